@@ -1,0 +1,1 @@
+"""The statistician: reads plain tables, never simulates, never sees the truth."""

@@ -1,0 +1,1 @@
+"""Timeless descriptions: what machines, jobs and tables are, without a clock and without statistics."""

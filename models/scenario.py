@@ -1,0 +1,392 @@
+"""What is asked of a simulated fleet: frozen dataclasses, one per part of the world, defaults and units included.
+
+Every field's bounds stand in its annotation; the YAML reader, the JSON Schema and the documentation are made from
+them. The text under a field is its documentation. Shares are in 0..1.
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Annotated, ClassVar, Literal
+
+from annotated_types import Ge, Gt, Le, MinLen
+
+Share = Annotated[float, Ge(0), Le(1)]
+Positive = Annotated[float, Gt(0)]
+NonNegative = Annotated[float, Ge(0)]
+Count = Annotated[int, Ge(1)]
+Forbid = dict[str, str]
+FORBID: Forbid = {"extra": "forbid"}
+
+
+@dataclass(frozen=True, slots=True)
+class Fleet:
+    """The machines and how they stand in racks and power domains."""
+
+    __pydantic_config__: ClassVar[Forbid] = FORBID
+
+    machines: Count = 6000
+    """Machines in the fleet."""
+    platforms: Annotated[Mapping[str, Positive], MinLen(1)] = field(default_factory=lambda: {"haswell_2698v3": 1.0})
+    """Platform name to its share of the machines; the shares sum to 1."""
+    machines_per_rack: Count = 40
+    """Machines in a rack: they share inlet temperature and the rack's load."""
+    racks_per_power_domain: Count = 4
+    """Racks behind one power budget."""
+
+
+@dataclass(frozen=True, slots=True)
+class Behaviour:
+    """How the jobs use a core, the caches and memory: medians and spreads between jobs, before any co-runner."""
+
+    __pydantic_config__: ClassVar[Forbid] = FORBID
+
+    core_cpi: Positive = 0.68
+    """Median cycles per instruction without last-level-cache misses, alone on a core."""
+    core_cpi_log_sd: NonNegative = 0.46
+    """Spread of that between jobs (standard deviation of its logarithm)."""
+    memory_accesses_per_instruction: Positive = 0.009
+    """Median memory accesses (LLC misses) per instruction at the reference cache share."""
+    memory_accesses_log_sd: NonNegative = 0.60
+    """Spread of that between jobs."""
+    size_exponent: float = -0.06
+    """Core CPI and memory accesses go as (job quota) to this power: big consumers are better tuned."""
+    overlap: Annotated[float, Ge(1)] = 1.9
+    """Median number of overlapping misses (memory-level parallelism)."""
+    overlap_log_sd: NonNegative = 0.25
+    """Spread of that between jobs."""
+    working_set_bytes: Positive = 3.0e6
+    """Median size of the larger of a job's two working sets that compete for the last-level cache."""
+    working_set_log_sd: NonNegative = 0.9
+    """Spread of that between jobs."""
+    streaming_share: Share = 0.75
+    """Mean share of an instance's last-level-cache misses that no cache size removes."""
+    smt_slowdown: NonNegative = 0.55
+    """Mean relative growth of core CPI while the sibling hardware thread is busy."""
+    utilisation: Share = 0.55
+    """Mean CPU use of an instance as a share of its quota."""
+    input_log_sd: NonNegative = 0.20
+    """Median over jobs of the persistent spread between shards (input data)."""
+    input_log_sd_spread: NonNegative = 0.45
+    """Spread of that between jobs."""
+    instance_log_sd: NonNegative = 0.06
+    """Spread of the autocorrelated part of one instance's behaviour over time."""
+    job_log_sd: NonNegative = 0.08
+    """Spread over time of the part that all instances of a job share (its requests change together)."""
+    latency_critical_share: Share = 0.6
+    """Share of jobs that serve requests; the rest are best-effort."""
+    diurnal_amplitude: Share = 0.09
+    """Mean half-amplitude of the daily load swing of latency-critical jobs."""
+    spin_share: Share = 0.03
+    """Mean share of instructions spent spinning on locks on a fully busy machine."""
+
+
+@dataclass(frozen=True, slots=True)
+class Service:
+    """A named job whose behaviour is said in full, for example a cloud customer's service."""
+
+    __pydantic_config__: ClassVar[Forbid] = FORBID
+
+    name: Annotated[str, MinLen(1)]
+    """The job's name."""
+    instances: Count
+    """How many instances run."""
+    quota_vcpu: Positive
+    """CPU quota of one instance, in hardware threads."""
+    core_cpi: Positive
+    """Cycles per instruction without last-level-cache misses, alone on a core."""
+    memory_accesses_per_instruction: NonNegative
+    """Memory accesses per instruction at the reference cache share."""
+    working_set_bytes: Positive = 3.0e6
+    """Size of the larger working set."""
+    streaming_share: Share = 0.45
+    """Share of its misses that no cache size removes."""
+    overlap: Annotated[float, Ge(1)] = 1.9
+    """Overlapping misses."""
+    smt_slowdown: NonNegative = 0.55
+    """Relative growth of core CPI while the sibling thread is busy."""
+    utilisation: Share = 0.55
+    """CPU use as a share of quota when it does not wait for the network."""
+    instructions_per_request: Positive = 1.0e6
+    """User-level instructions of one request."""
+    network_s_per_request: NonNegative = 0.0
+    """Time of one request spent waiting for the network on an idle network."""
+    input_log_sd: NonNegative = 0.05
+    """Persistent spread between its shards."""
+    instance_log_sd: NonNegative = 0.06
+    """Spread over time of one instance's behaviour."""
+    job_log_sd: NonNegative = 0.05
+    """Spread over time of what all its instances share."""
+    latency_critical: bool = True
+    """Whether it outranks best-effort jobs."""
+    open_load: bool = False
+    """Whether its load comes from outside, so that a faster machine is less busy; off: it is always saturated."""
+
+
+@dataclass(frozen=True, slots=True)
+class Population:
+    """The jobs of this WSC, drawn from a universe that several WSCs share."""
+
+    __pydantic_config__: ClassVar[Forbid] = FORBID
+
+    jobs: Count = 4000
+    """Jobs running in this WSC, services not counted."""
+    common_jobs: Annotated[int, Ge(0)] = 1846
+    """How many of them every WSC of the universe runs; at least the heavyweights."""
+    universe: Annotated[int, Ge(0)] = 1
+    """Seed of the universe: WSCs with the same number share their common jobs."""
+    heavyweights: Count = 40
+    """Heavyweight jobs (infrastructure), common to every WSC."""
+    heavyweight_share: Share = 0.84
+    """Share of the CPU quota that the heavyweights hold."""
+    heavyweight_log_sd: NonNegative = 0.75
+    """Spread of quota among heavyweights."""
+    light_log_sd: NonNegative = 2.0
+    """Spread of quota among the other jobs."""
+    instance_quota_vcpu: Positive = 3.1
+    """Median CPU quota of one instance, in hardware threads."""
+    instance_quota_log_sd: NonNegative = 0.5
+    """Spread of that between jobs."""
+    memory_bytes_per_vcpu: Positive = 2.5e9
+    """Median memory request per hardware thread of quota."""
+    allocated_share: Share = 0.86
+    """Share of the fleet's hardware threads that the quotas add up to."""
+    behaviour: Behaviour = field(default_factory=Behaviour)
+    """How they use the hardware."""
+    services: tuple[Service, ...] = ()
+    """Jobs described one by one, beside the drawn ones."""
+
+
+@dataclass(frozen=True, slots=True)
+class Scheduler:
+    """Where an instance goes; decided from requests only, never from measured use."""
+
+    __pydantic_config__: ClassVar[Forbid] = FORBID
+
+    policy: Literal["least_loaded", "best_fit", "random"] = "least_loaded"
+    """How to choose among the candidates that fit."""
+    candidates: Count = 6
+    """Machines looked at before a full search."""
+    spread: Literal["machine", "rack", "none"] = "machine"
+    """Failure domain over which a job's instances are spread where possible."""
+    preemption: bool = True
+    """Whether a latency-critical instance may evict best-effort ones when nothing fits."""
+
+
+@dataclass(frozen=True, slots=True)
+class Churn:
+    """What changes during the horizon. Rates are per day."""
+
+    __pydantic_config__: ClassVar[Forbid] = FORBID
+
+    restarts_per_instance_day: NonNegative = 0.10
+    """An instance stops and starts again, wherever it then fits (new binary, crash)."""
+    exits_per_instance_day: NonNegative = 0.05
+    """An instance leaves for good; arrivals replace as many on average."""
+    drains_per_machine_day: NonNegative = 0.02
+    """A machine is emptied for maintenance and comes back."""
+    drain_s: Positive = 7200.0
+    """Mean length of a drain."""
+    failures_per_machine_day: NonNegative = 0.001
+    """A machine fails at once."""
+    repair_s: Positive = 14400.0
+    """Mean time to repair."""
+
+
+@dataclass(frozen=True, slots=True)
+class Interference:
+    """Which shared resources couple co-runners; each can be switched off for an ablation."""
+
+    __pydantic_config__: ClassVar[Forbid] = FORBID
+
+    llc: bool = True
+    """Co-runners share the last-level cache; off: each has the share its quota buys."""
+    bandwidth: bool = True
+    """Memory latency grows with bandwidth use; off: idle latency always."""
+    smt: bool = True
+    """Busy sibling threads slow each other; off: every thread has a core of its own."""
+    tolerance: Positive = 1.0e-4
+    """Relative change at which the fixed point of an epoch counts as solved."""
+    max_iterations: Count = 12
+    """Iterations of the fixed point at most; the residual left is recorded."""
+
+
+@dataclass(frozen=True, slots=True)
+class Governor:
+    """How P-states are chosen every epoch, under the machine's power cap."""
+
+    __pydantic_config__: ClassVar[Forbid] = FORBID
+
+    policy: Literal["performance", "ondemand", "stall_aware"] = "performance"
+    """performance: the highest P-state that fits the cap. ondemand: lower when the machine is little used.
+    stall_aware: cores whose stall share is above `stall_threshold` run `step_down_hz` slower, and the power
+    they free lets the others run faster."""
+    ondemand_threshold: Share = 0.8
+    """Utilisation at which ondemand reaches the highest P-state."""
+    stall_threshold: Share = 0.5
+    """Stall share above which stall_aware slows a core down."""
+    step_down_hz: NonNegative = 3.0e8
+    """By how much stall_aware slows a stalling core down."""
+
+
+@dataclass(frozen=True, slots=True)
+class Power:
+    """Power limits and the governor in force before any feature."""
+
+    __pydantic_config__: ClassVar[Forbid] = FORBID
+
+    governor: Governor = field(default_factory=Governor)
+    """The DVFS policy of the current fleet."""
+    cap_share: Positive = 0.80
+    """Machine power cap as a share of its peak power; 10 switches the cap off."""
+    domain_budget_share: Positive = 0.78
+    """Budget of a power domain as a share of its machines' peak power; 10 switches it off."""
+
+
+@dataclass(frozen=True, slots=True)
+class Conditions:
+    """What machines and racks share or have of their own; the sources of co-variance between co-located jobs."""
+
+    __pydantic_config__: ClassVar[Forbid] = FORBID
+
+    machine_latency_log_sd: NonNegative = 0.05
+    """Persistent spread of memory latency between machines of one platform."""
+    machine_bandwidth_log_sd: NonNegative = 0.05
+    """Persistent spread of memory bandwidth between machines."""
+    machine_power_log_sd: NonNegative = 0.04
+    """Persistent spread of power at the same work (silicon quality)."""
+    rack_latency_log_sd: NonNegative = 0.01
+    """Persistent spread of memory latency between racks (temperature and refresh)."""
+    rack_power_log_sd: NonNegative = 0.02
+    """Persistent spread of power between racks (inlet temperature, leakage)."""
+    rack_access_log_sd: NonNegative = 0.02
+    """Spread over time of the memory accesses that all instances of a rack share (hot data, incidents)."""
+    machine_access_log_sd: NonNegative = 0.02
+    """The same for the instances of one machine (kernel, daemons)."""
+    network_log_sd: NonNegative = 0.25
+    """Spread of network waiting between racks and over time."""
+
+
+@dataclass(frozen=True, slots=True)
+class Software:
+    """Another instruction path for the instances of some jobs; a factor of 1 changes nothing."""
+
+    __pydantic_config__: ClassVar[Forbid] = FORBID
+
+    jobs: Annotated[tuple[str, ...], MinLen(1)]
+    """Names of the jobs (or services) that are rebuilt."""
+    instructions_factor: Positive = 1.0
+    """Instructions per request, new over old."""
+    core_cpi_factor: Positive = 1.0
+    """Core CPI, new over old."""
+    memory_accesses_factor: Positive = 1.0
+    """Last-level-cache accesses per instruction, new over old."""
+    network_factor: Positive = 1.0
+    """Network waiting per request, new over old."""
+
+
+@dataclass(frozen=True, slots=True)
+class Rollout:
+    """Which machines (or, for software, instances) get the feature in the recorded fleet, and when."""
+
+    __pydantic_config__: ClassVar[Forbid] = FORBID
+
+    share: Share = 0.5
+    """Share of the machines; 0.5 is the half of WSMeter section 6.1."""
+    unit: Literal["machine", "rack", "instance"] = "machine"
+    """What is chosen at random."""
+    start_s: NonNegative = 0.0
+    """When the first wave is switched on."""
+    waves: Count = 1
+    """Into how many equal waves the roll-out is cut."""
+    interval_s: NonNegative = 3600.0
+    """Time between waves."""
+
+
+@dataclass(frozen=True, slots=True)
+class Feature:
+    """A change of the fleet by physics: other hardware, another governor, other code."""
+
+    __pydantic_config__: ClassVar[Forbid] = FORBID
+
+    name: Annotated[str, MinLen(1)]
+    """What people call it."""
+    platforms: Mapping[str, str] = field(default_factory=dict)
+    """Platform to the platform that replaces it, with the same number of hardware threads."""
+    governor: Governor | None = None
+    """The new DVFS policy."""
+    software: tuple[Software, ...] = ()
+    """New code of some jobs."""
+    rollout: Rollout = field(default_factory=Rollout)
+    """Who has it in the recorded fleet."""
+
+
+@dataclass(frozen=True, slots=True)
+class Window:
+    """A named interval of the horizon over which counters are summed."""
+
+    __pydantic_config__: ClassVar[Forbid] = FORBID
+
+    name: Annotated[str, MinLen(1)]
+    """Its name in the tables."""
+    start_s: NonNegative
+    """From this time on, a multiple of the epoch."""
+    end_s: Positive
+    """Up to this time, a multiple of the epoch."""
+
+
+@dataclass(frozen=True, slots=True)
+class Recording:
+    """What is written. Adding a table changes no other."""
+
+    __pydantic_config__: ClassVar[Forbid] = FORBID
+
+    windows: tuple[Window, ...] = ()
+    """Counting windows; none means one, `all`, over the whole horizon."""
+    truth: bool = True
+    """Whether the counterfactual pair (feature nowhere, feature everywhere) is simulated and kept."""
+    instance_epoch_share: Share = 0.0
+    """Share of the instances of which every epoch is recorded."""
+    machine_epochs: bool = False
+    """Whether every machine's every epoch is recorded."""
+
+
+@dataclass(frozen=True, slots=True)
+class World:
+    """Everything that decides what a fleet's day looks like. Same world, same tables."""
+
+    __pydantic_config__: ClassVar[Forbid] = FORBID
+
+    seed: Annotated[int, Ge(0)] = 1
+    """All random draws follow from it."""
+    horizon_s: Positive = 86400.0
+    """Simulated time, a multiple of the epoch."""
+    epoch_s: Positive = 300.0
+    """Time step of the machines' physics."""
+    fleet: Fleet = field(default_factory=Fleet)
+    """Machines."""
+    population: Population = field(default_factory=Population)
+    """Jobs."""
+    scheduler: Scheduler = field(default_factory=Scheduler)
+    """Placement."""
+    churn: Churn = field(default_factory=Churn)
+    """Arrivals, exits, restarts, drains, failures."""
+    interference: Interference = field(default_factory=Interference)
+    """Shared resources."""
+    power: Power = field(default_factory=Power)
+    """Power limits and governor."""
+    conditions: Conditions = field(default_factory=Conditions)
+    """Shared and machine-own conditions."""
+    feature: Feature | None = None
+    """The change under study."""
+    recording: Recording = field(default_factory=Recording)
+    """What is written."""
+
+    @property
+    def epochs(self) -> int:
+        """Number of epochs in the horizon."""
+        return round(self.horizon_s / self.epoch_s)
+
+    @property
+    def windows(self) -> tuple[Window, ...]:
+        """The counting windows, the default one included."""
+        return self.recording.windows or (Window("all", 0.0, self.horizon_s),)

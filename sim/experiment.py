@@ -1,0 +1,300 @@
+"""An experiment: one world, simulated under its arms and written as tables.
+
+The recorded arm is what a real fleet would show: the feature where the scenario's roll-out put it. The counterfactual
+pair, the feature nowhere and everywhere, goes into tables whose names begin with ``truth_``.
+"""
+
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+import pyarrow as pa
+from numpy.typing import NDArray
+
+from models.scenario import World
+from models.tables import ARMS
+from sim import kernel
+from sim.control import ENDINGS, KINDS
+from sim.fleet import Arm, Block, Day, everywhere, nowhere, prepare, recorded, run_arm
+from sim.recorder import TableSummary, TableWriter, Values, write_table
+
+Floats = NDArray[np.float64]
+Ints = NDArray[np.int64]
+Columns = Mapping[str, Values]
+Progress = Callable[[str, float], None]
+"""Called with what is being done and the share done."""
+
+
+@dataclass(frozen=True, slots=True)
+class Outcome:
+    """What an experiment wrote, and how much there was of what."""
+
+    tables: tuple[TableSummary, ...]
+    counts: Mapping[str, int]
+
+
+def experiment(
+    world: World, directory: Path, threads: int | None = None, progress: Progress = lambda _what, _share: None
+) -> Outcome:
+    """Simulate a world and write its tables into a directory.
+
+    Parameters
+    ----------
+    world : what is asked
+    directory : an existing directory
+    threads : at most this many; results do not depend on it
+    progress : called with what is being done and the share of the whole that is done
+
+    Raises
+    ------
+    ValueError
+        If the jobs do not fit the machines.
+
+    Examples
+    --------
+    >>> import tempfile
+    >>> from models.scenario import Fleet, Population
+    >>> world = World(3, 900.0, 300.0, Fleet(20), Population(60, 50))
+    >>> with tempfile.TemporaryDirectory() as directory:
+    ...     outcome = experiment(world, Path(directory))
+    >>> outcome.counts["machines"], outcome.counts["epochs"], outcome.tables[0].table
+    (20, 3, 'machines')
+    """
+    progress("placing instances", 0.0)
+    day = prepare(world)
+    written = [write_table(directory, name, columns) for name, columns in _descriptions(day).items()]
+    arms = _arms(day)
+    for i, (prefix, arm) in enumerate(arms.items()):
+        what = f"simulating {prefix.removeprefix('truth_').rstrip('_') or 'the recorded fleet'}"
+        for table in _record(
+            day, arm, directory, prefix, threads, lambda share, i=i, what=what: progress(what, (i + share) / len(arms))
+        ):
+            written.append(table)
+    counts = {
+        "machines": day.machines.count,
+        "jobs": day.jobs.count,
+        "instances": int(day.jobs.instances.sum()),
+        "epochs": world.epochs,
+        "residences": int(day.timeline.job.size),
+    }
+    return Outcome(tuple(written), counts)
+
+
+def _arms(day: Day) -> dict[str, Arm]:
+    """Return each arm by the prefix of its tables."""
+    arms = {"": recorded(day)}
+    if day.world.feature is not None and day.world.recording.truth:
+        arms |= {f"truth_{name}_": arm(day) for name, arm in zip(ARMS, (nowhere, everywhere), strict=True)}
+    return arms
+
+
+def _descriptions(day: Day) -> dict[str, Columns]:
+    return {
+        "machines": machine_columns(day),
+        "jobs": job_columns(day),
+        "instances": instance_columns(day),
+        "events": _event_columns(day),
+        "truth_jobs": _truth_columns(day),
+    }
+
+
+def _record(
+    day: Day, arm: Arm, directory: Path, prefix: str, threads: int | None, progress: Callable[[float], None]
+) -> Iterator[TableSummary]:
+    """Simulate one arm and write its tables as its blocks come."""
+    names = ["counters", "machine_windows"]
+    if not prefix:
+        names += ["instance_epochs"] if day.world.recording.instance_epoch_share else []
+        names += ["machine_epochs"] if day.world.recording.machine_epochs else []
+    writers = {name: TableWriter(directory, prefix + name) for name in names}
+    sums = []
+    try:
+        for block in run_arm(day, arm, threads):
+            for name, writer in writers.items():
+                writer.append(_BLOCK_COLUMNS[name](day, block))
+            sums.append(block.epoch_sums)
+            progress(block.machines.stop / day.machines.count)
+    except BaseException:
+        for writer in writers.values():
+            writer.discard()
+        raise
+    for writer in writers.values():
+        yield writer.close()
+    yield write_table(directory, f"{prefix}epochs", _epoch_columns(day, np.concatenate(sums)))
+
+
+def machine_columns(day: Day) -> Columns:
+    """Return the columns of table `machines`."""
+    machines, timeline = day.machines, day.timeline
+    return {
+        "machine": np.arange(machines.count),
+        "rack": machines.rack,
+        "power_domain": machines.power_domain,
+        "platform": _texts(machines.platform_names, machines.platform),
+        "vcpus": machines.vcpus.astype(np.int64),
+        "memory_bytes": machines.memory_bytes,
+        "feature": timeline.feature_from_s < day.world.horizon_s,
+        "feature_from_s": timeline.feature_from_s,
+    }
+
+
+def job_columns(day: Day) -> Columns:
+    """Return the columns of table `jobs`."""
+    jobs = day.jobs
+    return {
+        "job": np.arange(jobs.count),
+        "name": list(jobs.names),
+        "latency_critical": jobs.latency_critical,
+        "instances": jobs.instances,
+        "quota_vcpu": jobs.quota_vcpu,
+    }
+
+
+def instance_columns(day: Day) -> Columns:
+    """Return the columns of table `instances`, one row per stay."""
+    machines, timeline = day.machines, day.timeline
+    where = timeline.machine
+    with_machine = timeline.feature_from_s[where] < timeline.end_s
+    of_its_own = timeline.instance_feature_from_s[timeline.instance] < timeline.end_s
+    return {
+        "residence": np.arange(where.size),
+        "instance": timeline.instance,
+        "job": timeline.job,
+        "shard": timeline.shard,
+        "machine": where,
+        "rack": machines.rack[where],
+        "power_domain": machines.power_domain[where],
+        "platform": _texts(machines.platform_names, machines.platform[where]),
+        "quota_vcpu": day.jobs.instance_quota_vcpu[timeline.job],
+        "start_s": timeline.start_s,
+        "end_s": timeline.end_s,
+        "ended_by": _texts(ENDINGS, timeline.ended_by),
+        "feature": with_machine | of_its_own,
+    }
+
+
+def counter_columns(day: Day, block: Block) -> Columns:
+    """Return the columns of table `counters` for a block of machines."""
+    epoch_s, windows = day.world.epoch_s, day.world.windows
+    rows = slice(int(day.row_start[block.stays.start]), int(day.row_start[block.stays.stop]))
+    counts = np.diff(day.row_start[block.stays.start : block.stays.stop + 1])
+    stay = np.repeat(day.order[block.stays], counts)
+    window = day.row_window[rows]
+    opens = np.array([round(w.start_s / epoch_s) for w in windows])[window]
+    closes = np.array([round(w.end_s / epoch_s) for w in windows])[window]
+    present = np.minimum(day.timeline.end_epoch[stay], closes) - np.maximum(day.timeline.start_epoch[stay], opens)
+    cycles, instructions, misses, cpu_s, requests = block.rows.T
+    with np.errstate(invalid="ignore"):
+        frequency = cycles / cpu_s
+    return {
+        "residence": stay,
+        "window": _texts([w.name for w in windows], window),
+        "cycles": cycles,
+        "instructions": instructions,
+        "llc_misses": misses,
+        "cpu_s": cpu_s,
+        "wall_s": present * epoch_s,
+        "mean_frequency_hz": frequency,
+        "requests": requests,
+    }
+
+
+def _machine_window_columns(day: Day, block: Block) -> Columns:
+    windows = day.world.windows
+    first, count = block.machines.start, block.machines.stop - block.machines.start
+    rows = slice(int(day.row_start[block.stays.start]), int(day.row_start[block.stays.stop]))
+    machine = np.repeat(
+        day.timeline.machine[day.order[block.stays]], np.diff(day.row_start[block.stays.start : block.stays.stop + 1])
+    )
+    cell = (machine - first) * len(windows) + day.row_window[rows]
+    summed = [np.bincount(cell, column, count * len(windows)) for column in block.rows.T[:4]]
+    lengths = np.array([(w.end_s - w.start_s) / day.world.epoch_s for w in windows])
+    return {
+        "machine": np.repeat(np.arange(first, block.machines.stop), len(windows)),
+        "window": _texts([w.name for w in windows], np.tile(np.arange(len(windows)), count)),
+        "cycles": summed[0],
+        "instructions": summed[1],
+        "llc_misses": summed[2],
+        "cpu_s": summed[3],
+        "energy_j": block.machine_rows[:, :, kernel.M_ENERGY_J].ravel(),
+        "capped_share": (block.machine_rows[:, :, kernel.M_CAPPED] / lengths).ravel(),
+    }
+
+
+def _instance_epoch_columns(day: Day, block: Block) -> Columns:
+    stays = day.order[block.stays][day.traced[block.stays]]
+    start, end = day.timeline.start_epoch[stays], day.timeline.end_epoch[stays]
+    ends = np.cumsum(end - start)
+    return {
+        "residence": np.repeat(stays, end - start),
+        "epoch": np.arange(int(ends[-1]) if ends.size else 0) - np.repeat(ends - end, end - start),
+        "cycles": block.trace[:, 0],
+        "instructions": block.trace[:, 1],
+        "llc_misses": block.trace[:, 2],
+        "cpu_s": block.trace[:, 3],
+    }
+
+
+def _machine_epoch_columns(day: Day, block: Block) -> Columns:
+    numbers, epochs = np.arange(block.machines.start, block.machines.stop), day.world.epochs
+    names = ("frequency_hz", "power_w", "utilisation", "bandwidth_utilisation")
+    return {
+        "machine": np.repeat(numbers, epochs),
+        "epoch": np.tile(np.arange(epochs), numbers.size),
+        **{name: block.machine_trace[:, :, i].ravel() for i, name in enumerate(names)},
+    }
+
+
+_BLOCK_COLUMNS: Mapping[str, Callable[[Day, Block], Columns]] = {
+    "counters": counter_columns,
+    "machine_windows": _machine_window_columns,
+    "instance_epochs": _instance_epoch_columns,
+    "machine_epochs": _machine_epoch_columns,
+}
+
+
+def _epoch_columns(day: Day, sums: Floats) -> Columns:
+    """Return the fleet's epochs from those of its power domains, summed in a fixed order."""
+    total = np.zeros(sums.shape[1:])
+    for domain in sums:
+        total += domain
+    return {
+        "epoch": np.arange(day.world.epochs),
+        "start_s": np.arange(day.world.epochs) * day.world.epoch_s,
+        "instances": total[:, kernel.E_INSTANCES].astype(np.int64),
+        "quota_vcpu": total[:, kernel.E_QUOTA],
+        "cycles": total[:, kernel.E_CYCLES],
+        "instructions": total[:, kernel.E_INSTRUCTIONS],
+        "llc_misses": total[:, kernel.E_MISSES],
+        "cpu_s": total[:, kernel.E_CPU_S],
+        "energy_j": total[:, kernel.E_ENERGY_J],
+        "capped_share": total[:, kernel.E_CAPPED] / day.machines.count,
+        "residual_max": sums[:, :, kernel.E_RESIDUAL].max(axis=0),
+    }
+
+
+def _event_columns(day: Day) -> Columns:
+    timeline = day.timeline
+    return {
+        "time_s": timeline.event_time_s,
+        "kind": _texts(KINDS, timeline.event_kind),
+        "machine": timeline.event_machine,
+        "instance": timeline.event_instance,
+    }
+
+
+def _truth_columns(day: Day) -> Columns:
+    jobs = day.jobs
+    return {
+        "job": np.arange(jobs.count),
+        "core_cpi": jobs.core_cpi,
+        "memory_accesses_per_instruction": jobs.memory_accesses_per_instruction,
+        "overlap": jobs.overlap,
+        "input_log_sd": jobs.input_log_sd,
+        "stall_share": jobs.stall_share,
+    }
+
+
+def _texts(words: tuple[str, ...] | list[str], index: Ints) -> pa.DictionaryArray:
+    return pa.DictionaryArray.from_arrays(pa.array(np.asarray(index, np.int32)), pa.array(list(words), pa.string()))
