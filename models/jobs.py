@@ -132,7 +132,7 @@ def _drawn(world: World, room_vcpu: float, machine_vcpus: float) -> dict[str, An
     each = np.minimum(np.minimum(traits.pop("instance_quota_vcpu"), quota), machine_vcpus / 4)
     instances = np.maximum(1, np.rint(quota / each)).astype(np.int64)
     each = quota / instances
-    size_factor = (share / np.median(share)) ** population.behaviour.size_exponent
+    size_factor = (share / np.median(share)) ** population.behaviour.size_exponent if share.size else share
     traits["core_cpi"] *= size_factor
     traits["memory_accesses_per_instruction"] *= size_factor
     traits["instance_memory_bytes"] = each * traits.pop("memory_bytes_per_vcpu")
@@ -161,9 +161,13 @@ def _quota_shares(world: World, size: dict[str, int]) -> Floats:
     jitter = WSC_LOG_SD * here.standard_normal(size["common"])
     heavyweights = np.exp(log_heavy + jitter[:heavy])
     light = np.exp(np.concatenate([log_light + jitter[heavy:], log_local]))
-    share = population.heavyweight_share if light.size else 1.0
-    parts = [share * heavyweights / heavyweights.sum()]
-    return np.concatenate([*parts, (1 - share) * light / light.sum()] if light.size else parts)
+    if not (heavyweights.size and light.size):
+        every = np.concatenate([heavyweights, light])
+        return every / every.sum()
+    heavy_share = population.heavyweight_share
+    return np.concatenate(
+        [heavy_share * heavyweights / heavyweights.sum(), (1 - heavy_share) * light / light.sum()]
+    )
 
 
 def _traits(population: Population, rng: np.random.Generator, count: int) -> dict[str, NDArray[Any]]:

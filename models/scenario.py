@@ -40,25 +40,25 @@ class Behaviour:
 
     __pydantic_config__: ClassVar[Forbid] = FORBID
 
-    core_cpi: Positive = 0.68
+    core_cpi: Positive = 0.85
     """Median cycles per instruction without last-level-cache misses, alone on a core."""
-    core_cpi_log_sd: NonNegative = 0.46
+    core_cpi_log_sd: NonNegative = 0.65
     """Spread of that between jobs (standard deviation of its logarithm)."""
-    memory_accesses_per_instruction: Positive = 0.009
+    memory_accesses_per_instruction: Positive = 0.010
     """Median memory accesses (LLC misses) per instruction at the reference cache share."""
     memory_accesses_log_sd: NonNegative = 0.60
     """Spread of that between jobs."""
     size_exponent: float = -0.06
     """Core CPI and memory accesses go as (job quota) to this power: big consumers are better tuned."""
-    overlap: Annotated[float, Ge(1)] = 1.9
+    overlap: Annotated[float, Ge(1)] = 2.0
     """Median number of overlapping misses (memory-level parallelism)."""
-    overlap_log_sd: NonNegative = 0.25
+    overlap_log_sd: NonNegative = 0.40
     """Spread of that between jobs."""
     working_set_bytes: Positive = 3.0e6
     """Median size of the larger of a job's two working sets that compete for the last-level cache."""
     working_set_log_sd: NonNegative = 0.9
     """Spread of that between jobs."""
-    streaming_share: Share = 0.75
+    streaming_share: Share = 0.80
     """Mean share of an instance's last-level-cache misses that no cache size removes."""
     smt_slowdown: NonNegative = 0.55
     """Mean relative growth of core CPI while the sibling hardware thread is busy."""
@@ -100,7 +100,7 @@ class Service:
     """Size of the larger working set."""
     streaming_share: Share = 0.45
     """Share of its misses that no cache size removes."""
-    overlap: Annotated[float, Ge(1)] = 1.9
+    overlap: Annotated[float, Ge(1)] = 2.0
     """Overlapping misses."""
     smt_slowdown: NonNegative = 0.55
     """Relative growth of core CPI while the sibling thread is busy."""
@@ -128,13 +128,13 @@ class Population:
 
     __pydantic_config__: ClassVar[Forbid] = FORBID
 
-    jobs: Count = 4000
+    jobs: Annotated[int, Ge(0)] = 4000
     """Jobs running in this WSC, services not counted."""
     common_jobs: Annotated[int, Ge(0)] = 1846
     """How many of them every WSC of the universe runs; at least the heavyweights."""
     universe: Annotated[int, Ge(0)] = 1
     """Seed of the universe: WSCs with the same number share their common jobs."""
-    heavyweights: Count = 40
+    heavyweights: Annotated[int, Ge(0)] = 40
     """Heavyweight jobs (infrastructure), common to every WSC."""
     heavyweight_share: Share = 0.84
     """Share of the CPU quota that the heavyweights hold."""
@@ -236,9 +236,9 @@ class Power:
 
     governor: Governor = field(default_factory=Governor)
     """The DVFS policy of the current fleet."""
-    cap_share: Positive = 0.80
+    cap_share: Positive = 0.75
     """Machine power cap as a share of its peak power; 10 switches the cap off."""
-    domain_budget_share: Positive = 0.78
+    domain_budget_share: Positive = 0.73
     """Budget of a power domain as a share of its machines' peak power; 10 switches it off."""
 
 
@@ -311,7 +311,7 @@ class Feature:
     name: Annotated[str, MinLen(1)]
     """What people call it."""
     platforms: Mapping[str, str] = field(default_factory=dict)
-    """Platform to the platform that replaces it, with the same number of hardware threads."""
+    """Platform to the platform that replaces it, with at least as many hardware threads; placement does not change."""
     governor: Governor | None = None
     """The new DVFS policy."""
     software: tuple[Software, ...] = ()

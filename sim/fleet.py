@@ -159,7 +159,7 @@ def on_instances(day: Day, which: Ints) -> Arm:
     return arm
 
 
-def run_arm(day: Day, arm: Arm, threads: int | None = None) -> Iterator[Block]:
+def run_arm(day: Day, arm: Arm, threads: int | None = None, around: Ints | None = None) -> Iterator[Block]:
     """Simulate one arm and yield its blocks in the order of machines.
 
     The numbers are the same for any number of threads and any cut into blocks.
@@ -169,11 +169,16 @@ def run_arm(day: Day, arm: Arm, threads: int | None = None) -> Iterator[Block]:
     day : from `prepare` or `day_of`
     arm : who has the feature
     threads : at most this many; the default is all
+    around : machines; only the power domains that hold one of them are simulated, and each of those is a block
     """
     numba.set_num_threads(min(threads or numba.config.NUMBA_NUM_THREADS, numba.config.NUMBA_NUM_THREADS))
     parameters = _Parameters.of(day, arm)
     starts = np.flatnonzero(np.diff(day.machines.power_domain, prepend=-1))
     bounds = np.append(starts, day.machines.count)
+    if around is not None:
+        for at in np.unique(np.searchsorted(bounds, around, side="right") - 1):
+            yield _run_block(day, parameters, bounds[at : at + 2])
+        return
     per_block = max(1, MACHINES_IN_FLIGHT // max(1, int(np.diff(bounds).max())))
     for at in range(0, starts.size, per_block):
         yield _run_block(day, parameters, bounds[at : at + per_block + 1])

@@ -1,0 +1,57 @@
+# Everything here sets itself up: Python 3.11 with venv and pip, gcc and make are all that is needed.
+SHELL := /bin/bash
+.SHELLFLAGS := -eu -o pipefail -c
+.DELETE_ON_ERROR:
+.DEFAULT_GOAL := help
+
+ifndef PYTHON
+PYTHON := $(shell for python in python3.11 python3; do $$python -c "" >/dev/null 2>&1 && echo $$python && break; done)
+endif
+BIN := .venv/bin
+READY := .venv/.ready
+
+.PHONY: help demo test check figures bench evidence clean
+
+help: ## print this list
+	@awk -F ': .*## ' '/^[a-z]+:.*## / {printf "make %-10s %s\n", $$1, $$2}' Makefile
+
+demo: $(READY) ## the main job: simulate a CPU upgrade on 6,000 machines, then say how often WSMeter gets it right
+	$(BIN)/wsc run cpu_upgrade
+	$(BIN)/wsc validate cpu_upgrade
+
+test: $(READY) ## run all tests, docstring examples included
+	$(BIN)/python -m pytest -q
+
+check: $(READY) ## style, formatting, types and the direction of imports
+	$(BIN)/ruff check .
+	$(BIN)/ruff format --check .
+	$(BIN)/mypy
+	$(BIN)/lint-imports
+
+figures: $(READY) ## draw every figure and table of the papers into figures/
+	$(BIN)/wsc reproduce all --out figures
+
+bench: $(READY) ## measure speed and memory
+	@for file in benchmarks/*.py; do echo "== $$file"; $(BIN)/python $$file; done
+
+evidence: $(READY) ## the long evidence: many draws, an hour or so
+	$(BIN)/wsc validate cpu_upgrade --draws 5000
+	$(BIN)/wsc validate dvfs_policy --draws 5000 --machines 100,200,400
+
+clean: ## remove runs/, figures/ and caches; .venv stays
+	rm -rf runs figures dist .pytest_cache .mypy_cache .ruff_cache .import_linter_cache .hypothesis .benchmarks
+	find models sim analysis scenarios tests benchmarks -name __pycache__ -prune -exec rm -rf {} +
+
+# The stamp is the last thing written. A set-up that was interrupted leaves .incomplete and is started afresh.
+$(READY): pyproject.toml constraints.txt
+	@if [ -e .venv/.incomplete ]; then rm -rf .venv; fi
+	@mkdir -p .venv && touch .venv/.incomplete && rm -f $@
+	@echo "Setting up .venv, a minute or two the first time:"
+	@$(PYTHON) -c 'import sys; sys.version_info >= (3, 11) or sys.exit("Python 3.11 or newer is needed: make PYTHON=…")'
+	@$(PYTHON) -m venv .venv
+	@$(BIN)/python -m pip install --disable-pip-version-check -c constraints.txt -e '.[dev]' 2> >(grep -v '^WARNING' >&2) | \
+	while read -r verb what _; do \
+		case $$verb in Collecting) echo "  collecting $$what" ;; Installing) echo "  installing" ;; esac; \
+	done
+	@rm .venv/.incomplete
+	@touch $@

@@ -1,0 +1,153 @@
+"""The cells of a file, CSV or Parquet, plain or gzipped, before any check of what they hold."""
+
+import csv
+import gzip
+import io
+import zlib
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import NamedTuple
+
+import numpy as np
+import pandas as pd
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+from analysis.statistics import Ints
+
+
+class TableFault(NamedTuple):
+    """One fault of a table: where it is, what is wrong, what was found. Lines count from 1, the header's."""
+
+    line: int
+    column: int
+    field: str
+    problem: str
+    got: str
+
+
+@dataclass(slots=True)
+class Cells:
+    """A file's cells before any check: texts from CSV, typed values from Parquet, with the line of every row."""
+
+    names: list[str]
+    columns: dict[str, pd.Series]
+    lines: Ints
+    faults: list[TableFault] = field(default_factory=list)
+    types: dict[str, pa.DataType] = field(default_factory=dict)
+    """Types of a Parquet file's columns; CSV has none."""
+
+    def position(self, name: str) -> int:
+        """Return the column's place in the file, from 1."""
+        return self.names.index(name) + 1
+
+
+def read_cells(path: Path) -> Cells:
+    """Read a file's cells, and the faults of the file itself.
+
+    What the file is follows from its first bytes. Blank lines of a CSV file are skipped; of a gzip file that is cut
+    off, the whole lines are read.
+
+    Raises
+    ------
+    OSError
+        If the file cannot be opened.
+
+    Examples
+    --------
+    >>> import tempfile
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     file = Path(folder) / "jobs.csv"
+    ...     _ = file.write_text("job,quota\\na,2\\n\\nb\\n")
+    ...     cells = read_cells(file)
+    >>> cells.names, cells.lines.tolist(), cells.faults[0][3:]
+    (['job', 'quota'], [2], ('should have 2 fields', '1'))
+    """
+    data, cut = _unzipped(path.read_bytes())
+    if data[:4] == b"PAR1":
+        return _parquet_cells(data, cut)
+    if cut:
+        data = data[: data.rfind(b"\n") + 1]
+    cells = _csv_cells(data)
+    if cut:
+        at = int(cells.lines[-1]) if len(cells.lines) else 1
+        cells.faults.append(TableFault(at + 1, 1, "file", "should be a whole gzip file", cut))
+    return cells
+
+
+def _unzipped(data: bytes) -> tuple[bytes, str]:
+    """Return what can be decompressed, and why no more of it."""
+    if data[:2] != b"\x1f\x8b":
+        return data, ""
+    whole = io.BytesIO()
+    try:
+        with gzip.GzipFile(fileobj=io.BytesIO(data)) as stream:
+            while chunk := stream.read1(1 << 20):
+                whole.write(chunk)
+    except EOFError:
+        return whole.getvalue(), "one cut off"
+    except (zlib.error, gzip.BadGzipFile):
+        return whole.getvalue(), "a damaged one"
+    return whole.getvalue(), ""
+
+
+def _csv_cells(data: bytes) -> Cells:
+    try:
+        text = data.decode("utf-8-sig")
+    except UnicodeDecodeError as error:
+        line = data.count(b"\n", 0, error.start) + 1
+        return _unreadable(line, "should be UTF-8 text", f"byte 0x{data[error.start]:02x}")
+    reader = csv.reader(io.StringIO(text, newline=""))
+    rows: list[list[str]] = []
+    lines: list[int] = []
+    try:
+        for row in reader:
+            if row:
+                rows.append(row)
+                lines.append(reader.line_num)
+    except csv.Error as error:
+        return _unreadable(reader.line_num, "should be CSV", str(error))
+    if not rows:
+        return _unreadable(1, "should begin with a line of column names", "an empty file")
+    return _from_rows([name.strip() for name in rows[0]], rows[1:], lines[1:])
+
+
+def _from_rows(names: list[str], rows: list[list[str]], lines: list[int]) -> Cells:
+    faults = _repeated_names(names)
+    width = len(names)
+    ragged = [(line, len(row)) for line, row in zip(lines, rows, strict=True) if len(row) != width]
+    faults += [TableFault(at, 1, "row", f"should have {width} fields", str(have)) for at, have in ragged]
+    whole = [(line, row) for line, row in zip(lines, rows, strict=True) if len(row) == width]
+    columns = zip(*(row for _, row in whole), strict=True) if whole else ([] for _ in names)
+    texts = {name: pd.Series(list(texts), dtype=object) for name, texts in zip(names, columns, strict=True)}
+    return Cells(names, texts, np.array([line for line, _ in whole], dtype=np.int64), faults)
+
+
+def _parquet_cells(data: bytes, cut: str) -> Cells:
+    try:
+        table = pq.read_table(pa.BufferReader(data))
+    except (pa.ArrowException, OSError):
+        return _unreadable(1, "should be a whole Parquet file", cut or "one that is cut off or damaged")
+    names, types = table.column_names, table.schema.types
+    columns = {name: _series(column) for name, column in zip(names, table.columns, strict=True)}
+    lines = np.arange(table.num_rows) + 2
+    return Cells(names, columns, lines, _repeated_names(names), dict(zip(names, types, strict=True)))
+
+
+def _series(column: pa.ChunkedArray) -> pd.Series:
+    """Return a column in which a null is None and whole numbers stay whole."""
+    series: pd.Series = pd.Series(column.to_pylist(), dtype=object) if column.null_count else column.to_pandas()
+    return series
+
+
+def _repeated_names(names: Sequence[str]) -> list[TableFault]:
+    return [
+        TableFault(1, at + 1, name, "should be there once", f"it again after column {names.index(name) + 1}")
+        for at, name in enumerate(names)
+        if name in names[:at]
+    ]
+
+
+def _unreadable(line: int, problem: str, got: str) -> Cells:
+    return Cells([], {}, np.array([], dtype=np.int64), [TableFault(line, 1, "file", problem, got)])

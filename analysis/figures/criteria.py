@@ -1,0 +1,170 @@
+"""Does a finding hold? Measured numbers against bounds that stand, with their reasons, beside the printed numbers.
+
+Two tables meet here. *Measured*: columns ``series, x, value``; curves have an ``x``, single numbers do not (NaN).
+*Published*: columns ``figure, series, x, value, unit, tolerance, read_from``. A published row whose series reads
+``criterion:NAME`` is a bound on the single number NAME: ``x`` is ``at least`` or ``at most``, ``value`` the bound and
+``read_from`` the reason. All other published rows are numbers that the paper prints.
+"""
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from typing import Final
+
+import numpy as np
+import pandas as pd
+
+COLUMNS: Final = ("figure", "series", "x", "value", "unit", "tolerance", "read_from")
+"""Columns of a published table."""
+CRITERION: Final = "criterion:"
+"""How the series of a bound begins."""
+RELATIONS: Final = ("at least", "at most")
+
+
+@dataclass(frozen=True, slots=True)
+class Criterion:
+    """A bound, its reason and the number it is put to; a number that could not be measured (NaN) fails."""
+
+    name: str
+    relation: str
+    bound: float
+    reason: str
+    measured: float
+
+    @property
+    def holds(self) -> bool:
+        """Whether the measured number keeps the bound."""
+        return self.measured >= self.bound if self.relation == "at least" else self.measured <= self.bound
+
+    def __str__(self) -> str:
+        verdict = "holds" if self.holds else "fails"
+        return f"{self.name} = {self.measured:.4g}, {self.relation} {self.bound:.4g}: {verdict}"
+
+
+def rows(series: str, x: Iterable[float], value: Iterable[float]) -> pd.DataFrame:
+    """Return one curve as measured rows.
+
+    Examples
+    --------
+    >>> rows("margin", [25, 50], [0.06, 0.042])
+       series   x  value
+    0  margin  25  0.060
+    1  margin  50  0.042
+    """
+    x = np.asarray(list(x))
+    return pd.DataFrame({"series": [series] * len(x), "x": x, "value": np.asarray(list(value), dtype=float)})
+
+
+def numbers(**values: float) -> pd.DataFrame:
+    """Return single numbers as measured rows, one a name.
+
+    Examples
+    --------
+    >>> numbers(change=0.07, cv=0.15)
+       series   x  value
+    0  change NaN   0.07
+    1      cv NaN   0.15
+    """
+    return pd.DataFrame({"series": list(values), "x": np.nan, "value": [float(v) for v in values.values()]})
+
+
+def number(measured: pd.DataFrame, series: str, x: float = np.nan) -> float:
+    """Return one measured value, NaN if it was not measured.
+
+    Parameters
+    ----------
+    measured : columns series, x, value
+    series : its name
+    x : where on the curve; NaN for a single number
+
+    Examples
+    --------
+    >>> number(numbers(change=0.07), "change")
+    0.07
+    >>> number(rows("margin", [25], [0.06]), "margin", 25)
+    0.06
+    """
+    at = measured["x"].isna() if np.isnan(x) else np.isclose(measured["x"], x)
+    found = measured.loc[(measured["series"] == series) & at, "value"]
+    return float(found.iloc[0]) if len(found) else float("nan")
+
+
+def curve(measured: pd.DataFrame, series: str) -> tuple[list[float], list[float]]:
+    """Return the x and the values of one curve, in order of x.
+
+    Examples
+    --------
+    >>> curve(rows("margin", [50, 25], [0.042, 0.06]), "margin")
+    ([25, 50], [0.06, 0.042])
+    """
+    found = measured[measured["series"] == series].sort_values("x")
+    return found["x"].tolist(), found["value"].tolist()
+
+
+def printed(published: pd.DataFrame) -> pd.DataFrame:
+    """Return the numbers that the paper prints, `x` as a number (NaN where there is none).
+
+    Examples
+    --------
+    >>> table = pd.DataFrame({"series": ["margin", "criterion:cv"], "x": ["25", "at most"], "value": [0.06, 0.3]})
+    >>> printed(table)["x"].tolist()
+    [25.0]
+    """
+    kept = published[~published["series"].str.startswith(CRITERION)]
+    return kept.assign(x=pd.to_numeric(kept["x"]).astype(float))
+
+
+def agreement(measured: pd.DataFrame, published: pd.DataFrame) -> float:
+    """Return the largest distance between a printed number and ours, in tolerances; NaN if one is missing.
+
+    Examples
+    --------
+    >>> table = pd.DataFrame({"series": ["cost"], "x": [None], "value": [70.0], "tolerance": [1.0]})
+    >>> agreement(numbers(cost=69.5), table)
+    0.5
+    """
+    judged = printed(published)
+    judged = judged[judged["tolerance"].notna()]
+    ours = [number(measured, s, x) for s, x in zip(judged["series"], judged["x"], strict=True)]
+    distance = np.abs(np.asarray(ours) - judged["value"].to_numpy()) / judged["tolerance"].to_numpy()
+    return float(np.max(distance, initial=0.0))
+
+
+def judge(measured: pd.DataFrame, published: pd.DataFrame) -> list[Criterion]:
+    """Put the measured numbers to the bounds of a published table.
+
+    The name ``agreement`` stands for `agreement(measured, published)` and is computed here.
+
+    Parameters
+    ----------
+    measured : columns series, x, value
+    published : columns figure, series, x, value, unit, tolerance, read_from
+
+    Returns
+    -------
+    list of Criterion
+        In the order of the table.
+
+    Raises
+    ------
+    ValueError
+        If there is no criterion at all, or a relation is unknown.
+
+    Examples
+    --------
+    >>> bound = {"series": ["criterion:cv"], "x": ["at most"], "value": [0.3], "read_from": ["twice what is printed"]}
+    >>> print(judge(numbers(cv=0.15), pd.DataFrame(bound))[0])
+    cv = 0.15, at most 0.3: holds
+    """
+    bounds = published[published["series"].str.startswith(CRITERION)]
+    if bounds.empty:
+        raise ValueError("the published table has no criterion row, so nothing could hold or fail")
+    unknown = sorted(set(bounds["x"]) - set(RELATIONS))
+    if unknown:
+        raise ValueError(f"a criterion's relation must be one of {', '.join(RELATIONS)}, got {unknown[0]!r}")
+    return [_criterion(measured, published, row) for row in bounds.to_dict("records")]
+
+
+def _criterion(measured: pd.DataFrame, published: pd.DataFrame, row: dict[str, object]) -> Criterion:
+    name = str(row["series"]).removeprefix(CRITERION)
+    value = agreement(measured, published) if name == "agreement" else number(measured, name)
+    return Criterion(name, str(row["x"]), float(str(row["value"])), str(row["read_from"]), value)

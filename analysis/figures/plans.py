@@ -1,0 +1,143 @@
+"""WSMeter, Figure 12 and Table 1: what the optimal plans cost, for several selections of jobs and fidelities."""
+
+import numpy as np
+import pandas as pd
+from matplotlib.figure import Figure
+
+from analysis.coverage import plannable
+from analysis.figures import style
+from analysis.figures.criteria import curve, number, numbers, rows
+from analysis.plan import plan
+
+
+def plan_table(current: pd.DataFrame, jobs: pd.DataFrame, top: int) -> pd.DataFrame:
+    """Return what the plan needs of the heaviest jobs; observing an instance costs its share of a machine's quota.
+
+    Parameters
+    ----------
+    current : measurement table of the current WSC
+    jobs : columns job, quota, instances
+    top : heaviest jobs kept, of those with four instances or more
+
+    Returns
+    -------
+    DataFrame
+        job, weight, mean, std (of the population), instances, cost (machines); in order of falling quota.
+
+    Raises
+    ------
+    NotEnoughDataError
+        If no job has four instances.
+
+    Examples
+    --------
+    >>> table = pd.DataFrame({"job": 1, "machine": [1, 1, 2, 2], "weight": 2.0, "value": [1.0, 3.0, 1.0, 3.0]})
+    >>> plan_table(table, pd.DataFrame({"job": [1], "quota": [8.0], "instances": [4]}), top=1)["cost"].tolist()
+    [0.5]
+    """
+    machine_quota = float(current["weight"].sum()) / current["machine"].nunique()
+    heaviest = plannable(current, jobs).nlargest(top, "weight").reset_index(drop=True)
+    return heaviest.assign(cost=heaviest["cost"] / machine_quota)
+
+
+def measure_fig12(
+    current: pd.DataFrame,
+    jobs: pd.DataFrame,
+    tops: tuple[int, ...] = (50, 100, 200),
+    minima: tuple[int, ...] = (4, 20),
+    target: float = 0.01,
+) -> pd.DataFrame:
+    """Return machines and margin of the optimal plans for several job selections and least sample sizes.
+
+    Parameters
+    ----------
+    current : measurement table of the current WSC
+    jobs : columns job, quota, instances
+    tops : heaviest jobs selected
+    minima : least instances per job
+    target : relative margin asked for
+
+    Returns
+    -------
+    DataFrame
+        series, x, value: `margin_minN` and `machines_minN` over the number of jobs, growth from the fewest to the
+        most jobs, and the largest gap of the margins with the first minimum from the target.
+
+    Examples
+    --------
+    >>> table = pd.DataFrame({"job": [1, 1, 2, 2] * 50, "machine": range(200), "weight": 1.0})
+    >>> table = table.assign(value=[1.0, 1.1] * 100)
+    >>> jobs = pd.DataFrame({"job": [1, 2], "quota": 100.0, "instances": 100})
+    >>> measured = measure_fig12(table, jobs, tops=(1, 2), target=0.02)
+    >>> number(measured, "margin_min4", 1) <= 0.02
+    True
+    """
+    parts = [numbers(target_margin=target)]
+    for least in minima:
+        plans = [plan(plan_table(current, jobs, top), target, min_instances=least) for top in tops]
+        margin, cost = [made.margin for made in plans], [made.cost for made in plans]
+        parts += [rows(f"margin_min{least}", tops, margin), rows(f"machines_min{least}", tops, cost)]
+        singles = {"cost_growth": cost[-1] / cost[0], "margin_gap": max(abs(m - target) for m in margin)}
+        parts.append(
+            numbers(
+                **{f"cost_growth_min{least}": singles["cost_growth"]},
+                **{f"margin_min{least}_gap": singles["margin_gap"], f"margin_min{least}_max": max(margin)},
+            )
+        )
+    return pd.concat(parts, ignore_index=True)
+
+
+def fig12(measured: pd.DataFrame, published: pd.DataFrame) -> Figure:
+    """Draw machines and margin over the number of jobs, for both least sample sizes."""
+    figure, axes = style.panels(columns=2)
+    for shift, (least, colour) in enumerate(((4, style.BLUE), (20, style.ORANGE))):
+        for panel, name in zip(axes, ("machines", "margin"), strict=True):
+            tops, value = curve(measured, f"{name}_min{least}")
+            at = np.arange(len(tops)) + 0.36 * (shift - 0.5)
+            panel.bar(at, value, width=0.34, color=colour, label=f"at least {least} instances")
+            panel.set_xticks(range(len(tops)), [f"top {top:.0f}" for top in tops])
+    axes[1].axhline(number(published, "target_margin"), color=style.GREY, linestyle=":", label="published target")
+    style.percent(axes[1], decimals=1)
+    style.label(axes[0], "jobs selected", "machines")
+    style.label(axes[1], "jobs selected", "margin of error")
+    style.legend(axes[1])
+    return figure
+
+
+def measure_table1(
+    current: pd.DataFrame, jobs: pd.DataFrame, targets: tuple[float, ...] = (0.03, 0.01), top: int = 200
+) -> pd.DataFrame:
+    """Return the ideal test cluster for two target fidelities over the heaviest jobs.
+
+    Parameters
+    ----------
+    current : measurement table of the current WSC
+    jobs : columns job, quota, instances
+    targets : relative margins, the wider first
+    top : heaviest jobs selected
+
+    Returns
+    -------
+    DataFrame
+        series, x, value: machines and margin per target (x), the share of jobs held at the least sample size and
+        the margin over the target at the first target, the growth of machines to the last.
+
+    Examples
+    --------
+    >>> table = pd.DataFrame({"job": 1, "machine": range(99), "weight": 1.0, "value": [0.9, 1.1, 1.0] * 33})
+    >>> jobs = pd.DataFrame({"job": [1], "quota": [60.0], "instances": [99]})
+    >>> measured = measure_table1(table, jobs, targets=(0.06, 0.03))
+    >>> [number(measured, "machines", target) for target in (0.06, 0.03)]
+    [8.0, 30.0]
+    """
+    table = plan_table(current, jobs, top)
+    plans = [plan(table, target) for target in targets]
+    least = np.minimum(4, table["instances"].to_numpy())
+    singles = numbers(
+        jobs=len(table),
+        share_at_minimum=float(np.mean(plans[0].allocation["instances"].to_numpy() <= least)),
+        margin_over_target=plans[0].margin / targets[0],
+        machines_growth=plans[-1].cost / plans[0].cost,
+    )
+    machines, margin = [made.cost for made in plans], [made.margin for made in plans]
+    return pd.concat([singles, rows("machines", targets, machines), rows("margin", targets, margin)], ignore_index=True)

@@ -1,0 +1,102 @@
+"""How every figure looks: one column wide, thin lines, colours that colour-blind readers can tell apart."""
+
+from typing import Final
+
+from matplotlib import rc_context
+from matplotlib.axes import Axes
+from matplotlib.figure import Figure
+from matplotlib.ticker import PercentFormatter
+
+BLUE: Final = "#0072B2"
+ORANGE: Final = "#E69F00"
+GREEN: Final = "#009E73"
+RED: Final = "#D55E00"
+PURPLE: Final = "#CC79A7"
+SKY: Final = "#56B4E9"
+GREY: Final = "#767676"
+CYCLE: Final = (BLUE, ORANGE, GREEN, PURPLE, SKY, RED)
+"""Okabe and Ito (2008), in the order in which series take them."""
+
+COLUMN_INCHES: Final = 3.4
+"""Width of one column of a two-column paper."""
+
+_RC: Final = {
+    "font.size": 8.0,
+    "axes.titlesize": 8.0,
+    "axes.labelsize": 8.0,
+    "legend.fontsize": 7.0,
+    "xtick.labelsize": 7.0,
+    "ytick.labelsize": 7.0,
+    "axes.linewidth": 0.6,
+    "lines.linewidth": 1.2,
+    "axes.spines.top": False,
+    "axes.spines.right": False,
+    "svg.hashsalt": "wsc",
+}
+
+
+def panels(
+    columns: int = 1, rows: int = 1, height_inches: float = 2.3, share_y: bool = False
+) -> tuple[Figure, list[Axes]]:
+    """Return an empty figure and its axes, row by row, in the common style.
+
+    Parameters
+    ----------
+    columns, rows : panels beside and below each other
+    height_inches : height of one row
+    share_y : whether the panels of a row have one vertical axis
+
+    Examples
+    --------
+    >>> figure, axes = panels(columns=2)
+    >>> len(axes)
+    2
+    """
+    width = COLUMN_INCHES if columns == 1 else COLUMN_INCHES * (0.35 + 0.65 * columns)
+    with rc_context(_RC):
+        figure = Figure(figsize=(width, height_inches * rows), dpi=200, layout="constrained")
+        axes = figure.subplots(rows, columns, squeeze=False, sharey=share_y).ravel().tolist()
+        for one in axes:
+            one.tick_params(width=0.6, length=2.5)
+            one.grid(visible=True, color="#e4e4e4", linewidth=0.5)
+            one.set_axisbelow(True)
+    return figure, axes
+
+
+def label(axes: Axes, x: str, y: str, title: str = "") -> None:
+    """Name both axes, units included, and the panel.
+
+    Examples
+    --------
+    >>> _, axes = panels()
+    >>> label(axes[0], "machines", "margin of error (%)")
+    >>> axes[0].get_xlabel()
+    'machines'
+    """
+    axes.set_xlabel(x)
+    axes.set_ylabel(y)
+    axes.set_title(title, fontsize=8.0)
+
+
+def percent(axes: Axes, which: str = "y", decimals: int | None = None) -> None:
+    """Print shares on an axis as percentages.
+
+    Examples
+    --------
+    >>> _, axes = panels()
+    >>> percent(axes[0], "x")
+    """
+    axis = axes.yaxis if which == "y" else axes.xaxis
+    axis.set_major_formatter(PercentFormatter(1.0, decimals=decimals))
+
+
+def legend(axes: Axes, columns: int = 1) -> None:
+    """Put the names of the series where there is room.
+
+    Examples
+    --------
+    >>> _, axes = panels()
+    >>> _ = axes[0].plot([0, 1], [0, 1], label="measured")
+    >>> legend(axes[0])
+    """
+    axes.legend(frameon=False, ncols=columns, handlelength=1.4, borderaxespad=0.2, labelspacing=0.3)

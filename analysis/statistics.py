@@ -1,0 +1,164 @@
+"""Statistics of a measurement table at job and at machine granularity."""
+
+from dataclasses import dataclass, replace
+
+import numpy as np
+import numpy.typing as npt
+import pandas as pd
+
+Floats = npt.NDArray[np.float64]
+Ints = npt.NDArray[np.int64]
+Bools = npt.NDArray[np.bool_]
+
+
+class NotEnoughDataError(ValueError):
+    """Too little data for the method; `needed` says how much would do, `have` what was given."""
+
+    def __init__(self, needed: int, have: int, what: str = "measurements") -> None:
+        super().__init__(f"{needed} {what} are needed, {have} given")
+        self.needed, self.have = needed, have
+
+
+def job_statistics(measurements: pd.DataFrame, ddof: int = 0) -> pd.DataFrame:
+    """Return mean and spread of every job's instances (Lee et al. 2018, WSMeter, section 5.1, step 1).
+
+    Parameters
+    ----------
+    measurements : columns job, weight, value; one row per measured instance
+    ddof : 0 for the whole population's standard deviation, 1 for a sample's
+
+    Returns
+    -------
+    DataFrame
+        job, weight (sum over its instances), mean and std (units of value; std is NaN where instances <= ddof),
+        instances; ordered by job.
+
+    Examples
+    --------
+    >>> job_statistics(pd.DataFrame({"job": ["b", "a", "b"], "weight": 1.0, "value": [1.0, 5.0, 3.0]}))
+      job  weight  mean  std  instances
+    0   a     1.0   5.0  0.0          1
+    1   b     2.0   2.0  1.0          2
+    """
+    code, jobs = pd.factorize(measurements["job"], sort=True)
+    value = measurements["value"].to_numpy(dtype=np.float64)
+    instances = np.bincount(code, minlength=len(jobs)).astype(np.int64)
+    mean = np.bincount(code, value, len(jobs)) / instances
+    squares: Floats = np.bincount(code, (value - mean[code]) ** 2, len(jobs)).astype(np.float64)
+    return pd.DataFrame(
+        {
+            "job": jobs,
+            "weight": np.bincount(code, measurements["weight"].to_numpy(dtype=np.float64), len(jobs)),
+            "mean": mean,
+            "std": _std(squares, instances, ddof),
+            "instances": instances,
+        }
+    )
+
+
+def machine_values(measurements: pd.DataFrame) -> pd.DataFrame:
+    """Return the performance of every machine: the weighted mean of its instances.
+
+    Instances weigh by `exposure` where the table has it (cycles make a machine's IPC its instructions over its
+    cycles), otherwise by `weight`.
+
+    Parameters
+    ----------
+    measurements : columns machine, weight, value and perhaps exposure; one row per measured instance
+
+    Returns
+    -------
+    DataFrame
+        machine, value, instances; ordered by machine.
+
+    Examples
+    --------
+    >>> machine_values(pd.DataFrame({"machine": [7, 7], "weight": [1.0, 3.0], "value": [1.0, 2.0]}))
+       machine  value  instances
+    0        7   1.75          2
+    """
+    code, machines = pd.factorize(measurements["machine"], sort=True)
+    by = "exposure" if "exposure" in measurements.columns else "weight"
+    weight = measurements[by].to_numpy(dtype=np.float64)
+    value = measurements["value"].to_numpy(dtype=np.float64)
+    total = np.bincount(code, weight, len(machines))
+    return pd.DataFrame(
+        {
+            "machine": machines,
+            "value": np.bincount(code, weight * value, len(machines)) / total,
+            "instances": np.bincount(code, minlength=len(machines)),
+        }
+    )
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Current:
+    """All that an estimate needs of a measurement table, computed once; usually of the current fleet."""
+
+    job: pd.Index
+    """Jobs, in order; the arrays up to `instances` have one entry each."""
+    weight: Floats
+    mean: Floats
+    std: Floats
+    """The sample's standard deviation; NaN for a job with one instance."""
+    instances: Ints
+    machine_value: Floats
+    """Performance of each machine."""
+
+    @classmethod
+    def of(cls, table: "pd.DataFrame | Current") -> "Current":
+        """Summarise a measurement table; a summary is returned as it is.
+
+        Examples
+        --------
+        >>> table = pd.DataFrame({"job": "a", "machine": [1, 2], "weight": 1.0, "value": [1.0, 3.0]})
+        >>> Current.of(table).mean, Current.of(table).machine_value
+        (array([2.]), array([1., 3.]))
+        """
+        if isinstance(table, Current):
+            return table
+        jobs = job_statistics(table, ddof=1)
+        weight, mean, std, instances = (jobs[name].to_numpy() for name in ("weight", "mean", "std", "instances"))
+        machine_value = machine_values(table)["value"].to_numpy()
+        return cls(pd.Index(jobs["job"]), weight, mean, std, instances, machine_value)
+
+    def take(self, at: Ints) -> "Current":
+        """Return the summary with only the jobs at these places; machines keep all they host."""
+        return replace(
+            self,
+            job=self.job[at],
+            weight=self.weight[at],
+            mean=self.mean[at],
+            std=self.std[at],
+            instances=self.instances[at],
+        )
+
+    def only(self, jobs: pd.Index) -> "Current":
+        """Return the summary with only these jobs, as far as it has them; machines keep all they host."""
+        return self.take(np.flatnonzero(jobs.get_indexer(self.job) >= 0))
+
+
+Table = pd.DataFrame | Current
+
+
+def quota_shares(jobs: pd.DataFrame, among: pd.Index) -> Floats:
+    """Return the share of the whole fleet's CPU quota that each of some jobs holds.
+
+    Parameters
+    ----------
+    jobs : columns job, quota; every job of the fleet once
+    among : the jobs asked about; one that `jobs` lacks has the share NaN
+
+    Examples
+    --------
+    >>> quota_shares(pd.DataFrame({"job": ["a", "b"], "quota": [1.0, 3.0]}), pd.Index(["b", "x"]))
+    array([0.75,  nan])
+    """
+    quota = jobs["quota"].to_numpy(dtype=np.float64)
+    at = pd.Index(jobs["job"]).get_indexer(among)
+    return np.where(at >= 0, quota[at] / quota.sum(), np.nan)
+
+
+def _std(squares: Floats, instances: Ints, ddof: int) -> Floats:
+    with np.errstate(invalid="ignore", divide="ignore"):
+        return np.where(instances > ddof, np.sqrt(squares / (instances - ddof)), np.nan)

@@ -1,0 +1,287 @@
+"""What fields of a scenario must satisfy together."""
+
+import math
+import sys
+from collections import Counter
+from collections.abc import Callable, Iterable, Iterator, Set
+from dataclasses import dataclass
+
+from models.platforms import PLATFORMS, Platform
+from models.scenario import Feature
+from scenarios.faults import shown
+from scenarios.schema import Scenario
+from scenarios.source import Keys
+
+_ROUNDING = 1e-9
+_SERVICE_MEMORY_BYTES_PER_VCPU = 2.5e9
+
+
+@dataclass(frozen=True, slots=True)
+class Finding:
+    """What is wrong between fields: the way to the one that is blamed, the problem and what was found."""
+
+    keys: Keys
+    problem: str
+    got: str = ""
+
+
+Check = Callable[[Scenario], Iterable[Finding]]
+
+
+def findings(scenario: Scenario, faulty: Set[str] = frozenset()) -> list[Finding]:
+    """Return what is wrong between the fields of a scenario.
+
+    Parameters
+    ----------
+    faulty : dotted paths of fields that are wrong by themselves; checks that need one of them are left out
+
+    Examples
+    --------
+    >>> findings(Scenario(name="day"))
+    []
+    >>> findings(Scenario(name="day", epoch_s=7.0))[0]
+    Finding(keys=('epoch_s',), problem='should divide horizon_s = 86400', got='7.0')
+    """
+    able = (check for check, needs in CHECKS.items() if not any(_overlap(a, b) for a in needs for b in faulty))
+    return [finding for check in able for finding in check(scenario)]
+
+
+def _overlap(one: str, other: str) -> bool:
+    return f"{one}.".startswith(f"{other}.") or f"{other}.".startswith(f"{one}.")
+
+
+def platform_shares(scenario: Scenario) -> Iterator[Finding]:
+    """Shares of platforms sum to 1."""
+    total = sum(scenario.fleet.platforms.values())
+    if abs(total - 1) > _ROUNDING:
+        yield Finding(("fleet", "platforms"), "the shares should sum to 1", f"{total:.6g}")
+
+
+def platform_names(scenario: Scenario) -> Iterator[Finding]:
+    """Every platform is known, the replacing ones too."""
+    known = f"unknown platform; known: {', '.join(sorted(PLATFORMS))}"
+    for name in scenario.fleet.platforms:
+        if name not in PLATFORMS:
+            yield Finding(("fleet", "platforms", name), known, shown(name))
+    for old, new in _replacements(scenario.feature):
+        if new not in PLATFORMS:
+            yield Finding(("feature", "platforms", old), known, shown(new))
+
+
+def replaced_platforms(scenario: Scenario) -> Iterator[Finding]:
+    """A feature replaces platforms of the fleet, with at least as many hardware threads: placement does not change."""
+    for old, new in _replacements(scenario.feature):
+        keys = ("feature", "platforms", old)
+        if old not in scenario.fleet.platforms:
+            yield Finding(keys, f"the fleet has no such platform; it has {', '.join(scenario.fleet.platforms)}")
+        elif old in PLATFORMS and new in PLATFORMS and PLATFORMS[old].vcpus > PLATFORMS[new].vcpus:
+            needed, has = PLATFORMS[old].vcpus, PLATFORMS[new].vcpus
+            yield Finding(
+                keys, f"should have at least the {needed} hardware threads of {old}", f"{shown(new)} with {has}"
+            )
+
+
+def epochs(scenario: Scenario) -> Iterator[Finding]:
+    """The epoch divides the horizon."""
+    if not _multiple(scenario.horizon_s, scenario.epoch_s):
+        yield Finding(("epoch_s",), f"should divide horizon_s = {scenario.horizon_s:g}", shown(scenario.epoch_s))
+
+
+def window_names(scenario: Scenario) -> Iterator[Finding]:
+    """Windows have different names."""
+    names = [window.name for window in scenario.recording.windows]
+    for i, name in _repeated(names):
+        yield Finding(("recording", "windows", i, "name"), "another window has this name", shown(name))
+
+
+def window_bounds(scenario: Scenario) -> Iterator[Finding]:
+    """Windows lie inside the horizon, are not empty and begin and end with an epoch."""
+    for i, window in enumerate(scenario.recording.windows):
+        for key, value in (("start_s", window.start_s), ("end_s", window.end_s)):
+            if not _multiple(value, scenario.epoch_s):
+                problem = f"should be a multiple of epoch_s = {scenario.epoch_s:g}"
+                yield Finding(("recording", "windows", i, key), problem, shown(value))
+        if window.end_s > scenario.horizon_s:
+            problem = f"should be at most horizon_s = {scenario.horizon_s:g}"
+            yield Finding(("recording", "windows", i, "end_s"), problem, shown(window.end_s))
+        if window.end_s <= window.start_s:
+            problem = f"should be after start_s = {window.start_s:g}"
+            yield Finding(("recording", "windows", i, "end_s"), problem, shown(window.end_s))
+
+
+def job_counts(scenario: Scenario) -> Iterator[Finding]:
+    """Heavyweights are common jobs, and common jobs are jobs."""
+    population = scenario.population
+    if population.common_jobs > population.jobs:
+        problem = f"should be at most jobs = {population.jobs}"
+        yield Finding(("population", "common_jobs"), problem, str(population.common_jobs))
+    if population.heavyweights > population.common_jobs:
+        problem = f"should be at most common_jobs = {population.common_jobs}"
+        yield Finding(("population", "heavyweights"), problem, str(population.heavyweights))
+
+
+def service_names(scenario: Scenario) -> Iterator[Finding]:
+    """Services have names of their own, which no drawn job has."""
+    names = [service.name for service in scenario.population.services]
+    drawn = set(_drawn_names(scenario))
+    for i, name in _repeated(names):
+        yield Finding(("population", "services", i, "name"), "another service has this name", shown(name))
+    for i, name in enumerate(names):
+        if name in drawn:
+            yield Finding(("population", "services", i, "name"), "a drawn job has this name", shown(name))
+
+
+def service_sizes(scenario: Scenario) -> Iterator[Finding]:
+    """An instance of a service fits on a machine, and all its instances on all machines."""
+    sheets = [sheet for _, sheet in _sheets(scenario)]
+    most = min((_service_vcpus(sheet) for sheet in sheets), default=math.inf)
+    for i, service in enumerate(scenario.population.services):
+        keys = ("population", "services", i)
+        room = scenario.fleet.machines * math.floor(most / service.quota_vcpu) if sheets else math.inf
+        if service.quota_vcpu > most:
+            problem = f"should be at most {most:g}, what fits on a machine"
+            yield Finding((*keys, "quota_vcpu"), problem, shown(service.quota_vcpu))
+        elif service.instances > room:
+            yield Finding(
+                (*keys, "instances"), f"should be at most {room}, what fits on the fleet", str(service.instances)
+            )
+
+
+def service_room(scenario: Scenario) -> Iterator[Finding]:
+    """The services leave room for the drawn jobs."""
+    vcpus = sum(share * sheet.vcpus for share, sheet in _sheets(scenario)) * scenario.fleet.machines
+    room = scenario.population.allocated_share * vcpus
+    taken = sum(service.instances * service.quota_vcpu for service in scenario.population.services)
+    if vcpus and taken >= room:
+        problem = f"should ask for less than {room:.0f} hardware threads, the allocated share of the fleet"
+        yield Finding(("population", "services"), problem, f"{taken:.0f}")
+
+
+def memory(scenario: Scenario) -> Iterator[Finding]:
+    """The memory that the quotas ask for is there."""
+    sheets = _sheets(scenario)
+    asked = sum(share * sheet.vcpus for share, sheet in sheets) * scenario.population.allocated_share
+    held = sum(share * sheet.memory_bytes for share, sheet in sheets)
+    if asked * scenario.population.memory_bytes_per_vcpu > held:
+        problem = f"should be at most {held / asked:.3g}, the fleet's memory over its allocated hardware threads"
+        yield Finding(
+            ("population", "memory_bytes_per_vcpu"), problem, shown(scenario.population.memory_bytes_per_vcpu)
+        )
+
+
+def software_jobs(scenario: Scenario) -> Iterator[Finding]:
+    """New software names jobs that run."""
+    services = [service.name for service in scenario.population.services]
+    known = {*services, *_drawn_names(scenario)}
+    for i, software in enumerate(scenario.feature.software if scenario.feature else ()):
+        for k, job in enumerate(software.jobs):
+            if job not in known:
+                problem = f"there is no such job; there are {', '.join([*services, 'heavyweight-01'])}, …"
+                yield Finding(("feature", "software", i, "jobs", k), problem, shown(job))
+
+
+def rollout(scenario: Scenario) -> Iterator[Finding]:
+    """A roll-out by instance is of software alone, and its last wave begins inside the horizon."""
+    if scenario.feature is None:
+        return
+    plan, keys = scenario.feature.rollout, ("feature", "rollout")
+    alone = scenario.feature.software and not scenario.feature.platforms and scenario.feature.governor is None
+    if plan.unit == "instance" and not alone:
+        yield Finding(
+            (*keys, "unit"), "should be machine or rack unless the feature is software alone", shown(plan.unit)
+        )
+    last_s = plan.start_s + (plan.waves - 1) * plan.interval_s
+    if last_s >= scenario.horizon_s:
+        problem = f"the last wave should begin before horizon_s = {scenario.horizon_s:g}"
+        yield Finding((*keys, "start_s"), problem, f"{last_s:g}")
+
+
+def measured_window(scenario: Scenario) -> Iterator[Finding]:
+    """The window that is measured is recorded."""
+    names = [window.name for window in scenario.windows]
+    if scenario.analyses.wsmeter.window not in names:
+        problem = f"there is no such window; there are {', '.join(names)}"
+        yield Finding(("analyses", "wsmeter", "window"), problem, shown(scenario.analyses.wsmeter.window))
+
+
+def cluster_sizes(scenario: Scenario) -> Iterator[Finding]:
+    """Test clusters are drawn without replacement from what has the feature, so they are no larger than that."""
+    if scenario.feature is None:
+        return
+    share, of = scenario.feature.rollout.share, "machines"
+    units: float = scenario.fleet.machines
+    if scenario.feature.rollout.unit == "instance":
+        units, of = _rebuilt_instances(scenario), "instances"
+    most = math.floor(min(share * units + _ROUNDING, sys.maxsize))
+    for i, size in enumerate(scenario.analyses.wsmeter.machines):
+        if size > most:
+            problem = f"should be at most the {most} {of} with the feature"
+            yield Finding(("analyses", "wsmeter", "machines", i), problem, str(size))
+
+
+CHECKS: dict[Check, tuple[str, ...]] = {
+    platform_shares: ("fleet.platforms",),
+    platform_names: ("fleet.platforms", "feature.platforms"),
+    replaced_platforms: ("fleet.platforms", "feature.platforms"),
+    epochs: ("horizon_s", "epoch_s"),
+    window_names: ("recording.windows",),
+    window_bounds: ("recording.windows", "horizon_s", "epoch_s"),
+    job_counts: ("population.jobs", "population.common_jobs", "population.heavyweights"),
+    service_names: ("population.services", "population.jobs", "population.common_jobs", "population.heavyweights"),
+    service_sizes: ("population.services", "fleet"),
+    service_room: ("population.services", "population.allocated_share", "fleet"),
+    memory: ("population.memory_bytes_per_vcpu", "population.allocated_share", "fleet"),
+    software_jobs: ("feature.software", "population.services", "population.heavyweights"),
+    rollout: ("feature", "horizon_s"),
+    measured_window: ("analyses.wsmeter.window", "recording.windows"),
+    cluster_sizes: ("analyses.wsmeter.machines", "fleet.machines", "feature", "population.services"),
+}
+"""Every check with the fields that it needs."""
+
+
+def _replacements(feature: Feature | None) -> list[tuple[str, str]]:
+    return list(feature.platforms.items()) if feature else []
+
+
+def _multiple(value: float, unit: float) -> bool:
+    """Return whether `value` is a whole number of `unit`, up to rounding."""
+    return abs(value / unit - round(value / unit)) < _ROUNDING * max(1.0, value / unit)
+
+
+def _repeated(names: list[str]) -> Iterator[tuple[int, str]]:
+    """Yield position and name of every name that was there before."""
+    seen = Counter[str]()
+    for i, name in enumerate(names):
+        if seen[name]:
+            yield i, name
+        seen[name] += 1
+
+
+def _drawn_names(scenario: Scenario) -> Iterator[str]:
+    """Yield the names of the jobs that are drawn, as `models.jobs` gives them."""
+    population = scenario.population
+    digits = len(str(population.jobs))
+    yield from (f"heavyweight-{i + 1:02d}" for i in range(population.heavyweights))
+    yield from (f"common-{i + 1:0{digits}d}" for i in range(population.common_jobs - population.heavyweights))
+    yield from (f"local-{scenario.seed}-{i + 1:0{digits}d}" for i in range(population.jobs - population.common_jobs))
+
+
+def _rebuilt_instances(scenario: Scenario) -> float:
+    """Return how many instances new software reaches; unbounded when drawn jobs are among them."""
+    jobs = {job for software in scenario.feature.software for job in software.jobs} if scenario.feature else set()
+    instances = {service.name: service.instances for service in scenario.population.services}
+    return sum(instances[job] for job in jobs) if jobs <= instances.keys() else math.inf
+
+
+def _sheets(scenario: Scenario) -> list[tuple[float, Platform]]:
+    """Return share and spec sheet of the fleet's platforms; nothing when one of them is unknown."""
+    platforms = scenario.fleet.platforms
+    if not platforms.keys() <= PLATFORMS.keys():
+        return []
+    total = sum(platforms.values())
+    return [(share / total, PLATFORMS[name]) for name, share in platforms.items()]
+
+
+def _service_vcpus(sheet: Platform) -> float:
+    """Return the largest quota whose hardware threads and memory one machine has."""
+    return min(sheet.vcpus, sheet.memory_bytes / _SERVICE_MEMORY_BYTES_PER_VCPU)

@@ -1,0 +1,290 @@
+"""The command `wsc`: simulate a fleet, judge estimators, measure your own fleet, redraw published figures."""
+
+import functools
+import traceback
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import asdict
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any, Literal, ParamSpec, TypeVar
+
+import typer
+
+from scenarios.options import number, share, whole
+
+if TYPE_CHECKING:
+    from rich.console import Console
+
+    from scenarios.output import Progress
+    from scenarios.rundir import Run
+    from scenarios.schema import Scenario
+    from scenarios.source import Override
+
+_P = ParamSpec("_P")
+_T = TypeVar("_T")
+_FAULTY, _INTERRUPTED = 2, 130
+
+app = typer.Typer(
+    help="A simulated warehouse-scale computer with a statistician beside it.",
+    no_args_is_help=True,
+    pretty_exceptions_enable=False,
+    context_settings={"help_option_names": ["-h", "--help"]},
+)
+
+Named = Annotated[str, typer.Argument(metavar="SCENARIO", help="Name of a library scenario, or path of a file.")]
+Json = Annotated[bool, typer.Option("--json", help="Print one JSON value and nothing else.")]
+Out = Annotated[Path, typer.Option(help="Folder that the runs' folders go into.")]
+Force = Annotated[bool, typer.Option("--force", help="Simulate again even if an intact run is there.")]
+Seed = Annotated[str | None, typer.Option(metavar="N", help="Another seed.")]
+Sets = Annotated[
+    list[str] | None,
+    typer.Option("--set", metavar="PATH=VALUE", help="Another value, such as fleet.machines=500; may be repeated."),
+]
+T = Annotated[str, typer.Option("--t", metavar="X", help="Half-width of intervals in standard errors.")]
+MinInstances = Annotated[str, typer.Option(metavar="N", help="Least measured instances of a job.")]
+
+
+def _command(function: Callable[_P, None]) -> Callable[_P, None]:
+    """Make a function a command: faults and other expected errors end it in a plain line and a status."""
+
+    @functools.wraps(function)
+    def guarded(*args: _P.args, **kwargs: _P.kwargs) -> None:
+        try:
+            function(*args, **kwargs)
+        except KeyboardInterrupt:
+            typer.echo("interrupted", err=True)
+            raise typer.Exit(_INTERRUPTED) from None
+        except BrokenPipeError:
+            raise
+        except Exception as error:
+            if not (isinstance(error, OSError) or _ours(error)):
+                raise
+            typer.echo(str(error), err=True)
+            raise typer.Exit(_FAULTY) from None
+
+    app.command()(guarded)
+    return guarded
+
+
+def _ours(error: Exception) -> bool:
+    """Return whether the testbed raised the error, to say what the user can mend."""
+    raised_in = [frame.f_globals.get("__name__", "") for frame, _ in traceback.walk_tb(error.__traceback__)][-1]
+    said_by = raised_in if isinstance(error, ValueError) else type(error).__module__
+    return said_by.partition(".")[0] in {"models", "sim", "analysis", "scenarios"}
+
+
+@_command
+def run(
+    scenario: Named,
+    *,
+    out: Out = Path("runs"),
+    seed: Seed = None,
+    sets: Sets = None,
+    force: Force = False,
+    json: Json = False,
+) -> None:
+    """Simulate a scenario and say what changed; an intact run of the same scenario is used again."""
+    scenarios = _load(scenario, _overrides(sets, seed=seed))
+    from scenarios import run as runs
+    from scenarios.output import progress
+
+    with progress(quiet=json) as tell:
+        payloads = [runs.run(one, out, force, tell) for one in scenarios]
+    _say_each(payloads, runs.render, json)
+
+
+@_command
+def validate(
+    scenario: Named,
+    *,
+    draws: Annotated[str | None, typer.Option(metavar="N", help="Test clusters of each size.")] = None,
+    machines: Annotated[str | None, typer.Option(metavar="N,N,…", help="Sizes of the test clusters.")] = None,
+    out: Out = Path("runs"),
+    seed: Seed = None,
+    sets: Sets = None,
+    force: Force = False,
+    json: Json = False,
+) -> None:
+    """Draw many test clusters and count how often each estimator's interval was right."""
+    scenarios = _load(scenario, _overrides(sets, seed=seed, draws=draws, machines=machines))
+    from scenarios import run as runs
+    from scenarios.output import progress
+    from scenarios.validate import show_validate
+
+    with progress(quiet=json) as tell:
+        payloads = [runs.validate(one, out, force, tell) for one in scenarios]
+    _say_each(payloads, show_validate, json)
+
+
+@_command
+def plan(
+    table: Annotated[Path, typer.Argument(help="CSV or Parquet: job, weight, mean, std, instances, cost.")],
+    *,
+    margin: Annotated[str, typer.Option(metavar="SHARE", help="Relative margin to plan for, such as 3% or 0.03.")],
+    t: T = "2",
+    min_instances: MinInstances = "4",
+    json: Json = False,
+) -> None:
+    """Say how many instances of each job to measure for a margin, at least cost."""
+    wanted = share("--margin", margin), number("--t", t), whole("--min-instances", min_instances)
+    from scenarios import measured
+
+    _say(measured.plan(table, *wanted), measured.show_plan, json)
+
+
+@_command
+def estimate(
+    *,
+    current: Annotated[Path, typer.Option(metavar="FILE", help="Instances without the feature: CSV or Parquet.")],
+    new: Annotated[Path, typer.Option(metavar="FILE", help="Instances with the feature.")],
+    jobs: Annotated[Path | None, typer.Option(metavar="FILE", help="Jobs of the fleet: job, quota, instances.")] = None,
+    current_is: Annotated[
+        Literal["population", "sample"], typer.Option(help="Whether `current` is the whole fleet or a sample of it.")
+    ] = "population",
+    t: T = "2",
+    min_instances: MinInstances = "4",
+    json: Json = False,
+) -> None:
+    """Estimate a change from measurements of a real fleet: job, machine, weight, value."""
+    half_width, enough = number("--t", t), whole("--min-instances", min_instances)
+    from scenarios import measured
+
+    payload = measured.estimate(current, new, jobs, current_is=current_is, t=half_width, min_instances=enough)
+    _say(payload, measured.show_estimate, json)
+
+
+@_command
+def reproduce(
+    what: Annotated[str, typer.Argument(metavar="[ID|PAPER|all]", help="What to redraw.")] = "all",
+    *,
+    out: Annotated[Path, typer.Option(help="Folder for figures and tables.")] = Path("figures"),
+    runs: Annotated[Path, typer.Option(help="Folder of the runs that they are made from.")] = Path("runs"),
+    list_: Annotated[bool, typer.Option("--list", help="Say what there is.")] = False,
+    json: Json = False,
+) -> None:
+    """Redraw published figures and tables from simulated fleets, and say which findings hold."""
+    from scenarios import reproduce as papers
+    from scenarios.output import progress
+
+    if list_:
+        _say(papers.listing(), papers.show_listing, json)
+        return
+    with progress(quiet=json) as tell:
+        rows = papers.reproduce(what, out, _obtain(runs), tell)
+    _say(rows, papers.show, json)
+
+
+@_command
+def scenarios(json: Json = False) -> None:
+    """List the shipped scenarios."""
+    from scenarios import loader
+
+    _say(loader.shipped(), _show_shipped, json)
+
+
+@_command
+def check(
+    files: Annotated[list[str], typer.Argument(metavar="FILE…", help="Scenario files, or names of the library.")],
+    sets: Sets = None,
+    json: Json = False,
+) -> None:
+    """Check scenario files and print all their faults, without simulating anything."""
+    from scenarios.faults import Fault, FaultsError
+    from scenarios.loader import load_each
+
+    found, checked = list[Fault](), list[dict[str, Any]]()
+    for file in files:
+        names, faults = list[str](), list[Fault]()
+        try:
+            names = [one.name for one in load_each(file, _overrides(sets))]
+        except FaultsError as error:
+            faults = error.faults
+        checked.append({"file": file, "scenarios": names, "faults": [asdict(fault) for fault in faults]})
+        found += faults
+    _say({"kind": "check", "files": checked}, _show_checked, json)
+    if found:
+        raise FaultsError(found)
+
+
+@_command
+def schema() -> None:
+    """Print the JSON Schema of scenario files, for editors."""
+    from scenarios.output import dumps
+    from scenarios.schema import json_schema
+
+    typer.echo(dumps(json_schema()))
+
+
+def _obtain(out: Path) -> Callable[[str, Mapping[str, Any], "Progress"], "Run"]:
+    """Return how to get the run of a library scenario with other values."""
+    from scenarios import run as runs
+    from scenarios.loader import load
+    from scenarios.output import dumps
+    from scenarios.source import Override
+
+    def obtain(name: str, values: Mapping[str, Any], tell: "Progress") -> "Run":
+        overrides = [Override(path, dumps(value), "value") for path, value in values.items()]
+        return runs.obtain(load(name, overrides), out, False, tell)
+
+    return obtain
+
+
+def _overrides(
+    sets: Iterable[str] | None, seed: str | None = None, draws: str | None = None, machines: str | None = None
+) -> list["Override"]:
+    from scenarios.source import Override, settings
+
+    sizes = f"[{machines}]" if machines is not None else None
+    options = [
+        Override("seed", seed, "--seed"),
+        Override("analyses.wsmeter.draws", draws, "--draws"),
+        Override("analyses.wsmeter.machines", sizes, "--machines", column=0),
+    ]
+    return [*settings(sets or ()), *(option for option in options if option.value is not None)]
+
+
+def _load(reference: str, overrides: list["Override"]) -> list["Scenario"]:
+    from scenarios.loader import load_each
+
+    return load_each(reference, overrides)
+
+
+def _say(payload: _T, show: Callable[[_T, "Console"], None], json: bool) -> None:
+    """Print a payload as JSON or as text."""
+    from scenarios.output import dumps
+
+    if json:
+        typer.echo(dumps(payload))
+        return
+    from rich.console import Console
+
+    show(payload, Console(highlight=False))
+
+
+def _say_each(payloads: list[_T], show: Callable[[_T, "Console"], None], json: bool) -> None:
+    """Print one payload, or those of a sweep as one value."""
+    if len(payloads) == 1:
+        _say(payloads[0], show, json)
+        return
+
+    def show_all(sweep: dict[str, Any], console: "Console") -> None:
+        for payload in sweep["runs"]:
+            show(payload, console)
+
+    _say(dict[str, Any](kind="sweep", runs=payloads), show_all, json)
+
+
+def _show_shipped(payload: list[dict[str, str]], console: "Console") -> None:
+    from rich.table import Table
+
+    table = Table("scenario", "what it shows")
+    for one in payload:
+        table.add_row(one["name"], one["description"])
+    console.print(table)
+
+
+def _show_checked(payload: dict[str, Any], console: "Console") -> None:
+    for one in payload["files"]:
+        if not one["faults"]:
+            console.print(
+                f"{one['file']}: {len(one['scenarios'])} scenario(s), no faults", markup=False, soft_wrap=True
+            )

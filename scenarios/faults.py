@@ -1,0 +1,64 @@
+"""Faults of what a user wrote: where, in which field, what is wrong and what was found; all reported at once."""
+
+import json
+from collections.abc import Iterable
+from dataclasses import dataclass
+
+_LONGEST = 60
+
+
+@dataclass(frozen=True, slots=True, order=True)
+class Fault:
+    """One fault: its place (line and column from 1; line 0: the file as a whole), field, problem and what was found.
+
+    Examples
+    --------
+    >>> print(Fault("day.yaml", 3, 13, "fleet.machines", "should be a whole number", shown("3")))
+    day.yaml:3:13: fleet.machines: should be a whole number, got "3"
+    >>> print(Fault("day.yaml", 0, 0, "", "is not there"))
+    day.yaml: is not there
+    """
+
+    file: str
+    line: int
+    column: int
+    field: str
+    problem: str
+    got: str = ""
+
+    def __str__(self) -> str:
+        place = f"{self.file}:{self.line}:{self.column}" if self.line else self.file
+        field = f"{self.field}: " if self.field else ""
+        got = f", got {self.got}" if self.got else ""
+        return f"{place}: {field}{self.problem}{got}"
+
+
+class FaultsError(ValueError):
+    """Everything that is wrong with the input, sorted by place; `str()` has one fault a line.
+
+    Examples
+    --------
+    >>> raise FaultsError([Fault("b.yaml", 2, 1, "seed", "is said twice"), Fault("b.yaml", 1, 1, "", "is empty")])
+    Traceback (most recent call last):
+    scenarios.faults.FaultsError: b.yaml:1:1: is empty
+    b.yaml:2:1: seed: is said twice
+    """
+
+    def __init__(self, faults: Iterable[Fault]) -> None:
+        self.faults = sorted(set(faults))
+        super().__init__("\n".join(map(str, self.faults)))
+
+
+Faults = FaultsError
+
+
+def shown(value: object) -> str:
+    """Return a value as a user would write it, shortened to 60 characters.
+
+    Examples
+    --------
+    >>> shown(True), shown("3"), shown(None), shown({"a": 1}), shown(1.0)
+    ('true', '"3"', 'null', '{"a": 1}', '1.0')
+    """
+    text = json.dumps(value, ensure_ascii=False, default=str)
+    return text if len(text) <= _LONGEST else text[: _LONGEST - 1] + "…"

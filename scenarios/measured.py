@@ -1,0 +1,189 @@
+"""Measurements of a real fleet: ``wsc plan`` and ``wsc estimate``, as JSON-ready dicts and as tables to read."""
+
+import math
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import asdict
+from pathlib import Path
+from typing import Any
+
+import pandas as pd
+from analysis.plan import plan as allocate
+from rich.console import Console
+from rich.table import Table
+
+from analysis.estimators import Baseline, Current, CurrentIs, Estimate, WSMeter
+from analysis.measurements import Reading, TableError, read_jobs, read_measurements, read_plan
+from analysis.statistics import NotEnoughDataError
+from scenarios.faults import Fault, Faults
+
+_ROWS = 40
+WIDENING = 1.2
+"""Factor on the margin of the widened estimator (WSMeter, section 6.3)."""
+
+
+def plan(table: Path, margin: float, t: float = 2.0, min_instances: int = 4) -> dict[str, Any]:
+    """Return how many instances of each job to observe, from a table of jobs.
+
+    Parameters
+    ----------
+    table : CSV or Parquet; columns job, weight, mean, std, instances, cost
+    margin : relative to the weighted mean, above 0
+    t : half-width in standard errors
+    min_instances : least instances of every job
+
+    Raises
+    ------
+    Faults
+        If the file cannot be used or no allocation meets the margin.
+    """
+    with _faults_of(table):
+        reading = read_plan(table)
+        made = allocate(reading.table, margin, t, min_instances)
+    chosen = made.allocation
+    return {
+        "kind": "fleet",
+        "allocation": {str(job): int(n) for job, n in zip(chosen["job"], chosen["instances"], strict=True)},
+        "cost": float(made.cost),
+        "margin": float(made.margin),
+        "optimal": bool(made.optimal),
+        "continuous": {str(job): float(x) for job, x in zip(chosen["job"], chosen["continuous"], strict=True)},
+        "notes": _located(table, reading),
+    }
+
+
+def estimate(
+    current: Path,
+    new: Path,
+    jobs: Path | None = None,
+    *,
+    current_is: CurrentIs = "population",
+    t: float = 2.0,
+    min_instances: int = 4,
+) -> dict[str, Any]:
+    """Return what the estimators say of two instance tables of a real fleet.
+
+    Parameters
+    ----------
+    current : the current fleet's; CSV or Parquet; columns job, machine, weight, value, all but value optional
+    new : the same of the machines (or instances) that have the feature
+    jobs : columns job, quota, instances of the whole fleet, for full-fleet weights and coverage
+    current_is : a sampled current table adds its own variance
+    t : half-width in standard errors
+    min_instances : least instances of a job that is covered
+
+    Raises
+    ------
+    Faults
+        If a file cannot be used, with all faults of all files, or if there is too little in them.
+    """
+    before, after, fleet = _readings(current, new, jobs)
+    notes = _located(current, before) + _located(new, after)
+    with _faults_of(new):
+        tables = Current.of(before.table), Current.of(after.table)
+        wsmeter = [WSMeter(t, min_instances, widening, current_is) for widening in (1.0, WIDENING)]
+        fleet_jobs = None if fleet is None else fleet.table
+        made, problems = _estimates(*tables, fleet_jobs, wsmeter, Baseline(t, current_is))
+    if jobs is None or fleet is None:
+        notes.append("no jobs table: jobs weigh as in the current table, and their share of the fleet is unknown")
+    else:
+        notes += _located(jobs, fleet)
+    return {"kind": "fleet", "current_is": current_is, "estimates": made, "notes": notes + problems}
+
+
+def show_plan(payload: Mapping[str, Any], console: Console) -> None:
+    """Print a plan as a table, the largest allotments first."""
+    table = Table("job", "instances", "continuous", title="Instances to observe")
+    ranked = sorted(payload["allocation"].items(), key=lambda item: (-item[1], item[0]))
+    for job, instances in ranked[:_ROWS]:
+        table.add_row(job, f"{instances:,}", f"{payload['continuous'][job]:,.2f}")
+    console.print(table)
+    if len(ranked) > _ROWS:
+        console.print(f"and {len(ranked) - _ROWS:,} more jobs", highlight=False)
+    proof = "the least possible" if payload["optimal"] else "not proven to be the least"
+    total = sum(payload["allocation"].values())
+    console.print(
+        f"{total:,} instances cost {payload['cost']:g} ({proof}) for a margin of ±{payload['margin']:.2%}",
+        highlight=False,
+    )
+    show_notes(payload, console)
+
+
+def show_estimate(payload: Mapping[str, Any], console: Console) -> None:
+    """Print estimates as a table, and in words whether there is a change."""
+    table = Table("estimator", "machines", "jobs", "change", "interval", "quota covered", "finding")
+    for row in payload["estimates"]:
+        table.add_row(
+            row["estimator"],
+            f"{row['machines']:,}",
+            f"{row['jobs']:,}",
+            f"{row['change']:+.2%} ± {row['margin']:.2%}",
+            f"{row['low']:+.2%} … {row['high']:+.2%}",
+            "unknown" if math.isnan(row["quota_coverage"]) else f"{row['quota_coverage']:.1%}",
+            "a change" if row["excludes_current"] else "no change found",
+        )
+    console.print(table)
+    show_notes(payload, console)
+
+
+def show_notes(payload: Mapping[str, Any], console: Console) -> None:
+    """Print a payload's notes, one a line."""
+    for note in payload["notes"]:
+        console.print(f"note: {note}", highlight=False, markup=False)
+
+
+def _estimates(
+    current: Current, new: Current, jobs: pd.DataFrame | None, wsmeter: Sequence[WSMeter], baseline: Baseline
+) -> tuple[list[dict[str, Any]], list[str]]:
+    """Return the estimates, and why the baseline cannot be one where it cannot."""
+    made = [each.estimate(current, new, jobs) for each in wsmeter]
+    try:
+        made.insert(0, baseline.estimate(current, new, jobs))
+    except NotEnoughDataError as error:
+        return _rows(made), [f"no baseline: {error}"]
+    return _rows(made), []
+
+
+def _rows(estimates: Sequence[Estimate]) -> list[dict[str, Any]]:
+    return [asdict(each) | {"excludes_current": not each.low <= 0 <= each.high} for each in estimates]
+
+
+def _readings(current: Path, new: Path, jobs: Path | None) -> tuple[Reading, Reading, Reading | None]:
+    """Read the files; the faults of all of them are raised together."""
+    found: list[Fault] = []
+    read: list[Reading] = []
+    for path, reader in ((current, read_measurements), (new, read_measurements), (jobs, read_jobs)):
+        if path is not None:
+            try:
+                with _faults_of(path):
+                    read.append(reader(path))
+            except Faults as faults:
+                found += faults.faults
+    if found:
+        raise Faults(found)
+    return read[0], read[1], read[2] if jobs is not None else None
+
+
+@contextmanager
+def _faults_of(path: Path) -> Iterator[None]:
+    """Turn whatever is wrong with a file into located faults."""
+    try:
+        yield
+    except TableError as error:
+        raise Faults(_faults(path, error)) from error
+    except OSError as error:
+        raise Faults([Fault(str(path), 0, 0, "", "cannot be read", str(error.strerror))]) from error
+    except ValueError as error:
+        raise Faults([Fault(str(path), 0, 0, "", str(error))]) from error
+
+
+def _faults(path: Path, error: TableError) -> Iterator[Fault]:
+    for fault in error.printed:
+        yield Fault(str(path), *fault)
+    if error.unprinted:
+        line, column = error.faults[len(error.printed)][:2]
+        yield Fault(str(path), line, column, "", f"and {error.unprinted} more faults from here on")
+
+
+def _located(path: Path, reading: Reading) -> list[str]:
+    return [f"{path}: {note}" for note in reading.notes]

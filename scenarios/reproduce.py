@@ -1,0 +1,235 @@
+"""The figures and tables of the papers: ``wsc reproduce``, each drawn or tabulated beside the printed numbers."""
+
+from collections.abc import Mapping, Sequence
+from importlib.resources import files
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pandas as pd
+from rich.console import Console
+from rich.table import Table
+
+from analysis.figures.criteria import COLUMNS, Criterion, judge, number, printed
+from analysis.statistics import NotEnoughDataError
+from scenarios.evidence import Obtain, Outcome, Row, Sources
+from scenarios.output import Progress
+from scenarios.reproduce_wsmeter import WSMETER
+
+ROWS: dict[str, Row] = dict(WSMETER)
+"""Every row that can be reproduced, by its id ``paper/row``."""
+
+
+def published(row: str) -> pd.DataFrame:
+    """Return the printed numbers and the criteria of a row, as committed.
+
+    Parameters
+    ----------
+    row : its id
+
+    Raises
+    ------
+    ValueError
+        If there is no such table, or its columns are not those of `criteria.COLUMNS`.
+
+    Examples
+    --------
+    >>> published("wsmeter/fig4")["figure"].unique().tolist()
+    ['wsmeter/fig4']
+    """
+    file = files("analysis.figures") / "published" / f"{row.replace('/', '_')}.csv"
+    if not file.is_file():
+        raise ValueError(f"{row}: no table of printed numbers")
+    with file.open(encoding="utf-8") as text:
+        table = pd.read_csv(text, dtype={"series": str, "x": str, "unit": str, "read_from": str})
+    if tuple(table.columns) != COLUMNS:
+        raise ValueError(f"{row}: columns must be {', '.join(COLUMNS)}, got {', '.join(table.columns)}")
+    return table
+
+
+def chosen(which: str) -> list[str]:
+    """Return the ids that a user asked for: one id, all of a paper, or ``all``.
+
+    Raises
+    ------
+    ValueError
+        If nothing is called so; the message lists what there is.
+
+    Examples
+    --------
+    >>> chosen("wsmeter/table2")
+    ['wsmeter/table2']
+    """
+    found = [row for row in ROWS if which in ("all", row, row.split("/")[0])]
+    if not found:
+        papers = sorted({row.split("/")[0] for row in ROWS})
+        raise ValueError(f"nothing to reproduce is called {which!r}; there are all, {', '.join([*papers, *ROWS])}")
+    return found
+
+
+def listing() -> list[dict[str, Any]]:
+    """Return every row: id, what it shows, which scenarios it needs.
+
+    Examples
+    --------
+    >>> [row["id"] for row in listing()][0]
+    'wsmeter/fig1'
+    """
+    return [
+        {"kind": "fleet", "id": name, "what": row.what, "scenarios": list(row.scenarios)} for name, row in ROWS.items()
+    ]
+
+
+def reproduce(which: str, out: Path, obtain: Obtain, progress: Progress) -> list[dict[str, Any]]:
+    """Measure, judge and draw rows; write figures (PNG and SVG) and tables (CSV).
+
+    Parameters
+    ----------
+    which : an id, a paper or ``all``
+    out : folder of the figures and tables, made if need be
+    obtain : from scenario, overrides and progress to the run, found or simulated
+    progress : told which row is being made
+
+    Returns
+    -------
+    list of dict
+        Per row: kind, id, holds, published and measured (name to number), note, criteria, files. A row that could
+        not be measured does not hold, and its note says why.
+
+    Raises
+    ------
+    ValueError
+        If nothing is called so.
+    """
+    names, sources = chosen(which), Sources(obtain, progress)
+    out.mkdir(parents=True, exist_ok=True)
+    made = []
+    for name in names:
+        progress(name, 0.0)
+        made.append(_one(name, sources, out))
+        progress(name, 1.0)
+    return made
+
+
+def _one(name: str, sources: Sources, out: Path) -> dict[str, Any]:
+    paper = published(name)
+    try:
+        outcome = ROWS[name].compute(sources, printed(paper))
+    except NotEnoughDataError as lack:
+        return _payload(name, paper, Outcome(paper.iloc[:0], note=f"not measured: {lack}"), [])
+    return _payload(name, paper, outcome, _write(out / name.replace("/", "-"), outcome, paper))
+
+
+def _payload(name: str, paper: pd.DataFrame, outcome: Outcome, written: Sequence[Path]) -> dict[str, Any]:
+    checks = judge(outcome.judged, paper)
+    ours, theirs = beside(outcome.judged, paper, checks)
+    return {
+        "kind": "fleet",
+        "id": name,
+        "holds": all(check.holds for check in checks),
+        "published": theirs,
+        "measured": ours,
+        "note": "; ".join(part for part in (verdict(checks), outcome.note) if part),
+        "criteria": [
+            {"name": c.name, "relation": c.relation, "bound": c.bound, "measured": c.measured, "holds": c.holds}
+            | {"reason": c.reason}
+            for c in checks
+        ],
+        "files": [str(file) for file in written],
+    }
+
+
+def verdict(checks: Sequence[Criterion]) -> str:
+    """Return in words which criteria fail.
+
+    Examples
+    --------
+    >>> verdict([Criterion("cv", "at most", 0.3, "", 0.4), Criterion("change", "at least", 0.0, "", 0.1)])
+    '1 of 2 criteria fail: cv = 0.4, at most 0.3'
+    """
+    failing = [str(check).removesuffix(": fails") for check in checks if not check.holds]
+    if not failing:
+        return f"all {len(checks)} criteria hold" if len(checks) > 1 else "the criterion holds"
+    return f"{len(failing)} of {len(checks)} criteria fail: {'; '.join(failing)}"
+
+
+def beside(
+    measured: pd.DataFrame, paper: pd.DataFrame, checks: Sequence[Criterion]
+) -> tuple[dict[str, float], dict[str, float]]:
+    """Return measured and printed numbers by the same names, and the judged numbers; curves by ``name@x``.
+
+    Examples
+    --------
+    >>> paper = pd.DataFrame({"series": ["margin"], "x": ["25"], "value": [0.06]})
+    >>> beside(pd.DataFrame({"series": ["margin"], "x": [25.0], "value": [0.05]}), paper, [])
+    ({'margin@25': 0.05}, {'margin@25': 0.06})
+    """
+    ours, theirs = {}, {}
+    for row in printed(paper).to_dict("records"):
+        name = row["series"] if np.isnan(row["x"]) else f"{row['series']}@{row['x']:g}"
+        ours[name], theirs[name] = number(measured, row["series"], row["x"]), float(row["value"])
+    return ours | {check.name: check.measured for check in checks}, theirs
+
+
+def _write(stem: Path, outcome: Outcome, paper: pd.DataFrame) -> list[Path]:
+    """Write the table, and the figure if there is one."""
+    written = [stem.with_suffix(".csv")]
+    tabulate(outcome, paper).to_csv(written[0], index=False)
+    if outcome.draw is not None:
+        figure = outcome.draw(outcome.judged if outcome.drawn is None else outcome.drawn, printed(paper))
+        for kind, metadata in (("png", {"Software": None}), ("svg", {"Date": None, "Creator": None})):
+            written.append(stem.with_suffix(f".{kind}"))
+            figure.savefig(written[-1], metadata=metadata)
+    return written
+
+
+def tabulate(outcome: Outcome, paper: pd.DataFrame) -> pd.DataFrame:
+    """Return what was measured beside what is printed: columns metric, series, x, measured, published, unit.
+
+    `metric` is judged or drawn, for rows that are drawn in another metric than they are judged in.
+
+    Examples
+    --------
+    >>> measured = pd.DataFrame({"series": ["margin"], "x": [25.0], "value": [0.05]})
+    >>> paper = pd.DataFrame({"series": ["margin"], "x": ["25"], "value": [0.06], "unit": ["relative margin"]})
+    >>> tabulate(Outcome(measured), paper)[["measured", "published"]].values.tolist()
+    [[0.05, 0.06]]
+    """
+    parts = {"judged": outcome.judged, "drawn": outcome.drawn}
+    made = [table.assign(metric=name) for name, table in parts.items() if table is not None]
+    ours = pd.concat(made, ignore_index=True).rename(columns={"value": "measured"}).astype({"x": float})
+    theirs = printed(paper).rename(columns={"value": "published"})[["series", "x", "published", "unit"]]
+    return ours.merge(theirs, on=["series", "x"], how="left")[
+        ["metric", "series", "x", "measured", "published", "unit"]
+    ]
+
+
+def show(made: Sequence[Mapping[str, Any]], console: Console) -> None:
+    """Print every row's verdict, with published beside measured.
+
+    Examples
+    --------
+    >>> show([], Console())
+    """
+    for row in made:
+        console.print(f"{'holds' if row['holds'] else 'does not hold':>13}  {row['id']}  {ROWS[row['id']].what}")
+        table = Table("", "published", "measured", box=None, padding=(0, 2), show_header=bool(row["published"]))
+        for name, paper in row["published"].items():
+            table.add_row(name, f"{paper:.4g}", f"{row['measured'][name]:.4g}")
+        console.print(table)
+        console.print(f"  {row['note']}", markup=False, highlight=False)
+        for file in row["files"]:
+            console.print(f"  {file}", soft_wrap=True, markup=False, highlight=False)
+
+
+def show_listing(rows: Sequence[Mapping[str, Any]], console: Console) -> None:
+    """Print every row that can be reproduced.
+
+    Examples
+    --------
+    >>> show_listing([], Console(quiet=True))
+    """
+    table = Table("id", "what", "scenarios", box=None, padding=(0, 2))
+    for row in rows:
+        table.add_row(row["id"], row["what"], ", ".join(row["scenarios"]))
+    console.print(table)

@@ -1,0 +1,226 @@
+"""A scenario becomes a run: found or simulated, then measured as its analyses say."""
+
+import math
+from collections.abc import Mapping
+from dataclasses import fields
+from pathlib import Path
+from typing import Any, Literal
+
+import numpy as np
+import pandas as pd
+from rich.console import Console
+from rich.table import Table
+
+from analysis.clusters import MachineRows, random_machines
+from analysis.estimators import Estimate
+from analysis.figures.day import draw_day
+from analysis.figures.estimates import draw_estimates
+from analysis.measurements import performance
+from analysis.statistics import Current, NotEnoughDataError
+from models.randomness import stream
+from models.scenario import World
+from scenarios.output import Progress
+from scenarios.pictures import save
+from scenarios.rundir import Run, creating, open_run, reusable, run_directory
+from scenarios.schema import SCENARIO, Scenario, WSMeter
+from scenarios.source import digest
+from scenarios.truth import Tables, by_own_machine, halves_of, truth
+from scenarios.validate import estimators
+from scenarios.validate import validate as judge
+from sim.experiment import experiment
+
+Unit = Literal["machine", "instance"]
+
+
+def obtain(scenario: Scenario, out: Path, force: bool, progress: Progress) -> Run:
+    """Return the run of a scenario: the intact one that is there, or a new one.
+
+    Parameters
+    ----------
+    scenario : what is asked
+    out : parent folder of all runs
+    force : simulate even if an intact run is there
+    progress : told what is being done and the share done
+
+    Raises
+    ------
+    ValueError
+        If the jobs do not fit the machines.
+    """
+    named = digest(scenario)
+    place = run_directory(out, scenario.name, named)
+    if not force and reusable(place):
+        return open_run(place)
+    with creating(out, scenario.name, named) as draft:
+        outcome = experiment(_world(scenario), draft.path, progress=progress)
+        draft.add(*outcome.tables)
+        draft.describe(scenario.kind, scenario.seed, SCENARIO.dump_python(scenario, mode="json"), outcome.counts)
+    return open_run(place)
+
+
+def run(scenario: Scenario, out: Path, force: bool, progress: Progress) -> dict[str, Any]:
+    """Return what `wsc run` says: the true change, and what one test cluster of each size estimates.
+
+    Figures go into the run's directory.
+    """
+    found = obtain(scenario, out, force, progress)
+    settings = scenario.analyses.wsmeter
+    unit = unit_of(scenario)
+    made = estimates(found, settings, unit)
+    true = truth(Tables.of(found, settings))["change"] if has_truth(found) else math.nan
+    files = [
+        *save(draw_day(found.table("epochs"), _capacity(found)), found.path / "day"),
+        *(save(draw_estimates(made, true), found.path / "estimates") if len(made) else []),
+    ]
+    return {
+        "kind": scenario.kind,
+        "run": str(found.path),
+        "scenario": scenario.name,
+        "seed": scenario.seed,
+        "counts": found.manifest["counts"],
+        "unit": unit,
+        "truth": {"change": true},
+        "estimates": made.to_dict("records"),
+        "fleet": _summary(found),
+        "figures": [str(file) for file in files],
+    }
+
+
+def validate(scenario: Scenario, out: Path, force: bool, progress: Progress) -> dict[str, Any]:
+    """Return what `wsc validate` says: how often each estimator's interval was right over many test clusters.
+
+    Raises
+    ------
+    NotEnoughDataError
+        If the scenario has no feature, so that there is nothing to be right about.
+    """
+    found = obtain(scenario, out, force, progress)
+    if not has_truth(found):
+        raise NotEnoughDataError(2, 0, f"counterfactual fleets: {scenario.name} has no feature or recording.truth is false")
+    settings, unit = scenario.analyses.wsmeter, unit_of(scenario)
+    payload = judge(
+        Tables.of(found, settings), settings, scenario.seed, unit, lambda done, all_: progress("drawing", done / all_)
+    )
+    return payload | {"scenario": scenario.name, "run": str(found.path), "seed": scenario.seed}
+
+
+def estimates(found: Run, settings: WSMeter, unit: Unit) -> pd.DataFrame:
+    """Return what each estimator says of one test cluster of each size; the truth tables are not looked at.
+
+    Parameters
+    ----------
+    found : a run, with or without its ``truth_`` tables
+    settings : metric, window, sizes and the estimators' settings
+    unit : ``machine`` or ``instance``: what a test cluster is made of
+
+    Returns
+    -------
+    DataFrame
+        One row per estimator and size, the fields of `Estimate`; empty without a feature.
+    """
+    names = [field.name for field in fields(Estimate)]
+    try:
+        without, having = halves_of(observed(found, settings, unit))
+    except NotEnoughDataError:
+        return pd.DataFrame(columns=names)
+    jobs, current, rows = job_quotas(found), Current.of(without), MachineRows.of(having)
+    made = []
+    for size in settings.machines:
+        rng = stream(int(found.manifest["seed"]), f"test cluster/{size}")
+        new = Current.of(having.take(random_machines(rng, rows, size)))
+        for each in estimators(settings):
+            try:
+                made.append(_row(each.estimate(current, new, jobs), names))
+            except NotEnoughDataError:
+                made.append({"estimator": each.name, "machines": size})
+    return pd.DataFrame(made, columns=names)
+
+
+def observed(found: Run, settings: WSMeter, unit: Unit) -> pd.DataFrame:
+    """Return the recorded fleet's measurement table, with the column feature."""
+    table = performance(found.table("counters"), found.table("instances"), settings.metric, settings.window)
+    return by_own_machine(table) if unit == "instance" else table
+
+
+def job_quotas(found: Run) -> pd.DataFrame:
+    """Return job, quota and instances of the whole fleet."""
+    return found.table("jobs", ["job", "quota_vcpu", "instances"]).rename(columns={"quota_vcpu": "quota"})
+
+
+def has_truth(found: Run) -> bool:
+    """Return whether a run has the counterfactual pair."""
+    return found.has("truth_nowhere_counters") and found.has("truth_everywhere_counters")
+
+
+def unit_of(scenario: Scenario) -> Unit:
+    """Return what a test cluster of the scenario is made of: machines, or instances for new code."""
+    by_instance = scenario.feature is not None and scenario.feature.rollout.unit == "instance"
+    return "instance" if by_instance else "machine"
+
+
+def render(payload: Mapping[str, Any], console: Console) -> None:
+    """Print what a run was and what its test clusters said."""
+    counts, fleet, true = payload["counts"], payload["fleet"], payload["truth"]["change"]
+    console.print(
+        f"{payload['scenario']} (seed {payload['seed']}): {counts['machines']:,} machines, {counts['jobs']:,} jobs, "
+        f"{counts['instances']:,} instances, {counts['epochs']:,} epochs"
+    )
+    console.print(
+        f"  {fleet['allocated_share']:.0%} of CPU allocated, {fleet['utilisation']:.0%} used, "
+        f"{fleet['moved_share']:.0%} of instances restarted or moved, {fleet['drained_share']:.1%} of machines drained, "
+        f"{fleet['power_w']:.0f} W a machine"
+    )
+    if math.isfinite(true):
+        console.print(f"  true change of the whole fleet: {true:+.2%}")
+    if payload["estimates"]:
+        console.print(_estimate_table(payload))
+    console.print(f"  tables and figures: {payload['run']}", soft_wrap=True)
+
+
+def _estimate_table(payload: Mapping[str, Any]) -> Table:
+    table = Table(f"{payload['unit']}s", "estimator", "change", "interval", "margin", "quota covered", "jobs")
+    for row in payload["estimates"]:
+        if not math.isfinite(row["change"]):
+            table.add_row(f"{row['machines']:,}", row["estimator"], "too little data", *[""] * 4)
+            continue
+        table.add_row(
+            f"{row['machines']:,}",
+            row["estimator"],
+            f"{row['change']:+.2%}",
+            f"{row['low']:+.2%} to {row['high']:+.2%}",
+            f"±{row['margin']:.2%}",
+            f"{row['quota_coverage']:.1%}",
+            f"{row['jobs']:,.0f}",
+        )
+    return table
+
+
+def _summary(found: Run) -> dict[str, float]:
+    """Return shares that say what kind of a day it was."""
+    epochs, events = found.table("epochs"), found.table("events")
+    instances = found.table("instances", ["instance", "ended_by"])
+    counts, threads = found.manifest["counts"], _capacity(found)
+    epoch_s = float(found.manifest["resolved"]["epoch_s"])
+    moved = instances[~instances["ended_by"].isin(["horizon", "exit"])]["instance"].nunique()
+    drained = events[events["kind"] == "drain"]["machine"].nunique()
+    horizon_s = epoch_s * counts["epochs"]
+    return {
+        "allocated_share": float(epochs["quota_vcpu"].mean()) / threads,
+        "utilisation": float(epochs["cpu_s"].sum()) / (threads * horizon_s),
+        "moved_share": moved / counts["instances"],
+        "drained_share": drained / counts["machines"],
+        "power_w": float(epochs["energy_j"].sum()) / (counts["machines"] * horizon_s),
+    }
+
+
+def _capacity(found: Run) -> float:
+    return float(found.table("machines", ["vcpus"])["vcpus"].sum())
+
+
+def _row(made: Estimate, names: list[str]) -> dict[str, Any]:
+    return {name: getattr(made, name) for name in names}
+
+
+def _world(scenario: Scenario) -> World:
+    """Return the part of a scenario that decides the tables."""
+    return World(**{field.name: getattr(scenario, field.name) for field in fields(World)})

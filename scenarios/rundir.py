@@ -1,0 +1,289 @@
+"""Run directories: ``runs/<scenario>-<digest>/`` with one Parquet file per table and a manifest written last."""
+
+import json
+import os
+import re
+import secrets
+import shutil
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass, field
+from datetime import UTC, datetime
+from errno import EEXIST, ENOTEMPTY
+from pathlib import Path
+from time import perf_counter
+from typing import Any
+
+import pandas as pd
+import pyarrow.parquet as pq
+
+from scenarios.provenance import file_digest, source_digest, versions
+from sim.recorder import TableSummary
+
+MANIFEST = "manifest.json"
+_PARTIAL = ".partial"
+_HIDDEN = re.compile(r"\..+\.(?P<process>[1-9][0-9]*)\.[0-9a-f]{8}\.partial")
+_DIGEST_CHARACTERS = 12
+
+
+class RunError(Exception):
+    """A directory is not a finished run, or a run lacks what was asked of it."""
+
+
+@dataclass(frozen=True, slots=True)
+class Run:
+    """A finished run: its directory and its manifest. Tables are read when asked for."""
+
+    path: Path
+    manifest: Mapping[str, Any]
+
+    @property
+    def listed(self) -> Mapping[str, Mapping[str, Any]]:
+        """What the manifest says of each table: rows, digest, file_bytes, file_digest."""
+        return dict(self.manifest["tables"])
+
+    @property
+    def tables(self) -> tuple[str, ...]:
+        """Names of the tables that are there, in alphabetical order."""
+        return tuple(sorted(file.stem for file in self.path.glob("*.parquet")))
+
+    def has(self, name: str) -> bool:
+        """Return whether a table is there; a copy of a run may lack its ``truth_`` tables."""
+        return self.file(name).is_file()
+
+    def table(self, name: str, columns: Sequence[str] | None = None) -> pd.DataFrame:
+        """Read a table, with a plain RangeIndex.
+
+        Parameters
+        ----------
+        name : a table of `models.tables` that was recorded
+        columns : which columns, in this order; all without it
+
+        Raises
+        ------
+        RunError
+            If the table or a column is not there; the message lists those that are.
+        """
+        if not self.has(name):
+            raise RunError(f"{self.path}: no table {name}; there are {', '.join(self.tables) or 'none'}")
+        with pq.ParquetFile(self.file(name)) as file:
+            names = file.schema_arrow.names
+            unknown = [column for column in columns or () if column not in names]
+            if unknown:
+                raise RunError(f"{self.path}: {name} has no column {', '.join(unknown)}; it has {', '.join(names)}")
+            frame: pd.DataFrame = file.read(names if columns is None else list(columns)).to_pandas()
+        return frame
+
+    def file(self, name: str) -> Path:
+        """Return where a table is, or would be if it were there."""
+        return self.path / f"{name}.parquet"
+
+
+@dataclass(slots=True)
+class Draft:
+    """A run that is being made: where its tables go, and what its manifest will say.
+
+    `path` is the hidden directory to write into, `destination` where the finished run will be.
+    """
+
+    path: Path
+    destination: Path
+    facts: dict[str, Any] = field(default_factory=dict)
+    tables: dict[str, TableSummary] = field(default_factory=dict)
+
+    def describe(self, kind: str, seed: int, scenario: Mapping[str, Any], counts: Mapping[str, int]) -> None:
+        """Say what was run: the scenario's kind and seed, all its resolved values, and how much there was of what."""
+        self.facts = {"kind": kind, "seed": seed, "resolved": dict(scenario), "counts": dict(counts)}
+
+    def add(self, *summaries: TableSummary) -> None:
+        """Take tables that `sim.recorder` has written to `path` into the run."""
+        self.tables |= {summary.table: summary for summary in summaries}
+
+
+def run_directory(out: Path, name: str, digest: str) -> Path:
+    """Return where the run of a scenario is kept: same question, same place.
+
+    Parameters
+    ----------
+    out : parent folder of all runs
+    name : the scenario's name
+    digest : digest of the resolved scenario, hexadecimal; its first 12 characters are used
+
+    Raises
+    ------
+    ValueError
+        If the name cannot be a folder's name.
+
+    Examples
+    --------
+    >>> run_directory(Path("runs"), "small", "14166dc299f94f01").as_posix()
+    'runs/small-14166dc299f9'
+    """
+    if not name or name.startswith(".") or Path(name).name != name:
+        raise ValueError(f"scenario name {name!r}: must be usable as the name of a visible folder")
+    return Path(out) / f"{name}-{digest[:_DIGEST_CHARACTERS]}"
+
+
+@contextmanager
+def creating(out: Path, name: str, digest: str) -> Iterator[Draft]:
+    """Make a run in a hidden directory beside its place, and move it there when it is complete.
+
+    The manifest is written last. Whatever ends the block early, Ctrl-C included, removes the hidden directory; one
+    that a killed process left behind is removed by the next `creating` in the same folder. A run that was already
+    there is replaced, and stays until the new one is complete.
+
+    Parameters
+    ----------
+    out : parent folder of all runs, made if need be
+    name : the scenario's name
+    digest : digest of the resolved scenario, hexadecimal
+
+    Yields
+    ------
+    Draft
+        Write tables into its `path`, then call its `add` and `describe`.
+
+    Raises
+    ------
+    RunError
+        If `describe` was not called, or a table in `path` was not added, or the other way round.
+
+    Examples
+    --------
+    >>> import tempfile
+    >>> from sim.recorder import write_table
+    >>> with tempfile.TemporaryDirectory() as out:
+    ...     with creating(Path(out), "small", "14166dc299f9") as draft:
+    ...         draft.add(write_table(draft.path, "events", {"time_s": [], "kind": [], "machine": [], "instance": []}))
+    ...         draft.describe("fleet", seed=1, scenario={"seed": 1}, counts={"machines": 300})
+    ...     open_run(draft.destination).manifest["counts"]
+    {'machines': 300}
+    """
+    destination = run_directory(out, name, digest)
+    destination.parent.mkdir(parents=True, exist_ok=True)
+    _remove_stale(destination.parent)
+    draft = Draft(_hidden(destination), destination)
+    started, clock = datetime.now(UTC), perf_counter()
+    try:
+        draft.path.mkdir()
+        yield draft
+        manifest = _manifest(draft, name, digest)
+        manifest |= {"started": started.isoformat(timespec="seconds"), "duration_s": round(perf_counter() - clock, 3)}
+        (draft.path / MANIFEST).write_text(json.dumps(manifest, indent=1, allow_nan=False) + "\n", encoding="utf-8")
+        _swap(draft.path, destination)
+    except BaseException:
+        _remove(draft.path)
+        raise
+
+
+def open_run(path: Path) -> Run:
+    """Open a finished run; one copied without its ``truth_`` tables opens too.
+
+    Raises
+    ------
+    RunError
+        If there is no readable manifest, or the directory is an unfinished run.
+    """
+    path = Path(path)
+    if path.name.endswith(_PARTIAL):
+        raise RunError(f"{path}: an unfinished run")
+    try:
+        manifest = json.loads((path / MANIFEST).read_text(encoding="utf-8"))
+    except FileNotFoundError:
+        raise RunError(f"{path}: not a finished run, there is no {MANIFEST}") from None
+    except (OSError, ValueError) as fault:
+        raise RunError(f"{path}: {MANIFEST} cannot be read: {fault}") from fault
+    if not isinstance(manifest, dict) or not isinstance(manifest.get("tables"), dict):
+        raise RunError(f"{path}: {MANIFEST} does not list the run's tables")
+    return Run(path, manifest)
+
+
+def intact(path: Path) -> bool:
+    """Return whether a run is complete and undamaged: every table has the size and the bytes that the manifest says."""
+    try:
+        run = open_run(path)
+        return all(_file_facts(run.file(name)).items() <= dict(said).items() for name, said in run.listed.items())
+    except (RunError, OSError, TypeError, ValueError):
+        return False
+
+
+def reusable(path: Path) -> bool:
+    """Return whether a run is intact and this very code with these versions would make the same again."""
+    if not intact(path):
+        return False
+    manifest = open_run(path).manifest
+    return bool(manifest.get("source") == source_digest() and manifest.get("versions") == versions())
+
+
+def _manifest(draft: Draft, name: str, digest: str) -> dict[str, Any]:
+    """Return what the manifest says but for the clock, or complain of what the draft left unsaid."""
+    written = {file.name.removesuffix(_PARTIAL).removesuffix(".parquet") for file in draft.path.glob("*.parquet*")}
+    if not draft.facts:
+        raise RunError(f"{draft.destination.name}: the run was not described")
+    if written != set(draft.tables):
+        raise RunError(
+            f"{draft.destination.name}: tables written ({', '.join(sorted(written))}) "
+            f"are not the tables added ({', '.join(sorted(draft.tables))})"
+        )
+    tables = {
+        table: {"rows": made.rows, "digest": made.digest} | _file_facts(draft.path / f"{table}.parquet")
+        for table, made in sorted(draft.tables.items())
+    }
+    head = {"kind": draft.facts["kind"], "scenario": name, "digest": digest}
+    return head | draft.facts | {"versions": versions(), "source": source_digest(), "tables": tables}
+
+
+def _file_facts(file: Path) -> dict[str, Any]:
+    return {"file_bytes": file.stat().st_size, "file_digest": file_digest(file)}
+
+
+def _hidden(destination: Path) -> Path:
+    """Return a hidden sibling that names this process and belongs to this caller alone."""
+    return destination.with_name(f".{destination.name}.{os.getpid()}.{secrets.token_hex(4)}{_PARTIAL}")
+
+
+def _swap(finished: Path, destination: Path) -> None:
+    """Move the finished run into its place; one that stands there, or that another process puts there, makes way."""
+    retired: list[Path] = []
+    while not _moved(finished, destination):
+        aside = _hidden(destination)
+        with suppress(FileNotFoundError):
+            destination.rename(aside)
+            retired.append(aside)
+    for run in retired:
+        _remove(run)
+
+
+def _moved(finished: Path, destination: Path) -> bool:
+    """Move a directory to a free place, or return False if a run stands there."""
+    try:
+        finished.rename(destination)
+    except OSError as fault:
+        if fault.errno not in {ENOTEMPTY, EEXIST}:
+            raise
+        return False
+    return True
+
+
+def _remove_stale(out: Path) -> None:
+    """Remove the hidden directories of processes that are no more."""
+    for directory in out.iterdir():
+        made_by = _HIDDEN.fullmatch(directory.name)
+        if made_by and not _alive(int(made_by["process"])):
+            _remove(directory)
+
+
+def _remove(directory: Path) -> None:
+    """Remove a directory, its manifest first, so that no part of it ever looks complete."""
+    (directory / MANIFEST).unlink(missing_ok=True)
+    shutil.rmtree(directory, ignore_errors=True)
+
+
+def _alive(process: int) -> bool:
+    try:
+        os.kill(process, 0)
+    except ProcessLookupError:
+        return False
+    except PermissionError:
+        return True
+    return True

@@ -1,0 +1,117 @@
+"""The truth about a feature: a recorded fleet beside its counterfactual twins without and with the feature."""
+
+from dataclasses import dataclass
+
+import numpy as np
+import pandas as pd
+
+from analysis.measurements import performance
+from analysis.statistics import NotEnoughDataError, job_statistics, machine_values
+from scenarios import schema
+from scenarios.rundir import Run
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Tables:
+    """What a validation looks at: the recorded fleet, its jobs, and the two counterfactual fleets.
+
+    `observed`, `nowhere` and `everywhere` are measurement tables, `observed` with the column feature; `jobs` has the
+    columns job, quota, instances of the whole fleet.
+    """
+
+    observed: pd.DataFrame
+    jobs: pd.DataFrame
+    nowhere: pd.DataFrame
+    everywhere: pd.DataFrame
+
+    @classmethod
+    def of(cls, run: Run, settings: schema.WSMeter) -> "Tables":
+        """Read a run's tables and measure what the settings say.
+
+        Raises
+        ------
+        RunError
+            If the run has no truth tables.
+        ValueError
+            If the counting window is not there.
+        """
+        instances, jobs = run.table("instances"), run.table("jobs", ["job", "quota_vcpu", "instances"])
+        observed, nowhere, everywhere = (
+            performance(run.table(name), instances, settings.metric, settings.window)
+            for name in ("counters", "truth_nowhere_counters", "truth_everywhere_counters")
+        )
+        return cls(observed, jobs.rename(columns={"quota_vcpu": "quota"}), nowhere, everywhere)
+
+    def by_instance(self) -> "Tables":
+        """Return the same tables with every instance as a machine of its own, for features of single instances."""
+        observed, nowhere, everywhere = map(by_own_machine, (self.observed, *self.arms))
+        return Tables(observed, self.jobs, nowhere, everywhere)
+
+    @property
+    def arms(self) -> tuple[pd.DataFrame, pd.DataFrame]:
+        """The counterfactual fleets: the feature nowhere, and everywhere."""
+        return self.nowhere, self.everywhere
+
+
+def truth(tables: Tables) -> dict[str, float]:
+    """Return the true relative changes, and the two halves' references.
+
+    `change` weighs every job of the fleet by its quota share, whether or not an estimator would cover it; a job of
+    which no stay was long enough to measure is left out.
+
+    Examples
+    --------
+    >>> off = pd.DataFrame({"job": list("aabb"), "machine": [1, 2, 1, 2], "weight": 1.0, "value": [1.0, 1, 2, 2]})
+    >>> on = off.assign(value=[2.0, 2, 2, 2])
+    >>> jobs = pd.DataFrame({"job": ["a", "b"], "quota": [1.0, 1.0], "instances": 2})
+    >>> half = on.assign(feature=on["machine"] == 2, value=[1.0, 2, 2, 2])
+    >>> {name: round(change, 3) for name, change in truth(Tables(half, jobs, off, on)).items()}
+    {'change': 0.333, 'machine_change': 0.333, 'reference': 0.333, 'machine_reference': 0.333}
+    """
+    halves = halves_of(tables.observed)
+    return {
+        "change": _job_change(*tables.arms, tables.jobs),
+        "machine_change": _machine_change(*tables.arms),
+        "reference": _job_change(*halves, tables.jobs),
+        "machine_reference": _machine_change(*halves),
+    }
+
+
+def halves_of(observed: pd.DataFrame) -> tuple[pd.DataFrame, pd.DataFrame]:
+    """Return the recorded fleet without the feature and with it.
+
+    Raises
+    ------
+    NotEnoughDataError
+        If either half is empty.
+    """
+    feature = observed["feature"].to_numpy(dtype=np.bool_)
+    halves = tuple(observed[half].reset_index(drop=True) for half in (~feature, feature))
+    for half, what in zip(halves, ("without", "with"), strict=True):
+        if half.empty:
+            raise NotEnoughDataError(1, 0, f"measured instances {what} the feature")
+    return halves[0], halves[1]
+
+
+def by_own_machine(table: pd.DataFrame) -> pd.DataFrame:
+    """Return the table with every row as a machine of its own.
+
+    Examples
+    --------
+    >>> by_own_machine(pd.DataFrame({"machine": [7, 7]}))["machine"].tolist()
+    [0, 1]
+    """
+    return table.assign(machine=np.arange(len(table)))
+
+
+def _job_change(before: pd.DataFrame, after: pd.DataFrame, jobs: pd.DataFrame) -> float:
+    """Return the change of the quota-weighted mean over all jobs that both tables measure (section 3.1)."""
+    old, new = (job_statistics(table)[["job", "mean"]] for table in (before, after))
+    both = jobs.merge(old, on="job").merge(new, on="job", suffixes=("_old", "_new"))
+    weight = both["quota"]
+    return float((weight * both["mean_new"]).sum() / (weight * both["mean_old"]).sum() - 1)
+
+
+def _machine_change(before: pd.DataFrame, after: pd.DataFrame) -> float:
+    old, new = (float(machine_values(table)["value"].mean()) for table in (before, after))
+    return new / old - 1

@@ -1,0 +1,189 @@
+"""What the documents, the Makefile and the version list say is so."""
+
+import ast
+import os
+import re
+import shutil
+import subprocess
+import sys
+import tomllib
+from pathlib import Path
+
+import pytest
+import typer
+from packaging.requirements import Requirement
+from packaging.utils import canonicalize_name
+
+from scenarios.cli import app
+
+ROOT = Path(__file__).parents[1]
+FOLDERS = ("models", "sim", "analysis", "scenarios")
+TARGETS = {"demo", "test", "check", "figures", "bench", "evidence", "clean"}
+PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
+RUNTIME = [Requirement(line) for line in PROJECT["dependencies"]]
+DEVELOPMENT = [Requirement(line) for line in PROJECT["optional-dependencies"]["dev"]]
+MODULES = [path.relative_to(ROOT) for folder in FOLDERS for path in sorted((ROOT / folder).rglob("*.py"))]
+
+
+def rows(document, name):
+    """The cells of the table between the marks of that name, without its head."""
+    text = (ROOT / document).read_text()
+    table = re.search(rf"<!-- {name} -->\n(.*)<!-- /{name} -->", text, re.DOTALL)
+    lines = [line.strip("| ").split(" | ") for line in table[1].splitlines() if line.startswith("| ")]
+    return [[cell.strip("` ") for cell in line] for line in lines[1:]]
+
+
+def commands(*documents):
+    """The lines of the documents' shell blocks, word by word."""
+    for document in documents:
+        blocks = re.findall(r"^```(\w*)\n(.*?)^```$", (ROOT / document).read_text(), re.DOTALL | re.MULTILINE)
+        for line in "".join(text for language, text in blocks if language in {"", "sh", "console"}).splitlines():
+            yield line.removeprefix("$ ").split()
+
+
+def test_the_module_table_lists_every_module_once_in_order_of_the_layers():
+    listed = [Path(folder) / f"{module}.py" for folder, module, _ in rows("ARCHITECTURE.md", "modules")]
+    assert listed == [path for path in MODULES if path.name != "__init__.py"]
+
+
+def test_every_module_has_a_purpose_of_its_own():
+    purposes = [purpose for _, _, purpose in rows("ARCHITECTURE.md", "modules")]
+    assert all(len(purpose.split()) >= 3 for purpose in purposes)
+    assert len(set(purposes)) == len(purposes)
+
+
+def test_every_dependency_has_its_reason():
+    reasons = rows("ARCHITECTURE.md", "dependencies")
+    assert [name for name, _ in reasons] == [each.name for each in (*RUNTIME, *DEVELOPMENT)]
+    assert all(len(reason.split()) >= 3 for _, reason in reasons)
+
+
+def imported(path):
+    """Names of the top-level packages that a file imports, type-only imports included."""
+    for node in ast.walk(ast.parse(path.read_text())):
+        if isinstance(node, ast.Import):
+            yield from (alias.name.partition(".")[0] for alias in node.names)
+        elif isinstance(node, ast.ImportFrom):
+            yield str(node.module).partition(".")[0]
+
+
+def test_the_four_folders_import_what_is_declared_and_all_of_it():
+    used = {name for path in MODULES for name in imported(ROOT / path)} - {*FOLDERS, *sys.stdlib_module_names}
+    known = {each.name.partition(".")[0].replace("-", "_") for each in RUNTIME}
+    belongs = {"pydantic_core": "pydantic"}
+    assert {belongs.get(name, name) for name in used} == known
+
+
+def test_the_version_list_holds_names_and_versions_only():
+    lines = [line for line in (ROOT / "constraints.txt").read_text().splitlines() if not line.startswith("#")]
+    assert all(re.fullmatch(r"[A-Za-z0-9._-]+==[0-9][0-9A-Za-z.]*", line) for line in lines)
+    names = [canonicalize_name(line.partition("==")[0]) for line in lines]
+    assert len(set(names)) == len(names)
+    assert canonicalize_name(PROJECT["name"]) not in names
+
+
+@pytest.mark.parametrize("dependency", [*RUNTIME, *DEVELOPMENT], ids=lambda each: each.name)
+def test_the_version_list_pins_every_dependency_within_its_bounds(dependency):
+    pinned = dict(line.split("==") for line in (ROOT / "constraints.txt").read_text().splitlines() if "==" in line)
+    versions = {canonicalize_name(name): version for name, version in pinned.items()}
+    assert dependency.specifier.contains(versions[canonicalize_name(dependency.name)])
+
+
+def test_every_command_shown_is_one_that_wsc_has():
+    known = typer.main.get_command(app).commands
+    shown = [words[1:] for words in commands("README.md", "ARCHITECTURE.md") if words[:1] == ["wsc"]]
+    assert {words[0] for words in shown} == set(known)
+    for command, *words in shown:
+        options = {option for parameter in known[command].params for option in parameter.opts}
+        assert {word.partition("=")[0] for word in words if word.startswith("--")} <= options
+
+
+def test_every_make_target_shown_is_one_that_the_makefile_has():
+    shown = {words[1] for words in commands("README.md") if words[:1] == ["make"]}
+    assert {"demo", "test"} <= shown <= TARGETS
+
+
+def make(folder, *words, **variables):
+    return subprocess.run(
+        ["make", *words, *(f"{name}={value}" for name, value in variables.items())],
+        cwd=folder,
+        env={name: os.environ[name] for name in ("PATH", "HOME") if name in os.environ},
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+
+
+def test_make_alone_says_what_there_is():
+    helped = make(ROOT)
+    assert helped.returncode == 0
+    assert {line.split()[1] for line in helped.stdout.splitlines()} == TARGETS | {"help"}
+    assert all(len(line.split()) > 3 for line in helped.stdout.splitlines())
+
+
+FAKE = """#!/bin/sh
+# Stands for Python: makes an environment whose pip notes how it was called, and fails when told or stamped too early.
+case "$*" in
+    *venv*) mkdir -p .venv/bin && cp "$0" .venv/bin/python ;;
+    *pip*) echo "Collecting everything"; echo "pip $*" >> log; test ! -e broken && test ! -e .venv/.ready ;;
+esac
+"""
+
+
+@pytest.fixture
+def checkout(tmp_path):
+    for name in ("Makefile", "pyproject.toml", "constraints.txt"):
+        shutil.copy(ROOT / name, tmp_path)
+    (tmp_path / "python").write_text(FAKE)
+    (tmp_path / "python").chmod(0o755)
+    return tmp_path
+
+
+def set_up(checkout):
+    return make(checkout, ".venv/.ready", PYTHON="./python")
+
+
+def test_set_up_installs_the_pinned_versions_once(checkout):
+    first, second = set_up(checkout), set_up(checkout)
+    assert (first.returncode, second.returncode) == (0, 0)
+    assert "collecting everything" in first.stdout
+    assert "up to date" in second.stdout
+    (call,) = (checkout / "log").read_text().splitlines()
+    assert "-c constraints.txt -e .[dev]" in call
+
+
+@pytest.mark.parametrize("changed", ["pyproject.toml", "constraints.txt"])
+def test_set_up_follows_the_files_that_it_depends_on(checkout, changed):
+    set_up(checkout)
+    ready = (checkout / ".venv/.ready").stat().st_mtime
+    os.utime(checkout / changed, (ready + 10, ready + 10))
+    assert "collecting everything" in set_up(checkout).stdout
+
+
+def test_a_set_up_that_failed_leaves_no_stamp_and_starts_afresh(checkout):
+    (checkout / "broken").touch()
+    assert set_up(checkout).returncode != 0
+    assert not (checkout / ".venv/.ready").exists()
+    half = checkout / ".venv/half-installed"
+    half.touch()
+    (checkout / "broken").unlink()
+    assert set_up(checkout).returncode == 0
+    assert not half.exists()
+    assert (checkout / ".venv/.ready").exists()
+
+
+@pytest.mark.parametrize(("failing", "status"), [(None, 0), ("test", 1), ("check", 1)])
+def test_ci_runs_both_targets_and_fails_with_either(tmp_path, failing, status):
+    (tmp_path / ".ci").mkdir()
+    ci = shutil.copy(ROOT / ".ci" / "run", tmp_path / ".ci")
+    recipes = (f"{name}:\n\t@echo ran {name}; {'false' if name == failing else 'true'}\n" for name in ("test", "check"))
+    (tmp_path / "Makefile").write_text("\n".join(recipes))
+    done = subprocess.run([ci], cwd="/", capture_output=True, text=True, check=False)
+    assert done.returncode == status
+    assert "ran test" in done.stdout
+    assert "ran check" in done.stdout
+
+
+def test_the_licence_is_the_declared_one():
+    assert PROJECT["license"] == "Apache-2.0"
+    assert "Apache License" in (ROOT / "LICENSE").read_text().splitlines()[1]
