@@ -51,7 +51,7 @@ $(READY): pyproject.toml constraints.txt
 	@$(PYTHON) -m venv .venv
 	@$(BIN)/python -m pip install --disable-pip-version-check -c constraints.txt -e '.[dev]' 2> >(grep -v '^WARNING' >&2) | \
 	while read -r verb what _; do \
-		case $$verb in Collecting) echo "  collecting $$what" ;; Installing) echo "  installing" ;; esac; \
+		case "$$verb $$what" in "Installing collected") echo "  installing" ;; Collecting*) echo "  collecting $$what" ;; esac; \
 	done
 	@rm .venv/.incomplete
 	@touch $@

@@ -67,12 +67,13 @@ def read_cells(path: Path) -> Cells:
     data, cut = _unzipped(path.read_bytes())
     if data[:4] == b"PAR1":
         return _parquet_cells(data, cut)
-    if cut:
-        data = data[: data.rfind(b"\n") + 1]
-    cells = _csv_cells(data)
-    if cut:
-        at = int(cells.lines[-1]) if len(cells.lines) else 1
-        cells.faults.append(TableFault(at + 1, 1, "file", "should be a whole gzip file", cut))
+    if not cut:
+        return _csv_cells(data)
+    whole_lines = data[: data.rfind(b"\n") + 1]
+    if not whole_lines:
+        return _unreadable(1, "should be a whole gzip file", cut)
+    cells = _csv_cells(whole_lines)
+    cells.faults.append(TableFault(whole_lines.count(b"\n") + 1, 1, "file", "should be a whole gzip file", cut))
     return cells
 
 

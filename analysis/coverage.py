@@ -30,9 +30,9 @@ class Covered:
         """Find the covered jobs; parameters and errors as in `covered`."""
         at = current.job.get_indexer(new.job)
         share = np.full(len(at), np.nan) if jobs is None else quota_shares(jobs, new.job)
-        known = (at >= 0) & (True if jobs is None else share > 0)
-        have_new, have_current = new.instances * known, current.instances[at] * known
-        enough = np.flatnonzero((have_new >= min_instances) & (have_current >= min_current))
+        known = np.flatnonzero((at >= 0) & (True if jobs is None else share > 0))
+        have_new, have_current = new.instances[known], current.instances[at[known]]
+        enough = known[(have_new >= min_instances) & (have_current >= min_current)]
         if not len(enough):
             sampled = min_current > 1
             raise _too_few(min_instances, sampled, np.minimum(have_new, have_current) if sampled else have_new)

@@ -112,7 +112,7 @@ class Baseline:
         Raises
         ------
         NotEnoughDataError
-            If `new` (or a sampled `current`) has fewer than 2 machines.
+            If `new` (or a sampled `current`) has fewer than 2 machines, or `current` none.
         ValueError
             If the current metric is 0.
 
@@ -124,9 +124,9 @@ class Baseline:
         """
         current, new = Current.of(current), Current.of(new)
         sampled = self.current_is == "sample"
-        for summary in (new, current) if sampled else (new,):
-            if len(summary.machine_value) < 2:
-                raise NotEnoughDataError(2, len(summary.machine_value), "machines")
+        for summary, needed in ((new, 2), (current, 2 if sampled else 1)):
+            if len(summary.machine_value) < needed:
+                raise NotEnoughDataError(needed, len(summary.machine_value), "machines")
         before, after = _mean_of(current.machine_value), _mean_of(new.machine_value)
         coverage = math.nan if jobs is None else float(np.nansum(quota_shares(jobs, new.job)))
         return _relative(

@@ -44,11 +44,11 @@ MEASUREMENTS = (
 JOBS = (Field("job", "text"), Field("quota", "real"), Field("instances", "count"))
 PLAN = (
     Field("job", "text"),
-    Field("weight", "real"),
+    Field("weight", "real", above_zero=False),
     Field("mean", "real"),
     Field("std", "real", above_zero=False),
     Field("instances", "count"),
-    Field("cost", "real"),
+    Field("cost", "real", above_zero=False),
 )
 _SAY_NOTHING = {"job", "weight", "value", "exposure"}
 """Columns that are rightly equal in two rows: alone they do not tell that one row was written twice."""

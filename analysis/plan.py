@@ -8,7 +8,8 @@ from operator import mul
 import numpy as np
 import pandas as pd
 
-from analysis.allocation import Problem, continuous, least_cost, total_variance
+from analysis.allocation import Problem, continuous, total_cost, total_variance
+from analysis.optimum import Solution, least_cost
 from analysis.statistics import Floats, Ints
 
 COLUMNS = ("job", "weight", "mean", "std", "instances", "cost")
@@ -60,7 +61,7 @@ def plan(table: pd.DataFrame, margin: float, t: float = 2.0, min_instances: int 
     -------
     Plan
         In the order of `table`. `optimal` is exact for whole costs with a total below 1e9, otherwise up to 1e-9 of the
-        cost (see `analysis.allocation.least_cost`).
+        cost (see `analysis.optimum.least_cost`).
 
     Raises
     ------
@@ -80,7 +81,7 @@ def plan(table: pd.DataFrame, margin: float, t: float = 2.0, min_instances: int 
     _check(table, margin, t, min_instances)
     problem, unit = _problem(table, margin, t, min_instances)
     solution = least_cost(problem)
-    return _plan(table, problem, unit, margin, solution.instances, solution.optimal)
+    return _plan(table, problem, unit, margin, min_instances, solution)
 
 
 def rounded(table: pd.DataFrame, margin: float, t: float = 2.0, min_instances: int = 4) -> Plan:
@@ -111,18 +112,20 @@ def rounded(table: pd.DataFrame, margin: float, t: float = 2.0, min_instances: i
     _check(table, margin, t, min_instances)
     problem, unit = _problem(table, margin, t, min_instances)
     whole = np.ceil(np.round(_continuous(problem), 9)).astype(np.int64)
-    return _plan(table, problem, unit, margin, whole, optimal=False)
+    return _plan(table, problem, unit, margin, min_instances, Solution(whole, optimal=False))
 
 
-def _plan(table: pd.DataFrame, problem: Problem, unit: Fraction, margin: float, instances: Ints, optimal: bool) -> Plan:
-    real = _continuous(problem)
+def _plan(
+    table: pd.DataFrame, problem: Problem, unit: Fraction, margin: float, min_instances: int, solution: Solution
+) -> Plan:
+    real, instances = _continuous(problem), solution.instances
     cost = table["cost"].to_numpy(dtype=np.float64)
     allocation = pd.DataFrame({"job": table["job"].to_numpy(), "instances": instances, "continuous": real})
     return Plan(
         allocation=allocation,
-        cost=float(sum(map(mul, problem.cost, instances.tolist())) * unit),
+        cost=float(total_cost(problem, instances - problem.low) * unit),
         margin=_margin(problem, margin, instances),
-        optimal=optimal,
+        optimal=solution.optimal,
         continuous_cost=float(cost @ real),
         jobs_below_minimum=int((table["instances"].to_numpy() < min_instances).sum()),
     )

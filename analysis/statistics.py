@@ -33,6 +33,11 @@ def job_statistics(measurements: pd.DataFrame, ddof: int = 0) -> pd.DataFrame:
         job, weight (sum over its instances), mean and std (units of value; std is NaN where instances <= ddof),
         instances; ordered by job.
 
+    Raises
+    ------
+    ValueError
+        If a value is not finite, a weight not above 0, or an identifier missing; rows count from 0.
+
     Examples
     --------
     >>> job_statistics(pd.DataFrame({"job": ["b", "a", "b"], "weight": 1.0, "value": [1.0, 5.0, 3.0]}))
@@ -40,15 +45,15 @@ def job_statistics(measurements: pd.DataFrame, ddof: int = 0) -> pd.DataFrame:
     0   a     1.0   5.0  0.0          1
     1   b     2.0   2.0  1.0          2
     """
-    code, jobs = pd.factorize(measurements["job"], sort=True)
-    value = measurements["value"].to_numpy(dtype=np.float64)
+    code, jobs = _coded(measurements, "job")
+    value = _finite(measurements, "value", -np.inf)
     instances = np.bincount(code, minlength=len(jobs)).astype(np.int64)
     mean = np.bincount(code, value, len(jobs)) / instances
     squares: Floats = np.bincount(code, (value - mean[code]) ** 2, len(jobs)).astype(np.float64)
     return pd.DataFrame(
         {
             "job": jobs,
-            "weight": np.bincount(code, measurements["weight"].to_numpy(dtype=np.float64), len(jobs)),
+            "weight": np.bincount(code, _finite(measurements, "weight"), len(jobs)),
             "mean": mean,
             "std": _std(squares, instances, ddof),
             "instances": instances,
@@ -71,16 +76,21 @@ def machine_values(measurements: pd.DataFrame) -> pd.DataFrame:
     DataFrame
         machine, value, instances; ordered by machine.
 
+    Raises
+    ------
+    ValueError
+        If a value is not finite, a weight not above 0, or an identifier missing; rows count from 0.
+
     Examples
     --------
     >>> machine_values(pd.DataFrame({"machine": [7, 7], "weight": [1.0, 3.0], "value": [1.0, 2.0]}))
        machine  value  instances
     0        7   1.75          2
     """
-    code, machines = pd.factorize(measurements["machine"], sort=True)
+    code, machines = _coded(measurements, "machine")
     by = "exposure" if "exposure" in measurements.columns else "weight"
-    weight = measurements[by].to_numpy(dtype=np.float64)
-    value = measurements["value"].to_numpy(dtype=np.float64)
+    weight = _finite(measurements, by)
+    value = _finite(measurements, "value", -np.inf)
     total = np.bincount(code, weight, len(machines))
     return pd.DataFrame(
         {
@@ -156,7 +166,28 @@ def quota_shares(jobs: pd.DataFrame, among: pd.Index) -> Floats:
     """
     quota = jobs["quota"].to_numpy(dtype=np.float64)
     at = pd.Index(jobs["job"]).get_indexer(among)
-    return np.where(at >= 0, quota[at] / quota.sum(), np.nan)
+    shares = np.full(len(at), np.nan)
+    shares[at >= 0] = quota[at[at >= 0]] / quota.sum()
+    return shares
+
+
+def _coded(measurements: pd.DataFrame, column: str) -> tuple[Ints, pd.Index]:
+    """Return each row's place among the sorted distinct values of a column."""
+    code, values = pd.factorize(measurements[column], sort=True)
+    if len(code) and code.min() < 0:
+        raise ValueError(f"{column} must not be missing, it is in row {int(code.argmin())}")
+    return code.astype(np.int64, copy=False), pd.Index(values)
+
+
+def _finite(measurements: pd.DataFrame, column: str, above: float = 0.0) -> Floats:
+    """Return a column of finite numbers above a bound."""
+    values: Floats = measurements[column].to_numpy(dtype=np.float64)
+    wrong = ~(np.isfinite(values) & (values > above))
+    if wrong.any():
+        row = int(wrong.argmax())
+        bound = "" if above == -np.inf else f" above {above:g}"
+        raise ValueError(f"{column} must be a finite number{bound}, got {values[row]} in row {row}")
+    return values
 
 
 def _std(squares: Floats, instances: Ints, ddof: int) -> Floats:

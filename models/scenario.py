@@ -8,7 +8,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Annotated, ClassVar, Literal
 
-from annotated_types import Ge, Gt, Le, MinLen
+from annotated_types import Ge, Gt, Le, Lt, MinLen
 
 Share = Annotated[float, Ge(0), Le(1)]
 Positive = Annotated[float, Gt(0)]
@@ -64,7 +64,7 @@ class Behaviour:
     """Mean relative growth of core CPI while the sibling hardware thread is busy."""
     utilisation: Share = 0.55
     """Mean CPU use of an instance as a share of its quota."""
-    input_log_sd: NonNegative = 0.20
+    input_log_sd: NonNegative = 0.15
     """Median over jobs of the persistent spread between shards (input data)."""
     input_log_sd_spread: NonNegative = 0.45
     """Spread of that between jobs."""
@@ -178,7 +178,7 @@ class Churn:
 
     __pydantic_config__: ClassVar[Forbid] = FORBID
 
-    restarts_per_instance_day: NonNegative = 0.10
+    restarts_per_instance_day: NonNegative = 0.16
     """An instance stops and starts again, wherever it then fits (new binary, crash)."""
     exits_per_instance_day: NonNegative = 0.05
     """An instance leaves for good; arrivals replace as many on average."""
@@ -236,9 +236,9 @@ class Power:
 
     governor: Governor = field(default_factory=Governor)
     """The DVFS policy of the current fleet."""
-    cap_share: Positive = 0.75
+    cap_share: Positive = 0.85
     """Machine power cap as a share of its peak power; 10 switches the cap off."""
-    domain_budget_share: Positive = 0.73
+    domain_budget_share: Positive = 0.82
     """Budget of a power domain as a share of its machines' peak power; 10 switches it off."""
 
 
@@ -335,6 +335,30 @@ class Window:
 
 
 @dataclass(frozen=True, slots=True)
+class Loop:
+    """WSMeter's loop: plan, roll the feature out to so many machines, check the margin, plan again."""
+
+    __pydantic_config__: ClassVar[Forbid] = FORBID
+
+    target_margin: Annotated[float, Gt(0), Lt(1)] = 0.02
+    """Relative margin that must be reached."""
+    metric: Literal["ipc", "ips", "requests_per_cpu_s", "requests_per_s"] = "ipc"
+    """Performance of an instance."""
+    window: Annotated[str, MinLen(1)] = "all"
+    """Counting window that is measured."""
+    top_jobs: Count = 200
+    """Only so many jobs with the largest quota are planned for and measured."""
+    min_instances: Annotated[int, Ge(2)] = 4
+    """Least measured instances of a job."""
+    t: Positive = 2.0
+    """Half-width of intervals in standard errors."""
+    headroom: Annotated[float, Ge(1)] = 1.2
+    """How much more than planned is rolled out."""
+    rounds: Count = 5
+    """Rounds at most."""
+
+
+@dataclass(frozen=True, slots=True)
 class Recording:
     """What is written. Adding a table changes no other."""
 
@@ -348,6 +372,8 @@ class Recording:
     """Share of the instances of which every epoch is recorded."""
     machine_epochs: bool = False
     """Whether every machine's every epoch is recorded."""
+    loop: Loop | None = None
+    """The roll-out loop to run before the recorded day, each round really simulated; null: none."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -10,7 +10,7 @@ from models.platforms import PLATFORMS, Platform
 from models.scenario import Feature
 from scenarios.faults import shown
 from scenarios.schema import Scenario
-from scenarios.source import Keys
+from scenarios.tree import Keys
 
 _ROUNDING = 1e-9
 _SERVICE_MEMORY_BYTES_PER_VCPU = 2.5e9
@@ -40,7 +40,7 @@ def findings(scenario: Scenario, faulty: Set[str] = frozenset()) -> list[Finding
     >>> findings(Scenario(name="day"))
     []
     >>> findings(Scenario(name="day", epoch_s=7.0))[0]
-    Finding(keys=('epoch_s',), problem='should divide horizon_s = 86400', got='7.0')
+    Finding(keys=('epoch_s',), problem='should divide horizon_s = 86400', got='7')
     """
     able = (check for check, needs in CHECKS.items() if not any(_overlap(a, b) for a in needs for b in faulty))
     return [finding for check in able for finding in check(scenario)]
@@ -84,7 +84,7 @@ def replaced_platforms(scenario: Scenario) -> Iterator[Finding]:
 def epochs(scenario: Scenario) -> Iterator[Finding]:
     """The epoch divides the horizon."""
     if not _multiple(scenario.horizon_s, scenario.epoch_s):
-        yield Finding(("epoch_s",), f"should divide horizon_s = {scenario.horizon_s:g}", shown(scenario.epoch_s))
+        yield Finding(("epoch_s",), f"should divide horizon_s = {scenario.horizon_s:g}", f"{scenario.epoch_s:g}")
 
 
 def window_names(scenario: Scenario) -> Iterator[Finding]:
@@ -100,18 +100,20 @@ def window_bounds(scenario: Scenario) -> Iterator[Finding]:
         for key, value in (("start_s", window.start_s), ("end_s", window.end_s)):
             if not _multiple(value, scenario.epoch_s):
                 problem = f"should be a multiple of epoch_s = {scenario.epoch_s:g}"
-                yield Finding(("recording", "windows", i, key), problem, shown(value))
+                yield Finding(("recording", "windows", i, key), problem, f"{value:g}")
         if window.end_s > scenario.horizon_s:
             problem = f"should be at most horizon_s = {scenario.horizon_s:g}"
-            yield Finding(("recording", "windows", i, "end_s"), problem, shown(window.end_s))
+            yield Finding(("recording", "windows", i, "end_s"), problem, f"{window.end_s:g}")
         if window.end_s <= window.start_s:
             problem = f"should be after start_s = {window.start_s:g}"
-            yield Finding(("recording", "windows", i, "end_s"), problem, shown(window.end_s))
+            yield Finding(("recording", "windows", i, "end_s"), problem, f"{window.end_s:g}")
 
 
 def job_counts(scenario: Scenario) -> Iterator[Finding]:
-    """Heavyweights are common jobs, and common jobs are jobs."""
+    """There is a job, heavyweights are common jobs, and common jobs are jobs."""
     population = scenario.population
+    if population.jobs == 0 and not population.services:
+        yield Finding(("population", "jobs"), "should be at least 1 unless there are services", "0")
     if population.common_jobs > population.jobs:
         problem = f"should be at most jobs = {population.jobs}"
         yield Finding(("population", "common_jobs"), problem, str(population.common_jobs))
@@ -140,7 +142,7 @@ def service_sizes(scenario: Scenario) -> Iterator[Finding]:
         room = scenario.fleet.machines * math.floor(most / service.quota_vcpu) if sheets else math.inf
         if service.quota_vcpu > most:
             problem = f"should be at most {most:g}, what fits on a machine"
-            yield Finding((*keys, "quota_vcpu"), problem, shown(service.quota_vcpu))
+            yield Finding((*keys, "quota_vcpu"), problem, f"{service.quota_vcpu:g}")
         elif service.instances > room:
             yield Finding(
                 (*keys, "instances"), f"should be at most {room}, what fits on the fleet", str(service.instances)
@@ -165,7 +167,7 @@ def memory(scenario: Scenario) -> Iterator[Finding]:
     if asked * scenario.population.memory_bytes_per_vcpu > held:
         problem = f"should be at most {held / asked:.3g}, the fleet's memory over its allocated hardware threads"
         yield Finding(
-            ("population", "memory_bytes_per_vcpu"), problem, shown(scenario.population.memory_bytes_per_vcpu)
+            ("population", "memory_bytes_per_vcpu"), problem, f"{scenario.population.memory_bytes_per_vcpu:g}"
         )
 
 
@@ -196,12 +198,15 @@ def rollout(scenario: Scenario) -> Iterator[Finding]:
         yield Finding((*keys, "start_s"), problem, f"{last_s:g}")
 
 
-def measured_window(scenario: Scenario) -> Iterator[Finding]:
-    """The window that is measured is recorded."""
+def measured_windows(scenario: Scenario) -> Iterator[Finding]:
+    """The windows that are measured are recorded."""
     names = [window.name for window in scenario.windows]
-    if scenario.analyses.wsmeter.window not in names:
-        problem = f"there is no such window; there are {', '.join(names)}"
-        yield Finding(("analyses", "wsmeter", "window"), problem, shown(scenario.analyses.wsmeter.window))
+    asked: list[tuple[Keys, str]] = [(("analyses", "wsmeter", "window"), scenario.analyses.wsmeter.window)]
+    if scenario.recording.loop is not None:
+        asked.append((("recording", "loop", "window"), scenario.recording.loop.window))
+    for keys, window in asked:
+        if window not in names:
+            yield Finding(keys, f"there is no such window; there are {', '.join(names)}", shown(window))
 
 
 def cluster_sizes(scenario: Scenario) -> Iterator[Finding]:
@@ -226,14 +231,14 @@ CHECKS: dict[Check, tuple[str, ...]] = {
     epochs: ("horizon_s", "epoch_s"),
     window_names: ("recording.windows",),
     window_bounds: ("recording.windows", "horizon_s", "epoch_s"),
-    job_counts: ("population.jobs", "population.common_jobs", "population.heavyweights"),
+    job_counts: ("population.jobs", "population.common_jobs", "population.heavyweights", "population.services"),
     service_names: ("population.services", "population.jobs", "population.common_jobs", "population.heavyweights"),
     service_sizes: ("population.services", "fleet"),
     service_room: ("population.services", "population.allocated_share", "fleet"),
     memory: ("population.memory_bytes_per_vcpu", "population.allocated_share", "fleet"),
     software_jobs: ("feature.software", "population.services", "population.heavyweights"),
     rollout: ("feature", "horizon_s"),
-    measured_window: ("analyses.wsmeter.window", "recording.windows"),
+    measured_windows: ("analyses.wsmeter.window", "recording.loop", "recording.windows"),
     cluster_sizes: ("analyses.wsmeter.machines", "fleet.machines", "feature", "population.services"),
 }
 """Every check with the fields that it needs."""
@@ -267,10 +272,10 @@ def _drawn_names(scenario: Scenario) -> Iterator[str]:
 
 
 def _rebuilt_instances(scenario: Scenario) -> float:
-    """Return how many instances new software reaches; unbounded when drawn jobs are among them."""
+    """Return how many instances new software reaches; unbounded when it names none or drawn jobs."""
     jobs = {job for software in scenario.feature.software for job in software.jobs} if scenario.feature else set()
     instances = {service.name: service.instances for service in scenario.population.services}
-    return sum(instances[job] for job in jobs) if jobs <= instances.keys() else math.inf
+    return sum(instances[job] for job in jobs) if jobs and jobs <= instances.keys() else math.inf
 
 
 def _sheets(scenario: Scenario) -> list[tuple[float, Platform]]:

@@ -67,9 +67,10 @@ def _command(function: Callable[_P, None]) -> Callable[_P, None]:
 
 def _ours(error: Exception) -> bool:
     """Return whether the testbed raised the error, to say what the user can mend."""
-    raised_in = [frame.f_globals.get("__name__", "") for frame, _ in traceback.walk_tb(error.__traceback__)][-1]
-    said_by = raised_in if isinstance(error, ValueError) else type(error).__module__
-    return said_by.partition(".")[0] in {"models", "sim", "analysis", "scenarios"}
+    frames = [frame for frame, _ in traceback.walk_tb(error.__traceback__)]
+    raised_in = str(frames[-1].f_globals.get("__name__", "")) if isinstance(error, ValueError) else ""
+    ours = {"models", "sim", "analysis", "scenarios"}
+    return bool({type(error).__module__.partition(".")[0], raised_in.partition(".")[0]} & ours)
 
 
 @_command
@@ -216,14 +217,14 @@ def schema() -> None:
 
 def _obtain(out: Path) -> Callable[[str, Mapping[str, Any], "Progress"], "Run"]:
     """Return how to get the run of a library scenario with other values."""
-    from scenarios import run as runs
+    from scenarios import execution
     from scenarios.loader import load
     from scenarios.output import dumps
     from scenarios.source import Override
 
     def obtain(name: str, values: Mapping[str, Any], tell: "Progress") -> "Run":
         overrides = [Override(path, dumps(value), "value") for path, value in values.items()]
-        return runs.obtain(load(name, overrides), out, False, tell)
+        return execution.obtain(load(name, overrides), out, False, tell)
 
     return obtain
 
@@ -284,7 +285,6 @@ def _show_shipped(payload: list[dict[str, str]], console: "Console") -> None:
 
 def _show_checked(payload: dict[str, Any], console: "Console") -> None:
     for one in payload["files"]:
+        count = f" in {len(one['scenarios'])} scenarios" if len(one["scenarios"]) > 1 else ""
         if not one["faults"]:
-            console.print(
-                f"{one['file']}: {len(one['scenarios'])} scenario(s), no faults", markup=False, soft_wrap=True
-            )
+            console.print(f"{one['file']}: no faults{count}", markup=False, soft_wrap=True)

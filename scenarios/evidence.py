@@ -2,18 +2,47 @@
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
+from importlib.resources import files
 from typing import Any
 
 import pandas as pd
 from matplotlib.figure import Figure
 
+from analysis.figures.criteria import COLUMNS
 from analysis.measurements import Metric, performance
-from analysis.statistics import NotEnoughDataError
 from scenarios.output import Progress
 from scenarios.rundir import Run
+from scenarios.truth import halves_of
 
 Obtain = Callable[[str, Mapping[str, Any], Progress], Run]
 """From scenario, overrides and progress to the run, found or simulated."""
+
+
+def published(row: str) -> pd.DataFrame:
+    """Return the printed numbers and the criteria of a row, as committed.
+
+    Parameters
+    ----------
+    row : its id
+
+    Raises
+    ------
+    ValueError
+        If there is no such table, or its columns are not those of `criteria.COLUMNS`.
+
+    Examples
+    --------
+    >>> published("wsmeter/fig4")["figure"].unique().tolist()
+    ['wsmeter/fig4']
+    """
+    file = files("analysis.figures") / "published" / f"{row.replace('/', '_')}.csv"
+    if not file.is_file():
+        raise ValueError(f"{row}: no table of printed numbers")
+    with file.open(encoding="utf-8") as text:
+        table = pd.read_csv(text, dtype={"series": str, "x": str, "unit": str, "read_from": str})
+    if tuple(table.columns) != COLUMNS:
+        raise ValueError(f"{row}: columns must be {', '.join(COLUMNS)}, got {', '.join(table.columns)}")
+    return table
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -70,11 +99,7 @@ class Sources:
         key = ("halves", scenario, metric)
         if key not in self.kept:
             whole = self.fleet(scenario, metric)
-            has = whole.current["feature"].to_numpy(dtype=bool)
-            if has.all() or not has.any():
-                raise NotEnoughDataError(1, 0, f"measured instances {'without' if has.any() else 'with'} the feature")
-            halves = [whole.current[kept].reset_index(drop=True) for kept in (~has, has)]
-            self.kept[key] = Halves(halves[0], halves[1], whole.jobs)
+            self.kept[key] = Halves(*halves_of(whole.current), whole.jobs)
         made: Halves = self.kept[key]
         return made
 
@@ -96,6 +121,8 @@ class Outcome:
     """From measured and printed numbers to the figure; none for a table."""
     note: str = ""
     """What a reader should know, whatever the verdict."""
+    table: pd.DataFrame | None = None
+    """Further numbers, printed row by row below the verdict."""
 
 
 Compute = Callable[[Sources, pd.DataFrame], Outcome]

@@ -49,9 +49,6 @@ class FaultsError(ValueError):
         super().__init__("\n".join(map(str, self.faults)))
 
 
-Faults = FaultsError
-
-
 def shown(value: object) -> str:
     """Return a value as a user would write it, shortened to 60 characters.
 

@@ -15,7 +15,8 @@ from pydantic_core import ErrorDetails
 from scenarios import checks, schema, sweep
 from scenarios.faults import Fault, FaultsError, shown
 from scenarios.schema import Scenario
-from scenarios.source import Keys, Node, Override, library, override, read
+from scenarios.source import Override, library, override, read
+from scenarios.tree import Keys, Node
 
 _T = TypeVar("_T")
 
@@ -118,7 +119,7 @@ def build(adapter: TypeAdapter[_T], root: Node) -> tuple[_T | None, list[Fault]]
 
     Examples
     --------
-    >>> from scenarios.source import parse
+    >>> from scenarios.reader import parse
     >>> root, _ = parse("{name: day, sed: 1, epoch_s: yes}", "day.yaml")
     >>> scenario, faults = build(schema.SCENARIO, root)
     >>> print(*faults, sep="\\n")

@@ -8,14 +8,15 @@ from pathlib import Path
 from typing import Any
 
 import pandas as pd
-from analysis.plan import plan as allocate
+from rich.box import SIMPLE_HEAD
 from rich.console import Console
 from rich.table import Table
 
 from analysis.estimators import Baseline, Current, CurrentIs, Estimate, WSMeter
 from analysis.measurements import Reading, TableError, read_jobs, read_measurements, read_plan
+from analysis.plan import plan as allocate
 from analysis.statistics import NotEnoughDataError
-from scenarios.faults import Fault, Faults
+from scenarios.faults import Fault, FaultsError
 
 _ROWS = 40
 WIDENING = 1.2
@@ -34,13 +35,16 @@ def plan(table: Path, margin: float, t: float = 2.0, min_instances: int = 4) -> 
 
     Raises
     ------
-    Faults
+    FaultsError
         If the file cannot be used or no allocation meets the margin.
     """
     with _faults_of(table):
         reading = read_plan(table)
         made = allocate(reading.table, margin, t, min_instances)
     chosen = made.allocation
+    notes = _located(table, reading)
+    if made.jobs_below_minimum:
+        notes.append(f"jobs with fewer than {min_instances} instances, observed whole: {made.jobs_below_minimum}")
     return {
         "kind": "fleet",
         "allocation": {str(job): int(n) for job, n in zip(chosen["job"], chosen["instances"], strict=True)},
@@ -48,7 +52,7 @@ def plan(table: Path, margin: float, t: float = 2.0, min_instances: int = 4) -> 
         "margin": float(made.margin),
         "optimal": bool(made.optimal),
         "continuous": {str(job): float(x) for job, x in zip(chosen["job"], chosen["continuous"], strict=True)},
-        "notes": _located(table, reading),
+        "notes": notes,
     }
 
 
@@ -74,20 +78,22 @@ def estimate(
 
     Raises
     ------
-    Faults
+    FaultsError
         If a file cannot be used, with all faults of all files, or if there is too little in them.
     """
     before, after, fleet = _readings(current, new, jobs)
     notes = _located(current, before) + _located(new, after)
+    wsmeter = [WSMeter(t, min_instances, widening, current_is) for widening in (1.0, WIDENING)]
     with _faults_of(new):
         tables = Current.of(before.table), Current.of(after.table)
-        wsmeter = [WSMeter(t, min_instances, widening, current_is) for widening in (1.0, WIDENING)]
         fleet_jobs = None if fleet is None else fleet.table
         made, problems = _estimates(*tables, fleet_jobs, wsmeter, Baseline(t, current_is))
     if jobs is None or fleet is None:
         notes.append("no jobs table: jobs weigh as in the current table, and their share of the fleet is unknown")
     else:
         notes += _located(jobs, fleet)
+        missing = len(set(before.table["job"]) - set(fleet.table["job"]))
+        notes += [f"{jobs}: lacks {missing} of the current table's jobs, which are left out"] if missing else []
     return {"kind": "fleet", "current_is": current_is, "estimates": made, "notes": notes + problems}
 
 
@@ -105,22 +111,23 @@ def show_plan(payload: Mapping[str, Any], console: Console) -> None:
     console.print(
         f"{total:,} instances cost {payload['cost']:g} ({proof}) for a margin of ±{payload['margin']:.2%}",
         highlight=False,
+        soft_wrap=True,
     )
     show_notes(payload, console)
 
 
 def show_estimate(payload: Mapping[str, Any], console: Console) -> None:
     """Print estimates as a table, and in words whether there is a change."""
-    table = Table("estimator", "machines", "jobs", "change", "interval", "quota covered", "finding")
+    table = Table("estimator", "machines", "jobs", "change", "interval", "quota", "changed", box=SIMPLE_HEAD)
     for row in payload["estimates"]:
         table.add_row(
             row["estimator"],
             f"{row['machines']:,}",
             f"{row['jobs']:,}",
-            f"{row['change']:+.2%} ± {row['margin']:.2%}",
-            f"{row['low']:+.2%} … {row['high']:+.2%}",
+            f"{row['change']:+.2%}",
+            f"{row['low']:+.2%} to {row['high']:+.2%}",
             "unknown" if math.isnan(row["quota_coverage"]) else f"{row['quota_coverage']:.1%}",
-            "a change" if row["excludes_current"] else "no change found",
+            "yes" if row["excludes_current"] else "not found",
         )
     console.print(table)
     show_notes(payload, console)
@@ -129,7 +136,7 @@ def show_estimate(payload: Mapping[str, Any], console: Console) -> None:
 def show_notes(payload: Mapping[str, Any], console: Console) -> None:
     """Print a payload's notes, one a line."""
     for note in payload["notes"]:
-        console.print(f"note: {note}", highlight=False, markup=False)
+        console.print(f"note: {note}", highlight=False, markup=False, soft_wrap=True)
 
 
 def _estimates(
@@ -157,10 +164,10 @@ def _readings(current: Path, new: Path, jobs: Path | None) -> tuple[Reading, Rea
             try:
                 with _faults_of(path):
                     read.append(reader(path))
-            except Faults as faults:
-                found += faults.faults
+            except FaultsError as error:
+                found += error.faults
     if found:
-        raise Faults(found)
+        raise FaultsError(found)
     return read[0], read[1], read[2] if jobs is not None else None
 
 
@@ -170,11 +177,11 @@ def _faults_of(path: Path) -> Iterator[None]:
     try:
         yield
     except TableError as error:
-        raise Faults(_faults(path, error)) from error
+        raise FaultsError(_faults(path, error)) from error
     except OSError as error:
-        raise Faults([Fault(str(path), 0, 0, "", "cannot be read", str(error.strerror))]) from error
+        raise FaultsError([Fault(str(path), 0, 0, "", "cannot be read", str(error.strerror))]) from error
     except ValueError as error:
-        raise Faults([Fault(str(path), 0, 0, "", str(error))]) from error
+        raise FaultsError([Fault(str(path), 0, 0, "", str(error))]) from error
 
 
 def _faults(path: Path, error: TableError) -> Iterator[Fault]:

@@ -1,7 +1,6 @@
 """The figures and tables of the papers: ``wsc reproduce``, each drawn or tabulated beside the printed numbers."""
 
 from collections.abc import Mapping, Sequence
-from importlib.resources import files
 from pathlib import Path
 from typing import Any
 
@@ -10,45 +9,21 @@ import pandas as pd
 from rich.console import Console
 from rich.table import Table
 
-from analysis.figures.criteria import COLUMNS, Criterion, judge, number, printed
+from analysis.figures.criteria import Criterion, judge, number, printed
+from analysis.figures.style import repeatable
 from analysis.statistics import NotEnoughDataError
-from scenarios.evidence import Obtain, Outcome, Row, Sources
+from scenarios.evidence import Obtain, Outcome, Row, Sources, published
 from scenarios.output import Progress
+from scenarios.pictures import save
+from scenarios.reproduce_world import WORLD
 from scenarios.reproduce_wsmeter import WSMETER
 
-ROWS: dict[str, Row] = dict(WSMETER)
+ROWS: dict[str, Row] = WSMETER | WORLD
 """Every row that can be reproduced, by its id ``paper/row``."""
 
 
-def published(row: str) -> pd.DataFrame:
-    """Return the printed numbers and the criteria of a row, as committed.
-
-    Parameters
-    ----------
-    row : its id
-
-    Raises
-    ------
-    ValueError
-        If there is no such table, or its columns are not those of `criteria.COLUMNS`.
-
-    Examples
-    --------
-    >>> published("wsmeter/fig4")["figure"].unique().tolist()
-    ['wsmeter/fig4']
-    """
-    file = files("analysis.figures") / "published" / f"{row.replace('/', '_')}.csv"
-    if not file.is_file():
-        raise ValueError(f"{row}: no table of printed numbers")
-    with file.open(encoding="utf-8") as text:
-        table = pd.read_csv(text, dtype={"series": str, "x": str, "unit": str, "read_from": str})
-    if tuple(table.columns) != COLUMNS:
-        raise ValueError(f"{row}: columns must be {', '.join(COLUMNS)}, got {', '.join(table.columns)}")
-    return table
-
-
 def chosen(which: str) -> list[str]:
-    """Return the ids that a user asked for: one id, all of a paper, or ``all``.
+    """Return the ids that a user asked for: one id (its last part where no other ends so), all of a paper, or ``all``.
 
     Raises
     ------
@@ -59,8 +34,13 @@ def chosen(which: str) -> list[str]:
     --------
     >>> chosen("wsmeter/table2")
     ['wsmeter/table2']
+    >>> chosen("calibration")
+    ['world/calibration']
     """
     found = [row for row in ROWS if which in ("all", row, row.split("/")[0])]
+    short = [row for row in ROWS if which == row.split("/")[1]]
+    if not found and len(short) == 1:
+        return short
     if not found:
         papers = sorted({row.split("/")[0] for row in ROWS})
         raise ValueError(f"nothing to reproduce is called {which!r}; there are all, {', '.join([*papers, *ROWS])}")
@@ -130,6 +110,7 @@ def _payload(name: str, paper: pd.DataFrame, outcome: Outcome, written: Sequence
         "published": theirs,
         "measured": ours,
         "note": "; ".join(part for part in (verdict(checks), outcome.note) if part),
+        "table": [] if outcome.table is None else outcome.table.to_dict("records"),
         "criteria": [
             {"name": c.name, "relation": c.relation, "bound": c.bound, "measured": c.measured, "holds": c.holds}
             | {"reason": c.reason}
@@ -176,10 +157,9 @@ def _write(stem: Path, outcome: Outcome, paper: pd.DataFrame) -> list[Path]:
     written = [stem.with_suffix(".csv")]
     tabulate(outcome, paper).to_csv(written[0], index=False)
     if outcome.draw is not None:
-        figure = outcome.draw(outcome.judged if outcome.drawn is None else outcome.drawn, printed(paper))
-        for kind, metadata in (("png", {"Software": None}), ("svg", {"Date": None, "Creator": None})):
-            written.append(stem.with_suffix(f".{kind}"))
-            figure.savefig(written[-1], metadata=metadata)
+        drawn = outcome.judged if outcome.drawn is None else outcome.drawn
+        with repeatable():
+            written += save(outcome.draw(drawn, printed(paper)), stem)
     return written
 
 
@@ -213,13 +193,29 @@ def show(made: Sequence[Mapping[str, Any]], console: Console) -> None:
     """
     for row in made:
         console.print(f"{'holds' if row['holds'] else 'does not hold':>13}  {row['id']}  {ROWS[row['id']].what}")
-        table = Table("", "published", "measured", box=None, padding=(0, 2), show_header=bool(row["published"]))
-        for name, paper in row["published"].items():
-            table.add_row(name, f"{paper:.4g}", f"{row['measured'][name]:.4g}")
-        console.print(table)
+        console.print(_beside_table(row))
+        if row["table"]:
+            console.print(_further_table(row["table"]))
         console.print(f"  {row['note']}", markup=False, highlight=False)
         for file in row["files"]:
             console.print(f"  {file}", soft_wrap=True, markup=False, highlight=False)
+
+
+def _beside_table(row: Mapping[str, Any]) -> Table:
+    """Return published beside measured, with a word for the numbers that have bounds of their own."""
+    table = Table("", "published", "measured", "", box=None, padding=(0, 2), show_header=bool(row["published"]))
+    for name, paper in row["published"].items():
+        held = [criterion["holds"] for criterion in row["criteria"] if criterion["name"] == name]
+        word = ("holds" if all(held) else "does not hold") if held else ""
+        table.add_row(name, f"{paper:.4g}", f"{row['measured'][name]:.4g}", word)
+    return table
+
+
+def _further_table(records: Sequence[Mapping[str, Any]]) -> Table:
+    table = Table(*records[0], box=None, padding=(0, 2))
+    for record in records:
+        table.add_row(*(f"{value:.4g}" if isinstance(value, float) else str(value) for value in record.values()))
+    return table
 
 
 def show_listing(rows: Sequence[Mapping[str, Any]], console: Console) -> None:

@@ -1,4 +1,4 @@
-"""A scenario becomes a run: found or simulated, then measured as its analyses say."""
+"""A run is measured as its scenario's analyses say: what `wsc run` and `wsc validate` print."""
 
 import math
 from collections.abc import Mapping
@@ -15,47 +15,19 @@ from analysis.clusters import MachineRows, random_machines
 from analysis.estimators import Estimate
 from analysis.figures.day import draw_day
 from analysis.figures.estimates import draw_estimates
-from analysis.measurements import performance
 from analysis.statistics import Current, NotEnoughDataError
 from models.randomness import stream
-from models.scenario import World
+from scenarios.execution import obtain
 from scenarios.output import Progress
 from scenarios.pictures import save
-from scenarios.rundir import Run, creating, open_run, reusable, run_directory
-from scenarios.schema import SCENARIO, Scenario, WSMeter
-from scenarios.source import digest
+from scenarios.recorded import job_quotas, measured
+from scenarios.rundir import Run
+from scenarios.schema import Scenario, WSMeter
 from scenarios.truth import Tables, by_own_machine, halves_of, truth
 from scenarios.validate import estimators
 from scenarios.validate import validate as judge
-from sim.experiment import experiment
 
 Unit = Literal["machine", "instance"]
-
-
-def obtain(scenario: Scenario, out: Path, force: bool, progress: Progress) -> Run:
-    """Return the run of a scenario: the intact one that is there, or a new one.
-
-    Parameters
-    ----------
-    scenario : what is asked
-    out : parent folder of all runs
-    force : simulate even if an intact run is there
-    progress : told what is being done and the share done
-
-    Raises
-    ------
-    ValueError
-        If the jobs do not fit the machines.
-    """
-    named = digest(scenario)
-    place = run_directory(out, scenario.name, named)
-    if not force and reusable(place):
-        return open_run(place)
-    with creating(out, scenario.name, named) as draft:
-        outcome = experiment(_world(scenario), draft.path, progress=progress)
-        draft.add(*outcome.tables)
-        draft.describe(scenario.kind, scenario.seed, SCENARIO.dump_python(scenario, mode="json"), outcome.counts)
-    return open_run(place)
 
 
 def run(scenario: Scenario, out: Path, force: bool, progress: Progress) -> dict[str, Any]:
@@ -81,6 +53,7 @@ def run(scenario: Scenario, out: Path, force: bool, progress: Progress) -> dict[
         "unit": unit,
         "truth": {"change": true},
         "estimates": made.to_dict("records"),
+        "rounds": found.table("rounds").to_dict("records") if found.has("rounds") else [],
         "fleet": _summary(found),
         "figures": [str(file) for file in files],
     }
@@ -119,11 +92,12 @@ def estimates(found: Run, settings: WSMeter, unit: Unit) -> pd.DataFrame:
         One row per estimator and size, the fields of `Estimate`; empty without a feature.
     """
     names = [field.name for field in fields(Estimate)]
+    table = measured(found, settings)
     try:
-        without, having = halves_of(observed(found, settings, unit))
+        without, having = halves_of(by_own_machine(table) if unit == "instance" else table)
     except NotEnoughDataError:
         return pd.DataFrame(columns=names)
-    jobs, current, rows = job_quotas(found), Current.of(without), MachineRows.of(having)
+    jobs, current, rows = job_quotas(found, settings), Current.of(without), MachineRows.of(having)
     made = []
     for size in settings.machines:
         rng = stream(int(found.manifest["seed"]), f"test cluster/{size}")
@@ -134,17 +108,6 @@ def estimates(found: Run, settings: WSMeter, unit: Unit) -> pd.DataFrame:
             except NotEnoughDataError:
                 made.append({"estimator": each.name, "machines": size})
     return pd.DataFrame(made, columns=names)
-
-
-def observed(found: Run, settings: WSMeter, unit: Unit) -> pd.DataFrame:
-    """Return the recorded fleet's measurement table, with the column feature."""
-    table = performance(found.table("counters"), found.table("instances"), settings.metric, settings.window)
-    return by_own_machine(table) if unit == "instance" else table
-
-
-def job_quotas(found: Run) -> pd.DataFrame:
-    """Return job, quota and instances of the whole fleet."""
-    return found.table("jobs", ["job", "quota_vcpu", "instances"]).rename(columns={"quota_vcpu": "quota"})
 
 
 def has_truth(found: Run) -> bool:
@@ -174,6 +137,8 @@ def render(payload: Mapping[str, Any], console: Console) -> None:
         console.print(f"  true change of the whole fleet: {true:+.2%}")
     if payload["estimates"]:
         console.print(_estimate_table(payload))
+    if payload["rounds"]:
+        console.print(_round_table(payload))
     console.print(f"  tables and figures: {payload['run']}", soft_wrap=True)
 
 
@@ -191,6 +156,18 @@ def _estimate_table(payload: Mapping[str, Any]) -> Table:
             f"±{row['margin']:.2%}",
             f"{row['quota_coverage']:.1%}",
             f"{row['jobs']:,.0f}",
+        )
+    return table
+
+
+def _round_table(payload: Mapping[str, Any]) -> Table:
+    title = "the loop: plan, roll out, check, plan again"
+    table = Table("round", f"{payload['unit']}s", "jobs", "target", "planned", "margin", "change", "accepted", title=title)
+    for row in payload["rounds"]:
+        margins = (f"±{row[name]:.2%}" for name in ("target_margin", "planned_margin", "margin"))
+        accepted = "yes" if row["accepted"] else "no"
+        table.add_row(
+            str(row["round"]), f"{row['machines']:,}", str(row["jobs"]), *margins, f"{row['change']:+.2%}", accepted
         )
     return table
 
@@ -219,8 +196,3 @@ def _capacity(found: Run) -> float:
 
 def _row(made: Estimate, names: list[str]) -> dict[str, Any]:
     return {name: getattr(made, name) for name in names}
-
-
-def _world(scenario: Scenario) -> World:
-    """Return the part of a scenario that decides the tables."""
-    return World(**{field.name: getattr(scenario, field.name) for field in fields(World)})

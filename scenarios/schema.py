@@ -9,7 +9,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Annotated, Any, ClassVar, Literal, get_args, get_type_hints
 
-from annotated_types import Ge, Gt, Lt, MinLen
+from annotated_types import Ge, MinLen
 from pydantic import Field, TypeAdapter
 
 from models.scenario import FORBID, Count, Forbid, Positive, Share, World
@@ -19,7 +19,7 @@ Name = Annotated[str, Field(pattern=r"^[a-z0-9][a-z0-9_.-]*$", max_length=200)]
 
 @dataclass(frozen=True, slots=True)
 class WSMeter:
-    """How the feature is measured: metric, test clusters, interval and the plan-and-check loop (Lee et al. 2018)."""
+    """How the feature is measured: metric, test clusters and intervals (Lee et al. 2018)."""
 
     __pydantic_config__: ClassVar[Forbid] = FORBID
 
@@ -28,6 +28,8 @@ class WSMeter:
     per second of presence."""
     window: Annotated[str, MinLen(1)] = "all"
     """Counting window that is measured; `all` is the whole horizon when no windows are recorded."""
+    jobs: Annotated[tuple[str, ...], MinLen(1)] | None = None
+    """Names of the jobs that matter, for a customer who owns just those; null: all jobs of the fleet."""
     machines: Annotated[tuple[Count, ...], MinLen(1)] = (25, 50, 100)
     """Sizes of the test clusters; for a feature rolled out by instance, numbers of instances."""
     draws: Count = 500
@@ -42,12 +44,6 @@ class WSMeter:
     """By how much the conservative estimator widens the margin."""
     min_coverage: Share = 0.0
     """Test clusters are drawn again until the covered jobs hold this share of the CPU quota."""
-    target_margin: Annotated[float, Gt(0), Lt(1)] = 0.03
-    """Relative margin that the roll-out loop aims at."""
-    headroom: Annotated[float, Ge(1)] = 1.2
-    """How much more than planned is rolled out when a round misses the target margin."""
-    rounds: Count = 5
-    """Rounds of the loop at most."""
 
 
 @dataclass(frozen=True, slots=True)

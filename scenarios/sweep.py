@@ -8,7 +8,8 @@ from math import prod
 
 from scenarios.faults import Fault, FaultsError, shown
 from scenarios.schema import SweepFile
-from scenarios.source import Node, locate, put, read
+from scenarios.source import locate, read
+from scenarios.tree import Node, put
 
 MOST = 1000
 """Scenarios of a sweep at most."""
@@ -31,7 +32,7 @@ def expand(asked: SweepFile, root: Node, reference: str, faults: list[Fault]) ->
     Examples
     --------
     >>> from scenarios.schema import Sweep
-    >>> from scenarios.source import parse
+    >>> from scenarios.reader import parse
     >>> root, _ = parse("sweep: {scenario: small, axes: {fleet.machines: [300, 400]}, seeds: [1, 2]}", "s.yaml")
     >>> asked = SweepFile(name="sizes", sweep=Sweep("small", {"fleet.machines": (300, 400)}, (1, 2)))
     >>> [tree.child("name").value for tree in expand(asked, root, "s.yaml", [])][:2]
@@ -61,10 +62,16 @@ def _asked_too_much(asked: SweepFile, root: Node, count: int) -> list[Fault]:
 
 
 def _axes(asked: SweepFile, root: Node) -> list[Axis]:
-    axes = [(path, root.nearest(("sweep", "axes", path))) for path in asked.sweep.axes]
+    axes = [(path, root.nearest(("sweep", "axes", path))) for path in _in_order(asked, root)]
     if asked.sweep.seeds:
         axes.append(("seed", root.nearest(("sweep", "seeds"))))
     return [(path, [replace(value, key=node.key) for value in _items(node)]) for path, node in axes]
+
+
+def _in_order(asked: SweepFile, root: Node) -> list[str]:
+    """Return the paths of the axes as the file orders them; the first varies slowest."""
+    node = root.nearest(("sweep", "axes"))
+    return [path for path in node.value if path in asked.sweep.axes] if isinstance(node.value, dict) else []
 
 
 def _items(node: Node) -> list[Node]:

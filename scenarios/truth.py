@@ -5,9 +5,9 @@ from dataclasses import dataclass
 import numpy as np
 import pandas as pd
 
-from analysis.measurements import performance
 from analysis.statistics import NotEnoughDataError, job_statistics, machine_values
 from scenarios import schema
+from scenarios.recorded import job_quotas, measured
 from scenarios.rundir import Run
 
 
@@ -16,7 +16,7 @@ class Tables:
     """What a validation looks at: the recorded fleet, its jobs, and the two counterfactual fleets.
 
     `observed`, `nowhere` and `everywhere` are measurement tables, `observed` with the column feature; `jobs` has the
-    columns job, quota, instances of the whole fleet.
+    columns job, quota, instances of all jobs that matter.
     """
 
     observed: pd.DataFrame
@@ -35,12 +35,9 @@ class Tables:
         ValueError
             If the counting window is not there.
         """
-        instances, jobs = run.table("instances"), run.table("jobs", ["job", "quota_vcpu", "instances"])
-        observed, nowhere, everywhere = (
-            performance(run.table(name), instances, settings.metric, settings.window)
-            for name in ("counters", "truth_nowhere_counters", "truth_everywhere_counters")
-        )
-        return cls(observed, jobs.rename(columns={"quota_vcpu": "quota"}), nowhere, everywhere)
+        names = ("counters", "truth_nowhere_counters", "truth_everywhere_counters")
+        observed, nowhere, everywhere = (measured(run, settings, name) for name in names)
+        return cls(observed, job_quotas(run, settings), nowhere, everywhere)
 
     def by_instance(self) -> "Tables":
         """Return the same tables with every instance as a machine of its own, for features of single instances."""

@@ -131,38 +131,33 @@ def show_validate(payload: Mapping[str, Any], console: Console) -> None:
         f"True change {true['change']:+.2%} (whole fleet, job level), {true['machine_change']:+.2%} (mean machine); "
         f"recorded halves: {true['reference']:+.2%}, {true['machine_reference']:+.2%}",
         highlight=False,
+        soft_wrap=True,
     )
-    table = Table(*_HEADINGS, title="Shares of the draws whose interval holds …", caption=_CAPTION)
+    title = "Shares of the draws whose interval holds …"
+    table = Table(title=title, caption=_CAPTION, box=None, padding=(0, 1, 0, 0))
+    for heading in _HEADINGS:
+        table.add_column(heading, no_wrap=True)
     for row in payload["rows"]:
-        shares = ("covers_covered", "excludes_current", "success", "success_truth", "quota_coverage")
+        if row["too_little_data"] == row["draws"]:
+            table.add_row(f"{row['machines']:,}", row["estimator"], "too little data")
+            continue
+        shares = ("covers_covered", "excludes_current", "success", "quota_coverage")
         table.add_row(
             f"{row['machines']:,}",
             row["estimator"],
             f"{row['bias']:+.2%}",
-            f"±{row['margin']:.2%}",
+            f"{row['margin']:.2%}",
             f"{row['covers_truth']:.1%}",
-            f"{row['covers_truth_low']:.1%}–{row['covers_truth_high']:.1%}",
+            f"{100 * row['covers_truth_low']:.0f}–{row['covers_truth_high']:.0%}",
             *(f"{row[share]:.1%}" for share in shares),
         )
     console.print(table)
 
 
-_HEADINGS = (
-    "machines",
-    "estimator",
-    "bias",
-    "margin",
-    "the truth",
-    "95% interval",
-    "covered",
-    "not 0",
-    "success",
-    "on truth",
-    "quota",
-)
+_HEADINGS = ("size", "estimator", "bias", "margin", "truth", "95%", "covered", "not 0", "success", "quota")
 _CAPTION = (
-    "The interval holds the truth: the whole fleet's change; covered: the halves' change over the covered jobs; not 0: "
-    "it excludes the current fleet. Success: covered and not 0; on truth: the truth and not 0. Quota: share covered."
+    "truth: the whole fleet's change, with the 95% interval of that share; covered: the recorded halves' change over "
+    "the covered jobs; not 0: it excludes the current fleet; success: covered and not 0. quota: share covered."
 )
 
 

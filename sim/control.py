@@ -74,7 +74,7 @@ def plan_day(world: World, machines: Machines, jobs: Jobs) -> Timeline:
     clock.process(roll_out(clock, rollout))
     clock.run(until=world.horizon_s)
     plane.catch_up(world.horizon_s)
-    return _timeline(world, plane, rollout)
+    return _timeline(world, plane.hand_over(), plane, rollout)
 
 
 @dataclass(frozen=True, slots=True)
@@ -138,6 +138,12 @@ class _Plane:
         self.catch_up(now_s)
         self.state.machines["up"][machine] = True
         self.outages.append((kind, now_s, machine))
+
+    def hand_over(self) -> State:
+        """Give the state away, without the pairs; clock and processes refer to each other and would keep it alive."""
+        state = self.state
+        self.state = state._replace(**{name: part[:0].copy() for name, part in state._asdict().items()})
+        return state._replace(pairs=self.state.pairs)
 
 
 def _tend_instances(clock: simpy.Environment, plane: _Plane) -> Steps:
@@ -215,12 +221,12 @@ def _outages(world: World, kind: str, machines: int) -> _Outages:
     return _Outages(time_s, rng.integers(machines, size=len(time_s)), rng.exponential(mean_s, len(time_s)))
 
 
-def _timeline(world: World, plane: _Plane, rollout: RollOut) -> Timeline:
-    state, boundary_s = plane.state, plane.boundary_s
+def _timeline(world: World, state: State, plane: _Plane, rollout: RollOut) -> Timeline:
+    boundary_s = plane.boundary_s
     stay = state.stays[: state.total["stays"][0]]
     instance, start_s = stay["instance"].astype(np.int64), stay["start_s"].copy()
     end_s = np.minimum(stay["end_s"], world.horizon_s)
-    event = _events(plane, rollout)
+    event = _events(state, plane, rollout)
     return Timeline(
         instance=instance,
         job=state.instances["job"][instance].astype(np.int64),
@@ -240,17 +246,16 @@ def _timeline(world: World, plane: _Plane, rollout: RollOut) -> Timeline:
     )
 
 
-def _events(plane: _Plane, rollout: RollOut) -> tuple[Floats, Ints, Ints, Ints]:
+def _events(state: State, plane: _Plane, rollout: RollOut) -> tuple[Floats, Ints, Ints, Ints]:
     """Return time, kind, machine and instance of everything that happened, in order of time."""
-    parts = [*_instance_events(plane), *_machine_events(plane.outages), *_roll_out_events(rollout)]
+    parts = [*_instance_events(state, plane.churn), *_machine_events(plane.outages), *_roll_out_events(rollout)]
     time_s = np.concatenate([part[0] for part in parts])
     kind, machine, instance = (np.concatenate([part[k] for part in parts]) for k in (1, 2, 3))
     order = np.lexsort((instance, machine, kind, time_s))
     return time_s[order], kind[order], machine[order], instance[order]
 
 
-def _instance_events(plane: _Plane) -> Iterator[Rows]:
-    state, churn = plane.state, plane.churn
+def _instance_events(state: State, churn: _Churn) -> Iterator[Rows]:
     arrival_s = churn.time_s[churn.what == placement.ARRIVES]
     yield _rows("arrival", arrival_s, instance=np.arange(len(state.instances) - len(arrival_s), len(state.instances)))
     stays = state.stays[: state.total["stays"][0]]

@@ -28,8 +28,9 @@ Progress = Callable[[str, float], None]
 
 @dataclass(frozen=True, slots=True)
 class Outcome:
-    """What an experiment wrote, and how much there was of what."""
+    """What an experiment wrote, how much there was of what, and the day that it was."""
 
+    day: Day
     tables: tuple[TableSummary, ...]
     counts: Mapping[str, int]
 
@@ -78,7 +79,7 @@ def experiment(
         "epochs": world.epochs,
         "residences": int(day.timeline.job.size),
     }
-    return Outcome(tuple(written), counts)
+    return Outcome(day, tuple(written), counts)
 
 
 def _arms(day: Day) -> dict[str, Arm]:

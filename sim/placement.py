@@ -3,10 +3,9 @@
 An instance looks at a few random machines (`Rules.candidates`); of those with room it takes the one whose failure
 domain holds the fewest instances of its job, then the one the policy likes best, then the one met first. Only when
 none of them has room are all machines searched, block by block from the first candidate's on, and the best of the
-first block with room is taken. Policies compare machines by
-the dominant share (Ghodsi et al. 2011) that would be asked for with the instance: the larger of the shares of CPU and
-memory. A latency-critical instance that finds no room chooses once more as if no best-effort instance ran anywhere,
-and evicts the newest of them there until it fits.
+first block with room is taken. Policies compare the dominant share (Ghodsi et al. 2011) that would be asked for with
+the instance: the larger of the shares of CPU and memory. A latency-critical instance that finds no room chooses once
+more as if no best-effort instance ran anywhere, and evicts the newest of them there until it fits.
 
 The candidates are numbered by (key, instance, attempt), so an instance meets the same ones whatever happens to
 others. All compiled functions stand in one file because their cache sees no change in another one.
@@ -295,26 +294,8 @@ def _make_room(state: State, rules: Rules, job: int, machine: int, now_s: float)
 
 
 @njit(cache=True)
-def place(state: State, rules: Rules, instance: int, now_s: float) -> bool:
-    """Place the instance, by eviction if it may and must, and return whether that was possible.
-
-    Parameters
-    ----------
-    state : changed; with room in `stays` for one more
-    rules : the scheduler's settings
-    instance : number of an instance that neither runs nor waits
-    now_s : time, seconds
-
-    Examples
-    --------
-    >>> from sim.capacity import new_jobs, new_machines, new_state, with_room
-    >>> rules = Rules(LEAST_LOADED, candidates=2, spread=True, preemption=True, key=np.uint64(7))
-    >>> two = new_jobs(np.array([0.5]), np.array([1e9]), np.array([True]), np.array([2]))
-    >>> machine = new_machines(np.array([1.0]), np.array([8e9]), np.array([0]))
-    >>> state = with_room(new_state(machine, two, np.zeros(0, np.int64)), 9)
-    >>> place(state, rules, 1, 0.0), state.instances["machine"][1]
-    (True, np.int32(0))
-    """
+def _place(state: State, rules: Rules, instance: int, now_s: float) -> bool:
+    """Place the instance, by eviction if it may and must, and return whether that was possible."""
     job = state.instances[instance].job
     machine = choose(state, rules, instance, False)
     if machine == NOWHERE and rules.preemption and state.jobs[job].latency_critical:
@@ -330,7 +311,7 @@ def place(state: State, rules: Rules, instance: int, now_s: float) -> bool:
 @njit(cache=True)
 def _place_or_wait(state: State, rules: Rules, instance: int, now_s: float) -> None:
     """Place the instance or put it at the end of the pending queue."""
-    if not place(state, rules, instance, now_s):
+    if not _place(state, rules, instance, now_s):
         _wait(state, instance)
 
 
@@ -366,7 +347,7 @@ def retry(state: State, rules: Rules, who: int, now_s: float) -> None:
         read += 1
         job = state.jobs[state.instances[instance].job]
         tried = (who == EVERYONE or job.latency_critical == (who == 1)) and job.failed != state.total[0].passes
-        if tried and place(state, rules, instance, now_s):
+        if tried and _place(state, rules, instance, now_s):
             continue
         if tried:
             job.failed = state.total[0].passes

@@ -1,7 +1,7 @@
 import numpy as np
 import pandas as pd
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy.stats import chisquare
 
@@ -13,6 +13,7 @@ def rng(seed=0):
     return np.random.default_rng(seed)
 
 
+@settings(deadline=None)
 @given(st.lists(st.integers(0, 6), min_size=1, max_size=40), st.integers(0, 100))
 def test_a_cluster_is_all_rows_of_its_machines_once(machines, seed):
     table = pd.DataFrame({"machine": machines})
@@ -78,6 +79,7 @@ def test_a_coverage_out_of_reach_says_the_best():
         covering_machines(rng(), table, MachineRows.of(table), 1, jobs=jobs, floor=1.1, attempts=50)
 
 
+@settings(deadline=None)
 @given(st.integers(0, 1000))
 def test_random_instances_meet_the_allocation_job_by_job(seed):
     table = pd.DataFrame({"job": rng(seed).permutation(["a"] * 9 + ["b"] * 5 + ["c"] * 3)})

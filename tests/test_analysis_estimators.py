@@ -4,7 +4,7 @@ import re
 import numpy as np
 import pandas as pd
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy import stats
 
@@ -78,6 +78,7 @@ def interval(sides, half_width_se, sampled):
     return [ratio - 1, ratio - 1 - margin, ratio - 1 + margin, margin]
 
 
+@settings(deadline=None)
 @given(st.integers(0, 10_000), st.sampled_from([2, 4, 9]), st.booleans(), st.booleans())
 def test_wsmeter_equals_a_re_derivation_with_plain_loops(seed, min_instances, sampled, with_jobs):
     current, jobs = fleet(seed)
@@ -93,6 +94,7 @@ def test_wsmeter_equals_a_re_derivation_with_plain_loops(seed, min_instances, sa
     assert made.quota_coverage == pytest.approx(math.nan if coverage is None else coverage, nan_ok=True)
 
 
+@settings(deadline=None)
 @given(st.integers(0, 10_000), st.booleans())
 def test_the_baseline_equals_a_re_derivation_with_plain_loops(seed, sampled):
     current, _ = fleet(seed)
@@ -187,17 +189,19 @@ def test_the_baseline_covers_as_often_as_student_says_where_machines_are_normal(
 
 
 @pytest.mark.statistical
-@pytest.mark.parametrize("estimator", [Baseline(t=1, current_is="sample"), WSMeter(t=1, current_is="sample")], ids=repr)
-def test_a_sampled_current_adds_the_variance_that_a_simulation_shows(estimator):
-    """False-alarm rate: below 1e-4.
+@pytest.mark.parametrize(
+    ("estimator", "jobs"), [(Baseline(t=1, current_is="sample"), 1), (WSMeter(t=1, current_is="sample"), 2)]
+)
+def test_a_sampled_current_adds_the_variance_that_a_simulation_shows(estimator, jobs):
+    """False-alarm rate: below 1e-4 each.
 
-    The variance of the change over 2,000 repeats has a relative standard error of √(2 / 2000) = 3.2%; the bound is
+    The variance of the change over 1,000 repeats has a relative standard error of √(2 / 1000) = 4.5%; the bound is
     four of them. Without the variance of the current sample, the prediction would be a third of it.
     """
     rng = np.random.default_rng(13)
-    made = [estimator.estimate(normal_jobs(rng, 2, 15), normal_jobs(rng, 2, 30, gain=1.1)) for _ in range(2000)]
+    made = [estimator.estimate(normal_jobs(rng, jobs, 15), normal_jobs(rng, jobs, 30, gain=1.1)) for _ in range(1000)]
     predicted = np.mean([one.margin**2 for one in made])
-    assert predicted == pytest.approx(np.var([one.change for one in made], ddof=1), rel=0.13)
+    assert predicted == pytest.approx(np.var([one.change for one in made], ddof=1), rel=0.18)
 
 
 def test_the_needed_instances_would_do():
@@ -237,6 +241,34 @@ def test_one_machine_is_no_sample_of_machines():
     with pytest.raises(NotEnoughDataError, match=r"^2 machines are needed, 1 given$"):
         Baseline(current_is="sample").estimate(table[table["machine"] == 0], table)
     assert Baseline().estimate(table[table["machine"] == 0], table).machines == 30
+
+
+@each
+@pytest.mark.parametrize(
+    ("column", "bad", "said"),
+    [
+        ("value", math.nan, "value must be a finite number, got nan in row 3"),
+        ("value", math.inf, "value must be a finite number, got inf in row 3"),
+        ("weight", 0.0, "weight must be a finite number above 0, got 0.0 in row 3"),
+        ("weight", -1.0, "weight must be a finite number above 0, got -1.0 in row 3"),
+        ("job", None, "job must not be missing, it is in row 3"),
+        ("machine", None, "machine must not be missing, it is in row 3"),
+    ],
+)
+def test_a_table_that_cannot_be_is_refused(estimator, column, bad, said):
+    table, _ = fleet(1)
+    broken = table.astype({column: object if bad is None else float})
+    broken.loc[3, column] = bad
+    with pytest.raises(ValueError, match=f"^{re.escape(said)}$"):
+        estimator.estimate(table, broken)
+
+
+@each
+def test_an_empty_table_is_too_little(estimator):
+    table, _ = fleet(1)
+    for current, new in ((table, table.head(0)), (table.head(0), table)):
+        with pytest.raises(NotEnoughDataError, match=r"needed, 0 given$"):
+            estimator.estimate(current, new)
 
 
 @each

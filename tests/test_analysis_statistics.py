@@ -3,7 +3,7 @@ import math
 import numpy as np
 import pandas as pd
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from analysis.statistics import Current, job_statistics, machine_values, quota_shares
@@ -17,6 +17,7 @@ def table_of(listed):
     return pd.DataFrame(listed, columns=["job", "machine", "weight", "value"])
 
 
+@settings(deadline=None)
 @given(rows, st.sampled_from([0, 1]))
 def test_job_statistics_equal_those_of_a_plain_loop(listed, ddof):
     by_job = {}

@@ -15,6 +15,7 @@ from packaging.requirements import Requirement
 from packaging.utils import canonicalize_name
 
 from scenarios.cli import app
+from scenarios.loader import load_each
 
 ROOT = Path(__file__).parents[1]
 FOLDERS = ("models", "sim", "analysis", "scenarios")
@@ -33,12 +34,16 @@ def rows(document, name):
     return [[cell.strip("` ") for cell in line] for line in lines[1:]]
 
 
-def commands(*documents):
-    """The lines of the documents' shell blocks, word by word."""
-    for document in documents:
-        blocks = re.findall(r"^```(\w*)\n(.*?)^```$", (ROOT / document).read_text(), re.DOTALL | re.MULTILINE)
-        for line in "".join(text for language, text in blocks if language in {"", "sh", "console"}).splitlines():
-            yield line.removeprefix("$ ").split()
+def blocks(document, *languages):
+    """The texts of the document's fenced blocks in those languages."""
+    fenced = re.findall(r"^```(\w*)\n(.*?)^```$", (ROOT / document).read_text(), re.DOTALL | re.MULTILINE)
+    return [text for language, text in fenced if language in languages]
+
+
+def commands(document):
+    """The lines of the document's shell blocks, word by word."""
+    lines = "".join(blocks(document, "", "sh", "console")).splitlines()
+    return [line.removeprefix("$ ").split() for line in lines]
 
 
 def test_the_module_table_lists_every_module_once_in_order_of_the_layers():
@@ -91,11 +96,18 @@ def test_the_version_list_pins_every_dependency_within_its_bounds(dependency):
 
 def test_every_command_shown_is_one_that_wsc_has():
     known = typer.main.get_command(app).commands
-    shown = [words[1:] for words in commands("README.md", "ARCHITECTURE.md") if words[:1] == ["wsc"]]
+    shown = [words[1:] for words in commands("README.md") if words[:1] == ["wsc"]]
     assert {words[0] for words in shown} == set(known)
     for command, *words in shown:
         options = {option for parameter in known[command].params for option in parameter.opts}
         assert {word.partition("=")[0] for word in words if word.startswith("--")} <= options
+
+
+@pytest.mark.parametrize("text", blocks("README.md", "yaml"))
+def test_every_scenario_shown_is_a_valid_one(tmp_path, text):
+    (tmp_path / "shown.yaml").write_text(text)
+    (loaded,) = load_each(str(tmp_path / "shown.yaml"))
+    assert f"name: {loaded.name}\n" in text
 
 
 def test_every_make_target_shown_is_one_that_the_makefile_has():

@@ -8,7 +8,7 @@ from analysis.figures import style
 from analysis.figures.changes import Interval
 from analysis.figures.criteria import curve, number, numbers, rows
 from analysis.figures.draws import cluster_draws, mean_of, of, worst_step
-from analysis.figures.plans import plan_table
+from analysis.figures.plans import machine_quota, plan_table
 from analysis.plan import MarginOutOfReachError, Plan, plan
 from analysis.statistics import quota_shares
 
@@ -133,11 +133,11 @@ def measure_fig16(
 def _ideal(current: pd.DataFrame, jobs: pd.DataFrame, coverage: float) -> tuple[list[float], list[float], float]:
     """Return the cost and margin of optimal plans over the heaviest jobs that hold `coverage` of the quota."""
     everyone = plan_table(current, jobs, len(jobs))
-    share = pd.Series(quota_shares(jobs, everyone["job"])).cumsum()
+    share = pd.Series(quota_shares(jobs, pd.Index(everyone["job"]))).cumsum()
     table = everyone[share.shift(fill_value=0.0) < coverage].reset_index(drop=True)
-    targets = np.geomspace(0.08, 0.004, 16)
+    targets = np.geomspace(0.06, 0.005, 10)
     plans = [made for target in targets if (made := _feasible(table, float(target))) is not None]
-    best = {round(made.cost, 9): made.margin for made in plans}
+    best = {made.cost / machine_quota(current): made.margin for made in plans}
     return (list(best), list(best.values()), float(share.iloc[len(table) - 1]))
 
 
@@ -212,13 +212,17 @@ def measure_efficiency(
     done = sorted(of(table, "wsmeter")["machines"].unique())
     wide = np.array([_squared_ratio(table, size, "wsmeter-widened") for size in done])
     plain = [_squared_ratio(table, size, "wsmeter")[0] for size in done]
-    errors = table.assign(error=table["change"] - table["reference"])
-    spread = errors.groupby(["estimator", "machines"])["error"].var()
     curves = {f"efficiency{end}": wide[:, i] for i, end in enumerate(("", "_low", "_high"))}
     curves["efficiency_plain"] = np.array(plain)
-    curves["efficiency_by_error"] = (spread["baseline"] / spread["wsmeter"]).reindex(done).to_numpy()
+    curves["efficiency_by_error"] = np.array([_error(table, "baseline", s) / _error(table, "wsmeter", s) for s in done])
     singles = numbers(efficiency_low_min=float(wide[:, 1].min()))
     return pd.concat([singles, *(rows(name, done, value) for name, value in curves.items())], ignore_index=True)
+
+
+def _error(table: pd.DataFrame, estimator: str, size: int) -> float:
+    """Return the variance of the real errors against the references."""
+    kept = of(table, estimator, size)
+    return float((kept["change"] - kept["reference"]).to_numpy().var(ddof=1))
 
 
 def _squared_ratio(table: pd.DataFrame, size: int, estimator: str) -> Interval:
@@ -237,7 +241,7 @@ def efficiency(measured: pd.DataFrame, published: pd.DataFrame) -> Figure:
     axes.errorbar(at - 0.2, value, [np.subtract(value, low), np.subtract(high, value)], fmt="none", color="black")
     axes.bar(at + 0.2, curve(measured, "efficiency_by_error")[1], 0.38, color=style.SKY, label="by real error")
     for place, paper in zip(at, (number(published, "efficiency", size) for size in sizes), strict=True):
-        axes.hlines(paper, place - 0.4, place, color=style.RED, label="published" if place == 0 else None)
+        axes.hlines(paper, place - 0.4, place, color=style.RED, label="" if place else "published")
     axes.axhline(4, color=style.GREY, linestyle=":", label="published claim: more than 4×")
     axes.set_xticks(at, [f"{size:.0f}" for size in sizes])
     style.label(axes, "machines in WSMeter's test cluster", "machines of the baseline / of WSMeter")

@@ -6,9 +6,9 @@ Two tables meet here. *Measured*: columns ``series, x, value``; curves have an `
 ``read_from`` the reason. All other published rows are numbers that the paper prints.
 """
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
-from typing import Final
+from typing import Any, Final
 
 import numpy as np
 import pandas as pd
@@ -164,7 +164,7 @@ def judge(measured: pd.DataFrame, published: pd.DataFrame) -> list[Criterion]:
     return [_criterion(measured, published, row) for row in bounds.to_dict("records")]
 
 
-def _criterion(measured: pd.DataFrame, published: pd.DataFrame, row: dict[str, object]) -> Criterion:
+def _criterion(measured: pd.DataFrame, published: pd.DataFrame, row: Mapping[Any, Any]) -> Criterion:
     name = str(row["series"]).removeprefix(CRITERION)
     value = agreement(measured, published) if name == "agreement" else number(measured, name)
-    return Criterion(name, str(row["x"]), float(str(row["value"])), str(row["read_from"]), value)
+    return Criterion(name, str(row["x"]), float(row["value"]), str(row["read_from"]), value)

@@ -61,11 +61,14 @@ def measure_table2(services: pd.DataFrame, margin: float) -> pd.DataFrame:
     table = services.astype({"instances": int})
     best, up = plan(table, margin), rounded(table, margin)
     weight = services["weight"] / services["weight"].sum()
-    change = float(weight @ services["mean_new"] / (weight @ services["mean"]) - 1)
-    singles = {"cost": best.cost, "change": change, "target_margin": margin}
-    singles |= {f"continuous_{row.job}": row.continuous for row in best.allocation.itertuples()}
-    singles |= {f"optimal_{row.job}": row.instances for row in best.allocation.itertuples()}
-    singles |= {f"rounded_{row.job}": row.instances for row in up.allocation.itertuples()}
+    before, after = (float((weight * services[name]).sum()) for name in ("mean", "mean_new"))
+    singles = {"cost": best.cost, "change": after / before - 1, "target_margin": margin}
+    for name, made, column in (
+        ("continuous", best, "continuous"),
+        ("optimal", best, "instances"),
+        ("rounded", up, "instances"),
+    ):
+        singles |= {f"{name}_{job}": n for job, n in zip(table["job"], made.allocation[column], strict=True)}
     share = float(up.allocation["instances"].sum() / services["instances"].sum())
     return numbers(**singles, share_of_instances=share)
 
@@ -93,7 +96,7 @@ def measure_table2_local(
     >>> number(measured, "separation") > 0
     True
     """
-    ends = {}
+    ends: dict[str, float] = {}
     for name, change, error in (
         ("fleet", *_change(fleet_current, fleet_new)),
         ("local", *_change(local_current, local_new)),
@@ -119,8 +122,11 @@ def _change(current: pd.DataFrame, new: pd.DataFrame) -> tuple[float, float]:
 def _pairs(current: pd.DataFrame, new: pd.DataFrame) -> pd.DataFrame:
     if "instance" not in current.columns or "instance" not in new.columns:
         return pd.DataFrame()
-    sides = [table.groupby("instance", as_index=False)["value"].mean() for table in (current, new)]
-    return sides[0].merge(sides[1], on="instance", suffixes=("_current", "_new"))
+    sides = {
+        f"value_{name}": table.groupby("instance")["value"].mean()
+        for name, table in (("current", current), ("new", new))
+    }
+    return pd.DataFrame(sides).dropna()
 
 
 def table2_local(measured: pd.DataFrame, published: pd.DataFrame) -> Figure:
@@ -131,7 +137,7 @@ def table2_local(measured: pd.DataFrame, published: pd.DataFrame) -> Figure:
         axes.bar(at, value, 0.5, color=(style.BLUE, style.ORANGE)[at])
         axes.errorbar(at, value, [[value - low], [high - value]], color="black", capsize=3, linewidth=1)
         paper = number(published, f"change_{name}")
-        axes.hlines(paper, at - 0.35, at + 0.35, color=style.RED, label=None if at else "published")
+        axes.hlines(paper, at - 0.35, at + 0.35, color=style.RED, label="" if at else "published")
         axes.text(at, 0.0, text, ha="center", va="bottom", color="white")
     axes.set_xticks([])
     style.percent(axes)
@@ -184,19 +190,20 @@ def measure_table3_margins(trials: pd.DataFrame, services: pd.DataFrame, instanc
     wsmeter = WSMeter()
     quotas = services[["job", "weight"]].rename(columns={"weight": "quota"})
     current = _summary(services["job"], services["mean"], services["std"], instances)
-    made = []
-    for trial, table in trials.groupby("trial"):
+    mean, margin = {}, {}
+    for trial in sorted(set(trials["trial"])):
+        table = trials[trials["trial"] == trial]
         observed = np.sqrt(table["job"].map(instances).to_numpy(dtype=np.float64))
         new = _summary(table["job"], table["mean"], table["margin"] * observed / wsmeter.t, instances)
         estimate = wsmeter.estimate(current, new, quotas)
-        made.append((trial, estimate.new, estimate.margin * estimate.current))
-    trial, mean, margin = zip(*made, strict=True)
-    return pd.concat([rows("mean_overall", trial, mean), rows("margin_overall", trial, margin)], ignore_index=True)
+        mean[trial], margin[trial] = estimate.new, estimate.margin * estimate.current
+    curves = {"mean_overall": mean, "margin_overall": margin}
+    return pd.concat([rows(name, by, by.values()) for name, by in curves.items()], ignore_index=True)
 
 
 def _summary(job: pd.Series, mean: pd.Series, std: pd.Series, instances: dict[str, int]) -> Current:
     """Return what an estimator needs to know of services of which only mean and spread are printed."""
-    observed = job.map(instances).to_numpy(dtype=np.int64)
+    observed = np.array([instances[one] for one in job], dtype=np.int64)
     weight, nothing = np.ones(len(job)), np.empty(0)
     return Current(pd.Index(job), weight, mean.to_numpy(), np.asarray(std, dtype=np.float64), observed, nothing)
 

@@ -11,7 +11,7 @@ from analysis.plan import plan
 
 
 def plan_table(current: pd.DataFrame, jobs: pd.DataFrame, top: int) -> pd.DataFrame:
-    """Return what the plan needs of the heaviest jobs; observing an instance costs its share of a machine's quota.
+    """Return what the plan needs of the heaviest jobs; observing an instance costs its CPU quota.
 
     Parameters
     ----------
@@ -22,7 +22,7 @@ def plan_table(current: pd.DataFrame, jobs: pd.DataFrame, top: int) -> pd.DataFr
     Returns
     -------
     DataFrame
-        job, weight, mean, std (of the population), instances, cost (machines); in order of falling quota.
+        job, weight, mean, std (of the population), instances, cost (CPU quota); in order of falling quota.
 
     Raises
     ------
@@ -33,11 +33,20 @@ def plan_table(current: pd.DataFrame, jobs: pd.DataFrame, top: int) -> pd.DataFr
     --------
     >>> table = pd.DataFrame({"job": 1, "machine": [1, 1, 2, 2], "weight": 2.0, "value": [1.0, 3.0, 1.0, 3.0]})
     >>> plan_table(table, pd.DataFrame({"job": [1], "quota": [8.0], "instances": [4]}), top=1)["cost"].tolist()
-    [0.5]
+    [2.0]
     """
-    machine_quota = float(current["weight"].sum()) / current["machine"].nunique()
-    heaviest = plannable(current, jobs).nlargest(top, "weight").reset_index(drop=True)
-    return heaviest.assign(cost=heaviest["cost"] / machine_quota)
+    return plannable(current, jobs).nlargest(top, "weight").reset_index(drop=True)
+
+
+def machine_quota(current: pd.DataFrame) -> float:
+    """Return the CPU quota that one machine's measured instances hold: what a plan's cost is counted in.
+
+    Examples
+    --------
+    >>> machine_quota(pd.DataFrame({"machine": [1, 1, 2], "weight": 2.0}))
+    3.0
+    """
+    return float(current["weight"].sum()) / current["machine"].nunique()
 
 
 def measure_fig12(
@@ -75,7 +84,7 @@ def measure_fig12(
     parts = [numbers(target_margin=target)]
     for least in minima:
         plans = [plan(plan_table(current, jobs, top), target, min_instances=least) for top in tops]
-        margin, cost = [made.margin for made in plans], [made.cost for made in plans]
+        margin, cost = [made.margin for made in plans], [made.cost / machine_quota(current) for made in plans]
         parts += [rows(f"margin_min{least}", tops, margin), rows(f"machines_min{least}", tops, cost)]
         singles = {"cost_growth": cost[-1] / cost[0], "margin_gap": max(abs(m - target) for m in margin)}
         parts.append(
@@ -139,5 +148,5 @@ def measure_table1(
         margin_over_target=plans[0].margin / targets[0],
         machines_growth=plans[-1].cost / plans[0].cost,
     )
-    machines, margin = [made.cost for made in plans], [made.margin for made in plans]
+    machines, margin = [made.cost / machine_quota(current) for made in plans], [made.margin for made in plans]
     return pd.concat([singles, rows("machines", targets, machines), rows("margin", targets, margin)], ignore_index=True)

@@ -115,7 +115,8 @@ def measure_fig11(
     """
     heaviest = jobs[jobs["job"].isin(current["job"])].nlargest(top, "quota")["job"]
     rng, band = np.random.default_rng(seed), np.sqrt(np.log(2 / 0.05) / (2 * trials))
-    parts, distances = [], {size: [] for size in sizes}
+    parts: list[pd.DataFrame] = []
+    distances: dict[int, list[float]] = {size: [] for size in sizes}
     for rank, job in enumerate(heaviest, start=1):
         values = current.loc[current["job"] == job, "value"].to_numpy()
         for size in sizes:
@@ -141,7 +142,8 @@ def standardised(values: Floats, size: int, trials: int, rng: np.random.Generato
     [1.0, 1.0, 1.0, -1.0]
     """
     means = sample_means(values, size, trials, rng)
-    return (means - values.mean()) / (values.std() / np.sqrt(size))
+    error = float(values.std()) / np.sqrt(size)
+    return np.asarray((means - values.mean()) / error, dtype=np.float64)
 
 
 def fig11(measured: pd.DataFrame, published: pd.DataFrame) -> Figure:

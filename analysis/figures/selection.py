@@ -43,7 +43,7 @@ def measure_fig4(first: pd.DataFrame, second: pd.DataFrame) -> pd.DataFrame:
 
 def fig4(measured: pd.DataFrame, published: pd.DataFrame) -> Figure:
     """Draw the jobs that run on both WSCs and on one only, as one bar of all jobs."""
-    figure, (axes,) = style.panels(height_inches=1.3)
+    figure, (axes,) = style.panels(height_inches=1.6)
     left = 0.0
     for name, colour, text in (
         ("only_1", style.SKY, "only on WSC 1"),
@@ -55,10 +55,10 @@ def fig4(measured: pd.DataFrame, published: pd.DataFrame) -> Figure:
         axes.text(left + jobs / 2, 0, f"{jobs:,.0f}", ha="center", va="center", color="white")
         left += jobs
     axes.set_yticks([])
-    axes.set_ylim(-0.4, 1.1)
+    axes.set_ylim(-0.4, 0.4)
     ours, paper = (number(table, "common_share") for table in (measured, published))
     style.label(axes, f"jobs; {ours:.0%} run on both (published {paper:.0%})", "")
-    style.legend(axes, columns=3)
+    figure.legend(loc="outside upper center", ncols=3, frameon=False, fontsize=7, handlelength=1.0, columnspacing=1.0)
     return figure
 
 
@@ -173,7 +173,7 @@ def fig6(measured: pd.DataFrame, published: pd.DataFrame) -> Figure:
         style.percent(panel)
         style.label(panel, "top N jobs by CPU quota", text)
     axes[0].set_ylim(0, 1)
-    for bound, text in ((paper, "published: few percent"), (-paper, None)):
-        axes[1].axhline(bound, color=style.RED, linestyle=":", label=text)
+    axes[1].axhline(paper, color=style.RED, linestyle=":", label="published: few percent")
+    axes[1].axhline(-paper, color=style.RED, linestyle=":")
     style.legend(axes[1])
     return figure

@@ -141,7 +141,7 @@ def _shares(table: pd.DataFrame) -> dict[str, float]:
 def _changes(table: pd.DataFrame, current: pd.DataFrame, new: pd.DataFrame, jobs: pd.DataFrame) -> dict[str, float]:
     """Return the changes over covered jobs (mean over draws), over all jobs seen in both halves, and of machines."""
     both = job_statistics(current).merge(job_statistics(new), on="job", suffixes=("_current", "_new"))
-    share = np.nan_to_num(quota_shares(jobs, both["job"]))
+    share = np.nan_to_num(quota_shares(jobs, pd.Index(both["job"])))
     everything = float(share @ both["mean_new"].to_numpy() / (share @ both["mean_current"].to_numpy()) - 1)
     machines, error = machine_change(current, new)
     return {

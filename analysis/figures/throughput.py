@@ -62,7 +62,8 @@ def measure_ipc_vs_throughput(
     Examples
     --------
     >>> jobs = pd.DataFrame({"job": range(9), "ipc": np.arange(9.0), "throughput": np.arange(9.0)})
-    >>> number(measure_ipc_vs_throughput(jobs, -jobs, resamples=9), "rank_correlation_dvfs_policy")
+    >>> measured = measure_ipc_vs_throughput(jobs, jobs.assign(ipc=-jobs["ipc"]), resamples=9)
+    >>> number(measured, "rank_correlation_dvfs_policy")
     -1.0
     """
     rng = np.random.default_rng(seed)

@@ -1,0 +1,47 @@
+"""A scenario becomes a run directory: the intact one that is there, or a new one."""
+
+from dataclasses import fields
+from pathlib import Path
+
+from models.scenario import World
+from scenarios.loop import rounds
+from scenarios.output import Progress
+from scenarios.rundir import Run, creating, open_run, reusable, run_directory
+from scenarios.schema import SCENARIO, Scenario
+from scenarios.source import digest
+from sim.experiment import experiment
+from sim.recorder import write_table
+
+
+def obtain(scenario: Scenario, out: Path, force: bool, progress: Progress) -> Run:
+    """Return the run of a scenario: the intact one that is there, or a new one.
+
+    Parameters
+    ----------
+    scenario : what is asked
+    out : parent folder of all runs
+    force : simulate even if an intact run is there
+    progress : told what is being done and the share done
+
+    Raises
+    ------
+    ValueError
+        If the jobs do not fit the machines.
+    """
+    named = digest(scenario)
+    place = run_directory(out, scenario.name, named)
+    if not force and reusable(place):
+        return open_run(place)
+    with creating(out, scenario.name, named) as draft:
+        outcome = experiment(_world(scenario), draft.path, progress=progress)
+        draft.add(*outcome.tables)
+        if scenario.feature is not None and scenario.recording.loop is not None:
+            made = rounds(outcome.day, scenario.recording.loop, progress)
+            draft.add(write_table(draft.path, "rounds", {name: made[name] for name in made}))
+        draft.describe(scenario.kind, scenario.seed, SCENARIO.dump_python(scenario, mode="json"), outcome.counts)
+    return open_run(place)
+
+
+def _world(scenario: Scenario) -> World:
+    """Return the part of a scenario that decides the tables."""
+    return World(**{field.name: getattr(scenario, field.name) for field in fields(World)})

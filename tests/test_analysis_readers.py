@@ -1,0 +1,118 @@
+import numpy as np
+import pandas as pd
+import pytest
+
+from analysis.measurements import TableError, read_measurements
+
+HEADER = "job,machine,weight,value"
+GOOD = [HEADER, "web,m1,1,2.5", "web,m2,2,3", "db,m1,0.5,1e3"]
+
+
+def written(path, lines):
+    path.write_text("\n".join(lines) + "\n")
+    return path
+
+
+def said(path, reader=read_measurements):
+    """Return the message of the error that reading the file raises."""
+    with pytest.raises(TableError) as caught:
+        reader(path)
+    return str(caught.value)
+
+
+@pytest.fixture
+def file(tmp_path):
+    return tmp_path / "table.csv"
+
+
+def parquet(path, table):
+    table.to_parquet(path)
+    return path
+
+
+@pytest.mark.parametrize(
+    ("row", "message"),
+    [
+        ("web,m1,1,", '4:4: value: should not be empty, got ""'),
+        ("web,m1,1,nan", '4:4: value: should be a finite number, got "nan"'),
+        ("web,m1,1,-inf", '4:4: value: should be a finite number, got "-inf"'),
+        ("web,m1,1,1e999", '4:4: value: should be a finite number, got "1e999"'),
+        ("web,m1,1,-0.5", '4:4: value: should be at least 0, got "-0.5"'),
+        ("web,m1,1,fast", '4:4: value: should be a number, got "fast"'),
+        ("web,m1,1,1_000", '4:4: value: should be a number, got "1_000"'),
+        ("web,m1,1,0x10", '4:4: value: should be a number, got "0x10"'),
+        ("web,m1,1,True", '4:4: value: should be a number, got "True"'),
+        ("web,m1,0,1", '4:3: weight: should be above 0, got "0"'),
+        ("web,m1,-1,1", '4:3: weight: should be above 0, got "-1"'),
+        ("web,m1,NaN,1", '4:3: weight: should be a finite number, got "NaN"'),
+        (" ,m1,1,1", '4:1: job: should not be empty, got " "'),
+        ("web,,1,1", '4:2: machine: should not be empty, got ""'),
+        ("web,m1,1", "4:1: row: should have 4 fields, got 3"),
+        ("web,m1,1,1,1", "4:1: row: should have 4 fields, got 5"),
+        ("web,m2,2,3", "4:1: row: should be there once, got the same as in line 3"),
+    ],
+)
+def test_a_bad_row_is_located(file, row, message):
+    assert said(written(file, [*GOOD[:3], row, GOOD[3]])) == message
+
+
+@pytest.mark.parametrize(
+    ("lines", "message"),
+    [
+        ([""], "1:1: file: should begin with a line of column names, got an empty file"),
+        ([HEADER], "2:1: rows: should hold at least one row, got none"),
+        (["job,machine", "a,m"], "1:1: value: column is missing, got columns job, machine"),
+        (["value,job,value", "1,a,2"], "1:3: value: should be there once, got it again after column 1"),
+        (["job;machine;value", "a;m;1"], "1:1: value: column is missing, got columns job;machine;value"),
+        (
+            ["job,machine,instance,weight,value", "a,m,7,1,2", "a,n,7,1,2", "a,m,7,1,3"],
+            "4:1: job, machine, instance: should be there once, got the same as in line 2",
+        ),
+        (
+            ["residence,job,machine,value", "5,a,m,2", "5,b,n,1"],
+            "3:1: residence: should be there once, got the same as in line 2",
+        ),
+    ],
+)
+def test_a_bad_file_is_located(file, lines, message):
+    assert said(written(file, lines)) == message
+
+
+def test_lines_are_those_of_the_file_whatever_stands_between(file):
+    lines = [HEADER, "", '"two', 'lines",m,1,1', "", "b,m,1,x"]
+    assert said(written(file, lines)) == '6:4: value: should be a number, got "x"'
+
+
+def test_all_faults_come_at_once_in_the_order_of_the_file(file):
+    assert said(written(file, [HEADER, "a,m,-1,x", "a,,1,1", "b,m,1"])).splitlines() == [
+        '2:3: weight: should be above 0, got "-1"',
+        '2:4: value: should be a number, got "x"',
+        '3:2: machine: should not be empty, got ""',
+        "4:1: row: should have 4 fields, got 3",
+    ]
+
+
+def test_beyond_twenty_faults_are_counted(file):
+    lines = said(written(file, ["value", *["x"] * 30])).splitlines()
+    assert (len(lines), lines[19], lines[20]) == (21, '21:1: value: should be a number, got "x"', "and 10 more")
+
+
+@pytest.mark.parametrize(
+    ("columns", "message"),
+    [
+        ({"value": ["1", "2"]}, "1:1: value: should hold numbers, got type large_string"),
+        ({"value": [True, False]}, "1:1: value: should hold numbers, got type bool"),
+        ({"value": [1.0, 2.0], "job": [1.5, 2.5]}, "1:2: job: should hold text or whole numbers, got type double"),
+        ({"value": [1.0, np.inf]}, "3:1: value: should be a finite number, got inf"),
+        ({"value": [1.0, -2.0]}, "3:1: value: should be at least 0, got -2.0"),
+        ({"value": [1.0, 2.0], "job": ["a", None]}, "3:2: job: should not be empty, got null"),
+        ({"value": [1, 2], "residence": [4, 4]}, "3:2: residence: should be there once, got the same as in line 2"),
+    ],
+)
+def test_a_bad_parquet_table_is_located(tmp_path, columns, message):
+    assert said(parquet(tmp_path / "table.parquet", pd.DataFrame(columns))) == message
+
+
+def test_an_empty_value_in_parquet_is_told_from_a_nan(tmp_path):
+    path = parquet(tmp_path / "table.parquet", pd.DataFrame({"value": pd.array([1.0, None], dtype="Float64")}))
+    assert said(path) == "3:1: value: should not be empty, got null"

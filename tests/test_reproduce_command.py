@@ -1,0 +1,169 @@
+"""`wsc reproduce`: rows are found, measured on runs, judged, drawn and written."""
+
+import json
+import math
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+import pytest
+from rich.console import Console
+
+from analysis.figures.criteria import COLUMNS, CRITERION, RELATIONS
+from analysis.statistics import NotEnoughDataError
+from scenarios import reproduce
+from scenarios.evidence import Sources, published
+from scenarios.output import dumps
+from scenarios.rundir import RunError
+from tests.reproduce_worlds import fleet
+
+FIGURES = [f"fig{n}" for n in (*range(1, 10), 11, 12, 13, 16, 17, 18, 19)]
+OTHERS = ["table1", "table2", "table2-local", "table3", "baseline", "efficiency", "ipc-vs-throughput"]
+WSMETER = [f"wsmeter/{name}" for name in FIGURES + OTHERS]
+each_row = pytest.mark.parametrize("row", WSMETER)
+
+
+class FakeRun:
+    """A run's tables, made from a fleet without a simulator."""
+
+    def __init__(self, seed=1, names=None, feature=True, **world):
+        made = fleet(**{"machines": 900, "jobs": 120, "effect": 0.05, "seed": seed, **world})
+        table = pd.concat([made.current.assign(feature=False), made.new.assign(feature=feature)], ignore_index=True)
+        n = len(table)
+        counted = {"cycles": 1e9, "cpu_s": 1.0, "wall_s": 86400.0, "instructions": 1e9 * table["value"]}
+        stay = {"residence": range(n), "instance": range(n), "quota_vcpu": table["weight"]}
+        self.tables = {
+            "jobs": made.jobs.assign(quota_vcpu=made.jobs["quota"], name=names or made.jobs["name"]),
+            "instances": table[["job", "machine", "rack", "feature"]].assign(**stay),
+            "counters": pd.DataFrame({"residence": range(n), "window": "all", "requests": table["value"], **counted}),
+        }
+
+    def table(self, name, columns=None):
+        if name not in self.tables:
+            raise RunError(f"no table {name}; there are {', '.join(self.tables)}")
+        return self.tables[name] if columns is None else self.tables[name][list(columns)]
+
+
+def obtain(scenario, overrides, progress):
+    progress(scenario, 1.0)
+    if scenario in ("customer_services", "empty_cluster"):
+        return FakeRun(jobs=2, popularity=0.0, names=["compute", "network"])
+    return FakeRun(**overrides)
+
+
+def nothing(_scenario, _overrides, _progress):
+    raise AssertionError("this row needs no run")
+
+
+def quiet(_what, _share):
+    """Say nothing."""
+
+
+def test_every_row_of_the_paper_is_there_by_its_id():
+    assert [row["id"] for row in reproduce.listing()][: len(WSMETER)] == WSMETER
+
+
+@each_row
+def test_printed_numbers_and_criteria_say_where_they_come_from(row):
+    table = published(row)
+    assert tuple(table.columns) == COLUMNS
+    assert set(table["figure"]) == {row}
+    assert table[["value", "unit", "read_from"]].notna().all().all()
+    assert set(table.loc[table["series"].str.startswith(CRITERION), "x"]) <= set(RELATIONS)
+    assert table["series"].str.startswith(CRITERION).any()
+
+
+def test_a_row_of_printed_numbers_needs_no_run(tmp_path):
+    (made,) = reproduce.reproduce("wsmeter/table2", tmp_path, nothing, quiet)
+    assert {"kind", "id", "holds", "published", "measured", "note"} <= set(made)
+    assert made["holds"] is True
+    assert made["measured"]["cost"] == made["published"]["cost"] == 69
+    assert [Path(file).name for file in made["files"]] == ["wsmeter-table2.csv"]
+
+
+def test_a_row_from_a_run_is_drawn_and_tabulated(tmp_path):
+    (made,) = reproduce.reproduce("wsmeter/fig3", tmp_path, obtain, quiet)
+    assert {file.name for file in tmp_path.iterdir()} == {f"wsmeter-fig3.{kind}" for kind in ("csv", "png", "svg")}
+    table = pd.read_csv(tmp_path / "wsmeter-fig3.csv")
+    assert set(table["metric"]) == {"judged", "drawn"}
+    assert table.loc[table["series"] == "change", "published"].tolist() == [0.01, 0.01]
+    assert "judged on ips, drawn in ipc" in made["note"]
+
+
+def test_the_same_run_gives_the_same_bytes(tmp_path):
+    for folder in ("one", "two"):
+        reproduce.reproduce("wsmeter/fig17", tmp_path / folder, obtain, quiet)
+    for file in (tmp_path / "one").iterdir():
+        assert file.read_bytes() == (tmp_path / "two" / file.name).read_bytes(), file.name
+
+
+def test_all_rows_are_measured_and_every_criterion_has_its_number(tmp_path):
+    made = reproduce.reproduce("wsmeter", tmp_path, obtain, quiet)
+    missing = {
+        (row["id"], check["name"])
+        for row in made
+        for check in row["criteria"]
+        if not math.isfinite(check["measured"]) and check["name"] != "reduction"
+    }
+    # Every job gains 5% here and all clusters are alike: no job loses and 400 machines are nearly the whole half.
+    assert missing == {
+        ("wsmeter/fig2", "instances_losing"),
+        ("wsmeter/fig2", "change_losing_high"),
+        ("wsmeter/fig2", "shift_losing_high"),
+    }
+    assert all(file.stat().st_size > 0 for file in tmp_path.iterdir())
+    json.loads(dumps(made), parse_constant=lambda name: pytest.fail(f"{name} is no JSON"))
+    reproduce.show(made, Console(quiet=True))
+
+
+def test_each_run_is_obtained_once(tmp_path):
+    asked = []
+
+    def counting(scenario, overrides, progress):
+        asked.append(scenario)
+        return obtain(scenario, overrides, progress)
+
+    sources = Sources(counting, quiet)
+    for metric in ("ipc", "ips", "ipc"):
+        sources.halves("dvfs_policy", metric)
+    assert asked == ["dvfs_policy"]
+
+
+def test_a_row_that_cannot_be_measured_does_not_hold_and_says_why(tmp_path):
+    (made,) = reproduce.reproduce("wsmeter/fig3", tmp_path, lambda *_: FakeRun(feature=False), quiet)
+    assert made["holds"] is False
+    assert "not measured: 1 measured instances with the feature are needed, 0 given" in made["note"]
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_a_run_without_the_table_is_an_error_that_names_it(tmp_path):
+    def bare(*_):
+        run = FakeRun()
+        del run.tables["counters"]
+        return run
+
+    with pytest.raises(RunError, match="no table counters; there are jobs, instances"):
+        reproduce.reproduce("wsmeter/fig3", tmp_path, bare, quiet)
+
+
+def test_a_customer_without_the_services_is_an_error_that_names_them(tmp_path):
+    with pytest.raises(ValueError, match="the run has no job named compute, network"):
+        reproduce.reproduce("wsmeter/table3", tmp_path, lambda *_: FakeRun(), quiet)
+
+
+def test_an_unknown_id_is_refused_with_what_there_is():
+    with pytest.raises(ValueError, match=r"'wsmeter/fig99'; there are all, .*wsmeter, .*wsmeter/fig1,"):
+        reproduce.chosen("wsmeter/fig99")
+
+
+def test_a_small_fleet_leaves_out_the_sizes_that_it_does_not_have():
+    halves = Sources(lambda *_: FakeRun(machines=120), quiet).halves("dvfs_policy", "ips")
+    assert halves.new["machine"].nunique() == 60
+    with pytest.raises(NotEnoughDataError, match="100 machines with the feature are needed, 60 given"):
+        reproduce.ROWS["wsmeter/fig19"].compute(Sources(lambda *_: FakeRun(machines=120), quiet), pd.DataFrame())
+
+
+def test_verdicts_tell_numbers_apart_that_nobody_printed():
+    made = reproduce.beside(pd.DataFrame({"series": [], "x": [], "value": []}), published("wsmeter/fig17"), [])
+    assert set(made[0]) == set(made[1])
+    assert all(np.isnan(value) for value in made[0].values())

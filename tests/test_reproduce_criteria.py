@@ -1,0 +1,67 @@
+"""Bounds beside printed numbers: what holds, what fails, and what cannot be judged."""
+
+import numpy as np
+import pandas as pd
+import pytest
+
+from analysis.figures.criteria import Criterion, agreement, curve, judge, number, numbers, printed, rows
+
+
+def table(*entries):
+    columns = ["series", "x", "value", "tolerance", "read_from"]
+    return pd.DataFrame([dict(zip(columns, entry, strict=True)) for entry in entries])
+
+
+def test_a_bound_itself_is_kept():
+    for relation in ("at least", "at most"):
+        assert Criterion("cv", relation, 0.3, "", 0.3).holds
+
+
+@pytest.mark.parametrize(("relation", "value"), [("at least", 0.29), ("at most", 0.31)])
+def test_a_number_beyond_the_bound_fails(relation, value):
+    assert not Criterion("cv", relation, 0.3, "", value).holds
+
+
+@pytest.mark.parametrize("relation", ["at least", "at most"])
+def test_a_number_that_was_not_measured_fails(relation):
+    (check,) = judge(numbers(change=0.1), table(("criterion:cv", relation, 0.3, None, "reason")))
+    assert np.isnan(check.measured)
+    assert not check.holds
+
+
+def test_a_check_says_both_sides():
+    assert str(Criterion("cv", "at most", 0.3, "", 0.31)) == "cv = 0.31, at most 0.3: fails"
+
+
+def test_without_a_criterion_nothing_can_hold():
+    with pytest.raises(ValueError, match="no criterion row, so nothing could hold or fail"):
+        judge(numbers(cv=0.1), table(("cv", None, 0.1, 0.01, "Table 1")))
+
+
+def test_an_unknown_relation_is_refused():
+    with pytest.raises(ValueError, match="relation must be one of at least, at most, got 'about'"):
+        judge(numbers(cv=0.1), table(("criterion:cv", "about", 0.1, None, "reason")))
+
+
+def test_agreement_is_the_largest_distance_in_tolerances():
+    paper = table(("cost", None, 70.0, 0.5, "text"), ("margin", "25", 0.06, 0.001, "text"), ("cv", None, 9.0, None, ""))
+    measured = pd.concat([numbers(cost=69.8), rows("margin", [25], [0.0585])])
+    assert agreement(measured, paper) == pytest.approx(1.5)
+
+
+def test_agreement_with_a_missing_number_fails():
+    paper = table(("cost", None, 70.0, 0.5, "text"), ("criterion:agreement", "at most", 1.0, None, "arithmetic"))
+    assert [check.holds for check in judge(numbers(margin=0.1), paper)] == [False]
+
+
+def test_a_curve_is_not_a_number():
+    measured = pd.concat([rows("margin", [50, 25], [0.04, 0.06]), numbers(margin=0.5)])
+    assert number(measured, "margin") == 0.5
+    assert number(measured, "margin", 25) == 0.06
+    assert np.isnan(number(measured, "margin", 100))
+    assert curve(measured[:2], "margin") == ([25, 50], [0.06, 0.04])
+
+
+def test_printed_leaves_the_bounds_out():
+    paper = table(("margin", "25", 0.06, None, "text"), ("criterion:margin", "at most", 1.0, None, "reason"))
+    assert printed(paper)[["series", "x"]].to_numpy().tolist() == [["margin", 25.0]]

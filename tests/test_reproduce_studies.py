@@ -1,0 +1,101 @@
+"""Figures 17 to 19 and the baseline's arithmetic hold in worlds with their finding and fail in worlds without it."""
+
+import numpy as np
+import pytest
+
+from analysis.figures import studies
+from analysis.figures.criteria import number, printed
+from scenarios.evidence import published
+from tests.reproduce_worlds import failing, fleet
+
+WORLD = {"machines": 2000, "job_sd": 0.62, "popularity": 0.9}
+
+
+def fig17(**world):
+    made = fleet(**{**WORLD, "effect": 0.065, **world})
+    return studies.measure_fig17(made.current, made.new, made.jobs, draws=200)
+
+
+@pytest.mark.statistical
+def test_fig17_holds_where_the_change_is_two_margins_of_100_machines():
+    """Fixed seed; over seeds the inclusion criterion alone would fail in about 1 in 40 such worlds per size."""
+    assert failing("wsmeter/fig17", fig17()) == []
+
+
+def test_fig17_fails_where_100_machines_do_not_tell_the_difference():
+    assert "excludes_current_low_100" in failing("wsmeter/fig17", fig17(effect=-0.02))
+
+
+def test_fig17_fails_where_25_machines_always_tell_the_difference():
+    assert {"cv_low", "excludes_current_high_25"} <= set(failing("wsmeter/fig17", fig17(job_sd=0.1)))
+
+
+def test_fig17_fails_where_intervals_miss_the_new_performance():
+    few_fast = np.where(np.arange(60) == 59, 100.0, 0.065)
+    assert "includes_new_high_min" in failing("wsmeter/fig17", fig17(effect=few_fast))
+
+
+def fig18(**world):
+    made = fleet(**{**WORLD, "effect": 0.065, "machine_sd": 0.02, **world})
+    return studies.measure_fig18(made.current, made.new, made.jobs, draws=200)
+
+
+@pytest.mark.statistical
+def test_fig18_holds_where_machines_give_their_instances_a_common_share():
+    """Fixed seed; the inclusion criteria leave three standard errors on either side in this world."""
+    assert failing("wsmeter/fig18", fig18()) == []
+
+
+@pytest.mark.statistical
+def test_fig18_fails_where_there_is_no_covariance_so_that_intervals_are_right():
+    """Fixed seed; independent instances in small samples include in 93.5 to 95.5% of the draws."""
+    assert "includes_new_high" in failing("wsmeter/fig18", fig18(machine_sd=0.0))
+
+
+def test_fig18_fails_where_covariance_is_beyond_a_widening_by_20_percent():
+    names = failing("wsmeter/fig18", fig18(machine_sd=0.06))
+    assert {"includes_new_low", "includes_new_widened_high"} <= set(names)
+
+
+def test_fig18_fails_where_nothing_changes_or_margins_are_wide():
+    assert "excludes_current_low_min" in failing("wsmeter/fig18", fig18(effect=0.0))
+    assert {"margin_25_high", "margin_50_high"} <= set(failing("wsmeter/fig18", fig18(instance_sd=0.5)))
+
+
+def test_fig18_fails_where_no_job_has_enough_instances_to_cover_the_quota():
+    assert "quota_coverage_low_min" in failing("wsmeter/fig18", fig18(jobs=2000, popularity=0.0))
+
+
+def fig19(**world):
+    made = fleet(**{**WORLD, "machines": 4000, "effect": 0.011, "job_sd": 0.9, "seed": 2, **world})
+    return studies.measure_fig19(made.current, made.new, made.jobs, draws=100)
+
+
+def test_fig19_holds_where_jobs_gain_one_percent():
+    assert failing("wsmeter/fig19", fig19()) == []
+
+
+def test_fig19_fails_where_nothing_changes():
+    assert "excludes_current_low_400" in failing("wsmeter/fig19", fig19(effect=0.0))
+
+
+def test_fig19_fails_where_the_baseline_would_do_and_the_change_is_large():
+    assert {"baseline_machines_low", "change_all_abs"} <= set(failing("wsmeter/fig19", fig19(effect=0.2)))
+
+
+def test_fig19_fails_where_larger_clusters_know_no_more():
+    assert "margin_fall_low" in failing("wsmeter/fig19", fig19(instance_sd=0.0))
+
+
+def baseline(cv15=None, cv13=None):
+    paper = printed(published("wsmeter/baseline"))
+    return studies.measure_baseline(cv15 or number(paper, "cv15"), cv13 or number(paper, "cv13"))
+
+
+def test_the_baselines_arithmetic_comes_out_to_the_last_printed_digit():
+    assert failing("wsmeter/baseline", baseline()) == []
+
+
+@pytest.mark.parametrize("counter", [{"cv15": 0.16}, {"cv13": 0.131}], ids=repr)
+def test_the_baselines_arithmetic_fails_for_another_spread(counter):
+    assert failing("wsmeter/baseline", baseline(**counter)) == ["agreement"]
