@@ -129,7 +129,8 @@ def total_variance(problem: Problem, steps: Ints) -> Fraction:
 
     Examples
     --------
-    >>> total_variance(Problem((1,), 1, (1,), low=np.array([1]), high=np.array([9]), count=np.array([2])), np.array([3]))
+    >>> jobs = Problem((1,), 1, (1,), low=np.array([1]), high=np.array([9]), count=np.array([2]))
+    >>> total_variance(jobs, np.array([3]))
     Fraction(5, 6)
     """
     level, more = (part.tolist() for part in levels(problem, steps))
@@ -138,9 +139,7 @@ def total_variance(problem: Problem, steps: Ints) -> Fraction:
         totals[n] += variance * (jobs - further)
         totals[n + 1] += variance * further
     common = math.lcm(*(n for n, variance in totals.items() if variance))
-    return Fraction(
-        sum(variance * (common // n) for n, variance in totals.items() if variance), common * problem.bound
-    )
+    return Fraction(sum(variance * (common // n) for n, variance in totals.items() if variance), common * problem.bound)
 
 
 def fits(problem: Problem, steps: Ints) -> bool:

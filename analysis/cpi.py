@@ -29,65 +29,69 @@ def stays(counters: pd.DataFrame, instances: pd.DataFrame) -> pd.DataFrame:
     Returns
     -------
     DataFrame
-        job, cpi (cycles per instruction), mai (memory accesses per instruction), cpu_s.
+        job, cpi (cycles per instruction), mai (memory accesses per instruction), busy (mean busy hardware threads).
 
     Examples
     --------
     >>> stay = {"residence": [0], "job": 3, "machine": 5, "quota_vcpu": 2.0, "rack": 1, "instance": 0, "feature": True}
     >>> counted = {"residence": [0], "window": "all", "instructions": 4.0, "cycles": 6.0, "llc_misses": 1.0}
     >>> stays(pd.DataFrame(counted).assign(cpu_s=2.0, wall_s=10.0), pd.DataFrame(stay))
-       job  cpi   mai  cpu_s
-    0    3  1.5  0.25    2.0
+       job  cpi   mai  busy
+    0    3  1.5  0.25   0.2
     """
+    columns = ["residence", "instructions", "cycles", "llc_misses", "cpu_s", "wall_s"]
     long_enough = performance(counters, instances, "ipc")[["residence", "job"]]
-    window = counters.loc[counters["window"] == "all", ["residence", "instructions", "cycles", "llc_misses", "cpu_s"]]
-    both = long_enough.merge(window, on="residence", validate="one_to_one")
-    per_instruction = both[["cycles", "llc_misses"]].div(both["instructions"], axis=0)
+    both = long_enough.merge(counters.loc[counters["window"] == "all", columns], on="residence", validate="one_to_one")
     return pd.DataFrame(
         {
             "job": both["job"],
-            "cpi": per_instruction["cycles"],
-            "mai": per_instruction["llc_misses"],
-            "cpu_s": both["cpu_s"],
+            "cpi": both["cycles"] / both["instructions"],
+            "mai": both["llc_misses"] / both["instructions"],
+            "busy": both["cpu_s"] / both["wall_s"],
         }
     )
 
 
-def cpi_facts(measured: pd.DataFrame, seed: int = 1) -> pd.DataFrame:
-    """Return quantiles of CPI and memory accesses over records, and how CPI follows from accesses and size.
+def one_of_each_job(measured: pd.DataFrame, seed: int = 1) -> pd.DataFrame:
+    """Return one random stay of each job, so that a job of thousands of instances counts once.
 
-    A record is one random stay of each job, so that a job of thousands of instances counts once, as among a few hundred
-    distinct records of a real cell. Only the CPU-weighted mean is over all stays.
+    Examples
+    --------
+    >>> one_of_each_job(pd.DataFrame({"job": [1, 1, 2], "cpi": 1.0}))["job"].tolist()
+    [1, 2]
+    """
+    return measured.sample(frac=1.0, random_state=seed).drop_duplicates("job").sort_values("job").reset_index(drop=True)
+
+
+def cpi_facts(records: pd.DataFrame) -> pd.DataFrame:
+    """Return quantiles of CPI and memory accesses over records, and how CPI follows from accesses and CPU use.
 
     Parameters
     ----------
-    measured : of `stays`: job, cpi, mai, cpu_s
-    seed : of the choice of records
+    records : of `stays`: cpi, mai, busy
 
     Raises
     ------
     NotEnoughDataError
-        If fewer than three jobs were measured.
+        If there are fewer than three records.
 
     Examples
     --------
     >>> mai = np.array([0.001, 0.002, 0.004])
-    >>> table = pd.DataFrame({"job": [1, 2, 3], "cpi": 0.7 + 100 * mai, "mai": mai, "cpu_s": [4.0, 2.0, 1.0]})
-    >>> round(float(cpi_facts(table).set_index("series")["value"]["cpi_over_mai_slope"]), 6)
+    >>> facts = cpi_facts(pd.DataFrame({"cpi": 0.7 + 100 * mai, "mai": mai, "busy": [4.0, 2.0, 1.0]}))
+    >>> round(float(facts.set_index("series")["value"]["cpi_over_mai_slope"]), 6)
     100.0
     """
-    records = measured.sample(frac=1.0, random_state=seed).drop_duplicates("job")
     if len(records) < 3:
-        raise NotEnoughDataError(3, len(records), "measured jobs")
-    cpi, mai = records["cpi"].to_numpy(), records["mai"].to_numpy()
-    consumed = records["job"].map(measured.groupby("job")["cpu_s"].sum()).to_numpy()
+        raise NotEnoughDataError(3, len(records), "records")
+    cpi, mai, busy = (records[name].to_numpy(dtype=np.float64) for name in ("cpi", "mai", "busy"))
     line = linregress(mai, cpi)
     return numbers(
         **quantiles("cpi", records["cpi"], (5, 25, 50, 75, 95)),
         cpi_mean=cpi.mean(),
         cpi_log_sd=np.log(cpi).std(),
-        cpi_cpu_weighted=np.average(measured["cpi"], weights=measured["cpu_s"]),
-        cpi_log_cpu_correlation=np.corrcoef(np.log(consumed), cpi)[0, 1],
+        cpi_cpu_weighted=np.average(cpi, weights=busy),
+        cpi_log_cpu_correlation=np.corrcoef(np.log(busy), cpi)[0, 1],
         cpi_over_mai_slope=line.slope,
         cpi_over_mai_intercept=line.intercept,
         cpi_over_mai_r2=line.rvalue**2,
@@ -96,16 +100,15 @@ def cpi_facts(measured: pd.DataFrame, seed: int = 1) -> pd.DataFrame:
     )
 
 
-def spread_facts(measured: pd.DataFrame, seed: int = 1) -> pd.DataFrame:
+def spread_facts(measured: pd.DataFrame) -> pd.DataFrame:
     """Return how much CPI varies between jobs and within them.
 
-    The intraclass correlation is that of two random stays of each job (Fisher 1925: between less within over their sum,
-    one-way analysis of variance); spreads are standard deviations over means, within jobs of five stays at least.
+    The intraclass correlation is that of a one-way analysis of variance with unequal groups (Donner 1986); spreads are
+    standard deviations over means, within jobs of five stays at least.
 
     Parameters
     ----------
     measured : of `stays`: job, cpi
-    seed : of the choice of the two stays
 
     Raises
     ------
@@ -124,19 +127,19 @@ def spread_facts(measured: pd.DataFrame, seed: int = 1) -> pd.DataFrame:
         raise NotEnoughDataError(2, len(many), f"jobs with {MIN_STAYS} stays")
     return numbers(
         cpi_cv_between_jobs=jobs["mean"].std() / jobs["mean"].mean(),
-        cpi_intraclass_correlation=_intraclass(measured, seed),
+        cpi_intraclass_correlation=_intraclass(jobs),
         **quantiles("cpi_cv_within_job", many["std"] / many["mean"], (25, 50, 75)),
     )
 
 
-def _intraclass(measured: pd.DataFrame, seed: int) -> float:
-    shuffled = measured.sample(frac=1.0, random_state=seed)
-    place = shuffled.groupby("job").cumcount()
-    first, second = (shuffled[place == i].set_index("job")["cpi"] for i in (0, 1))
-    pair = pd.concat([first, second], axis=1, join="inner").to_numpy()
-    between = 2 * pair.mean(axis=1).var(ddof=1)
-    within = ((pair[:, 0] - pair[:, 1]) ** 2).mean() / 2
-    return float((between - within) / (between + within))
+def _intraclass(jobs: pd.DataFrame) -> float:
+    """Return (B − W) / (B + (n₀ − 1) W) of the mean squares between and within jobs."""
+    count, mean = jobs["instances"].to_numpy(dtype=np.float64), jobs["mean"].to_numpy(dtype=np.float64)
+    stays_all, groups = count.sum(), len(count)
+    between = float(count @ (mean - np.average(mean, weights=count)) ** 2) / (groups - 1)
+    within = float((count - 1) @ np.nan_to_num(jobs["std"].to_numpy()) ** 2) / (stays_all - groups)
+    usual = (stays_all - float(count @ count) / stays_all) / (groups - 1)
+    return float((between - within) / (between + (usual - 1) * within))
 
 
 def series_facts(traced: pd.DataFrame, instances: pd.DataFrame, epoch_s: float, jobs: int = 5) -> pd.DataFrame:

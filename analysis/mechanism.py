@@ -2,7 +2,7 @@
 
 import numpy as np
 import pandas as pd
-from scipy.stats import norm, rankdata, spearmanr
+from scipy.stats import norm, rankdata
 
 from analysis.figures.changes import Interval, mean_interval
 from analysis.figures.criteria import numbers
@@ -39,7 +39,7 @@ def job_table(gain: pd.DataFrame, hosts: pd.DataFrame, stall: pd.DataFrame, capp
     return gain.merge(stall, on="job").merge(limits, on="job")[["job", "gain", "stall_share", "capped_share"]]
 
 
-def measure_mechanism(jobs: pd.DataFrame) -> pd.DataFrame:
+def measure_mechanism(jobs: pd.DataFrame, stall_threshold: float) -> pd.DataFrame:
     """Return how a job's gain goes with its stall share, and with the power limit among jobs that stall alike.
 
     Rank correlations are Spearman's (1904), with 95% intervals by Fisher's z with the variance of Bonett and Wright
@@ -48,36 +48,44 @@ def measure_mechanism(jobs: pd.DataFrame) -> pd.DataFrame:
     Parameters
     ----------
     jobs : of `job_table`: gain, stall_share, capped_share
+    stall_threshold : stall share above which the policy slows a core down
 
     Returns
     -------
     DataFrame
-        series, x, value: rank_stall, rank_capped, rank_capped_given_stall with _low and _high; mean gain of the tenths
-        that stall least and most, with intervals; curves of gain over stall share by tenths.
+        series, x, value: rank_stall, rank_capped, rank_capped_given_stall with _low and _high, the last one also of the
+        jobs below and above the threshold apart; mean gain of the tenths that stall least and most, with intervals;
+        the curve of gain over stall share by tenths.
 
     Raises
     ------
     NotEnoughDataError
-        If there are fewer than 40 jobs.
+        If there are fewer than 40 jobs in all.
 
     Examples
     --------
     >>> stall = np.linspace(0.1, 0.9, 100)
     >>> jobs = pd.DataFrame({"gain": 0.05 - 0.1 * stall, "stall_share": stall, "capped_share": np.tile([0.2, 0.4], 50)})
-    >>> round(float(measure_mechanism(jobs).set_index("series")["value"]["rank_stall"]), 3)
+    >>> round(float(measure_mechanism(jobs, 0.5).set_index("series")["value"]["rank_stall"]), 3)
     -1.0
     """
     if len(jobs) < 4 * STRATA:
         raise NotEnoughDataError(4 * STRATA, len(jobs), "jobs measured in both arms")
     gain, stall, capped = (jobs[name].to_numpy(dtype=np.float64) for name in ("gain", "stall_share", "capped_share"))
-    stratum = (rankdata(stall, method="ordinal") - 1).astype(np.int64) * STRATA // len(stall)
+    stratum = _strata(stall)
     tenths = pd.DataFrame({"stratum": stratum, "gain": gain, "stall": stall}).groupby("stratum")
     middle = tenths.mean()
     curve = pd.DataFrame({"series": "gain_by_stall", "x": middle["stall"], "value": middle["gain"]})
     singles = numbers(
-        **_named("rank_stall", _interval(float(spearmanr(gain, stall).statistic), len(gain))),
-        **_named("rank_capped", _interval(float(spearmanr(gain, capped).statistic), len(gain))),
-        **_named("rank_capped_given_stall", _within(gain, capped, stratum)),
+        **_named("rank_stall", _interval(_correlation(rankdata(gain), rankdata(stall)), len(gain))),
+        **_named("rank_capped", _interval(_correlation(rankdata(gain), rankdata(capped)), len(gain))),
+        **_named("rank_capped_given_stall", _within(gain, capped, stall)),
+        **_named(
+            "rank_capped_below_threshold", _within(*(part[stall <= stall_threshold] for part in (gain, capped, stall)))
+        ),
+        **_named(
+            "rank_capped_above_threshold", _within(*(part[stall > stall_threshold] for part in (gain, capped, stall)))
+        ),
         **_named("gain_without_stall", mean_interval(gain[stratum == 0])),
         **_named("gain_with_stall", mean_interval(gain[stratum == STRATA - 1])),
     )
@@ -88,14 +96,24 @@ def _named(name: str, ends: Interval) -> dict[str, float]:
     return dict(zip((name, f"{name}_low", f"{name}_high"), ends, strict=True))
 
 
-def _within(gain: Floats, capped: Floats, stratum: Ints) -> Interval:
-    """Return the correlation of ranks within strata; NaN where one side is constant in all of them."""
-    table = pd.DataFrame({"gain": gain, "capped": capped, "stratum": stratum})
+def _strata(stall: Floats) -> Ints:
+    return (rankdata(stall, method="ordinal") - 1).astype(np.int64) * STRATA // len(stall)
+
+
+def _within(gain: Floats, capped: Floats, stall: Floats) -> Interval:
+    """Return the correlation of ranks within strata; NaN where one side is constant in all of them, or of few jobs."""
+    if len(gain) < 4 * STRATA:
+        return (float("nan"),) * 3
+    table = pd.DataFrame({"gain": gain, "capped": capped, "stratum": _strata(stall)})
     ranks = table.groupby("stratum")[["gain", "capped"]].rank()
-    centred = ranks - ranks.groupby(table["stratum"]).transform("mean")
-    size = float(np.sqrt((centred["gain"] ** 2).sum() * (centred["capped"] ** 2).sum()))
-    correlation = float((centred["gain"] * centred["capped"]).sum()) / size if size > 0 else float("nan")
-    return _interval(correlation, len(gain) - STRATA)
+    return _interval(_correlation(ranks["gain"].to_numpy(), ranks["capped"].to_numpy()), len(gain) - STRATA)
+
+
+def _correlation(left: Floats, right: Floats) -> float:
+    """Return Pearson's correlation; NaN where one side is constant."""
+    a, b = left - left.mean(), right - right.mean()
+    size = float(np.sqrt((a @ a) * (b @ b)))
+    return float(a @ b) / size if size > 0 else float("nan")
 
 
 def _interval(correlation: float, count: int) -> Interval:

@@ -18,11 +18,11 @@ from analysis.statistics import Floats, Ints
 
 TOLERANCE = 1e-9
 """Share of the cost up to which a cost counts as the least where the costs have no common unit above it."""
-CORES = (1 << 10, 1 << 14, 1 << 18)
-"""Most steps in the first core, in the second and in the third."""
+CORES = (1 << 10, 1 << 17)
+"""Most steps in the first core and in the second."""
 SMALL = 256
 """Up to this many open steps CP-SAT proves that none makes the allocation cheaper; beyond, the sweep does if it can."""
-EFFORT_S = 20.0
+EFFORT_S = 5.0
 """Deterministic time (about seconds, the same on every machine) that CP-SAT may spend on a core."""
 RESOLUTION = 1 << 50
 """Coefficients of a core add up to this much, so that sums stay far below 64 bits."""
@@ -181,23 +181,24 @@ def _answer(problem: Problem, price: float) -> Ints:
 
 def _root(product: Floats) -> Floats:
     """Return n >= 0 with n (n + 1) = product, where a step from n is worth just the price."""
-    return 2 * product / (np.sqrt(1 + 4 * product) + 1)
+    root: Floats = 2 * product / (np.sqrt(1 + 4 * product) + 1)
+    return root
 
 
 def _greedy(problem: Problem, price: float) -> Ints:
-    """Return a cheap allocation: of the steps that are worth just the price as many as needed, dearest first."""
+    """Return a cheap allocation: of the steps that are worth just the price all but those to spare, dearest first."""
     spread = 1e-12
     while not fits(problem, above := _answer(problem, price * (1 + spread))):
         spread *= 10
-    below = _answer(problem, price / (1 + spread))
-    dearest = np.argsort([-cost for cost in problem.cost], kind="stable")
-    entry = np.repeat(dearest, (above - below)[dearest])
-    few, many = -1, len(entry)
-    while many - few > 1:
-        middle = (few + many) // 2
-        enough = fits(problem, below + np.bincount(entry[:middle], minlength=len(below)))
-        few, many = (few, middle) if enough else (middle, many)
-    return below + np.bincount(entry[:many], minlength=len(below))
+    optional = np.minimum(above - _answer(problem, price / (1 + spread)), problem.count)
+    steps, slack = above.copy(), float(1 - total_variance(problem, above)) * (1 - 1e-9)
+    level = problem.low + (above - 1) // problem.count
+    gain = problem.share / np.maximum(level * (level + 1.0), 1.0)
+    for entry in sorted(np.flatnonzero(optional).tolist(), key=lambda entry: -problem.cost[entry]):
+        dropped = min(int(optional[entry]), int(slack / gain[entry]))
+        steps[entry] -= dropped
+        slack -= dropped * float(gain[entry])
+    return steps if fits(problem, steps) else above
 
 
 def _core(problem: Problem, priced: _Priced, best: Ints, size: int) -> _Core:
@@ -209,7 +210,9 @@ def _core(problem: Problem, priced: _Priced, best: Ints, size: int) -> _Core:
         last = np.where(cost > gap, np.floor(_root(worth / (cost - gap))) + 2, problem.high)
     first, last = (np.clip(end, problem.low, problem.high).astype(np.int64) for end in (first, last))
     centre, reach = problem.low + priced.base // problem.count, size // 8
-    while (steps := np.minimum(last, centre + reach) - np.maximum(first, centre - reach)).clip(0).sum() > 4 * size:
+    while (steps := np.minimum(last, centre + reach) - np.maximum(first, centre - reach)).clip(
+        0
+    ).sum() > 4 * size and reach > 1:
         reach //= 2
     begin, steps = np.maximum(first, centre - reach), steps.clip(0)
     entry = np.repeat(np.arange(len(cost)), steps)

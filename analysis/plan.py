@@ -8,7 +8,7 @@ from operator import mul
 import numpy as np
 import pandas as pd
 
-from analysis.allocation import Problem, continuous, total_cost, total_variance
+from analysis.allocation import Problem, continuous, total_variance
 from analysis.optimum import Solution, least_cost
 from analysis.statistics import Floats, Ints
 
@@ -79,9 +79,9 @@ def plan(table: pd.DataFrame, margin: float, t: float = 2.0, min_instances: int 
     (69.0, 68.89, True)
     """
     _check(table, margin, t, min_instances)
-    problem, unit = _problem(table, margin, t, min_instances)
+    problem = _problem(table, margin, t, min_instances)
     solution = least_cost(problem)
-    return _plan(table, problem, unit, margin, min_instances, solution)
+    return _plan(table, problem, margin, min_instances, solution)
 
 
 def rounded(table: pd.DataFrame, margin: float, t: float = 2.0, min_instances: int = 4) -> Plan:
@@ -110,20 +110,18 @@ def rounded(table: pd.DataFrame, margin: float, t: float = 2.0, min_instances: i
     [21, 49]
     """
     _check(table, margin, t, min_instances)
-    problem, unit = _problem(table, margin, t, min_instances)
+    problem = _problem(table, margin, t, min_instances)
     whole = np.ceil(np.round(_continuous(problem), 9)).astype(np.int64)
-    return _plan(table, problem, unit, margin, min_instances, Solution(whole, optimal=False))
+    return _plan(table, problem, margin, min_instances, Solution(whole, optimal=False))
 
 
-def _plan(
-    table: pd.DataFrame, problem: Problem, unit: Fraction, margin: float, min_instances: int, solution: Solution
-) -> Plan:
+def _plan(table: pd.DataFrame, problem: Problem, margin: float, min_instances: int, solution: Solution) -> Plan:
     real, instances = _continuous(problem), solution.instances
     cost = table["cost"].to_numpy(dtype=np.float64)
     allocation = pd.DataFrame({"job": table["job"].to_numpy(), "instances": instances, "continuous": real})
     return Plan(
         allocation=allocation,
-        cost=float(total_cost(problem, instances - problem.low) * unit),
+        cost=float(sum(map(mul, _decimals(table["cost"]), instances.tolist()))),
         margin=_margin(problem, margin, instances),
         optimal=solution.optimal,
         continuous_cost=float(cost @ real),
@@ -131,8 +129,8 @@ def _plan(
     )
 
 
-def _problem(table: pd.DataFrame, margin: float, t: float, min_instances: int) -> tuple[Problem, Fraction]:
-    """Return the problem in whole numbers, and the cost that its unit of cost stands for.
+def _problem(table: pd.DataFrame, margin: float, t: float, min_instances: int) -> Problem:
+    """Return the problem in whole numbers.
 
     The weights are left as they are: their sum cancels between the variance and the square of the mean.
     """
@@ -141,14 +139,14 @@ def _problem(table: pd.DataFrame, margin: float, t: float, min_instances: int) -
     if metric <= 0:
         raise ValueError(f"the weighted mean must be above 0, got {float(metric / sum(weight)):g}")
     bound = (_decimal(margin) * metric / _decimal(t)) ** 2
-    *variance, bound_units = _in_units([*((w * s) ** 2 for w, s in zip(weight, std, strict=True)), bound])[0]
-    cost_units, unit = _in_units(cost)
+    *variance, bound_units = _in_units([*((w * s) ** 2 for w, s in zip(weight, std, strict=True)), bound])
+    cost_units = _in_units(cost)
     high = table["instances"].to_numpy(dtype=np.int64)
     low = np.minimum(high, min_instances)
     problem = Problem(tuple(variance), bound_units, tuple(cost_units), low, high, np.ones_like(high))
     if total_variance(problem, high - low) > 1:
         raise MarginOutOfReachError(margin, _margin(problem, margin, high))
-    return problem, unit
+    return problem
 
 
 def _margin(problem: Problem, margin: float, instances: Ints) -> float:
@@ -169,10 +167,10 @@ def _decimals(column: pd.Series) -> list[Fraction]:
     return [_decimal(value) for value in column.tolist()]
 
 
-def _in_units(values: list[Fraction]) -> tuple[list[int], Fraction]:
-    """Return values as multiples of the largest unit that divides 1 and all of them, and that unit."""
-    unit = math.lcm(*(value.denominator for value in values))
-    return [int(value * unit) for value in values], Fraction(1, unit)
+def _in_units(values: list[Fraction]) -> list[int]:
+    """Return values as whole multiples of the largest unit that 1 and all of them are multiples of."""
+    units = math.lcm(*(value.denominator for value in values))
+    return [int(value * units) for value in values]
 
 
 def _check(table: pd.DataFrame, margin: float, t: float, min_instances: int) -> None:

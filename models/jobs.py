@@ -31,6 +31,9 @@ COMMON_LOG_SHIFT = 1.5
 """How much heavier a common light job is than a local one, in log quota: common jobs hold 95% of it (Fig. 5a)."""
 WSC_LOG_SD = 0.3
 """Spread of a common job's quota from one WSC to the next."""
+LEAST_PRESENT = 0.1
+"""Least share of a working set's accesses taken to miss at the reference share: a job whose sets are small does not miss
+many times more often when its cache is taken away."""
 SMALL_SET_RATIO = 0.2
 """Size of the smaller working set relative to the larger; each has half of the cacheable misses."""
 
@@ -90,7 +93,7 @@ def build_jobs(world: World, machines: Machines) -> Jobs:
     Raises
     ------
     ValueError
-        If the services alone ask for more than the allocated share.
+        If the services alone ask for more than the allocated share, or heavyweights or other jobs get no share.
 
     Examples
     --------
@@ -163,11 +166,14 @@ def _quota_shares(world: World, size: dict[str, int]) -> Floats:
     light = np.exp(np.concatenate([log_light + jitter[heavy:], log_local]))
     if not (heavyweights.size and light.size):
         every = np.concatenate([heavyweights, light])
-        return every / every.sum()
+        return np.asarray(every / every.sum())
     heavy_share = population.heavyweight_share
-    return np.concatenate(
-        [heavy_share * heavyweights / heavyweights.sum(), (1 - heavy_share) * light / light.sum()]
-    )
+    if not 0 < heavy_share < 1:
+        raise ValueError(
+            f"population.heavyweight_share should leave quota to {heavy} heavyweights and {light.size} other jobs, "
+            f"got {heavy_share:g}"
+        )
+    return np.concatenate([heavy_share * heavyweights / heavyweights.sum(), (1 - heavy_share) * light / light.sum()])
 
 
 def _traits(population: Population, rng: np.random.Generator, count: int) -> dict[str, NDArray[Any]]:
@@ -187,9 +193,7 @@ def _traits(population: Population, rng: np.random.Generator, count: int) -> dic
         "memory_bytes_per_vcpu": lognormal(population.memory_bytes_per_vcpu, 0.3),
         "latency_critical": critical,
         "core_cpi": lognormal(how.core_cpi, how.core_cpi_log_sd),
-        "memory_accesses_per_instruction": lognormal(
-            how.memory_accesses_per_instruction, how.memory_accesses_log_sd
-        ),
+        "memory_accesses_per_instruction": lognormal(how.memory_accesses_per_instruction, how.memory_accesses_log_sd),
         "working_set_bytes": lognormal(how.working_set_bytes, how.working_set_log_sd),
         "streaming_share": share(how.streaming_share, 6.0),
         "overlap": np.maximum(1.0, lognormal(how.overlap, how.overlap_log_sd)),
@@ -266,5 +270,6 @@ def miss_curve(accesses: Floats, working_set_bytes: Floats, streaming_share: Flo
     set_1, set_2 = np.square(working_set_bytes), np.square(SMALL_SET_RATIO * working_set_bytes)
     reference = REFERENCE_SHARE_BYTES**2
     present = 0.5 * (set_1 / (set_1 + reference) + set_2 / (set_2 + reference))
-    scale = 0.5 * accesses * (1 - streaming_share) / present
-    return MissCurve(accesses * streaming_share, scale * set_1, set_1, scale * set_2, set_2)
+    scale = 0.5 * accesses * (1 - streaming_share) / np.maximum(present, LEAST_PRESENT)
+    floor = accesses - 2 * scale * present
+    return MissCurve(floor, scale * set_1, set_1, scale * set_2, set_2)

@@ -86,9 +86,7 @@ def replaced(machines: Machines, world: World, which: Ints) -> Machines:
     factors = [machines.latency_factor.copy(), machines.bandwidth_factor.copy(), machines.power_factor.copy()]
     for factor, new in zip(factors, fresh, strict=True):
         factor[which] = new[which]
-    return replace(
-        machines, rack=rack, latency_factor=factors[0], bandwidth_factor=factors[1], power_factor=factors[2]
-    )
+    return replace(machines, rack=rack, latency_factor=factors[0], bandwidth_factor=factors[1], power_factor=factors[2])
 
 
 def _conditions(world: World, rack: Ints, owner: str) -> tuple[Floats, Floats, Floats]:

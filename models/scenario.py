@@ -42,15 +42,15 @@ class Behaviour:
 
     core_cpi: Positive = 0.85
     """Median cycles per instruction without last-level-cache misses, alone on a core."""
-    core_cpi_log_sd: NonNegative = 0.65
+    core_cpi_log_sd: NonNegative = 0.72
     """Spread of that between jobs (standard deviation of its logarithm)."""
-    memory_accesses_per_instruction: Positive = 0.010
+    memory_accesses_per_instruction: Positive = 0.0115
     """Median memory accesses (LLC misses) per instruction at the reference cache share."""
-    memory_accesses_log_sd: NonNegative = 0.60
+    memory_accesses_log_sd: NonNegative = 0.62
     """Spread of that between jobs."""
     size_exponent: float = -0.06
     """Core CPI and memory accesses go as (job quota) to this power: big consumers are better tuned."""
-    overlap: Annotated[float, Ge(1)] = 2.0
+    overlap: Annotated[float, Ge(1)] = 2.25
     """Median number of overlapping misses (memory-level parallelism)."""
     overlap_log_sd: NonNegative = 0.40
     """Spread of that between jobs."""
@@ -100,7 +100,7 @@ class Service:
     """Size of the larger working set."""
     streaming_share: Share = 0.45
     """Share of its misses that no cache size removes."""
-    overlap: Annotated[float, Ge(1)] = 2.0
+    overlap: Annotated[float, Ge(1)] = 2.25
     """Overlapping misses."""
     smt_slowdown: NonNegative = 0.55
     """Relative growth of core CPI while the sibling thread is busy."""
@@ -365,7 +365,7 @@ class Recording:
     __pydantic_config__: ClassVar[Forbid] = FORBID
 
     windows: tuple[Window, ...] = ()
-    """Counting windows; none means one, `all`, over the whole horizon."""
+    """Counting windows, which must not overlap; none means one, `all`, over the whole horizon."""
     truth: bool = True
     """Whether the counterfactual pair (feature nowhere, feature everywhere) is simulated and kept."""
     instance_epoch_share: Share = 0.0
@@ -414,5 +414,6 @@ class World:
 
     @property
     def windows(self) -> tuple[Window, ...]:
-        """The counting windows, the default one included."""
-        return self.recording.windows or (Window("all", 0.0, self.horizon_s),)
+        """The counting windows in order of time, the default one included."""
+        given = self.recording.windows or (Window("all", 0.0, self.horizon_s),)
+        return tuple(sorted(given, key=lambda window: window.start_s))

@@ -10,6 +10,7 @@ from models.platforms import PLATFORMS, Platform
 from models.scenario import Feature
 from scenarios.faults import shown
 from scenarios.schema import Scenario
+from scenarios.source import library, locate
 from scenarios.tree import Keys
 
 _ROUNDING = 1e-9
@@ -224,6 +225,14 @@ def cluster_sizes(scenario: Scenario) -> Iterator[Finding]:
             yield Finding(("analyses", "wsmeter", "machines", i), problem, str(size))
 
 
+def companions(scenario: Scenario) -> Iterator[Finding]:
+    """The scenarios that are run beside this one are there."""
+    for i, name in enumerate(scenario.analyses.beside):
+        if not locate(name).is_file():
+            problem = f"there is no such scenario; the library has {', '.join(library())}"
+            yield Finding(("analyses", "beside", i), problem, shown(name))
+
+
 CHECKS: dict[Check, tuple[str, ...]] = {
     platform_shares: ("fleet.platforms",),
     platform_names: ("fleet.platforms", "feature.platforms"),
@@ -239,6 +248,7 @@ CHECKS: dict[Check, tuple[str, ...]] = {
     software_jobs: ("feature.software", "population.services", "population.heavyweights"),
     rollout: ("feature", "horizon_s"),
     measured_windows: ("analyses.wsmeter.window", "recording.loop", "recording.windows"),
+    companions: ("analyses.beside",),
     cluster_sizes: ("analyses.wsmeter.machines", "fleet.machines", "feature", "population.services"),
 }
 """Every check with the fields that it needs."""

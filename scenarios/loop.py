@@ -1,10 +1,9 @@
 """The loop of WSMeter (Lee et al. 2018, Figs 10 and 14), run in the simulation: gather, plan, roll out, check, re-plan.
 
-Each round really simulates the fleet with the feature on just the machines chosen so far. Nothing here looks at the
-counterfactual tables: what a round knows is what the team that runs it would know.
+Each round really simulates the fleet with the feature on just the machines (or instances) chosen so far. Nothing here
+looks at the counterfactual tables: what a round knows is what the team that runs it would know.
 """
 
-import math
 from collections.abc import Iterator
 from dataclasses import dataclass
 
@@ -13,40 +12,50 @@ import pandas as pd
 
 from analysis.coverage import covered, plannable
 from analysis.estimators import Estimate, WSMeter
-from analysis.measurements import performance
-from analysis.plan import plan
-from analysis.statistics import Current, NotEnoughDataError
+from analysis.plan import MarginOutOfReachError, plan
+from analysis.statistics import Floats, Ints, NotEnoughDataError
 from models.randomness import stream
 from models.scenario import Loop
 from models.tables import ROUNDS
 from scenarios.output import Progress
-from sim.fleet import Day, nowhere, on_instances, on_machines
-from sim.testclusters import measure
+from scenarios.rollouts import observe, touched
+from sim.fleet import Arm, Day, nowhere, on_instances, on_machines
 
-WHOLE_FLEET = 0.5
-"""Largest share of the fleet that the loop gives the feature."""
+LARGEST_SHARE = 0.5
+"""Largest share of the fleet, or of a job's instances, that gets the feature."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Trial:
-    """What the rounds share: the day, the current fleet, who may be chosen and in what order."""
+    """What the rounds share: the day, the current fleet, who may get the feature and in what order."""
 
     day: Day
     settings: Loop
     current: pd.DataFrame
-    """Measurement table of the fleet as it is."""
+    """Measurement table of the fleet as it is, the considered jobs only."""
     jobs: pd.DataFrame
-    """job, quota, instances of the whole fleet, the considered jobs only."""
+    """job, quota, instances of the whole fleet."""
+    plannable: pd.DataFrame
+    """What the first plan is made from: the considered jobs that have enough instances."""
     by_instance: bool
-    order: np.ndarray[tuple[int], np.dtype[np.int64]]
-    """Machines (or instances) in the random order in which they get the feature."""
+    queues: tuple[Ints, ...]
+    """Machines in the random order in which they get the feature; or the instances of each job of `plannable`."""
+
+    @property
+    def most(self) -> Floats:
+        """How many of each queue get the feature at most."""
+        length: Floats = np.array([queue.size for queue in self.queues], np.float64)
+        most: Floats = np.minimum(length, np.maximum(np.floor(LARGEST_SHARE * length), self.settings.min_instances))
+        return most
 
 
 def rounds(day: Day, settings: Loop, progress: Progress) -> pd.DataFrame:
     """Return what every round planned, rolled out and found: table `rounds`.
 
-    The first round rolls out to as many machines as hold the planned instances, times the headroom; one that missed its
-    margin is followed by another that plans with the spreads now seen and scales by how far it was off (footnote 7).
+    The first round rolls out to as many machines as hold the planned instances of the considered jobs, or to the
+    planned instances themselves where the feature is new code, times the headroom. One that missed its margin is
+    followed by another that plans with the spreads now seen, and has at least so many times more machines as the margin
+    was too wide, squared, times the headroom (footnote 7). The loop ends when the margin is met, or nothing is left.
 
     Parameters
     ----------
@@ -57,7 +66,8 @@ def rounds(day: Day, settings: Loop, progress: Progress) -> pd.DataFrame:
     Returns
     -------
     DataFrame
-        Columns of table `rounds`; `machines` counts instances where the roll-out is by instance.
+        Columns of table `rounds`; `machines` counts instances where the roll-out is by instance, `planned_margin` is
+        the best there is where the target is out of reach.
 
     Raises
     ------
@@ -65,93 +75,101 @@ def rounds(day: Day, settings: Loop, progress: Progress) -> pd.DataFrame:
         If no job has enough instances to plan with.
     """
     made = []
-    for found in _rounds(_trial(day, settings), progress):
+    for found in _rounds(_trial(day, settings)):
         made.append(found)
-        if found["accepted"]:
-            break
+        progress("rolling out", len(made) / settings.rounds)
+    progress("rolling out", 1.0)
     return pd.DataFrame(made, columns=[column.name for column in ROUNDS])
 
 
 def _trial(day: Day, settings: Loop) -> Trial:
-    feature = day.world.feature
-    by_instance = feature is not None and feature.rollout.unit == "instance"
-    current = performance(*_split(measure(day, nowhere(day))), settings.metric, settings.window)
-    jobs = pd.DataFrame({"quota": day.jobs.quota_vcpu, "instances": day.jobs.instances}).rename_axis("job").reset_index()
-    if feature is not None and by_instance:
-        touched = [name for software in feature.software for name in software.jobs]
-        jobs = jobs[np.isin(np.array(day.jobs.names), touched)]
-    jobs = jobs.nlargest(settings.top_jobs, "quota")
-    current = current[current["job"].isin(jobs["job"])]
-    candidates = current["instance"].unique() if by_instance else np.arange(day.machines.count)
-    order = stream(day.world.seed, "loop").permutation(np.sort(candidates))
-    return Trial(day, settings, current, jobs, by_instance, order)
+    jobs = pd.DataFrame({"job": range(day.jobs.count), "quota": day.jobs.quota_vcpu, "instances": day.jobs.instances})
+    considered = touched(day, jobs).nlargest(settings.top_jobs, "quota")
+    current = observe(day, nowhere(day), settings.metric, settings.window)
+    current = current[current["job"].isin(considered["job"])]
+    table = plannable(current, considered, settings.min_instances)
+    by_instance = day.world.feature is not None and day.world.feature.rollout.unit == "instance"
+    units = [current.loc[current["job"] == job, "instance"] for job in table["job"]] if by_instance else []
+    rng = stream(day.world.seed, "loop")
+    queues = tuple(rng.permutation(np.unique(unit)) for unit in units or [np.arange(day.machines.count)])
+    return Trial(day, settings, current, jobs, table, by_instance, queues)
 
 
-def _rounds(trial: Trial, progress: Progress) -> Iterator[dict[str, float]]:
-    settings, wanted = trial.settings, trial.settings.target_margin
-    table = plannable(trial.current, trial.jobs, settings.min_instances)
-    size, most = 0, int(WHOLE_FLEET * trial.order.size)
-    growth = 1.0
+def _rounds(trial: Trial) -> Iterator[dict[str, float]]:
+    table, settings = trial.plannable, trial.settings
+    size, growth = np.zeros(len(trial.queues)), 1.0
     for number in range(1, settings.rounds + 1):
-        progress("rolling out", (number - 1) / settings.rounds)
-        made = plan(table, wanted, settings.t, settings.min_instances)
-        size = min(most, max(math.ceil(_units(trial, made.cost) * settings.headroom), math.ceil(size * growth)))
-        new = _observe(trial, size)
-        try:
-            found = WSMeter(settings.t, settings.min_instances).estimate(trial.current, new, trial.jobs)
-        except NotEnoughDataError:
-            yield _row(number, size, wanted, made.margin, None)
-            growth = 2.0
-            continue
-        yield _row(number, size, wanted, made.margin, found)
-        growth = (found.margin / wanted) ** 2 * settings.headroom
-        table = _seen(table, trial, new)
-    progress("rolling out", 1.0)
+        needed, planned = _needed(trial, table)
+        size = np.minimum(trial.most, np.maximum(np.ceil(needed * settings.headroom), np.ceil(size * growth)))
+        new = _observe(trial, size.astype(np.int64))
+        found = _estimate(trial, new)
+        yield _row(number, int(size.sum()), settings.target_margin, planned, found)
+        if _accepted(found, settings.target_margin) or bool((size == trial.most).all()):
+            return
+        growth = 2.0
+        if found is not None:
+            growth = (found.margin / settings.target_margin) ** 2 * settings.headroom
+            table = _with_spreads_of(new, table, trial)
 
 
-def _units(trial: Trial, cost_vcpu: float) -> float:
-    """Return how many machines (or instances) hold a planned cost in hardware threads."""
+def _needed(trial: Trial, table: pd.DataFrame) -> tuple[Floats, float]:
+    """Return how many of each queue hold the planned instances, and the margin that the plan promises."""
+    settings = trial.settings
+    try:
+        made = plan(table, settings.target_margin, settings.t, settings.min_instances)
+    except MarginOutOfReachError as error:
+        return trial.most, error.best
     if trial.by_instance:
-        return cost_vcpu / float(trial.jobs["quota"].sum() / trial.jobs["instances"].sum())
-    return cost_vcpu / float(trial.day.machines.vcpus.mean())
+        return made.allocation["instances"].to_numpy(np.float64), made.margin
+    quota = float((table["cost"] * table["instances"]).sum())
+    return np.array([made.cost / quota * trial.day.machines.count]), made.margin
 
 
-def _observe(trial: Trial, size: int) -> pd.DataFrame:
-    """Simulate the fleet with the feature on the first `size` of the order, and measure those."""
-    day, which, settings = trial.day, trial.order[:size], trial.settings
-    if trial.by_instance:
-        arm, hosts = on_instances(day, which), day.timeline.machine[np.isin(day.timeline.instance, which)]
-    else:
-        arm, hosts = on_machines(day, which), which
-    seen = measure(day, arm, np.unique(hosts))
-    seen = seen[seen["instance" if trial.by_instance else "machine"].isin(which)]
-    new = performance(*_split(seen), settings.metric, settings.window)
-    return new[new["job"].isin(trial.jobs["job"])]
+def _observe(trial: Trial, size: Ints) -> pd.DataFrame:
+    """Simulate the fleet with the feature on the first `size` of the queues, and measure those."""
+    which = np.concatenate([queue[:count] for queue, count in zip(trial.queues, size, strict=True)])
+    arm, hosts = _arm(trial, which)
+    new = observe(trial.day, arm, trial.settings.metric, trial.settings.window, around=hosts)
+    unit = "instance" if trial.by_instance else "machine"
+    return new[new[unit].isin(which)]
 
 
-def _seen(table: pd.DataFrame, trial: Trial, new: pd.DataFrame) -> pd.DataFrame:
+def _arm(trial: Trial, which: Ints) -> tuple[Arm, Ints]:
+    """Return the arm in which these have the feature, and the machines that are concerned."""
+    if not trial.by_instance:
+        return on_machines(trial.day, which), which
+    timeline = trial.day.timeline
+    return on_instances(trial.day, which), np.unique(timeline.machine[np.isin(timeline.instance, which)])
+
+
+def _estimate(trial: Trial, new: pd.DataFrame) -> Estimate | None:
+    """Return what WSMeter says, or nothing if no job is covered."""
+    settings = trial.settings
+    try:
+        return WSMeter(settings.t, settings.min_instances).estimate(trial.current, new, trial.jobs)
+    except NotEnoughDataError:
+        return None
+
+
+def _with_spreads_of(new: pd.DataFrame, table: pd.DataFrame, trial: Trial) -> pd.DataFrame:
     """Return the plan's table with the spreads of the new sample where it has them."""
-    spread = covered(Current.of(trial.current), Current.of(new), trial.settings.min_instances, 1, trial.jobs)
-    merged = table.merge(spread[["job", "std_new"]], on="job", how="left")
-    return table.assign(std=merged["std_new"].fillna(merged["std"]).to_numpy())
+    seen = covered(trial.current, new, trial.settings.min_instances, jobs=trial.jobs).set_index("job")["std_new"]
+    return table.assign(std=table["job"].map(seen).fillna(table["std"]))
 
 
-def _row(number: int, size: int, wanted: float, planned: float, found: Estimate | None) -> dict[str, float]:
+def _accepted(found: Estimate | None, target_margin: float) -> bool:
+    return found is not None and found.margin <= target_margin
+
+
+def _row(number: int, size: int, target_margin: float, planned: float, found: Estimate | None) -> dict[str, float]:
     return {
         "round": number,
         "machines": size,
         "jobs": found.jobs if found else 0,
-        "target_margin": wanted,
+        "target_margin": target_margin,
         "planned_margin": planned,
-        "margin": found.margin if found else math.nan,
-        "change": found.change if found else math.nan,
+        "margin": found.margin if found else np.nan,
+        "change": found.change if found else np.nan,
         "quota_coverage": found.quota_coverage if found else 0.0,
-        "accepted": bool(found and found.margin <= wanted),
+        "accepted": _accepted(found, target_margin),
     }
-
-
-def _split(measured: pd.DataFrame) -> tuple[pd.DataFrame, pd.DataFrame]:
-    """Return counters and instances, as tables of a run are, from their join."""
-    stays = ["residence", "instance", "job", "machine", "rack", "quota_vcpu", "feature"]
-    counters = measured.drop(columns=[name for name in stays if name != "residence"])
-    return counters, measured[stays].drop_duplicates("residence")

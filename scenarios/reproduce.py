@@ -11,14 +11,16 @@ from rich.table import Table
 
 from analysis.figures.criteria import Criterion, judge, number, printed
 from analysis.figures.style import repeatable
+from analysis.plan import MarginOutOfReachError
 from analysis.statistics import NotEnoughDataError
 from scenarios.evidence import Obtain, Outcome, Row, Sources, published
 from scenarios.output import Progress
 from scenarios.pictures import save
+from scenarios.reproduce_designs import DESIGNS
 from scenarios.reproduce_world import WORLD
 from scenarios.reproduce_wsmeter import WSMETER
 
-ROWS: dict[str, Row] = WSMETER | WORLD
+ROWS: dict[str, Row] = WSMETER | WORLD | DESIGNS
 """Every row that can be reproduced, by its id ``paper/row``."""
 
 
@@ -95,7 +97,7 @@ def _one(name: str, sources: Sources, out: Path) -> dict[str, Any]:
     paper = published(name)
     try:
         outcome = ROWS[name].compute(sources, printed(paper))
-    except NotEnoughDataError as lack:
+    except (NotEnoughDataError, MarginOutOfReachError) as lack:
         return _payload(name, paper, Outcome(paper.iloc[:0], note=f"not measured: {lack}"), [])
     return _payload(name, paper, outcome, _write(out / name.replace("/", "-"), outcome, paper))
 
@@ -146,7 +148,7 @@ def beside(
     ({'margin@25': 0.05}, {'margin@25': 0.06})
     """
     ours, theirs = {}, {}
-    for row in printed(paper).to_dict("records"):
+    for row in printed(paper, inputs=False).to_dict("records"):
         name = row["series"] if np.isnan(row["x"]) else f"{row['series']}@{row['x']:g}"
         ours[name], theirs[name] = number(measured, row["series"], row["x"]), float(row["value"])
     return ours | {check.name: check.measured for check in checks}, theirs
@@ -178,7 +180,7 @@ def tabulate(outcome: Outcome, paper: pd.DataFrame) -> pd.DataFrame:
     parts = {"judged": outcome.judged, "drawn": outcome.drawn}
     made = [table.assign(metric=name) for name, table in parts.items() if table is not None]
     ours = pd.concat(made, ignore_index=True).rename(columns={"value": "measured"}).astype({"x": float})
-    theirs = printed(paper).rename(columns={"value": "published"})[["series", "x", "published", "unit"]]
+    theirs = printed(paper, inputs=False).rename(columns={"value": "published"})[["series", "x", "published", "unit"]]
     return ours.merge(theirs, on=["series", "x"], how="left")[
         ["metric", "series", "x", "measured", "published", "unit"]
     ]

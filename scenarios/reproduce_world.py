@@ -9,6 +9,7 @@ from matplotlib.figure import Figure
 
 from analysis import calibration, cpi
 from analysis.figures import world
+from analysis.figures.criteria import number
 from analysis.measurements import performance
 from analysis.mechanism import job_table, measure_mechanism
 from analysis.statistics import job_statistics
@@ -30,17 +31,27 @@ LONG: Final[Mapping[str, Any]] = {
 
 def _calibration(sources: Sources, _paper: pd.DataFrame) -> Outcome:
     services = sources.halves(SERVICES, "requests_per_s").only(("compute", "network"))
+    now = sources.run(TODAY)
     parts = [
-        *_fleet_facts(sources.run(TODAY)),
+        *_fleet_facts(now),
         calibration.service_facts(services.current, services.jobs),
         _series_facts(sources.run(TODAY, **LONG)),
     ]
     note = (
         f"slow memory is assumed to take {SLOW_MEMORY:g} times as long; slowdowns are of jobs alone on the reference "
         "machine, the maximum is that of 22 random jobs; where Google's cell and WSMeter's disagree, the level is "
-        "WSMeter's"
+        "WSMeter's; a record is a stay of any instance, and the table has the same facts with one random stay a job"
     )
-    return Outcome(pd.concat(parts, ignore_index=True), draw=world.calibration, note=note)
+    return Outcome(pd.concat(parts, ignore_index=True), draw=world.calibration, note=note, table=_by_job(now))
+
+
+def _by_job(now: Run) -> pd.DataFrame:
+    """Return the facts about CPI twice: of all measured stays, and of one random stay of each job."""
+    measured = cpi.stays(now.table("counters"), now.table("instances"))
+    facts = [cpi.cpi_facts(records) for records in (measured, cpi.one_of_each_job(measured))]
+    return (
+        facts[0][["series", "value"]].assign(one_of_each_job=facts[1]["value"]).rename(columns={"value": "all_stays"})
+    )
 
 
 def _fleet_facts(now: Run) -> list[pd.DataFrame]:
@@ -74,7 +85,8 @@ def _ablation(sources: Sources, _paper: pd.DataFrame) -> Outcome:
     means = fleets.drop(columns="seed").groupby("switch", sort=False).mean().reset_index()
     note = (
         f"means of {len(ABLATION.seeds)} fleets of {MACHINES:,} machines; margin and coverage of WSMeter over "
-        f"the covered jobs at {ABLATION.cluster} machines, {ABLATION.draws} test clusters a fleet"
+        f"the covered jobs at {ABLATION.cluster} machines, {ABLATION.draws} test clusters a fleet; where cache is not "
+        "shared, each instance has the part that its quota buys, and what no quota buys stays empty"
     )
     return Outcome(world.measure_ablation(fleets), draw=_draw_ablation, note=note, table=means)
 
@@ -105,7 +117,17 @@ def _mechanism(sources: Sources, _paper: pd.DataFrame) -> Outcome:
         "gain: instructions per CPU second with the policy everywhere over nowhere; power limit: share of epochs in "
         "which a job's machines lowered the clock for their cap before the policy"
     )
-    return Outcome(measure_mechanism(jobs), draw=world.mechanism, note=note)
+    feature = _scenario(run).feature
+    threshold = feature.governor.stall_threshold if feature and feature.governor else 1.0
+    measured = measure_mechanism(jobs, threshold)
+    return Outcome(measured, draw=world.mechanism, note=note, table=_correlations(measured))
+
+
+def _correlations(measured: pd.DataFrame) -> pd.DataFrame:
+    """Return each rank correlation and mean gain with its interval, a row each."""
+    names = [name for name in measured.loc[measured["x"].isna(), "series"] if not name.endswith(("_low", "_high"))]
+    ends = {end: [number(measured, f"{name}_{end}") for name in names] for end in ("low", "high")}
+    return pd.DataFrame({"": names, "measured": [number(measured, name) for name in names]} | ends)
 
 
 def _gains(tables: Tables) -> pd.DataFrame:

@@ -98,7 +98,9 @@ def _ipc_vs_throughput(sources: Sources, _paper: pd.DataFrame) -> Outcome:
     for scenario in throughput.FEATURES:
         ipc, served = (sources.halves(scenario, metric) for metric in ("ipc", "requests_per_cpu_s"))
         changes[scenario] = throughput.changes_of_both((ipc.current, ipc.new), (served.current, served.new))
-    return Outcome(throughput.measure_ipc_vs_throughput(**changes), draw=throughput.ipc_vs_throughput)
+    return Outcome(
+        throughput.measure_ipc_vs_throughput(changes[UPGRADE], changes[DVFS]), draw=throughput.ipc_vs_throughput
+    )
 
 
 WSMETER: dict[str, Row] = {

@@ -8,6 +8,7 @@ from typing import Any, Literal
 
 import numpy as np
 import pandas as pd
+from rich.box import SIMPLE_HEAD
 from rich.console import Console
 from rich.table import Table
 
@@ -17,7 +18,9 @@ from analysis.figures.day import draw_day
 from analysis.figures.estimates import draw_estimates
 from analysis.statistics import Current, NotEnoughDataError
 from models.randomness import stream
+from scenarios.beside import beside, beside_table
 from scenarios.execution import obtain
+from scenarios.loader import load
 from scenarios.output import Progress
 from scenarios.pictures import save
 from scenarios.recorded import job_quotas, measured
@@ -54,6 +57,9 @@ def run(scenario: Scenario, out: Path, force: bool, progress: Progress) -> dict[
         "truth": {"change": true},
         "estimates": made.to_dict("records"),
         "rounds": found.table("rounds").to_dict("records") if found.has("rounds") else [],
+        "beside": [
+            beside(found, obtain(load(name), out, force, progress), settings) for name in scenario.analyses.beside
+        ],
         "fleet": _summary(found),
         "figures": [str(file) for file in files],
     }
@@ -126,12 +132,11 @@ def render(payload: Mapping[str, Any], console: Console) -> None:
     counts, fleet, true = payload["counts"], payload["fleet"], payload["truth"]["change"]
     console.print(
         f"{payload['scenario']} (seed {payload['seed']}): {counts['machines']:,} machines, {counts['jobs']:,} jobs, "
-        f"{counts['instances']:,} instances, {counts['epochs']:,} epochs"
-    )
-    console.print(
-        f"  {fleet['allocated_share']:.0%} of CPU allocated, {fleet['utilisation']:.0%} used, "
-        f"{fleet['moved_share']:.0%} of instances restarted or moved, {fleet['drained_share']:.1%} of machines drained, "
-        f"{fleet['power_w']:.0f} W a machine"
+        f"{counts['instances']:,} instances, {counts['epochs']:,} epochs",
+        f"  {fleet['allocated_share']:.0%} of CPU allocated, {fleet['utilisation']:.0%} used, {fleet['power_w']:.0f} W a machine",
+        f"  {fleet['moved_share']:.0%} of instances restarted or moved, {fleet['drained_share']:.1%} of machines drained",
+        sep="\n",
+        soft_wrap=True,
     )
     if math.isfinite(true):
         console.print(f"  true change of the whole fleet: {true:+.2%}")
@@ -139,21 +144,23 @@ def render(payload: Mapping[str, Any], console: Console) -> None:
         console.print(_estimate_table(payload))
     if payload["rounds"]:
         console.print(_round_table(payload))
+    for other in payload["beside"]:
+        console.print(beside_table(payload["scenario"], other))
     console.print(f"  tables and figures: {payload['run']}", soft_wrap=True)
 
 
 def _estimate_table(payload: Mapping[str, Any]) -> Table:
-    table = Table(f"{payload['unit']}s", "estimator", "change", "interval", "margin", "quota covered", "jobs")
+    head = (f"{payload['unit']}s", "estimator", "change", "excludes 0", "quota", "jobs")
+    table = Table(*head, title="one test cluster of each size", caption="quota: share that the jobs hold", box=SIMPLE_HEAD)
     for row in payload["estimates"]:
         if not math.isfinite(row["change"]):
-            table.add_row(f"{row['machines']:,}", row["estimator"], "too little data", *[""] * 4)
+            table.add_row(f"{row['machines']:,}", row["estimator"], "too little data")
             continue
         table.add_row(
             f"{row['machines']:,}",
             row["estimator"],
-            f"{row['change']:+.2%}",
-            f"{row['low']:+.2%} to {row['high']:+.2%}",
-            f"±{row['margin']:.2%}",
+            f"{row['change']:+.2%} ±{row['margin']:.2%}",
+            "no" if row["low"] <= 0 <= row["high"] else "yes",
             f"{row['quota_coverage']:.1%}",
             f"{row['jobs']:,.0f}",
         )
@@ -162,7 +169,8 @@ def _estimate_table(payload: Mapping[str, Any]) -> Table:
 
 def _round_table(payload: Mapping[str, Any]) -> Table:
     title = "the loop: plan, roll out, check, plan again"
-    table = Table("round", f"{payload['unit']}s", "jobs", "target", "planned", "margin", "change", "accepted", title=title)
+    head = ("round", f"{payload['unit']}s", "jobs", "target", "planned", "margin", "change", "accepted")
+    table = Table(*head, title=title, box=SIMPLE_HEAD)
     for row in payload["rounds"]:
         margins = (f"±{row[name]:.2%}" for name in ("target_margin", "planned_margin", "margin"))
         accepted = "yes" if row["accepted"] else "no"

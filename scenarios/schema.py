@@ -54,6 +54,8 @@ class Analyses:
 
     wsmeter: WSMeter = field(default_factory=WSMeter)
     """WSMeter: the fleet's change from a small test cluster."""
+    beside: tuple[str, ...] = ()
+    """Scenarios that are run too, so that their jobs' changes stand beside this one's: library names or paths."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -222,7 +222,6 @@ def _outages(world: World, kind: str, machines: int) -> _Outages:
 
 
 def _timeline(world: World, state: State, plane: _Plane, rollout: RollOut) -> Timeline:
-    boundary_s = plane.boundary_s
     stay = state.stays[: state.total["stays"][0]]
     instance, start_s = stay["instance"].astype(np.int64), stay["start_s"].copy()
     end_s = np.minimum(stay["end_s"], world.horizon_s)
@@ -234,8 +233,8 @@ def _timeline(world: World, state: State, plane: _Plane, rollout: RollOut) -> Ti
         machine=stay["machine"].astype(np.int64),
         start_s=start_s,
         end_s=end_s,
-        start_epoch=np.minimum(np.searchsorted(boundary_s, start_s), world.epochs),
-        end_epoch=np.minimum(np.searchsorted(boundary_s, end_s), world.epochs),
+        start_epoch=_first_epoch(plane.boundary_s, start_s),
+        end_epoch=_first_epoch(plane.boundary_s, end_s),
         ended_by=stay["ended_by"].astype(np.int64),
         feature_from_s=rollout.machine_from_s,
         instance_feature_from_s=rollout.instance_from_s,
@@ -244,6 +243,11 @@ def _timeline(world: World, state: State, plane: _Plane, rollout: RollOut) -> Ti
         event_machine=event[2],
         event_instance=event[3],
     )
+
+
+def _first_epoch(boundary_s: Floats, time_s: Floats) -> Ints:
+    """Return the first epoch that begins at or after each time; the horizon belongs to the last boundary."""
+    return np.minimum(np.searchsorted(boundary_s, time_s), len(boundary_s) - 1)
 
 
 def _events(state: State, plane: _Plane, rollout: RollOut) -> tuple[Floats, Ints, Ints, Ints]:

@@ -68,10 +68,7 @@ def experiment(
     arms = _arms(day)
     for i, (prefix, arm) in enumerate(arms.items()):
         what = f"simulating {prefix.removeprefix('truth_').rstrip('_') or 'the recorded fleet'}"
-        for table in _record(
-            day, arm, directory, prefix, threads, lambda share, i=i, what=what: progress(what, (i + share) / len(arms))
-        ):
-            written.append(table)
+        written += _record(day, arm, directory, prefix, threads=threads, progress=_part(progress, what, i, len(arms)))
     counts = {
         "machines": day.machines.count,
         "jobs": day.jobs.count,
@@ -80,6 +77,10 @@ def experiment(
         "residences": int(day.timeline.job.size),
     }
     return Outcome(day, tuple(written), counts)
+
+
+def _part(progress: Progress, what: str, done: int, parts: int) -> Callable[[float], None]:
+    return lambda share: progress(what, (done + share) / parts)
 
 
 def _arms(day: Day) -> dict[str, Arm]:
@@ -101,7 +102,7 @@ def _descriptions(day: Day) -> dict[str, Columns]:
 
 
 def _record(
-    day: Day, arm: Arm, directory: Path, prefix: str, threads: int | None, progress: Callable[[float], None]
+    day: Day, arm: Arm, directory: Path, prefix: str, *, threads: int | None, progress: Callable[[float], None]
 ) -> Iterator[TableSummary]:
     """Simulate one arm and write its tables as its blocks come."""
     names = ["counters", "machine_windows"]

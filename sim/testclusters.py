@@ -7,12 +7,13 @@ from dataclasses import replace
 
 import numpy as np
 import pandas as pd
+import pyarrow as pa
 from numpy.typing import NDArray
 
 from models.jobs import Jobs
 from models.machines import Machines, build_machines, replaced
 from models.scenario import World
-from sim.experiment import counter_columns, instance_columns
+from sim.experiment import Columns, counter_columns, instance_columns
 from sim.fleet import Arm, Day, day_of, run_arm
 from sim.timeline import from_placement
 
@@ -50,42 +51,61 @@ def packed(day: Day, instances: Ints) -> Day:
     """Return the day in which these instances alone run, packed by falling quota onto as few new machines as will do.
 
     This is the compact test cluster that Lee et al. (2018, section 5.2.2) warn of: nothing is left free, and no other
-    job is there.
+    job is there. Instances are numbered anew, in their old order.
+
+    Raises
+    ------
+    ValueError
+        If no such instance ran.
     """
     stay = np.unique(day.timeline.instance, return_index=True)[1]
     stay = stay[np.isin(day.timeline.instance[stay], instances)]
     job, shard = day.timeline.job[stay], day.timeline.shard[stay]
-    machine = first_fit(day.jobs.instance_quota_vcpu[job], float(day.machines.vcpus.min()))
-    return _static(day.world, day.jobs, job, machine, shard)
+    size = np.column_stack([day.jobs.instance_quota_vcpu[job], day.jobs.instance_memory_bytes[job]])
+    capacity = np.array([day.machines.vcpus.min(), day.machines.memory_bytes.min()])
+    return _static(day.world, day.jobs, job, first_fit(size, capacity), shard)
 
 
 def alone(day: Day, jobs: Ints, copies: int) -> Day:
-    """Return the day in which `copies` instances of each job run, each on a machine that is otherwise empty."""
+    """Return the day in which `copies` instances of each job run, each on a machine that is otherwise empty.
+
+    Raises
+    ------
+    ValueError
+        If there is no job or no copy.
+    """
     job = np.repeat(jobs, copies)
     return _static(day.world, day.jobs, job, np.arange(job.size), None)
 
 
-def first_fit(size: Floats, capacity: float) -> Ints:
+def first_fit(size: Floats, capacity: Floats) -> Ints:
     """Return the bin of each item, filling bins in order of falling size.
+
+    Parameters
+    ----------
+    size : (n, r) array, what each item needs of r resources; the first decides the order
+    capacity : (r,) array, what a bin has; an item that is larger gets a bin of its own
 
     Examples
     --------
-    >>> first_fit(np.array([4.0, 8.0, 6.0, 2.0]), 10.0)
+    >>> first_fit(np.array([[4.0], [8.0], [6.0], [2.0]]), np.array([10.0]))
     array([1, 0, 1, 0])
     """
-    room: list[float] = []
-    where = np.empty(size.size, np.int64)
-    for item in np.argsort(-size, kind="stable"):
-        fits = [bin_ for bin_, free in enumerate(room) if free >= size[item]]
-        if not fits:
-            fits = [len(room)]
-            room.append(capacity)
-        where[item] = fits[0]
-        room[fits[0]] -= size[item]
+    room = np.empty((len(size), len(capacity)))
+    where, bins = np.empty(len(size), np.int64), 0
+    for item in np.argsort(-size[:, 0], kind="stable"):
+        fits = np.flatnonzero((room[:bins] >= size[item]).all(axis=1))
+        if fits.size == 0:
+            room[bins] = capacity
+            bins += 1
+        where[item] = fits[0] if fits.size else bins - 1
+        room[where[item]] -= size[item]
     return where
 
 
 def _static(world: World, jobs: Jobs, job: Ints, machine: Ints, shard: Ints | None) -> Day:
+    if not job.size:
+        raise ValueError("a test cluster needs at least one instance, got none")
     count = int(machine.max()) + 1
     machines = _fresh(world, count)
     return day_of(world, machines, jobs, from_placement(world, count, job, machine, shard))
@@ -95,7 +115,6 @@ def _fresh(world: World, count: int) -> Machines:
     return build_machines(replace(world, fleet=replace(world.fleet, machines=count)))
 
 
-def _frame(columns: object) -> pd.DataFrame:
-    import pyarrow as pa
-
-    return pa.table(columns).to_pandas(strings_to_categorical=False)
+def _frame(columns: Columns) -> pd.DataFrame:
+    frame: pd.DataFrame = pa.table(dict(columns)).to_pandas()
+    return frame

@@ -20,7 +20,7 @@ def named(facts):
 
 
 def test_both_causes_are_found():
-    facts = named(measure_mechanism(world(np.random.default_rng(1))))
+    facts = named(measure_mechanism(world(np.random.default_rng(1)), 0.65))
     assert facts["rank_stall_high"] < -0.7
     assert facts["rank_capped_given_stall_low"] > 0.5
     assert facts["gain_without_stall_low"] > 0 > facts["gain_with_stall_high"]
@@ -28,7 +28,7 @@ def test_both_causes_are_found():
 
 def test_the_power_limit_shows_although_stall_hides_it():
     """Ten times as strong a stall: the plain rank correlation is small, that among jobs which stall alike is not."""
-    facts = named(measure_mechanism(world(np.random.default_rng(2), by_stall=-1.0, noise=0.0)))
+    facts = named(measure_mechanism(world(np.random.default_rng(2), by_stall=-1.0, noise=0.0), 0.65))
     assert facts["rank_capped"] < 0.1
     assert facts["rank_capped_given_stall"] > 0.4
 
@@ -39,21 +39,35 @@ def test_a_limit_that_only_goes_with_stall_is_no_cause():
     for seed in range(100):
         rng = np.random.default_rng(seed)
         jobs = world(rng, jobs=400, by_cap=0.0, by_stall=0.0)
-        facts = named(measure_mechanism(jobs))
+        facts = named(measure_mechanism(jobs, 0.65))
         covered += facts["rank_capped_given_stall_low"] <= 0 <= facts["rank_capped_given_stall_high"]
     assert covered >= 88
 
 
+def test_a_limit_that_helps_only_those_who_are_not_slowed_down_shows_there():
+    jobs = world(np.random.default_rng(4), by_cap=0.0)
+    jobs["gain"] += np.where(jobs["stall_share"] <= 0.65, 0.05 * jobs["capped_share"], 0.0)
+    facts = named(measure_mechanism(jobs, 0.65))
+    assert facts["rank_capped_below_threshold_low"] > 0.4
+    assert facts["rank_capped_above_threshold_low"] < 0 < facts["rank_capped_above_threshold_high"]
+
+
+def test_few_jobs_on_one_side_have_no_correlation_of_their_own():
+    facts = named(measure_mechanism(world(np.random.default_rng(5), jobs=60), 0.65))
+    assert np.isnan(facts["rank_capped_above_threshold"])
+    assert np.isfinite(facts["rank_capped_given_stall"])
+
+
 def test_the_same_limit_everywhere_says_nothing():
     jobs = world(np.random.default_rng(3)).assign(capped_share=0.5)
-    with pytest.warns(match="constant"):
-        facts = named(measure_mechanism(jobs))
+    facts = named(measure_mechanism(jobs, 0.65))
+    assert np.isnan(facts["rank_capped"])
     assert np.isnan(facts["rank_capped_given_stall"])
 
 
 def test_tenths_of_the_jobs_need_four_jobs_each():
     with pytest.raises(NotEnoughDataError, match="40 jobs measured in both arms are needed, 39 given"):
-        measure_mechanism(world(np.random.default_rng(1), jobs=39))
+        measure_mechanism(world(np.random.default_rng(1), jobs=39), 0.65)
 
 
 def test_a_job_has_the_mean_limit_of_its_stays_and_only_measured_jobs_count():

@@ -59,9 +59,16 @@ def test_a_curve_is_not_a_number():
     assert number(measured, "margin") == 0.5
     assert number(measured, "margin", 25) == 0.06
     assert np.isnan(number(measured, "margin", 100))
-    assert curve(measured[:2], "margin") == ([25, 50], [0.06, 0.04])
+    assert curve(measured, "margin") == ([25, 50], [0.06, 0.04])
 
 
 def test_printed_leaves_the_bounds_out():
     paper = table(("margin", "25", 0.06, None, "text"), ("criterion:margin", "at most", 1.0, None, "reason"))
     assert printed(paper)[["series", "x"]].to_numpy().tolist() == [["margin", 25.0]]
+
+
+def test_inputs_are_computed_with_and_not_compared():
+    paper = table(("input:cv", None, 0.15, None, "text"), ("margin", "25", 0.06, 0.001, "text"))
+    assert printed(paper)["series"].tolist() == ["cv", "margin"]
+    assert printed(paper, inputs=False)["series"].tolist() == ["margin"]
+    assert agreement(rows("margin", [25], [0.06]), paper) == pytest.approx(0)

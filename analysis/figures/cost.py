@@ -169,8 +169,9 @@ def fig16(measured: pd.DataFrame, published: pd.DataFrame) -> Figure:
         axes.plot(*curve(published, f"margin_{name}"), "x", color=colour, markersize=5)
     axes.plot([], [], "x", color=style.GREY, label="published")
     axes.set_xscale("log")
-    axes.set_yscale("log")
-    style.percent(axes)
+    sizes, _ = curve(measured, "margin_baseline")
+    axes.set_xticks(sizes, [f"{size:.0f}" for size in sizes])
+    style.log_percent(axes, [0.005, 0.01, 0.02, 0.05])
     style.label(axes, "cost (machines)", "margin of error")
     style.legend(axes)
     return figure
@@ -244,6 +245,6 @@ def efficiency(measured: pd.DataFrame, published: pd.DataFrame) -> Figure:
         axes.hlines(paper, place - 0.4, place, color=style.RED, label="" if place else "published")
     axes.axhline(4, color=style.GREY, linestyle=":", label="published claim: more than 4×")
     axes.set_xticks(at, [f"{size:.0f}" for size in sizes])
-    style.label(axes, "machines in WSMeter's test cluster", "machines of the baseline / of WSMeter")
-    style.legend(axes)
+    style.label(axes, "machines in WSMeter's test cluster", "machines: baseline over WSMeter")
+    style.legend(axes, above=True)
     return figure

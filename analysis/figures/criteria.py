@@ -3,7 +3,8 @@
 Two tables meet here. *Measured*: columns ``series, x, value``; curves have an ``x``, single numbers do not (NaN).
 *Published*: columns ``figure, series, x, value, unit, tolerance, read_from``. A published row whose series reads
 ``criterion:NAME`` is a bound on the single number NAME: ``x`` is ``at least`` or ``at most``, ``value`` the bound and
-``read_from`` the reason. All other published rows are numbers that the paper prints.
+``read_from`` the reason. All other published rows are numbers that the paper prints; one whose series reads
+``input:NAME`` is only computed with.
 """
 
 from collections.abc import Iterable, Mapping
@@ -17,6 +18,8 @@ COLUMNS: Final = ("figure", "series", "x", "value", "unit", "tolerance", "read_f
 """Columns of a published table."""
 CRITERION: Final = "criterion:"
 """How the series of a bound begins."""
+INPUT: Final = "input:"
+"""How the series of a printed number begins that is computed with, and not compared."""
 RELATIONS: Final = ("at least", "at most")
 
 
@@ -96,12 +99,17 @@ def curve(measured: pd.DataFrame, series: str) -> tuple[list[float], list[float]
     >>> curve(rows("margin", [50, 25], [0.042, 0.06]), "margin")
     ([25, 50], [0.06, 0.042])
     """
-    found = measured[measured["series"] == series].sort_values("x")
+    found = measured[(measured["series"] == series) & measured["x"].notna()].sort_values("x")
     return found["x"].tolist(), found["value"].tolist()
 
 
-def printed(published: pd.DataFrame) -> pd.DataFrame:
+def printed(published: pd.DataFrame, inputs: bool = True) -> pd.DataFrame:
     """Return the numbers that the paper prints, `x` as a number (NaN where there is none).
+
+    Parameters
+    ----------
+    published : columns series, x, value and others
+    inputs : whether to keep the numbers that are only computed with; without their mark
 
     Examples
     --------
@@ -109,8 +117,9 @@ def printed(published: pd.DataFrame) -> pd.DataFrame:
     >>> printed(table)["x"].tolist()
     [25.0]
     """
-    kept = published[~published["series"].str.startswith(CRITERION)]
-    return kept.assign(x=pd.to_numeric(kept["x"]).astype(float))
+    left_out = CRITERION if inputs else (CRITERION, INPUT)
+    kept = published[~published["series"].str.startswith(left_out)]
+    return kept.assign(series=kept["series"].str.removeprefix(INPUT), x=pd.to_numeric(kept["x"]).astype(float))
 
 
 def agreement(measured: pd.DataFrame, published: pd.DataFrame) -> float:
@@ -122,7 +131,7 @@ def agreement(measured: pd.DataFrame, published: pd.DataFrame) -> float:
     >>> agreement(numbers(cost=69.5), table)
     0.5
     """
-    judged = printed(published)
+    judged = printed(published, inputs=False)
     judged = judged[judged["tolerance"].notna()]
     ours = [number(measured, s, x) for s, x in zip(judged["series"], judged["x"], strict=True)]
     distance = np.abs(np.asarray(ours) - judged["value"].to_numpy()) / judged["tolerance"].to_numpy()

@@ -132,17 +132,16 @@ def _pairs(current: pd.DataFrame, new: pd.DataFrame) -> pd.DataFrame:
 def table2_local(measured: pd.DataFrame, published: pd.DataFrame) -> Figure:
     """Draw the change in the fleet and on an empty cluster, with the printed changes as lines."""
     figure, (axes,) = style.panels(height_inches=1.9)
-    for at, (name, text) in enumerate((("fleet", "live WSC"), ("local", "empty cluster"))):
+    for at, name in enumerate(("fleet", "local")):
         value, low, high = (number(measured, f"change_{name}{end}") for end in ("", "_low", "_high"))
         axes.bar(at, value, 0.5, color=(style.BLUE, style.ORANGE)[at])
         axes.errorbar(at, value, [[value - low], [high - value]], color="black", capsize=3, linewidth=1)
         paper = number(published, f"change_{name}")
         axes.hlines(paper, at - 0.35, at + 0.35, color=style.RED, label="" if at else "published")
-        axes.text(at, 0.0, text, ha="center", va="bottom", color="white")
-    axes.set_xticks([])
+    axes.set_xticks([0, 1], ["live WSC", "empty cluster"])
     style.percent(axes)
     style.label(axes, "compute service, before and after its optimisation", "change of throughput")
-    style.legend(axes)
+    style.legend(axes, above=True)
     return figure
 
 

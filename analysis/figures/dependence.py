@@ -4,13 +4,17 @@ import numpy as np
 import pandas as pd
 from matplotlib.figure import Figure
 
-from analysis.dependence import colocated, distance_correlation, rack_pairs
+from analysis.dependence import colocated_values, rack_dependence
+from analysis.distance import distance_correlation
 from analysis.figures import style
 from analysis.figures.changes import NORMAL_95, share_interval
 from analysis.figures.criteria import curve, number, numbers, rows
 from analysis.figures.motivation import histograms
-from analysis.statistics import Floats
+from analysis.selection import top_jobs
+from analysis.statistics import Floats, NotEnoughDataError
 
+LEAST_RACKS = 10
+"""Racks that two jobs must share for a coefficient to be worth anything."""
 SMALL = 0.3
 """Cohen's (1988) medium correlation: what is below it counts as small."""
 
@@ -44,11 +48,11 @@ def measure_fig8(
     >>> number(measured, "distance_correlation_1") < 0.2
     True
     """
-    heaviest = jobs[jobs["job"].isin(current["job"])].nlargest(top, "quota")["job"].tolist()
+    heaviest = top_jobs(jobs[jobs["job"].isin(current["job"])], top)["job"].tolist()
     rng = np.random.default_rng(seed)
     parts, highs = [numbers(jobs=len(heaviest))], []
     for rank, job in enumerate(heaviest, start=1):
-        pairs = colocated(current, job)
+        pairs = colocated_values(current, job)
         pairs = pairs.sample(min(most, len(pairs)), random_state=rng)
         own, others = pairs["value"].to_numpy(), pairs["others"].to_numpy()
         value, high = _with_upper_end(own, others, resamples, rng)
@@ -76,8 +80,8 @@ def fig8(measured: pd.DataFrame, _published: pd.DataFrame) -> Figure:
         panel.grid(visible=False)
         panel.hexbin(own, others, gridsize=28, cmap="viridis", mincnt=1, linewidths=0.1)
         value = number(measured, f"distance_correlation_{rank}")
-        style.label(panel, "performance of the instance", "", f"job {rank}: distance correlation {value:.3f}")
-    axes[0].set_ylabel("performance of its co-runners")
+        style.label(panel, "IPC of the instance", "", f"job {rank}: distance correlation {value:.3f}")
+    axes[0].set_ylabel("IPC of its co-runners")
     return figure
 
 
@@ -101,6 +105,11 @@ def measure_fig9(
         Pearson coefficient and the shares of small coefficients with 95% intervals. Pairs share jobs, so those of
         the shares count as many observations as there are jobs.
 
+    Raises
+    ------
+    NotEnoughDataError
+        If no pair of jobs meets in enough racks.
+
     Examples
     --------
     >>> table = pd.DataFrame({"job": [1, 2] * 40, "rack": np.repeat(range(40), 2), "weight": 1.0})
@@ -109,10 +118,13 @@ def measure_fig9(
     >>> abs(number(measured, "median_pearson")) < 0.3
     True
     """
-    heaviest = jobs[jobs["job"].isin(current["job"])].nlargest(top, "quota")["job"]
-    pairs = rack_pairs(current, heaviest)
-    pearson, distance = pairs["pearson"].to_numpy(), pairs["distance"].to_numpy()
-    low, high = _median_interval(current[current["job"].isin(heaviest)], resamples, seed)
+    heaviest = top_jobs(jobs[jobs["job"].isin(current["job"])], top)
+    pairs = rack_dependence(current, heaviest)
+    pairs = pairs[(pairs["racks"] >= LEAST_RACKS) & pairs["pearson"].notna()]
+    if pairs.empty:
+        raise NotEnoughDataError(2, 0, "jobs that vary together over the same racks")
+    pearson, distance = pairs["pearson"].to_numpy(), pairs["distance_correlation"].to_numpy()
+    low, high = _median_interval(current[current["job"].isin(heaviest["job"])], resamples, seed)
     small = [float(np.mean(np.abs(values) <= SMALL)) for values in (pearson, distance)]
     ends = [share_interval(share * len(heaviest), len(heaviest)) for share in small]
     singles = numbers(
@@ -137,9 +149,10 @@ def _median_interval(measured: pd.DataFrame, resamples: int, seed: int) -> tuple
     upper = np.triu_indices(jobs, 1)
     medians = []
     for pick in rng.integers(racks, size=(resamples, racks)):
-        matrix = by_rack.iloc[pick].corr(min_periods=10).to_numpy()
-        medians.append(np.nanmedian(matrix[upper]))
-    low, high = np.quantile(medians, [0.025, 0.975])
+        matrix = by_rack.iloc[pick].corr(min_periods=LEAST_RACKS).to_numpy()
+        known = matrix[upper][np.isfinite(matrix[upper])]
+        medians.append(np.median(known) if len(known) else np.nan)
+    low, high = np.nanquantile(medians, [0.025, 0.975])
     return (float(low), float(high))
 
 

@@ -7,7 +7,7 @@ import numpy as np
 import pandas as pd
 
 from analysis.clusters import MachineRows, random_machines
-from analysis.coverage import covered
+from analysis.coverage import Covered
 from analysis.estimators import Baseline, Estimate, WSMeter
 from analysis.figures.changes import Interval, mean_interval, share_interval
 from analysis.statistics import Current, NotEnoughDataError
@@ -68,13 +68,12 @@ def _estimates(before: Current, after: Current, sample: Current, jobs: pd.DataFr
     reference = float(after.machine_value.mean() / before.machine_value.mean() - 1)
     made = [_row(by_machine, reference)]
     try:
-        over = covered(before, sample, WSMeter().min_instances, jobs=jobs)
+        over = Covered.of(before, sample, WSMeter().min_instances, 1, jobs)
     except NotEnoughDataError:
         return made
     by_job = WSMeter().estimate(before, sample, jobs)
-    truth = after.mean[after.job.get_indexer(pd.Index(over["job"]))]
-    weight = over["weight"].to_numpy()
-    reference = float(weight @ truth / (weight @ over["mean_current"].to_numpy()) - 1)
+    truth = after.mean[after.job.get_indexer(over.job)]
+    reference = float(over.weight @ truth / (over.weight @ over.current.mean) - 1)
     widened = replace(by_job, estimator="wsmeter-widened", margin=WIDENING * by_job.margin)
     return [*made, _row(by_job, reference), _row(widened, reference)]
 

@@ -57,19 +57,20 @@ def fig1(measured: pd.DataFrame, published: pd.DataFrame) -> Figure:
     """Draw the jobs' changes in falling order; the printed split of the pies is a dotted line."""
     figure, (axes,) = style.panels()
     rank, change = (np.asarray(side) for side in curve(measured, "change"))
-    axes.fill_between(rank, change, where=change > 0, color=style.BLUE, alpha=0.85, linewidth=0, label="gaining")
-    axes.fill_between(rank, change, where=change < 0, color=style.ORANGE, alpha=0.85, linewidth=0, label="losing")
+    axes.fill_between(rank, change, where=change > 0, color=style.BLUE, alpha=0.85, linewidth=0)
+    axes.fill_between(rank, change, where=change < 0, color=style.ORANGE, alpha=0.85, linewidth=0)
     axes.axvline(number(published, "share_gaining"), color=style.GREY, linestyle=":", label="published split")
     limit = np.quantile(np.abs(change), 0.98) if len(change) else 1.0
     axes.set_ylim(-1.05 * limit, 1.05 * limit)
     axes.set_xlim(0, 1)
     style.percent(axes, "x")
     style.percent(axes)
-    style.label(axes, f"jobs in order of change ({number(measured, 'jobs'):,.0f} jobs)", "change of performance")
-    for name, place, side in (("gaining", 0.03, 0.12), ("losing", 0.97, 0.84)):
+    style.label(axes, f"jobs in order of change ({number(measured, 'jobs'):,.0f} jobs)", "change of IPC")
+    for name, place, height in (("gaining", 0.03, 0.40), ("losing", 0.97, 0.56)):
         text = f"{number(measured, f'share_{name}'):.0%} {name}"
-        axes.text(place, side, text, transform=axes.transAxes, ha="left" if place < 0.5 else "right")
-    style.legend(axes)
+        side = "left" if place < 0.5 else "right"
+        axes.text(place, height, text, transform=axes.transAxes, ha=side, fontsize=style.FONT_POINTS)
+    style.legend(axes, above=True)
     return figure
 
 
@@ -151,8 +152,9 @@ def fig2(measured: pd.DataFrame, published: pd.DataFrame) -> Figure:
     for panel, side in zip(axes, ("gaining", "losing"), strict=True):
         _two_histograms(panel, measured, f"_{side}")
         ours, paper = (number(table, f"change_{side}") for table in (measured, published))
-        title = f"{side} job: {ours:+.1%} (published {paper:+.1%})"
-        style.label(panel, "performance of an instance", "share of instances", title)
+        found = f"{ours:+.1%}" if np.isfinite(ours) else "none found"
+        title = f"{side} job: {found} (published {paper:+.1%})"
+        style.label(panel, "IPC of an instance", "share of instances", title)
         style.percent(panel, decimals=0)
     return figure
 
@@ -210,6 +212,6 @@ def fig3(measured: pd.DataFrame, published: pd.DataFrame) -> Figure:
     ours, paper = (number(table, "change") for table in (measured, published))
     spread = f"σ {number(measured, 'cv'):.1%} of the mean"
     title = f"{ours:+.1%} (published {paper:+.1%}), {spread} (published {number(published, 'cv'):.0%})"
-    style.label(axes, "performance of a machine", "share of machines", title)
+    style.label(axes, "IPC of a machine", "share of machines", title)
     style.percent(axes, decimals=0)
     return figure

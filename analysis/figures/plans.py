@@ -106,10 +106,10 @@ def fig12(measured: pd.DataFrame, published: pd.DataFrame) -> Figure:
             panel.bar(at, value, width=0.34, color=colour, label=f"at least {least} instances")
             panel.set_xticks(range(len(tops)), [f"top {top:.0f}" for top in tops])
     axes[1].axhline(number(published, "target_margin"), color=style.GREY, linestyle=":", label="published target")
-    style.percent(axes[1], decimals=1)
+    style.percent(axes[1])
     style.label(axes[0], "jobs selected", "machines")
     style.label(axes[1], "jobs selected", "margin of error")
-    style.legend(axes[1])
+    style.legend(axes[0], above=True)
     return figure
 
 

@@ -3,12 +3,13 @@
 import numpy as np
 import pandas as pd
 from matplotlib.figure import Figure
-from scipy.stats import ks_1samp, norm
+from scipy.stats import norm
 
 from analysis.figures import style
 from analysis.figures.criteria import curve, number, numbers, rows
 from analysis.figures.motivation import histograms
-from analysis.normality import sample_means
+from analysis.normality import ks_distance, sample_means, standardised_means
+from analysis.selection import top_jobs
 from analysis.statistics import Floats, machine_values
 
 
@@ -73,7 +74,7 @@ def fig7(measured: pd.DataFrame, published: pd.DataFrame) -> Figure:
     axes.axvline(number(measured, "true_mean"), color=style.RED, linestyle="--", linewidth=0.8, label="true mean")
     ours, paper = (number(table, "exponent") for table in (measured, published))
     title = f"width falls as N to the −{ours:.2f} (published −{paper:.2f})"
-    style.label(axes, "mean performance of the sampled machines", "share of trials", title)
+    style.label(axes, "mean IPC of the sampled machines", "share of trials", title)
     style.percent(axes, decimals=0)
     style.legend(axes)
     return figure
@@ -113,15 +114,15 @@ def measure_fig11(
     >>> number(measure_fig11(table, pd.DataFrame({"job": [1], "quota": [1.0]})), "distance_20") < 0.05
     True
     """
-    heaviest = jobs[jobs["job"].isin(current["job"])].nlargest(top, "quota")["job"]
+    heaviest = top_jobs(jobs[jobs["job"].isin(current["job"])], top)["job"]
     rng, band = np.random.default_rng(seed), np.sqrt(np.log(2 / 0.05) / (2 * trials))
     parts: list[pd.DataFrame] = []
     distances: dict[int, list[float]] = {size: [] for size in sizes}
     for rank, job in enumerate(heaviest, start=1):
         values = current.loc[current["job"] == job, "value"].to_numpy()
         for size in sizes:
-            z = standardised(values, size, trials, rng)
-            distances[size].append(float(ks_1samp(z, norm.cdf).statistic))
+            z = standardised_means(values, size, trials, rng)
+            distances[size].append(ks_distance(z))
             parts.append(rows(f"cdf_{rank}_{size}", np.sort(z[:shown]), (np.arange(shown) + 0.5) / shown))
     largest = {size: max(found, default=np.nan) for size, found in distances.items()}
     singles = numbers(
@@ -131,19 +132,6 @@ def measure_fig11(
         **{f"distance_high_{size}": distance + band for size, distance in largest.items()},
     )
     return pd.concat([singles, *parts], ignore_index=True)
-
-
-def standardised(values: Floats, size: int, trials: int, rng: np.random.Generator) -> Floats:
-    """Return sample means less the true mean, in their standard errors (population standard deviation).
-
-    Examples
-    --------
-    >>> standardised(np.array([1.0, 3.0]), 1, 4, np.random.default_rng(0)).tolist()
-    [1.0, 1.0, 1.0, -1.0]
-    """
-    means = sample_means(values, size, trials, rng)
-    error = float(values.std()) / np.sqrt(size)
-    return np.asarray((means - values.mean()) / error, dtype=np.float64)
 
 
 def fig11(measured: pd.DataFrame, published: pd.DataFrame) -> Figure:

@@ -7,7 +7,7 @@ from matplotlib.figure import Figure
 from analysis.figures import style
 from analysis.figures.changes import share_interval
 from analysis.figures.criteria import curve, number, numbers, rows
-from analysis.selection import common_jobs, selection_curve
+from analysis.selection import common_jobs, job_overlap, quota_cdf, selection_curve
 
 
 def measure_fig4(first: pd.DataFrame, second: pd.DataFrame) -> pd.DataFrame:
@@ -15,7 +15,7 @@ def measure_fig4(first: pd.DataFrame, second: pd.DataFrame) -> pd.DataFrame:
 
     Parameters
     ----------
-    first, second : columns name, quota; the jobs of either WSC
+    first, second : columns job, name, quota; the jobs of either WSC
 
     Returns
     -------
@@ -28,13 +28,12 @@ def measure_fig4(first: pd.DataFrame, second: pd.DataFrame) -> pd.DataFrame:
     >>> number(measure_fig4(a, b), "common_share")
     0.5
     """
-    names = [set(table["name"]) for table in (first, second)]
-    common, every = len(names[0] & names[1]), len(names[0] | names[1])
-    share, low, high = share_interval(common, every)
+    common, only_first, only_second = job_overlap(first, second)["jobs"].tolist()
+    share, low, high = share_interval(common, common + only_first + only_second)
     return numbers(
         jobs_common=common,
-        jobs_only_1=len(names[0]) - common,
-        jobs_only_2=len(names[1]) - common,
+        jobs_only_1=only_first,
+        jobs_only_2=only_second,
         common_share=share,
         common_share_low=low,
         common_share_high=high,
@@ -52,13 +51,22 @@ def fig4(measured: pd.DataFrame, published: pd.DataFrame) -> Figure:
     ):
         jobs = number(measured, f"jobs_{name}")
         axes.barh(0, jobs, 0.6, left, color=colour, label=text)
-        axes.text(left + jobs / 2, 0, f"{jobs:,.0f}", ha="center", va="center", color="white")
+        axes.text(
+            left + jobs / 2, 0, f"{jobs:,.0f}", ha="center", va="center", color="white", fontsize=style.FONT_POINTS
+        )
         left += jobs
     axes.set_yticks([])
     axes.set_ylim(-0.4, 0.4)
     ours, paper = (number(table, "common_share") for table in (measured, published))
     style.label(axes, f"jobs; {ours:.0%} run on both (published {paper:.0%})", "")
-    figure.legend(loc="outside upper center", ncols=3, frameon=False, fontsize=7, handlelength=1.0, columnspacing=1.0)
+    figure.legend(
+        loc="outside upper center",
+        ncols=3,
+        frameon=False,
+        fontsize=style.FONT_POINTS,
+        handlelength=1.0,
+        columnspacing=1.0,
+    )
     return figure
 
 
@@ -67,7 +75,7 @@ def measure_fig5(first: pd.DataFrame, second: pd.DataFrame, few: float = 0.05) -
 
     Parameters
     ----------
-    first, second : columns name, quota; the jobs of either WSC
+    first, second : columns job, name, quota; the jobs of either WSC
     few : share of the jobs that count as a few heavyweights
 
     Returns
@@ -78,19 +86,17 @@ def measure_fig5(first: pd.DataFrame, second: pd.DataFrame, few: float = 0.05) -
 
     Examples
     --------
-    >>> jobs = pd.DataFrame({"name": list("ab"), "quota": [3.0, 1.0]})
+    >>> jobs = pd.DataFrame({"job": list("ab"), "name": list("ab"), "quota": [3.0, 1.0]})
     >>> number(measure_fig5(jobs, jobs[:1]), "common_quota_share", 1)
     0.75
     """
-    common = set(first["name"]) & set(second["name"])
-    parts, shares, held = [], [], []
+    common = job_overlap(first, second).iloc[0]
+    shares = [float(common[f"quota_share_{side}"]) for side in "ab"]
+    parts, held = [], []
     for wsc, table in enumerate((first, second), start=1):
-        quota = np.sort(table["quota"].to_numpy())[::-1]
-        cumulative = np.cumsum(quota) / quota.sum()
-        rank = np.arange(1, len(quota) + 1) / len(quota)
-        parts.append(rows(f"quota_held_{wsc}", rank, cumulative))
-        shares.append(float(table.loc[table["name"].isin(common), "quota"].sum() / quota.sum()))
-        held.append(float(np.interp(few, np.append(0.0, rank), np.append(0.0, cumulative))))
+        rank, quota = (quota_cdf(table)[column].to_numpy() for column in ("job_share", "quota_share"))
+        parts.append(rows(f"quota_held_{wsc}", rank, quota))
+        held.append(float(np.interp(few, np.append(0.0, rank), np.append(0.0, quota))))
     singles = numbers(common_quota_share_min=min(shares), top_5_percent_quota_min=min(held))
     return pd.concat([singles, rows("common_quota_share", [1, 2], shares), *parts], ignore_index=True)
 
@@ -109,7 +115,7 @@ def fig5(measured: pd.DataFrame, published: pd.DataFrame) -> Figure:
     axes[1].set_xscale("log")
     for panel in axes:
         style.percent(panel, decimals=0)
-        style.legend(panel)
+        style.legend(panel, above=True)
     style.percent(axes[1], "x")
     style.label(axes[0], "", "share of CPU quota")
     style.label(axes[1], "share of jobs, the heaviest first", "share of CPU quota held")

@@ -229,8 +229,8 @@ def _study(measured: pd.DataFrame, published: pd.DataFrame, paper: float) -> Fig
     axes[0].plot([], [], "_", color=style.RED, markersize=9, label="reference")
     axes[0].set_xticks(range(len(sizes)), [f"{size:.0f}" for size in sizes])
     style.percent(axes[0])
-    style.label(axes[0], "machines in the test cluster", "change against current", "three draws of each size")
-    style.legend(axes[0])
+    style.label(axes[0], "machines (three draws of each size)", "change against current")
+    style.legend(axes[0], columns=2, above=True)
     _inclusion(axes[1], measured, published)
     return figure
 
@@ -252,8 +252,8 @@ def _inclusion(axes: Axes, measured: pd.DataFrame, published: pd.DataFrame) -> N
         axes.axhline(paper, color=style.GREY, linestyle="--", linewidth=0.8, label="published inclusion")
     axes.set_ylim(0, 1.03)
     style.percent(axes, decimals=0)
-    style.label(axes, "machines in the test cluster", "share of draws", "all draws, 95% intervals")
-    style.legend(axes)
+    style.label(axes, "machines (all draws, 95% intervals)", "share of draws")
+    style.legend(axes, columns=2, above=True)
 
 
 def measure_baseline(cv15: float, cv13: float) -> pd.DataFrame:

@@ -1,7 +1,8 @@
 """How every figure looks: one column wide, thin lines, colours that colour-blind readers can tell apart."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
+from textwrap import fill
 from typing import Any, Final
 
 from matplotlib import rc_context
@@ -21,6 +22,11 @@ CYCLE: Final = (BLUE, ORANGE, GREEN, PURPLE, SKY, RED)
 
 COLUMN_INCHES: Final = 3.4
 """Width of one column of a two-column paper."""
+
+FONT_POINTS: Final = 7.0
+"""Size of titles, legends and words inside a panel."""
+TITLE_CHARACTERS: Final = 48
+"""Characters of a title's line."""
 
 _RC: Final[Any] = {
     "font.size": 8.0,
@@ -96,7 +102,7 @@ def label(axes: Axes, x: str, y: str, title: str = "") -> None:
     """
     axes.set_xlabel(x)
     axes.set_ylabel(y)
-    axes.set_title(title, fontsize=8.0)
+    axes.set_title(fill(title, TITLE_CHARACTERS), fontsize=FONT_POINTS)
 
 
 def percent(axes: Axes, which: str = "y", decimals: int | None = None) -> None:
@@ -111,8 +117,8 @@ def percent(axes: Axes, which: str = "y", decimals: int | None = None) -> None:
     axis.set_major_formatter(PercentFormatter(1.0, decimals=decimals))
 
 
-def legend(axes: Axes, columns: int = 1) -> None:
-    """Put the names of the series where there is room.
+def legend(axes: Axes, columns: int = 1, above: bool = False) -> None:
+    """Put the names of the series where there is room, or above the panel.
 
     Examples
     --------
@@ -120,4 +126,19 @@ def legend(axes: Axes, columns: int = 1) -> None:
     >>> _ = axes[0].plot([0, 1], [0, 1], label="measured")
     >>> legend(axes[0])
     """
-    axes.legend(frameon=False, ncols=columns, handlelength=1.4, borderaxespad=0.2, labelspacing=0.3)
+    place: dict[str, Any] = {"loc": "lower left", "bbox_to_anchor": (0.0, 1.0)} if above else {}
+    spacing: dict[str, Any] = {"borderaxespad": 0.2, "labelspacing": 0.3, "columnspacing": 1.0, "handlelength": 1.4}
+    axes.legend(frameon=False, ncols=columns, fontsize=FONT_POINTS, **spacing, **place)
+
+
+def log_percent(axes: Axes, ticks: Sequence[float]) -> None:
+    """Make the vertical axis logarithmic, with these shares as its ticks.
+
+    Examples
+    --------
+    >>> _, axes = panels()
+    >>> log_percent(axes[0], [0.01, 0.1])
+    """
+    axes.set_yscale("log")
+    axes.set_yticks(ticks, [f"{100 * tick:g}%" for tick in ticks])
+    axes.minorticks_off()

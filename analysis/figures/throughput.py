@@ -104,5 +104,5 @@ def ipc_vs_throughput(measured: pd.DataFrame, published: pd.DataFrame) -> Figure
         style.label(panel, "change of IPC", "change of throughput", title)
         style.percent(panel, "x")
         style.percent(panel)
-    style.legend(axes[0])
+    style.legend(axes[1])
     return figure

@@ -4,7 +4,7 @@ import numpy as np
 import pandas as pd
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
-from scipy.stats import spearmanr
+from scipy.stats import norm, spearmanr
 from scipy.stats import t as student
 
 from analysis.figures import style
@@ -24,6 +24,8 @@ METRICS = {
     "moved": "instance's change of IPC",
 }
 """What an ablation is drawn in."""
+ACRONYMS = {"llc": "LLC sharing", "bandwidth": "bandwidth limit", "smt": "SMT sharing"}
+"""How switches are called in a drawing, where it is not their own name."""
 AXES = {"rack": ("racks", style.BLUE), "machine": ("machines", style.ORANGE), "both": ("both", style.GREEN)}
 SHARES = ("covered", "truth", "covered_widened", "truth_widened")
 
@@ -95,10 +97,10 @@ def _least(fleets: pd.DataFrame, name: str) -> dict[str, float]:
     return {str(switch): float(values.min(skipna=False)) for switch, values in fleets.groupby("switch")[name]}
 
 
-def ablation(measured: pd.DataFrame, _published: pd.DataFrame, switches: tuple[str, ...]) -> Figure:
+def ablation(measured: pd.DataFrame, switches: tuple[str, ...]) -> Figure:
     """Draw the fleet without each of its mechanisms, a panel a metric, beside the fleet that has all."""
     figure, panels = style.panels(columns=2, rows=4, height_inches=1.5)
-    names = ["nothing off", *(f"no {name.replace('_', ' ')}" for name in switches[1:])]
+    names = ["nothing off", *(f"no {ACRONYMS.get(name, name).replace('_', ' ')}" for name in switches[1:])]
     for i, (axes, (metric, title)) in enumerate(zip(panels, METRICS.items(), strict=True)):
         value = np.array(curve(measured, metric)[1]) * (1e-9 if metric == "speed" else 1.0)
         axes.axvline(value[0], color=style.GREY, linewidth=0.8)
@@ -199,12 +201,20 @@ def covariance(measured: pd.DataFrame, published: pd.DataFrame) -> Figure:
         for axis, (what, colour) in AXES.items():
             _coverage(axes, measured, f"{target}_{axis}", axis, (colour, "o-", what))
             _coverage(axes, measured, f"{target}_widened_{axis}", axis, (colour, "s:", f"{what}, widened by 20%"))
-        axes.axhline(0.95, color=style.GREY, linestyle="--", linewidth=0.8)
+        _expected(axes, max(curve(measured, f"correlation_{axis}")[1][-1] for axis in AXES))
         axes.axhline(number(published, "coverage_default"), color=style.RED, linestyle=":", linewidth=0.8)
         style.percent(axes, decimals=0)
         style.label(axes, "effective correlation of co-located jobs", "coverage", title)
     style.legend(panels[0])
     return figure
+
+
+def _expected(axes: Axes, most: float) -> None:
+    """Draw the coverage of a normal estimate whose real variance is 1 + correlation times the one it counts."""
+    at = np.linspace(0.0, max(most, 0.0), 50)
+    for half_width, form in ((2.0, "-"), (2.4, ":")):
+        axes.plot(at, 2 * norm.cdf(half_width / np.sqrt(1 + at)) - 1, form, color=style.GREY, linewidth=0.8)
+    axes.plot([], [], "-", color=style.GREY, linewidth=0.8, label="expected from the correlation")
 
 
 def _coverage(axes: Axes, measured: pd.DataFrame, name: str, axis: str, look: tuple[str, str, str]) -> None:

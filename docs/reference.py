@@ -1,0 +1,121 @@
+"""Write `tables.md` and `parameters.md` beside this file, from what the code says of its tables and scenarios.
+
+    python docs/reference.py
+
+Where defaults come from stands in `defaults.csv`.
+"""
+
+import csv
+import json
+from collections.abc import Iterator, Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+from models.tables import TABLES, Column
+from scenarios.schema import json_schema
+
+DOCS = Path(__file__).parent
+MADE = "<!-- Made by docs/reference.py: edit models/ or docs/defaults.csv and run it again. -->\n"
+Part = tuple[list[str], str, Mapping[str, Any]]
+"""Where a part of a scenario may stand, what it is, and its keys."""
+
+TABLES_HEAD = """# The tables of a run
+
+A run is a folder, `runs/<scenario>-<digest>/`, with one Parquet file per table. Columns of one name mean the same
+everywhere: `residence` joins `counters` with `instances`, `job` joins `instances` with `jobs`, and `machine` joins
+`instances` with `machines`. Units stand in the names; shares are 0 to 1. No column holds nulls; NaN stands where a
+number does not exist.
+
+`counters`, `machine_windows` and `epochs` are of the recorded fleet, in which a part of the machines has the feature.
+The same three of the counterfactual fleets begin with `truth_nowhere_` and `truth_everywhere_`. Whatever begins with
+`truth_` no real fleet could have, and no analysis of a fleet reads it. `instance_epochs`, `machine_epochs` and `rounds`
+are there only if the scenario's `recording` asks for them.
+
+`manifest.json` says what was run: `resolved` (every value of the scenario), `seed`, `counts`, versions, and for each
+table its `rows` and `digest`. It is written last: a folder without it is no run.
+"""
+PARAMETERS_HEAD = """# Every key of a scenario
+
+`wsc schema` prints the same for editors, with bounds. The last column says where a default comes from. *Fitted to*
+means that it was chosen so that a simulated fleet shows the published number; `wsc reproduce world/calibration` prints
+published beside measured and says which hold. A dash is a choice: nothing published fixes it, so vary it if it matters
+to you.
+"""
+
+
+def tables() -> str:
+    """Return the text of `tables.md`."""
+    named: dict[tuple[Column, ...], list[str]] = {}
+    for name, columns in TABLES.items():
+        named.setdefault(columns, []).append(name)
+    return MADE + TABLES_HEAD + "".join(_table(names, columns) for columns, names in named.items())
+
+
+def parameters() -> str:
+    """Return the text of `parameters.md`."""
+    rows = csv.DictReader((DOCS / "defaults.csv").read_text(encoding="utf-8").splitlines())
+    sources = {row["key"]: row["from"] for row in rows}
+    return MADE + PARAMETERS_HEAD + "".join(_part(part, sources) for part in parts())
+
+
+def parts() -> list[Part]:
+    """Return the parts of a scenario in the order of the file, each with all places where it may stand."""
+    schema = json_schema()
+    found: dict[str, Part] = {}
+    waiting = [("", "", schema["properties"])]
+    while waiting:
+        path, name, keys = waiting.pop()
+        if name in found:
+            found[name][0].append(path)
+            continue
+        meaning = schema["$defs"].get(name, {}).get("description", "What a file says first.")
+        found[name] = ([path], meaning, keys)
+        waiting += [
+            (f"{path}.{key}".strip("."), part, schema["$defs"][part]["properties"])
+            for key, value in reversed(keys.items())
+            if (part := _part_of(value))
+        ]
+    return list(found.values())
+
+
+def _part_of(value: Mapping[str, Any]) -> str:
+    """Return the name of the part that a key holds; empty if it holds a value."""
+    choices = [value, value.get("items", {}), *value.get("anyOf", [])]
+    return next((one["$ref"].rpartition("/")[2] for one in choices if "$ref" in one), "")
+
+
+def _table(names: list[str], columns: tuple[Column, ...]) -> str:
+    rows = [(f"`{column.name}`", str(column.type), column.meaning) for column in columns]
+    heading = " and ".join(f"`{name}`" for name in names)
+    return f"\n## {heading}\n\n" + _markdown(("column", "type", "meaning"), rows)
+
+
+def _part(part: Part, sources: Mapping[str, str]) -> str:
+    paths, meaning, keys = part
+    heading = " and ".join(f"`{path}`" for path in paths if path) or "Top level"
+    rows = [
+        (f"`{key}`", _default(value), value.get("description", ""), sources.get(f"{paths[0]}.{key}".strip("."), "–"))
+        for key, value in keys.items()
+        if not _part_of(value) or "default" in value
+    ]
+    return f"\n## {heading}\n\n{meaning}\n\n" + _markdown(("key", "default", "meaning", "from"), rows)
+
+
+def _default(value: Mapping[str, Any]) -> str:
+    return f"`{json.dumps(value['default'])}`" if "default" in value else ""
+
+
+def _markdown(head: tuple[str, ...], rows: Sequence[tuple[str, ...]]) -> str:
+    return "".join(f"{line}\n" for line in _lines(head, rows))
+
+
+def _lines(head: tuple[str, ...], rows: Sequence[tuple[str, ...]]) -> Iterator[str]:
+    yield f"| {' | '.join(head)} |"
+    yield "|" + "---|" * len(head)
+    for row in rows:
+        yield f"| {' | '.join(cell.replace('|', '∣') for cell in row)} |"
+
+
+if __name__ == "__main__":
+    (DOCS / "tables.md").write_text(tables(), encoding="utf-8")
+    (DOCS / "parameters.md").write_text(parameters(), encoding="utf-8")

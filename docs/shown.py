@@ -1,0 +1,174 @@
+"""What the documents show: their commands, and the output under them brought up to date.
+
+    python docs/shown.py
+
+Each command of README.md and docs/ is run, in order, in a temporary folder that holds docs/examples; the few that take
+minutes, those of `make demo`, in the checkout. A shown line takes the numbers of the line that it resembles; a line `…`
+stands for lines left out.
+"""
+
+import contextlib
+import os
+import re
+import shlex
+import shutil
+import sys
+import tempfile
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from itertools import takewhile
+from pathlib import Path
+
+from typer.testing import CliRunner
+
+from scenarios.cli import app
+
+ROOT = Path(__file__).resolve().parents[1]
+DOCUMENTS = (ROOT / "README.md", *sorted((ROOT / "docs").glob("**/*.md")))
+WIDTH = "100"
+"""Columns of the terminal that shown output is made for."""
+SHELL = ("sh", "console")
+
+
+@dataclass(frozen=True, slots=True)
+class Block:
+    """A fenced block of a document: the line after its fence, its language and its lines."""
+
+    document: Path
+    line: int
+    language: str
+    lines: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Command:
+    """A command of a document, the line it stands in, and the output that is shown under it."""
+
+    document: Path
+    line: int
+    text: str
+    output: tuple[str, ...]
+
+
+def blocks(document: Path) -> Iterator[Block]:
+    """Yield the fenced blocks of a document in order."""
+    lines = document.read_text(encoding="utf-8").splitlines()
+    fences = [number for number, line in enumerate(lines) if line.startswith("```")]
+    for start, end in zip(fences[::2], fences[1::2], strict=True):
+        yield Block(document, start + 2, lines[start].removeprefix("```"), tuple(lines[start + 1 : end]))
+
+
+def commands(block: Block) -> Iterator[Command]:
+    """Yield the commands of a block: each line of `sh`, and the lines of `console` that begin with a dollar."""
+    for at, line in enumerate(block.lines):
+        if block.language == "console" and line.startswith("$ "):
+            output = tuple(takewhile(lambda below: not below.startswith("$ "), block.lines[at + 1 :]))
+            yield Command(block.document, block.line + at, line.removeprefix("$ "), output)
+        elif block.language == "sh" and line.strip() and not line.startswith("#"):
+            yield Command(block.document, block.line + at, line, ())
+
+
+def run(text: str) -> str:
+    """Run one `wsc …` line in the current folder, perhaps with `> FILE`, and return what it prints.
+
+    What is said of a file whose name begins with `faulty` is printed to stderr, with exit code 2.
+
+    Raises
+    ------
+    RuntimeError
+        If it ends otherwise than it should; the message is what it said.
+    """
+    line, _, file = text.partition(" > ")
+    os.environ["COLUMNS"] = WIDTH
+    done = CliRunner().invoke(app, shlex.split(line)[1:])
+    faulty = " faulty" in text
+    if done.exit_code != (2 if faulty else 0):
+        raise RuntimeError(f"{text}: exit {done.exit_code}: {done.exception!r} {done.stderr}")
+    if file:
+        Path(file).write_text(done.stdout, encoding="utf-8")
+    return done.stderr if faulty else "" if file else done.stdout
+
+
+def recipes() -> tuple[str, ...]:
+    """Return the `wsc` commands of the Makefile's targets that .ci/run makes."""
+    targets = re.search(r"^for target in (.*); do$", (ROOT / ".ci/run").read_text(), re.MULTILINE)
+    made = re.findall(r"^(\w+): .*\n((?:\t.*\n)*)", (ROOT / "Makefile").read_text(), re.MULTILINE)
+    steps = "".join(recipe for name, recipe in made if targets and name in targets[1].split())
+    return tuple(re.findall(r"^\t\$\(BIN\)/(wsc .*)$", steps, re.MULTILINE))
+
+
+def skeleton(line: str) -> str:
+    """Return what stays of a line when numbers, digests and widths change.
+
+    Examples
+    --------
+    >>> skeleton("100   +1.25% to 3,000   runs/small-88588b9eea5d")
+    '0 0% to 0 runs/small-DIGEST'
+    """
+    line = re.sub(r"-[0-9a-f]{12}\b", "-DIGEST", line)
+    line = re.sub(r"[-+−]?\d[\d,.]*", "0", line)
+    return " ".join(re.sub(r"([─━])\1+", r"\1", line).split())
+
+
+def renewed(shown: Sequence[str], printed: str) -> list[str]:
+    """Return shown output with the lines that were printed now.
+
+    Raises
+    ------
+    ValueError
+        If a shown line resembles no printed one, or one that follows the line before only after some that are not
+        shown and no `…` says so.
+    """
+    rest = [line.rstrip() for line in printed.splitlines()]
+    made, skips = list[str](), False
+    for line in shown:
+        if line.strip() == "…":
+            made.append(line)
+            skips = True
+            continue
+        likely = [at for at, now in enumerate(rest) if skeleton(now) == skeleton(line)][:1]
+        if not likely or (likely[0] and not skips):
+            raise ValueError(f"not printed now, or not after the line before: {line}")
+        made.append(rest[likely[0]])
+        rest, skips = rest[likely[0] + 1 :], False
+    if shown and rest and not skips and any(rest):
+        raise ValueError(f"not shown: {rest[0]}")
+    return made
+
+
+@contextlib.contextmanager
+def examples() -> Iterator[Path]:
+    """Work in a temporary folder that holds the examples."""
+    with tempfile.TemporaryDirectory() as folder:
+        place = shutil.copytree(ROOT / "docs/examples", Path(folder) / "examples")
+        with contextlib.chdir(place):
+            yield place
+
+
+def renew(document: Path) -> None:
+    """Bring the shown output of one document up to date; to be called among the examples."""
+    lines = document.read_text(encoding="utf-8").splitlines()
+    for block in blocks(document):
+        if block.language == "python":
+            exec(compile("\n".join(block.lines), f"{document}:{block.line}", "exec"), {})
+        for command in commands(block):
+            if not command.text.startswith("wsc "):
+                continue
+            with contextlib.chdir(ROOT if command.text in recipes() else "."):
+                made = renewed(command.output, run(command.text))
+            lines[command.line : command.line + len(made)] = made
+    document.write_text("\n".join(lines) + "\n", encoding="utf-8")
+
+
+def main() -> None:
+    """Renew all documents; a line that resembles nothing printed is to be mended by hand."""
+    with examples():
+        for document in DOCUMENTS:
+            try:
+                renew(document)
+            except ValueError as error:
+                sys.exit(f"{document}: {error}")
+
+
+if __name__ == "__main__":
+    main()

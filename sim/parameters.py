@@ -1,0 +1,144 @@
+"""What the epoch kernel is told of a world: tables of parameters, and factors over time."""
+
+import numpy as np
+from numpy.typing import NDArray
+
+from models.jobs import REFERENCE_FREQUENCY_HZ, Jobs, miss_curve
+from models.machines import Machines
+from models.platforms import PLATFORMS, SWITCHED_SHARE_OF_TDP
+from models.randomness import key, stream
+from models.scenario import Governor, World
+from sim import kernel
+from sim.layout import GOVERNOR, MACHINE, PLATFORM, POLICIES, SETTINGS, Records
+
+Floats = NDArray[np.float64]
+Ints = NDArray[np.int64]
+
+FAST_S, SLOW_S, FAST_SHARE = 1800.0, 28800.0, 0.45
+"""Time constants of common behaviour and the faster one's share of its variance: fitted to the autocorrelation of one
+job of 20,000 tasks, 0.93, 0.71, 0.57, 0.42 and 0.25 at 5 min, 30 min, 1 h, 3 h and 6 h (Google cell, 2019)."""
+PACE_MARGIN = 1.15
+"""Pace at which a job's mean load is defined, relative to its pace alone on the reference machine."""
+
+
+def wander(world: World, name: str, log_sd: Floats) -> Floats:
+    """Return (epochs, n) factors of mean 1 whose logarithm has two time constants.
+
+    Column k draws from its own part of the stream: more columns change none before them.
+    """
+    draws = stream(world.seed, name).standard_normal((log_sd.size, 2, world.epochs))
+    total = np.zeros((world.epochs, log_sd.size))
+    for part, (time_s, share) in enumerate(((FAST_S, FAST_SHARE), (SLOW_S, 1 - FAST_SHARE))):
+        rho = np.exp(-world.epoch_s / time_s)
+        now = draws[:, part, 0]
+        for epoch in range(world.epochs):
+            if epoch > 0:
+                now = rho * now + np.sqrt(1 - rho**2) * draws[:, part, epoch]
+            total[epoch] += np.sqrt(share) * now
+    return np.asarray(np.exp(log_sd * total - 0.5 * log_sd**2))
+
+
+def load(world: World, jobs: Jobs) -> Floats:
+    """Return (epochs, J) load of each job relative to its mean: a cosine over the day."""
+    hour = np.arange(world.epochs)[:, None] * (world.epoch_s / 3600.0)
+    return np.asarray(1.0 + jobs.diurnal_amplitude * np.cos((hour - jobs.peak_hour) * (2 * np.pi / 24.0)))
+
+
+def settings_table(world: World) -> Records:
+    """Return the switches and constants of a world."""
+    table, physics = np.zeros(1, SETTINGS), world.interference
+    table["key"] = key(f"behaviour {world.seed}")
+    table["epoch_s"] = world.epoch_s
+    table["llc"], table["bandwidth"], table["smt"] = physics.llc, physics.bandwidth, physics.smt
+    table["tolerance"], table["iterations"] = physics.tolerance, physics.max_iterations
+    table["budget_share"] = world.power.domain_budget_share
+    table["rho"] = np.exp(-world.epoch_s / FAST_S)
+    table["machine_sd"] = world.conditions.machine_access_log_sd
+    return table
+
+
+def machine_table(world: World, machines: Machines, feature_from: Ints) -> Records:
+    """Return what the kernel knows of each machine; `feature_from` is the epoch from which it has the feature."""
+    names, after = _platforms(world, machines)
+    becomes = np.array([names.index(name) for name in after])
+    table = np.zeros(machines.count, MACHINE)
+    table["number"], table["rack"] = np.arange(machines.count), machines.rack
+    table["platform"] = np.column_stack([machines.platform, becomes[machines.platform]])
+    table["governor"] = 0, 1
+    table["feature_from"] = feature_from
+    table["latency_factor"] = machines.latency_factor
+    table["bandwidth_factor"] = machines.bandwidth_factor
+    table["power_factor"] = machines.power_factor
+    return table
+
+
+def platform_table(world: World, machines: Machines) -> Records:
+    """Return the platforms of the fleet and those that the feature puts in their place."""
+    return np.array([_platform_row(world, name) for name in _platforms(world, machines)[0]], PLATFORM)
+
+
+def governor_table(world: World) -> Records:
+    """Return the governors before and after the feature."""
+    before = world.power.governor
+    after = (world.feature.governor if world.feature else None) or before
+    return np.array([_governor_row(before), _governor_row(after)], GOVERNOR)
+
+
+def _platforms(world: World, machines: Machines) -> tuple[list[str], list[str]]:
+    """Return the names of all platforms, and what becomes of those before the feature."""
+    before = machines.platform_names
+    after = [world.feature.platforms.get(name, name) for name in before] if world.feature else list(before)
+    return list(dict.fromkeys([*before, *after])), after
+
+
+def _platform_row(world: World, name: str) -> tuple[float, ...]:
+    sheet = PLATFORMS[name]
+    return (
+        sheet.cores, sheet.vcpus, sheet.min_frequency_hz, sheet.max_frequency_hz, sheet.frequency_step_hz,
+        sheet.base_frequency_hz, sheet.llc_bytes, sheet.memory_latency_s, sheet.memory_bandwidth_bytes_per_s,
+        sheet.idle_power_w, SWITCHED_SHARE_OF_TDP * sheet.tdp_w, sheet.core_cpi_factor,
+        world.power.cap_share * sheet.peak_power_w,
+    )  # fmt: skip
+
+
+def _governor_row(governor: Governor) -> tuple[float, ...]:
+    policy = POLICIES.index(governor.policy)
+    return policy, governor.ondemand_threshold, governor.stall_threshold, governor.step_down_hz
+
+
+def job_table(jobs: Jobs) -> Floats:
+    """Return each job's traits and spread between shards, in the columns of the kernel."""
+    curve = miss_curve(jobs.memory_accesses_per_instruction, jobs.working_set_bytes, jobs.streaming_share)
+    columns = {
+        kernel.CORE: jobs.core_cpi,
+        kernel.FLOOR: curve.floor,
+        kernel.GAIN1: curve.gain_1,
+        kernel.SET1: curve.set_1,
+        kernel.GAIN2: curve.gain_2,
+        kernel.SET2: curve.set_2,
+        kernel.STALL: 1.0 / jobs.overlap,
+        kernel.SMT: jobs.smt_slowdown,
+        kernel.BUSY: jobs.utilisation * jobs.instance_quota_vcpu,
+        kernel.ELASTIC: jobs.open_load,
+        kernel.PACE: PACE_MARGIN * jobs.reference_cpi / REFERENCE_FREQUENCY_HZ,
+        kernel.INSTR: jobs.instructions_per_request,
+        kernel.SPIN: jobs.spin_share,
+        kernel.NETWORK: jobs.network_s_per_request,
+        kernel.QUOTA: jobs.instance_quota_vcpu,
+        kernel.NOISE_SD: jobs.instance_log_sd,
+        kernel.INPUT_SD: jobs.input_log_sd,
+    }
+    return np.ascontiguousarray(np.column_stack([columns[i] for i in range(len(columns))]), np.float64)
+
+
+def software_table(world: World, jobs: Jobs) -> Floats:
+    """Return by what factor new code changes each trait of each job."""
+    table = np.ones((jobs.count, kernel.TRAITS))
+    for software in world.feature.software if world.feature else ():
+        chosen = np.isin(jobs.names, software.jobs)
+        table[chosen, kernel.INSTR] *= software.instructions_factor
+        table[chosen, kernel.CORE] *= software.core_cpi_factor
+        for part in (kernel.FLOOR, kernel.GAIN1, kernel.GAIN2):
+            table[chosen, part] *= software.memory_accesses_factor
+        table[chosen, kernel.NETWORK] *= software.network_factor
+    return table

@@ -1,0 +1,151 @@
+"""What the documents show can be run, prints what is shown, and the generated documents are up to date."""
+
+import functools
+import re
+import shlex
+import subprocess
+import sys
+
+import pytest
+import typer
+
+from docs import reference
+from docs.shown import DOCUMENTS, ROOT, blocks, commands, examples, recipes, renewed, run, skeleton
+from models.tables import TABLES
+from scenarios.cli import app
+from scenarios.loader import load, load_each, shipped
+from scenarios.reproduce import listing
+
+BLOCKS = [block for document in DOCUMENTS for block in blocks(document)]
+COMMANDS = [command for block in BLOCKS for command in commands(block)]
+HEAVY = recipes()
+"""Run by .ci/run, for what `make demo` makes; everything else is run here."""
+QUICK = [command for command in COMMANDS if command.text.startswith(("wsc ", "python ")) and command.text not in HEAVY]
+PYTHON = [block for block in BLOCKS if block.language == "python"]
+
+
+def named(shown):
+    return f"{shown.document.relative_to(ROOT)}:{shown.line}"
+
+
+@pytest.fixture(scope="module")
+def folder():
+    """A folder with the examples and a run of `small`, in which the documents' Python has run."""
+    with examples() as place:
+        output("wsc run small")
+        for block in PYTHON:
+            exec(compile("\n".join(block.lines), named(block), "exec"), {})
+        yield place
+    output.cache_clear()
+
+
+@functools.cache
+def output(text):
+    if text.startswith("wsc "):
+        return run(text)
+    script, *words = shlex.split(text)[1:]
+    done = subprocess.run([sys.executable, ROOT / script, *words], capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr
+    return done.stdout
+
+
+@pytest.mark.parametrize("command", QUICK, ids=named)
+@pytest.mark.usefixtures("folder")
+def test_every_quick_command_runs_and_prints_what_is_shown(command):
+    made = output(command.text)
+    if command.output:
+        renewed(command.output, made)
+
+
+def is_slow(text):
+    """Whether a command simulates a fleet of thousands of machines."""
+    _, verb, *words = shlex.split(text)
+    if verb == "reproduce":
+        quick = {row["id"] for row in listing() if not row["scenarios"]}
+        return "--list" not in words and words[0] not in quick
+    library = {one["name"] for one in shipped()}
+    return verb in {"run", "validate"} and words[0] in library and load(words[0]).fleet.machines > 1000
+
+
+def test_every_command_is_run_either_here_or_by_ci():
+    shown = {command.text for command in COMMANDS if command.text.startswith("wsc ")}
+    assert {text for text in shown if is_slow(text)} == set(HEAVY)
+
+
+@pytest.mark.parametrize("command", COMMANDS, ids=named)
+def test_every_shown_command_exists_with_its_options(command):
+    tool, what, *words = shlex.split(command.text)
+    if tool == "make":
+        assert re.search(rf"^{what}: ", (ROOT / "Makefile").read_text(), re.MULTILINE)
+    elif tool == "python":
+        assert (ROOT / what).is_file()
+    else:
+        assert tool == "wsc"
+        options = {option for each in typer.main.get_command(app).commands[what].params for option in each.opts}
+        assert {word for word in words if word.startswith("--")} <= options
+
+
+def test_every_command_of_the_program_is_shown():
+    shown = {shlex.split(command.text)[1] for command in COMMANDS if command.text.startswith("wsc ")}
+    assert shown == set(typer.main.get_command(app).commands)
+
+
+@pytest.mark.parametrize("block", [block for block in BLOCKS if block.language == "yaml"], ids=named)
+@pytest.mark.usefixtures("folder")
+def test_every_scenario_shown_is_the_example_of_that_name(block):
+    name = next(line.removeprefix("name: ") for line in block.lines if line.startswith("name: "))
+    example = [line for line in (ROOT / f"docs/examples/{name}.yaml").read_text().splitlines() if line[:1] != "#"]
+    assert list(block.lines) == example
+    assert load_each(f"{name}.yaml")
+
+
+@pytest.mark.parametrize(("file", "text"), [("tables.md", reference.tables), ("parameters.md", reference.parameters)])
+def test_generated_documents_are_up_to_date(file, text):
+    assert (ROOT / "docs" / file).read_text() == text(), "run python docs/reference.py"
+
+
+def test_every_column_of_every_table_is_documented():
+    text = (ROOT / "docs/tables.md").read_text()
+    assert all(f"`{name}`" in text for name in TABLES)
+    assert all(f"| `{column.name}` | {column.type} |" in text for columns in TABLES.values() for column in columns)
+
+
+def test_every_source_of_a_default_is_of_a_key_that_there_is():
+    keys = {f"{path}.{key}".strip(".") for paths, _, part in reference.parts() for path in paths for key in part}
+    lines = (ROOT / "docs/defaults.csv").read_text().splitlines()[1:]
+    assert {line.partition(",")[0] for line in lines} <= keys
+
+
+def test_every_link_leads_to_a_file():
+    for document in DOCUMENTS:
+        for link in re.findall(r"\]\(([^)#]+)\)", document.read_text()):
+            assert (document.parent / link).exists(), f"{document}: {link}"
+
+
+def test_pictures_are_small():
+    assert all(file.stat().st_size < 100_000 for file in (ROOT / "docs/images").iterdir())
+
+
+SHOWN = ("size  true", " 25   +1.2%", "…", "100   -0.3%")
+
+
+def test_renewed_output_has_the_new_numbers_and_keeps_what_is_left_out():
+    printed = "size   true\n  25   +11.25%\n  50   +4%\n1,000  -3.5%\nnote\n1,000  -3.6%\n"
+    assert renewed((*SHOWN, "…"), printed) == ["size   true", "  25   +11.25%", "…", "  50   +4%", "…"]
+
+
+@pytest.mark.parametrize(
+    ("printed", "problem"),
+    [
+        ("size  true\n  25   yes\n", "not printed now, or not after the line before:  25   .1.2%"),
+        ("head\nsize  true\n", "not printed now, or not after the line before: size  true"),
+        ("size  true\n  25   +1%\n 50   +1%\nmore\n", "not shown: more"),
+    ],
+)
+def test_output_that_changed_its_shape_is_told(printed, problem):
+    with pytest.raises(ValueError, match=problem):
+        renewed(SHOWN, printed)
+
+
+def test_a_skeleton_forgets_numbers_digests_and_widths():
+    assert skeleton("  25  +1.25% to 3,000 ───── runs/small-88588b9eea5d ") == "0 0% to 0 ─ runs/small-DIGEST"
