@@ -126,14 +126,21 @@ def renewed(shown: Sequence[str], printed: str) -> list[str]:
             made.append(line)
             skips = True
             continue
-        likely = [at for at, now in enumerate(rest) if skeleton(now) == skeleton(line)][:1]
-        if not likely or (likely[0] and not skips):
+        at = _likeliest(line, rest if skips else rest[:1])
+        if at is None:
             raise ValueError(f"not printed now, or not after the line before: {line}")
-        made.append(rest[likely[0]])
-        rest, skips = rest[likely[0] + 1 :], False
+        made.append(rest[at])
+        rest, skips = rest[at + 1 :], False
     if shown and rest and not skips and any(rest):
         raise ValueError(f"not shown: {rest[0]}")
     return made
+
+
+def _likeliest(line: str, rest: Sequence[str]) -> int | None:
+    """Return which printed line a shown one resembles: the first that begins with the same words, else the first."""
+    alike = [at for at, now in enumerate(rest) if skeleton(now) == skeleton(line)]
+    begins = [at for at in alike if rest[at].split()[:2] == line.split()[:2]]
+    return next(iter(begins + alike), None)
 
 
 @contextlib.contextmanager

@@ -77,7 +77,7 @@ def replaced(machines: Machines, world: World, which: Ints) -> Machines:
     >>> world = World()
     >>> old = build_machines(world)
     >>> new = replaced(old, world, np.array([7]))
-    >>> np.flatnonzero(new.latency_factor != old.latency_factor), int(new.rack[7]) > old.rack.max()
+    >>> np.flatnonzero(new.latency_factor != old.latency_factor), bool(new.rack[7] > old.rack.max())
     (array([7]), True)
     """
     rack = machines.rack.copy()

@@ -18,7 +18,7 @@ from models.randomness import stream
 from models.scenario import Loop
 from models.tables import ROUNDS
 from scenarios.output import Progress
-from scenarios.rollouts import observe, touched
+from scenarios.twins import observe, touched
 from sim.fleet import Arm, Day, nowhere, on_instances, on_machines
 
 LARGEST_SHARE = 0.5

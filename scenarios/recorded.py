@@ -37,10 +37,11 @@ def job_quotas(run: Run, settings: WSMeter) -> pd.DataFrame:
     ValueError
         If a job that the settings name is not there.
     """
-    jobs = run.table("jobs", ["job", "name", "quota_vcpu", "instances"]).rename(columns={"quota_vcpu": "quota"})
-    if settings.jobs is not None:
-        missing = sorted(set(settings.jobs) - set(jobs["name"]))
-        if missing:
-            raise ValueError(f"{run.path}: no job is named {', '.join(missing)}")
-        jobs = jobs[jobs["name"].isin(settings.jobs)].reset_index(drop=True)
-    return jobs[["job", "quota", "instances"]]
+    jobs = run.table("jobs", ["job", "quota_vcpu", "instances"]).rename(columns={"quota_vcpu": "quota"})
+    if settings.jobs is None:
+        return jobs
+    names = run.table("jobs", ["name"])["name"]
+    missing = sorted(set(settings.jobs) - set(names))
+    if missing:
+        raise ValueError(f"{run.path}: no job is named {', '.join(missing)}")
+    return jobs[names.isin(settings.jobs)].reset_index(drop=True)

@@ -10,7 +10,8 @@ from analysis.figures import designs
 from analysis.measurements import Metric
 from models.scenario import Conditions
 from scenarios.evidence import Outcome, Row, Sources
-from scenarios.rollouts import Design, OnAdded, OnInstances, OnMachines, OnPacked, Twins, compare
+from scenarios.rollouts import Design, OnAdded, OnInstances, OnMachines, OnPacked, compare
+from scenarios.twins import Twins
 
 UPGRADE, DVFS, SERVICES = "cpu_upgrade", "dvfs_policy", "customer_services"
 QUARTER_DAY: Final[Mapping[str, Any]] = {"fleet.machines": 1500, "horizon_s": 21600.0, "recording.loop": None}

@@ -34,12 +34,11 @@ JOB, END, SOFT_FROM, ROW, TRACE, KEY = range(6)
 # Columns of the sums of a domain's epoch, and of a machine's window.
 E_INSTANCES, E_QUOTA, E_CYCLES, E_INSTRUCTIONS, E_MISSES, E_CPU_S, E_ENERGY_J, E_CAPPED, E_RESIDUAL = range(9)
 M_ENERGY_J, M_CAPPED = range(2)
-PERFORMANCE, ONDEMAND, STALL_AWARE = range(3)
+ONDEMAND, STALL_AWARE = 1, 2
 NO_TRACE = -(2**40)
 
-LINE_BYTES = 64.0
-WRITE_BACK = 1.3
-"""Bytes moved per missed line relative to its size: three lines in ten are dirty when evicted."""
+LINE_BYTES, WRITE_BACK = 64.0, 1.3
+"""A cache line, and what is moved per missed one relative to it: three in ten are dirty when evicted."""
 QUEUEING = 0.9
 """Latency at bandwidth utilisation U is idle latency × (1 + QUEUEING · U² / (1 − U))."""
 UTILISATION_LIMIT = 0.97
@@ -59,9 +58,8 @@ MIN_ALLOWANCE = 0.5
 LEAST_FACTOR = 0.2
 """Least factor by which wandering behaviour may change core CPI or memory accesses."""
 
-_GOLDEN = np.uint64(0x9E3779B97F4A7C15)
+_GOLDEN, _OWN = np.uint64(0x9E3779B97F4A7C15), np.uint64(0x5851F42D4C957F2D)
 _MIX_1, _MIX_2 = np.uint64(0xBF58476D1CE4E5B9), np.uint64(0x94D049BB133111EB)
-_OWN = np.uint64(0x5851F42D4C957F2D)
 
 
 @njit(cache=True, inline="always")
@@ -169,10 +167,7 @@ def _wish(use: Floats, n: int, platform: np.record, governor: np.record) -> floa
     """Return the P-state that the policy would like without a power cap."""
     if governor.policy != ONDEMAND:
         return float(platform.max_hz)
-    busy = 0.0
-    for i in range(n):
-        busy += use[i]
-    wish = platform.max_hz * busy / (platform.threads * governor.ondemand_threshold)
+    wish = platform.max_hz * use[:n].sum() / (platform.threads * governor.ondemand_threshold)
     steps = np.ceil((wish - platform.min_hz) / platform.step_hz)
     return float(min(platform.max_hz, max(platform.min_hz, platform.min_hz + platform.step_hz * steps)))
 
@@ -188,7 +183,7 @@ def _govern(
     hot, _, n = residents
     top, step, least = _wish(hot[USE], n, platform, governor), platform.step_hz, platform.min_hz
     slower = governor.step_down_hz if governor.policy == STALL_AWARE else 0.0
-    state = low = top
+    state = top
     while True:
         low = max(state - slower, least)
         power = activity[0] * _power_per_activity(state, platform.base_hz)
@@ -232,10 +227,9 @@ def _renew(hot: Floats, mark: Ints, slot: int, software: Floats) -> None:
 @njit(cache=True)
 def _write_out(hot: Floats, mark: Ints, slot: int, window: int, rows: Floats) -> None:
     """Add a resident's sums to its row of the window, if any, and clear them."""
-    for k in range(SUMS):
-        if window >= 0:
-            rows[mark[ROW, slot] + window, k] += hot[CYCLES + k, slot]
-        hot[CYCLES + k, slot] = 0.0
+    if window >= 0:
+        rows[mark[ROW, slot] + window] += hot[CYCLES:, slot]
+    hot[CYCLES:, slot] = 0.0
 
 
 @njit(cache=True)

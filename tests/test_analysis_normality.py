@@ -41,8 +41,9 @@ def test_standardising_takes_out_unit_and_origin():
     assert other == pytest.approx(one)
 
 
-def test_the_distance_is_that_of_the_kolmogorov_smirnov_test():
-    sample = np.random.default_rng(4).normal(0.2, 1.3, 77)
+@pytest.mark.parametrize("shift", [-0.4, 0.4])
+def test_the_distance_is_that_of_the_kolmogorov_smirnov_test(shift):
+    sample = np.random.default_rng(4).normal(shift, 1, 77)
     assert ks_distance(sample) == pytest.approx(kstest(sample, "norm").statistic)
 
 

@@ -72,7 +72,7 @@ def lumpy():
     variance = tuple(int(v) for v in [10**9, *rng.integers(10**3, 10**5, 30)])
     cost = tuple(int(c) for c in [10**6, *rng.integers(100, 1000, 30)])
     low, high = np.full(31, 4), np.full(31, 40)
-    return Problem(variance, 10**8 // 1 + 10**6, cost, low, high, np.ones(31, int))
+    return Problem(variance, 101 * 10**6, cost, low, high, np.ones(31, int))
 
 
 def test_without_a_proof_the_allocation_is_feasible_and_not_called_optimal(monkeypatch):
@@ -83,17 +83,28 @@ def test_without_a_proof_the_allocation_is_feasible_and_not_called_optimal(monke
     assert not found.optimal
 
 
+@settings(deadline=None, max_examples=200)
+@given(problems, st.floats(0, 1))
+def test_a_core_that_is_not_whole_proves_nothing(drawn, tightness):
+    problem = make(drawn, tightness)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(optimum, "CORES", (1,))
+        found = least_cost(problem)
+    cost = total_cost(problem, found.instances - problem.low)
+    assert fits(problem, found.instances - problem.low)
+    assert cost == by_brute_force(problem) if found.optimal else cost >= by_brute_force(problem)
+
+
 def test_what_only_rounding_lets_in_is_not_accepted(monkeypatch):
-    rounds = []
+    answers = iter([0, 1])
 
-    def first_too_little(knapsack, effort_s):
-        rounds.append(knapsack.need)
-        return np.zeros_like(knapsack.count), True
+    def too_little_then_everything(knapsack, effort_s):
+        return next(answers) * knapsack.count, True
 
-    monkeypatch.setattr(optimum, "sweep", lambda *_: (None, False))
-    monkeypatch.setattr(optimum, "prove", first_too_little)
+    monkeypatch.setattr(optimum, "sweep", lambda knapsack, *_: (0 * knapsack.count, True))
+    monkeypatch.setattr(optimum, "prove", too_little_then_everything)
     found = least_cost(lumpy())
-    assert len(rounds) >= 2
+    assert next(answers, None) is None
     assert fits(lumpy(), found.instances - 4)
     assert not found.optimal
 

@@ -31,6 +31,7 @@ def test_overlap_counts_every_job_and_all_quota_once(a, b):
     }
     assert overlap["job_share"].sum() == pytest.approx(1)
     assert overlap["quota_share_a"].sum() == pytest.approx(1)
+    assert overlap["quota_share_b"].sum() == pytest.approx(1)
     assert overlap.loc["both", "quota_share_a"] == pytest.approx(sum(a[job] for job in a if job in b) / sum(a.values()))
     assert overlap.loc["both", "quota_share_b"] == pytest.approx(sum(b[job] for job in a if job in b) / sum(b.values()))
 

@@ -130,8 +130,13 @@ SHOWN = ("size  true", " 25   +1.2%", "…", "100   -0.3%")
 
 
 def test_renewed_output_has_the_new_numbers_and_keeps_what_is_left_out():
-    printed = "size   true\n  25   +11.25%\n  50   +4%\n1,000  -3.5%\nnote\n1,000  -3.6%\n"
-    assert renewed((*SHOWN, "…"), printed) == ["size   true", "  25   +11.25%", "…", "  50   +4%", "…"]
+    printed = "size   true\n  25   +11.25%\n  50   +4%\n  100  -0.3%\nnote\n"
+    assert renewed((*SHOWN, "…"), printed) == ["size   true", "  25   +11.25%", "…", "  100  -0.3%", "…"]
+
+
+def test_where_no_line_begins_alike_the_first_of_that_shape_is_taken():
+    printed = "size   true\n  75   +11.25%\n  50   +4%\n  25   +1.2%\n"
+    assert renewed((*SHOWN, "…"), printed) == ["size   true", "  75   +11.25%", "…", "  50   +4%", "…"]
 
 
 @pytest.mark.parametrize(

@@ -16,7 +16,7 @@ from models.randomness import stream
 from models.scenario import Feature, Fleet, Loop, Population, Rollout, Service, Software, World
 from models.tables import ROUNDS
 from scenarios.loop import rounds
-from scenarios.rollouts import observe
+from scenarios.twins import observe
 from sim.fleet import nowhere, on_machines, prepare
 from sim.recorder import write_table
 
@@ -135,8 +135,10 @@ def test_rounds_end_when_they_are_used_up():
 
 
 def test_a_cluster_that_covers_no_job_is_a_round_without_an_answer_and_is_doubled():
-    days = (prepare(replace(MACHINES, seed=seed)) for seed in range(9))
-    tables = (made(day, target_margin=0.9, min_instances=12, headroom=1.0, top_jobs=1) for day in days)
+    population = replace(MACHINES.population, services=(Service("shop", 30, 4.0, 0.8, 0.01),))
+    world = replace(MACHINES, population=population, feature=Feature("build", software=(Software(("shop",), 0.9),)))
+    days = (prepare(replace(world, seed=seed)) for seed in range(9))
+    tables = (made(day, target_margin=0.5, headroom=1.0) for day in days)
     first, second = next(table for table in tables if len(table) > 1).to_dict("records")[:2]
     assert (first["jobs"], first["quota_coverage"], first["accepted"]) == (0, 0.0, False)
     assert np.isnan([first["margin"], first["change"]]).all()

@@ -1,6 +1,6 @@
 """Really rolled-out test clusters against composed ones: equal where nothing couples machines, else different."""
 
-from dataclasses import fields, replace
+from dataclasses import replace
 
 import numpy as np
 import pandas as pd
@@ -8,64 +8,16 @@ import pytest
 from scipy import stats
 
 from analysis.statistics import NotEnoughDataError
-from models.scenario import (
-    Conditions,
-    Feature,
-    Fleet,
-    Governor,
-    Interference,
-    Population,
-    Power,
-    Rollout,
-    Service,
-    Software,
-    World,
-)
-from scenarios.execution import obtain
-from scenarios.rollouts import OnAdded, OnInstances, OnMachines, OnPacked, Twins, compare, moved, observe, touched
-from scenarios.schema import Scenario
-from sim.fleet import everywhere, nowhere, on_machines, prepare
+from models.scenario import Interference
+from scenarios.rollouts import OnAdded, OnInstances, OnMachines, OnPacked, compare, moved
+from scenarios.twins import observe
+from sim.fleet import everywhere, on_machines, prepare
 from sim.testclusters import packed
-
-NO_CONDITIONS = Conditions(**{field.name: 0.0 for field in fields(Conditions)})
-NO_INTERFERENCE = Interference(llc=False, bandwidth=False, smt=False)
-NO_CAPS = Power(cap_share=10.0, domain_budget_share=10.0)
-MACHINES = World(
-    seed=3,
-    horizon_s=1800.0,
-    epoch_s=300.0,
-    fleet=Fleet(machines=80, machines_per_rack=10, racks_per_power_domain=2),
-    population=Population(jobs=60, common_jobs=50, heavyweights=12),
-    power=Power(domain_budget_share=10.0),
-    feature=Feature("upgrade", platforms={"haswell_2698v3": "broadwell_2698v4"}),
-)
-TIGHT = replace(
-    MACHINES,
-    power=Power(cap_share=0.75, domain_budget_share=0.6),
-    feature=Feature("governor", governor=Governor("stall_aware", step_down_hz=4.0e8)),
-)
-CODE = replace(
-    MACHINES,
-    population=replace(MACHINES.population, services=(Service("shop", 160, 4.0, 0.8, 0.01),)),
-    feature=Feature("build", software=(Software(("shop",), 0.9, 0.9, 0.5),), rollout=Rollout(unit="instance")),
-)
-
-
-def twins(world, metric="ipc"):
-    day = prepare(world)
-    jobs = pd.DataFrame({"job": range(day.jobs.count), "quota": day.jobs.quota_vcpu, "instances": day.jobs.instances})
-    arms = (observe(day, arm(day), metric) for arm in (nowhere, everywhere))
-    return Twins(day, metric, touched(day, jobs), *arms)
+from tests.rollout_worlds import CODE, MACHINES, NO_CAPS, NO_CONDITIONS, NO_INTERFERENCE, TIGHT, same, twins
 
 
 def drawn(design, of, draws=3, seed=0):
     return list(design.draw(of, np.random.default_rng(seed), draws))
-
-
-def same(real, composed):
-    """Whether two tables say the same of the same stays, to the last bit."""
-    one, two = (table.sort_values("residence", ignore_index=True) for table in (real, composed))
-    return len(one) == len(two) and all((one[name] == two[name]).all() for name in one)
 
 
 def test_without_shared_power_a_roll_out_is_what_is_composed_to_the_last_bit():
@@ -126,14 +78,6 @@ def test_packed_clusters_hold_the_planned_instances_and_nothing_else():
         quota = real.groupby("machine")["weight"].sum()
         assert quota.max() <= 64
         assert quota.sum() > 64 * (len(quota) - 1.5)
-
-
-def test_packing_no_job_asks_for_more_instances_than_there_are():
-    of = twins(MACHINES)
-    there = of.without.groupby("job")["instance"].nunique()
-    planned = of.allocation(0.011, 60).set_index("job")["instances"]
-    assert (planned <= there[planned.index]).all()
-    assert (planned == there[planned.index]).any()
 
 
 @pytest.mark.statistical
@@ -221,21 +165,6 @@ def test_the_same_name_draws_the_same_clusters_and_another_name_others():
     assert one["real"].tolist() != other["real"].tolist()
 
 
-def test_what_is_observed_around_machines_is_what_the_whole_fleet_shows_of_them():
-    of = twins(TIGHT, "ips")
-    some = observe(of.day, everywhere(of.day), "ips", around=np.array([3, 47]))
-    assert same(some, of.having[of.having["machine"].isin([3, 47])])
-
-
-def test_a_feature_of_hardware_and_code_is_about_all_jobs():
-    day = prepare(CODE)
-    jobs = pd.DataFrame({"job": range(day.jobs.count)})
-    both = replace(CODE.feature, platforms={"haswell_2698v3": "broadwell_2698v4"})
-    assert len(touched(day, jobs)) == 1
-    assert len(touched(replace(day, world=replace(CODE, feature=both)), jobs)) == len(jobs)
-    assert len(touched(replace(day, world=replace(CODE, feature=None)), jobs)) == len(jobs)
-
-
 def test_a_day_moved_to_other_machines_keeps_who_runs_beside_whom():
     of = twins(MACHINES)
     day = packed(of.day, np.arange(200))
@@ -256,13 +185,3 @@ def test_a_day_moved_to_other_machines_leaves_new_code_with_its_instances():
     np.testing.assert_array_equal(*by_stay)
     assert np.isnan(by_stay[0]).any()
     assert not np.isnan(by_stay[0]).all()
-
-
-def test_twins_of_a_run_are_its_counterfactual_fleets(tmp_path):
-    values = {field.name: getattr(MACHINES, field.name) for field in fields(World)}
-    made = Twins.of(obtain(Scenario(name="tiny", **values), tmp_path, False, lambda *_: None), "ipc")
-    expected = twins(MACHINES)
-    assert same(made.without.drop(columns="feature"), expected.without.drop(columns="feature"))
-    assert same(made.having.drop(columns="feature"), expected.having.drop(columns="feature"))
-    assert made.jobs["quota"].tolist() == expected.jobs["quota"].tolist()
-    np.testing.assert_array_equal(made.day.timeline.machine, expected.day.timeline.machine)

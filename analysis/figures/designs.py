@@ -62,9 +62,9 @@ def described(draws: pd.DataFrame, repetition: Sequence[str]) -> pd.DataFrame:
     Examples
     --------
     >>> draws = {"design": "added", "seed": 1, "draw": [0, 1], "real": [0.06, 0.08], "composed": 0.06, "margin": 0.02}
-    >>> table = pd.DataFrame(draws | {"truth": 0.07, "reference": 0.07, "composed_margin": 0.02, "quota_coverage": 0.9})
+    >>> table = pd.DataFrame(draws | {"truth": 0.06, "reference": 0.07, "composed_margin": 0.02, "quota_coverage": 0.9})
     >>> described(table, DRAWS)[["draws", "difference", "difference_low", "bias"]].round(3).to_numpy().tolist()
-    [[2.0, 0.01, -0.117, 0.0]]
+    [[2.0, 0.01, -0.117, 0.01]]
     """
     made = draws.assign(
         difference=draws["real"] - draws["composed"],

@@ -116,7 +116,7 @@ def fig5(measured: pd.DataFrame, published: pd.DataFrame) -> Figure:
     for panel in axes:
         style.percent(panel, decimals=0)
         style.legend(panel, above=True)
-    style.percent(axes[1], "x")
+    axes[1].set_xticks([0.001, 0.01, 0.1, 1.0], ["0.1%", "1%", "10%", "100%"])
     style.label(axes[0], "", "share of CPU quota")
     style.label(axes[1], "share of jobs, the heaviest first", "share of CPU quota held")
     return figure
