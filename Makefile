@@ -32,7 +32,9 @@ figures: $(READY) ## draw every figure and table of the papers into figures/
 	$(BIN)/wsc reproduce all --out figures
 
 bench: $(READY) ## measure speed and memory
-	@for file in benchmarks/*.py; do echo "== $$file"; $(BIN)/python $$file; done
+	$(BIN)/python benchmarks/fleet.py
+	$(BIN)/python benchmarks/plan.py
+	$(BIN)/python benchmarks/real_splits.py docs/examples/redis_before.csv.gz --machines 30,100
 
 evidence: $(READY) ## the long evidence: many draws, an hour or so
 	$(BIN)/wsc validate cpu_upgrade --draws 5000

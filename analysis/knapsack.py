@@ -10,7 +10,7 @@ from ortools.sat.python import cp_model
 
 from analysis.statistics import Floats, Ints
 
-STATES = 1 << 14
+STATES = 1 << 16
 """Combinations of items that the sweep keeps."""
 WORK = 1 << 23
 """Combinations that the sweep looks at before it gives up."""

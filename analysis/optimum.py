@@ -2,7 +2,7 @@
 
 Every further instance of a job costs the same and removes less variance than the one before. So the problem is a
 min-knapsack whose items are the steps from n to n + 1, and a price of variance (the Lagrange multiplier) settles all
-but a few of them: the core, which `analysis.knapsack` solves.
+but a few of them: the core, which `analysis.knapsack` solves by a sweep and by OR-tools' CP-SAT.
 """
 
 import math
@@ -20,9 +20,9 @@ TOLERANCE = 1e-9
 """Share of the cost up to which a cost counts as the least where the costs have no common unit above it."""
 CORES = (1 << 10, 1 << 17)
 """Most steps in the first core and in the second."""
-SMALL = 256
-"""Up to this many open steps CP-SAT proves that none makes the allocation cheaper; beyond, the sweep does if it can."""
-EFFORT_S = 5.0
+SMALL = 64
+"""Up to this many open steps CP-SAT is asked first for a proof, beyond only where the sweep gives none."""
+EFFORT_S = 0.5
 """Deterministic time (about seconds, the same on every machine) that CP-SAT may spend on a core."""
 RESOLUTION = 1 << 50
 """Coefficients of a core add up to this much, so that sums stay far below 64 bits."""
@@ -66,10 +66,10 @@ def least_cost(problem: Problem) -> Solution:
 
     A price of variance gives a lower bound on the cost and a first allocation. A cheaper one differs from the price's
     answer only in steps whose reduced cost is below the gap between the two (reduced-cost fixing). A sweep over
-    undominated combinations of such steps (Nemhauser and Ullmann 1969) narrows the gap, and CP-SAT solves the core
-    that is left (Pisinger 1995, "An expanding-core algorithm for the exact 0-1 knapsack problem"). Whether an
-    allocation meets the bound is decided in exact arithmetic. A job that costs nothing gets `high`, one without
-    variance `low`.
+    undominated combinations of such steps (Nemhauser and Ullmann 1969) narrows the gap and so the core of open steps
+    (Pisinger 1995, "An expanding-core algorithm for the exact 0-1 knapsack problem"). That nothing cheaper is left is
+    proven by CP-SAT, or by the sweep if it was complete. Whether an allocation meets the bound is decided in exact
+    arithmetic. A job that costs nothing gets `high`, one without variance `low`.
 
     Parameters
     ----------
@@ -131,14 +131,10 @@ def _search(problem: Problem) -> tuple[Ints, bool]:
             return best, True
         core = _core(problem, priced, best, size)
         best, complete = _swept(problem, priced, core, best)
-        left = _core(problem, priced, best, size)
-        if left.whole and (not len(left.entry) or (complete and core.whole and len(left.entry) > SMALL)):
+        best, proven = _proven(problem, priced, best, size, SMALL)
+        if proven or (core.whole and complete):
             return best, True
-        if left.whole and (len(left.entry) <= SMALL or not complete):
-            best, proven = _proven(problem, priced, left, best)
-            if proven:
-                return best, True
-    return best, _closed(problem, best, priced)
+    return _proven(problem, priced, best, CORES[-1], CORES[-1])
 
 
 def _unit(problem: Problem, steps: Ints) -> float:
@@ -271,11 +267,16 @@ def _swept(problem: Problem, priced: _Priced, core: _Core, best: Ints) -> tuple[
     return (steps, complete) if fits(problem, steps) else (best, False)
 
 
-def _proven(problem: Problem, priced: _Priced, core: _Core, best: Ints) -> tuple[Ints, bool]:
-    """Return the best allocation in the core by CP-SAT, and whether it is proven to be.
+def _proven(problem: Problem, priced: _Priced, best: Ints, size: int, most: int) -> tuple[Ints, bool]:
+    """Return the best allocation by CP-SAT, and whether it is proven to be; only if `most` steps at most are open.
 
     If what it finds is not within the bound after all, gains are rounded the safe way, and nothing is proven.
     """
+    if _closed(problem, best, priced):
+        return best, True
+    core = _core(problem, priced, best, size)
+    if not core.whole or not 0 < len(core.entry) <= most:
+        return best, core.whole and not len(core.entry)
     fixed = priced.base - _counted(core, _taken(problem, core, priced.base), len(best))
     for safe in (False, True):
         chosen, proven = prove(_knapsack(problem, priced, core, best, safe)[0], EFFORT_S)

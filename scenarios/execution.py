@@ -37,7 +37,7 @@ def obtain(scenario: Scenario, out: Path, force: bool, progress: Progress) -> Ru
         draft.add(*outcome.tables)
         if scenario.feature is not None and scenario.recording.loop is not None:
             made = rounds(outcome.day, scenario.recording.loop, progress)
-            draft.add(write_table(draft.path, "rounds", {name: made[name] for name in made}))
+            draft.add(write_table(draft.path, "rounds", {str(name): made[name] for name in made.columns}))
         draft.describe(scenario.kind, scenario.seed, SCENARIO.dump_python(scenario, mode="json"), outcome.counts)
     return open_run(place)
 

@@ -66,7 +66,7 @@ def _rollouts(sources: Sources, _paper: pd.DataFrame) -> Outcome:
         "less composed; bias: real less the change of the whole fleet, for instances of the rebuilt services; packed "
         "instances are in world/packing; machines added share a rack's conditions, which WSMeter's margin leaves out"
     )
-    table = designs.described(draws, designs.DRAWS)
+    table = _by_design(designs.described(draws, designs.DRAWS))
     return Outcome(designs.measure_rollouts(draws), draw=designs.rollouts, note=note, table=table)
 
 
@@ -76,8 +76,13 @@ def _packing(sources: Sources, _paper: pd.DataFrame) -> Outcome:
         f"{len(IN_PACKS.seeds)} fleets of {QUARTER_DAY['fleet.machines']:,} machines, six hours; intervals are over "
         "fleets; quiet: no interference, no power caps; alike: also no differences between machines or racks"
     )
-    table = designs.described(draws, designs.FLEETS)
+    table = _by_design(designs.described(draws, designs.FLEETS))
     return Outcome(designs.measure_packing(draws), draw=designs.packing, note=note, table=table)
+
+
+def _by_design(described: pd.DataFrame) -> pd.DataFrame:
+    """Return a row per number and a column per design, as fits a terminal."""
+    return described.set_index("design").T.rename_axis(index="", columns=None).reset_index()
 
 
 def _draws(sources: Sources, name: str, each: Comparison, effort: Effort, switches: Mapping[str, Any]) -> pd.DataFrame:

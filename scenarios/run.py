@@ -75,7 +75,9 @@ def validate(scenario: Scenario, out: Path, force: bool, progress: Progress) -> 
     """
     found = obtain(scenario, out, force, progress)
     if not has_truth(found):
-        raise NotEnoughDataError(2, 0, f"counterfactual fleets: {scenario.name} has no feature or recording.truth is false")
+        raise NotEnoughDataError(
+            2, 0, f"counterfactual fleets: {scenario.name} has no feature or recording.truth is false"
+        )
     settings, unit = scenario.analyses.wsmeter, unit_of(scenario)
     payload = judge(
         Tables.of(found, settings), settings, scenario.seed, unit, lambda done, all_: progress("drawing", done / all_)
@@ -151,7 +153,9 @@ def render(payload: Mapping[str, Any], console: Console) -> None:
 
 def _estimate_table(payload: Mapping[str, Any]) -> Table:
     head = (f"{payload['unit']}s", "estimator", "change", "excludes 0", "quota", "jobs")
-    table = Table(*head, title="one test cluster of each size", caption="quota: share that the jobs hold", box=SIMPLE_HEAD)
+    table = Table(
+        *head, title="one test cluster of each size", caption="quota: share that the jobs hold", box=SIMPLE_HEAD
+    )
     for row in payload["estimates"]:
         if not math.isfinite(row["change"]):
             table.add_row(f"{row['machines']:,}", row["estimator"], "too little data")

@@ -50,7 +50,7 @@ STALLED_ACTIVITY = 0.45
 VOLTAGE_FLOOR = 0.6
 """Voltage at frequency f relative to base is VOLTAGE_FLOOR + (1 − VOLTAGE_FLOOR) · f / base."""
 DAMPING = 0.6
-"""Step of the fixed-point iteration towards the new cache shares and latency."""
+"""First step of the fixed-point iteration towards new cache shares and latency; halved when the residual grows."""
 CAPPING_GAIN = 0.5
 """How strongly a power domain's allowance follows the gap between budget and power, per epoch."""
 MIN_ALLOWANCE = 0.5
@@ -134,23 +134,24 @@ def solve(hot: Floats, n: int, contention: Contention, latency_s: float) -> tupl
     contention, latency_s : what they compete for, and the first guess of memory latency
     """
     share, rate = hot[SHARE], hot[RATE]
-    residual, total = np.inf, 0.0
+    residual, total, damping = np.inf, 0.0, DAMPING
     for _ in range(contention.iterations):
         total = _settle(hot, n, latency_s)
         wanted_s = contention.idle_latency_s
         if contention.share_bandwidth:
             wanted_s *= latency_factor(total * LINE_BYTES * WRITE_BACK / contention.bandwidth)
-        residual = abs(wanted_s - latency_s) / latency_s
+        before, residual = residual, abs(wanted_s - latency_s) / latency_s
         scale = contention.llc_bytes / max(total, 1e-300)
         if contention.share_llc:
             for i in range(n):
                 residual = max(residual, abs(rate[i] * scale - share[i]) / contention.llc_bytes)
         if residual <= contention.tolerance:
             break
-        latency_s += DAMPING * (wanted_s - latency_s)
+        damping *= 0.5 if residual > before else 1.0
+        latency_s += damping * (wanted_s - latency_s)
         if contention.share_llc:
             for i in range(n):
-                share[i] += DAMPING * (rate[i] * scale - share[i])
+                share[i] += damping * (rate[i] * scale - share[i])
     return latency_s, total, residual
 
 
@@ -325,11 +326,12 @@ def _behave(residents: Residents, core_cpi: float, access: float, phase: Floats)
 
 @njit(cache=True, error_model="numpy")
 def _guess(residents: Residents, contention: Contention, frequency: float) -> None:
-    """Set what newcomers (CPI 0) did in the epoch before as if they had run without any cache."""
+    """Set what newcomers (CPI 0) did in the epoch before as if they had an equal share of the cache and idle memory."""
     hot, _, n = residents
+    square = (contention.llc_bytes / max(n, 1)) ** 2
     for i in range(n):
         if hot[CPI, i] == 0.0:
-            misses = hot[FLOOR, i] + hot[GAIN1, i] / hot[SET1, i] + hot[GAIN2, i] / hot[SET2, i]
+            misses = hot[FLOOR, i] + hot[GAIN1, i] / (hot[SET1, i] + square) + hot[GAIN2, i] / (hot[SET2, i] + square)
             hot[CPI, i] = hot[CORE_NOW, i] + misses * hot[STALL, i] * contention.idle_latency_s * frequency
             hot[SHARE, i] = contention.llc_bytes / n
             hot[FREQUENCY, i] = frequency
@@ -435,7 +437,7 @@ def _step(inputs: Inputs, outputs: Outputs, domain: Domain, local: int, epoch: i
     _share_out(residents, contention, platform.threads, sibling)
     activity = domain.activity[local]
     if activity[0] + activity[1] == 0.0:
-        activity[0] = busy * (1.0 - SHARED_CORE_POWER * sibling) / platform.cores
+        _heat(residents, platform, governor.stall_threshold, sibling, activity)
     room = (here.limit_w - platform.idle_w) / (platform.dynamic_w * here.power_factor)
     state_hz, capped = _govern(residents, platform, governor, activity, room)
     solved = solve(residents.hot, residents.n, contention, domain.latency_s[local] or contention.idle_latency_s)

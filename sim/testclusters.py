@@ -29,7 +29,14 @@ def measure(day: Day, arm: Arm, around: Ints | None = None, threads: int | None 
     day, arm : what happens, and who has the feature
     around : machines; only their power domains are simulated
     threads : at most this many
+
+    Raises
+    ------
+    ValueError
+        If `around` holds no machine.
     """
+    if around is not None and not around.size:
+        raise ValueError("a measurement needs at least one machine, got none")
     blocks = [_frame(counter_columns(day, block)) for block in run_arm(day, arm, threads, around)]
     return pd.concat(blocks, ignore_index=True).merge(stays(day), on="residence")
 

@@ -197,7 +197,7 @@ class ReferenceDay:
         for one in host.here:
             if one.cpi is None:
                 one.frequency = platform.max_frequency_hz
-                one.cpi = one.core_now + self.uncached(one, idle_s)
+                one.cpi = one.core_now + self.expected(one, platform.llc_bytes / len(host.here), idle_s)
             self.want(one, number, epoch)
         busy = sum(one.use for one in host.here)
         crowding = busy / platform.vcpus
@@ -206,7 +206,7 @@ class ReferenceDay:
             one.core_now *= 1 + day.jobs.smt_slowdown[one.job] * sibling
         core_share = (1 - 0.4 * sibling) / platform.cores
         if host.active + host.stalled == 0:
-            host.active = busy * core_share
+            self.heat(host, core_share, governor)
         cap_w = world.power.cap_share * platform.peak_power_w * allowance
         state, capped = self.govern(host, platform, governor, cap_w, busy)
         for one in host.here:
@@ -216,9 +216,7 @@ class ReferenceDay:
         for one, share in zip(host.here, shares, strict=True):
             one.cpi = one.cpi_at(share, latency_s)
             self.count(one, share, epoch, crowding)
-        stalling = [one for one in host.here if one.stall > governor.stall_threshold]
-        host.stalled = sum(one.use * core_share * one.activity for one in stalling)
-        host.active = sum(one.use * core_share * one.activity for one in host.here) - host.stalled
+        self.heat(host, core_share, governor)
         dynamic = sum(one.use * core_share * one.activity * self.cube(one.frequency, platform) for one in host.here)
         power_w = platform.idle_power_w + 0.85 * platform.tdp_w * day.machines.power_factor[number] * dynamic
         self.machine_epochs[number, epoch] = state, power_w, crowding, misses * 64 * 1.3 / bandwidth
@@ -282,10 +280,15 @@ class ReferenceDay:
             one.core_now = one.core_cpi * platform.core_cpi_factor * mood
             one.access_now = shared * mood
 
-    def uncached(self, one, idle_s):
-        """Memory CPI of a newcomer without any cache, before its surroundings are known."""
+    def heat(self, host, core_share, governor):
+        stalling = [one for one in host.here if one.stall > governor.stall_threshold]
+        host.stalled = sum(one.use * core_share * one.activity for one in stalling)
+        host.active = sum(one.use * core_share * one.activity for one in host.here) - host.stalled
+
+    def expected(self, one, share, idle_s):
+        """Memory CPI of a newcomer with an equal share of the cache, before its surroundings are known."""
         access, one.access_now = one.access_now, 1.0
-        memory_cpi = one.mpi(0.0) / one.overlap * idle_s * one.frequency
+        memory_cpi = one.mpi(share) / one.overlap * idle_s * one.frequency
         one.access_now = access
         return memory_cpi
 

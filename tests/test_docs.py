@@ -85,6 +85,11 @@ def test_every_shown_command_exists_with_its_options(command):
         assert {word for word in words if word.startswith("--")} <= options
 
 
+def test_every_benchmark_is_run_by_make_bench():
+    run_by_make = re.findall(r"benchmarks/(\w+\.py)", (ROOT / "Makefile").read_text())
+    assert sorted(run_by_make) == sorted(path.name for path in (ROOT / "benchmarks").glob("*.py"))
+
+
 def test_every_command_of_the_program_is_shown():
     shown = {shlex.split(command.text)[1] for command in COMMANDS if command.text.startswith("wsc ")}
     assert shown == set(typer.main.get_command(app).commands)

@@ -5,6 +5,7 @@ from dataclasses import asdict
 import numpy as np
 import pandas as pd
 import pytest
+from scipy.stats import ttest_1samp
 
 from analysis.figures import designs
 from analysis.figures.criteria import number
@@ -14,6 +15,7 @@ from scenarios.evidence import Sources
 from scenarios.execution import obtain
 from scenarios.loader import load
 from scenarios.output import dumps
+from scenarios.reproduce_designs import QUARTER_DAY, WORLDS
 from scenarios.source import Override
 from tests.reproduce_worlds import failing
 
@@ -92,11 +94,17 @@ def test_packing_fails_where_fleets_are_too_few_or_draws():
 
 
 def test_a_fleet_counts_once_where_its_draws_are_alike():
-    table = pd.concat([draws("added", sd=0.0).assign(real=lambda rows: 0.07 + 0.01 * (rows["seed"] % 2))] * 1)
+    table = draws("added", sd=0.0).assign(real=lambda rows: 0.07 + 0.01 * (rows["seed"] % 2))
     by_draw, by_fleet = (designs.described(table, each).iloc[0] for each in (designs.DRAWS, designs.FLEETS))
     assert by_draw["difference"] == pytest.approx(by_fleet["difference"])
     widths = [row["bias_high"] - row["bias_low"] for row in (by_draw, by_fleet)]
     assert widths[1] > 2 * widths[0]
+
+
+def test_intervals_are_those_of_a_t_test():
+    values = pd.Series(np.random.default_rng(2).normal(0.01, 0.02, 7))
+    oracle = ttest_1samp(values, 0.0).confidence_interval(0.95)
+    assert designs.mean_of(values) == pytest.approx((values.mean(), oracle.low, oracle.high))
 
 
 def test_described_draws_say_bias_and_coverage():
@@ -113,10 +121,10 @@ def test_figures_show_every_design(draw, measured):
     axes.figure.savefig("/dev/null", format="png")
 
 
-def small_sources(tmp_path):
+def small_sources(tmp_path, asked):
     def simulated(scenario, values, progress):
-        overrides = [Override(path, dumps(value), "test") for path, value in {**values, **SMALL}.items()]
-        return obtain(load(scenario, overrides), tmp_path, False, progress)
+        asked.append((scenario, dict(values)))
+        return obtain(load(scenario, _overrides({**values, **SMALL})), tmp_path, False, progress)
 
     return Sources(simulated, lambda _what, _share: None)
 
@@ -130,21 +138,27 @@ def test_rows_are_measured_on_runs(row, tmp_path, monkeypatch):
         design = type(each.design)(20) if name != "instances" else each.design
         changed = reproduce_designs.Comparison(each.scenario, each.metric, design)
         monkeypatch.setitem(reproduce_designs.ROLLOUTS, name, changed)
-    outcome = reproduce_designs.DESIGNS[row].compute(small_sources(tmp_path), pd.DataFrame())
-    names = list(reproduce_designs.ROLLOUTS if row == "world/rollouts" else reproduce_designs.WORLDS)
-    assert outcome.table["design"].tolist() == names
-    assert outcome.table["draws"].tolist() == [4] * len(names)
-    assert outcome.table.drop(columns="design").notna().all().all()
+    asked = []
+    outcome = reproduce_designs.DESIGNS[row].compute(small_sources(tmp_path, asked), pd.DataFrame())
+    names = list(reproduce_designs.ROLLOUTS if row == "world/rollouts" else WORLDS)
+    assert list(outcome.table) == ["", *names]
+    assert outcome.table.set_index("").loc["draws"].tolist() == [4] * len(names)
+    assert outcome.table.notna().all().all()
     assert "draws" in "".join(outcome.judged["series"])
+    scenarios = {each.scenario: {} for each in reproduce_designs.ROLLOUTS.values()}
+    worlds = [*scenarios.items()] if row == "world/rollouts" else [("cpu_upgrade", s) for s in WORLDS.values()]
+    wanted = [(name, {**QUARTER_DAY, **switches, "seed": seed}) for name, switches in worlds for seed in (1, 2)]
+    assert all(one in asked for one in wanted)
+    assert len(asked) == len(wanted)
 
 
 def test_designs_and_worlds_are_the_same_in_drawings():
     assert list(designs.DESIGNS) == list(reproduce_designs.ROLLOUTS)
-    assert list(designs.WORLDS) == list(reproduce_designs.WORLDS)
+    assert list(designs.WORLDS) == list(WORLDS)
 
 
 def test_quiet_worlds_share_nothing_and_alike_ones_do_not_differ():
-    quiet, alike = (load("cpu_upgrade", _overrides(reproduce_designs.WORLDS[name])) for name in ("quiet", "alike"))
+    quiet, alike = (load("cpu_upgrade", _overrides(WORLDS[name])) for name in ("quiet", "alike"))
     for world in (quiet, alike):
         assert [world.interference.llc, world.interference.bandwidth, world.interference.smt] == [False] * 3
         assert world.power.cap_share == world.power.domain_budget_share == 10

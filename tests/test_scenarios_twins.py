@@ -13,12 +13,17 @@ from sim.fleet import everywhere, prepare
 from tests.rollout_worlds import CODE, MACHINES, TIGHT, same, twins
 
 
-def test_no_job_is_asked_for_more_instances_than_there_are():
+def test_no_job_is_asked_for_more_instances_than_were_measured():
     of = twins(MACHINES)
-    there = of.without.groupby("job")["instance"].nunique()
-    planned = of.allocation(0.011, 60).set_index("job")["instances"]
-    assert (planned <= there[planned.index]).all()
-    assert (planned == there[planned.index]).any()
+    whole = of.allocation(0.02, 20).set_index("job")["instances"]
+    first = of.without["job"] == 0
+    assert whole[0] > 5
+    scarce = replace(of, without=pd.concat([of.without[~first], of.without[first].head(5)]))
+    planned = scarce.allocation(0.02, 20)
+    assert planned.set_index("job")["instances"][0] == 5
+    rows = scarce.chosen(np.random.default_rng(0), planned)
+    assert rows["job"].value_counts()[0] == 5
+    assert rows["instance"].is_unique
 
 
 def test_what_is_observed_around_machines_is_what_the_whole_fleet_shows_of_them():
