@@ -34,7 +34,7 @@ figures: $(READY) ## draw every figure and table of the papers into figures/
 bench: $(READY) ## measure speed and memory
 	$(BIN)/python benchmarks/fleet.py
 	$(BIN)/python benchmarks/plan.py
-	$(BIN)/python benchmarks/real_splits.py docs/examples/redis_before.csv.gz --machines 30,100
+	$(BIN)/python benchmarks/real_splits.py docs/examples/machines_before.csv.gz --machines 10,30
 
 evidence: $(READY) ## the long evidence: many draws, an hour or so
 	$(BIN)/wsc validate cpu_upgrade --draws 5000

@@ -95,6 +95,15 @@ def test_a_core_that_is_not_whole_proves_nothing(drawn, tightness):
     assert cost == by_brute_force(problem) if found.optimal else cost >= by_brute_force(problem)
 
 
+def test_cp_sat_is_not_believed_about_steps_outside_its_core(monkeypatch):
+    best = total_cost(lumpy(), least_cost(lumpy()).instances - 4)
+    monkeypatch.setattr(optimum, "CORES", (16,))
+    monkeypatch.setattr(optimum, "sweep", lambda *_: (None, False))
+    found = least_cost(lumpy())
+    assert total_cost(lumpy(), found.instances - 4) > best
+    assert not found.optimal
+
+
 def test_what_only_rounding_lets_in_is_not_accepted(monkeypatch):
     answers = iter([0, 1])
 
