@@ -32,8 +32,8 @@ COMMON_LOG_SHIFT = 1.5
 WSC_LOG_SD = 0.3
 """Spread of a common job's quota from one WSC to the next."""
 LEAST_PRESENT = 0.1
-"""Least share of a working set's accesses taken to miss at the reference share: a job whose sets are small does not miss
-many times more often when its cache is taken away."""
+"""Least share of the working sets' accesses taken to miss at the reference share: a job whose sets are small does not
+miss many times more often when its cache is taken away."""
 SMALL_SET_RATIO = 0.2
 """Size of the smaller working set relative to the larger; each has half of the cacheable misses."""
 

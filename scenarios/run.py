@@ -6,7 +6,6 @@ from dataclasses import fields
 from pathlib import Path
 from typing import Any, Literal
 
-import numpy as np
 import pandas as pd
 from rich.box import SIMPLE_HEAD
 from rich.console import Console
@@ -135,8 +134,10 @@ def render(payload: Mapping[str, Any], console: Console) -> None:
     console.print(
         f"{payload['scenario']} (seed {payload['seed']}): {counts['machines']:,} machines, {counts['jobs']:,} jobs, "
         f"{counts['instances']:,} instances, {counts['epochs']:,} epochs",
-        f"  {fleet['allocated_share']:.0%} of CPU allocated, {fleet['utilisation']:.0%} used, {fleet['power_w']:.0f} W a machine",
-        f"  {fleet['moved_share']:.0%} of instances restarted or moved, {fleet['drained_share']:.1%} of machines drained",
+        f"  {fleet['allocated_share']:.0%} of CPU allocated, {fleet['utilisation']:.0%} used, "
+        f"{fleet['power_w']:.0f} W a machine",
+        f"  {fleet['moved_share']:.0%} of instances restarted or moved, "
+        f"{fleet['drained_share']:.1%} of machines drained",
         sep="\n",
         soft_wrap=True,
     )
