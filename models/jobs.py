@@ -271,5 +271,5 @@ def miss_curve(accesses: Floats, working_set_bytes: Floats, streaming_share: Flo
     reference = REFERENCE_SHARE_BYTES**2
     present = 0.5 * (set_1 / (set_1 + reference) + set_2 / (set_2 + reference))
     scale = 0.5 * accesses * (1 - streaming_share) / np.maximum(present, LEAST_PRESENT)
-    floor = accesses - 2 * scale * present
+    floor = accesses * (1 - (1 - streaming_share) * (present / np.maximum(present, LEAST_PRESENT)))
     return MissCurve(floor, scale * set_1, set_1, scale * set_2, set_2)

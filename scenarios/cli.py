@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal, ParamSpec, TypeVar
 
 import typer
 
-from scenarios.options import number, share, whole
+from scenarios.options import number, refuse, share, whole
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -31,6 +31,9 @@ app = typer.Typer(
 )
 
 Named = Annotated[str, typer.Argument(metavar="SCENARIO", help="Name of a library scenario, or path of a file.")]
+NamedOrRun = Annotated[
+    str, typer.Argument(metavar="SCENARIO", help="Name of a library scenario, path of a file, or folder of a run.")
+]
 Json = Annotated[bool, typer.Option("--json", help="Print one JSON value and nothing else.")]
 Out = Annotated[Path, typer.Option(help="Folder that the runs' folders go into.")]
 Force = Annotated[bool, typer.Option("--force", help="Simulate again even if an intact run is there.")]
@@ -75,7 +78,7 @@ def _ours(error: Exception) -> bool:
 
 @_command
 def run(
-    scenario: Named,
+    scenario: NamedOrRun,
     *,
     out: Out = Path("runs"),
     seed: Seed = None,
@@ -83,13 +86,23 @@ def run(
     force: Force = False,
     json: Json = False,
 ) -> None:
-    """Simulate a scenario and say what changed; an intact run of the same scenario is used again."""
-    scenarios = _load(scenario, _overrides(sets, seed=seed))
+    """Simulate a scenario and say what changed; an intact run of the same scenario is used again.
+
+    The folder of a run in place of a scenario is measured as it is.
+    """
+    overrides = _overrides(sets, seed=seed)
+    there = _is_run(scenario)
+    if there and (overrides or force):
+        refuse("--set", "cannot change a run that is there", scenario)
+    scenarios = [] if there else _load(scenario, overrides)
+    from scenarios import execution
     from scenarios import run as runs
     from scenarios.output import progress
 
     with progress(quiet=json) as tell:
         payloads = [runs.run(one, out, force, tell) for one in scenarios]
+        if there:
+            payloads = [runs.measure(*execution.reopen(Path(scenario)), out, tell)]
     _say_each(payloads, runs.render, json)
 
 
@@ -227,6 +240,11 @@ def _obtain(out: Path) -> Callable[[str, Mapping[str, Any], "Progress"], "Run"]:
         return execution.obtain(load(name, overrides), out, False, tell)
 
     return obtain
+
+
+def _is_run(text: str) -> bool:
+    """Return whether a text is the folder of a run; a plain name is a scenario unless a manifest is there."""
+    return Path(text).is_dir() and ("/" in text or (Path(text) / "manifest.json").is_file())
 
 
 def _overrides(

@@ -22,7 +22,7 @@ def share(option: str, text: str) -> float:
     per_cent = text.strip().endswith("%")
     value = _float(text.strip().removesuffix("%")) / (100 if per_cent else 1)
     if not 0 < value < 1:
-        _refuse(option, "should be a share between 0 and 1, such as 3% or 0.03", text)
+        refuse(option, "should be a share between 0 and 1, such as 3% or 0.03", text)
     return value
 
 
@@ -41,7 +41,7 @@ def number(option: str, text: str) -> float:
     """
     value = _float(text)
     if not 0 < value < math.inf:
-        _refuse(option, "should be a number greater than 0", text)
+        refuse(option, "should be a number greater than 0", text)
     return value
 
 
@@ -60,7 +60,7 @@ def whole(option: str, text: str) -> int:
     """
     value = int(text) if text.isascii() and text.isdecimal() else 0
     if value < 1:
-        _refuse(option, "should be a whole number of at least 1", text)
+        refuse(option, "should be a whole number of at least 1", text)
     return value
 
 
@@ -71,5 +71,14 @@ def _float(text: str) -> float:
         return math.nan
 
 
-def _refuse(option: str, problem: str, text: str) -> NoReturn:
+def refuse(option: str, problem: str, text: str) -> NoReturn:
+    """Raise the fault that an option's text has.
+
+    Examples
+    --------
+    >>> refuse("--margin", "should be a share", "big")
+    Traceback (most recent call last):
+    ...
+    scenarios.faults.FaultsError: --margin:1:1: should be a share, got "big"
+    """
     raise FaultsError([Fault(option, 1, 1, "", problem, shown(text))])

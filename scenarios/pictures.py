@@ -4,6 +4,8 @@ from pathlib import Path
 
 from matplotlib.figure import Figure
 
+from analysis.figures.style import repeatable
+
 _FORMATS = (("png", {"Software": None}), ("svg", {"Date": None, "Creator": None}))
 
 
@@ -19,9 +21,10 @@ def save(figure: Figure, stem: Path) -> list[Path]:
     """
     written = []
     for suffix, metadata in _FORMATS:
-        file = stem.with_suffix(f".{suffix}")
+        file = stem.with_name(f"{stem.name}.{suffix}")
         partial = file.with_name(f"{file.name}.partial")
-        figure.savefig(partial, format=suffix, metadata=metadata)
+        with repeatable():
+            figure.savefig(partial, format=suffix, metadata=metadata)
         partial.replace(file)
         written.append(file)
     return written

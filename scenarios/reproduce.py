@@ -10,7 +10,6 @@ from rich.console import Console
 from rich.table import Table
 
 from analysis.figures.criteria import Criterion, judge, number, printed
-from analysis.figures.style import repeatable
 from analysis.plan import MarginOutOfReachError
 from analysis.statistics import NotEnoughDataError
 from scenarios.evidence import Obtain, Outcome, Row, Sources, published
@@ -160,8 +159,7 @@ def _write(stem: Path, outcome: Outcome, paper: pd.DataFrame) -> list[Path]:
     tabulate(outcome, paper).to_csv(written[0], index=False)
     if outcome.draw is not None:
         drawn = outcome.judged if outcome.drawn is None else outcome.drawn
-        with repeatable():
-            written += save(outcome.draw(drawn, printed(paper)), stem)
+        written += save(outcome.draw(drawn, printed(paper)), stem)
     return written
 
 

@@ -37,15 +37,28 @@ def run(scenario: Scenario, out: Path, force: bool, progress: Progress) -> dict[
 
     Figures go into the run's directory.
     """
-    found = obtain(scenario, out, force, progress)
+    return measure(scenario, obtain(scenario, out, force, progress), out, progress)
+
+
+def measure(scenario: Scenario, found: Run, out: Path, progress: Progress) -> dict[str, Any]:
+    """Return what `wsc run` says of a run that is there; without its ``truth_`` tables the truth is NaN.
+
+    Parameters
+    ----------
+    scenario : whose analyses are made
+    found : its run
+    out : folder of the runs that stand beside it
+    progress : told what is being done
+    """
     settings = scenario.analyses.wsmeter
     unit = unit_of(scenario)
     made = estimates(found, settings, unit)
     true = truth(Tables.of(found, settings))["change"] if has_truth(found) else math.nan
     files = [
         *save(draw_day(found.table("epochs"), _capacity(found)), found.path / "day"),
-        *(save(draw_estimates(made, true), found.path / "estimates") if len(made) else []),
+        *(save(draw_estimates(made, true, f"{unit}s"), found.path / "estimates") if len(made) else []),
     ]
+    others = [obtain(load(name), out, False, progress) for name in scenario.analyses.beside]
     return {
         "kind": scenario.kind,
         "run": str(found.path),
@@ -56,9 +69,7 @@ def run(scenario: Scenario, out: Path, force: bool, progress: Progress) -> dict[
         "truth": {"change": true},
         "estimates": made.to_dict("records"),
         "rounds": found.table("rounds").to_dict("records") if found.has("rounds") else [],
-        "beside": [
-            beside(found, obtain(load(name), out, force, progress), settings) for name in scenario.analyses.beside
-        ],
+        "beside": [beside(found, other, settings) for other in others],
         "fleet": _summary(found),
         "figures": [str(file) for file in files],
     }

@@ -89,3 +89,8 @@ def test_new_machines_fill_racks_of_their_own():
     assert new.rack[which].min() == old.rack.max() + 1
     np.testing.assert_array_equal(np.bincount(new.rack[which])[old.rack.max() + 1 :], [40, 40, 15])
     np.testing.assert_array_equal(np.delete(new.rack, which), np.delete(old.rack, which))
+
+
+def test_platforms_are_mixed_within_racks():
+    machines = build_machines(fleet(400, {"haswell_2698v3": 0.5, "icelake_8380": 0.5}))
+    assert all(set(machines.platform[machines.rack == rack]) == {0, 1} for rack in range(10))
