@@ -28,17 +28,18 @@ check: $(READY) ## style, formatting, types and the direction of imports
 	$(BIN)/mypy
 	$(BIN)/lint-imports
 
-figures: $(READY) ## draw every figure and table of the papers into figures/
-	$(BIN)/wsc reproduce all --out figures
+figures: $(READY) ## draw every figure and table of the paper into figures/
+	$(BIN)/wsc reproduce wsmeter --out figures
 
 bench: $(READY) ## measure speed and memory
 	$(BIN)/python benchmarks/fleet.py
 	$(BIN)/python benchmarks/plan.py
 	$(BIN)/python benchmarks/real_splits.py docs/examples/machines_before.csv.gz --machines 10,30
 
-evidence: $(READY) ## the long evidence: many draws, an hour or so
+evidence: $(READY) ## the long evidence: many draws, many fleets, every row; half an hour or so
 	$(BIN)/wsc validate cpu_upgrade --draws 5000
-	$(BIN)/wsc validate dvfs_policy --draws 5000 --machines 100,200,400
+	$(BIN)/wsc validate dvfs_policy --draws 5000
+	$(BIN)/wsc reproduce all --out figures
 
 clean: ## remove runs/, figures/ and caches; .venv stays
 	rm -rf runs figures dist .pytest_cache .mypy_cache .ruff_cache .import_linter_cache .hypothesis .benchmarks

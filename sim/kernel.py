@@ -236,8 +236,7 @@ def _write_out(hot: Floats, mark: Ints, slot: int, window: int, rows: Floats) ->
 @njit(cache=True)
 def _leave(residents: Residents, epoch: int, window: int, rows: Floats) -> int:
     """Write out residents whose stay ends and fill their slots with the last ones; return how many stay."""
-    hot, mark, n = residents
-    slot = 0
+    (hot, mark, n), slot = residents, 0
     while slot < n:
         if mark[END, slot] > epoch:
             slot += 1
@@ -467,8 +466,7 @@ def _open(inputs: Inputs, outputs: Outputs, number: int) -> Domain:
 @njit(cache=True, error_model="numpy")
 def _pass(inputs: Inputs, outputs: Outputs, domain: Domain, epoch: int) -> None:
     """Simulate one epoch of a power domain."""
-    sums, power_w, peak_w = domain.sums[epoch], 0.0, 0.0
-    window = inputs.window_of_epoch[epoch]
+    sums, window, power_w, peak_w = domain.sums[epoch], inputs.window_of_epoch[epoch], 0.0, 0.0
     for local in range(domain.residents.size):
         if epoch >= domain.change[local] or window != inputs.window_of_epoch[epoch - 1]:
             _turn_over(inputs, outputs.rows, domain, local, epoch)
