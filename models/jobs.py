@@ -139,17 +139,22 @@ def _drawn(world: World, room_vcpu: float, machine_vcpus: float) -> dict[str, An
     traits["core_cpi"] *= size_factor
     traits["memory_accesses_per_instruction"] *= size_factor
     traits["instance_memory_bytes"] = each * traits.pop("memory_bytes_per_vcpu")
-    return {"names": _names(world), "instances": instances, "instance_quota_vcpu": each, **traits}
+    return {"names": drawn_names(population, world.seed), "instances": instances, "instance_quota_vcpu": each, **traits}
 
 
-def _names(world: World) -> list[str]:
-    population = world.population
+def drawn_names(population: Population, seed: int) -> list[str]:
+    """Return the names of the jobs that are drawn; a common one has the same name in every WSC of its universe.
+
+    Examples
+    --------
+    >>> drawn_names(Population(jobs=3, common_jobs=2, heavyweights=1), seed=7)
+    ['heavyweight-01', 'common-00001', 'local-7-00001']
+    """
     heavy, common = population.heavyweights, population.common_jobs
-    digits = len(str(population.jobs))
     return [
         *(f"heavyweight-{i + 1:02d}" for i in range(heavy)),
-        *(f"common-{i + 1:0{digits}d}" for i in range(common - heavy)),
-        *(f"local-{world.seed}-{i + 1:0{digits}d}" for i in range(population.jobs - common)),
+        *(f"common-{i + 1:05d}" for i in range(common - heavy)),
+        *(f"local-{seed}-{i + 1:05d}" for i in range(population.jobs - common)),
     ]
 
 

@@ -61,7 +61,7 @@ class Behaviour:
     streaming_share: Share = 0.80
     """Mean share of an instance's last-level-cache misses that no cache size removes."""
     smt_slowdown: NonNegative = 0.55
-    """Mean relative growth of core CPI while the sibling hardware thread is busy."""
+    """Median relative growth of core CPI while the sibling hardware thread is busy."""
     utilisation: Share = 0.55
     """Mean CPU use of an instance as a share of its quota."""
     input_log_sd: NonNegative = 0.15
@@ -75,9 +75,9 @@ class Behaviour:
     latency_critical_share: Share = 0.6
     """Share of jobs that serve requests; the rest are best-effort."""
     diurnal_amplitude: Share = 0.09
-    """Mean half-amplitude of the daily load swing of latency-critical jobs."""
+    """Median half-amplitude of the daily load swing of latency-critical jobs."""
     spin_share: Share = 0.03
-    """Mean share of instructions spent spinning on locks on a fully busy machine."""
+    """Median share of instructions spent spinning on locks on a fully busy machine."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -131,7 +131,7 @@ class Population:
     jobs: Annotated[int, Ge(0)] = 4000
     """Jobs running in this WSC, services not counted."""
     common_jobs: Annotated[int, Ge(0)] = 1846
-    """How many of them every WSC of the universe runs; at least the heavyweights."""
+    """How many of them every WSC of the universe runs, the same number in all; at least the heavyweights."""
     universe: Annotated[int, Ge(0)] = 1
     """Seed of the universe: WSCs with the same number share their common jobs."""
     heavyweights: Annotated[int, Ge(0)] = 40

@@ -6,6 +6,7 @@ from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Set
 from dataclasses import dataclass
 
+from models.jobs import drawn_names
 from models.platforms import PLATFORMS, Platform
 from models.scenario import Feature
 from scenarios.faults import shown
@@ -126,7 +127,7 @@ def job_counts(scenario: Scenario) -> Iterator[Finding]:
 def service_names(scenario: Scenario) -> Iterator[Finding]:
     """Services have names of their own, which no drawn job has."""
     names = [service.name for service in scenario.population.services]
-    drawn = set(_drawn_names(scenario))
+    drawn = set(drawn_names(scenario.population, scenario.seed))
     for i, name in _repeated(names):
         yield Finding(("population", "services", i, "name"), "another service has this name", shown(name))
     for i, name in enumerate(names):
@@ -175,7 +176,7 @@ def memory(scenario: Scenario) -> Iterator[Finding]:
 def software_jobs(scenario: Scenario) -> Iterator[Finding]:
     """New software names jobs that run."""
     services = [service.name for service in scenario.population.services]
-    known = {*services, *_drawn_names(scenario)}
+    known = {*services, *drawn_names(scenario.population, scenario.seed)}
     for i, software in enumerate(scenario.feature.software if scenario.feature else ()):
         for k, job in enumerate(software.jobs):
             if job not in known:
@@ -270,15 +271,6 @@ def _repeated(names: list[str]) -> Iterator[tuple[int, str]]:
         if seen[name]:
             yield i, name
         seen[name] += 1
-
-
-def _drawn_names(scenario: Scenario) -> Iterator[str]:
-    """Yield the names of the jobs that are drawn, as `models.jobs` gives them."""
-    population = scenario.population
-    digits = len(str(population.jobs))
-    yield from (f"heavyweight-{i + 1:02d}" for i in range(population.heavyweights))
-    yield from (f"common-{i + 1:0{digits}d}" for i in range(population.common_jobs - population.heavyweights))
-    yield from (f"local-{scenario.seed}-{i + 1:0{digits}d}" for i in range(population.jobs - population.common_jobs))
 
 
 def _rebuilt_instances(scenario: Scenario) -> float:
