@@ -109,6 +109,10 @@ def window_bounds(scenario: Scenario) -> Iterator[Finding]:
         if window.end_s <= window.start_s:
             problem = f"should be after start_s = {window.start_s:g}"
             yield Finding(("recording", "windows", i, "end_s"), problem, f"{window.end_s:g}")
+        for other in scenario.recording.windows[:i]:
+            if other.start_s < window.end_s and window.start_s < other.end_s:
+                problem = f"overlaps window {other.name}, {other.start_s:g} to {other.end_s:g}; a count has one window"
+                yield Finding(("recording", "windows", i, "start_s"), problem, f"{window.start_s:g}")
 
 
 def job_counts(scenario: Scenario) -> Iterator[Finding]:

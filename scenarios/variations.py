@@ -149,5 +149,5 @@ def _shared(sources: Sources, fleets: Fleets, seed: int, spread: tuple[float, fl
     shares = {"covered": "covers_covered", "truth": "covers_truth"}
     plain = {name: rows["wsmeter"][column] for name, column in shares.items()}
     widened = {f"{name}_widened": rows["wsmeter-widened"][column] for name, column in shares.items()}
-    correlation = effective_correlation(without, tables.jobs)
+    correlation = effective_correlation(without, tables.jobs).ratio
     return {"correlation": correlation, "draws": rows["wsmeter"]["draws"], **plain, **widened}

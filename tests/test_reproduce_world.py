@@ -278,6 +278,7 @@ def test_a_setting_that_two_axes_share_is_measured_once(sources, monkeypatch):
     table = variations.covariance(sources, Fleets((1,), 10, draws=5))
     assert len(table) == 6
     assert len(sources.kept) == 4
+    assert np.isfinite(table["correlation"].to_numpy(dtype=float)).all()
     assert table[table["level"] == 0].drop(columns="axis").drop_duplicates().shape[0] == 1
 
 
