@@ -39,6 +39,7 @@ bench: $(READY) ## measure speed and memory
 evidence: $(READY) ## the long evidence: many draws, many fleets, every row; half an hour or so
 	$(BIN)/wsc validate cpu_upgrade --draws 5000
 	$(BIN)/wsc validate dvfs_policy --draws 5000
+	$(BIN)/wsc validate docs/examples/many_fleets.yaml --draws 500
 	$(BIN)/wsc reproduce all --out figures
 
 clean: ## remove runs/, figures/ and caches; .venv stays

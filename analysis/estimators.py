@@ -114,7 +114,7 @@ class Baseline:
         NotEnoughDataError
             If `new` (or a sampled `current`) has fewer than 2 machines, or `current` none.
         ValueError
-            If the current metric is 0.
+            If the current metric is 0, or the change or its margin is no finite number.
 
         Examples
         --------
@@ -208,7 +208,7 @@ class WSMeter:
         NotEnoughDataError
             If no job is covered.
         ValueError
-            If the current metric is 0.
+            If the current metric is 0, or the change or its margin is no finite number.
 
         Examples
         --------
@@ -251,8 +251,10 @@ def _relative(
     """Return the change after / before - 1 with its interval; a sampled `before` adds its variance (delta method)."""
     current, new = _positive(before[0]), after[0]
     ratio = new / current
-    variance = after[1] + (ratio**2 * before[1] if sampled else 0.0)
+    variance = after[1] + (ratio * ratio * before[1] if sampled else 0.0)
     change, margin = ratio - 1, half_width_se * math.sqrt(variance) / current
+    if not (math.isfinite(change) and math.isfinite(margin)):
+        raise ValueError(f"the change from {current:g} to {new:g} is too large to compute")
     return Estimate(
         estimator=estimator,
         machines=machines,

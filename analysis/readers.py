@@ -16,6 +16,11 @@ from analysis.statistics import Bools
 PRINTED = 20
 """Faults that a message spells out; the others are counted."""
 
+LEAST, MOST = 1e-50, 1e50
+"""Between these lie all numbers but 0 that a table may hold: squares of their ratios are still floats."""
+MOST_COUNTED = 2**53 - 1
+"""Up to here a float holds every whole number."""
+
 Kind = Literal["text", "real", "count"]
 
 
@@ -160,12 +165,16 @@ def _numbers(given: pd.Series, text: pd.Series, wanted: Field) -> tuple[pd.Serie
     low = (value <= 0) if wanted.above_zero else (value < 0)
     with np.errstate(invalid="ignore"):
         broken = (value != np.floor(value)) & (wanted.kind == "count")
+    most = MOST_COUNTED if wanted.kind == "count" else MOST
+    least = f"at least {LEAST:g}" if wanted.above_zero else f"0 or at least {LEAST:g}"
     return pd.Series(value), [
         (empty, "should not be empty"),
         (np.isnan(value) & ~empty & ~infinite, "should be a number"),
         (infinite, "should be a finite number"),
         (np.isfinite(value) & low, f"should be {'above 0' if wanted.above_zero else 'at least 0'}"),
         (np.isfinite(value) & ~low & broken, "should be a whole number"),
+        (np.isfinite(value) & (value > most), f"should be at most {most:.16g}"),
+        ((value > 0) & (value < LEAST) & ~broken, f"should be {least}"),
     ]
 
 

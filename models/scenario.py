@@ -13,7 +13,8 @@ from annotated_types import Ge, Gt, Le, Lt, MinLen
 Share = Annotated[float, Ge(0), Le(1)]
 Positive = Annotated[float, Gt(0)]
 NonNegative = Annotated[float, Ge(0)]
-Count = Annotated[int, Ge(1)]
+Count = Annotated[int, Ge(1), Le(1_000_000_000)]
+Jobs = Annotated[int, Ge(0), Le(1_000_000)]
 Forbid = dict[str, str]
 FORBID: Forbid = {"extra": "forbid"}
 
@@ -24,7 +25,7 @@ class Fleet:
 
     __pydantic_config__: ClassVar[Forbid] = FORBID
 
-    machines: Count = 6000
+    machines: Annotated[int, Ge(1), Le(2_000_000)] = 6000
     """Machines in the fleet."""
     platforms: Annotated[Mapping[str, Positive], MinLen(1)] = field(default_factory=lambda: {"haswell_2698v3": 1.0})
     """Platform name to its share of the machines; the shares sum to 1."""
@@ -88,7 +89,7 @@ class Service:
 
     name: Annotated[str, MinLen(1)]
     """The job's name."""
-    instances: Count
+    instances: Annotated[int, Ge(1), Le(10_000_000)]
     """How many instances run."""
     quota_vcpu: Positive
     """CPU quota of one instance, in hardware threads."""
@@ -128,13 +129,13 @@ class Population:
 
     __pydantic_config__: ClassVar[Forbid] = FORBID
 
-    jobs: Annotated[int, Ge(0)] = 4000
+    jobs: Jobs = 4000
     """Jobs running in this WSC, services not counted."""
-    common_jobs: Annotated[int, Ge(0)] = 1846
+    common_jobs: Jobs = 1846
     """How many of them every WSC of the universe runs, the same number in all; at least the heavyweights."""
     universe: Annotated[int, Ge(0)] = 1
     """Seed of the universe: WSCs with the same number share their common jobs."""
-    heavyweights: Annotated[int, Ge(0)] = 40
+    heavyweights: Jobs = 40
     """Heavyweight jobs (infrastructure), common to every WSC."""
     heavyweight_share: Share = 0.84
     """Share of the CPU quota that the heavyweights hold."""
@@ -348,7 +349,7 @@ class Loop:
     """Counting window that is measured."""
     top_jobs: Count = 200
     """Only so many jobs with the largest quota are planned for and measured."""
-    min_instances: Annotated[int, Ge(2)] = 4
+    min_instances: Annotated[int, Ge(2), Le(1_000_000_000)] = 4
     """Least measured instances of a job."""
     t: Positive = 2.0
     """Half-width of intervals in standard errors."""
@@ -384,7 +385,7 @@ class World:
 
     seed: Annotated[int, Ge(0)] = 1
     """All random draws follow from it."""
-    horizon_s: Positive = 86400.0
+    horizon_s: Annotated[float, Gt(0), Le(366 * 86400)] = 86400.0
     """Simulated time, a multiple of the epoch."""
     epoch_s: Positive = 300.0
     """Time step of the machines' physics."""

@@ -31,6 +31,19 @@ def beside(found: Run, other: Run, settings: WSMeter) -> dict[str, Any]:
     ------
     NotEnoughDataError
         If a run has nothing without, or nothing with the feature.
+
+    Examples
+    --------
+    >>> import tempfile
+    >>> from pathlib import Path
+    >>> from models.scenario import Feature, Fleet, Population, World
+    >>> from sim.experiment import experiment
+    >>> feature = Feature("upgrade", {"haswell_2698v3": "broadwell_2698v4"})
+    >>> with tempfile.TemporaryDirectory() as directory:
+    ...     _ = experiment(World(3, 900.0, 300.0, Fleet(20), Population(60, 50), feature=feature), Path(directory))
+    ...     run = Run(Path(directory), {"scenario": "tiny"})
+    ...     {row["differs"] for row in beside(run, run, WSMeter())["jobs"]}
+    {False}
     """
     here, there = (_changes(run, settings) for run in (found, other))
     both = here.merge(there, on="name", suffixes=("", "_there"))
@@ -43,7 +56,20 @@ def beside(found: Run, other: Run, settings: WSMeter) -> dict[str, Any]:
 
 
 def beside_table(here: str, there: dict[str, Any]) -> Table:
-    """Return what `beside` found, to be printed."""
+    """Return what `beside` found, to be printed.
+
+    Parameters
+    ----------
+    here : name of the first scenario
+    there : what `beside` returned of the other
+
+    Examples
+    --------
+    >>> shop = {"name": "shop", "change": 0.10, "margin": 0.02, "change_there": 0.05, "margin_there": 0.02}
+    >>> table = beside_table("upgrade", {"scenario": "build", "jobs": [shop | {"differs": True}]})
+    >>> [next(iter(column.cells)) for column in table.columns]
+    ['shop', '+10.00% ±2.00%', '+5.00% ±2.00%', 'yes']
+    """
     table = Table("job", here, there["scenario"], "differ", title=f"change beside {there['scenario']}", box=SIMPLE_HEAD)
     for row in there["jobs"]:
         table.add_row(

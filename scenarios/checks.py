@@ -3,8 +3,9 @@
 import math
 import sys
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Set
+from collections.abc import Callable, Hashable, Iterable, Iterator, Sequence, Set
 from dataclasses import dataclass
+from typing import TypeVar
 
 from models.jobs import drawn_names
 from models.platforms import PLATFORMS, Platform
@@ -15,6 +16,8 @@ from scenarios.source import library, locate
 from scenarios.tree import Keys
 
 _ROUNDING = 1e-9
+_MOST_EPOCHS = 100_000
+_MOST_MACHINE_EPOCHS = 2_000_000_000
 _SERVICE_MEMORY_BYTES_PER_VCPU = 2.5e9
 
 
@@ -27,6 +30,7 @@ class Finding:
     got: str = ""
 
 
+_T = TypeVar("_T", bound=Hashable)
 Check = Callable[[Scenario], Iterable[Finding]]
 
 
@@ -84,9 +88,22 @@ def replaced_platforms(scenario: Scenario) -> Iterator[Finding]:
 
 
 def epochs(scenario: Scenario) -> Iterator[Finding]:
-    """The epoch divides the horizon."""
-    if not _multiple(scenario.horizon_s, scenario.epoch_s):
+    """The epoch divides the horizon, into no more epochs than can be simulated and recorded."""
+    count = scenario.horizon_s / scenario.epoch_s
+    if count > _MOST_EPOCHS:
+        least = f"{scenario.horizon_s / _MOST_EPOCHS:.6g}"
+        problem = f"should be at least {least}, {_MOST_EPOCHS} epochs in horizon_s = {scenario.horizon_s:g}"
+        yield Finding(("epoch_s",), problem, f"{scenario.epoch_s:g}")
+    elif not _multiple(scenario.horizon_s, scenario.epoch_s):
         yield Finding(("epoch_s",), f"should divide horizon_s = {scenario.horizon_s:g}", f"{scenario.epoch_s:g}")
+
+
+def machine_epochs(scenario: Scenario) -> Iterator[Finding]:
+    """Every machine's every epoch is recorded only if the table can be kept."""
+    rows = scenario.fleet.machines * scenario.horizon_s / scenario.epoch_s
+    if scenario.recording.machine_epochs and rows > _MOST_MACHINE_EPOCHS:
+        problem = f"should be false beyond {_MOST_MACHINE_EPOCHS} rows (machines times epochs)"
+        yield Finding(("recording", "machine_epochs"), problem, f"true with {rows:.6g} rows")
 
 
 def window_names(scenario: Scenario) -> Iterator[Finding]:
@@ -188,6 +205,13 @@ def software_jobs(scenario: Scenario) -> Iterator[Finding]:
                 yield Finding(("feature", "software", i, "jobs", k), problem, shown(job))
 
 
+def feature_changes(scenario: Scenario) -> Iterator[Finding]:
+    """A feature changes something."""
+    feature = scenario.feature
+    if feature is not None and not feature.platforms and feature.governor is None and not feature.software:
+        yield Finding(("feature",), "changes nothing: say platforms, governor or software")
+
+
 def rollout(scenario: Scenario) -> Iterator[Finding]:
     """A roll-out by instance is of software alone, and its last wave begins inside the horizon."""
     if scenario.feature is None:
@@ -230,6 +254,12 @@ def cluster_sizes(scenario: Scenario) -> Iterator[Finding]:
             yield Finding(("analyses", "wsmeter", "machines", i), problem, str(size))
 
 
+def repeated_sizes(scenario: Scenario) -> Iterator[Finding]:
+    """Test clusters have different sizes."""
+    for i, size in _repeated(scenario.analyses.wsmeter.machines):
+        yield Finding(("analyses", "wsmeter", "machines", i), "another test cluster has this size", str(size))
+
+
 def companions(scenario: Scenario) -> Iterator[Finding]:
     """The scenarios that are run beside this one are there."""
     for i, name in enumerate(scenario.analyses.beside):
@@ -240,9 +270,10 @@ def companions(scenario: Scenario) -> Iterator[Finding]:
 
 CHECKS: dict[Check, tuple[str, ...]] = {
     platform_shares: ("fleet.platforms",),
-    platform_names: ("fleet.platforms", "feature.platforms"),
+    platform_names: (),
     replaced_platforms: ("fleet.platforms", "feature.platforms"),
     epochs: ("horizon_s", "epoch_s"),
+    machine_epochs: ("horizon_s", "epoch_s", "fleet.machines", "recording.machine_epochs"),
     window_names: ("recording.windows",),
     window_bounds: ("recording.windows", "horizon_s", "epoch_s"),
     job_counts: ("population.jobs", "population.common_jobs", "population.heavyweights", "population.services"),
@@ -251,9 +282,11 @@ CHECKS: dict[Check, tuple[str, ...]] = {
     service_room: ("population.services", "population.allocated_share", "fleet"),
     memory: ("population.memory_bytes_per_vcpu", "population.allocated_share", "fleet"),
     software_jobs: ("feature.software", "population.services", "population.heavyweights"),
+    feature_changes: ("feature",),
     rollout: ("feature", "horizon_s"),
     measured_windows: ("analyses.wsmeter.window", "recording.loop", "recording.windows"),
     companions: ("analyses.beside",),
+    repeated_sizes: ("analyses.wsmeter.machines",),
     cluster_sizes: ("analyses.wsmeter.machines", "fleet.machines", "feature", "population.services"),
 }
 """Every check with the fields that it needs."""
@@ -265,12 +298,13 @@ def _replacements(feature: Feature | None) -> list[tuple[str, str]]:
 
 def _multiple(value: float, unit: float) -> bool:
     """Return whether `value` is a whole number of `unit`, up to rounding."""
-    return abs(value / unit - round(value / unit)) < _ROUNDING * max(1.0, value / unit)
+    units = value / unit
+    return math.isfinite(units) and abs(units - round(units)) < _ROUNDING * max(1.0, units)
 
 
-def _repeated(names: list[str]) -> Iterator[tuple[int, str]]:
+def _repeated(names: Sequence[_T]) -> Iterator[tuple[int, _T]]:
     """Yield position and name of every name that was there before."""
-    seen = Counter[str]()
+    seen = Counter[_T]()
     for i, name in enumerate(names):
         if seen[name]:
             yield i, name

@@ -2,7 +2,8 @@
 
 import functools
 import traceback
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Literal, ParamSpec, TypeVar
@@ -58,6 +59,9 @@ def _command(function: Callable[_P, None]) -> Callable[_P, None]:
             raise typer.Exit(_INTERRUPTED) from None
         except BrokenPipeError:
             raise
+        except MemoryError as error:
+            typer.echo(f"there is not enough memory: {error}".removesuffix(": "), err=True)
+            raise typer.Exit(_FAULTY) from None
         except Exception as error:
             if not (isinstance(error, OSError) or _ours(error)):
                 raise
@@ -99,7 +103,7 @@ def run(
     from scenarios import run as runs
     from scenarios.output import progress
 
-    with progress(quiet=json) as tell:
+    with progress(quiet=json) as tell, _folder("--out"):
         payloads = [runs.run(one, out, force, tell) for one in scenarios]
         if there:
             payloads = [runs.measure(*execution.reopen(Path(scenario)), out, tell)]
@@ -124,7 +128,7 @@ def validate(
     from scenarios.output import progress
     from scenarios.validate import show_validate
 
-    with progress(quiet=json) as tell:
+    with progress(quiet=json) as tell, _folder("--out"):
         payloads = [runs.validate(one, out, force, tell) for one in scenarios]
     _say_each(payloads, show_validate, json)
 
@@ -178,11 +182,15 @@ def reproduce(
     """Redraw published figures and tables from simulated fleets, and say which findings hold."""
     from scenarios import reproduce as papers
     from scenarios.output import progress
+    from scenarios.rundir import make_folder
 
     if list_:
         _say(papers.listing(), papers.show_listing, json)
         return
-    with progress(quiet=json) as tell:
+    papers.chosen(what)
+    with _folder("--out"):
+        make_folder(out)
+    with progress(quiet=json) as tell, _folder("--runs"):
         rows = papers.reproduce(what, out, _obtain(runs), tell)
     _say(rows, papers.show, json)
 
@@ -240,6 +248,18 @@ def _obtain(out: Path) -> Callable[[str, Mapping[str, Any], "Progress"], "Run"]:
         return execution.obtain(load(name, overrides), out, False, tell)
 
     return obtain
+
+
+@contextmanager
+def _folder(option: str) -> Iterator[None]:
+    """Say which option names a folder that cannot be made."""
+    from scenarios.faults import Fault, FaultsError
+    from scenarios.rundir import FolderError
+
+    try:
+        yield
+    except FolderError as error:
+        raise FaultsError([Fault(option, 0, 0, "", str(error))]) from None
 
 
 def _is_run(text: str) -> bool:

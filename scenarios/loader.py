@@ -139,7 +139,12 @@ def build(adapter: TypeAdapter[_T], root: Node) -> tuple[_T | None, list[Fault]]
             data = _pruned(data, found)
         else:
             break
-    return built, [_fault(adapter, root, one) for one in errors]
+    return built, [_fault(adapter, root, one) for one in errors if not _follows(one)]
+
+
+def _follows(error: ErrorDetails) -> bool:
+    """Return whether a list or map only looks empty because everything in it is wrong, which is told already."""
+    return error["type"] == "too_short" and bool(error["input"])
 
 
 def _finished(root: Node, overrides: Iterable[Override], known: Sequence[Fault]) -> tuple[Scenario | None, list[Fault]]:

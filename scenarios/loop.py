@@ -1,7 +1,12 @@
 """The loop of WSMeter (Lee et al. 2018, Figs 10 and 14), run in the simulation: gather, plan, roll out, check, re-plan.
 
-Each round really simulates the fleet with the feature on just the machines (or instances) chosen so far. Nothing here
-looks at the counterfactual tables: what a round knows is what the team that runs it would know.
+Each round really simulates the fleet with the feature on just the machines (or instances) chosen so far. No round looks
+at the fleet with the feature everywhere.
+
+But a round knows more than a team would. The current fleet is measured on the day's twin with the feature nowhere: the
+day of the roll-out itself, with the same stays, phases and noise, the machines of the test cluster included. It is as
+if the team had measured the whole fleet under exactly the conditions of the roll-out. A team gathers before it rolls
+out. Drift between gathering and roll-out is therefore missing, and with it the error that it would add to the change.
 """
 
 from collections.abc import Iterator
@@ -27,12 +32,23 @@ LARGEST_SHARE = 0.5
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Trial:
-    """What the rounds share: the day, the current fleet, who may get the feature and in what order."""
+    """What the rounds share: the day, the current fleet, who may get the feature and in what order.
+
+    Examples
+    --------
+    >>> from models.scenario import Feature, Fleet, Population, World
+    >>> from sim.fleet import prepare
+    >>> feature = Feature("upgrade", {"haswell_2698v3": "broadwell_2698v4"})
+    >>> day = prepare(World(3, 900.0, 300.0, Fleet(20), Population(60, 50), feature=feature))
+    >>> trial = _trial(day, Loop(top_jobs=10))
+    >>> len(trial.queues), trial.current["job"].nunique(), trial.most
+    (1, 10, array([10.]))
+    """
 
     day: Day
     settings: Loop
     current: pd.DataFrame
-    """Measurement table of the fleet as it is, the considered jobs only."""
+    """Measurement table of the whole fleet without the feature on the same day, the considered jobs only."""
     jobs: pd.DataFrame
     """job, quota, instances of the whole fleet."""
     plannable: pd.DataFrame
@@ -43,7 +59,7 @@ class Trial:
 
     @property
     def most(self) -> Floats:
-        """How many of each queue get the feature at most."""
+        """How many of each queue get the feature at most: (queues,) array of machines, or of each job's instances."""
         length: Floats = np.array([queue.size for queue in self.queues], np.float64)
         most: Floats = np.minimum(length, np.maximum(np.floor(LARGEST_SHARE * length), self.settings.min_instances))
         return most
@@ -56,6 +72,9 @@ def rounds(day: Day, settings: Loop, progress: Progress) -> pd.DataFrame:
     planned instances themselves where the feature is new code, times the headroom. One that missed its margin is
     followed by another that plans with the spreads now seen, and has at least so many times more machines as the margin
     was too wide, squared, times the headroom (footnote 7). The loop ends when the margin is met, or nothing is left.
+
+    The current fleet is the whole fleet without the feature under the very conditions of the roll-out: no drift between
+    gathering and roll-out is in the change or in its margin.
 
     Parameters
     ----------
@@ -73,6 +92,16 @@ def rounds(day: Day, settings: Loop, progress: Progress) -> pd.DataFrame:
     ------
     NotEnoughDataError
         If no job has enough instances to plan with.
+
+    Examples
+    --------
+    >>> from models.scenario import Feature, Fleet, Population, World
+    >>> from sim.fleet import prepare
+    >>> feature = Feature("upgrade", {"haswell_2698v3": "broadwell_2698v4"})
+    >>> day = prepare(World(3, 900.0, 300.0, Fleet(20), Population(60, 50), feature=feature))
+    >>> made = rounds(day, Loop(target_margin=0.2, top_jobs=10), lambda _what, _share: None)
+    >>> made["accepted"].tolist(), bool(made["margin"].iloc[-1] <= 0.2)
+    ([True], True)
     """
     made = []
     for found in _rounds(_trial(day, settings)):

@@ -118,7 +118,9 @@ def show_plan(payload: Mapping[str, Any], console: Console) -> None:
 
 def show_estimate(payload: Mapping[str, Any], console: Console) -> None:
     """Print estimates as a table, and in words whether there is a change."""
-    table = Table("estimator", "machines", "jobs", "change", "interval", "quota", "changed", box=SIMPLE_HEAD)
+    table = Table(box=SIMPLE_HEAD, padding=0, show_edge=False)
+    for heading in ("estimator", "machines", "jobs", "change", "interval", "quota", "changed"):
+        table.add_column(heading, no_wrap=True)
     for row in payload["estimates"]:
         table.add_row(
             row["estimator"],

@@ -16,12 +16,28 @@ def measured(run: Run, settings: WSMeter, table: str = "counters") -> pd.DataFra
     settings : metric, window and jobs
     table : a table with the columns of `counters`
 
+    Returns
+    -------
+    DataFrame
+        What `analysis.measurements.performance` says of the jobs that matter, one row per measured stay.
+
     Raises
     ------
     RunError
         If the run lacks the table.
     ValueError
         If the counting window or a job is not there.
+
+    Examples
+    --------
+    >>> import tempfile
+    >>> from pathlib import Path
+    >>> from models.scenario import Fleet, Population, World
+    >>> from sim.experiment import experiment
+    >>> with tempfile.TemporaryDirectory() as directory:
+    ...     outcome = experiment(World(3, 900.0, 300.0, Fleet(20), Population(60, 50)), Path(directory))
+    ...     len(measured(Run(Path(directory), {}), WSMeter()))
+    438
     """
     made = performance(run.table(table), run.table("instances"), settings.metric, settings.window)
     if settings.jobs is None:
@@ -30,12 +46,29 @@ def measured(run: Run, settings: WSMeter, table: str = "counters") -> pd.DataFra
 
 
 def job_quotas(run: Run, settings: WSMeter) -> pd.DataFrame:
-    """Return job, quota and instances of every job that matters to the analysis.
+    """Return job, quota (hardware threads, of the whole job) and instances of every job that matters to the analysis.
+
+    Parameters
+    ----------
+    run : a run
+    settings : jobs, by name
 
     Raises
     ------
+    RunError
+        If the run has no table `jobs`.
     ValueError
         If a job that the settings name is not there.
+
+    Examples
+    --------
+    >>> import tempfile
+    >>> from pathlib import Path
+    >>> jobs = pd.DataFrame({"job": [0, 1], "name": ["shop", "mail"], "quota_vcpu": [8.0, 2.0], "instances": [4, 2]})
+    >>> with tempfile.TemporaryDirectory() as directory:
+    ...     jobs.to_parquet(Path(directory, "jobs.parquet"))
+    ...     job_quotas(Run(Path(directory), {}), WSMeter(jobs=("mail",))).to_dict("records")
+    [{'job': 1, 'quota': 2.0, 'instances': 2}]
     """
     jobs = run.table("jobs", ["job", "quota_vcpu", "instances"]).rename(columns={"quota_vcpu": "quota"})
     if settings.jobs is None:

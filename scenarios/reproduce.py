@@ -1,6 +1,7 @@
 """The figures and tables of the papers: ``wsc reproduce``, each drawn or tabulated beside the printed numbers."""
 
 from collections.abc import Mapping, Sequence
+from importlib.resources import files
 from pathlib import Path
 from typing import Any
 
@@ -110,7 +111,7 @@ def _payload(name: str, paper: pd.DataFrame, outcome: Outcome, written: Sequence
         "holds": all(check.holds for check in checks),
         "published": theirs,
         "measured": ours,
-        "note": "; ".join(part for part in (verdict(checks), outcome.note) if part),
+        "note": "; ".join(part for part in (verdict(checks), *explained(name, checks), outcome.note) if part),
         "table": [] if outcome.table is None else outcome.table.to_dict("records"),
         "criteria": [
             {"name": c.name, "relation": c.relation, "bound": c.bound, "measured": c.measured, "holds": c.holds}
@@ -119,6 +120,24 @@ def _payload(name: str, paper: pd.DataFrame, outcome: Outcome, written: Sequence
         ],
         "files": [str(file) for file in written],
     }
+
+
+def explained(row: str, checks: Sequence[Criterion]) -> list[str]:
+    """Return why findings do not hold in this world, as far as that is known: one text for each failing criterion.
+
+    Examples
+    --------
+    >>> explained("wsmeter/fig19", [Criterion("excludes_current_low_400", "at least", 0.9, "", 0.88)])[0][:47]
+    'excludes_current_low_400: the policy is worth a'
+    >>> explained("wsmeter/fig19", [Criterion("excludes_current_low_400", "at least", 0.9, "", 0.95)])
+    []
+    """
+    file = files("analysis.figures") / "published" / "explanations.csv"
+    with file.open(encoding="utf-8") as text:
+        table = pd.read_csv(text)
+    known = table[table["row"] == row].set_index("criterion")["explanation"]
+    failing = dict.fromkeys(check.name for check in checks if not check.holds)
+    return [f"{name}: {known[name]}" for name in failing if name in known.index]
 
 
 def verdict(checks: Sequence[Criterion]) -> str:

@@ -3,8 +3,12 @@
 Validation composes a test cluster: rows of the fleet with the feature everywhere. A team would give the feature to just
 those machines, or add machines, or pack instances together, while all the rest stays as it is. Here that is simulated.
 
-Either way the current fleet is the one without the feature, measured whole (Lee et al. 2018, WSMeter, section 5.1, step
-1): it is what a team has before its roll-out, and it is the same for both, so that they differ by the new sample alone.
+Either way the current fleet is the day's twin with the feature nowhere, measured whole, the machines of the test
+cluster included. The day is that of the roll-out, with the same load, phases and noise: as if the team had measured the
+whole fleet under exactly the conditions of the roll-out. (New machines have conditions of their own, and instances that
+are packed have other momentary behaviour.) A team gathers its current fleet before the roll-out (Lee et al. 2018,
+WSMeter, section 5.1, step 1). Drift between gathering and roll-out is therefore missing, and with it the error that it
+would add to either change. Real and composed share the current fleet, so that they differ by the new sample alone.
 """
 
 from collections.abc import Iterator
@@ -59,20 +63,57 @@ def moved(day: Day, number: int) -> Day:
 
 
 class Design(Protocol):
-    """A way to build a test cluster."""
+    """A way to build a test cluster.
+
+    Examples
+    --------
+    >>> designs: tuple[Design, ...] = (OnMachines(), OnAdded(), OnPacked(), OnInstances())
+    >>> [type(design).__name__ for design in designs]
+    ['OnMachines', 'OnAdded', 'OnPacked', 'OnInstances']
+    """
 
     def draw(self, twins: Twins, rng: np.random.Generator, draws: int) -> Iterator[Pair]:
-        """Yield test clusters, each really rolled out and composed."""
+        """Yield test clusters, each really rolled out and composed.
+
+        Parameters
+        ----------
+        twins : the fleet
+        rng : decides what is in the clusters
+        draws : how many
+        """
 
 
 @dataclass(frozen=True, slots=True)
 class OnMachines:
-    """Random machines get the feature where they stand (section 5.2.2)."""
+    """Random machines get the feature where they stand (section 5.2.2); `size` of them.
+
+    Examples
+    --------
+    >>> OnMachines(size=4).size
+    4
+    """
 
     size: int = 40
 
     def draw(self, twins: Twins, rng: np.random.Generator, draws: int) -> Iterator[Pair]:
-        """Yield test clusters of disjoint machines."""
+        """Yield test clusters of disjoint machines.
+
+        Raises
+        ------
+        NotEnoughDataError
+            If there are too few machines for so many clusters.
+
+        Examples
+        --------
+        >>> from models.scenario import Feature, Fleet, Population, World
+        >>> from sim.fleet import nowhere, prepare
+        >>> feature = Feature("upgrade", {"haswell_2698v3": "broadwell_2698v4"})
+        >>> day = prepare(World(3, 900.0, 300.0, Fleet(20), Population(60, 50), feature=feature))
+        >>> jobs = pd.DataFrame({"job": range(60), "quota": day.jobs.quota_vcpu, "instances": day.jobs.instances})
+        >>> twins = Twins(day, "ipc", jobs, *(observe(day, arm(day), "ipc") for arm in (nowhere, everywhere)))
+        >>> [real["machine"].nunique() for real, _ in OnMachines(4).draw(twins, np.random.default_rng(0), 2)]
+        [4, 4]
+        """
         for which in _clusters(rng, twins.day, self.size, draws):
             real = observe(twins.day, on_machines(twins.day, which), twins.metric, around=which)
             yield real, twins.composed(real)
@@ -80,12 +121,35 @@ class OnMachines:
 
 @dataclass(frozen=True, slots=True)
 class OnAdded:
-    """What runs on random machines migrates to new ones that have the feature (section 5.2.2)."""
+    """What runs on `size` random machines migrates to new ones that have the feature (section 5.2.2).
+
+    Examples
+    --------
+    >>> OnAdded(size=4).size
+    4
+    """
 
     size: int = 40
 
     def draw(self, twins: Twins, rng: np.random.Generator, draws: int) -> Iterator[Pair]:
-        """Yield test clusters of disjoint machines; a multiple of a rack makes their new racks disjoint, too."""
+        """Yield test clusters of disjoint machines; a multiple of a rack makes their new racks disjoint, too.
+
+        Raises
+        ------
+        NotEnoughDataError
+            If there are too few machines for so many clusters.
+
+        Examples
+        --------
+        >>> from models.scenario import Feature, Fleet, Population, World
+        >>> from sim.fleet import nowhere, prepare
+        >>> feature = Feature("upgrade", {"haswell_2698v3": "broadwell_2698v4"})
+        >>> day = prepare(World(3, 900.0, 300.0, Fleet(20), Population(60, 50), feature=feature))
+        >>> jobs = pd.DataFrame({"job": range(60), "quota": day.jobs.quota_vcpu, "instances": day.jobs.instances})
+        >>> twins = Twins(day, "ipc", jobs, *(observe(day, arm(day), "ipc") for arm in (nowhere, everywhere)))
+        >>> [real["machine"].nunique() for real, _ in OnAdded(4).draw(twins, np.random.default_rng(0), 2)]
+        [4, 4]
+        """
         clusters = _clusters(rng, twins.day, self.size, draws)
         day = added(twins.day, np.concatenate(clusters))
         for which in clusters:
@@ -95,13 +159,39 @@ class OnAdded:
 
 @dataclass(frozen=True, slots=True)
 class OnPacked:
-    """The planned instances of the largest jobs are packed onto new machines with nothing beside them."""
+    """The planned instances of the largest jobs are packed onto new machines with nothing beside them.
+
+    The plan is for a relative `margin` over the `top_jobs` largest jobs.
+
+    Examples
+    --------
+    >>> OnPacked(margin=0.1).top_jobs
+    200
+    """
 
     margin: float = 0.02
     top_jobs: int = 200
 
     def draw(self, twins: Twins, rng: np.random.Generator, draws: int) -> Iterator[Pair]:
-        """Yield test clusters on new machines each, composed of the same instances where they were."""
+        """Yield test clusters on new machines each, composed of the same instances where they were.
+
+        Raises
+        ------
+        MarginOutOfReachError
+            If all instances of the largest jobs are too few for the margin.
+
+        Examples
+        --------
+        >>> from models.scenario import Feature, Fleet, Population, World
+        >>> from sim.fleet import nowhere, prepare
+        >>> feature = Feature("upgrade", {"haswell_2698v3": "broadwell_2698v4"})
+        >>> day = prepare(World(3, 900.0, 300.0, Fleet(20), Population(60, 50), feature=feature))
+        >>> jobs = pd.DataFrame({"job": range(60), "quota": day.jobs.quota_vcpu, "instances": day.jobs.instances})
+        >>> twins = Twins(day, "ipc", jobs, *(observe(day, arm(day), "ipc") for arm in (nowhere, everywhere)))
+        >>> real, composed = next(OnPacked(0.1, 10).draw(twins, np.random.default_rng(0), 1))
+        >>> len(real) == len(composed), real["machine"].nunique() < composed["machine"].nunique()
+        (True, True)
+        """
         allocation = twins.allocation(self.margin, self.top_jobs)
         for number in range(draws):
             rows = twins.chosen(rng, allocation)
@@ -111,13 +201,39 @@ class OnPacked:
 
 @dataclass(frozen=True, slots=True)
 class OnInstances:
-    """The planned number of random instances of each job gets new code (section 5.3)."""
+    """The planned number of random instances of each job gets new code (section 5.3).
+
+    The plan is for a relative `margin` over the `top_jobs` largest jobs.
+
+    Examples
+    --------
+    >>> OnInstances(margin=0.1).top_jobs
+    200
+    """
 
     margin: float = 0.03
     top_jobs: int = 200
 
     def draw(self, twins: Twins, rng: np.random.Generator, draws: int) -> Iterator[Pair]:
-        """Yield test clusters of single instances among neighbours that stay as they are."""
+        """Yield test clusters of single instances among neighbours that stay as they are.
+
+        Raises
+        ------
+        MarginOutOfReachError
+            If all instances of the largest jobs are too few for the margin.
+
+        Examples
+        --------
+        >>> from models.scenario import Feature, Fleet, Population, World
+        >>> from sim.fleet import nowhere, prepare
+        >>> feature = Feature("upgrade", {"haswell_2698v3": "broadwell_2698v4"})
+        >>> day = prepare(World(3, 900.0, 300.0, Fleet(20), Population(60, 50), feature=feature))
+        >>> jobs = pd.DataFrame({"job": range(60), "quota": day.jobs.quota_vcpu, "instances": day.jobs.instances})
+        >>> twins = Twins(day, "ipc", jobs, *(observe(day, arm(day), "ipc") for arm in (nowhere, everywhere)))
+        >>> real, composed = next(OnInstances(0.1, 10).draw(twins, np.random.default_rng(0), 1))
+        >>> set(real["residence"]) == set(composed["residence"])
+        True
+        """
         allocation = twins.allocation(self.margin, self.top_jobs)
         for _ in range(draws):
             rows = twins.chosen(rng, allocation)
@@ -128,6 +244,9 @@ class OnInstances:
 
 def compare(twins: Twins, design: Design, draws: int, name: str) -> pd.DataFrame:
     """Return what WSMeter says of test clusters that are really rolled out, and of the same composed.
+
+    Both are compared with the whole fleet without the feature on the same day: no drift between gathering and roll-out
+    is in the errors.
 
     Parameters
     ----------
@@ -147,6 +266,17 @@ def compare(twins: Twins, design: Design, draws: int, name: str) -> pd.DataFrame
     ------
     NotEnoughDataError
         If a cluster covers no job, or there are too few machines for so many clusters.
+
+    Examples
+    --------
+    >>> from models.scenario import Feature, Fleet, Population, World
+    >>> from sim.fleet import nowhere, prepare
+    >>> feature = Feature("upgrade", {"haswell_2698v3": "broadwell_2698v4"})
+    >>> day = prepare(World(3, 900.0, 300.0, Fleet(20), Population(60, 50), feature=feature))
+    >>> jobs = pd.DataFrame({"job": range(60), "quota": day.jobs.quota_vcpu, "instances": day.jobs.instances})
+    >>> twins = Twins(day, "ipc", jobs, *(observe(day, arm(day), "ipc") for arm in (nowhere, everywhere)))
+    >>> compare(twins, OnMachines(8), 2, "two of eight")["machines"].tolist()
+    [8, 8]
     """
     before, truth, estimator = Current.of(twins.without), twins.change(), WSMeter()
     rows = []

@@ -23,7 +23,7 @@ from scenarios.loader import load
 from scenarios.output import Progress
 from scenarios.pictures import save
 from scenarios.recorded import job_quotas, measured
-from scenarios.rundir import Run
+from scenarios.rundir import Run, RunError
 from scenarios.schema import Scenario, WSMeter
 from scenarios.truth import Tables, by_own_machine, halves_of, truth
 from scenarios.validate import estimators
@@ -80,14 +80,13 @@ def validate(scenario: Scenario, out: Path, force: bool, progress: Progress) -> 
 
     Raises
     ------
-    NotEnoughDataError
-        If the scenario has no feature, so that there is nothing to be right about.
+    RunError
+        If the scenario has no feature or records no truth, so that there is nothing to be right about.
     """
+    if scenario.feature is None or not scenario.recording.truth:
+        why = "it has no feature" if scenario.feature is None else "recording.truth is false"
+        raise RunError(f"{scenario.name}: there is no truth to validate against, {why}")
     found = obtain(scenario, out, force, progress)
-    if not has_truth(found):
-        raise NotEnoughDataError(
-            2, 0, f"counterfactual fleets: {scenario.name} has no feature or recording.truth is false"
-        )
     settings, unit = scenario.analyses.wsmeter, unit_of(scenario)
     payload = judge(
         Tables.of(found, settings), settings, scenario.seed, unit, lambda done, all_: progress("drawing", done / all_)

@@ -30,6 +30,13 @@ class RunError(Exception):
     """A directory is not a finished run, or a run lacks what was asked of it."""
 
 
+class FolderError(RunError):
+    """A folder cannot be made; `str()` says where and why."""
+
+    def __init__(self, folder: Path, fault: OSError) -> None:
+        super().__init__(f"cannot make a folder at {folder}: {fault.strerror}")
+
+
 @dataclass(frozen=True, slots=True)
 class Run:
     """A finished run: its directory and its manifest. Tables are read when asked for."""
@@ -124,6 +131,26 @@ def run_directory(out: Path, name: str, digest: str) -> Path:
     return Path(out) / f"{name}-{digest[:_DIGEST_CHARACTERS]}"
 
 
+def make_folder(folder: Path) -> None:
+    """Make a folder and those above it, unless it is there.
+
+    Raises
+    ------
+    FolderError
+        If something else is in its place, or it may not be made.
+
+    Examples
+    --------
+    >>> make_folder(Path("/dev/null"))
+    Traceback (most recent call last):
+    scenarios.rundir.FolderError: cannot make a folder at /dev/null: File exists
+    """
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+    except OSError as fault:
+        raise FolderError(folder, fault) from fault
+
+
 @contextmanager
 def creating(out: Path, name: str, digest: str) -> Iterator[Draft]:
     """Make a run in a hidden directory beside its place, and move it there when it is complete.
@@ -145,6 +172,8 @@ def creating(out: Path, name: str, digest: str) -> Iterator[Draft]:
 
     Raises
     ------
+    FolderError
+        If `out` cannot be made.
     RunError
         If `describe` was not called, or a table in `path` was not added, or the other way round.
 
@@ -160,7 +189,7 @@ def creating(out: Path, name: str, digest: str) -> Iterator[Draft]:
     {'machines': 300}
     """
     destination = run_directory(out, name, digest)
-    destination.parent.mkdir(parents=True, exist_ok=True)
+    make_folder(destination.parent)
     _remove_stale(destination.parent)
     draft = Draft(_hidden(destination), destination)
     started, clock = datetime.now(UTC), perf_counter()

@@ -75,7 +75,7 @@ def read(reference: str) -> tuple[Node, list[Fault]]:
     """
     path, faults = locate(reference), list[Fault]()
     if not path.is_file():
-        raise FaultsError([Fault(reference, 0, 0, "", f"there is no such scenario; {_known()}")])
+        raise FaultsError([Fault(reference, 0, 0, "", _absent(path))])
     root = _chain(path, (), faults)
     if root is None:
         raise FaultsError(faults)
@@ -151,8 +151,10 @@ def digest(world: World) -> str:
     return hashlib.sha256(text.encode()).hexdigest()[:12]
 
 
-def _known() -> str:
-    return f"the library has {', '.join(library())}"
+def _absent(path: Path) -> str:
+    """Return why there is no scenario file at a path."""
+    known = f"the library has {', '.join(library())}"
+    return "is a folder, not a scenario file" if path.is_dir() else f"there is no such scenario; {known}"
 
 
 def _label(path: Path) -> str:
@@ -199,7 +201,7 @@ def _base(named: Node, path: Path, chain: Sequence[Path], faults: list[Fault]) -
         problem = f"goes round in a circle: {' -> '.join(one.name for one in loop)}"
         faults.append(named.place.fault("extends", problem))
     elif not base.is_file():
-        faults.append(named.place.fault("extends", f"there is no such scenario; {_known()}", shown(named.value)))
+        faults.append(named.place.fault("extends", _absent(base), shown(named.value)))
     else:
         return base
     return None

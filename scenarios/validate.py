@@ -67,6 +67,17 @@ def validate(
         If the featured half has fewer machines than a test cluster.
     ValueError
         If the least coverage cannot be reached.
+
+    Examples
+    --------
+    >>> off = pd.DataFrame({"job": [0, 1] * 20, "machine": np.repeat(range(20), 2), "weight": 1.0})
+    >>> off["value"] = 1.0 + off["job"] + off["machine"] % 3
+    >>> on = off.assign(value=1.1 * off["value"])
+    >>> halves = on.assign(feature=on["machine"] < 10, value=on["value"].where(on["machine"] < 10, off["value"]))
+    >>> jobs = pd.DataFrame({"job": [0, 1], "quota": [3.0, 1.0], "instances": 20})
+    >>> made = validate(Tables(halves, jobs, off, on), schema.WSMeter(machines=(4, 8), draws=3), seed=1)
+    >>> round(made["truth"]["change"], 6), [row["draws"] for row in made["rows"]]
+    (0.1, [3, 3, 3, 3, 3, 3])
     """
     tables = tables.by_instance() if unit == "instance" else tables
     true = truth(tables)
@@ -87,6 +98,23 @@ def draws(tables: Tables, settings: schema.WSMeter, seed: int, progress: Progres
         machines (size of the cluster), draw, reselections, estimator, change, low, high, margin, quota_coverage, jobs,
         and reference: the change from the whole featured half over the same jobs with the same weights, which the
         paper validates against. NaN where there was too little data.
+
+    Raises
+    ------
+    NotEnoughDataError
+        If the featured half has fewer machines than a test cluster.
+    ValueError
+        If the least coverage cannot be reached.
+
+    Examples
+    --------
+    >>> off = pd.DataFrame({"job": [0, 1] * 20, "machine": np.repeat(range(20), 2), "weight": 1.0, "value": 2.0})
+    >>> on = off.assign(value=2.2)
+    >>> halves = on.assign(feature=on["machine"] < 10, value=on["value"].where(on["machine"] < 10, off["value"]))
+    >>> jobs = pd.DataFrame({"job": [0, 1], "quota": [3.0, 1.0], "instances": 20})
+    >>> made = draws(Tables(halves, jobs, off, on), schema.WSMeter(machines=(4,), draws=2), seed=1)
+    >>> len(made), made["change"].round(6).unique().tolist()
+    (6, [0.1])
     """
     without, having = halves_of(tables.observed)
     considered = _considered(tables.jobs, settings.top_jobs)
@@ -125,8 +153,24 @@ def binomial_interval(successes: int, trials: int, confidence: float = 0.95) -> 
 
 
 def show_validate(payload: Mapping[str, Any], console: Console) -> None:
-    """Print the truth and how often each estimator was right."""
+    """Print the truth and how often each estimator was right.
+
+    Parameters
+    ----------
+    payload : what `validate` returned
+    console : where to
+
+    Examples
+    --------
+    >>> from io import StringIO
+    >>> true = {"change": 0.1, "machine_change": 0.12, "reference": 0.09, "machine_reference": 0.11}
+    >>> show_validate({"truth": true, "rows": []}, Console(file=(out := StringIO())))
+    >>> out.getvalue().partition(";")[0]
+    'True change +10.00% (whole fleet, job level), +12.00% (mean machine)'
+    """
     true = payload["truth"]
+    if "scenario" in payload:
+        console.print(f"{payload['scenario']} (seed {payload['seed']})")
     console.print(
         f"True change {true['change']:+.2%} (whole fleet, job level), {true['machine_change']:+.2%} (mean machine); "
         f"recorded halves: {true['reference']:+.2%}, {true['machine_reference']:+.2%}",

@@ -28,7 +28,15 @@ Progress = Callable[[str, float], None]
 
 @dataclass(frozen=True, slots=True)
 class Outcome:
-    """What an experiment wrote, how much there was of what, and the day that it was."""
+    """What an experiment wrote, how much there was of what, and the day that it was.
+
+    Examples
+    --------
+    >>> from models.scenario import Fleet, Population
+    >>> day = prepare(World(3, 900.0, 300.0, Fleet(20), Population(60, 50)))
+    >>> Outcome(day, (), {"machines": day.machines.count}).counts["machines"]
+    20
+    """
 
     day: Day
     tables: tuple[TableSummary, ...]
@@ -127,7 +135,15 @@ def _record(
 
 
 def machine_columns(day: Day) -> Columns:
-    """Return the columns of table `machines`."""
+    """Return the columns of table `machines`, one row per machine.
+
+    Examples
+    --------
+    >>> from models.scenario import Fleet, Population
+    >>> made = machine_columns(prepare(World(3, 900.0, 300.0, Fleet(20), Population(60, 50))))
+    >>> len(made["machine"]), list(made)[:3]
+    (20, ['machine', 'rack', 'power_domain'])
+    """
     machines, timeline = day.machines, day.timeline
     return {
         "machine": np.arange(machines.count),
@@ -142,7 +158,15 @@ def machine_columns(day: Day) -> Columns:
 
 
 def job_columns(day: Day) -> Columns:
-    """Return the columns of table `jobs`."""
+    """Return the columns of table `jobs`, one row per job.
+
+    Examples
+    --------
+    >>> from models.scenario import Fleet, Population
+    >>> made = job_columns(prepare(World(3, 900.0, 300.0, Fleet(20), Population(60, 50))))
+    >>> len(made["job"]), list(made)
+    (60, ['job', 'name', 'latency_critical', 'instances', 'quota_vcpu'])
+    """
     jobs = day.jobs
     return {
         "job": np.arange(jobs.count),
@@ -154,7 +178,15 @@ def job_columns(day: Day) -> Columns:
 
 
 def instance_columns(day: Day) -> Columns:
-    """Return the columns of table `instances`, one row per stay."""
+    """Return the columns of table `instances`, one row per stay.
+
+    Examples
+    --------
+    >>> from models.scenario import Fleet, Population
+    >>> made = instance_columns(prepare(World(3, 900.0, 300.0, Fleet(20), Population(60, 50))))
+    >>> len(made["residence"]), list(made)[:4]
+    (438, ['residence', 'instance', 'job', 'shard'])
+    """
     machines, timeline = day.machines, day.timeline
     where = timeline.machine
     with_machine = timeline.feature_from_s[where] < timeline.end_s
@@ -177,7 +209,21 @@ def instance_columns(day: Day) -> Columns:
 
 
 def counter_columns(day: Day, block: Block) -> Columns:
-    """Return the columns of table `counters` for a block of machines."""
+    """Return the columns of table `counters` for a block of machines, one row per stay and window.
+
+    Parameters
+    ----------
+    day : what happens
+    block : one of those that `sim.fleet.run_arm` yields for this day
+
+    Examples
+    --------
+    >>> from models.scenario import Fleet, Population
+    >>> day = prepare(World(3, 900.0, 300.0, Fleet(20), Population(60, 50)))
+    >>> made = counter_columns(day, next(run_arm(day, nowhere(day))))
+    >>> made["wall_s"][:3]
+    array([900., 900., 900.])
+    """
     epoch_s, windows = day.world.epoch_s, day.world.windows
     rows = slice(int(day.row_start[block.stays.start]), int(day.row_start[block.stays.stop]))
     counts = np.diff(day.row_start[block.stays.start : block.stays.stop + 1])

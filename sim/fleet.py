@@ -34,7 +34,13 @@ MACHINES_IN_FLIGHT = 2560
 class Arm:
     """Who has the feature: the epoch from which each machine has it, and each stay (for new code).
 
-    New code follows its machine, unless the roll-out is by instance.
+    New code follows its machine, unless the roll-out is by instance. One entry per machine and one per residence, in
+    the order of the day's timeline; `NEVER` for those without.
+
+    Examples
+    --------
+    >>> Arm(np.array([0, NEVER]), np.array([0, 0, NEVER])).machine_from < NEVER
+    array([ True, False])
     """
 
     machine_from: Ints
@@ -43,7 +49,17 @@ class Arm:
 
 @dataclass(frozen=True, slots=True)
 class Day:
-    """Everything about a fleet's horizon that no arm changes."""
+    """Everything about a fleet's horizon that no arm changes.
+
+    `load` and `phase` are (epochs, jobs) factors, `rack_access` and `rack_network` (epochs, racks).
+
+    Examples
+    --------
+    >>> from models.scenario import Fleet, Population
+    >>> day = prepare(World(3, 900.0, 300.0, Fleet(20), Population(60, 50)))
+    >>> day.machines.count, day.jobs.count, day.order.size, day.load.shape
+    (20, 60, 438, (3, 60))
+    """
 
     world: World
     machines: Machines
@@ -64,7 +80,16 @@ class Day:
 
     @property
     def traced(self) -> NDArray[np.bool_]:
-        """Which stays in `order` have every epoch recorded: those of a fixed random set of instances."""
+        """Which stays in `order` have every epoch recorded: those of a fixed random set of instances.
+
+        Examples
+        --------
+        >>> from models.scenario import Fleet, Population, Recording
+        >>> all_of_them = Recording(instance_epoch_share=1.0)
+        >>> day = prepare(World(3, 900.0, 300.0, Fleet(20), Population(60, 50), recording=all_of_them))
+        >>> int(day.traced.sum())
+        438
+        """
         share = self.world.recording.instance_epoch_share
         instance = self.timeline.instance[self.order]
         chosen = stream(self.world.seed, "traced instances").random(int(self.timeline.instance.max(initial=0)) + 1)
@@ -73,7 +98,19 @@ class Day:
 
 @dataclass(frozen=True, slots=True)
 class Block:
-    """What happened on consecutive machines: counter rows, machine windows, epoch sums of their domains, traces."""
+    """What happened on consecutive machines: counter rows, machine windows, epoch sums of their domains, traces.
+
+    Arrays are those of `sim.layout.Outputs`: `rows` (rows, sums), `machine_rows` (machines, windows, 2), `epoch_sums`
+    (domains, epochs, sums), `trace` (traced epochs of stays, 4), `machine_trace` (traced machines, epochs, 4).
+
+    Examples
+    --------
+    >>> from models.scenario import Fleet, Population
+    >>> day = prepare(World(3, 900.0, 300.0, Fleet(20), Population(60, 50)))
+    >>> block = next(run_arm(day, nowhere(day)))
+    >>> block.machines, block.rows.shape, block.machine_rows.shape
+    (slice(0, 20, None), (438, 5), (20, 1, 2))
+    """
 
     machines: slice
     stays: slice
@@ -90,7 +127,13 @@ def prepare(world: World) -> Day:
     Raises
     ------
     ValueError
-        If the jobs do not fit the machines.
+        If the jobs do not fit the machines, or two counting windows overlap.
+
+    Examples
+    --------
+    >>> from models.scenario import Fleet, Population
+    >>> prepare(World(3, 900.0, 300.0, Fleet(20), Population(60, 50))).timeline.job.size
+    438
     """
     machines = build_machines(world)
     jobs = build_jobs(world, machines)
@@ -100,10 +143,26 @@ def prepare(world: World) -> Day:
 def day_of(world: World, machines: Machines, jobs: Jobs, timeline: Timeline) -> Day:
     """Return the day in which `timeline` happens on `machines`.
 
+    Parameters
+    ----------
+    world : seed, horizon, epoch, windows and conditions
+    machines, jobs : numbered as in the timeline
+    timeline : who runs where and when
+
     Raises
     ------
     ValueError
         If two counting windows overlap.
+
+    Examples
+    --------
+    >>> from models.scenario import Fleet, Population
+    >>> from sim.timeline import from_placement
+    >>> world = World(3, 900.0, 300.0, Fleet(20), Population(60, 50))
+    >>> machines = build_machines(world)
+    >>> placed = from_placement(world, 20, job=np.array([5, 5, 3]), machine=np.array([7, 0, 7]))
+    >>> day_of(world, machines, build_jobs(world, machines), placed).order
+    array([1, 0, 2])
     """
     _refuse_overlap(world)
     runs = np.flatnonzero(timeline.end_epoch > timeline.start_epoch)
@@ -133,17 +192,42 @@ def day_of(world: World, machines: Machines, jobs: Jobs, timeline: Timeline) -> 
 
 
 def nowhere(day: Day) -> Arm:
-    """Return the arm in which nothing has the feature."""
+    """Return the arm in which nothing has the feature.
+
+    Examples
+    --------
+    >>> from models.scenario import Fleet, Population
+    >>> day = prepare(World(3, 900.0, 300.0, Fleet(20), Population(60, 50)))
+    >>> bool((nowhere(day).machine_from == NEVER).all())
+    True
+    """
     return Arm(np.full(day.machines.count, NEVER), np.full(day.timeline.job.size, NEVER))
 
 
 def everywhere(day: Day) -> Arm:
-    """Return the arm in which everything has the feature from the first epoch on."""
+    """Return the arm in which everything has the feature from the first epoch on.
+
+    Examples
+    --------
+    >>> from models.scenario import Fleet, Population
+    >>> day = prepare(World(3, 900.0, 300.0, Fleet(20), Population(60, 50)))
+    >>> bool((everywhere(day).stay_from == 0).all())
+    True
+    """
     return Arm(np.zeros(day.machines.count, np.int64), np.zeros(day.timeline.job.size, np.int64))
 
 
 def recorded(day: Day) -> Arm:
-    """Return the arm of the scenario's own roll-out."""
+    """Return the arm of the scenario's own roll-out.
+
+    Examples
+    --------
+    >>> from models.scenario import Feature, Fleet, Population
+    >>> feature = Feature("upgrade", {"haswell_2698v3": "broadwell_2698v4"})
+    >>> day = prepare(World(3, 900.0, 300.0, Fleet(20), Population(60, 50), feature=feature))
+    >>> int((recorded(day).machine_from == 0).sum())
+    10
+    """
     epoch_s, timeline = day.world.epoch_s, day.timeline
     machine_from = _from_epoch(timeline.feature_from_s, epoch_s)
     own = _from_epoch(timeline.instance_feature_from_s, epoch_s)[timeline.instance]
@@ -151,7 +235,25 @@ def recorded(day: Day) -> Arm:
 
 
 def on_machines(day: Day, which: Ints) -> Arm:
-    """Return the arm in which exactly these machines, and whatever runs there, have the feature, all day."""
+    """Return the arm in which exactly these machines, and whatever runs there, have the feature, all day.
+
+    Parameters
+    ----------
+    day : whose machines
+    which : their numbers
+
+    Raises
+    ------
+    IndexError
+        If there is no such machine.
+
+    Examples
+    --------
+    >>> from models.scenario import Fleet, Population
+    >>> day = prepare(World(3, 900.0, 300.0, Fleet(20), Population(60, 50)))
+    >>> np.flatnonzero(on_machines(day, np.array([4, 7])).machine_from == 0)
+    array([4, 7])
+    """
     arm = nowhere(day)
     arm.machine_from[which] = 0
     arm.stay_from[np.isin(day.timeline.machine, which)] = 0
@@ -159,7 +261,20 @@ def on_machines(day: Day, which: Ints) -> Arm:
 
 
 def on_instances(day: Day, which: Ints) -> Arm:
-    """Return the arm in which exactly these instances run the new code, all day."""
+    """Return the arm in which exactly these instances run the new code, all day.
+
+    Parameters
+    ----------
+    day : whose instances
+    which : their numbers; none has the feature that never runs
+
+    Examples
+    --------
+    >>> from models.scenario import Fleet, Population
+    >>> day = prepare(World(3, 900.0, 300.0, Fleet(20), Population(60, 50)))
+    >>> np.sort(day.timeline.instance[on_instances(day, np.array([4, 7])).stay_from == 0])
+    array([4, 7])
+    """
     arm = nowhere(day)
     arm.stay_from[np.isin(day.timeline.instance, which)] = 0
     return arm
@@ -176,6 +291,24 @@ def run_arm(day: Day, arm: Arm, threads: int | None = None, around: Ints | None 
     arm : who has the feature
     threads : at most this many, at least 1; the default is all
     around : machines; only the power domains that hold one of them are simulated, and each of those is a block
+
+    Yields
+    ------
+    Block
+        Consecutive machines; together the whole fleet, unless `around` is given.
+
+    Raises
+    ------
+    ValueError
+        If `threads` is less than 1.
+
+    Examples
+    --------
+    >>> from models.scenario import Fleet, Population
+    >>> fives = Fleet(20, machines_per_rack=5, racks_per_power_domain=1)
+    >>> day = prepare(World(3, 900.0, 300.0, fives, Population(60, 50)))
+    >>> [block.machines for block in run_arm(day, nowhere(day), around=np.array([6, 8, 19]))]
+    [slice(5, 10, None), slice(15, 20, None)]
     """
     numba.set_num_threads(_MOST_THREADS if threads is None else min(threads, _MOST_THREADS))
     inputs = _inputs(day, arm)

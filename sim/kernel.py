@@ -432,7 +432,7 @@ def _step(inputs: Inputs, outputs: Outputs, domain: Domain, local: int, epoch: i
     _guess(residents, contention, platform.max_hz)
     busy = _demand(residents, inputs.load[epoch], here.network)
     utilisation = busy / platform.threads
-    sibling = utilisation**2 if inputs.settings[0].smt else 0.0
+    sibling = utilisation**2 if inputs.settings[0].smt else 0.0  # between random placement and idle cores first
     _share_out(residents, contention, platform.threads, sibling)
     activity = domain.activity[local]
     if activity[0] + activity[1] == 0.0:

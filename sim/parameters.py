@@ -22,9 +22,24 @@ PACE_MARGIN = 1.15
 
 
 def wander(world: World, name: str, log_sd: Floats) -> Floats:
-    """Return (epochs, n) factors of mean 1 whose logarithm has two time constants.
+    """Return factors of mean 1 whose logarithm has two time constants.
 
     Column k draws from its own part of the stream: more columns change none before them.
+
+    Parameters
+    ----------
+    world : seed, horizon and epoch
+    name : of the random stream
+    log_sd : (n,) array, standard deviation of the natural logarithm
+
+    Returns
+    -------
+    (epochs, n) array, dimensionless
+
+    Examples
+    --------
+    >>> wander(World(horizon_s=900.0, epoch_s=300.0), "racks", np.array([0.0, 0.1]))[:, 0]
+    array([1., 1., 1.])
     """
     draws = stream(world.seed, name).standard_normal((log_sd.size, 2, world.epochs))
     total = np.zeros((world.epochs, log_sd.size))
@@ -39,13 +54,43 @@ def wander(world: World, name: str, log_sd: Floats) -> Floats:
 
 
 def load(world: World, jobs: Jobs) -> Floats:
-    """Return (epochs, J) load of each job relative to its mean: a cosine over the day."""
+    """Return the load of each job relative to its mean: a cosine over the day.
+
+    Parameters
+    ----------
+    world : horizon and epoch
+    jobs : half-amplitudes and peak hours
+
+    Returns
+    -------
+    (epochs, J) array, dimensionless
+
+    Examples
+    --------
+    >>> from models.jobs import build_jobs
+    >>> from models.machines import build_machines
+    >>> from models.scenario import Fleet, Population
+    >>> world = World(3, 86400.0, 3600.0, Fleet(20), Population(60, 50))
+    >>> made = load(world, build_jobs(world, build_machines(world)))
+    >>> made.shape, bool(np.allclose(made.mean(axis=0), 1.0))
+    ((24, 60), True)
+    """
     hour = np.arange(world.epochs)[:, None] * (world.epoch_s / 3600.0)
     return np.asarray(1.0 + jobs.diurnal_amplitude * np.cos((hour - jobs.peak_hour) * (2 * np.pi / 24.0)))
 
 
 def settings_table(world: World) -> Records:
-    """Return the switches and constants of a world."""
+    """Return the switches and constants of a world.
+
+    Returns
+    -------
+    (1,) array of `sim.layout.SETTINGS`
+
+    Examples
+    --------
+    >>> settings_table(World(epoch_s=60.0))["epoch_s"]
+    array([60.])
+    """
     table, physics = np.zeros(1, SETTINGS), world.interference
     table["key"] = key(f"behaviour {world.seed}")
     table["epoch_s"] = world.epoch_s
@@ -58,7 +103,27 @@ def settings_table(world: World) -> Records:
 
 
 def machine_table(world: World, machines: Machines, feature_from: Ints) -> Records:
-    """Return what the kernel knows of each machine; `feature_from` is the epoch from which it has the feature."""
+    """Return what the kernel knows of each machine.
+
+    Parameters
+    ----------
+    world : platforms and feature
+    machines : the M machines
+    feature_from : (M,) array, the epoch from which each has the feature
+
+    Returns
+    -------
+    (M,) array of `sim.layout.MACHINE`; its platforms are rows of `platform_table`, before and after the feature
+
+    Examples
+    --------
+    >>> from models.machines import build_machines
+    >>> from models.scenario import Feature, Fleet
+    >>> world = World(fleet=Fleet(2), feature=Feature("upgrade", {"haswell_2698v3": "broadwell_2698v4"}))
+    >>> machine_table(world, build_machines(world), np.array([0, 3]))["platform"]
+    array([[0, 1],
+           [0, 1]])
+    """
     names, after = _platforms(world, machines)
     becomes = np.array([names.index(name) for name in after])
     table = np.zeros(machines.count, MACHINE)
@@ -73,12 +138,41 @@ def machine_table(world: World, machines: Machines, feature_from: Ints) -> Recor
 
 
 def platform_table(world: World, machines: Machines) -> Records:
-    """Return the platforms of the fleet and those that the feature puts in their place."""
+    """Return the platforms of the fleet and those that the feature puts in their place.
+
+    Parameters
+    ----------
+    world : power cap and feature
+    machines : the fleet
+
+    Returns
+    -------
+    (P,) array of `sim.layout.PLATFORM`, each platform once
+
+    Examples
+    --------
+    >>> from models.machines import build_machines
+    >>> from models.scenario import Feature, Fleet
+    >>> world = World(fleet=Fleet(2), feature=Feature("upgrade", {"haswell_2698v3": "broadwell_2698v4"}))
+    >>> platform_table(world, build_machines(world))["cores"]
+    array([32., 40.])
+    """
     return np.array([_platform_row(world, name) for name in _platforms(world, machines)[0]], PLATFORM)
 
 
 def governor_table(world: World) -> Records:
-    """Return the governors before and after the feature."""
+    """Return the governors before and after the feature.
+
+    Returns
+    -------
+    (2,) array of `sim.layout.GOVERNOR`
+
+    Examples
+    --------
+    >>> from models.scenario import Feature
+    >>> governor_table(World(feature=Feature("calm", governor=Governor("stall_aware"))))["policy"]
+    array([0, 2])
+    """
     before = world.power.governor
     after = (world.feature.governor if world.feature else None) or before
     return np.array([_governor_row(before), _governor_row(after)], GOVERNOR)
@@ -107,7 +201,23 @@ def _governor_row(governor: Governor) -> tuple[float, ...]:
 
 
 def job_table(jobs: Jobs) -> Floats:
-    """Return each job's traits and spread between shards, in the columns of the kernel."""
+    """Return each job's traits and spread between shards.
+
+    Returns
+    -------
+    (J, TRAITS + 1) array in the columns of `sim.kernel`, in seconds, hardware threads and dimensionless numbers
+
+    Examples
+    --------
+    >>> from models.jobs import build_jobs
+    >>> from models.machines import build_machines
+    >>> from models.scenario import Fleet, Population
+    >>> world = World(3, 900.0, 300.0, Fleet(20), Population(60, 50))
+    >>> jobs = build_jobs(world, build_machines(world))
+    >>> table = job_table(jobs)
+    >>> table.shape, bool((table[:, kernel.QUOTA] == jobs.instance_quota_vcpu).all())
+    ((60, 17), True)
+    """
     curve = miss_curve(jobs.memory_accesses_per_instruction, jobs.working_set_bytes, jobs.streaming_share)
     columns = {
         kernel.CORE: jobs.core_cpi,
@@ -132,7 +242,30 @@ def job_table(jobs: Jobs) -> Floats:
 
 
 def software_table(world: World, jobs: Jobs) -> Floats:
-    """Return by what factor new code changes each trait of each job."""
+    """Return by what factor new code changes each trait of each job.
+
+    Parameters
+    ----------
+    world : its feature says which jobs have new code
+    jobs : the J jobs
+
+    Returns
+    -------
+    (J, TRAITS) array in the columns of `sim.kernel`, dimensionless; 1 where nothing changes
+
+    Examples
+    --------
+    >>> from models.jobs import build_jobs
+    >>> from models.machines import build_machines
+    >>> from models.scenario import Feature, Fleet, Population, Service, Software
+    >>> population = Population(60, 50, services=(Service("shop", 8, 4.0, 0.8, 0.01),))
+    >>> feature = Feature("build", software=(Software(("shop",), instructions_factor=0.9),))
+    >>> world = World(3, 900.0, 300.0, Fleet(20), population, feature=feature)
+    >>> jobs = build_jobs(world, build_machines(world))
+    >>> table = software_table(world, jobs)
+    >>> float(table[jobs.names.index("shop"), kernel.INSTR]), int((table != 1).sum())
+    (0.9, 1)
+    """
     table = np.ones((jobs.count, kernel.TRAITS))
     for software in world.feature.software if world.feature else ():
         chosen = np.isin(jobs.names, software.jobs)

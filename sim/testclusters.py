@@ -22,7 +22,7 @@ Floats = NDArray[np.float64]
 
 
 def measure(day: Day, arm: Arm, around: Ints | None = None, threads: int | None = None) -> pd.DataFrame:
-    """Return the counters of an arm, joined with where and when: columns of tables `counters` and `instances`.
+    """Return the counters of an arm, joined with where and when.
 
     Parameters
     ----------
@@ -30,10 +30,24 @@ def measure(day: Day, arm: Arm, around: Ints | None = None, threads: int | None 
     around : machines; only their power domains are simulated
     threads : at most this many
 
+    Returns
+    -------
+    DataFrame
+        Columns of tables `counters` and `instances`, one row per stay and window.
+
     Raises
     ------
     ValueError
         If `around` holds no machine.
+
+    Examples
+    --------
+    >>> from models.scenario import Fleet, Population
+    >>> from sim.fleet import nowhere, prepare
+    >>> day = prepare(World(3, 900.0, 300.0, Fleet(20), Population(60, 50)))
+    >>> seen = measure(day, nowhere(day))
+    >>> len(seen), float(seen["wall_s"].max()), seen["machine"].nunique()
+    (438, 900.0, 20)
     """
     if around is not None and not around.size:
         raise ValueError("a measurement needs at least one machine, got none")
@@ -42,7 +56,15 @@ def measure(day: Day, arm: Arm, around: Ints | None = None, threads: int | None 
 
 
 def stays(day: Day) -> pd.DataFrame:
-    """Return table `instances` of a day."""
+    """Return table `instances` of a day, one row per stay.
+
+    Examples
+    --------
+    >>> from models.scenario import Fleet, Population
+    >>> from sim.fleet import prepare
+    >>> stays(prepare(World(3, 900.0, 300.0, Fleet(20), Population(60, 50))))["residence"].tolist()[-1]
+    437
+    """
     return _frame(instance_columns(day))
 
 
@@ -50,6 +72,19 @@ def added(day: Day, which: Ints) -> Day:
     """Return the day in which all that runs on `which` has migrated to new machines (section 5.2.2).
 
     The new machines stand in racks of their own and have conditions of their own; co-runners stay together.
+
+    Parameters
+    ----------
+    day : before the migration
+    which : numbers of machines; the new ones have the same
+
+    Examples
+    --------
+    >>> from models.scenario import Fleet, Population
+    >>> from sim.fleet import prepare
+    >>> day = prepare(World(3, 900.0, 300.0, Fleet(20), Population(60, 50)))
+    >>> added(day, np.array([0, 1])).machines.rack[:4]
+    array([1, 1, 0, 0])
     """
     return day_of(day.world, replaced(day.machines, day.world, which), day.jobs, day.timeline)
 
@@ -60,10 +95,24 @@ def packed(day: Day, instances: Ints) -> Day:
     This is the compact test cluster that Lee et al. (2018, section 5.2.2) warn of: nothing is left free, and no other
     job is there. Instances are numbered anew, in their old order.
 
+    Parameters
+    ----------
+    day : where they ran
+    instances : their numbers; those that never ran are passed over
+
     Raises
     ------
     ValueError
         If no such instance ran.
+
+    Examples
+    --------
+    >>> from models.scenario import Fleet, Population
+    >>> from sim.fleet import prepare
+    >>> day = prepare(World(3, 900.0, 300.0, Fleet(20), Population(60, 50)))
+    >>> made = packed(day, np.array([0, 1, 2, 3]))
+    >>> made.machines.count, made.timeline.instance
+    (1, array([0, 1, 2, 3]))
     """
     stay = np.unique(day.timeline.instance, return_index=True)[1]
     stay = stay[np.isin(day.timeline.instance[stay], instances)]
@@ -76,10 +125,25 @@ def packed(day: Day, instances: Ints) -> Day:
 def alone(day: Day, jobs: Ints, copies: int) -> Day:
     """Return the day in which `copies` instances of each job run, each on a machine that is otherwise empty.
 
+    Parameters
+    ----------
+    day : whose world and jobs
+    jobs : numbers of jobs
+    copies : instances of each
+
     Raises
     ------
     ValueError
         If there is no job or no copy.
+
+    Examples
+    --------
+    >>> from models.scenario import Fleet, Population
+    >>> from sim.fleet import prepare
+    >>> day = prepare(World(3, 900.0, 300.0, Fleet(20), Population(60, 50)))
+    >>> made = alone(day, np.array([5, 7]), 2)
+    >>> made.timeline.job, made.timeline.machine
+    (array([5, 5, 7, 7]), array([0, 1, 2, 3]))
     """
     job = np.repeat(jobs, copies)
     return _static(day.world, day.jobs, job, np.arange(job.size), None)

@@ -318,3 +318,10 @@ def test_a_plan_without_a_job_of_enough_instances_is_refused():
     table = pd.DataFrame({"job": ["a"] * 3, "machine": range(3), "weight": 1.0, "value": 1.0})
     with pytest.raises(NotEnoughDataError, match=r"^4 instances of one job in the fleet are needed, 3 given$"):
         WSMeter().plan(table, None, margin=0.01)
+
+
+@each
+def test_a_change_that_is_no_finite_number_is_refused(estimator):
+    new = pd.DataFrame({"job": "a", "machine": range(8), "weight": 1.0, "value": [1e150, 2e150] * 4})
+    with pytest.raises(ValueError, match=r"^the change from 1e-160 to 1\.5e\+150 is too large to compute$"):
+        estimator.estimate(new.assign(value=1e-160), new)

@@ -2,7 +2,8 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from analysis.measurements import TableError, read_measurements
+from analysis.measurements import TableError, read_jobs, read_measurements, read_plan
+from analysis.plan import plan
 
 HEADER = "job,machine,weight,value"
 GOOD = [HEADER, "web,m1,1,2.5", "web,m2,2,3", "db,m1,0.5,1e3"]
@@ -42,6 +43,9 @@ def parquet(path, table):
         ("web,m1,1,1_000", '4:4: value: should be a number, got "1_000"'),
         ("web,m1,1,0x10", '4:4: value: should be a number, got "0x10"'),
         ("web,m1,1,True", '4:4: value: should be a number, got "True"'),
+        ("web,m1,1,1e308", '4:4: value: should be at most 1e+50, got "1e308"'),
+        ("web,m1,1,1e-51", '4:4: value: should be 0 or at least 1e-50, got "1e-51"'),
+        ("web,m1,1e-51,1", '4:3: weight: should be at least 1e-50, got "1e-51"'),
         ("web,m1,0,1", '4:3: weight: should be above 0, got "0"'),
         ("web,m1,-1,1", '4:3: weight: should be above 0, got "-1"'),
         ("web,m1,NaN,1", '4:3: weight: should be a finite number, got "NaN"'),
@@ -116,3 +120,18 @@ def test_a_bad_parquet_table_is_located(tmp_path, columns, message):
 def test_an_empty_value_in_parquet_is_told_from_a_nan(tmp_path):
     path = parquet(tmp_path / "table.parquet", pd.DataFrame({"value": pd.array([1.0, None], dtype="Float64")}))
     assert said(path) == "3:1: value: should not be empty, got null"
+
+
+@pytest.mark.parametrize("count", [2**53, 2**53 + 1, 2**63, 10**40])
+def test_a_count_that_a_float_may_not_hold_is_located(file, count):
+    rows = ["job,quota,instances", f"a,1,{2**53 - 1}", f"b,1,{count}"]
+    assert read_jobs(written(file, rows[:2])).table["instances"].tolist() == [2**53 - 1]
+    told = f'3:3: instances: should be at most 9007199254740991, got "{count}"'
+    assert said(written(file, rows), read_jobs) == told
+
+
+@pytest.mark.parametrize("extreme", ["1e50", "1e-50"])
+def test_a_plan_from_the_largest_and_smallest_numbers_warns_of_nothing(file, extreme):
+    head = "job,weight,mean,std,instances,cost"
+    made = read_plan(written(file, [head, f"a,{extreme},{extreme},1e-50,99,1", "b,1e50,1e-50,1e-50,99,1e50"])).table
+    assert plan(made, 0.5).margin <= 0.5

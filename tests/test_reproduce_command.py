@@ -176,3 +176,11 @@ def test_verdicts_tell_numbers_apart_that_nobody_printed():
     made = reproduce.beside(pd.DataFrame({"series": [], "x": [], "value": []}), published("wsmeter/fig17"), [])
     assert set(made[0]) == set(made[1])
     assert all(np.isnan(value) for value in made[0].values())
+
+
+def test_every_explanation_belongs_to_a_criterion_of_its_row():
+    table = pd.read_csv(Path(cost.__file__).parent / "published" / "explanations.csv")
+    for row, criterion, explanation in table.itertuples(index=False):
+        names = published(row)["series"].str.removeprefix("criterion:")
+        assert criterion in set(names), f"{row}: {criterion}"
+        assert len(explanation.split()) > 3

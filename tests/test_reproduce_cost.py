@@ -8,6 +8,7 @@ from analysis.figures import cost, plans
 from analysis.figures.changes import NORMAL_95
 from analysis.figures.criteria import number
 from analysis.figures.draws import worst_step
+from scenarios.evidence import published
 from tests.reproduce_worlds import failing, fleet
 
 HEAVY = np.arange(400) < 50
@@ -39,6 +40,19 @@ def test_fig12_fails_where_twenty_instances_do_not_bind():
 def test_fig12_fails_where_more_jobs_cost_as_much_more():
     costs = plans.measure_fig12(many_jobs(instance_quota=1.0).current, many_jobs(instance_quota=1.0).jobs)
     assert "cost_growth_min4" in failing("wsmeter/fig12", costs)
+
+
+def test_fig12_says_where_the_minimum_binds():
+    steady, noisy = fig12(instance_sd=0.01), fig12(instance_sd=0.3)
+    assert number(steady, "at_minimum_min20", 200) == 1.0
+    assert number(noisy, "at_minimum_min4", 50) < number(noisy, "at_minimum_min20", 50) < 1.0
+
+
+def test_fig12_prints_every_margin_on_its_bar():
+    made = fig12()
+    right = plans.fig12(made, published("wsmeter/fig12")).axes[1]
+    margins = [number(made, f"margin_min{least}", top) for least in (4, 20) for top in (50, 100, 200)]
+    assert [text.get_text() for text in right.texts] == [f"{100 * margin:.2f}" for margin in margins]
 
 
 def table1(**world):

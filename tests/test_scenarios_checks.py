@@ -7,7 +7,7 @@ import pytest
 
 from models.jobs import build_jobs
 from models.machines import build_machines
-from models.scenario import Feature, Fleet, Population, Rollout, Service, Software, World
+from models.scenario import Feature, Fleet, Population, Recording, Rollout, Service, Software, World
 from scenarios import checks
 from scenarios.faults import FaultsError
 from scenarios.loader import load, load_each
@@ -114,6 +114,23 @@ def test_sizes_count_the_instances_of_rebuilt_services():
         assert len(checks.findings(scenario)) == faults
 
 
-@pytest.mark.parametrize("epoch_s", [300.0, 0.1, 86400.0 / 7])
+def test_a_horizon_has_up_to_a_hundred_thousand_epochs():
+    assert checks.findings(Scenario(name="day", horizon_s=1e5, epoch_s=1.0)) == []
+    assert [one.keys for one in checks.findings(Scenario(name="day", horizon_s=1e5, epoch_s=0.5))] == [("epoch_s",)]
+
+
+def test_every_machine_epoch_is_recorded_up_to_two_billion_rows():
+    for machines, faults in ((20_000, 0), (20_001, 1)):
+        scenario = Scenario(
+            name="day",
+            horizon_s=1e5,
+            epoch_s=1.0,
+            fleet=Fleet(machines=machines),
+            recording=Recording(machine_epochs=True),
+        )
+        assert len(checks.findings(scenario)) == faults
+
+
+@pytest.mark.parametrize("epoch_s", [300.0, 0.9, 86400.0 / 7])
 def test_an_epoch_divides_the_horizon_up_to_rounding(epoch_s):
     assert checks.findings(Scenario(name="day", epoch_s=epoch_s)) == []

@@ -153,6 +153,27 @@ def test_check_gives_faults_as_one_json_value_too(tmp_path):
             "--machines:1:1: analyses.wsmeter.machines.0: should be at most the 150 machines with the feature, got 151",
         ),
         (
+            ("validate", "small", "--machines", "0"),
+            "--machines:1:1: analyses.wsmeter.machines.0: should be at least 1, got 0",
+        ),
+        (
+            ("validate", "small", "--machines", "abc"),
+            '--machines:1:1: analyses.wsmeter.machines.0: should be a whole number, got "abc"',
+        ),
+        (
+            ("validate", "small", "--machines", "25,25"),
+            "--machines:1:4: analyses.wsmeter.machines.1: another test cluster has this size, got 25",
+        ),
+        (
+            ("run", "small", "--set", "epoch_s=1e-9"),
+            "--set:1:9: epoch_s: should be at least 0.864, 100000 epochs in horizon_s = 86400, got 1e-09",
+        ),
+        (("validate", "today"), "today: there is no truth to validate against, it has no feature"),
+        (
+            ("validate", "small", "--set", "recording.truth=false"),
+            "small: there is no truth to validate against, recording.truth is false",
+        ),
+        (
             ("plan", "x.csv", "--margin", "nan"),
             '--margin:1:1: should be a share between 0 and 1, such as 3% or 0.03, got "nan"',
         ),
@@ -240,6 +261,38 @@ def test_a_missing_file_is_one_line_and_2(tmp_path):
     assert (result.exit_code, result.stdout) == (2, "")
     assert str(tmp_path / "a.csv") in result.stderr
     assert "Traceback" not in result.stderr
+
+
+@pytest.mark.parametrize("command", ["run", "validate", "reproduce"])
+def test_a_folder_that_cannot_be_made_is_told_with_its_option(command, tmp_path):
+    (tmp_path / "file").write_text("")
+    what = "wsmeter/table2" if command == "reproduce" else "small"
+    for folder, reason in (("file", "File exists"), ("file/runs", "Not a directory")):
+        result = wsc(command, what, "--out", str(tmp_path / folder))
+        assert (result.exit_code, result.stdout) == (2, "")
+        assert result.stderr == f"--out: cannot make a folder at {tmp_path / folder}: {reason}\n"
+
+
+def test_a_folder_in_place_of_a_file_is_told(tmp_path):
+    for command in ("check", "validate"):
+        result = wsc(command, f"{tmp_path}/")
+        assert (result.exit_code, result.stderr) == (2, f"{tmp_path}/: is a folder, not a scenario file\n")
+
+
+@pytest.mark.parametrize(
+    ("error", "told"),
+    [
+        (MemoryError("Unable to allocate 44 PiB"), "there is not enough memory: Unable to allocate 44 PiB"),
+        (MemoryError(), "there is not enough memory"),
+    ],
+)
+def test_too_little_memory_is_one_line_and_2(monkeypatch, error, told):
+    def too_large(*_):
+        raise error
+
+    monkeypatch.setattr(run, "run", too_large)
+    result = wsc("run", "small")
+    assert (result.exit_code, result.stdout, result.stderr) == (2, "", f"{told}\n")
 
 
 def test_an_error_of_our_own_making_keeps_its_traceback(monkeypatch):

@@ -135,6 +135,15 @@ def test_no_change_is_said_where_none_is_found(tmp_path):
     assert said(measured.show_estimate, payload).count("not found") == 3
 
 
+def test_estimates_of_a_large_fleet_fit_eighty_columns_unbroken():
+    row = {"machines": 123456, "jobs": 12345, "change": -0.1234, "low": -0.23456, "high": 0.98765}
+    row |= {"quota_coverage": math.nan, "excludes_current": False}
+    payload = {"estimates": [row | {"estimator": "wsmeter-widened"}], "notes": []}
+    lines = said(measured.show_estimate, payload).splitlines()
+    assert "wsmeter-widened 123,456  12,345 -12.34% -23.46% to +98.77% unknown not found" in lines
+    assert max(map(len, lines)) <= 80
+
+
 def test_a_single_machine_gives_no_baseline_and_says_why(tmp_path):
     lines = ["job,machine,instance,value", *(f"web,m,{at},{1 + at / 10}" for at in range(5))]
     path = written(tmp_path / "one.csv", lines)

@@ -108,7 +108,7 @@ def test_a_fleet_without_a_feature_has_no_change_to_estimate(out):
     made = run(scenario("feature=null"), out, False, quiet)
     assert made["estimates"] == []
     assert math.isnan(made["truth"]["change"])
-    with pytest.raises(ValueError, match="has no feature"):
+    with pytest.raises(RunError, match=r"^small: there is no truth to validate against, it has no feature$"):
         validate(scenario("feature=null"), out, False, quiet)
 
 

@@ -2,6 +2,7 @@
 
 import json
 import os
+import re
 import shutil
 import signal
 import subprocess
@@ -14,7 +15,7 @@ import pandas as pd
 import pytest
 
 from scenarios import provenance, rundir
-from scenarios.rundir import RunError, creating, intact, open_run, reusable, run_directory
+from scenarios.rundir import FolderError, RunError, creating, intact, open_run, reusable, run_directory
 from sim.recorder import TableWriter, write_table
 
 DIGEST = "14166dc299f94f01"
@@ -310,6 +311,13 @@ def test_a_run_that_another_maker_takes_away_in_the_meantime_is_no_fault(tmp_pat
     assert intact(make(tmp_path))
     assert len(attempts) == 2
     assert hidden(tmp_path) == []
+
+
+def test_a_folder_of_runs_that_cannot_be_made_is_told_with_the_reason(tmp_path):
+    (tmp_path / "file").write_text("")
+    said = f"^cannot make a folder at {re.escape(str(tmp_path / 'file'))}: File exists$"
+    with pytest.raises(FolderError, match=said), creating(tmp_path / "file", "small", "0" * 12):
+        pass
 
 
 def test_the_manifest_is_plain_json(tmp_path):

@@ -24,7 +24,8 @@ def test_every_combination_under_every_seed_is_a_scenario(tmp_path):
 
 
 def test_names_and_digests_of_a_sweep_differ(tmp_path):
-    file = sweep(tmp_path, "sweep: {scenario: small, axes: {feature: [null, {name: a}, {name: b}]}, seeds: [3, 4]}\n")
+    features = "[null, {name: a, governor: {}}, {name: b, governor: {}}]"
+    file = sweep(tmp_path, f"sweep: {{scenario: small, axes: {{feature: {features}}}, seeds: [3, 4]}}\n")
     made = load_each(file)
     assert len({one.name for one in made}) == len({digest(one) for one in made}) == 6
     assert made[0].name == "sizes-feature-null-seed-3"

@@ -11,15 +11,15 @@ COUNTERS = ("counters", "truth_nowhere_counters", "truth_everywhere_counters")
 
 
 def world(gain=0.1):
-    """Return a fleet of ten jobs, one of which runs nowhere, with a feature on half of its machines."""
+    """Return a fleet of ten jobs of unlike size, one of which runs nowhere, with a feature on half of its machines."""
     rng = np.random.default_rng(4)
     machine, job = np.repeat(np.arange(30), 5), rng.integers(0, 9, 150)
     off = rng.lognormal(0.2 * job, 0.1)
     on = off * (1 + gain * rng.uniform(0.5, 1.5, 10)[job])
     table = pd.DataFrame({"job": job, "machine": machine, "weight": 1.0, "value": off, "exposure": 1.0 + job})
     observed = table.assign(value=np.where(machine < 15, on, off), feature=machine < 15)
-    jobs = pd.DataFrame({"job": np.arange(10), "quota": rng.uniform(1, 9, 10), "instances": 15})
-    return Tables(observed, jobs, table, table.assign(value=on))
+    jobs = {"job": np.arange(10), "quota": rng.uniform(1, 9, 10), "instances": np.arange(3, 33, 3)}
+    return Tables(observed, pd.DataFrame(jobs), table, table.assign(value=on))
 
 
 @pytest.fixture(scope="module")

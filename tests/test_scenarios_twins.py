@@ -26,6 +26,15 @@ def test_no_job_is_asked_for_more_instances_than_were_measured():
     assert rows["instance"].is_unique
 
 
+def test_an_instance_that_moved_counts_once_where_all_of_a_job_are_asked_for():
+    of = twins(MACHINES)
+    first = of.without["job"] == 0
+    few = of.without[first].drop_duplicates("instance").head(5)
+    again = few.head(3).assign(machine=lambda stays: stays["machine"] + 1, residence=range(10**6, 10**6 + 3))
+    planned = replace(of, without=pd.concat([of.without[~first], few, again])).allocation(0.02, 20)
+    assert planned.set_index("job")["instances"][0] == 5
+
+
 def test_what_is_observed_around_machines_is_what_the_whole_fleet_shows_of_them():
     of = twins(TIGHT, "ips")
     some = observe(of.day, everywhere(of.day), "ips", around=np.array([3, 47]))

@@ -223,7 +223,7 @@ def measure_table3_trials(
     -------
     DataFrame
         series, x, value: the planned instances, the reference change, the share of trials whose interval includes
-        it and the mean margin, both with 95% intervals; the first three trials.
+        it and the mean margin, both with 95% intervals; how many trials, and the first three.
 
     Examples
     --------
@@ -247,5 +247,7 @@ def measure_table3_trials(
     mean, _, mean_high = mean_interval(half)
     planned = rows("planned_instances", range(len(allocation)), allocation["instances"])
     shown = [rows(f"trial_{name}", range(1, 4), values[:3]) for name, values in (("change", change), ("margin", half))]
-    singles = numbers(**ends, change_reference=reference, margin_mean=mean, margin_mean_high=mean_high)
+    singles = numbers(
+        **ends, change_reference=reference, margin_mean=mean, margin_mean_high=mean_high, trials=len(estimates)
+    )
     return pd.concat([singles, planned, *shown], ignore_index=True)

@@ -25,12 +25,13 @@ def draw_day(epochs: pd.DataFrame, threads: float) -> Figure:
     epoch_s = float(epochs["start_s"].diff().median())
     shares.plot(hours, epochs["quota_vcpu"] / threads, color=GREY, label="CPU allocated")
     shares.plot(hours, epochs["cpu_s"] / (epoch_s * threads), color=BLUE, label="CPU used")
-    shares.plot(hours, epochs["capped_share"], color=ORANGE, label="machines power-capped")
-    shares.set_ylim(0.0, 1.0)
+    shares.plot(hours, epochs["capped_share"], color=ORANGE, label="power-capped")
+    shares.set_ylim(0.0, 1.03)
     percent(shares)
     label(shares, "time (h)", "share of the fleet")
-    legend(shares)
-    power.plot(hours, epochs["energy_j"] / epoch_s / 1e6, color=BLUE)
-    power.set_ylim(bottom=0.0)
+    legend(shares, columns=2, above=True)
+    drawn_mw = epochs["energy_j"] / epoch_s / 1e6
+    power.plot(hours, drawn_mw, color=BLUE)
+    power.set_ylim(0.0, 1.15 * float(drawn_mw.max()))
     label(power, "time (h)", "power (MW)")
     return figure

@@ -7,7 +7,7 @@ from matplotlib.figure import Figure
 from analysis.coverage import plannable
 from analysis.figures import style
 from analysis.figures.criteria import curve, number, numbers, rows
-from analysis.plan import plan
+from analysis.plan import Plan, plan
 
 
 def plan_table(current: pd.DataFrame, jobs: pd.DataFrame, top: int) -> pd.DataFrame:
@@ -69,8 +69,9 @@ def measure_fig12(
     Returns
     -------
     DataFrame
-        series, x, value: `margin_minN` and `machines_minN` over the number of jobs, growth from the fewest to the
-        most jobs, and the largest gap of the margins with the first minimum from the target.
+        series, x, value: `margin_minN`, `machines_minN` and `at_minimum_minN` (share of the jobs held at the least
+        sample size) over the number of jobs, growth from the fewest to the most jobs, and the largest gap of the
+        margins with the first minimum from the target.
 
     Examples
     --------
@@ -83,9 +84,12 @@ def measure_fig12(
     """
     parts = [numbers(target_margin=target)]
     for least in minima:
-        plans = [plan(plan_table(current, jobs, top), target, min_instances=least) for top in tops]
+        tables = [plan_table(current, jobs, top) for top in tops]
+        plans = [plan(table, target, min_instances=least) for table in tables]
         margin, cost = [made.margin for made in plans], [made.cost / machine_quota(current) for made in plans]
         parts += [rows(f"margin_min{least}", tops, margin), rows(f"machines_min{least}", tops, cost)]
+        held = [_at_minimum(*both, least) for both in zip(plans, tables, strict=True)]
+        parts.append(rows(f"at_minimum_min{least}", tops, held))
         singles = {"cost_growth": cost[-1] / cost[0], "margin_gap": max(abs(m - target) for m in margin)}
         parts.append(
             numbers(
@@ -96,19 +100,33 @@ def measure_fig12(
     return pd.concat(parts, ignore_index=True)
 
 
+def _at_minimum(made: Plan, table: pd.DataFrame, least: int) -> float:
+    """Return the share of the jobs of which the plan observes no more instances than the minimum asks for."""
+    asked = np.minimum(least, table["instances"].to_numpy())
+    return float(np.mean(made.allocation["instances"].to_numpy() <= asked))
+
+
 def fig12(measured: pd.DataFrame, published: pd.DataFrame) -> Figure:
-    """Draw machines and margin over the number of jobs, for both least sample sizes."""
+    """Draw machines, and how many jobs are held at the minimum beside the margin that comes of it, over the jobs."""
     figure, axes = style.panels(columns=2)
     for shift, (least, colour) in enumerate(((4, style.BLUE), (20, style.ORANGE))):
-        for panel, name in zip(axes, ("machines", "margin"), strict=True):
+        for panel, name in zip(axes, ("machines", "at_minimum"), strict=True):
             tops, value = curve(measured, f"{name}_min{least}")
-            at = np.arange(len(tops)) + 0.36 * (shift - 0.5)
-            panel.bar(at, value, width=0.34, color=colour, label=f"at least {least} instances")
+            at = np.arange(len(tops)) + 0.38 * (shift - 0.5)
+            bars = panel.bar(at, value, width=0.36, color=colour, label=f"at least {least} instances")
             panel.set_xticks(range(len(tops)), [f"top {top:.0f}" for top in tops])
-    axes[1].axhline(number(published, "target_margin"), color=style.GREY, linestyle=":", label="published target")
+        margins = [f"{100 * margin:.2f}" for margin in curve(measured, f"margin_min{least}")[1]]
+        axes[1].bar_label(bars, margins, fontsize=6, padding=1)
+    axes[1].set_ylim(0.0, 1.1)
     style.percent(axes[1])
     style.label(axes[0], "jobs selected", "machines")
-    style.label(axes[1], "jobs selected", "margin of error")
+    target = number(published, "target_margin")
+    style.label(
+        axes[1],
+        "jobs selected",
+        "jobs held at the minimum",
+        f"on the bars: margin of error in %; asked for {100 * target:g}%",
+    )
     style.legend(axes[0], above=True)
     return figure
 
@@ -141,10 +159,9 @@ def measure_table1(
     """
     table = plan_table(current, jobs, top)
     plans = [plan(table, target) for target in targets]
-    least = np.minimum(4, table["instances"].to_numpy())
     singles = numbers(
         jobs=len(table),
-        share_at_minimum=float(np.mean(plans[0].allocation["instances"].to_numpy() <= least)),
+        share_at_minimum=_at_minimum(plans[0], table, 4),
         margin_over_target=plans[0].margin / targets[0],
         machines_growth=plans[-1].cost / plans[0].cost,
     )

@@ -14,6 +14,12 @@ from analysis.statistics import job_statistics, quota_shares
 
 EXAMPLES = 3
 """Single draws shown at each size, as in the paper."""
+SHARES = {
+    "includes_new": (style.GREEN, "include the new"),
+    "includes_new_widened": (style.SKY, "widened by 20%"),
+    "excludes_current": (style.ORANGE, "exclude the current"),
+}
+"""Colours and names of the shares of draws."""
 
 
 def measure_fig17(
@@ -36,7 +42,8 @@ def measure_fig17(
     -------
     DataFrame
         series, x, value: per size (x) the mean margin, the shares of draws that include the new and exclude the
-        current performance with 95% Wilson intervals, three example draws; the machines' spread; the reference.
+        current performance with 95% Wilson intervals, three example draws; the machines' spread; the reference; draws,
+        the fewest of any size.
 
     Examples
     --------
@@ -58,7 +65,7 @@ def measure_fig17(
         includes_new_high_min=min(share_of(table, "baseline", "includes", size)[2] for size in done),
         **{f"excludes_current_high_{size}": ends[2] for size, ends in excludes.items()},
         **{f"excludes_current_low_{size}": ends[1] for size, ends in excludes.items()},
-        draws=draws,
+        draws=_fewest(table, "baseline"),
     )
     return pd.concat([singles, *_by_size(table, "baseline", done)], ignore_index=True)
 
@@ -68,14 +75,27 @@ def _by_size(table: pd.DataFrame, estimator: str, sizes: list[int]) -> list[pd.D
     margins = [mean_of(table, estimator, size, "margin") for size in sizes]
     coverage = [mean_of(table, estimator, size, "quota_coverage")[0] for size in sizes]
     parts = [rows("margin", sizes, [margin[0] for margin in margins]), rows("quota_coverage", sizes, coverage)]
-    for name, column in (("includes_new", "includes"), ("excludes_current", "excludes")):
-        ends = np.array([share_of(table, estimator, column, size) for size in sizes])
-        parts += [rows(f"{name}{end}", sizes, ends[:, i]) for i, end in enumerate(("", "_low", "_high"))]
+    parts += _shares_by_size("includes_new", table, estimator, "includes", sizes)
+    parts += _shares_by_size("excludes_current", table, estimator, "excludes", sizes)
     for example in range(EXAMPLES):
         for column in ("change", "margin", "reference"):
             shown = [of(table, estimator, size)[column].iloc[example : example + 1] for size in sizes]
             parts.append(rows(f"example{example}_{column}", sizes, [v.item() if len(v) else np.nan for v in shown]))
     return parts
+
+
+def _shares_by_size(
+    name: str, table: pd.DataFrame, estimator: str, column: str, sizes: list[int]
+) -> list[pd.DataFrame]:
+    """Return the curve of a share of draws over cluster size, and those of the ends of its intervals."""
+    ends = np.array([share_of(table, estimator, column, size) for size in sizes]).reshape(-1, 3)
+    return [rows(f"{name}{end}", sizes, ends[:, i]) for i, end in enumerate(("", "_low", "_high"))]
+
+
+def _fewest(table: pd.DataFrame, estimator: str) -> float:
+    """Return the draws of the size that has fewest estimates of this estimator."""
+    sizes = table["machines"].unique()
+    return float(min(len(of(table, estimator, size)) for size in sizes))
 
 
 def measure_fig18(
@@ -98,7 +118,7 @@ def measure_fig18(
     -------
     DataFrame
         series, x, value: as of `measure_fig17`, with coverage of the quota, the changes over the covered and over
-        all jobs, and the share of draws that include the new performance after widening by 20%.
+        all jobs, and the share of draws that include the new performance after widening by 20%, at each size too.
 
     Examples
     --------
@@ -118,10 +138,16 @@ def measure_fig18(
         **{f"margin_{size}_high": mean_of(table, "wsmeter", size, "margin")[2] for size in done},
         excludes_current_low_min=min(excludes, default=np.nan),
         quota_coverage_low_min=min(coverage, default=np.nan),
+        draws=_fewest(table, "wsmeter"),
     )
-    widened = [mean_of(table, "wsmeter-widened", size, "margin")[0] for size in done]
-    parts = [singles, rows("margin_widened", done, widened), *_by_size(table, "wsmeter", done)]
-    return pd.concat(parts, ignore_index=True)
+    return pd.concat([singles, *_widened_by_size(table, done), *_by_size(table, "wsmeter", done)], ignore_index=True)
+
+
+def _widened_by_size(table: pd.DataFrame, sizes: list[int]) -> list[pd.DataFrame]:
+    """Return the mean margin and the inclusion over cluster size after widening by 20%."""
+    margins = [mean_of(table, "wsmeter-widened", size, "margin")[0] for size in sizes]
+    shares = _shares_by_size("includes_new_widened", table, "wsmeter-widened", "includes", sizes)
+    return [rows("margin_widened", sizes, margins), *shares]
 
 
 def _shares(table: pd.DataFrame) -> dict[str, float]:
@@ -197,7 +223,7 @@ def measure_fig19(
         baseline_machines=(2 * cv / (changes["change_machines"] / 2)) ** 2,
         baseline_machines_low=(2 * cv / (upper / 2)) ** 2,
     )
-    return pd.concat([singles, *_by_size(table, "wsmeter", done)], ignore_index=True)
+    return pd.concat([singles, *_widened_by_size(table, done), *_by_size(table, "wsmeter", done)], ignore_index=True)
 
 
 def fig17(measured: pd.DataFrame, published: pd.DataFrame) -> Figure:
@@ -236,21 +262,23 @@ def _study(measured: pd.DataFrame, published: pd.DataFrame, paper: float) -> Fig
 
 
 def _inclusion(axes: Axes, measured: pd.DataFrame, published: pd.DataFrame) -> None:
-    for name, colour, text in (
-        ("includes_new", style.GREEN, "include the new"),
-        ("excludes_current", style.ORANGE, "exclude the current"),
-    ):
+    """Draw the shares of draws over cluster size with their intervals; widened ones where they were measured."""
+    lowest = 1.0
+    for shift, (name, (colour, text)) in zip((-0.12, 0.0, 0.12), SHARES.items(), strict=True):
         sizes, share = curve(measured, name)
-        ends = [curve(measured, f"{name}_{end}")[1] for end in ("low", "high")]
-        at = np.arange(len(sizes)) + (0.06 if colour == style.ORANGE else -0.06)
-        error = np.clip([np.subtract(share, ends[0]), np.subtract(ends[1], share)], 0, None)
+        if not sizes:
+            continue
+        low, high = (curve(measured, f"{name}_{end}")[1] for end in ("low", "high"))
+        error = np.clip([np.subtract(share, low), np.subtract(high, share)], 0, None)
+        at = np.arange(len(sizes)) + shift
         axes.errorbar(at, share, error, fmt="s", color=colour, markersize=4, capsize=2, linewidth=1, label=text)
         axes.set_xticks(range(len(sizes)), [f"{size:.0f}" for size in sizes])
+        lowest = min(lowest, *low)
     axes.axhline(0.95, color=style.GREY, linestyle=":", label="nominal 95%")
     paper = number(published, "includes_new")
     if np.isfinite(paper):
         axes.axhline(paper, color=style.GREY, linestyle="--", linewidth=0.8, label="published inclusion")
-    axes.set_ylim(0, 1.03)
+    axes.set_ylim(0.7 if lowest > 0.7 else 0.0, 1.01 if lowest > 0.7 else 1.03)
     style.percent(axes, decimals=0)
     style.label(axes, "machines (all draws, 95% intervals)", "share of draws")
     style.legend(axes, columns=2, above=True)

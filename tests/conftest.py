@@ -1,0 +1,6 @@
+"""What all tests share: compiled code may be compiled inside the first example, so examples have no deadline."""
+
+from hypothesis import settings
+
+settings.register_profile("testbed", deadline=None)
+settings.load_profile("testbed")
