@@ -128,7 +128,7 @@ def explained(row: str, checks: Sequence[Criterion]) -> list[str]:
     Examples
     --------
     >>> explained("wsmeter/fig19", [Criterion("excludes_current_low_400", "at least", 0.9, "", 0.88)])[0][:47]
-    'excludes_current_low_400: the policy is worth a'
+    'excludes_current_low_400: the policy is worth 0'
     >>> explained("wsmeter/fig19", [Criterion("excludes_current_low_400", "at least", 0.9, "", 0.95)])
     []
     """
