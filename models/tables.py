@@ -138,6 +138,35 @@ ROUNDS = (
     Column("accepted", _BOOL, "whether the margin meets the target"),
 )
 
+REQUESTS = (
+    Column("request", pa.int64(), "0, 1, 2, … in order of arrival"),
+    Column("type", _TEXT, "type of the request"),
+    Column("session", pa.int64(), "session or client that asked; −1: none"),
+    Column("arrival_s", _FLOAT, "when it was sent, by the observer's clock"),
+    Column("departure_s", _FLOAT, "when its answer was there, by the observer's clock"),
+)
+
+REPLAYS = (
+    Column("servers", _INT, "servers that the same load was served with"),
+    Column("request", pa.int64(), "the request, as in `requests`"),
+    Column("arrival_s", _FLOAT, "when it was sent, by the observer's clock"),
+    Column("departure_s", _FLOAT, "when its answer was there, by the observer's clock"),
+)
+
+CPU = (
+    Column("start_s", _FLOAT, "start of the counting interval"),
+    Column("end_s", _FLOAT, "end of the counting interval"),
+    Column("utilisation", _FLOAT, "busy servers over all servers, work that is in no request log included"),
+)
+
+TRUTH_REQUESTS = (
+    Column("request", pa.int64(), "the request, as in `requests`; −1: work that is in no request log"),
+    Column("arrival_s", _FLOAT, "when it entered the queue"),
+    Column("start_s", _FLOAT, "when a server first took it"),
+    Column("departure_s", _FLOAT, "when its service was complete"),
+    Column("demand_s", _FLOAT, "service demand on a server of speed 1"),
+)
+
 ARMS = ("nowhere", "everywhere")
 """The counterfactual fleets: the feature on no machine, and on every machine."""
 
@@ -152,7 +181,12 @@ TABLES: dict[str, tuple[Column, ...]] = {
     "instance_epochs": INSTANCE_EPOCHS,
     "machine_epochs": MACHINE_EPOCHS,
     "rounds": ROUNDS,
+    "requests": REQUESTS,
+    "replays": REPLAYS,
+    "cpu": CPU,
     "truth_jobs": TRUTH_JOBS,
+    "truth_requests": TRUTH_REQUESTS,
+    "truth_cpu": CPU,
     **{f"truth_{arm}_counters": COUNTERS for arm in ARMS},
     **{f"truth_{arm}_machine_windows": MACHINE_WINDOWS for arm in ARMS},
     **{f"truth_{arm}_epochs": EPOCHS for arm in ARMS},

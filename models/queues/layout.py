@@ -1,0 +1,94 @@
+"""What the kernels of a station work on: named tuples of arrays, one row per request, core or group."""
+
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+Floats = NDArray[np.float64]
+Ints = NDArray[np.int64]
+
+
+class Load(NamedTuple):
+    """Requests: arrays of n. `first` and `following` list who follows whom: first one, then the next."""
+
+    arrival_s: Floats
+    demand_s: Floats
+    think_s: Floats
+    first: Ints
+    following: Ints
+    priority: Ints
+    choice: Floats
+
+
+class Station(NamedTuple):
+    """Servers: speeds of the cores (fastest first), and the factor on every speed while 1..k of them are busy."""
+
+    policy: int
+    quantum_s: float
+    speed: Floats
+    factor: Floats
+
+
+class Times(NamedTuple):
+    """What comes out, arrays of n in seconds; arrivals of requests that follow others are filled in."""
+
+    arrival_s: Floats
+    start_s: Floats
+    departure_s: Floats
+
+
+class Heap(NamedTuple):
+    """Jobs, the one with the least (key, turn) on top; keys are arrays over all jobs and rest while a job is in."""
+
+    key: Floats
+    turn: Ints
+    member: Ints
+    size: Ints
+
+
+class Cores(NamedTuple):
+    """Per core: its job; the job's rate, since when, and the work and slice left then; when it is done.
+
+    A slice ends at `end_s`; `expiry_s` is that, or infinite if the job is done by then. `serial` is the order in which
+    slices began.
+    """
+
+    job: Ints
+    serial: Ints
+    rate: Floats
+    since_s: Floats
+    left: Floats
+    slice_s: Floats
+    finish_s: Floats
+    end_s: Floats
+    expiry_s: Floats
+
+
+class Shop(NamedTuple):
+    """All of it: what comes, who serves, what comes out, who is to arrive, who waits, who is served.
+
+    `left` is the work that a waiting job still needs; `tally` counts turns, slices and draws.
+    """
+
+    load: Load
+    station: Station
+    times: Times
+    pending: Heap
+    waiting: Heap
+    cores: Cores
+    left: Floats
+    tally: Ints
+
+
+class Groups(NamedTuple):
+    """Jobs by falling attained service, those of equal service in one group; `size` counts groups and jobs.
+
+    Group g stands in the line from `start[g]` on, has attained `level[g]` and runs at `rate[g]` per job.
+    """
+
+    line: Ints
+    start: Ints
+    level: Floats
+    rate: Floats
+    size: Ints

@@ -1,0 +1,229 @@
+"""Serve requests on a station of k servers: the one entry to the queues. Arguments are checked here."""
+
+from dataclasses import dataclass
+from typing import get_args
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from models.queues import open as plain
+from models.queues import station
+from models.queues.layout import Floats, Ints, Load, Station, Times
+from models.queues.policy import Policy
+
+POLICIES: tuple[Policy, ...] = get_args(Policy)
+_CODES = {
+    "fcfs": station.FCFS, "lcfs": station.LCFS, "lcfs_pr": station.LCFS_PR, "ps": station.PS, "rr": station.RR,
+    "srpt": station.SRPT, "sjf": station.SJF, "fb": station.FB, "priority": station.PRIORITY, "random": station.RANDOM,
+}  # fmt: skip
+
+
+@dataclass(frozen=True, slots=True)
+class Service:
+    """When each request arrived, when a server first took it and when it left: (n,) arrays, seconds."""
+
+    arrival_s: Floats
+    start_s: Floats
+    departure_s: Floats
+
+
+def serve(
+    policy: Policy,
+    arrival_s: ArrayLike,
+    demand_s: ArrayLike,
+    servers: int,
+    *,
+    after: ArrayLike | None = None,
+    think_s: ArrayLike | None = None,
+    priority: ArrayLike | None = None,
+    quantum_s: float = 0.1,
+    choice: ArrayLike | None = None,
+    speeds: ArrayLike | None = None,
+    rates: ArrayLike | None = None,
+) -> Service:
+    """Serve requests on k servers under a policy until all have left.
+
+    Parameters
+    ----------
+    policy : one of `POLICIES`
+        fcfs, lcfs, sjf (shortest demand) and random run a job to its end; lcfs_pr, srpt (shortest remaining work) and
+        priority (class 0 first) preempt; ps shares the servers evenly, fb among those with the least attained service;
+        rr gives slices of `quantum_s` wall seconds.
+    arrival_s : (n,) array, non-decreasing, seconds
+        Not looked at where a request follows another (`after`): let it be NaN.
+    demand_s : (n,) array, non-negative, seconds on a server of speed 1
+    servers : k >= 1
+    after : (n,) integers, optional
+        The earlier request that each follows, -1 for none: it arrives `think_s` seconds after that one left.
+    think_s : (n,) array, non-negative, seconds, optional
+        Zero unless given; looked at only where `after` is not -1.
+    priority : (n,) integers, for policy priority
+    quantum_s : positive seconds, for policy rr
+    choice : (n,) array in [0, 1), for policy random
+        The c-th time that a server takes one of m > 1 waiting jobs, it takes the one at place floor(choice[c] m) in
+        order of arrival.
+    speeds : (k,) array, positive, optional
+        Work per second of each core; free cores are taken fastest first, and preemptive policies run the i-th job on
+        the i-th fastest core.
+    rates : (k,) array, positive, optional
+        Work per second of all busy servers together while 1, 2, .., k are busy, split evenly among them.
+
+    Returns
+    -------
+    Service
+
+    Raises
+    ------
+    ValueError
+        If the policy is unknown, an array has the wrong length or a value out of its range, arrivals go back in time,
+        a request follows one that is not before it, the policy lacks what it needs, or both speeds and rates are given.
+
+    Examples
+    --------
+    >>> serve("fcfs", [0.0, 1.0, 1.0], [3.0, 3.0, 1.0], 2).departure_s
+    array([3., 4., 4.])
+    >>> serve("ps", [0.0, 0.0], [1.0, 2.0], 1).departure_s
+    array([2., 3.])
+    >>> serve("fcfs", [0.0, np.nan], [1.0, 1.0], 1, after=[-1, 0], think_s=[0.0, 5.0]).arrival_s
+    array([0., 6.])
+    """
+    if policy not in POLICIES:
+        raise ValueError(f"policy is {policy!r}, must be one of {', '.join(POLICIES)}")
+    if servers < 1:
+        raise ValueError(f"servers is {servers}, must be at least 1")
+    demand = _values("demand_s", demand_s, None, 0.0)
+    n = demand.size
+    parent = np.full(n, station.NOBODY) if after is None else _parents(after, n)
+    load = Load(
+        _arrivals(arrival_s, parent),
+        demand,
+        np.zeros(n) if think_s is None else _thinks(think_s, parent),
+        *_followers(parent),
+        _classes(policy, priority, n),
+        _choices(policy, choice, n),
+    )
+    if not 0.0 < quantum_s < np.inf:
+        raise ValueError(f"quantum_s is {quantum_s}, must be positive and finite")
+    if after is None and speeds is None and rates is None and policy in ("fcfs", "ps", "priority", "srpt", "rr"):
+        arrival = load.arrival_s
+        return Service(arrival, *plain.times(policy, arrival, demand, servers, load.priority, quantum_s=quantum_s))
+    times = Times(np.empty(n), np.empty(n), np.empty(n))
+    quantum = quantum_s if policy == "rr" else np.inf
+    kernel = {"ps": station.sharing, "fb": station.foreground}.get(policy, station.on_cores)
+    kernel(load, Station(_CODES[policy], quantum, *_speeds(servers, speeds, rates)), times)
+    return Service(*times)
+
+
+def _values(name: str, values: ArrayLike, n: int | None, low: float) -> Floats:
+    """Return finite numbers of at least `low` as a float array of length n."""
+    array = np.array(values, dtype=np.float64)
+    if array.ndim != 1 or (n is not None and array.size != n):
+        raise ValueError(f"{name} has shape {array.shape}, must be ({'n' if n is None else n},)")
+    wrong = np.flatnonzero(~(np.isfinite(array) & (array >= low)))
+    if wrong.size:
+        bound = "finite" if low == -np.inf else f"finite and at least {low:g}"
+        raise ValueError(f"{name}[{wrong[0]}] is {array[wrong[0]]}, must be {bound}")
+    return array
+
+
+def _integers(name: str, values: ArrayLike, n: int) -> Ints:
+    """Return whole numbers as an integer array of length n."""
+    array = np.array(values)
+    if array.shape != (n,):
+        raise ValueError(f"{name} has shape {array.shape}, must be ({n},)")
+    if n > 0 and not np.issubdtype(array.dtype, np.integer):
+        raise ValueError(f"{name} holds {array.dtype}, must be integers")
+    return array.astype(np.int64)
+
+
+def _parents(after: ArrayLike, n: int) -> Ints:
+    """Return whom each request follows; it must come before."""
+    parent = _integers("after", after, n)
+    wrong = np.flatnonzero((parent < station.NOBODY) | (parent >= np.arange(n)))
+    if wrong.size:
+        raise ValueError(f"after[{wrong[0]}] is {parent[wrong[0]]}, must be an earlier request or -1")
+    return parent
+
+
+def _arrivals(arrival_s: ArrayLike, parent: Ints) -> Floats:
+    """Return the arrivals, NaN where a request follows another."""
+    array = np.array(arrival_s, dtype=np.float64)
+    if array.shape != parent.shape:
+        raise ValueError(f"arrival_s has shape {array.shape}, must be {parent.shape} like demand_s")
+    array[parent != station.NOBODY] = np.nan
+    opened = np.flatnonzero(parent == station.NOBODY)
+    wrong = opened[~np.isfinite(array[opened])]
+    if wrong.size:
+        raise ValueError(f"arrival_s[{wrong[0]}] is {array[wrong[0]]}, must be finite")
+    back = np.flatnonzero(np.diff(array[opened]) < 0.0)
+    if back.size:
+        before, late = opened[back[0]], opened[back[0] + 1]
+        raise ValueError(f"arrival_s[{late}] is {array[late]}, earlier than arrival_s[{before}], {array[before]}")
+    return array
+
+
+def _thinks(think_s: ArrayLike, parent: Ints) -> Floats:
+    """Return think times, zero where nobody thinks."""
+    array = np.array(think_s, dtype=np.float64)
+    if array.shape != parent.shape:
+        raise ValueError(f"think_s has shape {array.shape}, must be {parent.shape}")
+    return _values("think_s", np.where(parent == station.NOBODY, 0.0, array), parent.size, 0.0)
+
+
+def _followers(parent: Ints) -> tuple[Ints, Ints]:
+    """Return each request's first follower and the next one with the same parent, -1 for none."""
+    first, following = np.full(parent.size, station.NOBODY), np.full(parent.size, station.NOBODY)
+    child = np.flatnonzero(parent != station.NOBODY)
+    child = child[np.argsort(parent[child], kind="stable")]
+    same = parent[child][1:] == parent[child][:-1]
+    following[child[:-1][same]] = child[1:][same]
+    head = np.ones(child.size, dtype=np.bool_)
+    head[1:] = ~same
+    first[parent[child[head]]] = child[head]
+    return first, following
+
+
+def _classes(policy: Policy, priority: ArrayLike | None, n: int) -> Ints:
+    """Return the classes, which only one policy needs."""
+    if priority is None:
+        if policy == "priority":
+            raise ValueError("policy priority needs priority, the class of each request")
+        return np.zeros(n, np.int64)
+    classes = _integers("priority", priority, n)
+    wrong = np.flatnonzero(classes < 0)
+    if wrong.size:
+        raise ValueError(f"priority[{wrong[0]}] is {classes[wrong[0]]}, must be at least 0")
+    return classes
+
+
+def _choices(policy: Policy, choice: ArrayLike | None, n: int) -> Floats:
+    """Return the draws by which waiting jobs are chosen, which only one policy needs."""
+    if choice is None:
+        if policy == "random":
+            raise ValueError("policy random needs choice, a draw in [0, 1) per request")
+        return np.zeros(n)
+    draws = _values("choice", choice, n, 0.0)
+    wrong = np.flatnonzero(draws >= 1.0)
+    if wrong.size:
+        raise ValueError(f"choice[{wrong[0]}] is {draws[wrong[0]]}, must be below 1")
+    return draws
+
+
+def _speeds(servers: int, speeds: ArrayLike | None, rates: ArrayLike | None) -> tuple[Floats, Floats]:
+    """Return the speeds of the cores, fastest first, and the factor on them while 1..k are busy."""
+    if speeds is not None and rates is not None:
+        raise ValueError("speeds and rates are both given, only one may be")
+    speed, factor = np.ones(servers), np.ones(servers)
+    if speeds is not None:
+        speed = _positive("speeds", speeds, servers)
+    if rates is not None:
+        factor = _positive("rates", rates, servers) / np.arange(1, servers + 1)
+    return np.sort(speed)[::-1].copy(), factor
+
+
+def _positive(name: str, values: ArrayLike, n: int) -> Floats:
+    """Return n positive numbers."""
+    array = _values(name, values, n, 0.0)
+    if (array == 0.0).any():
+        raise ValueError(f"{name}[{np.flatnonzero(array == 0.0)[0]}] is 0.0, must be positive")
+    return array

@@ -1,0 +1,458 @@
+"""A station of k servers, compiled: ten policies, unequal cores, load-dependent rates, requests that follow others.
+
+Three kernels share the calendar of arrivals. Where jobs hold cores (`on_cores`), a job in service has one time at which
+it ends, touched only when its speed changes, so plain FCFS rounds once per job. Processor sharing (`sharing`) keeps the
+service that each job present has received since the station was last empty (virtual time; Parekh and Gallager 1993).
+Foreground-background (`foreground`) keeps a stack of groups with equal attained service. Nothing is checked here: see
+`models.queues.serve`. All compiled helpers live in this file because numba's cache does not look into others.
+
+At equal times departures come before arrivals and arrivals before the end of a quantum; all who leave at one moment
+leave before a core is filled again; simultaneous arrivals come in order of index.
+"""
+
+import numpy as np
+from numba import njit
+
+from models.queues.layout import Cores, Floats, Groups, Heap, Ints, Load, Shop, Station, Times
+
+FCFS, LCFS, LCFS_PR, PS, RR, SRPT, SJF, FB, PRIORITY, RANDOM = range(10)
+NOBODY = -1
+SLIVER = 1e-9
+"""What a slice would leave over, as a share of the quantum, that is served in it: 0.3 s are three slices of 0.1 s."""
+TURNS, SLICES, DRAWS = range(3)
+"""Places in `Shop.tally`."""
+
+
+@njit(cache=True)
+def _before(heap: Heap, a: int, b: int) -> bool:
+    """Tell whether job a comes before job b."""
+    return bool(heap.key[a] < heap.key[b] or (heap.key[a] == heap.key[b] and heap.turn[a] < heap.turn[b]))
+
+
+@njit(cache=True)
+def _push(heap: Heap, job: int) -> None:
+    """Put a job into the heap."""
+    member, at = heap.member, heap.size[0]
+    heap.size[0] += 1
+    while at > 0 and _before(heap, job, member[(at - 1) // 2]):
+        member[at] = member[(at - 1) // 2]
+        at = (at - 1) // 2
+    member[at] = job
+
+
+@njit(cache=True)
+def _pop(heap: Heap) -> int:
+    """Take the first job out of the heap."""
+    member, at = heap.member, 0
+    heap.size[0] -= 1
+    n = heap.size[0]
+    top, job = member[0], member[n]
+    while 2 * at + 1 < n:
+        child = 2 * at + 1
+        if child + 1 < n and _before(heap, member[child + 1], member[child]):
+            child += 1
+        if not _before(heap, member[child], job):
+            break
+        member[at] = member[child]
+        at = child
+    member[at] = job
+    return int(top)
+
+
+@njit(cache=True)
+def _heap(key: Floats, turn: Ints) -> Heap:
+    """Return an empty heap with room for every job."""
+    return Heap(key, turn, np.empty(key.size + 1, np.int64), np.zeros(1, np.int64))
+
+
+@njit(cache=True)
+def _calendar(load: Load, times: Times) -> Heap:
+    """Return the arrivals known from the start, those of nobody's followers; nobody has started."""
+    times.start_s[:] = np.nan
+    pending = _heap(times.arrival_s, np.arange(times.arrival_s.size))
+    for job in range(load.arrival_s.size):
+        times.arrival_s[job] = load.arrival_s[job]
+        if not np.isnan(load.arrival_s[job]):
+            _push(pending, job)
+    return pending
+
+
+@njit(cache=True)
+def _next(pending: Heap) -> float:
+    """Return when the next request arrives."""
+    return float(pending.key[pending.member[0]]) if pending.size[0] > 0 else np.inf
+
+
+@njit(cache=True)
+def _depart(load: Load, times: Times, pending: Heap, job: int, now_s: float) -> None:
+    """Let a job leave; the requests that follow it will arrive when their user has thought."""
+    times.departure_s[job] = now_s
+    follower = load.first[job]
+    while follower != NOBODY:
+        times.arrival_s[follower] = now_s + load.think_s[follower]
+        _push(pending, follower)
+        follower = load.following[follower]
+
+
+@njit(cache=True)
+def _free(cores: Cores) -> int:
+    """Return the fastest core that is free, or `NOBODY`."""
+    for c in range(cores.job.size):
+        if cores.job[c] == NOBODY:
+            return c
+    return NOBODY
+
+
+@njit(cache=True)
+def _time(cores: Cores, c: int, quantum_s: float) -> None:
+    """Set when the job on a core is done at its speed, and when its quantum ends if that comes first."""
+    rest_s = cores.left[c] / cores.rate[c]
+    cores.finish_s[c] = cores.since_s[c] + rest_s
+    enough = rest_s <= cores.slice_s[c] + SLIVER * quantum_s
+    cores.expiry_s[c] = np.inf if enough else cores.end_s[c]
+
+
+@njit(cache=True)
+def _settle(cores: Cores, station: Station, now_s: float) -> None:
+    """Give every busy core the speed that it has with as many busy as there are now."""
+    busy = 0
+    for c in range(cores.job.size):
+        busy += cores.job[c] != NOBODY
+    for c in range(cores.job.size):
+        if cores.job[c] == NOBODY:
+            continue
+        rate = station.speed[c] * station.factor[busy - 1]
+        if rate != cores.rate[c]:
+            passed_s = now_s - cores.since_s[c]
+            cores.left[c] -= cores.rate[c] * passed_s
+            cores.slice_s[c] -= passed_s
+            cores.since_s[c], cores.rate[c] = now_s, rate
+            _time(cores, c, station.quantum_s)
+
+
+@njit(cache=True)
+def _left(cores: Cores, c: int, now_s: float) -> float:
+    """Return the work that the job on a core still needs."""
+    return float(cores.left[c] - cores.rate[c] * (now_s - cores.since_s[c]))
+
+
+@njit(cache=True)
+def _rank_by_rest(cores: Cores, waiting: Heap, now_s: float) -> None:
+    """Rank the jobs in service by the work that they still need."""
+    for c in range(cores.job.size):
+        if cores.job[c] != NOBODY:
+            waiting.key[cores.job[c]] = _left(cores, c, now_s)
+
+
+@njit(cache=True)
+def _worst(cores: Cores, waiting: Heap) -> int:
+    """Return the core whose job ranks last; all are busy."""
+    worst = 0
+    for c in range(1, cores.job.size):
+        if _before(waiting, cores.job[worst], cores.job[c]):
+            worst = c
+    return worst
+
+
+@njit(cache=True)
+def _swap(cores: Cores, a: int, b: int) -> None:
+    """Let two cores change jobs."""
+    cores.job[a], cores.job[b] = cores.job[b], cores.job[a]
+    for values in (cores.rate, cores.left, cores.since_s, cores.finish_s):
+        values[a], values[b] = values[b], values[a]
+
+
+@njit(cache=True)
+def _line_up(cores: Cores, waiting: Heap) -> None:
+    """Put the i-th ranked job in service on the i-th fastest core."""
+    for i in range(1, cores.job.size):
+        c = i
+        while c > 0 and cores.job[c] != NOBODY and (
+            cores.job[c - 1] == NOBODY or _before(waiting, cores.job[c], cores.job[c - 1])
+        ):  # fmt: skip
+            _swap(cores, c - 1, c)
+            c -= 1
+
+
+@njit(cache=True)
+def _rank(policy: int, priority: int, demand: float, turn: int) -> float:
+    """Return what a job that arrives is ranked by; equal ranks go by turn."""
+    if policy in (SRPT, SJF):
+        return demand
+    if policy in (LCFS, LCFS_PR):
+        return -float(turn)
+    return float(priority) if policy == PRIORITY else 0.0
+
+
+@njit(cache=True)
+def _soonest(cores: Cores) -> tuple[int, int]:
+    """Return the core that is done first and the core whose slice ends first."""
+    done = ended = 0
+    for c in range(1, cores.job.size):
+        if cores.finish_s[c] < cores.finish_s[done]:
+            done = c
+        earlier, same = cores.expiry_s[c] < cores.expiry_s[ended], cores.expiry_s[c] == cores.expiry_s[ended]
+        if earlier or (same and cores.serial[c] < cores.serial[ended]):
+            ended = c
+    return done, ended
+
+
+@njit(cache=True, inline="always")
+def _turn(shop: Shop, job: int) -> None:
+    """Put a job behind all others in order of turns."""
+    shop.waiting.turn[job] = shop.tally[TURNS]
+    shop.tally[TURNS] += 1
+
+
+@njit(cache=True, inline="always")
+def _seat(shop: Shop, c: int, job: int, now_s: float) -> None:
+    """Put a job on a core with a fresh quantum; `_settle` gives it its speed."""
+    cores, quantum_s = shop.cores, shop.station.quantum_s
+    cores.job[c], cores.left[c], cores.since_s[c], cores.rate[c] = job, shop.left[job], now_s, 0.0
+    cores.slice_s[c], cores.end_s[c], cores.serial[c] = quantum_s, now_s + quantum_s, shop.tally[SLICES]
+    shop.tally[SLICES] += 1
+    if np.isnan(shop.times.start_s[job]):
+        shop.times.start_s[job] = now_s
+
+
+@njit(cache=True, inline="always")
+def _draw(shop: Shop) -> int:
+    """Take a drawn job out of the line, which stands in order of arrival; one alone needs no draw."""
+    line, n, place = shop.waiting.member, shop.waiting.size[0], 0
+    if n > 1:
+        place = min(int(shop.load.choice[shop.tally[DRAWS]] * n), n - 1)
+        shop.tally[DRAWS] += 1
+    job = line[place]
+    for i in range(place, n - 1):
+        line[i] = line[i + 1]
+    shop.waiting.size[0] -= 1
+    return int(job)
+
+
+@njit(cache=True, inline="always")
+def _fill(shop: Shop, now_s: float) -> None:
+    """Let free cores, the fastest first, take jobs that wait."""
+    core = _free(shop.cores)
+    while core != NOBODY and shop.waiting.size[0] > 0:
+        job = _draw(shop) if shop.station.policy == RANDOM else _pop(shop.waiting)
+        _seat(shop, core, job, now_s)
+        core = _free(shop.cores)
+
+
+@njit(cache=True, inline="always")
+def _leave(shop: Shop, now_s: float) -> None:
+    """Let all whose service ends now leave."""
+    cores = shop.cores
+    for c in range(cores.job.size):
+        if cores.finish_s[c] == now_s:
+            _depart(shop.load, shop.times, shop.pending, cores.job[c], now_s)
+            cores.job[c], cores.finish_s[c], cores.expiry_s[c] = NOBODY, np.inf, np.inf
+
+
+@njit(cache=True, inline="always")
+def _arrive(shop: Shop, now_s: float, preemptive: bool) -> None:
+    """Let the next request join the line, and take the core of whom it may preempt."""
+    job, waiting, cores = _pop(shop.pending), shop.waiting, shop.cores
+    waiting.key[job] = _rank(shop.station.policy, shop.load.priority[job], shop.left[job], shop.tally[TURNS])
+    _turn(shop, job)
+    if preemptive and _free(cores) == NOBODY:
+        worst = _worst(cores, waiting)
+        victim = cores.job[worst]
+        if _before(waiting, job, victim):
+            shop.left[victim] = _left(cores, worst, now_s)
+            _push(waiting, victim)
+            _seat(shop, worst, job, now_s)
+            return
+    _push(waiting, job)
+
+
+@njit(cache=True, inline="always")
+def _expire(shop: Shop, c: int, now_s: float) -> None:
+    """End the slice on a core: its job goes behind those who wait, or on if nobody does."""
+    cores, job = shop.cores, shop.cores.job[c]
+    shop.left[job] = cores.left[c] - cores.rate[c] * cores.slice_s[c]
+    if shop.waiting.size[0] > 0:
+        _turn(shop, job)
+        _push(shop.waiting, job)
+        job = _pop(shop.waiting)
+    _seat(shop, c, job, now_s)
+
+
+@njit(cache=True)
+def _shop(load: Load, station: Station, times: Times) -> Shop:
+    """Return the station before the first request."""
+    k, n = station.speed.size, load.demand_s.size
+    never = np.full(k, np.inf)
+    cores = Cores(
+        np.full(k, NOBODY), np.zeros(k, np.int64), np.zeros(k), np.zeros(k), np.zeros(k), np.zeros(k), never,
+        never.copy(), never.copy(),
+    )  # fmt: skip
+    waiting = _heap(np.zeros(n), np.zeros(n, np.int64))
+    calendar = _calendar(load, times)
+    return Shop(load, station, times, calendar, waiting, cores, load.demand_s.copy(), np.zeros(3, np.int64))
+
+
+@njit(cache=True)
+def on_cores(load: Load, station: Station, times: Times) -> None:
+    """Fill the times where every job in service holds a core: all policies but PS and FB."""
+    shop, policy = _shop(load, station, times), station.policy
+    preemptive = policy in (LCFS_PR, SRPT, PRIORITY)
+    while True:
+        done, ended = _soonest(shop.cores)
+        arrival_s, finish_s, expiry_s = _next(shop.pending), shop.cores.finish_s[done], shop.cores.expiry_s[ended]
+        now_s = min(arrival_s, finish_s, expiry_s)
+        if now_s == np.inf:
+            return
+        if policy == SRPT:
+            _rank_by_rest(shop.cores, shop.waiting, now_s)
+        if finish_s == now_s:
+            _leave(shop, now_s)
+        elif arrival_s == now_s:
+            _arrive(shop, now_s, preemptive)
+        else:
+            _expire(shop, ended, now_s)
+        _fill(shop, now_s)
+        if preemptive:
+            _line_up(shop.cores, shop.waiting)
+        _settle(shop.cores, station, now_s)
+
+
+@njit(cache=True)
+def _total(station: Station) -> Floats:
+    """Return the summed speed of the 0, 1, .., k fastest cores."""
+    total = np.zeros(station.speed.size + 1)
+    total[1:] = np.cumsum(station.speed)
+    return total
+
+
+@njit(cache=True)
+def sharing(load: Load, station: Station, times: Times) -> None:
+    """Fill the times under processor sharing: the speed of the min(N, k) fastest cores is split evenly."""
+    n, k, total = load.demand_s.size, station.speed.size, _total(station)
+    pending, present = _calendar(load, times), _heap(np.zeros(n), np.arange(n))
+    now_s = received = 0.0
+    while True:
+        jobs, rate, finish_s, arrival_s = present.size[0], 0.0, np.inf, _next(pending)
+        if jobs > 0:
+            rate = total[min(jobs, k)] * station.factor[min(jobs, k) - 1] / jobs
+            finish_s = now_s + max(0.0, present.key[present.member[0]] - received) / rate
+        if min(arrival_s, finish_s) == np.inf:
+            return
+        if finish_s <= arrival_s:
+            job, now_s = _pop(present), finish_s
+            received = present.key[job] if jobs > 1 else 0.0
+            _depart(load, times, pending, job, now_s)
+        else:
+            received += rate * (arrival_s - now_s) if jobs > 0 else 0.0
+            job, now_s = _pop(pending), arrival_s
+            times.start_s[job] = now_s
+            present.key[job] = received + load.demand_s[job]
+            _push(present, job)
+
+
+@njit(cache=True)
+def _share_out(groups: Groups, station: Station, total: Floats) -> int:
+    """Give the last groups as many cores as they have jobs, fastest first, while any are left; return the first served.
+
+    Cores that are fewer than the jobs of a group are split evenly.
+    """
+    g, used, k = groups.size[0], 0, station.speed.size
+    while g > 0 and used < k:
+        g -= 1
+        jobs = groups.start[g + 1] - groups.start[g]
+        taken = min(jobs, k - used)
+        busy = min(groups.size[1], k)
+        groups.rate[g] = (total[used + taken] - total[used]) * station.factor[busy - 1] / jobs
+        used += taken
+    return int(g)
+
+
+@njit(cache=True)
+def _first_done(load: Load, groups: Groups, served: int) -> tuple[float, int, int]:
+    """Return in how many seconds somebody is done if nothing changes, the group and the place in the line."""
+    soonest, group, place = np.inf, NOBODY, NOBODY
+    for g in range(served, groups.size[0]):
+        for i in range(groups.start[g], groups.start[g + 1]):
+            rest_s = max(0.0, load.demand_s[groups.line[i]] - groups.level[g]) / groups.rate[g]
+            if rest_s < soonest:
+                soonest, group, place = rest_s, g, i
+    return soonest, group, place
+
+
+@njit(cache=True)
+def _first_caught(groups: Groups, served: int) -> tuple[float, int]:
+    """Return in how many seconds a group catches up with the one before it if nothing changes, and which group."""
+    soonest, group = np.inf, NOBODY
+    for g in range(max(1, served), groups.size[0]):
+        closing = groups.rate[g] - (groups.rate[g - 1] if g > served else 0.0)
+        if closing > 0.0 and max(0.0, groups.level[g - 1] - groups.level[g]) / closing < soonest:
+            soonest, group = max(0.0, groups.level[g - 1] - groups.level[g]) / closing, g
+    return soonest, group
+
+
+@njit(cache=True)
+def _merge(groups: Groups, group: int) -> None:
+    """Make a group part of the one before it."""
+    for g in range(group, groups.size[0] - 1):
+        groups.start[g], groups.level[g] = groups.start[g + 1], groups.level[g + 1]
+    groups.size[0] -= 1
+    groups.start[groups.size[0]] = groups.size[1]
+
+
+@njit(cache=True)
+def _join(groups: Groups, job: int) -> None:
+    """Put a job that has attained nothing at the end of the line."""
+    if groups.size[0] == 0 or groups.level[groups.size[0] - 1] > 0.0:
+        groups.level[groups.size[0]] = 0.0
+        groups.size[0] += 1
+    groups.line[groups.size[1]] = job
+    groups.size[1] += 1
+    groups.start[groups.size[0]] = groups.size[1]
+
+
+@njit(cache=True)
+def _remove(groups: Groups, group: int, place: int) -> None:
+    """Take a job out of the line, and its group if nobody is left in it."""
+    groups.size[1] -= 1
+    for i in range(place, groups.size[1]):
+        groups.line[i] = groups.line[i + 1]
+    for g in range(group + 1, groups.size[0] + 1):
+        groups.start[g] -= 1
+    if groups.start[group] == groups.start[group + 1]:
+        _merge(groups, group)
+
+
+@njit(cache=True)
+def _advance(groups: Groups, served: int, passed_s: float) -> None:
+    """Let the groups served attain what they do in that time."""
+    for g in range(served, groups.size[0]):
+        groups.level[g] += groups.rate[g] * passed_s
+
+
+@njit(cache=True)
+def foreground(load: Load, station: Station, times: Times) -> None:
+    """Fill the times under foreground-background: the jobs with the least attained service share the servers."""
+    n, total, pending, now_s = load.demand_s.size, _total(station), _calendar(load, times), 0.0
+    groups = Groups(np.empty(n, np.int64), np.zeros(n + 1, np.int64), np.zeros(n), np.zeros(n), np.zeros(2, np.int64))
+    while True:
+        served = _share_out(groups, station, total)
+        done_s, leaving, place = _first_done(load, groups, served)
+        caught_s, merging = _first_caught(groups, served)
+        arrival_s, step_s = _next(pending), min(done_s, caught_s)
+        if min(arrival_s, step_s) == np.inf:
+            return
+        if arrival_s < now_s + step_s:
+            _advance(groups, served, arrival_s - now_s)
+            job, now_s = _pop(pending), arrival_s
+            times.start_s[job] = now_s
+            _join(groups, job)
+            continue
+        _advance(groups, served, step_s)
+        now_s += step_s
+        if caught_s < done_s:
+            _merge(groups, merging)
+        else:
+            job = groups.line[place]
+            groups.level[leaving] = load.demand_s[job]
+            _remove(groups, leaving, place)
+            _depart(load, times, pending, job, now_s)
