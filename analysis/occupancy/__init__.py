@@ -1,0 +1,1 @@
+"""The operational laws of parallel servers: queueing, utilisation and capacity from arrivals and departures alone."""

@@ -1,0 +1,208 @@
+"""Departures cannot be undone: B2 and B3, the most queueing that any course of departures allows with more servers.
+
+A course says how many jobs are present with k' servers on each piece of the curve. It never exceeds what was seen with
+k servers, rises by arrivals alone, and its busy servers do the work that was seen. The last condition gets a price per
+second of a busy server: for given prices the best course follows by dynamic programming, and by weak duality all prices
+give an upper bound (docs/laws.md). Compiled helpers live in one file because numba's cache does not look into others.
+"""
+
+from typing import NamedTuple
+
+import numpy as np
+from numba import njit
+from numpy.typing import NDArray
+
+from analysis.occupancy.budget import Periods
+from analysis.occupancy.curve import Curve, Floats, Ints
+
+MOST_STATES, MOST_CHOICES = 200_000_000, 5_000_000
+"""Jobs present summed over the pieces of a busy period that B2 and B3 take on: a few seconds."""
+PRECISION = 1e-6
+"""Relative gap to the best price at which a search stops."""
+ROUNDS, PATIENCE = 200, 10
+"""Courses looked at for B3 in each busy period, and how many in a row may fail before the target comes nearer."""
+HOPE, LEAST_HOPE = 0.1, 1e-3
+"""First and last relative distance of the target from the lowest bound so far."""
+DEFLECTION = 0.7
+"""How much of the last direction is kept, against zigzag (Camerini, Fratta and Maffioli 1975)."""
+
+
+class Pieces(NamedTuple):
+    """Pieces of the curve, one array element each."""
+
+    width: Floats
+    """Seconds."""
+    jobs: Ints
+    """Present with k servers: the most with k'."""
+    arrivals: Ints
+    """At the start of the piece."""
+    allowed: Floats
+    """Servers of the k' that would do the work of this piece."""
+
+
+def most_queueing(curve: Curve, periods: Periods, to: int, allowed: Floats, suffixes: bool = False) -> Floats:
+    """Return the most queueing with k' servers in each busy period: B2, or B3 with `suffixes` (docs/laws.md).
+
+    Parameters
+    ----------
+    curve : occupancy with k servers
+    periods : its busy periods
+    to : k' >= k, the other number of servers
+    allowed : (m,) array, servers of the k' that would do the work of each piece: min(N, k) over their speed
+    suffixes : whether from no moment on may more work be left in a busy period than was seen: holds if no job is ever
+        further behind with k' servers (B3)
+
+    Returns
+    -------
+    (n,) array, seconds
+        B2 is at most 1e-6 above the least bound that a price gives. Infinite where a busy period does not end within
+        the curve, or has more than `MOST_STATES` (B3: `MOST_CHOICES`).
+
+    Examples
+    --------
+    >>> from analysis.occupancy.budget import busy_periods
+    >>> from analysis.occupancy.curve import curve
+    >>> seen = curve([0.0, 0.0, 0.0, 1.0], [1.0, 2.0, 3.0, 4.0])
+    >>> most_queueing(seen, busy_periods(seen), 2, np.minimum(seen.jobs, 1.0)).round(3)
+    array([2.])
+    """
+    pieces = Pieces(np.diff(curve.time_s), curve.jobs, curve.arrivals, np.ascontiguousarray(allowed, dtype=np.float64))
+    small = periods.sums(curve.jobs + 1.0 * (curve.jobs > 0)) <= (MOST_CHOICES if suffixes else MOST_STATES)
+    small[len(small) - 1 :] &= periods.closed
+    most = np.full(len(small), np.inf)
+    most[small] = _each(pieces, periods.first[small], periods.last[small], to, suffixes)
+    return most
+
+
+@njit(cache=True)
+def _each(pieces: Pieces, first: Ints, last: Ints, to: int, suffixes: bool) -> Floats:
+    most = np.zeros(len(first))
+    for b in range(len(first)):
+        i, j = first[b], last[b]
+        piece = Pieces(pieces.width[i:j], pieces.jobs[i:j], pieces.arrivals[i:j], pieces.allowed[i:j])
+        if piece.jobs.max() > to:
+            most[b], price = _one_price(piece, to)
+            if suffixes:
+                most[b] = _rising_prices(piece, to, price, most[b])
+    return most
+
+
+@njit(cache=True)
+def _one_price(piece: Pieces, to: int) -> tuple[float, float]:
+    """Return the lowest bound that one price gives, and the price (Kelley 1960).
+
+    The bound is convex in the price: each evaluation gives a line below it, and the next price is where the last
+    falling and the last rising line meet. The first rising line belongs to the course without any job.
+    """
+    work = float(np.sum(piece.width * piece.allowed))
+    state = np.empty((2, piece.jobs.max() + 1))
+    left, best, right, bound_right, slope_right = 0.0, 0.0, 0.0, 0.0, work
+    bound_left, slope_left = _bound(piece, to, work, left, state)
+    lowest = bound_left
+    while slope_left < 0.0 < slope_right:
+        price = (bound_right - bound_left + slope_left * left - slope_right * right) / (slope_left - slope_right)
+        if lowest - (bound_left + slope_left * (price - left)) <= PRECISION * lowest:
+            break
+        bound, slope = _bound(piece, to, work, price, state)
+        if bound < lowest:
+            best, lowest = price, bound
+        if slope < 0.0:
+            left, bound_left, slope_left = price, bound, slope
+        else:
+            right, bound_right, slope_right = price, bound, slope
+    return lowest, best
+
+
+@njit(cache=True)
+def _bound(piece: Pieces, to: int, work: float, price: float, state: Floats) -> tuple[float, float]:
+    """Return the bound for one price, and how fast it rises with the price.
+
+    value[n] is the best so far with n jobs present, used[n] its time of busy servers.
+    """
+    value, used = state
+    value[0], used[0], top = 0.0, 0.0, 0
+    for i in range(len(piece.jobs)):
+        width, most, came = piece.width[i], piece.jobs[i], piece.arrivals[i] if i > 0 else piece.jobs[i]
+        best, so_far = -np.inf, 0.0
+        for n in range(top + came, -1, -1):
+            if n >= came and value[n - came] > best:
+                best, so_far = value[n - came], used[n - came]
+            if n <= most:
+                busy = min(n, to)
+                value[n] = best + width * (n - busy - price * busy)
+                used[n] = so_far + width * busy
+        top = most
+    last = np.argmax(value[: top + 1])
+    return value[last] + price * work, work - used[last]
+
+
+@njit(cache=True)
+def _rising_prices(piece: Pieces, to: int, start: float, most: float) -> float:
+    """Return the lowest bound met with a price that never falls: one non-negative price for each suffix.
+
+    Subgradient steps of the length of Polyak (1969), towards a target that comes nearer when steps fail, each brought
+    back to a price that never falls (pools of adjacent violators; Ayer et al. 1955).
+    """
+    before = np.empty(np.sum(piece.jobs + 1), np.int32)
+    price, best = np.full(len(piece.jobs), start), np.full(len(piece.jobs), start)
+    slope, hope, failed = np.zeros(len(price)), HOPE, 0
+    for _ in range(ROUNDS):
+        bound, used = _course(piece, to, price, before)
+        if bound < most * (1.0 - 1e-5):
+            most, best, failed = bound, price.copy(), 0
+        else:
+            failed += 1
+        if failed >= PATIENCE:
+            hope, failed = hope / 2.0, 0
+            price = best.copy()
+        slope = piece.allowed - used + DEFLECTION * slope
+        length = np.sum(piece.width * slope * slope)
+        if length == 0.0 or hope < LEAST_HOPE:
+            break
+        price = _never_falling(price - slope * ((bound - most * (1.0 - hope)) / length), piece.width)
+    return most
+
+
+@njit(cache=True)
+def _never_falling(price: Floats, width: Floats) -> Floats:
+    """Return the nearest price that neither falls nor is negative, each piece weighing by its width."""
+    mean, weight, until = np.empty(len(price)), np.empty(len(price)), np.empty(len(price), np.int64)
+    pools = 0
+    for i in range(len(price)):
+        mean[pools], weight[pools], until[pools] = price[i], width[i], i + 1
+        pools += 1
+        while pools > 1 and mean[pools - 2] >= mean[pools - 1]:
+            both = weight[pools - 2] + weight[pools - 1]
+            mean[pools - 2] += (mean[pools - 1] - mean[pools - 2]) * weight[pools - 1] / both
+            weight[pools - 2], until[pools - 2] = both, until[pools - 1]
+            pools -= 1
+    i = 0
+    for pool in range(pools):
+        price[i : until[pool]] = max(mean[pool], 0.0)
+        i = until[pool]
+    return price
+
+
+@njit(cache=True)
+def _course(piece: Pieces, to: int, price: Floats, before: NDArray[np.int32]) -> tuple[float, Floats]:
+    """Return the bound for a price on each piece, and the busy servers on each piece in the best course."""
+    value, start, top = np.zeros(piece.jobs.max() + 1), 0, 0
+    for i in range(len(price)):
+        width, most, came = piece.width[i], piece.jobs[i], piece.arrivals[i] if i > 0 else piece.jobs[i]
+        best, chosen = -np.inf, 0
+        for n in range(top + came, -1, -1):
+            if n >= came and value[n - came] > best:
+                best, chosen = value[n - came], n - came
+            if n <= most:
+                busy = min(n, to)
+                value[n] = best + width * (n - busy - price[i] * busy)
+                before[start + n] = chosen
+        start += most + 1
+        top = most
+    n = int(np.argmax(value[: top + 1]))
+    bound, used = value[n] + np.sum(piece.width * piece.allowed * price), np.empty(len(price))
+    for i in range(len(price) - 1, -1, -1):
+        used[i] = min(n, to)
+        start -= piece.jobs[i] + 1
+        n = int(before[start + n])
+    return bound, used

@@ -1,0 +1,199 @@
+"""Service demands reconstructed from matched pairs of arrivals and departures, exactly, where the policy allows it."""
+
+from dataclasses import dataclass
+from typing import Any, Literal, get_args
+
+import numpy as np
+from numpy.typing import NDArray
+
+from analysis.occupancy.attained import Attained, ranked, shared, shortest
+from analysis.occupancy.levels import levelled
+from analysis.occupancy.pairs import Bools, Floats, Ints, Log, Pairs, pairs
+from analysis.occupancy.rotation import rotated
+
+Policy = Literal["fcfs", "lcfs", "lcfs_pr", "ps", "rr", "srpt", "sjf", "fb", "priority", "random", "unknown"]
+ROUNDING = 64 * np.finfo(np.float64).eps
+"""Relative to the clock: what sums of times may differ by for no other reason than rounding."""
+
+
+@dataclass(frozen=True, slots=True)
+class Reconstruction:
+    """What a policy makes of a log; rows as in the log. Where the policy is the right one, every request fits."""
+
+    demand_s: Floats
+    """(n,) service attained by departure: the demand. Of a request that has not left, by the end of the log."""
+    fits: Bools
+    """(n,) False where a request left while the policy was not serving it, or, under srpt and sjf, was served although
+    one that waited needed less. The demand then is what the policy had given it, and no demand of the request's."""
+    rate: Floats
+    """(n,) work per second of busy server that the request was getting when it left: 1, or a share of it. Under random
+    it is the probability with which the request was chosen."""
+    finished: Bools
+    """(n,) False for a request that has not left; its demand is larger (under srpt only likely so)."""
+
+
+def demands(
+    policy: Policy,
+    arrival_s: Floats,
+    departure_s: Floats,
+    servers: int,
+    *,
+    priority: Ints | None = None,
+    quantum_s: float = 0.1,
+    rates: Floats | None = None,
+) -> Floats:
+    """Return every request's service demand, reconstructed under the policy that served it.
+
+    Exact for fcfs, lcfs, lcfs_pr, ps, rr, fb, priority and srpt on any number of servers, for sjf and random on one,
+    and for `unknown` on one if requests that are present together are never reordered: then the one in service is the
+    one that leaves first. Whoever meets at most `servers` requests has its whole stay for a demand, under any policy.
+    What becomes of requests that do not fit the policy or have not left says `Reconstruction`, which `reconstruct`
+    returns. Simultaneous events are in the order departures, arrivals (as in the log), ends of slices; a tie that
+    rounding has broken in the log, such as of an arrival with the end of a slice, may be decided wrongly.
+
+    Parameters
+    ----------
+    policy : how the servers chose
+    arrival_s, departure_s : (n,) arrays, seconds; NaN departures have not left
+    servers : k >= 1
+    priority : (n,) classes of policy priority, 0 first
+    quantum_s : time slice of rr
+    rates : (k,) work per second done by 1 to k busy servers together; None: as many as are busy
+
+    Returns
+    -------
+    (n,) array, seconds on a server of speed 1
+
+    Raises
+    ------
+    ValueError
+        If sjf or random ran on several servers (two requests that started together may be swapped), `unknown` did, or
+        an argument is out of its bounds.
+
+    Examples
+    --------
+    >>> demands("ps", np.array([0.0, 1.0]), np.array([3.0, 5.0]), servers=1)
+    array([2., 3.])
+    """
+    return reconstruct(
+        policy, arrival_s, departure_s, servers, priority=priority, quantum_s=quantum_s, rates=rates
+    ).demand_s
+
+
+def reconstruct(
+    policy: Policy,
+    arrival_s: Floats,
+    departure_s: Floats,
+    servers: int,
+    *,
+    priority: Ints | None = None,
+    quantum_s: float = 0.1,
+    rates: Floats | None = None,
+    tolerance_s: float = 0.0,
+) -> Reconstruction:
+    """Return what the policy makes of a log: demands, and whether every request fits.
+
+    Parameters
+    ----------
+    policy, arrival_s, departure_s, servers, priority, quantum_s, rates : as for `demands`
+    tolerance_s : by so much a served request may need more than a waiting one under srpt, and a slice of rr end before
+        the departure of its request, beyond what rounding explains
+
+    Raises
+    ------
+    ValueError
+        As `demands` does.
+
+    Examples
+    --------
+    >>> reconstruct("fcfs", np.array([0.0, 1.0]), np.array([3.0, 2.0]), servers=1).fits
+    array([ True, False])
+    """
+    _check(policy, servers, quantum_s, rates)
+    events = pairs(arrival_s, departure_s)
+    log = Log(events.time_s, _clock(events, servers, rates), events.job, len(events.order))
+    tolerance_s += ROUNDING * (log.clock_s[-1] if len(log.clock_s) else 0.0)
+    if policy == "ps":
+        found = shared(log, servers)
+    elif policy == "fb":
+        found = levelled(log, servers)
+    elif policy == "srpt":
+        found = shortest(log, servers, tolerance_s)
+    elif policy == "rr":
+        found = rotated(log, servers, quantum_s, tolerance_s)
+    else:
+        found = _ranked(policy, log, events, servers, priority)
+    attained, fits, rate = (_logged(values, events) for values in found)
+    return Reconstruction(attained, fits, rate, np.isfinite(np.asarray(departure_s, dtype=np.float64)))
+
+
+def _ranked(policy: Policy, log: Log, events: Pairs, servers: int, priority: Ints | None) -> Attained:
+    """Return what a policy makes of a log that serves in a fixed order of requests."""
+    rank = _rank(policy, events, priority)
+    attained, fits, rate = ranked(log, rank, servers, policy in ("lcfs_pr", "priority", "unknown"))
+    if policy == "sjf":
+        shorter = np.empty(log.requests, dtype=np.int64)
+        shorter[np.argsort(attained, kind="stable")] = np.arange(log.requests)
+        fits &= ranked(log, shorter, servers, False)[1]
+    elif policy == "random":
+        leaving = np.flatnonzero(log.job < 0)
+        rate[-1 - log.job[leaving[1:]]] = 1.0 / np.maximum(events.present[leaving[:-1]], 1)
+    return attained, fits, rate
+
+
+def _logged(values: NDArray[Any], events: Pairs) -> NDArray[Any]:
+    """Return values given in order of arrival in the order of the log."""
+    result = np.empty_like(values)
+    result[events.order] = values
+    return result
+
+
+def _rank(policy: Policy, events: Pairs, priority: Ints | None) -> Ints:
+    """Return the order in which a policy of fixed ranks serves: the least first."""
+    n = len(events.order)
+    arrived = np.arange(n)
+    if policy == "fcfs":
+        return arrived
+    if policy in ("lcfs", "lcfs_pr"):
+        return -arrived
+    if policy == "priority":
+        given = 0 if priority is None else len(priority)
+        if priority is None or given != n:
+            raise ValueError(f"policy priority needs {n} classes, got {given}")
+        by_class = np.lexsort((arrived, np.asarray(priority)[events.order]))
+        rank = np.empty(n, dtype=np.int64)
+        rank[by_class] = arrived
+        return rank
+    # One server: whoever it takes when it comes free is the one of those waiting that leaves first.
+    leaving = -1 - events.job[events.job < 0]
+    rank = arrived + n
+    rank[leaving] = np.arange(len(leaving))
+    return rank
+
+
+def _clock(events: Pairs, servers: int, rates: Floats | None) -> Floats:
+    """Return how much service one busy server has given by each event."""
+    if rates is None:
+        return events.time_s
+    busy = np.clip(events.present[:-1], 1, servers)
+    gained = np.diff(events.time_s) * (np.asarray(rates, dtype=np.float64) / np.arange(1, servers + 1))[busy - 1]
+    return np.concatenate([np.zeros(min(1, len(events.time_s))), np.cumsum(gained)])
+
+
+def _check(policy: Policy, servers: int, quantum_s: float, rates: Floats | None) -> None:
+    """Refuse what cannot be reconstructed, and arguments out of bounds."""
+    if policy not in get_args(Policy):
+        raise ValueError(f"policy {policy!r}: it must be one of {', '.join(get_args(Policy))}")
+    if servers < 1:
+        raise ValueError(f"{servers} servers: there must be at least 1")
+    if servers > 1 and policy in ("sjf", "random"):
+        raise ValueError(
+            f"demands under {policy} on {servers} servers cannot be known: whom a server took does not follow from "
+            "arrivals and departures; it does on 1 server"
+        )
+    if servers > 1 and policy == "unknown":
+        raise ValueError(f"an unknown policy on {servers} servers does not say who is served; on 1 server it does")
+    if not quantum_s > 0:
+        raise ValueError(f"a quantum of {quantum_s} s: it must be above 0")
+    if rates is not None and (np.shape(rates) != (servers,) or not (np.asarray(rates) > 0).all()):
+        raise ValueError(f"rates {rates}: there must be {servers}, each above 0")

@@ -1,0 +1,248 @@
+"""The Occupancy Law: service time, queueing time and utilisation over any interval, from the occupancy curve."""
+
+from dataclasses import dataclass
+
+import numpy as np
+import pandas as pd
+from numpy.typing import ArrayLike, NDArray
+
+from analysis.occupancy.curve import Curve, Ints, window
+from analysis.occupancy.slices import Slices, table
+
+
+@dataclass(frozen=True, slots=True)
+class Occupancy:
+    """What the Occupancy Law says of an interval, summed over all requests present in it."""
+
+    servers: int
+    start_s: float
+    end_s: float
+    service_time_s: float
+    """∫ min(N, k) dt."""
+    queueing_time_s: float
+    """∫ max(N − k, 0) dt."""
+    peak: int
+    """Most jobs present."""
+
+    @property
+    def response_time_s(self) -> float:
+        """∫ N dt, the two together."""
+        return self.service_time_s + self.queueing_time_s
+
+    @property
+    def utilisation(self) -> float:
+        """Busy servers over all servers, 0..1; NaN for an interval without length."""
+        available_s = self.servers * (self.end_s - self.start_s)
+        return self.service_time_s / available_s if available_s > 0 else float("nan")
+
+    @property
+    def ratio(self) -> float:
+        """Queueing over service time; NaN where nobody was there."""
+        return self.queueing_time_s / self.service_time_s if self.service_time_s > 0 else float("nan")
+
+
+def law(curve: Curve, servers: int, start_s: float | None = None, end_s: float | None = None) -> Occupancy:
+    """Return service and queueing time of an interval by the Occupancy Law (Kelly et al. 2008, result 1).
+
+    It needs work conservation and serial jobs, nothing else: servers may differ in speed, demands may depend on
+    anything, jobs may be unfinished. Service time is time on a server; how much work that was, `work` says.
+
+    Parameters
+    ----------
+    curve : occupancy
+    servers : k >= 1
+    start_s, end_s : seconds, within the curve; None: its ends
+
+    Raises
+    ------
+    ValueError
+        If there is no server, or the interval is not within the curve.
+
+    Examples
+    --------
+    >>> from analysis.occupancy.curve import curve
+    >>> seen = law(curve([1.0, 1.0, 1.0, 1.0], [2.0, 2.0, 3.0, 3.0]), servers=2)
+    >>> seen.service_time_s, seen.queueing_time_s, seen.utilisation
+    (4.0, 2.0, 1.0)
+    """
+    part = window(curve, start_s, end_s)
+    service_s = area(part, _checked(servers))
+    queueing_s = _integral(part, np.maximum(part.jobs - servers, 0))
+    return Occupancy(servers, part.start_s, part.end_s, service_s, queueing_s, int(part.jobs.max(initial=0)))
+
+
+def area(curve: Curve, level: float) -> float:
+    """Return ∫ min(N, level) dt, the area under both the curve and a horizontal line (Kelly et al. 2008, table 1).
+
+    Parameters
+    ----------
+    curve : occupancy
+    level : height of the line, at least 0; infinity gives aggregate response time
+
+    Returns
+    -------
+    float
+        Seconds.
+
+    Raises
+    ------
+    ValueError
+        If the level is negative or NaN.
+
+    Examples
+    --------
+    >>> from analysis.occupancy.curve import curve
+    >>> [area(curve([1.0, 1.0, 1.0, 1.0], [2.0, 2.0, 3.0, 3.0]), level) for level in (1, 2, 3, np.inf)]
+    [2.0, 4.0, 5.0, 6.0]
+    """
+    if not level >= 0:
+        raise ValueError(f"level must be at least 0, got {level}")
+    return _integral(curve, np.minimum(curve.jobs, level))
+
+
+def work(curve: Curve, rates: ArrayLike) -> float:
+    """Return ∫ μ(min(N, k)) dt, the work done by servers whose common rate depends on how many are busy.
+
+    Unequal servers: with their speeds added up from the fastest it is the most work that they can have done, from the
+    slowest the least; the Occupancy Law does not tell which of them were busy.
+
+    Parameters
+    ----------
+    curve : occupancy
+    rates : (k,) array, work per second with 1, ..., k busy servers
+
+    Returns
+    -------
+    float
+        Work; seconds on a server of rate 1.
+
+    Raises
+    ------
+    ValueError
+        If there is no rate, or one is negative or not finite.
+
+    Examples
+    --------
+    >>> from analysis.occupancy.curve import curve
+    >>> seen = curve([0.0, 0.0], [2.0, 3.0])
+    >>> work(seen, [1.0, 1.3]), work(seen, np.cumsum([2.0, 0.5])), work(seen, np.cumsum([0.5, 2.0]))
+    (3.6, 7.0, 5.5)
+    """
+    rate = np.asarray(rates, dtype=np.float64)
+    if rate.ndim != 1 or not len(rate) or not (np.isfinite(rate) & (rate >= 0)).all():
+        raise ValueError(f"rates must be one finite rate >= 0 for each number of busy servers, got {rate.tolist()}")
+    return _integral(curve, np.concatenate(([0.0], rate))[np.minimum(curve.jobs, len(rate))])
+
+
+def busy_distribution(curve: Curve, servers: int) -> pd.DataFrame:
+    """Return the share of time with 0, 1, ..., k busy servers (Kelly et al. 2008, section 3).
+
+    Parameters
+    ----------
+    curve : occupancy
+    servers : k >= 1
+
+    Returns
+    -------
+    DataFrame
+        busy, time_s, share (0..1; NaN for a curve without length).
+
+    Raises
+    ------
+    ValueError
+        If there is no server.
+
+    Examples
+    --------
+    >>> from analysis.occupancy.curve import curve
+    >>> busy_distribution(curve([0.0, 0.0], [1.0, 4.0]), servers=2)
+       busy  time_s  share
+    0     0     0.0   0.00
+    1     1     3.0   0.75
+    2     2     1.0   0.25
+    """
+    return _distribution(curve, "busy", np.minimum(curve.jobs, _checked(servers)), servers + 1)
+
+
+def queue_distribution(curve: Curve, servers: int) -> pd.DataFrame:
+    """Return the share of time with 0, 1, 2, ... jobs waiting (Kelly et al. 2008, section 3).
+
+    Parameters
+    ----------
+    curve : occupancy
+    servers : k >= 1
+
+    Returns
+    -------
+    DataFrame
+        waiting, time_s, share (0..1; NaN for a curve without length), up to the longest queue.
+
+    Raises
+    ------
+    ValueError
+        If there is no server.
+
+    Examples
+    --------
+    >>> from analysis.occupancy.curve import curve
+    >>> queue_distribution(curve([0.0, 0.0], [1.0, 4.0]), servers=1)
+       waiting  time_s  share
+    0        0     3.0   0.75
+    1        1     1.0   0.25
+    """
+    return _distribution(curve, "waiting", np.maximum(curve.jobs - _checked(servers), 0), 1)
+
+
+def intervals(
+    curve: Curve, servers: int, interval_s: float, start_s: float | None = None, end_s: float | None = None
+) -> pd.DataFrame:
+    """Return what the Occupancy Law says of each interval of a fixed length.
+
+    Parameters
+    ----------
+    curve : occupancy
+    servers : k >= 1
+    interval_s : length in seconds; the last interval ends with the curve and may be shorter
+    start_s, end_s : seconds, within the curve; None: its ends. Interval i starts at start_s + i · interval_s
+
+    Returns
+    -------
+    DataFrame
+        start_s, end_s, service_time_s, queueing_time_s, response_time_s, utilisation (0..1), peak (most jobs present),
+        ratio (queueing over service time; NaN where nobody was there).
+
+    Raises
+    ------
+    ValueError
+        If there is no server, the length is not above 0, or there would be more than `slices.MOST_SLICES`.
+
+    Examples
+    --------
+    >>> from analysis.occupancy.curve import curve
+    >>> seen = intervals(curve([0.0, 0.0], [4.0, 6.0]), servers=1, interval_s=4.0)
+    >>> seen[["start_s", "end_s", "service_time_s", "queueing_time_s", "utilisation", "peak"]]
+       start_s  end_s  service_time_s  queueing_time_s  utilisation  peak
+    0      0.0    4.0             4.0              4.0          1.0     2
+    1      4.0    6.0             2.0              0.0          1.0     1
+    """
+    part = window(curve, start_s, end_s)
+    slices = Slices(servers, part.start_s, interval_s)
+    done = slices.advance(part.time_s, part.jobs)
+    return table(np.concatenate((done, slices.rest(part.end_s))), servers)
+
+
+def _checked(servers: int) -> int:
+    if servers < 1:
+        raise ValueError(f"servers must be at least 1, got {servers}")
+    return servers
+
+
+def _integral(curve: Curve, height: NDArray[np.float64 | np.int64]) -> float:
+    return float(np.sum(np.diff(curve.time_s) * height))
+
+
+def _distribution(curve: Curve, name: str, value: Ints, least: int) -> pd.DataFrame:
+    time_s = np.bincount(value, np.diff(curve.time_s), least)
+    length_s = curve.end_s - curve.start_s
+    share = time_s / length_s if length_s > 0 else np.full(len(time_s), np.nan)
+    return pd.DataFrame({name: np.arange(len(time_s)), "time_s": time_s, "share": share})

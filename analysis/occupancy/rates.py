@@ -1,0 +1,189 @@
+"""How fast a server completes requests when so many are present, and how many servers that shows."""
+
+from dataclasses import dataclass
+
+import numpy as np
+import pandas as pd
+from scipy.stats import CensoredData, chi2, ecdf
+
+from analysis.occupancy.agreement import met_on_arrival, undisturbed
+from analysis.occupancy.pairs import Bools, Floats, pairs
+
+CLEAR = float(np.log(100.0))
+"""A number of servers is told from the next by a factor of 100 in likelihood: its errors are themselves estimates."""
+MATERIAL = 0.03
+"""Least part of the completions that other rates than the likeliest would have to explain, to refuse them."""
+LONE = 30
+"""Least number of requests seen to be served alone from their arrival to their end, for a mean demand."""
+FAR = 3.5
+"""So many standard errors from the mean demand no number of servers is believed."""
+
+
+@dataclass(frozen=True, slots=True)
+class Saturation:
+    """Where completion rates stop growing."""
+
+    servers: int | None
+    """Servers; None if the log does not tell."""
+    rate_per_s: float
+    """Completions per second of one busy server; NaN without an answer."""
+    score: float
+    """How much likelier the best number is than the next, as a natural logarithm."""
+    reason: str
+    """Why there is no answer; empty if there is one."""
+
+
+def rates(arrival_s: Floats, departure_s: Floats, *, mean_demand_s: float | None = None) -> pd.DataFrame:
+    """Return the completion rate of every number of requests present: completions from it over time in it.
+
+    Departures need not belong to the arrivals beside them. With Poisson arrivals and processor sharing, or exponential
+    demands under a policy that does not look at them, the rate with n present is that of all busy servers; otherwise
+    it is so only on average over n. Intervals take completions for Poisson counts (Garwood 1936), 95%.
+
+    Parameters
+    ----------
+    arrival_s, departure_s : (n,) arrays, seconds; NaN departures have not left
+    mean_demand_s : if known, completions are also given as work
+
+    Returns
+    -------
+    DataFrame
+        jobs (1, 2, … up to the most present), time_s, completions, rate_per_s, low, high (per second), work_rate
+        (seconds of demand done per second; NaN if the mean demand is not known). Never-seen numbers have rate NaN.
+
+    Raises
+    ------
+    ValueError
+        If the arrays are no pairs.
+
+    Examples
+    --------
+    >>> rates(np.array([0.0, 1.0]), np.array([3.0, 5.0])).iloc[:, :4]
+       jobs  time_s  completions  rate_per_s
+    0     1     3.0            1    0.333333
+    1     2     2.0            1    0.500000
+    """
+    events = pairs(arrival_s, departure_s)
+    peak = int(events.present.max(initial=0))
+    time_s = np.bincount(events.present[:-1], weights=np.diff(events.time_s), minlength=peak + 1)[1:]
+    completions = np.bincount(events.present[events.job < 0] + 1, minlength=peak + 1)[1:]
+    with np.errstate(divide="ignore", invalid="ignore"):
+        rate = np.where(time_s > 0, completions / time_s, np.nan)
+        low = np.where(completions > 0, chi2.ppf(0.025, 2 * completions), 0.0) / 2 / time_s
+        high = chi2.ppf(0.975, 2 * completions + 2) / 2 / time_s
+    return pd.DataFrame(
+        {
+            "jobs": np.arange(1, peak + 1),
+            "time_s": time_s,
+            "completions": completions,
+            "rate_per_s": rate,
+            "low": low,
+            "high": high,
+            "work_rate": rate * (np.nan if mean_demand_s is None else mean_demand_s),
+        }
+    )
+
+
+def servers_of(table: pd.DataFrame, *, mean_demand_s: float | None = None, error_s: float = 0.0) -> Saturation:
+    """Return the number of servers that a table of completion rates shows, if it tells.
+
+    With a mean demand (such as `lone_demand`): by the work done. k servers have worked ∫ min(N, k) dt, whatever the
+    policy, and that over the completions is the mean demand. Without: where the rates stop growing, by their Poisson
+    likelihood under a rate proportional to min(n, k); this is as true as `rates` is, and refused where the rates are
+    not of that form. Neither needs to know who is whose departure; where pairs are known, `identify` says more.
+
+    Parameters
+    ----------
+    table : as made by `rates`
+    mean_demand_s, error_s : mean demand and its standard error, seconds
+
+    Examples
+    --------
+    >>> table = pd.DataFrame({"jobs": [1, 2, 3], "time_s": [100.0] * 3, "completions": [50, 100, 100]})
+    >>> servers_of(table).servers, servers_of(table, mean_demand_s=2.0, error_s=0.1).servers
+    (2, 2)
+    """
+    jobs, time_s, completions = (table[name].to_numpy(dtype=np.float64) for name in ("jobs", "time_s", "completions"))
+    if len(jobs) < 2 or completions.sum() == 0:
+        return Saturation(None, np.nan, np.nan, "no two requests were present together")
+    busy = np.minimum(jobs, jobs[:, None])  # row k - 1: busy servers by requests present, of k
+    work_s = busy @ time_s
+    if mean_demand_s is not None:
+        return _by_work(work_s / completions.sum(), mean_demand_s, error_s)
+    rate = completions.sum() / work_s
+    likely = np.log(busy) @ completions + completions.sum() * np.log(rate)
+    best, second = np.argsort(-likely, kind="stable")[:2]
+    score = float(likely[best] - likely[second])
+    off = _misfit(completions, rate[best] * busy[best] * time_s)
+    if off > MATERIAL:
+        reason = f"rates are {off:.0%} off those of {best + 1} servers, the likeliest: the policy or demands forbid it"
+        return Saturation(None, np.nan, score, reason)
+    if score < CLEAR:
+        return Saturation(None, np.nan, score, f"{best + 1} and {second + 1} servers explain the rates about equally")
+    return Saturation(int(best) + 1, float(rate[best]), score, "")
+
+
+def lone_demand(arrival_s: Floats, departure_s: Floats) -> tuple[float, float]:
+    """Return the mean demand of requests that meet nobody on arrival, and its standard error, in seconds.
+
+    Until the next arrival each is served alone, whatever the policy and the servers: the area under the Kaplan-Meier
+    (1958) curve of their stays, censored there, with the variance they give. Both are NaN if fewer than 30 are seen
+    to their end, or the curve does not come down to 1%: then nobody saw the longest demands, and the mean is not known.
+
+    Raises
+    ------
+    ValueError
+        If the arrays are no pairs.
+
+    Examples
+    --------
+    >>> arrival = 10.0 * np.arange(30)
+    >>> lone_demand(arrival, arrival + np.tile([1.0, 2.0, 3.0], 10))[0]
+    2.0
+    """
+    events = pairs(arrival_s, departure_s)
+    stay_s, leaves = undisturbed(events)
+    lone = (met_on_arrival(events) == 0) & (stay_s > 0)
+    if np.count_nonzero(leaves[lone]) < LONE:
+        return np.nan, np.nan
+    curve = ecdf(CensoredData(uncensored=stay_s[lone & leaves], right=stay_s[lone & ~leaves])).sf
+    if curve.probabilities[-1] > 0.01:
+        return np.nan, np.nan
+    steps = np.diff(np.concatenate([[0.0], curve.quantiles]))
+    above = np.concatenate([[1.0], curve.probabilities[:-1]])
+    area = steps * above
+    ended, at_risk = _at_risk(stay_s[lone], leaves[lone], curve.quantiles)
+    later = area[::-1].cumsum()[::-1] - area
+    spread = np.divide(ended, at_risk * (at_risk - ended), out=np.zeros(len(area)), where=at_risk > ended)
+    return float(area.sum()), float(np.sqrt((later**2 * spread).sum()))
+
+
+def _at_risk(stay_s: Floats, leaves: Bools, at_s: Floats) -> tuple[Floats, Floats]:
+    """Return how many leave at each time, and how many have stayed until then."""
+    every, left = np.sort(stay_s), np.sort(stay_s[leaves])
+    ended = np.searchsorted(left, at_s, "right") - np.searchsorted(left, at_s, "left")
+    return ended.astype(np.float64), (len(every) - np.searchsorted(every, at_s, "left")).astype(np.float64)
+
+
+def _by_work(mean_s: Floats, demand_s: float, error_s: float) -> Saturation:
+    """Return the number of servers under which the mean work per request (row k − 1) is the mean demand."""
+    if not demand_s > 0:
+        return Saturation(None, np.nan, np.nan, f"a mean demand of {demand_s} s says nothing")
+    off = np.abs(mean_s - demand_s) / max(error_s, 1e-9 * demand_s)
+    best, second = np.argsort(off, kind="stable")[:2]
+    score = float((off[second] ** 2 - off[best] ** 2) / 2)
+    if not off[best] <= FAR:
+        reason = f"{best + 1} servers have worked {mean_s[best]:.4g} s per request, which needs {demand_s:.4g} s"
+        return Saturation(None, np.nan, score, reason)
+    if score < CLEAR:
+        return Saturation(None, np.nan, score, f"{best + 1} and {second + 1} servers have worked about as much")
+    return Saturation(int(best) + 1, 1.0 / demand_s, score, "")
+
+
+def _misfit(seen: Floats, expected: Floats) -> float:
+    """Return how far off counts are, relative to their sum; 0 if that is chance (G test, level 0.1%)."""
+    known = expected > 5
+    ratio = np.log(np.maximum(seen[known], 1e-9) / expected[known])
+    deviance = 2 * float((seen[known] * ratio - seen[known] + expected[known]).sum())
+    chance = chi2.sf(deviance, max(1, int(known.sum()) - 1)) >= 0.001
+    return 0.0 if chance else float(np.abs(seen[known] - expected[known]).sum() / seen.sum())

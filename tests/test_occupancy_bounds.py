@@ -1,0 +1,184 @@
+"""The Capacity Adjustment Laws and their sharper forms against what other servers did, counter-examples included."""
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from analysis.occupancy import departures
+from analysis.occupancy.bounds import capacity, expansion, faster, reduction
+from analysis.occupancy.curve import curve
+from analysis.occupancy.law import area, law
+from models.queues.serve import serve
+
+STAYS = st.lists(st.tuples(st.integers(0, 12), st.integers(1, 9)), min_size=1, max_size=12)
+
+
+def observed(policy, arrival, demand, servers, **more):
+    """The curve of jobs under a policy, and their aggregate queueing time."""
+    seen = curve(arrival, serve(policy, arrival, demand, servers, **more).departure_s)
+    return seen, law(seen, servers).queueing_time_s
+
+
+def load(seed, jobs=400, gap_s=0.9):
+    """Arrivals whose rate varies, and demands U[1, 2] s."""
+    rng = np.random.default_rng(seed)
+    rate = 1.0 + np.sin(np.arange(jobs) / 25.0)
+    return np.cumsum(rng.exponential(gap_s, jobs) / (0.3 + rate)), rng.uniform(1.0, 2.0, jobs)
+
+
+@given(STAYS, st.integers(1, 3), st.integers(0, 3))
+def test_b0_is_the_area_between_the_lines(stays, servers, more):
+    seen = curve([a for a, _ in stays], [a + x for a, x in stays])
+    between = area(seen, servers + more) - area(seen, servers)
+    assert expansion(seen, servers, servers + more).b0 == pytest.approx(between, abs=1e-9)
+    assert reduction(seen, servers + more, servers).b0 == pytest.approx(between, abs=1e-9)
+
+
+@given(STAYS, st.integers(1, 3), st.integers(1, 3))
+def test_each_bound_is_at_least_the_one_before_and_at_most_all_queueing(stays, servers, more):
+    bounds = expansion(curve([a for a, _ in stays], [a + x for a, x in stays]), servers, servers + more, per_job=True)
+    chain = [0.0, bounds.b0, bounds.b1, bounds.b2, bounds.b3, bounds.queueing_s]
+    assert np.all(np.diff(chain) >= -1e-9)
+    assert bounds.queueing_high_s == pytest.approx(bounds.queueing_s - bounds.b3)
+
+
+@given(STAYS, st.integers(1, 3), st.integers(1, 3))
+def test_the_paper_is_never_off_by_more_than_its_guarantee(stays, servers, more):
+    bounds = expansion(curve([a for a, _ in stays], [a + x for a, x in stays]), servers, servers + more)
+    assert bounds.queueing_s <= bounds.tightness * bounds.b0 + 1e-9
+
+
+@pytest.mark.parametrize("to", [1, 2, 3, 4, 6])
+@pytest.mark.parametrize("policy", ["fcfs", "ps", "srpt"])
+def test_queueing_with_other_servers_lies_in_the_interval(policy, to):
+    arrival, demand = load(1)
+    seen, _ = observed(policy, arrival, demand, 3)
+    _, other = observed(policy, arrival, demand, to)
+    row = capacity(seen, 3, [to], (arrival, serve(policy, arrival, demand, 3).departure_s)).iloc[0]
+    assert row["queueing_s_low"] - 1e-6 <= other <= row["queueing_s_high"] + 1e-6
+
+
+def test_a_sharper_bound_halves_what_the_paper_leaves_open():
+    arrival, demand = load(2)
+    seen, queueing = observed("ps", arrival, demand, 1)
+    _, after = observed("ps", arrival, demand, 2)
+    bounds = expansion(seen, 1, 2, per_job=True)
+    paper, best = ((queueing - after) / b for b in (bounds.b0, bounds.b3))
+    assert 1.0 <= best < 1.0 + (paper - 1.0) / 2
+
+
+def test_as_many_servers_change_nothing():
+    seen, queueing = observed("ps", *load(3), 2)
+    for bounds in (expansion(seen, 2, 2), reduction(seen, 2, 2), faster(seen, 2, 1.0)):
+        assert (bounds.queueing_low_s, bounds.queueing_high_s) == pytest.approx((queueing, queueing))
+        assert bounds.change_s_paper_bound == 0.0
+
+
+def test_more_servers_than_jobs_take_all_queueing_away():
+    seen, queueing = observed("ps", *load(3), 2)
+    bounds = expansion(seen, 2, int(seen.jobs.max()))
+    assert (bounds.queueing_high_s, bounds.tightness) == (pytest.approx(0.0, abs=1e-9), 1.0)
+    assert bounds.b0 == pytest.approx(queueing)
+
+
+def test_a_last_busy_period_without_end_counts_by_b0():
+    arrival, demand = load(4)
+    seen, _ = observed("ps", arrival, demand, 1)
+    cut = curve(arrival, serve("ps", arrival, demand, 1).departure_s, end_s=float(arrival[60]))
+    assert cut.final > 0
+    assert cut.jobs.min() > 0
+    open_end, complete = expansion(cut, 1, 2), expansion(seen, 1, 2)
+    assert open_end.note == "the last busy period is open: B0"
+    assert complete.note == ""
+    assert 0.0 < open_end.b0 == open_end.b1 == open_end.b2
+    assert complete.b0 < complete.b1
+
+
+def test_a_busy_period_too_large_for_b2_falls_back_to_b1_and_says_so(monkeypatch):
+    seen, _ = observed("ps", *load(5), 1)
+    monkeypatch.setattr(departures, "MOST_STATES", 10)
+    bounds = expansion(seen, 1, 2)
+    assert bounds.b1 == pytest.approx(bounds.b2)
+    assert bounds.note.endswith("busy periods too large for B2: B1")
+
+
+@pytest.mark.parametrize("policy", ["lcfs", "sjf"])
+def test_scheduling_without_preemption_may_break_the_paper_s_bound(policy):
+    """Not completion-monotonic: the newcomer on the second server keeps the old ones waiting for longer."""
+    arrival, demand = [0.0, 0.07, 1.14, 1.21, 1.28], [1.0, 1.0, 3.0, 3.0, 1.0]
+    seen, queueing = observed(policy, arrival, demand, 1)
+    _, after = observed(policy, arrival, demand, 2)
+    assert queueing - after < expansion(seen, 1, 2).b0 - 0.3
+
+
+def test_round_robin_with_a_quantum_may_break_the_paper_s_bound():
+    arrival, demand = [0.0, 4.0, 9.0, 11.0, 15.0, 16.0], [3.0, 9.0, 9.0, 7.0, 5.0, 1.0]
+    seen, queueing = observed("rr", arrival, demand, 2, quantum_s=2.0)
+    _, after = observed("rr", arrival, demand, 3, quantum_s=2.0)
+    assert (queueing - after, expansion(seen, 2, 3).b0) == (8.0, 9.0)
+
+
+@pytest.mark.parametrize("speed", [1.1, 1.5, 3.0])
+@pytest.mark.parametrize("policy", ["fcfs", "ps"])
+def test_faster_servers_keep_what_the_bounds_promise(policy, speed):
+    arrival, demand = load(6)
+    seen, _ = observed(policy, arrival, demand, 2)
+    _, after = observed(policy, arrival, demand / speed, 2)
+    bounds = faster(seen, 2, speed, per_job=True, fcfs=policy == "fcfs")
+    assert bounds.queueing_low_s <= after <= bounds.queueing_high_s + 1e-9
+    assert bounds.queueing_high_s <= (bounds.queueing_s / speed if policy == "fcfs" else bounds.queueing_s)
+
+
+def test_preemptive_last_come_first_served_does_not_divide_queueing_by_the_speed():
+    arrival, demand = [0.0, 2.0, 2.0, 2.0, 3.0], np.array([4.0, 1.0, 5.0, 2.0, 2.0])
+    seen, queueing = observed("lcfs_pr", arrival, demand, 2)
+    _, after = observed("lcfs_pr", arrival, demand / 1.1, 2)
+    assert (queueing, after) == (8.0, pytest.approx(7.364, abs=1e-3))
+    assert queueing / 1.1 < after <= faster(seen, 2, 1.1, per_job=True).queueing_high_s + 1e-9
+
+
+def test_pairs_lift_the_lower_side_of_a_reduction_to_one_server():
+    arrival, demand = load(7, gap_s=1.2)
+    served = serve("ps", arrival, demand, 4).departure_s
+    _, after = observed("ps", arrival, demand, 1)
+    without, bounds = (reduction(curve(arrival, served), 4, 1, *pairs) for pairs in ((), (arrival, served)))
+    assert without.queueing_low_s < bounds.queueing_low_s <= after <= bounds.queueing_high_s
+
+
+def test_unfinished_pairs_are_not_used_and_the_note_says_so():
+    arrival, departure = [0.0, 0.0, 1.0], [2.0, 3.0, np.nan]
+    bounds = reduction(curve(arrival, departure, end_s=5.0), 2, 1, arrival, departure)
+    assert np.isnan(bounds.pairs)
+    assert bounds.note == "jobs are present at the start or the end: pairs not used"
+
+
+def test_the_table_has_a_row_for_each_number_of_servers_with_the_paper_s_sign():
+    seen, _ = observed("ps", *load(8), 2)
+    rows = capacity(seen, 2, (1, 2, 4))
+    assert rows["servers"].tolist() == [1, 2, 4]
+    assert np.sign(rows["change_s_paper_bound"]).tolist() == [1, 0, -1]
+    assert rows["b3"].isna().all()
+    assert capacity(seen, 2, []).columns.tolist() == rows.columns.tolist()
+
+
+def test_an_empty_curve_has_no_queueing_with_any_servers():
+    rows = capacity(curve([], [], 0.0, 10.0), 2, [1, 2, 3])
+    assert rows[["queueing_s_low", "queueing_s_high", "change_s_paper_bound"]].to_numpy().tolist() == [[0.0] * 3] * 3
+
+
+@pytest.mark.parametrize(
+    ("call", "fault"),
+    [
+        (lambda seen: expansion(seen, 2, 1), "an expansion needs 1 <= servers <= to, got 2 and 1"),
+        (lambda seen: expansion(seen, 0, 1), "an expansion needs 1 <= servers <= to, got 0 and 1"),
+        (lambda seen: reduction(seen, 2, 3), "a reduction needs 1 <= to <= servers, got 3 and 2"),
+        (lambda seen: capacity(seen, 2, [0]), "a reduction needs 1 <= to <= servers, got 0 and 2"),
+        (lambda seen: faster(seen, 1, 0.5), "speed must be at least 1 and finite, got 0.5"),
+        (lambda seen: faster(seen, 1, np.nan), "speed must be at least 1 and finite, got nan"),
+        (lambda seen: reduction(seen, 2, 1, [0.0], [1.0]), "1 pairs for a curve of 2 arrivals"),
+    ],
+)
+def test_a_fault_is_named(call, fault):
+    with pytest.raises(ValueError, match=fault):
+        call(curve([0.0, 0.0], [1.0, 2.0]))
