@@ -1,0 +1,158 @@
+"""Which columns of a request log hold what, and in which unit: as said, or by their names."""
+
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from analysis.cells import TableFault
+from analysis.readers import TableError
+from analysis.statistics import Floats
+
+PER_SECOND = {"s": 1.0, "ms": 1e3, "us": 1e6, "ns": 1e9}
+"""How many of a unit make a second."""
+
+_SPELLED = {
+    "s": ("s", "sec", "secs", "second", "seconds"),
+    "ms": ("ms", "msec", "msecs", "millis", "milliseconds"),
+    "us": ("us", "usec", "usecs", "micros", "microseconds"),
+    "ns": ("ns", "nsec", "nanos", "nanoseconds"),
+}
+_UNITS = {word: unit for unit, words in _SPELLED.items() for word in words}
+_ARRIVAL = ("arrival", "arrival_time", "arr", "arrived", "start", "start_time", "started", "begin", "sent", "submit")
+_DEPARTURE = ("departure", "departure_time", "dep", "departed", "end", "end_time", "finish", "finished", "completed")
+_DURATION = ("duration", "response_time", "latency", "elapsed", "request_time", "time_taken", "rt", "took")
+_STAMP = ("timestamp", "time", "ts", "date", "datetime")
+_REQUEST = ("request_id", "req_id", "trace_id", "request", "id", "uuid")
+_TYPE = ("type", "class", "cls", "kind")
+_EPOCH = {"s": 1e9, "ms": 1e12, "us": 1e15, "ns": 1e18}
+"""Times since 1970 lie between once and ten times these from 2001 to 2286."""
+
+
+@dataclass(frozen=True, slots=True)
+class Roles:
+    """Names of the columns that hold what; two of the first three are there."""
+
+    arrival: str | None = None
+    departure: str | None = None
+    duration: str | None = None
+    request: str | None = None
+    type: str | None = None
+
+    def times(self) -> list[str]:
+        """Return the columns that hold times."""
+        return [name for name in (self.arrival, self.departure, self.duration) if name is not None]
+
+    def labels(self) -> list[str]:
+        """Return the columns that hold names of requests and of their types."""
+        return [name for name in (self.request, self.type) if name is not None]
+
+
+def roles(
+    names: Sequence[str], arrival: str | None = None, departure: str | None = None, duration: str | None = None
+) -> Roles:
+    """Return which columns hold what: those that were said, and those whose names are common for the rest.
+
+    A time stamp of no telling name beside a duration may be a request's start or its end, and which makes a
+    difference; so it has to be said.
+
+    Parameters
+    ----------
+    names : the file's columns
+    arrival, departure, duration : names that were said
+
+    Raises
+    ------
+    TableError
+        If a column is not there, or no pair of columns says when requests came and went.
+
+    Examples
+    --------
+    >>> roles(["cls", "arr_ms", "dep_ms"])
+    Roles(arrival='arr_ms', departure='dep_ms', duration=None, request=None, type='cls')
+    >>> roles(["timestamp", "latency (ms)"])
+    Traceback (most recent call last):
+    analysis.readers.TableError: 1:1: timestamp: is it a start (--arrival) or an end (--departure)?, got either
+    """
+    said = [name for name in (arrival, departure, duration) if name is not None]
+    missing = [name for name in said if name not in names]
+    if missing:
+        raise TableError([_lacking(name, names) for name in missing])
+    free = [name for name in names if name not in said]
+    came = arrival or (None if departure and duration else _named(free, _ARRIVAL))
+    left = departure or (None if arrival and duration else _named(free, _DEPARTURE))
+    took = duration or (None if came and left else _named(free, _DURATION))
+    if came and left:
+        took = None
+    if sum(name is not None for name in (came, left, took)) < 2:
+        raise TableError([_unsaid(names, free, took)])
+    return Roles(came, left, took, _named(free, _REQUEST), _named(free, _TYPE))
+
+
+def _lacking(name: str, names: Sequence[str]) -> TableFault:
+    return TableFault(1, 1, name, "column is missing", f"columns {', '.join(names)}")
+
+
+def _unsaid(names: Sequence[str], free: Sequence[str], took: str | None) -> TableFault:
+    """Return what is missing: which end a stamp marks, or any two columns of times."""
+    stamp = _named(free, _STAMP)
+    if stamp and took:
+        return TableFault(1, 1, stamp, "is it a start (--arrival) or an end (--departure)?", "either")
+    shown = ", ".join(names)
+    if len(names) == 1 and re.search(r"[;\t|]", shown):
+        return TableFault(1, 1, "columns", "should be separated by commas", shown)
+    what = "two of --arrival, --departure and --duration should be said"
+    return TableFault(1, 1, "columns", what, f"columns {shown}")
+
+
+def _named(names: Sequence[str], known: Sequence[str]) -> str | None:
+    """Return the column whose name, without its unit, comes first among the known ones."""
+    bare = {_parts(name)[0]: name for name in reversed(names)}
+    return next((bare[word] for word in known if word in bare), None)
+
+
+def _parts(name: str) -> tuple[str, str | None]:
+    """Return a column's name in lower case without its unit, and the unit."""
+    snake = re.sub(r"(?<=[a-z0-9])(?=[A-Z])", "_", name).lower().replace("µ", "u")
+    words = [word for word in re.split(r"[^a-z0-9]+", snake) if word]
+    unit = _UNITS.get(words[-1]) if len(words) > 1 else None
+    return "_".join(words[:-1] if unit else words), unit
+
+
+def unit_of(name: str, values: Floats, said: str | None = None) -> tuple[str, str]:
+    """Return the unit of a column of numbers, and a note if it was neither in the name nor said.
+
+    The name comes first. Numbers that all lie where times since 1970 do are such times, whose size tells the unit.
+    Otherwise it is what was said, or seconds.
+
+    Parameters
+    ----------
+    name : the column's name, such as `arr_ms`, `latency (us)` or `durationMs`
+    values : its numbers, NaN where there is none
+    said : s, ms, us or ns
+
+    Raises
+    ------
+    TableError
+        If the name says another unit than was said.
+
+    Examples
+    --------
+    >>> unit_of("arr_ms", np.array([0.0, 12.0]))
+    ('ms', '')
+    >>> unit_of("start", np.array([1.7e9, 1.7e9 + 60]), "ms")
+    ('s', 'column start is read as seconds since 1970')
+    >>> unit_of("took", np.array([0.2]))
+    ('s', 'column took is read as seconds; --unit says another')
+    """
+    named = _parts(name)[1]
+    if named and said and named != said:
+        raise TableError([TableFault(1, 1, name, f"should be in {said}, as --unit says", f"a name in {named}")])
+    if named:
+        return named, ""
+    seen = values[np.isfinite(values)]
+    for unit, least in _EPOCH.items():
+        if len(seen) and least <= seen.min() and seen.max() < 10 * least and seen.max() < 2 * seen.min():
+            return unit, f"column {name} is read as {_SPELLED[unit][-1]} since 1970"
+    return said or "s", "" if said else f"column {name} is read as seconds; --unit says another"

@@ -1,0 +1,230 @@
+"""Faults that request logs have: found, repaired where that is safe, and always told."""
+
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+
+import numpy as np
+import pandas as pd
+
+from analysis.logs import clocks
+from analysis.logs.conservation import conserves_work
+from analysis.logs.losses import lost_arrivals, lost_departures
+from analysis.logs.repair import imputed, overdue
+from analysis.statistics import Bools, Floats
+
+_LOOKED_AT = 200_000
+"""Requests from the beginning of the log that tests look at."""
+_COARSE = 0.05
+"""Stamps coarser than this part of the median response time are worth a finding."""
+_FEW = 30
+"""Fewer stamps may be round by chance."""
+_OFTEN = 0.01
+"""A larger share of departures before their arrivals is a clock's fault, a smaller one that of the rows."""
+
+
+@dataclass(frozen=True, slots=True)
+class Finding:
+    """Something about a log: what, in how many requests, what it is seen by and what was done."""
+
+    name: str
+    count: int
+    evidence: str
+    done: str
+
+    def __str__(self) -> str:
+        return f"{self.name}: {self.count:,}; {self.evidence}; {self.done}"
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Cleaned:
+    """A log that the law can be applied to."""
+
+    arrival_s: Floats
+    """(n,) seconds, none missing."""
+    departure_s: Floats
+    """(n,) the same requests' departures if the log has pairs, NaN: unfinished; (d,) sorted ones if it has not."""
+    findings: tuple[Finding, ...]
+    repaired: int
+    """Requests that were changed, added or left out."""
+    paired: bool
+    """Whether departures belong to arrivals."""
+
+    @property
+    def unfinished(self) -> int:
+        """Requests that have not left at the end."""
+        return len(self.arrival_s) - int(np.count_nonzero(~np.isnan(self.departure_s)))
+
+
+def clean(log: pd.DataFrame, servers: int, at_application: bool = False) -> Cleaned:
+    """Return a log without what would mislead the law, and what was found in it.
+
+    Rows that were written twice are left out. Departures before their arrivals are moved if a clock is off, else left
+    out. Lost departures and arrivals are put in: one lost departure would count as a request that waits for ever.
+    Coarse stamps, drifting clocks and servers that idle while requests wait are told only.
+
+    Parameters
+    ----------
+    log : columns arrival_s and departure_s, NaN: not seen; perhaps `request`, which names requests. Rows with
+        one of the two stamps each are a log without pairs
+    servers : k >= 1
+    at_application : whether arrivals were stamped only when the application took the requests
+
+    Raises
+    ------
+    ValueError
+        If no arrival or no departure is left.
+
+    Examples
+    --------
+    >>> log = pd.DataFrame({"arrival_s": [0.0, 1.0, 1.0, 2.0, 9.2], "departure_s": [2.0, 3.0, 3.0, np.nan, 10.9]})
+    >>> for found in clean(log.assign(request=[1, 2, 2, 3, 4]), servers=1).findings:
+    ...     print(found)
+    rows written twice: 1; the same request again; left out
+    lost departures: 1; open for longer than 6 s, three times the longest response; put in as the request before took
+    """
+    if servers < 1:
+        raise ValueError(f"servers must be at least 1, got {servers}")
+    rows = log[["arrival_s", "departure_s"]].notna().any(axis=1)
+    kept, findings = _once(log[rows] if not rows.all() else log)
+    came, left = (kept[name].to_numpy(dtype=np.float64) for name in ("arrival_s", "departure_s"))
+    if np.isnan(came).all() or np.isnan(left).all():
+        raise ValueError(f"the log has no {'arrivals' if np.isnan(came).all() else 'departures'}")
+    paired = not np.isnan(left - came).all()
+    given = Cleaned(came, left, (), 0, paired)
+    made = _pairs(given) if paired else _lists(given, servers)
+    told = tuple(_told(made, servers, at_application))
+    findings = [*findings, *made.findings]
+    return replace(made, findings=(*findings, *told), repaired=sum(each.count for each in findings))
+
+
+def _once(log: pd.DataFrame) -> tuple[pd.DataFrame, list[Finding]]:
+    """Return a log without rows that were written twice."""
+    if "request" in log and log["request"].notna().all():
+        again = log["request"].duplicated().to_numpy()
+        evidence = "the same request again"
+    else:
+        again, evidence = _alike(log), "more rows alike than the resolution of the stamps makes by chance"
+    if not again.any():
+        return log, []
+    found = Finding("rows written twice", int(again.sum()), evidence, "left out")
+    return log[~again], [found]
+
+
+def _alike(log: pd.DataFrame) -> Bools:
+    """Return which rows repeat another, unless chance alone makes as many requests alike that arrive together."""
+    came, left = (log[name].to_numpy(dtype=np.float64) for name in ("arrival_s", "departure_s"))
+    none = np.zeros(len(log), dtype=np.bool_)
+    order = np.argsort(came, kind="stable")
+    took, gaps = (left - came)[order], np.diff(came[order])
+    if np.count_nonzero(gaps == 0) == 0:
+        return none
+    by_chance = float(np.mean(took[1:][gaps > 0] == took[:-1][gaps > 0])) if (gaps > 0).any() else 1.0
+    together = np.isin(came, came[order][1:][gaps == 0])
+    again = none.copy()
+    again[together] = log.loc[together, ["arrival_s", "departure_s"]].duplicated().to_numpy()
+    again &= ~np.isnan(left - came)
+    expected = by_chance * np.count_nonzero(gaps == 0)
+    return again if again.sum() > 2.0 * expected + 3.0 * np.sqrt(expected) else none
+
+
+def _pairs(log: Cleaned) -> Cleaned:
+    """Return a log of pairs with possible stamps and without lost ones."""
+    came, left, findings = log.arrival_s, log.departure_s, list[Finding]()
+    backwards = left < came
+    if backwards.any():
+        came, left, found = _forwards(came, left, backwards)
+        findings.append(found)
+    for name, both in (("departures", (came, left)), ("arrivals", (-left, -came))):
+        lost = overdue(*both)
+        if lost.any():
+            longest = float(np.nanmax(left - came))
+            evidence = f"open for longer than {3 * longest:.3g} s, three times the longest response"
+            done = f"put in as the request {'before' if name == 'departures' else 'after'} took"
+            findings.append(Finding(f"lost {name}", int(lost.sum()), evidence, done))
+            made = imputed(*both, lost)
+            came, left = (came, made) if name == "departures" else (-made, left)
+    early = np.isnan(came)
+    if early.any():
+        first = float(min(np.nanmin(came), np.nanmin(left)))
+        findings.append(
+            Finding("departures without arrival", int(early.sum()), f"from {first:g} s on", "there from the start")
+        )
+        came = np.where(early, first, came)
+    return replace(log, arrival_s=came, departure_s=left, findings=tuple(findings))
+
+
+def _forwards(came: Floats, left: Floats, backwards: Bools) -> tuple[Floats, Floats, Finding]:
+    """Return stamps without departures before arrivals: all departures moved, or those rows left out."""
+    count, least = int(backwards.sum()), float(np.nanmin(left - came))
+    evidence = f"the least response time is {least:.3g} s"
+    if count > _OFTEN * np.count_nonzero(~np.isnan(left - came)):
+        done = f"the clocks differ by {-least:.3g} s or more, all departures moved by that"
+        return came, left - least, Finding("departures before arrivals", count, evidence, done)
+    keep = ~backwards
+    return came[keep], left[keep], Finding("departures before arrivals", count, evidence, "left out")
+
+
+def _lists(log: Cleaned, servers: int) -> Cleaned:
+    """Return separate arrivals and departures, with those put in that were lost."""
+    came, left = np.sort(log.arrival_s[~np.isnan(log.arrival_s)]), np.sort(log.departure_s[~np.isnan(log.departure_s)])
+    findings = list[Finding]()
+    arrivals = lost_arrivals(came, left, servers)
+    came = np.sort(np.concatenate((came, arrivals)))
+    departures = lost_departures(came, left, servers)
+    for name, made, evidence in (
+        ("arrivals", arrivals, "at some time more requests had left than had come"),
+        ("departures", departures, "the server would never be empty again"),
+    ):
+        if len(made):
+            findings.append(Finding(f"lost {name}", len(made), evidence, "put in where they are likeliest"))
+    left = np.sort(np.concatenate((left, departures)))
+    padded = np.full(max(len(came), len(left)), np.nan)
+    padded[: len(left)] = left
+    return replace(log, arrival_s=came, departure_s=padded, findings=tuple(findings))
+
+
+def _told(log: Cleaned, servers: int, at_application: bool) -> Iterator[Finding]:
+    """Yield what is only told: unfinished and overlong requests, the accept queue, clocks, servers."""
+    if log.unfinished:
+        yield Finding("unfinished requests", log.unfinished, "no departure until the end of the log", "kept as present")
+    if at_application:
+        evidence = "arrivals are stamped when the application takes a request"
+        yield Finding("accept queue", len(log.arrival_s), evidence, "waiting before that is missing from all figures")
+    if log.paired:
+        order = np.argsort(log.arrival_s, kind="stable")[:_LOOKED_AT]
+        yield from _clocks(log.arrival_s[order], log.departure_s[order], servers)
+        yield from _servers(log.arrival_s[order], log.departure_s[order], servers)
+
+
+def _clocks(came: Floats, left: Floats, servers: int) -> Iterator[Finding]:
+    took = left - came
+    usual = float(np.nanmedian(took)) if not np.isnan(took).all() else 0.0
+    tick = max(clocks.resolution_s(came), clocks.resolution_s(left))
+    if tick > _COARSE * usual and len(came) >= _FEW:
+        yield Finding(
+            "coarse stamps", len(came), f"multiples of {tick:g} s, responses take {usual:.3g} s", "used as they are"
+        )
+    gone = np.sort(left[~np.isnan(left)])
+    met = np.arange(len(came)) - np.searchsorted(gone, came, side="right")
+    moved = clocks.drift(came, took, met, servers)
+    if moved is not None and moved.p_value < clocks.LEVEL and abs(moved.whole_s) > clocks.MATERIAL * usual:
+        evidence = f"least responses change by {moved.whole_s:+.3g} s over the log"
+        yield Finding("drift", len(came), evidence, "left so: a drifting clock, or a service whose speed changes")
+
+
+def _servers(came: Floats, left: Floats, servers: int) -> Iterator[Finding]:
+    for test in conserves_work(came, left, servers):
+        if not test.against:
+            continue
+        longer = test.left_s > test.right_s
+        where = "beside others" if test.name == "company" else "by the law"
+        evidence = f"service takes {test.left_s:.3g} s {where}, {test.right_s:.3g} s alone or while nobody waits"
+        if test.name == "company":
+            what = "servers slow each other down" if longer else "servers help each other"
+        else:
+            what = (
+                f"servers idle while requests wait, or are fewer than {servers}"
+                if longer
+                else f"more servers than {servers}"
+            )
+        yield Finding(what, len(came), evidence, "told only")

@@ -1,0 +1,72 @@
+"""What a request log is once it is read, and the bytes of log files, gzipped or not."""
+
+import zlib
+from dataclasses import dataclass
+from pathlib import Path
+
+import pandas as pd
+import pyarrow as pa
+
+_HEAD_BYTES = 1 << 16
+_GZIP = b"\x1f\x8b"
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Log:
+    """A request log: its requests, and what a reader should know about how it was understood."""
+
+    table: pd.DataFrame
+    """Columns `arrival_s` and `departure_s`, NaN where it was not seen; perhaps `type` and `request`."""
+    notes: tuple[str, ...] = ()
+    origin_s: float = 0.0
+    """What the times count from, in seconds since 1970; 0 if they are the file's own."""
+    at_application: bool = False
+    """Whether arrivals were stamped only when the application took the requests."""
+
+
+def head_of(path: Path) -> bytes:
+    """Return the beginning of a file, unpacked if it is gzipped; of a damaged one what there is.
+
+    Raises
+    ------
+    OSError
+        If it cannot be opened.
+
+    Examples
+    --------
+    >>> import gzip, tempfile
+    >>> with tempfile.NamedTemporaryFile() as file:
+    ...     _ = Path(file.name).write_bytes(gzip.compress(b"arrival_s,departure_s"))
+    ...     head_of(Path(file.name))
+    b'arrival_s,departure_s'
+    """
+    with path.open("rb") as file:
+        raw = file.read(_HEAD_BYTES)
+    if not raw.startswith(_GZIP):
+        return raw
+    try:
+        return zlib.decompressobj(zlib.MAX_WBITS | 16).decompress(raw)
+    except zlib.error:
+        return b""
+
+
+def stream_of(path: Path) -> pa.NativeFile:
+    """Return a file to read from, unpacked if it is gzipped, whatever its name ends in.
+
+    Raises
+    ------
+    OSError
+        If it cannot be opened; reading on raises it too where a gzip file is cut off.
+
+    Examples
+    --------
+    >>> import gzip, tempfile
+    >>> with tempfile.NamedTemporaryFile() as file:
+    ...     _ = Path(file.name).write_bytes(gzip.compress(b"1,2"))
+    ...     stream_of(Path(file.name)).read()
+    b'1,2'
+    """
+    with path.open("rb") as file:
+        packed = file.read(2) == _GZIP
+    source = pa.OSFile(str(path))
+    return pa.CompressedInputStream(source, "gzip") if packed else source

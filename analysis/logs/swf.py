@@ -1,0 +1,83 @@
+"""Job logs in the Standard Workload Format of the Parallel Workloads Archive."""
+
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+
+from analysis.cells import TableFault
+from analysis.logs.sources import Log, stream_of
+from analysis.readers import TableError
+from analysis.statistics import Ints
+
+_FIELDS = ("request", "submit_s", "wait_s", "run_s", "processors")
+
+
+def is_swf(head: bytes) -> bool:
+    """Return whether a file that begins so is in this format: header comments, or lines of 18 numbers.
+
+    Examples
+    --------
+    >>> is_swf(b"; Computer: iPSC/860\\n"), is_swf(b"1 0 5 10" + b" -1" * 14 + b"\\n"), is_swf(b"0,1\\n")
+    (True, True, False)
+    """
+    first = next((line for line in head.splitlines() if line.strip()), b"")
+    return first.lstrip().startswith(b";") or (len(first.split()) == 18 and b"," not in first)
+
+
+def read_swf(path: Path) -> Log:
+    """Read a log in the Standard Workload Format (Chapin et al. 1999): departure = submit + wait + run.
+
+    Parameters
+    ----------
+    path : the file, plain or gzipped; −1 means unknown, so a job without wait or run time has no departure
+
+    Raises
+    ------
+    TableError
+        If a line is not of numbers, a job has no submit time, there is none or the file is cut off.
+    OSError
+        If the file cannot be opened.
+
+    Examples
+    --------
+    >>> import tempfile
+    >>> with tempfile.NamedTemporaryFile() as file:
+    ...     _ = Path(file.name).write_text("; made up\\n1 0 5 10 1" + " -1" * 13 + "\\n2 3 -1 -1 1" + " -1" * 13)
+    ...     read_swf(Path(file.name)).table[["arrival_s", "departure_s"]].to_numpy().tolist()
+    [[0.0, 15.0], [3.0, nan]]
+    """
+    try:
+        with stream_of(path) as source:
+            lines = source.read().decode(errors="replace").splitlines()
+    except OSError as error:
+        if error.errno:
+            raise
+        raise TableError([TableFault(1, 1, "file", "should be a whole gzip file", "one cut off or damaged")]) from None
+    rows = [
+        (at, line.split()) for at, line in enumerate(lines, 1) if line.strip() and not line.lstrip().startswith(";")
+    ]
+    if not rows:
+        raise TableError([TableFault(len(lines) or 1, 1, "jobs", "should be at least one", "none")])
+    text = pd.DataFrame([(words + [""] * 5)[:5] for _, words in rows], columns=list(_FIELDS))
+    jobs = text[["submit_s", "wait_s", "run_s", "processors"]].apply(pd.to_numeric, errors="coerce")
+    _refuse(jobs, text, np.array([at for at, _ in rows]))
+    known = jobs.where(jobs >= 0)
+    table = pd.DataFrame({"arrival_s": known["submit_s"], "request": text["request"]}).astype({"arrival_s": float})
+    table.insert(1, "departure_s", known["submit_s"] + known["wait_s"] + known["run_s"])
+    parallel = int((known["processors"] > 1).sum())
+    note = f"{parallel} jobs ran on several processors at once: the law is about jobs that use one at a time"
+    return Log(table, (note,) if parallel else ())
+
+
+def _refuse(jobs: pd.DataFrame, text: pd.DataFrame, lines: Ints) -> None:
+    """Raise the faults of cells that are no numbers, and of jobs that were never submitted."""
+    wrong = ~np.isfinite(jobs.to_numpy(dtype=np.float64, na_value=np.nan))
+    wrong[:, 0] |= (jobs["submit_s"] < 0).to_numpy()
+    places = [(int(row), jobs.columns[column], int(column) + 2) for row, column in np.argwhere(wrong)]
+    faults = [
+        TableFault(int(lines[row]), at, name, "should be a number", f'"{text[name].iloc[row]!s}"')
+        for row, name, at in places
+    ]
+    if faults:
+        raise TableError(faults)

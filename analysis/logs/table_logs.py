@@ -1,0 +1,226 @@
+"""Request logs as CSV or Parquet tables: read at once where nothing is wrong, cell by cell where something is."""
+
+from collections.abc import Iterator, Mapping, Sequence
+from pathlib import Path
+from typing import NamedTuple
+
+import numpy as np
+import pandas as pd
+import pyarrow as pa
+import pyarrow.compute as pc
+import pyarrow.csv as pacsv
+import pyarrow.parquet as pq
+
+from analysis.cells import Cells, TableFault, read_cells
+from analysis.logs.columns import PER_SECOND, Roles, roles, unit_of
+from analysis.logs.sources import Log, head_of, stream_of
+from analysis.readers import TableError
+from analysis.statistics import Floats
+
+_NOT_SEEN = ("", "-", "nan", "null", "none", "na", "n/a")
+"""Cells of a request whose arrival or departure was not seen."""
+_TEXT = pa.dictionary(pa.int32(), pa.string())
+_ZONED, _LOCAL = pa.timestamp("ns", "UTC"), pa.timestamp("ns")
+
+
+class Times(NamedTuple):
+    """A column of times: seconds since `since_s`, which is a whole number, so that small differences are kept."""
+
+    value_s: Floats
+    since_s: float
+
+
+def read_table_log(
+    path: Path,
+    arrival: str | None = None,
+    departure: str | None = None,
+    duration: str | None = None,
+    unit: str | None = None,
+) -> Log:
+    """Read a CSV or Parquet file with a row for each request, or for each arrival and each departure.
+
+    Files without faults are read at once; a file with anything unusual is read again, cell by cell.
+
+    Parameters
+    ----------
+    path : the file, plain or gzipped
+    arrival, departure, duration : columns; those not given are found by their names
+    unit : s, ms, us or ns of numbers whose column does not say
+
+    Raises
+    ------
+    TableError
+        With every fault: a missing column, a cell that is no time, a negative duration, a file that is cut off.
+    OSError
+        If the file cannot be opened.
+
+    Examples
+    --------
+    >>> import tempfile
+    >>> with tempfile.NamedTemporaryFile() as file:
+    ...     _ = Path(file.name).write_text("start_ms,latency_ms\\n0,1500\\n250,")
+    ...     read_table_log(Path(file.name)).table.to_numpy().tolist()
+    [[0.0, 1.5], [0.25, nan]]
+    """
+    names = _names(path)
+    if names:
+        which = roles(names, arrival, departure, duration)
+        columns = _quickly(path, which)
+        if columns is not None:
+            notes, times = _in_seconds(columns, which, unit)
+            if _sound(times, which):
+                return _log(times, columns, which, notes)
+    which, columns = _carefully(read_cells(path), (arrival, departure, duration))
+    notes, times = _in_seconds(columns, which, unit)
+    return _log(times, columns, which, notes)
+
+
+def _names(path: Path) -> list[str]:
+    """Return the columns of a file that looks in order from its beginning; none if it does not."""
+    head = head_of(path)
+    try:
+        if head.startswith(b"PAR1"):
+            return list(pq.read_schema(path).names)
+        names = list(pacsv.read_csv(pa.BufferReader(head.partition(b"\n")[0] + b"\n")).column_names)
+    except (pa.ArrowException, OSError, UnicodeDecodeError):
+        return []
+    return names if len(set(names)) == len(names) and names == [name.strip() for name in names] else []
+
+
+def _quickly(path: Path, which: Roles) -> dict[str, pa.ChunkedArray] | None:
+    """Return the columns as Arrow reads them, or nothing if anything is unusual."""
+    wanted = [*which.times(), *which.labels()]
+    head = head_of(path)
+    try:
+        if head.startswith(b"PAR1"):
+            table = pq.read_table(path, columns=wanted)
+        else:
+            options = pacsv.ConvertOptions(include_columns=wanted, column_types=_types(head, which))
+            with stream_of(path) as source:
+                table = pacsv.read_csv(source, convert_options=options)
+    except (pa.ArrowException, OSError, KeyError):
+        return None
+    return dict(zip(table.column_names, table.columns, strict=True)) if table.num_rows else None
+
+
+def _types(head: bytes, which: Roles) -> dict[str, pa.DataType]:
+    """Return what the columns hold, by the first lines: time stamps with or without a zone, or numbers."""
+    first = pacsv.read_csv(pa.BufferReader(head[: head.rfind(b"\n") + 1]))
+    types = dict[str, pa.DataType]()
+    for name in which.times():
+        found = first[name].type
+        types[name] = pa.float64() if not pa.types.is_timestamp(found) else _LOCAL if found.tz is None else _ZONED
+    return types | dict.fromkeys(which.labels(), _TEXT)
+
+
+def _in_seconds(
+    columns: Mapping[str, pa.ChunkedArray], which: Roles, unit: str | None
+) -> tuple[list[str], dict[str, Times]]:
+    """Return notes on the units that were supposed, and the columns of times in seconds."""
+    notes, times = list[str](), dict[str, Times]()
+    for name in which.times():
+        column = columns[name]
+        if pa.types.is_timestamp(column.type):
+            times[name] = _since_1970(column)
+            continue
+        values = _numbers(column)
+        found, note = unit_of(name, values, unit)
+        notes += [note] * bool(note)
+        seconds = values / PER_SECOND[found]
+        since = float(np.floor(np.nanmin(seconds))) if "1970" in note else 0.0
+        times[name] = Times(seconds - since, since)
+    return notes, times
+
+
+def _numbers(column: pa.ChunkedArray) -> Floats:
+    """Return a column as numbers; infinite ones, which are refused, where it holds something else."""
+    try:
+        return np.asarray(column.cast(pa.float64()).to_numpy(), dtype=np.float64)
+    except pa.ArrowException:
+        return np.full(len(column), np.inf)
+
+
+def _since_1970(column: pa.ChunkedArray) -> Times:
+    """Return time stamps as seconds since the whole second of the first; those without a zone are UTC."""
+    ticks = column.cast(pa.timestamp("ns", column.type.tz)).cast(pa.int64())
+    first = pc.min(ticks).as_py()
+    since = 0 if first is None else first // 10**9
+    return Times(np.asarray(pc.subtract(ticks, since * 10**9).to_numpy(), dtype=np.float64) / 1e9, float(since))
+
+
+def _sound(times: Mapping[str, Times], which: Roles) -> bool:
+    """Return whether times are finite or missing, durations not negative, and something is there of each."""
+    if any(np.isinf(one.value_s).any() or np.isnan(one.value_s).all() for one in times.values()):
+        return False
+    return which.duration is None or not (times[which.duration].value_s < 0).any()
+
+
+def _log(times: Mapping[str, Times], columns: Mapping[str, pa.ChunkedArray], which: Roles, notes: Sequence[str]) -> Log:
+    """Return the log: all times since one origin, arrival or departure from the other and the duration."""
+    stamps = {name: times[name] for name in which.times() if name != which.duration}
+    origin = min(one.since_s for one in stamps.values())
+    seconds = {name: one.value_s + (one.since_s - origin) for name, one in stamps.items()}
+    if which.duration is not None:
+        took = times[which.duration].value_s
+        came = seconds[which.arrival] if which.arrival else seconds[str(which.departure)] - took
+        left = came + took if which.arrival else seconds[str(which.departure)]
+    else:
+        came, left = seconds[str(which.arrival)], seconds[str(which.departure)]
+    table = pd.DataFrame({"arrival_s": came, "departure_s": left})
+    for to, name in (("type", which.type), ("request", which.request)):
+        if name is not None:
+            table[to] = columns[name].to_pandas()
+    return Log(table, tuple(notes), origin)
+
+
+def _carefully(cells: Cells, said: tuple[str | None, ...]) -> tuple[Roles, dict[str, pa.ChunkedArray]]:
+    """Return which columns hold what, and each of them, checked cell by cell.
+
+    Raises
+    ------
+    TableError
+        With all faults of the file.
+    """
+    if not cells.names or any(fault.line == 1 for fault in cells.faults):
+        raise TableError(cells.faults)
+    which = roles(cells.names, *said)
+    columns = {name: pa.chunked_array([pa.array(cells.columns[name])]) for name in which.labels()}
+    faults = list(cells.faults)
+    for name in which.times():
+        columns[name], found = _checked(cells, name, least=0.0 if name == which.duration else -np.inf)
+        faults += found
+    if not faults and not len(cells.lines):
+        faults.append(TableFault(2, 1, "rows", "should hold at least one row", "none"))
+    if faults:
+        raise TableError(faults)
+    return which, columns
+
+
+def _checked(cells: Cells, name: str, least: float) -> tuple[pa.ChunkedArray, list[TableFault]]:
+    """Return a column as numbers or as time stamps, whichever most of its cells are, and its faults."""
+    given = cells.columns[name]
+    text = given.astype(str).str.strip()
+    missing = given.isna() | text.str.lower().isin(_NOT_SEEN)
+    made, kind = _read(given, text.mask(missing))
+    faults = list(_faults(cells, name, made.isna() & ~missing, f"should be a {kind}"))
+    if kind == "number":
+        faults += _faults(cells, name, np.isinf(made), "should be a finite number")
+        faults += _faults(cells, name, (made < least) & ~np.isinf(made), f"should be at least {least:g}")
+    if len(text) and missing.all():
+        faults.append(TableFault(2, cells.position(name), name, "should hold at least one time", "none"))
+    return pa.chunked_array([pa.array(made, from_pandas=True)]), faults
+
+
+def _read(given: pd.Series, text: pd.Series) -> tuple[pd.Series, str]:
+    if given.dtype.kind == "M":
+        return given, "time"
+    numbers = pd.to_numeric(text, errors="coerce").astype(float)
+    stamps = pd.to_datetime(text, errors="coerce", utc=True, format="ISO8601")
+    return (stamps, "ISO 8601 time") if stamps.notna().sum() > numbers.notna().sum() else (numbers, "number")
+
+
+def _faults(cells: Cells, name: str, wrong: "pd.Series[bool]", problem: str) -> Iterator[TableFault]:
+    for row in np.flatnonzero(wrong.to_numpy(dtype=bool)):
+        yield TableFault(
+            int(cells.lines[row]), cells.position(name), name, problem, f'"{cells.columns[name].iloc[row]}"'
+        )
