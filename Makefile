@@ -28,12 +28,14 @@ check: $(READY) ## style, formatting, types and the direction of imports
 	$(BIN)/mypy
 	$(BIN)/lint-imports
 
-figures: $(READY) ## draw every figure and table of the paper into figures/
+figures: $(READY) ## draw every figure and table of the papers into figures/
 	$(BIN)/wsc reproduce wsmeter --out figures
+	$(BIN)/wsc reproduce occupancy --out figures
 
 bench: $(READY) ## measure speed and memory
 	$(BIN)/python benchmarks/fleet.py
 	$(BIN)/python benchmarks/plan.py
+	$(BIN)/python benchmarks/queues.py
 	$(BIN)/python benchmarks/real_splits.py docs/examples/machines_before.csv.gz --machines 10,30
 
 evidence: $(READY) ## the long evidence: many draws, many fleets, every row; half an hour or so
@@ -41,6 +43,8 @@ evidence: $(READY) ## the long evidence: many draws, many fleets, every row; hal
 	$(BIN)/wsc validate dvfs_policy --draws 5000
 	$(BIN)/wsc validate docs/examples/many_fleets.yaml --draws 500
 	$(BIN)/wsc reproduce all --out figures
+	$(BIN)/python -m tests.capacity_worlds 100000
+	$(BIN)/python benchmarks/identification.py --repeats 12
 
 clean: ## remove runs/, figures/ and caches; .venv stays
 	rm -rf runs figures dist .pytest_cache .mypy_cache .ruff_cache .import_linter_cache .hypothesis .benchmarks

@@ -12,12 +12,16 @@ from pathlib import Path
 from typing import Any
 
 from models.tables import TABLES, Column
-from scenarios.schema import json_schema
+from scenarios.json_schema import json_schema
 
 DOCS = Path(__file__).parent
 MADE = "<!-- Made by docs/reference.py: edit models/ or docs/defaults.csv and run it again. -->\n"
+FLEET, QUEUE = "kind: fleet", "kind: queue"
 Part = tuple[list[str], str, Mapping[str, Any]]
 """Where a part of a scenario may stand, what it is, and its keys."""
+
+KINDS = {FLEET: "Scenario", QUEUE: "QueueScenario"}
+"""Heading of what a file of each kind says first, and the part of the schema that it is."""
 
 TABLES_HEAD = """# The tables of a run
 
@@ -30,6 +34,10 @@ number does not exist.
 The same three of the counterfactual fleets begin with `truth_nowhere_` and `truth_everywhere_`. Whatever begins with
 `truth_` no real fleet could have, and no analysis of a fleet reads it. `instance_epochs`, `machine_epochs` and `rounds`
 are there only if the scenario's `recording` asks for them.
+
+All these are of a fleet. A run of a request queue has `requests`, what a client saw, `cpu`, what the server's
+accounting counted, and `replays` if the scenario asks for other numbers of servers; `truth_requests` and `truth_cpu`
+hold what really happened.
 
 `manifest.json` says what was run: `resolved` (every value of the scenario), `seed`, `counts`, versions, and for each
 table its `rows` and `digest`. It is written last: a folder without it is no run.
@@ -59,22 +67,19 @@ def parameters() -> str:
 
 
 def parts() -> list[Part]:
-    """Return the parts of a scenario in the order of the file, each with all places where it may stand."""
-    schema = json_schema()
+    """Return the parts of scenarios in the order of a fleet's file and then a queue's, each with all its places."""
+    parts = json_schema()["$defs"]
     found: dict[str, Part] = {}
-    waiting = [("", "", schema["properties"])]
+    waiting = [(kind, name) for kind, name in reversed(KINDS.items())]
     while waiting:
-        path, name, keys = waiting.pop()
+        path, name = waiting.pop()
         if name in found:
-            found[name][0].append(path)
+            found[name][0].extend({path}.difference(found[name][0]))
             continue
-        meaning = schema["$defs"].get(name, {}).get("description", "What a file says first.")
-        found[name] = ([path], meaning, keys)
-        waiting += [
-            (f"{path}.{key}".strip("."), part, schema["$defs"][part]["properties"])
-            for key, value in reversed(keys.items())
-            if (part := _part_of(value))
-        ]
+        keys = parts[name]["properties"]
+        found[name] = ([path], parts[name]["description"], keys)
+        above = "" if path in KINDS else f"{path}."
+        waiting += [(f"{above}{key}", part) for key, value in reversed(keys.items()) if (part := _part_of(value))]
     return list(found.values())
 
 
@@ -92,13 +97,15 @@ def _table(names: list[str], columns: tuple[Column, ...]) -> str:
 
 def _part(part: Part, sources: Mapping[str, str]) -> str:
     paths, meaning, keys = part
-    heading = " and ".join(f"`{path}`" for path in paths if path) or "Top level"
+    heading = " and ".join(f"`{path}`" for path in paths)
+    above = "" if paths[0] == FLEET else f"{paths[0]}."
     rows = [
-        (f"`{key}`", _default(value), value.get("description", ""), sources.get(f"{paths[0]}.{key}".strip("."), "–"))
+        (f"`{key}`", _default(value), value.get("description", ""), sources.get(f"{above}{key}", "–"))
         for key, value in keys.items()
         if not _part_of(value) or "default" in value
     ]
-    return f"\n## {heading}\n\n{meaning}\n\n" + _markdown(("key", "default", "meaning", "from"), rows)
+    text = f"\n## {heading}\n\n{meaning}\n\n" + _markdown(("key", "default", "meaning", "from"), rows)
+    return text if rows else ""
 
 
 def _default(value: Mapping[str, Any]) -> str:

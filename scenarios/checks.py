@@ -1,16 +1,14 @@
-"""What fields of a scenario must satisfy together."""
+"""What fields of a fleet scenario must satisfy together."""
 
 import math
 import sys
-from collections import Counter
-from collections.abc import Callable, Hashable, Iterable, Iterator, Sequence, Set
-from dataclasses import dataclass
-from typing import TypeVar
+from collections.abc import Iterator, Mapping
 
 from models.jobs import drawn_names
 from models.platforms import PLATFORMS, Platform
 from models.scenario import Feature
 from scenarios.faults import shown
+from scenarios.findings import Check, Finding, repeated
 from scenarios.schema import Scenario
 from scenarios.source import library, locate
 from scenarios.tree import Keys
@@ -19,41 +17,6 @@ _ROUNDING = 1e-9
 _MOST_EPOCHS = 100_000
 _MOST_MACHINE_EPOCHS = 2_000_000_000
 _SERVICE_MEMORY_BYTES_PER_VCPU = 2.5e9
-
-
-@dataclass(frozen=True, slots=True)
-class Finding:
-    """What is wrong between fields: the way to the one that is blamed, the problem and what was found."""
-
-    keys: Keys
-    problem: str
-    got: str = ""
-
-
-_T = TypeVar("_T", bound=Hashable)
-Check = Callable[[Scenario], Iterable[Finding]]
-
-
-def findings(scenario: Scenario, faulty: Set[str] = frozenset()) -> list[Finding]:
-    """Return what is wrong between the fields of a scenario.
-
-    Parameters
-    ----------
-    faulty : dotted paths of fields that are wrong by themselves; checks that need one of them are left out
-
-    Examples
-    --------
-    >>> findings(Scenario(name="day"))
-    []
-    >>> findings(Scenario(name="day", epoch_s=7.0))[0]
-    Finding(keys=('epoch_s',), problem='should divide horizon_s = 86400', got='7')
-    """
-    able = (check for check, needs in CHECKS.items() if not any(_overlap(a, b) for a in needs for b in faulty))
-    return [finding for check in able for finding in check(scenario)]
-
-
-def _overlap(one: str, other: str) -> bool:
-    return f"{one}.".startswith(f"{other}.") or f"{other}.".startswith(f"{one}.")
 
 
 def platform_shares(scenario: Scenario) -> Iterator[Finding]:
@@ -109,7 +72,7 @@ def machine_epochs(scenario: Scenario) -> Iterator[Finding]:
 def window_names(scenario: Scenario) -> Iterator[Finding]:
     """Windows have different names."""
     names = [window.name for window in scenario.recording.windows]
-    for i, name in _repeated(names):
+    for i, name in repeated(names):
         yield Finding(("recording", "windows", i, "name"), "another window has this name", shown(name))
 
 
@@ -149,7 +112,7 @@ def service_names(scenario: Scenario) -> Iterator[Finding]:
     """Services have names of their own, which no drawn job has."""
     names = [service.name for service in scenario.population.services]
     drawn = set(drawn_names(scenario.population, scenario.seed))
-    for i, name in _repeated(names):
+    for i, name in repeated(names):
         yield Finding(("population", "services", i, "name"), "another service has this name", shown(name))
     for i, name in enumerate(names):
         if name in drawn:
@@ -256,7 +219,7 @@ def cluster_sizes(scenario: Scenario) -> Iterator[Finding]:
 
 def repeated_sizes(scenario: Scenario) -> Iterator[Finding]:
     """Test clusters have different sizes."""
-    for i, size in _repeated(scenario.analyses.wsmeter.machines):
+    for i, size in repeated(scenario.analyses.wsmeter.machines):
         yield Finding(("analyses", "wsmeter", "machines", i), "another test cluster has this size", str(size))
 
 
@@ -268,7 +231,7 @@ def companions(scenario: Scenario) -> Iterator[Finding]:
             yield Finding(("analyses", "beside", i), problem, shown(name))
 
 
-CHECKS: dict[Check, tuple[str, ...]] = {
+CHECKS: Mapping[Check[Scenario], tuple[str, ...]] = {
     platform_shares: ("fleet.platforms",),
     platform_names: (),
     replaced_platforms: ("fleet.platforms", "feature.platforms"),
@@ -300,15 +263,6 @@ def _multiple(value: float, unit: float) -> bool:
     """Return whether `value` is a whole number of `unit`, up to rounding."""
     units = value / unit
     return math.isfinite(units) and abs(units - round(units)) < _ROUNDING * max(1.0, units)
-
-
-def _repeated(names: Sequence[_T]) -> Iterator[tuple[int, _T]]:
-    """Yield position and name of every name that was there before."""
-    seen = Counter[_T]()
-    for i, name in enumerate(names):
-        if seen[name]:
-            yield i, name
-        seen[name] += 1
 
 
 def _rebuilt_instances(scenario: Scenario) -> float:

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
     from scenarios.output import Progress
     from scenarios.rundir import Run
-    from scenarios.schema import Scenario
+    from scenarios.schema import AnyScenario
     from scenarios.source import Override
 
 _P = ParamSpec("_P")
@@ -171,6 +171,50 @@ def estimate(
 
 
 @_command
+def occupancy(
+    log: Annotated[Path, typer.Argument(help="Request log: CSV, Parquet, nginx, Apache or SWF; or a queue run.")],
+    *,
+    servers: Annotated[str, typer.Option(metavar="N", help="Servers (cores) that the log was made with.")],
+    to: Annotated[str | None, typer.Option(metavar="N,N,…", help="Other numbers of servers to be judged.")] = None,
+    interval: Annotated[str | None, typer.Option(metavar="TIME", help="Length of intervals: 60s, 5min, 200ms.")] = None,
+    arrival: Annotated[str | None, typer.Option(metavar="COLUMN", help="Column of arrivals.")] = None,
+    departure: Annotated[str | None, typer.Option(metavar="COLUMN", help="Column of departures.")] = None,
+    duration: Annotated[str | None, typer.Option(metavar="COLUMN", help="Column of response times.")] = None,
+    unit: Annotated[
+        Literal["s", "ms", "us", "ns"] | None, typer.Option(help="Unit of columns whose names do not say it.")
+    ] = None,
+    policy: Annotated[
+        Literal["auto", "fcfs", "lcfs", "lcfs_pr", "ps", "rr", "fb", "srpt", "sjf", "random"] | None,
+        typer.Option(help="Policy to replay the log under; auto: find it out."),
+    ] = None,
+    quantum: Annotated[str, typer.Option(metavar="TIME", help="Time slice of policy rr.")] = "100ms",
+    alert: Annotated[str | None, typer.Option(metavar="RATIO", help="Tell intervals of more queueing/service.")] = None,
+    out: Annotated[Path | None, typer.Option(help="Folder for a picture.")] = None,
+    json: Json = False,
+) -> None:
+    """Say how long the requests of a log waited, how busy its servers were, and what other servers would change."""
+    from scenarios import options
+    from scenarios.occupancy import Asked, Columns
+    from scenarios.occupancy import occupancy as analyse
+    from scenarios.occupancy_text import show_occupancy
+    from scenarios.rundir import make_folder
+
+    asked = Asked(
+        servers=whole("--servers", servers),
+        to=options.numbers_of("--to", to) if to is not None else (),
+        interval_s=options.duration("--interval", interval) if interval is not None else None,
+        policy=None if policy == "auto" else policy,
+        identify=policy == "auto",
+        quantum_s=options.duration("--quantum", quantum),
+        alert=number("--alert", alert) if alert is not None else None,
+    )
+    if out is not None:
+        with _folder("--out"):
+            make_folder(out)
+    _say(analyse(log, asked, Columns(arrival, departure, duration, unit), out), show_occupancy, json)
+
+
+@_command
 def reproduce(
     what: Annotated[str, typer.Argument(metavar="[ID|PAPER|all]", help="What to redraw.")] = "all",
     *,
@@ -193,6 +237,39 @@ def reproduce(
     with progress(quiet=json) as tell, _folder("--runs"):
         rows = papers.reproduce(what, out, _obtain(runs), tell)
     _say(rows, papers.show, json)
+
+
+@_command
+def live(
+    *,
+    servers: Annotated[str, typer.Option(metavar="N", help="CPUs of the server.")] = "1",
+    minutes: Annotated[str, typer.Option(metavar="N", help="How long requests are sent, each time.")] = "2",
+    replay: Annotated[
+        bool, typer.Option("--replay", help="Serve one trace with 1 CPU and with 2; set the bounds beside the change.")
+    ] = False,
+    scheduler: Annotated[
+        Literal["auto", "rr", "fifo", "nice", "other"],
+        typer.Option(help="The server's: SCHED_RR, SCHED_FIFO, nice -20 or as it is; auto is nice where permitted."),
+    ] = "auto",
+    pool: Annotated[str | None, typer.Option(metavar="N", help="Workers made beforehand, not one a request.")] = None,
+    out: Annotated[
+        Path | None, typer.Option(help="Folder for the log and the tables: runs/live, or runs/live_replay.")
+    ] = None,
+    seed: Annotated[int, typer.Option(metavar="N", min=0, help="Seed of the load.")] = 1,
+    json: Json = False,
+) -> None:
+    """Try the laws on this machine: a real server under load, the law beside the kernel's own accounts."""
+    wanted = whole("--servers", servers), 60 * number("--minutes", minutes), seed, scheduler
+    workers = whole("--pool", pool) if pool is not None else 0
+    from scenarios.live import command as once
+    from scenarios.live import replay as live_replay
+    from scenarios.output import progress
+
+    with progress(quiet=json) as tell, _folder("--out"):
+        measure = live_replay.replay if replay else once.live
+        folder = out if out is not None else Path("runs/live_replay" if replay else "runs/live")
+        payload = measure(once.Asked(*wanted, workers), folder, tell)
+    _say(payload, live_replay.show if replay else once.show, json)
 
 
 @_command
@@ -230,8 +307,8 @@ def check(
 @_command
 def schema() -> None:
     """Print the JSON Schema of scenario files, for editors."""
+    from scenarios.json_schema import json_schema
     from scenarios.output import dumps
-    from scenarios.schema import json_schema
 
     typer.echo(dumps(json_schema()))
 
@@ -281,7 +358,7 @@ def _overrides(
     return [*settings(sets or ()), *(option for option in options if option.value is not None)]
 
 
-def _load(reference: str, overrides: list["Override"]) -> list["Scenario"]:
+def _load(reference: str, overrides: list["Override"]) -> list["AnyScenario"]:
     from scenarios.loader import load_each
 
     return load_each(reference, overrides)
@@ -315,9 +392,9 @@ def _say_each(payloads: list[_T], show: Callable[[_T, "Console"], None], json: b
 def _show_shipped(payload: list[dict[str, str]], console: "Console") -> None:
     from rich.table import Table
 
-    table = Table("scenario", "what it shows")
+    table = Table("scenario", "kind", "what it shows")
     for one in payload:
-        table.add_row(one["name"], one["description"])
+        table.add_row(one["name"], one["kind"], one["description"])
     console.print(table)
 
 

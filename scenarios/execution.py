@@ -1,22 +1,34 @@
 """A scenario becomes a run directory: the intact one that is there, or a new one."""
 
 import json
-from dataclasses import fields
+from collections.abc import Callable, Mapping
+from dataclasses import fields, replace
 from pathlib import Path
+from typing import Any
 
 from pydantic import ValidationError
 
+from models.requests import JobDemand, QueueWorld
 from models.scenario import World
+from scenarios.kinds import KINDS
+from scenarios.loader import load
 from scenarios.loop import rounds
 from scenarios.output import Progress
-from scenarios.rundir import Run, RunError, creating, open_run, reusable, run_directory
-from scenarios.schema import SCENARIO, Scenario
+from scenarios.paces import Steps, pace
+from scenarios.provenance import file_digest
+from scenarios.rundir import Draft, Run, RunError, creating, open_run, reusable, run_directory
+from scenarios.schema import AnyScenario, QueueScenario, Scenario
 from scenarios.source import digest
+from scenarios.traces import read_trace
 from sim.experiment import experiment
 from sim.recorder import write_table
+from sim.requests import requests
+
+Simulate = Callable[[Any, Draft, Path, Progress], Mapping[str, int]]
+"""Writes the tables of a scenario into a draft, and returns how much there was of what."""
 
 
-def obtain(scenario: Scenario, out: Path, force: bool, progress: Progress) -> Run:
+def obtain(scenario: AnyScenario, out: Path, force: bool, progress: Progress) -> Run:
     """Return the run of a scenario: the intact one that is there, or a new one.
 
     Parameters
@@ -29,23 +41,22 @@ def obtain(scenario: Scenario, out: Path, force: bool, progress: Progress) -> Ru
     Raises
     ------
     ValueError
-        If the jobs do not fit the machines.
+        If the jobs of a fleet do not fit its machines.
+    RunError
+        If a queue's demands come from an instance that never ran.
     """
-    named = digest(scenario)
+    named = digest(scenario, _inputs(scenario))
     place = run_directory(out, scenario.name, named)
     if not force and reusable(place):
         return open_run(place)
     with creating(out, scenario.name, named) as draft:
-        outcome = experiment(_world(scenario), draft.path, progress=progress)
-        draft.add(*outcome.tables)
-        if scenario.feature is not None and scenario.recording.loop is not None:
-            made = rounds(outcome.day, scenario.recording.loop, progress)
-            draft.add(write_table(draft.path, "rounds", {str(name): made[name] for name in made.columns}))
-        draft.describe(scenario.kind, scenario.seed, SCENARIO.dump_python(scenario, mode="json"), outcome.counts)
+        counts = _SIMULATE[scenario.kind](scenario, draft, out, progress)
+        resolved = KINDS[scenario.kind].adapter.dump_python(scenario, mode="json")
+        draft.describe(scenario.kind, scenario.seed, resolved, counts)
     return open_run(place)
 
 
-def reopen(path: Path) -> tuple[Scenario, Run]:
+def reopen(path: Path) -> tuple[AnyScenario, Run]:
     """Return the scenario of a run that is there, and the run; a copy without its ``truth_`` tables will do.
 
     Raises
@@ -54,12 +65,56 @@ def reopen(path: Path) -> tuple[Scenario, Run]:
         If the directory is no finished run, or its manifest does not hold a scenario of this version.
     """
     run = open_run(path)
+    kind = KINDS.get(str(run.manifest.get("kind")))
+    if kind is None:
+        raise RunError(f"{path}: the manifest holds no scenario: unknown kind {run.manifest.get('kind')}")
     try:
-        return SCENARIO.validate_json(json.dumps(run.manifest.get("resolved"))), run
+        scenario: AnyScenario = kind.adapter.validate_json(json.dumps(run.manifest.get("resolved")))
     except ValidationError as fault:
         raise RunError(f"{path}: the manifest holds no scenario: {fault.error_count()} faults") from None
+    return scenario, run
 
 
-def _world(scenario: Scenario) -> World:
-    """Return the part of a scenario that decides the tables."""
-    return World(**{field.name: getattr(scenario, field.name) for field in fields(World)})
+def _simulate_fleet(scenario: Scenario, draft: Draft, _out: Path, progress: Progress) -> Mapping[str, int]:
+    world = World(**{field.name: getattr(scenario, field.name) for field in fields(World)})
+    outcome = experiment(world, draft.path, progress=progress)
+    draft.add(*outcome.tables)
+    if scenario.feature is not None and scenario.recording.loop is not None:
+        made = rounds(outcome.day, scenario.recording.loop, progress)
+        draft.add(write_table(draft.path, "rounds", {str(name): made[name] for name in made.columns}))
+    return outcome.counts
+
+
+def _simulate_queue(scenario: QueueScenario, draft: Draft, out: Path, progress: Progress) -> Mapping[str, int]:
+    world = QueueWorld(**{field.name: getattr(scenario, field.name) for field in fields(QueueWorld)})
+    load = scenario.load
+    trace = None if load.trace is None else read_trace(Path(load.trace.file))
+    steps = None if load.job is None else _pace(load.job, out, progress)
+    outcome = requests(world, draft.path, trace=trace, seconds_per_instruction=steps, progress=progress)
+    draft.add(*outcome.tables)
+    return outcome.counts
+
+
+_SIMULATE: Mapping[str, Simulate] = {"fleet": _simulate_fleet, "queue": _simulate_queue}
+
+
+def _inputs(scenario: AnyScenario) -> dict[str, str]:
+    """Return what a scenario takes from outside: the value that names it, and a digest of what it holds."""
+    found = dict[str, str]()
+    if isinstance(scenario, QueueScenario) and scenario.load.trace is not None:
+        found["load.trace.file"] = file_digest(Path(scenario.load.trace.file))
+    if isinstance(scenario, QueueScenario) and scenario.load.job is not None:
+        found["load.job.scenario"] = digest(_fleet(scenario.load.job))
+    return found
+
+
+def _fleet(job: JobDemand) -> Scenario:
+    """Return the fleet of a job, recorded finely enough to follow one instance, and no more than that."""
+    fleet = load(job.scenario)
+    if not isinstance(fleet, Scenario):
+        raise RunError(f"{job.scenario}: is a {fleet.kind}, where a fleet is needed")
+    return replace(fleet, recording=replace(fleet.recording, instance_epoch_share=1.0, truth=False, loop=None))
+
+
+def _pace(job: JobDemand, out: Path, progress: Progress) -> Steps:
+    return pace(obtain(_fleet(job), out, False, progress), job.job, job.instance)

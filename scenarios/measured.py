@@ -38,7 +38,7 @@ def plan(table: Path, margin: float, t: float = 2.0, min_instances: int = 4) -> 
     FaultsError
         If the file cannot be used or no allocation meets the margin.
     """
-    with _faults_of(table):
+    with faults_in(table):
         reading = read_plan(table)
         made = allocate(reading.table, margin, t, min_instances)
     chosen = made.allocation
@@ -84,7 +84,7 @@ def estimate(
     before, after, fleet = _readings(current, new, jobs)
     notes = _located(current, before) + _located(new, after)
     wsmeter = [WSMeter(t, min_instances, widening, current_is) for widening in (1.0, WIDENING)]
-    with _faults_of(new):
+    with faults_in(new):
         tables = Current.of(before.table), Current.of(after.table)
         fleet_jobs = None if fleet is None else fleet.table
         made, problems = _estimates(*tables, fleet_jobs, wsmeter, Baseline(t, current_is))
@@ -164,7 +164,7 @@ def _readings(current: Path, new: Path, jobs: Path | None) -> tuple[Reading, Rea
     for path, reader in ((current, read_measurements), (new, read_measurements), (jobs, read_jobs)):
         if path is not None:
             try:
-                with _faults_of(path):
+                with faults_in(path):
                     read.append(reader(path))
             except FaultsError as error:
                 found += error.faults
@@ -174,8 +174,25 @@ def _readings(current: Path, new: Path, jobs: Path | None) -> tuple[Reading, Rea
 
 
 @contextmanager
-def _faults_of(path: Path) -> Iterator[None]:
-    """Turn whatever is wrong with a file into located faults."""
+def faults_in(path: Path) -> Iterator[None]:
+    """Turn whatever is wrong with a file into located faults.
+
+    Parameters
+    ----------
+    path : the file that is read or judged meanwhile
+
+    Raises
+    ------
+    FaultsError
+        In place of a TableError, an OSError or another ValueError.
+
+    Examples
+    --------
+    >>> with faults_in(Path("jobs.csv")):
+    ...     raise ValueError("holds no jobs")
+    Traceback (most recent call last):
+    scenarios.faults.FaultsError: jobs.csv: holds no jobs
+    """
     try:
         yield
     except TableError as error:

@@ -64,6 +64,44 @@ def whole(option: str, text: str) -> int:
     return value
 
 
+def numbers_of(option: str, text: str) -> tuple[int, ...]:
+    """Return whole numbers of at least 1 that are written as `1,2,8`.
+
+    Raises
+    ------
+    FaultsError
+        If one is no such number.
+
+    Examples
+    --------
+    >>> numbers_of("--to", "1,2,8")
+    (1, 2, 8)
+    """
+    return tuple(whole(option, part.strip()) for part in text.split(","))
+
+
+def duration(option: str, text: str) -> float:
+    """Return seconds above 0 that are written as `60s`, `5min`, `200ms`, `1h` or `0.2`.
+
+    Raises
+    ------
+    FaultsError
+        If the text is no such time.
+
+    Examples
+    --------
+    >>> duration("--interval", "5min"), duration("--interval", "200ms"), duration("--interval", "0.2")
+    (300.0, 0.2, 0.2)
+    """
+    bare = text.strip().lower()
+    units = {"ms": 1e-3, "us": 1e-6, "min": 60.0, "h": 3600.0, "d": 86400.0, "m": 60.0, "s": 1.0}
+    unit = next((each for each in units if bare.endswith(each)), "")
+    value = _float(bare.removesuffix(unit).strip()) * units.get(unit, 1.0)
+    if not 0 < value < math.inf:
+        refuse(option, "should be a time above 0, such as 60s, 5min or 200ms", text)
+    return value
+
+
 def _float(text: str) -> float:
     try:
         return float(text)

@@ -17,10 +17,11 @@ from scenarios.evidence import Obtain, Outcome, Row, Sources, published
 from scenarios.output import Progress
 from scenarios.pictures import save
 from scenarios.reproduce_designs import DESIGNS
+from scenarios.reproduce_occupancy import OCCUPANCY
 from scenarios.reproduce_world import WORLD
 from scenarios.reproduce_wsmeter import WSMETER
 
-ROWS: dict[str, Row] = WSMETER | WORLD | DESIGNS
+ROWS: dict[str, Row] = WSMETER | OCCUPANCY | WORLD | DESIGNS
 """Every row that can be reproduced, by its id ``paper/row``."""
 
 

@@ -1,17 +1,14 @@
-"""What a scenario file may say: the world, a name, and the settings of the analyses; and its JSON Schema."""
+"""What a scenario file may say: the world, a name, and the settings of the analyses."""
 
-import ast
-import dataclasses
-import inspect
-import itertools
-import sys
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Annotated, Any, ClassVar, Literal, get_args, get_type_hints
+from typing import Annotated, Any, ClassVar, Literal, TypeAlias
 
-from annotated_types import Ge, MinLen
+from annotated_types import Ge, Le, MinLen
 from pydantic import Field, TypeAdapter
 
+from models.queues.policy import Policy
+from models.requests import QueueWorld
 from models.scenario import FORBID, Count, Forbid, Positive, Share, World
 
 Name = Annotated[str, Field(pattern=r"^[a-z0-9][a-z0-9_.-]*$", max_length=200)]
@@ -60,7 +57,7 @@ class Analyses:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Scenario(World):
-    """A world with a name, what it is for and how it is analysed: everything that one scenario file says.
+    """A fleet with a name, what it is for and how it is analysed: everything that one scenario file says.
 
     Examples
     --------
@@ -76,6 +73,54 @@ class Scenario(World):
     """What it shows, in a line or two."""
     analyses: Analyses = field(default_factory=Analyses)
     """Settings of the analyses."""
+
+
+@dataclass(frozen=True, slots=True)
+class Occupancy:
+    """What the operational laws are asked of the log: utilisation per interval, and other numbers of servers."""
+
+    __pydantic_config__: ClassVar[Forbid] = FORBID
+
+    interval_s: Positive = 60.0
+    """Length of the intervals that utilisation is estimated for."""
+    to: tuple[Annotated[int, Ge(1), Le(4096)], ...] = ()
+    """Other numbers of servers, of which queueing is bounded and predicted; none: those of `replays`."""
+    policy: Literal[Policy, "station", "auto"] | None = "station"
+    """Scheduling under which the log is replayed: `station` is the one simulated, `auto` the one that the log shows;
+    null: bounds alone, which need no policy."""
+
+
+@dataclass(frozen=True, slots=True)
+class QueueAnalyses:
+    """Settings of the analyses of a queue. They decide no table of the run, so changing them needs no new run."""
+
+    __pydantic_config__: ClassVar[Forbid] = FORBID
+
+    occupancy: Occupancy = field(default_factory=Occupancy)
+    """The operational laws (Kelly et al. 2008)."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class QueueScenario(QueueWorld):
+    """A request queue with a name, what it is for and how it is analysed: everything that one scenario file says.
+
+    Examples
+    --------
+    >>> QueueScenario(name="rush", seed=3).station.servers
+    4
+    """
+
+    name: Name
+    """Name of the run's folder: lower-case letters, digits, `_`, `.` and `-`. The file's own name if not said."""
+    kind: Literal["queue"] = "queue"
+    """What is simulated."""
+    description: str = ""
+    """What it shows, in a line or two."""
+    analyses: QueueAnalyses = field(default_factory=QueueAnalyses)
+    """Settings of the analyses."""
+
+
+AnyScenario: TypeAlias = Scenario | QueueScenario
 
 
 @dataclass(frozen=True, slots=True)
@@ -107,105 +152,5 @@ class SweepFile:
 
 
 SCENARIO = TypeAdapter(Scenario)
+QUEUE = TypeAdapter(QueueScenario)
 SWEEP = TypeAdapter(SweepFile)
-
-_UNITS = {
-    "_s": "seconds",
-    "_hz": "hertz",
-    "_bytes": "bytes",
-    "_vcpu": "hardware threads",
-    "_day": "per day",
-    "_s_per_request": "seconds",
-    "_log_sd": "standard deviation of the natural logarithm",
-    "_bytes_per_vcpu": "bytes per hardware thread",
-    "_share": "share of 1",
-}
-
-
-def json_schema() -> dict[str, Any]:
-    """Return the JSON Schema of scenario files, for editors: every key with its meaning, unit, bounds and default.
-
-    Keys that a base file may say are not required: what is required is checked after `extends` is followed.
-
-    Examples
-    --------
-    >>> schema = json_schema()
-    >>> schema["properties"]["horizon_s"]["description"]
-    'Simulated time, a multiple of the epoch. Unit: seconds.'
-    >>> schema["$defs"]["Fleet"]["properties"]["machines"]["minimum"]
-    1
-    """
-    schema = SCENARIO.json_schema()
-    sweep = SWEEP.json_schema()
-    parts = {**schema.pop("$defs"), **sweep["$defs"]}
-    for part, kind in (*((parts[kind.__name__], kind) for kind in _parts(Scenario, SweepFile)), (schema, Scenario)):
-        _describe(part, kind)
-    listed = {name for part in parts.values() for name in parts if _is_item(part, name)}
-    for name in parts.keys() - listed - {"Sweep"}:
-        parts[name].pop("required", None)
-    schema.pop("required", None)
-    schema["properties"] |= {"extends": _EXTENDS, "sweep": {"$ref": "#/$defs/Sweep"}}
-    return {"$schema": _DIALECT, "title": "Scenario", **schema, "$defs": dict(sorted(parts.items()))}
-
-
-_DIALECT = "https://json-schema.org/draft/2020-12/schema"
-_EXTENDS = {
-    "type": "string",
-    "description": "The scenario that this one differs from: a library name or a path relative to this file. Maps "
-    "merge, lists and scalars replace, null is a value.",
-}
-
-
-def _parts(*roots: type) -> list[type]:
-    """Return the dataclasses that the fields of `roots` are made of."""
-    found: list[type] = []
-    waiting = [hint for root in roots for hint in get_type_hints(root).values()]
-    while waiting:
-        hint = waiting.pop()
-        waiting += get_args(hint)
-        if dataclasses.is_dataclass(hint) and isinstance(hint, type) and hint not in found:
-            found.append(hint)
-            waiting += get_type_hints(hint).values()
-    return found
-
-
-def _is_item(part: dict[str, Any], name: str) -> bool:
-    """Return whether some property of `part` is a list of `name`."""
-    return any(one.get("items") == {"$ref": f"#/$defs/{name}"} for one in part["properties"].values())
-
-
-def _describe(part: dict[str, Any], kind: type) -> None:
-    """Put meaning, unit and default into the properties of one JSON Schema object."""
-    meanings = field_meanings(kind)
-    part["description"] = (inspect.getdoc(kind) or "").split("\n\n")[0].replace("\n", " ")
-    for one in dataclasses.fields(kind):
-        entry = part["properties"][one.name]
-        entry.pop("title", None)
-        entry["description"] = " ".join([meanings[one.name], *_unit(one.name)])
-        if one.default_factory is not dataclasses.MISSING and not dataclasses.is_dataclass(one.default_factory):
-            entry["default"] = one.default_factory()
-
-
-def _unit(name: str) -> list[str]:
-    suffixes = sorted((suffix for suffix in _UNITS if name.endswith(suffix)), key=len)
-    return [f"Unit: {_UNITS[suffixes[-1]]}."] if suffixes else []
-
-
-def field_meanings(kind: type) -> dict[str, str]:
-    """Return what each field of a dataclass means: the text under it in the source, inherited fields included.
-
-    Examples
-    --------
-    >>> field_meanings(Scenario)["seed"]
-    'All random draws follow from it.'
-    """
-    bases = [base for base in reversed(kind.__mro__) if dataclasses.is_dataclass(base)]
-    return {name: text for base in bases for name, text in _texts(base)}
-
-
-def _texts(kind: type) -> Iterator[tuple[str, str]]:
-    tree = ast.parse(inspect.getsource(sys.modules[kind.__module__]))
-    body = next(node for node in tree.body if isinstance(node, ast.ClassDef) and node.name == kind.__name__).body
-    for one, text in itertools.pairwise(body):
-        if isinstance(one, ast.AnnAssign) and isinstance(one.target, ast.Name) and isinstance(text, ast.Expr):
-            yield one.target.id, " ".join(str(ast.literal_eval(text.value)).split())

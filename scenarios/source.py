@@ -1,13 +1,17 @@
 """Scenario files as they stand: where they are, what they extend, `--set`, and the digest that names a run."""
 
 import dataclasses
+import functools
 import hashlib
 import json
+import operator
 import os
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
+from types import MappingProxyType
 
+from models.requests import QueueWorld
 from models.scenario import World
 from scenarios.faults import Fault, FaultsError, shown
 from scenarios.reader import parse
@@ -16,6 +20,7 @@ from scenarios.tree import Node, Place, merge, put, without
 LIBRARY = Path(__file__).parent / "library"
 _OWN = ("name", "description", "extends")
 """What a file says of itself alone: a file that extends it does not inherit these."""
+_NOTHING: Mapping[str, str] = MappingProxyType({})
 
 
 @dataclass(frozen=True, slots=True)
@@ -82,17 +87,43 @@ def read(reference: str) -> tuple[Node, list[Fault]]:
     return root, faults
 
 
-def locate(reference: str, beside: Path | None = None) -> Path:
-    """Return the path of a scenario: a library name, or a path, relative to the file `beside` if given.
+def locate(reference: str, other: Path | None = None) -> Path:
+    """Return the path of a scenario: a library name, or a path, relative to the file `other` if given.
 
     Examples
     --------
     >>> locate("small").parent.name, str(locate("day.yaml", Path("fleets/base.yaml")))
     ('library', 'fleets/day.yaml')
     """
-    if "/" in reference or reference.endswith((".yaml", ".yml")):
-        return Path(os.path.normpath(beside.parent / reference if beside else reference))
+    if _is_path(reference):
+        return Path(os.path.normpath(other.parent / reference if other else reference))
     return LIBRARY / f"{reference}.yaml"
+
+
+def _is_path(reference: str) -> bool:
+    return "/" in reference or reference.endswith((".yaml", ".yml"))
+
+
+def beside(file: str, other: Path) -> str:
+    """Return the path of a file that stands relative to another.
+
+    Examples
+    --------
+    >>> beside("trace.csv", Path("queues/rush.yaml"))
+    'queues/trace.csv'
+    """
+    return os.path.normpath(other.parent / file)
+
+
+def named_beside(reference: str, other: Path) -> str:
+    """Return a scenario that another file names: a library name stays, a path is relative to that file.
+
+    Examples
+    --------
+    >>> named_beside("small", Path("queues/rush.yaml")), named_beside("day.yaml", Path("queues/rush.yaml"))
+    ('small', 'queues/day.yaml')
+    """
+    return beside(reference, other) if _is_path(reference) else reference
 
 
 def library() -> list[str]:
@@ -104,6 +135,31 @@ def library() -> list[str]:
     True
     """
     return sorted(path.stem for path in LIBRARY.glob("*.yaml"))
+
+
+def kind_of(root: Node) -> str:
+    """Return the kind of scenario that a file says, known or not; a fleet if it says none.
+
+    Examples
+    --------
+    >>> kind_of(parse("{kind: queue}", "x.yaml")[0]), kind_of(parse("{seed: 3}", "x.yaml")[0])
+    ('queue', 'fleet')
+    """
+    said = root.child("kind")
+    return "fleet" if said is None else str(said.plain())
+
+
+def named(root: Node, reference: str) -> Node:
+    """Return the tree with the file's own name as `name` unless it says one.
+
+    Examples
+    --------
+    >>> named(parse("{seed: 1}", "day.yaml")[0], "day.yaml").plain()
+    {'seed': 1, 'name': 'day'}
+    """
+    if not isinstance(root.value, dict) or "name" in root.value:
+        return root
+    return replace(root, value={**root.value, "name": Node(Path(reference).stem, root.place, root.place)})
 
 
 def override(root: Node, overrides: Iterable[Override]) -> tuple[Node, list[Fault]]:
@@ -134,20 +190,31 @@ def override(root: Node, overrides: Iterable[Override]) -> tuple[Node, list[Faul
     return root, faults
 
 
-def digest(world: World) -> str:
+def digest(world: World | QueueWorld, inputs: Mapping[str, str] = _NOTHING) -> str:
     """Return the 12 hexadecimal digits that name what decides a run's tables.
 
-    They are the head of the SHA-256 of JSON (no blanks, shortest floats) of the fields of `World`: the name, the
-    description and the analyses of a scenario are not part of it. Maps count in the order that they have in the
-    world; a scenario that was loaded has them sorted, whatever the order in its files.
+    They are the head of the SHA-256 of JSON (no blanks, shortest floats) of the fields of `World` or `QueueWorld`: the
+    name, the description and the analyses of a scenario are not part of it. Maps count in the order that they have in
+    the world; a scenario that was loaded has them sorted, whatever the order in its files.
+
+    Parameters
+    ----------
+    world : what is asked
+    inputs : dotted path of a value that names something outside, such as a file, to a digest of what that holds;
+        the name itself counts for nothing then
 
     Examples
     --------
     >>> digest(World()) == digest(World(seed=1)), digest(World()) == digest(World(seed=2))
     (True, False)
     """
-    fields = {field.name: getattr(world, field.name) for field in dataclasses.fields(World)}
-    text = json.dumps(fields, separators=(",", ":"), default=dataclasses.asdict, allow_nan=False)
+    kind = World if isinstance(world, World) else QueueWorld
+    fields = {field.name: getattr(world, field.name) for field in dataclasses.fields(kind)}
+    said = json.loads(json.dumps(fields, default=dataclasses.asdict, allow_nan=False))
+    for path, content in inputs.items():
+        *above, last = path.split(".")
+        functools.reduce(operator.getitem, above, said)[last] = content
+    text = json.dumps(said, separators=(",", ":"))
     return hashlib.sha256(text.encode()).hexdigest()[:12]
 
 
@@ -187,6 +254,10 @@ def _extended(root: Node, named: Node, path: Path, chain: tuple[Path, ...], faul
     base = _chain(base_path, chain, faults) if base_path else None
     if base is not None and base.child("sweep") is not None:
         faults.append(named.place.fault("extends", "should be a scenario, not a sweep", shown(named.value)))
+    elif base is not None and (kind := root.child("kind")) is not None and kind.plain() != kind_of(base):
+        problem = f"should be kind {kind_of(base)}, as the scenario that is extended"
+        faults.append(kind.place.fault("kind", problem, shown(kind.plain())))
+        return None
     return merge(without(base, _OWN), without(root, ("extends",))) if base is not None else None
 
 

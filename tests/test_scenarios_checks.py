@@ -10,6 +10,7 @@ from models.machines import build_machines
 from models.scenario import Feature, Fleet, Population, Recording, Rollout, Service, Software, World
 from scenarios import checks
 from scenarios.faults import FaultsError
+from scenarios.kinds import findings
 from scenarios.loader import load, load_each
 from scenarios.schema import Analyses, Scenario, WSMeter
 from scenarios.source import library
@@ -64,15 +65,15 @@ def test_faulty_items_of_a_list_hide_no_fault_elsewhere(tmp_path):
 
 def test_a_check_that_needs_a_faulty_field_says_nothing():
     wrong = Scenario(name="day", epoch_s=7.0)
-    assert checks.findings(wrong)
-    assert checks.findings(wrong, {"epoch_s"}) == []
+    assert findings(wrong)
+    assert findings(wrong, {"epoch_s"}) == []
 
 
 def test_a_faulty_part_of_a_map_silences_the_checks_of_the_map_and_the_map_those_of_its_parts():
     wrong = Scenario(name="day", fleet=Fleet(platforms={"haswell_2698v3": 0.5}))
     for faulty in ("fleet", "fleet.platforms", "fleet.platforms.haswell_2698v3"):
-        assert checks.findings(wrong, {faulty}) == []
-    assert checks.findings(wrong, {"fleet.platform"})
+        assert findings(wrong, {faulty}) == []
+    assert findings(wrong, {"fleet.platform"})
 
 
 def test_every_need_of_a_check_is_a_field_of_the_scenario():
@@ -102,7 +103,7 @@ def test_sizes_up_to_exactly_the_half_with_the_feature_are_allowed():
     for size, faults in ((150, 0), (151, 1)):
         analyses = Analyses(WSMeter(machines=(size,)))
         scenario = Scenario(name="day", fleet=Fleet(machines=300), feature=feature, analyses=analyses)
-        assert len(checks.findings(scenario)) == faults
+        assert len(findings(scenario)) == faults
 
 
 def test_sizes_count_the_instances_of_rebuilt_services():
@@ -111,12 +112,12 @@ def test_sizes_count_the_instances_of_rebuilt_services():
     for size, faults in ((29, 0), (30, 1)):
         analyses = Analyses(WSMeter(machines=(size,)))
         scenario = Scenario(name="day", population=Population(services=(service,)), feature=feature, analyses=analyses)
-        assert len(checks.findings(scenario)) == faults
+        assert len(findings(scenario)) == faults
 
 
 def test_a_horizon_has_up_to_a_hundred_thousand_epochs():
-    assert checks.findings(Scenario(name="day", horizon_s=1e5, epoch_s=1.0)) == []
-    assert [one.keys for one in checks.findings(Scenario(name="day", horizon_s=1e5, epoch_s=0.5))] == [("epoch_s",)]
+    assert findings(Scenario(name="day", horizon_s=1e5, epoch_s=1.0)) == []
+    assert [one.keys for one in findings(Scenario(name="day", horizon_s=1e5, epoch_s=0.5))] == [("epoch_s",)]
 
 
 def test_every_machine_epoch_is_recorded_up_to_two_billion_rows():
@@ -128,9 +129,9 @@ def test_every_machine_epoch_is_recorded_up_to_two_billion_rows():
             fleet=Fleet(machines=machines),
             recording=Recording(machine_epochs=True),
         )
-        assert len(checks.findings(scenario)) == faults
+        assert len(findings(scenario)) == faults
 
 
 @pytest.mark.parametrize("epoch_s", [300.0, 0.9, 86400.0 / 7])
 def test_an_epoch_divides_the_horizon_up_to_rounding(epoch_s):
-    assert checks.findings(Scenario(name="day", epoch_s=epoch_s)) == []
+    assert findings(Scenario(name="day", epoch_s=epoch_s)) == []

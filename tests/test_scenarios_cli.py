@@ -11,12 +11,13 @@ from typer.testing import CliRunner
 
 from analysis.statistics import NotEnoughDataError
 from models import scenario as world
-from scenarios import cli, options, output, run, schema
+from scenarios import cli, options, output, run
 from scenarios.faults import Fault, FaultsError
+from scenarios.json_schema import json_schema
 from scenarios.rundir import RunError, run_directory
 from scenarios.source import LIBRARY, library
 
-COMMANDS = ("run", "validate", "plan", "estimate", "reproduce", "scenarios", "check", "schema")
+COMMANDS = ("run", "validate", "plan", "estimate", "occupancy", "live", "reproduce", "scenarios", "check", "schema")
 
 
 def wsc(*arguments):
@@ -67,7 +68,7 @@ def test_shipped_files_name_their_schema_for_editors(name):
 
 
 def test_the_schema_says_meaning_unit_and_bounds_of_every_key():
-    parts = schema.json_schema()
+    parts = json_schema()
     described = [parts, *parts["$defs"].values()]
     assert all(
         entry.get("description") for part in described for name, entry in part["properties"].items() if name != "sweep"
@@ -79,9 +80,11 @@ def test_the_schema_says_meaning_unit_and_bounds_of_every_key():
 
 
 def test_the_schema_asks_for_no_key_that_a_base_may_say():
-    parts = schema.json_schema()
+    parts = json_schema()
     assert "required" not in parts
     assert {name for name, part in parts["$defs"].items() if "required" in part} == {
+        "LoadPoint",
+        "RequestType",
         "Service",
         "Software",
         "Sweep",
@@ -93,7 +96,7 @@ def test_scenarios_lists_the_library_with_descriptions():
     listed = json.loads(wsc("scenarios", "--json").stdout)
     assert [one["name"] for one in listed] == library()
     assert {"cpu_upgrade", "dvfs_policy", "customer_services", "two_wscs", "small"} <= {one["name"] for one in listed}
-    assert all(one["description"] and one["kind"] in {"fleet", "sweep"} for one in listed)
+    assert all(one["description"] and one["kind"] in {"fleet", "queue", "sweep"} for one in listed)
     assert "cpu_upgrade" in wsc("scenarios").stdout
 
 
@@ -169,6 +172,11 @@ def test_check_gives_faults_as_one_json_value_too(tmp_path):
             "--set:1:9: epoch_s: should be at least 0.864, 100000 epochs in horizon_s = 86400, got 1e-09",
         ),
         (("validate", "today"), "today: there is no truth to validate against, it has no feature"),
+        (
+            ("validate", "queue_small"),
+            "queue_small: is a queue, of which no test clusters can be drawn; the laws stand beside the truth in what "
+            "wsc run says",
+        ),
         (
             ("validate", "small", "--set", "recording.truth=false"),
             "small: there is no truth to validate against, recording.truth is false",

@@ -18,7 +18,8 @@ from scenarios.loader import load
 from scenarios.output import dumps
 from scenarios.pictures import save
 from scenarios.recorded import job_quotas, measured
-from scenarios.run import estimates, measure, render, run, validate
+from scenarios.run import measure, render, run, validate
+from scenarios.run_fleet import estimates
 from scenarios.rundir import RunError, open_run
 from scenarios.source import settings
 from scenarios.truth import halves_of

@@ -1,0 +1,125 @@
+"""Kelly et al. (2008), Figure 6: utilisation by the Occupancy Law beside utilisation as the server counts it."""
+
+import numpy as np
+import pandas as pd
+from matplotlib.axes import Axes
+from matplotlib.figure import Figure
+
+from analysis.figures import style
+from analysis.figures.criteria import curve as series
+from analysis.figures.criteria import numbers, rows
+from analysis.occupancy.curve import curve
+from analysis.occupancy.law import law
+
+_QUANTILES = {"median": 0.5, "p97": 0.97}
+
+
+def beside(requests: pd.DataFrame, cpu: pd.DataFrame, servers: int) -> pd.DataFrame:
+    """Return utilisation by the law and as counted, interval by interval.
+
+    Parameters
+    ----------
+    requests : arrival_s, departure_s; as seen by whoever stamped them
+    cpu : start_s, end_s, utilisation; the server's own accounting
+    servers : k
+
+    Returns
+    -------
+    DataFrame
+        start_s, end_s, law, counted, raw (absolute difference), normalised (the same over counted; NaN where idle).
+
+    Examples
+    --------
+    >>> requests = pd.DataFrame({"arrival_s": [0.0], "departure_s": [1.0]})
+    >>> cpu = pd.DataFrame({"start_s": [0.0], "end_s": [2.0], "utilisation": [0.4]})
+    >>> round(float(beside(requests, cpu, 1)["normalised"][0]), 3)
+    0.25
+    """
+    starts, ends = cpu["start_s"].to_numpy(float), cpu["end_s"].to_numpy(float)
+    arrival_s, departure_s = requests["arrival_s"].to_numpy(), requests["departure_s"].to_numpy()
+    first, last = min(starts.min(), arrival_s.min()), max(ends.max(), np.nanmax(departure_s))
+    made = curve(arrival_s, departure_s, first, last)
+    by_law = np.array([law(made, servers, *span).utilisation for span in zip(starts, ends, strict=True)])
+    counted = cpu["utilisation"].to_numpy(float)
+    raw = np.abs(by_law - counted)
+    normalised = np.divide(raw, counted, out=np.full(raw.shape, np.nan), where=counted > 0)
+    columns = {"law": by_law, "counted": counted, "raw": raw, "normalised": normalised}
+    return pd.DataFrame({"start_s": starts, "end_s": ends, **columns})
+
+
+def errors(made: pd.DataFrame, suffix: str = "") -> dict[str, float]:
+    """Return median and 97th percentile of both errors.
+
+    Parameters
+    ----------
+    made : raw, normalised; of `beside`
+    suffix : what the names end in
+
+    Examples
+    --------
+    >>> errors(pd.DataFrame({"raw": [0.01, 0.03], "normalised": [0.1, 0.3]}))["raw_error_median"]
+    0.02
+    """
+    return {
+        f"{kind}_error_{name}{suffix}": float(np.nanquantile(made[kind], share))
+        for kind in ("raw", "normalised")
+        for name, share in _QUANTILES.items()
+    }
+
+
+def measure_fig6(long: pd.DataFrame, short: pd.DataFrame, exact: pd.DataFrame, live: pd.DataFrame) -> pd.DataFrame:
+    """Return the errors of the law's utilisation in two simulated experiments and on a real server.
+
+    Parameters
+    ----------
+    long, short : of `beside`, by the client's stamps and the sampled counter; demands of seconds and of tenths of them
+    exact : the same by the server's exact stamps and an exact counter
+    live : the same of a stored run of a real server
+
+    Returns
+    -------
+    DataFrame
+        series, x, value: law and counted over minutes, distributions of errors, and the judged numbers.
+
+    Examples
+    --------
+    >>> made = pd.DataFrame({"start_s": [0.0], "law": 0.5, "counted": 0.5, "raw": 0.0, "normalised": 0.0})
+    >>> measure_fig6(made, made, made, made)["series"].nunique() > 10
+    True
+    """
+    low, high = float(long["counted"].min()), float(long["counted"].max())
+    values = errors(long) | errors(short, "_short")
+    values |= {f"live_{name}": value for name, value in errors(live).items()}
+    parts = [rows(name, long["start_s"], long[name]) for name in ("law", "counted")]
+    parts += [rows(f"live_{name}", live["start_s"], live[name]) for name in ("law", "counted")]
+    for kind in ("raw", "normalised"):
+        ordered = np.sort(long[kind].dropna())
+        parts.append(rows(f"{kind}_error", ordered, np.arange(1, ordered.size + 1) / max(ordered.size, 1)))
+    parts.append(
+        numbers(utilisation_low=low, utilisation_high=high, exact_error=float(exact["raw"].max()), **values),
+    )
+    return pd.concat(parts, ignore_index=True)
+
+
+def fig6(measured: pd.DataFrame, _published: pd.DataFrame) -> Figure:
+    """Draw utilisation by the law and as counted, in the simulation and on a real server, and the errors."""
+    figure, axes = style.panels(columns=2, rows=2)
+    _utilisation(axes[0], measured, "", "simulated: four servers, sessions")
+    _utilisation(axes[1], measured, "live_", "a real server (stored run)")
+    for panel, kind, words in zip(axes[2:], ("raw", "normalised"), ("raw error", "normalised error"), strict=True):
+        panel.step(*series(measured, f"{kind}_error"), where="post", color=style.BLUE)
+        style.label(panel, words, "share of minutes")
+        style.percent(panel, "x")
+        style.percent(panel)
+    return figure
+
+
+def _utilisation(panel: Axes, measured: pd.DataFrame, prefix: str, title: str) -> None:
+    times, counted = series(measured, f"{prefix}counted")
+    panel.plot(np.asarray(times) / 60, counted, "_", color=style.ORANGE, markersize=4, label="counted by the server")
+    times, by_law = series(measured, f"{prefix}law")
+    law_words = "by the Occupancy Law"
+    panel.plot(np.asarray(times) / 60, by_law, "o", color=style.BLUE, markersize=2, fillstyle="none", label=law_words)
+    style.label(panel, "time (min)", "utilisation", title)
+    style.percent(panel)
+    style.legend(panel)

@@ -1,0 +1,79 @@
+"""A server's log: how many requests were there, where the law cuts, and what that makes of each interval."""
+
+import numpy as np
+import pandas as pd
+from matplotlib.figure import Figure
+
+from analysis.figures.style import BLUE, ORANGE, RED, SKY, label, legend, panels, percent
+from analysis.occupancy.curve import Curve
+from analysis.statistics import Floats
+
+_POINTS = 1000
+"""A longer curve is drawn by its least and its greatest value in so many stretches."""
+
+
+def draw_occupancy(curve: Curve, servers: int, intervals: pd.DataFrame) -> Figure:
+    """Return the occupancy curve with the line at N = k, and below it utilisation and queueing by interval.
+
+    Parameters
+    ----------
+    curve : occupancy
+    servers : k >= 1
+    intervals : as from `law.intervals`; at least one
+
+    Examples
+    --------
+    >>> from analysis.occupancy.curve import curve
+    >>> from analysis.occupancy.law import intervals
+    >>> seen = curve([0.0, 1.0], [3.0, 5.0])
+    >>> len(draw_occupancy(seen, 1, intervals(seen, 1, 1.0)).axes)
+    3
+    """
+    figure, (present, busy) = panels(rows=2, height_inches=1.7)
+    scale, unit = _unit(curve.end_s - curve.start_s)
+    time, low, high = _outline(curve)
+    present.fill_between(time / scale, low, high, color=SKY, linewidth=0.4, step="post", label="requests present, N")
+    present.axhline(servers, color=RED, linewidth=0.8, label=f"k = {servers}")
+    present.set_ylim(bottom=0.0)
+    label(present, f"time ({unit})", "requests")
+    edges = np.append(intervals["start_s"], intervals["end_s"].iloc[-1]) / scale
+    length_s = intervals["end_s"] - intervals["start_s"]
+    present.stairs(
+        intervals["response_time_s"] / length_s, edges, baseline=None, color=BLUE, linewidth=1.2, label="mean of N"
+    )
+    legend(present, columns=3, above=True)
+    busy.stairs(intervals["utilisation"], edges, baseline=None, color=BLUE, linewidth=1.2, label="utilisation")
+    busy.set_ylim(0.0, 1.05)
+    percent(busy)
+    label(busy, f"time ({unit})", "utilisation")
+    waiting = busy.twinx()
+    waiting.stairs(
+        intervals["queueing_time_s"] / length_s, edges, baseline=None, color=ORANGE, linewidth=1.2, label="waiting"
+    )
+    waiting.set_ylim(bottom=0.0)
+    waiting.set_ylabel("requests waiting", fontsize=8.0)
+    for one in waiting.spines.values():
+        one.set_visible(False)
+    waiting.tick_params(width=0.6, length=2.5, labelsize=7.0)
+    lines = [*busy.patches, *waiting.patches]
+    busy.legend(handles=lines, frameon=False, ncols=2, fontsize=7.0, loc="lower left", bbox_to_anchor=(0.0, 1.0))
+    return figure
+
+
+def _unit(length_s: float) -> tuple[float, str]:
+    """Return the unit of time in which a length is a handy number."""
+    return next(
+        (each for each in ((86400.0, "d"), (3600.0, "h"), (60.0, "min")) if length_s >= 3 * each[0]), (1.0, "s")
+    )
+
+
+def _outline(curve: Curve) -> tuple[Floats, Floats, Floats]:
+    """Return times from which on the curve lies between two values: each its own if they are few."""
+    jobs = curve.jobs.astype(np.float64)
+    if len(jobs) <= _POINTS:
+        edges = np.append(jobs, jobs[-1:]) if len(jobs) else np.zeros(len(curve.time_s))
+        return curve.time_s, np.zeros(len(edges)), edges
+    grid = np.linspace(curve.start_s, curve.end_s, _POINTS + 1)
+    first = np.minimum(np.searchsorted(curve.time_s, grid[:-1], side="right") - 1, len(jobs) - 1)
+    low, high = np.minimum.reduceat(jobs, first), np.maximum.reduceat(jobs, first)
+    return grid, np.append(low, low[-1]), np.append(high, high[-1])

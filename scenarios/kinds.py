@@ -1,0 +1,56 @@
+"""The kinds of scenarios: how each is built from a file, how it is checked, and which of its values name files."""
+
+from collections.abc import Callable, Mapping, Sequence, Set
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, TypeAlias
+
+from pydantic import TypeAdapter
+
+from scenarios import checks, queue_checks
+from scenarios.findings import Check, Finding, made
+from scenarios.schema import QUEUE, SCENARIO, AnyScenario
+from scenarios.source import beside, named_beside
+
+Resolve: TypeAlias = Callable[[str, Path], str]
+"""From what a file says of another, and the file that says it, to the other as seen from the working directory."""
+
+
+@dataclass(frozen=True, slots=True)
+class Kind:
+    """One kind of scenario."""
+
+    adapter: TypeAdapter[Any]
+    """Builds it from a file's values, and writes it into a manifest."""
+    checks: Mapping[Check[Any], Sequence[str]]
+    """What its fields must satisfy together, each check with the fields that it needs."""
+    files: Mapping[tuple[str, ...], Resolve] = field(default_factory=dict)
+    """The ways to values that name a file relative to the file that says them, and how each is found from there."""
+
+
+KINDS: Mapping[str, Kind] = {
+    "fleet": Kind(SCENARIO, checks.CHECKS),
+    "queue": Kind(
+        QUEUE, queue_checks.CHECKS, {("load", "trace", "file"): beside, ("load", "job", "scenario"): named_beside}
+    ),
+}
+
+
+def findings(scenario: AnyScenario, faulty: Set[str] = frozenset()) -> list[Finding]:
+    """Return what is wrong between the fields of a scenario, whatever its kind.
+
+    Parameters
+    ----------
+    scenario : what is checked
+    faulty : dotted paths of fields that are wrong by themselves; checks that need one of them are left out
+
+    Examples
+    --------
+    >>> from scenarios.schema import Scenario
+    >>> findings(Scenario(name="day"))
+    []
+    >>> found = findings(Scenario(name="day", epoch_s=7.0))[0]
+    >>> found.keys, found.problem, found.got
+    (('epoch_s',), 'should divide horizon_s = 86400', '7')
+    """
+    return made(KINDS[scenario.kind].checks, scenario, faulty)

@@ -1,0 +1,176 @@
+"""Whether this machine was quiet enough for a live measurement to tell anything, with the evidence."""
+
+import os
+import time
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+import pandas as pd
+
+from analysis.occupancy.curve import curve
+from analysis.occupancy.law import law
+from scenarios.live.kernel import Scheduler, Ticks, machine_ticks
+from scenarios.live.run import Observed, Place
+
+LEAST_SPIN_SHARE = 0.98
+"""A process that wants a CPU for itself should get this share of it before the load begins."""
+MOST_OTHERS, MOST_STOLEN, MOST_UNEXPLAINED = 0.05, 0.01, 0.01
+"""Shares of the server's CPUs: used by others, given to other virtual machines, and waited for without a reason."""
+_LOOK_S = 0.5
+
+
+@dataclass(frozen=True, slots=True)
+class Before:
+    """What was seen before the load began; shares are of the server's CPUs."""
+
+    load_average: float
+    """Processes that wanted a CPU of the whole machine, in the last minute."""
+    others_share: float
+    stolen_share: float
+    real_time_share: float
+    """Most of a CPU that the kernel lets real-time processes have; 1: all."""
+
+
+@dataclass(frozen=True, slots=True)
+class During:
+    """What was seen from the first sample to the last; shares are of the server's CPUs."""
+
+    spin_share: float
+    """CPU time over wall-clock time of a process that tried to have a CPU, just before the load."""
+    others_share: float
+    """Used by processes that are not the server's. Where the client shares a CPU, it is among them."""
+    stolen_share: float
+    unexplained_share: float
+    """Runnable without a CPU although the server's own processes left one free; NaN for a pool."""
+
+
+def before(cpus: Sequence[int], look_s: float = _LOOK_S) -> Before:
+    """Look at the server's CPUs before any load.
+
+    Parameters
+    ----------
+    cpus : the server's
+    look_s : how long to look, seconds
+    """
+    begin_s, begin = time.monotonic(), machine_ticks(cpus)
+    time.sleep(look_s)
+    whole_s, end = (time.monotonic() - begin_s) * len(cpus), machine_ticks(cpus)
+    others, stolen = used(begin, end, whole_s)
+    return Before(os.getloadavg()[0], others, stolen, real_time_share(*_limits()))
+
+
+def used(begin: Ticks, end: Ticks, whole_s: float) -> tuple[float, float]:
+    """Return the shares of `whole_s` seconds of CPU that were busy and that were stolen between two looks.
+
+    Examples
+    --------
+    >>> used(Ticks(10.0, 1.0), Ticks(10.5, 1.25), whole_s=1.0)
+    (0.5, 0.25)
+    """
+    return (end.busy_s - begin.busy_s) / whole_s, (end.stolen_s - begin.stolen_s) / whole_s
+
+
+def real_time_share(runtime: str, period: str) -> float:
+    """Return the share of a CPU that real-time processes may have (Linux, Documentation/scheduler/sched-rt-group.rst).
+
+    Parameters
+    ----------
+    runtime, period : texts of `/proc/sys/kernel/sched_rt_runtime_us` and `sched_rt_period_us`; a runtime of -1 or
+        empty texts: no limit
+
+    Examples
+    --------
+    >>> real_time_share("950000\\n", "1000000\\n"), real_time_share("-1", "1000000"), real_time_share("", "")
+    (0.95, 1.0, 1.0)
+    """
+    if not runtime.strip() or not period.strip() or int(runtime) < 0:
+        return 1.0
+    return min(1.0, int(runtime) / int(period))
+
+
+def during(seen: Observed, where: Place) -> During:
+    """Return what the samples and the workers' accounts say of the time of the load.
+
+    The server's own processes leave all k CPUs taken while N > k of them are there, and then N - k of them wait: a
+    wait beyond that was for somebody else. N counts the server's processes by the server's clock, no client is asked.
+
+    Parameters
+    ----------
+    seen : what was recorded
+    where : the server's CPUs
+
+    Examples
+    --------
+    >>> samples = pd.DataFrame({"time_s": [0.0, 10.0], "run_s": [1.0, 5.0], "busy_s": [7.0, 12.0]})
+    >>> workers = pd.DataFrame({"taken_s": [0.0, 0.0], "ended_s": [4.0, 4.0], "wait_s": [2.0, 3.0]})
+    >>> seen = Observed(pd.DataFrame(), samples.assign(stolen_s=[1.0, 1.5]), workers, 0.97)
+    >>> during(seen, Place((1,), (0,), "nice"))
+    During(spin_share=0.97, others_share=0.09999999999999998, stolen_share=0.05, unexplained_share=0.1)
+    """
+    first, last = seen.samples.iloc[0], seen.samples.iloc[-1]
+    cpus = len(where.server_cpus)
+    whole_s = cpus * float(last["time_s"] - first["time_s"])
+    begin, end = (Ticks(float(each["busy_s"]), float(each["stolen_s"])) for each in (first, last))
+    busy, stolen = used(begin, end, whole_s)
+    others = max(0.0, busy - float(last["run_s"] - first["run_s"]) / whole_s)
+    unexplained = float("nan") if where.pool else unexplained_wait(seen.workers, cpus) / whole_s
+    return During(seen.spin_share, others, stolen, unexplained)
+
+
+def unexplained_wait(workers: pd.DataFrame, cpus: int) -> float:
+    """Return the seconds that workers waited for a CPU beyond what their own number explains; may be negative.
+
+    Parameters
+    ----------
+    workers : taken_s, ended_s, wait_s of each
+    cpus : how many they had
+
+    Examples
+    --------
+    >>> two = pd.DataFrame({"taken_s": [0.0, 0.0], "ended_s": [2.0, 2.5], "wait_s": [1.0, 1.5]})
+    >>> unexplained_wait(two, cpus=1)
+    0.5
+    """
+    if workers.empty:
+        return 0.0
+    own_s = law(curve(workers["taken_s"], workers["ended_s"]), cpus).queueing_time_s
+    return float(workers["wait_s"].sum()) - own_s
+
+
+def reasons(seen: Before, then: During, scheduler: Scheduler) -> list[str]:
+    """Return why the machine was not quiet; empty if it was.
+
+    Parameters
+    ----------
+    seen, then : before and during the load
+    scheduler : the server's; others' use of its CPUs matters before the load only where the server has no precedence
+
+    Examples
+    --------
+    >>> quiet = Before(0.1, 0.0, 0.0, 0.95), During(0.999, 0.0, 0.0, 0.001)
+    >>> reasons(*quiet, "other")
+    []
+    >>> reasons(quiet[0], During(0.999, 0.4, 0.0, 0.07), "nice")
+    ['7.0% of the CPU time was waited for although no process of the server had it (at most 1% when quiet)']
+    """
+    found = []
+    if scheduler == "other" and seen.others_share > MOST_OTHERS:
+        found.append(f"others used {seen.others_share:.1%} of the CPUs before the load (at most {MOST_OTHERS:.0%})")
+    if then.spin_share < LEAST_SPIN_SHARE:
+        found.append(f"a spinning process got {then.spin_share:.1%} of a CPU (at least {LEAST_SPIN_SHARE:.0%})")
+    stolen = max(seen.stolen_share, then.stolen_share)
+    if stolen > MOST_STOLEN:
+        found.append(f"the hypervisor gave {stolen:.1%} of the CPUs to others (at most {MOST_STOLEN:.0%})")
+    if then.unexplained_share > MOST_UNEXPLAINED:
+        found.append(
+            f"{then.unexplained_share:.1%} of the CPU time was waited for although no process of the server had it"
+            f" (at most {MOST_UNEXPLAINED:.0%} when quiet)"
+        )
+    return found
+
+
+def _limits() -> tuple[str, str]:
+    files = [Path(f"/proc/sys/kernel/sched_rt_{name}_us") for name in ("runtime", "period")]
+    runtime, period = (file.read_text(encoding="ascii") if file.is_file() else "" for file in files)
+    return runtime, period

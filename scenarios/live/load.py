@@ -1,0 +1,93 @@
+"""What `wsc live` asks of its server: bursty sessions under a sawtooth of load, or one open trace to be replayed."""
+
+import numpy as np
+from numpy.typing import NDArray
+
+from models.randomness import stream
+from scenarios.live.client import Session
+
+Floats = NDArray[np.float64]
+
+DEMAND_S = (0.1, 0.5)
+"""CPU seconds of a request, uniform: the shorter ones of Kelly et al. 2008, section 5.1."""
+THINK_S = (0.6, 1.2)
+"""Time to think, uniform: three times a demand in the mean, as there."""
+REQUESTS_PER_SESSION = 8
+SESSION_LOAD, TRACE_LOAD = (0.02, 1.05), (0.1, 1.1)
+"""Demand per second and server at the foot and at the top of a tooth."""
+_BURST = 2.0
+_SESSION_TOOTH_S, _TRACE_TOOTH_S = 480.0, 40.0
+
+
+def sessions(seed: int, length_s: float, servers: int) -> list[Session]:
+    """Return sessions of eight requests that come in bursts, their rate a sawtooth (Kelly et al. 2008, section 5.1).
+
+    Parameters
+    ----------
+    seed : non-negative integer
+    length_s : seconds in which sessions start
+    servers : what the load is scaled to
+
+    Raises
+    ------
+    ValueError
+        If the length is not above 0 and finite, or there is no server.
+
+    Examples
+    --------
+    >>> first = sessions(seed=1, length_s=120.0, servers=1)[0]
+    >>> len(first.demand_s), len(first.think_s), all(0.1 <= demand <= 0.5 for demand in first.demand_s)
+    (8, 7, True)
+    """
+    if servers < 1:
+        raise ValueError(f"servers must be at least 1, got {servers}")
+    random = stream(seed, "live sessions")
+    each_s = REQUESTS_PER_SESSION * float(np.mean(DEMAND_S)) * _BURST
+    bursts_s = _sawtooth(random, length_s, _SESSION_TOOTH_S, SESSION_LOAD, each_s / servers)
+    start_s = np.repeat(bursts_s, random.geometric(1 / _BURST, len(bursts_s)))
+    demand_s = random.uniform(*DEMAND_S, (len(start_s), REQUESTS_PER_SESSION))
+    think_s = random.uniform(*THINK_S, (len(start_s), REQUESTS_PER_SESSION - 1))
+    rows = zip(start_s.tolist(), demand_s.tolist(), think_s.tolist(), strict=True)
+    return [Session(start, tuple(demand), tuple(think)) for start, demand, think in rows]
+
+
+def trace(seed: int, length_s: float) -> list[Session]:
+    """Return open arrivals whose rate is a sawtooth that overloads one server for a while (section 5.2).
+
+    Parameters
+    ----------
+    seed : non-negative integer
+    length_s : seconds in which requests arrive
+
+    Returns
+    -------
+    list of Session
+        One request each.
+
+    Raises
+    ------
+    ValueError
+        If the length is not above 0 and finite.
+
+    Examples
+    --------
+    >>> trace(seed=1, length_s=60.0) == trace(seed=1, length_s=60.0)
+    True
+    """
+    random = stream(seed, "live trace")
+    start_s = _sawtooth(random, length_s, _TRACE_TOOTH_S, TRACE_LOAD, float(np.mean(DEMAND_S)))
+    demand_s = random.uniform(*DEMAND_S, len(start_s))
+    return [Session(start, (demand,), ()) for start, demand in zip(start_s.tolist(), demand_s.tolist(), strict=True)]
+
+
+def _sawtooth(
+    random: np.random.Generator, length_s: float, tooth_s: float, load: tuple[float, float], each_s: float
+) -> Floats:
+    """Return Poisson times; each brings `each_s` seconds of load, which climbs from low to high in every tooth."""
+    if not 0 < length_s < np.inf:
+        raise ValueError(f"length_s must be above 0 and finite, got {length_s}")
+    low, high = load
+    tooth_s = length_s / max(1, round(length_s / tooth_s))
+    time_s = np.sort(random.uniform(0, length_s, random.poisson(high / each_s * length_s)))
+    share = (low + (high - low) * (time_s % tooth_s) / tooth_s) / high
+    return time_s[random.uniform(size=len(time_s)) < share]

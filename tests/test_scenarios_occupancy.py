@@ -1,0 +1,208 @@
+"""`wsc occupancy`: its payload and its text, for good logs and for bad ones."""
+
+import gzip
+import json
+
+import numpy as np
+import pandas as pd
+import pytest
+from typer.testing import CliRunner
+
+from analysis.figures.occupancy import draw_occupancy
+from analysis.occupancy.curve import curve
+from analysis.occupancy.law import intervals
+from models.queues.serve import serve
+from scenarios import cli, options
+from scenarios.faults import FaultsError
+
+CONTRACT = {
+    "kind", "requests", "unfinished", "repaired", "servers", "service_time_s", "queueing_time_s", "response_time_s",
+    "utilisation", "peak", "identified", "intervals", "capacity",
+}  # fmt: skip
+ROW = {"servers", "queueing_s_low", "queueing_s_high", "change_s_paper_bound", "replay_s", "replay_low", "replay_high"}
+
+
+def wsc(*arguments):
+    return CliRunner().invoke(cli.app, ["occupancy", *map(str, arguments)])
+
+
+def payload(*arguments):
+    done = wsc(*arguments, "--json")
+    assert done.exit_code == 0, done.stderr
+    return json.loads(done.stdout)
+
+
+@pytest.fixture(scope="module")
+def trace():
+    """Arrivals, demands and departures under processor sharing on two servers."""
+    rng = np.random.default_rng(5)
+    arrival, demand = rng.exponential(0.9, 1_500).cumsum(), rng.uniform(1.0, 2.0, 1_500)
+    return arrival, demand, serve("ps", arrival, demand, 2).departure_s
+
+
+@pytest.fixture(scope="module")
+def log(tmp_path_factory, trace):
+    file = tmp_path_factory.mktemp("log") / "requests.csv"
+    arrival, _, departure = trace
+    pd.DataFrame({"arrival_s": arrival, "departure_s": departure}).to_csv(file, index=False)
+    return file
+
+
+def test_the_payload_has_the_keys_of_the_contract_and_the_sums_of_the_demands(log, trace):
+    arrival, demand, departure = trace
+    said = payload(log, "--servers", 2, "--to", "1,4", "--policy", "ps")
+    assert set(said) >= CONTRACT
+    assert all(set(row) >= ROW for row in said["capacity"])
+    assert (said["kind"], said["requests"], said["unfinished"], said["repaired"]) == ("occupancy", 1_500, 0, 0)
+    assert said["service_time_s"] == pytest.approx(demand.sum())
+    assert said["response_time_s"] == pytest.approx((departure - arrival).sum())
+    assert said["utilisation"] == pytest.approx(demand.sum() / 2 / (departure.max() - arrival[0]))
+    assert sum(row["queueing_time_s"] for row in said["intervals"]) == pytest.approx(said["queueing_time_s"])
+
+
+def test_the_replay_is_what_other_servers_would_have_done_and_lies_within_the_bounds(log, trace):
+    arrival, demand, _ = trace
+    for row in payload(log, "--servers", 2, "--to", "1,3", "--policy", "ps")["capacity"]:
+        other = serve("ps", arrival, demand, row["servers"]).departure_s
+        assert row["replay_s"] == pytest.approx((other - arrival - demand).sum(), rel=1e-6, abs=1e-6)
+        assert row["queueing_s_low"] - 1e-6 <= row["replay_s"] <= row["queueing_s_high"] + 1e-6
+        assert row["replay_low"] <= row["replay_s"] <= row["replay_high"]
+
+
+def test_without_a_policy_there_are_bounds_and_no_replay(log):
+    said = payload(log, "--servers", 2, "--to", "3")
+    assert (said["identified"], said["policy"]) == (None, None)
+    assert said["capacity"][0]["replay_s"] is None
+    assert said["capacity"][0]["change_s_paper_bound"] < 0
+
+
+def test_the_policy_is_found_out_on_request(log):
+    said = payload(log, "--servers", 2, "--to", "3", "--policy", "auto")
+    assert (said["identified"]["policy"], said["identified"]["servers"], said["policy"]) == ("ps", 2, "ps")
+    assert said["capacity"][0]["replay_s"] is not None
+
+
+def test_where_the_log_speaks_for_other_servers_there_is_no_replay(log):
+    said = payload(log, "--servers", 3, "--to", "4", "--policy", "auto")
+    assert any("the log speaks for 2 servers under ps, not 3" in note for note in said["notes"])
+    assert said["capacity"][0]["replay_s"] is None
+
+
+def test_a_refusal_to_name_a_policy_is_a_note(tmp_path):
+    (tmp_path / "few.csv").write_text("arrival_s,departure_s\n0,2\n1,3\n")
+    said = payload(tmp_path / "few.csv", "--servers", 1, "--policy", "auto")
+    assert said["identified"] is None
+    assert any(note.startswith("no policy identified: ") for note in said["notes"])
+
+
+def test_separate_arrivals_and_departures_give_the_same_law_and_no_replay(log, trace, tmp_path):
+    arrival, _, departure = trace
+    lists = pd.concat([pd.DataFrame({"arrival_s": arrival}), pd.DataFrame({"departure_s": departure})])
+    lists.to_csv(tmp_path / "lists.csv", index=False)
+    one, other = payload(log, "--servers", 2), payload(tmp_path / "lists.csv", "--servers", 2, "--policy", "ps")
+    assert other["queueing_time_s"] == pytest.approx(one["queueing_time_s"])
+    assert any(note.startswith("departures belong to no arrivals") for note in other["notes"])
+
+
+def test_intervals_are_as_long_as_asked_and_alerts_are_those_above_the_ratio(log):
+    said = payload(log, "--servers", 2, "--interval", "1min", "--alert", "1.5")
+    assert said["interval_s"] == 60.0
+    above = [row for row in said["intervals"] if row["ratio"] is not None and row["ratio"] > 1.5]
+    assert sum(row["intervals"] for row in said["alerts"]) == len(above) > 0
+
+
+def test_the_folder_of_a_run_is_a_log(trace, tmp_path):
+    arrival, _, departure = trace
+    pd.DataFrame({"arrival_s": arrival, "departure_s": departure}).to_parquet(tmp_path / "requests.parquet")
+    assert payload(tmp_path, "--servers", 2)["requests"] == 1_500
+
+
+def test_the_text_says_totals_capacity_intervals_findings_and_files(log, tmp_path):
+    lost = log.read_text().splitlines()
+    lost[50] = lost[50].partition(",")[0] + ","
+    (tmp_path / "lost.csv").write_text("\n".join(lost))
+    options = ("--to", "1,4", "--policy", "ps", "--alert", "99", "--out", tmp_path / "figures")
+    done = wsc(tmp_path / "lost.csv", "--servers", 2, *options)
+    assert done.exit_code == 0
+    for said in (
+        "1,500 requests on 2 servers",
+        "as ps, s",
+        "worst intervals",
+        "found: lost departures: 1",
+        "no interval",
+    ):
+        assert said in done.stdout
+    assert sorted(file.name for file in (tmp_path / "figures").iterdir()) == ["occupancy.png", "occupancy.svg"]
+
+
+@pytest.mark.parametrize(
+    ("content", "told"),
+    [
+        ("", "should begin with a line of column names"),
+        ("arrival_s,departure_s\n", "should hold at least one row"),
+        ("arrival_s,departure_s\n1,nan\n", "departure_s: should hold at least one time"),
+        ("arrival_s,departure_s\n1,inf\n", "should be a finite number"),
+        ("arrival_s,departure_s\n1,two\n", '2:2: departure_s: should be a number, got "two"'),
+        ("start,duration\n1,-1\n", '2:2: duration: should be at least 0, got "-1"'),
+        ("from,till\n1,2\n", "two of --arrival, --departure and --duration should be said"),
+        (gzip.compress(bytes(range(256)) * 50)[:-9], "log:"),
+        (bytes(range(256)) * 50, "log:"),
+    ],
+)
+def test_bad_files_end_with_status_2_and_their_place(tmp_path, content, told):
+    file = tmp_path / "log"
+    file.write_bytes(content if isinstance(content, bytes) else content.encode())
+    done = wsc(file, "--servers", 1)
+    assert (done.exit_code, done.stdout) == (2, "")
+    assert done.stderr.startswith(str(file))
+    assert told in done.stderr
+
+
+@pytest.mark.parametrize(
+    ("arguments", "told"),
+    [
+        (("--servers", "0"), "--servers:1:1: should be a whole number of at least 1"),
+        (("--servers", "2", "--to", "1,x"), "--to:1:1: should be a whole number of at least 1"),
+        (("--servers", "2", "--interval", "soon"), "--interval:1:1: should be a time above 0, such as 60s"),
+        (("--servers", "2", "--alert", "-1"), "--alert:1:1: should be a number greater than 0"),
+        (("--servers", "2", "--arrival", "came"), "came: column is missing"),
+        (("--servers", "2", "--unit", "ms"), "arrival_s: should be in ms, as --unit says, got a name in s"),
+        (("--servers", "2", "--policy", "sjf", "--to", "3"), "sjf"),
+    ],
+)
+def test_wrong_options_end_with_status_2_and_a_plain_line(log, arguments, told):
+    done = wsc(log, *arguments)
+    assert done.exit_code == 2
+    assert told in done.stderr
+    assert "Traceback" not in done.stderr
+
+
+def test_a_file_that_is_not_there_is_told(tmp_path):
+    done = wsc(tmp_path / "nothing.csv", "--servers", 1)
+    assert (done.exit_code, done.stderr) == (
+        2,
+        f"{tmp_path}/nothing.csv: cannot be read, got No such file or directory\n",
+    )
+
+
+def test_one_request_is_a_log(tmp_path):
+    (tmp_path / "one.csv").write_text("arrival_s,departure_s\n3,4\n")
+    said = payload(tmp_path / "one.csv", "--servers", 2, "--to", "1,3", "--policy", "fcfs")
+    assert (said["service_time_s"], said["queueing_time_s"], said["utilisation"]) == (1.0, 0.0, 0.5)
+
+
+def test_durations_are_written_with_units():
+    given = {"60s": 60.0, "5min": 300.0, "200ms": 0.2, "2h": 7200.0, "1d": 86400.0, "0.5": 0.5, " 3 s ": 3.0}
+    assert {text: options.duration("--interval", text) for text in given} == pytest.approx(given)
+    for text in ("", "0s", "-1s", "nan", "inf", "s"):
+        with pytest.raises(FaultsError, match="--interval:1:1: should be a time above 0"):
+            options.duration("--interval", text)
+
+
+def test_a_long_curve_is_drawn_by_its_outline():
+    arrival = np.arange(5_000.0)
+    seen = curve(arrival, arrival + np.where(arrival % 100 == 0, 50.0, 0.5))
+    figure = draw_occupancy(seen, 1, intervals(seen, 1, 100.0))
+    drawn = figure.axes[0].collections[0].get_paths()[0].vertices
+    assert drawn[:, 1].max() == seen.jobs.max()
+    assert len(drawn) < 6_000
