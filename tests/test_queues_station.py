@@ -129,3 +129,9 @@ def test_a_clock_in_another_unit_shows_the_same_times(policy):
     extra |= {"think_s": 1024 * extra["think_s"], "quantum_s": 256.0}
     other = serve(policy, 1024 * arrival_s, 1024 * demand_s, 3, **extra)
     np.testing.assert_allclose(other.departure_s, 1024 * one.departure_s, rtol=1e-12)
+
+
+@pytest.mark.parametrize("speeds", [None, [1.0]])
+def test_demands_of_whole_quanta_need_no_slice_for_what_rounding_leaves(speeds):
+    service = serve("rr", [0.0, 0.0], [2.0, 2.0], 1, quantum_s=0.001, speeds=speeds)
+    np.testing.assert_allclose(service.departure_s, [3.999, 4.0])

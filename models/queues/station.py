@@ -401,10 +401,9 @@ def _merge(groups: Groups, group: int) -> None:
 
 @njit(cache=True)
 def _join(groups: Groups, job: int) -> None:
-    """Put a job that has attained nothing at the end of the line."""
-    if groups.size[0] == 0 or groups.level[groups.size[0] - 1] > 0.0:
-        groups.level[groups.size[0]] = 0.0
-        groups.size[0] += 1
+    """Put a job that has attained nothing at the end of the line, in a group of its own."""
+    groups.level[groups.size[0]] = 0.0
+    groups.size[0] += 1
     groups.line[groups.size[1]] = job
     groups.size[1] += 1
     groups.start[groups.size[0]] = groups.size[1]
