@@ -241,10 +241,12 @@ def _most(
     q1[len(q1) - (not periods.closed) :] = q0[len(q0) - (not periods.closed) :]
     exact = most_queueing(curve, periods, to, allowed)
     q2 = np.minimum(exact, q1)
-    q3 = np.minimum(most_queueing(curve, periods, to, allowed, suffixes=True), q2) if per_job else np.full(1, NAN)
-    large = np.count_nonzero(np.isinf(exact)) - (not periods.closed)
+    sharper = most_queueing(curve, periods, to, allowed, suffixes=True) if per_job else np.full(1, NAN)
+    q3 = np.minimum(sharper, q2) if per_job else sharper
     notes = [] if periods.closed else ["the last busy period is open: B0"]
-    notes += [f"{large} busy periods too large for B2: B1"] if large else []
+    for found, name, instead in ((exact, "B2", "B1"), (sharper, "B3", "B2")):
+        large = np.count_nonzero(np.isinf(found)) - (not periods.closed)
+        notes += [f"{large} busy periods too large for {name}: {instead}"] if large > 0 else []
     return (float(np.sum(q0)), float(np.sum(q1)), float(np.sum(q2)), float(np.sum(q3))), "; ".join(notes)
 
 

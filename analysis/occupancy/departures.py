@@ -16,7 +16,7 @@ from analysis.occupancy.budget import Periods
 from analysis.occupancy.curve import Curve, Floats, Ints
 
 MOST_STATES, MOST_CHOICES = 200_000_000, 5_000_000
-"""Jobs present summed over the pieces of a busy period that B2 and B3 take on: a few seconds."""
+"""Jobs present summed over the pieces of a busy period that B2 takes on, and of all that B3 does: a few seconds."""
 PRECISION = 1e-6
 """Relative gap to the best price at which a search stops."""
 ROUNDS, PATIENCE = 200, 10
@@ -56,7 +56,7 @@ def most_queueing(curve: Curve, periods: Periods, to: int, allowed: Floats, suff
     -------
     (n,) array, seconds
         B2 is at most 1e-6 above the least bound that a price gives. Infinite where a busy period does not end within
-        the curve, or has more than `MOST_STATES` (B3: `MOST_CHOICES`).
+        the curve, or has more than `MOST_STATES`; B3 goes on until `MOST_CHOICES` are used up.
 
     Examples
     --------
@@ -67,7 +67,8 @@ def most_queueing(curve: Curve, periods: Periods, to: int, allowed: Floats, suff
     array([2.])
     """
     pieces = Pieces(np.diff(curve.time_s), curve.jobs, curve.arrivals, np.ascontiguousarray(allowed, dtype=np.float64))
-    small = periods.sums(curve.jobs + 1.0 * (curve.jobs > 0)) <= (MOST_CHOICES if suffixes else MOST_STATES)
+    states = periods.sums(curve.jobs + 1.0 * (curve.jobs > 0))
+    small = np.cumsum(states) <= MOST_CHOICES if suffixes else states <= MOST_STATES
     small[len(small) - 1 :] &= periods.closed
     most = np.full(len(small), np.inf)
     most[small] = _each(pieces, periods.first[small], periods.last[small], to, suffixes)
