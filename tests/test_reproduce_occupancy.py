@@ -74,7 +74,13 @@ def test_fig5_fails_where_a_further_server_does_harm():
 
 def utilisation(error=0.0, low=0.05, exact=1e-12):
     counted = np.linspace(low, 0.995, 60)
-    columns = {"start_s": 60.0 * np.arange(60), "counted": counted, "law": counted + error, "raw": abs(error)}
+    columns = {
+        "start_s": 60.0 * np.arange(60),
+        "counted": counted,
+        "law": counted + error,
+        "raw": abs(error),
+        "jobs": 1.0,
+    }
     near = pd.DataFrame(columns).assign(normalised=lambda table: table["raw"] / table["counted"])
     return accuracy.measure_fig6(near, near, near.assign(raw=exact), near)
 

@@ -26,7 +26,8 @@ def beside(requests: pd.DataFrame, cpu: pd.DataFrame, servers: int) -> pd.DataFr
     Returns
     -------
     DataFrame
-        start_s, end_s, law, counted, raw (absolute difference), normalised (the same over counted; NaN where idle).
+        start_s, end_s, law, counted, raw (absolute difference), normalised (the same over counted; NaN where idle),
+        jobs (present on average).
 
     Examples
     --------
@@ -39,11 +40,13 @@ def beside(requests: pd.DataFrame, cpu: pd.DataFrame, servers: int) -> pd.DataFr
     arrival_s, departure_s = requests["arrival_s"].to_numpy(), requests["departure_s"].to_numpy()
     first, last = min(starts.min(), arrival_s.min()), max(ends.max(), np.nanmax(departure_s))
     made = curve(arrival_s, departure_s, first, last)
-    by_law = np.array([law(made, servers, *span).utilisation for span in zip(starts, ends, strict=True)])
+    seen = [law(made, servers, *span) for span in zip(starts, ends, strict=True)]
+    by_law = np.array([one.utilisation for one in seen])
+    jobs = np.array([one.response_time_s for one in seen]) / (ends - starts)
     counted = cpu["utilisation"].to_numpy(float)
     raw = np.abs(by_law - counted)
     normalised = np.divide(raw, counted, out=np.full(raw.shape, np.nan), where=counted > 0)
-    columns = {"law": by_law, "counted": counted, "raw": raw, "normalised": normalised}
+    columns = {"law": by_law, "counted": counted, "raw": raw, "normalised": normalised, "jobs": jobs}
     return pd.DataFrame({"start_s": starts, "end_s": ends, **columns})
 
 
@@ -79,22 +82,24 @@ def measure_fig6(long: pd.DataFrame, short: pd.DataFrame, exact: pd.DataFrame, l
     Returns
     -------
     DataFrame
-        series, x, value: law and counted over minutes, distributions of errors, and the judged numbers.
+        series, x, value: law, counted and jobs over minutes, distributions of errors, and the judged numbers.
 
     Examples
     --------
-    >>> made = pd.DataFrame({"start_s": [0.0], "law": 0.5, "counted": 0.5, "raw": 0.0, "normalised": 0.0})
+    >>> made = pd.DataFrame({"start_s": [0.0], "law": 0.5, "counted": 0.5, "raw": 0.0, "normalised": 0.0, "jobs": 2.0})
     >>> measure_fig6(made, made, made, made)["series"].nunique() > 10
     True
     """
     low, high = float(long["counted"].min()), float(long["counted"].max())
     values = errors(long) | errors(short, "_short")
     values |= {f"live_{name}": value for name, value in errors(live).items()}
-    parts = [rows(name, long["start_s"], long[name]) for name in ("law", "counted")]
-    parts += [rows(f"live_{name}", live["start_s"], live[name]) for name in ("law", "counted")]
-    for kind in ("raw", "normalised"):
-        ordered = np.sort(long[kind].dropna())
-        parts.append(rows(f"{kind}_error", ordered, np.arange(1, ordered.size + 1) / max(ordered.size, 1)))
+    parts = []
+    for prefix, made in (("", long), ("live_", live)):
+        parts += [rows(f"{prefix}{name}", made["start_s"], made[name]) for name in ("law", "counted", "jobs")]
+        for kind in ("raw", "normalised"):
+            ordered = np.sort(made[kind].dropna())
+            shares = np.arange(1, ordered.size + 1) / max(ordered.size, 1)
+            parts.append(rows(f"{prefix}{kind}_error", ordered, shares))
     parts.append(
         numbers(utilisation_low=low, utilisation_high=high, exact_error=float(exact["raw"].max()), **values),
     )
@@ -102,24 +107,34 @@ def measure_fig6(long: pd.DataFrame, short: pd.DataFrame, exact: pd.DataFrame, l
 
 
 def fig6(measured: pd.DataFrame, _published: pd.DataFrame) -> Figure:
-    """Draw utilisation by the law and as counted, in the simulation and on a real server, and the errors."""
-    figure, axes = style.panels(columns=2, rows=2)
-    _utilisation(axes[0], measured, "", "simulated: four servers, sessions")
-    _utilisation(axes[1], measured, "live_", "a real server (stored run)")
-    for panel, kind, words in zip(axes[2:], ("raw", "normalised"), ("raw error", "normalised error"), strict=True):
-        panel.step(*series(measured, f"{kind}_error"), where="post", color=style.BLUE)
-        style.label(panel, words, "share of minutes")
-        style.percent(panel, "x")
-        style.percent(panel)
+    """Draw jobs present, utilisation by the law and as counted, in the simulation and on a real server; the errors."""
+    figure, axes = style.panels(columns=2, rows=3)
+    for column, (prefix, name) in enumerate(_SOURCES.items()):
+        times, jobs = series(measured, f"{prefix}jobs")
+        axes[column].plot(np.asarray(times) / 60, jobs, color=style.BLUE, linewidth=0.8)
+        style.label(axes[column], "time (min)", "jobs present", name)
+        _utilisation(axes[2 + column], measured, prefix)
+        for panel, kind in zip(axes[4:], ("raw", "normalised"), strict=True):
+            color = (style.BLUE, style.GREEN)[column]
+            panel.step(*series(measured, f"{prefix}{kind}_error"), where="post", color=color, label=name)
+            style.label(panel, f"{kind} error", "share of intervals")
+            style.percent(panel, "x")
+            style.percent(panel)
+    style.legend(axes[5])
     return figure
 
 
-def _utilisation(panel: Axes, measured: pd.DataFrame, prefix: str, title: str) -> None:
+_SOURCES = {"": "simulated, four servers", "live_": "a real server, stored run"}
+
+
+def _utilisation(panel: Axes, measured: pd.DataFrame, prefix: str) -> None:
     times, counted = series(measured, f"{prefix}counted")
     panel.plot(np.asarray(times) / 60, counted, "_", color=style.ORANGE, markersize=4, label="counted by the server")
     times, by_law = series(measured, f"{prefix}law")
-    law_words = "by the Occupancy Law"
-    panel.plot(np.asarray(times) / 60, by_law, "o", color=style.BLUE, markersize=2, fillstyle="none", label=law_words)
-    style.label(panel, "time (min)", "utilisation", title)
+    words = "by the Occupancy Law"
+    panel.plot(np.asarray(times) / 60, by_law, "o", color=style.BLUE, markersize=2, fillstyle="none", label=words)
+    panel.set_ylim(top=1.35)
+    panel.set_yticks([0, 0.25, 0.5, 0.75, 1])
+    style.label(panel, "time (min)", "utilisation")
     style.percent(panel)
     style.legend(panel)

@@ -289,6 +289,8 @@ def tightness(measured: pd.DataFrame, _published: pd.DataFrame) -> Figure:
     for name, (words, color) in lines.items():
         panel.plot(*series(measured, f"{name}_k1"), "o-", markersize=3, color=color, label=words)
     panel.set_yscale("log")
+    panel.set_yticks([1, 2, 5, 10], ["1", "2", "5", "10"])
+    panel.minorticks_off()
     panel.set_xticks([2, 3, 4])
     style.label(panel, "servers after the expansion from one", "reduction over bound")
     style.legend(panel)
