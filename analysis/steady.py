@@ -1,7 +1,8 @@
 """Means of a simulation in steady state: its warm-up dropped, an interval from batch means, a stop at a precision."""
 
-from collections.abc import Callable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
+from itertools import pairwise
 
 import numpy as np
 from scipy.stats import norm, t
@@ -14,6 +15,19 @@ BATCHES = 20
 """Batches of an interval; more would hardly narrow it, but be more alike (Schmeiser 1982, Operations Research 30)."""
 INDEPENDENCE_LEVEL = 0.95
 """Batches whose correlation would be rarer than this among independent ones are not taken for independent."""
+LEAST = 2 * BATCHES
+"""Observations that a mean in steady state needs at least: half of them may be the warm-up."""
+GROWTHS = 3
+"""Doublings in a row with half as much mean again, after which no steady state is hoped for: from an empty queue at
+its very limit the mean grows by the root of 2."""
+
+
+class UnsteadyError(ValueError):
+    """A mean keeps growing with the series, as without a steady state: `mean` after `have` observations."""
+
+    def __init__(self, have: int, mean: float) -> None:
+        super().__init__(f"the mean keeps growing, to {mean:.6g} with {have} observations: no steady state is in sight")
+        self.have, self.mean = have, mean
 
 
 @dataclass(frozen=True, slots=True)
@@ -183,54 +197,59 @@ def steady(series: Floats, level: float = 0.95, batches: int = BATCHES) -> Stead
     return replace(after, observations=len(series), dropped=start.dropped + after.dropped, settled=start.settled)
 
 
-def until(
-    more: Callable[[int], Floats], half_width_share: float, *, level: float = 0.95, first: int = 1000, most: int
-) -> Steady:
-    """Return the mean once its interval is narrow enough: the series is doubled until it is.
+def until(longer: Iterable[Floats], half_width_share: float, *, level: float = 0.95, stable: bool = False) -> Steady:
+    """Return the mean once its interval is narrow enough, from series of which each is about twice as long.
 
     It stops when the half-width is at most so large a share of the mean, the warm-up is over in the first half, and
     the batches look independent (relative precision: Law and Kelton 1982, Management Science 28). Stopping at a
     width that is itself random covers the truth less often than `level`, most of all where precision is low and
     correlation strong; the shortfall vanishes as the precision grows (Glynn and Whitt 1992, Annals of Applied
-    Probability 2).
+    Probability 2). A queue that is fed more than it can serve has a mean that doubles each time.
 
     Parameters
     ----------
-    more : called with a number of observations, returns the next so many of one series
+    longer : (n,) arrays in order of time; the next is asked for only if the last one does not do
     half_width_share : half-width over mean that is wanted, above 0
     level : confidence, in 0..1
-    first : observations to begin with, at least 40
-    most : observations at most
+    stable : whether there is known to be a steady state, so that growth is no sign against it
 
     Raises
     ------
     NotEnoughDataError
-        If `most` observations, or all that there are, do not do; `needed` estimates how many would.
+        If the longest series does not do; `needed` estimates how much would.
+    UnsteadyError
+        If the mean grows with the length, as it does without a steady state; near the limit it may only seem so.
     ValueError
         If a value is not finite, or an argument is out of its bounds.
 
     Examples
     --------
-    >>> rng = np.random.default_rng(1)
-    >>> result = until(lambda n: rng.exponential(2.0, n), 0.02, most=100_000)
+    >>> series = np.random.default_rng(1).exponential(2.0, 100_000)
+    >>> result = until((series[: 1000 * 2**i] for i in range(7)), 0.02)
     >>> result.observations, bool(result.half_width <= 0.02 * result.mean)
     (16000, True)
     """
     if not half_width_share > 0:
         raise ValueError(f"half_width_share: {half_width_share} is not above 0")
-    if not 40 <= first <= most:
-        raise ValueError(f"first: {first} is not between 40 and most, {most}")
-    series = np.empty(0)
-    wanted = first
-    while True:
-        series = np.concatenate((series, more(wanted - len(series))))
+    needed, have, means = LEAST, 0, list[float]()
+    for series in longer:
+        have = len(series)
+        if have < LEAST:
+            continue
         result = steady(series, level)
         wide = result.half_width / (half_width_share * abs(result.mean)) if result.mean else np.inf
         if wide <= 1 and result.settled and result.independent:
             return result
-        if len(series) < wanted or wanted == most:
-            raise NotEnoughDataError(_needed(len(series), wide), len(series), "observations")
-        wanted = min(2 * wanted, most)
+        needed = _needed(have, wide)
+        means.append(result.mean)
+        if not stable and _grows(means[-GROWTHS - 1 :]):
+            raise UnsteadyError(have, means[-1])
+    raise NotEnoughDataError(needed, have, "observations")
+
+
+def _grows(means: Sequence[float]) -> bool:
+    """Return whether all of these means were at least half as much again as the one before, and there are enough."""
+    return len(means) > GROWTHS and all(2 * later > 3 * mean for mean, later in pairwise(means))
 
 
 def _needed(have: int, wide: float) -> int:

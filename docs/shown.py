@@ -69,7 +69,7 @@ def commands(block: Block) -> Iterator[Command]:
 
 
 def run(text: str) -> str:
-    """Run one `wsc …` line in the current folder, perhaps with `> FILE`, and return what it prints.
+    """Run one `wsc …` line in the current folder, perhaps with `< FILE` or `> FILE`, and return what it prints.
 
     What is said of a file whose name begins with `faulty` is printed to stderr, with exit code 2.
 
@@ -79,8 +79,9 @@ def run(text: str) -> str:
         If it ends otherwise than it should; the message is what it said.
     """
     line, _, file = text.partition(" > ")
+    line, _, given = line.partition(" < ")
     os.environ["COLUMNS"] = WIDTH
-    done = CliRunner().invoke(app, shlex.split(line)[1:])
+    done = CliRunner().invoke(app, shlex.split(line)[1:], input=Path(given).read_bytes() if given else None)
     faulty = " faulty" in text
     if done.exit_code != (2 if faulty else 0):
         raise RuntimeError(f"{text}: exit {done.exit_code}: {done.exception!r} {done.stderr}")

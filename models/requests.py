@@ -11,6 +11,9 @@ from annotated_types import Ge, Gt, Le, MinLen
 from models.queues.policy import Policy
 from models.scenario import FORBID, Count, Forbid, NonNegative, Positive, Share
 
+LONGEST_S = 366 * 86400
+"""A year: the longest horizon."""
+
 
 @dataclass(frozen=True, slots=True)
 class Distribution:
@@ -230,7 +233,7 @@ class QueueWorld:
 
     seed: Annotated[int, Ge(0)] = 1
     """All random draws follow from it."""
-    horizon_s: Annotated[float, Gt(0), Le(366 * 86400)] = 3600.0
+    horizon_s: Annotated[float, Gt(0), Le(LONGEST_S)] = 3600.0
     """Time in which requests or sessions arrive. Nothing is cut off: every request runs to its end."""
     load: Load = field(default_factory=Load)
     """Arrivals and service demands."""

@@ -1,18 +1,21 @@
 """The command `wsc`: simulate a fleet, judge estimators, measure your own fleet, redraw published figures."""
 
 import functools
+import sys
 import traceback
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import asdict
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, Literal, ParamSpec, TypeVar
+from typing import TYPE_CHECKING, Annotated, Any, Literal, ParamSpec, TypeVar, cast
 
 import typer
 
 from scenarios.options import number, refuse, share, whole
 
 if TYPE_CHECKING:
+    from io import BufferedIOBase
+
     from rich.console import Console
 
     from scenarios.output import Progress
@@ -45,6 +48,11 @@ Sets = Annotated[
 ]
 T = Annotated[str, typer.Option("--t", metavar="X", help="Half-width of intervals in standard errors.")]
 MinInstances = Annotated[str, typer.Option(metavar="N", help="Least measured instances of a job.")]
+
+
+_changes = functools.partial(typer.Option, rich_help_panel="What would change")
+_columns = functools.partial(typer.Option, rich_help_panel="Columns of the log")
+_stdin = functools.partial(typer.Option, rich_help_panel="Events on standard input")
 
 
 def _command(function: Callable[_P, None]) -> Callable[_P, None]:
@@ -87,6 +95,10 @@ def run(
     out: Out = Path("runs"),
     seed: Seed = None,
     sets: Sets = None,
+    precision: Annotated[
+        str | None,
+        typer.Option(metavar="SHARE", help="Lengthen a queue's run until its mean response is known to, say, 2%."),
+    ] = None,
     force: Force = False,
     json: Json = False,
 ) -> None:
@@ -98,13 +110,16 @@ def run(
     there = _is_run(scenario)
     if there and (overrides or force):
         refuse("--set", "cannot change a run that is there", scenario)
+    wanted = share("--precision", precision) if precision is not None else None
+    if there and wanted is not None:
+        refuse("--precision", "cannot lengthen a run that is there", scenario)
     scenarios = [] if there else _load(scenario, overrides)
     from scenarios import execution
     from scenarios import run as runs
     from scenarios.output import progress
 
     with progress(quiet=json) as tell, _folder("--out"):
-        payloads = [runs.run(one, out, force, tell) for one in scenarios]
+        payloads = [runs.run(one, out, force, tell, wanted) for one in scenarios]
         if there:
             payloads = [runs.measure(*execution.reopen(Path(scenario)), out, tell)]
     _say_each(payloads, runs.render, json)
@@ -172,46 +187,74 @@ def estimate(
 
 @_command
 def occupancy(
-    log: Annotated[Path, typer.Argument(help="Request log: CSV, Parquet, nginx, Apache or SWF; or a queue run.")],
+    log: Annotated[Path, typer.Argument(help="Request log: CSV, Parquet, nginx, Apache or SWF; a queue run; - stdin.")],
     *,
     servers: Annotated[str, typer.Option(metavar="N", help="Servers (cores) that the log was made with.")],
-    to: Annotated[str | None, typer.Option(metavar="N,N,…", help="Other numbers of servers to be judged.")] = None,
     interval: Annotated[str | None, typer.Option(metavar="TIME", help="Length of intervals: 60s, 5min, 200ms.")] = None,
-    arrival: Annotated[str | None, typer.Option(metavar="COLUMN", help="Column of arrivals.")] = None,
-    departure: Annotated[str | None, typer.Option(metavar="COLUMN", help="Column of departures.")] = None,
-    duration: Annotated[str | None, typer.Option(metavar="COLUMN", help="Column of response times.")] = None,
-    unit: Annotated[
-        Literal["s", "ms", "us", "ns"] | None, typer.Option(help="Unit of columns whose names do not say it.")
-    ] = None,
-    policy: Annotated[
-        Literal["auto", "fcfs", "lcfs", "lcfs_pr", "ps", "rr", "fb", "srpt", "sjf", "random"] | None,
-        typer.Option(help="Policy to replay the log under; auto: find it out."),
-    ] = None,
-    quantum: Annotated[str, typer.Option(metavar="TIME", help="Time slice of policy rr.")] = "100ms",
     alert: Annotated[str | None, typer.Option(metavar="RATIO", help="Tell intervals of more queueing/service.")] = None,
     out: Annotated[Path | None, typer.Option(help="Folder for a picture.")] = None,
-    json: Json = False,
+    json: Annotated[
+        bool, typer.Option("--json", help="Print one JSON value and nothing else; of stdin, one on each line.")
+    ] = False,
+    to: Annotated[str | None, _changes(metavar="N,N,…", help="Other numbers of servers to be judged.")] = None,
+    speed: Annotated[
+        str | None, _changes(metavar="X,X,…", help="Other speeds of the servers, such as 1.5,2, to be judged.")
+    ] = None,
+    policy: Annotated[
+        Literal["auto", "fcfs", "lcfs", "lcfs_pr", "ps", "rr", "fb", "srpt", "sjf", "priority", "random"] | None,
+        _changes(help="Policy to replay the log under; auto: find it out."),
+    ] = None,
+    quantum: Annotated[str, _changes(metavar="TIME", help="Time slice of policy rr.")] = "100ms",
+    arrival: Annotated[str | None, _columns(metavar="COLUMN", help="Column of arrivals.")] = None,
+    departure: Annotated[str | None, _columns(metavar="COLUMN", help="Column of departures.")] = None,
+    duration: Annotated[str | None, _columns(metavar="COLUMN", help="Column of response times.")] = None,
+    priority: Annotated[
+        str | None, _columns(metavar="COLUMN", help="Column of priorities, 0 served first; --policy priority needs it.")
+    ] = None,
+    unit: Annotated[
+        Literal["s", "ms", "us", "ns"] | None, _columns(help="Unit of columns whose names do not say it.")
+    ] = None,
+    reorder: Annotated[str | None, _stdin(metavar="N", help="Events held back to be put in order of time.")] = None,
 ) -> None:
-    """Say how long the requests of a log waited, how busy its servers were, and what other servers would change."""
+    """Say how long the requests of a log waited, how busy its servers were, and what other servers would change.
+
+    A dash reads events from standard input as they come, lines of time,+1 and time,-1 for arrivals and departures.
+    """
     from scenarios import options
+    from scenarios.rundir import make_folder
+
+    count = whole("--servers", servers, options.MOST_SERVERS)
+    ratio = number("--alert", alert) if alert is not None else None
+    length_s = options.duration("--interval", interval) if interval is not None else None
+    if str(log) == "-":
+        files = {"--to": to, "--speed": speed, "--policy": policy, "--out": out, "--arrival": arrival}
+        _refuse_all(files | {"--departure": departure, "--duration": duration, "--priority": priority})
+        from scenarios import occupancy_stream as stream
+
+        held = whole("--reorder", reorder) if reorder is not None else 0
+        watched = stream.Watched(count, length_s or stream.INTERVAL_S, ratio, held, unit)
+        stream.watch(cast("BufferedIOBase", sys.stdin.buffer), watched, stream.printer(json))
+        return
+    if reorder is not None:
+        refuse("--reorder", "is about events on standard input, -", reorder)
     from scenarios.occupancy import Asked, Columns
     from scenarios.occupancy import occupancy as analyse
     from scenarios.occupancy_text import show_occupancy
-    from scenarios.rundir import make_folder
 
     asked = Asked(
-        servers=whole("--servers", servers),
-        to=options.numbers_of("--to", to) if to is not None else (),
-        interval_s=options.duration("--interval", interval) if interval is not None else None,
+        servers=count,
+        to=options.numbers_of("--to", to, options.MOST_SERVERS) if to is not None else (),
+        speed=options.factors("--speed", speed) if speed is not None else (),
+        interval_s=length_s,
         policy=None if policy == "auto" else policy,
         identify=policy == "auto",
         quantum_s=options.duration("--quantum", quantum),
-        alert=number("--alert", alert) if alert is not None else None,
+        alert=ratio,
     )
     if out is not None:
         with _folder("--out"):
             make_folder(out)
-    _say(analyse(log, asked, Columns(arrival, departure, duration, unit), out), show_occupancy, json)
+    _say(analyse(log, asked, Columns(arrival, departure, duration, unit, priority), out), show_occupancy, json)
 
 
 @_command
@@ -362,6 +405,13 @@ def _load(reference: str, overrides: list["Override"]) -> list["AnyScenario"]:
     from scenarios.loader import load_each
 
     return load_each(reference, overrides)
+
+
+def _refuse_all(options: Mapping[str, object]) -> None:
+    """Refuse every option that was given although it is about files."""
+    for option, given in options.items():
+        if given is not None:
+            refuse(option, "is about files, not about events on standard input", str(given))
 
 
 def _say(payload: _T, show: Callable[[_T, "Console"], None], json: bool) -> None:

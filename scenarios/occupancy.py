@@ -10,15 +10,14 @@ import pandas as pd
 from analysis.figures.occupancy import draw_occupancy
 from analysis.logs.hygiene import Cleaned, clean
 from analysis.logs.reading import read_log
-from analysis.occupancy.bounds import capacity
-from analysis.occupancy.catalogue import finding
 from analysis.occupancy.curve import Curve, curve
 from analysis.occupancy.identification import identify
 from analysis.occupancy.inversion import Policy
 from analysis.occupancy.law import intervals, law
-from analysis.occupancy.replay import replay
 from analysis.occupancy.streaming import alerts
 from scenarios.measured import faults_in
+from scenarios.occupancy_changes import Served, capacity, speeds
+from scenarios.occupancy_rates import service_rates, shown_instead
 from scenarios.pictures import save
 
 _LENGTHS_S = (0.2, 1.0, 5.0, 10.0, 30.0, 60.0, 300.0, 600.0, 1800.0, 3600.0, 86400.0)
@@ -35,6 +34,7 @@ class Columns:
     departure: str | None = None
     duration: str | None = None
     unit: str | None = None
+    priority: str | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,6 +45,8 @@ class Asked:
     """Servers that the log was made with."""
     to: tuple[int, ...] = ()
     """Other numbers of servers."""
+    speed: tuple[float, ...] = ()
+    """Other speeds, in that of the log's servers."""
     interval_s: float | None = None
     """Length of the intervals; None: the shortest handy one of which there are not too many."""
     policy: Policy | None = None
@@ -127,6 +129,10 @@ def laws(log: Cleaned, seen: Curve, asked: Asked) -> dict[str, Any]:
     interval_s = asked.interval_s or _handy(seen.end_s - seen.start_s)
     parts = intervals(seen, asked.servers, interval_s)
     policy, identified, notes = _policy(log, asked)
+    served, completed = Served(asked.servers, policy, asked.quantum_s), service_rates(log)
+    other = shown_instead(completed, asked.servers)
+    if other is not None:
+        notes.append(f"completions show {other} servers, not {asked.servers}: both the work done and the rates do")
     payload = {
         "requests": len(log.arrival_s),
         "unfinished": log.unfinished,
@@ -143,7 +149,9 @@ def laws(log: Cleaned, seen: Curve, asked: Asked) -> dict[str, Any]:
         "identified": identified,
         "interval_s": interval_s,
         "intervals": parts.to_dict("records"),
-        "capacity": _capacity(log, seen, asked, policy),
+        "capacity": capacity(log, seen, served, asked.to) if asked.to else [],
+        "speeds": speeds(log, seen, served, asked.speed),
+        **completed,
         "findings": [asdict(each) for each in log.findings],
         "notes": notes,
     }
@@ -165,9 +173,11 @@ def _policy(log: Cleaned, asked: Asked) -> tuple[Policy | None, dict[str, Any] |
         return None, None, []
     if not log.paired:
         return None, None, ["departures belong to no arrivals: neither a policy nor a replay can be had, only bounds"]
+    if asked.policy == "priority" and log.priority is None:
+        raise ValueError("policy priority needs the class of each request: --priority COLUMN")
     if asked.policy:
         return asked.policy, None, []
-    found = identify(log.arrival_s, log.departure_s, quantum_s=asked.quantum_s)
+    found = identify(log.arrival_s, log.departure_s, priority=log.priority, quantum_s=asked.quantum_s)
     if found.policy is None:
         return None, None, [f"no policy identified: {found.reason}"]
     notes = []
@@ -175,22 +185,3 @@ def _policy(log: Cleaned, asked: Asked) -> tuple[Policy | None, dict[str, Any] |
         notes.append(f"the log speaks for {found.servers} servers under {found.policy}, not {asked.servers}: no replay")
     identified = {"policy": found.policy, "servers": found.servers, "score": found.score}
     return found.policy if found.servers == asked.servers else None, identified, notes
-
-
-def _capacity(log: Cleaned, seen: Curve, asked: Asked, policy: Policy | None) -> list[dict[str, Any]]:
-    """Return bounds, and the replay where there is a policy, for each number of servers."""
-    if not asked.to:
-        return []
-    per_job = policy is not None and policy != "unknown" and finding(policy, "each job").verdict == "proved"
-    matched = (log.arrival_s, log.departure_s) if log.paired else None
-    rows = capacity(seen, asked.servers, asked.to, matched, per_job=per_job).to_dict("records")
-    for row in rows:
-        row.update(_replayed(log, asked, policy, row["servers"]))
-    return [{str(name): value for name, value in row.items()} for row in rows]
-
-
-def _replayed(log: Cleaned, asked: Asked, policy: Policy | None, to: int) -> dict[str, float]:
-    if policy is None:
-        return dict.fromkeys(("replay_s", "replay_low", "replay_high"), float("nan"))
-    made = replay(policy, log.arrival_s, log.departure_s, asked.servers, to, quantum_s=asked.quantum_s)
-    return {"replay_s": made.queueing_s, "replay_low": made.low_s, "replay_high": made.high_s}

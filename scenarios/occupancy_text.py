@@ -1,5 +1,6 @@
 """What the laws say of a request log, as text for people."""
 
+import math
 from collections.abc import Mapping, Sequence
 from datetime import UTC, datetime
 from typing import Any
@@ -50,6 +51,8 @@ def show_occupancy(payload: Mapping[str, Any], console: Console) -> None:
         console.print(f"scheduling looks like {found['policy']} on {_servers(found['servers'])}", soft_wrap=True)
     if payload["capacity"]:
         console.print(_capacity(payload))
+    if payload["speeds"]:
+        console.print(_speeds(payload))
     console.print(_intervals(payload))
     _show_alerts(payload, console)
     for found in payload["findings"]:
@@ -61,20 +64,33 @@ def show_occupancy(payload: Mapping[str, Any], console: Console) -> None:
 
 
 def _capacity(payload: Mapping[str, Any]) -> Table:
-    policy = payload["policy"]
-    table = _table("servers", "queueing, s", "change, s", *([f"as {policy}, s", "±5% demand, s"] if policy else []))
+    table = _table("servers", "queueing, s", "change, s", *_replay_heads(payload))
     for row in payload["capacity"]:
         sign = "≤" if row["servers"] >= payload["servers"] else "≥"
         cells = [_range(row["queueing_s_low"], row["queueing_s_high"])]
         cells.append(f"{sign} {'+' if row['change_s_paper_bound'] > 0 else ''}{_number(row['change_s_paper_bound'])}")
-        if policy:
-            cells += [_number(row["replay_s"]), _range(row["replay_low"], row["replay_high"])]
-        table.add_row(f"{row['servers']}", *cells)
+        table.add_row(f"{row['servers']}", *cells, *_replayed(row))
     return table
 
 
+def _speeds(payload: Mapping[str, Any]) -> Table:
+    table = _table("speed", "queueing, s", *_replay_heads(payload))
+    for row in payload["speeds"]:
+        table.add_row(f"{row['speed']:g}", _range(row["queueing_s_low"], row["queueing_s_high"]), *_replayed(row))
+    return table
+
+
+def _replay_heads(payload: Mapping[str, Any]) -> list[str]:
+    return [f"as {payload['policy']}, s", "±5% demand, s"] if payload["policy"] else []
+
+
+def _replayed(row: Mapping[str, Any]) -> list[str]:
+    known = math.isfinite(row["replay_s"])
+    return [_number(row["replay_s"]), _range(row["replay_low"], row["replay_high"])] if known else []
+
+
 def _range(low: float, high: float) -> str:
-    return f"{_number(low)} to {_number(high)}"
+    return "unknown" if math.isnan(low) else f"{_number(low)} to {_number(high)}"
 
 
 def _number(seconds: float) -> str:

@@ -5,6 +5,10 @@ from typing import NoReturn
 
 from scenarios.faults import Fault, FaultsError, shown
 
+MOST_SERVERS = 4096
+"""As many as a scenario's station may have."""
+_MOST = 10**9
+
 
 def share(option: str, text: str) -> float:
     """Return a share between 0 and 1 that is written as `3%` or `0.03`.
@@ -45,8 +49,8 @@ def number(option: str, text: str) -> float:
     return value
 
 
-def whole(option: str, text: str) -> int:
-    """Return a whole number of at least 1.
+def whole(option: str, text: str, most: int = _MOST) -> int:
+    """Return a whole number of at least 1 and at most so many.
 
     Raises
     ------
@@ -58,14 +62,16 @@ def whole(option: str, text: str) -> int:
     >>> whole("--min-instances", "4")
     4
     """
-    value = int(text) if text.isascii() and text.isdecimal() else 0
-    if value < 1:
+    digits = text.lstrip("0") if text.isascii() and text.isdecimal() else ""
+    if not digits:
         refuse(option, "should be a whole number of at least 1", text)
-    return value
+    if len(digits) > len(str(most)) or int(digits) > most:
+        refuse(option, f"should be at most {most}", text)
+    return int(digits)
 
 
-def numbers_of(option: str, text: str) -> tuple[int, ...]:
-    """Return whole numbers of at least 1 that are written as `1,2,8`.
+def numbers_of(option: str, text: str, most: int = _MOST) -> tuple[int, ...]:
+    """Return whole numbers of at least 1 and at most so many that are written as `1,2,8`, each once.
 
     Raises
     ------
@@ -74,10 +80,26 @@ def numbers_of(option: str, text: str) -> tuple[int, ...]:
 
     Examples
     --------
-    >>> numbers_of("--to", "1,2,8")
+    >>> numbers_of("--to", "1,2,8,2")
     (1, 2, 8)
     """
-    return tuple(whole(option, part.strip()) for part in text.split(","))
+    return tuple(dict.fromkeys(whole(option, part.strip(), most) for part in text.split(",")))
+
+
+def factors(option: str, text: str) -> tuple[float, ...]:
+    """Return numbers above 0 that are written as `1.5,2`, each once.
+
+    Raises
+    ------
+    FaultsError
+        If one is no such number.
+
+    Examples
+    --------
+    >>> factors("--speed", "1.5,2")
+    (1.5, 2.0)
+    """
+    return tuple(dict.fromkeys(number(option, part.strip()) for part in text.split(",")))
 
 
 def duration(option: str, text: str) -> float:

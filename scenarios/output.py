@@ -29,6 +29,17 @@ def dumps(value: object) -> str:
     return json.dumps(_plain(value), indent=1, ensure_ascii=False, allow_nan=False)
 
 
+def line(value: object) -> str:
+    """Return a value as one line of JSON, otherwise as `dumps` does.
+
+    Examples
+    --------
+    >>> line({"kind": "alert", "ratio": float("inf")})
+    '{"kind": "alert", "ratio": null}'
+    """
+    return json.dumps(_plain(value), ensure_ascii=False, allow_nan=False)
+
+
 @contextmanager
 def progress(quiet: bool = False) -> Iterator[Progress]:
     """Yield a function to be called with what is being done and the share done; it draws a bar on stderr.

@@ -11,7 +11,8 @@ from scenarios import run_fleet, run_queue
 from scenarios.execution import obtain
 from scenarios.output import Progress
 from scenarios.rundir import Run, RunError
-from scenarios.schema import AnyScenario, Scenario
+from scenarios.schema import AnyScenario, QueueScenario, Scenario
+from scenarios.steady import lengthen
 
 
 @dataclass(frozen=True, slots=True)
@@ -28,7 +29,9 @@ KINDS: Mapping[str, Measuring] = {
 }
 
 
-def run(scenario: AnyScenario, out: Path, force: bool, progress: Progress) -> dict[str, Any]:
+def run(
+    scenario: AnyScenario, out: Path, force: bool, progress: Progress, precision: float | None = None
+) -> dict[str, Any]:
     """Return what `wsc run` says of a scenario; figures go into the run's directory.
 
     Parameters
@@ -37,7 +40,15 @@ def run(scenario: AnyScenario, out: Path, force: bool, progress: Progress) -> di
     out : folder of all runs
     force : simulate even if an intact run is there
     progress : told what is being done
+    precision : the horizon of a queue is lengthened until its mean response time is known to so small a share of it
+
+    Raises
+    ------
+    RunError
+        If a precision is asked of a fleet, or cannot be had.
     """
+    if precision is not None:
+        return _precise(scenario, out, force, progress, precision)
     return measure(scenario, obtain(scenario, out, force, progress), out, progress)
 
 
@@ -52,6 +63,14 @@ def measure(scenario: AnyScenario, found: Run, out: Path, progress: Progress) ->
     progress : told what is being done
     """
     return KINDS[scenario.kind].measure(scenario, found, out, progress)
+
+
+def _precise(scenario: AnyScenario, out: Path, force: bool, progress: Progress, share: float) -> dict[str, Any]:
+    if not isinstance(scenario, QueueScenario):
+        raise RunError(f"{scenario.name}: is a {scenario.kind}; --precision is of a queue's mean response time")
+    made = lengthen(scenario, share, out, force, progress)
+    told = {"asked": share, "horizon_s": made.scenario.horizon_s, "runs": made.runs}
+    return measure(made.scenario, made.run, out, progress) | {"precision": told}
 
 
 def validate(scenario: AnyScenario, out: Path, force: bool, progress: Progress) -> dict[str, Any]:

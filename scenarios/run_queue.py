@@ -27,6 +27,8 @@ from scenarios.pictures import save
 from scenarios.queue_truth import errors, truth
 from scenarios.rundir import Run
 from scenarios.schema import QueueScenario
+from scenarios.steady import said as steadily
+from scenarios.steady import steady_state
 
 Floats = NDArray[np.float64]
 
@@ -43,7 +45,7 @@ def measure(scenario: QueueScenario, found: Run, _out: Path, progress: Progress)
     progress : told what is being done
     """
     progress("measuring", 0.0)
-    log, servers = found.table("requests", ["arrival_s", "departure_s"]), scenario.station.servers
+    log, servers = found.table("requests", ["arrival_s", "departure_s", "type"]), scenario.station.servers
     seen = curve(*_stamps(log))
     occupancy = _laws(scenario, log, seen)
     true = truth(found, scenario)
@@ -64,7 +66,8 @@ def measure(scenario: QueueScenario, found: Run, _out: Path, progress: Progress)
         "errors": errors(occupancy, true),
         "counter": accuracy.errors(beside) | {"low": beside["counted"].min(), "high": beside["counted"].max()},
         "occupancy": occupancy,
-        "replays": _replays(found, occupancy),
+        "replays": _replays(found, occupancy, lawful=scenario.contention == Contention()),
+        "steady": steady_state(scenario, log),
         "figures": [str(file) for file in files],
     }
 
@@ -86,6 +89,10 @@ def render(payload: Mapping[str, Any], console: Console) -> None:
         f"{median:.2f} points (median), {most:.2f} (97th percentile)",
         soft_wrap=True,
     )
+    for line in steadily(payload["steady"]):
+        console.print(f"  {line}", soft_wrap=True)
+    if "precision" in payload:
+        console.print(_lengthened(payload["precision"]), soft_wrap=True)
     if said["capacity"]:
         console.print(_capacity_table(said, payload["replays"]))
     for note in said["notes"]:
@@ -100,7 +107,9 @@ def _stamps(log: pd.DataFrame) -> tuple[Floats, Floats]:
 def _laws(scenario: QueueScenario, log: pd.DataFrame, seen: Curve) -> dict[str, Any]:
     """Return what `wsc occupancy` would say of the log; bounds alone where its policy cannot be replayed."""
     asked, why = _asked(scenario)
-    whole = Cleaned(*_stamps(log), (), 0, paired=True)
+    urgency = {one.name: one.priority for one in scenario.load.types}
+    classes = log["type"].map(urgency).fillna(0).to_numpy().astype(np.int64)
+    whole = Cleaned(*_stamps(log), (), 0, paired=True, priority=classes)
     try:
         made = laws(whole, seen, asked)
     except ValueError as reason:
@@ -140,17 +149,25 @@ def _caveats(scenario: QueueScenario) -> Iterator[str]:
         yield "the laws do not hold here: a request that is present may be neither on a server nor waiting for one"
 
 
-def _replays(found: Run, occupancy: Mapping[str, Any]) -> list[dict[str, Any]]:
-    """Return what the same load really met on other numbers of servers."""
+def _replays(found: Run, occupancy: Mapping[str, Any], *, lawful: bool) -> list[dict[str, Any]]:
+    """Return what the same load really met on other numbers of servers; queueing only where the law tells it."""
     if not found.has("replays"):
         return []
     table = found.table("replays", ["servers", "arrival_s", "departure_s"])
     rows = []
     for servers in table["servers"].drop_duplicates().tolist():
         made = law(curve(*_stamps(table[table["servers"] == servers])), servers)
-        change_s = made.queueing_time_s - occupancy["queueing_time_s"]
-        rows.append({"servers": servers, "queueing_time_s": made.queueing_time_s, "change_s": change_s})
+        queueing_s = made.queueing_time_s if lawful else math.nan
+        change = {"queueing_time_s": queueing_s, "change_s": queueing_s - occupancy["queueing_time_s"]}
+        rows.append({"servers": servers, "response_time_s": made.response_time_s, **change})
     return rows
+
+
+def _lengthened(precision: Mapping[str, Any]) -> str:
+    return (
+        f"  ±{precision['asked']:.3g} of the mean needed a horizon of {precision['horizon_s']:,.10g} s "
+        f"({precision['runs']} runs);\n  a run that stops at a precision covers somewhat less often than it says"
+    )
 
 
 def _law_table(made: Mapping[str, Any], true: Mapping[str, float], off: Mapping[str, float]) -> Table:

@@ -8,6 +8,7 @@ from numpy.typing import NDArray
 from models.queues.serve import serve
 from models.randomness import stream
 from models.requests import Clients, Contention, QueueWorld
+from sim.laws import obey
 from sim.observe import Busy, Delays, delays, present
 from sim.offered import Background, Offered, background, capacity, of_servers, offered
 from sim.servers import contend
@@ -192,7 +193,7 @@ def _until(served: Served, n: int, end_s: float) -> Served:
 
 
 def _once(world: QueueWorld, servers: int, workload: Workload, way: Delays, own: Background) -> Served:
-    """Serve requests and background work once."""
+    """Serve requests and background work once, and see that it was done by the laws."""
     given = offered(workload, way, own)
     if is_contended(world):
         stamps, busy = _contended(world, servers, workload.blocking_s, given)
@@ -201,7 +202,10 @@ def _once(world: QueueWorld, servers: int, workload: Workload, way: Delays, own:
     back = np.empty(len(given.number), np.int64)
     back[given.number] = np.arange(len(given.number))
     arrival_s, accepted_s, start_s, departure_s = (stamp[back] for stamp in stamps)
-    return Served(arrival_s, accepted_s, start_s, departure_s, given.demand_s[back], busy, np.inf)
+    station = of_servers(world.station, servers)
+    demand_s, parts = given.demand_s[back], world.contention.parallelism
+    obey(station, arrival_s, start_s, departure_s, demand_s=demand_s, busy=busy, parts=parts)
+    return Served(arrival_s, accepted_s, start_s, departure_s, demand_s, busy, np.inf)
 
 
 def _plain(world: QueueWorld, servers: int, given: Offered) -> tuple[Stamps, Busy]:

@@ -8,7 +8,7 @@ from scipy.signal import lfilter
 from scipy.stats import binom
 
 from analysis.statistics import NotEnoughDataError
-from analysis.steady import batch_means, steady, until, warm_up
+from analysis.steady import UnsteadyError, batch_means, steady, until, warm_up
 
 
 def searched(series):
@@ -143,6 +143,13 @@ def test_intervals_cover_the_waiting_time_of_one_exponential_server():
     assert bounds(300, 0.86)[0] <= hits <= bounds(300, 0.9)[1]
 
 
+def longer(series, first=500):
+    """The beginnings of a series, each twice as long as the last."""
+    while first < 2 * len(series):
+        yield series[:first]
+        first *= 2
+
+
 @pytest.mark.statistical
 def test_a_run_that_stops_at_a_precision_has_it_and_covers_nearly_as_often_as_it_says():
     """False-alarm rate 0.1%: binomial bounds of 150 intervals, whose coverage stopping lowers to some 93% of 95%.
@@ -151,7 +158,7 @@ def test_a_run_that_stops_at_a_precision_has_it_and_covers_nearly_as_often_as_it
     """
     hits, rng = 0, np.random.default_rng(9)
     for _ in range(150):
-        result = until(lambda n: rng.exponential(2.0, n), 0.05, first=500, most=100_000)
+        result = until(longer(rng.exponential(2.0, 16_000)), 0.05)
         assert result.half_width <= 0.05 * result.mean
         hits += result.low <= 2.0 <= result.high
     assert bounds(150, 0.9)[0] <= hits <= bounds(150, 0.95)[1]
@@ -159,11 +166,10 @@ def test_a_run_that_stops_at_a_precision_has_it_and_covers_nearly_as_often_as_it
 
 def test_a_narrow_interval_of_dependent_batches_is_not_enough():
     series = 100.0 + autoregressive(np.random.default_rng(12), 64_000, 1, 0.99)[0]
-    parts = iter(np.split(series, [500, 1000, 2000, 4000, 8000, 16_000, 32_000]))
     first = steady(series[:500])
     assert first.half_width < 1.0
     assert not first.independent
-    result = until(lambda _: next(parts), 0.01, first=500, most=64_000)
+    result = until(longer(series), 0.01)
     assert result.independent
     assert result.observations > 500
 
@@ -171,22 +177,42 @@ def test_a_narrow_interval_of_dependent_batches_is_not_enough():
 def test_too_little_says_how_much_would_do_and_that_does():
     rng = np.random.default_rng(10)
     with pytest.raises(NotEnoughDataError) as caught:
-        until(lambda n: rng.normal(10.0, 20.0, n), 0.01, most=2000)
+        until(longer(rng.normal(10.0, 20.0, 2000)), 0.01)
     assert caught.value.have == 2000
-    result = until(lambda n: rng.normal(10.0, 20.0, n), 0.011, first=1000, most=4 * caught.value.needed)
+    result = until(longer(rng.normal(10.0, 20.0, 4 * caught.value.needed)), 0.011)
     assert result.half_width <= 0.11
 
 
-def test_a_series_that_ends_is_too_little_even_before_the_most():
-    parts = iter([np.arange(40.0), np.empty(0)])
-    with pytest.raises(NotEnoughDataError) as caught:
-        until(lambda _: next(parts), 0.01, first=40, most=1000)
-    assert caught.value.have == 40
+def test_nothing_longer_is_asked_for_than_does():
+    asked = []
+    series = np.random.default_rng(11).normal(10.0, 1.0, 8000)
+    result = until((asked.append(n) or series[:n] for n in (1000, 2000, 4000, 8000)), 0.0045)
+    assert asked == [1000, 2000]
+    assert result.observations == 2000
+
+
+def test_series_too_short_for_an_interval_are_only_a_beginning():
+    series = np.random.default_rng(11).normal(10.0, 1.0, 640)
+    assert until(longer(series, first=10), 0.5).observations == 40
+    for none in ([], [series[:39]]):
+        with pytest.raises(NotEnoughDataError, match=f"^40 observations are needed, {len(none) and 39} given$"):
+            until(none, 0.5)
+
+
+def test_an_overloaded_server_has_no_steady_state_and_one_that_is_not_is_not_taken_for_it():
+    rng = np.random.default_rng(13)
+    with pytest.raises(UnsteadyError, match=r"^the mean keeps growing, to \S+ with \d+ observations: no steady state"):
+        until(longer(waits(rng, 64_000, 1.2)), 0.02)
+    with pytest.raises(NotEnoughDataError):
+        until(longer(waits(rng, 64_000, 1.2)), 0.02, stable=True)
+    for _ in range(20):
+        with pytest.raises(NotEnoughDataError):
+            until(longer(waits(rng, 64_000, 0.8)), 0.001)
 
 
 def test_a_mean_of_zero_has_no_relative_precision():
     with pytest.raises(NotEnoughDataError):
-        until(lambda n: np.tile([1.0, -1.0], n // 2), 0.1, first=100, most=200)
+        until(longer(np.tile([1.0, -1.0], 100), first=100), 0.1)
 
 
 def test_a_constant_series_has_an_interval_of_no_width():
@@ -206,8 +232,7 @@ def test_a_constant_series_has_an_interval_of_no_width():
         (lambda: batch_means(np.zeros(40), level=1.0), "level: 1.0 is not between 0 and 1"),
         (lambda: batch_means(np.zeros(40), batches=2), "batches: 2 is below 3"),
         (lambda: steady(np.arange(30.0)), "40 observations are needed, 30 given"),
-        (lambda: until(np.zeros, 0.0, most=100), "half_width_share: 0.0 is not above 0"),
-        (lambda: until(np.zeros, 0.1, most=100), "first: 1000 is not between 40 and most, 100"),
+        (lambda: until([], 0.0), "half_width_share: 0.0 is not above 0"),
     ],
 )
 def test_what_cannot_be_is_said(call, message):

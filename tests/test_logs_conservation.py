@@ -61,3 +61,8 @@ def test_a_pause_halfway_through_requests_makes_servers_idle():
 
 def test_too_little_is_not_judged():
     assert conserves_work(np.array([0.0, 1.0]), np.array([3.0, np.nan]), 2) == ()
+
+
+def test_demands_that_are_all_alike_blame_nobody():
+    arrival = load(2)[0]
+    assert blamed(arrival, serve("fcfs", arrival, np.full(len(arrival), 1.5), 2).departure_s, 2) == []

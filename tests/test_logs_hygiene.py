@@ -4,6 +4,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
+from analysis.logs.access_logs import within_seconds
 from analysis.logs.clocks import drift, resolution_s
 from analysis.logs.hygiene import clean
 from analysis.logs.repair import imputed, overdue
@@ -190,3 +191,67 @@ def test_no_drift_is_seen_where_only_the_load_moves():
 @pytest.mark.parametrize(("unit", "coarsest"), [(0.001, 1e-3), (1.0, 1.0), (60.0, 60.0), (0.25, 0.01), (1e-6, 0.0)])
 def test_the_resolution_is_the_coarsest_unit_of_all_stamps(unit, coarsest):
     assert resolution_s(unit * np.arange(1, 1000, 7)) == coarsest
+
+
+def test_priorities_stay_with_their_requests_when_rows_are_left_out():
+    arrival = np.arange(300.0)
+    departure = arrival + 0.5
+    departure[7] = arrival[7] - 3.0
+    log = pd.DataFrame({"arrival_s": arrival, "departure_s": departure, "request": arrival, "priority": arrival})
+    cleaned = clean(pd.concat([log, log.iloc[[4]]]).astype({"priority": int}), servers=1)
+    assert len(cleaned.arrival_s) == 299
+    assert cleaned.priority.tolist() == cleaned.arrival_s.tolist()
+
+
+def within_whole_seconds(arrival, departure):
+    """The log as a reader leaves it that knows ends to the second, durations to the millisecond, and the order."""
+    order = np.argsort(departure)
+    end = within_seconds(np.floor(departure[order]))[0]
+    return log(end - np.round((departure - arrival)[order], 3), end)
+
+
+@pytest.mark.parametrize("policy", ["fcfs", "ps"])
+@pytest.mark.parametrize(("servers", "load"), [(1, 0.5), (4, 0.5), (4, 0.8)])
+def test_whole_seconds_are_told_and_nobody_is_blamed_for_them(policy, servers, load):
+    arrival, departure = (each / 20.0 for each in served(policy, servers, load))
+    dirty = within_whole_seconds(arrival, departure)
+    assert any(name.startswith("servers") for name in names(clean(dirty, servers)))
+    made = clean(dirty, servers, resolution_s=1.0)
+    assert names(made) == ["coarse stamps"]
+    assert made.findings[0].evidence.startswith("multiples of 1 s, responses take 0.0")
+    assert "bounds are not guaranteed" in made.findings[0].done
+
+
+def test_whole_seconds_do_not_matter_where_responses_take_minutes():
+    arrival, departure = (100.0 * each for each in served())
+    assert names(clean(within_whole_seconds(arrival, departure), servers=2, resolution_s=1.0)) == []
+
+
+def test_coarse_stamps_without_pairs_are_told_though_lost_ones_are_put_in():
+    arrival, departure = (np.floor(each) for each in served("fcfs", 4, 0.8))
+    kept = np.random.default_rng(1).random(len(arrival)) >= 0.01
+    made = clean(pd.concat([log(arrival, np.nan), log(np.nan, departure[kept])]), 4)
+    assert names(made) == ["lost departures", "coarse stamps"]
+
+
+def test_a_clock_is_not_tested_where_stamps_are_coarse():
+    arrival, departure = served()
+    drifting = np.floor(departure + 3.0 * arrival / arrival[-1])
+    assert names(clean(log(np.floor(arrival), drifting), servers=2)) == ["coarse stamps"]
+
+
+@pytest.mark.parametrize(("wrong", "done"), [(1, "left out"), (2, "all departures moved"), (95, "all departures moved")])
+def test_more_than_one_percent_of_negative_responses_is_a_clock(wrong, done):
+    arrival = np.arange(100.0)
+    made = clean(log(arrival, arrival + np.where(np.arange(100) < wrong, -0.25, 0.5)), servers=1)
+    found = next(each for each in made.findings if each.name == "departures before arrivals")
+    assert found.count == wrong
+    assert done in found.done
+
+
+@pytest.mark.parametrize("right", [0, 2])
+def test_columns_that_are_swapped_are_refused(right):
+    arrival, departure = served(n=100)
+    came, left = (np.where(np.arange(100) < right, *each) for each in ((arrival, departure), (departure, arrival)))
+    with pytest.raises(ValueError, match=rf"are arrival and departure swapped\? {100 - right} of 100 requests leave"):
+        clean(log(came, left), servers=2)

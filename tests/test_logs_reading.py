@@ -181,3 +181,31 @@ def test_faults_of_a_workload_are_located(read):
 def test_a_file_that_is_not_there_is_an_error_of_the_system(tmp_path):
     with pytest.raises(FileNotFoundError):
         read_log(tmp_path / "nothing.csv")
+
+
+@pytest.mark.parametrize("blank", ["", "\n"])
+def test_a_column_of_priorities_is_read_where_it_is_named(read, blank):
+    text = f"arrival_s,departure_s,urgency\n0,1,1\n{blank}1,2,0\n"
+    assert read(text, priority="urgency").table["priority"].tolist() == [1, 0]
+    assert "priority" not in read(text).table
+
+
+def test_priorities_that_are_none_are_faults_with_their_places(read):
+    with pytest.raises(TableError) as caught:
+        read("start,end,p\n0,1,-1\n1,2,\n2,3,high\n3,4,0.5\n4,5,2\n", priority="p")
+    assert caught.value.lines() == [
+        f'{line}:3: p: should be a whole number of at least 0, got "{got}"'
+        for line, got in ((2, "-1"), (3, ""), (4, "high"), (5, "0.5"))
+    ]
+
+
+def test_priorities_of_parquet_may_be_whole_numbers_of_any_type(tmp_path):
+    log = pd.DataFrame({"start": [0.0, 1.0], "end": [1.0, 2.0], "p": [1.0, 0.0], "q": np.array([1, 0], np.int8)})
+    log.to_parquet(tmp_path / "log")
+    for name in ("p", "q"):
+        assert read_log(tmp_path / "log", priority=name).table["priority"].tolist() == [1, 0]
+
+
+def test_formats_without_columns_have_no_priorities(read):
+    with pytest.raises(TableError, match="p: should be a column, got a format without such columns"):
+        read("; made up\n1 0 5 10 1" + " -1" * 13 + "\n", priority="p")

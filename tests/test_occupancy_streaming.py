@@ -67,6 +67,24 @@ def test_a_departure_of_nobody_is_counted_and_left_out():
     assert stream.surplus == 1
 
 
+def test_a_departure_of_nobody_at_the_very_end_is_counted():
+    stream = Stream(1, 10.0)
+    stream.feed([1.0, 2.0, 2.0], [1, -1, -1])
+    stream.close()
+    assert (stream.surplus, stream.jobs) == (1, 0)
+
+
+@given(st.lists(st.tuples(st.integers(0, 30), st.sampled_from([1, -1])), min_size=1, max_size=30), st.integers(0, 4))
+def test_events_out_of_order_count_alike_in_any_portions(events, held):
+    one, other = (Stream(1, 4.0, reorder=held) for _ in range(2))
+    singly = [one.feed(time, change) for time, change in events]
+    at_once = other.feed(*zip(*events, strict=True))
+    pd.testing.assert_frame_equal(
+        pd.concat([*singly, one.close()], ignore_index=True), pd.concat([at_once, other.close()], ignore_index=True)
+    )
+    assert (one.late, one.surplus, one.jobs) == (other.late, other.surplus, other.jobs)
+
+
 def test_a_departure_may_be_told_before_the_arrival_of_the_same_moment():
     stream = Stream(1, 10.0)
     stream.feed(1.0, -1)

@@ -216,7 +216,8 @@ def test_run_prints_one_json_value_in_which_nan_is_null(monkeypatch, tmp_path):
     )
     assert result.exit_code == 0
     assert json.loads(result.stdout) == {"kind": "fleet", "truth": {"change": None}, "estimates": []}
-    scenario, out, force, _ = asked[0]
+    scenario, out, force, _, precision = asked[0]
+    assert precision is None
     assert (scenario.seed, scenario.fleet.machines, out, force) == (8, 250, tmp_path, True)
 
 

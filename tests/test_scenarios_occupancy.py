@@ -111,6 +111,56 @@ def test_intervals_are_as_long_as_asked_and_alerts_are_those_above_the_ratio(log
     assert sum(row["intervals"] for row in said["alerts"]) == len(above) > 0
 
 
+def test_other_speeds_are_rows_beside_other_numbers(log, trace):
+    arrival, demand, _ = trace
+    row = payload(log, "--servers", 2, "--speed", "2", "--policy", "ps")["speeds"][0]
+    faster = serve("ps", arrival, demand / 2.0, 2).departure_s
+    assert set(row) == {"speed", "queueing_s_low", "queueing_s_high", "replay_s", "replay_low", "replay_high", "note"}
+    assert row["replay_s"] == pytest.approx((faster - arrival - demand / 2.0).sum(), rel=1e-6)
+    assert "speed" in wsc(log, "--servers", 2, "--speed", "0.5,2").stdout
+
+
+def test_completions_that_show_other_servers_are_a_note(tmp_path):
+    rng = np.random.default_rng(4)
+    arrival = rng.exponential(0.75, 6_000).cumsum()
+    departure = serve("ps", arrival, rng.uniform(0.5, 1.5, 6_000), 2).departure_s
+    pd.DataFrame({"arrival_s": arrival, "departure_s": departure}).to_csv(tmp_path / "log.csv", index=False)
+    right, wrong = (payload(tmp_path / "log.csv", "--servers", servers) for servers in (2, 3))
+    told = "completions show 2 servers, not 3: both the work done and the rates do"
+    assert (told in wrong["notes"], right["notes"]) == (True, [])
+    assert right["rates"] == wrong["rates"]
+    assert right["servers_by_work"]["servers"] == right["servers_by_rates"]["servers"] == 2
+
+
+@pytest.fixture(scope="module")
+def urgent(tmp_path_factory):
+    """A log under preemptive priority on two servers, its classes in column `urgency`; and its demands."""
+    rng = np.random.default_rng(8)
+    arrival, demand, urgency = rng.exponential(0.9, 2_000).cumsum(), rng.uniform(1, 2, 2_000), rng.integers(0, 2, 2_000)
+    departure = serve("priority", arrival, demand, 2, priority=urgency).departure_s
+    file = tmp_path_factory.mktemp("urgent") / "log.csv"
+    pd.DataFrame({"arrival_s": arrival, "departure_s": departure, "urgency": urgency}).to_csv(file, index=False)
+    return file, arrival, demand, urgency
+
+
+@pytest.mark.parametrize("policy", ["priority", "auto"])
+def test_priorities_are_replayed_and_found_out(urgent, policy):
+    file, arrival, demand, urgency = urgent
+    said = payload(file, "--servers", 2, "--to", "3", "--policy", policy, "--priority", "urgency")
+    other = serve("priority", arrival, demand, 3, priority=urgency).departure_s
+    assert said["policy"] == "priority"
+    assert said["capacity"][0]["replay_s"] == pytest.approx((other - arrival - demand).sum(), rel=1e-6)
+
+
+def test_priorities_have_to_be_named(urgent):
+    done = wsc(urgent[0], "--servers", 2, "--policy", "priority")
+    assert (done.exit_code, done.stderr) == (2, "policy priority needs the class of each request: --priority COLUMN\n")
+
+
+def test_holding_events_back_is_about_standard_input(log):
+    assert wsc(log, "--servers", 2, "--reorder", "5").stderr.startswith("--reorder:1:1: is about events on standard")
+
+
 def test_the_folder_of_a_run_is_a_log(trace, tmp_path):
     arrival, _, departure = trace
     pd.DataFrame({"arrival_s": arrival, "departure_s": departure}).to_parquet(tmp_path / "requests.parquet")
@@ -164,6 +214,8 @@ def test_bad_files_end_with_status_2_and_their_place(tmp_path, content, told):
         (("--servers", "0"), "--servers:1:1: should be a whole number of at least 1"),
         (("--servers", "2", "--to", "1,x"), "--to:1:1: should be a whole number of at least 1"),
         (("--servers", "2", "--interval", "soon"), "--interval:1:1: should be a time above 0, such as 60s"),
+        (("--servers", "2", "--speed", "2,fast"), "--speed:1:1: should be a number greater than 0"),
+        (("--servers", "2", "--priority", "urgency"), "urgency: column is missing"),
         (("--servers", "2", "--alert", "-1"), "--alert:1:1: should be a number greater than 0"),
         (("--servers", "2", "--arrival", "came"), "came: column is missing"),
         (("--servers", "2", "--unit", "ms"), "arrival_s: should be in ms, as --unit says, got a name in s"),

@@ -146,6 +146,6 @@ def test_a_queue_is_overridden_and_swept_as_a_fleet_is(tmp_path):
 def test_the_library_has_queues_and_says_so():
     kinds = {one["name"]: one["kind"] for one in shipped()}
     assert [name for name in kinds if kinds[name] == "queue"] == [
-        f"queue_{name}" for name in ("job", "listener", "replay", "sessions", "short", "small", "srpt")
+        f"queue_{name}" for name in ("job", "listener", "mmk", "replay", "sessions", "short", "small", "srpt")
     ]
     assert (kinds["small"], kinds["two_wscs"], kinds["queue_contention"]) == ("fleet", "sweep", "sweep")

@@ -148,6 +148,18 @@ def test_where_a_policy_cannot_be_replayed_the_bounds_stand_alone(out, policy):
     assert any(f"no replay under {policy}" in note for note in made["notes"]) != any(replayed)
 
 
+def test_priorities_of_the_types_are_replayed(out):
+    types = (
+        "[{name: a, priority: 1, demand_s: {kind: constant, mean: 1.0}},"
+        " {name: b, priority: 0, demand_s: {kind: constant, mean: 0.7}}]"
+    )
+    made = run(scenario("station.policy=priority", f"load.types={types}"), out, False, quiet)
+    assert not any("no replay" in note for note in made["occupancy"]["notes"])
+    said = {row["servers"]: row["replay_s"] for row in made["occupancy"]["capacity"]}
+    for row in made["replays"]:
+        assert said[row["servers"]] == pytest.approx(row["queueing_time_s"], rel=1e-6)
+
+
 def test_servers_of_several_speeds_are_not_replayed(out):
     made = run(scenario("station.speeds=[1, 0.5]", "replays=[]"), out, False, quiet)
     assert made["occupancy"]["service_time_s"] == pytest.approx(made["truth"]["service_time_s"], rel=1e-9)
@@ -190,3 +202,10 @@ def test_the_sweep_of_contention_breaks_one_thing_at_a_time():
     ]
     assert list(map(sum, changed)) == [0, 1, 1, 1, 1]
     assert sum(map(np.array, changed)).tolist() == [1, 1, 1, 1]
+
+
+def test_what_happened_where_the_laws_do_not_hold_is_response_time_alone(out):
+    """With a limit on admitted requests, three cores may serve as two do: the law cannot tell what queued."""
+    first, *_ = run(scenario("contention.concurrency_limit=2", "station.policy=fcfs"), out, False, quiet)["replays"]
+    assert math.isnan(first["queueing_time_s"])
+    assert first["response_time_s"] > 0

@@ -8,7 +8,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from analysis.cells import TableFault
-from analysis.logs.columns import PER_SECOND
+from analysis.logs.columns import FARTHEST_S, PER_SECOND
 from analysis.logs.sources import Log, stream_of
 from analysis.readers import PRINTED, TableError
 from analysis.statistics import Bools, Floats
@@ -74,20 +74,22 @@ def read_access_log(path: Path, time: str | None = None, unit: str | None = None
     stamp_s = _stamps(pc.struct_field(parts, "time"))
     texts = pc.struct_field(parts, "duration")
     took = np.asarray(pc.fill_null(texts.cast(pa.string()).cast(pa.float64()), np.nan).to_numpy(False))
-    read = np.isfinite(stamp_s) & np.isfinite(took)
+    nginx = (pc.mean(pc.match_substring(texts, ".").cast(pa.float64())).as_py() or 0.0) > 0.5
+    took_s = took / PER_SECOND[unit or ("s" if nginx else "us")]
+    read = (np.abs(stamp_s) <= FARTHEST_S) & (took_s <= FARTHEST_S)
     notes = _skipped(path, lines, read)
-    nginx = bool(pc.mean(pc.match_substring(texts, ".").cast(pa.float64())).as_py() > 0.5)
     by_end = time == "departure" if time else nginx
-    took_s = took[read] / PER_SECOND[unit or ("s" if nginx else "us")]
+    took_s = took_s[read]
     origin = float(np.floor(stamp_s[read].min()))
     stamp_s = stamp_s[read] - origin
     notes += [_understood(nginx, by_end, unit or ("s" if nginx else "us"))]
-    end_s = stamp_s if by_end else stamp_s + took_s
+    end_s, resolution_s = stamp_s if by_end else stamp_s + took_s, 0.0
     if np.array_equal(stamp_s, np.floor(stamp_s)):
+        resolution_s = 1.0
         end_s, how = within_seconds(end_s)
         notes.append(f"stamps are whole seconds: {how}; durations are exact, so is the aggregate response time")
     table = pd.DataFrame({"arrival_s": end_s - took_s, "departure_s": end_s})
-    return Log(table, tuple(notes), origin, at_application=True)
+    return Log(table, tuple(notes), origin, at_application=True, resolution_s=resolution_s)
 
 
 def within_seconds(earliest_s: Floats) -> tuple[Floats, str]:

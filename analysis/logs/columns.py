@@ -1,7 +1,7 @@
 """Which columns of a request log hold what, and in which unit: as said, or by their names."""
 
 import re
-from collections.abc import Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -12,6 +12,8 @@ from analysis.statistics import Floats
 
 PER_SECOND = {"s": 1.0, "ms": 1e3, "us": 1e6, "ns": 1e9}
 """How many of a unit make a second."""
+FARTHEST_S = 1e15
+"""Times further than this from 0, 30 million years, are no times; floats tell eighths of a second there."""
 
 _SPELLED = {
     "s": ("s", "sec", "secs", "second", "seconds"),
@@ -39,10 +41,15 @@ class Roles:
     duration: str | None = None
     request: str | None = None
     type: str | None = None
+    priority: str | None = None
 
     def times(self) -> list[str]:
         """Return the columns that hold times."""
         return [name for name in (self.arrival, self.departure, self.duration) if name is not None]
+
+    def classes(self) -> list[str]:
+        """Return the column that holds priorities, if there is one."""
+        return [self.priority] if self.priority is not None else []
 
     def labels(self) -> list[str]:
         """Return the columns that hold names of requests and of their types."""
@@ -50,32 +57,41 @@ class Roles:
 
 
 def roles(
-    names: Sequence[str], arrival: str | None = None, departure: str | None = None, duration: str | None = None
+    names: Sequence[str],
+    arrival: str | None = None,
+    departure: str | None = None,
+    duration: str | None = None,
+    priority: str | None = None,
 ) -> Roles:
     """Return which columns hold what: those that were said, and those whose names are common for the rest.
 
     A time stamp of no telling name beside a duration may be a request's start or its end, and which makes a
-    difference; so it has to be said.
+    difference; so it has to be said. So has a column of priorities, since 0 is served first here, and last elsewhere.
 
     Parameters
     ----------
     names : the file's columns
-    arrival, departure, duration : names that were said
+    arrival, departure, duration, priority : names that were said
 
     Raises
     ------
     TableError
-        If a column is not there, or no pair of columns says when requests came and went.
+        If a column is not there or said twice, all three columns of times were said, or no pair of columns says when
+        requests came and went.
 
     Examples
     --------
     >>> roles(["cls", "arr_ms", "dep_ms"])
-    Roles(arrival='arr_ms', departure='dep_ms', duration=None, request=None, type='cls')
+    Roles(arrival='arr_ms', departure='dep_ms', duration=None, request=None, type='cls', priority=None)
     >>> roles(["timestamp", "latency (ms)"])
     Traceback (most recent call last):
     analysis.readers.TableError: 1:1: timestamp: is it a start (--arrival) or an end (--departure)?, got either
     """
-    said = [name for name in (arrival, departure, duration) if name is not None]
+    options = {"--arrival": arrival, "--departure": departure, "--duration": duration, "--priority": priority}
+    faults = list(_contradictions({option: name for option, name in options.items() if name is not None}))
+    if faults:
+        raise TableError(faults)
+    said = [name for name in options.values() if name is not None]
     missing = [name for name in said if name not in names]
     if missing:
         raise TableError([_lacking(name, names) for name in missing])
@@ -87,7 +103,19 @@ def roles(
         took = None
     if sum(name is not None for name in (came, left, took)) < 2:
         raise TableError([_unsaid(names, free, took)])
-    return Roles(came, left, took, _named(free, _REQUEST), _named(free, _TYPE))
+    return Roles(came, left, took, _named(free, _REQUEST), _named(free, _TYPE), priority)
+
+
+def _contradictions(said: Mapping[str, str]) -> Iterator[TableFault]:
+    """Yield what is wrong with options whatever the file has: a column for two of them, three times where two do."""
+    first = dict[str, str]()
+    for option, name in said.items():
+        if name in first:
+            yield TableFault(1, 1, option, f"should be another column than that of {first[name]}", name)
+        first.setdefault(name, option)
+    if {"--arrival", "--departure", "--duration"} <= set(said):
+        shown = f"{said['--arrival']}, {said['--departure']} and {said['--duration']}"
+        yield TableFault(1, 1, "--duration", "should not be said beside --arrival and --departure", shown)
 
 
 def _lacking(name: str, names: Sequence[str]) -> TableFault:

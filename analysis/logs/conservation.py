@@ -108,7 +108,9 @@ def _sample(stay_s: Floats, ended: Bools, which: Bools) -> _Sample:
 
 
 def _logrank(one: _Sample, other: _Sample) -> float:
-    return float(logrank(_censored(one), _censored(other)).pvalue)
+    """Return the p-value; NaN, which blames nobody, where all demands are alike."""
+    with np.errstate(invalid="ignore"):
+        return float(logrank(_censored(one), _censored(other)).pvalue)
 
 
 def _censored(sample: _Sample) -> CensoredData:

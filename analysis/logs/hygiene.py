@@ -10,16 +10,19 @@ from analysis.logs import clocks
 from analysis.logs.conservation import conserves_work
 from analysis.logs.losses import lost_arrivals, lost_departures
 from analysis.logs.repair import imputed, overdue
-from analysis.statistics import Bools, Floats
+from analysis.statistics import Bools, Floats, Ints
 
 _LOOKED_AT = 200_000
 """Requests from the beginning of the log that tests look at."""
 _COARSE = 0.05
 """Stamps coarser than this part of the median response time are worth a finding."""
+_UNTESTED = "all figures are estimates, bounds are not guaranteed; clocks and servers are not tested"
 _FEW = 30
 """Fewer stamps may be round by chance."""
 _OFTEN = 0.01
 """A larger share of departures before their arrivals is a clock's fault, a smaller one that of the rows."""
+_SWAPPED = 0.95
+"""So large a share is neither's: the columns are."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,6 +51,8 @@ class Cleaned:
     """Requests that were changed, added or left out."""
     paired: bool
     """Whether departures belong to arrivals."""
+    priority: Ints | None = None
+    """(n,) class of each request, 0 served first, if the log has them and pairs."""
 
     @property
     def unfinished(self) -> int:
@@ -55,24 +60,26 @@ class Cleaned:
         return len(self.arrival_s) - int(np.count_nonzero(~np.isnan(self.departure_s)))
 
 
-def clean(log: pd.DataFrame, servers: int, at_application: bool = False) -> Cleaned:
+def clean(log: pd.DataFrame, servers: int, at_application: bool = False, resolution_s: float = 0.0) -> Cleaned:
     """Return a log without what would mislead the law, and what was found in it.
 
     Rows that were written twice are left out. Departures before their arrivals are moved if a clock is off, else left
     out. Lost departures and arrivals are put in: one lost departure would count as a request that waits for ever.
-    Coarse stamps, drifting clocks and servers that idle while requests wait are told only.
+    Coarse stamps, drifting clocks and servers that idle while requests wait are told only; clocks and servers are not
+    tested where stamps are coarse, which would blame them for it.
 
     Parameters
     ----------
-    log : columns arrival_s and departure_s, NaN: not seen; perhaps `request`, which names requests. Rows with
-        one of the two stamps each are a log without pairs
+    log : columns arrival_s and departure_s, NaN: not seen; perhaps `request`, which names requests, and
+        `priority`. Rows with one of the two stamps each are a log without pairs
     servers : k >= 1
     at_application : whether arrivals were stamped only when the application took the requests
+    resolution_s : what the stamps were multiples of before a reader put them between; 0: as the stamps are
 
     Raises
     ------
     ValueError
-        If no arrival or no departure is left.
+        If no arrival or no departure is left, or nearly all departures are before their arrivals.
 
     Examples
     --------
@@ -90,11 +97,20 @@ def clean(log: pd.DataFrame, servers: int, at_application: bool = False) -> Clea
     if np.isnan(came).all() or np.isnan(left).all():
         raise ValueError(f"the log has no {'arrivals' if np.isnan(came).all() else 'departures'}")
     paired = not np.isnan(left - came).all()
-    given = Cleaned(came, left, (), 0, paired)
+    classes = kept["priority"].to_numpy(dtype=np.int64) if paired and "priority" in kept else None
+    given = Cleaned(came, left, (), 0, paired, classes)
     made = _pairs(given) if paired else _lists(given, servers)
-    told = tuple(_told(made, servers, at_application))
+    told = tuple(_told(made, servers, at_application, max(resolution_s, _tick(came, left))))
     findings = [*findings, *made.findings]
     return replace(made, findings=(*findings, *told), repaired=sum(each.count for each in findings))
+
+
+def _tick(came: Floats, left: Floats) -> float:
+    """Return what stamps are multiples of, before any repair puts others in."""
+    if len(came) < _FEW:
+        return 0.0
+    order = np.argsort(came, kind="stable")[:_LOOKED_AT]
+    return max(clocks.resolution_s(came[order]), clocks.resolution_s(left[order]))
 
 
 def _once(log: pd.DataFrame) -> tuple[pd.DataFrame, list[Finding]]:
@@ -129,11 +145,12 @@ def _alike(log: pd.DataFrame) -> Bools:
 
 def _pairs(log: Cleaned) -> Cleaned:
     """Return a log of pairs with possible stamps and without lost ones."""
-    came, left, findings = log.arrival_s, log.departure_s, list[Finding]()
-    backwards = left < came
+    findings = list[Finding]()
+    backwards = log.departure_s < log.arrival_s
     if backwards.any():
-        came, left, found = _forwards(came, left, backwards)
+        log, found = _forwards(log, backwards)
         findings.append(found)
+    came, left = log.arrival_s, log.departure_s
     for name, both in (("departures", (came, left)), ("arrivals", (-left, -came))):
         lost = overdue(*both)
         if lost.any():
@@ -153,15 +170,27 @@ def _pairs(log: Cleaned) -> Cleaned:
     return replace(log, arrival_s=came, departure_s=left, findings=tuple(findings))
 
 
-def _forwards(came: Floats, left: Floats, backwards: Bools) -> tuple[Floats, Floats, Finding]:
-    """Return stamps without departures before arrivals: all departures moved, or those rows left out."""
+def _forwards(log: Cleaned, backwards: Bools) -> tuple[Cleaned, Finding]:
+    """Return a log without departures before arrivals: all departures moved, or those rows left out.
+
+    Raises
+    ------
+    ValueError
+        If they nearly all are.
+    """
+    came, left = log.arrival_s, log.departure_s
     count, least = int(backwards.sum()), float(np.nanmin(left - came))
+    pairs = int(np.count_nonzero(~np.isnan(left - came)))
+    if count > _SWAPPED * pairs:
+        raise ValueError(f"are arrival and departure swapped? {count:,} of {pairs:,} requests leave before they come")
     evidence = f"the least response time is {least:.3g} s"
-    if count > _OFTEN * np.count_nonzero(~np.isnan(left - came)):
+    if count > _OFTEN * pairs:
         done = f"the clocks differ by {-least:.3g} s or more, all departures moved by that"
-        return came, left - least, Finding("departures before arrivals", count, evidence, done)
+        return replace(log, departure_s=left - least), Finding("departures before arrivals", count, evidence, done)
     keep = ~backwards
-    return came[keep], left[keep], Finding("departures before arrivals", count, evidence, "left out")
+    classes = None if log.priority is None else log.priority[keep]
+    kept = replace(log, arrival_s=came[keep], departure_s=left[keep], priority=classes)
+    return kept, Finding("departures before arrivals", count, evidence, "left out")
 
 
 def _lists(log: Cleaned, servers: int) -> Cleaned:
@@ -183,27 +212,27 @@ def _lists(log: Cleaned, servers: int) -> Cleaned:
     return replace(log, arrival_s=came, departure_s=padded, findings=tuple(findings))
 
 
-def _told(log: Cleaned, servers: int, at_application: bool) -> Iterator[Finding]:
+def _told(log: Cleaned, servers: int, at_application: bool, tick_s: float) -> Iterator[Finding]:
     """Yield what is only told: unfinished and overlong requests, the accept queue, clocks, servers."""
     if log.unfinished:
         yield Finding("unfinished requests", log.unfinished, "no departure until the end of the log", "kept as present")
     if at_application:
         evidence = "arrivals are stamped when the application takes a request"
         yield Finding("accept queue", len(log.arrival_s), evidence, "waiting before that is missing from all figures")
-    if log.paired:
+    took = log.departure_s - log.arrival_s
+    usual = float(np.nanmedian(took)) if not np.isnan(took).all() else 0.0
+    if tick_s > _COARSE * usual:
+        evidence = f"multiples of {tick_s:g} s, responses take {usual:.3g} s"
+        yield Finding("coarse stamps", len(took), evidence, _UNTESTED)
+    elif log.paired:
         order = np.argsort(log.arrival_s, kind="stable")[:_LOOKED_AT]
-        yield from _clocks(log.arrival_s[order], log.departure_s[order], servers)
+        yield from _drift(log.arrival_s[order], log.departure_s[order], servers)
         yield from _servers(log.arrival_s[order], log.departure_s[order], servers)
 
 
-def _clocks(came: Floats, left: Floats, servers: int) -> Iterator[Finding]:
+def _drift(came: Floats, left: Floats, servers: int) -> Iterator[Finding]:
     took = left - came
     usual = float(np.nanmedian(took)) if not np.isnan(took).all() else 0.0
-    tick = max(clocks.resolution_s(came), clocks.resolution_s(left))
-    if tick > _COARSE * usual and len(came) >= _FEW:
-        yield Finding(
-            "coarse stamps", len(came), f"multiples of {tick:g} s, responses take {usual:.3g} s", "used as they are"
-        )
     gone = np.sort(left[~np.isnan(left)])
     met = np.arange(len(came)) - np.searchsorted(gone, came, side="right")
     moved = clocks.drift(came, took, met, servers)

@@ -17,6 +17,8 @@ def read_log(
     departure: str | None = None,
     duration: str | None = None,
     unit: str | None = None,
+    *,
+    priority: str | None = None,
 ) -> Log:
     """Read a request log: CSV, Parquet, an access log of nginx or Apache, or the Standard Workload Format.
 
@@ -26,6 +28,7 @@ def read_log(
     arrival, departure, duration : columns of a table; those not given are found by their names. Of an access log one
         of the first two may be `time`, to say what its stamp is
     unit : s, ms, us or ns of numbers that do not say it themselves
+    priority : column of a table with the class of each request, 0 served first
 
     Raises
     ------
@@ -49,6 +52,8 @@ def read_log(
     if unit is not None and unit not in PER_SECOND:
         raise ValueError(f"a unit is one of {', '.join(PER_SECOND)}, got {unit}")
     head = head_of(path)
+    if priority and (is_access_log(head) or is_swf(head)):
+        raise TableError([TableFault(1, 1, priority, "should be a column", "a format without such columns")])
     if is_access_log(head):
         return read_access_log(path, _stamp(arrival, departure, duration), unit)
     if is_swf(head):
@@ -57,7 +62,7 @@ def read_log(
                 [TableFault(1, 1, "file", "has its columns and units from its format", "Standard Workload Format")]
             )
         return read_swf(path)
-    return read_table_log(path, arrival, departure, duration, unit)
+    return read_table_log(path, arrival, departure, duration, unit, priority=priority)
 
 
 def _stamp(arrival: str | None, departure: str | None, duration: str | None) -> str | None:

@@ -16,12 +16,14 @@ class Log:
     """A request log: its requests, and what a reader should know about how it was understood."""
 
     table: pd.DataFrame
-    """Columns `arrival_s` and `departure_s`, NaN where it was not seen; perhaps `type` and `request`."""
+    """Columns `arrival_s` and `departure_s`, NaN where it was not seen; perhaps `type`, `request` and `priority`."""
     notes: tuple[str, ...] = ()
     origin_s: float = 0.0
     """What the times count from, in seconds since 1970; 0 if they are the file's own."""
     at_application: bool = False
     """Whether arrivals were stamped only when the application took the requests."""
+    resolution_s: float = 0.0
+    """What stamps were multiples of, in seconds, before they were put between; 0: they are as the file has them."""
 
 
 def head_of(path: Path) -> bytes:

@@ -6,6 +6,7 @@ import numpy as np
 import pandas as pd
 
 from analysis.cells import TableFault
+from analysis.logs.columns import FARTHEST_S
 from analysis.logs.sources import Log, stream_of
 from analysis.readers import TableError
 from analysis.statistics import Ints
@@ -35,7 +36,8 @@ def read_swf(path: Path) -> Log:
     Raises
     ------
     TableError
-        If a line is not of numbers, a job has no submit time, there is none or the file is cut off.
+        If a line is not of numbers, a time is beyond 1e15 s, a job has no submit time, there is none or the file is
+        cut off.
     OSError
         If the file cannot be opened.
 
@@ -74,10 +76,14 @@ def _refuse(jobs: pd.DataFrame, text: pd.DataFrame, lines: Ints) -> None:
     """Raise the faults of cells that are no numbers, and of jobs that were never submitted."""
     wrong = ~np.isfinite(jobs.to_numpy(dtype=np.float64, na_value=np.nan))
     wrong[:, 0] |= (jobs["submit_s"] < 0).to_numpy()
-    places = [(int(row), jobs.columns[column], int(column) + 2) for row, column in np.argwhere(wrong)]
+    far = ~wrong & (jobs > FARTHEST_S).to_numpy()
+    far[:, -1] = False
     faults = [
-        TableFault(int(lines[row]), at, name, "should be a number", f'"{text[name].iloc[row]!s}"')
-        for row, name, at in places
+        TableFault(
+            int(lines[row]), column + 2, jobs.columns[column], what, f'"{text[jobs.columns[column]].iloc[row]!s}"'
+        )
+        for what, cells in (("should be a number", wrong), (f"should be at most {FARTHEST_S:g}", far))
+        for row, column in np.argwhere(cells).tolist()
     ]
     if faults:
         raise TableError(faults)

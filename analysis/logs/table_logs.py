@@ -12,7 +12,7 @@ import pyarrow.csv as pacsv
 import pyarrow.parquet as pq
 
 from analysis.cells import Cells, TableFault, read_cells
-from analysis.logs.columns import PER_SECOND, Roles, roles, unit_of
+from analysis.logs.columns import FARTHEST_S, PER_SECOND, Roles, roles, unit_of
 from analysis.logs.sources import Log, head_of, stream_of
 from analysis.readers import TableError
 from analysis.statistics import Floats
@@ -20,6 +20,7 @@ from analysis.statistics import Floats
 _NOT_SEEN = ("", "-", "nan", "null", "none", "na", "n/a")
 """Cells of a request whose arrival or departure was not seen."""
 _TEXT = pa.dictionary(pa.int32(), pa.string())
+_ZONE = r"[T ].*(?:[Zz]|[+-]\d\d(?::?\d\d)?)$"
 _ZONED, _LOCAL = pa.timestamp("ns", "UTC"), pa.timestamp("ns")
 
 
@@ -36,6 +37,8 @@ def read_table_log(
     departure: str | None = None,
     duration: str | None = None,
     unit: str | None = None,
+    *,
+    priority: str | None = None,
 ) -> Log:
     """Read a CSV or Parquet file with a row for each request, or for each arrival and each departure.
 
@@ -46,11 +49,13 @@ def read_table_log(
     path : the file, plain or gzipped
     arrival, departure, duration : columns; those not given are found by their names
     unit : s, ms, us or ns of numbers whose column does not say
+    priority : column of classes, whole numbers from 0
 
     Raises
     ------
     TableError
-        With every fault: a missing column, a cell that is no time, a negative duration, a file that is cut off.
+        With every fault: a missing column, a cell that is no time or no class, a time beyond 1e15 s, a negative
+        duration, zones in some cells of a column only, a file that is cut off.
     OSError
         If the file cannot be opened.
 
@@ -64,13 +69,13 @@ def read_table_log(
     """
     names = _names(path)
     if names:
-        which = roles(names, arrival, departure, duration)
+        which = roles(names, arrival, departure, duration, priority)
         columns = _quickly(path, which)
         if columns is not None:
             notes, times = _in_seconds(columns, which, unit)
-            if _sound(times, which):
+            if _sound(times, columns, which):
                 return _log(times, columns, which, notes)
-    which, columns = _carefully(read_cells(path), (arrival, departure, duration))
+    which, columns = _carefully(read_cells(path), (arrival, departure, duration, priority), unit)
     notes, times = _in_seconds(columns, which, unit)
     return _log(times, columns, which, notes)
 
@@ -89,7 +94,7 @@ def _names(path: Path) -> list[str]:
 
 def _quickly(path: Path, which: Roles) -> dict[str, pa.ChunkedArray] | None:
     """Return the columns as Arrow reads them, or nothing if anything is unusual."""
-    wanted = [*which.times(), *which.labels()]
+    wanted = list(dict.fromkeys([*which.times(), *which.labels(), *which.classes()]))
     head = head_of(path)
     try:
         if head.startswith(b"PAR1"):
@@ -110,13 +115,19 @@ def _types(head: bytes, which: Roles) -> dict[str, pa.DataType]:
     for name in which.times():
         found = first[name].type
         types[name] = pa.float64() if not pa.types.is_timestamp(found) else _LOCAL if found.tz is None else _ZONED
+    types |= dict.fromkeys(which.classes(), pa.int64())
     return types | dict.fromkeys(which.labels(), _TEXT)
 
 
 def _in_seconds(
     columns: Mapping[str, pa.ChunkedArray], which: Roles, unit: str | None
 ) -> tuple[list[str], dict[str, Times]]:
-    """Return notes on the units that were supposed, and the columns of times in seconds."""
+    """Return notes on the units and zones that were supposed, and the columns of times in seconds."""
+    clock = {name: columns[name].type for name in which.times() if pa.types.is_timestamp(columns[name].type)}
+    local = [name for name, kind in clock.items() if kind.tz is None]
+    mixed = [
+        f"column {name} has no zone, unlike others, and is read as UTC" for name in local if len(local) < len(clock)
+    ]
     notes, times = list[str](), dict[str, Times]()
     for name in which.times():
         column = columns[name]
@@ -129,7 +140,7 @@ def _in_seconds(
         seconds = values / PER_SECOND[found]
         since = float(np.floor(np.nanmin(seconds))) if "1970" in note else 0.0
         times[name] = Times(seconds - since, since)
-    return notes, times
+    return [*mixed, *notes], times
 
 
 def _numbers(column: pa.ChunkedArray) -> Floats:
@@ -148,10 +159,13 @@ def _since_1970(column: pa.ChunkedArray) -> Times:
     return Times(np.asarray(pc.subtract(ticks, since * 10**9).to_numpy(), dtype=np.float64) / 1e9, float(since))
 
 
-def _sound(times: Mapping[str, Times], which: Roles) -> bool:
-    """Return whether times are finite or missing, durations not negative, and something is there of each."""
-    if any(np.isinf(one.value_s).any() or np.isnan(one.value_s).all() for one in times.values()):
+def _sound(times: Mapping[str, Times], columns: Mapping[str, pa.ChunkedArray], which: Roles) -> bool:
+    """Return whether times are near enough or missing, some are there of each, durations and classes not negative."""
+    if any((np.abs(one.value_s) > FARTHEST_S).any() or np.isnan(one.value_s).all() for one in times.values()):
         return False
+    for classes in (columns[name] for name in which.classes()):
+        if not pa.types.is_integer(classes.type) or classes.null_count or pc.min(classes).as_py() < 0:
+            return False
     return which.duration is None or not (times[which.duration].value_s < 0).any()
 
 
@@ -170,10 +184,14 @@ def _log(times: Mapping[str, Times], columns: Mapping[str, pa.ChunkedArray], whi
     for to, name in (("type", which.type), ("request", which.request)):
         if name is not None:
             table[to] = columns[name].to_pandas()
+    for name in which.classes():
+        table["priority"] = columns[name].to_numpy().astype(np.int64)
     return Log(table, tuple(notes), origin)
 
 
-def _carefully(cells: Cells, said: tuple[str | None, ...]) -> tuple[Roles, dict[str, pa.ChunkedArray]]:
+def _carefully(
+    cells: Cells, said: tuple[str | None, ...], unit: str | None
+) -> tuple[Roles, dict[str, pa.ChunkedArray]]:
     """Return which columns hold what, and each of them, checked cell by cell.
 
     Raises
@@ -187,7 +205,10 @@ def _carefully(cells: Cells, said: tuple[str | None, ...]) -> tuple[Roles, dict[
     columns = {name: pa.chunked_array([pa.array(cells.columns[name])]) for name in which.labels()}
     faults = list(cells.faults)
     for name in which.times():
-        columns[name], found = _checked(cells, name, least=0.0 if name == which.duration else -np.inf)
+        columns[name], found = _checked(cells, name, 0.0 if name == which.duration else -np.inf, unit)
+        faults += found
+    for name in which.classes():
+        columns[name], found = _classes(cells, name)
         faults += found
     if not faults and not len(cells.lines):
         faults.append(TableFault(2, 1, "rows", "should hold at least one row", "none"))
@@ -196,7 +217,7 @@ def _carefully(cells: Cells, said: tuple[str | None, ...]) -> tuple[Roles, dict[
     return which, columns
 
 
-def _checked(cells: Cells, name: str, least: float) -> tuple[pa.ChunkedArray, list[TableFault]]:
+def _checked(cells: Cells, name: str, least: float, unit: str | None) -> tuple[pa.ChunkedArray, list[TableFault]]:
     """Return a column as numbers or as time stamps, whichever most of its cells are, and its faults."""
     given = cells.columns[name]
     text = given.astype(str).str.strip()
@@ -204,11 +225,32 @@ def _checked(cells: Cells, name: str, least: float) -> tuple[pa.ChunkedArray, li
     made, kind = _read(given, text.mask(missing))
     faults = list(_faults(cells, name, made.isna() & ~missing, f"should be a {kind}"))
     if kind == "number":
-        faults += _faults(cells, name, np.isinf(made), "should be a finite number")
-        faults += _faults(cells, name, (made < least) & ~np.isinf(made), f"should be at least {least:g}")
+        faults += _outside(cells, name, made, least, unit)
+    elif given.dtype.kind != "M":
+        zoned = text.str.contains(_ZONE) & ~missing
+        faults += _faults(cells, name, made.notna() & ~zoned & bool(zoned.any()), "should have a zone, as others have")
+        made = made if zoned.any() else made.dt.tz_localize(None)
     if len(text) and missing.all():
         faults.append(TableFault(2, cells.position(name), name, "should hold at least one time", "none"))
     return pa.chunked_array([pa.array(made, from_pandas=True)]), faults
+
+
+def _outside(cells: Cells, name: str, made: pd.Series, least: float, unit: str | None) -> Iterator[TableFault]:
+    """Yield the faults of numbers that are no times: infinite ones, those that are too small or too far away."""
+    farthest = FARTHEST_S * PER_SECOND[unit_of(name, made.to_numpy(dtype=np.float64), unit)[0]]
+    finite = ~np.isinf(made)
+    yield from _faults(cells, name, ~finite, "should be a finite number")
+    yield from _faults(cells, name, (made < least) & finite, f"should be at least {least:g}")
+    far = finite & (made >= least) & (made.abs() > farthest)
+    yield from _faults(cells, name, far, f"should be within {FARTHEST_S:g} s of 0")
+
+
+def _classes(cells: Cells, name: str) -> tuple[pa.ChunkedArray, list[TableFault]]:
+    """Return a column of classes, and the faults of the cells that hold none."""
+    made = pd.to_numeric(cells.columns[name].astype(str).str.strip(), errors="coerce")
+    wrong = ~((made >= 0) & (made < 2.0**63) & (made % 1 == 0))
+    faults = list(_faults(cells, name, wrong, "should be a whole number of at least 0"))
+    return pa.chunked_array([made.where(~wrong, 0).astype(np.int64).to_numpy()]), faults
 
 
 def _read(given: pd.Series, text: pd.Series) -> tuple[pd.Series, str]:

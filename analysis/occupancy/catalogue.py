@@ -109,6 +109,24 @@ def finding(policy: Policy, claim: Claim = "completions") -> Finding:
     return Finding(policy, claim, "open", "")
 
 
+def never_more_work(policy: Policy) -> bool:
+    """Return whether more or faster servers are proved to have no more work left at any time, which B3 needs.
+
+    Where no job is ever further behind, as the proofs of ``each job`` show, nor is their sum. Under srpt single jobs
+    may be, but the remaining demands in falling order are nowhere larger (docs/laws.md, B3).
+
+    Parameters
+    ----------
+    policy : scheduling policy
+
+    Examples
+    --------
+    >>> [never_more_work(policy) for policy in ("ps", "srpt", "rr")]
+    [True, True, False]
+    """
+    return policy == "srpt" or finding(policy, "each job").verdict == "proved"
+
+
 def catalogue() -> pd.DataFrame:
     """Return every finding: policy, claim, verdict, reason.
 

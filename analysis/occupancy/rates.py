@@ -106,15 +106,14 @@ def servers_of(table: pd.DataFrame, *, mean_demand_s: float | None = None, error
     jobs, time_s, completions = (table[name].to_numpy(dtype=np.float64) for name in ("jobs", "time_s", "completions"))
     if len(jobs) < 2 or completions.sum() == 0:
         return Saturation(None, np.nan, np.nan, "no two requests were present together")
-    busy = np.minimum(jobs, jobs[:, None])  # row k - 1: busy servers by requests present, of k
-    work_s = busy @ time_s
+    work_s = _capped(jobs, time_s)
     if mean_demand_s is not None:
         return _by_work(work_s / completions.sum(), mean_demand_s, error_s)
     rate = completions.sum() / work_s
-    likely = np.log(busy) @ completions + completions.sum() * np.log(rate)
+    likely = _capped(np.log(jobs), completions) + completions.sum() * np.log(rate)
     best, second = np.argsort(-likely, kind="stable")[:2]
     score = float(likely[best] - likely[second])
-    off = _misfit(completions, rate[best] * busy[best] * time_s)
+    off = _misfit(completions, rate[best] * np.minimum(jobs, best + 1) * time_s)
     if off > MATERIAL:
         reason = f"rates are {off:.0%} off those of {best + 1} servers, the likeliest: the policy or demands forbid it"
         return Saturation(None, np.nan, score, reason)
@@ -178,6 +177,12 @@ def _by_work(mean_s: Floats, demand_s: float, error_s: float) -> Saturation:
     if score < CLEAR:
         return Saturation(None, np.nan, score, f"{best + 1} and {second + 1} servers have worked about as much")
     return Saturation(int(best) + 1, 1.0 / demand_s, score, "")
+
+
+def _capped(value: Floats, weight: Floats) -> Floats:
+    """Return the weighted sums of rising values with each of them in turn for a cap."""
+    made: Floats = np.cumsum(value * weight) + value * (weight.sum() - np.cumsum(weight))
+    return made
 
 
 def _misfit(seen: Floats, expected: Floats) -> float:

@@ -5,10 +5,83 @@ from dataclasses import dataclass
 import numpy as np
 
 from analysis.occupancy.curve import curve
-from analysis.occupancy.inversion import Policy, reconstruct
+from analysis.occupancy.identification import CLOSE_S, MISFITS
+from analysis.occupancy.inversion import Policy, Reconstruction, reconstruct
 from analysis.occupancy.law import law
-from analysis.occupancy.pairs import Floats, Ints
+from analysis.occupancy.pairs import Floats, Ints, pairs
 from models.queues.serve import serve
+
+STRAYS = 0.01
+"""Largest difference between the queueing of a log and of its replay on its own servers, relative to the former."""
+_ROUNDED = 1e-6
+"""Queueing is known to so small a share of the response time, and to no less."""
+
+
+@dataclass(frozen=True, slots=True)
+class Explained:
+    """A log as a policy explains it, and whether it may be replayed under it."""
+
+    made: Reconstruction
+    misfits: float
+    """Share of the departures while somebody waits that contradict the policy, 0..1."""
+    again_s: float
+    """Queueing time when the demands are served once more by the log's own servers; NaN if too many do not fit."""
+    reason: str
+    """Why the log is not replayed under the policy; empty if it may be."""
+
+
+def explained(
+    policy: Policy,
+    arrival_s: Floats,
+    departure_s: Floats,
+    servers: int,
+    *,
+    priority: Ints | None = None,
+    quantum_s: float = 0.1,
+) -> Explained:
+    """Return what a policy makes of a log, put to two tests: departures that contradict it, and the log itself again.
+
+    On as many servers the replay of a log is the log, unless the policy is another one. Processor sharing contradicts
+    no log: whether its demands are likely, only `identify` tells. Whom random took is unknown, so it is not replayed.
+
+    Parameters
+    ----------
+    policy, arrival_s, departure_s, servers, priority, quantum_s : as for `demands`
+
+    Raises
+    ------
+    ValueError
+        As `demands` does.
+
+    Examples
+    --------
+    >>> arrival_s, departure_s = np.arange(4.0), np.array([8.0, 7.0, 6.0, 5.0])
+    >>> explained("fcfs", arrival_s, departure_s, servers=1).reason
+    '100.0% of the departures while somebody waited contradict it, more than 2%'
+    >>> explained("lcfs_pr", arrival_s, departure_s, servers=1).reason
+    ''
+    """
+    made = reconstruct(
+        policy, arrival_s, departure_s, servers, priority=priority, quantum_s=quantum_s, tolerance_s=CLOSE_S
+    )
+    if not len(arrival_s):
+        return Explained(made, 0.0, 0.0, "")
+    events = pairs(arrival_s, departure_s)
+    crowded = np.count_nonzero((events.job < 0) & (events.present >= servers))
+    misfits = float(np.count_nonzero(~made.fits & made.finished) / max(crowded, 1))
+    if misfits > MISFITS:
+        reason = f"{misfits:.1%} of the departures while somebody waited contradict it, more than {MISFITS:.0%}"
+        return Explained(made, misfits, float("nan"), reason)
+    seen = law(curve(arrival_s, departure_s), servers)
+    if policy == "random":
+        return Explained(made, misfits, seen.queueing_time_s, "")
+    again_s = replay(
+        policy, arrival_s, departure_s, servers, servers, error=0.0, priority=priority, quantum_s=quantum_s, made=made
+    ).queueing_s
+    off_s = abs(again_s - seen.queueing_time_s)
+    strays = off_s > max(STRAYS * seen.queueing_time_s, _ROUNDED * seen.response_time_s)
+    reason = f"on the log's own servers it makes {again_s:,.4g} s of {seen.queueing_time_s:,.4g} s of queueing"
+    return Explained(made, misfits, again_s, reason if strays else "")
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,6 +122,7 @@ def replay(
     rates: Floats | None = None,
     to_rates: Floats | None = None,
     choice: Floats | None = None,
+    made: Reconstruction | None = None,
 ) -> Replay:
     """Return what the requests of a log would have met on `to` servers of another speed under the same policy.
 
@@ -65,6 +139,7 @@ def replay(
     error : relative error of the demands that the bars stand for, 0 up to below 1
     to_rates : (k',) work per second done by 1 to k' busy servers together, before `speed`; None: as many as are busy
     choice : (n,) numbers in 0 up to below 1, for policy random (`serve`); None: drawn, the same every time
+    made : what the policy makes of the log, as from `reconstruct`; None: made here
 
     Raises
     ------
@@ -83,7 +158,8 @@ def replay(
         raise ValueError(f"speed {speed}: it must be a number above 0")
     if not 0 <= error < 1:
         raise ValueError(f"error {error}: it must be from 0 up to below 1")
-    made = reconstruct(policy, arrival_s, departure_s, servers, priority=priority, quantum_s=quantum_s, rates=rates)
+    if made is None:
+        made = reconstruct(policy, arrival_s, departure_s, servers, priority=priority, quantum_s=quantum_s, rates=rates)
     order = np.argsort(arrival_s, kind="stable")
     arrived, classes = np.asarray(arrival_s, dtype=np.float64)[order], None
     if policy == "priority" and priority is not None:
@@ -92,7 +168,7 @@ def replay(
     if policy == "random" and choice is None:
         choice = np.random.default_rng(0).random(len(order))
     left, queueing = np.empty(len(order)), []
-    for factor in (1 - error, 1 + error, 1.0):
+    for factor in (1 - error, 1 + error, 1.0) if error else (1.0,):
         served = serve(
             policy,
             arrived,

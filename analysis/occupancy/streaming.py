@@ -1,5 +1,6 @@
 """The Occupancy Law while events come in: bounded memory, a finished interval at a time, and alerts on queueing."""
 
+import heapq
 from dataclasses import dataclass, field
 
 import numpy as np
@@ -69,11 +70,10 @@ class Stream:
         2      4.0    6.0             2.0              1.0
         """
         time, step = _events(time_s, change)
-        late = time < self.now_s
-        self.late += int(np.count_nonzero(late))
-        time = np.concatenate((self._held_s, np.where(late, self.now_s, time)))
-        order = np.argsort(time, kind="stable")
-        time, step = time[order], np.concatenate((self._held, step))[order]
+        time, step = np.concatenate((self._held_s, time)), np.concatenate((self._held, step))
+        if (np.diff(time, prepend=self.now_s) < 0).any():
+            time, step, late = _ordered(time, step, self.now_s, self.reorder)
+            self.late += late
         ready = max(len(time) - self.reorder, 0)
         self._held_s, self._held = time[ready:], step[ready:]
         return table(self._count(time[:ready], step[:ready]), self.servers)
@@ -106,6 +106,7 @@ class Stream:
         time, step = np.append(self._held_s, end), np.append(self._held, 0)
         self._held_s, self._held = time[:0], step[:0]
         done = self._count(time, step)
+        self.surplus, self.jobs = self.surplus - min(self.jobs, 0), max(self.jobs, 0)
         return table(np.concatenate((done, self._slices.rest(end))), self.servers)
 
     def _count(self, time: Floats, step: Ints) -> Floats:
@@ -174,6 +175,21 @@ def _events(time_s: ArrayLike, change: ArrayLike) -> tuple[Floats, Ints]:
     if not np.isin(step, (-1, 0, 1)).all():
         raise ValueError(f"every change must be -1, 0 or 1, got {step[~np.isin(step, (-1, 0, 1))][0]}")
     return time, step.astype(np.int64)
+
+
+def _ordered(time: Floats, step: Ints, now: float, held: int) -> tuple[Floats, Ints, int]:
+    """Return events in the order in which they count if they come one by one, `held` waiting; and how many are late."""
+    waiting, counted, late = list[tuple[float, int, int]](), list[tuple[float, int, int]](), 0
+    for at, (moment, change) in enumerate(zip(time.tolist(), step.tolist(), strict=True)):
+        late += moment < now
+        event = (max(moment, now), at, change)
+        if len(waiting) < held:
+            heapq.heappush(waiting, event)
+            continue
+        counted.append(heapq.heappushpop(waiting, event))
+        now = counted[-1][0]
+    times, _, changes = zip(*counted, *sorted(waiting), strict=True)
+    return np.array(times), np.array(changes, dtype=np.int64), late
 
 
 @njit(cache=True)
