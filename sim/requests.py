@@ -63,7 +63,8 @@ def requests(
     Raises
     ------
     ValueError
-        If the parts of the world do not go together, or what its load needs is missing or not as it must be.
+        If the parts of the world do not go together, what its load needs is missing or not as it must be, or no request
+        comes within the horizon.
 
     Examples
     --------
@@ -79,6 +80,8 @@ def requests(
     check(world)
     progress("drawing requests", 0.0)
     workload, way = _asked(world, trace, seconds_per_instruction)
+    if not len(workload.arrival_s):
+        raise ValueError(f"no request comes within horizon_s = {world.horizon_s:g}")
     parts = 1 + len(world.replays)
     progress(f"serving {len(workload.arrival_s)} requests", 0.1)
     served = serve_world(world, workload, way)

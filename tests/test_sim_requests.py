@@ -182,11 +182,11 @@ def test_progress_goes_on_to_the_end(tmp_path):
     assert any("3 servers" in what for what, _ in told)
 
 
-def test_an_empty_world_has_empty_tables(tmp_path):
+def test_a_world_without_requests_is_refused_and_writes_nothing(tmp_path):
     world = QueueWorld(horizon_s=1e-9, load=Load(Arrivals(1.0), types=(PAGE,)), replays=(1,))
-    outcome, tables = made(world, tmp_path)
-    assert [len(tables[name]) for name in ("requests", "truth_requests", "replays", "cpu")] == [0, 0, 0, 1]
-    assert outcome.counts["requests"] == 0
+    with pytest.raises(ValueError, match="no request comes within horizon_s = 1e-09"):
+        requests(world, tmp_path)
+    assert not any(tmp_path.iterdir())
 
 
 def test_a_world_that_does_not_fit_together_writes_nothing(tmp_path):
