@@ -11,17 +11,22 @@ from analysis.figures.occupancy import draw_occupancy
 from analysis.logs.hygiene import Cleaned, clean
 from analysis.logs.reading import read_log
 from analysis.occupancy.curve import Curve, curve
-from analysis.occupancy.identification import identify
 from analysis.occupancy.inversion import Policy
-from analysis.occupancy.law import intervals, law
+from analysis.occupancy.law import busy_distribution, intervals, law, queue_distribution
+from analysis.occupancy.slices import MOST_SLICES
 from analysis.occupancy.streaming import alerts
+from scenarios.faults import Fault, FaultsError
 from scenarios.measured import faults_in
-from scenarios.occupancy_changes import Served, capacity, speeds
+from scenarios.occupancy_changes import capacity, speeds
+from scenarios.occupancy_policy import Served, caveats, hindrance, settle
 from scenarios.occupancy_rates import service_rates, shown_instead
+from scenarios.options import refuse
 from scenarios.pictures import save
 
 _LENGTHS_S = (0.2, 1.0, 5.0, 10.0, 30.0, 60.0, 300.0, 600.0, 1800.0, 3600.0, 86400.0)
 _MOST_INTERVALS = 120
+_LONGEST_QUEUE = 1000
+"""Shares of time with so many waiting are told; quantiles are of all."""
 RUN_TABLE = "requests.parquet"
 """What of the folder of a queue's run is its log."""
 
@@ -71,9 +76,7 @@ def occupancy(log: Path, asked: Asked, columns: Columns, out: Path | None = None
     Raises
     ------
     FaultsError
-        If the file cannot be used, with all its faults.
-    ValueError
-        If the policy cannot be replayed on so many servers.
+        If the file cannot be used, with all its faults, or the policy not be replayed, or intervals are too short.
 
     Examples
     --------
@@ -86,16 +89,44 @@ def occupancy(log: Path, asked: Asked, columns: Columns, out: Path | None = None
     (3.0, 1.0, 2)
     """
     file = log / RUN_TABLE if log.is_dir() else log
+    if log.is_dir() and not file.exists():
+        raise FaultsError([Fault(str(log), 0, 0, "", f"is no queue's run: {RUN_TABLE} is missing")])
     with faults_in(log):
         read = read_log(file, **asdict(columns))
-        cleaned = clean(read.table, asked.servers, read.at_application)
+        cleaned = clean(read.table, asked.servers, read.at_application, read.resolution_s)
         seen = _curve(cleaned)
+    _refuse(asked, cleaned, seen)
     payload = {"kind": "occupancy", "log": str(log), "origin_s": read.origin_s, **laws(cleaned, seen, asked)}
     payload["notes"] = [*read.notes, *payload["notes"]]
     if out is not None:
-        parts = pd.DataFrame(payload["intervals"])
-        payload["figures"] = [str(each) for each in save(draw_occupancy(seen, asked.servers, parts), out / "occupancy")]
+        payload["figures"] = _drawn(seen, asked.servers, payload, out)
     return payload
+
+
+def _refuse(asked: Asked, log: Cleaned, seen: Curve) -> None:
+    """Raise the faults of options that a log is no log for."""
+    if asked.interval_s is not None and (seen.end_s - seen.start_s) / asked.interval_s + 2 > MOST_SLICES:
+        least = f"{1.001 * (seen.end_s - seen.start_s) / MOST_SLICES:.4g}"
+        refuse("--interval", f"should be at least {least} s, {MOST_SLICES} intervals", f"{asked.interval_s:g} s")
+    if log.paired and asked.policy is not None:
+        said = Served(asked.servers, asked.policy, asked.quantum_s)
+        option, problem = hindrance(said, log.priority is not None, _slowest_s(asked, seen))
+        if option:
+            refuse(option, problem, f"{asked.quantum_s:g} s" if option == "--quantum" else asked.policy)
+
+
+def _slowest_s(asked: Asked, seen: Curve) -> float:
+    """Return the service time of all requests on the slowest servers that are asked about."""
+    return law(seen, asked.servers).service_time_s / min((1.0, *asked.speed))
+
+
+def _drawn(seen: Curve, servers: int, payload: dict[str, Any], out: Path) -> list[str]:
+    """Return the files of the picture; none, with a note, of a log without length."""
+    if not payload["intervals"]:
+        payload["notes"].append("the log is one instant: no picture")
+        return []
+    figure = draw_occupancy(seen, servers, pd.DataFrame(payload["intervals"]))
+    return [str(each) for each in save(figure, out / "occupancy")]
 
 
 def _curve(log: Cleaned) -> Curve:
@@ -113,11 +144,6 @@ def laws(log: Cleaned, seen: Curve, asked: Asked) -> dict[str, Any]:
     seen : their occupancy
     asked : servers and what else is wanted
 
-    Raises
-    ------
-    ValueError
-        If the policy cannot be replayed on so many servers.
-
     Examples
     --------
     >>> log = clean(pd.DataFrame({"arrival_s": [0.0, 1.0], "departure_s": [2.0, 3.0]}), servers=1)
@@ -128,11 +154,13 @@ def laws(log: Cleaned, seen: Curve, asked: Asked) -> dict[str, Any]:
     total = law(seen, asked.servers)
     interval_s = asked.interval_s or _handy(seen.end_s - seen.start_s)
     parts = intervals(seen, asked.servers, interval_s)
-    policy, identified, notes = _policy(log, asked)
-    served, completed = Served(asked.servers, policy, asked.quantum_s), service_rates(log)
+    said = Served(asked.servers, asked.policy, asked.quantum_s)
+    found = settle(log, said, _slowest_s(asked, seen), find_out=asked.identify)
+    served, notes, completed = found.served, list(found.notes), service_rates(log)
     other = shown_instead(completed, asked.servers)
     if other is not None:
         notes.append(f"completions show {other} servers, not {asked.servers}: both the work done and the rates do")
+    notes += caveats(served, asked.to, asked.speed)
     payload = {
         "requests": len(log.arrival_s),
         "unfinished": log.unfinished,
@@ -145,8 +173,10 @@ def laws(log: Cleaned, seen: Curve, asked: Asked) -> dict[str, Any]:
         "response_time_s": total.response_time_s,
         "utilisation": total.utilisation,
         "peak": total.peak,
-        "policy": policy,
-        "identified": identified,
+        **_distributions(seen, asked.servers),
+        "policy": served.policy if served.replayed else None,
+        "identified": found.identified,
+        "replay_misfits": found.misfits,
         "interval_s": interval_s,
         "intervals": parts.to_dict("records"),
         "capacity": capacity(log, seen, served, asked.to) if asked.to else [],
@@ -167,21 +197,21 @@ def _handy(length_s: float) -> float:
     )
 
 
-def _policy(log: Cleaned, asked: Asked) -> tuple[Policy | None, dict[str, Any] | None, list[str]]:
-    """Return the policy to replay under, how it was identified, and why there is none."""
-    if not (asked.policy or asked.identify):
-        return None, None, []
-    if not log.paired:
-        return None, None, ["departures belong to no arrivals: neither a policy nor a replay can be had, only bounds"]
-    if asked.policy == "priority" and log.priority is None:
-        raise ValueError("policy priority needs the class of each request: --priority COLUMN")
-    if asked.policy:
-        return asked.policy, None, []
-    found = identify(log.arrival_s, log.departure_s, priority=log.priority, quantum_s=asked.quantum_s)
-    if found.policy is None:
-        return None, None, [f"no policy identified: {found.reason}"]
-    notes = []
-    if found.servers != asked.servers:
-        notes.append(f"the log speaks for {found.servers} servers under {found.policy}, not {asked.servers}: no replay")
-    identified = {"policy": found.policy, "servers": found.servers, "score": found.score}
-    return found.policy if found.servers == asked.servers else None, identified, notes
+def _distributions(seen: Curve, servers: int) -> dict[str, Any]:
+    """Return the shares of time with 0, 1, ... busy servers and requests waiting, with median and 95th percentile."""
+    busy, waiting = busy_distribution(seen, servers)["share"], queue_distribution(seen, servers)["share"]
+    return {
+        "busy": busy.tolist(),
+        "busy_quantiles": _quantiles(busy),
+        "waiting": waiting.head(_LONGEST_QUEUE).tolist(),
+        "waiting_quantiles": _quantiles(waiting),
+    }
+
+
+def _quantiles(share: pd.Series) -> dict[str, int | None]:
+    """Return the least values that are not exceeded for half and for 95% of the time; None for no time at all."""
+    up_to = share.cumsum().to_numpy()
+    if not np.isfinite(up_to).all():
+        return {"p50": None, "p95": None}
+    # Rounding may leave the sum of a half a little short of it.
+    return {f"p{cent}": int(np.searchsorted(up_to, cent / 100 - 1e-12)) for cent in (50, 95)}

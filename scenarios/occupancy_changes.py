@@ -1,26 +1,16 @@
 """What other or faster servers would have changed for a log: bounds, and a replay where the policy is known."""
 
 from collections.abc import Iterable
-from dataclasses import dataclass
-from typing import Any, Literal
+from typing import Any
 
 from analysis.logs.hygiene import Cleaned
 from analysis.occupancy import bounds
-from analysis.occupancy.catalogue import finding
+from analysis.occupancy.catalogue import finding, never_more_work
 from analysis.occupancy.curve import Curve
-from analysis.occupancy.inversion import Policy
 from analysis.occupancy.replay import replay
+from scenarios.occupancy_policy import Served
 
 _NAN = float("nan")
-
-
-@dataclass(frozen=True, slots=True)
-class Served:
-    """How a log was served, as far as that is known."""
-
-    servers: int
-    policy: Policy | None = None
-    quantum_s: float = 0.1
 
 
 def capacity(log: Cleaned, seen: Curve, served: Served, to: Iterable[int]) -> list[dict[str, Any]]:
@@ -48,7 +38,7 @@ def capacity(log: Cleaned, seen: Curve, served: Served, to: Iterable[int]) -> li
     (2, 0.0, 0.0)
     """
     matched = (log.arrival_s, log.departure_s) if log.paired else None
-    table = bounds.capacity(seen, served.servers, to, matched, per_job=_proved(served, "each job"))
+    table = bounds.capacity(seen, served.servers, to, matched, per_job=_per_job(served))
     rows = [{str(name): value for name, value in row.items()} for row in table.to_dict("records")]
     return [row | _replayed(log, served, row["servers"], 1.0) for row in rows]
 
@@ -86,20 +76,21 @@ def _faster(seen: Curve, served: Served, factor: float) -> dict[str, Any]:
     if 0 < factor < 1:
         note = "bounds are about servers that are not slower"
         return {"speed": factor, "queueing_s_low": _NAN, "queueing_s_high": _NAN, "note": note}
-    per_job, fcfs = _proved(served, "each job"), _proved(served, "speed")
-    made = bounds.faster(seen, served.servers, factor, per_job=per_job, fcfs=fcfs)
+    policy = served.policy
+    fcfs = policy is not None and policy != "unknown" and finding(policy, "speed").verdict == "proved"
+    made = bounds.faster(seen, served.servers, factor, per_job=_per_job(served), fcfs=fcfs)
     within = {"queueing_s_low": made.queueing_low_s, "queueing_s_high": made.queueing_high_s}
     return {"speed": factor, **within, "note": made.note}
 
 
-def _proved(served: Served, claim: Literal["each job", "speed"]) -> bool:
-    """Return whether the policy is known and a claim of docs/policies.md proved for it."""
+def _per_job(served: Served) -> bool:
+    """Return whether other servers surely have no more work left."""
     policy = served.policy
-    return policy is not None and policy != "unknown" and finding(policy, claim).verdict == "proved"
+    return policy is not None and policy != "unknown" and never_more_work(policy)
 
 
 def _replayed(log: Cleaned, served: Served, to: int, speed: float) -> dict[str, float]:
-    if served.policy is None:
+    if served.policy is None or not served.replayed:
         return dict.fromkeys(("replay_s", "replay_low", "replay_high"), _NAN)
     made = replay(
         served.policy,
@@ -110,5 +101,6 @@ def _replayed(log: Cleaned, served: Served, to: int, speed: float) -> dict[str, 
         speed=speed,
         priority=log.priority,
         quantum_s=served.quantum_s,
+        made=served.made,
     )
     return {"replay_s": made.queueing_s, "replay_low": made.low_s, "replay_high": made.high_s}

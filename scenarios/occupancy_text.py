@@ -37,7 +37,7 @@ def show_occupancy(payload: Mapping[str, Any], console: Console) -> None:
     k, length_s = payload["servers"], payload["end_s"] - payload["start_s"]
     console.print(
         f"{payload['requests']:,} requests on {_servers(k)}, {_duration(length_s)}: "
-        f"utilisation {payload['utilisation']:.1%}, at most {payload['peak']:,} present",
+        f"utilisation {_share(payload['utilisation'])}, at most {payload['peak']:,} present",
         soft_wrap=True,
     )
     table = _table("aggregate time", "seconds", "share", "per request")
@@ -53,7 +53,10 @@ def show_occupancy(payload: Mapping[str, Any], console: Console) -> None:
         console.print(_capacity(payload))
     if payload["speeds"]:
         console.print(_speeds(payload))
-    console.print(_intervals(payload))
+    if payload["busy_quantiles"]["p50"] is not None:
+        console.print(f"{_half(payload, 'busy')}; {_half(payload, 'waiting')}", soft_wrap=True)
+    if payload["intervals"]:
+        console.print(_intervals(payload))
     _show_alerts(payload, console)
     for found in payload["findings"]:
         line = f"{found['name']}: {found['count']:,}; {found['evidence']}; {found['done']}"
@@ -61,6 +64,16 @@ def show_occupancy(payload: Mapping[str, Any], console: Console) -> None:
     show_notes(payload, console)
     for file in payload.get("figures", ()):
         console.print(f"figure: {file}", markup=False, soft_wrap=True)
+
+
+def _half(payload: Mapping[str, Any], name: str) -> str:
+    """Return how many were busy, or waiting, for half and for nearly all of the time."""
+    quantiles = payload[f"{name}_quantiles"]
+    return f"{name}: median {quantiles['p50']:,}, 95% of the time at most {quantiles['p95']:,}"
+
+
+def _share(value: float) -> str:
+    return f"{value:.1%}" if math.isfinite(value) else "unknown"
 
 
 def _capacity(payload: Mapping[str, Any]) -> Table:

@@ -1,7 +1,9 @@
 """What fields of a queue scenario must satisfy together."""
 
 from collections.abc import Iterator, Mapping
+from pathlib import Path
 
+from analysis.readers import TableError
 from models.requests import Contention
 from scenarios.faults import shown
 from scenarios.findings import Check, Finding, repeated
@@ -17,8 +19,11 @@ from scenarios.load_checks import (
     trace,
     type_names,
 )
+from scenarios.occupancy_policy import MOST_SLICES
 from scenarios.schema import QueueScenario
+from scenarios.traces import read_trace
 from scenarios.tree import Keys
+from sim.distributions import mean
 from sim.offered import capacity, of_servers
 
 MOST_REQUESTS = 20_000_000
@@ -27,6 +32,8 @@ MOST_LOOKS = 100_000_000
 """Times that the counter may look which servers are busy."""
 MOST_INTERVALS = 100_000
 """Intervals that an answer may list."""
+_PER_INSTRUCTION_S = 5e-10
+"""Time of an instruction on machines of which nothing else is known here."""
 
 
 def priorities(scenario: QueueScenario) -> Iterator[Finding]:
@@ -87,22 +94,28 @@ def contention(scenario: QueueScenario) -> Iterator[Finding]:
 
 def size(scenario: QueueScenario) -> Iterator[Finding]:
     """No more requests are asked for than can be kept in memory."""
-    load, seen = scenario.load, scenario.observation
+    seen = scenario.observation
     if not sound(scenario):
         return
-    keys: Keys = ("load",)
-    requests = 0.0
-    if load.arrivals is not None:
-        highest = max((point.factor for point in load.arrivals.load), default=1.0)
-        length = load.sessions.requests if load.sessions is not None else 1
-        keys, requests = ("load", "arrivals", "rate_per_s"), load.arrivals.rate_per_s * highest * length
-    elif load.clients is not None and cycle_s(scenario) > 0:
-        keys, requests = ("load", "clients", "count"), load.clients.count / cycle_s(scenario)
     background = seen.background_share * scenario.station.servers / seen.background_s
-    for way, rate in ((keys, requests), (("observation", "background_s"), background)):
+    for way, rate in (_rate(scenario), (("observation", "background_s"), background)):
         if rate * scenario.horizon_s > MOST_REQUESTS:
             problem = f"should make at most {MOST_REQUESTS} requests in horizon_s = {scenario.horizon_s:g}"
             yield Finding(way, problem, f"up to {rate * scenario.horizon_s:.3g}")
+
+
+def slices(scenario: QueueScenario) -> Iterator[Finding]:
+    """Round robin, as it happens or is replayed, takes no more time slices than can be waited for."""
+    station, analysed = scenario.station, scenario.analyses.occupancy.policy
+    if "rr" not in (station.policy, analysed) or not sound(scenario):
+        return
+    slowest = min((1.0, *station.speeds, *(rate / busy for busy, rate in enumerate(station.rates, 1))))
+    work_s = _work_s(scenario) / slowest
+    if work_s / station.quantum_s > MOST_SLICES:
+        problem = (
+            f"should be at least {1.001 * work_s / MOST_SLICES:.4g}, or {work_s:.3g} s of service are too many slices"
+        )
+        yield Finding(("station", "quantum_s"), problem, f"{station.quantum_s:g}")
 
 
 def listener(scenario: QueueScenario) -> Iterator[Finding]:
@@ -154,10 +167,38 @@ CHECKS: Mapping[Check[QueueScenario], tuple[str, ...]] = {
     counter: ("observation", "horizon_s"),
     intervals: ("analyses.occupancy.interval_s", "horizon_s"),
     capacities: ("analyses.occupancy.to",),
+    slices: ("load", "horizon_s", "station", "analyses.occupancy.policy"),
     trace: ("load.trace", "horizon_s"),
     job: ("load.job", "horizon_s"),
 }
 """Every check with the fields that it needs."""
+
+
+def _rate(scenario: QueueScenario) -> tuple[Keys, float]:
+    """Return how many requests may come per second, and the field that says so; 0 of a trace."""
+    load = scenario.load
+    if load.arrivals is not None:
+        highest = max((point.factor for point in load.arrivals.load), default=1.0)
+        length = load.sessions.requests if load.sessions is not None else 1
+        return ("load", "arrivals", "rate_per_s"), load.arrivals.rate_per_s * highest * length
+    if load.clients is not None and cycle_s(scenario) > 0:
+        return ("load", "clients", "count"), load.clients.count / cycle_s(scenario)
+    return ("load",), 0.0
+
+
+def _work_s(scenario: QueueScenario) -> float:
+    """Return the service that may be demanded on servers of speed 1, seconds: to within the machine's pace of a job."""
+    load = scenario.load
+    if load.trace is not None:
+        try:
+            table = read_trace(Path(load.trace.file))
+        except (TableError, OSError):  # `trace` tells
+            return 0.0
+        return float(table.loc[table["arrival_s"] < scenario.horizon_s, "demand_s"].sum())
+    each_s = sum(one.weight * mean(one.demand_s) for one in load.types) / (sum(one.weight for one in load.types) or 1)
+    if load.job is not None:
+        each_s = mean(load.job.instructions) * _PER_INSTRUCTION_S
+    return _rate(scenario)[1] * scenario.horizon_s * each_s
 
 
 def _contended(scenario: QueueScenario) -> str:

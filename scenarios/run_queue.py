@@ -17,7 +17,6 @@ from analysis.figures import accuracy
 from analysis.figures.occupancy import draw_occupancy
 from analysis.figures.utilisation import draw_beside
 from analysis.logs.hygiene import Cleaned
-from analysis.occupancy.catalogue import finding
 from analysis.occupancy.curve import Curve, curve
 from analysis.occupancy.law import law
 from models.requests import Contention
@@ -53,7 +52,7 @@ def measure(scenario: QueueScenario, found: Run, _out: Path, progress: Progress)
     beside = accuracy.beside(log, cpu[cpu["start_s"] < scenario.horizon_s], servers)
     parts = pd.DataFrame(occupancy["intervals"])
     files = [
-        *save(draw_occupancy(seen, servers, parts), found.path / "occupancy"),
+        *(save(draw_occupancy(seen, servers, parts), found.path / "occupancy") if len(parts) else ()),
         *save(draw_beside(beside), found.path / "utilisation"),
     ]
     return {
@@ -110,10 +109,7 @@ def _laws(scenario: QueueScenario, log: pd.DataFrame, seen: Curve) -> dict[str, 
     urgency = {one.name: one.priority for one in scenario.load.types}
     classes = log["type"].map(urgency).fillna(0).to_numpy().astype(np.int64)
     whole = Cleaned(*_stamps(log), (), 0, paired=True, priority=classes)
-    try:
-        made = laws(whole, seen, asked)
-    except ValueError as reason:
-        made, why = laws(whole, seen, replace(asked, policy=None)), [f"no replay under {asked.policy}: {reason}"]
+    made = laws(whole, seen, asked)
     return {"kind": "occupancy", **made, "notes": [*made["notes"], *why, *_caveats(scenario)]}
 
 
@@ -138,11 +134,9 @@ def _caveats(scenario: QueueScenario) -> Iterator[str]:
     """Yield what must be known to read the numbers."""
     load, seen = scenario.load, scenario.observation
     waiting = "sessions" if load.sessions is not None else "clients" if load.clients is not None else ""
-    policy, others = scenario.station.policy, scenario.analyses.occupancy.to or scenario.replays
+    others = scenario.analyses.occupancy.to or scenario.replays
     if waiting and others:
         yield f"{waiting} wait for answers; what other numbers of servers would do is of these arrivals as they were"
-    if others and finding(policy, "expansion").verdict != "proved":
-        yield f"under {policy} the bounds usually hold, but there are loads for which they do not"
     if seen.accept_at_application:
         yield "arrivals are stamped when a worker takes the request: what it waited before that is in no log"
     if scenario.contention != Contention():
@@ -180,7 +174,8 @@ def _law_table(made: Mapping[str, Any], true: Mapping[str, float], off: Mapping[
     known = math.isfinite(true["utilisation"])
     points = f"{round(100 * (made['utilisation'] - true['utilisation']), 2) + 0.0:+.2f} points"
     truly = (f"{true['utilisation']:.2%}", points) if known else ("", "")
-    table.add_row("utilisation", f"{made['utilisation']:.2%}", *truly)
+    seen = f"{made['utilisation']:.2%}" if math.isfinite(made["utilisation"]) else "unknown"
+    table.add_row("utilisation", seen, *truly)
     return table
 
 

@@ -82,6 +82,18 @@ def test_lines_of_another_form_are_left_out_and_named(read):
     assert log.notes[0] == "2 lines are of another form and left out: line 3, 4"
 
 
+def test_lines_with_absurd_times_are_left_out_and_named(read):
+    good = COMBINED.format("1696946136.500", "0.250") * 3
+    log = read(good + COMBINED.format("1e308", "0.250") + COMBINED.format("1696946136.500", "9" * 17 + ".5"))
+    assert len(log.table) == 3
+    assert log.notes[0] == "2 lines are of another form and left out: line 4, 5"
+
+
+@pytest.mark.parametrize(("stamp", "resolution_s"), [("10/Oct/2023:13:55:36 +0000", 1.0), ("1696946136.500", 0.0)])
+def test_stamps_that_are_put_within_their_seconds_are_known_to_a_second(read, stamp, resolution_s):
+    assert read(COMBINED.format(stamp, "0.250") * 3).resolution_s == resolution_s
+
+
 def test_a_log_without_durations_is_refused_line_by_line(read):
     line = '1.1.1.1 - - [10/Oct/2023:13:55:36 +0000] "GET / HTTP/1.1" 200 5 "-" "curl"\n'
     with pytest.raises(TableError) as caught:

@@ -47,6 +47,13 @@ def test_a_line_that_is_no_event_is_a_fault_with_its_place(line, column, problem
     assert [(fault.line, fault.column, fault.problem) for fault in made.faults] == [(2, column, problem)]
 
 
+@pytest.mark.parametrize("time", ["1e308", "-1e308", "1.1e15"])
+def test_a_time_beyond_all_times_is_a_fault(time):
+    made = EventReader().read(["1,+1", f"{time},+1", "1e15,-1"])
+    assert made.time_s.tolist() == [1.0, 1e15]
+    assert made.faults == [(2, 1, "time", "should be within 1e+15 s of 0", f'"{time}"')]
+
+
 def test_a_time_far_ahead_is_a_fault_and_the_next_one_is_not():
     made = EventReader(most_ahead_s=10.0).read(["1e9,+1", "1000000005,-1", "5,+1", "2e9,+1", "1000000015,-1"])
     assert made.time_s.tolist() == [1e9, 1e9 + 5, 5.0, 1e9 + 15]

@@ -240,7 +240,9 @@ def test_a_clock_is_not_tested_where_stamps_are_coarse():
     assert names(clean(log(np.floor(arrival), drifting), servers=2)) == ["coarse stamps"]
 
 
-@pytest.mark.parametrize(("wrong", "done"), [(1, "left out"), (2, "all departures moved"), (95, "all departures moved")])
+@pytest.mark.parametrize(
+    ("wrong", "done"), [(1, "left out"), (2, "all departures moved"), (95, "all departures moved")]
+)
 def test_more_than_one_percent_of_negative_responses_is_a_clock(wrong, done):
     arrival = np.arange(100.0)
     made = clean(log(arrival, arrival + np.where(np.arange(100) < wrong, -0.25, 0.5)), servers=1)

@@ -69,7 +69,16 @@ def test_iso_times_count_from_their_first_second_in_utc(read):
 
 
 def test_zones_need_not_be_told_in_all_columns(read):
-    assert stamps(read("start,end\n2024-01-01 00:00:01,2024-01-01T00:00:02Z\n")) == [[0.0, 1.0]]
+    log = read("start,end\n2024-01-01 00:00:01,2024-01-01T00:00:02Z\n")
+    assert stamps(log) == [[0.0, 1.0]]
+    assert log.notes == ("column start has no zone, unlike others, and is read as UTC",)
+
+
+@pytest.mark.parametrize("blank", ["", " "])
+def test_columns_without_any_zone_are_utc_and_not_worth_a_note(read, blank):
+    log = read(f"start,end\n2024-01-01 00:00:01,{blank}2024-01-01T00:00:02\n2024-01-01,\n")
+    np.testing.assert_array_equal(stamps(log), [[1.0, 2.0], [0.0, np.nan]])
+    assert log.notes == ()
 
 
 @pytest.mark.parametrize("empty", ["", "NaN", "null"])
@@ -121,6 +130,19 @@ def test_a_column_that_changes_its_look_after_the_beginning_is_still_read(read):
         ),
         ("start,duration\n0,1\n1,-2\n", ['3:2: duration: should be at least 0, got "-2"']),
         ("start,duration\n0,inf\n", ['2:2: duration: should be a finite number, got "inf"']),
+        (
+            "start_ms,latency_s\n1e308,1\n-1e308,1e16\n1e18,1e15\n1.1e18,1\n",
+            [
+                '2:1: start_ms: should be within 1e+15 s of 0, got "1e308"',
+                '3:1: start_ms: should be within 1e+15 s of 0, got "-1e308"',
+                '3:2: latency_s: should be within 1e+15 s of 0, got "1e16"',
+                '5:1: start_ms: should be within 1e+15 s of 0, got "1.1e18"',
+            ],
+        ),
+        (
+            "start,end\n2024-01-01T00:00:00+01:00,2024-01-02\n2024-01-01T00:00:00,2024-01-03\n,2024-01-04\n",
+            ['3:1: start: should have a zone, as others have, got "2024-01-01T00:00:00"'],
+        ),
         ("start,end\n0,2024-13-01\n", ['2:2: end: should be a number, got "2024-13-01"']),
         ("start,start\n1,2\n", ["1:2: start: should be there once, got it again after column 1"]),
         ("a;b\n1;2\n", ["1:1: columns: should be separated by commas, got a;b"]),
@@ -150,6 +172,18 @@ def test_columns_that_are_not_there_and_units_that_contradict_are_faults(read):
         read("arrival_s,departure_s\n1,2\n", unit="h")
 
 
+@pytest.mark.parametrize("blank", ["", "\n"])
+def test_options_that_contradict_each_other_are_faults(read, blank):
+    text = f"a,b,c\n{blank}1,2,3\n"
+    with pytest.raises(TableError, match=r"1:1: --departure: should be another column than that of --arrival, got a$"):
+        read(text, arrival="a", departure="a")
+    with pytest.raises(TableError, match=r"1:1: --priority: should be another column than that of --departure, got b$"):
+        read(text, arrival="a", departure="b", priority="b")
+    both = r"1:1: --duration: should not be said beside --arrival and --departure, got a, b and c$"
+    with pytest.raises(TableError, match=both):
+        read(text, arrival="a", departure="b", duration="c")
+
+
 def test_small_relative_numbers_are_never_dates():
     assert unit_of("start", np.array([0.0, 1.7e9]))[0] == "s"
     assert unit_of("start", np.array([1.0e9, 9.0e9]), "ns")[0] == "ns"
@@ -172,6 +206,8 @@ def test_the_standard_workload_format_is_submit_and_wait_and_run(read):
 def test_faults_of_a_workload_are_located(read):
     with pytest.raises(TableError, match='5:2: submit_s: should be a number, got "x"'):
         read(SWF.replace("2 7", "2 x").format(rest=""))
+    with pytest.raises(TableError, match=r'4:4: run_s: should be at most 1e\+15, got "1e16"'):
+        read(SWF.replace("0 5 10", "0 5 1e16").format(rest=""))
     with pytest.raises(TableError, match="1:1: jobs: should be at least one, got none"):
         read("; nothing but a header\n")
     with pytest.raises(TableError, match="has its columns and units from its format"):

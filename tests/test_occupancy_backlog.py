@@ -112,3 +112,24 @@ def test_pairs_give_shortest_remaining_first_of_what_each_did_alone_and_the_rest
 def test_every_job_needs_its_departure(departure):
     with pytest.raises(ValueError, match="every job needs a departure"):
         least_queueing(np.array([0.0, 1.0]), np.array(departure), 2, 1)
+
+
+@pytest.mark.parametrize(("arrival", "departure"), [([0.0, 2.0], [3.0, 4.0]), ([0.0, 1.0], [3.0, 5.0])])
+def test_the_curve_of_other_pairs_is_refused(arrival, departure):
+    pairs = np.array([0.0, 1.0]), np.array([3.0, 4.0])
+    assert least_queueing(*pairs, 2, 1, seen=curve(*pairs)) == least_queueing(*pairs, 2, 1)
+    with pytest.raises(ValueError, match="the curve is not that of the pairs"):
+        least_queueing(*pairs, 2, 1, seen=curve(arrival, departure))
+
+
+def test_the_order_of_the_log_does_not_matter():
+    arrival, departure = np.array([0.0, 0.0, 1.0, 5.0, 5.5]), np.array([4.0, 2.0, 9.0, 6.0, 7.0])
+    turned = [least_queueing(arrival[order], departure[order], 2, 1) for order in ([0, 1, 2, 3, 4], [4, 2, 0, 3, 1])]
+    assert turned[0] == pytest.approx(turned[1])
+
+
+def test_jobs_there_from_the_start_wait_from_the_start():
+    """Four jobs, of which two are done at 2 on two servers: the other two wait for one server until 8 at most."""
+    once = curve([0.0] * 4, [2.0, 2.0, 4.0, 4.0])
+    there = curve([], [2.0, 2.0, 4.0, 4.0], start_s=0.0, initial=4)
+    assert most_backlog(there, 2, 1) == most_backlog(once, 2, 1) == 3 * 8.0

@@ -59,6 +59,59 @@ def test_queueing_with_other_servers_lies_in_the_interval(policy, to):
     assert row["queueing_s_low"] - 1e-6 <= other <= row["queueing_s_high"] + 1e-6
 
 
+def queueing_until(end_s, arrival, departure, servers):
+    """∫ (N − k)⁺ up to a time, counted moment by moment."""
+    edges = np.unique(np.concatenate((arrival, departure, [end_s])))
+    edges = edges[edges <= end_s]
+    present = [np.sum((arrival <= t) & (departure > t)) for t in edges[:-1]]
+    return float(np.sum(np.diff(edges) * np.maximum(np.array(present) - servers, 0)))
+
+
+def either_way(seen, servers, to, pairs=()):
+    """Bounds for other servers, whether more or fewer."""
+    return expansion(seen, servers, to, per_job=True) if to >= servers else reduction(seen, servers, to, *pairs)
+
+
+@pytest.mark.parametrize("policy", ["fcfs", "ps"])
+@pytest.mark.parametrize(("servers", "to"), [(1, 2), (1, 3), (2, 3), (2, 1), (3, 1), (3, 2)])
+def test_jobs_there_from_the_start_count_on_both_sides(policy, servers, to):
+    """Both systems start with the same jobs, none of them begun."""
+    rng = np.random.default_rng(servers)
+    for _ in range(80):
+        initial = int(rng.integers(1, 4))
+        arrival = np.concatenate((np.zeros(initial), np.sort(rng.uniform(0.0, 6.0, 4))))
+        demand = rng.uniform(0.5, 4.0, len(arrival))
+        before, after = (serve(policy, arrival, demand, k).departure_s for k in (servers, to))
+        bounds = either_way(curve(arrival[initial:], before, start_s=0.0, initial=initial), servers, to)
+        assert bounds.queueing_low_s - 1e-9 <= np.sum(after - arrival - demand) <= bounds.queueing_high_s + 1e-9
+
+
+@pytest.mark.parametrize("policy", ["fcfs", "ps"])
+@pytest.mark.parametrize(("servers", "to"), [(1, 2), (1, 3), (2, 3), (2, 1), (3, 1), (3, 2)])
+def test_a_log_that_ends_early_is_bounded_up_to_its_end_and_one_that_is_complete_until_all_have_left(
+    policy, servers, to
+):
+    rng = np.random.default_rng(servers)
+    for _ in range(80):
+        arrival = np.sort(rng.uniform(0.0, 6.0, 6))
+        demand, end_s = rng.uniform(0.5, 4.0, 6), rng.uniform(arrival[-1], 9.0)
+        before, after = (serve(policy, arrival, demand, k).departure_s for k in (servers, to))
+        seen = np.where(before <= end_s, before, np.nan)
+        bounds = either_way(curve(arrival, seen, end_s=end_s), servers, to, (arrival, seen))
+        queueing = queueing_until(end_s if np.isnan(seen).any() else 99.0, arrival, after, to)
+        assert bounds.queueing_low_s - 1e-9 <= queueing <= bounds.queueing_high_s + 1e-9
+
+
+def test_without_more_known_of_the_policy_the_upper_side_is_b2():
+    seen, _ = observed("ps", *load(5), 1)
+    bounds = expansion(seen, 1, 2)
+    assert bounds.b2 > 1.02 * bounds.b1
+    assert bounds.queueing_high_s == bounds.queueing_s - bounds.b2
+    known = expansion(seen, 1, 2, per_job=True)
+    assert known.b3 > known.b2
+    assert known.queueing_high_s == known.queueing_s - known.b3
+
+
 def test_a_sharper_bound_halves_what_the_paper_leaves_open():
     arrival, demand = load(2)
     seen, queueing = observed("ps", arrival, demand, 1)
@@ -165,6 +218,7 @@ def test_the_table_has_a_row_for_each_number_of_servers_with_the_paper_s_sign():
 def test_an_empty_curve_has_no_queueing_with_any_servers():
     rows = capacity(curve([], [], 0.0, 10.0), 2, [1, 2, 3])
     assert rows[["queueing_s_low", "queueing_s_high", "change_s_paper_bound"]].to_numpy().tolist() == [[0.0] * 3] * 3
+    assert reduction(curve([], [], 0.0, 10.0), 2, 1, [], []).queueing_high_s == 0.0
 
 
 @pytest.mark.parametrize(

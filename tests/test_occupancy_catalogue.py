@@ -8,8 +8,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from analysis.occupancy.catalogue import Claim, Example, broken, catalogue, finding
-from models.queues.serve import POLICIES
+from analysis.occupancy.catalogue import Claim, Example, broken, catalogue, finding, never_more_work
+from models.queues.serve import POLICIES, serve
 from tests.integer_queues import broken_workloads
 
 CLAIMS = get_args(Claim)
@@ -88,3 +88,26 @@ def test_the_document_shows_every_example():
             for side in (known.example.arrival_s, known.example.demand_s)
         )
         assert all(part in text for part in times)
+
+
+@pytest.mark.parametrize("policy", [policy for policy in POLICIES if never_more_work(policy)])
+@given(data=st.data())
+def test_no_more_work_is_left_wherever_it_is_tried(policy, data):
+    """The work done by every event, a sum of busy servers over the steps between events, is no less."""
+    jobs = data.draw(st.lists(st.tuples(st.integers(0, 6), st.integers(1, 6)), min_size=1, max_size=8))
+    servers = data.draw(st.integers(1, 3))
+    arrival, demand = (np.array(side, dtype=float) for side in zip(*sorted(jobs), strict=True))
+    priority = np.array(data.draw(st.permutations(range(len(jobs)))))
+    ends = [serve(policy, arrival, demand, k, priority=priority).departure_s for k in (servers, servers + 1)]
+    times = np.unique(np.concatenate([arrival, *ends]))
+    done = []
+    for k, left in zip((servers, servers + 1), ends, strict=True):
+        present = ((arrival <= times[:-1, None]) & (left > times[:-1, None])).sum(axis=1)
+        done.append(np.cumsum(np.minimum(present, k) * np.diff(times)))
+    assert (done[1] >= done[0] - 1e-9).all()
+
+
+def test_the_policies_of_b3_are_those_of_each_job_and_srpt():
+    assert {policy for policy in POLICIES if never_more_work(policy)} == {
+        *("fcfs", "lcfs_pr", "priority", "ps", "fb", "srpt")
+    }

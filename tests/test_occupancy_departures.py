@@ -112,6 +112,28 @@ def test_a_departure_and_an_arrival_at_one_moment_are_no_standstill():
     assert most == pytest.approx([4.0, 3.9])
 
 
+@pytest.mark.parametrize("suffixes", [False, True])
+@pytest.mark.parametrize("initial", [2, 4])
+def test_a_course_starts_with_the_jobs_that_are_there(initial, suffixes):
+    seen = curve([1.0, 1.5], np.arange(1.0, initial + 3.0), start_s=0.0, initial=initial)
+    assert seen.jobs[0] == initial
+    assert seen.arrivals[0] == 0
+    allowed = np.minimum(seen.jobs, 1.0)
+    expected = programme((np.diff(seen.time_s), seen.jobs, seen.arrivals, allowed), 2, suffixes)
+    most = most_queueing(seen, busy_periods(seen), 2, allowed, suffixes)[0]
+    assert expected * (1 - 1e-9) <= most <= expected * (1.02 if suffixes else 1 + 2e-6)
+
+
+@pytest.mark.parametrize("rounds", [0, 1, 2, 5])
+def test_a_search_that_is_cut_short_still_gives_a_bound(monkeypatch, rounds):
+    seen, periods, allowed, _ = problems("ps", 1, 2)
+    best = most_queueing(seen, periods, 2, allowed)
+    monkeypatch.setattr(departures, "ROUNDS", rounds)
+    found = most_queueing(seen, periods, 2, allowed)
+    assert np.all(found >= best * (1 - 1e-6))
+    assert np.any(found > 1.001 * best) == (rounds < 5)
+
+
 def test_a_busy_period_that_is_too_large_or_open_gets_no_bound(monkeypatch):
     seen = curve([0.0, 0.0, 9.0], [1.0, 2.0, np.nan], end_s=10.0)
     assert np.isinf(most_queueing(seen, busy_periods(seen), 2, np.minimum(seen.jobs, 1.0))).tolist() == [False, True]

@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from analysis.occupancy.replay import replay
+from analysis.occupancy.replay import explained, replay
 from models.queues.serve import serve
 
 VARIANTS = [(p, k) for p in ("fcfs", "lcfs", "lcfs_pr", "ps", "rr", "fb", "srpt", "priority") for k in (1, 2, 4)]
@@ -116,3 +116,57 @@ def test_random_order_without_choices_is_replayed_the_same_every_time():
     log = serve("random", arrival, demand, 1, choice=choice).departure_s
     one, two = (replay("random", arrival, log, 1, 2).departure_s for _ in range(2))
     np.testing.assert_array_equal(one, two)
+
+
+@pytest.mark.parametrize(("policy", "servers"), VARIANTS)
+def test_the_log_of_a_policy_is_explained_by_it(policy, servers):
+    arrival, demand, classes, choice = load(servers, 2000, servers)
+    log = serve(policy, arrival, demand, servers, priority=classes, choice=choice).departure_s
+    found = explained(policy, arrival, log, servers, priority=classes)
+    assert (found.misfits, found.reason) == (0.0, "")
+    assert found.again_s == pytest.approx(queueing(arrival, log, demand), rel=1e-6)
+
+
+@pytest.mark.parametrize("servers", [1, 2])
+def test_a_policy_that_contradicts_the_log_is_told_with_the_share_of_what_does(servers):
+    arrival, demand, _, _ = load(servers, 2000, servers)
+    log = serve("ps", arrival, demand, servers).departure_s
+    found = explained("fcfs", arrival, log, servers)
+    present = np.array([((arrival <= at) & (log > at)).sum() for at in log])
+    assert found.misfits > 0.02
+    assert found.misfits <= 2000 / (present >= servers).sum()
+    assert found.reason.startswith(f"{found.misfits:.1%} of the departures while somebody waited contradict it")
+
+
+def test_few_contradictions_are_wrong_stamps():
+    arrival, demand, _, _ = load(3, 2000, 1)
+    log = serve("fcfs", arrival, demand, 1).departure_s
+    crowded = np.flatnonzero(log[:-1] > arrival[1:])
+    wrong = log.copy()
+    wrong[crowded[100]], wrong[crowded[100] + 1] = log[crowded[100] + 1], log[crowded[100]]
+    found = explained("fcfs", arrival, wrong, 1)
+    assert 0 < found.misfits < 0.02
+    assert found.reason == ""
+
+
+def test_a_log_that_its_own_replay_does_not_meet_is_told():
+    """One of 101 waited 1 s for a request of 1,000 s that it overtook; first come, first served, it waits for 999."""
+    starts = 2000.0 + np.arange(100)
+    arrival = np.concatenate([[0.0, 1.0], np.repeat(starts, 2)])
+    departure = np.concatenate([[1000.0, 2.0], np.stack([starts + 0.01, starts + 0.02], axis=1).ravel()])
+    found = explained("fcfs", arrival, departure, 1)
+    assert found.misfits == pytest.approx(1 / 101)
+    assert found.reason == "on the log's own servers it makes 1,000 s of 2 s of queueing"
+    assert found.again_s == pytest.approx(1000.0)
+
+
+def test_a_replay_takes_demands_that_are_there_already():
+    arrival, demand, _, _ = load(5, 300, 2)
+    log = serve("ps", arrival, demand, 2).departure_s
+    made = explained("ps", arrival, log, 2).made
+    one, two = replay("ps", arrival, log, 2, 3), replay("ps", arrival, log, 2, 3, made=made)
+    np.testing.assert_array_equal(one.departure_s, two.departure_s)
+
+
+def test_an_empty_log_contradicts_nothing():
+    assert explained("fcfs", np.empty(0), np.empty(0), 1).reason == ""

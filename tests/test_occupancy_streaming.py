@@ -60,6 +60,13 @@ def test_an_event_that_comes_too_late_is_counted_and_counts_from_then_on():
     assert (row["service_time_s"], row["queueing_time_s"]) == (10.0, 0.0)
 
 
+def test_an_event_is_late_as_soon_as_it_comes_after_a_later_one():
+    stream = Stream(1, 10.0)
+    stream.feed([0.0, 4.0], [1, 1])
+    stream.feed([3.999, 4.0, 4.5, 4.25], [-1, 1, -1, -1])
+    assert (stream.late, stream.jobs, stream.now_s) == (2, 0, 4.5)
+
+
 def test_a_departure_of_nobody_is_counted_and_left_out():
     stream = Stream(1, 10.0)
     stream.feed([1.0, 2.0, 6.0], [-1, 1, -1])

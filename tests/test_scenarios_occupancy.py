@@ -154,11 +154,80 @@ def test_priorities_are_replayed_and_found_out(urgent, policy):
 
 def test_priorities_have_to_be_named(urgent):
     done = wsc(urgent[0], "--servers", 2, "--policy", "priority")
-    assert (done.exit_code, done.stderr) == (2, "policy priority needs the class of each request: --priority COLUMN\n")
+    told = "--policy:1:1: priority needs the class of each request: --priority COLUMN"
+    assert (done.exit_code, done.stderr) == (2, f'{told}, got "priority"\n')
 
 
 def test_holding_events_back_is_about_standard_input(log):
     assert wsc(log, "--servers", 2, "--reorder", "5").stderr.startswith("--reorder:1:1: is about events on standard")
+
+
+def test_a_policy_that_contradicts_the_log_is_not_replayed_and_the_note_says_why(log):
+    said = payload(log, "--servers", 2, "--to", "3", "--speed", "2", "--policy", "fcfs")
+    assert said["replay_misfits"] > 0.02
+    assert said["policy"] is None
+    assert [row["replay_s"] for row in (*said["capacity"], *said["speeds"])] == [None, None]
+    assert said["capacity"][0]["b3"] is None
+    assert said["notes"][0].startswith(f"no replay under fcfs: {said['replay_misfits']:.1%} of the departures")
+    assert payload(log, "--servers", 2, "--to", "3", "--policy", "ps")["replay_misfits"] == 0.0
+
+
+def test_bounds_that_are_no_theorem_have_a_note(log):
+    told = {
+        policy: payload(log, "--servers", 2, "--to", "3", *(("--policy", policy) if policy else ()))["notes"]
+        for policy in (None, "ps")
+    }
+    assert told == {None: ["no policy known: the bounds assume that more servers never delay completions"], "ps": []}
+
+
+def test_a_known_policy_for_which_bounds_do_not_hold_has_a_note_with_them(tmp_path):
+    """The catalogue's example, which breaks the interval: two servers wait 6 s."""
+    (tmp_path / "sjf.csv").write_text("arrival_s,departure_s\n0,1\n0,2\n0,7\n0,11\n1,3\n")
+    said = payload(tmp_path / "sjf.csv", "--servers", 1, "--to", "2", "--policy", "sjf")
+    assert said["capacity"][0]["replay_s"] > said["capacity"][0]["queueing_s_high"]
+    assert any(note.startswith("under sjf the bounds, the change as well as the interval") for note in said["notes"])
+
+
+def test_busy_servers_and_requests_waiting_have_their_shares_of_time(log, trace):
+    arrival, _, departure = trace
+    said = payload(log, "--servers", 2)
+    at = np.linspace(arrival[0], departure.max(), 40_001)[:-1]
+    present = np.searchsorted(arrival, at, "right") - np.searchsorted(np.sort(departure), at, "right")
+    for name, values in (("busy", np.minimum(present, 2)), ("waiting", np.maximum(present - 2, 0))):
+        assert sum(said[name]) == pytest.approx(1)
+        np.testing.assert_allclose(said[name], np.bincount(values, minlength=len(said[name])) / len(at), atol=2e-3)
+        p50, p95 = (int(value) for value in np.quantile(values, [0.5, 0.95], method="inverted_cdf"))
+        assert said[f"{name}_quantiles"] == {"p50": p50, "p95": p95}
+    quantiles = said["waiting_quantiles"]
+    text = f"waiting: median {quantiles['p50']}, 95% of the time at most {quantiles['p95']}\n"
+    assert text in wsc(log, "--servers", 2).stdout
+
+
+def test_stamps_that_a_reader_put_between_whole_seconds_are_still_coarse(tmp_path):
+    line = '1.2.3.4 - - [14/Nov/2023:22:13:{:02d} +0000] "GET / HTTP/1.1" 200 1 "-" "-" 0.300\n'
+    (tmp_path / "access.log").write_text("".join(line.format(20 + i // 8) for i in range(200)))
+    assert "coarse stamps" in [found["name"] for found in payload(tmp_path / "access.log", "--servers", 4)["findings"]]
+
+
+def test_a_number_said_again_is_one_row(log):
+    said = payload(log, "--servers", 2, "--to", "3,1,3", "--speed", "2,2.0")
+    assert [row["servers"] for row in said["capacity"]] == [3, 1]
+    assert [row["speed"] for row in said["speeds"]] == [2.0]
+
+
+def test_a_log_of_one_instant_has_no_picture_and_no_utilisation(tmp_path):
+    (tmp_path / "one.csv").write_text("arrival_s,departure_s\n1,1\n")
+    done = wsc(tmp_path / "one.csv", "--servers", 1, "--to", "2", "--policy", "ps", "--out", tmp_path / "figures")
+    assert done.exit_code == 0
+    assert "utilisation unknown" in done.stdout
+    assert "note: the log is one instant: no picture" in done.stdout
+    assert list((tmp_path / "figures").iterdir()) == []
+
+
+def test_a_folder_without_a_run_lacks_its_table(tmp_path):
+    done = wsc(tmp_path, "--servers", 1)
+    told = f"{tmp_path}: is no queue's run: requests.parquet is missing\n"
+    assert (done.exit_code, done.stderr) == (2, told)
 
 
 def test_the_folder_of_a_run_is_a_log(trace, tmp_path):
@@ -219,7 +288,16 @@ def test_bad_files_end_with_status_2_and_their_place(tmp_path, content, told):
         (("--servers", "2", "--alert", "-1"), "--alert:1:1: should be a number greater than 0"),
         (("--servers", "2", "--arrival", "came"), "came: column is missing"),
         (("--servers", "2", "--unit", "ms"), "arrival_s: should be in ms, as --unit says, got a name in s"),
-        (("--servers", "2", "--policy", "sjf", "--to", "3"), "sjf"),
+        (("--servers", "2", "--policy", "sjf", "--to", "3"), "--policy:1:1: cannot be replayed on 2 servers"),
+        (("--servers", "2", "--interval", "1e-300"), "--interval:1:1: should be at least"),
+        (("--servers", "9" * 20), "--servers:1:1: should be at most 4096"),
+        (("--servers", "9" * 5000), "--servers:1:1: should be at most 4096"),
+        (("--servers", "2", "--to", "1,4097"), '--to:1:1: should be at most 4096, got "4097"'),
+        (("--servers", "2", "--policy", "rr", "--quantum", "0.01us"), "--quantum:1:1: should be at least"),
+        (
+            ("--servers", "2", "--policy", "rr", "--quantum", "1ms", "--speed", "1e-9"),
+            "--quantum:1:1: should be at least",
+        ),
     ],
 )
 def test_wrong_options_end_with_status_2_and_a_plain_line(log, arguments, told):

@@ -8,7 +8,8 @@ import pytest
 from analysis.logs.hygiene import Cleaned
 from analysis.occupancy.curve import curve
 from models.queues.serve import serve
-from scenarios.occupancy_changes import Served, capacity, speeds
+from scenarios.occupancy_changes import capacity, speeds
+from scenarios.occupancy_policy import Served
 
 
 @pytest.fixture(scope="module")
@@ -68,3 +69,19 @@ def test_a_speed_that_is_none_is_refused(load, factor):
     log = logged(load, "ps")
     with pytest.raises(ValueError, match="speed"):
         speeds(log, curve(log.arrival_s, log.departure_s), Served(2), [factor])
+
+
+def test_never_more_work_makes_the_interval_sharper_under_srpt(load):
+    log = logged(load, "srpt")
+    seen = curve(log.arrival_s, log.departure_s)
+    known, unknown = (capacity(log, seen, Served(2, policy), [3])[0] for policy in ("srpt", None))
+    assert queueing(load, "srpt", 3) <= known["queueing_s_high"] < unknown["queueing_s_high"]
+    assert math.isnan(unknown["b3"])
+
+
+def test_a_policy_that_is_not_replayed_still_says_what_is_proved(load):
+    log = logged(load, "fcfs")
+    seen = curve(log.arrival_s, log.departure_s)
+    row = capacity(log, seen, Served(2, "fcfs", replayed=False), [3])[0]
+    assert math.isnan(row["replay_s"])
+    assert math.isfinite(row["b3"])

@@ -11,19 +11,22 @@ from models.requests import (
     Clients,
     Contention,
     Distribution,
+    JobDemand,
     Load,
     LoadPoint,
     Observation,
     RequestType,
     Sessions,
     Station,
+    Trace,
 )
 from scenarios.distributions import faults_of
 from scenarios.faults import FaultsError
 from scenarios.kinds import KINDS, findings
 from scenarios.loader import load, load_each, shipped
+from scenarios.occupancy_policy import MOST_SLICES
 from scenarios.queue_checks import MOST_LOOKS, MOST_REQUESTS
-from scenarios.schema import QueueScenario, Scenario
+from scenarios.schema import Occupancy, QueueAnalyses, QueueScenario, Scenario
 from scenarios.source import settings
 from sim.distributions import FIELDS, draw
 
@@ -86,6 +89,26 @@ def test_so_many_requests_may_be_asked_for(requests, faults):
 @pytest.mark.parametrize(("looks", "faults"), [(MOST_LOOKS, 0), (MOST_LOOKS * 1.01, 1)])
 def test_the_counter_may_look_so_often(looks, faults):
     assert len(told(observation=Observation(counter_tick_s=3600 / looks))) == faults
+
+
+@pytest.mark.parametrize(("slices", "faults"), [(0.99 * MOST_SLICES, []), (1.01 * MOST_SLICES, ["station.quantum_s"])])
+def test_round_robin_may_take_so_many_slices(slices, faults, tmp_path):
+    """3,600 requests of 1 s are expected, and the clients ask every other second."""
+    fine = {"station": Station(policy="rr", quantum_s=3600 / slices)}
+    clients = Load(clients=Clients(count=2), types=TYPES)
+    analysed = {"analyses": QueueAnalyses(Occupancy(policy="rr"))}
+    assert told(**fine) == told(**fine, load=clients) == faults
+    assert told(station=Station(quantum_s=3600 / slices)) == []
+    assert told(station=Station(quantum_s=3600 / slices), **analysed) == faults
+    assert told(station=Station(servers=1, policy="rr", quantum_s=7200 / slices, speeds=(0.5,))) == faults
+    (tmp_path / "log.csv").write_text("arrival_s,demand_s\n1,3600\n3601,1e9\n")
+    assert told(**fine, load=Load(trace=Trace(str(tmp_path / "log.csv")))) == faults
+
+
+def test_slices_of_a_job_are_reckoned_from_its_instructions():
+    of_job = Load(Arrivals(), job=JobDemand("small", "search", Distribution("constant", mean=1e9)))
+    assert "station.quantum_s" in told(load=of_job, station=Station(policy="rr", quantum_s=1e-9))
+    assert "station.quantum_s" not in told(load=of_job, station=Station(policy="rr"))
 
 
 @pytest.mark.parametrize(

@@ -148,6 +148,13 @@ def test_where_a_policy_cannot_be_replayed_the_bounds_stand_alone(out, policy):
     assert any(f"no replay under {policy}" in note for note in made["notes"]) != any(replayed)
 
 
+@pytest.mark.parametrize("policy", ["rr", "sjf"])
+def test_bounds_that_are_no_theorem_have_a_note_whether_the_policy_is_replayed_or_not(out, policy):
+    notes = run(scenario(f"station.policy={policy}"), out, False, quiet)["occupancy"]["notes"]
+    assert sum(note.startswith(f"under {policy} the bounds") for note in notes) == 1
+    assert not any(note.startswith("no policy known") for note in notes)
+
+
 def test_priorities_of_the_types_are_replayed(out):
     types = (
         "[{name: a, priority: 1, demand_s: {kind: constant, mean: 1.0}},"
@@ -187,6 +194,17 @@ def test_figures_go_into_the_folder_of_the_run(payload):
     names = {file.rpartition("/")[2] for file in payload["figures"]}
     assert names == {"occupancy.png", "occupancy.svg", "utilisation.png", "utilisation.svg"}
     assert names <= {file.name for file in open_run(payload["run"]).path.iterdir()}
+
+
+@pytest.mark.filterwarnings("ignore:All-NaN slice")
+def test_a_run_of_one_instant_has_no_picture_of_its_occupancy(tmp_path):
+    (tmp_path / "log.csv").write_text("arrival_s,demand_s\n1,0\n")
+    (tmp_path / "instant.yaml").write_text("{kind: queue, horizon_s: 10, load: {trace: {file: log.csv}}}")
+    made = run(load(str(tmp_path / "instant.yaml")), tmp_path, False, quiet)
+    console = Console(width=100, file=StringIO())
+    render(made, console)
+    assert made["occupancy"]["intervals"] == []
+    assert "unknown" in console.file.getvalue()
 
 
 def test_a_queue_cannot_be_validated(out):

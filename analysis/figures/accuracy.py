@@ -64,7 +64,7 @@ def errors(made: pd.DataFrame, suffix: str = "") -> dict[str, float]:
     0.02
     """
     return {
-        f"{kind}_error_{name}{suffix}": float(np.nanquantile(made[kind], share))
+        f"{kind}_error_{name}{suffix}": float(made[kind].quantile(share))
         for kind in ("raw", "normalised")
         for name, share in _QUANTILES.items()
     }

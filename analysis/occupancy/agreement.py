@@ -3,6 +3,7 @@
 from dataclasses import dataclass
 
 import numpy as np
+from numba import njit
 from scipy.stats import CensoredData, ecdf, ks_2samp, logrank, spearmanr
 
 from analysis.occupancy.inversion import Reconstruction
@@ -91,10 +92,16 @@ def undisturbed(events: Pairs) -> tuple[Floats, Bools]:
     (array([1., 2., 1.]), array([False, False,  True]))
     """
     length_s, leaves = np.zeros(len(events.order)), np.zeros(len(events.order), dtype=np.bool_)
-    arrivals = np.flatnonzero(events.job[:-1] >= 0)
-    length_s[events.job[arrivals]] = np.diff(events.time_s)[arrivals]
-    leaves[events.job[arrivals]] = events.job[arrivals + 1] == -1 - events.job[arrivals]
+    _undisturbed(events.time_s, events.job, length_s, leaves)
     return length_s, leaves
+
+
+@njit(cache=True)
+def _undisturbed(time_s: Floats, job: Ints, length_s: Floats, leaves: Bools) -> None:
+    for event in range(len(job) - 1):
+        i = job[event]
+        if i >= 0:
+            length_s[i], leaves[i] = time_s[event + 1] - time_s[event], job[event + 1] == -1 - i
 
 
 def _alone(demand_s: Floats, known: Bools, met: Ints, events: Pairs) -> tuple[Finding, ...]:

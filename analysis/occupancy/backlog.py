@@ -1,14 +1,19 @@
 """Fewer servers: the least queueing that matched pairs leave possible, and the most that any policy could cause."""
 
 import numpy as np
+from numba import njit
+from numpy.typing import NDArray
 
 from analysis.occupancy.budget import busy_periods
-from analysis.occupancy.curve import Curve, Floats, curve
+from analysis.occupancy.curve import Curve, Floats, Ints, curve
 from analysis.occupancy.law import area
+from analysis.occupancy.order import order_of
 from models.queues.open import srpt
 
 
-def least_queueing(arrival_s: Floats, departure_s: Floats, servers: int, to: int) -> float:
+def least_queueing(
+    arrival_s: Floats, departure_s: Floats, servers: int, to: int, *, seen: Curve | None = None
+) -> float:
     """Return queueing time that no policy avoids on k' servers, from matched pairs (docs/laws.md, reduction by pairs).
 
     A job is in service whenever no more than k jobs are present, so its demand is at least that time. No policy on k'
@@ -20,6 +25,7 @@ def least_queueing(arrival_s: Floats, departure_s: Floats, servers: int, to: int
     arrival_s, departure_s : (n,) arrays, seconds; pairs served by `servers` of one speed
     servers : k >= 1 that served them
     to : k' >= 1
+    seen : the curve of these pairs, if there is one already
 
     Returns
     -------
@@ -29,7 +35,7 @@ def least_queueing(arrival_s: Floats, departure_s: Floats, servers: int, to: int
     Raises
     ------
     ValueError
-        If a departure is missing or before its arrival.
+        If a departure is missing or before its arrival, or the curve is that of other pairs.
 
     Examples
     --------
@@ -38,10 +44,11 @@ def least_queueing(arrival_s: Floats, departure_s: Floats, servers: int, to: int
     """
     if not np.all(departure_s >= arrival_s):
         raise ValueError("every job needs a departure, not before its arrival")
-    seen = curve(arrival_s, departure_s)
-    alone_s = np.concatenate(([0.0], np.cumsum(np.diff(seen.time_s) * (seen.jobs <= servers))))
-    demand_s = np.interp(departure_s, seen.time_s, alone_s) - np.interp(arrival_s, seen.time_s, alone_s)
-    order = np.argsort(arrival_s, kind="stable")
+    seen = curve(arrival_s, departure_s) if seen is None else seen
+    order = order_of(arrival_s)
+    demand_s = _alone(seen.time_s, seen.jobs <= servers, arrival_s, departure_s, order)
+    if np.isnan(demand_s).any():
+        raise ValueError("the curve is not that of the pairs: some come or go when it shows neither")
     done_s = srpt(arrival_s[order], demand_s[order] / to, 1)
     work_s = area(seen, servers)
     return float(np.sum(done_s - arrival_s[order]) + (work_s - np.sum(demand_s)) / to) - work_s
@@ -74,7 +81,9 @@ def most_backlog(curve: Curve, servers: int, to: int) -> float:
     periods = busy_periods(curve)
     if not len(periods.first):
         return 0.0
-    work_s = periods.sums(np.diff(curve.time_s) * np.minimum(curve.jobs, servers))
+    piece = np.diff(curve.time_s)
+    piece *= np.minimum(curve.jobs, servers)
+    work_s = periods.sums(piece)
     start_s, done_s = curve.time_s[periods.first], np.cumsum(work_s)
     end_s = done_s + np.maximum.accumulate(start_s - done_s + work_s)
     opens = np.flatnonzero(np.concatenate(([True], start_s[1:] > end_s[:-1])))
@@ -87,12 +96,41 @@ def most_backlog(curve: Curve, servers: int, to: int) -> float:
 
 def _waiting(curve: Curve, to: int, start_s: Floats, end_s: Floats, full_s: Floats) -> float:
     """Return ∫ (arrivals since the backlog's start − k')⁺ from `full_s` to `end_s` of each backlog."""
-    came = curve.arrivals.copy()
-    came[0] += curve.initial
-    total = np.concatenate(([0], np.cumsum(came)))
-    backlog = np.searchsorted(start_s, curve.time_s, "right") - 1
-    before = total[np.searchsorted(curve.time_s, start_s)]
-    rank = total[1:] - before[backlog]
-    waiting = np.minimum(np.maximum(rank - to, 0), came)
-    left_s = end_s[backlog] - np.maximum(curve.time_s, full_s[backlog])
-    return float(np.sum(waiting * np.maximum(left_s, 0.0) * (backlog >= 0)))
+    waiting_s: Floats = _each(curve.time_s, curve.arrivals, curve.initial, to, (start_s, end_s, full_s))
+    return float(np.sum(waiting_s))
+
+
+@njit(cache=True)
+def _each(time_s: Floats, arrivals: Ints, initial: int, to: int, backlogs: tuple[Floats, Floats, Floats]) -> Floats:
+    """Return seconds waited by those who come at each time, whoever comes first being served the longest."""
+    start_s, end_s, full_s = backlogs
+    waiting_s, backlog, present = np.zeros(len(time_s)), -1, 0
+    for i in range(len(time_s)):
+        came = arrivals[i] + (initial if i == 0 else 0)
+        while backlog + 1 < len(start_s) and start_s[backlog + 1] <= time_s[i]:
+            backlog += 1
+            present = 0
+        present += came
+        if backlog >= 0:
+            left_s = end_s[backlog] - max(time_s[i], full_s[backlog])
+            waiting_s[i] = min(max(present - to, 0), came) * max(left_s, 0.0)
+    return waiting_s
+
+
+@njit(cache=True)
+def _alone(time_s: Floats, free: NDArray[np.bool_], arrival_s: Floats, departure_s: Floats, order: Ints) -> Floats:
+    """Return for how long a server was free for each job of the log while it stayed; NaN if it did not come or go."""
+    alone_s, demand_s, at = np.zeros(len(time_s)), np.full(len(order), np.nan), 0
+    for i in range(len(free)):
+        alone_s[i + 1] = alone_s[i] + (time_s[i + 1] - time_s[i]) * free[i]
+    for job in order:
+        while at < len(time_s) - 1 and time_s[at] < arrival_s[job]:
+            at += 1
+        # It left soon: look twice as far each time.
+        near, reach = at, 1
+        while near + reach < len(time_s) and time_s[near + reach] < departure_s[job]:
+            near, reach = near + reach, 2 * reach
+        left = near + np.searchsorted(time_s[near : near + reach + 1], departure_s[job])
+        if left < len(time_s) and time_s[at] == arrival_s[job] and time_s[left] == departure_s[job]:
+            demand_s[job] = alone_s[left] - alone_s[at]
+    return demand_s

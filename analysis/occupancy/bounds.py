@@ -139,7 +139,8 @@ def reduction(
     """Return bounds on queueing with fewer servers (Kelly et al. 2008, result 3, and docs/laws.md, reduction).
 
     The lower side needs completions to be monotonic, or matched pairs; the upper one holds for every work-conserving
-    policy. Both sharper ones need servers of one speed, open arrivals and fixed demands.
+    policy. Both sharper ones need servers of one speed, open arrivals and fixed demands. If jobs are present when the
+    curve ends, they are about queueing up to then; if not, about all until the last job has left the fewer servers.
 
     Parameters
     ----------
@@ -228,7 +229,9 @@ def _check(holds: bool, fault: str) -> None:
 
 
 def _above(curve: Curve, periods: Periods, level: int) -> Floats:
-    return periods.sums(np.diff(curve.time_s) * np.maximum(curve.jobs - level, 0))
+    above, piece = curve.jobs - level, np.diff(curve.time_s)
+    piece *= np.maximum(above, 0, out=above)
+    return periods.sums(piece)
 
 
 def _most(
@@ -237,7 +240,9 @@ def _most(
     """Return the most queueing with the other servers by B0, B1, B2 and B3 (NaN unless per job), and what fell back."""
     servers, to, speed = change
     q0, allowed = _above(curve, periods, to), np.minimum(curve.jobs, servers) / speed
-    q1 = np.minimum(busiest(curve, periods, to, periods.sums(np.diff(curve.time_s) * allowed) / to), q0)
+    piece = np.diff(curve.time_s)
+    piece *= allowed
+    q1 = np.minimum(busiest(curve, periods, to, periods.sums(piece) / to), q0)
     q1[len(q1) - (not periods.closed) :] = q0[len(q0) - (not periods.closed) :]
     exact = most_queueing(curve, periods, to, allowed)
     q2 = np.minimum(exact, q1)
@@ -262,7 +267,7 @@ def _by_pairs(
         return NAN, "jobs are present at the start or the end: pairs not used"
     came = int(np.sum(curve.arrivals))
     _check(len(arrival) == len(departure) == came, f"{len(arrival)} pairs for a curve of {came} arrivals")
-    return least_queueing(arrival, departure, servers, to) - seen_s, ""
+    return least_queueing(arrival, departure, servers, to, seen=curve) - seen_s, ""
 
 
 def _row(bounds: Bounds) -> tuple[object, ...]:

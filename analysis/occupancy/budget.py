@@ -16,7 +16,7 @@ class Periods(NamedTuple):
     closed: bool
     """Whether the last one ends within the curve; all others do."""
 
-    def sums(self, piece: Floats) -> Floats:
+    def sums(self, piece: Floats | Ints) -> Floats:
         """Return the sum over each busy period of what belongs to the pieces and is 0 on idle ones."""
         return np.add.reduceat(piece, self.first) if len(self.first) else np.empty(0)
 
@@ -59,19 +59,20 @@ def busiest(curve: Curve, periods: Periods, to: int, seconds: Floats) -> Floats:
     >>> busiest(seen, busy_periods(seen), 2, np.array([1.5]))
     array([2.5])
     """
-    return _busiest(np.diff(curve.time_s), curve.jobs - to, periods.first, periods.last, seconds)
+    return _busiest(curve.time_s, curve.jobs, to, periods, seconds)
 
 
 @njit(cache=True)
-def _busiest(width: Floats, excess: Ints, first: Ints, last: Ints, seconds: Floats) -> Floats:
-    integral = np.zeros(len(first))
-    for b in range(len(first)):
+def _busiest(time_s: Floats, jobs: Ints, to: int, periods: Periods, seconds: Floats) -> Floats:
+    integral = np.zeros(len(periods.first))
+    for b in range(len(periods.first)):
+        first, last = periods.first[b], periods.last[b]
         peak = 0
-        for i in range(first[b], last[b]):
-            peak = max(peak, excess[i])
+        for i in range(first, last):
+            peak = max(peak, jobs[i] - to)
         time = np.zeros(peak + 1)
-        for i in range(first[b], last[b]):
-            time[max(excess[i], 0)] += width[i]
+        for i in range(first, last):
+            time[max(jobs[i] - to, 0)] += time_s[i + 1] - time_s[i]
         left = seconds[b]
         for n in range(peak, 0, -1):
             used = min(time[n], left)

@@ -20,7 +20,8 @@ MOST_STATES, MOST_CHOICES = 200_000_000, 5_000_000
 PRECISION = 1e-6
 """Relative gap to the best price at which a search stops."""
 ROUNDS, PATIENCE = 200, 10
-"""Courses looked at for B3 in each busy period, and how many in a row may fail before the target comes nearer."""
+"""Courses looked at for B2 and for B3 in each busy period; how many in a row may fail before B3's target comes nearer.
+Any price gives a bound, so a search may stop at any time."""
 HOPE, LEAST_HOPE = 0.1, 1e-3
 """First and last relative distance of the target from the lowest bound so far."""
 DEFLECTION = 0.7
@@ -67,40 +68,43 @@ def most_queueing(curve: Curve, periods: Periods, to: int, allowed: Floats, suff
     array([2.])
     """
     pieces = Pieces(np.diff(curve.time_s), curve.jobs, curve.arrivals, np.ascontiguousarray(allowed, dtype=np.float64))
-    states = periods.sums(curve.jobs + 1.0 * (curve.jobs > 0))
+    states = 1.0 * (periods.sums(curve.jobs) + periods.last - periods.first)
     small = np.cumsum(states) <= MOST_CHOICES if suffixes else states <= MOST_STATES
     small[len(small) - 1 :] &= periods.closed
     most = np.full(len(small), np.inf)
-    most[small] = _each(pieces, periods.first[small], periods.last[small], to, suffixes)
+    rounds = (ROUNDS, ROUNDS if suffixes else 0)
+    most[small] = _each(pieces, periods.first[small], periods.last[small], to, rounds)
     return most
 
 
 @njit(cache=True)
-def _each(pieces: Pieces, first: Ints, last: Ints, to: int, suffixes: bool) -> Floats:
+def _each(pieces: Pieces, first: Ints, last: Ints, to: int, rounds: tuple[int, int]) -> Floats:
+    """Return B2 of each busy period, or B3 if there are rounds for it."""
     most = np.zeros(len(first))
     for b in range(len(first)):
         i, j = first[b], last[b]
         piece = Pieces(pieces.width[i:j], pieces.jobs[i:j], pieces.arrivals[i:j], pieces.allowed[i:j])
         if piece.jobs.max() > to:
-            most[b], price = _one_price(piece, to)
-            if suffixes:
-                most[b] = _rising_prices(piece, to, price, most[b])
+            most[b], price = _one_price(piece, to, rounds[0])
+            most[b] = _rising_prices(piece, to, (price, most[b]), rounds[1])
     return most
 
 
 @njit(cache=True)
-def _one_price(piece: Pieces, to: int) -> tuple[float, float]:
+def _one_price(piece: Pieces, to: int, rounds: int) -> tuple[float, float]:
     """Return the lowest bound that one price gives, and the price (Kelley 1960).
 
     The bound is convex in the price: each evaluation gives a line below it, and the next price is where the last
     falling and the last rising line meet. The first rising line belongs to the course without any job.
     """
     work = float(np.sum(piece.width * piece.allowed))
-    state = np.empty((2, piece.jobs.max() + 1))
+    state = np.empty((4, piece.jobs.max() + 1))
     left, best, right, bound_right, slope_right = 0.0, 0.0, 0.0, 0.0, work
     bound_left, slope_left = _bound(piece, to, work, left, state)
     lowest = bound_left
-    while slope_left < 0.0 < slope_right:
+    for _ in range(rounds):
+        if not slope_left < 0.0 < slope_right:
+            break
         price = (bound_right - bound_left + slope_left * left - slope_right * right) / (slope_left - slope_right)
         if lowest - (bound_left + slope_left * (price - left)) <= PRECISION * lowest:
             break
@@ -118,9 +122,13 @@ def _one_price(piece: Pieces, to: int) -> tuple[float, float]:
 def _bound(piece: Pieces, to: int, work: float, price: float, state: Floats) -> tuple[float, float]:
     """Return the bound for one price, and how fast it rises with the price.
 
-    value[n] is the best so far with n jobs present, used[n] its time of busy servers.
+    value[n] is the best so far with n jobs present, used[n] its time of busy servers; cost[n] and busy[n] what a second
+    with n jobs adds to them.
     """
-    value, used = state
+    value, used, cost, busy = state
+    for n in range(len(cost)):
+        busy[n] = min(n, to)
+        cost[n] = n - busy[n] - price * busy[n]
     value[0], used[0], top = 0.0, 0.0, 0
     for i in range(len(piece.jobs)):
         width, most, came = piece.width[i], piece.jobs[i], piece.arrivals[i] if i > 0 else piece.jobs[i]
@@ -129,25 +137,27 @@ def _bound(piece: Pieces, to: int, work: float, price: float, state: Floats) -> 
             if n >= came and value[n - came] > best:
                 best, so_far = value[n - came], used[n - came]
             if n <= most:
-                busy = min(n, to)
-                value[n] = best + width * (n - busy - price * busy)
-                used[n] = so_far + width * busy
+                value[n] = best + width * cost[n]
+                used[n] = so_far + width * busy[n]
         top = most
     last = np.argmax(value[: top + 1])
     return value[last] + price * work, work - used[last]
 
 
 @njit(cache=True)
-def _rising_prices(piece: Pieces, to: int, start: float, most: float) -> float:
-    """Return the lowest bound met with a price that never falls: one non-negative price for each suffix.
+def _rising_prices(piece: Pieces, to: int, known: tuple[float, float], rounds: int) -> float:
+    """Return the lowest bound met, from that of one price on, with a price that never falls: one for each suffix.
 
     Subgradient steps of the length of Polyak (1969), towards a target that comes nearer when steps fail, each brought
     back to a price that never falls (pools of adjacent violators; Ayer et al. 1955).
     """
+    if rounds == 0:
+        return known[1]
+    start, most = known
     before = np.empty(np.sum(piece.jobs + 1), np.int32)
     price, best = np.full(len(piece.jobs), start), np.full(len(piece.jobs), start)
     slope, hope, failed = np.zeros(len(price)), HOPE, 0
-    for _ in range(ROUNDS):
+    for _ in range(rounds):
         bound, used = _course(piece, to, price, before)
         if bound < most * (1.0 - 1e-5):
             most, best, failed = bound, price.copy(), 0

@@ -238,7 +238,9 @@ def _checked(servers: int) -> int:
 
 
 def _integral(curve: Curve, height: NDArray[np.float64 | np.int64]) -> float:
-    return float(np.sum(np.diff(curve.time_s) * height))
+    piece = np.diff(curve.time_s)
+    piece *= height
+    return float(np.sum(piece))
 
 
 def _distribution(curve: Curve, name: str, value: Ints, least: int) -> pd.DataFrame:

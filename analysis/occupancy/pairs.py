@@ -4,7 +4,10 @@ from dataclasses import dataclass
 from typing import NamedTuple
 
 import numpy as np
+from numba import njit
 from numpy.typing import NDArray
+
+from analysis.occupancy.order import order_of
 
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
@@ -63,20 +66,34 @@ def pairs(arrival_s: Floats, departure_s: Floats) -> Pairs:
     """
     arrival_s, departure_s = np.asarray(arrival_s, dtype=np.float64), np.asarray(departure_s, dtype=np.float64)
     _check(arrival_s, departure_s)
-    order = np.argsort(arrival_s, kind="stable")
+    order = order_of(arrival_s)
     first = arrival_s[order[0]] if len(order) else 0.0
-    arrived, left = arrival_s[order] - first, departure_s[order] - first
+    arrived, left = arrival_s[order], departure_s[order]
+    arrived -= first
+    left -= first
     stays = np.flatnonzero(left != arrived)
     leaves = stays[np.isfinite(left[stays])]
-    leaves = leaves[np.argsort(left[leaves], kind="stable")]
-    # A departure goes before the first arrival that is not earlier, and after the departures before it.
-    at = np.searchsorted(arrived[stays], left[leaves], side="left") + np.arange(len(leaves))
-    job = np.empty(len(stays) + len(leaves), dtype=np.int64)
-    leaving = np.zeros(len(job), dtype=np.bool_)
-    leaving[at] = True
-    job[at], job[~leaving] = -1 - leaves, stays
-    time_s = np.where(leaving, left[-1 - job], arrived[job]) if len(job) else np.empty(0)
-    return Pairs(time_s, job, order, np.cumsum(np.where(leaving, -1, 1)))
+    leaves = leaves[order_of(left[leaves])]
+    time_s, job, present = _merge(arrived, left, stays, leaves)
+    return Pairs(time_s, job, order, present)
+
+
+@njit(cache=True)
+def _merge(arrived: Floats, left: Floats, stays: Ints, leaves: Ints) -> tuple[Floats, Ints, Ints]:
+    """Return times, jobs and those then present, of the arrivals and departures of the jobs named in order of each."""
+    count = len(stays) + len(leaves)
+    time_s, job, present = np.empty(count), np.empty(count, np.int64), np.empty(count, np.int64)
+    came, went = 0, 0
+    for event in range(count):
+        goes = went < len(leaves) and (came == len(stays) or left[leaves[went]] <= arrived[stays[came]])
+        if goes:
+            time_s[event], job[event] = left[leaves[went]], -1 - leaves[went]
+            went += 1
+        else:
+            time_s[event], job[event] = arrived[stays[came]], stays[came]
+            came += 1
+        present[event] = came - went
+    return time_s, job, present
 
 
 def _check(arrival_s: Floats, departure_s: Floats) -> None:

@@ -67,7 +67,7 @@ def explained(
     if not len(arrival_s):
         return Explained(made, 0.0, 0.0, "")
     events = pairs(arrival_s, departure_s)
-    crowded = np.count_nonzero((events.job < 0) & (events.present >= servers))
+    crowded = int(np.count_nonzero((events.job < 0) & (events.present >= servers)))
     misfits = float(np.count_nonzero(~made.fits & made.finished) / max(crowded, 1))
     if misfits > MISFITS:
         reason = f"{misfits:.1%} of the departures while somebody waited contradict it, more than {MISFITS:.0%}"
