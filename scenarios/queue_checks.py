@@ -107,7 +107,7 @@ def size(scenario: QueueScenario) -> Iterator[Finding]:
 def slices(scenario: QueueScenario) -> Iterator[Finding]:
     """Round robin, as it happens or is replayed, takes no more time slices than can be waited for."""
     station, analysed = scenario.station, scenario.analyses.occupancy.policy
-    if "rr" not in (station.policy, analysed) or not sound(scenario):
+    if "rr" not in (station.policy, analysed) or not sound(scenario) or any(size(scenario)):
         return
     slowest = min((1.0, *station.speeds, *(rate / busy for busy, rate in enumerate(station.rates, 1))))
     work_s = _work_s(scenario) / slowest
