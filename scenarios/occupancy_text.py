@@ -109,7 +109,7 @@ def _range(low: float, high: float) -> str:
 def _number(seconds: float) -> str:
     if abs(seconds) >= 1e7:
         return f"{seconds:.3g}"
-    return f"{seconds:,.0f}" if abs(seconds) >= 1000 else f"{seconds:.1f}"
+    return f"{seconds:,.0f}" if abs(seconds) >= 1000 else f"{round(seconds, 1) + 0.0:.1f}"
 
 
 def _intervals(payload: Mapping[str, Any]) -> Table:
