@@ -13,9 +13,7 @@ SESSIONS, SHORT, REPLAY, SRPT = "queue_sessions", "queue_short", "queue_replay",
 EXAMPLE_SERVERS, EXAMPLE_TO = 2, 4
 """Servers of the paper's Figures 3 and 4."""
 SEEDS = (2, 1, 3, 4, 5, 6, 7, 8, 9, 10)
-"""Draws of the replayed load; the first is the shipped scenario's own, which the criteria are put to."""
-BEST_12 = 1.75
-"""What the best bound from one to two servers should be within on the paper's load."""
+"""Draws of the replayed load; the first is the shipped scenario's own, which was chosen to resemble Table 1."""
 
 
 def _fig2(_sources: Sources, _paper: pd.DataFrame) -> Outcome:
@@ -64,12 +62,12 @@ def _load(sources: Sources, _paper: pd.DataFrame) -> Outcome:
 def _tightness(sources: Sources, _paper: pd.DataFrame) -> Outcome:
     made = {seed: _shared(sources, seed) for seed in SEEDS}
     table = pd.DataFrame([{"seed": seed, **_tight(measured)} for seed, measured in made.items()])
-    wide = int((table["best_ratio_12"] > BEST_12).sum())
     note = (
-        "under processor sharing, where the bounds are theorems. The shipped draw, the first below, is judged; "
-        f"best_ratio_12 is above {BEST_12} in {wide} of these {len(table)} draws of the load"
+        "under processor sharing, where the bounds are theorems. The best ratios are medians of the draws of the load "
+        f"below, the guarantees their worst; the shipped draw, the first, has {table['best_ratio_12'][0]:.3g} and "
+        f"{table['best_ratio_14'][0]:.3g}"
     )
-    return Outcome(made[SEEDS[0]], draw=capacity.tightness, note=note, table=table)
+    return Outcome(capacity.over_draws(list(made.values())), draw=capacity.tightness, note=note, table=table)
 
 
 def _shared(sources: Sources, seed: int) -> pd.DataFrame:
