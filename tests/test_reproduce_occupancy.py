@@ -44,14 +44,26 @@ def test_fig2_fails_for_longer_jobs():
     assert failing("occupancy/fig2", staircases.measure_fig2(1.1)) == ["agreement"]
 
 
-def test_fig3_holds_on_any_work_conserving_server():
-    assert failing("occupancy/fig3", staircases.measure_fig3(SLICED[SLICED["servers"] == 2], 2)) == []
+def on_two_servers():
+    made = serve("fcfs", ARRIVAL, DEMAND, 2)
+    stamps = {"arrival_s": ARRIVAL, "start_s": made.start_s, "departure_s": made.departure_s}
+    return pd.DataFrame({**stamps, "demand_s": DEMAND})
+
+
+def test_fig3_holds_on_a_work_conserving_server():
+    assert failing("occupancy/fig3", staircases.measure_fig3(on_two_servers(), 2)) == []
 
 
 def test_fig3_fails_where_requests_wait_for_a_disk():
-    blocked = SLICED[SLICED["servers"] == 2].assign(departure_s=lambda table: table["departure_s"] + 0.1)
+    blocked = on_two_servers().assign(departure_s=lambda table: table["departure_s"] + 0.1)
     failed = failing("occupancy/fig3", staircases.measure_fig3(blocked, 2))
     assert {"service_error", "queueing_error"} <= set(failed)
+
+
+def test_fig3_fails_in_its_intervals_where_a_server_idles_while_requests_wait():
+    idling = on_two_servers()
+    late = idling.assign(start_s=idling["start_s"] + 0.3, departure_s=idling["departure_s"] + 0.3)
+    assert "interval_error" in failing("occupancy/fig3", staircases.measure_fig3(late, 2))
 
 
 def test_fig4_holds_where_queues_are_long():
@@ -100,6 +112,12 @@ def test_fig6_holds_where_both_agree():
 )
 def test_fig6_fails_where_they_do_not(counter, failed):
     assert failed in failing("occupancy/fig6", utilisation(**counter))
+
+
+def test_the_servers_own_record_by_hand():
+    served = pd.DataFrame({"start_s": [0.0, 2.0, 2.0], "departure_s": [2.0, 5.0, 4.0]})
+    record = accuracy.in_service(served, 2, [0.0, 2.0, 3.0, 6.0])
+    np.testing.assert_allclose(record["utilisation"], [2 / 4, 2 / 2, 3 / 6])
 
 
 def test_fig6_errors_by_hand():

@@ -1,5 +1,7 @@
 """Kelly et al. (2008), Figure 6: utilisation by the Occupancy Law beside utilisation as the server counts it."""
 
+from collections.abc import Sequence
+
 import numpy as np
 import pandas as pd
 from matplotlib.axes import Axes
@@ -50,6 +52,36 @@ def beside(requests: pd.DataFrame, cpu: pd.DataFrame, servers: int) -> pd.DataFr
     return pd.DataFrame({"start_s": starts, "end_s": ends, **columns})
 
 
+def in_service(served: pd.DataFrame, servers: int, ends_s: Sequence[float]) -> pd.DataFrame:
+    """Return utilisation by the servers' own record: for how long each request was on one of them.
+
+    It knows nothing of how many requests were present, so it can judge the law. Only without preemption is a request
+    on a server from its start to its departure.
+
+    Parameters
+    ----------
+    served : start_s, departure_s; of servers without preemption, every request included
+    servers : k
+    ends_s : (m + 1,) where intervals end and the next begin, increasing, seconds
+
+    Returns
+    -------
+    DataFrame
+        start_s, end_s, utilisation.
+
+    Examples
+    --------
+    >>> served = pd.DataFrame({"start_s": [0.0, 1.0], "departure_s": [1.0, 4.0]})
+    >>> in_service(served, 2, [0.0, 2.0, 4.0])["utilisation"].tolist()
+    [0.5, 0.5]
+    """
+    start_s, length_s = served["start_s"].to_numpy(), (served["departure_s"] - served["start_s"]).to_numpy()
+    ends = np.asarray(ends_s, dtype=float)
+    until_s = np.array([np.clip(end - start_s, 0.0, length_s).sum() for end in ends])
+    utilisation = np.diff(until_s) / (servers * np.diff(ends))
+    return pd.DataFrame({"start_s": ends[:-1], "end_s": ends[1:], "utilisation": utilisation})
+
+
 def errors(made: pd.DataFrame, suffix: str = "") -> dict[str, float]:
     """Return median and 97th percentile of both errors.
 
@@ -76,7 +108,7 @@ def measure_fig6(long: pd.DataFrame, short: pd.DataFrame, exact: pd.DataFrame, l
     Parameters
     ----------
     long, short : of `beside`, by the client's stamps and the sampled counter; demands of seconds and of tenths of them
-    exact : the same by the server's exact stamps and an exact counter
+    exact : the same by the server's exact stamps and its own record of who was on a server
     live : the same of a stored run of a real server
 
     Returns

@@ -6,6 +6,7 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
 from analysis.figures import style
+from analysis.figures.accuracy import in_service
 from analysis.figures.criteria import curve as series
 from analysis.figures.criteria import number, numbers, rows
 from analysis.occupancy.curve import Curve, Floats, curve
@@ -68,7 +69,7 @@ def measure_fig3(served: pd.DataFrame, servers: int, interval_s: float = 60.0) -
 
     Parameters
     ----------
-    served : arrival_s, departure_s, demand_s; the server's exact stamps, every request included
+    served : arrival_s, start_s, departure_s, demand_s; exact stamps of servers without preemption, all requests
     servers : k
     interval_s : length of the intervals in which the law is tested as well
 
@@ -79,7 +80,8 @@ def measure_fig3(served: pd.DataFrame, servers: int, interval_s: float = 60.0) -
 
     Examples
     --------
-    >>> served = pd.DataFrame({"arrival_s": [0.0, 0.0], "departure_s": [1.0, 2.0], "demand_s": [1.0, 1.0]})
+    >>> stamps = {"arrival_s": [0.0, 0.0], "start_s": [0.0, 1.0], "departure_s": [1.0, 2.0]}
+    >>> served = pd.DataFrame({**stamps, "demand_s": [1.0, 1.0]})
     >>> number(measure_fig3(served, 1), "service_error")
     0.0
     """
@@ -87,6 +89,8 @@ def measure_fig3(served: pd.DataFrame, servers: int, interval_s: float = 60.0) -
     total, demand_s = law(made, servers), float(served["demand_s"].sum())
     response_s = float((served["departure_s"] - served["arrival_s"]).sum())
     parts = intervals(made, servers, interval_s)
+    recorded = in_service(served, servers, [*parts["start_s"], parts["end_s"].iloc[-1]])
+    off = np.abs(parts["utilisation"] - recorded["utilisation"]) / max(float(recorded["utilisation"].max()), 1e-9)
     return pd.concat(
         [
             _staircase("jobs", made),
@@ -95,7 +99,7 @@ def measure_fig3(served: pd.DataFrame, servers: int, interval_s: float = 60.0) -
                 split_error=abs(total.service_time_s + total.queueing_time_s - response_s) / response_s,
                 service_error=abs(total.service_time_s - demand_s) / demand_s,
                 queueing_error=abs(total.queueing_time_s - (response_s - demand_s)) / max(response_s - demand_s, 1e-9),
-                interval_error=float(np.max(np.abs(_split(made, parts, servers) / parts["service_time_s"] - 1.0))),
+                interval_error=float(off.max()),
             ),
         ],
         ignore_index=True,
@@ -192,13 +196,6 @@ def _rise(before: Curve, after: Curve) -> float:
     lasting = np.diff(times) > _ROUNDING * max(1.0, float(np.abs(times).max()))
     middle = ((times[1:] + times[:-1]) / 2)[lasting]
     return float(np.max(_jobs_at(after, middle) - _jobs_at(before, middle)))
-
-
-def _split(made: Curve, parts: pd.DataFrame, servers: int) -> Floats:
-    """Return busy server seconds of each interval, from the steps cut at the intervals' ends."""
-    ends = np.append(parts["start_s"], parts["end_s"].iloc[-1])
-    worked = np.concatenate([[0.0], np.cumsum(np.minimum(made.jobs, servers) * np.diff(made.time_s))])
-    return np.diff(np.interp(ends, made.time_s, worked))
 
 
 def _jobs_at(made: Curve, times_s: Floats) -> Floats:
