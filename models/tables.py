@@ -167,6 +167,66 @@ TRUTH_REQUESTS = (
     Column("demand_s", _FLOAT, "service demand on a server of speed 1"),
 )
 
+SERVICE_COUNTS = (
+    Column("start_s", _FLOAT, "start of the interval"),
+    Column("type", _TEXT, "type of request"),
+    Column("requests", pa.int64(), "requests of that type that arrived in the interval"),
+)
+
+SERVICE_LOG = (
+    Column("platform", _TEXT, "platform that was measured"),
+    Column("start_s", _FLOAT, "start of the interval"),
+    Column("instructions", _FLOAT, "retired instructions, as sampled"),
+    Column("l1_misses", _FLOAT, "data misses of the first cache level, as sampled"),
+    Column("l2_misses", _FLOAT, "data misses of the second cache level, as sampled"),
+    Column("response_time_s", _FLOAT, "mean response time of the interval's requests; NaN: none came"),
+)
+
+SERVICE_CPU = (
+    Column("platform", _TEXT, "platform that was measured"),
+    Column("start_s", _FLOAT, "start of the interval"),
+    Column("utilisation", _FLOAT, "busy logical processors over all, as the operating system counts"),
+)
+
+BENCHMARKS = (
+    Column("platform", _TEXT, "platform"),
+    Column("score_per_s", _FLOAT, "published score: requests per second of a busy machine"),
+    Column("instructions", _FLOAT, "instructions of a request; NaN: not published for this platform"),
+    Column("l1_misses", _FLOAT, "first-level data misses of a request; NaN: not published"),
+    Column("l2_misses", _FLOAT, "second-level data misses of a request; NaN: not published"),
+)
+
+TRUTH_SERVICE = (
+    Column("platform", _TEXT, "platform"),
+    Column("start_s", _FLOAT, "start of the interval"),
+    Column("requests", pa.int64(), "requests that arrived in the interval"),
+    Column("service_time_s", _FLOAT, "utilisation × length of the interval / requests; NaN: no requests"),
+    Column("response_time_s", _FLOAT, "mean response time of the interval's requests; NaN: none came"),
+    Column("utilisation", _FLOAT, "busy logical processors over all"),
+    Column("instructions", _FLOAT, "retired instructions"),
+    Column("l1_misses", _FLOAT, "first-level data misses"),
+    Column("l2_misses", _FLOAT, "second-level data misses"),
+)
+
+TRUTH_SERVICE_TYPES = (
+    Column("platform", _TEXT, "platform"),
+    Column("type", _TEXT, "type of request"),
+    Column("processor_s", _FLOAT, "mean CPU time of a request alone on an idle machine"),
+    Column("response_time_s", _FLOAT, "mean response time with requests of this type alone, ten per second"),
+    Column("other_tiers_s", _FLOAT, "mean delay at the other tiers"),
+)
+
+TRUTH_MISS_CURVE = (
+    Column("size_bytes", _FLOAT, "size of the cache, nominal"),
+    Column("misses_per_instruction", _FLOAT, "data misses of the whole service in its long-run mix, alone"),
+)
+
+TRUTH_THROUGHPUT = (
+    Column("platform", _TEXT, "platform"),
+    Column("bound_s", _FLOAT, "bound on mean response time"),
+    Column("throughput_per_s", _FLOAT, "greatest arrival rate of the mean mix that keeps it; 0: none"),
+)
+
 ARMS = ("nowhere", "everywhere")
 """The counterfactual fleets: the feature on no machine, and on every machine."""
 
@@ -187,6 +247,14 @@ TABLES: dict[str, tuple[Column, ...]] = {
     "truth_jobs": TRUTH_JOBS,
     "truth_requests": TRUTH_REQUESTS,
     "truth_cpu": CPU,
+    "service_counts": SERVICE_COUNTS,
+    "service_log": SERVICE_LOG,
+    "service_cpu": SERVICE_CPU,
+    "benchmarks": BENCHMARKS,
+    "truth_service": TRUTH_SERVICE,
+    "truth_service_types": TRUTH_SERVICE_TYPES,
+    "truth_miss_curve": TRUTH_MISS_CURVE,
+    "truth_throughput": TRUTH_THROUGHPUT,
     **{f"truth_{arm}_counters": COUNTERS for arm in ARMS},
     **{f"truth_{arm}_machine_windows": MACHINE_WINDOWS for arm in ARMS},
     **{f"truth_{arm}_epochs": EPOCHS for arm in ARMS},
