@@ -31,17 +31,20 @@ check: $(READY) ## style, formatting, types and the direction of imports
 figures: $(READY) ## draw every figure and table of the papers into figures/
 	$(BIN)/wsc reproduce wsmeter --out figures
 	$(BIN)/wsc reproduce occupancy --out figures
+	$(BIN)/wsc reproduce crossplatform --out figures
 
 bench: $(READY) ## measure speed and memory
 	$(BIN)/python benchmarks/fleet.py
 	$(BIN)/python benchmarks/plan.py
 	$(BIN)/python benchmarks/queues.py
+	$(BIN)/python benchmarks/crossplatform.py
 	$(BIN)/python benchmarks/real_splits.py docs/examples/machines_before.csv.gz --machines 10,30
 
-evidence: $(READY) ## the long evidence: many draws, many fleets, every row; half an hour or so
+evidence: $(READY) ## the long evidence: many draws, many fleets, every row; an hour or so
 	$(BIN)/wsc validate cpu_upgrade --draws 5000
 	$(BIN)/wsc validate dvfs_policy --draws 5000
 	$(BIN)/wsc validate docs/examples/many_fleets.yaml --draws 500
+	for name in rubis stockonline tpcw; do $(BIN)/wsc validate cross_$$name; done
 	$(BIN)/wsc reproduce all --out figures
 	$(BIN)/python -m tests.capacity_worlds 100000
 	$(BIN)/python benchmarks/identification.py --repeats 12

@@ -16,11 +16,11 @@ from scenarios.json_schema import json_schema
 
 DOCS = Path(__file__).parent
 MADE = "<!-- Made by docs/reference.py: edit models/ or docs/defaults.csv and run it again. -->\n"
-FLEET, QUEUE = "kind: fleet", "kind: queue"
+FLEET, QUEUE, SERVICE = "kind: fleet", "kind: queue", "kind: cross_platform"
 Part = tuple[list[str], str, Mapping[str, Any]]
 """Where a part of a scenario may stand, what it is, and its keys."""
 
-KINDS = {FLEET: "Scenario", QUEUE: "QueueScenario"}
+KINDS = {FLEET: "Scenario", QUEUE: "QueueScenario", SERVICE: "ServiceScenario"}
 """Heading of what a file of each kind says first, and the part of the schema that it is."""
 
 TABLES_HEAD = """# The tables of a run
@@ -38,6 +38,10 @@ are there only if the scenario's `recording` asks for them.
 All these are of a fleet. A run of a request queue has `requests`, what a client saw, `cpu`, what the server's
 accounting counted, and `replays` if the scenario asks for other numbers of servers; `truth_requests` and `truth_cpu`
 hold what really happened.
+
+A run of a service on several platforms has `service_counts`, how many requests of each type came, and of the platforms
+that are measured `service_log`, counters and response times, and `service_cpu`, utilisation: what a consultant gets for
+15 cents. `benchmarks` holds public scores. `truth_service` and the others hold what every platform really did.
 
 `manifest.json` says what was run: `resolved` (every value of the scenario), `seed`, `counts`, versions, and for each
 table its `rows` and `digest`. It is written last: a folder without it is no run.
@@ -67,7 +71,7 @@ def parameters() -> str:
 
 
 def parts() -> list[Part]:
-    """Return the parts of scenarios in the order of a fleet's file and then a queue's, each with all its places."""
+    """Return the parts of scenarios, kind by kind in the order of their files, each with all its places."""
     parts = json_schema()["$defs"]
     found: dict[str, Part] = {}
     waiting = [(kind, name) for kind, name in reversed(KINDS.items())]

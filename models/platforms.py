@@ -2,10 +2,24 @@
 
 A platform is a whole machine: the caches, channels and cores of its sockets are pooled, as if the operating system
 balanced them. Frequencies are the steps up to the all-core turbo. `core_cpi_factor` is core CPI relative to Haswell at
-equal instructions; it follows published per-clock comparisons between generations.
+equal instructions; it follows published per-clock comparisons between generations. docs/platforms.md says which values
+are printed, which were measured and which are estimates.
 """
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from itertools import product
+
+
+@dataclass(frozen=True, slots=True)
+class Cache:
+    """One level of data caches, each the same: what holds it and what a hit costs."""
+
+    size_bytes: float
+    """Size of one cache."""
+    latency_cycles: float
+    """From load to use, at the base frequency."""
+    cores: int = 1
+    """Cores that share one."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -27,6 +41,13 @@ class Platform:
     core_cpi_factor: float
     source: str
     frequency_step_hz: float = 1.0e8
+    sockets: int = 2
+    caches: tuple[Cache, ...] = ()
+    """Levels of data caches, the first first; the last is the last-level cache."""
+    variant_of: str = ""
+    """The server of which this is a configuration, with parts switched off; empty: itself."""
+    branch_miss_cycles: float = 16.0
+    """Cycles lost by a mispredicted branch, about the length of the pipeline."""
 
     @property
     def vcpus(self) -> int:
@@ -40,6 +61,17 @@ class Platform:
         return self.cores * self.threads_per_core
 
     @property
+    def instruction_cpi(self) -> float:
+        """Typical cycles per instruction without memory delays.
+
+        Examples
+        --------
+        >>> PLATFORMS["haswell_2698v3"].instruction_cpi
+        0.85
+        """
+        return REFERENCE_CORE_CPI * self.core_cpi_factor
+
+    @property
     def peak_power_w(self) -> float:
         """Power with all cores busy at base frequency: idle power plus the switched part of the TDP.
 
@@ -51,25 +83,149 @@ class Platform:
         return self.idle_power_w + SWITCHED_SHARE_OF_TDP * self.tdp_w
 
 
+REFERENCE_CORE_CPI = 0.85
+"""Cycles per instruction of server code on a Haswell core that waits for no memory: the median of the fleet's jobs."""
+
 SWITCHED_SHARE_OF_TDP = 0.85
 """Share of the TDP that busy cores add; the rest is drawn by uncore and leakage already when idle."""
 
-_GIB = 2.0**30
+_KIB, _MIB, _GIB = 2.0**10, 2.0**20, 2.0**30
 
-_SPEC_SHEETS = (
-    Platform("sandybridge_2670", 16, 2, 2.6e9, 1.2e9, 3.0e9, 40 * 2.0**20, 81e-9, 102.4e9, 128 * _GIB, 230.0, 80.0,
-             1.12, "2 × Intel Xeon E5-2670: ARK; 4 channels DDR3-1600 a socket"),
-    Platform("haswell_2698v3", 32, 2, 2.3e9, 1.2e9, 2.8e9, 80 * 2.0**20, 90e-9, 136.5e9, 256 * _GIB, 270.0, 90.0, 1.0,
-             "2 × Intel Xeon E5-2698 v3: ARK; 4 channels DDR4-2133 a socket"),
-    Platform("broadwell_2698v4", 40, 2, 2.2e9, 1.2e9, 2.7e9, 100 * 2.0**20, 90e-9, 153.6e9, 256 * _GIB, 270.0, 90.0,
-             0.95, "2 × Intel Xeon E5-2698 v4: ARK; 4 channels DDR4-2400 a socket"),
-    Platform("skylake_6148", 40, 2, 2.4e9, 1.0e9, 3.1e9, 55 * 2.0**20, 94e-9, 256.0e9, 384 * _GIB, 300.0, 100.0, 0.88,
-             "2 × Intel Xeon Gold 6148: ARK; 6 channels DDR4-2666 a socket"),
-    Platform("icelake_8380", 80, 2, 2.3e9, 0.8e9, 3.0e9, 120 * 2.0**20, 96e-9, 409.6e9, 512 * _GIB, 540.0, 150.0,
-             0.76, "2 × Intel Xeon Platinum 8380: ARK; 8 channels DDR4-3200 a socket"),
-    Platform("rome_7742", 64, 2, 2.25e9, 1.5e9, 3.2e9, 256 * 2.0**20, 104e-9, 204.8e9, 512 * _GIB, 225.0, 95.0, 0.86,
-             "1 × AMD EPYC 7742: product page; 8 channels DDR4-3200"),
+
+def configuration(server: Platform, name: str, threads_per_core: int, cores: int, sockets: int) -> Platform:
+    """Return a server of which firmware or scheduler switched parts off (Stewart et al. 2008, section 4.2.1).
+
+    Processors that are off stay in their sockets, halted: idle power stays the whole server's, and so do memory and its
+    bandwidth. The TDP is that of the processors that are on, and caches go with the cores that hold them.
+
+    Parameters
+    ----------
+    server : with caches
+    cores : of each processor that is on
+    threads_per_core, sockets : what is on
+
+    Raises
+    ------
+    ValueError
+        If the server does not have that many.
+
+    Examples
+    --------
+    >>> one = configuration(PLATFORMS["xeon_2h_2c_2p"], "one", threads_per_core=1, cores=1, sockets=1)
+    >>> one.vcpus, one.tdp_w, one.llc_bytes / 2**20, one.variant_of
+    (1, 135.0, 2.0, 'xeon_2h_2c_2p')
+    """
+    asked = {"threads a core": threads_per_core, "cores a processor": cores, "processors": sockets}
+    most = server.threads_per_core, server.cores // server.sockets, server.sockets
+    for (what, number), has in zip(asked.items(), most, strict=True):
+        if not 1 <= number <= has:
+            raise ValueError(f"{server.name} has 1 to {has} {what}, {number} asked")
+    caches = tuple(replace(cache, cores=min(cache.cores, cores)) for cache in server.caches)
+    return replace(
+        server,
+        name=name,
+        threads_per_core=threads_per_core,
+        cores=cores * sockets,
+        sockets=sockets,
+        caches=caches,
+        llc_bytes=sockets * pooled_bytes(caches[-1], cores),
+        tdp_w=server.tdp_w * sockets / server.sockets,
+        variant_of=server.name,
+    )
+
+
+def pooled_bytes(cache: Cache, cores: int) -> float:
+    """Return the size of all caches of a level together: as many as so many cores need.
+
+    Examples
+    --------
+    >>> pooled_bytes(Cache(16 * 2.0**20, 39, 4), cores=64) / 2**20
+    256.0
+    """
+    return cache.size_bytes * -(-cores // cache.cores)
+
+
+_PRINTED = "clock and cache sizes as printed by Stewart et al. (2008, section 4.2.1); ARK"
+_XEON = Platform(
+    "xeon_2h_2c_2p", 4, 2, 2.8e9, 2.8e9, 2.8e9, 8 * _MIB, 130e-9, 6.4e9, 8 * _GIB, 270.0, 230.0, 2.6,
+    f"2 × Intel Xeon 2.80 GHz dual core (Paxville DP): {_PRINTED}; one front-side bus of 800 MT/s",
+    caches=(Cache(32 * _KIB, 4), Cache(2 * _MIB, 24)), branch_miss_cycles=31.0,
 )  # fmt: skip
 
-PLATFORMS: dict[str, Platform] = {platform.name: platform for platform in _SPEC_SHEETS}
+SERVERS_2008 = (
+    Platform("piii", 2, 1, 1.1e9, 1.1e9, 1.1e9, 256 * _KIB, 110e-9, 0.8e9, 2 * _GIB, 66.0, 75.0, 2.0,
+             f"2 × Intel Pentium III 1.10 GHz (Coppermine): {_PRINTED}; one front-side bus of 100 MT/s",
+             caches=(Cache(32 * _KIB, 3), Cache(128 * _KIB, 8)), branch_miss_cycles=15.0),
+    Platform("pres", 2, 1, 2.2e9, 2.2e9, 2.2e9, 1 * _MIB, 140e-9, 3.2e9, 4 * _GIB, 122.0, 150.0, 2.5,
+             f"2 × Intel Pentium 4 2.20 GHz (Prescott): {_PRINTED}; one front-side bus of 400 MT/s",
+             caches=(Cache(16 * _KIB, 4), Cache(512 * _KIB, 22)), branch_miss_cycles=31.0),
+    Platform("pd4", 8, 1, 3.4e9, 3.4e9, 3.4e9, 64 * _MIB, 132e-9, 12.8e9, 16 * _GIB, 600.0, 450.0, 2.6,
+             f"4 × Intel Xeon MP 3.40 GHz dual core (Tulsa): {_PRINTED}; two front-side buses of 800 MT/s",
+             sockets=4, caches=(Cache(32 * _KIB, 4), Cache(4 * _MIB, 24, 2), Cache(16 * _MIB, 110, 2)),
+             branch_miss_cycles=31.0),
+    *(configuration(_XEON, f"xeon_{threads}h_{cores}c_{sockets}p", threads, cores, sockets)
+      for threads, cores, sockets in product((1, 2), repeat=3) if (threads, cores, sockets) != (2, 2, 2)),
+    _XEON,
+)  # fmt: skip
+"""The servers of Stewart et al. (2008); nothing turns their clocks up or down.
+
+Of the Xeon, `xeon_1h_2c_1p` has no hyperthreads, both cores and one processor switched on (#H/#C/#P in the paper).
+"""
+
+
+def _levels(
+    first: tuple[float, float], second: tuple[float, float], last: tuple[float, float, int]
+) -> tuple[Cache, ...]:
+    """Return three levels, sizes in KiB, KiB and MiB, latencies in cycles, then the cores that share the last."""
+    size, cycles, cores = last
+    return Cache(first[0] * _KIB, first[1]), Cache(second[0] * _KIB, second[1]), Cache(size * _MIB, cycles, cores)
+
+
+MODERN_SERVERS = (
+    Platform("sandybridge_2670", 16, 2, 2.6e9, 1.2e9, 3.0e9, 40 * 2.0**20, 81e-9, 102.4e9, 128 * _GIB, 230.0, 80.0,
+             1.12, "2 × Intel Xeon E5-2670: ARK; 4 channels DDR3-1600 a socket",
+             caches=_levels((32, 4), (256, 12), (20, 39, 8)), branch_miss_cycles=15.0),
+    Platform("haswell_2698v3", 32, 2, 2.3e9, 1.2e9, 2.8e9, 80 * 2.0**20, 90e-9, 136.5e9, 256 * _GIB, 270.0, 90.0, 1.0,
+             "2 × Intel Xeon E5-2698 v3: ARK; 4 channels DDR4-2133 a socket",
+             caches=_levels((32, 4), (256, 12), (40, 49, 16))),
+    Platform("broadwell_2698v4", 40, 2, 2.2e9, 1.2e9, 2.7e9, 100 * 2.0**20, 90e-9, 153.6e9, 256 * _GIB, 270.0, 90.0,
+             0.95, "2 × Intel Xeon E5-2698 v4: ARK; 4 channels DDR4-2400 a socket",
+             caches=_levels((32, 4), (256, 12), (50, 50, 20))),
+    Platform("skylake_6148", 40, 2, 2.4e9, 1.0e9, 3.1e9, 55 * 2.0**20, 94e-9, 256.0e9, 384 * _GIB, 300.0, 100.0, 0.88,
+             "2 × Intel Xeon Gold 6148: ARK; 6 channels DDR4-2666 a socket",
+             caches=_levels((32, 4), (1024, 14), (27.5, 43, 20))),
+    Platform("cascadelake_8280", 56, 2, 2.7e9, 1.0e9, 3.3e9, 77 * _MIB, 90e-9, 281.6e9, 384 * _GIB, 410.0, 110.0, 0.88,
+             "2 × Intel Xeon Platinum 8280: ARK; 6 channels DDR4-2933 a socket",
+             caches=_levels((32, 4), (1024, 14), (38.5, 46, 28))),
+    Platform("icelake_8380", 80, 2, 2.3e9, 0.8e9, 3.0e9, 120 * 2.0**20, 96e-9, 409.6e9, 512 * _GIB, 540.0, 150.0,
+             0.76, "2 × Intel Xeon Platinum 8380: ARK; 8 channels DDR4-3200 a socket",
+             caches=_levels((48, 5), (1280, 14), (60, 50, 40)), branch_miss_cycles=17.0),
+    Platform("sapphirerapids_8480", 112, 2, 2.0e9, 0.8e9, 3.0e9, 210 * _MIB, 110e-9, 614.4e9, 1024 * _GIB, 700.0, 230.0,
+             0.66, "2 × Intel Xeon Platinum 8480+: ARK; 8 channels DDR5-4800 a socket",
+             caches=_levels((48, 5), (2048, 15), (105, 66, 56)), branch_miss_cycles=17.0),
+    Platform("emeraldrapids_8592", 128, 2, 1.9e9, 0.8e9, 2.9e9, 640 * _MIB, 110e-9, 716.8e9, 1024 * _GIB, 700.0, 200.0,
+             0.65, "2 × Intel Xeon Platinum 8592+: ARK; 8 channels DDR5-5600 a socket",
+             caches=_levels((48, 5), (2048, 15), (320, 66, 64)), branch_miss_cycles=17.0),
+    Platform("graniterapids_6980p", 256, 2, 2.0e9, 0.8e9, 3.2e9, 1008 * _MIB, 125e-9, 1228.8e9, 1536 * _GIB, 1000.0,
+             320.0, 0.63, "2 × Intel Xeon 6980P: ARK; 12 channels DDR5-6400 a socket",
+             caches=_levels((48, 5), (2048, 15), (504, 72, 128)), branch_miss_cycles=17.0),
+    Platform("naples_7601", 32, 2, 2.2e9, 1.2e9, 2.7e9, 64 * _MIB, 95e-9, 170.6e9, 256 * _GIB, 180.0, 75.0, 0.99,
+             "1 × AMD EPYC 7601: product page; 8 channels DDR4-2666",
+             sockets=1, caches=_levels((32, 4), (512, 12), (8, 35, 4)), branch_miss_cycles=18.0),
+    Platform("rome_7742", 64, 2, 2.25e9, 1.5e9, 3.2e9, 256 * 2.0**20, 104e-9, 204.8e9, 512 * _GIB, 225.0, 95.0, 0.86,
+             "1 × AMD EPYC 7742: product page; 8 channels DDR4-3200",
+             sockets=1, caches=_levels((32, 4), (512, 12), (16, 39, 4)), branch_miss_cycles=18.0),
+    Platform("milan_7763", 64, 2, 2.45e9, 1.5e9, 3.2e9, 256 * _MIB, 96e-9, 204.8e9, 512 * _GIB, 280.0, 105.0, 0.72,
+             "1 × AMD EPYC 7763: product page; 8 channels DDR4-3200",
+             sockets=1, caches=_levels((32, 4), (512, 12), (32, 46, 8)), branch_miss_cycles=13.0),
+    Platform("genoa_9654", 96, 2, 2.4e9, 1.5e9, 3.5e9, 384 * _MIB, 115e-9, 460.8e9, 768 * _GIB, 360.0, 140.0, 0.63,
+             "1 × AMD EPYC 9654: product page; 12 channels DDR5-4800",
+             sockets=1, caches=_levels((32, 4), (1024, 14), (32, 50, 8)), branch_miss_cycles=13.0),
+    Platform("altra_q80_30", 80, 1, 3.0e9, 1.0e9, 3.0e9, 32 * _MIB, 95e-9, 204.8e9, 256 * _GIB, 210.0, 70.0, 0.88,
+             "1 × Ampere Altra Q80-30 (Arm Neoverse N1): product page; 8 channels DDR4-3200",
+             sockets=1, caches=_levels((64, 4), (1024, 11), (32, 90, 80)), branch_miss_cycles=11.0),
+)  # fmt: skip
+"""Servers of 2012 and later, by maker and generation."""
+
+PLATFORMS: dict[str, Platform] = {platform.name: platform for platform in (*SERVERS_2008, *MODERN_SERVERS)}
 """Every platform by name."""

@@ -25,14 +25,15 @@ class Application:
     """Types of requests."""
     popularity_exponent: NonNegative = 0.9
     """In the long run the i-th most frequent type comes in proportion to i to minus this power (Zipf)."""
-    instructions_per_request: Positive = 4.0e7
+    instructions_per_request: Positive = 2.4e7
     """Mean user-level instructions of a request, over the types in their long-run mix."""
     instructions_log_sd: NonNegative = 0.9
     """Spread of that between types."""
     request_cv: NonNegative = 0.4
     """Coefficient of variation of the instructions of requests of one type (gamma)."""
     core_cpi: Positive = 0.85
-    """Median cycles per instruction on the reference core (Haswell) with every access a hit in the first-level cache."""
+    """Median cycles per instruction on the reference core (Haswell), every access a hit in the first-level cache and no
+    branch mispredicted."""
     core_cpi_log_sd: NonNegative = 0.15
     """Spread of that between types."""
     misses_per_instruction: Positive = 0.058
@@ -40,16 +41,22 @@ class Application:
     misses_log_sd: NonNegative = 0.35
     """Spread of that between types."""
     miss_exponent: Annotated[float, Gt(-2), Lt(0)] = -0.83
-    """Slope of log misses over log cache size that the reuse distances of all types together are drawn around."""
+    """Slope of log misses over log cache size of the whole service, collections included, that the reuse distances are
+    drawn around."""
     miss_exponent_sd: NonNegative = 0.12
     """Spread of that slope between types."""
-    reuse_log_sd: NonNegative = 0.25
-    """Spread of the weights of a type's working sets around that slope: how far it is from a power law."""
+    reuse_log_sd: NonNegative = 0.2
+    """Spread of the log weights of the whole service's working sets around that slope: how far it is from a power law.
+    Fitted to the largest residuals from 16 KB to 16 MB, 0.03 to 0.09 (Stewart et al. 2008, Fig. 3)."""
+    type_reuse_log_sd: NonNegative = 3.0
+    """Spread between types of the log weights of each working set: types live in caches of different sizes. Fitted to
+    four types whose response times on two servers differ by a range of 0.80 in log ratio (Stewart et al. 2008, Table 8);
+    this makes 0.6, of which 0.35 in processor time, and more of it adds little."""
     miss_curve: Literal["power", "cliffs"] = "power"
     """power: working sets of all sizes, weights around the slope; cliffs: a small one and a large one, little between
     them, so that no power law fits."""
     branch_misses_per_instruction: NonNegative = 0.005
-    """Mean mispredicted branches per instruction."""
+    """Mean mispredicted branches per instruction; their cycles come on top of core CPI."""
     allocation_bytes_per_instruction: NonNegative = 0.12
     """Mean heap allocation per instruction, which garbage collection works off."""
     overlap: Annotated[float, Ge(1)] = 1.4
@@ -78,13 +85,14 @@ class ServiceLoad:
     requests_per_s: Positive = 3.3
     """Mean arrivals per second over the horizon, at volume 1."""
     volume: Positive = 1.0
-    """Multiplies the arrivals: 3 saturates about half of the intervals."""
+    """Multiplies the arrivals: 3 saturates the oldest platform in more than half of the intervals."""
     swing: Annotated[float, Ge(0), Lt(1)] = 0.55
     """Half-amplitude of the volume's waves, relative to its mean."""
     period_s: Positive = 9000.0
     """Length of one wave of the volume."""
-    mix_log_sd: NonNegative = 0.8
-    """Spread over time of each type's log popularity: 0 is a stationary mix."""
+    mix_log_sd: NonNegative = 0.4
+    """Spread over time of each type's log popularity: 0 is a stationary mix. Fitted to the ratio of the two most popular
+    types, of which the greatest is 96 times the least (Stewart et al. 2008, Fig. 2: 12.5 and 0.13)."""
     mix_time_s: Positive = 5400.0
     """Correlation time of that wandering."""
     trend_log_sd: NonNegative = 0.4
@@ -102,13 +110,13 @@ class Runtime:
     collection_instructions: NonNegative = 6.0e7
     """Instructions of one collection."""
     collection_misses_factor: Positive = 1.6
-    """Misses per instruction of a collection relative to requests, at every cache size; its slope is flatter."""
-    collection_exponent_factor: Positive = 0.6
-    """Slope of a collection's misses relative to that of requests: it walks the whole heap."""
+    """Misses per instruction of a collection relative to the mean request, in a cache of 32 KiB."""
+    collection_exponent_factor: Positive = 0.8
+    """Slope of a collection's misses relative to that of the mean request: it walks the whole heap."""
     tick_instructions_per_s: NonNegative = 1.5e6
     """Instructions per second of background ticks, on every machine."""
     tick_misses_factor: Positive = 2.0
-    """Misses per instruction of the ticks relative to requests: they come to cold caches."""
+    """Misses per instruction of the ticks relative to the mean request, in a cache of 32 KiB: they find it cold."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -120,13 +128,13 @@ class Hardware:
     cpi_log_sd: NonNegative = 0.10
     """Spread of core CPI around what the spec sheet says."""
     latency_log_sd: NonNegative = 0.12
-    """Spread of every cache's and of memory's latency."""
+    """Spread of every cache's and of memory's latency, each of its own."""
     overlap_log_sd: NonNegative = 0.10
     """Spread between server models of how many misses they overlap."""
     effective_cache_share: Annotated[float, Gt(0), Le(1)] = 0.8
     """Mean share of a cache's size that holds the service's own data: conflicts, code and the kernel have the rest."""
     effective_cache_log_sd: NonNegative = 0.1
-    """Spread of that between server models."""
+    """Spread of that between server models and between their levels of caches."""
     smt_log_sd: NonNegative = 0.2
     """Spread between server models of the slowdown by a busy sibling thread."""
 
@@ -150,9 +158,10 @@ class Mechanisms:
     coherence: bool = True
     """Lines written by another processor miss again."""
     shared_cache: bool = True
-    """Requests in service at once share the caches that their cores share."""
+    """Requests in service at once share the caches that their cores share; those that sibling threads share go with
+    ``smt``."""
     smt: bool = True
-    """A busy sibling thread slows a thread down."""
+    """A busy sibling thread slows a thread down and takes part of its caches."""
     spin: bool = True
     """Waiting requests spin."""
     effective_cache: bool = True

@@ -2,15 +2,14 @@
 
 import functools
 import sys
-import traceback
-from collections.abc import Callable, Iterable, Iterator, Mapping
-from contextlib import contextmanager
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import asdict
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, Literal, ParamSpec, TypeVar, cast
+from typing import TYPE_CHECKING, Annotated, Any, Literal, cast
 
 import typer
 
+from scenarios.command import app, command, folder, say, say_each
 from scenarios.options import number, refuse, share, whole
 
 if TYPE_CHECKING:
@@ -23,16 +22,7 @@ if TYPE_CHECKING:
     from scenarios.schema import AnyScenario
     from scenarios.source import Override
 
-_P = ParamSpec("_P")
-_T = TypeVar("_T")
-_FAULTY, _INTERRUPTED = 2, 130
-
-app = typer.Typer(
-    help="A simulated warehouse-scale computer with a statistician beside it.",
-    no_args_is_help=True,
-    pretty_exceptions_enable=False,
-    context_settings={"help_option_names": ["-h", "--help"]},
-)
+__all__ = ("app",)
 
 Named = Annotated[str, typer.Argument(metavar="SCENARIO", help="Name of a library scenario, or path of a file.")]
 NamedOrRun = Annotated[
@@ -48,6 +38,17 @@ Sets = Annotated[
 ]
 T = Annotated[str, typer.Option("--t", metavar="X", help="Half-width of intervals in standard errors.")]
 MinInstances = Annotated[str, typer.Option(metavar="N", help="Least measured instances of a job.")]
+ServiceLog = Annotated[
+    Path,
+    typer.Argument(help="Log of a service, a row an interval: CSV or Parquet; or the folder of a cross-platform run."),
+]
+From = Annotated[str, typer.Option("--from", metavar="PLATFORM", help="Platform that the log was made on.")]
+Platforms = Annotated[
+    Path | None, typer.Option("--platforms", metavar="FILE", help="Your own platforms, YAML, beside the shipped ones.")
+]
+Benchmarks = Annotated[
+    Path | None, typer.Option(metavar="FILE", help="Public scores: CSV or Parquet with platform and score_per_s.")
+]
 
 
 _changes = functools.partial(typer.Option, rich_help_panel="What would change")
@@ -55,40 +56,7 @@ _columns = functools.partial(typer.Option, rich_help_panel="Columns of the log")
 _stdin = functools.partial(typer.Option, rich_help_panel="Events on standard input")
 
 
-def _command(function: Callable[_P, None]) -> Callable[_P, None]:
-    """Make a function a command: faults and other expected errors end it in a plain line and a status."""
-
-    @functools.wraps(function)
-    def guarded(*args: _P.args, **kwargs: _P.kwargs) -> None:
-        try:
-            function(*args, **kwargs)
-        except KeyboardInterrupt:
-            typer.echo("interrupted", err=True)
-            raise typer.Exit(_INTERRUPTED) from None
-        except BrokenPipeError:
-            raise
-        except MemoryError as error:
-            typer.echo(f"there is not enough memory: {error}".removesuffix(": "), err=True)
-            raise typer.Exit(_FAULTY) from None
-        except Exception as error:
-            if not (isinstance(error, OSError) or _ours(error)):
-                raise
-            typer.echo(str(error), err=True)
-            raise typer.Exit(_FAULTY) from None
-
-    app.command()(guarded)
-    return guarded
-
-
-def _ours(error: Exception) -> bool:
-    """Return whether the testbed raised the error, to say what the user can mend."""
-    frames = [frame for frame, _ in traceback.walk_tb(error.__traceback__)]
-    raised_in = str(frames[-1].f_globals.get("__name__", "")) if isinstance(error, ValueError) else ""
-    ours = {"models", "sim", "analysis", "scenarios"}
-    return bool({type(error).__module__.partition(".")[0], raised_in.partition(".")[0]} & ours)
-
-
-@_command
+@command
 def run(
     scenario: NamedOrRun,
     *,
@@ -118,18 +86,20 @@ def run(
     from scenarios import run as runs
     from scenarios.output import progress
 
-    with progress(quiet=json) as tell, _folder("--out"):
+    with progress(quiet=json) as tell, folder("--out"):
         payloads = [runs.run(one, out, force, tell, wanted) for one in scenarios]
         if there:
             payloads = [runs.measure(*execution.reopen(Path(scenario)), out, tell)]
-    _say_each(payloads, runs.render, json)
+    say_each(payloads, runs.render, json)
 
 
-@_command
+@command
 def validate(
     scenario: Named,
     *,
-    draws: Annotated[str | None, typer.Option(metavar="N", help="Test clusters of each size.")] = None,
+    draws: Annotated[
+        str | None, typer.Option(metavar="N", help="Test clusters of each size; of a cross-platform scenario, worlds.")
+    ] = None,
     machines: Annotated[str | None, typer.Option(metavar="N,N,…", help="Sizes of the test clusters.")] = None,
     out: Out = Path("runs"),
     seed: Seed = None,
@@ -137,18 +107,17 @@ def validate(
     force: Force = False,
     json: Json = False,
 ) -> None:
-    """Draw many test clusters and count how often each estimator's interval was right."""
-    scenarios = _load(scenario, _overrides(sets, seed=seed, draws=draws, machines=machines))
+    """Draw many test clusters, or many worlds of services, and count how often each interval was right."""
+    scenarios = _load(scenario, [*_overrides(sets, seed=seed, machines=machines), *_draws(scenario, draws)])
     from scenarios import run as runs
     from scenarios.output import progress
-    from scenarios.validate import show_validate
 
-    with progress(quiet=json) as tell, _folder("--out"):
+    with progress(quiet=json) as tell, folder("--out"):
         payloads = [runs.validate(one, out, force, tell) for one in scenarios]
-    _say_each(payloads, show_validate, json)
+    say_each(payloads, runs.show_validate, json)
 
 
-@_command
+@command
 def plan(
     table: Annotated[Path, typer.Argument(help="CSV or Parquet: job, weight, mean, std, instances, cost.")],
     *,
@@ -161,10 +130,10 @@ def plan(
     wanted = share("--margin", margin), number("--t", t), whole("--min-instances", min_instances)
     from scenarios import measured
 
-    _say(measured.plan(table, *wanted), measured.show_plan, json)
+    say(measured.plan(table, *wanted), measured.show_plan, json)
 
 
-@_command
+@command
 def estimate(
     *,
     current: Annotated[Path, typer.Option(metavar="FILE", help="Instances without the feature: CSV or Parquet.")],
@@ -182,10 +151,10 @@ def estimate(
     from scenarios import measured
 
     payload = measured.estimate(current, new, jobs, current_is=current_is, t=half_width, min_instances=enough)
-    _say(payload, measured.show_estimate, json)
+    say(payload, measured.show_estimate, json)
 
 
-@_command
+@command
 def occupancy(
     log: Annotated[Path, typer.Argument(help="Request log: CSV, Parquet, nginx, Apache or SWF; a queue run; - stdin.")],
     *,
@@ -252,12 +221,70 @@ def occupancy(
         alert=ratio,
     )
     if out is not None:
-        with _folder("--out"):
+        with folder("--out"):
             make_folder(out)
-    _say(analyse(log, asked, Columns(arrival, departure, duration, unit, priority), out), show_occupancy, json)
+    say(analyse(log, asked, Columns(arrival, departure, duration, unit, priority), out), show_occupancy, json)
 
 
-@_command
+@command
+def predict(
+    log: ServiceLog,
+    *,
+    origin: From,
+    to: Annotated[str, typer.Option(metavar="PLATFORM,…", help="Platforms to predict for.")],
+    platforms: Platforms = None,
+    benchmarks: Benchmarks = None,
+    method: Annotated[
+        str | None, typer.Option(help="Way to predict; by itself testbed, or published where nobody counted CPU time.")
+    ] = None,
+    json: Json = False,
+) -> None:
+    """Predict service and response time on platforms where a service never ran, from its log where it did."""
+    from scenarios import predict as predictions
+
+    asked = predictions.Asked(log, origin, tuple(to.split(",")), platforms, benchmarks, method)
+    say(predictions.predict(asked), predictions.show_predict, json)
+
+
+@command
+def select(
+    log: ServiceLog,
+    *,
+    origin: From,
+    bound: Annotated[str, typer.Option(metavar="TIME", help="Bound on mean response time, such as 150ms.")],
+    to: Annotated[
+        str | None, typer.Option(metavar="PLATFORM,…", help="Platforms to choose from; all that are known.")
+    ] = None,
+    platforms: Platforms = None,
+    benchmarks: Benchmarks = None,
+    method: Annotated[str | None, typer.Option(help="Way to predict, as of wsc predict.")] = None,
+    json: Json = False,
+) -> None:
+    """Rank platforms by how many requests a second they would serve per watt within a bound on response time."""
+    from scenarios import options
+    from scenarios import predict as predictions
+    from scenarios import select as choices
+
+    bound_s = options.duration("--bound", bound)
+    names = tuple(to.split(",")) if to is not None else ()
+    asked = predictions.Asked(log, origin, names, platforms, benchmarks, method)
+    say(choices.select(asked, bound_s), choices.show_select, json)
+
+
+@command
+def platforms(
+    names: Annotated[list[str] | None, typer.Argument(metavar="[NAME…]", help="Which to show in full.")] = None,
+    *,
+    file: Platforms = None,
+    json: Json = False,
+) -> None:
+    """List the platforms that are known, or show one's spec sheet."""
+    from scenarios import platforms as sheets
+
+    say(sheets.platforms(tuple(names or ()), file), sheets.show_platforms, json)
+
+
+@command
 def reproduce(
     what: Annotated[str, typer.Argument(metavar="[ID|PAPER|all]", help="What to redraw.")] = "all",
     *,
@@ -272,17 +299,17 @@ def reproduce(
     from scenarios.rundir import make_folder
 
     if list_:
-        _say(papers.listing(), papers.show_listing, json)
+        say(papers.listing(), papers.show_listing, json)
         return
     papers.chosen(what)
-    with _folder("--out"):
+    with folder("--out"):
         make_folder(out)
-    with progress(quiet=json) as tell, _folder("--runs"):
-        rows = papers.reproduce(what, out, _obtain(runs), tell)
-    _say(rows, papers.show, json)
+    with progress(quiet=json) as tell, folder("--runs"):
+        rows = papers.reproduce(what, out, _obtain(runs), tell, _judge(runs))
+    say(rows, papers.show, json)
 
 
-@_command
+@command
 def live(
     *,
     servers: Annotated[str, typer.Option(metavar="N", help="CPUs of the server.")] = "1",
@@ -308,22 +335,22 @@ def live(
     from scenarios.live import replay as live_replay
     from scenarios.output import progress
 
-    with progress(quiet=json) as tell, _folder("--out"):
+    with progress(quiet=json) as tell, folder("--out"):
         measure = live_replay.replay if replay else once.live
-        folder = out if out is not None else Path("runs/live_replay" if replay else "runs/live")
-        payload = measure(once.Asked(*wanted, workers), folder, tell)
-    _say(payload, live_replay.show if replay else once.show, json)
+        place = out if out is not None else Path("runs/live_replay" if replay else "runs/live")
+        payload = measure(once.Asked(*wanted, workers), place, tell)
+    say(payload, live_replay.show if replay else once.show, json)
 
 
-@_command
+@command
 def scenarios(json: Json = False) -> None:
     """List the shipped scenarios."""
     from scenarios import loader
 
-    _say(loader.shipped(), _show_shipped, json)
+    say(loader.shipped(), _show_shipped, json)
 
 
-@_command
+@command
 def check(
     files: Annotated[list[str], typer.Argument(metavar="FILE…", help="Scenario files, or names of the library.")],
     sets: Sets = None,
@@ -342,12 +369,12 @@ def check(
             faults = error.faults
         checked.append({"file": file, "scenarios": names, "faults": [asdict(fault) for fault in faults]})
         found += faults
-    _say({"kind": "check", "files": checked}, _show_checked, json)
+    say({"kind": "check", "files": checked}, _show_checked, json)
     if found:
         raise FaultsError(found)
 
 
-@_command
+@command
 def schema() -> None:
     """Print the JSON Schema of scenario files, for editors."""
     from scenarios.json_schema import json_schema
@@ -370,16 +397,21 @@ def _obtain(out: Path) -> Callable[[str, Mapping[str, Any], "Progress"], "Run"]:
     return obtain
 
 
-@contextmanager
-def _folder(option: str) -> Iterator[None]:
-    """Say which option names a folder that cannot be made."""
-    from scenarios.faults import Fault, FaultsError
-    from scenarios.rundir import FolderError
+def _judge(out: Path) -> Callable[[str, Mapping[str, Any], "Progress"], list[dict[str, Any]]]:
+    """Return how to get judged worlds of a library scenario with other values."""
+    from scenarios.loader import load
+    from scenarios.output import dumps
+    from scenarios.schema import ServiceScenario
+    from scenarios.source import Override
+    from scenarios.worlds import worlds
 
-    try:
-        yield
-    except FolderError as error:
-        raise FaultsError([Fault(option, 0, 0, "", str(error))]) from None
+    def judge(name: str, values: Mapping[str, Any], tell: "Progress") -> list[dict[str, Any]]:
+        scenario = load(name, [Override(path, dumps(value), "value") for path, value in values.items()])
+        if not isinstance(scenario, ServiceScenario):
+            raise ValueError(f"{name}: is a {scenario.kind}, of which no worlds are judged")
+        return worlds(scenario, out, False, tell)
+
+    return judge
 
 
 def _is_run(text: str) -> bool:
@@ -387,18 +419,25 @@ def _is_run(text: str) -> bool:
     return Path(text).is_dir() and ("/" in text or (Path(text) / "manifest.json").is_file())
 
 
-def _overrides(
-    sets: Iterable[str] | None, seed: str | None = None, draws: str | None = None, machines: str | None = None
-) -> list["Override"]:
+def _overrides(sets: Iterable[str] | None, seed: str | None = None, machines: str | None = None) -> list["Override"]:
     from scenarios.source import Override, settings
 
     sizes = f"[{machines}]" if machines is not None else None
     options = [
         Override("seed", seed, "--seed"),
-        Override("analyses.wsmeter.draws", draws, "--draws"),
         Override("analyses.wsmeter.machines", sizes, "--machines", column=0),
     ]
     return [*settings(sets or ()), *(option for option in options if option.value is not None)]
+
+
+def _draws(reference: str, draws: str | None) -> list["Override"]:
+    """Return what `--draws` sets in a scenario of its kind."""
+    if draws is None:
+        return []
+    from scenarios.loader import draws_path
+    from scenarios.source import Override
+
+    return [Override(draws_path(reference), draws, "--draws")]
 
 
 def _load(reference: str, overrides: list["Override"]) -> list["AnyScenario"]:
@@ -412,31 +451,6 @@ def _refuse_all(options: Mapping[str, object]) -> None:
     for option, given in options.items():
         if given is not None:
             refuse(option, "is about files, not about events on standard input", str(given))
-
-
-def _say(payload: _T, show: Callable[[_T, "Console"], None], json: bool) -> None:
-    """Print a payload as JSON or as text."""
-    from scenarios.output import dumps
-
-    if json:
-        typer.echo(dumps(payload))
-        return
-    from rich.console import Console
-
-    show(payload, Console(highlight=False))
-
-
-def _say_each(payloads: list[_T], show: Callable[[_T, "Console"], None], json: bool) -> None:
-    """Print one payload, or those of a sweep as one value."""
-    if len(payloads) == 1:
-        _say(payloads[0], show, json)
-        return
-
-    def show_all(sweep: dict[str, Any], console: "Console") -> None:
-        for payload in sweep["runs"]:
-            show(payload, console)
-
-    _say(dict[str, Any](kind="sweep", runs=payloads), show_all, json)
 
 
 def _show_shipped(payload: list[dict[str, str]], console: "Console") -> None:

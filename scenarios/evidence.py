@@ -16,6 +16,19 @@ from scenarios.truth import halves_of
 
 Obtain = Callable[[str, Mapping[str, Any], Progress], Run]
 """From scenario, overrides and progress to the run, found or simulated."""
+Judge = Callable[[str, Mapping[str, Any], Progress], list[dict[str, Any]]]
+"""From scenario, overrides and progress to its worlds, as `scorecard.judge` judges each."""
+
+
+def no_worlds(scenario: str, _overrides: Mapping[str, Any], _progress: Progress) -> list[dict[str, Any]]:
+    """Be the `Judge` of those who have no worlds.
+
+    Raises
+    ------
+    ValueError
+        Always.
+    """
+    raise ValueError(f"{scenario}: its worlds are not to be had here")
 
 
 def published(row: str) -> pd.DataFrame:
@@ -70,6 +83,7 @@ class Sources:
 
     obtain: Obtain
     progress: Progress
+    judge: Judge = no_worlds
     kept: dict[tuple[object, ...], Any] = field(default_factory=dict)
 
     def run(self, scenario: str, **overrides: object) -> Run:
@@ -79,6 +93,15 @@ class Sources:
             self.kept[key] = self.obtain(scenario, overrides, self.progress)
         run: Run = self.kept[key]
         return run
+
+    def worlds(self, scenario: str, count: int, **overrides: object) -> list[dict[str, Any]]:
+        """Return many worlds of a cross-platform scenario, each judged as `scorecard.judge` does."""
+        key = ("worlds", scenario, count, *sorted(overrides.items()))
+        if key not in self.kept:
+            asked = {"analyses.crossplatform.worlds": count, **overrides}
+            self.kept[key] = self.judge(scenario, asked, self.progress)
+        judged: list[dict[str, Any]] = self.kept[key]
+        return judged
 
     def fleet(self, scenario: str, metric: Metric, **overrides: object) -> Halves:
         """Return a whole recorded fleet as `current`, whatever has the feature; `new` is empty."""

@@ -10,6 +10,7 @@ from pydantic import ValidationError
 
 from models.requests import JobDemand, QueueWorld
 from models.scenario import World
+from models.services import ServiceWorld
 from scenarios.kinds import KINDS
 from scenarios.loader import load
 from scenarios.loop import rounds
@@ -17,7 +18,7 @@ from scenarios.output import Progress
 from scenarios.paces import Steps, pace
 from scenarios.provenance import file_digest
 from scenarios.rundir import Draft, Run, RunError, creating, open_run, reusable, run_directory
-from scenarios.schema import AnyScenario, QueueScenario, Scenario
+from scenarios.schema import AnyScenario, QueueScenario, Scenario, ServiceScenario
 from scenarios.source import digest
 from scenarios.traces import read_trace
 from sim.experiment import experiment
@@ -51,7 +52,7 @@ def obtain(scenario: AnyScenario, out: Path, force: bool, progress: Progress) ->
         return open_run(place)
     with creating(out, scenario.name, named) as draft:
         counts = _SIMULATE[scenario.kind](scenario, draft, out, progress)
-        resolved = KINDS[scenario.kind].adapter.dump_python(scenario, mode="json")
+        resolved = KINDS[scenario.kind].adapter.dump_python(scenario, mode="json", by_alias=True)
         draft.describe(scenario.kind, scenario.seed, resolved, counts)
     return open_run(place)
 
@@ -95,7 +96,30 @@ def _simulate_queue(scenario: QueueScenario, draft: Draft, out: Path, progress: 
     return outcome.counts
 
 
-_SIMULATE: Mapping[str, Simulate] = {"fleet": _simulate_fleet, "queue": _simulate_queue}
+def _simulate_service(scenario: ServiceScenario, draft: Draft, _out: Path, progress: Progress) -> Mapping[str, int]:
+    from sim.services.run import record
+
+    outcome = record(world_of(scenario), draft.path, progress)
+    draft.add(*outcome.tables)
+    return outcome.counts
+
+
+def world_of(scenario: ServiceScenario) -> ServiceWorld:
+    """Return what a scenario says of the world, without its name and its analyses.
+
+    Examples
+    --------
+    >>> world_of(ServiceScenario(name="auction", seed=3)) == ServiceWorld(seed=3)
+    True
+    """
+    return ServiceWorld(**{field.name: getattr(scenario, field.name) for field in fields(ServiceWorld)})
+
+
+_SIMULATE: Mapping[str, Simulate] = {
+    "fleet": _simulate_fleet,
+    "queue": _simulate_queue,
+    "cross_platform": _simulate_service,
+}
 
 
 def _inputs(scenario: AnyScenario) -> dict[str, str]:

@@ -10,10 +10,20 @@ from typing import Any, get_args, get_type_hints
 
 from pydantic import TypeAdapter
 
-from scenarios.schema import QUEUE, SCENARIO, SWEEP, QueueScenario, Scenario, SweepFile
+from scenarios.schema import (
+    QUEUE,
+    SCENARIO,
+    SERVICE,
+    SWEEP,
+    QueueScenario,
+    Scenario,
+    ServiceScenario,
+    SweepFile,
+)
 
 _UNITS = {
     "_s": "seconds",
+    "_per_s": "per second",
     "_hz": "hertz",
     "_bytes": "bytes",
     "_vcpu": "hardware threads",
@@ -26,7 +36,7 @@ _UNITS = {
 
 
 def json_schema() -> dict[str, Any]:
-    """Return the JSON Schema of scenario files: `$defs` has a part for a fleet, one for a queue and theirs.
+    """Return the JSON Schema of scenario files: `$defs` has a part for every kind and theirs.
 
     Keys that a base file may say are not required: what is required is checked after `extends` is followed. A file that
     extends another may leave the kind to that one.
@@ -61,8 +71,8 @@ def json_schema() -> dict[str, Any]:
     }
 
 
-_KINDS: Mapping[str, type] = {"fleet": Scenario, "queue": QueueScenario}
-_ADAPTERS: Mapping[type, TypeAdapter[Any]] = {Scenario: SCENARIO, QueueScenario: QUEUE}
+_KINDS: Mapping[str, type] = {"fleet": Scenario, "queue": QueueScenario, "cross_platform": ServiceScenario}
+_ADAPTERS: Mapping[type, TypeAdapter[Any]] = {Scenario: SCENARIO, QueueScenario: QUEUE, ServiceScenario: SERVICE}
 _DIALECT = "https://json-schema.org/draft/2020-12/schema"
 _EXTENDS = {
     "type": "string",
@@ -73,20 +83,17 @@ _EXTENDS = {
 
 def _by_kind() -> dict[str, Any]:
     """Return what a file of each kind is; one that says no kind is a fleet, or whatever it extends."""
-    fleet, queue = ({"$ref": f"#/$defs/{kind.__name__}"} for kind in _KINDS.values())
-    said = {
-        "kind": {"enum": list(_KINDS), "default": "fleet", "description": "What is simulated."},
+    parts = {name: {"$ref": f"#/$defs/{kind.__name__}"} for name, kind in _KINDS.items()}
+    said = {"kind": {"enum": list(_KINDS), "default": "fleet", "description": "What is simulated."}}
+    chosen: dict[str, Any] = {
+        "if": {"required": ["extends"], "not": {"required": ["kind"]}},
+        "then": {"anyOf": list(parts.values())},
+        "else": parts.pop("fleet"),
     }
-    return {
-        "properties": said,
-        "if": {"required": ["kind"], "properties": {"kind": {"const": "queue"}}},
-        "then": queue,
-        "else": {
-            "if": {"required": ["extends"], "not": {"required": ["kind"]}},
-            "then": {"anyOf": [fleet, queue]},
-            "else": fleet,
-        },
-    }
+    for name, part in reversed(parts.items()):
+        named = {"required": ["kind"], "properties": {"kind": {"const": name}}}
+        chosen = {"if": named, "then": part, "else": chosen}
+    return {"properties": said, **chosen}
 
 
 def _parts(*roots: type) -> list[type]:
@@ -109,21 +116,27 @@ def _is_item(part: dict[str, Any], name: str) -> bool:
 
 def _describe(part: dict[str, Any], kind: type) -> None:
     """Put meaning, unit and default into the properties of one JSON Schema object."""
-    meanings = field_meanings(kind)
+    meanings, hints = field_meanings(kind), get_type_hints(kind, include_extras=True)
     part["description"] = (inspect.getdoc(kind) or "").split("\n\n")[0].replace("\n", " ")
     for one in dataclasses.fields(kind):
-        entry = part["properties"][one.name]
+        entry = part["properties"][_key(one.name, hints[one.name])]
         entry.pop("title", None)
         entry["description"] = " ".join([meanings[one.name], *_unit(one.name)])
         if one.default_factory is not dataclasses.MISSING and not dataclasses.is_dataclass(one.default_factory):
             entry["default"] = _said(one.default_factory())
 
 
+def _key(name: str, hint: object) -> str:
+    """Return what a file calls a field: its alias if it has one, as where the name is a word of Python."""
+    return next((one.alias for one in getattr(hint, "__metadata__", ()) if getattr(one, "alias", None)), name)
+
+
 def _said(value: object) -> object:
-    """Return a default as a file would say it: of a dataclass, what differs from null."""
+    """Return a default as a file would say it: of a dataclass, what differs from its own defaults."""
     if not dataclasses.is_dataclass(value) or isinstance(value, type):
         return value
-    return {name: item for name, item in dataclasses.asdict(value).items() if item is not None}
+    known = {one.name: one.default for one in dataclasses.fields(value)}
+    return {name: item for name, item in dataclasses.asdict(value).items() if item != known[name]}
 
 
 def _unit(name: str) -> list[str]:

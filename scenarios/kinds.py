@@ -7,9 +7,9 @@ from typing import Any, TypeAlias
 
 from pydantic import TypeAdapter
 
-from scenarios import checks, queue_checks
+from scenarios import checks, queue_checks, service_checks
 from scenarios.findings import Check, Finding, made
-from scenarios.schema import QUEUE, SCENARIO, AnyScenario
+from scenarios.schema import QUEUE, SCENARIO, SERVICE, AnyScenario
 from scenarios.source import beside, named_beside
 
 Resolve: TypeAlias = Callable[[str, Path], str]
@@ -26,6 +26,8 @@ class Kind:
     """What its fields must satisfy together, each check with the fields that it needs."""
     files: Mapping[tuple[str, ...], Resolve] = field(default_factory=dict)
     """The ways to values that name a file relative to the file that says them, and how each is found from there."""
+    draws: str = "analyses.wsmeter.draws"
+    """Dotted path of what `wsc validate --draws` sets."""
 
 
 KINDS: Mapping[str, Kind] = {
@@ -33,6 +35,7 @@ KINDS: Mapping[str, Kind] = {
     "queue": Kind(
         QUEUE, queue_checks.CHECKS, {("load", "trace", "file"): beside, ("load", "job", "scenario"): named_beside}
     ),
+    "cross_platform": Kind(SERVICE, service_checks.CHECKS, draws="analyses.crossplatform.worlds"),
 }
 
 

@@ -11,7 +11,7 @@ from scenarios.faults import Fault, FaultsError, shown
 from scenarios.findings import Finding
 from scenarios.kinds import KINDS, Resolve, findings
 from scenarios.schema import SWEEP, AnyScenario
-from scenarios.source import Override, kind_of, library, named, override, read
+from scenarios.source import Override, kind_of, library, locate, named, override, read
 from scenarios.tree import Node, put
 
 
@@ -65,6 +65,26 @@ def load_each(reference: str, overrides: Sequence[Override] = ()) -> list[AnySce
     if faults:
         raise FaultsError(faults)
     return [scenario for scenario, _ in finished if scenario is not None]
+
+
+def draws_path(reference: str) -> str:
+    """Return the dotted path of what `wsc validate --draws` sets in a scenario; of a sweep, in what it varies.
+
+    Raises
+    ------
+    FaultsError
+        If there is no such scenario.
+
+    Examples
+    --------
+    >>> draws_path("small"), draws_path("two_wscs")
+    ('analyses.wsmeter.draws', 'analyses.wsmeter.draws')
+    """
+    root, _ = read(reference)
+    varied = root.nearest(("sweep", "scenario")).plain()
+    if root.child("sweep") is not None and isinstance(varied, str):
+        root, _ = read(str(locate(varied, locate(reference))))
+    return KINDS.get(kind_of(root), KINDS["fleet"]).draws
 
 
 def shipped() -> list[dict[str, str]]:

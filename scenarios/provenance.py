@@ -4,6 +4,7 @@ import platform
 from hashlib import blake2b
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
+from types import ModuleType
 
 import models
 import sim
@@ -23,16 +24,16 @@ def versions() -> dict[str, str]:
     return {"python": platform.python_version()} | {name: _version(name) for name in DISTRIBUTIONS}
 
 
-def source_digest() -> str:
-    """Return the digest of the source files of `models` and `sim`, which decide what a run holds.
+def source_digest(*packages: ModuleType) -> str:
+    """Return the digest of the source files of packages; of `models` and `sim`, which decide a run, if none is said.
 
     Examples
     --------
-    >>> source_digest() == source_digest(), len(source_digest())
+    >>> source_digest() == source_digest(models, sim), len(source_digest())
     (True, 32)
     """
     digest = blake2b(digest_size=16)
-    for package in (models, sim):
+    for package in packages or (models, sim):
         folder = Path(package.__path__[0])
         for file in sorted(folder.rglob("*.py")):
             digest.update(f"{package.__name__}/{file.relative_to(folder).as_posix()} {file_digest(file)}\n".encode())

@@ -13,15 +13,18 @@ from rich.table import Table
 from analysis.figures.criteria import Criterion, judge, number, printed
 from analysis.plan import MarginOutOfReachError
 from analysis.statistics import NotEnoughDataError
-from scenarios.evidence import Obtain, Outcome, Row, Sources, published
+from scenarios.evidence import Judge, Obtain, Outcome, Row, Sources, no_worlds, published
 from scenarios.output import Progress
 from scenarios.pictures import save
 from scenarios.reproduce_designs import DESIGNS
 from scenarios.reproduce_occupancy import OCCUPANCY
+from scenarios.reproduce_prediction import PREDICTION
+from scenarios.reproduce_services import SERVICES
+from scenarios.reproduce_traits import TRAITS
 from scenarios.reproduce_world import WORLD
 from scenarios.reproduce_wsmeter import WSMETER
 
-ROWS: dict[str, Row] = WSMETER | OCCUPANCY | WORLD | DESIGNS
+ROWS: dict[str, Row] = WSMETER | OCCUPANCY | TRAITS | PREDICTION | WORLD | DESIGNS | SERVICES
 """Every row that can be reproduced, by its id ``paper/row``."""
 
 
@@ -63,7 +66,9 @@ def listing() -> list[dict[str, Any]]:
     ]
 
 
-def reproduce(which: str, out: Path, obtain: Obtain, progress: Progress) -> list[dict[str, Any]]:
+def reproduce(
+    which: str, out: Path, obtain: Obtain, progress: Progress, judge: Judge = no_worlds
+) -> list[dict[str, Any]]:
     """Measure, judge and draw rows; write figures (PNG and SVG) and tables (CSV).
 
     Parameters
@@ -72,6 +77,7 @@ def reproduce(which: str, out: Path, obtain: Obtain, progress: Progress) -> list
     out : folder of the figures and tables, made if need be
     obtain : from scenario, overrides and progress to the run, found or simulated
     progress : told which row is being made
+    judge : from scenario, overrides and progress to judged worlds, found or simulated
 
     Returns
     -------
@@ -84,7 +90,7 @@ def reproduce(which: str, out: Path, obtain: Obtain, progress: Progress) -> list
     ValueError
         If nothing is called so.
     """
-    names, sources = chosen(which), Sources(obtain, progress)
+    names, sources = chosen(which), Sources(obtain, progress, judge)
     out.mkdir(parents=True, exist_ok=True)
     made = []
     for name in names:

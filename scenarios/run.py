@@ -7,12 +7,13 @@ from typing import Any
 
 from rich.console import Console
 
-from scenarios import run_fleet, run_queue
+from scenarios import run_fleet, run_queue, run_service
 from scenarios.execution import obtain
 from scenarios.output import Progress
 from scenarios.rundir import Run, RunError
-from scenarios.schema import AnyScenario, QueueScenario, Scenario
+from scenarios.schema import AnyScenario, QueueScenario
 from scenarios.steady import lengthen
+from scenarios.validate import show_validate as show_clusters
 
 
 @dataclass(frozen=True, slots=True)
@@ -23,9 +24,22 @@ class Measuring:
     render: Callable[[Mapping[str, Any], Console], None]
 
 
+@dataclass(frozen=True, slots=True)
+class Validating:
+    """How methods are judged many times on one kind of scenario, and how that is printed."""
+
+    validate: Callable[[Any, Path, bool, Progress], dict[str, Any]]
+    show: Callable[[Mapping[str, Any], Console], None]
+
+
 KINDS: Mapping[str, Measuring] = {
     "fleet": Measuring(run_fleet.measure, run_fleet.render),
     "queue": Measuring(run_queue.measure, run_queue.render),
+    "cross_platform": Measuring(run_service.measure, run_service.render),
+}
+VALIDATED: Mapping[str, Validating] = {
+    "fleet": Validating(run_fleet.validate, show_clusters),
+    "cross_platform": Validating(run_service.validate, run_service.show_validate),
 }
 
 
@@ -74,17 +88,22 @@ def _precise(scenario: AnyScenario, out: Path, force: bool, progress: Progress, 
 
 
 def validate(scenario: AnyScenario, out: Path, force: bool, progress: Progress) -> dict[str, Any]:
-    """Return what `wsc validate` says: how often each estimator's interval was right over many test clusters.
+    """Return what `wsc validate` says: how often intervals were right, of many test clusters or in many worlds.
 
     Raises
     ------
     RunError
-        If the scenario is no fleet, has no feature or records no truth, so that there is nothing to be right about.
+        If the scenario is a queue, a fleet without a feature, or records no truth: nothing is there to be right about.
     """
-    if not isinstance(scenario, Scenario):
+    if scenario.kind not in VALIDATED:
         said = "the laws stand beside the truth in what wsc run says"
         raise RunError(f"{scenario.name}: is a {scenario.kind}, of which no test clusters can be drawn; {said}")
-    return run_fleet.validate(scenario, out, force, progress)
+    return VALIDATED[scenario.kind].validate(scenario, out, force, progress)
+
+
+def show_validate(payload: Mapping[str, Any], console: Console) -> None:
+    """Print how often intervals were right."""
+    VALIDATED[payload["kind"]].show(payload, console)
 
 
 def render(payload: Mapping[str, Any], console: Console) -> None:

@@ -10,6 +10,7 @@ from pydantic import Field, TypeAdapter
 from models.queues.policy import Policy
 from models.requests import QueueWorld
 from models.scenario import FORBID, Count, Forbid, Positive, Share, World
+from models.services import ServiceWorld
 
 Name = Annotated[str, Field(pattern=r"^[a-z0-9][a-z0-9_.-]*$", max_length=200)]
 
@@ -120,7 +121,81 @@ class QueueScenario(QueueWorld):
     """Settings of the analyses."""
 
 
-AnyScenario: TypeAlias = Scenario | QueueScenario
+MethodName: TypeAlias = Literal[
+    "cycle_scalar", "cycle_mix", "benchmark", "published", "calibrated", "testbed", "network", "modern"
+]
+
+
+@dataclass(frozen=True, slots=True)
+class CrossPlatform:
+    """What is predicted for platforms where the service never ran, from the log of one where it did."""
+
+    __pydantic_config__: ClassVar[Forbid] = FORBID
+
+    calibration: Annotated[str | None, Field(alias="from")] = None
+    """Platform whose log predictions start from; null: the first of `measured`."""
+    targets: tuple[str, ...] = ()
+    """Platforms that are predicted for; none: all of `platforms` but the one that predictions start from."""
+    methods: tuple[MethodName, ...] = ()
+    """Ways to predict; none: all that there are."""
+    split: Literal["halves"] = "halves"
+    """Which mixes calibrate and which judge: the first half of the trace and the second."""
+    bound_s: Positive = 0.150
+    """Bound on mean response time under which platforms are chosen by throughput per watt; one of `bounds_s`."""
+    choices: Annotated[int, Ge(2)] = 5
+    """Platforms of which the best is chosen: every subset of that size is tried."""
+    worlds: Count = 100
+    """Worlds that `wsc validate` judges: seeds from the scenario's own on."""
+
+
+@dataclass(frozen=True, slots=True)
+class ServiceAnalyses:
+    """Settings of the analyses of a service. They decide no table of the run, so changing them needs no new run."""
+
+    __pydantic_config__: ClassVar[Forbid] = FORBID
+
+    crossplatform: CrossPlatform = field(default_factory=CrossPlatform)
+    """Cross-platform prediction (Stewart et al. 2008)."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ServiceScenario(ServiceWorld):
+    """A service on several platforms with a name and how it is analysed: everything that one scenario file says.
+
+    Examples
+    --------
+    >>> ServiceScenario(name="auction", seed=3).calibration
+    'piii'
+    """
+
+    name: Name
+    """Name of the run's folder: lower-case letters, digits, `_`, `.` and `-`. The file's own name if not said."""
+    kind: Literal["cross_platform"] = "cross_platform"
+    """What is simulated."""
+    description: str = ""
+    """What it shows, in a line or two."""
+    analyses: ServiceAnalyses = field(default_factory=ServiceAnalyses)
+    """Settings of the analyses."""
+
+    @property
+    def calibration(self) -> str:
+        """The platform whose log predictions start from."""
+        return self.analyses.crossplatform.calibration or self.measured[0]
+
+    @property
+    def targets(self) -> tuple[str, ...]:
+        """The platforms that are predicted for.
+
+        Examples
+        --------
+        >>> ServiceScenario(name="auction", platforms=("piii", "pres")).targets
+        ('pres',)
+        """
+        said = self.analyses.crossplatform.targets
+        return said or tuple(name for name in self.platforms if name != self.calibration)
+
+
+AnyScenario: TypeAlias = Scenario | QueueScenario | ServiceScenario
 
 
 @dataclass(frozen=True, slots=True)
@@ -153,4 +228,5 @@ class SweepFile:
 
 SCENARIO = TypeAdapter(Scenario)
 QUEUE = TypeAdapter(QueueScenario)
+SERVICE = TypeAdapter(ServiceScenario)
 SWEEP = TypeAdapter(SweepFile)

@@ -13,6 +13,7 @@ from types import MappingProxyType
 
 from models.requests import QueueWorld
 from models.scenario import World
+from models.services import ServiceWorld
 from scenarios.faults import Fault, FaultsError, shown
 from scenarios.reader import parse
 from scenarios.tree import Node, Place, merge, put, without
@@ -190,10 +191,10 @@ def override(root: Node, overrides: Iterable[Override]) -> tuple[Node, list[Faul
     return root, faults
 
 
-def digest(world: World | QueueWorld, inputs: Mapping[str, str] = _NOTHING) -> str:
+def digest(world: World | QueueWorld | ServiceWorld, inputs: Mapping[str, str] = _NOTHING) -> str:
     """Return the 12 hexadecimal digits that name what decides a run's tables.
 
-    They are the head of the SHA-256 of JSON (no blanks, shortest floats) of the fields of `World` or `QueueWorld`: the
+    They are the head of the SHA-256 of JSON (no blanks, shortest floats) of the fields of the world alone: the
     name, the description and the analyses of a scenario are not part of it. Maps count in the order that they have in
     the world; a scenario that was loaded has them sorted, whatever the order in its files.
 
@@ -208,7 +209,7 @@ def digest(world: World | QueueWorld, inputs: Mapping[str, str] = _NOTHING) -> s
     >>> digest(World()) == digest(World(seed=1)), digest(World()) == digest(World(seed=2))
     (True, False)
     """
-    kind = World if isinstance(world, World) else QueueWorld
+    kind = next(kind for kind in (World, QueueWorld, ServiceWorld) if isinstance(world, kind))
     fields = {field.name: getattr(world, field.name) for field in dataclasses.fields(kind)}
     said = json.loads(json.dumps(fields, default=dataclasses.asdict, allow_nan=False))
     for path, content in inputs.items():

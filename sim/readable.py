@@ -7,7 +7,7 @@ for work after each; then the ends of slices, those that began earlier first.
 """
 
 import math
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 from functools import partial
 from itertools import count, pairwise
@@ -17,6 +17,7 @@ import simpy
 from numpy.typing import ArrayLike, NDArray
 from simpy.events import EventPriority
 
+from models.queues.dispatch import Dispatch, Router
 from models.queues.policy import Policy
 from models.queues.serve import Service
 
@@ -83,6 +84,10 @@ class Station:
     def speed(self, core: int) -> float:
         """Return the speed of a core, 0 being the fastest, with as many busy as there are jobs for."""
         return self.speeds[core] * self.factor[min(len(self.jobs), len(self.speeds)) - 1]
+
+    def crowd(self, more: int) -> float:
+        """Return how many share a core, at least one, with some more than there are."""
+        return max(1.0, (len(self.jobs) + more) / len(self.speeds))
 
     def arrive(self, job: Job) -> None:
         """Take a job in."""
@@ -324,3 +329,80 @@ def rr(arrival_s: Floats, demand_s: Floats, servers: int, quantum_s: float) -> F
     array([3., 4.])
     """
     return serve("rr", arrival_s, demand_s, servers, quantum_s=quantum_s).departure_s
+
+
+@dataclass(slots=True)
+class Cluster:
+    """Machines that differ, and what the router looks up: a row for each type, what a turn owes every machine."""
+
+    machines: list[Station]
+    table: list[list[float]]
+    owed: list[list[float]]
+
+    def in_turn(self, kind: int) -> int:
+        """Return the machine owed most, each being owed its weight a turn; it pays the sum."""
+        owed, weight = self.owed[kind], self.table[kind]
+        owed[:] = [debt + share for debt, share in zip(owed, weight, strict=True)]
+        first = owed.index(max(owed))
+        owed[first] -= sum(weight)
+        return first
+
+    def least_loaded(self, kind: int) -> int:
+        """Return the machine with the fewest present for its weight; of equal ones the weightiest, then the first."""
+        able = [i for i, weight in enumerate(self.table[kind]) if weight > 0.0]
+        return min(able, key=lambda i: (len(self.machines[i].jobs) / self.table[kind][i], -self.table[kind][i]))
+
+    def least_expected(self, kind: int) -> int:
+        """Return the machine that promises the least time: predicted, stretched if not everybody has a processor."""
+        return min(range(len(self.machines)), key=lambda i: self.table[kind][i] * self.machines[i].crowd(1))
+
+    def least_added(self, kind: int) -> int:
+        """Return the machine where all present together lose least by one more."""
+
+        def lost_s(i: int) -> float:
+            there, stay_s = self.machines[i], self.table[kind][i] * self.machines[i].crowd(1)
+            return stay_s + len(there.jobs) * stay_s * (1.0 - there.crowd(0) / there.crowd(1))
+
+        return min(range(len(self.machines)), key=lost_s)
+
+
+def dispatch(
+    router: Router, arrival_s: Floats, demand_s: Floats, rates: Sequence[ArrayLike], *, rows: Ints, table: Floats
+) -> Dispatch:
+    """Route requests over machines that share, as `models.queues.dispatch.dispatch` does, unchecked and from time 0.
+
+    `rates` has a row for each machine, its work per second while 1, 2, .. processors are busy. `rows` are the types,
+    and `table` has their weights or predicted times; for router fixed `rows` are the machines.
+
+    Examples
+    --------
+    >>> demand_s, one = np.ones((3, 2)), [[1.0], [1.0]]
+    >>> predicted_s = np.array([[1.0, 1.5]])
+    >>> dispatch("least_expected", np.zeros(3), demand_s, one, rows=np.zeros(3, int), table=predicted_s).machine
+    array([0, 1, 0])
+    """
+    env = simpy.Environment()
+    machines = []
+    for rate in (np.asarray(row, float) for row in rates):
+        factor = (rate / np.arange(1, rate.size + 1)).tolist()
+        machines.append(Station(env, _evenly, [1.0] * rate.size, factor, 1.0, iter([])))
+    cluster = Cluster(machines, table.tolist(), np.zeros_like(table).tolist())
+    choices: dict[Router, Callable[[int], int]] = {
+        "fixed": int,
+        "round_robin": cluster.in_turn,
+        "least_loaded": cluster.least_loaded,
+        "least_expected": cluster.least_expected,
+        "least_added": cluster.least_added,
+    }
+    jobs: list[Job] = []
+    machine: list[int] = []
+
+    def arrive(index: int) -> None:
+        machine.append(choices[router](rows[index]))
+        jobs.append(Job(float(demand_s[index, machine[-1]])))
+        machines[machine[-1]].arrive(jobs[-1])
+
+    for index, delay_s in enumerate(arrival_s.tolist()):
+        Moment(env, delay_s, ARRIVAL + index, partial(arrive, index))
+    env.run()
+    return Dispatch(arrival_s, np.array([job.departure_s for job in jobs]), np.array(machine, dtype=np.int64))

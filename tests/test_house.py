@@ -75,7 +75,7 @@ def imported(path):
 def test_the_four_folders_import_what_is_declared_and_all_of_it():
     used = {name for path in MODULES for name in imported(ROOT / path)} - {*FOLDERS, *sys.stdlib_module_names}
     known = {each.name.partition(".")[0].replace("-", "_") for each in RUNTIME}
-    belongs = {"pydantic_core": "pydantic"}
+    belongs = {"pydantic_core": "pydantic", "sklearn": "scikit_learn"}
     assert {belongs.get(name, name) for name in used} == known
 
 

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from models import tables
 from models.jobs import LEAST_PRESENT, REFERENCE_SHARE_BYTES, Jobs, build_jobs, miss_curve
 from models.machines import build_machines, replaced
-from models.platforms import PLATFORMS
+from models.platforms import MODERN_SERVERS, PLATFORMS
 from models.randomness import key, stream
 from models.scenario import Feature, Fleet, Population, Recording, Rollout, Service, Window, World
 
@@ -33,10 +33,10 @@ def populated(**changes):
 # platforms
 
 
-@pytest.mark.parametrize("sheet", PLATFORMS.values(), ids=PLATFORMS)
+@pytest.mark.parametrize("sheet", MODERN_SERVERS, ids=lambda sheet: sheet.name)
 def test_bandwidth_is_that_of_the_memory_channels_named(sheet):
     sockets = int(sheet.source[0])
-    channels, megatransfers = map(int, re.search(r"(\d) channels DDR\d-(\d+)", sheet.source).groups())
+    channels, megatransfers = map(int, re.search(r"(\d+) channels DDR\d-(\d+)", sheet.source).groups())
     assert sheet.memory_bandwidth_bytes_per_s == pytest.approx(sockets * channels * megatransfers * 8e6, rel=1e-3)
 
 
@@ -222,6 +222,8 @@ def test_what_no_real_fleet_knows_is_in_truth_tables_only():
     recorded = {"counters", "machine_windows", "epochs"}
     truth = {f"truth_{arm}_{name}": tables.TABLES[name] for arm in tables.ARMS for name in recorded}
     truth |= {"truth_jobs": tables.TRUTH_JOBS, "truth_requests": tables.TRUTH_REQUESTS, "truth_cpu": tables.CPU}
+    truth |= {"truth_service": tables.TRUTH_SERVICE, "truth_service_types": tables.TRUTH_SERVICE_TYPES}
+    truth |= {"truth_miss_curve": tables.TRUTH_MISS_CURVE, "truth_throughput": tables.TRUTH_THROUGHPUT}
     assert {name: columns for name, columns in tables.TABLES.items() if name.startswith("truth_")} == truth
 
 

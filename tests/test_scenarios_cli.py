@@ -17,7 +17,10 @@ from scenarios.json_schema import json_schema
 from scenarios.rundir import RunError, run_directory
 from scenarios.source import LIBRARY, library
 
-COMMANDS = ("run", "validate", "plan", "estimate", "occupancy", "live", "reproduce", "scenarios", "check", "schema")
+COMMANDS = (
+    *("run", "validate", "plan", "estimate", "occupancy", "predict", "select", "platforms", "reproduce", "live"),
+    *("scenarios", "check", "schema"),
+)
 
 
 def wsc(*arguments):
@@ -96,7 +99,7 @@ def test_scenarios_lists_the_library_with_descriptions():
     listed = json.loads(wsc("scenarios", "--json").stdout)
     assert [one["name"] for one in listed] == library()
     assert {"cpu_upgrade", "dvfs_policy", "customer_services", "two_wscs", "small"} <= {one["name"] for one in listed}
-    assert all(one["description"] and one["kind"] in {"fleet", "queue", "sweep"} for one in listed)
+    assert all(one["description"] and one["kind"] in {"fleet", "queue", "cross_platform", "sweep"} for one in listed)
     assert "cpu_upgrade" in wsc("scenarios").stdout
 
 
@@ -178,6 +181,10 @@ def test_check_gives_faults_as_one_json_value_too(tmp_path):
             "wsc run says",
         ),
         (
+            ("validate", "cross_rubis", "--draws", "0"),
+            "--draws:1:1: analyses.crossplatform.worlds: should be at least 1, got 0",
+        ),
+        (
             ("validate", "small", "--set", "recording.truth=false"),
             "small: there is no truth to validate against, recording.truth is false",
         ),
@@ -235,6 +242,13 @@ def test_validate_takes_draws_and_sizes_from_the_command_line(monkeypatch):
     result = wsc("validate", "small", "--draws", "30", "--machines", "5,20", "--json")
     assert result.exit_code == 0
     assert (asked[0][0].analyses.wsmeter.draws, asked[0][0].analyses.wsmeter.machines) == (30, (5, 20))
+
+
+def test_validate_of_a_cross_platform_scenario_draws_worlds(monkeypatch):
+    asked = []
+    monkeypatch.setattr(run, "validate", lambda *given: asked.append(given) or {"kind": "cross_platform"})
+    assert wsc("validate", "cross_rubis", "--draws", "7", "--seed", "3", "--json").exit_code == 0
+    assert (asked[0][0].analyses.crossplatform.worlds, asked[0][0].seed) == (7, 3)
 
 
 def test_ctrl_c_ends_with_130_and_one_line(monkeypatch):

@@ -27,7 +27,8 @@ def holds(condition, file):
         ({"kind": "fleet"}, ["Scenario"]),
         ({"kind": "queue"}, ["QueueScenario"]),
         ({"kind": "queue", "extends": "queue_small"}, ["QueueScenario"]),
-        ({"extends": "small"}, ["Scenario", "QueueScenario"]),
+        ({"kind": "cross_platform"}, ["ServiceScenario"]),
+        ({"extends": "small"}, ["Scenario", "QueueScenario", "ServiceScenario"]),
     ],
 )
 def test_a_file_is_held_against_the_part_of_its_kind(file, parts):
@@ -41,17 +42,33 @@ def test_every_key_of_a_shipped_file_is_in_the_part_of_its_kind(name):
     assert any(file.keys() <= schema["$defs"][part]["properties"].keys() for part in chosen(schema, file))
 
 
-def test_both_kinds_forbid_the_keys_of_the_other():
+def test_every_kind_forbids_the_keys_of_the_others():
     parts = json_schema()["$defs"]
-    fleet, queue = (parts[name] for name in ("Scenario", "QueueScenario"))
-    assert fleet["additionalProperties"] is queue["additionalProperties"] is False
-    assert {"fleet", "population"} <= fleet["properties"].keys() - queue["properties"].keys()
-    assert {"load", "station"} <= queue["properties"].keys() - fleet["properties"].keys()
+    kinds = [parts[name] for name in ("Scenario", "QueueScenario", "ServiceScenario")]
+    assert all(kind["additionalProperties"] is False for kind in kinds)
+    fleet, queue, service = (kind["properties"].keys() for kind in kinds)
+    assert {"fleet", "population"} <= fleet - queue - service
+    assert {"station", "replays"} <= queue - fleet - service
+    assert {"application", "platforms"} <= service - fleet - queue
+
+
+def test_a_key_that_is_a_word_of_python_is_described_by_its_own_name():
+    keys = json_schema()["$defs"]["CrossPlatform"]["properties"]
+    assert "calibration" not in keys
+    assert keys["from"]["description"].startswith("Platform whose log predictions start from")
 
 
 def test_defaults_that_are_parts_are_said_as_a_file_would_say_them():
     think = json_schema()["$defs"]["Sessions"]["properties"]["think_s"]
     assert think["default"] == {"kind": "uniform", "low": 3.0, "high": 6.0}
+    benchmark = json_schema()["$defs"]["ServiceScenario"]["properties"]["benchmark"]
+    assert benchmark["default"] == {"types": 13, "miss_exponent": -0.89}
+
+
+def test_a_rate_is_not_a_time():
+    keys = json_schema()["$defs"]["ServiceLoad"]["properties"]
+    assert keys["requests_per_s"]["description"].endswith("Unit: per second.")
+    assert keys["period_s"]["description"].endswith("Unit: seconds.")
 
 
 def test_inherited_fields_have_their_meanings():

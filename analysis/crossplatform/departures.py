@@ -1,0 +1,262 @@
+"""How far machines and services depart from what is typical: priors, and what own measurements and public scores add.
+
+Logarithms are normal around spec sheets and published measurements of other services. The posterior is normal at its
+mode (Gauss-Newton and Laplace; Gelman et al. 2013, section 13.3). A public score says how fast a server model is beyond
+its spec sheet, as far as the benchmark is like the service; that likeness is the covariance of the two under the model.
+"""
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from analysis.crossplatform.costs import Hardware, Machine, Software
+from models.platforms import Platform
+
+Floats = NDArray[np.float64]
+
+STEP = 1e-5
+"""Of a derivative by difference."""
+ROUNDS = 4
+"""Gauss-Newton steps; the model is nearly linear in logarithms."""
+SCALES = np.array([1.0, 1.4, 2.0, 2.8])
+"""How many times farther than `Priors` say machines may depart from spec sheets; scores and logs weigh these."""
+SCALE_PRIOR = np.array([0.55, 0.25, 0.15, 0.05])
+
+
+@dataclass(frozen=True, slots=True)
+class Priors:
+    """What is known before anything is measured: deviations of logarithms, medians of services."""
+
+    cpi_log_sd: float = 0.10
+    """Core CPI of a server model around its spec sheet's."""
+    latency_log_sd: float = 0.12
+    """Every latency around its spec sheet's."""
+    overlap_log_sd: float = 0.10
+    """Misses at once, between server models: depth of the reordering window."""
+    held_log_sd: float = 0.10
+    """Share of its caches that holds a service's data, between server models: associativity, code, kernel."""
+    smt_log_sd: float = 0.20
+    """Slowdown by a busy sibling, between server models."""
+    core: tuple[float, float] = (0.0, 0.15)
+    """Log core CPI of a service relative to that of spec sheets; a judgement."""
+    overlap: tuple[float, float] = (0.30, 0.20)
+    """Log of misses at once: out-of-order cores have 1.12 to 1.3 times those of in-order ones in commercial workloads,
+    about 1.5 in all (Chou, Fahs and Abraham 2004; Chou, Spracklen and Abraham 2005)."""
+    branches: tuple[float, float] = (-5.3, 0.5)
+    """Log of mispredicted branches per instruction; a judgement: 2 to 12 in a thousand."""
+    written: tuple[float, float] = (-3.0, 0.5)
+    """Log of the share of first-level misses to lines that others write; a judgement, 2 to 12%: in Java middleware much
+    of the working set is shared between processors (Karlsson et al. 2003)."""
+    smt: tuple[float, float] = (-0.4, 0.4)
+    """Log of the growth of core CPI by a busy sibling: two threads do up to 1.3 times the work (Marr et al. 2002)."""
+    exponent: tuple[float, float] = (-0.83, 0.10)
+    """Exponent of the miss curve: −0.83, −0.77, −0.89 in three services (Stewart et al. 2008, section 3.3), widened."""
+    curve_log_sd: float = 0.05
+    """Misses at one cache size around the power law: residuals up to 0.09 (the same, table 2)."""
+    memory: tuple[float, float] = (0.0, 0.5)
+    """Log of the growth of memory's latency with its traffic U, in units of U² / (1 − U); a judgement."""
+    likeness: float = 0.8
+    """Correlation of service and benchmark in the traits that no counter tells, both on the same kind of server; a
+    judgement."""
+    score_log_sd: float = 0.03
+    """What the model of a busy machine is wrong by on each platform; a judgement."""
+
+    def of_hardware(self) -> Floats:
+        """Return deviations in the order of `Hardware`: (7,)."""
+        latencies = [self.latency_log_sd] * 3
+        return np.array([self.cpi_log_sd, *latencies, self.overlap_log_sd, self.held_log_sd, self.smt_log_sd])
+
+    def of_software(self, exponent_sd: float) -> tuple[Floats, Floats]:
+        """Return means and deviations in the order of `Software`: (6,) each."""
+        both = np.array([self.core, self.overlap, self.branches, self.written, self.smt, (0.0, exponent_sd)])
+        return both[:, 0], both[:, 1]
+
+
+COMMON = 2 * len(Software._fields) + 2
+"""Parameters before those of machines: service, benchmark, memory's queueing, the benchmark's work."""
+
+
+def model_of(platform: Platform) -> str:
+    """Return the server model of which a platform is a configuration.
+
+    Examples
+    --------
+    >>> from models.platforms import PLATFORMS
+    >>> model_of(PLATFORMS["xeon_1h_1c_1p"]), model_of(PLATFORMS["piii"])
+    ('xeon_2h_2c_2p', 'piii')
+    """
+    return platform.variant_of or platform.name
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Parameters:
+    """Named columns of D parameter vectors; each name gives (D, 1) arrays."""
+
+    models: tuple[str, ...]
+    among: Floats
+    """(D, K): service, benchmark, memory's queueing, the benchmark's work, then server models one after another."""
+
+    def machine(self, platform: Platform) -> Machine:
+        """Return a platform with its server model's departures."""
+        return Machine(platform, Hardware(*self._columns(self.places(model_of(platform)))))
+
+    def service(self) -> Software:
+        """Return the service's traits."""
+        return Software(*self._columns(np.arange(len(Software._fields))))
+
+    def benchmark(self) -> Software:
+        """Return the benchmark's traits."""
+        return Software(*self._columns(len(Software._fields) + np.arange(len(Software._fields))))
+
+    def memory(self) -> Floats:
+        """Return how memory's latency grows with traffic, logarithm."""
+        return self.among[:, COMMON - 2 : COMMON - 1]
+
+    def benchmark_work(self) -> Floats:
+        """Return what the benchmark does beyond its published instructions, logarithm."""
+        return self.among[:, COMMON - 1 : COMMON]
+
+    def places(self, model: str) -> NDArray[np.intp]:
+        """Return which parameters are those of a server model."""
+        return COMMON + len(Hardware._fields) * self.models.index(model) + np.arange(len(Hardware._fields))
+
+    def _columns(self, places: NDArray[np.intp]) -> list[Floats]:
+        return [self.among[:, place, None] for place in places]
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Departures:
+    """A normal posterior of the parameters."""
+
+    models: tuple[str, ...]
+    mean: Floats
+    covariance: Floats
+    hardware_sd: Floats
+    """(7,) deviations of a server model of which nothing is known."""
+
+    def including(self, model: str) -> "Departures":
+        """Return the posterior with a server model of which nothing is known, if it is not yet there."""
+        if model in self.models:
+            return self
+        known, more = self.mean.size, self.hardware_sd.size
+        covariance = np.zeros((known + more, known + more))
+        covariance[:known, :known] = self.covariance
+        covariance[known:, known:] = np.diag(self.hardware_sd**2)
+        mean = np.append(self.mean, np.zeros(more))
+        return Departures((*self.models, model), mean, covariance, self.hardware_sd)
+
+
+def prior(
+    models: Sequence[str], priors: Priors, exponent_sd: tuple[float, float], work_sd: float
+) -> tuple[Floats, Floats]:
+    """Return mean and covariance of all parameters before measurements: (K,) and (K, K).
+
+    Parameters
+    ----------
+    models : server models
+    priors : as documented there
+    exponent_sd : of the miss curves of service and benchmark
+    work_sd : of the log of the benchmark's work per request
+
+    Examples
+    --------
+    >>> mean, covariance = prior(["piii", "pres"], Priors(), (0.05, 0.05), 0.02)
+    >>> mean.size, float(covariance[COMMON, COMMON].round(6))
+    (28, 0.01)
+    """
+    hardware = np.tile(priors.of_hardware(), len(models))
+    service, benchmark = (priors.of_software(sd) for sd in exponent_sd)
+    mean = np.concatenate([service[0], benchmark[0], [priors.memory[0], 0.0], np.zeros(hardware.size)])
+    sd = np.concatenate([service[1], benchmark[1], [priors.memory[1], work_sd], hardware])
+    covariance = np.diag(sd**2)
+    alike = np.arange(len(Software._fields) - 1)
+    other = alike + len(Software._fields)
+    covariance[alike, other] = covariance[other, alike] = priors.likeness * sd[alike] * sd[other]
+    return mean, covariance
+
+
+def jacobian(
+    of: Callable[[Floats], Floats], at: Floats, places: NDArray[np.intp] | None = None
+) -> tuple[Floats, Floats]:
+    """Return a vectorised function's values at a point and their derivatives there.
+
+    Parameters
+    ----------
+    of : from (D, K) parameter vectors to (D, n) values
+    at : (K,) point
+    places : (P,) parameters to derive by; None: all
+
+    Returns
+    -------
+    (n,) values and (n, P) derivatives
+
+    Examples
+    --------
+    >>> values, slopes = jacobian(lambda x: x**2, np.array([1.0, 3.0]))
+    >>> values, slopes.round(3)
+    (array([1., 9.]), array([[2., 0.],
+           [0., 6.]]))
+    """
+    steps = np.eye(at.size) if places is None else np.eye(at.size)[places]
+    shifted = of(np.vstack([at, at + STEP * steps]))
+    return shifted[0], (shifted[1:] - shifted[0]).T / STEP
+
+
+def posterior(
+    of: Callable[[Floats], Floats],
+    measured: tuple[Floats, Floats],
+    before: tuple[Floats, Floats],
+    first_hardware: int,
+) -> tuple[Floats, Floats, float]:
+    """Return the mean and covariance of parameters given measurements, and how far machines depart.
+
+    The deviations of machines are common to all: the scores say by how much they are greater than assumed. The
+    posterior is that of the mixture over `SCALES`, by its first two moments.
+
+    Parameters
+    ----------
+    of : from (D, K) parameter vectors to (D, n) values
+    measured : (n,) values and their deviations
+    before : (K,) mean and (K, K) covariance of the prior
+    first_hardware : from which parameter on they are departures of machines
+
+    Returns
+    -------
+    (K,), (K, K), root mean square scale
+
+    Examples
+    --------
+    >>> one = posterior(lambda x: x, (np.ones(1), np.ones(1)), (np.zeros(1), np.eye(1)), first_hardware=1)
+    >>> one[0].round(3), one[1].round(3)
+    (array([0.5]), array([[0.5]]))
+    """
+    found, weights = [], []
+    at = before[0]
+    for scale, weight in zip(SCALES, SCALE_PRIOR, strict=True):
+        wider = np.where(np.arange(at.size) < first_hardware, 1.0, scale)
+        at, covariance, log_evidence = _mode(of, measured, (before[0], before[1] * np.outer(wider, wider)), at)
+        found.append((at, covariance))
+        weights.append(np.log(weight) + log_evidence)
+    share = np.exp(np.array(weights) - max(weights))
+    share /= share.sum()
+    middle = np.einsum("s,sk->k", share, np.stack([each[0] for each in found]))
+    spread = [each[1] + np.outer(each[0] - middle, each[0] - middle) for each in found]
+    return middle, np.einsum("s,skl->kl", share, np.stack(spread)), float(np.sqrt(share @ SCALES**2))
+
+
+def _mode(
+    of: Callable[[Floats], Floats], measured: tuple[Floats, Floats], before: tuple[Floats, Floats], start: Floats
+) -> tuple[Floats, Floats, float]:
+    """Return mode, covariance there and log evidence of a normal prior and normal errors, from a start."""
+    (seen, seen_sd), (mean, variance), at = measured, before, start
+    for _ in range(ROUNDS):
+        values, slopes = jacobian(of, at)
+        innovation = seen - values + slopes @ (at - mean)
+        total = slopes @ variance @ slopes.T + np.diag(seen_sd**2)
+        gain = np.linalg.solve(total, slopes @ variance).T
+        at = mean + gain @ innovation
+    covariance = variance - gain @ slopes @ variance
+    log_evidence = -0.5 * (innovation @ np.linalg.solve(total, innovation) + np.linalg.slogdet(total)[1])
+    return at, (covariance + covariance.T) / 2, float(log_evidence)

@@ -1,0 +1,105 @@
+"""Columns of a service log in the form of table 1 (Stewart et al. 2008): what each holds, and in which unit.
+
+========================= ====================================================================================
+column                    what it holds, a row for each interval
+========================= ====================================================================================
+``start_s``               start of the interval in seconds, or
+``timestamp``             the same as ISO 8601 with its date, or as a number since 1970
+``requests_TYPE``         requests of the type that arrived; one column for each type
+``instructions``          retired instructions
+``l1_misses``             data misses of the first cache level; ``l2_misses``, and so on up to ``l9_misses``
+``response_time_s``       mean response time; may be missing or have empty cells
+``utilisation``           busy logical processors over all, 0 to 1; may be missing or have empty cells
+========================= ====================================================================================
+
+Times may end in ``_ms`` or ``_us`` instead, and counters in ``_1e3``, ``_1e4`` and so on where they count thousands.
+"""
+
+import re
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from difflib import get_close_matches
+
+from analysis.cells import TableFault
+
+REQUESTS = "requests_"
+_PATTERN = re.compile(
+    r"(?P<time>start|response_time)_(?P<unit>s|ms|us)"
+    r"|(?P<counter>instructions|l[1-9]_misses)(?:_1e(?P<power>\d))?"
+    r"|(?P<plain>timestamp|utilisation)"
+    rf"|(?P<type>{REQUESTS}.+)"
+)
+_UNITS = {"s": 1.0, "ms": 1e-3, "us": 1e-6}
+_SPELLED = ("start_s", "timestamp", "instructions", "l1_misses", "l2_misses", "response_time_s", "utilisation")
+_REQUIRED = ("instructions", "l1_misses", "l2_misses")
+
+
+@dataclass(frozen=True, slots=True)
+class LogColumn:
+    """A column of a file: its name there, what it holds, and the factor to seconds or single events."""
+
+    name: str
+    holds: str
+    """start, timestamp, response_time, utilisation, instructions, l1_misses, … or requests_TYPE."""
+    factor: float = 1.0
+
+
+def log_columns(names: Sequence[str]) -> tuple[dict[str, LogColumn], list[TableFault]]:
+    """Return what the columns of a file hold, by that, and faults: unknown, twice in two units, missing columns.
+
+    Examples
+    --------
+    >>> columns, faults = log_columns(["timestamp", "requests_buy", "instructions_1e4", "L1 misses", "l2_misses"])
+    >>> columns["instructions"].factor, [fault[2:] for fault in faults]
+    (10000.0, [('L1 misses', 'is no column of a service log; perhaps l1_misses', 'it'), ('l1_misses', 'column is \
+missing', 'columns timestamp, requests_buy, instructions_1e4, L1 misses, l2_misses')])
+    """
+    columns, faults = dict[str, LogColumn](), list[TableFault]()
+    for position, name in enumerate(names, 1):
+        column = _column(name)
+        if column is None:
+            faults.append(TableFault(1, position, name, f"is no column of a service log{_hint(name)}", "it"))
+        elif column.holds in columns and columns[column.holds].name != name:
+            already = columns[column.holds].name
+            faults.append(TableFault(1, position, name, f"should not be there beside {already}", "both"))
+        else:
+            columns[column.holds] = column
+    return columns, faults + list(_missing(names, columns))
+
+
+def _column(name: str) -> LogColumn | None:
+    """Return what a column holds by its name; nothing if it is none of a service log."""
+    match = _PATTERN.fullmatch(name)
+    if match is None:
+        return None
+    if match["time"]:
+        return LogColumn(name, match["time"], _UNITS[match["unit"]])
+    if match["counter"]:
+        return LogColumn(name, match["counter"], 10.0 ** int(match["power"] or 0))
+    return LogColumn(name, name)
+
+
+def _hint(name: str) -> str:
+    """Return the known column whose name is nearest, to be said after a fault."""
+    snake = re.sub(r"\W+", "_", name.lower())
+    near = get_close_matches(snake, _SPELLED, 1)
+    if not near and snake.startswith(("request", "type")):
+        near = [f"{REQUESTS}TYPE"]
+    return f"; perhaps {near[0]}" if near else f"; those are {', '.join(_SPELLED)} and {REQUESTS}TYPE"
+
+
+def _missing(names: Sequence[str], columns: dict[str, LogColumn]) -> Iterator[TableFault]:
+    """Yield a fault for each column that a log must have and this one has not."""
+    got = f"columns {', '.join(names)}"
+    times = [columns[name].name for name in ("start", "timestamp") if name in columns]
+    if not times:
+        yield TableFault(1, 1, "start_s", "or timestamp should be there", got)
+    if len(times) == 2:
+        yield TableFault(1, names.index(times[1]) + 1, times[1], f"should not be there beside {times[0]}", "both")
+    if not any(name.startswith(REQUESTS) for name in columns):
+        yield TableFault(1, 1, f"{REQUESTS}TYPE", "should be there for at least one type", got)
+    levels = [level for level in range(3, 10) if f"l{level}_misses" in columns]
+    between = [f"l{level}_misses" for level in range(3, max(levels, default=0))]
+    for name in (*_REQUIRED, *between):
+        if name not in columns:
+            yield TableFault(1, 1, name, "column is missing", got)

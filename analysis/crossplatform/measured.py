@@ -1,0 +1,183 @@
+"""The service on the calibration platform as the best method sees it: request-mix models and their composition."""
+
+from dataclasses import dataclass, replace
+
+import numpy as np
+from numpy.typing import NDArray
+
+from analysis.crossplatform import costs
+from analysis.crossplatform.departures import Parameters, Priors, model_of, prior
+from analysis.crossplatform.evidence import ServiceLog
+from analysis.crossplatform.mix import MixModel, fit
+from analysis.crossplatform.response import busy, stay_s, thread_rates
+from analysis.crossplatform.service import sizes_bytes
+from models.platforms import Platform
+
+Floats = NDArray[np.float64]
+
+FULL = 0.95
+"""Utilisation from which an interval's work runs over into the next ones: it is not used for calibration."""
+OWN_SHARE = (0.88, 0.05)
+"""Mean and deviation of requests' share of CPU time: what else runs is in no request's response time. Collection alone
+takes 5 to 20% of a sound application's time (IBM, WebSphere Application Server 5.1 performance guide)."""
+LEAST = 0.05
+"""Least cost of a mix relative to that of the mean mix: regression may say less than none of a mix far from others."""
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Measured:
+    """The service on the calibration platform, by request-mix models of what was counted there."""
+
+    platform: Platform
+    rate_per_s: float
+    """Mean rate of requests."""
+    mean_mix: Floats
+    """(1, J) requests of the whole log."""
+    mean_misses: Floats
+    """(L,) misses per instruction of the whole log."""
+    instructions: MixModel
+    misses: tuple[MixModel, ...]
+    busy_s: MixModel
+    """Sum of logical processors' busy seconds."""
+    elsewhere_s: MixModel | None
+    """Sum of response times less those of requests on logical processors and waiting for them."""
+    exponent: tuple[float, float]
+    exponent_sd: float
+
+    def per_request(self, model: MixModel, counts: Floats) -> Floats:
+        """Return what a model says of the mean request of mixes, (m, J) counts: (m,), above 0."""
+        mean = model.predict(self.mean_mix) / self.mean_mix.sum()
+        return np.asarray(np.maximum(model.predict(counts) / counts.sum(axis=1), LEAST * mean))
+
+    def processor_s(self, counts: Floats) -> Floats:
+        """Return the measured CPU seconds of the mean request of mixes at the mean rate: (m,)."""
+        return self.per_request(self.busy_s, counts)
+
+    def work(self, counts: Floats, parameters: Parameters) -> costs.Work:
+        """Return what the mean requests of mixes do, (m, J) counts."""
+        instructions = self.per_request(self.instructions, counts)
+        misses = np.stack([self.per_request(model, counts) for model in self.misses]) / instructions
+        return costs.Work(parameters.machine(self.platform), instructions, misses, self.mean_misses, self.exponent)
+
+
+def exponent_prior(sizes: Floats, priors: Priors) -> tuple[tuple[float, float], float]:
+    """Return how the exponent measured at some cache sizes is combined with that of other services.
+
+    Conjugate normal: the weight of the measured one and what is added to it; the deviation of both together.
+
+    Examples
+    --------
+    >>> (weight, added), sd = exponent_prior(np.array([32e3, 128e3]), Priors())
+    >>> round(weight, 2), round(added / (1 - weight), 2), round(sd, 3)
+    (0.79, -0.83, 0.045)
+    """
+    log_size = np.log(sizes)
+    of_data = ((log_size - log_size.mean()) ** 2).sum() / priors.curve_log_sd**2
+    total = of_data + priors.exponent[1] ** -2
+    weight = float(of_data / total)
+    return (weight, (1.0 - weight) * priors.exponent[0]), float(total**-0.5)
+
+
+def measure(log: ServiceLog, platform: Platform, priors: Priors) -> Measured:
+    """Fit the request-mix models of a log.
+
+    Raises
+    ------
+    ValueError
+        If the log has no utilisation below `FULL`, or misses of fewer than two levels or more than the spec sheet.
+
+    Examples
+    --------
+    >>> from models.platforms import PLATFORMS
+    >>> counts = np.array([[60.0], [90.0], [120.0]])
+    >>> work = 3e7 * counts[:, 0]
+    >>> used, answer = 0.3 * work / work.max(), np.full(3, 0.2)
+    >>> log = ServiceLog(("buy",), 30.0, 30.0 * np.arange(3), counts, work, work[:, None] * [0.06, 0.02], answer, used)
+    >>> measured = measure(log, PLATFORMS["piii"], Priors())
+    >>> measured.mean_misses.round(3), measured.rate_per_s
+    (array([0.06, 0.02]), 3.0)
+    """
+    usable = (log.utilisation < FULL) & (log.requests > 0)
+    if not usable.any():
+        raise ValueError(
+            f"utilisation is not in the log of {platform.name}, or never below {FULL:.0%}: without it no service time "
+            "is known there; method published needs none"
+        )
+    levels, sizes = log.misses.shape[1], sizes_bytes(platform)
+    if levels < 2 or levels > sizes.size:
+        raise ValueError(
+            f"the log has misses of {levels} cache levels, must be from 2 to the {sizes.size} of {platform.name}"
+        )
+    rows = log.taken(usable)
+    exponent, exponent_sd = exponent_prior(sizes[:levels], priors)
+    busy_s = rows.utilisation * rows.interval_s * platform.vcpus
+    measured = Measured(
+        platform,
+        float(rows.requests.mean() / rows.interval_s),
+        rows.counts.sum(axis=0)[None],
+        rows.misses.sum(axis=0) / rows.instructions.sum(),
+        fit(rows.counts, rows.instructions, "bayes", 1.0),
+        tuple(fit(rows.counts, rows.misses[:, level], "bayes", 1.0) for level in range(levels)),
+        fit(rows.counts, busy_s, "bayes", 1.0),
+        _elsewhere(rows, platform),
+        exponent,
+        exponent_sd,
+    )
+    return replace(measured, busy_s=fit(rows.counts, busy_s / _crowding(measured, rows, priors), "bayes", 1.0))
+
+
+def _crowding(measured: Measured, log: ServiceLog, priors: Priors) -> Floats:
+    """Return how much longer requests take in each interval than at the mean rate, because more or fewer come: (n,)."""
+    platform = measured.platform
+    models = (model_of(platform),)
+    mean, _ = prior(models, priors, (measured.exponent_sd, measured.exponent_sd), 0.0)
+    typical = Parameters(models, mean[None])
+    here = service_s(measured, typical, platform, log.counts, log.requests / log.interval_s)
+    return np.asarray((here / service_s(measured, typical, platform, log.counts, measured.rate_per_s))[0])
+
+
+def _elsewhere(log: ServiceLog, platform: Platform) -> MixModel | None:
+    """Return the request-mix model of response time that is neither service nor wait on logical processors."""
+    here = stay_s(platform, log.service_time_s, log.requests / log.interval_s)
+    beyond = log.requests * (log.response_time_s - OWN_SHARE[0] * here)
+    known = np.isfinite(beyond)
+    return fit(log.counts[known], beyond[known], "bayes", 1.0) if known.any() else None
+
+
+def service_s(
+    measured: Measured, parameters: Parameters, platform: Platform, counts: Floats, rate_per_s: Floats | float
+) -> Floats:
+    """Return the service time of the whole machine by the model alone: (D, m) seconds.
+
+    Where more comes than the machine can do it is what would be needed, so that its product with the rate exceeds 1.
+
+    Parameters
+    ----------
+    measured : the service
+    parameters : D vectors
+    platform : where it runs
+    counts : (m, J) requests, at least one in each mix
+    rate_per_s : (m,) or one
+
+    Examples
+    --------
+    >>> from models.platforms import PLATFORMS
+    >>> counts = np.array([[60.0], [90.0], [120.0]])
+    >>> work = 3e7 * counts[:, 0]
+    >>> used, answer = 0.3 * work / work.max(), np.full(3, 0.2)
+    >>> log = ServiceLog(("buy",), 30.0, 30.0 * np.arange(3), counts, work, work[:, None] * [0.06, 0.02], answer, used)
+    >>> measured = measure(log, PLATFORMS["piii"], Priors())
+    >>> mean, _ = prior(["piii"], Priors(), (0.05, 0.05), 0.0)
+    >>> typical = Parameters(("piii",), mean[None])
+    >>> alone, busier = (service_s(measured, typical, PLATFORMS["piii"], counts, rate) for rate in (0.1, 5.0))
+    >>> bool((busier > alone).all())
+    True
+    """
+    rate = np.broadcast_to(np.asarray(rate_per_s, float), (len(counts),))
+    machine, software, work = parameters.machine(platform), parameters.service(), measured.work(counts, parameters)
+    alone, slower = costs.processor_s(work, software, machine, parameters.memory(), rate)
+    if platform.threads_per_core == 1:
+        return alone / platform.vcpus
+    offered, rates = (alone * rate).ravel(), thread_rates(platform, slower.ravel())
+    processors = busy(offered, rates) * np.maximum(offered / rates[:, -1], 1.0)
+    return np.asarray(processors.reshape(alone.shape) / (rate * platform.vcpus))

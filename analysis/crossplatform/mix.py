@@ -1,0 +1,194 @@
+"""Request-mix regression: what a request of each type adds to a counter (Stewart et al. 2008, section 3.4, equation 2).
+
+A counter of an interval is the sum over types of requests times cost: C = Σ_j α_j N_j. No experiment tells the α_j; the
+fluctuations of the mix do, if there are enough of them.
+"""
+
+from dataclasses import dataclass
+from typing import Literal, TypeAlias, get_args
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.special import ndtri
+
+from analysis.crossplatform.least_squares import Design, nearest, posterior
+
+Floats = NDArray[np.float64]
+Bools = NDArray[np.bool_]
+Regression: TypeAlias = Literal["ols", "nnls", "bayes"]
+REGRESSIONS: tuple[Regression, ...] = get_args(Regression)
+
+COLLINEAR = 30.0
+"""Condition numbers of the scaled design from here on harm estimates (Belsley, Kuh and Welsch 1980, section 3.2)."""
+WIDE = 0.5
+"""A type's cost is not told when half the width of its 90% interval is more than this share of it."""
+ENOUGH = 0.8
+"""Share of requests whose types' costs have to be told for the log to identify the types."""
+STATIONARY = 1.5
+"""Below this dispersion the mix varies by itself less than half as much as by chance."""
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class MixModel:
+    """The cost of a request of each of J types, and how well the log tells it."""
+
+    method: Regression
+    coefficients: Floats
+    """(J,) units of the metric per request."""
+    covariance: Floats
+    """(J, J) of the coefficients; of `nnls` that before they were made non-negative."""
+    condition_number: float
+    """Largest over smallest singular value of the design, columns scaled to length 1, types that came only."""
+    dispersion: float
+    """Variance of the mix over that by chance, the index of dispersion (Fisher 1925, section 16): 1 if stationary."""
+    residual_sd: float
+    """Deviation of an interval of one request; of N requests it is N^(noise_exponent / 2) times as much."""
+    noise_exponent: float
+    shares: Floats
+    """(J,) share of all requests that were of the type."""
+    centre: Floats
+    """(J,) the coefficients before `nnls` made them non-negative; of other methods the same."""
+    gram: Floats
+    """(J, J) of weighted counts: how much squared errors grow with a departure from the centre."""
+
+    @property
+    def half_widths(self) -> Floats:
+        """Half the widths of the coefficients' 90% intervals: (J,)."""
+        return float(ndtri(0.95)) * np.sqrt(np.diag(self.covariance))
+
+    @property
+    def told(self) -> Bools:
+        """Whether the log tells a type's cost, to `WIDE`: (J,)."""
+        return (self.half_widths <= WIDE * np.abs(self.coefficients)) & (self.shares > 0)
+
+    @property
+    def identified(self) -> bool:
+        """Whether per-type costs may be shown: no collinear design, and most requests of types whose cost is told.
+
+        Nor may the mix be stationary. Chance moves its counts then, and although that tells costs too, it is no more
+        than what requests do that arrive in one interval and are served in the next.
+        """
+        enough = float(self.shares[self.told].sum()) >= ENOUGH
+        return enough and self.condition_number < COLLINEAR and self.dispersion >= STATIONARY
+
+    @property
+    def verdict(self) -> str:
+        """Whether the log identifies the types, with condition number and interval widths, in a line."""
+        came = self.shares > 0
+        with np.errstate(divide="ignore", invalid="ignore"):
+            relative = self.half_widths[came] / np.abs(self.coefficients[came])
+        middle = float(np.median(relative)) if came.any() else np.inf
+        told, share = int(self.told.sum()), float(self.shares[self.told].sum())
+        return (
+            f"the mix {'identifies' if self.identified else 'does not identify'} the types: condition number "
+            f"{self.condition_number:.3g} (harmful from {COLLINEAR:g}), mix varies {self.dispersion:.3g} times as much "
+            f"as by chance (stationary below {STATIONARY:g}), median 90% interval ±{middle:.0%}, "
+            f"{told} of {len(came)} types told to ±{WIDE:.0%}, which make {share:.0%} of requests"
+        )
+
+    def predict(self, counts: Floats) -> Floats:
+        """Return the metric of some mixes, (m, J) counts of requests: (m,)."""
+        return np.asarray(np.asarray(counts, dtype=np.float64) @ self.coefficients)
+
+    def noise_sd(self, counts: Floats) -> Floats:
+        """Return the deviation of single intervals around `predict`, (m, J) counts of requests: (m,)."""
+        return self.residual_sd * _volumes(np.asarray(counts, dtype=np.float64)) ** (self.noise_exponent / 2)
+
+    def draws(self, rng: np.random.Generator, size: int) -> Floats:
+        """Return coefficients as uncertain as the log leaves them, normal around the estimate: (size, J).
+
+        Those of `bayes` are draws from the posterior; those of `nnls` are non-negative ones nearest to normal draws.
+        """
+        values, vectors = np.linalg.eigh(self.covariance)
+        spread = vectors * np.sqrt(np.maximum(values, 0.0))
+        drawn = self.centre + rng.standard_normal((size, len(values))) @ spread.T
+        return np.stack([nearest(self.gram, one) for one in drawn]) if self.method == "nnls" else drawn
+
+
+def fit(counts: Floats, metric: Floats, method: Regression = "ols", noise_exponent: float = 0.0) -> MixModel:
+    """Return the cost of a request of each type from the counters of many intervals.
+
+    What the log does not tell, as the cost of a type that never came or how two types that always come together share
+    theirs, is as of the mean request, and as uncertain as all of it. Covariances are robust to unequal noise (HC3,
+    MacKinnon and White 1985), except the posterior's.
+
+    Parameters
+    ----------
+    counts : (n, J) requests of each type in each interval, at least 0
+    metric : (n,) instructions, misses or seconds of all of them together
+    method : ols, least squares, as published; nnls, the same with no cost below 0 (Lawson and Hanson 1974, chapter 23);
+        bayes, a normal prior around the mean request's cost, whose spread has the greatest evidence (MacKay 1992)
+    noise_exponent : variance of the noise grows with the requests to this power: 0, as published; 1, requests differ
+        independently; 2, errors are in proportion. Intervals weigh by the inverse.
+
+    Raises
+    ------
+    ValueError
+        If shapes differ, no request came, there are fewer intervals than types that came and two more, or a number is
+        not finite or a count negative.
+
+    Examples
+    --------
+    >>> counts = np.array([[1.0, 0.0], [1.0, 1.0], [0.0, 2.0], [3.0, 1.0]])
+    >>> model = fit(counts, counts @ np.array([2.0, 5.0]))
+    >>> model.coefficients.round(6), model.predict(np.array([[10.0, 10.0]])).round(6)
+    (array([2., 5.]), array([70.]))
+    """
+    counts, target = _checked(counts, metric, method)
+    weight = _volumes(counts) ** (-noise_exponent / 2)
+    rows, mean = counts * weight[:, None], float(target.sum() / counts.sum())
+    beyond = target * weight - rows.sum(axis=1) * mean
+    design = Design.of(rows)
+    extra, error = design.solve(beyond)
+    residual_sd = float(np.sqrt(error @ error / (len(error) - design.rank)))
+    if method == "bayes":
+        extra, covariance = posterior(rows, beyond, abs(mean), residual_sd)
+    else:
+        covariance = design.robust_covariance(error, residual_sd) + mean**2 * design.untold()
+    centre, gram = mean + extra, rows.T @ rows
+    return MixModel(
+        method,
+        nearest(gram, centre) if method == "nnls" else centre,
+        covariance,
+        design.condition_number(int(counts.any(axis=0).sum())),
+        _dispersion(counts),
+        residual_sd,
+        noise_exponent,
+        counts.sum(axis=0) / counts.sum(),
+        centre,
+        gram,
+    )
+
+
+def _dispersion(counts: Floats) -> float:
+    """Return Pearson's chi-square of equal mixes over its degrees of freedom; infinite if all are of one type."""
+    some = counts[np.ix_(counts.any(axis=1), counts.any(axis=0))]
+    freedom = (some.shape[0] - 1) * (some.shape[1] - 1)
+    if not freedom:
+        return np.inf
+    expected = np.outer(some.sum(axis=1), some.sum(axis=0)) / some.sum()
+    return float(((some - expected) ** 2 / expected).sum() / freedom)
+
+
+def _volumes(counts: Floats) -> Floats:
+    """Return the requests of each interval, one where none came, since an empty interval is noisy too."""
+    return np.asarray(np.maximum(counts.sum(axis=1), 1.0))
+
+
+def _checked(counts: Floats, metric: Floats, method: Regression) -> tuple[Floats, Floats]:
+    """Return counts and metric as arrays that a regression can be run on."""
+    counts, target = np.asarray(counts, dtype=np.float64), np.asarray(metric, dtype=np.float64)
+    if method not in REGRESSIONS:
+        raise ValueError(f"method must be one of {', '.join(REGRESSIONS)}, got {method!r}")
+    if counts.ndim != 2 or target.shape != counts.shape[:1]:
+        raise ValueError(f"counts must be (n, J) and the metric (n,), got {counts.shape} and {target.shape}")
+    wrong = ~(np.isfinite(counts) & (counts >= 0)).all(axis=1) | ~np.isfinite(target)
+    if wrong.any():
+        row = int(wrong.argmax())
+        raise ValueError(f"counts must be at least 0 and all finite, got {counts[row]} and {target[row]} in row {row}")
+    came = int(counts.any(axis=0).sum())
+    if not came:
+        raise ValueError("requests must have come in some interval, got none")
+    if len(counts) < came + 2:
+        raise ValueError(f"{came} types need at least {came + 2} intervals, got {len(counts)}")
+    return counts, target

@@ -1,0 +1,179 @@
+"""What is done in practice: service times scaled by clock cycles or by public benchmark scores.
+
+Stewart et al. 2008, section 4.2.2. Each needs the log's utilisation, for a service time on the calibration platform.
+Response times are made from service times as for the published method, as in the paper's section 5.1.
+"""
+
+from collections.abc import Callable
+from functools import partial
+
+import numpy as np
+from numpy.typing import NDArray
+
+from analysis.crossplatform import mix
+from analysis.crossplatform.evidence import Evidence, Prediction, Predictor
+from analysis.crossplatform.published import said, unqueued
+from analysis.crossplatform.response import queueing
+from models.platforms import Platform
+
+Floats = NDArray[np.float64]
+
+
+def cycle_ratio(origin: Platform, target: Platform) -> float:
+    """Return the clock cycles per second of one platform over those of another, all logical processors together.
+
+    Service times are in this proportion (equation 3, its clock rates summed as in section 4.1.3).
+
+    Examples
+    --------
+    >>> from models.platforms import PLATFORMS
+    >>> cycle_ratio(PLATFORMS["broadwell_2698v4"], PLATFORMS["skylake_6148"]).__round__(3)
+    0.917
+    """
+    return origin.vcpus * origin.base_frequency_hz / (target.vcpus * target.base_frequency_hz)
+
+
+def public_scores(evidence: Evidence) -> dict[str, float]:
+    """Return the public benchmark's score of every platform that has one, requests per second.
+
+    Raises
+    ------
+    ValueError
+        If there are no scores, the calibration platform has none, a platform has two, or one is not positive.
+
+    Examples
+    --------
+    >>> import pandas as pd
+    >>> scores = pd.DataFrame({"platform": ["piii", "pres"], "score_per_s": [20.0, 50.0]})
+    >>> public_scores(Evidence("piii", {}, {}, scores))
+    {'piii': 20.0, 'pres': 50.0}
+    """
+    table = evidence.benchmarks
+    if table is None:
+        raise ValueError("benchmarks are not given: a public score of the old and of each new platform is needed")
+    table = table.dropna(subset=["score_per_s"])
+    if table["platform"].duplicated().any():
+        twice = table.loc[table["platform"].duplicated(), "platform"].iloc[0]
+        raise ValueError(f"benchmarks score platform {twice} more than once, must be once")
+    scores = {str(name): float(score) for name, score in zip(table["platform"], table["score_per_s"], strict=True)}
+    for name, score in scores.items():
+        if not 0 < score < np.inf:
+            raise ValueError(f"the benchmark score of {name} must be positive and finite, got {score:g}")
+    if evidence.calibration not in scores:
+        raise ValueError(f"benchmarks have no score of {evidence.calibration}, on which the service was measured")
+    return scores
+
+
+def cycle_scalar(evidence: Evidence) -> Predictor:
+    """Scale the mean service time by clock cycles, whatever the mix (equations 3 and 5).
+
+    Raises
+    ------
+    ValueError
+        If the log has no utilisation.
+
+    Examples
+    --------
+    >>> from models.platforms import PLATFORMS
+    >>> from analysis.crossplatform.evidence import ServiceLog
+    >>> none = np.full(4, np.nan)
+    >>> counts = np.array([[9.0, 0.0], [3.0, 3.0], [6.0, 6.0], [0.0, 9.0]])
+    >>> log = ServiceLog(("a", "b"), 30.0, none, counts, none, none, none, counts @ [0.01, 0.02])
+    >>> predictor = cycle_scalar(Evidence("piii", {"piii": log}, PLATFORMS))
+    >>> predictor(PLATFORMS["pres"], np.array([[1.0, 0.0], [0.0, 1.0]]), 30.0).service_time_s.round(4)
+    array([0.225, 0.225])
+    """
+    counts, busy_s = _busy(evidence)
+    mean_s = busy_s.sum() / counts.sum()
+    return _scaled(evidence, partial(_constant, float(mean_s)), partial(cycle_ratio, evidence.platform))
+
+
+def cycle_mix(evidence: Evidence) -> Predictor:
+    """Scale the service time of the mix, by a request-mix model of CPU time, by clock cycles (section 4.3.1, method 2).
+
+    Raises
+    ------
+    ValueError
+        If the log has no utilisation.
+
+    Examples
+    --------
+    >>> from models.platforms import PLATFORMS
+    >>> from analysis.crossplatform.evidence import ServiceLog
+    >>> none = np.full(4, np.nan)
+    >>> counts = np.array([[9.0, 0.0], [3.0, 3.0], [6.0, 6.0], [0.0, 9.0]])
+    >>> log = ServiceLog(("a", "b"), 30.0, none, counts, none, none, none, counts @ [0.01, 0.02])
+    >>> predictor = cycle_mix(Evidence("piii", {"piii": log}, PLATFORMS))
+    >>> predictor(PLATFORMS["pres"], np.array([[1.0, 0.0], [0.0, 1.0]]), 30.0).service_time_s.round(4)
+    array([0.15, 0.3 ])
+    """
+    return _scaled(evidence, _of_mix(evidence), partial(cycle_ratio, evidence.platform))
+
+
+def benchmark(evidence: Evidence) -> Predictor:
+    """Scale the service time of the mix, by a request-mix model of CPU time, by public scores (equation 4).
+
+    Of a platform without a score it says nothing: NaN.
+
+    Raises
+    ------
+    ValueError
+        If the log has no utilisation, or there is no score of the calibration platform.
+
+    Examples
+    --------
+    >>> import pandas as pd
+    >>> from models.platforms import PLATFORMS
+    >>> from analysis.crossplatform.evidence import ServiceLog
+    >>> none = np.full(4, np.nan)
+    >>> counts = np.array([[9.0, 0.0], [3.0, 3.0], [6.0, 6.0], [0.0, 9.0]])
+    >>> log = ServiceLog(("a", "b"), 30.0, none, counts, none, none, none, counts @ [0.01, 0.02])
+    >>> scores = pd.DataFrame({"platform": ["piii", "pres"], "score_per_s": [20.0, 50.0]})
+    >>> predictor = benchmark(Evidence("piii", {"piii": log}, PLATFORMS, scores))
+    >>> predictor(PLATFORMS["pres"], np.array([[1.0, 0.0], [0.0, 1.0]]), 30.0).service_time_s.round(4)
+    array([0.12, 0.24])
+    """
+    scores = public_scores(evidence)
+    origin = scores[evidence.calibration]
+    return _scaled(evidence, _of_mix(evidence), lambda target: origin / scores.get(target.name, np.nan))
+
+
+def _busy(evidence: Evidence) -> tuple[Floats, Floats]:
+    """Return counts and processor seconds, of the whole machine, of the intervals whose utilisation is known."""
+    log = evidence.log
+    known = np.isfinite(log.utilisation)
+    if not known.any() or not log.counts[known].sum() > 0:
+        raise ValueError(
+            f"utilisation is not in the log of {evidence.calibration}: its service time has to be known to be scaled"
+        )
+    return log.counts[known], log.utilisation[known] * log.interval_s
+
+
+def _constant(value_s: float, counts: Floats) -> Floats:
+    return np.where(counts.sum(axis=1) > 0, value_s, np.nan)
+
+
+def _of_mix(evidence: Evidence) -> Callable[[Floats], Floats]:
+    model = mix.fit(*_busy(evidence))
+
+    def service_s(counts: Floats) -> Floats:
+        with np.errstate(divide="ignore", invalid="ignore"):
+            return np.asarray(model.predict(counts) / counts.sum(axis=1))
+
+    return service_s
+
+
+def _scaled(evidence: Evidence, origin_s: Callable[[Floats], Floats], ratio: Callable[[Platform], float]) -> Predictor:
+    """Return the predictor of a service time on the calibration platform and its ratio to that of a target."""
+    alone = unqueued(evidence.log, origin_s(evidence.log.counts))
+
+    def predict(platform: Platform, counts: Floats, interval_s: float) -> Prediction:
+        here, requests = origin_s(counts), counts.sum(axis=1)
+        service = here * ratio(platform)
+        if alone is None:
+            return said(service, np.full(service.size, np.nan))
+        with np.errstate(divide="ignore", invalid="ignore"):
+            elsewhere = alone.predict(counts) / requests - here
+        return said(service, elsewhere + service + queueing(service, requests / interval_s))
+
+    return predict

@@ -1,0 +1,189 @@
+"""What a log and public scores of a benchmark say of machines: the posterior of departures from spec sheets."""
+
+from dataclasses import dataclass
+
+import numpy as np
+import pandas as pd
+from numpy.typing import NDArray
+
+from analysis.crossplatform import costs
+from analysis.crossplatform.departures import COMMON, Departures, Parameters, Priors, model_of, posterior, prior
+from analysis.crossplatform.evidence import Evidence
+from analysis.crossplatform.measured import FULL, Measured, exponent_prior, service_s
+from analysis.crossplatform.service import sizes_bytes
+from models.platforms import Platform
+
+Floats = NDArray[np.float64]
+
+OWN_LOG_SD = 0.01
+"""Of a measured mean service time around the model's."""
+PUBLISHED_LOG_SD, UNPUBLISHED_LOG_SD = 0.02, 3.0
+"""Of a benchmark's instructions around those counted; when nobody counted them, its misses are taken to be the
+service's."""
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Scores:
+    """Public scores of a benchmark, and what a request of it does on a platform where somebody counted."""
+
+    platforms: tuple[Platform, ...]
+    log_scores: Floats
+    """(P,) of requests per second."""
+    counted_on: Platform
+    instructions: float
+    misses: Floats
+    """(L,) per instruction."""
+    instructions_log_sd: float
+
+    def rates_per_s(self, parameters: Parameters, exponent: tuple[float, float]) -> Floats:
+        """Return the scores as modelled: (D, P) requests per second."""
+        instructions = np.exp(parameters.benchmark_work()) * self.instructions
+        source = parameters.machine(self.counted_on)
+        work = costs.Work(source, instructions, self.misses[:, None], self.misses, exponent)
+        needs = [costs.saturated(work, parameters.benchmark(), parameters.machine(each)) for each in self.platforms]
+        together = costs.Saturated(*(np.concatenate(columns, axis=1) for columns in zip(*needs, strict=True)))
+        return costs.saturated_rate_per_s(together, parameters.memory())
+
+
+def scores(evidence: Evidence, measured: Measured) -> Scores | None:
+    """Return the scores of platforms whose spec sheets are known; None if there are none.
+
+    Parameters
+    ----------
+    evidence : with the table `benchmarks`, or None in its place
+    measured : what a request is taken to do where nobody counted
+
+    Raises
+    ------
+    ValueError
+        If a score is not above 0, or a platform is scored twice.
+
+    Examples
+    --------
+    >>> from analysis.crossplatform.evidence import ServiceLog
+    >>> from analysis.crossplatform.measured import measure
+    >>> from models.platforms import PLATFORMS
+    >>> counts = np.array([[60.0], [90.0], [120.0]])
+    >>> work = 3e7 * counts[:, 0]
+    >>> used, answer = 0.3 * work / work.max(), np.full(3, 0.2)
+    >>> log = ServiceLog(("buy",), 30.0, 30.0 * np.arange(3), counts, work, work[:, None] * [0.06, 0.02], answer, used)
+    >>> measured = measure(log, PLATFORMS["piii"], Priors())
+    >>> table = pd.DataFrame({"platform": ["piii", "pres"], "score_per_s": [10.0, 20.0]})
+    >>> table = table.assign(instructions=[2e7, np.nan], l1_misses=[1e6, np.nan], l2_misses=[3e5, np.nan])
+    >>> scores(Evidence("piii", {"piii": log}, PLATFORMS, table), measured).misses
+    array([0.05 , 0.015])
+    """
+    table = evidence.benchmarks
+    if table is None:
+        return None
+    table = table[table["platform"].isin(list(evidence.platforms)) & table["score_per_s"].notna()]
+    if table.empty:
+        return None
+    _check(table)
+    platforms = tuple(evidence.platforms[name] for name in table["platform"])
+    log_scores = np.log(table["score_per_s"].to_numpy(np.float64))
+    # Counters of the calibration platform are preferred: what its caches really hold is then the same for both.
+    counted = table.dropna(subset=["instructions", "l1_misses", "l2_misses"])
+    counted = counted.sort_values("platform", key=lambda names: names != evidence.calibration, kind="stable")
+    if counted.empty:
+        mean = measured.per_request(measured.instructions, measured.mean_mix)[0]
+        return Scores(platforms, log_scores, measured.platform, float(mean), measured.mean_misses, UNPUBLISHED_LOG_SD)
+    instructions, *misses = counted[["instructions", "l1_misses", "l2_misses"]].to_numpy(np.float64)[0]
+    source = evidence.platforms[counted["platform"].iloc[0]]
+    return Scores(platforms, log_scores, source, float(instructions), np.array(misses) / instructions, PUBLISHED_LOG_SD)
+
+
+def _check(table: pd.DataFrame) -> None:
+    wrong = table[~(table["score_per_s"] > 0)]
+    faults = [f"score_per_s of {row.platform} is {row.score_per_s:g}, must be above 0" for row in wrong.itertuples()]
+    twice = sorted(set(table["platform"][table["platform"].duplicated()]))
+    if faults or twice:
+        raise ValueError("benchmarks: " + "; ".join([*faults, *(f"{name} is scored twice" for name in twice)]))
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Run:
+    """The mean service time of the service on a platform where it ran."""
+
+    platform: Platform
+    counts: Floats
+    """(1, J) requests of the whole log."""
+    rate_per_s: float
+    service_time_s: float
+
+
+def runs(evidence: Evidence, measured: Measured) -> list[Run]:
+    """Return the mean service times of all logs with utilisation, that of the calibration platform first.
+
+    There it is as at the mean rate, so that the posterior answers for what predictions start from.
+
+    Examples
+    --------
+    >>> from analysis.crossplatform.evidence import ServiceLog
+    >>> from analysis.crossplatform.measured import measure
+    >>> from models.platforms import PLATFORMS
+    >>> counts = np.array([[60.0], [90.0], [120.0]])
+    >>> work = 3e7 * counts[:, 0]
+    >>> used, answer = 0.3 * work / work.max(), np.full(3, 0.2)
+    >>> log = ServiceLog(("buy",), 30.0, 30.0 * np.arange(3), counts, work, work[:, None] * [0.06, 0.02], answer, used)
+    >>> measured = measure(log, PLATFORMS["piii"], Priors())
+    >>> [(run.platform.name, round(run.service_time_s / log.service_time_s[0])) for run in runs(
+    ...     Evidence("piii", {"piii": log}, PLATFORMS), measured)]
+    [('piii', 1)]
+    """
+    here = measured.processor_s(measured.mean_mix)[0] / measured.platform.vcpus
+    found = [Run(measured.platform, measured.mean_mix, measured.rate_per_s, float(here))]
+    for name, log in evidence.logs.items():
+        rows = log.taken((log.utilisation < FULL) & (log.requests > 0))
+        if name != evidence.calibration and rows.requests.size:
+            total = rows.requests.sum()
+            mean_s = float(rows.utilisation.sum() * rows.interval_s / total)
+            rate = float(rows.requests.mean() / rows.interval_s)
+            found.append(Run(evidence.platforms[name], rows.counts.sum(axis=0)[None], rate, mean_s))
+    return found
+
+
+def learn(evidence: Evidence, measured: Measured, priors: Priors) -> Departures:
+    """Return the posterior of departures, given the service's CPU time where it ran and the public scores.
+
+    Raises
+    ------
+    ValueError
+        As `scores`.
+
+    Examples
+    --------
+    >>> from analysis.crossplatform.evidence import ServiceLog
+    >>> from analysis.crossplatform.measured import measure
+    >>> from models.platforms import PLATFORMS
+    >>> counts = np.array([[60.0], [90.0], [120.0]])
+    >>> work = 3e7 * counts[:, 0]
+    >>> used, answer = 0.3 * work / work.max(), np.full(3, 0.2)
+    >>> log = ServiceLog(("buy",), 30.0, 30.0 * np.arange(3), counts, work, work[:, None] * [0.06, 0.02], answer, used)
+    >>> measured = measure(log, PLATFORMS["piii"], Priors())
+    >>> learn(Evidence("piii", {"piii": log}, PLATFORMS), measured, Priors()).models
+    ('piii',)
+    """
+    public, own = scores(evidence, measured), runs(evidence, measured)
+    platforms = [run.platform for run in own]
+    if public is not None:
+        platforms += [public.counted_on, *public.platforms]
+    models = tuple(dict.fromkeys(model_of(platform) for platform in platforms))
+    counted_sizes = sizes_bytes(measured.platform if public is None else public.counted_on)
+    exponent, exponent_sd = exponent_prior(counted_sizes[: 2 if public is None else public.misses.size], priors)
+    work_sd = PUBLISHED_LOG_SD if public is None else public.instructions_log_sd
+    before = prior(models, priors, (measured.exponent_sd, exponent_sd), work_sd)
+
+    def predicted(among: Floats) -> Floats:
+        parameters = Parameters(models, among)
+        found = [service_s(measured, parameters, run.platform, run.counts, run.rate_per_s) for run in own]
+        if public is not None:
+            found.append(public.rates_per_s(parameters, exponent))
+        return np.log(np.concatenate(found, axis=1))
+
+    seen, seen_sd = np.log([run.service_time_s for run in own]), np.full(len(own), OWN_LOG_SD)
+    if public is not None:
+        seen = np.append(seen, public.log_scores)
+        seen_sd = np.append(seen_sd, np.full(public.log_scores.size, priors.score_log_sd))
+    at, covariance, scale = posterior(predicted, (seen, seen_sd), before, COMMON)
+    return Departures(models, at, covariance, scale * priors.of_hardware())

@@ -1,0 +1,135 @@
+"""The best method: own measurements and public scores tell how machines depart from spec sheets; with 90% intervals.
+
+The service time measured on the calibration platform, by a request-mix model, is multiplied by the ratio of what
+`costs` says of target and calibration platform; the departures in it are the posterior of `departures`, given the
+service's CPU time where it was measured and the scores of a public benchmark on all platforms that have one.
+"""
+
+import numpy as np
+from numpy.typing import NDArray
+
+from analysis.crossplatform import costs
+from analysis.crossplatform.departures import COMMON, Departures, Parameters, Priors, jacobian, model_of
+from analysis.crossplatform.evidence import Evidence, Prediction, Predictor
+from analysis.crossplatform.measured import OWN_SHARE, Measured, measure, service_s
+from analysis.crossplatform.mix import MixModel
+from analysis.crossplatform.response import stay_s
+from analysis.crossplatform.scores import learn
+from models.platforms import Platform
+
+Floats = NDArray[np.float64]
+
+NORMAL_90 = 1.6448536269514722
+"""Half the width of a 90% interval of a normal variable of deviation 1."""
+
+
+def tailored(evidence: Evidence, priors: Priors | None = None) -> Predictor:
+    """Calibrate the best method.
+
+    Intervals hold the realised means of intervals: they know of the posterior of departures, of the regression and of
+    requests that differ within an interval.
+
+    Parameters
+    ----------
+    evidence : a log with utilisation; scores help
+    priors : what is known before; None: the published defaults
+
+    Raises
+    ------
+    ValueError
+        If the log has no utilisation, misses of fewer than two cache levels or more than the spec sheet, or scores are
+        wrong.
+
+    Examples
+    --------
+    >>> from analysis.crossplatform.evidence import ServiceLog
+    >>> from models.platforms import PLATFORMS
+    >>> counts = np.array([[60.0], [90.0], [120.0]])
+    >>> work = 3e7 * counts[:, 0]
+    >>> used, answer = 0.3 * work / work.max(), np.full(3, 0.2)
+    >>> log = ServiceLog(("buy",), 30.0, 30.0 * np.arange(3), counts, work, work[:, None] * [0.06, 0.02], answer, used)
+    >>> predict = tailored(Evidence("piii", {"piii": log}, PLATFORMS))
+    >>> said = predict(PLATFORMS["pres"], counts, 30.0)
+    >>> bool(np.all((said.service_low_s < said.service_time_s) & (said.service_time_s < said.service_high_s)))
+    True
+    """
+    before = Priors() if priors is None else priors
+    measured = measure(evidence.log, evidence.platform, before)
+    learnt = learn(evidence, measured, before)
+
+    def predict(platform: Platform, counts: Floats, interval_s: float) -> Prediction:
+        some = counts.sum(axis=1) > 0
+        found = np.full((6, len(counts)), np.nan)
+        if some.any():
+            known = learnt.including(model_of(platform))
+            found[:, some] = _predicted(measured, known, platform, counts[some], interval_s)
+        return Prediction(*found)
+
+    return predict
+
+
+def _predicted(measured: Measured, known: Departures, platform: Platform, counts: Floats, interval_s: float) -> Floats:
+    """Return the rows of a prediction for mixes with requests: (6, m)."""
+    rate = counts.sum(axis=1) / interval_s
+    ratio = _ratio(measured, Parameters(known.models, known.mean[None]), platform, counts, rate)[0]
+    needed = measured.processor_s(counts) / measured.platform.vcpus * ratio
+    variance = _machine_variance(measured, known, platform) + _mix_variance(measured, counts)
+    width = np.exp(NORMAL_90 * np.sqrt(variance))
+    ends = np.stack([needed, needed / width, needed * width])
+    # What a machine needs may be more than there is time for; what it serves is not.
+    return np.stack([*np.minimum(ends, 1.0 / rate), *_responses(measured, platform, counts, rate, ends)])
+
+
+def _ratio(measured: Measured, parameters: Parameters, platform: Platform, counts: Floats, rate: Floats) -> Floats:
+    """Return modelled service times on a platform over those on the calibration platform at its mean rate: (D, m)."""
+    here = service_s(measured, parameters, measured.platform, counts, measured.rate_per_s)
+    return service_s(measured, parameters, platform, counts, rate) / here
+
+
+def _machine_variance(measured: Measured, known: Departures, platform: Platform) -> float:
+    """Return the variance of the log of that ratio that departures leave, for the mean mix at the mean rate."""
+    parameters = Parameters(known.models, known.mean[None])
+    machines = [parameters.places(model_of(each)) for each in (platform, measured.platform)]
+    places = np.unique(np.concatenate([np.arange(len(costs.Software._fields)), [COMMON - 2], *machines]))
+    rate = np.array([measured.rate_per_s])
+
+    def log_ratio(among: Floats) -> Floats:
+        return np.log(_ratio(measured, Parameters(known.models, among), platform, measured.mean_mix, rate))
+
+    _, slopes = jacobian(log_ratio, known.mean, places)
+    return float(slopes[0] @ known.covariance[np.ix_(places, places)] @ slopes[0])
+
+
+def _mix_variance(measured: Measured, counts: Floats) -> Floats:
+    """Return the variance of the log of an interval's CPU time that regression and differing requests leave: (m,)."""
+    model = measured.busy_s
+    sum_s = measured.processor_s(counts) * counts.sum(axis=1)
+    return np.asarray((_coefficient_variance(model, counts) + model.noise_sd(counts) ** 2) / sum_s**2)
+
+
+def _coefficient_variance(model: MixModel, counts: Floats) -> Floats:
+    return np.asarray(((counts @ model.covariance) * counts).sum(axis=1))
+
+
+def _responses(measured: Measured, platform: Platform, counts: Floats, rate: Floats, service: Floats) -> list[Floats]:
+    """Return mean response times and the ends of their intervals given (3, m) those of service times: three of (m,).
+
+    Requests differ within an interval as on the calibration platform, in proportion to their response times.
+    """
+    elsewhere = measured.elsewhere_s
+    if elsewhere is None:
+        return [np.full(len(counts), np.nan)] * 3
+    requests = counts.sum(axis=1)
+    apart = np.maximum(elsewhere.predict(counts) / requests, 0.0)
+    middle, low, high = (apart + OWN_SHARE[0] * stay_s(platform, each, rate) for each in service)
+    source = measured.platform
+    there = apart + OWN_SHARE[0] * stay_s(source, measured.processor_s(counts) / source.vcpus, rate)
+    known = np.isfinite(middle)
+    noise = elsewhere.noise_sd(counts) * np.where(known, middle, 0.0) / np.where(np.isfinite(there), there, np.inf)
+    of_share = OWN_SHARE[1] / OWN_SHARE[0] * np.where(known, middle - apart, 0.0)
+    variance = (_coefficient_variance(elsewhere, counts) + noise**2) / requests**2 + of_share**2
+    beyond = NORMAL_90**2 * variance
+    with np.errstate(invalid="ignore"):
+        below = np.where(known, middle - np.sqrt((middle - low) ** 2 + beyond), low)
+        above = np.where(known, middle + np.sqrt((high - middle) ** 2 + beyond), np.inf)
+    return [middle, np.maximum(below, 0.0), above]

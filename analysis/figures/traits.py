@@ -1,0 +1,263 @@
+"""Stewart et al. (2008), Figures 2 to 4, Tables 2 and 3: traits of a service, its cache misses and request mixes."""
+
+from collections.abc import Mapping
+from typing import Any, Final
+
+import numpy as np
+import pandas as pd
+from matplotlib.figure import Figure
+from numpy.typing import NDArray
+
+from analysis.crossplatform import traits
+from analysis.figures import style
+from analysis.figures.criteria import curve, numbers, rows
+
+Floats = NDArray[np.float64]
+
+APPLICATIONS: Final[Mapping[str, str]] = {"rubis": "RUBiS", "stockonline": "StockOnline", "tpcw": "TPC-W"}
+"""The paper's applications, and how it writes them."""
+SLOPES: Final[Mapping[str, float]] = {"rubis": -0.83, "stockonline": -0.77, "tpcw": -0.89}
+"""Printed slopes of log misses over log cache size (section 3.3)."""
+FORMS: Final[Mapping[str, traits.Form]] = {
+    "log": "logarithmic", "exponential": "exponential", "power": "power_law", "lognormal": "log_normal",
+}  # fmt: skip
+"""Names of Table 2's models here and in `traits`."""
+METRICS: Final = ("instructions", "l1_misses", "l2_misses")
+PROVISIONED: Final = ("smp_l1", "dual_core_l2", "hyperthreading_l1")
+"""Columns of Table 3 before the last."""
+SATURATED: Final = "saturated_l1"
+FULL: Final = 0.995
+"""Utilisation from which an interval counts as saturated."""
+
+
+def measure_fig2(counts: pd.DataFrame, log: pd.DataFrame) -> pd.DataFrame:
+    """Return requests, instructions and the ratio of the two most frequent types over the hours.
+
+    Parameters
+    ----------
+    counts : start_s, type, requests
+    log : start_s, instructions; of one platform
+
+    Returns
+    -------
+    DataFrame
+        series, x (hours), value: requests, instructions, ratio; and the judged numbers. `mix_share` is what the counts
+        by type explain of the variance of instructions beyond the number of requests.
+
+    Examples
+    --------
+    >>> from analysis.figures.criteria import number
+    >>> counts = pd.DataFrame({"start_s": [0, 0, 30, 30, 60, 60, 90, 90], "type": list("abababab"),
+    ...                        "requests": [9, 3, 4, 8, 8, 8, 2, 4]})
+    >>> log = pd.DataFrame({"start_s": [0, 30, 60, 90], "instructions": [15.0, 20.0, 24.0, 10.0]})
+    >>> number(measure_fig2(counts, log), "ratio_high")
+    3.0
+    """
+    by_type = counts.pivot_table(index="start_s", columns="type", values="requests", aggfunc="sum").astype(float)
+    instructions = log.set_index("start_s")["instructions"].loc[by_type.index].to_numpy()
+    first, second = by_type.sum().sort_values(ascending=False, kind="stable").index[:2]
+    requests, hours = by_type.sum(axis=1).to_numpy(), by_type.index.to_numpy() / 3600.0
+    ratio = by_type[first].to_numpy() / np.where(by_type[second] > 0, by_type[second], np.nan)
+    low, high = np.quantile(requests, [0.05, 0.95])
+    values = {
+        "ratio_low": float(np.nanmin(ratio)),
+        "ratio_high": float(np.nanmax(ratio)),
+        "volume_swing": float(high / low),
+        "instructions_correlation": float(np.corrcoef(requests, instructions)[0, 1]),
+        "mix_share": _explained(by_type.to_numpy(), instructions) - _explained(requests[:, None], instructions),
+    }
+    curves = {"requests": requests, "instructions": instructions, "ratio": ratio}
+    return pd.concat([*(rows(name, hours, line) for name, line in curves.items()), numbers(**values)])
+
+
+def _explained(design: Floats, values: Floats) -> float:
+    """Return the share of the variance that a linear model explains, its degrees of freedom taken off."""
+    with_level = np.column_stack([design, np.ones(len(values))])
+    left = values - with_level @ np.linalg.lstsq(with_level, values, rcond=None)[0]
+    freedom = max(len(values) - np.linalg.matrix_rank(with_level), 1)
+    return float(1.0 - (left @ left / freedom) / values.var(ddof=1))
+
+
+def fig2(measured: pd.DataFrame, _published: pd.DataFrame) -> Figure:
+    """Draw requests and instructions of every interval over ten hours, and the ratio of the two top types."""
+    figure, (volume, ratio) = style.panels(columns=2)
+    volume.plot(*curve(measured, "requests"), ".", color=style.ORANGE, markersize=1.5, label="requests")
+    hours, instructions = curve(measured, "instructions")
+    scale = 10.0 ** np.floor(np.log10(np.mean(instructions) / np.mean(curve(measured, "requests")[1])))
+    scaled = np.asarray(instructions) / scale
+    volume.plot(hours, scaled, ".", color=style.BLUE, markersize=1.5, label=f"instructions / {scale:.0e}")
+    style.label(volume, "time (h)", "in an interval")
+    style.legend(volume, above=True, columns=2)
+    ratio.plot(*curve(measured, "ratio"), ".", color=style.BLUE, markersize=1.5)
+    ratio.set_yscale("log")
+    style.label(ratio, "time (h)", "most frequent type over the second")
+    return figure
+
+
+def measure_fig3(curves: pd.DataFrame) -> pd.DataFrame:
+    """Return each application's misses over cache size, its power law's slope and its largest residual.
+
+    Parameters
+    ----------
+    curves : application, seed, size_bytes, misses_per_instruction; one world a seed
+
+    Returns
+    -------
+    DataFrame
+        series, x (bytes), value: misses and fit of the first world; medians over worlds as numbers.
+
+    Examples
+    --------
+    >>> from analysis.figures.criteria import number
+    >>> sizes = 2.0 ** np.arange(14, 25)
+    >>> made = pd.DataFrame({"size_bytes": sizes, "misses_per_instruction": 40 * sizes**-0.8})
+    >>> measured = measure_fig3(made.assign(application="rubis", seed=1))
+    >>> round(number(measured, "slope_rubis"), 3), round(number(measured, "largest_residual_rubis"), 3)
+    (-0.8, 0.0)
+    """
+    values, parts = dict[str, float](), []
+    for application, worlds in curves.groupby("application", sort=False):
+        fits = {seed: _fitted("power_law", world) for seed, world in worlds.groupby("seed", sort=False)}
+        values[f"slope_{application}"] = float(np.median([float(fit.exponent) for fit, _ in fits.values()]))
+        values[f"largest_residual_{application}"] = float(np.median([left.max() for _, left in fits.values()]))
+        first = worlds[worlds["seed"] == worlds["seed"].iloc[0]]
+        size = first["size_bytes"].to_numpy()
+        parts.append(rows(f"misses_{application}", size, first["misses_per_instruction"]))
+        parts.append(rows(f"fit_{application}", size, next(iter(fits.values()))[0](size)))
+    residuals = [value for name, value in values.items() if name.startswith("largest")]
+    distance = [abs(values[f"slope_{name}"] - slope) for name, slope in SLOPES.items() if f"slope_{name}" in values]
+    judged = {
+        "slope_error": max(distance),
+        "largest_residual_max": max(residuals),
+        "largest_residual_min": min(residuals),
+    }
+    return pd.concat([*parts, numbers(**values, **judged)], ignore_index=True)
+
+
+def _fitted(form: traits.Form, world: pd.DataFrame) -> tuple[traits.MissModel, Floats]:
+    """Return a model of misses over size and its normalised residuals."""
+    size, misses = world["size_bytes"].to_numpy(), world["misses_per_instruction"].to_numpy()
+    model = traits.fit(size, misses, form)
+    return model, np.abs(model(size) - misses) / misses
+
+
+def fig3(measured: pd.DataFrame, _published: pd.DataFrame) -> Figure:
+    """Draw misses per 10,000 instructions over cache size in logs, and the power law through them."""
+    figure, axes = style.panels(columns=3, share_y=True)
+    for panel, (application, name) in zip(axes, APPLICATIONS.items(), strict=True):
+        for series, how in (("misses", {"marker": "o", "linestyle": ""}), ("fit", {"color": style.ORANGE})):
+            size, misses = curve(measured, f"{series}_{application}")
+            marked: dict[str, Any] = {"markersize": 3, **how}
+            panel.loglog(np.asarray(size) / 1024, 1e4 * np.asarray(misses), base=2, **marked)
+        style.label(panel, "cache size (KiB)", "misses per 10,000 instructions" if panel is axes[0] else "", name)
+    return figure
+
+
+def measure_table2(curves: pd.DataFrame) -> pd.DataFrame:
+    """Return lowest, median and highest normalised residual of four models of misses over cache size.
+
+    Parameters
+    ----------
+    curves : as for `measure_fig3`
+
+    Returns
+    -------
+    DataFrame
+        series, x, value: a number for each model, quantile and application, the median over worlds.
+
+    Examples
+    --------
+    >>> from analysis.figures.criteria import number
+    >>> sizes = 2.0 ** np.arange(14, 25)
+    >>> made = pd.DataFrame({"size_bytes": sizes, "misses_per_instruction": 40 * sizes**-0.8})
+    >>> number(measure_table2(made.assign(application="rubis", seed=1)), "power_over_log") < 1e-6
+    True
+    """
+    values = dict[str, float]()
+    for application, worlds in curves.groupby("application", sort=False):
+        for name, form in FORMS.items():
+            left = np.array([_fitted(form, world)[1] for _, world in worlds.groupby("seed", sort=False)])
+            spread = np.median([left.min(axis=1), np.median(left, axis=1), left.max(axis=1)], axis=1)
+            for quantile, value in zip(("lowest", "median", "highest"), spread, strict=True):
+                values[f"{name}_{quantile}_{application}"] = float(value)
+    median = {name: [v for key, v in values.items() if key.startswith(f"{name}_median")] for name in FORMS}
+    judged = {
+        "power_over_log": max(np.divide(median["power"], median["log"])),
+        "power_over_exponential": max(np.divide(median["power"], median["exponential"])),
+        "lognormal_gain": max(np.subtract(median["power"], median["lognormal"])),
+    }
+    return numbers(**values, **judged)
+
+
+def measure_fig4(mixes: pd.DataFrame) -> pd.DataFrame:
+    """Return the 90th percentile of the request-mix model's error, and its predictions beside what was counted.
+
+    Parameters
+    ----------
+    mixes : seed, metric (of `METRICS`), actual, predicted; an interval of the second half a row
+
+    Returns
+    -------
+    DataFrame
+        series, x (actual), value (predicted) of the first world; percentiles, the median over worlds, as numbers.
+
+    Examples
+    --------
+    >>> from analysis.figures.criteria import number
+    >>> made = pd.DataFrame({"seed": 1, "actual": [10.0, 20.0], "predicted": [11.0, 22.0]})
+    >>> number(measure_fig4(pd.concat([made.assign(metric=name) for name in METRICS])), "p90_min")
+    0.1
+    """
+    error = (mixes["predicted"] - mixes["actual"]).abs() / mixes["actual"]
+    by_world = error.groupby([mixes["metric"], mixes["seed"]]).quantile(0.9)
+    p90 = {metric: float(by_world[metric].median()) for metric in METRICS}
+    first = mixes[mixes["seed"] == mixes["seed"].iloc[0]]
+    parts = [rows(name, made["actual"], made["predicted"]) for name, made in first.groupby("metric", sort=False)]
+    named = {f"{metric}_p90": value for metric, value in p90.items()}
+    return pd.concat([*parts, numbers(**named, p90_min=min(p90.values()))], ignore_index=True)
+
+
+def fig4(measured: pd.DataFrame, _published: pd.DataFrame) -> Figure:
+    """Draw predicted over counted instructions and misses in logs, with lines at 15%."""
+    figure, (axes,) = style.panels(height_inches=2.8)
+    names = {"instructions": "instructions", "l1_misses": "L1 misses", "l2_misses": "L2 misses"}
+    for metric, color in zip(METRICS, style.CYCLE, strict=False):
+        axes.loglog(*curve(measured, metric), ".", markersize=1.5, color=color, label=names[metric])
+    ends = np.array([axes.get_xlim()[0], axes.get_xlim()[1]])
+    for factor in (0.85, 1.15):
+        axes.plot(ends, factor * ends, color=style.GREY, linewidth=0.6)
+    style.label(axes, "counted in an interval", "predicted by the request mix")
+    style.legend(axes)
+    return figure
+
+
+def measure_table3(errors: pd.DataFrame) -> pd.DataFrame:
+    """Return the median error of request-mix models of misses on four kinds of machine.
+
+    Parameters
+    ----------
+    errors : application, condition (of `PROVISIONED` or `SATURATED`), seed, error (median over the intervals of the
+        second half), full (share of intervals with the processors all busy)
+
+    Returns
+    -------
+    DataFrame
+        series, x, value: a number for each condition and application, the median over worlds, and the judged ones.
+
+    Examples
+    --------
+    >>> from analysis.figures.criteria import number
+    >>> made = [("rubis", name, 1, 0.05, 0.0) for name in PROVISIONED] + [("rubis", SATURATED, 1, 0.2, 0.5)]
+    >>> table = pd.DataFrame(made, columns=["application", "condition", "seed", "error", "full"])
+    >>> number(measure_table3(table), "saturated_over_provisioned")
+    4.0
+    """
+    median = errors.pivot_table(index="condition", columns="application", values="error", aggfunc="median", sort=False)
+    values = {f"{name}_{app}": float(median.loc[name, app]) for name in median.index for app in median.columns}
+    worst = median.loc[list(PROVISIONED)].max()
+    return numbers(
+        **values,
+        provisioned_max=float(worst.max()),
+        saturated_over_provisioned=float((median.T[SATURATED] / worst).min()),
+        saturated_share=float(errors.loc[errors["condition"] == SATURATED, "full"].median()),
+    )

@@ -1,0 +1,93 @@
+"""`wsc select`: which platform would serve a service with the most requests a second per watt within a bound."""
+
+import math
+from collections.abc import Mapping
+from typing import Any
+
+from rich.box import SIMPLE_HEAD
+from rich.console import Console
+from rich.table import Table
+
+from analysis.crossplatform.choice import compare
+from scenarios.measured import show_notes
+from scenarios.predict import Asked, calibrate, head, milliseconds, told
+
+
+def select(asked: Asked, bound_s: float) -> dict[str, Any]:
+    """Return what `wsc select` says: platforms by throughput per watt at the log's own mix, the best first.
+
+    Parameters
+    ----------
+    asked : log, platforms and method; without platforms all that are known are ranked
+    bound_s : on mean response time, above 0
+
+    Returns
+    -------
+    dict
+        kind, from, method, types, intervals, bound_s, platforms and notes. A platform: rank, platform,
+        throughput_per_s with low and high (90% interval), watts, throughput_per_watt, probability_best.
+
+    Raises
+    ------
+    FaultsError, PlatformError, RunError, ValueError
+        As `predict.predict`.
+    """
+    made = calibrate(asked)
+    candidates = {platform.name: platform for platform in made.targets}
+    table = compare(made.predictor, candidates, made.evidence.log.counts.sum(axis=0), bound_s)
+    notes = list(made.notes)
+    if table["throughput_per_s"].isna().all():
+        notes.append("no response times in the log, or none that the method predicts: throughputs are unknown")
+    if (table["throughput_per_s"] == 0).any():
+        notes.append(f"0 requests a second: {milliseconds(bound_s)} is too short even for an idle machine")
+    return {
+        "kind": "select",
+        **head(made),
+        "bound_s": bound_s,
+        "platforms": table.to_dict("records"),
+        "notes": notes,
+    }
+
+
+def show_select(payload: Mapping[str, Any], console: Console) -> None:
+    """Print platforms from the best to the worst, and what must be known to read the table.
+
+    Examples
+    --------
+    >>> row = {"rank": 1, "platform": "pres", "throughput_per_s": 12.5, "low": 11.0, "high": 14.0, "watts": 122.0}
+    >>> row |= {"throughput_per_watt": 0.1025, "probability_best": 1.0}
+    >>> said = {"from": "piii", "method": "testbed", "types": ["buy"], "intervals": 60, "notes": []}
+    >>> show_select(said | {"bound_s": 0.15, "platforms": [row]}, Console(width=100))
+    method testbed on 60 intervals of piii with 1 type of request; mean response within 150 ms
+    rank platform requests/s      90% watts per watt best
+    ─────────────────────────────────────────────────────
+       1 pres           12.5 11 to 14   122    0.102 100%
+    """
+    console.print(
+        f"{told(payload)}; mean response within {milliseconds(payload['bound_s'])}",
+        soft_wrap=True,
+    )
+    table = Table(box=SIMPLE_HEAD, padding=0, show_edge=False)
+    for number, heading in enumerate(("rank", "platform", "requests/s", "90%", "watts", "per watt", "best")):
+        table.add_column(heading, justify="left" if number == 1 else "right", no_wrap=True)
+    for row in payload["platforms"]:
+        known = math.isfinite(row["low"] + row["high"])
+        interval = f"{_number(row['low'])} to {_number(row['high'])}" if known else ""
+        sure = f"{row['probability_best']:.0%}" if math.isfinite(row["probability_best"]) else ""
+        table.add_row(
+            str(row["rank"]),
+            row["platform"],
+            _number(row["throughput_per_s"]),
+            interval,
+            f"{row['watts']:,.0f}",
+            _number(row["throughput_per_watt"]),
+            sure,
+        )
+    console.print(table)
+    show_notes(payload, console)
+
+
+def _number(value: float) -> str:
+    if not math.isfinite(value):
+        return "any" if math.isinf(value) else "unknown"
+    return f"{value:,.0f}" if value >= 100 else f"{value:.3g}"

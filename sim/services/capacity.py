@@ -1,0 +1,192 @@
+"""What platforms could do with a service in the long run: types alone, how long a mix takes, a public score."""
+
+from dataclasses import dataclass
+from typing import Literal
+
+import numpy as np
+from numpy.typing import NDArray
+
+from models.applications import Activities, build_activities
+from models.queues.birth_death import present
+from models.services import Mechanisms, ServiceWorld
+from sim.services.hardware import Machine, draw_machines
+from sim.services.stack import Demands, demands, smt_rates
+
+Floats = NDArray[np.float64]
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Site:
+    """A service on a machine, with what runs beside it."""
+
+    activities: Activities
+    """J types of requests, collections and ticks."""
+    machine: Machine
+    mechanisms: Mechanisms
+
+    def rates(self) -> Floats:
+        """Return the work per second of all busy processors while 1, 2, …, k are busy: (k,)."""
+        return np.asarray(smt_rates(self.activities, self.machine, self.mechanisms), dtype=np.float64)
+
+    def demands(self, rate_per_s: Floats) -> Demands:
+        """Return the demands of all activities at n sets of their rates, (n, J + 2)."""
+        return demands(self.activities, self.machine, rate_per_s, self.mechanisms)
+
+
+def sites(world: ServiceWorld, what: Literal["application", "benchmark"] = "application") -> dict[str, Site]:
+    """Return a world's service, or its public benchmark, on each of its platforms by name.
+
+    Parameters
+    ----------
+    world : what is asked
+    what : the service or the benchmark
+
+    Raises
+    ------
+    ValueError
+        If a platform is not known.
+
+    Examples
+    --------
+    >>> service = sites(ServiceWorld(platforms=("piii", "pres")))
+    >>> service["pres"].rates()
+    array([1., 2.])
+    """
+    asked = world.application if what == "application" else world.benchmark
+    service = build_activities(asked, world.runtime, world.mechanisms, world.seed, what)
+    return {name: Site(service, machine, world.mechanisms) for name, machine in draw_machines(world).items()}
+
+
+def offered(site: Site, requests_per_s: Floats) -> tuple[Floats, Floats]:
+    """Return how much work comes per second and what a request of each type demands.
+
+    Parameters
+    ----------
+    site : the service and where it is
+    requests_per_s : (n, J) array
+
+    Returns
+    -------
+    (n,) and (n, J) arrays, seconds of a processor
+
+    Examples
+    --------
+    >>> site = sites(ServiceWorld(platforms=("piii",)))["piii"]
+    >>> work, demand_s = offered(site, np.ones((1, 22)))
+    >>> work.shape, demand_s.shape, bool(work[0] > demand_s.sum())
+    ((1,), (1, 22), True)
+    """
+    rate_per_s = site.activities.rates(requests_per_s)
+    demand_s = site.demands(rate_per_s).cpu_s
+    return (rate_per_s * demand_s).sum(axis=1), demand_s[:, : requests_per_s.shape[1]]
+
+
+def response(site: Site, requests_per_s: Floats) -> Floats:
+    """Return the mean response time of requests in steady state: (n,) seconds, infinite beyond saturation.
+
+    Parameters
+    ----------
+    site : the service and where it is
+    requests_per_s : (n, J) array, not all zero in any row
+
+    Examples
+    --------
+    >>> site = sites(ServiceWorld(platforms=("piii",)))["piii"]
+    >>> light, heavy = response(site, np.outer([0.1, 3.0], site.activities.popularity))
+    >>> bool(light < heavy), bool(light > site.activities.other_tiers_s @ site.activities.popularity)
+    (True, True)
+    """
+    work, demand_s = offered(site, requests_per_s)
+    share = requests_per_s / requests_per_s.sum(axis=1, keepdims=True)
+    there, _ = present(work, site.rates())  # over the work: the response per second of demand, by Little's law
+    return np.asarray(there / work * (share * demand_s).sum(axis=1) + share @ site.activities.other_tiers_s)
+
+
+def saturation(site: Site, mix: Floats) -> float:
+    """Return the requests per second of a mix that a machine serves which is never idle.
+
+    Demands are those under twice the load that any machine could bear, which the stack serves at its capacity.
+
+    Parameters
+    ----------
+    site : the service and where it is
+    mix : (J,) shares of the types
+
+    Examples
+    --------
+    >>> site = sites(ServiceWorld(platforms=("piii",)))["piii"]
+    >>> rate = saturation(site, site.activities.popularity)
+    >>> bool(response(site, 1.1 * rate * site.activities.popularity[None])[0] == np.inf)
+    True
+    """
+    rate_per_s = site.activities.rates(ceiling(site, mix) * mix[None])
+    demand_s = site.demands(2 * rate_per_s).cpu_s[0]
+    beside = site.activities.rates(np.zeros((1, mix.size)))[0]
+    per_request = site.activities.rates(mix[None])[0] - beside
+    return float((site.rates()[-1] - beside @ demand_s) / (per_request @ demand_s))
+
+
+def ceiling(site: Site, mix: Floats) -> float:
+    """Return a rate that no load can exceed: what the processors would serve if demands were those of an idle machine.
+
+    Demands only grow with the load.
+
+    Parameters
+    ----------
+    site : the service and where it is
+    mix : (J,) shares of the types
+
+    Examples
+    --------
+    >>> site = sites(ServiceWorld(platforms=("piii",)))["piii"]
+    >>> ceiling(site, site.activities.popularity) > saturation(site, site.activities.popularity)
+    True
+    """
+    _, demand_s = offered(site, np.zeros((1, mix.size)))
+    return float(site.rates()[-1] / (demand_s[0] @ mix))
+
+
+def alone(site: Site, rate_per_s: float) -> tuple[Floats, Floats]:
+    """Return what a request of each type demands of an idle machine, and its response time if only its type comes.
+
+    Parameters
+    ----------
+    site : the service and where it is
+    rate_per_s : of the one type, above 0
+
+    Returns
+    -------
+    two (J,) arrays, seconds; the response is NaN where the machine would be saturated
+
+    Examples
+    --------
+    >>> site = sites(ServiceWorld(platforms=("piii",)))["piii"]
+    >>> processor_s, response_s = alone(site, 1.0)
+    >>> bool((response_s > processor_s + site.activities.other_tiers_s).all())
+    True
+    """
+    types = site.activities.types
+    idle_s = offered(site, np.zeros((1, types)))[1][0]
+    response_s = response(site, rate_per_s * np.eye(types))
+    return idle_s, np.where(response_s < np.inf, response_s, np.nan)
+
+
+def per_request(site: Site, requests_per_s: Floats) -> Floats:
+    """Return the instructions, first-level and second-level misses per request, of all that runs: (3,).
+
+    Parameters
+    ----------
+    site : the service and where it is
+    requests_per_s : (J,) array
+
+    Examples
+    --------
+    >>> site = sites(ServiceWorld(platforms=("piii",)))["piii"]
+    >>> instructions, l1_misses, l2_misses = per_request(site, site.activities.popularity)
+    >>> bool(instructions > l1_misses > l2_misses > 0)
+    True
+    """
+    rate_per_s = site.activities.rates(requests_per_s[None])
+    needs = site.demands(rate_per_s)
+    executed = (rate_per_s * needs.instructions)[0] / requests_per_s.sum()
+    return np.append(executed.sum(), executed @ needs.misses_per_instruction[0, :, :2])

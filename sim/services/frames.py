@@ -1,0 +1,251 @@
+"""The tables of a service world: what was counted and measured, and the truth that no log holds."""
+
+from collections.abc import Iterable, Mapping
+
+import numpy as np
+import pandas as pd
+from numpy.typing import NDArray
+
+from models.applications import Activities
+from models.randomness import stream
+from models.services import ServiceWorld
+from sim.services import capacity
+from sim.services.capacity import Site
+from sim.services.counters import sample
+from sim.services.serving import Run
+from sim.services.throughput import greatest_rate
+from sim.services.work import Work
+
+Floats = NDArray[np.float64]
+Ints = NDArray[np.int64]
+Runs = Mapping[str, Run]
+Sites = Mapping[str, Site]
+
+COUNTERS = ("instructions", "l1_misses", "l2_misses")
+ALONE_PER_S = 10.0
+"""Arrival rate at which each type is tried alone (Stewart et al. 2008, table 8)."""
+CURVE_BYTES = 2.0 ** np.arange(14.0, 25.0)
+"""Sizes at which the miss curve is told: 16 KiB to 16 MiB, as in figure 3 of the paper."""
+
+
+def counts(start_s: Floats, names: tuple[str, ...], requests: Ints) -> pd.DataFrame:
+    """Return the table `service_counts`.
+
+    Parameters
+    ----------
+    start_s : (n,) array, seconds
+    names : of J types
+    requests : (n, J) array
+
+    Examples
+    --------
+    >>> counts(np.array([0.0, 30.0]), ("buy",), np.array([[3], [4]]))["requests"].tolist()
+    [3, 4]
+    """
+    n, j = requests.shape
+    types = np.tile(np.array(names, dtype=object), n)
+    return pd.DataFrame({"start_s": np.repeat(start_s, j), "type": types, "requests": requests.ravel()})
+
+
+def log(world: ServiceWorld, start_s: Floats, response_s: Mapping[str, Floats], runs: Runs) -> pd.DataFrame:
+    """Return the table `service_log`: the measured platforms' counters, as sampled.
+
+    Parameters
+    ----------
+    world : measured platforms, events per sample and seed
+    start_s : (n,) array, seconds
+    response_s : by platform, the (n,) mean response times of the intervals
+    runs : by platform
+
+    Examples
+    --------
+    >>> runs = {"piii": Run(np.array([0.1, 0.3]), np.array([0.25]), np.array([[5e6, 2e4, 1e3]]))}
+    >>> log(ServiceWorld(), np.zeros(1), {"piii": np.array([0.2])}, runs).columns.tolist()
+    ['platform', 'start_s', 'instructions', 'l1_misses', 'l2_misses', 'response_time_s']
+    """
+    parts = []
+    for name in world.measured:
+        counted = runs[name].counters
+        if world.mechanisms.sampling:
+            counted = sample(counted, world.sampling_events, stream(world.seed, f"samples on {name}"))
+        columns = dict(zip(COUNTERS, counted.T, strict=True))
+        parts.append(_rows(name, start_s, columns | {"response_time_s": response_s[name]}))
+    return pd.concat(parts, ignore_index=True)
+
+
+def cpu(measured: Iterable[str], start_s: Floats, runs: Runs) -> pd.DataFrame:
+    """Return the table `service_cpu`.
+
+    Parameters
+    ----------
+    measured : names of platforms
+    start_s : (n,) array, seconds
+    runs : by platform
+
+    Examples
+    --------
+    >>> runs = {"piii": Run(np.array([0.1, 0.3]), np.array([0.25]), np.array([[5e6, 2e4, 1e3]]))}
+    >>> cpu(("piii",), np.zeros(1), runs)["utilisation"].tolist()
+    [0.25]
+    """
+    parts = [_rows(name, start_s, {"utilisation": runs[name].utilisation}) for name in measured]
+    return pd.concat(parts, ignore_index=True)
+
+
+def truth(
+    start_s: Floats, interval_s: float, requests: Ints, response_s: Mapping[str, Floats], runs: Runs
+) -> pd.DataFrame:
+    """Return the table `truth_service`.
+
+    Parameters
+    ----------
+    start_s : (n,) array, seconds
+    interval_s : their length
+    requests : (n,) requests of each interval
+    response_s : by platform, the (n,) mean response times of the intervals
+    runs : by platform
+
+    Examples
+    --------
+    >>> runs = {"piii": Run(np.array([0.1, 0.3]), np.array([0.25]), np.array([[5e6, 2e4, 1e3]]))}
+    >>> truth(np.zeros(1), 30.0, np.array([2]), {"piii": np.array([0.2])}, runs)["service_time_s"].tolist()
+    [3.75]
+    """
+    parts = []
+    for name, run in runs.items():
+        with np.errstate(divide="ignore", invalid="ignore"):
+            service_s = np.where(requests > 0, run.utilisation * interval_s / requests, np.nan)
+        columns = {"requests": requests, "service_time_s": service_s, "response_time_s": response_s[name]}
+        counted = dict(zip(COUNTERS, run.counters.T, strict=True))
+        parts.append(_rows(name, start_s, columns | {"utilisation": run.utilisation} | counted))
+    return pd.concat(parts, ignore_index=True)
+
+
+def _rows(platform: str, start_s: Floats, columns: Mapping[str, NDArray[np.generic]]) -> pd.DataFrame:
+    return pd.DataFrame({"platform": platform, "start_s": start_s} | dict(columns))
+
+
+def responses(work: Work, intervals: int, runs: Runs) -> dict[str, Floats]:
+    """Return each platform's (n,) mean response times of the requests that arrived in each interval; NaN: none did.
+
+    Parameters
+    ----------
+    work : all jobs
+    intervals : n
+    runs : by platform
+
+    Examples
+    --------
+    >>> runs = {"piii": Run(np.array([0.1, 0.3]), np.array([0.25]), np.array([[5e6, 2e4, 1e3]]))}
+    >>> two = np.array([0, 1])
+    >>> jobs = Work(np.array([0.0, 1.0]), np.zeros(2, int), two, np.ones(2), two, np.zeros(2))
+    >>> responses(jobs, 2, runs)["piii"]
+    array([0.2, nan])
+    """
+    interval = work.interval[work.request]
+    with np.errstate(divide="ignore", invalid="ignore"):
+        return {
+            name: np.bincount(interval, run.response_s, intervals) / np.bincount(interval, minlength=intervals)
+            for name, run in runs.items()
+        }
+
+
+def benchmarks(measured: tuple[str, ...], sites: Sites) -> pd.DataFrame:
+    """Return the table `benchmarks`: every platform's score, and a request's counters where it was measured.
+
+    The counters are those of a machine that the benchmark keeps busy, everything included that runs beside it.
+
+    Parameters
+    ----------
+    measured : names of platforms
+    sites : the benchmark on each platform
+
+    Examples
+    --------
+    >>> site = capacity.sites(ServiceWorld(platforms=("piii",)), "benchmark")
+    >>> bool(benchmarks((), site)["instructions"].isna().all())
+    True
+    """
+    rows = []
+    for name, site in sites.items():
+        mix = site.activities.popularity
+        score = capacity.saturation(site, mix)
+        counted = capacity.per_request(site, score * mix) if name in measured else np.full(3, np.nan)
+        rows.append((name, score, *counted))
+    return pd.DataFrame(rows, columns=["platform", "score_per_s", *COUNTERS])
+
+
+def types(sites: Sites) -> pd.DataFrame:
+    """Return the table `truth_service_types`.
+
+    Parameters
+    ----------
+    sites : the service on each platform
+
+    Examples
+    --------
+    >>> len(types(capacity.sites(ServiceWorld(platforms=("piii",)))))
+    22
+    """
+    parts = []
+    for name, site in sites.items():
+        processor_s, response_s = capacity.alone(site, ALONE_PER_S)
+        service = site.activities
+        parts.append(
+            pd.DataFrame(
+                {
+                    "platform": name,
+                    "type": service.names[: service.types],
+                    "processor_s": processor_s,
+                    "response_time_s": response_s,
+                    "other_tiers_s": service.other_tiers_s,
+                }
+            )
+        )
+    return pd.concat(parts, ignore_index=True)
+
+
+def miss_curve(service: Activities, held: float) -> pd.DataFrame:
+    """Return the table `truth_miss_curve`: everything that the service executes in its long-run mix, alone.
+
+    Parameters
+    ----------
+    service : types, collections and ticks
+    held : mean share of a cache's nominal size that holds the service's data
+
+    Examples
+    --------
+    >>> from models.applications import build_activities
+    >>> from models.services import Application, Mechanisms, Runtime
+    >>> service = build_activities(Application(), Runtime(), Mechanisms(collection=False, ticks=False), 1, "service")
+    >>> curve = miss_curve(service, held=1.0)
+    >>> round(float(curve["misses_per_instruction"][1]), 6)
+    0.058
+    """
+    work = service.rates(service.popularity[None])[0] * service.instructions
+    misses = work / work.sum() @ service.misses_per_instruction(np.asarray(held * CURVE_BYTES))
+    return pd.DataFrame({"size_bytes": CURVE_BYTES, "misses_per_instruction": misses})
+
+
+def throughput(world: ServiceWorld, mix: Floats, sites: Sites) -> pd.DataFrame:
+    """Return the table `truth_throughput`.
+
+    Parameters
+    ----------
+    world : bounds on mean response time, and what the simulation needs
+    mix : (J,) shares of the types
+    sites : the service on each platform
+
+    Examples
+    --------
+    >>> world = ServiceWorld(platforms=("piii",), bounds_s=(0.001,))
+    >>> sites = capacity.sites(world)
+    >>> throughput(world, sites["piii"].activities.popularity, sites)["throughput_per_s"].tolist()
+    [0.0]
+    """
+    rows = [
+        (name, bound_s, greatest_rate(world, site, mix, bound_s))
+        for name, site in sites.items()
+        for bound_s in world.bounds_s
+    ]
+    return pd.DataFrame(rows, columns=["platform", "bound_s", "throughput_per_s"])

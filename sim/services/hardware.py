@@ -1,0 +1,106 @@
+"""The machines of a world: what its platforms really are, beside what their spec sheets say."""
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from types import MappingProxyType
+
+import numpy as np
+from numpy.typing import NDArray
+
+from models.platforms import PLATFORMS, Platform
+from models.randomness import stream
+from models.services import Hardware, Mechanisms, ServiceWorld
+
+Floats = NDArray[np.float64]
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Machine:
+    """One machine as it behaves; L levels of data caches, the first first. It runs at its base frequency."""
+
+    name: str
+    frequency_hz: float
+    cores: int
+    threads_per_core: int
+    core_cpi_factor: float
+    """Core CPI relative to the reference core."""
+    branch_miss_cycles: float
+    cache_bytes: Floats
+    """(L,) what one cache of each level holds of the service's data."""
+    cache_cycles: Floats
+    """(L,) load-to-use latency of each level; a hit in the first is part of core CPI."""
+    cache_cores: Floats
+    """(L,) cores that share one cache of each level."""
+    memory_latency_s: float
+    memory_bandwidth_bytes_per_s: float
+    overlap_factor: float
+    """Misses that overlap relative to what the activity itself allows."""
+    smt_factor: float
+    """Slowdown by a busy sibling thread relative to the activity's own."""
+
+    @property
+    def vcpus(self) -> int:
+        """Hardware threads, the logical processors that an operating system counts."""
+        return self.cores * self.threads_per_core
+
+
+def draw_machines(world: ServiceWorld, platforms: Mapping[str, Platform] = PLATFORMS) -> Mapping[str, Machine]:
+    """Return a world's machines by the names of their platforms, in the world's order.
+
+    Configurations of one server (`Platform.variant_of`) depart from their spec sheets alike.
+
+    Parameters
+    ----------
+    world : what is asked
+    platforms : spec sheets by name
+
+    Raises
+    ------
+    ValueError
+        If spec sheets of the world's platforms are missing or say nothing of caches.
+
+    Examples
+    --------
+    >>> machine = draw_machines(ServiceWorld(platforms=("piii",)))["piii"]
+    >>> machine.vcpus, machine.cache_bytes.size
+    (2, 2)
+    """
+    return MappingProxyType({sheet.name: _machine(sheet, world) for sheet in _sheets(world.platforms, platforms)})
+
+
+def _sheets(names: Iterable[str], platforms: Mapping[str, Platform]) -> list[Platform]:
+    faults = [f"no platform {name!r}" for name in names if name not in platforms]
+    faults += [f"platform {name!r} has no caches" for name in names if name in platforms and not platforms[name].caches]
+    if faults:
+        raise ValueError("; ".join(faults))
+    return [platforms[name] for name in names]
+
+
+def _machine(sheet: Platform, world: ServiceWorld) -> Machine:
+    how, mechanisms, levels = world.hardware, world.mechanisms, len(sheet.caches)
+    rng = stream(world.seed, f"hardware of {sheet.variant_of or sheet.name}")
+    spread = np.array([how.cpi_log_sd, how.overlap_log_sd, how.smt_log_sd, how.latency_log_sd])
+    cpi, overlap, smt, memory = np.exp(spread * rng.standard_normal(4) * mechanisms.departure)
+    share, latency = rng.standard_normal((levels, 2)).T * mechanisms.departure
+    return Machine(
+        name=sheet.name,
+        frequency_hz=sheet.base_frequency_hz,
+        cores=sheet.cores,
+        threads_per_core=sheet.threads_per_core,
+        core_cpi_factor=sheet.core_cpi_factor * cpi,
+        branch_miss_cycles=sheet.branch_miss_cycles,
+        cache_bytes=np.array([cache.size_bytes for cache in sheet.caches]) * _held(how, mechanisms, share),
+        cache_cycles=np.array([cache.latency_cycles for cache in sheet.caches]) * np.exp(how.latency_log_sd * latency),
+        cache_cores=np.array([min(cache.cores, sheet.cores) for cache in sheet.caches], float),
+        memory_latency_s=sheet.memory_latency_s * memory,
+        memory_bandwidth_bytes_per_s=sheet.memory_bandwidth_bytes_per_s,
+        overlap_factor=overlap,
+        smt_factor=smt,
+    )
+
+
+def _held(how: Hardware, mechanisms: Mechanisms, normal: Floats) -> Floats:
+    """Return the shares of the caches that hold the service's data."""
+    if not mechanisms.effective_cache:
+        return np.ones(normal.size)
+    return np.minimum(1.0, how.effective_cache_share * np.exp(how.effective_cache_log_sd * normal))

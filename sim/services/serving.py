@@ -1,0 +1,99 @@
+"""A service on one platform: its work is served, and what is to be seen of it is counted, interval by interval."""
+
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from sim.laws import BrokenLawError
+from sim.services.capacity import Site
+from sim.services.counters import count
+from sim.services.sharing import Shared, share
+from sim.services.work import Work
+
+Floats = NDArray[np.float64]
+
+LAW_SHARE = 1e-8
+"""Of the work done: by so much rounding may part what the processors did and what the jobs got."""
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Run:
+    """What a platform did in n intervals with R requests."""
+
+    response_s: Floats
+    """(R,) response time of each, other tiers included."""
+    utilisation: Floats
+    """(n,) busy logical processors over all."""
+    counters: Floats
+    """(n, 3) retired instructions, first-level and second-level data misses."""
+
+
+def run(site: Site, work: Work, edge_s: Floats) -> Run:
+    """Serve all jobs on a machine and return what it did.
+
+    Demands depend on how busy an interval is: on what arrives in it.
+
+    Parameters
+    ----------
+    site : the service and where it is
+    work : N jobs in n intervals
+    edge_s : (n + 1,) edges of the intervals, seconds
+
+    Raises
+    ------
+    BrokenLawError
+        If work is lost or made, which is a bug.
+
+    Examples
+    --------
+    >>> from models.services import ServiceWorld
+    >>> from sim.services import capacity, mixes, work
+    >>> world = ServiceWorld(horizon_s=600.0, platforms=("piii",))
+    >>> site = capacity.sites(world)["piii"]
+    >>> load = mixes.draw(world, site.activities.popularity)
+    >>> done = run(site, work.draw(world, site.activities, load), np.append(load.start_s, 600.0))
+    >>> done.counters.shape, bool((done.utilisation < 1).all())
+    ((20, 3), True)
+    """
+    n, kinds = edge_s.size - 1, site.activities.instructions.size
+    cell = work.interval * kinds + work.activity
+    came = np.bincount(cell, work.size, minlength=n * kinds).reshape(n, kinds)
+    needs = site.demands(came / np.diff(edge_s)[:, None])
+    demand_s = needs.cpu_s.ravel()[cell] * work.size
+    rates = site.rates()
+    shared = share(work.arrival_s, demand_s, rates, edge_s)
+    obey(shared, demand_s)
+    instructions = needs.instructions.ravel()[cell] * work.size
+    misses = needs.misses_per_instruction.reshape(n * kinds, -1)[cell, :2] * instructions[:, None]
+    counted = count(shared, demand_s, work.interval, np.column_stack((instructions, misses)))
+    response_s = shared.departure_s[work.request] - work.arrival_s[work.request] + work.other_tiers_s
+    return Run(response_s, shared.busy_s / np.diff(edge_s) / rates.size, counted)
+
+
+def obey(shared: Shared, demand_s: Floats) -> None:
+    """Raise an error unless the work that the processors did is what the jobs got (Kleinrock 1976, section 3.4).
+
+    Parameters
+    ----------
+    shared : N jobs
+    demand_s : (N,) array, seconds
+
+    Raises
+    ------
+    BrokenLawError
+        If it is not, beyond rounding.
+
+    Examples
+    --------
+    >>> demand_s = np.array([2.0, 2.0])
+    >>> served = share(np.array([0.0, 1.0]), demand_s, np.array([1.0]), np.array([0.0, 2.0, 3.0]))
+    >>> obey(served, demand_s)
+    >>> obey(served, 0.5 * demand_s)
+    Traceback (most recent call last):
+    sim.laws.BrokenLawError: conservation of work: processors did 3 s, jobs got 2 s; this is a bug ...
+    """
+    did_s = float(shared.work_s.sum())
+    got_s = float(np.clip(shared.edge_level_s[-1] - shared.arrival_level_s, 0.0, demand_s).sum())
+    if not abs(did_s - got_s) <= LAW_SHARE * (did_s + got_s):
+        raise BrokenLawError(f"conservation of work: processors did {did_s:.9g} s, jobs got {got_s:.9g} s")

@@ -1,0 +1,103 @@
+"""A load on a machine, as the numbers that the stack adds up: what each activity costs where, and who shares what."""
+
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from models.applications import Activities
+from models.services import Mechanisms
+from sim.kernel import LINE_BYTES, WRITE_BACK
+from sim.services.hardware import Machine
+
+Floats = NDArray[np.float64]
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Setting:
+    """A load of A activities in n intervals on a machine of L levels of caches; columns are (A, 1)."""
+
+    rate_per_s: Floats
+    """(A, n)"""
+    instructions: Floats
+    """Column, nothing spun."""
+    spin_share: float
+    gains: Floats
+    """(A, C) weights of working sets times squared sizes."""
+    squares: Floats
+    """(C,) squared sizes of working sets."""
+    core_cpi: Floats
+    """Column, mispredicted branches included."""
+    sibling_cpi: Floats
+    """Column: what a busy sibling thread adds."""
+    stall: Floats
+    """Column: part of a latency that is waited for."""
+    shared: Floats
+    """Column: share of first-level misses to lines that other requests write."""
+    cache_bytes: Floats
+    """(L,)"""
+    cycles: Floats
+    """(L,) to serve a miss of each level, memory idle."""
+    mates: Floats
+    """(L,) threads of other cores that use the same cache."""
+    siblings: float
+    """Other threads of the same core, which use all its caches."""
+    crowded: NDArray[np.bool_]
+    """(L,) whether other threads use the same cache."""
+    elsewhere: Floats
+    """(L,) chance that a line that any processor wrote last is not in the own cache."""
+    threads: int
+    frequency_hz: float
+    line_s: float
+    """Time on the bus for a miss of the last level; 0: the bus is never busy."""
+
+
+def set_up(activities: Activities, machine: Machine, mechanisms: Mechanisms, rate_per_s: Floats) -> Setting:
+    """Return what a load asks of a machine, mechanisms that are off left out.
+
+    Parameters
+    ----------
+    activities, machine, mechanisms : of the world
+    rate_per_s : (A, n) array, contiguous: requests, collections and seconds of ticks per second
+
+    Examples
+    --------
+    >>> from models.applications import build_activities
+    >>> from models.services import Application, Runtime, ServiceWorld
+    >>> from sim.services.hardware import draw_machines
+    >>> service = build_activities(Application(types=2), Runtime(), Mechanisms(), 1, "service")
+    >>> machine = draw_machines(ServiceWorld(platforms=("piii",)))["piii"]
+    >>> set_up(service, machine, Mechanisms(overlap=False), np.zeros((4, 1))).stall.ravel()
+    array([1., 1., 1., 1.])
+    """
+
+    def column(values: Floats, there: bool = True) -> Floats:
+        return np.asarray(values[:, None] * there)
+
+    smt = mechanisms.smt and machine.threads_per_core > 1
+    memory_cycles = machine.memory_latency_s * machine.frequency_hz
+    overlap = np.maximum(1.0, activities.overlap * machine.overlap_factor)
+    branches = column(activities.branch_misses * machine.branch_miss_cycles, mechanisms.branches)
+    core = activities.core_cpi * machine.core_cpi_factor
+    mates = (machine.cache_cores - 1) * machine.threads_per_core * mechanisms.shared_cache
+    siblings = (machine.threads_per_core - 1.0) * smt
+    return Setting(
+        rate_per_s=rate_per_s,
+        instructions=column(activities.instructions),
+        spin_share=activities.spin_share,
+        gains=activities.weights * np.square(activities.set_bytes),
+        squares=np.square(activities.set_bytes),
+        core_cpi=column(core) + branches,
+        sibling_cpi=column(activities.smt_slowdown * machine.smt_factor * core, smt),
+        stall=column(1.0 / overlap if mechanisms.overlap else np.ones(overlap.size)),
+        shared=column(activities.shared_write_share, mechanisms.coherence),
+        cache_bytes=machine.cache_bytes,
+        cycles=np.append(machine.cache_cycles[1:], memory_cycles),
+        mates=mates,
+        siblings=siblings,
+        crowded=mates + siblings > 0,
+        elsewhere=1.0 - machine.cache_cores / machine.cores,
+        threads=machine.vcpus,
+        frequency_hz=machine.frequency_hz,
+        line_s=LINE_BYTES * WRITE_BACK / machine.memory_bandwidth_bytes_per_s * mechanisms.bus,
+    )

@@ -1,0 +1,295 @@
+"""What a request costs on a machine: the stack of cores, caches and memory, solved for each interval of the load.
+
+The same stack as the fleet's (`sim.kernel`): CPI is core CPI plus, for every level of caches that an access misses, the
+latency of the next one over the misses that overlap; running requests hold shared caches in proportion to their miss
+rates; memory latency grows with the traffic of all processors. The load is open: requests come however slow they are.
+"""
+
+from dataclasses import dataclass, replace
+
+import numpy as np
+from numba import njit
+from numpy.typing import NDArray
+
+from models.applications import Activities
+from models.services import Mechanisms
+from sim.kernel import DAMPING, QUEUEING, UTILISATION_LIMIT
+from sim.services.hardware import Machine
+from sim.services.setting import Setting, set_up
+
+Floats = NDArray[np.float64]
+
+TOLERANCE, ITERATIONS = 1e-8, 60
+"""Change of a share at which the fixed point counts as solved, and how often it is tried before bisection."""
+MEMORY = (-1.0, 0.9)
+"""Bounds on how far a step takes back the one before."""
+HALVINGS = 50
+"""Steps of the bisections, for memory latency on a saturated machine and for a busy share that iteration did not find."""
+SETTLING = 1000
+"""Steps at most for shares of caches at a given busy share."""
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Demands:
+    """What the activities need in each of n intervals: A activities, L levels of caches."""
+
+    cpu_s: Floats
+    """(n, A) mean CPU seconds of a request, a collection, a second of ticks, while no sibling thread is busy."""
+    instructions: Floats
+    """(n, A) its mean instructions, spun ones included."""
+    misses_per_instruction: Floats
+    """(n, A, L) of each level."""
+    busy_share: Floats
+    """(n,) expected share of hardware threads that are busy."""
+    bandwidth_utilisation: Floats
+    """(n,) memory traffic over memory bandwidth."""
+
+
+def demands(activities: Activities, machine: Machine, rate_per_s: Floats, mechanisms: Mechanisms) -> Demands:
+    """Return what the activities need on a machine under a load.
+
+    Unknown in each interval are the busy share of the machine, memory latency and what a running request holds of each
+    shared cache; at the fixed point (to `TOLERANCE`) they agree. What is asked beyond capacity makes no traffic.
+
+    Parameters
+    ----------
+    activities, machine, mechanisms : of the world
+    rate_per_s : (n, A) array, non-negative: requests, collections and seconds of ticks per second
+
+    Raises
+    ------
+    ValueError
+        If rates have another shape, or are negative or not finite.
+    ArithmeticError
+        If shares of caches do not settle, which no load has been found to cause.
+
+    Examples
+    --------
+    >>> from models.applications import build_activities
+    >>> from models.services import Application, Runtime, ServiceWorld
+    >>> from sim.services.hardware import draw_machines
+    >>> service = build_activities(Application(types=2), Runtime(), Mechanisms(), 1, "service")
+    >>> machine = draw_machines(ServiceWorld(platforms=("piii",)))["piii"]
+    >>> needed = demands(service, machine, service.rates(np.array([[0.0, 0.0], [2.0, 2.0]])), Mechanisms())
+    >>> bool((needed.cpu_s[1] > needed.cpu_s[0]).all())
+    True
+    """
+    a = activities.instructions.size
+    if rate_per_s.ndim != 2 or rate_per_s.shape[1] != a:
+        raise ValueError(f"rate_per_s has shape {rate_per_s.shape}, must be (intervals, {a})")
+    if not (np.isfinite(rate_per_s) & (rate_per_s >= 0)).all():
+        raise ValueError("rate_per_s must be finite and not negative")
+    setting = set_up(activities, machine, mechanisms, np.ascontiguousarray(rate_per_s.T, dtype=np.float64))
+    costs, busy = _solved(setting)
+    return Demands(
+        cpu_s=(costs.instructions * costs.cpi / machine.frequency_hz).T,
+        instructions=np.broadcast_to(costs.instructions, setting.rate_per_s.shape).T,
+        misses_per_instruction=np.stack([np.broadcast_to(m, setting.rate_per_s.shape) for m in costs.misses]).T,
+        busy_share=busy,
+        bandwidth_utilisation=costs.bandwidth_utilisation,
+    )
+
+
+def smt_rates(activities: Activities, machine: Machine, mechanisms: Mechanisms) -> tuple[float, ...]:
+    """Return the work done per second with 1, 2, … hardware threads busy, in seconds of a thread without busy sibling.
+
+    The slowdown is that of requests in their long-run mix, by CPU time, on an idle machine. The chance that a thread's
+    sibling is busy is the square of the chance that any other thread is, as in the fleet: between random placement and
+    idle cores first.
+
+    Examples
+    --------
+    >>> from models.applications import build_activities
+    >>> from models.services import Application, Runtime, ServiceWorld
+    >>> from sim.services.hardware import draw_machines
+    >>> service = build_activities(Application(types=2), Runtime(), Mechanisms(), 1, "service")
+    >>> smt_rates(service, draw_machines(ServiceWorld(platforms=("piii",)))["piii"], Mechanisms())
+    (1.0, 2.0)
+    """
+    setting = set_up(activities, machine, mechanisms, activities.rates(activities.popularity[None]).T)
+    costs = _costs(setting, _first_guess(setting))
+    work = (setting.rate_per_s * costs.instructions * costs.cpi)[:, 0]
+    slowdown = float(work @ (setting.sibling_cpi / costs.cpi)[:, 0] / work.sum()) if work.any() else 0.0
+    busy = np.arange(1, machine.vcpus + 1)
+    sibling = ((busy - 1) / max(machine.vcpus - 1, 1)) ** 2
+    return tuple((busy / (1.0 + sibling * slowdown)).tolist())
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class _Costs:
+    """What follows from a guess; arrays are (A, n) or (A, 1)."""
+
+    misses: tuple[Floats, ...]
+    """L arrays, per instruction."""
+    instructions: Floats
+    cpi: Floats
+    wanted_busy: Floats
+    """(n,) hardware threads asked for, over all."""
+    bandwidth_utilisation: Floats
+    """(n,)"""
+
+
+def _held_bytes(setting: Setting, guess: Floats) -> list[Floats]:
+    """Return what a running request holds of a cache of each level: (A, n); (A, 1) where it has it to itself."""
+    alone = np.ones((setting.instructions.size, 1))
+    return [
+        size * (_part(setting, guess, level) if setting.crowded[level] else alone)
+        for level, size in enumerate(setting.cache_bytes.tolist())
+    ]
+
+
+def _part(setting: Setting, guess: Floats, level: int) -> Floats:
+    """Return the rows of the guess that say which part of a shared cache each activity holds: (A, n)."""
+    a = setting.instructions.size
+    row = 1 + a * int(setting.crowded[:level].sum())
+    return guess[row : row + a]
+
+
+def _first_guess(setting: Setting) -> Floats:
+    """Return the unknowns of an idle machine: first its busy share, then what is held of each shared cache: (K, n)."""
+    a, n = setting.rate_per_s.shape
+    guess = np.ones((1 + a * int(setting.crowded.sum()), n))
+    guess[0] = 0.0
+    return guess
+
+
+def _costs(setting: Setting, guess: Floats) -> _Costs:
+    misses = _misses(setting, _held_bytes(setting, guess))
+    near = setting.core_cpi
+    for level, cycles in enumerate(setting.cycles[:-1]):
+        near = near + setting.stall * (misses[level] - misses[level + 1]) * cycles
+    far = setting.stall * misses[-1] * setting.cycles[-1]
+    instructions = setting.instructions / (1.0 - setting.spin_share * guess[0])
+    work = setting.rate_per_s * instructions
+
+    def together(each: Floats) -> Floats:
+        return np.asarray(np.einsum("an,an->n", work, np.broadcast_to(each, work.shape)))
+
+    threads_hz = setting.threads * setting.frequency_hz
+    idle = together(near + setting.sibling_cpi * guess[0] ** 2) / threads_hz, together(far) / threads_hz
+    traffic = together(misses[-1]) * setting.line_s
+    latency = _latency(*idle, traffic)
+    wanted = idle[0] + idle[1] * latency
+    return _Costs(misses, instructions, near + far * latency, wanted, traffic / np.maximum(1.0, wanted))
+
+
+def _latency(near: Floats, far: Floats, traffic: Floats) -> Floats:
+    """Return memory latency relative to idle: (n,).
+
+    Parameters
+    ----------
+    near, far : (n,) arrays, hardware threads kept busy over all, without memory and by memory while it is idle
+    traffic : (n,) array, bandwidth utilisation if all of it comes in time
+    """
+    low, high = np.ones(traffic.size), _latency_factor(traffic)
+    late = np.flatnonzero(near + far * high > 1.0)  # slower memory lets less traffic come: one crossing, so halve
+    for _ in range(HALVINGS * (late.size > 0)):
+        middle = 0.5 * (low[late] + high[late])
+        above = _latency_factor(traffic[late] / np.maximum(1.0, near[late] + far[late] * middle)) > middle
+        low[late], high[late] = np.where(above, middle, low[late]), np.where(above, high[late], middle)
+    return high
+
+
+def _latency_factor(utilisation: Floats) -> Floats:
+    """Return `sim.kernel.latency_factor` of an array."""
+    u = np.minimum(utilisation, UTILISATION_LIMIT)
+    return np.asarray(1.0 + QUEUEING * u * u / (1.0 - u))
+
+
+def _misses(setting: Setting, held_bytes: list[Floats]) -> tuple[Floats, ...]:
+    """Return misses per instruction of each level: of capacity, and of lines that another processor has written.
+
+    The latter are a share of the first level's misses; they miss again where the writer has another cache.
+    """
+    first, *inner = (_of_capacity(setting.gains, setting.squares, np.square(held)) for held in held_bytes)
+    found = [first]
+    for misses, chance in zip(inner, setting.elsewhere[1:].tolist(), strict=True):
+        below = np.minimum(misses, found[-1])
+        found.append(below + setting.shared * chance * np.maximum(first - below, 0.0))
+    return tuple(found)
+
+
+@njit(cache=True, error_model="numpy")
+def _of_capacity(gains: Floats, squares: Floats, size_squares: Floats) -> Floats:
+    """Return the sum over working sets of gain / (squared set + squared size): (A, n) from (A, C), (C,), (A, n)."""
+    misses = np.zeros(size_squares.shape)
+    for a in range(gains.shape[0]):
+        row, sizes = misses[a], size_squares[a]
+        for c in range(squares.size):
+            gain, square = gains[a, c], squares[c]
+            for i in range(row.size):
+                row[i] += gain / (square + sizes[i])
+    return misses
+
+
+def _wanted(setting: Setting, guess: Floats, costs: _Costs) -> Floats:
+    """Return what a guess should have been if what follows from it were true."""
+    use = setting.rate_per_s * costs.instructions * costs.cpi
+    use /= np.maximum(use.sum(axis=0), 1e-300)
+    wanted = [np.minimum(1.0, costs.wanted_busy)[None]]
+    for level in np.flatnonzero(setting.crowded).tolist():
+        others = setting.mates[level] * guess[0] + setting.siblings * guess[0] ** 2
+        pace = costs.misses[level] / costs.cpi
+        held = pace / (pace + others * np.einsum("an,an->n", use, pace))
+        wanted.append(DAMPING * held + (1.0 - DAMPING) * _part(setting, guess, level))
+    return np.concatenate(wanted)
+
+
+def _solved(setting: Setting) -> tuple[_Costs, Floats]:
+    """Return costs and busy share at the fixed point.
+
+    Anderson's method with one step of memory (1965) finds it in a dozen steps, but crawls where a busier machine asks
+    for nearly as much more as it is busier, as sibling threads do near saturation. Such intervals are bisected.
+    """
+    guess, residual = _iterated(setting)
+    late = np.flatnonzero(residual > TOLERANCE)
+    if late.size:
+        guess[:, late] = _bisected(replace(setting, rate_per_s=np.ascontiguousarray(setting.rate_per_s[:, late])))
+    return _costs(setting, guess), guess[0]
+
+
+def _iterated(setting: Setting) -> tuple[Floats, Floats]:
+    """Return the last guess, (K, n), and how far each interval is from its fixed point, (n,)."""
+    guess = _first_guess(setting)
+    wanted = before = change = guess
+    residual = np.zeros(guess.shape[1])
+    for step in range(ITERATIONS):
+        earlier, wanted = wanted, _wanted(setting, guess, _costs(setting, guess))
+        before, change = change, wanted - guess
+        residual = abs(change).max(axis=0)
+        if (residual <= TOLERANCE).all():
+            break
+        if step == 0:
+            guess = wanted
+            continue
+        bend = change - before
+        memory = np.einsum("kn,kn->n", bend, change) / np.maximum(np.einsum("kn,kn->n", bend, bend), 1e-300)
+        guess = np.clip(wanted - np.clip(memory, *MEMORY) * (wanted - earlier), 0.0, 1.0)
+    return guess, residual
+
+
+def _bisected(setting: Setting) -> Floats:
+    """Return a fixed point of each interval, (K, n): what is wanted of an idle machine is no less than it does, and of
+    one that is always busy no more, so in between they are equal."""
+    low, high, guess = np.zeros(setting.rate_per_s.shape[1]), np.ones(setting.rate_per_s.shape[1]), _first_guess(setting)
+    for _ in range(HALVINGS):
+        guess[0] = 0.5 * (low + high)
+        guess = _settled(setting, guess)
+        enough = _costs(setting, guess).wanted_busy < guess[0]
+        low, high = np.where(enough, low, guess[0]), np.where(enough, guess[0], high)
+    guess[0] = high
+    return _settled(setting, guess)
+
+
+def _settled(setting: Setting, guess: Floats) -> Floats:
+    """Return a guess with its busy share and what is held of caches then, in steps that halve where they overshoot."""
+    step, before = np.ones(guess.shape[1]), np.full(guess.shape[1], np.inf)
+    for _ in range(SETTLING):
+        change = _wanted(setting, guess, _costs(setting, guess))[1:] - guess[1:]
+        residual = abs(change).max(axis=0, initial=0.0)
+        if (residual <= 0.1 * TOLERANCE).all():
+            return guess
+        step = np.where(residual > before, 0.5 * step, step)
+        before = residual
+        guess = np.vstack([guess[:1], guess[1:] + step * change])
+    raise ArithmeticError(f"no shares of caches in {SETTLING} steps: residual {residual.max():.2g}")

@@ -1,0 +1,101 @@
+"""The greatest arrival rate that keeps a bound on mean response time, by simulation that a closed form guides."""
+
+from dataclasses import replace
+
+import numpy as np
+from numpy.typing import NDArray
+
+from models.randomness import stream
+from models.services import ServiceWorld
+from sim.services import serving, work
+from sim.services.capacity import Site, ceiling, response
+
+Floats = NDArray[np.float64]
+
+REQUESTS = 20_000
+"""Requests of one simulation, the same ones at every rate and on every platform."""
+GRID, REFINEMENTS = 32, 2
+"""Rates at which the closed form is known, and how often the last step before saturation is cut into as many."""
+PASSES, CLOSE = 10, 2e-3
+"""How often a rate is simulated at most, and the relative step from one to the next at which the last is taken."""
+
+
+def greatest_rate(world: ServiceWorld, site: Site, mix: Floats, bound_s: float) -> float:
+    """Return the greatest arrival rate of a mix that keeps its mean response time within a bound; 0 if there is none.
+
+    The closed form of a steady state leaves out that collections come with requests and that busy intervals make
+    demands grow. What the simulated response is to the closed form's varies slowly with the rate, so a rate follows
+    from the bound over that ratio.
+
+    Parameters
+    ----------
+    world : intervals, spread of requests of one type, mechanisms and seed
+    site : the service and where it is
+    mix : (J,) shares of the types
+    bound_s : above 0
+
+    Examples
+    --------
+    >>> from sim.services.capacity import sites
+    >>> world = ServiceWorld(platforms=("pres",))
+    >>> site = sites(world)["pres"]
+    >>> rates = [greatest_rate(world, site, site.activities.popularity, bound_s) for bound_s in (0.15, 0.3)]
+    >>> rates[0] < rates[1]
+    True
+    """
+    rates, curve_s = _curve(site, mix)
+    if not rates.size or curve_s[0] > bound_s:
+        return 0.0
+    rate, low, high = float(np.interp(bound_s, curve_s, rates)), 0.0, float(rates[-1])
+    for _ in range(PASSES):
+        response_s = simulated(world, site, mix, rate)
+        low, high = (rate, high) if response_s <= bound_s else (low, rate)
+        ratio = response_s / np.interp(rate, rates, curve_s)
+        before, rate = rate, float(np.interp(bound_s / ratio, curve_s, rates, left=0.0))
+        # Near saturation a backlog makes the ratio huge, and it says nothing of lower rates: halve instead.
+        rate = rate if low < rate < high else (low + high) / 2
+        if abs(rate - before) <= CLOSE * before:
+            break
+    return rate
+
+
+def _curve(site: Site, mix: Floats) -> tuple[Floats, Floats]:
+    """Return rates up to saturation, finer there, and the response times of the closed form, increasing."""
+    rates, step = np.empty(0), ceiling(site, mix)
+    curve_s = rates
+    for _ in range(REFINEMENTS):
+        step /= GRID
+        more = (rates[-1] if rates.size else 0.0) + step * np.arange(1, GRID + 1)
+        response_s = response(site, np.outer(more, mix))
+        finite = int(np.argmax(np.append(response_s, np.inf) == np.inf))
+        rates, curve_s = np.append(rates, more[:finite]), np.append(curve_s, response_s[:finite])
+    return rates, np.maximum.accumulate(curve_s)
+
+
+def simulated(world: ServiceWorld, site: Site, mix: Floats, rate_per_s: float, requests: int = REQUESTS) -> float:
+    """Return the mean response time of a mix that comes at a constant rate, in a machine that is idle at first.
+
+    Parameters
+    ----------
+    world : intervals, spread of requests of one type, mechanisms and seed
+    site : the service and where it is
+    mix : (J,) shares of the types
+    rate_per_s : above 0
+    requests : how many are served, at least 1
+
+    Examples
+    --------
+    >>> from sim.services.capacity import sites
+    >>> world = ServiceWorld(platforms=("pres",))
+    >>> site = sites(world)["pres"]
+    >>> mix = site.activities.popularity
+    >>> simulated(world, site, mix, 2.0, 500) < simulated(world, site, mix, 10.0, 500)
+    True
+    """
+    arrival_s = np.cumsum(stream(world.seed, "throughput gaps").standard_exponential(requests)) / rate_per_s
+    kind = stream(world.seed, "throughput types").choice(mix.size, requests, p=mix)
+    # Whole intervals, so that the last one is as busy as the others: demands follow from what comes in each.
+    edge_s = np.linspace(0.0, arrival_s[-1], max(1, round(arrival_s[-1] / world.interval_s)) + 1)
+    asked = replace(world, horizon_s=float(edge_s[-1]), interval_s=float(edge_s[1]))
+    jobs = work.of(asked, site.activities, arrival_s, kind)
+    return float(serving.run(site, jobs, edge_s).response_s.mean())

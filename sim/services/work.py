@@ -1,0 +1,150 @@
+"""Everything that comes to the processors: requests, garbage collections and background ticks, the same everywhere."""
+
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from models.applications import Activities
+from models.randomness import stream
+from models.services import ServiceWorld
+from sim.distributions import gamma
+from sim.services.mixes import Mixes, arrive
+
+Floats = NDArray[np.float64]
+Ints = NDArray[np.int64]
+
+OTHER_TIERS_CV = 0.5
+"""Coefficient of variation of a request's delay at the other tiers around its type's mean (gamma)."""
+TICK_S = 1.0
+"""Time between two lots of background ticks; each lot is what a second brings."""
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Work:
+    """N jobs in order of arrival, of which R are requests."""
+
+    arrival_s: Floats
+    """(N,) seconds."""
+    interval: Ints
+    """(N,) interval of arrival."""
+    activity: Ints
+    """(N,) what it is: 0..J − 1 a type of request, J a collection, J + 1 a lot of ticks."""
+    size: Floats
+    """(N,) its instructions relative to the mean of its kind."""
+    request: Ints
+    """(R,) rows of the requests."""
+    other_tiers_s: Floats
+    """(R,) delay of each request at the other tiers."""
+
+
+def draw(world: ServiceWorld, activities: Activities, mixes: Mixes) -> Work:
+    """Return all jobs of a world's horizon.
+
+    A collection comes with the request whose allocation fills the heap.
+
+    Parameters
+    ----------
+    world : intervals, spread of requests of one type, heap, mechanisms and seed
+    activities : of J types, collections and ticks
+    mixes : n intervals of J types
+
+    Examples
+    --------
+    >>> from models.applications import build_activities
+    >>> world = ServiceWorld(horizon_s=30.0)
+    >>> what = build_activities(world.application, world.runtime, world.mechanisms, 1, "application")
+    >>> work = draw(world, what, Mixes(np.array([0.0]), np.full((1, 22), 4.0)))
+    >>> ticks = work.activity == 23
+    >>> int(ticks.sum()), bool((work.activity[work.request] < 22).all())
+    (30, True)
+    """
+    return of(world, activities, *arrive(world, mixes))
+
+
+def of(world: ServiceWorld, activities: Activities, arrival_s: Floats, kind: Ints) -> Work:
+    """Return all jobs of a horizon in which these requests come.
+
+    Sizes and delays do not depend on when requests come, only on how many there are.
+
+    Parameters
+    ----------
+    world : horizon, intervals, spread of requests of one type, mechanisms and seed
+    activities : of J types, collections and ticks
+    arrival_s : (R,) array, non-decreasing, inside the horizon, seconds
+    kind : (R,) array, types 0..J − 1
+
+    Examples
+    --------
+    >>> from models.applications import build_activities
+    >>> world = ServiceWorld(horizon_s=60.0)
+    >>> what = build_activities(world.application, world.runtime, world.mechanisms, 1, "application")
+    >>> of(world, what, np.array([1.0, 31.0]), np.array([3, 4])).interval.max()
+    np.int64(1)
+    """
+    cv = world.application.request_cv if world.mechanisms.request_noise else 0.0
+    size = gamma(stream(world.seed, "request sizes"), 1.0, cv, kind.size)
+    delay = gamma(stream(world.seed, "other tiers"), 1.0, OTHER_TIERS_CV, kind.size)
+    parts = [(arrival_s, kind, size)]
+    if world.mechanisms.collection:
+        allocation_bytes = (activities.instructions * activities.allocation_bytes)[kind] * size
+        collect_s = arrival_s[collections(allocation_bytes, activities.heap_bytes)]
+        parts.append(_background(collect_s, activities.types))
+    if world.mechanisms.ticks:
+        parts.append(_background(np.arange(TICK_S / 2, world.horizon_s, TICK_S), activities.types + 1))
+    times, activity, sizes = (np.concatenate(columns) for columns in zip(*parts, strict=True))
+    order = np.argsort(times, kind="stable")
+    request = np.flatnonzero(order < kind.size)
+    last = round(world.horizon_s / world.interval_s) - 1
+    interval = np.minimum(times[order] // world.interval_s, last).astype(np.int64)
+    return Work(
+        times[order], interval, activity[order], sizes[order], request, activities.other_tiers_s[kind] * delay
+    )  # fmt: skip
+
+
+def _background(arrival_s: Floats, activity: int) -> tuple[Floats, Ints, Floats]:
+    return arrival_s, np.full(arrival_s.size, activity), np.ones(arrival_s.size)
+
+
+def collections(allocation_bytes: Floats, heap_bytes: float) -> Ints:
+    """Return with which requests a collection comes: each time that allocation since the last has filled the heap.
+
+    Parameters
+    ----------
+    allocation_bytes : (R,) what each request allocates, in order of arrival
+    heap_bytes : above 0
+
+    Returns
+    -------
+    indices of requests, one for each collection, non-decreasing
+
+    Examples
+    --------
+    >>> collections(np.array([3.0, 4.0, 4.0, 21.0]), 10.0)
+    array([2, 3, 3])
+    """
+    filled = (np.cumsum(allocation_bytes) // heap_bytes).astype(np.int64)
+    return np.repeat(np.arange(filled.size), np.diff(filled, prepend=0))
+
+
+def counts(work: Work, intervals: int, types: int) -> Ints:
+    """Return how many requests of each type arrived in each interval.
+
+    Parameters
+    ----------
+    work : all jobs
+    intervals, types : n, J
+
+    Returns
+    -------
+    (n, J) array
+
+    Examples
+    --------
+    >>> two = np.array([0, 1])
+    >>> counts(Work(np.array([0.5, 1.5]), two, np.array([2, 2]), np.ones(2), two, np.zeros(2)), 2, 3)
+    array([[0, 0, 1],
+           [0, 0, 1]])
+    """
+    cell = work.interval[work.request] * types + work.activity[work.request]
+    return np.bincount(cell, minlength=intervals * types).reshape(intervals, types)

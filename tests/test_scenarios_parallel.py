@@ -1,0 +1,54 @@
+"""Work in several processes: all of it is done once, in its own process, and errors come back."""
+
+import math
+import multiprocessing
+import os
+from functools import partial
+
+import pytest
+
+from scenarios.parallel import spread
+from scenarios.rundir import RunError
+
+
+def where(number):
+    return number, os.getpid()
+
+
+def refused(bound, number):
+    if number > bound:
+        raise ValueError(f"{number} is above {bound}")
+    return number
+
+
+def test_every_item_is_done_once_by_other_processes_of_one_thread_each(monkeypatch):
+    monkeypatch.setenv("OMP_NUM_THREADS", "7")
+    assert list(spread(os.getenv, ["OMP_NUM_THREADS", "NUMBA_NUM_THREADS"], workers=2)) == ["1", "1"]
+    assert sorted(spread(math.factorial, [3, 4, 5], workers=2)) == [6, 24, 120]
+    assert os.environ["OMP_NUM_THREADS"] == "7"
+
+
+def test_one_worker_is_this_process():
+    assert [process for _, process in spread(where, [1, 2], workers=1)] == [os.getpid()] * 2
+    assert [process for _, process in spread(where, [1], workers=4)] == [os.getpid()]
+    assert list(spread(where, [])) == []
+
+
+def test_an_error_of_an_item_comes_back_and_ends_the_work():
+    with pytest.raises(ValueError, match="5 is above 2"):
+        list(spread(partial(refused, 2), [1, 2, 5, 1], workers=1))
+    with pytest.raises(ValueError, match="factorial"):
+        list(spread(math.factorial, [1, 2, -1, 3], workers=2))
+
+
+def test_a_process_that_is_lost_is_told():
+    with pytest.raises(RunError, match="a process ended without an answer"):
+        list(spread(os._exit, [3, 3, 3], workers=2))
+
+
+def test_a_reader_may_stop_early_and_leaves_no_process():
+    done = spread(math.factorial, [3, 3, 3, 3, 3], workers=2)
+    assert next(done) == 6
+    assert len(multiprocessing.active_children()) >= 2
+    done.close()
+    assert multiprocessing.active_children() == []
