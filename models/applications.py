@@ -245,7 +245,7 @@ def _fitted(drawn: Floats, service: Floats, level: Floats, share: Floats) -> Flo
 
 
 def _centred(miss_exponent: float) -> float:
-    """Return the power of the sets' sizes whose curve has that slope: they end at both ends, which bends it a little."""
+    """Return the power of the sets' sizes whose curve has that slope, which is bent as sets end on both sides."""
     curve = _power(np.array([miss_exponent])) @ present(SET_BYTES, CURVE_BYTES)
     slope = np.polyfit(np.log(CURVE_BYTES), np.log(curve[0]), 1)[0]
     return float(2 * miss_exponent - slope)

@@ -25,7 +25,7 @@ class Application:
     """Types of requests."""
     popularity_exponent: NonNegative = 0.9
     """In the long run the i-th most frequent type comes in proportion to i to minus this power (Zipf)."""
-    instructions_per_request: Positive = 2.4e7
+    instructions_per_request: Positive = 8.0e6
     """Mean user-level instructions of a request, over the types in their long-run mix."""
     instructions_log_sd: NonNegative = 0.9
     """Spread of that between types."""
@@ -50,8 +50,8 @@ class Application:
     Fitted to the largest residuals from 16 KB to 16 MB, 0.03 to 0.09 (Stewart et al. 2008, Fig. 3)."""
     type_reuse_log_sd: NonNegative = 3.0
     """Spread between types of the log weights of each working set: types live in caches of different sizes. Fitted to
-    four types whose response times on two servers differ by a range of 0.80 in log ratio (Stewart et al. 2008, Table 8);
-    this makes 0.6, of which 0.35 in processor time, and more of it adds little."""
+    four types whose response times on two servers have log ratios that range over 0.80 (Stewart et al. 2008, Table 8):
+    this makes 0.7, and 0.35 in processor time, and more of it adds little."""
     miss_curve: Literal["power", "cliffs"] = "power"
     """power: working sets of all sizes, weights around the slope; cliffs: a small one and a large one, little between
     them, so that no power law fits."""
@@ -70,8 +70,9 @@ class Application:
     """Relative growth of core CPI while the sibling hardware thread is busy."""
     spin_share: Share = 0.03
     """Share of instructions spent spinning on locks when all processors are busy."""
-    other_tiers_s: NonNegative = 0.05
-    """Mean delay of a request at the other tiers: web server and database."""
+    other_tiers_s: NonNegative = 0.08
+    """Mean delay of a request at the other tiers: web server and database. Fitted to mean responses of 106 and 93 ms on
+    PRES and XEON (Stewart et al. 2008, Fig. 5)."""
     other_tiers_log_sd: NonNegative = 0.5
     """Spread of that between types."""
 
@@ -82,17 +83,18 @@ class ServiceLoad:
 
     __pydantic_config__: ClassVar[Forbid] = FORBID
 
-    requests_per_s: Positive = 3.3
-    """Mean arrivals per second over the horizon, at volume 1."""
+    requests_per_s: Positive = 10.0
+    """Mean arrivals per second over the horizon, at volume 1: 300 in an interval, as where the paper's Fig. 2 goes from
+    nearly none to 700."""
     volume: Positive = 1.0
     """Multiplies the arrivals: 3 saturates the oldest platform in more than half of the intervals."""
     swing: Annotated[float, Ge(0), Lt(1)] = 0.55
     """Half-amplitude of the volume's waves, relative to its mean."""
     period_s: Positive = 9000.0
     """Length of one wave of the volume."""
-    mix_log_sd: NonNegative = 0.4
-    """Spread over time of each type's log popularity: 0 is a stationary mix. Fitted to the ratio of the two most popular
-    types, of which the greatest is 96 times the least (Stewart et al. 2008, Fig. 2: 12.5 and 0.13)."""
+    mix_log_sd: NonNegative = 0.6
+    """Spread over time of each type's log popularity: 0 is a stationary mix. Fitted to the ratio of the two most
+    popular types, of which the greatest is 96 times the least (Stewart et al. 2008, Fig. 2: 12.5 and 0.13)."""
     mix_time_s: Positive = 5400.0
     """Correlation time of that wandering."""
     trend_log_sd: NonNegative = 0.4

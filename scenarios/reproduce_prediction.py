@@ -26,11 +26,6 @@ TOP_TYPES: Final = 4
 """Types of requests in Table 8: those that contribute most to the response time."""
 ISOLATED_PER_S: Final = 10.0
 """Rate of the one type of requests in Table 8."""
-LIGHT: Final[Mapping[str, float]] = {
-    "load.requests_per_s": ISOLATED_PER_S,
-    "application.instructions_per_request": 8.0e6,
-}
-"""The same work in more and lighter requests."""
 SHORT: Final[Mapping[str, str]] = {"piii": "piii", "pres": "pres", "xeon": XEON}
 """How Figure 5 calls platforms."""
 
@@ -154,7 +149,7 @@ def _fig7(sources: Sources, paper: pd.DataFrame) -> Outcome:
 
 def _table8(sources: Sources, paper: pd.DataFrame) -> Outcome:
     parts = []
-    for _, seed, run in runs(sources, {"rubis": SCENARIOS["rubis"]}, **LIGHT):
+    for _, seed, run in runs(sources, {"rubis": SCENARIOS["rubis"]}):
         asked, truth = trial(run_tables(run), scenario_of(run)), run.table("truth_service_types")
         types = asked.evidence.log.types
         predictor = published(asked.evidence)
@@ -170,10 +165,7 @@ def _table8(sources: Sources, paper: pd.DataFrame) -> Outcome:
     chosen = every.set_index(["seed", "type"]).loc[top].reset_index().drop(columns=["weight", "part"])
     printed = crossplatform_printed.measure_table8(paper)
     measured = pd.concat([printed, choices.measure_table8(chosen)], ignore_index=True)
-    note = (
-        "printed cells above; below, types of the first simulated world. The load is the same work in three times "
-        "as many requests of a third of the work, so that every type alone can be served ten times per second"
-    )
+    note = "printed cells above; below, types of the first simulated world"
     return Outcome(measured, note=note, table=chosen[chosen["seed"] == SEEDS[0]].round(4))
 
 

@@ -237,17 +237,26 @@ def test_there_is_a_fixed_point_in_any_world(seed, name, per_s):
 
 def test_there_is_a_fixed_point_where_a_busier_machine_asks_for_as_much_more_as_it_is_busier():
     """Sibling threads slow each other down: close to saturation steps towards the fixed point become tiny."""
-    service, machine = _service(smt_slowdown=1.4), _machine("xeon_2h_1c_1p")
-    per_s = np.linspace(0.4670, 0.4700, 900) / _idle_s(service, machine)
+    service, machine = _service(seed=4, smt_slowdown=1.4), _machine("xeon_2h_1c_1p", seed=4)
+    per_s = np.linspace(0.41, 0.4205, 12) / _idle_s(service, machine)
     rate_per_s = service.rates(np.outer(per_s, service.popularity))
-    found = demands(service, machine, rate_per_s, ALL)
-    assert found.busy_share[0] < 0.98
-    assert found.busy_share[-1] == 1.0
-    assert (np.diff(found.busy_share) >= -1e-7).all()
-    worst = int(np.argmax(np.diff(found.busy_share)))
-    for i in (worst, worst + 1):
-        *_, wanted = _reference(service, machine, rate_per_s[i], 800, kept=found.busy_share[i])
-        assert wanted == pytest.approx(found.busy_share[i], abs=1e-6)
+    busy_share = demands(service, machine, rate_per_s, ALL).busy_share
+    assert busy_share[0] < 0.98
+    assert busy_share[-1] == 1.0
+    for rates, busy in zip(rate_per_s, busy_share.tolist(), strict=True):
+        *_, wanted = _reference(service, machine, rates, 300, kept=busy)
+        assert wanted == pytest.approx(busy, abs=1e-6)
+
+
+@each_machine
+def test_bisection_finds_what_iteration_finds(name, monkeypatch):
+    service, machine = _service(), _machine(name)
+    rate_per_s = _load(service, np.array([0.0, 0.1, 0.3, 0.9, 3.0]) / _idle_s(service, machine))
+    iterated = demands(service, machine, rate_per_s, ALL)
+    monkeypatch.setattr("sim.services.stack.ITERATIONS", 1)
+    bisected = demands(service, machine, rate_per_s, ALL)
+    np.testing.assert_allclose(bisected.cpu_s, iterated.cpu_s, rtol=1e-6)
+    np.testing.assert_allclose(bisected.busy_share, iterated.busy_share, atol=1e-7)
 
 
 MODERN = ("icelake_8380", "rome_7742", "graniterapids_6980p", "altra_q80_30")
@@ -257,11 +266,14 @@ MODERN = ("icelake_8380", "rome_7742", "graniterapids_6980p", "altra_q80_30")
 @given(
     seed=st.integers(0, 10_000), name=st.sampled_from((*NAMES, *MODERN)), of_ceiling=st.floats(0.3, 2.0),
     off=st.sets(st.sampled_from([field.name for field in fields(Mechanisms)]), max_size=4),
-    spin=st.sampled_from([0.0, 0.3, 0.9]), slowdown=st.sampled_from([0.3, 2.0]), curve=st.sampled_from(["power", "cliffs"]),
+    asked=st.fixed_dictionaries({
+        "spin_share": st.sampled_from([0.0, 0.3, 0.9]), "smt_slowdown": st.sampled_from([0.3, 2.0]),
+        "miss_curve": st.sampled_from(["power", "cliffs"]),
+    }),
 )  # fmt: skip
-def test_a_hostile_world_has_a_fixed_point_too(seed, name, of_ceiling, off, spin, slowdown, curve):
+def test_a_hostile_world_has_a_fixed_point_too(seed, name, of_ceiling, off, asked):
     how = replace(ALL, **dict.fromkeys(off, False))
-    service = _service(how, seed, spin_share=spin, smt_slowdown=slowdown, miss_curve=curve)
+    service = _service(how, seed, **asked)
     machine = _machine(name, how, seed, Hardware(cpi_log_sd=0.3, latency_log_sd=0.36, smt_log_sd=0.6))
     per_s = of_ceiling / _idle_s(service, machine, how) * np.linspace(0.8, 1.2, 5)
     found = demands(service, machine, service.rates(np.outer(per_s, service.popularity)), how)

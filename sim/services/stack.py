@@ -8,12 +8,11 @@ rates; memory latency grows with the traffic of all processors. The load is open
 from dataclasses import dataclass, replace
 
 import numpy as np
-from numba import njit
 from numpy.typing import NDArray
 
 from models.applications import Activities
 from models.services import Mechanisms
-from sim.kernel import DAMPING, QUEUEING, UTILISATION_LIMIT
+from sim.services.costs import Costs, corrected, costs_of, first_guess
 from sim.services.hardware import Machine
 from sim.services.setting import Setting, set_up
 
@@ -24,7 +23,7 @@ TOLERANCE, ITERATIONS = 1e-8, 60
 MEMORY = (-1.0, 0.9)
 """Bounds on how far a step takes back the one before."""
 HALVINGS = 50
-"""Steps of the bisections, for memory latency on a saturated machine and for a busy share that iteration did not find."""
+"""Steps of the bisection for a busy share that iteration did not find."""
 SETTLING = 1000
 """Steps at most for shares of caches at a given busy share."""
 
@@ -107,7 +106,7 @@ def smt_rates(activities: Activities, machine: Machine, mechanisms: Mechanisms) 
     (1.0, 2.0)
     """
     setting = set_up(activities, machine, mechanisms, activities.rates(activities.popularity[None]).T)
-    costs = _costs(setting, _first_guess(setting))
+    costs = costs_of(setting, first_guess(setting))
     work = (setting.rate_per_s * costs.instructions * costs.cpi)[:, 0]
     slowdown = float(work @ (setting.sibling_cpi / costs.cpi)[:, 0] / work.sum()) if work.any() else 0.0
     busy = np.arange(1, machine.vcpus + 1)
@@ -115,127 +114,7 @@ def smt_rates(activities: Activities, machine: Machine, mechanisms: Mechanisms) 
     return tuple((busy / (1.0 + sibling * slowdown)).tolist())
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class _Costs:
-    """What follows from a guess; arrays are (A, n) or (A, 1)."""
-
-    misses: tuple[Floats, ...]
-    """L arrays, per instruction."""
-    instructions: Floats
-    cpi: Floats
-    wanted_busy: Floats
-    """(n,) hardware threads asked for, over all."""
-    bandwidth_utilisation: Floats
-    """(n,)"""
-
-
-def _held_bytes(setting: Setting, guess: Floats) -> list[Floats]:
-    """Return what a running request holds of a cache of each level: (A, n); (A, 1) where it has it to itself."""
-    alone = np.ones((setting.instructions.size, 1))
-    return [
-        size * (_part(setting, guess, level) if setting.crowded[level] else alone)
-        for level, size in enumerate(setting.cache_bytes.tolist())
-    ]
-
-
-def _part(setting: Setting, guess: Floats, level: int) -> Floats:
-    """Return the rows of the guess that say which part of a shared cache each activity holds: (A, n)."""
-    a = setting.instructions.size
-    row = 1 + a * int(setting.crowded[:level].sum())
-    return guess[row : row + a]
-
-
-def _first_guess(setting: Setting) -> Floats:
-    """Return the unknowns of an idle machine: first its busy share, then what is held of each shared cache: (K, n)."""
-    a, n = setting.rate_per_s.shape
-    guess = np.ones((1 + a * int(setting.crowded.sum()), n))
-    guess[0] = 0.0
-    return guess
-
-
-def _costs(setting: Setting, guess: Floats) -> _Costs:
-    misses = _misses(setting, _held_bytes(setting, guess))
-    near = setting.core_cpi
-    for level, cycles in enumerate(setting.cycles[:-1]):
-        near = near + setting.stall * (misses[level] - misses[level + 1]) * cycles
-    far = setting.stall * misses[-1] * setting.cycles[-1]
-    instructions = setting.instructions / (1.0 - setting.spin_share * guess[0])
-    work = setting.rate_per_s * instructions
-
-    def together(each: Floats) -> Floats:
-        return np.asarray(np.einsum("an,an->n", work, np.broadcast_to(each, work.shape)))
-
-    threads_hz = setting.threads * setting.frequency_hz
-    idle = together(near + setting.sibling_cpi * guess[0] ** 2) / threads_hz, together(far) / threads_hz
-    traffic = together(misses[-1]) * setting.line_s
-    latency = _latency(*idle, traffic)
-    wanted = idle[0] + idle[1] * latency
-    return _Costs(misses, instructions, near + far * latency, wanted, traffic / np.maximum(1.0, wanted))
-
-
-def _latency(near: Floats, far: Floats, traffic: Floats) -> Floats:
-    """Return memory latency relative to idle: (n,).
-
-    Parameters
-    ----------
-    near, far : (n,) arrays, hardware threads kept busy over all, without memory and by memory while it is idle
-    traffic : (n,) array, bandwidth utilisation if all of it comes in time
-    """
-    low, high = np.ones(traffic.size), _latency_factor(traffic)
-    late = np.flatnonzero(near + far * high > 1.0)  # slower memory lets less traffic come: one crossing, so halve
-    for _ in range(HALVINGS * (late.size > 0)):
-        middle = 0.5 * (low[late] + high[late])
-        above = _latency_factor(traffic[late] / np.maximum(1.0, near[late] + far[late] * middle)) > middle
-        low[late], high[late] = np.where(above, middle, low[late]), np.where(above, high[late], middle)
-    return high
-
-
-def _latency_factor(utilisation: Floats) -> Floats:
-    """Return `sim.kernel.latency_factor` of an array."""
-    u = np.minimum(utilisation, UTILISATION_LIMIT)
-    return np.asarray(1.0 + QUEUEING * u * u / (1.0 - u))
-
-
-def _misses(setting: Setting, held_bytes: list[Floats]) -> tuple[Floats, ...]:
-    """Return misses per instruction of each level: of capacity, and of lines that another processor has written.
-
-    The latter are a share of the first level's misses; they miss again where the writer has another cache.
-    """
-    first, *inner = (_of_capacity(setting.gains, setting.squares, np.square(held)) for held in held_bytes)
-    found = [first]
-    for misses, chance in zip(inner, setting.elsewhere[1:].tolist(), strict=True):
-        below = np.minimum(misses, found[-1])
-        found.append(below + setting.shared * chance * np.maximum(first - below, 0.0))
-    return tuple(found)
-
-
-@njit(cache=True, error_model="numpy")
-def _of_capacity(gains: Floats, squares: Floats, size_squares: Floats) -> Floats:
-    """Return the sum over working sets of gain / (squared set + squared size): (A, n) from (A, C), (C,), (A, n)."""
-    misses = np.zeros(size_squares.shape)
-    for a in range(gains.shape[0]):
-        row, sizes = misses[a], size_squares[a]
-        for c in range(squares.size):
-            gain, square = gains[a, c], squares[c]
-            for i in range(row.size):
-                row[i] += gain / (square + sizes[i])
-    return misses
-
-
-def _wanted(setting: Setting, guess: Floats, costs: _Costs) -> Floats:
-    """Return what a guess should have been if what follows from it were true."""
-    use = setting.rate_per_s * costs.instructions * costs.cpi
-    use /= np.maximum(use.sum(axis=0), 1e-300)
-    wanted = [np.minimum(1.0, costs.wanted_busy)[None]]
-    for level in np.flatnonzero(setting.crowded).tolist():
-        others = setting.mates[level] * guess[0] + setting.siblings * guess[0] ** 2
-        pace = costs.misses[level] / costs.cpi
-        held = pace / (pace + others * np.einsum("an,an->n", use, pace))
-        wanted.append(DAMPING * held + (1.0 - DAMPING) * _part(setting, guess, level))
-    return np.concatenate(wanted)
-
-
-def _solved(setting: Setting) -> tuple[_Costs, Floats]:
+def _solved(setting: Setting) -> tuple[Costs, Floats]:
     """Return costs and busy share at the fixed point.
 
     Anderson's method with one step of memory (1965) finds it in a dozen steps, but crawls where a busier machine asks
@@ -245,16 +124,16 @@ def _solved(setting: Setting) -> tuple[_Costs, Floats]:
     late = np.flatnonzero(residual > TOLERANCE)
     if late.size:
         guess[:, late] = _bisected(replace(setting, rate_per_s=np.ascontiguousarray(setting.rate_per_s[:, late])))
-    return _costs(setting, guess), guess[0]
+    return costs_of(setting, guess), guess[0]
 
 
 def _iterated(setting: Setting) -> tuple[Floats, Floats]:
     """Return the last guess, (K, n), and how far each interval is from its fixed point, (n,)."""
-    guess = _first_guess(setting)
+    guess = first_guess(setting)
     wanted = before = change = guess
     residual = np.zeros(guess.shape[1])
     for step in range(ITERATIONS):
-        earlier, wanted = wanted, _wanted(setting, guess, _costs(setting, guess))
+        earlier, wanted = wanted, corrected(setting, guess, costs_of(setting, guess))
         before, change = change, wanted - guess
         residual = abs(change).max(axis=0)
         if (residual <= TOLERANCE).all():
@@ -269,13 +148,17 @@ def _iterated(setting: Setting) -> tuple[Floats, Floats]:
 
 
 def _bisected(setting: Setting) -> Floats:
-    """Return a fixed point of each interval, (K, n): what is wanted of an idle machine is no less than it does, and of
-    one that is always busy no more, so in between they are equal."""
-    low, high, guess = np.zeros(setting.rate_per_s.shape[1]), np.ones(setting.rate_per_s.shape[1]), _first_guess(setting)
+    """Return a fixed point of each interval, (K, n).
+
+    An idle machine is asked for no less than it does and one that is always busy counts as asked for no more, so there
+    is a busy share in between that is the one asked for.
+    """
+    guess = first_guess(setting)
+    low, high = np.zeros_like(guess[0]), np.ones_like(guess[0])
     for _ in range(HALVINGS):
         guess[0] = 0.5 * (low + high)
         guess = _settled(setting, guess)
-        enough = _costs(setting, guess).wanted_busy < guess[0]
+        enough = costs_of(setting, guess).wanted_busy < guess[0]
         low, high = np.where(enough, low, guess[0]), np.where(enough, guess[0], high)
     guess[0] = high
     return _settled(setting, guess)
@@ -285,7 +168,7 @@ def _settled(setting: Setting, guess: Floats) -> Floats:
     """Return a guess with its busy share and what is held of caches then, in steps that halve where they overshoot."""
     step, before = np.ones(guess.shape[1]), np.full(guess.shape[1], np.inf)
     for _ in range(SETTLING):
-        change = _wanted(setting, guess, _costs(setting, guess))[1:] - guess[1:]
+        change = corrected(setting, guess, costs_of(setting, guess))[1:] - guess[1:]
         residual = abs(change).max(axis=0, initial=0.0)
         if (residual <= 0.1 * TOLERANCE).all():
             return guess

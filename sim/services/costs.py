@@ -1,0 +1,176 @@
+"""What requests cost on a machine if a guess is true of how busy it is and of who holds which part of its caches."""
+
+from dataclasses import dataclass
+
+import numpy as np
+from numba import njit
+from numpy.typing import NDArray
+
+from sim.kernel import DAMPING, QUEUEING, UTILISATION_LIMIT
+from sim.services.setting import Setting
+
+Floats = NDArray[np.float64]
+
+HALVINGS = 50
+"""Steps of the bisection for memory latency on a saturated machine."""
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Costs:
+    """What follows from a guess; arrays are (A, n) or (A, 1)."""
+
+    misses: tuple[Floats, ...]
+    """L arrays, per instruction."""
+    instructions: Floats
+    cpi: Floats
+    wanted_busy: Floats
+    """(n,) hardware threads asked for, over all."""
+    bandwidth_utilisation: Floats
+    """(n,)"""
+
+
+def _held_bytes(setting: Setting, guess: Floats) -> list[Floats]:
+    """Return what a running request holds of a cache of each level: (A, n); (A, 1) where it has it to itself."""
+    alone = np.ones((setting.instructions.size, 1))
+    return [
+        size * (_part(setting, guess, level) if setting.crowded[level] else alone)
+        for level, size in enumerate(setting.cache_bytes.tolist())
+    ]
+
+
+def _part(setting: Setting, guess: Floats, level: int) -> Floats:
+    """Return the rows of the guess that say which part of a shared cache each activity holds: (A, n)."""
+    a = setting.instructions.size
+    row = 1 + a * int(setting.crowded[:level].sum())
+    return guess[row : row + a]
+
+
+def first_guess(setting: Setting) -> Floats:
+    """Return the unknowns of an idle machine: first its busy share, then what is held of each shared cache: (K, n).
+
+    Examples
+    --------
+    >>> from models.applications import build_activities
+    >>> from models.services import Application, Mechanisms, Runtime, ServiceWorld
+    >>> from sim.services.hardware import draw_machines
+    >>> from sim.services.setting import set_up
+    >>> service = build_activities(Application(types=2), Runtime(), Mechanisms(), 1, "service")
+    >>> machine = draw_machines(ServiceWorld(platforms=("pd4",)))["pd4"]
+    >>> setting = set_up(service, machine, Mechanisms(), service.rates(np.array([[5.0, 2.0]])).T)
+    >>> first_guess(setting).shape
+    (9, 1)
+    """
+    a, n = setting.rate_per_s.shape
+    guess = np.ones((1 + a * int(setting.crowded.sum()), n))
+    guess[0] = 0.0
+    return guess
+
+
+def costs_of(setting: Setting, guess: Floats) -> Costs:
+    """Return what follows from a guess of the unknowns, (K, n); memory latency and traffic agree with each other.
+
+    Examples
+    --------
+    >>> from models.applications import build_activities
+    >>> from models.services import Application, Mechanisms, Runtime, ServiceWorld
+    >>> from sim.services.hardware import draw_machines
+    >>> from sim.services.setting import set_up
+    >>> service = build_activities(Application(types=2), Runtime(), Mechanisms(), 1, "service")
+    >>> machine = draw_machines(ServiceWorld(platforms=("pd4",)))["pd4"]
+    >>> setting = set_up(service, machine, Mechanisms(), service.rates(np.array([[5.0, 2.0]])).T)
+    >>> bool(0 < costs_of(setting, first_guess(setting)).wanted_busy[0] < 1)
+    True
+    """
+    misses = _misses(setting, _held_bytes(setting, guess))
+    near = setting.core_cpi
+    for level, cycles in enumerate(setting.cycles[:-1]):
+        near = near + setting.stall * (misses[level] - misses[level + 1]) * cycles
+    far = setting.stall * misses[-1] * setting.cycles[-1]
+    instructions = setting.instructions / (1.0 - setting.spin_share * guess[0])
+    work = setting.rate_per_s * instructions
+
+    def together(each: Floats) -> Floats:
+        return np.asarray(np.einsum("an,an->n", work, np.broadcast_to(each, work.shape)))
+
+    threads_hz = setting.threads * setting.frequency_hz
+    idle = together(near + setting.sibling_cpi * guess[0] ** 2) / threads_hz, together(far) / threads_hz
+    traffic = together(misses[-1]) * setting.line_s
+    latency = _latency(*idle, traffic)
+    wanted = idle[0] + idle[1] * latency
+    return Costs(misses, instructions, near + far * latency, wanted, traffic / np.maximum(1.0, wanted))
+
+
+def _latency(near: Floats, far: Floats, traffic: Floats) -> Floats:
+    """Return memory latency relative to idle: (n,).
+
+    Parameters
+    ----------
+    near, far : (n,) arrays, hardware threads kept busy over all, without memory and by memory while it is idle
+    traffic : (n,) array, bandwidth utilisation if all of it comes in time
+    """
+    low, high = np.ones(traffic.size), _latency_factor(traffic)
+    late = np.flatnonzero(near + far * high > 1.0)  # slower memory lets less traffic come: one crossing, so halve
+    for _ in range(HALVINGS * (late.size > 0)):
+        middle = 0.5 * (low[late] + high[late])
+        above = _latency_factor(traffic[late] / np.maximum(1.0, near[late] + far[late] * middle)) > middle
+        low[late], high[late] = np.where(above, middle, low[late]), np.where(above, high[late], middle)
+    return high
+
+
+def _latency_factor(utilisation: Floats) -> Floats:
+    """Return `sim.kernel.latency_factor` of an array."""
+    u = np.minimum(utilisation, UTILISATION_LIMIT)
+    return np.asarray(1.0 + QUEUEING * u * u / (1.0 - u))
+
+
+def _misses(setting: Setting, held_bytes: list[Floats]) -> tuple[Floats, ...]:
+    """Return misses per instruction of each level: of capacity, and of lines that another processor has written.
+
+    The latter are a share of the first level's misses; they miss again where the writer has another cache.
+    """
+    first, *inner = (_of_capacity(setting.gains, setting.squares, np.square(held)) for held in held_bytes)
+    found = [first]
+    for misses, chance in zip(inner, setting.elsewhere[1:].tolist(), strict=True):
+        below = np.minimum(misses, found[-1])
+        found.append(below + setting.shared * chance * np.maximum(first - below, 0.0))
+    return tuple(found)
+
+
+@njit(cache=True, error_model="numpy")
+def _of_capacity(gains: Floats, squares: Floats, size_squares: Floats) -> Floats:
+    """Return the sum over working sets of gain / (squared set + squared size): (A, n) from (A, C), (C,), (A, n)."""
+    misses = np.zeros(size_squares.shape)
+    for a in range(gains.shape[0]):
+        row, sizes = misses[a], size_squares[a]
+        for c in range(squares.size):
+            gain, square = gains[a, c], squares[c]
+            for i in range(row.size):
+                row[i] += gain / (square + sizes[i])
+    return misses
+
+
+def corrected(setting: Setting, guess: Floats, needs: Costs) -> Floats:
+    """Return what a guess should have been if what follows from it were true; of caches it takes a damped step.
+
+    Examples
+    --------
+    >>> from models.applications import build_activities
+    >>> from models.services import Application, Mechanisms, Runtime, ServiceWorld
+    >>> from sim.services.hardware import draw_machines
+    >>> from sim.services.setting import set_up
+    >>> service = build_activities(Application(types=2), Runtime(), Mechanisms(), 1, "service")
+    >>> machine = draw_machines(ServiceWorld(platforms=("pd4",)))["pd4"]
+    >>> setting = set_up(service, machine, Mechanisms(), service.rates(np.array([[5.0, 2.0]])).T)
+    >>> guess = first_guess(setting)
+    >>> bool(corrected(setting, guess, costs_of(setting, guess))[0, 0] > guess[0, 0])
+    True
+    """
+    use = setting.rate_per_s * needs.instructions * needs.cpi
+    use /= np.maximum(use.sum(axis=0), 1e-300)
+    found = [np.minimum(1.0, needs.wanted_busy)[None]]
+    for level in np.flatnonzero(setting.crowded).tolist():
+        others = setting.mates[level] * guess[0] + setting.siblings * guess[0] ** 2
+        pace = needs.misses[level] / needs.cpi
+        held = pace / (pace + others * np.einsum("an,an->n", use, pace))
+        found.append(DAMPING * held + (1.0 - DAMPING) * _part(setting, guess, level))
+    return np.concatenate(found)
