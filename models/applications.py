@@ -153,7 +153,7 @@ def build_activities(
     --------
     >>> rubis = build_activities(Application(), Runtime(), Mechanisms(), 1, "service")
     >>> rubis.types, rubis.names[-3:], float(round(rubis.popularity @ rubis.instructions[:-2]))
-    (22, ('type-22', 'collection', 'ticks'), 24000000.0)
+    (22, ('type-22', 'collection', 'ticks'), 8000000.0)
     """
     rng, j = stream(seed, f"activities of {name}"), application.types
     popularity: Floats = np.arange(1, j + 1, dtype=np.float64) ** -application.popularity_exponent

@@ -70,9 +70,9 @@ class Application:
     """Relative growth of core CPI while the sibling hardware thread is busy."""
     spin_share: Share = 0.03
     """Share of instructions spent spinning on locks when all processors are busy."""
-    other_tiers_s: NonNegative = 0.08
-    """Mean delay of a request at the other tiers: web server and database. Fitted to mean responses of 106 and 93 ms on
-    PRES and XEON (Stewart et al. 2008, Fig. 5)."""
+    other_tiers_s: NonNegative = 0.05
+    """Mean delay of a request at the other tiers, web server and database: no more than a static page takes altogether,
+    48 ms (Stewart et al. 2008, Table 8)."""
     other_tiers_log_sd: NonNegative = 0.5
     """Spread of that between types."""
 

@@ -57,10 +57,13 @@ def median_error(predicted, actual):
 
 
 @pytest.mark.parametrize("name", ["piii", "pres"])
-def test_new_mixes_on_platforms_that_were_seen_are_predicted(predictor, name):
+def test_new_mixes_on_platforms_that_were_seen_are_predicted(method, predictor, name):
     new, platform = mixes(8), PLATFORMS[name]
     made = predictor(platform, new, 30.0)
-    assert median_error(made.service_time_s, service_s(platform, new)) < 0.08
+    if method is network:  # as in the paper, it knows response times alone
+        assert np.isnan(made.service_time_s).all()
+    else:
+        assert median_error(made.service_time_s, service_s(platform, new)) < 0.08
     assert median_error(made.response_time_s, 0.05 + platform.vcpus * service_s(platform, new)) < 0.05
 
 
@@ -90,7 +93,7 @@ def test_one_log_teaches_nothing_of_platforms(method):
 def test_a_few_intervals_teach_nothing(method):
     few = evidence("piii", "pres")
     logs = {name: each.taken(slice(0, 9)) for name, each in few.logs.items()}
-    with pytest.raises(ValueError, match="log of piii has 9 intervals with service_time_s, a learner needs 10"):
+    with pytest.raises(ValueError, match=r"log of piii has 9 intervals with \w+, a learner needs 10"):
         method(replace(few, logs=logs))
 
 

@@ -207,7 +207,7 @@ def test_memory_is_as_slow_as_in_the_fleet_under_the_same_traffic():
 def test_every_mechanism_makes_requests_dearer_and_overlap_cheaper(mechanism, name, dearer):
     def cost(mechanisms):
         service = _service(mechanisms, type_reuse_log_sd=1.0)  # far apart, some would not need what others take
-        return demands(service, _machine(name, mechanisms), _load(service, [3.0]), mechanisms).cpu_s[0, :5]
+        return demands(service, _machine(name, mechanisms), _load(service, [9.0]), mechanisms).cpu_s[0, :5]
 
     change = cost(ALL) / cost(replace(ALL, **{mechanism: False})) - 1
     assert (change > 1e-4).all() if dearer else (change < -1e-4).all()

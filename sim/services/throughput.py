@@ -14,7 +14,7 @@ Floats = NDArray[np.float64]
 
 REQUESTS = 20_000
 """Requests of one simulation, the same ones at every rate and on every platform."""
-GRID, REFINEMENTS = 32, 2
+GRID, REFINEMENTS = 16, 3
 """Rates at which the closed form is known, and how often the last step before saturation is cut into as many."""
 PASSES, CLOSE = 10, 2e-3
 """How often a rate is simulated at most, and the relative step from one to the next at which the last is taken."""
