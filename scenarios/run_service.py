@@ -95,7 +95,7 @@ def show_validate(payload: Mapping[str, Any], console: Console) -> None:
         between = f" ({best['low']:.0%} to {best['high']:.0%})" if math.isfinite(best["low"]) else ""
         console.print(
             f"  {best['method']} errs less than all of {', '.join(best['rivals'])} in {best['beats_every_rival']:.0%}"
-            f"{between} of the pairs of world and platform",
+            f"{between} of the pairs of world and platform without a log",
             soft_wrap=True,
         )
     _say_rest(payload, console)

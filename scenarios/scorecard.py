@@ -28,12 +28,13 @@ def judge(tables: Tables, scenario: ServiceScenario) -> dict[str, Any]:
     Returns
     -------
     dict
-        seed; outside_hull, share of test mixes; methods: method, target, service_error and response_error (medians over
-        test intervals of |predicted - actual| / actual), coverage and response_coverage (shares of intervals whose 90%
-        interval held the actual value), half_width and response_half_width (median, relative to what is predicted);
-        choices: method, wrong (share of subsets of platforms whose best was not chosen) and loss (mean loss of
-        throughput per watt); platforms: platform, utilisation, peak_utilisation, service_time_s, response_time_s;
-        notes, of methods that could not be calibrated.
+        seed; outside_hull, share of test mixes; methods: method, target, measured (whether a log of it is there, from
+        which methods may learn), service_error and response_error (medians over test intervals of
+        |predicted - actual| / actual), coverage and response_coverage (shares of intervals whose 90% interval held the
+        actual value), half_width and response_half_width (median, relative to what is predicted); choices: method,
+        wrong (share of subsets of platforms whose best was not chosen) and loss (mean loss of throughput per watt);
+        platforms: platform, utilisation, peak_utilisation, service_time_s, response_time_s; notes, of methods that
+        could not be calibrated.
 
     Raises
     ------
@@ -60,7 +61,11 @@ def judge(tables: Tables, scenario: ServiceScenario) -> dict[str, Any]:
         except ValueError as error:
             notes.append(f"{method.name}: {error}")
             continue
-        rows += [{"method": method.name, "target": name} | _scores(asked, predictor, name) for name in scenario.targets]
+        rows += [
+            {"method": method.name, "target": name, "measured": name in scenario.measured}
+            | _scores(asked, predictor, name)
+            for name in scenario.targets
+        ]
         choices.append({"method": method.name} | _choice(asked, predictor, scenario, throughput))
     return {
         "seed": scenario.seed,

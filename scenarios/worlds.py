@@ -100,12 +100,13 @@ def summary(judged: Sequence[dict[str, Any]]) -> dict[str, Any]:
         worlds; outside_hull (median); methods, one row each: service_error and response_error (medians over pairs of
         world and target), service_error_p90, coverage and half_width of 90% intervals with the 95% interval of coverage
         over worlds (coverage_low, coverage_high), wrong and loss (means over worlds), beaten (share of pairs in which
-        the best method errs less); targets: the same medians by method and target; best: method, beats_every_rival
-        (share of pairs, with low and high over worlds) and the rivals; platforms: medians over worlds; notes.
+        the best method errs less); targets: the same medians by method and target; best: method, rivals and
+        beats_every_rival (share of pairs of world and target without a log, with low and high over worlds); platforms:
+        medians over worlds; notes.
 
     Examples
     --------
-    >>> row = {"target": "pres", "response_error": 0.1, "coverage": 0.9, "half_width": 0.1,
+    >>> row = {"target": "pres", "measured": False, "response_error": 0.1, "coverage": 0.9, "half_width": 0.1,
     ...        "response_coverage": 0.9, "response_half_width": 0.2}
     >>> rows = [row | {"method": "testbed", "service_error": 0.05}, row | {"method": "cycle_mix", "service_error": 0.4}]
     >>> choices = [{"method": name, "wrong": 0.1, "loss": 0.01} for name in ("testbed", "cycle_mix")]
@@ -117,7 +118,7 @@ def summary(judged: Sequence[dict[str, Any]]) -> dict[str, Any]:
     rows = pd.DataFrame([{"seed": one["seed"], **row} for one in judged for row in one["methods"]])
     choices = pd.DataFrame([{"seed": one["seed"], **row} for one in judged for row in one["choices"]])
     platforms = pd.DataFrame([row for one in judged for row in one["platforms"]])
-    medians = rows.drop(columns=["seed"]).groupby(["method", "target"], sort=False).median()
+    medians = rows.drop(columns=["seed", "measured"]).groupby(["method", "target"], sort=False).median()
     return {
         "worlds": len(judged),
         "outside_hull": float(np.median([one["outside_hull"] for one in judged])),
@@ -145,10 +146,12 @@ def _method(name: str, rows: pd.DataFrame, choices: pd.DataFrame) -> dict[str, A
 def _best(rows: pd.DataFrame) -> dict[str, Any]:
     """Return in which share of pairs of world and target the best method errs less than every rival that says anything.
 
-    Its interval takes worlds, not pairs, as independent.
+    Targets of which there is a log are left out: methods that learn from it need not go from one platform to another.
+    The interval takes worlds, not pairs, as independent.
     """
     rivals = [name for name in RIVALS if name in set(rows["method"])]
-    share, low, high = _clustered(_less(rows, rivals).rename("less").reset_index(), "less")
+    unseen = rows[~rows["measured"].astype(bool)]
+    share, low, high = _clustered(_less(unseen, rivals).rename("less").reset_index(), "less")
     return {"method": BEST, "rivals": rivals, "beats_every_rival": share, "low": low, "high": high}
 
 

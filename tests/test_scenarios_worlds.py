@@ -87,11 +87,12 @@ def test_a_folder_that_cannot_be_made_is_told(asked, tmp_path):
         worlds(scenario(), tmp_path / "file", False, quiet)
 
 
-def world(seed, coverage=0.9, **errors):
+def world(seed, coverage=0.9, measured=(), **errors):
     """Judge a world in which every method has the same error on two targets, or a pair of them."""
     rest = {"response_error": 0.1, "half_width": 0.1, "response_coverage": math.nan, "response_half_width": math.nan}
     rows = [
         {"method": name, "target": target, "service_error": error, "coverage": coverage, **rest}
+        | {"measured": target in measured}
         for name, pair in errors.items()
         for target, error in zip(("pres", "pd4"), np.broadcast_to(pair, 2).tolist(), strict=True)
     ]
@@ -122,6 +123,11 @@ def test_the_best_method_beats_every_rival_where_it_errs_less_than_the_least_of_
     assert beaten["cycle_mix"] == 1.0
     assert beaten["benchmark"] == pytest.approx(2 / 3)
     assert beaten["calibrated"] == 0.0
+
+
+def test_platforms_of_which_there_is_a_log_do_not_count_as_beaten_or_not():
+    made = [world(1, measured=("pres",), testbed=(0.1, 0.1), modern=(0.05, 0.3))]
+    assert summary(made)["best"]["beats_every_rival"] == 1.0
 
 
 def test_an_interval_of_coverage_takes_worlds_and_not_targets_as_independent():
