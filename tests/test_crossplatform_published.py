@@ -41,8 +41,8 @@ def world(seed, sampling=0.0):
     def seconds(platform):
         """CPU seconds of each interval on one logical processor."""
         rates = [misses_each * (cache.size_bytes / (32 * KIB)) ** SLOPE for cache in platform.caches]
-        hits_before, cycles = 0.4, 0.85 * platform.core_cpi_factor
-        for cache, rate in zip(platform.caches, rates, strict=True):
+        cycles, hits_before = 0.85 * platform.core_cpi_factor, rates[0]
+        for cache, rate in zip(platform.caches[1:], rates[1:], strict=True):
             cycles = cycles + (hits_before - rate) * cache.latency_cycles
             hits_before = rate
         cycles = cycles + hits_before * platform.memory_latency_s * platform.base_frequency_hz
