@@ -1,6 +1,6 @@
 """Stewart et al. (2008), Figures 2 to 4, Tables 2 and 3: traits of a service, its cache misses and request mixes."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any, Final
 
 import numpy as np
@@ -68,6 +68,24 @@ def measure_fig2(counts: pd.DataFrame, log: pd.DataFrame) -> pd.DataFrame:
     }
     curves = {"requests": requests, "instructions": instructions, "ratio": ratio}
     return pd.concat([*(rows(name, hours, line) for name, line in curves.items()), numbers(**values)])
+
+
+def over_worlds(measured: Sequence[pd.DataFrame]) -> pd.DataFrame:
+    """Return the curves of the first world, and the medians over worlds of the numbers.
+
+    Parameters
+    ----------
+    measured : of `measure_fig2`, a world each
+
+    Examples
+    --------
+    >>> made = over_worlds([numbers(ratio_low=0.1), numbers(ratio_low=0.3)])
+    >>> made["value"].tolist()
+    [0.2]
+    """
+    single = pd.concat([made[made["x"].isna()] for made in measured])
+    middle = single.groupby("series", sort=False)["value"].median().reset_index().assign(x=np.nan)
+    return pd.concat([measured[0][measured[0]["x"].notna()], middle], ignore_index=True)
 
 
 def _explained(design: Floats, values: Floats) -> float:
