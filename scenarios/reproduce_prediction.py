@@ -118,9 +118,9 @@ def _worth(sources: Sources) -> pd.DataFrame:
         for method in METHODS:
             if method.name not in (*choices.PAPERS, *prediction.BEYOND):
                 continue
-            table = compare(
-                method.fit(asked.evidence), targets, asked.mix, scenario.analyses.crossplatform.bound_s
-            ).set_index("platform")["throughput_per_watt"]
+            table = compare(asked.fit(method), targets, asked.mix, scenario.analyses.crossplatform.bound_s).set_index(
+                "platform"
+            )["throughput_per_watt"]
             parts.append(_said(seed, method.name, table.to_dict()))
     return pd.concat(parts, ignore_index=True)
 
@@ -152,7 +152,7 @@ def _table8(sources: Sources, paper: pd.DataFrame) -> Outcome:
     for _, seed, run in runs(sources, {"rubis": SCENARIOS["rubis"]}):
         asked, truth = trial(run_tables(run), scenario_of(run)), run.table("truth_service_types")
         types = asked.evidence.log.types
-        predictor = published(asked.evidence)
+        predictor = published(asked.evidence.of_one())
         counts = ISOLATED_PER_S * asked.test.interval_s * np.eye(len(types))
         for platform in choices.PAIR:
             said = predictor(PLATFORMS[platform], counts, asked.test.interval_s).response_time_s

@@ -57,7 +57,7 @@ def judge(tables: Tables, scenario: ServiceScenario) -> dict[str, Any]:
     throughput = actual_throughput(tables, scenario)
     for method in chosen(settings.methods):
         try:
-            predictor = method.fit(asked.evidence)
+            predictor = asked.fit(method)
         except ValueError as error:
             notes.append(f"{method.name}: {error}")
             continue
@@ -111,7 +111,7 @@ def _intervals(said: Prediction, actual: Actual) -> dict[str, float]:
 
 def _interval(middle: Floats, low: Floats, high: Floats, actual: Floats) -> tuple[float, float]:
     """Return how often intervals held what happened, and their median half-width relative to their middle."""
-    known = np.isfinite(low) & np.isfinite(high) & np.isfinite(actual)
+    known = ~np.isnan(low) & ~np.isnan(high) & np.isfinite(actual)
     held = (low <= actual) & (actual <= high)
     with np.errstate(divide="ignore", invalid="ignore"):
         half = (high - low) / (2 * middle)
@@ -160,5 +160,5 @@ def _weighted(values: pd.Series, weights: Floats) -> float:
 
 
 def _median(values: Floats | Sequence[float]) -> float:
-    known = np.asarray(values)[np.isfinite(values)]
+    known = np.asarray(values)[~np.isnan(values)]  # of what is said to be endless, the error is endless too
     return float(np.median(known)) if known.size else math.nan

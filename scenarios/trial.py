@@ -36,12 +36,23 @@ class Trial:
     """What methods are calibrated on, the mixes that they are asked about, and what happened then."""
 
     evidence: Evidence
+    """With the logs of all platforms that were measured."""
     test: ServiceLog
     """The calibration platform's log of the later intervals; methods see its counts alone."""
     mix: Floats
     """(J,) requests of each type in the whole trace: the mix at which throughputs are compared."""
     actual: Mapping[str, Actual]
     """By platform that is predicted for; NaN without the truth."""
+
+    def fit(self, method: Method) -> Predictor:
+        """Return a method calibrated on what it may see: all logs if it learns from several, that of one otherwise.
+
+        Raises
+        ------
+        ValueError
+            If the evidence does not suffice.
+        """
+        return method.fit(self.evidence if method.learns else self.evidence.of_one())
 
     def outside_hull(self) -> float:
         """Return the share of test mixes outside the convex hull of those that calibrate."""

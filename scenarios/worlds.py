@@ -7,6 +7,7 @@ import os
 from collections.abc import Hashable, Sequence
 from dataclasses import asdict, replace
 from functools import partial
+from importlib.metadata import version
 from pathlib import Path
 from typing import Any
 
@@ -32,6 +33,11 @@ BEST = "testbed"
 RIVALS = ("cycle_scalar", "cycle_mix", "benchmark", "network", "modern")
 """What others would do instead."""
 _CONFIDENCE = 0.95
+_JUDGES = ("scikit-learn", "scipy", "pandas")
+"""Libraries that decide what methods say, beside those that decide a run."""
+_PARTS = {"seed", "outside_hull", "methods", "choices", "platforms", "notes"}
+LEAST_WORLDS = 5
+"""Worlds from which a share's interval over worlds is told."""
 
 
 def worlds(scenario: ServiceScenario, out: Path, force: bool, progress: Progress) -> list[dict[str, Any]]:
@@ -82,7 +88,7 @@ def place(scenario: ServiceScenario, out: Path) -> Path:
     (True, 'auction-worlds-')
     """
     asked = asdict(world_of(replace(scenario, seed=0))) | asdict(scenario.analyses.crossplatform) | {"worlds": 0}
-    made_by = source_digest(models, sim, analysis, scenarios), versions()
+    made_by = source_digest(models, sim, analysis, scenarios), versions(), [version(name) for name in _JUDGES]
     text = json.dumps([asked, *made_by], separators=(",", ":"), sort_keys=True)
     return out / f"{scenario.name}-worlds-{hashlib.sha256(text.encode()).hexdigest()[:12]}"
 
@@ -149,8 +155,9 @@ def _best(rows: pd.DataFrame) -> dict[str, Any]:
     Targets of which there is a log are left out: methods that learn from it need not go from one platform to another.
     The interval takes worlds, not pairs, as independent.
     """
-    rivals = [name for name in RIVALS if name in set(rows["method"])]
     unseen = rows[~rows["measured"].astype(bool)]
+    speaking = set(rows.loc[rows["service_error"].notna(), "method"])
+    rivals = [name for name in RIVALS if name in speaking]
     share, low, high = _clustered(_less(unseen, rivals).rename("less").reset_index(), "less")
     return {"method": BEST, "rivals": rivals, "beats_every_rival": share, "low": low, "high": high}
 
@@ -166,15 +173,18 @@ def _less(rows: pd.DataFrame, rivals: Sequence[str]) -> "pd.Series[float]":
 
 
 def _clustered(rows: pd.DataFrame, column: str) -> tuple[float, float, float]:
-    """Return the mean over worlds of a share, and its 95% interval: what one world shares is one observation."""
+    """Return the mean over worlds of a share, and its 95% interval: what one world shares is one observation.
+
+    The interval is Student's, cut at 0 and 1; of fewer than `LEAST_WORLDS` it is NaN.
+    """
     each = rows.groupby("seed")[column].mean().dropna().to_numpy()
     if not len(each):
         return math.nan, math.nan, math.nan
     mean = float(each.mean())
-    if len(each) == 1:
+    if len(each) < LEAST_WORLDS:
         return mean, math.nan, math.nan
     half = float(t.ppf((1 + _CONFIDENCE) / 2, len(each) - 1)) * float(each.std(ddof=1)) / math.sqrt(len(each))
-    return mean, mean - half, mean + half
+    return mean, max(mean - half, 0.0), min(mean + half, 1.0)
 
 
 def _medians(platforms: pd.DataFrame) -> list[dict[Hashable, Any]]:
@@ -206,7 +216,7 @@ def _kept(folder: Path, seed: int) -> dict[str, Any] | None:
         made = json.loads(_file(folder, seed).read_text(encoding="utf-8"))
     except (OSError, ValueError):
         return None
-    return made if isinstance(made, dict) and made.get("seed") == seed else None
+    return made if isinstance(made, dict) and made.get("seed") == seed and made.keys() >= _PARTS else None
 
 
 def _file(folder: Path, seed: int) -> Path:

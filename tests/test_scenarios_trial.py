@@ -1,11 +1,15 @@
 """A world's trial: methods see the first half of measured platforms, and are judged on the second."""
 
+from dataclasses import replace
+
 import numpy as np
 import pandas as pd
 import pytest
 
+from analysis.crossplatform.methods import METHODS
 from scenarios.schema import CrossPlatform, ServiceAnalyses, ServiceScenario
 from scenarios.trial import chosen, errors, trial
+from sim.services.run import services
 
 MINUTES = 12
 TYPES = ("buy", "see")
@@ -79,3 +83,16 @@ def test_errors_are_relative_to_what_happened():
 def test_methods_come_in_the_order_of_the_registry_and_all_if_none_is_named():
     assert [method.name for method in chosen(("published", "cycle_scalar"))] == ["cycle_scalar", "published"]
     assert {"published", "calibrated", "testbed", "benchmark"} <= {method.name for method in chosen(())}
+
+
+def test_what_another_platform_did_changes_nothing_for_methods_that_go_from_one():
+    """Logs and counters of `pres`, a target, are there for learners; all other methods must not look at them."""
+    two = ServiceScenario(name="two", horizon_s=3600.0, platforms=("piii", "pres"))
+    worlds = [replace(two, measured=names) for names in (("piii",), ("piii", "pres"))]
+    without, beside = (trial(services(one, throughput=False, types=False), one) for one in worlds)
+    for method in METHODS:
+        if method.learns:
+            continue
+        first, second = (each.predict(each.fit(method), "pres") for each in (without, beside))
+        np.testing.assert_array_equal(first.service_time_s, second.service_time_s, method.name)
+        np.testing.assert_array_equal(first.response_high_s, second.response_high_s, method.name)

@@ -28,7 +28,8 @@ def asked(monkeypatch):
 
     def judge(_tables, world):
         seeds.append(world.seed)
-        return {"seed": world.seed, "value": 10.0 * world.seed}
+        told = {"outside_hull": 0.5, "methods": [], "choices": [], "platforms": [], "notes": []}
+        return {"seed": world.seed, "value": 10.0 * world.seed, **told}
 
     monkeypatch.setattr(many, "judge", judge)
     monkeypatch.setattr(many, "services", lambda *_, **__: {})
@@ -66,7 +67,7 @@ def test_a_damaged_world_is_judged_again(asked, tmp_path):
     worlds(scenario(), tmp_path, False, quiet)
     folder = place(scenario(), tmp_path)
     (folder / "5.json").write_text('{"seed": 5, "val')
-    (folder / "6.json").write_text('{"seed": 7}')
+    (folder / "6.json").write_text('{"seed": 6}')
     made = worlds(scenario(), tmp_path, False, quiet)
     assert asked[3:] == [5, 6]
     assert [one["value"] for one in made] == [40.0, 50.0, 60.0]
@@ -131,11 +132,19 @@ def test_platforms_of_which_there_is_a_log_do_not_count_as_beaten_or_not():
 
 
 def test_an_interval_of_coverage_takes_worlds_and_not_targets_as_independent():
-    """Student's t with one degree of freedom: 12.706 standard errors."""
-    (testbed,) = summary([world(1, coverage=0.8, testbed=0.1), world(2, coverage=1.0, testbed=0.1)])["methods"]
-    half = 12.7062 * 0.1
+    """Student's t with four degrees of freedom: 2.7764 standard errors."""
+    shares = (0.8, 0.85, 0.9, 0.95, 1.0)
+    (testbed,) = summary([world(i, coverage=share, testbed=0.1) for i, share in enumerate(shares)])["methods"]
+    half = 2.77645 * math.sqrt(0.00625 / 5)
     ends = [testbed[f"coverage{end}"] for end in ("", "_low", "_high")]
     assert ends == pytest.approx([0.9, 0.9 - half, 0.9 + half], rel=1e-4)
+
+
+def test_no_share_lies_beyond_0_and_1_and_few_worlds_give_no_interval():
+    (wide,) = summary([world(i, coverage=share, testbed=0.1) for i, share in enumerate((0, 1, 1, 1, 1))])["methods"]
+    assert (wide["coverage"], wide["coverage_high"]) == (0.8, 1.0)
+    (few,) = summary([world(i, coverage=0.9, testbed=0.1) for i in range(4)])["methods"]
+    assert math.isnan(few["coverage_low"])
 
 
 def test_one_world_says_nothing_of_how_worlds_differ():
@@ -148,4 +157,5 @@ def test_one_world_says_nothing_of_how_worlds_differ():
 
 def test_kept_worlds_are_readable_json(asked, tmp_path):
     worlds(scenario(1), tmp_path, False, quiet)
-    assert json.loads((place(scenario(), tmp_path) / "4.json").read_text()) == {"seed": 4, "value": 40.0}
+    kept = json.loads((place(scenario(), tmp_path) / "4.json").read_text())
+    assert (kept["seed"], kept["value"]) == (4, 40.0)

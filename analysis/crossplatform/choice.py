@@ -156,13 +156,15 @@ def _within(name: str, value: int, greatest: int) -> None:
 def interval_draws(rng: np.random.Generator, values: Sequence[Bounded], draws: int = 4000) -> Floats:
     """Return draws of throughputs that have these medians and 90% intervals: log-normal, independent of each other.
 
-    Either side of the median has its own spread. Errors that platforms share are drawn as if they were not, so how sure
-    a choice is comes out too low rather than too high.
+    Either side of the median has its own spread. A side that ends at 0, or begins there, is normal instead, cut off at
+    0: where the low end is 0, one draw in 20 is, and where the median is, half of them are. A side without an end has
+    the spread of the other. Errors that platforms share are drawn as if they were not, so how sure a choice is comes
+    out too low rather than too high.
 
     Parameters
     ----------
     rng : generator
-    values : throughputs with intervals; one without an interval (NaN) or of 0 or infinity is drawn as it is
+    values : throughputs with intervals; one without an interval (NaN), or of infinity, is drawn as it is
     draws : how many
 
     Returns
@@ -176,13 +178,20 @@ def interval_draws(rng: np.random.Generator, values: Sequence[Bounded], draws: i
     >>> abs((drawn[:, 0] < 8.0).mean() - 0.05) < 0.02, drawn[:, 1].any()
     (np.True_, np.False_)
     """
-    middle, low, high = np.array([(each.throughput_per_s, each.low, each.high) for each in values]).reshape(-1, 3).T
-    with np.errstate(divide="ignore", invalid="ignore"):
-        sides = np.log(np.stack([middle / low, high / middle])) / NINETY
-    known = np.isfinite(sides).all(axis=0)
-    normal = rng.standard_normal((draws, len(values)))
-    factor = np.exp(normal * np.where(normal < 0, *np.where(known, sides, 0.0)))
-    return np.asarray(np.where(known, middle * factor, middle))
+    normal = rng.standard_normal((draws, len(values))) / NINETY
+    return np.stack([_drawn(each, of) for each, of in zip(values, normal.T, strict=True)], axis=1)
+
+
+def _drawn(value: Bounded, normal: Floats) -> Floats:
+    """Return draws of one throughput from those of a normal variable whose 90% interval is -1 to 1."""
+    middle, low, high = value.throughput_per_s, value.low, value.high
+    if not np.isfinite(middle) or np.isnan(low + high):
+        return np.full(len(normal), middle)
+    if middle == 0:
+        return np.maximum(normal, 0.0) * (high if np.isfinite(high) else 0.0)
+    above = high / middle if np.isfinite(high) else middle / low if low else 1.0
+    below = np.exp(normal * np.log(middle / low)) if low else np.maximum(1.0 + normal, 0.0)
+    return np.asarray(middle * np.where(normal < 0, below, np.exp(normal * np.log(above))))
 
 
 def probability_best(worth: ArrayLike) -> Floats:

@@ -16,6 +16,9 @@ from models.platforms import Platform
 
 Floats = NDArray[np.float64]
 
+NORMAL_90 = 1.6448536269514722
+"""Half the width of a 90% interval of a normal variable of deviation 1."""
+
 
 @dataclass(frozen=True, slots=True, eq=False)
 class ServiceLog:
@@ -74,6 +77,15 @@ class Evidence:
         """The log of the calibration platform."""
         return self.logs[self.calibration]
 
+    def of_one(self) -> "Evidence":
+        """Return what is known where the service ran on the calibration platform alone: its log, its counters."""
+        table = self.benchmarks
+        if table is not None:
+            counted = [name for name in ("instructions", "l1_misses", "l2_misses") if name in table]
+            table = table.copy()
+            table.loc[table["platform"] != self.calibration, counted] = np.nan
+        return replace(self, logs={self.calibration: self.log}, benchmarks=table)
+
     @property
     def platform(self) -> Platform:
         """The spec sheet of the calibration platform."""
@@ -108,3 +120,5 @@ class Method:
     name: str
     what: str
     fit: Fit
+    learns: bool = False
+    """Whether it learns from logs of several platforms; others go from one platform, and are shown its log alone."""

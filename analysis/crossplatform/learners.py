@@ -14,7 +14,7 @@ from typing import Final, TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
-from analysis.crossplatform.evidence import Evidence, Prediction, Predictor, ServiceLog
+from analysis.crossplatform.evidence import NORMAL_90, Evidence, Prediction, Predictor, ServiceLog
 from models.platforms import Platform
 
 Floats = NDArray[np.float64]
@@ -42,7 +42,6 @@ KERNEL_ROWS: Final = 100
 """Intervals from which the Gaussian process learns its kernel; the time grows with their cube."""
 PROCESS_ROWS: Final = 250
 """Intervals that it then predicts from."""
-NINETY: Final = 1.6448536269514722
 
 SERVICE: Final = "service_time_s"
 RESPONSE: Final = "response_time_s"
@@ -248,7 +247,7 @@ def _process(inputs: Floats, output: Floats) -> Learnt:
 
     def tell(asked: Floats) -> Floats:
         middle, sd = made.predict(scaled(asked), return_std=True)
-        return np.asarray(np.exp(np.stack([middle, middle - NINETY * sd, middle + NINETY * sd])))
+        return np.asarray(np.exp(np.stack([middle, middle - NORMAL_90 * sd, middle + NORMAL_90 * sd])))
 
     return tell
 

@@ -18,7 +18,9 @@ from analysis.readers import TableError
 _EMPTY = ("", "-", "nan", "null", "none", "na", "n/a", "nat", "<na>")
 """Cells of what nobody measured."""
 _MAY_BE_EMPTY = ("response_time", "utilisation")
+_MAY_BE_ZERO = ("start", "timestamp", "response_time")
 _ZONED = re.compile(r"[T ].*(?:[Zz]|[+-]\d\d(?::?\d\d)?)$")
+_SEPARATOR = re.compile(r"[;\t|]")
 _UNEVEN = 0.01
 """Share of an interval by which its start may be off a whole number of intervals after the first."""
 
@@ -82,8 +84,9 @@ def read(path: Path) -> ServiceLog:
     TableError
         With every fault: unknown, missing or repeated columns; cells that are empty, no number, negative or no time;
         a utilisation above 1; an interval that is there twice or does not start a whole number of intervals after the
-        first; no request at all; more misses of a cache level than of the one before, in total; fewer intervals than
-        types and two more; a file that is cut off.
+        first; a type that never comes; a counter or a utilisation that is always 0; more misses of a cache level than
+        of the one before, or than instructions, in total; fewer intervals than types and two more; a file that is cut
+        off or separated by something else than commas.
     OSError
         If the file cannot be opened.
 
@@ -99,6 +102,9 @@ def read(path: Path) -> ServiceLog:
     (('buy',), 60.0, [2803220000.0, 3116410000.0, 900000000.0], [0.25, nan, 0.125])
     """
     cells = read_cells(path)
+    if len(cells.names) == 1 and (other := _SEPARATOR.search(cells.names[0])):
+        shown = "tabs" if other[0] == "\t" else other[0]
+        raise TableError([TableFault(1, 1, "file", "should be separated by commas", f"one that looks separated by {shown}")])
     if not cells.names or any(fault.line == 1 for fault in cells.faults):
         raise TableError(cells.faults)
     columns, faults = log_columns(cells.names)
@@ -168,23 +174,36 @@ def _times(cells: Cells, column: LogColumn) -> tuple[Floats, list[TableFault]]:
 
 
 def _of_all(cells: Cells, columns: Mapping[str, LogColumn], values: Mapping[str, Floats]) -> Iterator[TableFault]:
-    """Yield what is wrong with columns whose cells are all right: spacing, no requests, misses, too few intervals."""
+    """Yield what is wrong with columns whose cells are all right: too few intervals, zeros, misses, spacing."""
     types = [name for name in values if name.startswith(REQUESTS)]
     time = "start" if "start" in values else "timestamp"
     needed, have = len(types) + 2, len(cells.lines)
     if have < needed:
         yield TableFault(2, 1, "rows", f"should be at least {needed} intervals, two more than types", str(have))
-    elif not any(values[name].any() for name in types):
-        yield TableFault(1, cells.position(columns[types[0]].name), f"{REQUESTS}TYPE", "should not all be 0", "zeros")
-    levels = _levels(values)
-    for upper, lower in pairwise(levels):
+    else:
+        yield from _zeros(cells, columns, values)
+    for upper, lower in pairwise(["instructions", *_levels(values)]):
         # In total: the samples of a single interval may say so by chance.
         above, below = float(values[upper].sum()), float(values[lower].sum())
-        if below > above:
+        if below > above > 0:
             name = columns[lower].name
-            problem = f"should be at most {columns[upper].name} in total, {above:g}"
+            unit = ": is a unit such as _1e4 missing in a name?" if upper == "instructions" else ""
+            problem = f"should be at most {columns[upper].name} in total, {above:g}{unit}"
             yield TableFault(1, cells.position(name), name, problem, f"{below:g}")
     yield from _spacing(cells, columns[time].name, values[time])
+
+
+def _zeros(cells: Cells, columns: Mapping[str, LogColumn], values: Mapping[str, Floats]) -> Iterator[TableFault]:
+    """Yield a fault for every column that is 0 throughout and must not be, one for all types if none ever came."""
+    zero = [name for name in values if not values[name].any() and name not in _MAY_BE_ZERO]
+    types = [name for name in values if name.startswith(REQUESTS)]
+    if set(types) <= set(zero):
+        yield TableFault(1, cells.position(columns[types[0]].name), f"{REQUESTS}TYPE", "should not all be 0", "zeros")
+        zero = [name for name in zero if name not in types]
+    for name in zero:
+        out = ": leave the column out" if name in types or name in _MAY_BE_EMPTY else ""
+        problem = f"should not be 0 in every interval{out}"
+        yield TableFault(1, cells.position(columns[name].name), columns[name].name, problem, "zeros")
 
 
 def _spacing(cells: Cells, name: str, start_s: Floats) -> Iterator[TableFault]:

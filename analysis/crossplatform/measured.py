@@ -14,6 +14,7 @@ from analysis.crossplatform.service import sizes_bytes
 from models.platforms import Platform
 
 Floats = NDArray[np.float64]
+Bools = NDArray[np.bool_]
 
 FULL = 0.95
 """Utilisation from which an interval's work runs over into the next ones: it is not used for calibration."""
@@ -84,7 +85,8 @@ def measure(log: ServiceLog, platform: Platform, priors: Priors) -> Measured:
     Raises
     ------
     ValueError
-        If the log has no utilisation below `FULL`, or misses of fewer than two levels or more than the spec sheet.
+        If the log has no utilisation, none below `FULL` or none above 0, or misses of fewer than two levels or more
+        than the spec sheet.
 
     Examples
     --------
@@ -97,18 +99,15 @@ def measure(log: ServiceLog, platform: Platform, priors: Priors) -> Measured:
     >>> measured.mean_misses.round(3), measured.rate_per_s
     (array([0.06, 0.02]), 3.0)
     """
-    usable = (log.utilisation < FULL) & (log.requests > 0)
-    if not usable.any():
-        raise ValueError(
-            f"utilisation is not in the log of {platform.name}, or never below {FULL:.0%}: without it no service time "
-            "is known there; method published needs none"
-        )
+    rows = log.taken(_usable(log, platform))
     levels, sizes = log.misses.shape[1], sizes_bytes(platform)
-    if levels < 2 or levels > sizes.size:
+    if levels < 2:
+        raise ValueError(f"the log has misses of {levels} cache level, must be of at least 2")
+    if levels > sizes.size:
         raise ValueError(
-            f"the log has misses of {levels} cache levels, must be from 2 to the {sizes.size} of {platform.name}"
+            f"the log has misses of {levels} cache levels, the spec sheet of {platform.name} only {sizes.size}: more "
+            "are counted than that machine has"
         )
-    rows = log.taken(usable)
     exponent, exponent_sd = exponent_prior(sizes[:levels], priors)
     busy_s = rows.utilisation * rows.interval_s * platform.vcpus
     measured = Measured(
@@ -124,6 +123,21 @@ def measure(log: ServiceLog, platform: Platform, priors: Priors) -> Measured:
         exponent_sd,
     )
     return replace(measured, busy_s=fit(rows.counts, busy_s / _crowding(measured, rows, priors), "bayes", 1.0))
+
+
+def _usable(log: ServiceLog, platform: Platform) -> Bools:
+    """Return the intervals that tell CPU times: with requests, and not so full that work runs over."""
+    served = np.isfinite(log.utilisation) & (log.requests > 0)
+    usable = served & (log.utilisation < FULL)
+    problems = {
+        f"utilisation is not in the log of {platform.name}": not served.any(),
+        f"utilisation is never below {FULL:.0%} in the log of {platform.name}": not usable.any(),
+        f"utilisation is 0 throughout the log of {platform.name}": not log.utilisation[usable].any(),
+    }
+    for problem, there in problems.items():
+        if there:
+            raise ValueError(f"{problem}: no service time is known there; method published needs none")
+    return np.asarray(usable)
 
 
 def _crowding(measured: Measured, log: ServiceLog, priors: Priors) -> Floats:

@@ -13,6 +13,6 @@ METHODS: tuple[Method, ...] = (
     Method("published", "request mix, power law of misses, spec sheets, as published", published),
     Method("calibrated", "published, times measured over predicted service time", calibrated),
     Method("testbed", "measured service time scaled by a fitted model of both machines, with intervals", tailored),
-    Method("network", "a neural network of mix and spec sheets for response times, as published", network),
-    Method("modern", "a Gaussian process of mix and spec sheets, with intervals", modern),
+    Method("network", "a neural network of mix and spec sheets for response times, as published", network, True),
+    Method("modern", "a Gaussian process of mix and spec sheets, with intervals", modern, True),
 )

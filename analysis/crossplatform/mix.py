@@ -68,23 +68,36 @@ class MixModel:
         Nor may the mix be stationary. Chance moves its counts then, and although that tells costs too, it is no more
         than what requests do that arrive in one interval and are served in the next.
         """
-        enough = float(self.shares[self.told].sum()) >= ENOUGH
-        return enough and self.condition_number < COLLINEAR and self.dispersion >= STATIONARY
+        return not self._refusals()
 
     @property
     def verdict(self) -> str:
-        """Whether the log identifies the types, with condition number and interval widths, in a line."""
-        came = self.shares > 0
-        with np.errstate(divide="ignore", invalid="ignore"):
-            relative = self.half_widths[came] / np.abs(self.coefficients[came])
-        middle = float(np.median(relative)) if came.any() else np.inf
+        """Whether the log identifies the types, in a line: every criterion that refuses, or how well all are met."""
+        refusals = self._refusals()
+        if refusals:
+            return f"the mix does not identify the types: {'; '.join(refusals)}"
         told, share = int(self.told.sum()), float(self.shares[self.told].sum())
         return (
-            f"the mix {'identifies' if self.identified else 'does not identify'} the types: condition number "
-            f"{self.condition_number:.3g} (harmful from {COLLINEAR:g}), mix varies {self.dispersion:.3g} times as much "
-            f"as by chance (stationary below {STATIONARY:g}), median 90% interval ±{middle:.0%}, "
-            f"{told} of {len(came)} types told to ±{WIDE:.0%}, which make {share:.0%} of requests"
+            f"the mix identifies the types: condition number {self.condition_number:.3g} (harmful from {COLLINEAR:g}), "
+            f"the mix varies {self.dispersion:.3g} times as much as by chance (stationary below {STATIONARY:g}), "
+            f"{told} of {len(self.shares)} types told to ±{WIDE:.0%}, which make {share:.0%} of requests"
         )
+
+    def _refusals(self) -> list[str]:
+        """Return the criteria that are not met, each with its number and bound."""
+        share = float(self.shares[self.told].sum())
+        criteria = {
+            f"it varies only {self.dispersion:.3g} times as much as by chance, must be {STATIONARY:g} or more": (
+                self.dispersion >= STATIONARY
+            ),
+            f"types come together, condition number {self.condition_number:.3g}, must be below {COLLINEAR:g}": (
+                self.condition_number < COLLINEAR
+            ),
+            f"types whose cost it tells to ±{WIDE:.0%} make {share:.0%} of requests, must be {ENOUGH:.0%} or more": (
+                share >= ENOUGH
+            ),
+        }
+        return [said for said, met in criteria.items() if not met]
 
     def predict(self, counts: Floats) -> Floats:
         """Return the metric of some mixes, (m, J) counts of requests: (m,)."""

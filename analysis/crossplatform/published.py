@@ -4,6 +4,7 @@ Stewart et al. 2008, section 4.1. The service's power law has the slope of its t
 calibration platform; a mix's own misses there, by its request-mix models, are moved along it to the target's sizes.
 """
 
+from collections.abc import Callable
 from dataclasses import dataclass
 
 import numpy as np
@@ -111,16 +112,40 @@ def unqueued(log: ServiceLog, service_s: Floats) -> MixModel | None:
     return fit(log.counts[known], alone[known]) if known.any() else None
 
 
-def said(service: Floats, response: Floats) -> Prediction:
-    """Return a prediction without intervals.
+def queued(evidence: Evidence, service_s: Callable[[Platform, Floats], Floats]) -> Predictor:
+    """Return the predictor of given service times that adds other tiers and an M/M/1 wait, without intervals.
+
+    Parameters
+    ----------
+    evidence : a log; without response times none are predicted
+    service_s : from a platform and (m, J) counts to service times of the whole machine, seconds
 
     Examples
     --------
-    >>> said(np.array([0.1]), np.array([0.2])).service_low_s
-    array([nan])
+    >>> from models.platforms import PLATFORMS
+    >>> counts = np.array([[60.0], [90.0], [120.0]])
+    >>> work = 3e7 * counts[:, 0]
+    >>> used, answer = 0.3 * work / work.max(), np.full(3, np.nan)
+    >>> log = ServiceLog(("buy",), 30.0, 30.0 * np.arange(3), counts, work, work[:, None] * [0.06, 0.02], answer, used)
+    >>> predict = queued(Evidence("piii", {"piii": log}, PLATFORMS), lambda platform, counts: 0.1 * counts[:, 0])
+    >>> said = predict(PLATFORMS["pres"], np.array([[2.0]]), 30.0)
+    >>> said.service_time_s, said.response_time_s
+    (array([0.2]), array([nan]))
     """
-    nothing = np.full(service.size, np.nan)
-    return Prediction(service, nothing, nothing, response, nothing, nothing)
+    source = evidence.platform
+    alone = unqueued(evidence.log, service_s(source, evidence.log.counts))
+
+    def predict(platform: Platform, counts: Floats, interval_s: float) -> Prediction:
+        service, requests = service_s(platform, counts), counts.sum(axis=1)
+        nothing = np.full(service.size, np.nan)
+        response = nothing
+        if alone is not None:
+            with np.errstate(divide="ignore", invalid="ignore"):
+                elsewhere = alone.predict(counts) / requests - service_s(source, counts)
+            response = elsewhere + service + queueing(service, requests / interval_s)
+        return Prediction(service, nothing, nothing, response, nothing, nothing)
+
+    return predict
 
 
 def calibrate(evidence: Evidence, scale: float = 1.0) -> Predictor:
@@ -138,19 +163,8 @@ def calibrate(evidence: Evidence, scale: float = 1.0) -> Predictor:
     >>> bool(np.allclose(twice.service_time_s, 2 * once.service_time_s))
     True
     """
-    source, known = evidence.platform, compose(evidence.log, evidence.platform)
-    alone = unqueued(evidence.log, scale * known.service_time_s(source, evidence.log.counts))
-
-    def predict(platform: Platform, counts: Floats, interval_s: float) -> Prediction:
-        service = scale * known.service_time_s(platform, counts)
-        if alone is None:
-            return said(service, np.full(service.size, np.nan))
-        requests = counts.sum(axis=1)
-        with np.errstate(divide="ignore", invalid="ignore"):
-            elsewhere = alone.predict(counts) / requests - scale * known.service_time_s(source, counts)
-        return said(service, elsewhere + service + queueing(service, requests / interval_s))
-
-    return predict
+    known = compose(evidence.log, evidence.platform)
+    return queued(evidence, lambda platform, counts: scale * known.service_time_s(platform, counts))
 
 
 def published(evidence: Evidence) -> Predictor:

@@ -4,7 +4,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from models.platforms import Platform
-from models.queues.birth_death import present
+from models.queues.birth_death import law, present
 
 Floats = NDArray[np.float64]
 
@@ -89,17 +89,7 @@ def busy(offered: ArrayLike, rates: Floats) -> Floats:
     >>> busy([0.5, 3.0], np.array([[1.0, 1.25]])).round(3)
     array([0.636, 2.   ])
     """
-    work = np.atleast_1d(np.asarray(offered, float))[:, None]
-    k = rates.shape[1]
-    last = work[:, 0] / rates[:, -1]
-    with np.errstate(divide="ignore", invalid="ignore"):
-        log_weight = np.cumsum(np.log(work / rates), axis=1)
-        most = np.maximum(log_weight.max(axis=1, keepdims=True), 0.0)
-        weight = np.exp(log_weight - most)
-        waiting = weight[:, -1] * last / (1.0 - last)
-        total = np.exp(-most[:, 0]) + weight.sum(axis=1) + waiting
-        mean = (weight @ np.arange(1, k + 1) + waiting * k) / total
-    return np.where(last >= 1.0 - ROUNDING, float(k), mean)
+    return np.asarray(law(np.atleast_1d(offered), rates) @ np.arange(rates.shape[1] + 1.0))
 
 
 def stay_s(platform: Platform, service_time_s: Floats, rate_per_s: Floats) -> Floats:

@@ -11,9 +11,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from analysis.crossplatform import mix
-from analysis.crossplatform.evidence import Evidence, Prediction, Predictor
-from analysis.crossplatform.published import said, unqueued
-from analysis.crossplatform.response import queueing
+from analysis.crossplatform.evidence import Evidence, Predictor
+from analysis.crossplatform.published import queued
 from models.platforms import Platform
 
 Floats = NDArray[np.float64]
@@ -165,15 +164,4 @@ def _of_mix(evidence: Evidence) -> Callable[[Floats], Floats]:
 
 def _scaled(evidence: Evidence, origin_s: Callable[[Floats], Floats], ratio: Callable[[Platform], float]) -> Predictor:
     """Return the predictor of a service time on the calibration platform and its ratio to that of a target."""
-    alone = unqueued(evidence.log, origin_s(evidence.log.counts))
-
-    def predict(platform: Platform, counts: Floats, interval_s: float) -> Prediction:
-        here, requests = origin_s(counts), counts.sum(axis=1)
-        service = here * ratio(platform)
-        if alone is None:
-            return said(service, np.full(service.size, np.nan))
-        with np.errstate(divide="ignore", invalid="ignore"):
-            elsewhere = alone.predict(counts) / requests - here
-        return said(service, elsewhere + service + queueing(service, requests / interval_s))
-
-    return predict
+    return queued(evidence, lambda platform, counts: origin_s(counts) * ratio(platform))

@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 from analysis.crossplatform import costs
 from analysis.crossplatform.departures import COMMON, Departures, Parameters, Priors, jacobian, model_of
-from analysis.crossplatform.evidence import Evidence, Prediction, Predictor
+from analysis.crossplatform.evidence import NORMAL_90, Evidence, Prediction, Predictor
 from analysis.crossplatform.measured import OWN_SHARE, Measured, measure, service_s
 from analysis.crossplatform.mix import MixModel
 from analysis.crossplatform.response import stay_s
@@ -18,9 +18,6 @@ from analysis.crossplatform.scores import learn
 from models.platforms import Platform
 
 Floats = NDArray[np.float64]
-
-NORMAL_90 = 1.6448536269514722
-"""Half the width of a 90% interval of a normal variable of deviation 1."""
 
 
 def tailored(evidence: Evidence, priors: Priors | None = None) -> Predictor:

@@ -20,6 +20,8 @@ POINTS: Final = 24
 """Steps of a round of the search."""
 ROUNDS: Final = 4
 """Calls of the predictor: they come within 1e-4 of the throughput, from below."""
+LONG_S: Final = 1e9
+"""Of so long an interval the mean is the long-run one: even at `LEAST_PER_S` ten million requests came."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,7 +37,7 @@ class Bounded:
 
 
 def bounded_throughput(
-    predictor: Predictor, platform: Platform, mix: ArrayLike, bound_s: float, interval_s: float = 3600.0
+    predictor: Predictor, platform: Platform, mix: ArrayLike, bound_s: float, interval_s: float = LONG_S
 ) -> Bounded:
     """Return the greatest arrival rate of a mix at which the predicted mean response keeps a bound.
 
@@ -48,8 +50,8 @@ def bounded_throughput(
     platform : spec sheet
     mix : (J,) shares or counts of the request types, of any sum
     bound_s : on mean response time, seconds
-    interval_s : length of the intervals that the predictor is asked about, seconds; long ones, so that an interval's
-        mean is not that of a few requests
+    interval_s : length of the intervals that the predictor is asked about, seconds; of short ones the ends are those
+        of an interval's realised mean, which of few requests is anything
 
     Raises
     ------
