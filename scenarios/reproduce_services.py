@@ -94,8 +94,8 @@ def _prediction(sources: Sources, _paper: pd.DataFrame) -> Outcome:
             ]
     table = pd.DataFrame(rows)
     note = (
-        f"{WORLDS} worlds of each application, all targets; rivals: {', '.join(RIVALS)}. Below also {BESIDE} each with an "
-        "unlike benchmark, with cliffs in the caches, and far from the best method's priors: none is in the criteria"
+        f"{WORLDS} worlds of each application, all targets; rivals: {', '.join(RIVALS)}. Below also {BESIDE} each with "
+        "an unlike benchmark, with cliffs in the caches, and far from the best method's priors: not in the criteria"
     )
     return Outcome(scorecards.measure_prediction(table), draw=partial(_draw, table), note=note, table=_shown(table))
 

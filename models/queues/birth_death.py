@@ -80,12 +80,12 @@ def present(offered: ArrayLike, rates: ArrayLike) -> tuple[Floats, Floats]:
     """
     share = law(offered, rates)
     rate, work = np.asarray(rates, dtype=np.float64), np.asarray(offered, dtype=np.float64)
-    number, spare = np.arange(share.shape[-1], dtype=np.float64), 1.0 - np.minimum(work / rate[..., -1], 1.0)
+    number, load = np.arange(share.shape[-1], dtype=np.float64), np.minimum(work / rate[..., -1], 1.0)
     with np.errstate(divide="ignore", invalid="ignore"):
-        more = (1.0 - spare) / spare  # beyond k, in the mean of those times
+        more = load / (1.0 - load)  # beyond k, in the mean of the times when k or more are present
         mean = share @ number + share[..., -1] * more
-        square = ((number - mean[..., None]) ** 2 * share).sum(axis=-1)
-        square += share[..., -1] * (2.0 * (number[-1] - mean) * more + more**2 + more / spare)
+        square = ((number - mean[..., None]) ** 2 * share)[..., :-1].sum(axis=-1)
+        square += share[..., -1] * ((number[-1] + more - mean) ** 2 + more / (1.0 - load))
         slope = np.where(work > 0.0, square / work, 1.0 / rate[..., 0])
-    beyond = spare <= 0.0
+    beyond = load >= 1.0
     return np.where(beyond, np.inf, mean), np.where(beyond, np.inf, slope)
