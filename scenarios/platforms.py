@@ -39,13 +39,34 @@ def choose(names: Sequence[str], among: Mapping[str, Platform] = PLATFORMS) -> l
     Traceback (most recent call last):
     scenarios.platforms.PlatformError: there is no platform "pii" (did you mean piii?)
     """
-    twice = {name: f"platform {json.dumps(name)} is named twice" for name in names if names.count(name) > 1}
-    unknown = {
-        name: f"there is no platform {json.dumps(name)} ({closest(name, among)})" for name in names if name not in among
-    }
-    if unknown or twice:
-        raise PlatformError(twice | unknown)
-    return [among[name] for name in names]
+    return choose_each([names], among)[0]
+
+
+def choose_each(groups: Sequence[Sequence[str]], among: Mapping[str, Platform] = PLATFORMS) -> list[list[Platform]]:
+    """Return the platforms of several groups of names; a name may be in more than one.
+
+    Raises
+    ------
+    PlatformError
+        With all that is wrong in any group, as of `choose`.
+
+    Examples
+    --------
+    >>> [[one.name for one in group] for group in choose_each([["piii"], ["pres", "piii"]])]
+    [['piii'], ['pres', 'piii']]
+    >>> choose_each([["pii"], ["press"]])
+    Traceback (most recent call last):
+    scenarios.platforms.PlatformError: there is no platform "pii" (did you mean piii?)
+    there is no platform "press" (did you mean pres?)
+    """
+    faults = dict[str, str]()
+    for names in groups:
+        faults |= {name: f"platform {json.dumps(name)} is named twice" for name in names if names.count(name) > 1}
+        unknown = [name for name in names if name not in among]
+        faults |= {name: f"there is no platform {json.dumps(name)} ({closest(name, among)})" for name in unknown}
+    if faults:
+        raise PlatformError(faults)
+    return [[among[name] for name in names] for names in groups]
 
 
 def closest(name: str, among: Iterable[str]) -> str:

@@ -1,8 +1,8 @@
 """`wsc predict`: from the log of a service on one platform to its service and response times on others."""
 
 import math
-from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -19,10 +19,11 @@ from analysis.crossplatform.methods import METHODS
 from analysis.crossplatform.split import halves, outside_hull
 from analysis.readers import Field, read_table
 from models.platforms import Platform
+from scenarios.faults import Fault, FaultsError
 from scenarios.measured import faults_in, show_notes
 from scenarios.options import refuse
-from scenarios.platforms import available, choose, closest
-from scenarios.rundir import RunError, open_run
+from scenarios.platforms import available, choose_each, closest
+from scenarios.rundir import Run, RunError, open_run
 from scenarios.trial import log_of
 
 BY_ITSELF = "testbed"
@@ -31,6 +32,16 @@ WITHOUT_UTILISATION = "published"
 """The same where nobody counted CPU time."""
 _COUNTED = ("instructions", "l1_misses", "l2_misses")
 _TABLES = ("service_counts", "service_log", "service_cpu")
+_SCORED = ("benchmark", "testbed")
+"""Methods that look at public scores."""
+CYCLES = (0.1, 100.0)
+"""Cycles that the mean instruction may take: no machine retires as many as ten in one."""
+_ROUNDING = 1e-9
+"""What is as close to a full machine as this is full."""
+_SAID = ("service_time_s", "response_time_s")
+_RESPONSES = ("response_time_s", "response_low_s", "response_high_s")
+_HALVINGS = 40
+"""A machine that cannot carry so small a part of the volume carries nothing."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,32 +79,71 @@ def predict(asked: Asked) -> dict[str, Any]:
     -------
     dict
         kind, from, method, types, intervals, requests_per_s, outside_hull (share of the mixes of the log's second half
-        outside those of its first: how much it extrapolates itself), targets and notes. A target: platform,
-        service_time_s (of the whole machine, CPU time over logical processors) with service_low and service_high,
-        processor_s (CPU time of a request), response_time_s with low and high, utilisation. Ends of 90% intervals; NaN
-        for what a method does not say.
+        outside those of its first, as counts by type, intervals without requests left out: how much it extrapolates
+        itself), targets and notes. A target: platform, service_time_s (of the whole machine, CPU time over logical
+        processors) with service_low and service_high, processor_s (CPU time of a request), response_time_s with low and
+        high, utilisation. Ends of 90% intervals; NaN for what a method does not say. A platform that cannot carry the
+        volume has utilisation 1, no response time, and the CPU time of half, a quarter, … the volume.
 
     Raises
     ------
     FaultsError
-        If a file cannot be used, with all its faults, or an option is wrong.
+        If a file cannot be used or does not suffice for the method, with all its faults; if an option is wrong; if the
+        method says nothing of a platform that was named.
     PlatformError
         If a platform is not known.
     RunError
-        If a folder is no cross-platform run.
-    ValueError
-        If the log does not suffice for the method.
+        If a folder is no cross-platform run, or a table of it cannot be read.
     """
     made = calibrate(asked)
     log = made.evidence.log
+    targets = [_target(made, platform) for platform in made.targets]
+    silent = [row["platform"] for row in targets if np.isnan([row[name] for name in _SAID]).all()]
+    notes = [*made.notes, *unsaid(asked, made, silent, "the service")]
     return {
         "kind": "predict",
         **head(made),
-        "requests_per_s": float(log.requests.sum() / (len(log.start_s) * log.interval_s)),
+        "requests_per_s": rate_per_s(log),
         "outside_hull": _outside(log),
-        "targets": [_target(platform, _mean(made, platform), log) for platform in made.targets],
-        "notes": list(made.notes),
+        "targets": targets,
+        "notes": [*notes, *_overloads(targets, rate_per_s(log))],
     }
+
+
+def rate_per_s(log: ServiceLog) -> float:
+    """Return the requests per second of a whole log.
+
+    Examples
+    --------
+    >>> nothing, counts = np.zeros(2), np.array([[30.0], [90.0]])
+    >>> rate_per_s(ServiceLog(("buy",), 30.0, np.array([0.0, 30.0]), counts, nothing, counts, nothing, nothing))
+    2.0
+    """
+    return float(log.requests.sum() / (len(log.start_s) * log.interval_s))
+
+
+def unsaid(asked: Asked, made: Calibrated, silent: Sequence[str], what: str) -> list[str]:
+    """Return the note that a method says nothing of some platforms; a fault if somebody asked for them, or for all.
+
+    Parameters
+    ----------
+    asked : with the platforms that were named
+    made : with the method
+    silent : names of platforms
+    what : of which nothing is said
+
+    Raises
+    ------
+    FaultsError
+        If platforms were named, or there is nothing to be said of any.
+    """
+    if not silent:
+        return []
+    score = ", for want of a public score" if made.method.name == "benchmark" else ""
+    said = f"method {made.method.name} says nothing of {what} on {', '.join(silent)}{score}"
+    if asked.to or len(silent) == len(made.targets):
+        raise FaultsError([Fault(str(asked.log), 0, 0, "", said)])
+    return [said]
 
 
 def head(made: Calibrated) -> dict[str, Any]:
@@ -123,20 +173,27 @@ def calibrate(asked: Asked) -> Calibrated:
 
     Raises
     ------
-    FaultsError, PlatformError, RunError, ValueError
-        As `predict`.
+    FaultsError, PlatformError, RunError
+        As `predict`; also if the log's CPU time and instructions cannot be of the platform that it is said to be of.
     """
     known = available(asked.platforms)
-    choose([asked.origin], known)
-    targets = tuple(choose(asked.to, known)) if asked.to else tuple(known.values())
-    log, scores = _read(asked.log, asked.origin)
+    origin = asked.origin.strip()
+    _, chosen = choose_each([[origin], [name.strip() for name in asked.to]], known)
+    logs, scores = _read(asked.log, origin, known)
+    method, notes = _method(asked.method, logs[origin])
+    evidence = Evidence(origin, logs, known, scores)
+    if method.learns and len(logs) > 1:
+        notes.append(f"learnt from the logs of {', '.join(logs)}")
+    if not method.learns:
+        evidence = evidence.of_one()
     if asked.benchmarks is not None:
-        scores = _scores(asked.benchmarks)
-    method, notes = _method(asked.method, log)
-    evidence = Evidence(asked.origin, {asked.origin: log}, known, scores)
+        evidence = replace(evidence, benchmarks=_scores(asked.benchmarks))
+    elif scores is not None and method.name in _SCORED:
+        notes.append("public scores are those of the run's table benchmarks")
     with faults_in(asked.log):
+        _refuse_impossible(evidence)
         predictor = method.fit(evidence)
-    return Calibrated(evidence, targets, method, predictor, (*notes, *_notes(evidence)))
+    return Calibrated(evidence, tuple(chosen) or tuple(known.values()), method, predictor, (*notes, *_notes(evidence)))
 
 
 def show_predict(payload: Mapping[str, Any], console: Console) -> None:
@@ -153,7 +210,7 @@ volume
     platform CPU time         90% response          90% busy
     ────────────────────────────────────────────────────────
     pres        20 ms 18 to 24 ms   100 ms 90 to 110 ms   2%
-    50% of the later mixes lie outside the earlier ones
+    50% of the later intervals' counts by type, volume included, lie outside those of the earlier ones
     """
     console.print(
         f"{told(payload)}, {payload['requests_per_s']:.3g} requests a second; predicted at that mean mix and volume",
@@ -167,7 +224,12 @@ volume
     console.print(table)
     outside = payload["outside_hull"]
     if math.isfinite(outside):
-        console.print(f"{outside:.0%} of the later mixes lie outside the earlier ones", highlight=False, soft_wrap=True)
+        console.print(
+            f"{outside:.0%} of the later intervals' counts by type, volume included, lie outside those of the earlier "
+            "ones",
+            highlight=False,
+            soft_wrap=True,
+        )
     show_notes(payload, console)
 
 
@@ -211,48 +273,112 @@ def milliseconds(seconds: float) -> str:
     return f"{1e3 * seconds:,.0f} ms" if seconds >= 0.1 else f"{1e3 * seconds:.3g} ms"
 
 
-def _mean(made: Calibrated, platform: Platform) -> Prediction:
+def _target(made: Calibrated, platform: Platform) -> dict[str, Any]:
     """Return what is predicted of the mean over the whole log, as if it were one interval: chance averages out."""
-    log = made.evidence.log
-    return made.predictor(platform, log.counts.sum(axis=0, keepdims=True), len(log.start_s) * log.interval_s)
-
-
-def _target(platform: Platform, said: Prediction, log: ServiceLog) -> dict[str, Any]:
-    service, response = float(said.service_time_s[0]), float(said.response_time_s[0])
-    rate_per_s = float(log.requests.sum() / (len(log.start_s) * log.interval_s))
+    rate = rate_per_s(made.evidence.log)
+    said = _asked(made, platform)
+    roomy = _roomy(made, platform, said)
+    carried = not said.service_time_s[0] * rate >= 1.0 - _ROUNDING
+    service = float((said if carried else roomy).service_time_s[0])
+    if not carried:
+        said = replace(roomy, **dict.fromkeys(_RESPONSES, np.full(1, np.nan)))
+    elif roomy is not said:
+        said = replace(said, service_high_s=service * roomy.service_high_s / roomy.service_time_s)
     return {
         "platform": platform.name,
         "service_time_s": service,
         "service_low": float(said.service_low_s[0]),
         "service_high": float(said.service_high_s[0]),
         "processor_s": service * platform.vcpus,
-        "response_time_s": response,
+        "response_time_s": float(said.response_time_s[0]),
         "low": float(said.response_low_s[0]),
         "high": float(said.response_high_s[0]),
-        "utilisation": rate_per_s * service,
+        "utilisation": rate * service if carried else 1.0,
     }
 
 
+def _asked(made: Calibrated, platform: Platform, part: float = 1.0) -> Prediction:
+    """Return what is predicted of the log's requests at its mean rate, or at a part of that."""
+    log = made.evidence.log
+    return made.predictor(platform, log.counts.sum(axis=0, keepdims=True), len(log.start_s) * log.interval_s / part)
+
+
+def _roomy(made: Calibrated, platform: Platform, said: Prediction) -> Prediction:
+    """Return what is predicted at the volume, half of it, a quarter, …: the first at which nothing is cut off.
+
+    A method may say of a machine's service time no more than that it is full, which is not what a request needs.
+    """
+    rate = rate_per_s(made.evidence.log)
+    for halving in range(1, _HALVINGS + 1):
+        ends = float(said.service_time_s[0]), float(said.service_high_s[0])
+        if not any(abs(end * rate - 1.0) <= _ROUNDING for end in ends):
+            break
+        rate /= 2
+        said = _asked(made, platform, 0.5**halving)
+    return said
+
+
+def _overloads(targets: Sequence[Mapping[str, Any]], rate: float) -> Iterator[str]:
+    """Yield which platforms cannot carry the volume, and which may not."""
+    full = [row["platform"] for row in targets if row["utilisation"] == 1.0]
+    unsure = [row["platform"] for row in targets if row["service_high"] * rate >= 1.0 and row["platform"] not in full]
+    if full:
+        yield f"{', '.join(full)} cannot carry {rate:.3g} requests a second: CPU time is that at a volume that fits"
+    if unsure:
+        yield f"{', '.join(unsure)} might not carry {rate:.3g} requests a second: the high end of CPU time is too much"
+
+
 def _outside(log: ServiceLog) -> float:
-    """Return the share of the later half's mixes outside the hull of the earlier half's; NaN of a log too short."""
+    """Return the share of the later half's counts outside the hull of the earlier half's; NaN of a log too short."""
     if len(log.start_s) < 2:
         return math.nan
-    earlier, later = halves(log)
-    return outside_hull(earlier.counts, later.counts)
+    earlier, later = (half.counts[half.requests > 0] for half in halves(log))
+    return outside_hull(earlier, later) if len(earlier) and len(later) else math.nan
 
 
-def _read(path: Path, origin: str) -> tuple[ServiceLog, pd.DataFrame | None]:
-    """Return the log of a file or of a run, and the run's public scores."""
+def _read(path: Path, origin: str, known: Mapping[str, Platform]) -> tuple[dict[str, ServiceLog], pd.DataFrame | None]:
+    """Return the log of a file, or those of a run with its public scores; that of the origin first."""
     if not path.is_dir():
         with faults_in(path):
-            return read(path), None
+            return {origin: read(path)}, None
     found = open_run(path)
     missing = [name for name in _TABLES if not found.has(name)]
-    if missing:
+    if missing and found.manifest.get("kind") != "cross_platform":
         raise RunError(f"{path}: is a run of kind {found.manifest.get('kind')}, which has no table {missing[0]}")
+    tables = {name: table_of(found, name) for name in _TABLES}
+    ran = [name for name in tables["service_log"]["platform"].unique() if name in known and name != origin]
     with faults_in(path):
-        log = log_of({name: found.table(name) for name in _TABLES}, origin)
-    return log, found.table("benchmarks") if found.has("benchmarks") else None
+        logs = {name: log_of(tables, name) for name in (origin, *ran)}
+    return logs, table_of(found, "benchmarks") if found.has("benchmarks") else None
+
+
+def table_of(found: Run, name: str) -> pd.DataFrame:
+    """Return a table of a run.
+
+    Raises
+    ------
+    RunError
+        If it is not there or cannot be read, as a file that is cut off.
+    """
+    try:
+        return found.table(name)
+    except (OSError, ValueError) as error:
+        raise RunError(f"{found.path}: table {name} cannot be read: is {found.file(name).name} cut off?") from error
+
+
+def _refuse_impossible(evidence: Evidence) -> None:
+    """Refuse a log that, had it been made on its platform, would have instructions that take no possible time."""
+    log, platform = evidence.log, evidence.platform
+    rows = log.taken(np.isfinite(log.utilisation))
+    if not rows.instructions.sum() > 0:
+        return
+    cycles = rows.utilisation.sum() * log.interval_s * platform.vcpus * platform.base_frequency_hz
+    each = float(cycles / rows.instructions.sum())
+    if not CYCLES[0] <= each <= CYCLES[1]:
+        raise ValueError(
+            f"its utilisation and instructions would be {each:.3g} cycles per instruction on {platform.name}, must be "
+            f"{CYCLES[0]:g} to {CYCLES[1]:g}: is it the log of another platform, or a counter in another unit?"
+        )
 
 
 def _scores(path: Path) -> pd.DataFrame:

@@ -13,13 +13,16 @@ from rich.table import Table
 from analysis.figures.prediction import draw_errors
 from scenarios.output import Progress
 from scenarios.pictures import save
+from scenarios.predict import table_of
 from scenarios.rundir import Run
 from scenarios.schema import ServiceScenario
 from scenarios.scorecard import judge
 from scenarios.trial import Tables
 from scenarios.worlds import place, summary, worlds
 
-_TABLES = ("service_counts", "service_log", "service_cpu", "benchmarks", "truth_service", "truth_throughput")
+_NEEDED = ("service_counts", "service_log", "service_cpu")
+_TRUTH = ("truth_service", "truth_throughput")
+_TABLES = (*_NEEDED, "benchmarks", *_TRUTH)
 
 
 def measure(scenario: ServiceScenario, found: Run, _out: Path, progress: Progress) -> dict[str, Any]:
@@ -32,9 +35,17 @@ def measure(scenario: ServiceScenario, found: Run, _out: Path, progress: Progres
     scenario : whose analyses are made
     found : its run
     progress : told what is being done
+
+    Raises
+    ------
+    RunError
+        If another table is not there, or one cannot be read.
     """
     progress("predicting", 0.0)
     made = judge(tables_of(found), scenario)
+    missing = [name for name in _TRUTH if not found.has(name)]
+    if missing:
+        made["notes"] = [*made["notes"], f"the truth is not there (no {' and no '.join(missing)}): {_UNKNOWN}"]
     return {
         "kind": scenario.kind,
         "run": str(found.path),
@@ -47,8 +58,14 @@ def measure(scenario: ServiceScenario, found: Run, _out: Path, progress: Progres
 
 
 def tables_of(found: Run) -> Tables:
-    """Return the tables of a run that predictions and their judges need, as far as they are there."""
-    return {name: found.table(name) for name in _TABLES if found.has(name)}
+    """Return the tables of a run that predictions and their judges need; the truth as far as it is there.
+
+    Raises
+    ------
+    RunError
+        If another table is not there, or one cannot be read.
+    """
+    return {name: table_of(found, name) for name in _TABLES if name in _NEEDED or found.has(name)}
 
 
 def validate(scenario: ServiceScenario, out: Path, force: bool, progress: Progress) -> dict[str, Any]:
@@ -70,14 +87,26 @@ def render(payload: Mapping[str, Any], console: Console) -> None:
     console.print(
         f"{payload['scenario']} (seed {payload['seed']}): {counts['requests']:,} requests in "
         f"{counts['intervals']:,} intervals on {counts['platforms']} platforms",
-        f"  predicted from {payload['from']}; {payload['outside_hull']:.0%} of the mixes lie outside those that "
-        "calibrate",
+        f"  predicted from {payload['from']}; {payload['outside_hull']:.0%} of the mixes, as counts by type, lie "
+        "outside those that calibrate",
         sep="\n",
         soft_wrap=True,
     )
-    console.print(_target_table(payload["methods"], {row["platform"]: row for row in payload["platforms"]}))
-    console.print(_method_table(payload))
+    if any(math.isfinite(row["service_error"]) for row in payload["methods"]):
+        console.print(_target_table(payload["methods"], {row["platform"]: row for row in payload["platforms"]}))
+        console.print(_method_table(payload))
+    else:
+        _say_widths(payload["methods"], console)
     _say_rest(payload, console)
+
+
+def _say_widths(rows: Sequence[Mapping[str, Any]], console: Console) -> None:
+    """Print how wide the intervals of methods are that give any: what is left to say without the truth."""
+    known = pd.DataFrame(rows, columns=["method", "half_width"]).dropna()
+    widths = known.groupby("method", sort=False)["half_width"].median().items()
+    said = ", ".join(f"{name} {_percent(width)}" for name, width in widths)
+    if said:
+        console.print(f"  half-width of 90% intervals of service time: {said}", soft_wrap=True)
 
 
 def show_validate(payload: Mapping[str, Any], console: Console) -> None:
@@ -85,7 +114,7 @@ def show_validate(payload: Mapping[str, Any], console: Console) -> None:
     count = f"{payload['worlds']} world{'s' * (payload['worlds'] > 1)}"
     console.print(
         f"{payload['scenario']} (seeds from {payload['seed']}): {count}, predicted from {payload['from']}; "
-        f"{payload['outside_hull']:.0%} of the mixes lie outside those that calibrate",
+        f"{payload['outside_hull']:.0%} of the mixes, as counts by type, lie outside those that calibrate",
         soft_wrap=True,
     )
     console.print(_target_table(payload["targets"], {row["platform"]: row for row in payload["platforms"]}))
@@ -157,6 +186,7 @@ def _world_table(rows: Sequence[Mapping[str, Any]]) -> Table:
     return table
 
 
+_UNKNOWN = "errors of predictions and losses of choices are unknown"
 _CAPTION = (
     "median errors of service and response time; coverage and half-width (±) of 90% intervals of service time; wrong: "
     "how often the best platform for throughput per watt is not the one chosen, and what that loses"

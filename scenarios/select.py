@@ -1,16 +1,22 @@
 """`wsc select`: which platform would serve a service with the most requests a second per watt within a bound."""
 
 import math
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from typing import Any
 
+import numpy as np
+import pandas as pd
 from rich.box import SIMPLE_HEAD
 from rich.console import Console
 from rich.table import Table
 
 from analysis.crossplatform.choice import compare
+from scenarios.faults import Fault, FaultsError
 from scenarios.measured import show_notes
-from scenarios.predict import Asked, calibrate, head, milliseconds, told
+from scenarios.predict import Asked, calibrate, head, milliseconds, rate_per_s, told, unsaid
+
+FAR = 10.0
+"""So many times the rate that was measured is far from it."""
 
 
 def select(asked: Asked, bound_s: float) -> dict[str, Any]:
@@ -29,17 +35,18 @@ def select(asked: Asked, bound_s: float) -> dict[str, Any]:
 
     Raises
     ------
-    FaultsError, PlatformError, RunError, ValueError
-        As `predict.predict`.
+    FaultsError, PlatformError, RunError
+        As `predict.predict`; also if the log has no response times.
     """
     made = calibrate(asked)
+    log = made.evidence.log
+    if np.isnan(log.response_time_s).all():
+        said = "response times are not in the log: no throughput within a bound on them is known"
+        raise FaultsError([Fault(str(asked.log), 0, 0, "", said)])
     candidates = {platform.name: platform for platform in made.targets}
-    table = compare(made.predictor, candidates, made.evidence.log.counts.sum(axis=0), bound_s)
-    notes = list(made.notes)
-    if table["throughput_per_s"].isna().all():
-        notes.append("no response times in the log, or none that the method predicts: throughputs are unknown")
-    if (table["throughput_per_s"] == 0).any():
-        notes.append(f"0 requests a second: {milliseconds(bound_s)} is too short even for an idle machine")
+    table = compare(made.predictor, candidates, log.counts.sum(axis=0), bound_s)
+    silent = table["platform"][table["throughput_per_s"].isna()].tolist()
+    notes = [*made.notes, *unsaid(asked, made, silent, "response times"), *_notes(table, rate_per_s(log), bound_s)]
     return {
         "kind": "select",
         **head(made),
@@ -47,6 +54,19 @@ def select(asked: Asked, bound_s: float) -> dict[str, Any]:
         "platforms": table.to_dict("records"),
         "notes": notes,
     }
+
+
+def _notes(table: pd.DataFrame, measured_per_s: float, bound_s: float) -> Iterator[str]:
+    """Yield what must be known to read some of the throughputs."""
+    idle = table["platform"][table["throughput_per_s"] == 0]
+    if len(idle):
+        yield f"{milliseconds(bound_s)} is too short even for an idle machine on {', '.join(idle)}"
+    far = int((table["throughput_per_s"] > FAR * measured_per_s).sum())
+    if far:
+        yield (
+            f"{far} of {len(table)} throughputs are more than {FAR:g} times the {measured_per_s:.3g} requests a second "
+            "of the log: extrapolations, in which other tiers stay as fast as they were"
+        )
 
 
 def show_select(payload: Mapping[str, Any], console: Console) -> None:
@@ -59,16 +79,16 @@ def show_select(payload: Mapping[str, Any], console: Console) -> None:
     >>> said = {"from": "piii", "method": "testbed", "types": ["buy"], "intervals": 60, "notes": []}
     >>> show_select(said | {"bound_s": 0.15, "platforms": [row]}, Console(width=100))
     method testbed on 60 intervals of piii with 1 type of request; mean response within 150 ms
-    rank platform requests/s      90% watts per watt best
-    ─────────────────────────────────────────────────────
-       1 pres           12.5 11 to 14   122    0.102 100%
+    rank platform requests/s      90% TDP, W per watt best
+    ──────────────────────────────────────────────────────
+       1 pres           12.5 11 to 14    122    0.102 100%
     """
     console.print(
         f"{told(payload)}; mean response within {milliseconds(payload['bound_s'])}",
         soft_wrap=True,
     )
     table = Table(box=SIMPLE_HEAD, padding=0, show_edge=False)
-    for number, heading in enumerate(("rank", "platform", "requests/s", "90%", "watts", "per watt", "best")):
+    for number, heading in enumerate(("rank", "platform", "requests/s", "90%", "TDP, W", "per watt", "best")):
         table.add_column(heading, justify="left" if number == 1 else "right", no_wrap=True)
     for row in payload["platforms"]:
         known = math.isfinite(row["low"] + row["high"])

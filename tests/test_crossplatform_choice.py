@@ -104,6 +104,36 @@ def test_the_better_of_two_wins_as_often_as_two_log_normals_say():
     assert won.sum() == pytest.approx(1)
 
 
+@pytest.mark.statistical
+@pytest.mark.parametrize(
+    ("value", "quantiles"),
+    [
+        (Bounded(10.0, 0.0, 13.0), {0.04: 0.0, 0.5: 10.0, 0.95: 13.0}),
+        (Bounded(0.0, 0.0, 7.0), {0.04: 0.0, 0.49: 0.0, 0.95: 7.0}),
+        (Bounded(10.0, 8.0, np.inf), {0.05: 8.0, 0.5: 10.0, 0.95: 12.5}),
+    ],
+    ids=["low end 0", "median 0", "no high end"],
+)
+def test_draws_of_a_side_that_ends_at_0_or_nowhere_have_the_rest_of_their_interval(value, quantiles):
+    """Quantiles of 40,000 draws, within a twentieth of themselves: six standard deviations at least."""
+    drawn = interval_draws(np.random.default_rng(6), [value], 40_000)[:, 0]
+    np.testing.assert_allclose(np.quantile(drawn, list(quantiles)), list(quantiles.values()), rtol=0.05, atol=1e-9)
+    assert drawn.min() >= 0
+    assert len(np.unique(drawn)) > 1000
+
+
+def test_what_serves_nothing_is_never_the_best():
+    def only_piii_answers_in_time(platform, counts, interval_s):
+        made = clocks(platform, counts, interval_s)
+        late = 0.0 if platform.name == "piii" else 1.0
+        ends = (made.response_time_s, made.response_low_s, made.response_high_s)
+        return Prediction(*[made.service_time_s] * 3, *(each + late for each in ends))
+
+    pair = {name: PLATFORMS[name] for name in ("piii", "pd4")}
+    assert compare(only_piii_answers_in_time, pair, [1.0], 0.2)["probability_best"].tolist() == [1.0, 0.0]
+    assert compare(only_piii_answers_in_time, pair, [1.0], 0.01)["probability_best"].tolist() == [0.0, 0.0]
+
+
 @pytest.mark.parametrize("sure", [0.0, np.inf, 5.0])
 def test_a_throughput_without_an_interval_is_drawn_as_it_is(sure):
     drawn = interval_draws(np.random.default_rng(5), [Bounded(sure, sure, sure), Bounded(4.0, np.nan, np.nan)], 10)

@@ -47,12 +47,26 @@ def test_scores_that_scatter_widely_widen_the_machines_and_nothing_else():
     noise = np.full(8, 0.01)
     calm, wild = (
         posterior(lambda among: among[:, 1:], (size * np.array([1.0, -1.0] * 4), noise), before, first_hardware=1)
-        for size in (0.05, 0.3)
+        for size in (0.05, 0.25)
     )
     assert calm[2] < 1.3
     assert wild[2] > 2.0
     assert calm[1][0, 0] == pytest.approx(1.0)
     assert wild[1][0, 0] == pytest.approx(1.0)
+
+
+def test_measurements_that_contradict_the_prior_widen_everything_by_the_root_of_chi_square():
+    """Three parameters of the same prior, measured directly: all scales of machines are idle, so this is Birge's."""
+    before, noise = (np.zeros(3), np.diag([0.04, 0.04, 0.01])), np.full(2, 0.1)
+    near, far = (
+        posterior(lambda among: among[:, :2], (seen, noise), before, first_hardware=3)
+        for seen in (np.array([0.1, -0.1]), np.array([1.0, -2.0]))
+    )
+    expected = (1.0 / 0.05 + 4.0 / 0.05) / 2
+    np.testing.assert_allclose(far[1], expected * near[1], rtol=1e-6, atol=1e-12)
+    assert near[1][2, 2] == pytest.approx(0.01)
+    assert near[1][0, 0] == pytest.approx(1 / (1 / 0.04 + 1 / 0.01), rel=1e-6)
+    assert far[2] == pytest.approx(near[2] * np.sqrt(expected), rel=1e-6)
 
 
 def test_derivatives_are_of_the_parameters_asked_for():

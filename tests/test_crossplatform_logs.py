@@ -61,6 +61,7 @@ def test_parquet_and_gzip_are_read_whatever_the_name(file):
 
 def test_units_in_the_names_are_brought_to_seconds_and_single_events(file):
     header = HEADER.replace("start_s", "start_ms").replace("time_s", "time_ms").replace("l1_misses", "l1_misses_1e3")
+    header = header.replace("instructions", "instructions_1e3")
     log = read(written(file, [header, *GOOD[1:]]))
     assert log.interval_s == 0.06
     assert log.response_time_s[0] == 0.25e-3
@@ -170,11 +171,46 @@ def test_a_stamp_that_is_no_time_is_located_and_told_what_it_should_be(file, tim
         (GOOD[:4], "2:1: rows: should be at least 4 intervals, two more than types, got 3"),
         (short([0, 9, 18], "start_s", "0,9,3,1"), "1:2: requests_TYPE: should not all be 0, got zeros"),
         (short([0, 9, 18], "start_s", "1,9,3,4"), "1:5: l2_misses: should be at most l1_misses in total, 9, got 12"),
+        (short([0, 9, 18], "start_s", "1,0,3,1"), "1:3: instructions: should not be 0 in every interval, got zeros"),
+        (short([0, 9, 18], "start_s", "1,9,0,0"), "1:4: l1_misses: should not be 0 in every interval, got zeros"),
+        (short([0, 9, 18], "start_s", "1,9,3,0"), "1:5: l2_misses: should not be 0 in every interval, got zeros"),
+        (
+            short([0, 9, 18], "start_s", "1,2,3,1"),
+            "1:4: l1_misses: should be at most instructions in total, 6: "
+            "is a unit such as _1e4 missing in a name?, got 9",
+        ),
+        (
+            [line + (",requests_b" if at == 0 else ",0") for at, line in enumerate(short([0, 9, 18, 27], "start_s"))],
+            "1:6: requests_b: should not be 0 in every interval: leave the column out, got zeros",
+        ),
+        (
+            [line + (",utilisation" if at == 0 else ",0") for at, line in enumerate(short([0, 9, 18], "start_s"))],
+            "1:6: utilisation: should not be 0 in every interval: leave the column out, got zeros",
+        ),
+        (
+            [line.replace(",", ";") for line in short(["0,5", "9,5", "18,5"], "start_s")],
+            "1:1: file: should be separated by commas, got a header that looks separated by ;",
+        ),
+        (
+            [line.replace(",", "\t") for line in short([0, 9, 18], "start_s")],
+            "1:1: file: should be separated by commas, got a header that looks separated by tabs",
+        ),
         ([HEADER + ",l1_misses", *GOOD[1:]], "1:9: l1_misses: should be there once, got it again after column 5"),
     ],
 )
 def test_a_file_that_is_no_log_is_refused(file, lines, message):
     assert said(written(file, lines)).splitlines()[0] == message
+
+
+def test_a_header_with_the_wrong_separator_is_one_fault_however_ragged_the_rows(file):
+    lines = [line.replace(",", ";") for line in short(["0,5", "9,5", "18,5,5"], "start_s")]
+    lines = [lines[0], *(line.replace(";5;", ",5;") for line in lines[1:])]
+    assert len(said(written(file, lines)).splitlines()) == 1
+
+
+def test_a_column_that_may_be_empty_is_no_column_of_zeros_when_it_is(file):
+    blank = [line + (",utilisation" if at == 0 else ",") for at, line in enumerate(short([0, 9, 18], "start_s"))]
+    assert np.isnan(read(written(file, blank)).utilisation).all()
 
 
 def test_one_interval_whose_samples_say_more_misses_of_the_second_level_is_no_fault(file):

@@ -62,6 +62,21 @@ def test_no_other_shares_of_two_types_on_two_machines_are_better(seed):
     assert plan.at_least_s <= plan.response_s <= plan.at_least_s * (1 + 2e-6)
 
 
+def test_a_search_that_is_cut_short_says_what_no_shares_can_go_below(monkeypatch):
+    """One linear programme alone: its shares are not the best, what it says of the best is below all on a grid."""
+    monkeypatch.setattr("analysis.crossplatform.routing.CUTS", 1)
+    for seed in range(5):
+        rate, time, cores, rates = instance(seed, 2, 2)
+        plan, shares = least_mean(rate, time, rates, 0.95), np.linspace(0, 1, 81)
+        work = [(np.array([[a, b], [1 - a, 1 - b]]) * rate * time.T).sum(axis=1) for a in shares for b in shares]
+        means = [
+            sum(number_present(w, int(k)) for w, k in zip(each, cores, strict=True)) / rate.sum()
+            for each in work
+            if (each <= 0.95 * cores).all()
+        ]
+        assert 0.5 * min(means) < plan.at_least_s < min(0.9999 * plan.response_s, *means)
+
+
 @pytest.mark.parametrize("seed", range(4))
 def test_a_general_optimiser_finds_nothing_better(seed):
     rate, time, cores, rates = instance(seed, 3, 3)

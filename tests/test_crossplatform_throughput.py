@@ -1,5 +1,7 @@
 """The greatest arrival rate that keeps a bound on the mean response, against the queue's closed form."""
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 from hypothesis import given
@@ -40,6 +42,18 @@ def test_a_slow_prediction_gives_the_low_end():
     found = bounded_throughput(queue(low=0.8, high=1.25), PLATFORM, [1.0], 0.15)
     exact = [1 / s - 1 / 0.1 for s in (0.01, 0.0125, 0.008)]
     np.testing.assert_allclose([found.throughput_per_s, found.low, found.high], exact, rtol=1e-3)
+
+
+def test_the_ends_are_those_of_the_long_run_mean():
+    def few_requests_are_noisy(platform, counts, interval_s):
+        said, off = queue(low=0.8, high=1.25)(platform, counts, interval_s), 1 / np.sqrt(counts.sum(axis=1))
+        ends = said.response_low_s * (1 - off), said.response_high_s * (1 + off)
+        return replace(said, response_low_s=ends[0], response_high_s=ends[1])
+
+    found = bounded_throughput(few_requests_are_noisy, PLATFORM, [1.0], 0.07)
+    exact = [1 / s - 1 / 0.02 for s in (0.01, 0.0125, 0.008)]
+    np.testing.assert_allclose([found.throughput_per_s, found.low, found.high], exact, rtol=2e-3)
+    assert bounded_throughput(few_requests_are_noisy, PLATFORM, [1.0], 0.07, interval_s=3600.0).low == 0
 
 
 def test_the_mix_is_asked_about_whatever_its_sum():

@@ -8,7 +8,7 @@ from rich.console import Console
 
 from models.platforms import PLATFORMS
 from scenarios.output import dumps
-from scenarios.platforms import PlatformError, available, choose, closest, platforms, show_platforms
+from scenarios.platforms import PlatformError, available, choose, choose_each, closest, platforms, show_platforms
 
 each = pytest.mark.parametrize("name", PLATFORMS)
 OWN = "mine: {extends: genoa_9654, tdp_w: 300}\n"
@@ -54,6 +54,14 @@ def test_the_payload_is_plain_json():
 def test_without_a_file_the_shipped_platforms_are_there(own):
     assert available() is PLATFORMS
     assert list(available(own)) == [*PLATFORMS, "mine"]
+
+
+def test_faults_of_all_groups_come_at_once_and_groups_may_share_a_name():
+    with pytest.raises(PlatformError) as caught:
+        choose_each([["pii"], ["pres", "vax", "pres"]])
+    assert caught.value.names == ("pii", "pres", "vax")
+    first, second = choose_each([["piii"], ["pres", "piii"]])
+    assert (first, second) == ([PLATFORMS["piii"]], [PLATFORMS["pres"], PLATFORMS["piii"]])
 
 
 def test_nothing_chosen_is_nothing():

@@ -5,9 +5,12 @@ import math
 import shutil
 from io import StringIO
 
+import numpy as np
 import pytest
 from rich.console import Console
+from typer.testing import CliRunner
 
+from scenarios import cli
 from scenarios.execution import obtain, reopen
 from scenarios.loader import load
 from scenarios.output import dumps
@@ -74,7 +77,32 @@ def test_a_copy_without_the_truth_gives_the_same_intervals_and_no_errors(payload
     assert next(widths) == pytest.approx(next(widths), nan_ok=True)
     assert all(math.isnan(row["service_error"]) for row in again["methods"])
     assert (again["platforms"], again["figures"]) == ([], [])
-    assert "testbed" in text(render, again)
+    printed = text(render, again)
+    width = np.median([row["half_width"] for row in payload["methods"] if row["method"] == "testbed"])
+    assert f"half-width of 90% intervals of service time: testbed {width:.1%}\n" in printed
+    assert "median error of service time" not in printed
+    assert "wrong" not in printed
+    assert "wrong" in text(render, payload)
+    (note,) = [note for note in again["notes"] if note.startswith("the truth is not there")]
+    assert note == (
+        "the truth is not there (no truth_service and no truth_throughput): errors of predictions and losses of "
+        "choices are unknown"
+    )
+    assert not [note for note in payload["notes"] if "truth" in note]
+    assert "median error of service time" in text(render, payload)
+
+
+def test_a_table_that_is_cut_off_or_gone_is_one_line_and_2(payload, tmp_path):
+    copy = shutil.copytree(payload["run"], tmp_path / "copy")
+    file = copy / "service_log.parquet"
+    file.write_bytes(file.read_bytes()[:-100])
+    told = CliRunner().invoke(cli.app, ["run", str(copy)])
+    said = f"{copy}: table service_log cannot be read: is service_log.parquet cut off?\n"
+    assert (told.exit_code, told.stderr) == (2, said)
+    file.unlink()
+    told = CliRunner().invoke(cli.app, ["run", str(copy)])
+    assert (told.exit_code, told.stderr.count("\n")) == (2, 1)
+    assert told.stderr.startswith(f"{copy}: no table service_log; there are benchmarks, ")
 
 
 def test_other_analyses_use_the_same_run_and_another_world_does_not(payload, out):

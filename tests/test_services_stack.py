@@ -186,14 +186,17 @@ def test_where_both_apply_a_shared_cache_costs_what_it_costs_in_the_fleet():
 
 
 def test_memory_is_as_slow_as_in_the_fleet_under_the_same_traffic():
-    service, machine = _service(), _machine("piii")
-    found = demands(service, machine, _load(service), ALL)
-    idle = demands(service, machine, _load(service), replace(ALL, bus=False))
-    assert (idle.bandwidth_utilisation == 0).all()
-    slower = (found.cpu_s - idle.cpu_s)[0, 0] / found.instructions[0, 0]
+    service, machine, how = _service(), _machine("piii"), replace(ALL, spin=False)
+    service, rate_per_s = replace(service, spin_share=0.0), _load(service, [1.0, 4.0, 7.0])
+    found = demands(service, machine, rate_per_s, how)
+    idle = demands(service, machine, rate_per_s, replace(how, bus=False))
+    assert (found.busy_share < 1).all()
+    moved = (rate_per_s * found.instructions * found.misses_per_instruction[..., -1]).sum(axis=1) * 64 * 1.3
+    traffic = moved / machine.memory_bandwidth_bytes_per_s
+    slower = (found.cpu_s - idle.cpu_s)[:, 0] / found.instructions[:, 0]
     wait_s = machine.memory_latency_s / max(1.0, service.overlap[0] * machine.overlap_factor)
-    expected = kernel.latency_factor(found.bandwidth_utilisation[0]) - 1.0
-    assert slower == pytest.approx(found.misses_per_instruction[0, 0, -1] * wait_s * expected, rel=1e-3)
+    expected = np.array([kernel.latency_factor(each) for each in traffic.tolist()]) - 1.0
+    np.testing.assert_allclose(slower, found.misses_per_instruction[:, 0, -1] * wait_s * expected, rtol=1e-6)
 
 
 @pytest.mark.parametrize(
@@ -338,6 +341,17 @@ def test_two_threads_of_one_core_are_slowed_by_what_the_sibling_adds_to_cpi():
     cpi = demands(service, machine, np.zeros((1, 3)), only).cpu_s[0, 0] * machine.frequency_hz / service.instructions[0]
     slowed = 1 + service.smt_slowdown[0] * core / cpi
     np.testing.assert_allclose(smt_rates(service, machine, only), [1.0, 2 / slowed], rtol=1e-12)
+
+
+@pytest.mark.parametrize("name", ["xeon_2h_2c_1p", "xeon_2h_2c_2p"])
+def test_siblings_are_busy_with_the_square_of_the_chance_that_any_other_thread_is(name):
+    """As in the fleet (`sim.kernel`): when half of the others are busy, a quarter of the full slowdown."""
+    service, machine = _service(), _machine(name)
+    busy = np.arange(1, machine.vcpus + 1)
+    slower = busy / np.array(smt_rates(service, machine, ALL)) - 1
+    others = (busy - 1) / (machine.vcpus - 1)
+    assert slower[-1] > 0.1
+    np.testing.assert_allclose(slower, others * others * slower[-1], rtol=1e-9)
 
 
 def test_rates_of_the_wrong_shape_or_sign_are_refused():

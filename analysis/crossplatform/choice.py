@@ -279,6 +279,8 @@ def compare(
     table["throughput_per_watt"] = table["throughput_per_s"] / watts
     # The seed is fixed so that the same log gives the same answer.
     drawn = interval_draws(np.random.default_rng(0), bounded) / watts
-    table["probability_best"] = np.where(table["low"].isna().all(), np.nan, probability_best(drawn))
+    # What serves nothing is never the best, even where nothing else serves more.
+    sure = probability_best(np.where(drawn > 0, drawn, np.nan))
+    table["probability_best"] = np.where(table["low"].isna().all(), np.nan, sure)
     table.insert(0, "rank", ranks(table["throughput_per_watt"]))
     return table.sort_values("rank", ignore_index=True)

@@ -27,34 +27,44 @@ SCALE_PRIOR = np.array([0.55, 0.25, 0.15, 0.05])
 
 @dataclass(frozen=True, slots=True)
 class Priors:
-    """What is known before anything is measured: deviations of logarithms, medians of services."""
+    """What is known before anything is measured: deviations of logarithms, medians of services.
+
+    The first five, of hardware, are assumptions without a published source, and they are the very deviations with which
+    the simulated worlds that come with this testbed are drawn: there they are right by construction. Worlds where they
+    are wrong are what ``world/prediction`` shows. `SCALES` allow for hardware that departs farther.
+    """
 
     cpi_log_sd: float = 0.10
-    """Core CPI of a server model around its spec sheet's."""
+    """Core CPI of a server model around its spec sheet's; a judgement, as the simulated worlds have it."""
     latency_log_sd: float = 0.12
-    """Every latency around its spec sheet's."""
+    """Every latency around its spec sheet's; a judgement, as the simulated worlds have it."""
     overlap_log_sd: float = 0.10
-    """Misses at once, between server models: depth of the reordering window."""
+    """Misses at once, between server models: depth of the reordering window; a judgement, as the simulated worlds have
+    it."""
     held_log_sd: float = 0.10
-    """Share of its caches that holds a service's data, between server models: associativity, code, kernel."""
+    """Share of its caches that holds a service's data, between server models: associativity, code, kernel; a judgement,
+    as the simulated worlds have it."""
     smt_log_sd: float = 0.20
-    """Slowdown by a busy sibling, between server models."""
+    """Slowdown by a busy sibling, between server models; a judgement, as the simulated worlds have it."""
     core: tuple[float, float] = (0.0, 0.15)
     """Log core CPI of a service relative to that of spec sheets; a judgement."""
     overlap: tuple[float, float] = (0.30, 0.20)
-    """Log of misses at once: out-of-order cores have 1.12 to 1.3 times those of in-order ones in commercial workloads,
-    about 1.5 in all (Chou, Fahs and Abraham 2004; Chou, Spracklen and Abraham 2005)."""
+    """Log of misses at once, from literature: out-of-order cores have 1.12 to 1.3 times those of in-order ones in
+    commercial workloads, about 1.5 in all (Chou, Fahs and Abraham 2004; Chou, Spracklen and Abraham 2005). Its
+    deviation is a judgement."""
     branches: tuple[float, float] = (-5.3, 0.5)
     """Log of mispredicted branches per instruction; a judgement: 2 to 12 in a thousand."""
     written: tuple[float, float] = (-3.0, 0.5)
-    """Log of the share of first-level misses to lines that others write; a judgement, 2 to 12%: in Java middleware much
-    of the working set is shared between processors (Karlsson et al. 2003)."""
+    """Log of the share of first-level misses to lines that others write; a judgement, 2 to 12%: literature says no more
+    than that in Java middleware much of the working set is shared between processors (Karlsson et al. 2003)."""
     smt: tuple[float, float] = (-0.4, 0.4)
-    """Log of the growth of core CPI by a busy sibling: two threads do up to 1.3 times the work (Marr et al. 2002)."""
+    """Log of the growth of core CPI by a busy sibling, from literature: two threads do up to 1.3 times the work (Marr
+    et al. 2002). Its deviation is a judgement."""
     exponent: tuple[float, float] = (-0.83, 0.10)
-    """Exponent of the miss curve: −0.83, −0.77, −0.89 in three services (Stewart et al. 2008, section 3.3), widened."""
+    """Exponent of the miss curve, from literature: −0.83, −0.77, −0.89 in three services (Stewart et al. 2008, section
+    3.3); their deviation of 0.06 is widened, a judgement."""
     curve_log_sd: float = 0.05
-    """Misses at one cache size around the power law: residuals up to 0.09 (the same, table 2)."""
+    """Misses at one cache size around the power law, from literature: residuals up to 0.09 (the same, table 2)."""
     memory: tuple[float, float] = (0.0, 0.5)
     """Log of the growth of memory's latency with its traffic U, in units of U² / (1 − U); a judgement."""
     likeness: float = 0.8
@@ -213,7 +223,9 @@ def posterior(
     """Return the mean and covariance of parameters given measurements, and how far machines depart.
 
     The deviations of machines are common to all: the scores say by how much they are greater than assumed. The
-    posterior is that of the mixture over `SCALES`, by its first two moments.
+    posterior is that of the mixture over `SCALES`, by its first two moments. Where measurements contradict the prior at
+    every scale, chi-square per measurement above 1, all deviations count as too small by its root (Birge 1932, Physical
+    Review 40): intervals widen, while the mean stays where the wrong prior has drawn it.
 
     Parameters
     ----------
@@ -232,24 +244,27 @@ def posterior(
     >>> one[0].round(3), one[1].round(3)
     (array([0.5]), array([[0.5]]))
     """
-    found, weights = [], []
+    found, weights, contradictions = [], [], []
     at = before[0]
     for scale, weight in zip(SCALES, SCALE_PRIOR, strict=True):
-        wider = np.where(np.arange(at.size) < first_hardware, 1.0, scale)
-        at, covariance, log_evidence = _mode(of, measured, (before[0], before[1] * np.outer(wider, wider)), at)
+        farther = np.where(np.arange(at.size) < first_hardware, 1.0, scale)
+        supposed = before[0], before[1] * np.outer(farther, farther)
+        at, covariance, chi_square, log_evidence = _mode(of, measured, supposed, at)
         found.append((at, covariance))
         weights.append(np.log(weight) + log_evidence)
+        contradictions.append(chi_square / measured[0].size)
     share = np.exp(np.array(weights) - max(weights))
     share /= share.sum()
     middle = np.einsum("s,sk->k", share, np.stack([each[0] for each in found]))
     spread = [each[1] + np.outer(each[0] - middle, each[0] - middle) for each in found]
-    return middle, np.einsum("s,skl->kl", share, np.stack(spread)), float(np.sqrt(share @ SCALES**2))
+    wider = max(1.0, min(contradictions))
+    return middle, wider * np.einsum("s,skl->kl", share, np.stack(spread)), float(np.sqrt(wider * share @ SCALES**2))
 
 
 def _mode(
     of: Callable[[Floats], Floats], measured: tuple[Floats, Floats], before: tuple[Floats, Floats], start: Floats
-) -> tuple[Floats, Floats, float]:
-    """Return mode, covariance there and log evidence of a normal prior and normal errors, from a start."""
+) -> tuple[Floats, Floats, float, float]:
+    """Return mode, covariance there, chi-square before and log evidence of a normal prior and errors, from a start."""
     (seen, seen_sd), (mean, variance), at = measured, before, start
     for _ in range(ROUNDS):
         values, slopes = jacobian(of, at)
@@ -258,5 +273,5 @@ def _mode(
         gain = np.linalg.solve(total, slopes @ variance).T
         at = mean + gain @ innovation
     covariance = variance - gain @ slopes @ variance
-    log_evidence = -0.5 * (innovation @ np.linalg.solve(total, innovation) + np.linalg.slogdet(total)[1])
-    return at, (covariance + covariance.T) / 2, float(log_evidence)
+    chi_square = float(innovation @ np.linalg.solve(total, innovation))
+    return at, (covariance + covariance.T) / 2, chi_square, -0.5 * (chi_square + float(np.linalg.slogdet(total)[1]))

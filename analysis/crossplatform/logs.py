@@ -18,7 +18,6 @@ from analysis.readers import TableError
 _EMPTY = ("", "-", "nan", "null", "none", "na", "n/a", "nat", "<na>")
 """Cells of what nobody measured."""
 _MAY_BE_EMPTY = ("response_time", "utilisation")
-_MAY_BE_ZERO = ("start", "timestamp", "response_time")
 _ZONED = re.compile(r"[T ].*(?:[Zz]|[+-]\d\d(?::?\d\d)?)$")
 _SEPARATOR = re.compile(r"[;\t|]")
 _UNEVEN = 0.01
@@ -104,7 +103,8 @@ def read(path: Path) -> ServiceLog:
     cells = read_cells(path)
     if len(cells.names) == 1 and (other := _SEPARATOR.search(cells.names[0])):
         shown = "tabs" if other[0] == "\t" else other[0]
-        raise TableError([TableFault(1, 1, "file", "should be separated by commas", f"one that looks separated by {shown}")])
+        looks = f"a header that looks separated by {shown}"
+        raise TableError([TableFault(1, 1, "file", "should be separated by commas", looks)])
     if not cells.names or any(fault.line == 1 for fault in cells.faults):
         raise TableError(cells.faults)
     columns, faults = log_columns(cells.names)
@@ -195,7 +195,8 @@ def _of_all(cells: Cells, columns: Mapping[str, LogColumn], values: Mapping[str,
 
 def _zeros(cells: Cells, columns: Mapping[str, LogColumn], values: Mapping[str, Floats]) -> Iterator[TableFault]:
     """Yield a fault for every column that is 0 throughout and must not be, one for all types if none ever came."""
-    zero = [name for name in values if not values[name].any() and name not in _MAY_BE_ZERO]
+    known = {name: value[~np.isnan(value)] for name, value in values.items() if name not in ("start", "timestamp")}
+    zero = [name for name, value in known.items() if value.size and not value.any()]
     types = [name for name in values if name.startswith(REQUESTS)]
     if set(types) <= set(zero):
         yield TableFault(1, cells.position(columns[types[0]].name), f"{REQUESTS}TYPE", "should not all be 0", "zeros")

@@ -74,9 +74,12 @@ def compose(log: ServiceLog, platform: Platform) -> Composition:
     -1.0
     """
     levels, sizes = log.misses.shape[1], sizes_bytes(platform)
-    if levels < 2 or levels > sizes.size:
+    if levels < 2:
+        raise ValueError(f"the log has misses of {levels} cache level, must be of at least 2")
+    if levels > sizes.size:
         raise ValueError(
-            f"the log has misses of {levels} cache levels, must be from 2 to the {sizes.size} of {platform.name}"
+            f"the log has misses of {levels} cache levels, the spec sheet of {platform.name} only {sizes.size}: more "
+            "are counted than that machine has"
         )
     curve = traits.fit(sizes[:levels], log.misses.sum(axis=0) / log.instructions.sum())
     misses = tuple(fit(log.counts, log.misses[:, level]) for level in range(levels))

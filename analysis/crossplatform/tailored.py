@@ -24,7 +24,8 @@ def tailored(evidence: Evidence, priors: Priors | None = None) -> Predictor:
     """Calibrate the best method.
 
     Intervals hold the realised means of intervals: they know of the posterior of departures, of the regression and of
-    requests that differ within an interval.
+    requests that differ within an interval. They widen where scores contradict the priors (`departures.posterior`);
+    one log without scores seldom can.
 
     Parameters
     ----------

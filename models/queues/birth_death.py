@@ -44,15 +44,17 @@ def law(offered: ArrayLike, rates: ArrayLike) -> Floats:
         raise ValueError(f"rates must be positive and finite, at least one, got {rate.tolist()}")
     if not (work >= 0.0).all():
         raise ValueError(f"offered must not be negative, got {work.min():g}")
-    load = np.minimum(work / rate[..., -1], 1.0)
+    load = work / rate[..., -1]
+    share = np.zeros((*load.shape, rate.shape[-1] + 1))
     with np.errstate(divide="ignore", invalid="ignore"):
         # Logarithms, as k may be a hundred; from k present on the weights fall geometrically.
-        logs = np.cumsum(np.log(work[..., None] / rate), axis=-1)
-        logs = np.concatenate([np.zeros((*logs.shape[:-1], 1)), logs], axis=-1)
-        weight = np.exp(logs - logs.max(axis=-1, keepdims=True))
-        weight[..., -1] /= 1.0 - load
-        share = weight / weight.sum(axis=-1, keepdims=True)
-    return np.where(load[..., None] < 1.0, share, np.arange(share.shape[-1]) == share.shape[-1] - 1)
+        np.cumsum(np.log(work[..., None] / rate), axis=-1, out=share[..., 1:])
+        share -= share.max(axis=-1, keepdims=True)
+        np.exp(share, out=share)
+        share[..., -1] /= 1.0 - load
+        share /= share.sum(axis=-1, keepdims=True)
+    share[load >= 1.0] = np.eye(rate.shape[-1] + 1)[-1]
+    return share
 
 
 def present(offered: ArrayLike, rates: ArrayLike) -> tuple[Floats, Floats]:

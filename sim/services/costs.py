@@ -25,8 +25,6 @@ class Costs:
     cpi: Floats
     wanted_busy: Floats
     """(n,) hardware threads asked for, over all."""
-    bandwidth_utilisation: Floats
-    """(n,)"""
 
 
 def _held_bytes(setting: Setting, guess: Floats) -> list[Floats]:
@@ -97,7 +95,7 @@ def costs_of(setting: Setting, guess: Floats) -> Costs:
     traffic = together(misses[-1]) * setting.line_s
     latency = _latency(*idle, traffic)
     wanted = idle[0] + idle[1] * latency
-    return Costs(misses, instructions, near + far * latency, wanted, traffic / np.maximum(1.0, wanted))
+    return Costs(misses, instructions, near + far * latency, wanted)
 
 
 def _latency(near: Floats, far: Floats, traffic: Floats) -> Floats:

@@ -40,8 +40,6 @@ class Demands:
     """(n, A, L) of each level."""
     busy_share: Floats
     """(n,) expected share of hardware threads that are busy."""
-    bandwidth_utilisation: Floats
-    """(n,) memory traffic over memory bandwidth."""
 
 
 def demands(activities: Activities, machine: Machine, rate_per_s: Floats, mechanisms: Mechanisms) -> Demands:
@@ -85,7 +83,6 @@ def demands(activities: Activities, machine: Machine, rate_per_s: Floats, mechan
         instructions=np.broadcast_to(costs.instructions, setting.rate_per_s.shape).T,
         misses_per_instruction=np.stack([np.broadcast_to(m, setting.rate_per_s.shape) for m in costs.misses]).T,
         busy_share=busy,
-        bandwidth_utilisation=costs.bandwidth_utilisation,
     )
 
 
