@@ -93,7 +93,8 @@ def predicted(log, targets):
 def one_prediction(repeats):
     """Print how long a prediction takes, and return the seconds of the process."""
     from models.platforms import SERVERS_2008
-    from scenarios.predict import Asked, predict
+    from scenarios.calibrated import Asked
+    from scenarios.predict import predict
 
     targets = tuple(platform.name for platform in SERVERS_2008 if platform.name != ORIGIN)
     with tempfile.TemporaryDirectory() as folder:

@@ -240,9 +240,10 @@ def predict(
     json: Json = False,
 ) -> None:
     """Predict service and response time on platforms where a service never ran, from its log where it did."""
+    from scenarios import calibrated
     from scenarios import predict as predictions
 
-    asked = predictions.Asked(log, origin, tuple(to.split(",")), platforms, benchmarks, method)
+    asked = calibrated.Asked(log, origin, tuple(to.split(",")), platforms, benchmarks, method)
     say(predictions.predict(asked), predictions.show_predict, json)
 
 
@@ -261,13 +262,12 @@ def select(
     json: Json = False,
 ) -> None:
     """Rank platforms by how many requests a second they would serve per watt within a bound on response time."""
-    from scenarios import options
-    from scenarios import predict as predictions
+    from scenarios import calibrated, options
     from scenarios import select as choices
 
     bound_s = options.duration("--bound", bound)
     names = tuple(to.split(",")) if to is not None else ()
-    asked = predictions.Asked(log, origin, names, platforms, benchmarks, method)
+    asked = calibrated.Asked(log, origin, names, platforms, benchmarks, method)
     say(choices.select(asked, bound_s), choices.show_select, json)
 
 

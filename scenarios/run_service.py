@@ -11,9 +11,9 @@ from rich.console import Console
 from rich.table import Table
 
 from analysis.figures.prediction import draw_errors
+from scenarios.calibrated import table_of
 from scenarios.output import Progress
 from scenarios.pictures import save
-from scenarios.predict import table_of
 from scenarios.rundir import Run
 from scenarios.schema import ServiceScenario
 from scenarios.scorecard import judge

@@ -11,9 +11,10 @@ from rich.console import Console
 from rich.table import Table
 
 from analysis.crossplatform.choice import compare
+from scenarios.calibrated import Asked, calibrate, head, rate_per_s, unsaid
 from scenarios.faults import Fault, FaultsError
 from scenarios.measured import show_notes
-from scenarios.predict import Asked, calibrate, head, milliseconds, rate_per_s, told, unsaid
+from scenarios.predict import milliseconds, told
 
 FAR = 10.0
 """So many times the rate that was measured is far from it."""

@@ -14,12 +14,12 @@ from analysis.crossplatform.evidence import Evidence, Method, Prediction
 from analysis.crossplatform.logs import read
 from analysis.crossplatform.published import published
 from models.platforms import PLATFORMS
-from scenarios import cli
-from scenarios import predict as predictions
+from scenarios import calibrated, cli
+from scenarios.calibrated import Asked, calibrate
 from scenarios.execution import obtain
 from scenarios.loader import load
 from scenarios.output import dumps
-from scenarios.predict import Asked, calibrate, predict
+from scenarios.predict import predict
 from scenarios.select import select
 from scenarios.source import settings
 
@@ -309,7 +309,7 @@ def half_full(platform, counts, interval_s):
 
 @pytest.mark.parametrize(("volume", "note"), [(15.0, None), (18.0, "might not"), (22.0, "cannot"), (900.0, "cannot")])
 def test_ends_of_cpu_time_are_uncut_at_every_volume(tmp_path, monkeypatch, volume, note):
-    monkeypatch.setattr(predictions, "METHODS", [Method("cut", "a machine that is full", lambda _: half_full)])
+    monkeypatch.setattr(calibrated, "METHODS", [Method("cut", "a machine that is full", lambda _: half_full)])
     table = log_table()
     table["start_s"] *= table.filter(like="requests_").to_numpy().sum() / (30 * len(table)) / volume
     table.drop(columns="utilisation").to_csv(tmp_path / "some.csv", index=False)
