@@ -82,7 +82,7 @@ TYPED: Final = "least_added"
 
 def _prediction(sources: Sources, _paper: pd.DataFrame) -> Outcome:
     variants: dict[str, Mapping[str, Any]] = {
-        "default": {}, "doubled": DOUBLED, "unlike benchmark": UNLIKE, "cliffs": CLIFFS, "strange": STRANGE,
+        "default": {}, "doubled": DOUBLED, "unlike": UNLIKE, "cliffs": CLIFFS, "strange": STRANGE,
     }  # fmt: skip
     rows = []
     for variant, overrides in variants.items():
@@ -110,9 +110,10 @@ def _shown(table: pd.DataFrame) -> pd.DataFrame:
     best = table[table["method"] == scorecards.BEST].set_index(keys)
     names = {"coverage": "held", "half_width": "±", "beats": "beats", "wrong": "wrong", "loss": "loss"}
     wide = table.pivot_table(index=keys, columns="method", values="service_error", sort=False)
-    columns = {"cycle_mix": "cycles", "published": "publ.", "calibrated": "calib.", scorecards.BEST: "testbed"}
-    made = wide[list(columns)].rename(columns=columns).join(best[list(names)].rename(columns=names))
-    return made.round(3).reset_index()
+    columns = {"published": "publ.", "calibrated": "calib.", scorecards.BEST: scorecards.BEST}
+    made = wide[list(columns)].rename(columns=columns).join(best[list(names)].rename(columns=names)).round(3)
+    made.insert(0, "worlds", [" ".join(map(str, key)) for key in made.index])
+    return made.reset_index(drop=True)
 
 
 def _ablation(sources: Sources, _paper: pd.DataFrame) -> Outcome:
