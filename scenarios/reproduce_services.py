@@ -108,7 +108,7 @@ def _shown(table: pd.DataFrame) -> pd.DataFrame:
     """Return errors of service time by method, and how the best method's intervals and choices did; a row a kind."""
     keys = ["worlds", "application"]
     best = table[table["method"] == scorecards.BEST].set_index(keys)
-    names = {"coverage": "held", "half_width": "±", "beats": "beats", "wrong": "wrong", "loss": "loss"}
+    names = {"coverage": "held", "half_width": "±", "wrong": "wrong"}
     wide = table.pivot_table(index=keys, columns="method", values="service_error", sort=False)
     columns = {"published": "publ.", "calibrated": "calib.", scorecards.BEST: scorecards.BEST}
     made = wide[list(columns)].rename(columns=columns).join(best[list(names)].rename(columns=names)).round(3)
