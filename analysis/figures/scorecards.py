@@ -73,7 +73,7 @@ def prediction(scores: pd.DataFrame) -> Figure:
     """
     applications = list(dict.fromkeys(scores["application"]))
     figure, axes = style.panels(columns=len(applications), height_inches=2.8, share_y=True)
-    methods = [name for name in dict.fromkeys(scores["method"]) if scores["service_error"].notna().any()]
+    methods = list(dict.fromkeys(scores.loc[scores["service_error"].notna(), "method"]))
     for panel, application in zip(axes, applications, strict=True):
         of = scores[scores["application"] == application]
         for marker, (kind, table) in zip("osD^v", of.groupby("worlds", sort=False), strict=False):
