@@ -40,7 +40,7 @@ SUBSETS: Final = (slice(None), slice(1, None, 2), slice(0, None, 2))
 
 KERNEL_ROWS: Final = 100
 """Intervals from which the Gaussian process learns its kernel; the time grows with their cube."""
-PROCESS_ROWS: Final = 250
+PROCESS_ROWS: Final = 150
 """Intervals that it then predicts from."""
 
 SERVICE: Final = "service_time_s"

@@ -14,9 +14,9 @@ Floats = NDArray[np.float64]
 
 REQUESTS = 20_000
 """Requests of one simulation, the same ones at every rate and on every platform."""
-GRID, REFINEMENTS = 16, 3
+GRID, REFINEMENTS = 40, 2
 """Rates at which the closed form is known, and how often the last step before saturation is cut into as many."""
-PASSES, CLOSE = 10, 2e-3
+PASSES, CLOSE = 10, 4e-3
 """How often a rate is simulated at most, and the relative step from one to the next at which the last is taken."""
 
 
