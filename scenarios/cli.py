@@ -265,6 +265,8 @@ def select(
     from scenarios import calibrated, options
     from scenarios import select as choices
 
+    if bound.strip()[-1:].isdigit():
+        refuse("--bound", "needs a unit, such as 150ms or 2s", bound)
     bound_s = options.duration("--bound", bound)
     names = tuple(to.split(",")) if to is not None else ()
     asked = calibrated.Asked(log, origin, names, platforms, benchmarks, method)

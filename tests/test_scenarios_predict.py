@@ -173,6 +173,11 @@ def test_wrong_names_are_a_line_each_and_2(log, arguments, told):
     assert (result.exit_code, result.stdout, result.stderr.strip()) == (2, "", told)
 
 
+def test_a_bound_needs_a_unit(log):
+    result = wsc("select", log, "--from", "piii", "--bound", "150")
+    assert (result.exit_code, result.stderr) == (2, '--bound:1:1: needs a unit, such as 150ms or 2s, got "150"\n')
+
+
 def test_a_bound_that_is_no_time_is_told(log):
     result = wsc("select", log, "--from", "piii", "--bound", "fast")
     assert (result.exit_code, result.stderr.splitlines()) == (
