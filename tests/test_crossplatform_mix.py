@@ -62,7 +62,6 @@ def test_no_cost_is_negative_with_nnls_and_all_are_as_scipy_has_them():
     assert (fit(counts, metric).coefficients < 0).any()
     model = fit(counts, metric, "nnls")
     np.testing.assert_allclose(model.coefficients, nnls(counts, metric)[0], rtol=1e-6, atol=1.0)
-    assert (model.draws(rng, 50) >= 0).all()
 
 
 def test_the_posterior_is_least_squares_where_the_log_tells_much_and_the_prior_where_it_tells_nothing():
@@ -98,18 +97,6 @@ def test_intervals_cover_the_costs_as_often_as_they_say(method, noise_exponent):
         model = fit(counts, metric_of(rng, counts), method, noise_exponent)
         inside.append(np.abs(model.coefficients - COSTS) <= model.half_widths)
     assert 0.86 <= np.mean(inside) <= 0.94
-
-
-@pytest.mark.statistical
-@pytest.mark.parametrize("method", ["ols", "bayes"])
-def test_draws_have_the_mean_and_covariance_that_the_model_says(method):
-    """4000 draws, deviations within 5%: 4.5 standard errors, false alarm below 1e-4."""
-    rng = np.random.default_rng(6)
-    counts = counts_of(rng, wander=1.0)
-    model = fit(counts, metric_of(rng, counts), method, noise_exponent=1.0)
-    draws = model.draws(np.random.default_rng(7), 4000)
-    np.testing.assert_allclose(draws.std(axis=0), model.half_widths / 1.6449, rtol=0.05)
-    np.testing.assert_array_less(np.abs(draws.mean(axis=0) - model.coefficients), 0.1 * model.half_widths)
 
 
 def test_noise_grows_with_requests_as_said():
@@ -219,7 +206,7 @@ def test_a_metric_of_zeros_costs_nothing(method):
     counts = counts_of(np.random.default_rng(12), wander=1.0)
     model = fit(counts, np.zeros(len(counts)), method)
     np.testing.assert_allclose(model.coefficients, 0.0, atol=1e-9)
-    assert np.isfinite(model.draws(np.random.default_rng(1), 3)).all()
+    assert np.isfinite(model.coefficients).all()
 
 
 @each

@@ -5,20 +5,16 @@ The criterion and its measures are those of Stewart et al. (2008), section 5.1.
 
 from collections.abc import Callable, Mapping, Sequence
 from itertools import combinations
-from typing import Final
 
 import numpy as np
 import pandas as pd
 from numpy.typing import ArrayLike, NDArray
 
-from analysis.crossplatform.evidence import Predictor
+from analysis.crossplatform.evidence import NORMAL_90, Predictor
 from analysis.crossplatform.throughput import Bounded, bounded_throughput
 from models.platforms import Platform
 
 Floats = NDArray[np.float64]
-
-NINETY: Final = 1.6448536269514722
-"""Half-width of a 90% interval in standard deviations."""
 
 
 def rated_power_w(platform: Platform) -> float:
@@ -178,7 +174,7 @@ def interval_draws(rng: np.random.Generator, values: Sequence[Bounded], draws: i
     >>> abs((drawn[:, 0] < 8.0).mean() - 0.05) < 0.02, drawn[:, 1].any()
     (np.True_, np.False_)
     """
-    normal = rng.standard_normal((draws, len(values))) / NINETY
+    normal = rng.standard_normal((draws, len(values))) / NORMAL_90
     return np.stack([_drawn(each, of) for each, of in zip(values, normal.T, strict=True)], axis=1)
 
 

@@ -46,10 +46,6 @@ class MixModel:
     noise_exponent: float
     shares: Floats
     """(J,) share of all requests that were of the type."""
-    centre: Floats
-    """(J,) the coefficients before `nnls` made them non-negative; of other methods the same."""
-    gram: Floats
-    """(J, J) of weighted counts: how much squared errors grow with a departure from the centre."""
 
     @property
     def half_widths(self) -> Floats:
@@ -107,16 +103,6 @@ class MixModel:
         """Return the deviation of single intervals around `predict`, (m, J) counts of requests: (m,)."""
         return self.residual_sd * _volumes(np.asarray(counts, dtype=np.float64)) ** (self.noise_exponent / 2)
 
-    def draws(self, rng: np.random.Generator, size: int) -> Floats:
-        """Return coefficients as uncertain as the log leaves them, normal around the estimate: (size, J).
-
-        Those of `bayes` are draws from the posterior; those of `nnls` are non-negative ones nearest to normal draws.
-        """
-        values, vectors = np.linalg.eigh(self.covariance)
-        spread = vectors * np.sqrt(np.maximum(values, 0.0))
-        drawn = self.centre + rng.standard_normal((size, len(values))) @ spread.T
-        return np.stack([nearest(self.gram, one) for one in drawn]) if self.method == "nnls" else drawn
-
 
 def fit(counts: Floats, metric: Floats, method: Regression = "ols", noise_exponent: float = 0.0) -> MixModel:
     """Return the cost of a request of each type from the counters of many intervals.
@@ -158,18 +144,16 @@ def fit(counts: Floats, metric: Floats, method: Regression = "ols", noise_expone
         extra, covariance = posterior(rows, beyond, abs(mean), residual_sd)
     else:
         covariance = design.robust_covariance(error, residual_sd) + mean**2 * design.untold()
-    centre, gram = mean + extra, rows.T @ rows
+    centre = mean + extra
     return MixModel(
         method,
-        nearest(gram, centre) if method == "nnls" else centre,
+        nearest(rows.T @ rows, centre) if method == "nnls" else centre,
         covariance,
         design.condition_number(int(counts.any(axis=0).sum())),
         _dispersion(counts),
         residual_sd,
         noise_exponent,
         counts.sum(axis=0) / counts.sum(),
-        centre,
-        gram,
     )
 
 

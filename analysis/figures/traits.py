@@ -156,7 +156,7 @@ def _fitted(form: traits.Form, world: pd.DataFrame) -> tuple[traits.MissModel, F
     """Return a model of misses over size and its normalised residuals."""
     size, misses = world["size_bytes"].to_numpy(), world["misses_per_instruction"].to_numpy()
     model = traits.fit(size, misses, form)
-    return model, np.abs(model(size) - misses) / misses
+    return model, traits.normalised_residuals(misses, model(size))
 
 
 def fig3(measured: pd.DataFrame, _published: pd.DataFrame) -> Figure:
