@@ -18,7 +18,7 @@ class Column:
     meaning: str
 
 
-_INT, _FLOAT, _TEXT, _BOOL = pa.int32(), pa.float64(), pa.string(), pa.bool_()
+_INT, _LONG, _FLOAT, _TEXT, _BOOL = pa.int32(), pa.int64(), pa.float64(), pa.string(), pa.bool_()
 
 MACHINES = (
     Column("machine", _INT, "0, 1, 2, …"),
@@ -227,6 +227,158 @@ TRUTH_THROUGHPUT = (
     Column("throughput_per_s", _FLOAT, "greatest arrival rate of the mean mix that keeps it; 0: none"),
 )
 
+PROFILE_MACHINES = (
+    Column("machine", _INT, "machine"),
+    Column("datacentre", _TEXT, "data centre"),
+    Column("kernel_from_s", _FLOAT, "when it got the new operating-system kernel; NaN: not within the horizon"),
+)
+
+MONITOR = (
+    Column("machine", _INT, "machine"),
+    Column("start_s", _FLOAT, "start of the day"),
+    Column("busy_s", _FLOAT, "busy time of its hardware threads in that day, by the fleet's monitoring"),
+)
+
+VISITS = (
+    Column("visit", _INT, "one machine profiled once by one collection; 0, 1, 2, …"),
+    Column("collection", _TEXT, "who asked: fleet, or the name of an application-specific profile"),
+    Column("machine", _INT, "machine"),
+    Column("datacentre", _TEXT, "data centre"),
+    Column("platform", _TEXT, "platform at the time"),
+    Column("kernel", _TEXT, "version of the operating-system kernel at the time"),
+    Column("start_s", _FLOAT, "when it began"),
+    Column("length_s", _FLOAT, "length of the visit, all events"),
+    Column("weight", _LONG, "visits' time that this one stands for: machines × epochs of the round over those visited"),
+    Column("status", _TEXT, "ok, failed (no samples), refused (by the gatekeeper) or stopped (too many failures)"),
+    Column("frequency_hz", _FLOAT, "mean frequency of busy threads during the visit; NaN: idle or not answered"),
+    Column("power_w", _FLOAT, "mean power during the visit; NaN: not answered"),
+    Column("overhead_cycles", _FLOAT, "cycles that profiling itself took on the machine"),
+)
+
+PROCESSES = (
+    Column("process", _INT, "one program seen on one visit; 0, 1, 2, …"),
+    Column("visit", _INT, "the visit"),
+    Column("application", _TEXT, "the job's name; [kernel] and [daemons] for what the machine does of its own"),
+    Column("job", _INT, "its job; −1: none"),
+    Column("residence", _INT, "the stay; −1: none"),
+    Column("build", _INT, "build of its main binary; −1: none"),
+    Column("stacks", _BOOL, "whether it answers with profiles that carry stacks"),
+    Column("threads", _LONG, "threads at the time of the visit"),
+    Column("cpu_s", _FLOAT, "CPU time during the visit, as the operating system counts"),
+    Column("wall_s", _FLOAT, "threads' time, waiting included, during the visit"),
+)
+
+BUILDS = (
+    Column("build", _INT, "one image built once; 0, 1, 2, …"),
+    Column("build_id", _TEXT, "hexadecimal identifier that the image carries"),
+    Column("image", _TEXT, "name of the image: program, library, kernel or module"),
+    Column("kind", _TEXT, "program, library, kernel, module or generated"),
+    Column("revision", _TEXT, "source revision"),
+    Column("compiler", _TEXT, "compiler and its version"),
+    Column("builder", _TEXT, "who built it"),
+    Column("built_s", _FLOAT, "when, relative to the start of the horizon"),
+)
+
+RATES = (
+    Column("collection", _TEXT, "fleet, or an application-specific profile"),
+    Column("platform", _TEXT, "platform"),
+    Column("event", _TEXT, "generic event"),
+    Column("native", _TEXT, "event of the platform that stands for it"),
+    Column("unit", _TEXT, "what is counted: events, bytes, nanoseconds, threads"),
+    Column("period", _LONG, "events from one sample to the next"),
+    Column("duty", _LONG, "length of a visit over the time for which the event was on"),
+    Column("max_samples_per_s", _FLOAT, "highest rate that the overhead measured on benchmarks allows; NaN: no limit"),
+)
+
+RAW_SAMPLES = (
+    Column("process", _INT, "the process, in `processes`"),
+    Column("event", _TEXT, "generic event"),
+    Column("build", _INT, "image that the address is in; −1: memory without an image"),
+    Column("address", _LONG, "offset within the image; without an image, the address"),
+    Column("stack", _INT, "callers, in `raw_stacks`; −1: no stack was taken"),
+    Column("count", _LONG, "samples"),
+)
+
+RAW_STACKS = (
+    Column("stack", _INT, "a stack of return addresses"),
+    Column("depth", _INT, "0 is the function sampled, then its caller, …"),
+    Column("build", _INT, "image that the address is in; −1: memory without an image"),
+    Column("address", _LONG, "offset within the image"),
+)
+
+SYMBOLS = (
+    Column("build", _INT, "image"),
+    Column("start", _LONG, "first address of a source line's code"),
+    Column("end", _LONG, "first address after it"),
+    Column("function", _TEXT, "function"),
+    Column("function_start", _LONG, "first address of the function"),
+    Column("file", _TEXT, "source file"),
+    Column("file_hash", _TEXT, "signature of the file's content in the repository"),
+    Column("function_line", _INT, "line on which the function begins"),
+    Column("line", _INT, "line"),
+)
+
+SOURCES = (
+    Column("file", _TEXT, "source file"),
+    Column("file_hash", _TEXT, "signature of its content"),
+    Column("line", _INT, "1, 2, 3, …"),
+    Column("text", _TEXT, "the line"),
+)
+
+SAMPLES = (
+    Column("process", _INT, "the process, in `processes`"),
+    Column("event", _TEXT, "generic event"),
+    Column("location", _INT, "what was sampled, in `locations`"),
+    Column("stack", _INT, "the sampled function and its callers, in `stacks`; −1: no stack was taken"),
+    Column("count", _LONG, "samples; events = count × period, fleet = count × period × duty × weight"),
+)
+
+LOCATIONS = (
+    Column("location", _INT, "one source line of one image; 0, 1, 2, …"),
+    Column("build", _INT, "image; −1: none"),
+    Column("image", _TEXT, "name of the image; [generated] without one"),
+    Column("function", _TEXT, "function; [unknown] where no symbol covers the address"),
+    Column("file", _TEXT, "source file; empty: unknown"),
+    Column("file_hash", _TEXT, "signature of the file's content; empty: unknown"),
+    Column("function_line", _INT, "line on which the function begins; 0: unknown"),
+    Column("line", _INT, "line; 0: unknown"),
+    Column("symbolised", _BOOL, "whether a symbol covers the address"),
+)
+
+STACKS = (
+    Column("stack", _INT, "a call path"),
+    Column("depth", _INT, "0 is the function sampled, then its caller, …"),
+    Column("location", _INT, "in `locations`"),
+)
+
+FUNCTION_TRAITS = (
+    Column("image", _TEXT, "image"),
+    Column("function", _TEXT, "function"),
+    Column("floating_point", _FLOAT, "share of floating-point instructions in its code, from the disassembled binary"),
+)
+
+TRUTH_FUNCTIONS = (
+    Column("application", _TEXT, "job"),
+    Column("datacentre", _TEXT, "data centre"),
+    Column("platform", _TEXT, "platform at the time"),
+    Column("build", _INT, "build of the main binary"),
+    Column("image", _TEXT, "image of the function"),
+    Column("function", _TEXT, "function"),
+    Column("cycles", _FLOAT, "cycles over the horizon, profiled or not"),
+    Column("instructions", _FLOAT, "instructions"),
+    Column("l1_misses", _FLOAT, "first-level data misses"),
+    Column("l2_misses", _FLOAT, "second-level data misses"),
+    Column("llc_misses", _FLOAT, "last-level-cache misses"),
+    Column("mispredictions", _FLOAT, "mispredicted branches"),
+)
+
+TRUTH_CPI = (
+    Column("application", _TEXT, "job"),
+    Column("platform", _TEXT, "platform at the time"),
+    Column("cycles", _FLOAT, "cycles over the horizon"),
+    Column("instructions", _FLOAT, "instructions over the horizon"),
+)
+
 ARMS = ("nowhere", "everywhere")
 """The counterfactual fleets: the feature on no machine, and on every machine."""
 
@@ -255,6 +407,22 @@ TABLES: dict[str, tuple[Column, ...]] = {
     "truth_service_types": TRUTH_SERVICE_TYPES,
     "truth_miss_curve": TRUTH_MISS_CURVE,
     "truth_throughput": TRUTH_THROUGHPUT,
+    "profile_machines": PROFILE_MACHINES,
+    "monitor": MONITOR,
+    "visits": VISITS,
+    "processes": PROCESSES,
+    "builds": BUILDS,
+    "rates": RATES,
+    "raw_samples": RAW_SAMPLES,
+    "raw_stacks": RAW_STACKS,
+    "symbols": SYMBOLS,
+    "sources": SOURCES,
+    "samples": SAMPLES,
+    "locations": LOCATIONS,
+    "stacks": STACKS,
+    "function_traits": FUNCTION_TRAITS,
+    "truth_functions": TRUTH_FUNCTIONS,
+    "truth_cpi": TRUTH_CPI,
     **{f"truth_{arm}_counters": COUNTERS for arm in ARMS},
     **{f"truth_{arm}_machine_windows": MACHINE_WINDOWS for arm in ARMS},
     **{f"truth_{arm}_epochs": EPOCHS for arm in ARMS},

@@ -232,7 +232,7 @@ def counter_columns(day: Day, block: Block) -> Columns:
     opens = np.array([round(w.start_s / epoch_s) for w in windows])[window]
     closes = np.array([round(w.end_s / epoch_s) for w in windows])[window]
     present = np.minimum(day.timeline.end_epoch[stay], closes) - np.maximum(day.timeline.start_epoch[stay], opens)
-    cycles, instructions, misses, cpu_s, requests = block.rows.T
+    cycles, instructions, misses, cpu_s, requests, _ = block.rows.T
     with np.errstate(invalid="ignore"):
         frequency = cycles / cpu_s
     return {

@@ -101,7 +101,7 @@ class Block:
     """What happened on consecutive machines: counter rows, machine windows, epoch sums of their domains, traces.
 
     Arrays are those of `sim.layout.Outputs`: `rows` (rows, sums), `machine_rows` (machines, windows, 2), `epoch_sums`
-    (domains, epochs, sums), `trace` (traced epochs of stays, 4), `machine_trace` (traced machines, epochs, 4).
+    (domains, epochs, sums), `trace` (traced epochs of stays, 5), `machine_trace` (traced machines, epochs, 4).
 
     Examples
     --------
@@ -109,7 +109,7 @@ class Block:
     >>> day = prepare(World(3, 900.0, 300.0, Fleet(20), Population(60, 50)))
     >>> block = next(run_arm(day, nowhere(day)))
     >>> block.machines, block.rows.shape, block.machine_rows.shape
-    (slice(0, 20, None), (438, 5), (20, 1, 2))
+    (slice(0, 20, None), (438, 6), (20, 1, 2))
     """
 
     machines: slice
@@ -119,6 +119,26 @@ class Block:
     epoch_sums: Floats
     trace: Floats
     machine_trace: Floats
+    visit_sums: Floats
+    visit_rows: Ints
+    visit_power_w: Floats
+
+
+@dataclass(frozen=True, slots=True)
+class Visits:
+    """When a profiler looks at which machine for one epoch, in the order of machines, and what programs cost.
+
+    `software` holds, like `sim.parameters.software_table`, the factors of new code on the traits of jobs.
+
+    Examples
+    --------
+    >>> Visits(np.array([3, 5]), np.array([0, 2]), np.ones((1, kernel.TRAITS))).machine.size
+    2
+    """
+
+    machine: Ints
+    epoch: Ints
+    software: Floats
 
 
 def prepare(world: World) -> Day:
@@ -280,7 +300,9 @@ def on_instances(day: Day, which: Ints) -> Arm:
     return arm
 
 
-def run_arm(day: Day, arm: Arm, threads: int | None = None, around: Ints | None = None) -> Iterator[Block]:
+def run_arm(
+    day: Day, arm: Arm, threads: int | None = None, around: Ints | None = None, visits: Visits | None = None
+) -> Iterator[Block]:
     """Simulate one arm and yield its blocks in the order of machines.
 
     The numbers are the same for any number of threads and any cut into blocks.
@@ -291,6 +313,7 @@ def run_arm(day: Day, arm: Arm, threads: int | None = None, around: Ints | None 
     arm : who has the feature
     threads : at most this many, at least 1; the default is all
     around : machines; only the power domains that hold one of them are simulated, and each of those is a block
+    visits : when a profiler looks where; its view of residents goes into the blocks, in the order of `visits`
 
     Yields
     ------
@@ -311,18 +334,18 @@ def run_arm(day: Day, arm: Arm, threads: int | None = None, around: Ints | None 
     [slice(5, 10, None), slice(15, 20, None)]
     """
     numba.set_num_threads(_MOST_THREADS if threads is None else min(threads, _MOST_THREADS))
-    inputs = _inputs(day, arm)
+    inputs = _inputs(day, arm, visits)
     bounds = inputs.domain_start
     if around is not None:
         for at in np.unique(np.searchsorted(bounds, around, side="right") - 1):
-            yield _run_block(day, inputs, arm.stay_from, bounds[at : at + 2])
+            yield _run_block(day, inputs, arm.stay_from, bounds[at : at + 2], visits)
         return
     per_block = max(1, MACHINES_IN_FLIGHT // max(1, int(np.diff(bounds).max())))
     for at in range(0, bounds.size - 1, per_block):
-        yield _run_block(day, inputs, arm.stay_from, bounds[at : at + per_block + 1])
+        yield _run_block(day, inputs, arm.stay_from, bounds[at : at + per_block + 1], visits)
 
 
-def _inputs(day: Day, arm: Arm) -> Inputs:
+def _inputs(day: Day, arm: Arm, visits: Visits | None) -> Inputs:
     """Return the kernel's inputs for the whole fleet under an arm, but for its stays."""
     world, machines = day.world, day.machines
     return Inputs(
@@ -332,7 +355,7 @@ def _inputs(day: Day, arm: Arm) -> Inputs:
         stays=np.empty(0, STAY),
         slots=day.slots,
         jobs=parameters.job_table(day.jobs),
-        software=parameters.software_table(world, day.jobs),
+        software=parameters.software_table(world, day.jobs) if visits is None else visits.software,
         platforms=parameters.platform_table(world, machines),
         governors=parameters.governor_table(world),
         window_of_epoch=window_of_epoch(world),
@@ -341,11 +364,13 @@ def _inputs(day: Day, arm: Arm) -> Inputs:
         rack_access=day.rack_access,
         rack_network=day.rack_network,
         settings=parameters.settings_table(world),
+        visit=np.empty((0, 0), np.int64),
     )
 
 
-def _run_block(day: Day, fleet: Inputs, stay_from: Ints, domains: Ints) -> Block:
+def _run_block(day: Day, fleet: Inputs, stay_from: Ints, domains: Ints, visits: Visits | None) -> Block:
     first, last = int(domains[0]), int(domains[-1])
+    visit = _visit_table(day.world, visits, first, last)
     stays = slice(int(day.machine_start[first]), int(day.machine_start[last]))
     table, traced_epochs = _stay_table(day, stay_from, stays)
     inputs = fleet._replace(
@@ -353,17 +378,32 @@ def _run_block(day: Day, fleet: Inputs, stay_from: Ints, domains: Ints) -> Block
         stay_start=fleet.stay_start[first : last + 1] - stays.start,
         machines=fleet.machines[first:last],
         stays=table,
+        visit=visit,
     )
+    seen = int(visit.max(initial=-1)) + 1
     world, traced_machines = day.world, last - first if day.world.recording.machine_epochs else 0
     outputs = Outputs(
         rows=np.zeros((int(day.row_start[stays.stop] - day.row_start[stays.start]), kernel.SUMS)),
         machine_rows=np.zeros((last - first, len(world.windows), 2)),
         epoch_sums=np.zeros((domains.size - 1, world.epochs, kernel.EPOCH_COLUMNS)),
-        trace=np.zeros((traced_epochs, 4)),
+        trace=np.zeros((traced_epochs, 5)),
         machine_trace=np.zeros((traced_machines, world.epochs, 4)),
+        visit_sums=np.zeros((seen, day.slots, 5)),
+        visit_rows=np.full((seen, day.slots), -1),
+        visit_power_w=np.zeros(seen),
     )
     kernel.simulate(inputs, outputs)
     return Block(slice(first, last), stays, *outputs)
+
+
+def _visit_table(world: World, visits: Visits | None, first: int, last: int) -> Ints:
+    """Return which visit each epoch of each machine of a block is, numbered from 0 in the block."""
+    if visits is None:
+        return np.empty((0, 0), np.int64)
+    table = np.full((last - first, world.epochs), -1)
+    here = slice(*np.searchsorted(visits.machine, [first, last]))
+    table[visits.machine[here] - first, visits.epoch[here]] = np.arange(here.stop - here.start)
+    return table
 
 
 def _stay_table(day: Day, stay_from: Ints, stays: slice) -> tuple[Records, int]:

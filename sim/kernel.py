@@ -1,8 +1,8 @@
 """The epoch kernel: a power domain's whole horizon, all machines' physics, compiled.
 
-Power domains share nothing but the load and phase tables, so each is simulated from the first to the last epoch by one
-thread: results do not depend on the number of threads, and memory follows the number of domains in flight. All compiled
-helpers live in this file because numba's cache does not look into others.
+Power domains share only the load and phase tables, so one thread simulates each from the first to the last epoch:
+results do not depend on threads, and memory follows the domains in flight. All compiled helpers live in this file,
+as numba's cache looks into no other.
 
 In each epoch of each machine, stays leave and enter; every resident's demand follows from its load and its pace in the
 epoch before; the governor chooses frequencies from the activity of the epoch before; the interference fixed point is
@@ -22,12 +22,12 @@ from sim.layout import Contention, Domain, Done, Floats, Here, Inputs, Ints, Out
 CORE, FLOOR, GAIN1, SET1, GAIN2, SET2, STALL, SMT = range(8)
 BUSY, ELASTIC, PACE, INSTR, SPIN, NETWORK, QUOTA, NOISE_SD = range(8, 16)
 TRAITS = INPUT_SD = 16  # INPUT_SD: column of the table of jobs alone: spread between shards
-# What it does now: its own behaviour, cache share, busy threads, misses per instruction, CPI, misses per second,
-# frequency, and core CPI and relative memory accesses without co-runners' part.
+# What it does now: own behaviour, cache share, busy threads, misses per instruction, CPI, misses per second, frequency,
+# and core CPI and relative memory accesses without co-runners' part.
 WANDER, SHARE, USE, MPI, CPI, RATE, FREQUENCY, CORE_NOW, ACCESS_NOW = range(16, 25)
 # What it has done since it was last written out.
-CYCLES, INSTRUCTIONS, MISSES, CPU_S, REQUESTS = range(25, 30)
-FIELDS, MARKS, SUMS, EPOCH_COLUMNS = 30, 6, 5, 9
+CYCLES, INSTRUCTIONS, MISSES, CPU_S, REQUESTS, CORE_CYCLES = range(25, 31)
+FIELDS, MARKS, SUMS, EPOCH_COLUMNS = 31, 6, 6, 9
 # Integers of a slot: job, epoch in which it leaves, epoch from which it runs new code, counter row minus window, trace
 # row minus epoch, key of its noise.
 JOB, END, SOFT_FROM, ROW, TRACE, KEY = range(6)
@@ -37,26 +37,16 @@ M_ENERGY_J, M_CAPPED = range(2)
 ONDEMAND, STALL_AWARE = 1, 2
 NO_TRACE = -(2**40)
 
-LINE_BYTES, WRITE_BACK = 64.0, 1.3
-"""A cache line, and what is moved per missed one relative to it: three in ten are dirty when evicted."""
-QUEUEING = 0.9
-"""Latency at bandwidth utilisation U is idle latency × (1 + QUEUEING · U² / (1 − U))."""
-UTILISATION_LIMIT = 0.97
-"""Bandwidth utilisation at which the latency curve is cut."""
-SHARED_CORE_POWER = 0.4
-"""Part of a core's power that a thread saves when its sibling is busy too."""
-STALLED_ACTIVITY = 0.45
-"""Power of a stalled core relative to a computing one."""
-VOLTAGE_FLOOR = 0.6
-"""Voltage at frequency f relative to base is VOLTAGE_FLOOR + (1 − VOLTAGE_FLOOR) · f / base."""
-DAMPING = 0.6
-"""First step of the fixed-point iteration towards new cache shares and latency; halved when the residual grows."""
-CAPPING_GAIN = 0.5
-"""How strongly a power domain's allowance follows the gap between budget and power, per epoch."""
-MIN_ALLOWANCE = 0.5
-"""Lowest allowance of a machine in a capped domain, relative to its own cap."""
-LEAST_FACTOR = 0.2
-"""Least factor by which wandering behaviour may change core CPI or memory accesses."""
+LINE_BYTES, WRITE_BACK = 64.0, 1.3  # a cache line; bytes moved per missed one: three in ten are dirty when evicted
+QUEUEING = 0.9  # latency at bandwidth utilisation U is idle latency × (1 + QUEUEING · U² / (1 − U))
+UTILISATION_LIMIT = 0.97  # bandwidth utilisation at which the latency curve is cut
+SHARED_CORE_POWER = 0.4  # part of a core's power that a thread saves when its sibling is busy too
+STALLED_ACTIVITY = 0.45  # power of a stalled core relative to a computing one
+VOLTAGE_FLOOR = 0.6  # voltage at frequency f relative to base is VOLTAGE_FLOOR + (1 − VOLTAGE_FLOOR) · f / base
+DAMPING = 0.6  # first step of the fixed point to new cache shares and latency; halved when the residual grows
+CAPPING_GAIN = 0.5  # how strongly a power domain's allowance follows the gap between budget and power, per epoch
+MIN_ALLOWANCE = 0.5  # lowest allowance of a machine in a capped domain, relative to its own cap
+LEAST_FACTOR = 0.2  # least factor by which wandering behaviour may change core CPI or memory accesses
 
 _GOLDEN, _OWN = np.uint64(0x9E3779B97F4A7C15), np.uint64(0x5851F42D4C957F2D)
 _MIX_1, _MIX_2 = np.uint64(0xBF58476D1CE4E5B9), np.uint64(0x94D049BB133111EB)
@@ -193,8 +183,8 @@ def _govern(
             break
         state -= step
     for i in range(n):
-        stalling = 1.0 - hot[CORE_NOW, i] / hot[CPI, i] > governor.stall_threshold
-        hot[FREQUENCY, i] = low if slower > 0.0 and stalling else state
+        stall = 1.0 - hot[CORE_NOW, i] / hot[CPI, i]
+        hot[FREQUENCY, i] = low if slower > 0.0 and stall > governor.stall_threshold else state
     return state, state < top - 0.5 * step
 
 
@@ -205,24 +195,17 @@ def _enter(hot: Floats, mark: Ints, slot: int, stay: np.record, inputs: Inputs) 
     shard_key = _mix(_mix(key + np.uint64(job)) + np.uint64(stay.shard))
     own_key = _mix(_mix(key ^ _OWN) + np.uint64(stay.instance))
     spread = inputs.jobs[job, INPUT_SD]
-    core_factor = np.exp(spread * _normal(shard_key, 0) - 0.5 * spread * spread)
-    access_factor = np.exp(spread * _normal(shard_key, 1) - 0.5 * spread * spread)
     hot[TRAITS:, slot] = 0.0
     hot[:TRAITS, slot] = inputs.jobs[job, :TRAITS]
-    hot[CORE, slot] *= core_factor
+    hot[CORE, slot] *= np.exp(spread * _normal(shard_key, 0) - 0.5 * spread * spread)
+    access_factor = np.exp(spread * _normal(shard_key, 1) - 0.5 * spread * spread)
     for field in (FLOOR, GAIN1, GAIN2):
         hot[field, slot] *= access_factor
     hot[WANDER, slot] = _normal(_mix(own_key), stay.start)
     mark[JOB, slot], mark[END, slot], mark[SOFT_FROM, slot] = job, stay.end, stay.soft_from
     mark[ROW, slot], mark[TRACE, slot], mark[KEY, slot] = stay.row, stay.traced, np.int64(own_key)
     if stay.soft_from < stay.start:
-        _renew(hot, mark, slot, inputs.software)
-
-
-@njit(cache=True)
-def _renew(hot: Floats, mark: Ints, slot: int, software: Floats) -> None:
-    """Give the resident of a slot the new code of its job."""
-    hot[:TRAITS, slot] *= software[mark[JOB, slot]]
+        hot[:TRAITS, slot] *= inputs.software[stay.job]
 
 
 @njit(cache=True)
@@ -275,7 +258,7 @@ def _turn_over(inputs: Inputs, rows: Floats, domain: Domain, local: int, epoch: 
         following += 1
     for i in range(n):
         if mark[SOFT_FROM, i] == epoch:
-            _renew(hot, mark, i, inputs.software)
+            hot[:TRAITS, i] *= inputs.software[mark[JOB, i]]
     entering = inputs.stays[following].start if following < end else inputs.window_of_epoch.size
     domain.residents[local], domain.upcoming[local] = n, following
     domain.change[local] = _next_change(Residents(hot, mark, n), epoch, entering)
@@ -383,6 +366,7 @@ def _count(residents: Residents, epoch_s: float, crowding: float, sums: Floats) 
         hot[MISSES, i] += misses
         hot[CPU_S, i] += hot[USE, i] * epoch_s
         hot[REQUESTS, i] += instructions * (1.0 - hot[SPIN, i] * crowding) / hot[INSTR, i]
+        hot[CORE_CYCLES, i] += instructions * hot[CORE_NOW, i]
         quota += hot[QUOTA, i]
         every_cycle += cycles
         every_instruction += instructions
@@ -393,17 +377,30 @@ def _count(residents: Residents, epoch_s: float, crowding: float, sums: Floats) 
     sums[E_MISSES], sums[E_CPU_S] = every_miss, every_cpu_s
 
 
+@njit(cache=True, error_model="numpy", inline="always")
+def _note(hot: Floats, i: int, epoch_s: float, row: Floats) -> None:
+    """Write down what a resident did in this epoch: cycles, instructions, misses, CPU time, cycles but for stalls."""
+    row[0] = hot[USE, i] * hot[FREQUENCY, i] * epoch_s
+    row[1] = row[0] / hot[CPI, i]
+    row[2], row[3], row[4] = row[1] * hot[MPI, i], hot[USE, i] * epoch_s, row[1] * hot[CORE_NOW, i]
+
+
 @njit(cache=True, error_model="numpy")
 def _follow(residents: Residents, epoch: int, epoch_s: float, trace: Floats) -> None:
     """Write down what the traced residents did in this epoch."""
     hot, mark, n = residents
     for i in range(n):
         if mark[TRACE, i] > NO_TRACE:
-            row = trace[mark[TRACE, i] + epoch]
-            row[0] = hot[USE, i] * hot[FREQUENCY, i] * epoch_s
-            row[1] = row[0] / hot[CPI, i]
-            row[2] = row[1] * hot[MPI, i]
-            row[3] = hot[USE, i] * epoch_s
+            _note(hot, i, epoch_s, trace[mark[TRACE, i] + epoch])
+
+
+@njit(cache=True, error_model="numpy")
+def _visit(residents: Residents, window: int, epoch_s: float, sums: Floats, rows: Ints) -> None:
+    """Write down what each resident of a visited machine did in this epoch, and its counter row."""
+    hot, mark, n = residents
+    for i in range(n):
+        _note(hot, i, epoch_s, sums[i])
+        rows[i] = mark[ROW, i] + window
 
 
 @njit(cache=True, error_model="numpy")
@@ -446,6 +443,10 @@ def _step(inputs: Inputs, outputs: Outputs, domain: Domain, local: int, epoch: i
         _follow(residents, epoch, epoch_s, outputs.trace)
     dynamic = _heat(residents, platform, governor.stall_threshold, sibling, activity)
     power_w = platform.idle_w + platform.dynamic_w * here.power_factor * dynamic
+    if inputs.visit.shape[0] > 0 and inputs.visit[domain.first + local, epoch] >= 0:
+        at = inputs.visit[domain.first + local, epoch]
+        outputs.visit_power_w[at] = power_w
+        _visit(residents, inputs.window_of_epoch[epoch], epoch_s, outputs.visit_sums[at], outputs.visit_rows[at])
     traffic = misses_per_s * LINE_BYTES * WRITE_BACK / contention.bandwidth
     peak_w, residual = platform.idle_w + platform.dynamic_w, residual if residents.n > 0 else 0.0
     return Done(state_hz, capped, power_w, power_w * epoch_s, peak_w, utilisation, traffic, residual)
@@ -490,11 +491,10 @@ def _pass(inputs: Inputs, outputs: Outputs, domain: Domain, epoch: int) -> None:
 @njit(parallel=True, cache=True)
 def simulate(inputs: Inputs, outputs: Outputs) -> None:
     """Simulate several power domains over the whole horizon; fill the outputs. Nothing is checked here."""
-    epochs = inputs.window_of_epoch.size
     for number in prange(inputs.domain_start.size - 1):
         domain = _open(inputs, outputs, number)
-        for epoch in range(epochs):
+        for epoch in range(inputs.window_of_epoch.size):
             _pass(inputs, outputs, domain, epoch)
         for local in range(domain.residents.size):
             for i in range(domain.residents[local]):
-                _write_out(domain.hot[local], domain.mark[local], i, inputs.window_of_epoch[epochs - 1], outputs.rows)
+                _write_out(domain.hot[local], domain.mark[local], i, inputs.window_of_epoch[-1], outputs.rows)

@@ -108,21 +108,29 @@ class Inputs(NamedTuple):
     """(E, K) factor on waiting for the network."""
     settings: Records
     """(1,) of `SETTINGS`."""
+    visit: Ints
+    """(M, E) which visit of a profiler this is, −1: none; (0, 0): there is no profiler."""
 
 
 class Outputs(NamedTuple):
     """What the kernel fills; all zeros before."""
 
     rows: Floats
-    """(N, 5) sums per stay and window: cycles, instructions, misses, CPU seconds, requests."""
+    """(N, 6) sums per stay and window: cycles, instructions, misses, CPU seconds, requests, cycles but for stalls."""
     machine_rows: Floats
     """(M, W, 2) energy in joules, and epochs in which the cap lowered the P-state."""
     epoch_sums: Floats
     """(D, E, 9) the kernel names the columns."""
     trace: Floats
-    """(T, 4) cycles, instructions, misses and CPU seconds of traced stays by epoch."""
+    """(T, 5) of traced stays by epoch: cycles, instructions, misses, CPU seconds, cycles but for stalls."""
     machine_trace: Floats
     """(M, E, 4) frequency, power, utilisation and bandwidth utilisation; (0, E, 4): not wanted."""
+    visit_sums: Floats
+    """(V, slots, 5) of visited machines' residents, the columns of `trace`."""
+    visit_rows: Ints
+    """(V, slots) counter row of each resident, among those of the block; −1: nobody."""
+    visit_power_w: Floats
+    """(V,) power of the machine."""
 
 
 class Contention(NamedTuple):

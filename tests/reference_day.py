@@ -150,7 +150,7 @@ class ReferenceDay:
 
     def __init__(self, day, arm):
         self.day, self.arm, self.world = day, arm, day.world
-        self.counters = defaultdict(lambda: [0.0] * 5)
+        self.counters = defaultdict(lambda: [0.0] * 6)
         self.stay_epochs, self.machine_epochs = {}, {}
         self.energy_j, self.capped = defaultdict(float), defaultdict(float)
         self.epoch_energy_j = [0.0] * self.world.epochs
@@ -331,8 +331,9 @@ class ReferenceDay:
         instructions = cycles / one.cpi
         useful = 1 - self.day.jobs.spin_share[one.job] * crowding
         cpu_s = one.use * self.world.epoch_s
-        row = [cycles, instructions, instructions * one.mpi(share), cpu_s, instructions * useful / one.instructions]
-        self.stay_epochs[one.stay, epoch] = row[:4]
+        requests, core_cycles = instructions * useful / one.instructions, instructions * one.core_now
+        row = [cycles, instructions, instructions * one.mpi(share), cpu_s, requests, core_cycles]
+        self.stay_epochs[one.stay, epoch] = [*row[:4], core_cycles]
         if self.window(epoch) is not None:
             total = self.counters[one.stay, self.window(epoch)]
             for k, value in enumerate(row):
