@@ -1,0 +1,204 @@
+"""Symbolisation: addresses become functions and source lines, apart from collecting and in parallel.
+
+Raw profiles keep addresses and the builds that they are in; a repository says which line of which function each address
+of a build is. What it does not cover stays visible: function `[unknown]` of its image, or of `[generated]` where there
+is no image. Counts are integers and nothing is dropped, so every event sums to what it did before.
+"""
+
+from collections import deque
+from collections.abc import Callable, Iterable, Iterator
+from concurrent.futures import Future, ThreadPoolExecutor
+from itertools import chain
+from os import cpu_count
+from pathlib import Path
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
+from numpy.typing import NDArray
+
+from analysis.profiling.repository import Repository, SymboliseError, numbers
+
+__all__ = ["Repository", "SymboliseError", "Symboliser", "symbolised"]
+
+Ints = NDArray[np.int64]
+Columns = dict[str, pa.Array | Ints]
+
+BATCH_ROWS = 1_000_000
+"""Samples that one worker symbolises at a time: what memory is proportional to."""
+INPUTS = ("raw_samples", "raw_stacks", "symbols", "builds")
+"""Tables that symbolisation reads."""
+
+
+class Symboliser:
+    """Symbolises one profile: batches of samples as they come, then the locations and stacks that they were in.
+
+    Locations and stacks are numbered in the order in which they are first met, whatever the number of workers.
+
+    Parameters
+    ----------
+    repository : symbols and builds
+    stacks : table `raw_stacks`
+
+    Raises
+    ------
+    SymboliseError
+        If an address is in a build that is not known.
+
+    Examples
+    --------
+    >>> from analysis.profiling.repository import example_symbols
+    >>> none = pa.table(dict.fromkeys(["stack", "depth", "build", "address"], []))
+    >>> made = Symboliser(Repository.of(*example_symbols()), none)
+    >>> columns = {"process": [0, 0], "event": ["cycles"] * 2, "build": [0, 0], "address": [4096, 4097]}
+    >>> merged, = made.samples([pa.record_batch({**columns, "stack": [-1, -1], "count": [1, 2]})])
+    >>> merged["count"], made.locations()["function"].to_pylist()
+    (array([3]), ['main'])
+    """
+
+    def __init__(self, repository: Repository, stacks: pa.Table) -> None:
+        self._repository = repository
+        self._number = np.full(repository.start.size + 1 + len(repository.images), -1)
+        self._codes: list[Ints] = []
+        self._met = 0
+        self._new_stack, self._paths = self._merge_stacks(stacks)
+
+    def samples(self, batches: Iterable[pa.RecordBatch], workers: int | None = None) -> Iterator[Columns]:
+        """Yield rows of table `samples`; equal ones of a process are merged, their counts summed.
+
+        Parameters
+        ----------
+        batches : rows of `raw_samples`; those of a process follow one another
+        workers : threads at most; the default is one per processor
+        """
+        for batch, code in _ahead(batches, self._look_up, workers or cpu_count() or 1):
+            yield self._merged(batch, self._numbered(code))
+
+    def locations(self) -> Columns:
+        """Return the columns of table `locations`: all that were met so far."""
+        return self._repository.locations(np.concatenate([np.zeros(0, np.int64), *self._codes]))
+
+    def stacks(self) -> Columns:
+        """Return the columns of table `stacks`; stacks that only differed within lines are one."""
+        return self._paths
+
+    def _look_up(self, batch: pa.RecordBatch) -> Ints:
+        return self._repository.look_up(numbers(batch["build"]), numbers(batch["address"]))
+
+    def _numbered(self, code: Ints) -> Ints:
+        """Return the location of each symbol, new ones numbered on."""
+        unique, first = np.unique(code, return_index=True)
+        fresh = self._number[unique] < 0
+        codes = unique[fresh][np.argsort(first[fresh], kind="stable")]
+        self._number[codes] = self._met + np.arange(codes.size)
+        self._met += codes.size
+        self._codes.append(codes)
+        return np.asarray(self._number[code])
+
+    def _merge_stacks(self, stacks: pa.Table) -> tuple[Ints, Columns]:
+        """Return the new number of each stack, and the rows of those that differ by location."""
+        stack, depth = numbers(stacks["stack"]), numbers(stacks["depth"])
+        order = np.lexsort((depth, stack))
+        stack, depth = stack[order], depth[order]
+        code = self._repository.look_up(numbers(stacks["build"])[order], numbers(stacks["address"])[order])
+        old, start = np.unique(stack, return_index=True)
+        lengths = np.diff(np.append(start, stack.size))
+        met: dict[bytes, int] = {}
+        new = np.full(int(old.max(initial=-1)) + 1, -1)
+        kept = []
+        for i, (begin, length) in enumerate(zip(start.tolist(), lengths.tolist(), strict=True)):
+            path = code[begin : begin + length].tobytes()
+            if path not in met:
+                kept.append(i)
+            new[old[i]] = met.setdefault(path, len(met))
+        rows = np.isin(np.repeat(np.arange(old.size), lengths), np.array(kept, np.int64))
+        location = self._numbered(code[rows])
+        return new, {"stack": new[stack[rows]], "depth": depth[rows], "location": location}
+
+    def _merged(self, batch: pa.RecordBatch, location: Ints) -> Columns:
+        event = (
+            batch["event"].dictionary_encode() if not pa.types.is_dictionary(batch["event"].type) else batch["event"]
+        )
+        stack = numbers(batch["stack"])
+        if stack.size and stack.max() >= self._new_stack.size:
+            raise SymboliseError(f"raw_samples: stack {stack.max()} is not in raw_stacks")
+        stack = np.where(stack >= 0, self._new_stack[np.maximum(stack, 0)] if self._new_stack.size else -1, -1)
+        process, kind = numbers(batch["process"]), numbers(event.indices)
+        order = np.lexsort((location, stack, kind, process))
+        key = np.column_stack([process, kind, stack, location])[order]
+        begin = np.flatnonzero(np.append(True, (key[1:] != key[:-1]).any(axis=1))[: order.size])
+        count = np.add.reduceat(numbers(batch["count"])[order], begin) if begin.size else np.zeros(0, np.int64)
+        process, kind, stack, location = key[begin].T
+        texts = pa.DictionaryArray.from_arrays(pa.array(kind.astype(np.int32)), event.dictionary)
+        return {"process": process, "event": texts, "location": location, "stack": stack, "count": count}
+
+
+def symbolised(folder: Path, workers: int | None = None) -> Iterator[tuple[str, Columns]]:
+    """Yield what the raw profiles of a folder are with symbols: tables by name, to be written as they come.
+
+    Parameters
+    ----------
+    folder : with the tables `raw_samples`, `raw_stacks`, `symbols` and `builds` as Parquet files
+    workers : threads at most; results do not depend on it
+
+    Yields
+    ------
+    name and columns
+        ``samples`` part by part, then ``locations`` and ``stacks`` once.
+
+    Raises
+    ------
+    SymboliseError
+        If a table is missing, or they do not fit together.
+
+    Examples
+    --------
+    >>> import tempfile
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     next(symbolised(Path(folder)))
+    Traceback (most recent call last):
+        ...
+    analysis.profiling.repository.SymboliseError: raw_samples.parquet, raw_stacks.parquet, symbols.parquet, \
+builds.parquet: not there
+    """
+    paths = {name: Path(folder) / f"{name}.parquet" for name in INPUTS}
+    missing = [path.name for path in paths.values() if not path.is_file()]
+    if missing:
+        raise SymboliseError(f"{', '.join(missing)}: not there")
+    repository = Repository.of(pq.read_table(paths["symbols"]), pq.read_table(paths["builds"]))
+    symboliser = Symboliser(repository, pq.read_table(paths["raw_stacks"]))
+    with pq.ParquetFile(paths["raw_samples"], read_dictionary=["event"]) as raw:
+        for columns in symboliser.samples(_whole_processes(raw.iter_batches(BATCH_ROWS)), workers):
+            yield "samples", columns
+    yield "locations", symboliser.locations()
+    yield "stacks", symboliser.stacks()
+
+
+def _ahead(
+    batches: Iterable[pa.RecordBatch], work: Callable[[pa.RecordBatch], Ints], workers: int
+) -> Iterator[tuple[pa.RecordBatch, Ints]]:
+    """Yield each batch and the work done on it, in order, a few batches ahead of who takes them."""
+    with ThreadPoolExecutor(workers) as pool:
+        waiting: deque[tuple[pa.RecordBatch, Future[Ints]]] = deque()
+        for batch in batches:
+            waiting.append((batch, pool.submit(work, batch)))
+            if len(waiting) > workers:
+                done, result = waiting.popleft()
+                yield done, result.result()
+        for done, result in waiting:
+            yield done, result.result()
+
+
+def _whole_processes(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+    """Yield the rows cut between processes, so that equal rows of a process come together."""
+    kept: list[pa.RecordBatch] = []
+    for batch in chain(batches):
+        process = numbers(batch["process"])
+        cut = int(np.flatnonzero(process != process[-1])[-1]) + 1 if (process != process[-1]).any() else 0
+        if cut == 0 and (not kept or numbers(kept[-1]["process"])[-1] == process[-1]):
+            kept.append(batch)
+            continue
+        yield pa.concat_batches([*kept, batch.slice(0, cut)])
+        kept = [batch.slice(cut)]
+    if kept:
+        yield pa.concat_batches(kept)

@@ -1,0 +1,1 @@
+"""A profiler in the simulated fleet: programs inside the instances, and the collector that samples them."""

@@ -1,0 +1,242 @@
+"""Builds: what was compiled when, from which source and by which compiler, and what a new build changes."""
+
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from models.images import KERNEL
+from models.jobs import Jobs
+from models.profiles import Compiler, ProfileWorld
+from models.programs import Programs
+from models.randomness import stream
+from sim import kernel
+from sim.fleet import NEVER, Day
+from sim.profiling.changes import kernel_factors, release_factors
+
+Floats = NDArray[np.float64]
+Ints = NDArray[np.int64]
+
+DAY_S, HOUR_S = 86400.0, 3600.0
+OLD, NEW = 0, 1
+BUILDERS = ("autobuild-1", "autobuild-2", "team-build", "release-farm")
+"""Who builds programs; what all share comes from the release farm."""
+OLDEST_S = 28 * DAY_S
+"""No build that still runs was made longer before the horizon; revisions count the hours since, from 1000."""
+LEAD_S = 6 * HOUR_S
+"""A build is made so long before its first wave."""
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Builds:
+    """Arrays over B builds, and what the new one of each of J programs is and changes."""
+
+    image: Ints
+    """(B,) in the programs' images."""
+    build_id: tuple[str, ...]
+    revision: tuple[str, ...]
+    compiler: tuple[str, ...]
+    builder: tuple[str, ...]
+    built_s: Floats
+    stored: NDArray[np.bool_]
+    """(B,) whether its unstripped binary is in the symbol repository."""
+    of_image: Ints
+    """(I, 2) old and new build of each image, the same where there is one; −1: none (generated code)."""
+    release_day: Ints
+    """(J,) day at whose midnight the new build's first wave starts; `NEVER`: no new build."""
+    recompiled: NDArray[np.bool_]
+    """(J,) whether the new build is by the new compiler."""
+    factor: Floats
+    """(E,) instructions of each entry of a program under the new build, relative to the old."""
+    kernel_factor: Floats
+    """(G,) instructions of the kernel's functions under its new version relative to the old; 1 for all others."""
+
+    @property
+    def count(self) -> int:
+        """Number of builds."""
+        return len(self.build_id)
+
+
+def build_builds(world: ProfileWorld, programs: Programs) -> Builds:
+    """Return every build that runs within the horizon.
+
+    Parameters
+    ----------
+    world : releases, compiler and kernel roll-outs, horizon
+    programs : J programs
+
+    Examples
+    --------
+    >>> from models.jobs import build_jobs
+    >>> from models.machines import build_machines
+    >>> from models.programs import build_programs
+    >>> from models.scenario import Fleet, Population
+    >>> world = ProfileWorld(2, 14 * 86400.0, 3600.0, Fleet(8), Population(12, 8, heavyweights=2))
+    >>> programs = build_programs(world, build_jobs(world, build_machines(world)), ["haswell_2698v3"])
+    >>> builds = build_builds(world, programs)
+    >>> builds.count == len(programs.images) + int((builds.release_day < NEVER).sum())
+    True
+    """
+    day = _release_days(world, programs.count)
+    recompiled = _recompiled(world, day)
+    rows = _rows(world, programs, day, recompiled)
+    image, number = np.array([row.image for row in rows]), np.arange(len(rows))
+    of_image = np.full((len(programs.images), 2), -1)
+    of_image[image[::-1], OLD], of_image[image, NEW] = number[::-1], number
+    return Builds(
+        image=image,
+        build_id=tuple(row.build_id for row in rows),
+        revision=tuple(row.revision for row in rows),
+        compiler=tuple(row.compiler for row in rows),
+        builder=tuple(row.builder for row in rows),
+        built_s=np.array([row.built_s for row in rows]),
+        stored=np.array([row.stored for row in rows]),
+        of_image=of_image,
+        release_day=day,
+        recompiled=recompiled,
+        factor=release_factors(world, programs, day < NEVER, recompiled),
+        kernel_factor=kernel_factors(world, programs),
+    )
+
+
+def residence_release(world: ProfileWorld, day: Day, builds: Builds) -> Ints:
+    """Return the epoch from which each residence runs the new build of its program.
+
+    A release goes over the instances of a program wave by wave, a wave each midnight; instances are drawn at random,
+    and a residence is of the wave of its instance.
+
+    Parameters
+    ----------
+    world : waves of releases
+    day : R residences in its timeline
+    builds : when each program is released
+
+    Returns
+    -------
+    (R,) array of epochs, `sim.fleet.NEVER` for those that never do: `sim.fleet.Arm.stay_from`
+
+    Examples
+    --------
+    >>> from models.programs import build_programs
+    >>> from models.scenario import Fleet, Population
+    >>> from sim.fleet import prepare
+    >>> day = prepare(world := ProfileWorld(2, 4 * 86400.0, 3600.0, Fleet(8), Population(12, 8, heavyweights=2)))
+    >>> builds = build_builds(world, build_programs(world, day.jobs, ["haswell_2698v3"]))
+    >>> set(np.unique(residence_release(world, day, builds))) <= {24, 48, 72, 96, 120, NEVER}
+    True
+    """
+    timeline = day.timeline
+    uniform = stream(world.seed, "waves of releases").random(int(timeline.instance.max(initial=-1)) + 1)
+    shares = np.maximum.accumulate(np.array(world.profiling.releases.wave_shares))
+    wave = np.searchsorted(shares, uniform, side="right")[timeline.instance]
+    first = builds.release_day[timeline.job]
+    epochs = round(DAY_S / world.epoch_s)
+    return np.where((first < NEVER) & (wave < shares.size), (np.minimum(first, 2**20) + wave) * epochs, NEVER)
+
+
+def software_factors(programs: Programs, builds: Builds, jobs: Jobs) -> Floats:
+    """Return by what factor the new build changes each trait of each job, in the first state on the reference.
+
+    Instructions per request follow those of the functions; core CPI and memory accesses per instruction follow from
+    the share that dearer or cheaper functions then have.
+
+    Parameters
+    ----------
+    programs, builds : J programs
+    jobs : the same as jobs
+
+    Returns
+    -------
+    (J, TRAITS) array in the columns of `sim.kernel`, as `sim.parameters.software_table`; 1 where nothing changes
+
+    Examples
+    --------
+    >>> from models.programs import build_programs
+    >>> from models.scenario import Fleet, Population
+    >>> from sim.fleet import prepare
+    >>> day = prepare(world := ProfileWorld(2, 86400.0, 3600.0, Fleet(8), Population(12, 8, heavyweights=2)))
+    >>> programs = build_programs(world, day.jobs, ["haswell_2698v3"])
+    >>> bool((software_factors(programs, build_builds(world, programs), day.jobs) == 1.0).all())
+    True
+    """
+    table = np.ones((jobs.count, kernel.TRAITS))
+    for number in np.flatnonzero(builds.release_day < NEVER).tolist():
+        here = programs.entries(number)
+        function, before = programs.function[here], programs.weight[0, here]
+        after = before * builds.factor[here]
+        core, dense = programs.core_cpi[0, function], programs.code.miss_intensity[function]
+        instructions = after.sum() / before.sum()
+        table[number, kernel.INSTR] = instructions
+        table[number, kernel.CORE] = (after * core).sum() / (before * core).sum() / instructions
+        misses = (after * dense).sum() / (before * dense).sum() / instructions
+        for part in (kernel.FLOOR, kernel.GAIN1, kernel.GAIN2):
+            table[number, part] = misses
+    return table
+
+
+def _release_days(world: ProfileWorld, count: int) -> Ints:
+    """Return the day of each program's release: any but the first, for the share of them that is released."""
+    chosen, when = stream(world.seed, "releases").random((2, count))
+    day = 1 + np.floor(when * (world.days - 1)).astype(np.int64)
+    return np.where((chosen < world.profiling.releases.share) & (world.days > 1), day, NEVER)
+
+
+def _recompiled(world: ProfileWorld, day: Ints) -> NDArray[np.bool_]:
+    """Return which releases are built by the new compiler: a share that grows linearly over its roll-out."""
+    uniform, compiler = stream(world.seed, "compilers of releases").random(day.size), world.profiling.compiler
+    if compiler is None:
+        return np.zeros(day.size, np.bool_)
+    length_s = max(compiler.until_s - compiler.start_s, 1.0)
+    ready = np.clip((np.minimum(day, 2**20) * DAY_S - compiler.start_s) / length_s, 0.0, 1.0)
+    return np.asarray((uniform < ready) & (day < NEVER))
+
+
+@dataclass(frozen=True, slots=True)
+class _Build:
+    """One build."""
+
+    image: int
+    build_id: str
+    revision: str
+    compiler: str
+    builder: str
+    built_s: float
+    stored: bool
+
+
+def _rows(world: ProfileWorld, programs: Programs, day: Ints, recompiled: NDArray[np.bool_]) -> list[_Build]:
+    """Return every build, image by image, the old one first."""
+    compiler = world.profiling.compiler or Compiler()
+    released = dict(zip(programs.image_of_program.tolist(), day.tolist(), strict=True))
+    newly = dict(zip(programs.image_of_program.tolist(), recompiled.tolist(), strict=True))
+    rows = []
+    for image, kind in enumerate(programs.kinds):
+        if kind == "generated":
+            continue
+        old_s, new_s = _built_s(world, programs, image, released.get(image, NEVER))
+        rows.append(_build(world, programs, (image, OLD), compiler.old, old_s))
+        if new_s is not None:
+            by = compiler.new if newly.get(image) else compiler.old
+            rows.append(_build(world, programs, (image, NEW), by, new_s))
+    return rows
+
+
+def _built_s(world: ProfileWorld, programs: Programs, image: int, day: int) -> tuple[float, float | None]:
+    """Return when the old build of an image was made, and the new one if there is one."""
+    age = stream(world.seed, f"builds of {programs.kinds[image]} {programs.images[image]}").random()
+    asked, old_s = world.profiling.kernel, -OLDEST_S * age - LEAD_S
+    if image == KERNEL:
+        return old_s, asked.start_s - LEAD_S if asked else None
+    return old_s, day * DAY_S - LEAD_S if day < NEVER else None
+
+
+def _build(world: ProfileWorld, programs: Programs, which: tuple[int, int], compiler: str, built_s: float) -> _Build:
+    image, generation = which
+    kind, name, asked = programs.kinds[image], programs.images[image], world.profiling.kernel
+    rng = stream(world.seed, f"build {generation} of {kind} {name}")
+    revision = f"r{1000 + int((built_s + OLDEST_S + DAY_S) // HOUR_S)}"
+    if image == KERNEL and asked:
+        revision = (asked.old, asked.new)[generation]
+    builder = BUILDERS[rng.integers(len(BUILDERS))] if kind == "program" else BUILDERS[-1]
+    stored = bool(rng.random() >= world.profiling.releases.unstored_share)
+    return _Build(image, rng.bytes(20).hex(), revision, compiler, builder, built_s, stored)

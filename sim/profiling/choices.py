@@ -1,0 +1,105 @@
+"""Choices by weight, many at a time: which function, line or call path each sample falls on."""
+
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from sim.profiling.noise import Keys, mixed, uniforms
+
+Floats = NDArray[np.float64]
+Ints = NDArray[np.int64]
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Lists:
+    """Lists of things with weights: those of list i are `start[i]` to `start[i + 1]`."""
+
+    start: Ints
+    upper: Floats
+    """Number of the list plus the share of its weight up to and with each thing."""
+
+    @classmethod
+    def of(cls, start: Ints, weight: Floats) -> "Lists":
+        """Return lists to choose from.
+
+        Parameters
+        ----------
+        start : (n + 1,) array, ascending; no list is empty
+        weight : things' weights, of any sum
+
+        Examples
+        --------
+        >>> Lists.of(np.array([0, 2, 3]), np.array([1.0, 3.0, 5.0])).upper
+        array([0.25, 1.  , 2.  ])
+        """
+        count = np.diff(start)
+        running = np.cumsum(weight)
+        before = np.repeat(np.concatenate([[0.0], running])[start[:-1]], count)
+        total = np.repeat(np.add.reduceat(weight, start[:-1]), count)
+        return cls(start, np.repeat(np.arange(count.size), count) + np.minimum((running - before) / total, 1.0))
+
+    def pick(self, which: Ints, uniform: Floats) -> Ints:
+        """Return one thing of each list asked for.
+
+        Parameters
+        ----------
+        which : (n,) array of lists
+        uniform : (n,) array in 0..1, the draws
+
+        Examples
+        --------
+        >>> lists = Lists.of(np.array([0, 2, 3]), np.array([1.0, 3.0, 5.0]))
+        >>> lists.pick(np.array([0, 0, 1]), np.array([0.2, 0.3, 0.9]))
+        array([0, 1, 2])
+        """
+        found = np.searchsorted(self.upper, which + uniform, side="right")
+        return np.clip(found, self.start[which], self.start[which + 1] - 1)
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Draws:
+    """n samples: the cell and the function that each fell on, and a key for what else is drawn of it."""
+
+    cell: Ints
+    """Row × events + event."""
+    function: Ints
+    key: Keys
+
+
+def draw_samples(expected: Floats, keys: Keys) -> Draws:
+    """Return the samples of every row and event, each on a function.
+
+    Their number is the expected one rounded up or down at random, as a counter that has run for long overflows; each
+    falls on a function in proportion to what is expected of it.
+
+    Parameters
+    ----------
+    expected : (R, F, K) samples expected of each row's functions, by event
+    keys : (R, K) keys of the draws
+
+    Examples
+    --------
+    >>> made = draw_samples(np.array([[[3.0], [0.0], [0.5]]]), np.array([[7]], np.uint64))
+    >>> made.cell.size in {3, 4}, bool((made.function != 1).all())
+    (True, True)
+    """
+    rows, functions, events = expected.shape
+    if functions == 0 or rows == 0:
+        return Draws(np.zeros(0, np.int64), np.zeros(0, np.int64), np.zeros(0, np.uint64))
+    wide = np.ascontiguousarray(expected.transpose(0, 2, 1)).reshape(rows * events, functions)
+    total = wide.sum(axis=1)
+    flat = keys.reshape(-1)
+    count = np.floor(total + uniforms(flat)).astype(np.int64)
+    cell = np.repeat(np.arange(count.size), count)
+    ordinal = np.arange(cell.size) - np.repeat(np.cumsum(count) - count, count)
+    key = mixed(flat[cell], ordinal.astype(np.uint64))
+    seen = np.flatnonzero(count)
+    place = np.zeros(count.size, np.int64)
+    place[seen] = np.arange(seen.size)
+    upper = np.cumsum(wide[seen], axis=1)
+    upper /= upper[:, -1:]
+    upper += np.arange(seen.size)[:, None]
+    row = place[cell]
+    found = np.searchsorted(upper.reshape(-1), row + uniforms(key), side="right") - row * functions
+    return Draws(cell, np.clip(found, 0, functions - 1), key)

@@ -1,0 +1,185 @@
+"""What the functions of a program do: events that sum to the fleet's counters.
+
+A row's instructions go to functions by weight. Its cycles but for memory stalls go by weight × core CPI on the
+platform, its last-level misses by weight × intensity, its stalls by those misses over the function's overlap. The first
+two levels' misses and mispredictions follow from instructions: a level's misses are those that the next level has, and
+those that it misses too.
+"""
+
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from models.programs import Programs
+from sim.profiling.noise import keys_of, mixed, normals
+from sim.profiling.rows import Rows
+
+Floats = NDArray[np.float64]
+Ints = NDArray[np.int64]
+
+EVENTS = ("cycles", "instructions", "l1_misses", "l2_misses", "llc_misses", "mispredictions")
+"""The last axis of what functions do."""
+CYCLES, INSTRUCTIONS, L1_MISSES, L2_MISSES, LLC_MISSES, MISPREDICTIONS = range(6)
+ROW_SUMS = (0, 1, 2, 3, 5)
+"""Columns of `sim.fleet.Block.rows` that `spread` takes; those of `visit_sums` are these."""
+LEAST = 0.05
+"""Where noise would leave a function less than so much of its mean, the row's noise is weakened."""
+
+
+def spread(programs: Programs, rows: Rows, weights: Floats, totals: Floats) -> Floats:
+    """Return what each function does in each row.
+
+    Parameters
+    ----------
+    programs : what functions cost on each platform
+    rows : R rows, all of one program
+    weights : (R, F) shares of instructions, as `sim.profiling.weights.row_weights` gives
+    totals : (R, 5) cycles, instructions, last-level misses, CPU seconds, and cycles but for memory stalls
+
+    Returns
+    -------
+    (R, F, 6) array of `EVENTS`; cycles, instructions and last-level misses sum to the row's
+
+    Examples
+    --------
+    >>> from models.profiles import ProfileWorld
+    >>> from models.scenario import Fleet, Population
+    >>> from sim.fleet import nowhere, prepare
+    >>> from sim.profiling.rows import rows_of, software_of
+    >>> from sim.profiling.weights import row_weights
+    >>> day = prepare(world := ProfileWorld(2, 86400.0, 3600.0, Fleet(8), Population(12, 8, heavyweights=2)))
+    >>> software = software_of(world, day)
+    >>> rows = rows_of(day, nowhere(day), software).take(slice(1))
+    >>> events = spread(software.programs, rows, row_weights(software, rows), np.array([[9e9, 6e9, 1e7, 3.0, 7e9]]))
+    >>> events.sum(axis=(0, 1))[[CYCLES, INSTRUCTIONS, LLC_MISSES]].round()
+    array([9.e+09, 6.e+09, 1.e+07])
+    """
+    if not rows.count:
+        return np.zeros((*weights.shape, len(EVENTS)))
+    costs = _costs(programs, programs.functions(int(rows.program[0])), rows.platform)
+    return _events(costs, [part[:, None] * weights for part in _per_weight(costs, weights, totals)])
+
+
+def summed(programs: Programs, rows: Rows, weights: Floats, totals: Floats) -> Floats:
+    """Return what each function does in all rows together: the sum of `spread` over rows, without its array.
+
+    Parameters
+    ----------
+    programs : what functions cost on each platform
+    rows : R rows, all of one program on one platform
+    weights, totals : as for `spread`
+
+    Returns
+    -------
+    (F, 6) array of `EVENTS`
+
+    Raises
+    ------
+    ValueError
+        If the rows are on several platforms, or there are none.
+
+    Examples
+    --------
+    >>> from models.profiles import ProfileWorld
+    >>> from models.scenario import Fleet, Population
+    >>> from sim.fleet import nowhere, prepare
+    >>> from sim.profiling.rows import rows_of, software_of
+    >>> from sim.profiling.weights import row_weights
+    >>> day = prepare(world := ProfileWorld(2, 86400.0, 3600.0, Fleet(8), Population(12, 8, heavyweights=2)))
+    >>> software = software_of(world, day)
+    >>> rows = rows_of(day, nowhere(day), software).take(slice(1))
+    >>> case = software.programs, rows, row_weights(software, rows), np.array([[9e9, 6e9, 1e7, 3.0, 7e9]])
+    >>> bool(np.allclose(summed(*case), spread(*case)[0]))
+    True
+    """
+    if np.unique(rows.platform).size != 1:
+        raise ValueError(f"rows are on {np.unique(rows.platform).size} platforms, must be on one")
+    costs = _costs(programs, programs.functions(int(rows.program[0])), int(rows.platform[0]))
+    return _events(costs, [np.einsum("r,rf->f", part, weights) for part in _per_weight(costs, weights, totals)])
+
+
+class _Costs(NamedTuple):
+    """What an instruction of each of F functions costs: the first three on each row's platform, or on one."""
+
+    core_cpi: Floats
+    l2_hits: Floats
+    llc_hits: Floats
+    mispredictions: Floats
+    intensity: Floats
+    waiting: Floats
+
+
+def _costs(programs: Programs, function: Ints, platform: Ints | int) -> _Costs:
+    code = programs.code
+    intensity = code.miss_intensity[function]
+    return _Costs(
+        programs.core_cpi[:, function][platform], programs.l2_hits[:, function][platform],
+        programs.llc_hits[:, function][platform], code.mispredictions[function],
+        intensity, intensity / code.overlap[function],
+    )  # fmt: skip
+
+
+def _per_weight(costs: _Costs, weights: Floats, totals: Floats) -> list[Floats]:
+    """Return (R,) instructions, core cycles, misses and stalls of a row per unit of what they are spread by."""
+    cycles, instructions, misses, _, core = totals.T
+    stalls = np.maximum(cycles - core, 0.0)
+    return [
+        instructions,
+        core / np.einsum("rf,rf->r", weights, np.broadcast_to(costs.core_cpi, weights.shape)),
+        misses / np.einsum("rf,f->r", weights, costs.intensity),
+        stalls / np.einsum("rf,f->r", weights, costs.waiting),
+    ]
+
+
+def _events(costs: _Costs, parts: list[Floats]) -> Floats:
+    """Return events from weights times what stands for one unit of each, in rows or summed over them."""
+    instructions, core, misses, stalls = parts
+    events = np.empty((*instructions.shape, len(EVENTS)))
+    events[..., CYCLES] = core * costs.core_cpi + stalls * costs.waiting
+    events[..., INSTRUCTIONS] = instructions
+    events[..., LLC_MISSES] = misses * costs.intensity
+    events[..., L2_MISSES] = instructions * costs.llc_hits + events[..., LLC_MISSES]
+    events[..., L1_MISSES] = instructions * costs.l2_hits + events[..., L2_MISSES]
+    events[..., MISPREDICTIONS] = instructions * costs.mispredictions
+    return events
+
+
+def jitter(programs: Programs, rows: Rows, events: Floats, visit: Ints) -> Floats:
+    """Return what each function does in a visit of a few minutes, which is not its mean over the day.
+
+    Every event of a row keeps its sum, and every function's mean over visits stays what it was: if z is a function's
+    noise, it does x (1 + z − Σ x z / Σ x) for x, the same z for all events.
+
+    Parameters
+    ----------
+    programs : spread from visit to visit
+    rows : R rows, all of one program
+    events : (R, F, 6) array, without noise
+    visit : (R,) numbers of the visits
+
+    Examples
+    --------
+    >>> from models.profiles import ProfileWorld
+    >>> from models.scenario import Fleet, Population
+    >>> from sim.fleet import nowhere, prepare
+    >>> from sim.profiling.rows import rows_of, software_of
+    >>> from sim.profiling.weights import row_weights
+    >>> day = prepare(world := ProfileWorld(2, 86400.0, 3600.0, Fleet(8), Population(12, 8, heavyweights=2)))
+    >>> software = software_of(world, day)
+    >>> rows = rows_of(day, nowhere(day), software).take(slice(1))
+    >>> mean = spread(software.programs, rows, row_weights(software, rows), np.array([[9e9, 6e9, 1e7, 3.0, 7e9]]))
+    >>> now = jitter(software.programs, rows, mean, np.array([7]))
+    >>> bool(np.allclose(now.sum(axis=1), mean.sum(axis=1))), bool(np.allclose(now, mean))
+    (True, False)
+    """
+    sd = programs.how.visit_log_sd
+    if not rows.count or sd == 0.0:
+        return events
+    drawn = programs.code.key[programs.functions(int(rows.program[0]))]
+    who = keys_of(programs.seed, "visits", rows.program, rows.shard, visit)
+    noise = np.exp(sd * normals(mixed(who[:, None], drawn)) - 0.5 * sd * sd)[:, :, None]
+    totals = events.sum(axis=1, keepdims=True)
+    common = (events * noise).sum(axis=1, keepdims=True) / np.where(totals > 0.0, totals, 1.0)
+    lowest = (noise - common).min(axis=(1, 2), keepdims=True)
+    return np.asarray(events * (1.0 + np.minimum(1.0, (1.0 - LEAST) / np.maximum(-lowest, 1e-300)) * (noise - common)))

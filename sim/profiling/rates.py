@@ -1,0 +1,207 @@
+"""How often each event is sampled: from one sample to the next it happens `period` times.
+
+Rates are those of a machine all of whose hardware threads are busy, so that gatekeepers keep to the highest rate at any
+load. Whole-machine profiles ask for `samples_per_s` of each event, per-process profiles for `stacks_per_s`. Events
+follow one another; heap and threads are looked at once, at the end of the visit.
+"""
+
+from collections.abc import Mapping, Sequence
+
+import numpy as np
+import pandas as pd
+
+from models.platforms import PLATFORMS
+from models.profiles import ProfileWorld
+from sim.profiling.collector import FLEET
+from sim.profiling.overhead import COUNTED, max_rates
+
+PROCESS_EVENTS = ("cpu_time", "wall_time", "heap_bytes", "lock_wait", "threads")
+"""Events of per-process profiles."""
+SNAPSHOTS = ("heap_bytes", "threads")
+"""Events that are states, not happenings: a visit sees them at one moment."""
+UNITS = {"cpu_time": "nanoseconds", "wall_time": "nanoseconds", "lock_wait": "nanoseconds", "heap_bytes": "bytes"}
+"""What is counted, where it is neither events nor threads."""
+NOMINAL_CPI = 1.25
+"""Cycles per instruction of a busy machine on which periods are based."""
+NOMINAL_PER_INSTRUCTION = {
+    "instructions": 1.0,
+    "l1_misses": 0.0375,
+    "l2_misses": 0.0175,
+    "llc_misses": 0.0115,
+    "mispredictions": 0.004,
+}
+"""Events per instruction of a busy machine on which periods are based."""
+NOMINAL_HEAP_SHARE = 0.5
+"""Share of a machine's memory that is live heap on which the period is based."""
+NOMINAL_THREADS = 4.0
+"""Threads per hardware thread on which the period of wall time is based."""
+NOMINAL_LOCK_WAIT = 0.2
+"""Threads waiting for a lock per hardware thread on which the period is based."""
+NATIVE: Mapping[str, Mapping[str, str]] = {
+    "intel": {
+        "cycles": "CPU_CLK_UNHALTED.THREAD",
+        "instructions": "INST_RETIRED.ANY",
+        "l1_misses": "L1D.REPLACEMENT",
+        "l2_misses": "L2_RQSTS.MISS",
+        "llc_misses": "LONGEST_LAT_CACHE.MISS",
+        "mispredictions": "BR_MISP_RETIRED.ALL_BRANCHES",
+    },
+    "amd": {
+        "cycles": "CYCLES_NOT_IN_HALT",
+        "instructions": "RETIRED_INSTRUCTIONS",
+        "l1_misses": "L1_DATA_CACHE_MISSES",
+        "l2_misses": "L2_CACHE_MISS_FROM_DC_MISS",
+        "llc_misses": "L3_CACHE_MISSES",
+        "mispredictions": "RETIRED_MISPREDICTED_BRANCH_INSTRUCTIONS",
+    },
+    "arm": {
+        "cycles": "CPU_CYCLES",
+        "instructions": "INST_RETIRED",
+        "l1_misses": "L1D_CACHE_REFILL",
+        "l2_misses": "L2D_CACHE_REFILL",
+        "llc_misses": "LL_CACHE_MISS_RD",
+        "mispredictions": "BR_MIS_PRED_RETIRED",
+    },
+}
+"""Event of a maker's processors for each generic one, after the idea of PAPI (Ren et al. 2010, "Profiles")."""
+
+
+def maker(platform: str) -> str:
+    """Return whose events a platform counts: intel, amd or arm.
+
+    Raises
+    ------
+    KeyError
+        If there is no such platform.
+
+    Examples
+    --------
+    >>> maker("haswell_2698v3"), maker("rome_7742"), maker("altra_q80_30")
+    ('intel', 'amd', 'arm')
+    """
+    source = PLATFORMS[platform].source
+    return "amd" if "AMD" in source else "arm" if "Arm" in source else "intel"
+
+
+def process_native(event: str) -> str:
+    """Return what a per-process profile of an event goes by, the same on every platform.
+
+    Examples
+    --------
+    >>> process_native("cpu_time")
+    'process:cpu_time'
+    """
+    return f"process:{event}"
+
+
+def duty(world: ProfileWorld, event: str) -> int:
+    """Return the length of a visit over the time for which the event is on; 1 for what is looked at once.
+
+    Examples
+    --------
+    >>> duty(ProfileWorld(), "cycles"), duty(ProfileWorld(), "heap_bytes")
+    (7, 1)
+    """
+    return 1 if event in SNAPSHOTS else max(1, int(world.epoch_s // world.profiling.collector.seconds_per_event))
+
+
+def asked_events(world: ProfileWorld) -> tuple[str, ...]:
+    """Return the events that a collector samples: those counted, then those of processes if any.
+
+    Examples
+    --------
+    >>> asked_events(ProfileWorld())[5:8]
+    ('mispredictions', 'cpu_time', 'wall_time')
+    """
+    collector = world.profiling.collector
+    return (*collector.events, *(PROCESS_EVENTS if collector.stacks_per_s > 0 else ()))
+
+
+def rate_table(world: ProfileWorld, platforms: Sequence[str]) -> pd.DataFrame:
+    """Return the columns of table `rates`: the period of every event on every platform, for every collection.
+
+    Parameters
+    ----------
+    world : collector and watches
+    platforms : names
+
+    Raises
+    ------
+    KeyError
+        If there is no such platform.
+
+    Examples
+    --------
+    >>> made = rate_table(ProfileWorld(), ["haswell_2698v3"]).set_index("event")
+    >>> int(made.period["cycles"]), int(made.period["threads"]), int(made.duty["cycles"])
+    (5888000021, 1, 7)
+    """
+    limits = max_rates(world, platforms).set_index(["platform", "event"])["max_samples_per_s"]
+    names = (FLEET, *(watch.name for watch in world.profiling.collector.watches))
+    rows = []
+    for collection in names:
+        for platform in platforms:
+            for event in asked_events(world):
+                limit = float(limits.get((platform, event), np.nan))
+                native = NATIVE[maker(platform)].get(event, process_native(event))
+                unit = UNITS.get(event, "threads" if event == "threads" else "events")
+                period = _period(world, platform, event, limit)
+                rows.append((collection, platform, event, native, unit, period, duty(world, event), limit))
+    columns = ["collection", "platform", "event", "native", "unit", "period", "duty", "max_samples_per_s"]
+    return pd.DataFrame(rows, columns=columns)
+
+
+def samples_per_s(world: ProfileWorld, platforms: Sequence[str]) -> dict[str, float]:
+    """Return the samples of cycles a second that a busy machine of each platform may give.
+
+    Raises
+    ------
+    KeyError
+        If there is no such platform.
+
+    Examples
+    --------
+    >>> samples_per_s(ProfileWorld(), ["haswell_2698v3"])
+    {'haswell_2698v3': 25.0}
+    """
+    rates = max_rates(world, platforms).query("event == 'cycles'")
+    allowed = rates["max_samples_per_s"].clip(upper=world.profiling.collector.samples_per_s)
+    return dict(zip(rates["platform"].tolist(), allowed.tolist(), strict=True))
+
+
+def _period(world: ProfileWorld, platform: str, event: str, limit: float) -> int:
+    """Return the period of an event: the least prime that keeps a busy machine to its rate."""
+    if event == "threads":
+        return 1
+    collector = world.profiling.collector
+    rate = collector.samples_per_s if event in COUNTED else collector.stacks_per_s
+    if not np.isnan(limit):
+        rate = min(rate, limit)
+    return _next_prime(int(np.ceil(_nominal_per_s(world, platform, event) / rate)))
+
+
+def _nominal_per_s(world: ProfileWorld, platform: str, event: str) -> float:
+    """Return how often an event happens in a second on a busy machine; a snapshot counts as one event's time."""
+    sheet = PLATFORMS[platform]
+    if event in COUNTED:
+        cycles = sheet.vcpus * sheet.base_frequency_hz
+        return cycles if event == "cycles" else cycles / NOMINAL_CPI * NOMINAL_PER_INSTRUCTION[event]
+    if event == "heap_bytes":
+        return NOMINAL_HEAP_SHARE * sheet.memory_bytes / world.profiling.collector.seconds_per_event
+    busy = {"cpu_time": 1.0, "wall_time": NOMINAL_THREADS, "lock_wait": NOMINAL_LOCK_WAIT}[event]
+    return 1e9 * busy * sheet.vcpus
+
+
+def _next_prime(least: int) -> int:
+    """Return the least prime that is not below a number: loops of programs have few factors in common with it."""
+    number = max(2, least)
+    while not _is_prime(number):
+        number += 1
+    return number
+
+
+def _is_prime(number: int) -> bool:
+    if number < 4 or number % 2 == 0:
+        return number in {2, 3}
+    divisors = np.arange(3, int(np.sqrt(number)) + 1, 2)
+    return bool((number % divisors != 0).all())

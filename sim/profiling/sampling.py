@@ -1,0 +1,280 @@
+"""Samples: what the profilers of a visited machine report of its processes.
+
+Whole-machine profiles sample all that runs, by event and without stacks. Processes that link the profiling library are
+asked for profiles of their own: CPU and wall time, live heap by who allocated it, waiting for locks, and threads, each
+with the stack. Every draw belongs to a residence, an epoch and an event: who else is looked at changes nothing.
+"""
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+import numpy as np
+import pandas as pd
+import pyarrow as pa
+from numpy.typing import NDArray
+
+from models.profiles import ProfileWorld
+from models.programs import Programs
+from sim.fleet import Block, Day
+from sim.profiling.addresses import INSTRUCTION_BYTES
+from sim.profiling.builds import Builds
+from sim.profiling.choices import draw_samples
+from sim.profiling.collector import STATUSES, Plan
+from sim.profiling.functions import CYCLES, EVENTS, jitter, spread
+from sim.profiling.hits import Hits, Locator
+from sim.profiling.images import Layout
+from sim.profiling.noise import Keys, keys_of, mixed
+from sim.profiling.overhead import sample_cost_cycles
+from sim.profiling.own import APPLICATIONS, OWN_SHARE, SHARES, THREADS, own_events, own_functions
+from sim.profiling.places import Places
+from sim.profiling.process_profiles import STACKED, amounts, thread_counts
+from sim.profiling.rates import asked_events
+from sim.profiling.register import Register
+from sim.profiling.rows import Rows, Software, by_program
+from sim.profiling.stacks import Stacks
+from sim.profiling.visited import Visited, visited
+from sim.profiling.weights import row_weights
+from sim.recorder import Values
+
+__all__ = ["OWN_SHARE", "Sampler", "Taken"]
+
+Floats = NDArray[np.float64]
+Ints = NDArray[np.int64]
+Columns = dict[str, Values]
+
+CHUNK = 2_000_000
+"""Rows × functions that are worked on at a time."""
+
+
+@dataclass(frozen=True, slots=True)
+class Taken:
+    """What a block's visits brought: rows of the tables of these names; of stacks only those not met before."""
+
+    processes: Columns
+    raw_samples: Columns
+    raw_stacks: Columns
+
+
+class Sampler:
+    """Profilers at work: turns what the fleet did in visited epochs into samples, block by block.
+
+    Parameters
+    ----------
+    world : collector
+    day : the fleet's horizon
+    register : what each machine is when
+    plan : the visits
+    programs, builds, places : what runs where
+    layout : where code is
+    rates : periods, the columns of table `rates`
+
+    Examples
+    --------
+    >>> from sim.fleet import run_arm
+    >>> from sim.profiling.run import Collection, Setting, example
+    >>> made = Collection.of(setting := Setting.of(example()))
+    >>> block = next(run_arm(setting.day, setting.arm, visits=made.visits))
+    >>> sorted(made.sampler.take(block, setting.rows).raw_samples)
+    ['address', 'build', 'count', 'event', 'process', 'stack']
+    """
+
+    def __init__(
+        self,
+        *,
+        world: ProfileWorld,
+        day: Day,
+        register: Register,
+        plan: Plan,
+        programs: Programs,
+        builds: Builds,
+        places: Places,
+        layout: Layout,
+        rates: pd.DataFrame,
+    ) -> None:
+        self._world, self._day, self._register, self._plan = world, day, register, plan
+        self._software = Software(world, programs, builds, places)
+        self._programs, self._addresses = programs, layout.addresses
+        self._events = asked_events(world)
+        self._per_sample = _per_sample(rates, plan.names, register.platform_names, self._events)
+        self._cost = np.array([[sample_cost_cycles(p, e) for e in self._events] for p in register.platform_names])
+        self._locator = Locator(programs, layout.addresses)
+        entry_program = np.repeat(np.arange(programs.count), np.diff(programs.start))
+        paths = programs.paths
+        self._stacks = Stacks(layout.addresses, paths, np.repeat(entry_program, np.diff(paths.start)))
+        self._processes = 0
+        count = plan.machine.size
+        self._frequency_hz, self._power_w = np.full(count, np.nan), np.full(count, np.nan)
+        self._overhead = np.zeros(count)
+
+    def take(self, block: Block, rows: Rows) -> Taken:
+        """Return what the visits to a block's machines brought.
+
+        Parameters
+        ----------
+        block : of the arm that was run with the plan's answered visits
+        rows : all counter rows of the day
+        """
+        seen = visited(self._day, self._register, self._plan, block, rows)
+        hits = list(self._residents(seen))
+        spent = np.zeros((2, seen.count))
+        spent[1] = self._spent(seen, hits)
+        kinds = own_functions(self._programs, self._addresses)
+        for i, (functions, weights) in enumerate(kinds):
+            cycles = SHARES[i] * seen.vcpus * seen.frequency_hz * self._world.epoch_s + spent[i]
+            hits.append(self._of_machines(seen, i, functions, own_events(cycles, weights, self._counted_events)))
+        self._overhead[seen.visit] = self._spent(seen, hits)
+        self._frequency_hz[seen.visit] = seen.frequency_hz
+        self._power_w[seen.visit] = block.visit_power_w
+        samples, stacks = self._samples(seen, Hits.together(hits))
+        processes = self._process_columns(seen)
+        self._processes += int(seen.first[-1])
+        return Taken(processes, samples, stacks)
+
+    def visit_columns(self) -> Columns:
+        """Return the columns of table `visits`: all that were planned, once all blocks are taken."""
+        plan, register = self._plan, self._register
+        kernel = register.kernel_at(plan.machine, plan.epoch)
+        return {
+            "visit": np.arange(plan.machine.size),
+            "collection": _texts(plan.names, plan.collection),
+            "machine": plan.machine,
+            "datacentre": _texts(register.datacentre_names, register.datacentre[plan.machine]),
+            "platform": _texts(register.platform_names, register.platform_at(plan.machine, plan.epoch)),
+            "kernel": _texts(register.kernel_names, kernel),
+            "start_s": plan.epoch * self._world.epoch_s,
+            "length_s": np.full(plan.machine.size, self._world.epoch_s),
+            "weight": plan.weight,
+            "status": _texts(STATUSES, plan.status),
+            "frequency_hz": self._frequency_hz,
+            "power_w": self._power_w,
+            "overhead_cycles": self._overhead,
+        }
+
+    @property
+    def _counted_events(self) -> tuple[str, ...]:
+        return tuple(self._world.profiling.collector.events)
+
+    def _keys(self, who: Ints, epoch: Ints) -> Keys:
+        """Return (n, events) keys of the draws of each process."""
+        seed = self._world.profiling.collector.seed
+        keys = keys_of(seed, f"samples of fleet {self._world.seed}", who, epoch)
+        return mixed(keys[:, None], np.arange(len(self._events), dtype=np.uint64))
+
+    def _residents(self, seen: Visited) -> Iterator[Hits]:
+        """Yield the samples of instances, program by program."""
+        keys, process = self._keys(seen.stay, seen.epoch[seen.of]), seen.process
+        moment = (seen.epoch * self._register.count + seen.machine)[seen.of]
+        for program, which in by_program(seen.rows):
+            functions = self._programs.functions(program).size
+            for part in np.array_split(which, max(1, -(-which.size * functions // CHUNK))):
+                here = seen.rows.take(part)
+                mean = spread(self._programs, here, row_weights(self._software, here), seen.totals[part])
+                done = jitter(self._programs, here, mean, moment[part])
+                yield self._whole_machine(seen, part, keys[part], done)
+                if self._programs.stacks[program] and "cpu_time" in self._events:
+                    yield self._with_stacks(seen, part, keys[part], done[:, :, CYCLES])
+                    threads = self._threads(here.program, seen.totals[part, 3])
+                    yield self._locator.on_main(process[part], self._events.index("threads"), program, threads)
+
+    def _whole_machine(self, seen: Visited, part: Ints, keys: Keys, done: Floats) -> Hits:
+        """Return the samples of counted events of some residents, all of one program."""
+        columns = np.arange(len(self._counted_events))
+        expected = done[:, :, [EVENTS.index(event) for event in self._counted_events]]
+        expected = expected / self._stands_for(seen, seen.of[part], columns)
+        draws = draw_samples(expected, keys[:, columns])
+        program = int(seen.rows.program[part[0]])
+        return self._locator.locate(draws, seen.process[part], columns, self._programs.functions(program))
+
+    def _with_stacks(self, seen: Visited, part: Ints, keys: Keys, cycles: Floats) -> Hits:
+        """Return the samples of per-process profiles of some residents, all of one program."""
+        program, cpu_s = int(seen.rows.program[part[0]]), seen.totals[part, 3]
+        columns = np.array([self._events.index(event) for event in STACKED])
+        wall_s = np.asarray(self._threads(seen.rows.program[part], cpu_s) * self._world.epoch_s, np.float64)
+        expected = amounts(self._programs, program, cycles, cpu_s, wall_s) / self._stands_for(
+            seen, seen.of[part], columns
+        )
+        draws = draw_samples(expected, keys[:, columns])
+        return self._locator.locate(draws, seen.process[part], columns, self._programs.functions(program), program)
+
+    def _of_machines(self, seen: Visited, kind: int, functions: Ints, done: Floats) -> Hits:
+        """Return the samples of one of the machines' own processes."""
+        columns = np.arange(len(self._counted_events))
+        who = self._day.timeline.job.size + len(APPLICATIONS) * seen.machine + kind
+        expected = done / self._stands_for(seen, np.arange(seen.count), columns)
+        draws = draw_samples(expected, self._keys(who, seen.epoch)[:, columns])
+        return self._locator.locate(draws, seen.own[:, kind], columns, functions)
+
+    def _stands_for(self, seen: Visited, of: Ints, columns: Ints) -> Floats:
+        """Return (n, 1, K) how much of each event in the whole visit one sample stands for."""
+        return np.asarray(self._per_sample[seen.collection[of], seen.platform[of]][:, None, columns])
+
+    def _threads(self, program: Ints, cpu_s: Floats) -> Ints:
+        return thread_counts(self._programs, program, cpu_s, self._world.epoch_s)
+
+    def _spent(self, seen: Visited, hits: list[Hits]) -> Floats:
+        """Return the cycles that each visit's samples took."""
+        spent = np.zeros(seen.count)
+        for part in hits:
+            visit = seen.visit_of(part.process)
+            spent += np.bincount(visit, part.count * self._cost[seen.platform[visit], part.event], spent.size)
+        return spent
+
+    def _samples(self, seen: Visited, hits: Hits) -> tuple[Columns, Columns]:
+        """Return the rows of `raw_samples`, and those of `raw_stacks` that were not met before."""
+        program, build, kernel = (np.zeros(int(seen.first[-1]), np.int64) for _ in range(3))
+        program[seen.process], build[seen.process] = seen.rows.program, seen.rows.build
+        kernel[:] = seen.new_kernel[seen.visit_of(np.arange(kernel.size))]
+        new_build, new_kernel = build[hits.process], kernel[hits.process]
+        function = self._locator.function_of_line[hits.line]
+        image_build = self._addresses.build_of(function, new_build, new_kernel)
+        address = self._addresses.start_of(image_build, function, program[hits.process])
+        address += self._addresses.line_offset[hits.line] + INSTRUCTION_BYTES * hits.instruction
+        stack, stacks = self._stacks.number(hits.path, new_build, new_kernel)
+        samples: Columns = {
+            "process": self._processes + hits.process,
+            "event": _texts(self._events, hits.event),
+            "build": image_build,
+            "address": address,
+            "stack": stack,
+            "count": hits.count,
+        }
+        return samples, stacks
+
+    def _process_columns(self, seen: Visited) -> Columns:
+        """Return the rows of `processes`: residents of each visit, then the machine's own."""
+        programs, addresses, process = self._programs, self._addresses, seen.process
+        count, cpu_s = int(seen.first[-1]), seen.totals[:, 3]
+        job, residence, build, threads = (np.full(count, -1) for _ in range(4))
+        busy_s, application = np.zeros(count), np.zeros(count, np.int64)
+        job[process], application[process], residence[process] = seen.rows.program, seen.rows.program, seen.stay
+        build[process] = addresses.of_image[programs.image_of_program[seen.rows.program], seen.rows.build]
+        threads[process], busy_s[process] = self._threads(seen.rows.program, cpu_s), cpu_s
+        own_builds = addresses.of_image[0, seen.new_kernel], addresses.of_image[addresses.daemon, 0]
+        for i, mine in enumerate(seen.own.T):
+            application[mine], build[mine], threads[mine] = programs.count + i, own_builds[i], THREADS[i]
+            busy_s[mine] = SHARES[i] * seen.vcpus * self._world.epoch_s
+        return {
+            "process": self._processes + np.arange(count),
+            "visit": seen.visit[seen.visit_of(np.arange(count))],
+            "application": _texts((*programs.names, *APPLICATIONS), application),
+            "job": job,
+            "residence": residence,
+            "build": build,
+            "stacks": (job >= 0) & programs.stacks[job] & ("cpu_time" in self._events),
+            "threads": threads,
+            "cpu_s": busy_s,
+            "wall_s": np.maximum(threads * self._world.epoch_s, busy_s),
+        }
+
+
+def _per_sample(
+    rates: pd.DataFrame, collections: tuple[str, ...], platforms: tuple[str, ...], events: tuple[str, ...]
+) -> Floats:
+    """Return (collections, platforms, events) what a sample stands for in its visit: period × duty."""
+    keys = zip(rates["collection"], rates["platform"], rates["event"], strict=True)
+    stands_for = dict(zip(keys, (rates["period"] * rates["duty"]).astype(float).tolist(), strict=True))
+    return np.array([[[stands_for[c, p, e] for e in events] for p in platforms] for c in collections])
+
+
+def _texts(words: tuple[str, ...], index: Ints | NDArray[np.int32]) -> pa.DictionaryArray:
+    return pa.DictionaryArray.from_arrays(pa.array(np.asarray(index, np.int32)), pa.array(list(words), pa.string()))

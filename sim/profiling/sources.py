@@ -1,0 +1,245 @@
+"""The symbol repository and the sources behind it: which line of which file each address of a stored build is.
+
+The repository keeps unstripped images by build; some never reached it. A file has a signature of its content: a release
+that changes one of its functions gives it a new one, and all builds of the same content share the old one. The text of
+the lines is invented; it only has to look like a program.
+"""
+
+import hashlib
+from dataclasses import dataclass
+
+import numpy as np
+import pyarrow as pa
+from numpy.typing import NDArray
+
+from models.machines import Ints
+from models.profiles import ProfileWorld
+from models.programs import Programs
+from sim.profiling.addresses import INSTRUCTION_BYTES, Addresses
+from sim.profiling.builds import OLD, Builds
+from sim.profiling.changes import changed_functions
+from sim.profiling.noise import mixed
+from sim.recorder import Values
+
+Columns = dict[str, Values]
+
+
+_NOUNS = ("shard", "query", "entry", "buffer", "score", "cursor", "block", "token", "request", "result", "page", "key")
+_VERBS = ("advance", "lookup", "append", "decode", "merge", "hash", "score", "copy", "check", "update", "seek", "load")
+_STATEMENTS = (
+    "  auto {a} = {verb}({b});",
+    "  {a}->{verb}({b});",
+    "  if (!{verb}({a}, {b})) return false;",
+    "  for (auto& {a} : {b}) {verb}({a});",
+    "  total += {verb}({a}, {b});",
+)
+_OPENING = (
+    "",
+    "// Part of the fleet's code base.",
+    "#include <cstdint>",
+    "#include <vector>",
+    "namespace {",
+    "}  // namespace",
+)
+_BLANK, _CLOSING = 0, 6
+"""Rows of the vocabulary: nothing, and the end of a function."""
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Files:
+    """Contents of source files: what each of F functions' file looks like in each of B builds.
+
+    `of_function` is the number of a function's file, −1 for code generated at run time; `version` has, like
+    `Addresses.function_start`, an entry for every function of every build: its file's content there, in `signature`.
+    """
+
+    names: tuple[str, ...]
+    of_function: Ints
+    version: Ints
+    version_file: Ints
+    version_build: Ints
+    """Build that first had this content."""
+    signature: tuple[str, ...]
+
+
+def contents(world: ProfileWorld, layout: Addresses, programs: Programs, builds: Builds) -> Files:
+    """Return which content each file has in each build.
+
+    Parameters
+    ----------
+    world : releases
+    layout : images and code
+    programs, builds : what each release changed
+
+    Examples
+    --------
+    >>> from sim.profiling.images import example
+    >>> of = example()
+    >>> files = contents(of.world, of.addresses, of.programs, of.builds)
+    >>> len(set(files.signature)) == files.version_file.size, files.names[-1]
+    (True, 'fleetd/health.cc')
+    """
+    known = np.flatnonzero(layout.code.image != layout.generated)
+    places = [(int(layout.code.image[f]), layout.code.file[f]) for f in known]
+    numbers = {place: i for i, place in enumerate(dict.fromkeys(places))}
+    of_function = np.full(layout.code.count, -1)
+    of_function[known] = [numbers[place] for place in places]
+    build, function = _pairs(layout)
+    file = of_function[function]
+    touched = np.zeros(len(numbers), np.bool_)
+    touched[of_function[_changed(layout, world, programs, builds)]] = True
+    old = layout.of_image[layout.image_of_build[build], OLD]
+    origin = np.where(touched[file], build, old)
+    count = layout.image_of_build.size
+    codes, version = np.unique(file * count + origin, return_inverse=True)
+    names = tuple(name for _, name in numbers)
+    build_names = [*builds.build_id, "daemon"]
+    signature = tuple(
+        hashlib.blake2b(f"{names[code // count]} {build_names[code % count]}".encode(), digest_size=8).hexdigest()
+        for code in codes.tolist()
+    )
+    return Files(names, of_function, version, codes // count, codes % count, signature)
+
+
+def symbol_columns(layout: Addresses, files: Files, stored: NDArray[np.bool_]) -> Columns:
+    """Return the columns of table `symbols`, by build and address.
+
+    Parameters
+    ----------
+    layout : where everything is
+    files : contents of source files
+    stored : (B,) which builds reached the repository
+
+    Examples
+    --------
+    >>> from sim.profiling.images import example
+    >>> of = example()
+    >>> files = contents(of.world, of.addresses, of.programs, of.builds)
+    >>> only = np.arange(of.addresses.image_of_build.size) == 3
+    >>> set(symbol_columns(of.addresses, files, only)["build"].tolist())
+    {3}
+    """
+    build, function = _pairs(layout)
+    code = layout.code
+    kept = np.flatnonzero(stored[build])
+    kept = kept[np.lexsort((layout.function_start[kept], build[kept]))]
+    lines = np.diff(code.line_start)[function[kept]]
+    pair = np.repeat(kept, lines)
+    which = function[pair]
+    line = np.arange(pair.size) - np.repeat(np.cumsum(lines) - lines - code.line_start[function[kept]], lines)
+    begin = layout.function_start[pair]
+    start = begin + layout.line_offset[line]
+    return {
+        "build": build[pair],
+        "start": start,
+        "end": start + layout.instructions[line] * INSTRUCTION_BYTES,
+        "function": _texts(code.name, which),
+        "function_start": begin,
+        "file": _texts(files.names, files.of_function[which]),
+        "file_hash": _texts(files.signature, files.version[pair]),
+        "function_line": code.function_line[which],
+        "line": code.line[line],
+    }
+
+
+def source_columns(layout: Addresses, files: Files, stored: NDArray[np.bool_]) -> Columns:
+    """Return the columns of table `sources`: every line of every content that a stored build was made from.
+
+    Parameters
+    ----------
+    layout, files, stored : as for `symbol_columns`
+
+    Examples
+    --------
+    >>> from sim.profiling.images import example
+    >>> of = example()
+    >>> files = contents(of.world, of.addresses, of.programs, of.builds)
+    >>> only = np.arange(of.addresses.image_of_build.size) == of.addresses.image_of_build.size - 1
+    >>> sorted(set(source_columns(of.addresses, files, only)["file"].to_pylist()))[:2]
+    ['fleetd/gatekeeper.cc', 'fleetd/health.cc']
+    """
+    code = layout.code
+    kept = stored[_pairs(layout)[0]]
+    versions = np.unique(files.version[kept])
+    last = np.zeros(len(files.names), np.int64)
+    known = np.flatnonzero(files.of_function >= 0)
+    ends = code.line[code.line_start[1:] - 1]
+    np.maximum.at(last, files.of_function[known], ends[known] + 1)
+    length = last[files.version_file[versions]]
+    begin = np.cumsum(length) - length
+    words, header = _vocabulary(code.name)
+    text = np.repeat(np.full(versions.size, _BLANK), length)
+    line = np.arange(text.size) - np.repeat(begin, length) + 1
+    text[line <= len(_OPENING)] = line[line <= len(_OPENING)] - 1
+    slot, what = _lines_of(layout, files, versions, begin)
+    text[slot] = header + code.count + what % (len(words) - header - code.count)
+    first, owner = _heads_of(layout, files, versions, begin)
+    text[first] = header + owner
+    text[first + (ends - code.function_line)[owner] + 1] = _CLOSING
+    version = np.repeat(versions, length)
+    return {
+        "file": _texts(files.names, files.version_file[version]),
+        "file_hash": _texts(files.signature, version),
+        "line": line,
+        "text": _texts(words, text),
+    }
+
+
+def _vocabulary(functions: tuple[str, ...]) -> tuple[list[str], int]:
+    """Return every line there is: opening ones, the end of a function, heads of functions, statements; and where the
+    heads begin."""
+    statements = [
+        form.format(a=a, b=b, verb=verb) for form in _STATEMENTS for verb in _VERBS for a in _NOUNS for b in _NOUNS[:4]
+    ]
+    heads = [f"Status {name}(Context* context) {{" for name in functions]
+    return [*_OPENING, "}", *heads, *statements], len(_OPENING) + 1
+
+
+def _lines_of(layout: Addresses, files: Files, versions: Ints, begin: Ints) -> tuple[Ints, Ints]:
+    """Return the rows of all lines with code, and a number that the text of each follows from."""
+    code = layout.code
+    version, function = _version_functions(layout, files, versions)
+    lines = np.diff(code.line_start)[function]
+    line = np.arange(int(lines.sum())) - np.repeat(np.cumsum(lines) - lines - code.line_start[function], lines)
+    rows = np.repeat(begin[version], lines) + code.line[line] - 1
+    origin = files.version_build[versions[version]]
+    what = mixed(
+        np.repeat(mixed(code.key[function], origin.astype(np.uint64)), lines), code.line[line].astype(np.uint64)
+    )
+    return rows, (what >> np.uint64(1)).astype(np.int64)
+
+
+def _heads_of(layout: Addresses, files: Files, versions: Ints, begin: Ints) -> tuple[Ints, Ints]:
+    """Return the rows on which functions begin, and the functions."""
+    version, function = _version_functions(layout, files, versions)
+    return begin[version] + layout.code.function_line[function] - 1, function
+
+
+def _version_functions(layout: Addresses, files: Files, versions: Ints) -> tuple[Ints, Ints]:
+    """Return all pairs of a content, by its place in `versions`, and a function that stands in it."""
+    _, function = _pairs(layout)
+    pairs = np.unique(files.version * layout.code.count + function)
+    version, function = np.divmod(pairs, layout.code.count)
+    place = np.searchsorted(versions, version)
+    there = (place < versions.size) & (versions[np.minimum(place, versions.size - 1)] == version)
+    return place[there], function[there]
+
+
+def _pairs(layout: Addresses) -> tuple[Ints, Ints]:
+    """Return build and function of every entry of `Addresses.function_start`."""
+    counts = np.diff(layout.build_start)
+    build = np.repeat(np.arange(counts.size), counts)
+    return build, np.arange(build.size) - np.repeat(
+        layout.build_start[:-1] - layout.first[layout.image_of_build], counts
+    )
+
+
+def _changed(layout: Addresses, world: ProfileWorld, programs: Programs, builds: Builds) -> Ints:
+    """Return the functions whose source differs between the old and the new build of their image."""
+    own = np.isin(layout.code.image, programs.image_of_program)[: programs.code.count]
+    kernel = builds.kernel_factor != 1.0
+    return np.flatnonzero(own & changed_functions(world, programs) | kernel)
+
+
+def _texts(words: tuple[str, ...] | list[str], index: Ints) -> pa.DictionaryArray:
+    return pa.DictionaryArray.from_arrays(pa.array(np.asarray(index, np.int32)), pa.array(list(words), pa.string()))

@@ -1,0 +1,118 @@
+"""Visited machines: what the fleet's physics says of the residents of each in its epoch."""
+
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from models.platforms import PLATFORMS
+from sim.fleet import Block, Day
+from sim.profiling.collector import Plan
+from sim.profiling.register import Register
+from sim.profiling.rows import Rows
+
+Floats = NDArray[np.float64]
+Ints = NDArray[np.int64]
+OWN = 2
+"""Processes of each machine besides its residents: its kernel's and its daemon's, the last two."""
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Visited:
+    """Arrays over the V answered visits to a block's machines, and over the N residents of all of them.
+
+    `first` (V + 1) numbers the processes of each visit: residents, then the machine's own.
+    """
+
+    visit: Ints
+    """(V,) number in the plan."""
+    machine: Ints
+    epoch: Ints
+    platform: Ints
+    collection: Ints
+    new_kernel: Ints
+    frequency_hz: Floats
+    """(V,) mean of busy threads, base frequency where none is."""
+    vcpus: Floats
+    first: Ints
+    of: Ints
+    """(N,) the visit, 0 to V − 1."""
+    process: Ints
+    """(N,) number among the block's processes."""
+    stay: Ints
+    rows: Rows
+    totals: Floats
+    """(N, 5) cycles, instructions, misses, CPU seconds, cycles but for memory stalls."""
+
+    @property
+    def count(self) -> int:
+        """Number of visits."""
+        return int(self.visit.size)
+
+    @property
+    def own(self) -> Ints:
+        """(V, 2) numbers of each machine's own processes."""
+        return self.first[1:, None] - OWN + np.arange(OWN)
+
+    @property
+    def busy(self) -> NDArray[np.bool_]:
+        """(V,) whether any resident ran."""
+        return np.bincount(self.of, self.totals[:, 3], self.count) > 0
+
+    def visit_of(self, process: Ints | NDArray[np.int32]) -> Ints:
+        """Return the visit, 0 to V − 1, that each process was seen on.
+
+        Parameters
+        ----------
+        process : (n,) array of numbers among the block's processes
+        """
+        return np.searchsorted(self.first, process, side="right") - 1
+
+
+def visited(day: Day, register: Register, plan: Plan, block: Block, rows: Rows) -> Visited:
+    """Return what happened on the visited machines of a block.
+
+    Parameters
+    ----------
+    day, register, plan : the fleet and the visits
+    block : of the arm that was run with the plan's answered visits
+    rows : all counter rows of the day
+
+    Examples
+    --------
+    >>> from sim.fleet import run_arm
+    >>> from sim.profiling.run import Collection, Setting, example
+    >>> made = Collection.of(setting := Setting.of(example()))
+    >>> block = next(run_arm(setting.day, setting.arm, visits=made.visits))
+    >>> seen = visited(setting.day, made.register, made.plan, block, setting.rows)
+    >>> seen.count == made.visits.machine.size, int(seen.first[-1]) == seen.of.size + 2 * seen.count
+    (True, True)
+    """
+    answered = plan.answered
+    bounds = np.searchsorted(plan.machine[answered], [block.machines.start, block.machines.stop])
+    visit = answered[slice(*bounds)]
+    machine, epoch = plan.machine[visit], plan.epoch[visit]
+    platform = register.platform_at(machine, epoch)
+    of, slot = np.nonzero(block.visit_rows >= 0)
+    row = int(day.row_start[block.stays.start]) + block.visit_rows[of, slot]
+    totals = block.visit_sums[of, slot]
+    sheets = [PLATFORMS[name] for name in register.platform_names]
+    base = np.array([sheet.base_frequency_hz for sheet in sheets])[platform]
+    cycles, cpu_s = (np.bincount(of, totals[:, i], visit.size) for i in (0, 3))
+    visits = np.arange(visit.size + 1)
+    return Visited(
+        visit=visit,
+        machine=machine,
+        epoch=epoch,
+        platform=platform,
+        collection=plan.collection[visit],
+        new_kernel=register.kernel_at(machine, epoch),
+        frequency_hz=np.where(cpu_s > 0, cycles / np.where(cpu_s > 0, cpu_s, 1.0), base),
+        vcpus=np.array([sheet.vcpus for sheet in sheets], np.float64)[platform],
+        first=np.searchsorted(of, visits) + OWN * visits,
+        of=of,
+        process=np.arange(of.size) + OWN * of,
+        stay=day.order[np.searchsorted(day.row_start, row, side="right") - 1],
+        rows=rows.take(row),
+        totals=totals,
+    )
