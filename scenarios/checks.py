@@ -3,10 +3,11 @@
 import math
 import sys
 from collections.abc import Iterator, Mapping
+from typing import Any
 
 from models.jobs import drawn_names
 from models.platforms import PLATFORMS, Platform
-from models.scenario import Feature
+from models.scenario import Feature, World
 from scenarios.faults import shown
 from scenarios.findings import Check, Finding, repeated
 from scenarios.schema import Scenario
@@ -19,14 +20,14 @@ _MOST_MACHINE_EPOCHS = 2_000_000_000
 _SERVICE_MEMORY_BYTES_PER_VCPU = 2.5e9
 
 
-def platform_shares(scenario: Scenario) -> Iterator[Finding]:
+def platform_shares(scenario: World) -> Iterator[Finding]:
     """Shares of platforms sum to 1."""
     total = sum(scenario.fleet.platforms.values())
     if abs(total - 1) > _ROUNDING:
         yield Finding(("fleet", "platforms"), "the shares should sum to 1", f"{total:.6g}")
 
 
-def platform_names(scenario: Scenario) -> Iterator[Finding]:
+def platform_names(scenario: World) -> Iterator[Finding]:
     """Every platform is known, the replacing ones too."""
     known = f"unknown platform; known: {', '.join(sorted(PLATFORMS))}"
     for name in scenario.fleet.platforms:
@@ -37,7 +38,7 @@ def platform_names(scenario: Scenario) -> Iterator[Finding]:
             yield Finding(("feature", "platforms", old), known, shown(new))
 
 
-def replaced_platforms(scenario: Scenario) -> Iterator[Finding]:
+def replaced_platforms(scenario: World) -> Iterator[Finding]:
     """A feature replaces platforms of the fleet, with at least as many hardware threads: placement does not change."""
     for old, new in _replacements(scenario.feature):
         keys = ("feature", "platforms", old)
@@ -50,18 +51,18 @@ def replaced_platforms(scenario: Scenario) -> Iterator[Finding]:
             )
 
 
-def epochs(scenario: Scenario) -> Iterator[Finding]:
+def epochs(scenario: World) -> Iterator[Finding]:
     """The epoch divides the horizon, into no more epochs than can be simulated and recorded."""
     count = scenario.horizon_s / scenario.epoch_s
     if count > _MOST_EPOCHS:
         least = f"{scenario.horizon_s / _MOST_EPOCHS:.6g}"
         problem = f"should be at least {least}, {_MOST_EPOCHS} epochs in horizon_s = {scenario.horizon_s:g}"
         yield Finding(("epoch_s",), problem, f"{scenario.epoch_s:g}")
-    elif not _multiple(scenario.horizon_s, scenario.epoch_s):
+    elif not multiple(scenario.horizon_s, scenario.epoch_s):
         yield Finding(("epoch_s",), f"should divide horizon_s = {scenario.horizon_s:g}", f"{scenario.epoch_s:g}")
 
 
-def machine_epochs(scenario: Scenario) -> Iterator[Finding]:
+def machine_epochs(scenario: World) -> Iterator[Finding]:
     """Every machine's every epoch is recorded only if the table can be kept."""
     rows = scenario.fleet.machines * scenario.horizon_s / scenario.epoch_s
     if scenario.recording.machine_epochs and rows > _MOST_MACHINE_EPOCHS:
@@ -69,18 +70,18 @@ def machine_epochs(scenario: Scenario) -> Iterator[Finding]:
         yield Finding(("recording", "machine_epochs"), problem, f"true with {rows:.6g} rows")
 
 
-def window_names(scenario: Scenario) -> Iterator[Finding]:
+def window_names(scenario: World) -> Iterator[Finding]:
     """Windows have different names."""
     names = [window.name for window in scenario.recording.windows]
     for i, name in repeated(names):
         yield Finding(("recording", "windows", i, "name"), "another window has this name", shown(name))
 
 
-def window_bounds(scenario: Scenario) -> Iterator[Finding]:
+def window_bounds(scenario: World) -> Iterator[Finding]:
     """Windows lie inside the horizon, are not empty and begin and end with an epoch."""
     for i, window in enumerate(scenario.recording.windows):
         for key, value in (("start_s", window.start_s), ("end_s", window.end_s)):
-            if not _multiple(value, scenario.epoch_s):
+            if not multiple(value, scenario.epoch_s):
                 problem = f"should be a multiple of epoch_s = {scenario.epoch_s:g}"
                 yield Finding(("recording", "windows", i, key), problem, f"{value:g}")
         if window.end_s > scenario.horizon_s:
@@ -95,7 +96,7 @@ def window_bounds(scenario: Scenario) -> Iterator[Finding]:
                 yield Finding(("recording", "windows", i, "start_s"), problem, f"{window.start_s:g}")
 
 
-def job_counts(scenario: Scenario) -> Iterator[Finding]:
+def job_counts(scenario: World) -> Iterator[Finding]:
     """There is a job, heavyweights are common jobs, and common jobs are jobs."""
     population = scenario.population
     if population.jobs == 0 and not population.services:
@@ -108,7 +109,7 @@ def job_counts(scenario: Scenario) -> Iterator[Finding]:
         yield Finding(("population", "heavyweights"), problem, str(population.heavyweights))
 
 
-def service_names(scenario: Scenario) -> Iterator[Finding]:
+def service_names(scenario: World) -> Iterator[Finding]:
     """Services have names of their own, which no drawn job has."""
     names = [service.name for service in scenario.population.services]
     drawn = set(drawn_names(scenario.population, scenario.seed))
@@ -119,7 +120,7 @@ def service_names(scenario: Scenario) -> Iterator[Finding]:
             yield Finding(("population", "services", i, "name"), "a drawn job has this name", shown(name))
 
 
-def service_sizes(scenario: Scenario) -> Iterator[Finding]:
+def service_sizes(scenario: World) -> Iterator[Finding]:
     """An instance of a service fits on a machine, and all its instances on all machines."""
     sheets = [sheet for _, sheet in _sheets(scenario)]
     most = min((_service_vcpus(sheet) for sheet in sheets), default=math.inf)
@@ -135,7 +136,7 @@ def service_sizes(scenario: Scenario) -> Iterator[Finding]:
             )
 
 
-def service_room(scenario: Scenario) -> Iterator[Finding]:
+def service_room(scenario: World) -> Iterator[Finding]:
     """The services leave room for the drawn jobs."""
     vcpus = sum(share * sheet.vcpus for share, sheet in _sheets(scenario)) * scenario.fleet.machines
     room = scenario.population.allocated_share * vcpus
@@ -145,7 +146,7 @@ def service_room(scenario: Scenario) -> Iterator[Finding]:
         yield Finding(("population", "services"), problem, f"{taken:.0f}")
 
 
-def memory(scenario: Scenario) -> Iterator[Finding]:
+def memory(scenario: World) -> Iterator[Finding]:
     """The memory that the quotas ask for is there."""
     sheets = _sheets(scenario)
     asked = sum(share * sheet.vcpus for share, sheet in sheets) * scenario.population.allocated_share
@@ -157,7 +158,7 @@ def memory(scenario: Scenario) -> Iterator[Finding]:
         )
 
 
-def software_jobs(scenario: Scenario) -> Iterator[Finding]:
+def software_jobs(scenario: World) -> Iterator[Finding]:
     """New software names jobs that run."""
     services = [service.name for service in scenario.population.services]
     known = {*services, *drawn_names(scenario.population, scenario.seed)}
@@ -168,14 +169,14 @@ def software_jobs(scenario: Scenario) -> Iterator[Finding]:
                 yield Finding(("feature", "software", i, "jobs", k), problem, shown(job))
 
 
-def feature_changes(scenario: Scenario) -> Iterator[Finding]:
+def feature_changes(scenario: World) -> Iterator[Finding]:
     """A feature changes something."""
     feature = scenario.feature
     if feature is not None and not feature.platforms and feature.governor is None and not feature.software:
         yield Finding(("feature",), "changes nothing: say platforms, governor or software")
 
 
-def rollout(scenario: Scenario) -> Iterator[Finding]:
+def rollout(scenario: World) -> Iterator[Finding]:
     """A roll-out by instance is of software alone, and its last wave begins inside the horizon."""
     if scenario.feature is None:
         return
@@ -231,7 +232,7 @@ def companions(scenario: Scenario) -> Iterator[Finding]:
             yield Finding(("analyses", "beside", i), problem, shown(name))
 
 
-CHECKS: Mapping[Check[Scenario], tuple[str, ...]] = {
+WORLD_CHECKS: Mapping[Check[Any], tuple[str, ...]] = {
     platform_shares: ("fleet.platforms",),
     platform_names: (),
     replaced_platforms: ("fleet.platforms", "feature.platforms"),
@@ -247,6 +248,10 @@ CHECKS: Mapping[Check[Scenario], tuple[str, ...]] = {
     software_jobs: ("feature.software", "population.services", "population.heavyweights"),
     feature_changes: ("feature",),
     rollout: ("feature", "horizon_s"),
+}
+"""What every fleet must satisfy, whatever is looked at in it, with the fields that each check needs."""
+CHECKS: Mapping[Check[Any], tuple[str, ...]] = {
+    **WORLD_CHECKS,
     measured_windows: ("analyses.wsmeter.window", "recording.loop", "recording.windows"),
     companions: ("analyses.beside",),
     repeated_sizes: ("analyses.wsmeter.machines",),
@@ -259,8 +264,14 @@ def _replacements(feature: Feature | None) -> list[tuple[str, str]]:
     return list(feature.platforms.items()) if feature else []
 
 
-def _multiple(value: float, unit: float) -> bool:
-    """Return whether `value` is a whole number of `unit`, up to rounding."""
+def multiple(value: float, unit: float) -> bool:
+    """Return whether `value` is a whole number of `unit`, up to rounding.
+
+    Examples
+    --------
+    >>> multiple(0.9, 0.3), multiple(1.0, 0.3)
+    (True, False)
+    """
     units = value / unit
     return math.isfinite(units) and abs(units - round(units)) < _ROUNDING * max(1.0, units)
 
@@ -272,7 +283,7 @@ def _rebuilt_instances(scenario: Scenario) -> float:
     return sum(instances[job] for job in jobs) if jobs and jobs <= instances.keys() else math.inf
 
 
-def _sheets(scenario: Scenario) -> list[tuple[float, Platform]]:
+def _sheets(scenario: World) -> list[tuple[float, Platform]]:
     """Return share and spec sheet of the fleet's platforms; nothing when one of them is unknown."""
     platforms = scenario.fleet.platforms
     if not platforms.keys() <= PLATFORMS.keys():

@@ -11,10 +11,12 @@ from typing import Any, get_args, get_type_hints
 from pydantic import TypeAdapter
 
 from scenarios.schema import (
+    PROFILE,
     QUEUE,
     SCENARIO,
     SERVICE,
     SWEEP,
+    ProfileScenario,
     QueueScenario,
     Scenario,
     ServiceScenario,
@@ -71,8 +73,18 @@ def json_schema() -> dict[str, Any]:
     }
 
 
-_KINDS: Mapping[str, type] = {"fleet": Scenario, "queue": QueueScenario, "cross_platform": ServiceScenario}
-_ADAPTERS: Mapping[type, TypeAdapter[Any]] = {Scenario: SCENARIO, QueueScenario: QUEUE, ServiceScenario: SERVICE}
+_KINDS: Mapping[str, type] = {
+    "fleet": Scenario,
+    "queue": QueueScenario,
+    "cross_platform": ServiceScenario,
+    "profile": ProfileScenario,
+}
+_ADAPTERS: Mapping[type, TypeAdapter[Any]] = {
+    Scenario: SCENARIO,
+    QueueScenario: QUEUE,
+    ServiceScenario: SERVICE,
+    ProfileScenario: PROFILE,
+}
 _DIALECT = "https://json-schema.org/draft/2020-12/schema"
 _EXTENDS = {
     "type": "string",

@@ -7,9 +7,9 @@ from typing import Any, TypeAlias
 
 from pydantic import TypeAdapter
 
-from scenarios import checks, queue_checks, service_checks
+from scenarios import checks, profile_checks, queue_checks, service_checks
 from scenarios.findings import Check, Finding, made
-from scenarios.schema import QUEUE, SCENARIO, SERVICE, AnyScenario
+from scenarios.schema import PROFILE, QUEUE, SCENARIO, SERVICE, AnyScenario
 from scenarios.source import beside, named_beside
 
 Resolve: TypeAlias = Callable[[str, Path], str]
@@ -36,6 +36,7 @@ KINDS: Mapping[str, Kind] = {
         QUEUE, queue_checks.CHECKS, {("load", "trace", "file"): beside, ("load", "job", "scenario"): named_beside}
     ),
     "cross_platform": Kind(SERVICE, service_checks.CHECKS, draws="analyses.crossplatform.worlds"),
+    "profile": Kind(PROFILE, profile_checks.CHECKS, draws="analyses.profiling.draws"),
 }
 
 

@@ -14,6 +14,8 @@ from scenarios.rundir import RunError
 _T = TypeVar("_T")
 _R = TypeVar("_R")
 _THREADS = ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS", "NUMBA_NUM_THREADS")
+_PATIENCE_S = 5.0
+"""How long a process that has nothing more to do is waited for."""
 
 
 def spread(function: Callable[[_T], _R], items: Sequence[_T], workers: int | None = None) -> Iterator[_R]:
@@ -74,7 +76,8 @@ def processors() -> int:
 def _pool(function: Callable[[Any], Any], count: int) -> Iterator[list[Connection]]:
     """Yield a connection to each of so many processes; end them afterwards.
 
-    They are daemons: should even that be interrupted, they end with this process.
+    Those that wait for work when all is done end by themselves and tidy up after themselves; others are ended. They are
+    daemons: should even that be interrupted, they end with this process.
     """
     context, processes, connections = get_context("forkserver"), list[BaseProcess](), list[Connection]()
     try:
@@ -87,6 +90,10 @@ def _pool(function: Callable[[Any], Any], count: int) -> Iterator[list[Connectio
                 processes.append(started)
                 connections.append(ours)
         yield connections
+        for connection in connections:
+            connection.close()
+        for process in processes:
+            process.join(_PATIENCE_S)
     finally:
         for process in processes:
             process.terminate()

@@ -119,15 +119,23 @@ def show_validate(payload: Mapping[str, Any], console: Console) -> None:
     )
     console.print(_target_table(payload["targets"], {row["platform"]: row for row in payload["platforms"]}))
     console.print(_world_table(payload["methods"]))
-    best = payload["best"]
-    if best["rivals"] and math.isfinite(best["beats_every_rival"]):
-        between = f" ({best['low']:.0%} to {best['high']:.0%})" if math.isfinite(best["low"]) else ""
-        console.print(
-            f"  {best['method']} errs less than all of {', '.join(best['rivals'])} in {best['beats_every_rival']:.0%}"
-            f"{between} of the pairs of world and platform without a log",
-            soft_wrap=True,
-        )
+    if payload["best"]["rivals"] and math.isfinite(payload["best"]["beats_every_rival"]):
+        console.print(f"  {_wins(payload['best'])}", soft_wrap=True)
     _say_rest(payload, console)
+
+
+def _wins(best: Mapping[str, Any]) -> str:
+    """Return how often the best method errs less than the least of its rivals, and than each of them."""
+    between = f" ({best['low']:.0%} to {best['high']:.0%})" if math.isfinite(best["low"]) else ""
+    each = ", ".join(
+        f"{won['rival']} {won['share']:.0%}" + (f" ±{100 * won['se']:.1f}" if math.isfinite(won["se"]) else "")
+        for won in best["beats"]
+    )
+    return (
+        f"{best['method']} errs less than all of {', '.join(best['rivals'])} in {best['beats_every_rival']:.0%}"
+        f"{between} of the pairs of world and platform without a log, than each in {best['beats_each_rival']:.0%} at "
+        f"least: {each} (± standard error over worlds)"
+    )
 
 
 def _say_rest(payload: Mapping[str, Any], console: Console) -> None:
@@ -156,7 +164,9 @@ _HEADINGS = {
     "benchmark": "bench-\nmark",
     "published": "pub-\nlished",
     "calibrated": "cali-\nbrated",
+    "shrunken": "shrun-\nken",
     "network": "net-\nwork",
+    "modern": "mod-\nern",
 }
 """Names of methods that leave room for all of them on a narrow terminal."""
 

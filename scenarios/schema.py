@@ -4,9 +4,10 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Annotated, Any, ClassVar, Literal, TypeAlias
 
-from annotated_types import Ge, Le, MinLen
+from annotated_types import Ge, Gt, Le, Lt, MinLen
 from pydantic import Field, TypeAdapter
 
+from models.profiles import ProfileWorld
 from models.queues.policy import Policy
 from models.requests import QueueWorld
 from models.scenario import FORBID, Count, Forbid, Positive, Share, World
@@ -122,7 +123,7 @@ class QueueScenario(QueueWorld):
 
 
 MethodName: TypeAlias = Literal[
-    "cycle_scalar", "cycle_mix", "benchmark", "published", "calibrated", "testbed", "network", "modern"
+    "cycle_scalar", "cycle_mix", "benchmark", "published", "calibrated", "shrunken", "testbed", "network", "modern"
 ]
 
 
@@ -195,7 +196,53 @@ class ServiceScenario(ServiceWorld):
         return said or tuple(name for name in self.platforms if name != self.calibration)
 
 
-AnyScenario: TypeAlias = Scenario | QueueScenario | ServiceScenario
+@dataclass(frozen=True, slots=True)
+class GWP:
+    """What is told of a fleet's profiles, and how often their intervals are judged (Ren et al. 2010)."""
+
+    __pydantic_config__: ClassVar[Forbid] = FORBID
+
+    top: Count = 10
+    """Functions and applications that `wsc run` shows."""
+    top_functions: Count = 100
+    """Functions whose shares are judged: those with the most cycles."""
+    confidence: Annotated[float, Gt(0), Lt(1)] = 0.95
+    """Confidence of intervals."""
+    draws: Count = 100
+    """Collectors that look at the same fleet when intervals are judged: other machines, other epochs."""
+
+
+@dataclass(frozen=True, slots=True)
+class ProfileAnalyses:
+    """Settings of the analyses of profiles. They decide no table of the run, so changing them needs no new run."""
+
+    __pydantic_config__: ClassVar[Forbid] = FORBID
+
+    profiling: GWP = field(default_factory=GWP)
+    """Fleet-wide profiling."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ProfileScenario(ProfileWorld):
+    """A fleet that is profiled, with a name and how it is analysed: everything that one scenario file says.
+
+    Examples
+    --------
+    >>> ProfileScenario(name="fortnight", horizon_s=14 * 86400.0).days
+    14
+    """
+
+    name: Name
+    """Name of the run's folder: lower-case letters, digits, `_`, `.` and `-`. The file's own name if not said."""
+    kind: Literal["profile"] = "profile"
+    """What is simulated."""
+    description: str = ""
+    """What it shows, in a line or two."""
+    analyses: ProfileAnalyses = field(default_factory=ProfileAnalyses)
+    """Settings of the analyses."""
+
+
+AnyScenario: TypeAlias = Scenario | QueueScenario | ServiceScenario | ProfileScenario
 
 
 @dataclass(frozen=True, slots=True)
@@ -229,4 +276,5 @@ class SweepFile:
 SCENARIO = TypeAdapter(Scenario)
 QUEUE = TypeAdapter(QueueScenario)
 SERVICE = TypeAdapter(ServiceScenario)
+PROFILE = TypeAdapter(ProfileScenario)
 SWEEP = TypeAdapter(SweepFile)

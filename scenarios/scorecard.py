@@ -8,8 +8,9 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
-from analysis.crossplatform.choice import compare, loss_of_best, rated_power_w, wrong_choices
+from analysis.crossplatform.choice import loss_of_best, rated_power_w, wrong_choices
 from analysis.crossplatform.evidence import Prediction, Predictor
+from analysis.crossplatform.throughput import bounded_throughput
 from models.platforms import PLATFORMS
 from scenarios.schema import ServiceScenario
 from scenarios.trial import Actual, Tables, Trial, chosen, errors, trial
@@ -128,8 +129,8 @@ def _choice(
     actual = np.array([throughput[name] for name in names]) / watts
     if len(names) < settings.choices or not (actual > 0).any():
         return nothing
-    table = compare(predictor, {name: PLATFORMS[name] for name in names}, asked.mix, settings.bound_s)
-    said = table.set_index("platform")["throughput_per_watt"].reindex(names).to_numpy()
+    bounded = [bounded_throughput(predictor, PLATFORMS[name], asked.mix, settings.bound_s) for name in names]
+    said = np.array([each.throughput_per_s for each in bounded]) / watts
     if np.isnan(said).all():
         return nothing
     (wrong,) = wrong_choices(actual, said, settings.choices, (1,))

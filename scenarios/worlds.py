@@ -1,29 +1,19 @@
 """Many worlds of one scenario, judged in parallel and summed up; each is kept as it is done, and not done twice."""
 
-import hashlib
-import json
 import math
-import os
 from collections.abc import Hashable, Sequence
 from dataclasses import asdict, replace
 from functools import partial
-from importlib.metadata import version
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 import pandas as pd
 from scipy.stats import t
 
-import analysis
-import models
-import scenarios
-import sim
 from scenarios.execution import world_of
+from scenarios.kept import each, folder_of
 from scenarios.output import Progress
-from scenarios.parallel import spread
-from scenarios.provenance import source_digest, versions
-from scenarios.rundir import make_folder
 from scenarios.schema import ServiceScenario
 from scenarios.scorecard import judge
 from sim.services.run import services
@@ -37,7 +27,7 @@ _JUDGES = ("scikit-learn", "scipy", "pandas")
 """Libraries that decide what methods say, beside those that decide a run."""
 _PARTS = {"seed", "outside_hull", "methods", "choices", "platforms", "notes"}
 LEAST_WORLDS = 5
-"""Worlds from which a share's interval over worlds is told."""
+"""Worlds from which a share's interval and standard error over worlds are told."""
 
 
 def worlds(scenario: ServiceScenario, out: Path, force: bool, progress: Progress) -> list[dict[str, Any]]:
@@ -65,17 +55,8 @@ def worlds(scenario: ServiceScenario, out: Path, force: bool, progress: Progress
     ValueError
         If a world cannot be simulated.
     """
-    folder = place(scenario, out)
-    make_folder(folder)
     seeds = range(scenario.seed, scenario.seed + scenario.analyses.crossplatform.worlds)
-    kept = {} if force else {seed: made for seed in seeds if (made := _kept(folder, seed)) is not None}
-    missing = [seed for seed in seeds if seed not in kept]
-    progress("judging worlds", len(kept) / len(seeds))
-    for made in spread(partial(_judged, scenario), missing):
-        _keep(folder, made)
-        kept[made["seed"]] = made
-        progress("judging worlds", len(kept) / len(seeds))
-    return [kept[seed] for seed in seeds]
+    return each(seeds, partial(_judged, scenario), place(scenario, out), _PARTS, progress, force=force)
 
 
 def place(scenario: ServiceScenario, out: Path) -> Path:
@@ -88,9 +69,7 @@ def place(scenario: ServiceScenario, out: Path) -> Path:
     (True, 'auction-worlds-')
     """
     asked = asdict(world_of(replace(scenario, seed=0))) | asdict(scenario.analyses.crossplatform) | {"worlds": 0}
-    made_by = source_digest(models, sim, analysis, scenarios), versions(), [version(name) for name in _JUDGES]
-    text = json.dumps([asked, *made_by], separators=(",", ":"), sort_keys=True)
-    return out / f"{scenario.name}-worlds-{hashlib.sha256(text.encode()).hexdigest()[:12]}"
+    return folder_of(out, f"{scenario.name}-worlds", asked, _JUDGES)
 
 
 def summary(judged: Sequence[dict[str, Any]]) -> dict[str, Any]:
@@ -106,9 +85,10 @@ def summary(judged: Sequence[dict[str, Any]]) -> dict[str, Any]:
         worlds; outside_hull (median); methods, one row each: service_error and response_error (medians over pairs of
         world and target), service_error_p90, coverage and half_width of 90% intervals with the 95% interval of coverage
         over worlds (coverage_low, coverage_high), wrong and loss (means over worlds), beaten (share of pairs in which
-        the best method errs less); targets: the same medians by method and target; best: method, rivals and
-        beats_every_rival (share of pairs of world and target without a log, with low and high over worlds); platforms:
-        medians over worlds; notes.
+        the best method errs less); targets: the same medians by method and target; best: method, rivals,
+        beats_every_rival (share of pairs of world and target without a log in which it errs less than the least of
+        them, with low, high and standard error se over worlds), beats (the same rival by rival: rival, share, se),
+        beats_each_rival (the smallest of those shares); platforms: medians over worlds; notes.
 
     Examples
     --------
@@ -142,24 +122,38 @@ def _method(name: str, rows: pd.DataFrame, choices: pd.DataFrame) -> dict[str, A
     made["service_error_p90"] = float(of["service_error"].quantile(0.9))
     made["response_error"] = float(of["response_error"].median())
     for prefix in ("", "response_"):
-        share, low, high = _clustered(of, f"{prefix}coverage")
-        made |= {f"{prefix}coverage": share, f"{prefix}coverage_low": low, f"{prefix}coverage_high": high}
+        share = _clustered(of, f"{prefix}coverage")
+        made |= {f"{prefix}coverage": share.mean, f"{prefix}coverage_low": share.low}
+        made[f"{prefix}coverage_high"] = share.high
         made[f"{prefix}half_width"] = float(of[f"{prefix}half_width"].median())
     made |= {"wrong": float(chose["wrong"].mean()), "loss": float(chose["loss"].mean())}
     return made | {"beaten": float(_less(rows, [name]).mean())}
 
 
 def _best(rows: pd.DataFrame) -> dict[str, Any]:
-    """Return in which share of pairs of world and target the best method errs less than every rival that says anything.
+    """Return in which share of pairs of world and target the best method errs less than its rivals, all and each.
 
     Targets of which there is a log are left out: methods that learn from it need not go from one platform to another.
-    The interval takes worlds, not pairs, as independent.
+    Intervals and standard errors take worlds, not pairs, as independent. Rivals that say nothing do not count.
     """
     unseen = rows[~rows["measured"].astype(bool)]
     speaking = set(rows.loc[rows["service_error"].notna(), "method"])
     rivals = [name for name in RIVALS if name in speaking]
-    share, low, high = _clustered(_less(unseen, rivals).rename("less").reset_index(), "less")
-    return {"method": BEST, "rivals": rivals, "beats_every_rival": share, "low": low, "high": high}
+    together, *alone = (_wins(unseen, names) for names in (rivals, *([name] for name in rivals)))
+    return {
+        "method": BEST,
+        "rivals": rivals,
+        "beats_every_rival": together.mean,
+        "low": together.low,
+        "high": together.high,
+        "se": together.se,
+        "beats": [{"rival": name, "share": won.mean, "se": won.se} for name, won in zip(rivals, alone, strict=True)],
+        "beats_each_rival": min((won.mean for won in alone), default=math.nan),
+    }
+
+
+def _wins(rows: pd.DataFrame, rivals: Sequence[str]) -> "_Share":
+    return _clustered(_less(rows, rivals).rename("less").reset_index(), "less")
 
 
 def _less(rows: pd.DataFrame, rivals: Sequence[str]) -> "pd.Series[float]":
@@ -172,19 +166,29 @@ def _less(rows: pd.DataFrame, rivals: Sequence[str]) -> "pd.Series[float]":
     return (wide[BEST] < least)[least.notna()].astype(float)
 
 
-def _clustered(rows: pd.DataFrame, column: str) -> tuple[float, float, float]:
-    """Return the mean over worlds of a share, and its 95% interval: what one world shares is one observation.
+class _Share(NamedTuple):
+    """A share over worlds, its standard error and the ends of its 95% interval."""
+
+    mean: float
+    se: float = math.nan
+    low: float = math.nan
+    high: float = math.nan
+
+
+def _clustered(rows: pd.DataFrame, column: str) -> _Share:
+    """Return the mean over worlds of a share, and how well it is known: what one world shares is one observation.
 
     The interval is Student's, cut at 0 and 1; of fewer than `LEAST_WORLDS` it is NaN.
     """
     each = rows.groupby("seed")[column].mean().dropna().to_numpy()
     if not len(each):
-        return math.nan, math.nan, math.nan
+        return _Share(math.nan)
     mean = float(each.mean())
     if len(each) < LEAST_WORLDS:
-        return mean, math.nan, math.nan
-    half = float(t.ppf((1 + _CONFIDENCE) / 2, len(each) - 1)) * float(each.std(ddof=1)) / math.sqrt(len(each))
-    return mean, max(mean - half, 0.0), min(mean + half, 1.0)
+        return _Share(mean)
+    se = float(each.std(ddof=1)) / math.sqrt(len(each))
+    half = float(t.ppf((1 + _CONFIDENCE) / 2, len(each) - 1)) * se
+    return _Share(mean, se, max(mean - half, 0.0), min(mean + half, 1.0))
 
 
 def _medians(platforms: pd.DataFrame) -> list[dict[Hashable, Any]]:
@@ -197,27 +201,3 @@ def _judged(scenario: ServiceScenario, seed: int) -> dict[str, Any]:
     """Judge one world."""
     world = replace(scenario, seed=seed)
     return judge(services(world_of(world), types=False), world)
-
-
-def _keep(folder: Path, made: dict[str, Any]) -> None:
-    """Keep what was found of a world, all of it or nothing."""
-    file = _file(folder, made["seed"])
-    unfinished = file.with_name(f"{file.name}.{os.getpid()}.partial")
-    try:
-        unfinished.write_text(json.dumps(made), encoding="utf-8")
-        unfinished.replace(file)
-    finally:
-        unfinished.unlink(missing_ok=True)
-
-
-def _kept(folder: Path, seed: int) -> dict[str, Any] | None:
-    """Return what was kept of a world; None if nothing was, or it cannot be read."""
-    try:
-        made = json.loads(_file(folder, seed).read_text(encoding="utf-8"))
-    except (OSError, ValueError):
-        return None
-    return made if isinstance(made, dict) and made.get("seed") == seed and made.keys() >= _PARTS else None
-
-
-def _file(folder: Path, seed: int) -> Path:
-    return folder / f"{seed}.json"

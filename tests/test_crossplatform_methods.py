@@ -11,7 +11,7 @@ from models.platforms import PLATFORMS
 def test_methods_come_in_the_order_of_the_tables():
     names = [method.name for method in METHODS]
     assert names == [
-        "cycle_scalar", "cycle_mix", "benchmark", "published", "calibrated", "testbed", "network", "modern",
+        "cycle_scalar", "cycle_mix", "benchmark", "published", "calibrated", "shrunken", "testbed", "network", "modern",
     ]  # fmt: skip
     assert len({method.what for method in METHODS}) == len(METHODS)
 

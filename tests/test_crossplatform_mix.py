@@ -235,3 +235,32 @@ def test_the_unit_of_the_metric_is_that_of_the_costs(method):
 def test_what_no_regression_can_be_run_on_is_refused(counts, metric, method, message):
     with pytest.raises(ValueError, match=message):
         fit(counts, metric, method)
+
+
+@pytest.mark.parametrize("method", REGRESSIONS)
+def test_requests_that_cost_more_where_more_come_are_told_from_dear_ones(method):
+    """A tenth more for each hundred that come together; the bounds hold for 200 other logs too."""
+    rng = np.random.default_rng(11)
+    counts, later = counts_of(rng, wander=1.0), 2.0 * counts_of(rng, wander=1.0)
+    crowding = 1e-3 * COSTS.mean()
+
+    def metric(counts):
+        return metric_of(rng, counts) + crowding * counts.sum(axis=1) ** 2
+
+    seen = metric(counts)
+    model, without = (fit(counts, seen, method, 1.0, crowding=there) for there in (True, False))
+    assert (np.abs(model.coefficients - COSTS) < 3 * model.half_widths).all()
+    assert model.crowding == pytest.approx(crowding, rel=0.1)
+    asked = metric(later)
+    error, worse = (np.median(normalised_residuals(asked, each.predict(later))) for each in (model, without))
+    assert error < 0.5 * worse
+
+
+def test_crowding_is_the_column_written_out():
+    rng = np.random.default_rng(12)
+    counts = counts_of(rng, wander=1.0)
+    metric = metric_of(rng, counts)
+    expected, *_ = np.linalg.lstsq(np.column_stack([counts, counts.sum(axis=1) ** 2]), metric)
+    model = fit(counts, metric, crowding=True)
+    np.testing.assert_allclose([*model.coefficients, model.crowding], expected, rtol=1e-7)
+    assert fit(counts, metric).crowding == 0.0

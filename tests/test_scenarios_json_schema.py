@@ -28,7 +28,8 @@ def holds(condition, file):
         ({"kind": "queue"}, ["QueueScenario"]),
         ({"kind": "queue", "extends": "queue_small"}, ["QueueScenario"]),
         ({"kind": "cross_platform"}, ["ServiceScenario"]),
-        ({"extends": "small"}, ["Scenario", "QueueScenario", "ServiceScenario"]),
+        ({"kind": "profile"}, ["ProfileScenario"]),
+        ({"extends": "small"}, ["Scenario", "QueueScenario", "ServiceScenario", "ProfileScenario"]),
     ],
 )
 def test_a_file_is_held_against_the_part_of_its_kind(file, parts):

@@ -12,7 +12,7 @@ from scenarios.reproduce_services import SERVICES
 from scenarios.schema import ServiceScenario
 from scenarios.source import Override
 
-METHODS = ("cycle_mix", "published", "calibrated", "testbed")
+METHODS = ("cycle_mix", "published", "shrunken", "calibrated", "testbed")
 
 
 def judged(error):

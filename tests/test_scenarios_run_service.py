@@ -2,6 +2,7 @@
 
 import json
 import math
+import re
 import shutil
 from io import StringIO
 
@@ -24,8 +25,8 @@ SHORT = [
     "analyses.crossplatform.methods=[cycle_mix, published, testbed]",
     "analyses.crossplatform.choices=2",
 ]
-EIGHT = (
-    "cycle_scalar", "cycle_mix", "benchmark", "published", "calibrated", "testbed", "network", "modern",
+NINE = (
+    "cycle_scalar", "cycle_mix", "benchmark", "published", "calibrated", "shrunken", "testbed", "network", "modern",
 )  # fmt: skip
 
 
@@ -116,9 +117,9 @@ def test_predictions_may_start_from_another_platform_that_was_measured(payload, 
 
 
 def test_what_is_printed_fits_a_narrow_terminal(payload):
-    eight = [row | {"method": name} for name in EIGHT for row in payload["methods"][:3]]
-    choices = [{"method": name, "wrong": 0.123, "loss": 0.045} for name in EIGHT]
-    wide = payload | {"methods": eight, "choices": choices, "notes": ["network: one log [of two] is there"]}
+    nine = [row | {"method": name} for name in NINE for row in payload["methods"][:3]]
+    choices = [{"method": name, "wrong": 0.123, "loss": 0.045} for name in NINE]
+    wide = payload | {"methods": nine, "choices": choices, "notes": ["network: one log [of two] is there"]}
     for made in (payload, wide):
         printed = text(render, made)
         assert "…" not in printed
@@ -148,9 +149,10 @@ def test_the_first_world_is_that_of_the_run(judged, payload, out):
 
 
 def test_what_validate_prints_fits_a_narrow_terminal(judged):
-    rows = [judged["methods"][2] | {"method": name} for name in EIGHT]
-    targets = [row | {"method": name} for name in EIGHT for row in judged["targets"][:3]]
+    rows = [judged["methods"][2] | {"method": name} for name in NINE]
+    targets = [row | {"method": name} for name in NINE for row in judged["targets"][:3]]
     for made in (judged, judged | {"methods": rows, "targets": targets}):
         printed = text(show_validate, made)
         assert "…" not in printed
         assert "testbed errs less than all of cycle_mix in" in printed
+        assert re.search(r"than each in (\d+)% at least: cycle_mix \1% ", " ".join(printed.split()))

@@ -6,6 +6,7 @@ import math
 import numpy as np
 import pytest
 
+from scenarios import kept
 from scenarios import worlds as many
 from scenarios.parallel import spread
 from scenarios.rundir import FolderError
@@ -33,7 +34,7 @@ def asked(monkeypatch):
 
     monkeypatch.setattr(many, "judge", judge)
     monkeypatch.setattr(many, "services", lambda *_, **__: {})
-    monkeypatch.setattr(many, "spread", lambda function, items: spread(function, items, workers=1))
+    monkeypatch.setattr(kept, "spread", lambda function, items: spread(function, items, workers=1))
     return seeds
 
 
@@ -120,10 +121,22 @@ def test_the_best_method_beats_every_rival_where_it_errs_less_than_the_least_of_
     )
     assert made["best"]["rivals"] == ["cycle_mix", "benchmark"]
     assert made["best"]["beats_every_rival"] == pytest.approx((0.5 + 1.0) / 2)
+    assert {won["rival"]: won["share"] for won in made["best"]["beats"]} == {"cycle_mix": 1.0, "benchmark": 0.75}
+    assert made["best"]["beats_each_rival"] == 0.75
     beaten = {row["method"]: row["beaten"] for row in made["methods"]}
     assert beaten["cycle_mix"] == 1.0
     assert beaten["benchmark"] == pytest.approx(2 / 3)
     assert beaten["calibrated"] == 0.0
+
+
+def test_the_standard_error_of_a_share_of_wins_takes_worlds_as_independent():
+    """One rival wins one of two pairs in every second world, the other the other pair: together they win more."""
+    better = [(0.05, 0.3), (0.3, 0.3)] * 3
+    made = [world(i, testbed=0.1, cycle_mix=each, benchmark=each[::-1]) for i, each in enumerate(better)]
+    best = summary(made)["best"]
+    assert (best["beats_every_rival"], best["beats_each_rival"]) == (0.5, 0.75)
+    assert best["se"] == pytest.approx(np.std([0, 1] * 3, ddof=1) / math.sqrt(6))
+    assert [won["se"] for won in best["beats"]] == pytest.approx([best["se"] / 2] * 2)
 
 
 def test_platforms_of_which_there_is_a_log_do_not_count_as_beaten_or_not():
@@ -153,6 +166,7 @@ def test_one_world_says_nothing_of_how_worlds_differ():
     assert math.isnan(only["response_coverage"])
     assert summary([world(1, cycle_mix=0.1)])["best"]["rivals"] == ["cycle_mix"]
     assert math.isnan(summary([world(1, cycle_mix=0.1)])["best"]["beats_every_rival"])
+    assert math.isnan(summary([world(1, testbed=0.1)])["best"]["beats_each_rival"])
 
 
 def test_kept_worlds_are_readable_json(asked, tmp_path):

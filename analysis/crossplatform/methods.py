@@ -4,6 +4,7 @@ from analysis.crossplatform.evidence import Method
 from analysis.crossplatform.learners import modern, network
 from analysis.crossplatform.published import calibrated, published
 from analysis.crossplatform.rivals import benchmark, cycle_mix, cycle_scalar
+from analysis.crossplatform.shrunken import shrunken
 from analysis.crossplatform.tailored import tailored
 
 METHODS: tuple[Method, ...] = (
@@ -12,6 +13,7 @@ METHODS: tuple[Method, ...] = (
     Method("benchmark", "request-mix service time scaled by public scores", benchmark),
     Method("published", "request mix, power law of misses, spec sheets, as published", published),
     Method("calibrated", "published, times measured over predicted service time", calibrated),
+    Method("shrunken", "published, times as much of that ratio as is the service's own", shrunken),
     Method("testbed", "measured service time scaled by a fitted model of both machines, with intervals", tailored),
     Method("network", "a neural network of mix and spec sheets for response times, as published", network, True),
     Method("modern", "a Gaussian process of mix and spec sheets, with intervals", modern, True),

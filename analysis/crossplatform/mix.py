@@ -46,6 +46,8 @@ class MixModel:
     noise_exponent: float
     shares: Floats
     """(J,) share of all requests that were of the type."""
+    crowding: float = 0.0
+    """What a request adds for each that comes in the same interval."""
 
     @property
     def half_widths(self) -> Floats:
@@ -96,15 +98,18 @@ class MixModel:
         return [said for said, met in criteria.items() if not met]
 
     def predict(self, counts: Floats) -> Floats:
-        """Return the metric of some mixes, (m, J) counts of requests: (m,)."""
-        return np.asarray(np.asarray(counts, dtype=np.float64) @ self.coefficients)
+        """Return the metric of some mixes, (m, J) counts of requests: (m,); with crowding, of single intervals."""
+        counts = np.asarray(counts, dtype=np.float64)
+        return np.asarray(counts @ self.coefficients + self.crowding * counts.sum(axis=1) ** 2)
 
     def noise_sd(self, counts: Floats) -> Floats:
         """Return the deviation of single intervals around `predict`, (m, J) counts of requests: (m,)."""
         return self.residual_sd * _volumes(np.asarray(counts, dtype=np.float64)) ** (self.noise_exponent / 2)
 
 
-def fit(counts: Floats, metric: Floats, method: Regression = "ols", noise_exponent: float = 0.0) -> MixModel:
+def fit(
+    counts: Floats, metric: Floats, method: Regression = "ols", noise_exponent: float = 0.0, crowding: bool = False
+) -> MixModel:
     """Return the cost of a request of each type from the counters of many intervals.
 
     What the log does not tell, as the cost of a type that never came or how two types that always come together share
@@ -119,6 +124,8 @@ def fit(counts: Floats, metric: Floats, method: Regression = "ols", noise_expone
         bayes, a normal prior around the mean request's cost, whose spread has the greatest evidence (MacKay 1992)
     noise_exponent : variance of the noise grows with the requests to this power: 0, as published; 1, requests differ
         independently; 2, errors are in proportion. Intervals weigh by the inverse.
+    crowding : whether requests may cost more where more come, as on a busier machine: a term in the square of their
+        number, which the published model lacks
 
     Raises
     ------
@@ -135,8 +142,11 @@ def fit(counts: Floats, metric: Floats, method: Regression = "ols", noise_expone
     """
     counts, target = _checked(counts, metric, method)
     weight = _volumes(counts) ** (-noise_exponent / 2)
-    rows, mean = counts * weight[:, None], float(target.sum() / counts.sum())
-    beyond = target * weight - rows.sum(axis=1) * mean
+    requests, types, mean = counts.sum(axis=1), counts.shape[1], float(target.sum() / counts.sum())
+    # Over the mean volume, so that what crowding adds has the unit of a cost.
+    columns = np.column_stack([counts, requests**2 / requests.mean()]) if crowding else counts
+    rows = columns * weight[:, None]
+    beyond = target * weight - rows[:, :types].sum(axis=1) * mean
     design = Design.of(rows)
     extra, error = design.solve(beyond)
     residual_sd = float(np.sqrt(error @ error / (len(error) - design.rank)))
@@ -144,16 +154,18 @@ def fit(counts: Floats, metric: Floats, method: Regression = "ols", noise_expone
         extra, covariance = posterior(rows, beyond, abs(mean), residual_sd)
     else:
         covariance = design.robust_covariance(error, residual_sd) + mean**2 * design.untold()
-    centre = mean + extra
+    costs = extra + mean * (np.arange(columns.shape[1]) < types)
+    costs = nearest(rows.T @ rows, costs) if method == "nnls" else costs
     return MixModel(
         method,
-        nearest(rows.T @ rows, centre) if method == "nnls" else centre,
-        covariance,
-        design.condition_number(int(counts.any(axis=0).sum())),
+        costs[:types],
+        covariance[:types, :types],
+        design.condition_number(int(columns.any(axis=0).sum())),
         _dispersion(counts),
         residual_sd,
         noise_exponent,
         counts.sum(axis=0) / counts.sum(),
+        float(costs[types:].sum() / requests.mean()),
     )
 
 

@@ -5,6 +5,8 @@ The service time measured on the calibration platform, by a request-mix model, i
 service's CPU time where it was measured and the scores of a public benchmark on all platforms that have one.
 """
 
+from functools import cache
+
 import numpy as np
 from numpy.typing import NDArray
 
@@ -55,23 +57,30 @@ def tailored(evidence: Evidence, priors: Priors | None = None) -> Predictor:
     measured = measure(evidence.log, evidence.platform, before)
     learnt = learn(evidence, measured, before)
 
+    @cache
+    def known_of(platform: Platform) -> tuple[Departures, float]:
+        known = learnt.including(model_of(platform))
+        return known, _machine_variance(measured, known, platform)
+
     def predict(platform: Platform, counts: Floats, interval_s: float) -> Prediction:
         some = counts.sum(axis=1) > 0
         found = np.full((6, len(counts)), np.nan)
         if some.any():
-            known = learnt.including(model_of(platform))
-            found[:, some] = _predicted(measured, known, platform, counts[some], interval_s)
+            found[:, some] = _predicted(measured, known_of(platform), platform, counts[some], interval_s)
         return Prediction(*found)
 
     return predict
 
 
-def _predicted(measured: Measured, known: Departures, platform: Platform, counts: Floats, interval_s: float) -> Floats:
+def _predicted(
+    measured: Measured, learnt: tuple[Departures, float], platform: Platform, counts: Floats, interval_s: float
+) -> Floats:
     """Return the rows of a prediction for mixes with requests: (6, m)."""
+    known, machine_variance = learnt
     rate = counts.sum(axis=1) / interval_s
     ratio = _ratio(measured, Parameters(known.models, known.mean[None]), platform, counts, rate)[0]
     needed = measured.processor_s(counts) / measured.platform.vcpus * ratio
-    variance = _machine_variance(measured, known, platform) + _mix_variance(measured, counts)
+    variance = machine_variance + _mix_variance(measured, counts)
     width = np.exp(NORMAL_90 * np.sqrt(variance))
     ends = np.stack([needed, needed / width, needed * width])
     # What a machine needs may be more than there is time for; what it serves is not.

@@ -98,6 +98,14 @@ def costs_of(setting: Setting, guess: Floats) -> Costs:
     return Costs(misses, instructions, near + far * latency, wanted)
 
 
+@njit(cache=True, inline="always")
+def _latency_factor(utilisation: float) -> float:
+    """Return `sim.kernel.latency_factor`: numba's cache does not look into other files."""
+    u = min(utilisation, UTILISATION_LIMIT)
+    return 1.0 + QUEUEING * u * u / (1.0 - u)
+
+
+@njit(cache=True, error_model="numpy")
 def _latency(near: Floats, far: Floats, traffic: Floats) -> Floats:
     """Return memory latency relative to idle: (n,).
 
@@ -106,19 +114,18 @@ def _latency(near: Floats, far: Floats, traffic: Floats) -> Floats:
     near, far : (n,) arrays, hardware threads kept busy over all, without memory and by memory while it is idle
     traffic : (n,) array, bandwidth utilisation if all of it comes in time
     """
-    low, high = np.ones(traffic.size), _latency_factor(traffic)
-    late = np.flatnonzero(near + far * high > 1.0)  # slower memory lets less traffic come: one crossing, so halve
-    for _ in range(HALVINGS * (late.size > 0)):
-        middle = 0.5 * (low[late] + high[late])
-        above = _latency_factor(traffic[late] / np.maximum(1.0, near[late] + far[late] * middle)) > middle
-        low[late], high[late] = np.where(above, middle, low[late]), np.where(above, high[late], middle)
-    return high
-
-
-def _latency_factor(utilisation: Floats) -> Floats:
-    """Return `sim.kernel.latency_factor` of an array."""
-    u = np.minimum(utilisation, UTILISATION_LIMIT)
-    return np.asarray(1.0 + QUEUEING * u * u / (1.0 - u))
+    latency = np.empty(traffic.size)
+    for i in range(traffic.size):
+        low, high = 1.0, _latency_factor(traffic[i])
+        # Slower memory lets less traffic come: one crossing, so halve.
+        for _ in range(HALVINGS if near[i] + far[i] * high > 1.0 else 0):
+            middle = 0.5 * (low + high)
+            if _latency_factor(traffic[i] / max(1.0, near[i] + far[i] * middle)) > middle:
+                low = middle
+            else:
+                high = middle
+        latency[i] = high
+    return latency
 
 
 def _misses(setting: Setting, held_bytes: list[Floats]) -> tuple[Floats, ...]:

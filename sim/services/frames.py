@@ -13,7 +13,7 @@ from sim.services import capacity
 from sim.services.capacity import Site
 from sim.services.counters import sample
 from sim.services.serving import Run
-from sim.services.throughput import greatest_rate
+from sim.services.throughput import greatest_rate, traffic
 from sim.services.work import Work
 
 Floats = NDArray[np.float64]
@@ -243,8 +243,9 @@ def throughput(world: ServiceWorld, mix: Floats, sites: Sites) -> pd.DataFrame:
     >>> throughput(world, sites["piii"].activities.popularity, sites)["throughput_per_s"].tolist()
     [0.0]
     """
+    came = traffic(world, mix)
     rows = [
-        (name, bound_s, greatest_rate(world, site, mix, bound_s))
+        (name, bound_s, greatest_rate(world, site, came, bound_s))
         for name, site in sites.items()
         for bound_s in world.bounds_s
     ]

@@ -9,9 +9,11 @@ from sim.laws import BrokenLawError
 from sim.services.capacity import Site
 from sim.services.counters import count
 from sim.services.sharing import Shared, share
+from sim.services.stack import Demands
 from sim.services.work import Work
 
 Floats = NDArray[np.float64]
+Ints = NDArray[np.int64]
 
 LAW_SHARE = 1e-8
 """Of the work done: by so much rounding may part what the processors did and what the jobs got."""
@@ -56,19 +58,55 @@ def run(site: Site, work: Work, edge_s: Floats) -> Run:
     >>> done.counters.shape, bool((done.utilisation < 1).all())
     ((20, 3), True)
     """
+    cell, needs, demand_s, shared = _served(site, work, edge_s)
+    executed = needs.instructions[..., None]
+    amounts = np.concatenate((executed, executed * needs.misses_per_instruction[..., :2]), axis=2)
+    each = amounts.reshape(-1, 3).take(cell, axis=0)
+    each *= work.size[:, None]
+    counted = count(shared, demand_s, work.interval, each)
+    return Run(_response_s(work, shared), shared.busy_s / np.diff(edge_s) / site.machine.vcpus, counted)
+
+
+def responses(site: Site, work: Work, edge_s: Floats) -> Floats:
+    """Return the response times of the requests alone, as `run` does, without what is counted: (R,) seconds.
+
+    Parameters
+    ----------
+    site, work, edge_s : as of `run`
+
+    Raises
+    ------
+    BrokenLawError
+        As `run`.
+
+    Examples
+    --------
+    >>> from models.services import ServiceWorld
+    >>> from sim.services import capacity, mixes, work
+    >>> world = ServiceWorld(horizon_s=600.0, platforms=("piii",))
+    >>> site = capacity.sites(world)["piii"]
+    >>> load = mixes.draw(world, site.activities.popularity)
+    >>> asked = site, work.draw(world, site.activities, load), np.append(load.start_s, 600.0)
+    >>> np.array_equal(responses(*asked), run(*asked).response_s)
+    True
+    """
+    return _response_s(work, _served(site, work, edge_s)[-1])
+
+
+def _served(site: Site, work: Work, edge_s: Floats) -> tuple[Ints, Demands, Floats, Shared]:
+    """Return which interval and activity each job is of, what those need, what each demands, and what became of it."""
     n, kinds = edge_s.size - 1, site.activities.instructions.size
     cell = work.interval * kinds + work.activity
     came = np.bincount(cell, work.size, minlength=n * kinds).reshape(n, kinds)
     needs = site.demands(came / np.diff(edge_s)[:, None])
     demand_s = needs.cpu_s.ravel()[cell] * work.size
-    rates = site.rates()
-    shared = share(work.arrival_s, demand_s, rates, edge_s)
+    shared = share(work.arrival_s, demand_s, site.rates(), edge_s)
     obey(shared, demand_s)
-    instructions = needs.instructions.ravel()[cell] * work.size
-    misses = needs.misses_per_instruction.reshape(n * kinds, -1)[cell, :2] * instructions[:, None]
-    counted = count(shared, demand_s, work.interval, np.column_stack((instructions, misses)))
-    response_s = shared.departure_s[work.request] - work.arrival_s[work.request] + work.other_tiers_s
-    return Run(response_s, shared.busy_s / np.diff(edge_s) / rates.size, counted)
+    return cell, needs, demand_s, shared
+
+
+def _response_s(work: Work, shared: Shared) -> Floats:
+    return shared.departure_s[work.request] - work.arrival_s[work.request] + work.other_tiers_s
 
 
 def obey(shared: Shared, demand_s: Floats) -> None:

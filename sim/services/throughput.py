@@ -1,6 +1,7 @@
 """The greatest arrival rate that keeps a bound on mean response time, by simulation that a closed form guides."""
 
 from dataclasses import replace
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -11,6 +12,7 @@ from sim.services import serving, work
 from sim.services.capacity import Site, ceiling, response
 
 Floats = NDArray[np.float64]
+Ints = NDArray[np.int64]
 
 REQUESTS = 20_000
 """Requests of one simulation, the same ones at every rate and on every platform."""
@@ -20,7 +22,37 @@ PASSES, CLOSE = 10, 4e-3
 """How often a rate is simulated at most, and the relative step from one to the next at which the last is taken."""
 
 
-def greatest_rate(world: ServiceWorld, site: Site, mix: Floats, bound_s: float) -> float:
+class Traffic(NamedTuple):
+    """R requests of a simulation, the same ones at every rate and on every platform."""
+
+    mix: Floats
+    """(J,) shares of the types."""
+    arrival: Floats
+    """When each comes if one comes a second."""
+    kind: Ints
+    asked: work.Amounts
+
+
+def traffic(world: ServiceWorld, mix: Floats, requests: int = REQUESTS) -> Traffic:
+    """Draw the requests of a simulation.
+
+    Parameters
+    ----------
+    world : spread of requests of one type, mechanisms and seed
+    mix : (J,) shares of the types
+    requests : how many, at least 1
+
+    Examples
+    --------
+    >>> traffic(ServiceWorld(), np.array([0.5, 0.5]), 5).kind.size
+    5
+    """
+    arrival = np.cumsum(stream(world.seed, "throughput gaps").standard_exponential(requests))
+    kind = stream(world.seed, "throughput types").choice(mix.size, requests, p=mix)
+    return Traffic(mix, arrival, kind, work.amounts(world, requests))
+
+
+def greatest_rate(world: ServiceWorld, site: Site, came: Traffic, bound_s: float) -> float:
     """Return the greatest arrival rate of a mix that keeps its mean response time within a bound; 0 if there is none.
 
     The closed form of a steady state leaves out that collections come with requests and that busy intervals make
@@ -29,9 +61,9 @@ def greatest_rate(world: ServiceWorld, site: Site, mix: Floats, bound_s: float) 
 
     Parameters
     ----------
-    world : intervals, spread of requests of one type, mechanisms and seed
+    world : intervals and mechanisms
     site : the service and where it is
-    mix : (J,) shares of the types
+    came : the requests, whatever their rate
     bound_s : above 0
 
     Examples
@@ -39,16 +71,17 @@ def greatest_rate(world: ServiceWorld, site: Site, mix: Floats, bound_s: float) 
     >>> from sim.services.capacity import sites
     >>> world = ServiceWorld(platforms=("pres",))
     >>> site = sites(world)["pres"]
-    >>> rates = [greatest_rate(world, site, site.activities.popularity, bound_s) for bound_s in (0.15, 0.3)]
+    >>> came = traffic(world, site.activities.popularity)
+    >>> rates = [greatest_rate(world, site, came, bound_s) for bound_s in (0.15, 0.3)]
     >>> rates[0] < rates[1]
     True
     """
-    rates, curve_s = _curve(site, mix)
+    rates, curve_s = _curve(site, came.mix)
     if not rates.size or curve_s[0] > bound_s:
         return 0.0
     rate, low, high = float(np.interp(bound_s, curve_s, rates)), 0.0, float(rates[-1])
     for _ in range(PASSES):
-        response_s = simulated(world, site, mix, rate)
+        response_s = simulated(world, site, came, rate)
         low, high = (rate, high) if response_s <= bound_s else (low, rate)
         ratio = response_s / np.interp(rate, rates, curve_s)
         before, rate = rate, float(np.interp(bound_s / ratio, curve_s, rates, left=0.0))
@@ -72,30 +105,28 @@ def _curve(site: Site, mix: Floats) -> tuple[Floats, Floats]:
     return rates, np.maximum.accumulate(curve_s)
 
 
-def simulated(world: ServiceWorld, site: Site, mix: Floats, rate_per_s: float, requests: int = REQUESTS) -> float:
-    """Return the mean response time of a mix that comes at a constant rate, in a machine that is idle at first.
+def simulated(world: ServiceWorld, site: Site, came: Traffic, rate_per_s: float) -> float:
+    """Return the mean response time of requests that come at a constant rate, in a machine that is idle at first.
 
     Parameters
     ----------
-    world : intervals, spread of requests of one type, mechanisms and seed
+    world : intervals and mechanisms
     site : the service and where it is
-    mix : (J,) shares of the types
+    came : the requests, whatever their rate
     rate_per_s : above 0
-    requests : how many are served, at least 1
 
     Examples
     --------
     >>> from sim.services.capacity import sites
     >>> world = ServiceWorld(platforms=("pres",))
     >>> site = sites(world)["pres"]
-    >>> mix = site.activities.popularity
-    >>> simulated(world, site, mix, 2.0, 500) < simulated(world, site, mix, 10.0, 500)
+    >>> came = traffic(world, site.activities.popularity, 500)
+    >>> simulated(world, site, came, 2.0) < simulated(world, site, came, 10.0)
     True
     """
-    arrival_s = np.cumsum(stream(world.seed, "throughput gaps").standard_exponential(requests)) / rate_per_s
-    kind = stream(world.seed, "throughput types").choice(mix.size, requests, p=mix)
+    arrival_s = came.arrival / rate_per_s
     # Whole intervals, so that the last one is as busy as the others: demands follow from what comes in each.
     edge_s = np.linspace(0.0, arrival_s[-1], max(1, round(arrival_s[-1] / world.interval_s)) + 1)
     asked = replace(world, horizon_s=float(edge_s[-1]), interval_s=float(edge_s[1]))
-    jobs = work.of(asked, site.activities, arrival_s, kind)
-    return float(serving.run(site, jobs, edge_s).response_s.mean())
+    jobs = work.of(asked, site.activities, arrival_s, came.kind, came.asked)
+    return float(serving.responses(site, jobs, edge_s).mean())

@@ -1,6 +1,7 @@
 """Everything that comes to the processors: requests, garbage collections and background ticks, the same everywhere."""
 
 from dataclasses import dataclass
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -59,35 +60,59 @@ def draw(world: ServiceWorld, activities: Activities, mixes: Mixes) -> Work:
     >>> int(ticks.sum()), bool((work.activity[work.request] < 22).all())
     (30, True)
     """
-    return of(world, activities, *arrive(world, mixes))
+    arrival_s, kind = arrive(world, mixes)
+    return of(world, activities, arrival_s, kind, amounts(world, kind.size))
 
 
-def of(world: ServiceWorld, activities: Activities, arrival_s: Floats, kind: Ints) -> Work:
-    """Return all jobs of a horizon in which these requests come.
+class Amounts(NamedTuple):
+    """What R requests ask for, each relative to the mean of its type."""
 
-    Sizes and delays do not depend on when requests come, only on how many there are.
+    size: Floats
+    """Instructions."""
+    delay: Floats
+    """Of the other tiers."""
+
+
+def amounts(world: ServiceWorld, requests: int) -> Amounts:
+    """Return what so many requests ask for, whenever they come and of whatever type they are.
 
     Parameters
     ----------
-    world : horizon, intervals, spread of requests of one type, mechanisms and seed
+    world : spread of requests of one type, mechanisms and seed
+    requests : how many
+
+    Examples
+    --------
+    >>> amounts(ServiceWorld(), 10_000).size.mean().round(1)
+    np.float64(1.0)
+    """
+    cv = world.application.request_cv if world.mechanisms.request_noise else 0.0
+    size = gamma(stream(world.seed, "request sizes"), 1.0, cv, requests)
+    return Amounts(size, gamma(stream(world.seed, "other tiers"), 1.0, OTHER_TIERS_CV, requests))
+
+
+def of(world: ServiceWorld, activities: Activities, arrival_s: Floats, kind: Ints, asked: Amounts) -> Work:
+    """Return all jobs of a horizon in which these requests come.
+
+    Parameters
+    ----------
+    world : horizon, intervals and mechanisms
     activities : of J types, collections and ticks
     arrival_s : (R,) array, non-decreasing, inside the horizon, seconds
     kind : (R,) array, types 0..J − 1
+    asked : of the R requests
 
     Examples
     --------
     >>> from models.applications import build_activities
     >>> world = ServiceWorld(horizon_s=60.0)
     >>> what = build_activities(world.application, world.runtime, world.mechanisms, 1, "application")
-    >>> of(world, what, np.array([1.0, 31.0]), np.array([3, 4])).interval.max()
+    >>> of(world, what, np.array([1.0, 31.0]), np.array([3, 4]), amounts(world, 2)).interval.max()
     np.int64(1)
     """
-    cv = world.application.request_cv if world.mechanisms.request_noise else 0.0
-    size = gamma(stream(world.seed, "request sizes"), 1.0, cv, kind.size)
-    delay = gamma(stream(world.seed, "other tiers"), 1.0, OTHER_TIERS_CV, kind.size)
-    parts = [(arrival_s, kind, size)]
+    parts = [(arrival_s, kind, asked.size)]
     if world.mechanisms.collection:
-        allocation_bytes = (activities.instructions * activities.allocation_bytes)[kind] * size
+        allocation_bytes = (activities.instructions * activities.allocation_bytes)[kind] * asked.size
         collect_s = arrival_s[collections(allocation_bytes, activities.heap_bytes)]
         parts.append(_background(collect_s, activities.types))
     if world.mechanisms.ticks:
@@ -97,9 +122,8 @@ def of(world: ServiceWorld, activities: Activities, arrival_s: Floats, kind: Int
     request = np.flatnonzero(order < kind.size)
     last = round(world.horizon_s / world.interval_s) - 1
     interval = np.minimum(times[order] // world.interval_s, last).astype(np.int64)
-    return Work(
-        times[order], interval, activity[order], sizes[order], request, activities.other_tiers_s[kind] * delay
-    )  # fmt: skip
+    delay_s = activities.other_tiers_s[kind] * asked.delay
+    return Work(times[order], interval, activity[order], sizes[order], request, delay_s)
 
 
 def _background(arrival_s: Floats, activity: int) -> tuple[Floats, Ints, Floats]:
