@@ -233,7 +233,7 @@ class Collector:
     samples_per_s: Positive = 25.0
     """Samples a second of an event on a busy machine that the collector asks for; gatekeepers may allow fewer."""
     stacks_per_s: NonNegative = 5.0
-    """Samples a second of CPU time with stacks, of each process that supports them; 0: none."""
+    """Samples a second of CPU time with stacks on a busy machine, from processes that support them; 0: none."""
     overhead_limit: Annotated[float, Gt(0), Le(1)] = 0.02
     """Largest share of a machine's cycles that profiling may cost while it is on; sets the highest rates."""
     failure_share: Share = 0.01

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal, cast
 
 import typer
 
+from scenarios.cli_profile import profiles
 from scenarios.command import app, command, folder, say, say_each
 from scenarios.options import number, refuse, share, whole
 
@@ -50,6 +51,8 @@ Benchmarks = Annotated[
     Path | None, typer.Option(metavar="FILE", help="Public scores: CSV or Parquet with platform and score_per_s.")
 ]
 
+
+app.add_typer(profiles, name="profile")
 
 _changes = functools.partial(typer.Option, rich_help_panel="What would change")
 _columns = functools.partial(typer.Option, rich_help_panel="Columns of the log")

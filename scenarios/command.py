@@ -24,7 +24,23 @@ app = typer.Typer(
 
 
 def command(function: Callable[_P, None]) -> Callable[_P, None]:
-    """Make a function a command: faults and other expected errors end it in a plain line and a status."""
+    """Make a function a command of `wsc`, guarded."""
+    guarded = guard(function)
+    app.command()(guarded)
+    return guarded
+
+
+def guard(function: Callable[_P, None]) -> Callable[_P, None]:
+    """Make expected errors of a command, faults above all, end it in a plain line and a status.
+
+    Examples
+    --------
+    >>> @guard
+    ... def double(text: str) -> None:
+    ...     print(2 * float(text))
+    >>> double("1.5")
+    3.0
+    """
 
     @functools.wraps(function)
     def guarded(*args: _P.args, **kwargs: _P.kwargs) -> None:
@@ -44,7 +60,6 @@ def command(function: Callable[_P, None]) -> Callable[_P, None]:
             typer.echo(str(error), err=True)
             raise typer.Exit(_FAULTY) from None
 
-    app.command()(guarded)
     return guarded
 
 

@@ -8,6 +8,7 @@ from typing import Any
 
 from pydantic import ValidationError
 
+from models.profiles import ProfileWorld
 from models.requests import JobDemand, QueueWorld
 from models.scenario import World
 from models.services import ServiceWorld
@@ -18,7 +19,7 @@ from scenarios.output import Progress
 from scenarios.paces import Steps, pace
 from scenarios.provenance import file_digest
 from scenarios.rundir import Draft, Run, RunError, creating, open_run, reusable, run_directory
-from scenarios.schema import AnyScenario, QueueScenario, Scenario, ServiceScenario
+from scenarios.schema import AnyScenario, ProfileScenario, QueueScenario, Scenario, ServiceScenario
 from scenarios.source import digest
 from scenarios.traces import read_trace
 from sim.experiment import experiment
@@ -104,6 +105,29 @@ def _simulate_service(scenario: ServiceScenario, draft: Draft, _out: Path, progr
     return outcome.counts
 
 
+def _simulate_profile(scenario: ProfileScenario, draft: Draft, _out: Path, progress: Progress) -> Mapping[str, int]:
+    from scenarios.symbols import write_symbolised
+    from sim.profiling.run import profile
+
+    outcome = profile(profile_world(scenario), draft.path, progress=progress)
+    draft.add(*outcome.tables)
+    progress("symbolising", 0.0)
+    made = write_symbolised(draft.path)
+    draft.add(*made)
+    return {**outcome.counts, "locations": next(each.rows for each in made if each.table == "locations")}
+
+
+def profile_world(scenario: ProfileScenario) -> ProfileWorld:
+    """Return what a scenario says of the world, without its name and its analyses.
+
+    Examples
+    --------
+    >>> profile_world(ProfileScenario(name="fortnight", seed=3)) == ProfileWorld(seed=3)
+    True
+    """
+    return ProfileWorld(**{field.name: getattr(scenario, field.name) for field in fields(ProfileWorld)})
+
+
 def world_of(scenario: ServiceScenario) -> ServiceWorld:
     """Return what a scenario says of the world, without its name and its analyses.
 
@@ -119,6 +143,7 @@ _SIMULATE: Mapping[str, Simulate] = {
     "fleet": _simulate_fleet,
     "queue": _simulate_queue,
     "cross_platform": _simulate_service,
+    "profile": _simulate_profile,
 }
 
 

@@ -7,7 +7,7 @@ from typing import Any
 
 from rich.console import Console
 
-from scenarios import run_fleet, run_queue, run_service
+from scenarios import run_fleet, run_profile, run_queue, run_service, validate_profile
 from scenarios.execution import obtain
 from scenarios.output import Progress
 from scenarios.rundir import Run, RunError
@@ -36,10 +36,12 @@ KINDS: Mapping[str, Measuring] = {
     "fleet": Measuring(run_fleet.measure, run_fleet.render),
     "queue": Measuring(run_queue.measure, run_queue.render),
     "cross_platform": Measuring(run_service.measure, run_service.render),
+    "profile": Measuring(run_profile.measure, run_profile.render),
 }
 VALIDATED: Mapping[str, Validating] = {
     "fleet": Validating(run_fleet.validate, show_clusters),
     "cross_platform": Validating(run_service.validate, run_service.show_validate),
+    "profile": Validating(validate_profile.validate, validate_profile.show),
 }
 
 

@@ -11,6 +11,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from types import MappingProxyType
 
+from models.profiles import ProfileWorld
 from models.requests import QueueWorld
 from models.scenario import World
 from models.services import ServiceWorld
@@ -209,7 +210,7 @@ def digest(world: World | QueueWorld | ServiceWorld, inputs: Mapping[str, str] =
     >>> digest(World()) == digest(World(seed=1)), digest(World()) == digest(World(seed=2))
     (True, False)
     """
-    kind = next(kind for kind in (World, QueueWorld, ServiceWorld) if isinstance(world, kind))
+    kind = next(kind for kind in (ProfileWorld, World, QueueWorld, ServiceWorld) if isinstance(world, kind))
     fields = {field.name: getattr(world, field.name) for field in dataclasses.fields(kind)}
     said = json.loads(json.dumps(fields, default=dataclasses.asdict, allow_nan=False))
     for path, content in inputs.items():

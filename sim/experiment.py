@@ -4,7 +4,8 @@ The recorded arm is what a real fleet would show: the feature where the scenario
 pair, the feature nowhere and everywhere, goes into tables whose names begin with ``truth_``.
 """
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from contextlib import ExitStack
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -72,19 +73,56 @@ def experiment(
     """
     progress("placing instances", 0.0)
     day = prepare(world)
-    written = [write_table(directory, name, columns) for name, columns in _descriptions(day).items()]
+    written = describe(day, directory)
     arms = _arms(day)
     for i, (prefix, arm) in enumerate(arms.items()):
         what = f"simulating {prefix.removeprefix('truth_').rstrip('_') or 'the recorded fleet'}"
-        written += _record(day, arm, directory, prefix, threads=threads, progress=_part(progress, what, i, len(arms)))
-    counts = {
+        written += record(
+            day,
+            run_arm(day, arm, threads),
+            directory,
+            prefix,
+            progress=_part(progress, what, i, len(arms)),
+        )
+    return Outcome(day, tuple(written), counts(day))
+
+
+def counts(day: Day) -> dict[str, int]:
+    """Return how much there is of what in a day: machines, jobs, instances, epochs, residences.
+
+    Examples
+    --------
+    >>> from models.scenario import Fleet, Population
+    >>> counts(prepare(World(3, 900.0, 300.0, Fleet(20), Population(60, 50))))["residences"]
+    438
+    """
+    return {
         "machines": day.machines.count,
         "jobs": day.jobs.count,
         "instances": int(day.jobs.instances.sum()),
-        "epochs": world.epochs,
+        "epochs": day.world.epochs,
         "residences": int(day.timeline.job.size),
     }
-    return Outcome(day, tuple(written), counts)
+
+
+def describe(day: Day, directory: Path) -> list[TableSummary]:
+    """Write the tables that are known before anything is simulated: `machines`, `jobs`, `instances`, `events`, truth.
+
+    Parameters
+    ----------
+    day : what happens
+    directory : an existing directory
+
+    Examples
+    --------
+    >>> import tempfile
+    >>> from models.scenario import Fleet, Population
+    >>> day = prepare(World(3, 900.0, 300.0, Fleet(20), Population(60, 50)))
+    >>> with tempfile.TemporaryDirectory() as directory:
+    ...     [made.table for made in describe(day, Path(directory))]
+    ['machines', 'jobs', 'instances', 'events', 'truth_jobs']
+    """
+    return [write_table(directory, name, columns) for name, columns in _descriptions(day).items()]
 
 
 def _part(progress: Progress, what: str, done: int, parts: int) -> Callable[[float], None]:
@@ -109,26 +147,45 @@ def _descriptions(day: Day) -> dict[str, Columns]:
     }
 
 
-def _record(
-    day: Day, arm: Arm, directory: Path, prefix: str, *, threads: int | None, progress: Callable[[float], None]
+def record(
+    day: Day,
+    blocks: Iterable[Block],
+    directory: Path,
+    prefix: str = "",
+    *,
+    progress: Callable[[float], None] = lambda _share: None,
 ) -> Iterator[TableSummary]:
-    """Simulate one arm and write its tables as its blocks come."""
+    """Write the tables of one arm as its blocks come; yield what each holds when all have come.
+
+    Parameters
+    ----------
+    day : what happens
+    blocks : of `sim.fleet.run_arm`, all of them
+    directory : an existing directory
+    prefix : of the tables' names; empty: the recorded fleet
+    progress : called with the share of the machines that is done
+
+    Examples
+    --------
+    >>> import tempfile
+    >>> from models.scenario import Fleet, Population
+    >>> day = prepare(World(3, 900.0, 300.0, Fleet(20), Population(60, 50)))
+    >>> with tempfile.TemporaryDirectory() as directory:
+    ...     [made.table for made in record(day, run_arm(day, nowhere(day)), Path(directory))]
+    ['counters', 'machine_windows', 'epochs']
+    """
     names = ["counters", "machine_windows"]
     if not prefix:
         names += ["instance_epochs"] if day.world.recording.instance_epoch_share else []
         names += ["machine_epochs"] if day.world.recording.machine_epochs else []
-    writers = {name: TableWriter(directory, prefix + name) for name in names}
     sums = []
-    try:
-        for block in run_arm(day, arm, threads):
+    with ExitStack() as opened:
+        writers = {name: opened.enter_context(TableWriter(directory, prefix + name)) for name in names}
+        for block in blocks:
             for name, writer in writers.items():
                 writer.append(_BLOCK_COLUMNS[name](day, block))
             sums.append(block.epoch_sums)
             progress(block.machines.stop / day.machines.count)
-    except BaseException:
-        for writer in writers.values():
-            writer.discard()
-        raise
     for writer in writers.values():
         yield writer.close()
     yield write_table(directory, f"{prefix}epochs", _epoch_columns(day, np.concatenate(sums)))

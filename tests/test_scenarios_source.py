@@ -273,3 +273,18 @@ def test_faults_are_told_once_each_and_in_order():
 
 def test_long_values_are_shortened():
     assert len(shown("x" * 100)) == 60
+
+
+@pytest.mark.parametrize(
+    ("name", "path", "value"),
+    [
+        ("small", "churn.drain_s", "3600"),
+        ("queue_small", "station.servers", "3"),
+        ("cross_rubis", "load.requests_per_s", "11"),
+        ("profiled_small", "profiling.collector.samples_per_s", "11"),
+        ("profiled_small", "fleet.machines", "44"),
+    ],
+)
+def test_every_kind_of_scenario_has_another_digest_when_a_value_of_its_own_changes(name, path, value):
+    as_it_is, changed = load(name), load(name, [Override(path, value, "test")])
+    assert digest(as_it_is) != digest(changed)

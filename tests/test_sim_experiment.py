@@ -55,7 +55,10 @@ def test_every_table_that_was_asked_for_is_there(run):
     of_queues = {"requests", "replays", "cpu", "truth_requests", "truth_cpu"}
     of_services = {"benchmarks", "truth_miss_curve", "truth_throughput"}
     of_services |= {name for name in TABLES if name.removeprefix("truth_").startswith("service")}
-    assert set(run.digests) == set(TABLES) - {"rounds"} - of_queues - of_services
+    of_profiles = {"monitor", "visits", "processes", "builds", "rates", "raw_samples", "raw_stacks", "symbols"}
+    of_profiles |= {"sources", "samples", "locations", "stacks", "function_traits", "truth_functions", "truth_cpi"}
+    of_profiles |= {"profile_machines"}
+    assert set(run.digests) == set(TABLES) - {"rounds"} - of_queues - of_services - of_profiles
     assert all(table.rows > 0 for table in run.outcome.tables)
 
 

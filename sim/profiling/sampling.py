@@ -71,7 +71,8 @@ class Sampler:
     Examples
     --------
     >>> from sim.fleet import run_arm
-    >>> from sim.profiling.run import Collection, Setting, example
+    >>> from sim.profiling.collection import Collection
+    >>> from sim.profiling.setting import Setting, example
     >>> made = Collection.of(setting := Setting.of(example()))
     >>> block = next(run_arm(setting.day, setting.arm, visits=made.visits))
     >>> sorted(made.sampler.take(block, setting.rows).raw_samples)

@@ -81,7 +81,8 @@ def visited(day: Day, register: Register, plan: Plan, block: Block, rows: Rows) 
     Examples
     --------
     >>> from sim.fleet import run_arm
-    >>> from sim.profiling.run import Collection, Setting, example
+    >>> from sim.profiling.collection import Collection
+    >>> from sim.profiling.setting import Setting, example
     >>> made = Collection.of(setting := Setting.of(example()))
     >>> block = next(run_arm(setting.day, setting.arm, visits=made.visits))
     >>> seen = visited(setting.day, made.register, made.plan, block, setting.rows)

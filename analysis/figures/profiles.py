@@ -1,0 +1,425 @@
+"""Ren et al. (2010), Figures 4 to 7: how stable profiles are, from one day and from one machine to the next."""
+
+from collections.abc import Mapping, Sequence
+from itertools import pairwise
+from typing import Final
+
+import numpy as np
+import pandas as pd
+from matplotlib.figure import Figure
+from numpy.typing import NDArray
+
+from analysis.figures import style
+from analysis.figures.criteria import curve, numbers, rows
+from analysis.profiling.stability import entropy, manhattan
+
+Floats = NDArray[np.float64]
+
+EVENTS: Final[Mapping[str, str]] = {
+    "cycles": "cycles",
+    "instructions": "instructions",
+    "cpu_time": "CPU time",
+    "llc_misses": "LLC misses",
+    "heap_bytes": "heap",
+    "threads": "threads",
+}
+"""Profile types of Figure 6b, and how the figure writes them."""
+REST: Final = ("cycles", "instructions", "cpu_time", "llc_misses")
+"""Types whose variations go together."""
+
+
+def daily(frame: pd.DataFrame) -> pd.DataFrame:
+    """Return entropy and samples of each day's profile.
+
+    Parameters
+    ----------
+    frame : day, entry, samples
+
+    Returns
+    -------
+    DataFrame
+        day, entropy (nats), samples; in order of days.
+
+    Examples
+    --------
+    >>> daily(pd.DataFrame({"day": [0, 0, 1], "entry": ["f", "g", "f"], "samples": [5, 5, 8]}))["samples"].tolist()
+    [10, 8]
+    """
+    made = [
+        {
+            "day": day,
+            "entropy": _entropy(part),
+            "samples": int(part["samples"].sum()),
+        }
+        for day, part in frame.groupby("day", sort=True)
+    ]
+    return pd.DataFrame(made, columns=["day", "entropy", "samples"])
+
+
+def _entropy(profile: pd.DataFrame) -> float:
+    """Return the plain entropy, as the paper takes it: uncorrected for the number of samples."""
+    return entropy(profile["samples"].to_numpy(), correction="none")
+
+
+def measure_fig4(frame: pd.DataFrame) -> pd.DataFrame:
+    """Return the entropy of daily application-level profiles beside the number of samples.
+
+    Parameters
+    ----------
+    frame : day, entry (application), samples
+
+    Examples
+    --------
+    >>> from analysis.figures.criteria import number
+    >>> frame = pd.DataFrame({"day": [0, 0, 1, 1], "entry": list("abab"), "samples": [50, 50, 40, 60]})
+    >>> number(measure_fig4(frame), "days")
+    2.0
+    """
+    table = daily(frame)
+    values = table["entropy"].to_numpy()
+    return pd.concat(
+        [
+            rows("entropy", table["day"], values),
+            rows("samples", table["day"], table["samples"]),
+            numbers(
+                spread=spread(values), count_correlation=abs(correlation(values, table["samples"])), days=len(table)
+            ),
+        ]
+    )
+
+
+def spread(values: Floats) -> float:
+    """Return how far values lie apart: largest less smallest, relative to their mean.
+
+    Examples
+    --------
+    >>> spread(np.array([1.0, 1.5, 1.25]))
+    0.4
+    """
+    return float((values.max() - values.min()) / values.mean())
+
+
+def correlation(x: Floats | pd.Series, y: Floats | pd.Series) -> float:
+    """Return Pearson's correlation, 0 where one of the two does not vary.
+
+    Examples
+    --------
+    >>> round(correlation(np.array([1.0, 2.0, 3.0]), np.array([2.0, 4.0, 6.0])), 12)
+    1.0
+    """
+    a, b = np.asarray(x, float), np.asarray(y, float)
+    if a.size < 2 or np.ptp(a) == 0 or np.ptp(b) == 0:
+        return 0.0
+    return float(np.corrcoef(a, b)[0, 1])
+
+
+def draw_fig4(measured: pd.DataFrame, _paper: pd.DataFrame) -> Figure:
+    """Draw entropy and number of samples over the days.
+
+    Examples
+    --------
+    >>> frame = pd.DataFrame({"day": [0, 0, 1, 1], "entry": list("abab"), "samples": [50, 50, 40, 60]})
+    >>> len(draw_fig4(measure_fig4(frame), pd.DataFrame()).axes)
+    2
+    """
+    figure, (above, below) = style.panels(rows=2, height_inches=1.4)
+    above.plot(*curve(measured, "entropy"), marker="o", markersize=2.5, color=style.BLUE)
+    above.set_ylim(bottom=0)
+    style.label(above, "", "entropy (nats)", "Daily application-level profiles")
+    days, samples = curve(measured, "samples")
+    below.bar(days, samples, color=style.SKY)
+    style.label(below, "day", "samples")
+    return figure
+
+
+def measure_fig5(days: pd.DataFrame, machines: pd.DataFrame) -> pd.DataFrame:
+    """Return entropies of function-level profiles: of a stable application by day, of one with two states by machine.
+
+    Parameters
+    ----------
+    days : day, entry (function), samples; of an application whose workload is stable
+    machines : machine, entry (function), samples, state; of an application with two behaviour states
+
+    Returns
+    -------
+    DataFrame
+        Series day_entropy by day, entropy_a and entropy_b by number of samples, and the judged numbers. `rise` compares
+        the quarter of the machines with most samples with that with least; clusters are cut where the sum of squares
+        within them is least, among the half of the machines with most samples.
+
+    Examples
+    --------
+    >>> from analysis.figures.criteria import number
+    >>> days = pd.DataFrame({"day": [0, 0, 1, 1], "entry": list("fgfg"), "samples": [50, 50, 49, 51]})
+    >>> machines = pd.DataFrame(
+    ...     {"machine": [0, 0, 1, 1, 2, 2, 3, 3], "entry": list("fgfgfgfg"), "state": [0, 0, 1, 1, 0, 0, 1, 1],
+    ...      "samples": [50, 50, 90, 10, 49, 51, 91, 9]})
+    >>> number(measure_fig5(days, machines), "states_right")
+    1.0
+    """
+    table = daily(days)
+    each = by_machine(machines)
+    dense = each[each["samples"] >= each["samples"].median()]
+    cut = valley(dense["entropy"].to_numpy())
+    low, high = dense["entropy"][dense["entropy"] < cut], dense["entropy"][dense["entropy"] >= cut]
+    within = float(np.sqrt((low.var(ddof=0) * len(low) + high.var(ddof=0) * len(high)) / len(dense)))
+    agree = float(((dense["entropy"] < cut) == (dense["state"] > 0)).mean())
+    quarter = np.quantile(each["samples"], [0.25, 0.75])
+    few, many = each[each["samples"] <= quarter[0]], each[each["samples"] >= quarter[1]]
+    return pd.concat(
+        [
+            rows("day_entropy", table["day"], table["entropy"]),
+            *(
+                rows(f"entropy_state_{state}", part["samples"], part["entropy"])
+                for state, part in each.groupby("state")
+            ),
+            numbers(
+                day_spread=spread(table["entropy"].to_numpy()),
+                cluster_low=float(low.mean()),
+                cluster_high=float(high.mean()),
+                rise=_rise(few, many),
+                gap_over_spread=float((high.mean() - low.mean()) / max(within, 1e-12)),
+                states_right=max(agree, 1.0 - agree),
+            ),
+        ]
+    )
+
+
+def by_machine(machines: pd.DataFrame) -> pd.DataFrame:
+    """Return entropy, number of samples and state of each machine's profile, in order of machines.
+
+    Examples
+    --------
+    >>> frame = pd.DataFrame({"machine": [0, 0], "entry": list("fg"), "samples": [4, 4], "state": [1, 1]})
+    >>> by_machine(frame)[["samples", "state"]].values.tolist()
+    [[8, 1]]
+    """
+    made = [
+        {
+            "machine": machine,
+            "samples": int(part["samples"].sum()),
+            "entropy": _entropy(part),
+            "state": int(part["state"].iloc[0]),
+        }
+        for machine, part in machines.groupby("machine", sort=True)
+    ]
+    return pd.DataFrame(made, columns=["machine", "samples", "entropy", "state"])
+
+
+def valley(values: Floats) -> float:
+    """Return the cut that leaves the least sum of squares in two clusters (Fisher 1958, two groups).
+
+    Examples
+    --------
+    >>> valley(np.array([1.0, 1.1, 5.0, 5.2]))
+    3.05
+    """
+    ordered = np.sort(values)
+    cuts = 0.5 * (ordered[1:] + ordered[:-1])
+    loss = [ordered[:i].var() * i + ordered[i:].var() * (ordered.size - i) for i in range(1, ordered.size)]
+    return float(cuts[int(np.argmin(loss))]) if loss else float(ordered[0])
+
+
+def _rise(few: pd.DataFrame, many: pd.DataFrame) -> float:
+    """Return by how much more entropy machines with many samples have, in the mean over states that both have."""
+    gains = [
+        many.loc[many["state"] == state, "entropy"].mean() - few.loc[few["state"] == state, "entropy"].mean()
+        for state in sorted(set(few["state"]) & set(many["state"]))
+    ]
+    return float(np.mean(gains)) if gains else float("nan")
+
+
+def draw_fig5(measured: pd.DataFrame, _paper: pd.DataFrame) -> Figure:
+    """Draw the entropy of functions by day, and by machine over its samples.
+
+    Examples
+    --------
+    >>> days = pd.DataFrame({"day": [0, 0, 1, 1], "entry": list("fgfg"), "samples": [50, 50, 49, 51]})
+    >>> machines = days.rename(columns={"day": "machine"}).assign(state=0)
+    >>> len(draw_fig5(measure_fig5(days, machines), pd.DataFrame()).axes)
+    2
+    """
+    figure, (left, right) = style.panels(columns=2)
+    left.plot(*curve(measured, "day_entropy"), marker="o", markersize=2.5, color=style.BLUE)
+    left.set_ylim(bottom=0)
+    style.label(left, "day", "entropy (nats)", "(a) functions of a stable application")
+    for state, colour in zip(range(8), (*style.CYCLE, style.GREY, "black"), strict=True):
+        samples, values = curve(measured, f"entropy_state_{state}")
+        if samples:
+            right.scatter(samples, values, s=5, color=colour, label=f"state {state}")
+    right.set_xscale("log")
+    style.label(right, "samples of the instance", "entropy (nats)", "(b) functions of one application by machine")
+    style.legend(right)
+    return figure
+
+
+def distances(frame: pd.DataFrame, top: int | None = None) -> pd.DataFrame:
+    """Return the Manhattan distance of each day's profile from that of the day before.
+
+    Parameters
+    ----------
+    frame : day, entry, samples
+    top : entries of the earlier day that count; all without it
+
+    Returns
+    -------
+    DataFrame
+        day, distance; from the second day on.
+
+    Examples
+    --------
+    >>> frame = pd.DataFrame({"day": [0, 0, 1, 1], "entry": list("abab"), "samples": [50, 50, 40, 60]})
+    >>> distances(frame).round(12).values.tolist()
+    [[1.0, 0.2]]
+    """
+    days = [(day, part.groupby("entry")["samples"].sum()) for day, part in frame.groupby("day", sort=True)]
+    made = [{"day": day, "distance": manhattan(before, after, top)} for (_, before), (day, after) in pairwise(days)]
+    return pd.DataFrame(made, columns=["day", "distance"])
+
+
+def measure_fig6a(frame: pd.DataFrame, by_sampling: float, top: int = 20) -> pd.DataFrame:
+    """Return distances of daily application-level profiles, beside what sampling alone would give.
+
+    Parameters
+    ----------
+    frame : day, entry (application), samples
+    by_sampling : expected distance of two days between which nothing changed
+    top : entries that count
+
+    Examples
+    --------
+    >>> from analysis.figures.criteria import number
+    >>> frame = pd.DataFrame({"day": [0, 0, 1, 1], "entry": list("abab"), "samples": [50, 50, 40, 60]})
+    >>> round(number(measure_fig6a(frame, 0.1), "excess_over_sampling"), 12)
+    2.0
+    """
+    table = distances(frame, top)
+    return pd.concat(
+        [
+            rows("distance", table["day"], table["distance"]),
+            numbers(
+                distance_max=float(table["distance"].max()),
+                by_sampling=by_sampling,
+                excess_over_sampling=float(table["distance"].median()) / by_sampling,
+            ),
+        ]
+    )
+
+
+def draw_fig6a(measured: pd.DataFrame, _paper: pd.DataFrame) -> Figure:
+    """Draw the distance of each day from the day before.
+
+    Examples
+    --------
+    >>> frame = pd.DataFrame({"day": [0, 0, 1, 1], "entry": list("abab"), "samples": [50, 50, 40, 60]})
+    >>> len(draw_fig6a(measure_fig6a(frame, 0.1), pd.DataFrame()).axes)
+    1
+    """
+    figure, (axes,) = style.panels()
+    axes.plot(*curve(measured, "distance"), marker="o", markersize=2.5, color=style.BLUE, label="from the day before")
+    level = float(measured.loc[measured["series"] == "by_sampling", "value"].iloc[0])
+    axes.axhline(level, color=style.GREY, linestyle="--", label="by sampling alone")
+    axes.set_ylim(bottom=0)
+    style.label(axes, "day", "Manhattan distance", "Daily application-level profiles")
+    style.legend(axes)
+    return figure
+
+
+def measure_fig6b(frames: Mapping[str, pd.DataFrame]) -> pd.DataFrame:
+    """Return distances from day to day by type of profile, and how they go together.
+
+    Parameters
+    ----------
+    frames : profile type (`EVENTS`) to day, entry (application), samples
+
+    Examples
+    --------
+    >>> from analysis.figures.criteria import number
+    >>> frame = pd.DataFrame({"day": [0, 0, 1, 1, 2, 2], "entry": list("ababab"), "samples": [5, 5, 4, 6, 5, 5]})
+    >>> measured = measure_fig6b({event: frame for event in EVENTS})
+    >>> number(measured, "memory_over_cycles")
+    1.0
+    """
+    lines = {event: distances(frame) for event, frame in frames.items()}
+    median = {event: float(line["distance"].median()) for event, line in lines.items()}
+    table = pd.DataFrame({event: line.set_index("day")["distance"] for event, line in lines.items()}).dropna()
+
+    def together(a: str, b: str) -> float:
+        return correlation(table[a], table[b])
+
+    own = float(np.mean([together(a, b) for i, a in enumerate(REST) for b in REST[i + 1 :]]))
+    others = float(np.mean([together(a, b) for a in ("heap_bytes", "threads") for b in REST]))
+    return pd.concat(
+        [
+            *(rows(event, line["day"], line["distance"]) for event, line in lines.items()),
+            numbers(
+                memory_over_cycles=median["heap_bytes"] / median["cycles"],
+                threads_over_cycles=median["threads"] / median["cycles"],
+                cpu_cycles_correlation=together("cpu_time", "cycles"),
+                cycles_instructions_correlation=together("cycles", "instructions"),
+                correlation_gap=own - others,
+            ),
+        ]
+    )
+
+
+def draw_fig6b(measured: pd.DataFrame, _paper: pd.DataFrame) -> Figure:
+    """Draw the distances by type of profile.
+
+    Examples
+    --------
+    >>> frame = pd.DataFrame({"day": [0, 0, 1, 1, 2, 2], "entry": list("ababab"), "samples": [5, 5, 4, 6, 5, 5]})
+    >>> len(draw_fig6b(measure_fig6b({event: frame for event in EVENTS}), pd.DataFrame()).axes)
+    1
+    """
+    figure, (axes,) = style.panels()
+    for (event, name), colour in zip(EVENTS.items(), style.CYCLE, strict=True):
+        axes.plot(*curve(measured, event), marker="o", markersize=2, color=colour, label=name)
+    axes.set_ylim(bottom=0)
+    style.label(axes, "day", "Manhattan distance", "From the day before, by type of profile")
+    style.legend(axes, columns=3, above=True)
+    return figure
+
+
+def measure_fig7(days: Sequence[float], cpi: Sequence[float], truth: float) -> pd.DataFrame:
+    """Return the fleet's CPI by day, and how far it strays.
+
+    Parameters
+    ----------
+    days, cpi : a day's number, and its cycles per instruction from samples
+    truth : cycles per instruction of the fleet's counters over all days; NaN: not known
+
+    Examples
+    --------
+    >>> from analysis.figures.criteria import number
+    >>> round(number(measure_fig7([0, 1], [1.0, 1.2], 1.1), "spread"), 12)
+    0.090909090909
+    """
+    values = np.asarray(cpi, float)
+    mean = float(values.mean())
+    return pd.concat(
+        [
+            rows("cpi", days, values),
+            numbers(
+                cpi_low=float(values.min()),
+                cpi_high=float(values.max()),
+                spread=float(np.abs(values / mean - 1.0).max()),
+                error=abs(mean / truth - 1.0),
+            ),
+        ]
+    )
+
+
+def draw_fig7(measured: pd.DataFrame, _paper: pd.DataFrame) -> Figure:
+    """Draw CPI over the days.
+
+    Examples
+    --------
+    >>> len(draw_fig7(measure_fig7([0, 1], [1.0, 1.2], 1.1), pd.DataFrame()).axes)
+    1
+    """
+    figure, (axes,) = style.panels()
+    axes.plot(*curve(measured, "cpi"), marker="o", markersize=2.5, color=style.BLUE)
+    axes.set_ylim(bottom=0)
+    style.label(axes, "day", "cycles per instruction", "The fleet's CPI by day")
+    return figure

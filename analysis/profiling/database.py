@@ -1,0 +1,434 @@
+"""A profile as a database: samples summed by any dimensions, restricted by others, exact on any number of threads."""
+
+import threading
+from collections.abc import Callable, Hashable, Sequence
+from dataclasses import replace
+from pathlib import Path
+from types import TracebackType
+from typing import Self, TypeVar, cast
+
+import duckdb
+import pandas as pd
+
+from analysis.profiling import paths, views
+from analysis.profiling.answers import column, difference, frame, shares, summed
+from analysis.profiling.kept import Kept
+from analysis.profiling.query import (
+    LOCATION_DIMENSIONS,
+    PROCESS_DIMENSIONS,
+    Query,
+    QueryError,
+    dimension,
+    unknown,
+)
+from analysis.profiling.storage import NEEDED, Identity, find, identity
+from analysis.profiling.sums import PROCESSES, SQL, Sums, sum_samples
+from models.tables import TABLES
+
+MEMORY_BYTES = 240_000_000
+"""What DuckDB may hold without being asked for another limit: the whole process then stays below 500 MB."""
+MOST_ROWS = 2_000_000
+"""Rows of an answer; a query that would have more is refused unless only its top is wanted."""
+
+_T = TypeVar("_T")
+
+
+class Database:
+    """A profile that is asked: opened read-only on one or several profile directories, which are put together.
+
+    Samples are summed as integers, so no answer depends on the number of threads; every answer has a total order, the
+    greatest first and ties by their keys. Answers are kept until a file of the profile changes. Several threads may ask
+    at once.
+
+    Parameters
+    ----------
+    folders : profile directories: run directories of a profile, or folders with such tables
+    memory_bytes : most that DuckDB may hold in memory
+    threads : threads that work on a query; all processors without it
+
+    Raises
+    ------
+    ProfileError
+        With every fault of the folders and their tables.
+
+    Examples
+    --------
+    >>> with Database([Path("nowhere")]) as database:
+    ...     database.events()
+    Traceback (most recent call last):
+    analysis.profiling.storage.ProfileError: nowhere: is no folder
+    """
+
+    def __init__(self, folders: Sequence[Path], memory_bytes: int = MEMORY_BYTES, threads: int | None = None) -> None:
+        self.paths = tuple(Path(folder) for folder in folders)
+        self._memory_bytes, self._threads = memory_bytes, threads
+        self._lock = threading.RLock()
+        self._answers = Kept()
+        self._open()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.close()
+
+    def close(self) -> None:
+        """Close the files and forget all answers."""
+        self._answers.clear()
+        self._connection.close()
+
+    @property
+    def identity(self) -> Identity:
+        """Path, bytes and time of last change of every file; answers hold as long as it stays the same."""
+        return self._identity
+
+    def events(self) -> list[str]:
+        """Return the events that have samples, in alphabetical order."""
+        return self._kept(("events",), lambda cursor: column(cursor, "SELECT DISTINCT event FROM samples ORDER BY 1"))
+
+    def units(self) -> dict[str, str]:
+        """Return what each event with a rate counts: events, bytes, nanoseconds, threads."""
+        rows = "SELECT event, min(unit) FROM rates GROUP BY event ORDER BY event"
+        return self._kept(("units",), lambda cursor: dict(cursor.execute(rows).fetchall()))
+
+    def values(self, name: str, limit: int = 10_000) -> list[str]:
+        """Return the values of a dimension as text, in order, sampled or not.
+
+        Parameters
+        ----------
+        name : a dimension
+        limit : most values that are returned
+
+        Raises
+        ------
+        QueryError
+            If there is no such dimension.
+        """
+        own = dimension(name)
+        distinct = f"SELECT DISTINCT {SQL[own]} AS value FROM {_source(own)}"
+        rows = f"SELECT value::VARCHAR FROM ({distinct}) ORDER BY value LIMIT ?"
+        return self._kept(("values", own, limit), lambda cursor: column(cursor, rows, limit))
+
+    def query(self, query: Query, top: int | None = None) -> pd.DataFrame:
+        """Sum the samples of a query by its dimensions.
+
+        Parameters
+        ----------
+        query : what is asked
+        top : only so many rows, the greatest; totals and shares are over everything
+
+        Returns
+        -------
+        DataFrame
+            The dimensions under their own names, `samples`, `value` (Σ count × period × duty × weight, in events of the
+            fleet) and `share` of everything that the restrictions leave; the greatest value first, ties by the keys.
+
+        Raises
+        ------
+        QueryError
+            If the event or a value of a restriction is not in the profile, or there would be too many rows.
+        ProfileError
+            If samples lack a rate, or sums are too large.
+        """
+        _check_top(top)
+        self._check(query)
+        return self._kept(("query", query, top), lambda cursor: self._table(cursor, query, top))
+
+    def total(self, query: Query, other: "Database | None" = None) -> tuple[int, int]:
+        """Return samples and value of everything that a query's restrictions leave.
+
+        Parameters
+        ----------
+        query : what is asked; its dimensions do not matter
+        other : a second database; names that are only in that one have a total of 0 here and are no fault
+
+        Raises
+        ------
+        QueryError, ProfileError
+            As `query` does.
+        """
+        self._check(query, (self, other or self))
+        bare = replace(query, by=())
+
+        def totals(cursor: duckdb.DuckDBPyConnection) -> tuple[int, int]:
+            sums = self._sums(cursor, bare)
+            return sums.samples, sums.value
+
+        return self._kept(("total", bare), totals)
+
+    def diff(self, a: Query, b: Query, other: "Database | None" = None) -> pd.DataFrame:
+        """Compare two queries of the same event and dimensions.
+
+        Parameters
+        ----------
+        a, b : the two queries
+        other : the database that `b` is asked of; the same one without it
+
+        Returns
+        -------
+        DataFrame
+            The dimensions, `value_a`, `value_b`, `share_a`, `share_b` and `change` = share_b − share_a; 0 where
+            there is nothing. The greatest change in either direction first, ties by the keys.
+
+        Raises
+        ------
+        QueryError
+            If the queries differ in event or dimensions, or cannot be answered.
+        """
+        if (a.event, a.by) != (b.event, b.by):
+            raise QueryError("a difference needs two queries of one event, by the same dimensions")
+        second = other or self
+        both = (self, second)
+        for query in (a, b):
+            self._check(query, both)
+        left = self._kept(("query", a, None), lambda cursor: self._table(cursor, a, None))
+        right = second._kept(("query", b, None), lambda cursor: second._table(cursor, b, None))
+        return difference(left, right, a.by)
+
+    def clustered(self, query: Query, cluster: str = "machine", most: int = MOST_ROWS) -> pd.DataFrame:
+        """Sum the samples of a query by its dimensions within each cluster, for error bars.
+
+        Parameters
+        ----------
+        query : what is asked
+        cluster : a dimension of processes that was drawn at random, such as `machine` or `visit`
+        most : rows beyond which the query is refused
+
+        Returns
+        -------
+        DataFrame
+            The dimensions, the cluster, `samples`, `value`; the greatest value first.
+
+        Raises
+        ------
+        QueryError
+            As `query` does, and if the cluster is already one of the query's dimensions or belongs to locations.
+        """
+        own = dimension(cluster)
+        if own in LOCATION_DIMENSIONS or own in query.by:
+            raise QueryError(f"clusters should be of another dimension of processes, got {own}")
+        self._check(query)
+        apart = replace(query, by=(*query.by, own))
+        found = self._kept(("query", apart, None), lambda cursor: self._table(cursor, apart, None, most))
+        return found.drop(columns="share")
+
+    def stacks(self, query: Query, top: int | None = None) -> pd.DataFrame:
+        """Sum the samples that have call paths by path.
+
+        Parameters
+        ----------
+        query : what is asked; its dimensions do not matter, and restrictions on locations are on the sampled one
+        top : only so many paths, the greatest
+
+        Returns
+        -------
+        DataFrame
+            `path` (names of functions, the outermost first), `samples`, `value`; greatest value first.
+
+        Raises
+        ------
+        QueryError, ProfileError
+            As `query` does, and if call paths refer to nothing.
+        """
+        return self._of_stacks(
+            "stacks", replace(query, by=()), lambda cursor, sums: paths.paths(cursor, sums, top), top
+        )
+
+    def inclusive(self, query: Query, top: int | None = None) -> pd.DataFrame:
+        """Sum the samples that have call paths by each function on the path, once per path.
+
+        Parameters
+        ----------
+        query : as in `stacks`
+        top : only so many functions, the greatest
+
+        Returns
+        -------
+        DataFrame
+            `function`, `samples`, `value`, `share` of all samples with call paths, and `own`, the value of samples in
+            the function itself.
+
+        Raises
+        ------
+        QueryError, ProfileError
+            As `stacks` does.
+        """
+        bare = replace(query, by=())
+        return self._of_stacks("inclusive", bare, lambda cursor, sums: paths.inclusive(cursor, sums, top), top)
+
+    def edges(self, query: Query, top: int | None = None) -> pd.DataFrame:
+        """Sum the samples that have call paths by each call on the path, once per path.
+
+        Parameters
+        ----------
+        query : as in `stacks`
+        top : only so many calls, the greatest
+
+        Returns
+        -------
+        DataFrame
+            `caller`, `function`, `samples`, `value`; the greatest value first.
+
+        Raises
+        ------
+        QueryError, ProfileError
+            As `stacks` does.
+        """
+        bare = replace(query, by=())
+        return self._of_stacks("edges", bare, lambda cursor, sums: paths.edges(cursor, sums, top), top)
+
+    def callers(self, function: str, query: Query) -> pd.DataFrame:
+        """Sum the samples whose call path has a function by who called it.
+
+        Parameters
+        ----------
+        function : name of the function called
+        query : as in `stacks`, but its dimensions of processes stay apart
+
+        Returns
+        -------
+        DataFrame
+            The query's dimensions of processes, `caller` ([root] where nothing called it), `samples`, `value`; each
+            caller once per path.
+
+        Raises
+        ------
+        QueryError, ProfileError
+            As `stacks` does, and if there is no such function.
+        """
+        self._check(Query(query.event).restricted("function", function))
+        kept = replace(query, by=tuple(name for name in query.by if name in PROCESS_DIMENSIONS))
+        return self._of_stacks(
+            f"callers {function}", kept, lambda cursor, sums: paths.callers(cursor, sums, function), None
+        )
+
+    def table(self, name: str) -> pd.DataFrame:
+        """Return a table as it is, of all folders; numbers of later folders are shifted as in queries.
+
+        Raises
+        ------
+        QueryError
+            If there is no such table, it holds the truth, or it is too long to be returned.
+        """
+        there = sorted({table for folder in self._folders for table in folder.tables})
+        if name not in there:
+            raise QueryError(unknown("table", name, there))
+        having = [(number, folder) for number, folder in enumerate(self._folders) if name in folder.tables]
+        rows = sum(folder.rows(name) for _, folder in having)
+        if rows > MOST_ROWS:
+            raise QueryError(f"table {name} has {rows:,} rows, more than {MOST_ROWS:,}; query it instead")
+        columns = ", ".join(f'"{column.name}"' for column in TABLES[name]) if name in NEEDED else "*"
+        sources = [name] if name in NEEDED else [f"{name}_{number}" for number, _ in having]
+        rows_of = " UNION ALL BY NAME ".join(f"SELECT {columns} FROM {source}" for source in sources)
+        return self._kept(("table", name), lambda cursor: frame(cursor, rows_of))
+
+    def _open(self) -> None:
+        self._folders = find(self.paths)
+        self._identity = identity(self._folders)
+        self._connection = views.connect(self._folders, self._memory_bytes, self._threads)
+        with views.understood(self._named):
+            self._most_samples = views.most_samples(self._connection, self._folders)
+        self._stacks_checked = False
+
+    @property
+    def _named(self) -> str:
+        return ", ".join(map(str, self.paths))
+
+    def _kept(self, question: Hashable, ask: Callable[[duckdb.DuckDBPyConnection], _T]) -> _T:
+        """Return a kept answer, or ask on a cursor of its own and keep the answer."""
+        with self._lock:
+            if identity(self._folders) != self._identity:
+                self._answers.clear()
+                self._open()
+            asked_of, found = self._identity, self._answers.get(self._identity, question)
+            if found is not None:
+                return cast("_T", found)
+            cursor = self._connection.cursor()
+        with views.understood(self._named):
+            try:
+                answer = ask(cursor)
+            finally:
+                cursor.close()
+        self._answers.put(asked_of, question, answer)
+        return answer
+
+    def _check(self, query: Query, databases: "Sequence[Database]" = ()) -> None:
+        """Refuse an event or a value that is in none of the databases."""
+        asked = databases or (self,)
+        faults = []
+        if not any(query.event in database.units() for database in asked):
+            known = sorted({event for database in asked for event in database.events()})
+            faults += [] if query.event in known else [unknown("event", query.event, known)]
+        for name, values in query.where:
+            missing = set.intersection(*(database._missing(name, values) for database in asked))
+            if missing:
+                known = sorted({near for database in asked for near in database.values(name)})
+                faults += [unknown(name, value, known) for value in values if value in missing]
+        if faults:
+            raise QueryError("\n".join(faults))
+
+    def _missing(self, name: str, values: tuple[str, ...]) -> set[str]:
+        """Return which of the values a dimension does not have."""
+        there = f"SELECT ({SQL[name]})::VARCHAR AS value FROM {_source(name)}"
+        rows = f"SELECT value FROM (SELECT unnest(?) AS value) ANTI JOIN ({there}) USING (value)"
+        return set(self._kept(("missing", name, values), lambda cursor: column(cursor, rows, list(values))))
+
+    def _sums(self, cursor: duckdb.DuckDBPyConnection, query: Query) -> Sums:
+        return sum_samples(cursor, query, self._most_samples)
+
+    def _table(
+        self, cursor: duckdb.DuckDBPyConnection, query: Query, top: int | None, most: int = MOST_ROWS
+    ) -> pd.DataFrame:
+        sums = self._sums(cursor, query)
+        if top is None:
+            _refuse_many(cursor, most)
+        names = ", ".join(query.by)
+        first = f"{names}, " if names else ""
+        order = ", ".join(("value DESC", *query.by))
+        found = summed(
+            cursor,
+            sums,
+            f"SELECT {first}{sums.numbers('g.samples', 'g.value')}"
+            " FROM groups g JOIN process_keys USING (pkey) JOIN location_keys USING (lkey)"
+            f" ORDER BY g.{order} LIMIT ?",
+            most if top is None else top,
+        )
+        return found.assign(share=shares(found["value"], sums.value))
+
+    def _of_stacks(
+        self,
+        kind: str,
+        query: Query,
+        ask: Callable[[duckdb.DuckDBPyConnection, Sums], pd.DataFrame],
+        top: int | None,
+    ) -> pd.DataFrame:
+        _check_top(top)
+        self._check(query)
+
+        def answer(cursor: duckdb.DuckDBPyConnection) -> pd.DataFrame:
+            if not self._stacks_checked:
+                views.check_stacks(cursor, self._folders)
+                self._stacks_checked = True
+            return ask(cursor, sum_samples(cursor, query, self._most_samples, "stack"))
+
+        return self._kept((kind, query, top), answer)
+
+
+def _source(name: str) -> str:
+    """Return the tables over which a dimension is an expression."""
+    return PROCESSES if name in PROCESS_DIMENSIONS else "locations"
+
+
+def _check_top(top: int | None) -> None:
+    if top is not None and not 1 <= top <= MOST_ROWS:
+        raise QueryError(f"top should be from 1 to {MOST_ROWS:,}, got {top:,}")
+
+
+def _refuse_many(cursor: duckdb.DuckDBPyConnection, most: int) -> None:
+    rows = column(cursor, "SELECT count(*) FROM groups")[0]
+    if rows > most:
+        raise QueryError(
+            f"the answer would have {rows:,} rows, more than {most:,}; ask for the top, or for fewer dimensions"
+        )

@@ -1,0 +1,145 @@
+"""CPU profiles in the binary format of gperftools: words of addresses, then the map of the process's memory."""
+
+import re
+import struct
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+from analysis.profiling.formats.faults import plain, refusal
+from analysis.profiling.formats.foreign import DEEPEST, MOST_FRAMES, Frame, Measure, Profile, Sample
+
+_LAYOUTS = tuple((order, code, width) for order in "<>" for code, width in (("Q", 8), ("I", 4)))
+_HEADER_WORDS = 5
+_LARGEST_PERIOD_US = 10**9
+_MAP = re.compile(
+    r"(?P<start>[0-9a-f]{1,16})-(?P<end>[0-9a-f]{1,16})\s+..x.\s+[0-9a-f]+\s+\S+\s+[0-9]+\s*(?P<image>.*)"
+)
+
+
+def is_cpu_profile(data: bytes) -> bool:
+    """Return whether bytes begin with the header of such a profile, in either byte order, of 32 or 64 bits.
+
+    Examples
+    --------
+    >>> is_cpu_profile(struct.pack("<5Q", 0, 3, 0, 10000, 0)), is_cpu_profile(b"main 3")
+    (True, False)
+    """
+    return _layout(data) is not None
+
+
+def read_cpu_profile(data: bytes, name: str = "cpu.prof") -> Profile:
+    """Read a CPU profile of gperftools (its doc/cpuprofile-fileformat.html): measures `samples` and `cpu`.
+
+    Addresses have no symbols; callers' are moved back by one, into the call. Images are those of the map at the end.
+
+    Parameters
+    ----------
+    data : the file's bytes
+    name : of the file, for faults
+
+    Raises
+    ------
+    FormatError
+        If the header is another, the period is not positive, a record runs past the end of the file, is deeper than
+        16,384 addresses, or the last record is missing.
+
+    Examples
+    --------
+    >>> words = [0, 3, 0, 10000, 0, 2, 2, 0x401000, 0x402000, 0, 1, 0]
+    >>> profile = read_cpu_profile(struct.pack("<12Q", *words))
+    >>> profile.samples[0].amounts, profile.frames[1].address == 0x401FFF
+    ((2, 20000000), True)
+    """
+    layout = _layout(data)
+    if layout is None:
+        raise refusal(name, "byte 0", "header", "should be that of a CPU profile of gperftools", data[:16].hex())
+    words = _Words(data, name, *layout)
+    period_us = words.at(3)
+    if not 0 < period_us <= _LARGEST_PERIOD_US:
+        place = f"byte {3 * words.width}"
+        raise refusal(name, place, "sampling period", "should be from 1 µs to 1000 s", f"{period_us} µs")
+    counts: dict[tuple[int, ...], int] = {}
+    held = 0
+    begin = 2 + words.at(1)
+    for addresses, count in words.records(begin):
+        held += len(addresses) if addresses not in counts else 0
+        if held > MOST_FRAMES:
+            raise refusal(name, "", "records", f"should be of at most {MOST_FRAMES} addresses in all", "more")
+        counts[addresses] = counts.get(addresses, 0) + count
+    return _profile(counts, 1000 * period_us, _images(data[words.end :]), name)
+
+
+@dataclass(slots=True)
+class _Words:
+    data: bytes
+    name: str
+    order: str
+    code: str
+    width: int
+    end: int = 0
+    """First byte after the last record, once `records` has been read."""
+
+    def at(self, index: int, many: int = 1) -> int:
+        """Return the word at an index."""
+        return self.several(index, many)[0]
+
+    def several(self, index: int, many: int) -> tuple[int, ...]:
+        """Return words, or refuse what is cut off."""
+        start = index * self.width
+        if start + many * self.width > len(self.data):
+            problem = f"should have {many} more words of {self.width} bytes"
+            raise refusal(self.name, f"byte {start}", "record", problem, f"a file of {len(self.data)} bytes")
+        return struct.unpack_from(f"{self.order}{many}{self.code}", self.data, start)
+
+    def records(self, index: int) -> Iterator[tuple[tuple[int, ...], int]]:
+        """Yield each record's addresses, the sampled one first, and its count, up to the record that ends them."""
+        while True:
+            count, depth = self.several(index, 2)
+            if not 0 < depth <= DEEPEST:
+                place = f"byte {(index + 1) * self.width}"
+                raise refusal(self.name, place, "depth", f"should be from 1 to {DEEPEST}", depth)
+            addresses = self.several(index + 2, depth)
+            index += 2 + depth
+            if not count and addresses == (0,):
+                self.end = index * self.width
+                return
+            yield addresses, count
+
+
+def _layout(data: bytes) -> tuple[str, str, int] | None:
+    """Return byte order, code and width of the words; nothing if the file is no such profile."""
+    for order, code, width in _LAYOUTS:
+        if len(data) >= _HEADER_WORDS * width:
+            first, words, version = struct.unpack_from(f"{order}3{code}", data)
+            if (first, version) == (0, 0) and 3 <= words <= 64:
+                return order, code, width
+    return None
+
+
+def _images(text: bytes) -> list[tuple[int, int, str]]:
+    """Return start, end and name of the executable parts of memory, from the text of /proc/self/maps."""
+    found = map(_MAP.fullmatch, text.decode(errors="replace").splitlines())
+    return [(int(line["start"], 16), int(line["end"], 16), plain(line["image"].strip())) for line in found if line]
+
+
+def _profile(
+    counts: dict[tuple[int, ...], int], period_ns: int, images: list[tuple[int, int, str]], name: str
+) -> Profile:
+    frames: dict[int, int] = {}
+    samples = []
+    for addresses, count in counts.items():
+        places = (addresses[0], *(max(address - 1, 0) for address in addresses[1:]))
+        stack = tuple(frames.setdefault(place, len(frames)) for place in places)
+        samples.append(Sample(stack, (count, count * period_ns)))
+    return Profile(
+        (Measure("samples"), Measure("cpu", "nanoseconds", period_ns)),
+        tuple(Frame("", _image(address, images), address=address) for address in frames),
+        tuple(samples),
+        name=name,
+        main=next((image for _, _, image in images), ""),
+        notes=("it has no symbols: functions are [unknown]",),
+    )
+
+
+def _image(address: int, images: list[tuple[int, int, str]]) -> str:
+    return next((image for start, end, image in images if start <= address < end), "")

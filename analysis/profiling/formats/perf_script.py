@@ -1,0 +1,272 @@
+"""What `perf script` of Linux prints: a line on each sample, then its frames, as text."""
+
+import re
+from dataclasses import dataclass, field
+
+from analysis.profiling.formats.faults import FaultList, plain, refusal
+from analysis.profiling.formats.foreign import (
+    DEEPEST,
+    LARGEST,
+    MOST_FRAMES,
+    UNKNOWN,
+    Frame,
+    Measure,
+    Origin,
+    Profile,
+    Sample,
+)
+
+_TASK = r"\s*(?P<comm>\S.*?)\s+(?:(?P<pid>-?\d{1,10})(?:/\s*(?P<tid>-?\d{1,10}))?\s+)"
+_WHEN = r"(?:\[(?P<cpu>\d+)\]\s+)?(?:(?=\w*\.)[.\w]{4,6}\s+)?"
+_EVENT = r"(?:(?P<period>\d{1,40})\s+)?(?P<event>[^\s:][^\s]*?):(?:\s+(?P<rest>.*))?$"
+_HEADS = (
+    re.compile(_TASK + _WHEN + r"(?P<time>\d{1,12}\.\d{1,9}):\s+" + _EVENT),
+    re.compile(r"\s*(?P<comm>\S.*?)\s+" + _WHEN + r"(?P<time>\d{1,12}\.\d{1,9}):\s+" + _EVENT),
+    re.compile(_TASK + _WHEN + _EVENT),
+)
+"""Heads of samples: with task and time, without numbers of tasks, without a time."""
+_FRAME = re.compile(r"\s*(?P<address>[0-9a-f]{1,16})(?:\s+(?P<symbol>.*))?$")
+_OFFSET = re.compile(r"\+0x[0-9a-f]+$")
+_SOURCE = re.compile(r"\s+(?P<file>\S.*):(?P<line>\d{1,9})$")
+_LONGEST_HEAD = 4096
+_RECORD = "PERF_RECORD_"
+_MODIFIERS = re.compile(r":[ukhHGSDpPIWeb]+$")
+_GENERIC = {
+    "cpu-cycles": "cycles",
+    "branch-misses": "mispredictions",
+    "L1-dcache-load-misses": "l1_misses",
+    "LLC-load-misses": "llc_misses",
+    "cache-misses": "llc_misses",
+}
+"""Generic names of perf's events."""
+_FIXED = re.compile(r"# event : name = (?P<event>[^,]+),.*\{ sample_period, sample_freq \} = (?P<period>\d{1,18}),")
+_FACT = re.compile(r"# (?P<key>hostname|os release|cpudesc) : (?P<value>.+)")
+
+
+def is_perf_script(lines: list[str]) -> bool:
+    """Return whether the first lines of a text are such: comments of perf's header, or the head of a sample.
+
+    Examples
+    --------
+    >>> is_perf_script(["# ========", "# captured on: Thu"]), is_perf_script(["sh 7 1.5: 9 cycles:"])
+    (True, True)
+    >>> is_perf_script(["main;read 12"])
+    False
+    """
+    said = [line for line in lines if line.strip()]
+    return any(line.startswith("# ===") or line.startswith("# hostname : ") for line in said) or bool(
+        said and _head(next((line for line in said if not line.startswith("#")), "")) is not None
+    )
+
+
+def read_perf_script(data: bytes, name: str = "perf.txt") -> Profile:
+    """Read the text of `perf script`, with or without call chains, periods, tasks' numbers, processors and times.
+
+    Every event becomes a measure with its generic name; its values are samples × period, the period taken from the
+    lines, or from the header for events of a fixed period, or else 1.
+
+    Parameters
+    ----------
+    data : the file's bytes, UTF-8
+    name : of the file, for faults
+
+    Raises
+    ------
+    FormatError
+        With every line that is no head of a sample, frame or comment, frames before the first head, stacks deeper
+        than 16,384 frames, periods beyond 2⁶³ − 1; or if there is no sample.
+
+    Examples
+    --------
+    >>> text = b"Web Content 12 [003] 5.25: 1000 cycles:u: \\n\\t 4a1 f+0x1 (/opt/a)\\n\\t 4b2 main (/opt/a)\\n"
+    >>> profile = read_perf_script(text)
+    >>> profile.origins[0].application, profile.measures[0].event, profile.total("cycles")
+    ('Web Content', 'cycles', 1000)
+    """
+    reader = _Reader(name, FaultList(name))
+    for number, line in enumerate(data.decode(errors="replace").split("\n"), 1):
+        reader.take(line.rstrip(), number)
+    reader.close()
+    if not reader.sums and not reader.faults.first:
+        reader.faults.add("", "samples", "should be at least one", "none")
+    reader.faults.refuse()
+    return reader.profile()
+
+
+@dataclass(slots=True)
+class _Open:
+    """The sample whose frames are being read."""
+
+    event: str
+    origin: int
+    period: int
+    line: int
+    frames: list[Frame] = field(default_factory=list)
+    chain: bool = False
+    """Whether its frames stand on lines of their own, all of them callers but for the first."""
+
+
+@dataclass(slots=True)
+class _Reader:
+    name: str
+    faults: FaultList
+    open: _Open | None = None
+    frames: dict[Frame, int] = field(default_factory=dict)
+    origins: dict[Origin, int] = field(default_factory=dict)
+    sums: dict[tuple[int, tuple[int, ...], bool], dict[str, list[int]]] = field(default_factory=dict)
+    """Origin, stack and whether it has callers, to the samples of each event and their periods' sum."""
+    periods: dict[str, set[int]] = field(default_factory=dict)
+    """Event to its periods, the first two; 0 where lines do not say."""
+    fixed: dict[str, int] = field(default_factory=dict)
+    """Periods that the header says."""
+    facts: dict[str, str] = field(default_factory=dict)
+    held: int = 0
+    times: tuple[float, float] = (float("inf"), float("-inf"))
+
+    def take(self, line: str, number: int) -> None:
+        """Take one line."""
+        if line.startswith("#"):
+            self._comment(line)
+        elif not line:
+            self.close()
+        elif not (self.open and _is_frame(line)) and (head := _head(line)) is not None:
+            self.close()
+            self._begin(head, number)
+        elif _FRAME.match(line):
+            self._frame(line, number)
+        elif self.open and self.open.frames and (source := _SOURCE.match(line)):
+            self.open.frames[-1] = self.open.frames[-1]._replace(file=source["file"], line=int(source["line"]))
+        else:
+            self.faults.add(str(number), "line", "should be the head of a sample, a frame or a comment", line)
+
+    def close(self) -> None:
+        """End the sample that is open, if one is."""
+        sample, self.open = self.open, None
+        if sample is None:
+            return
+        images = _filled(sample.frames) or [Frame(UNKNOWN)]
+        stack = tuple(self.frames.setdefault(frame, len(self.frames)) for frame in images)
+        key = (sample.origin, stack, sample.chain)
+        self.held += len(stack) if key not in self.sums else 0
+        if self.held > MOST_FRAMES:
+            problem = f"should be at most {MOST_FRAMES} in all"
+            raise refusal(self.name, str(sample.line), "frames", problem, "more")
+        count = self.sums.setdefault(key, {}).setdefault(sample.event, [0, 0])
+        count[0] += 1
+        count[1] += sample.period
+
+    def _comment(self, line: str) -> None:
+        if fixed := _FIXED.match(line):
+            if "freq = 1" not in line.rsplit("sample_type", maxsplit=1)[-1] and int(fixed["period"]):
+                self.fixed[fixed["event"].strip()] = int(fixed["period"])
+        elif fact := _FACT.match(line):
+            self.facts[fact["key"]] = plain(fact["value"].strip())
+
+    def _begin(self, head: re.Match[str], number: int) -> None:
+        event, said = head["event"], head.groupdict()
+        if event.startswith(_RECORD):
+            return
+        period = int(said["period"] or 0)
+        if period > LARGEST:
+            self.faults.add(str(number), "period", f"should be at most {LARGEST}", said["period"])
+        machine, kernel = self.facts.get("hostname", ""), self.facts.get("os release", "")
+        process = said.get("pid") or ""
+        origin = Origin(plain(head["comm"]), process, machine, self.facts.get("cpudesc", ""), kernel=kernel)
+        at = self.origins.setdefault(origin, len(self.origins))
+        self.open = _Open(event, at, period, number)
+        periods = self.periods.setdefault(event, set())
+        if len(periods) < 2:
+            periods.add(period)
+        if said.get("time"):
+            time = float(said["time"])
+            self.times = (min(self.times[0], time), max(self.times[1], time))
+        if said["rest"] and _is_frame(said["rest"]):
+            self.open.frames.append(_frame(said["rest"]))
+
+    def _frame(self, line: str, number: int) -> None:
+        if self.open is None:
+            self.faults.add(str(number), "frame", "should follow the head of a sample", line)
+            return
+        self.open.chain = True
+        if len(self.open.frames) < DEEPEST:
+            self.open.frames.append(_frame(line))
+        elif len(self.open.frames) == DEEPEST:
+            self.faults.add(str(self.open.line), "stack", f"should be at most {DEEPEST} frames deep", "a deeper one")
+            self.open = None
+
+    def profile(self) -> Profile:
+        """Return the profile of all samples."""
+        events = list(self.periods)
+        generic = [_GENERIC.get(name, name) for name in (_MODIFIERS.sub("", event) for event in events)]
+        names = [name if generic.count(name) == 1 else event for event, name in zip(events, generic, strict=True)]
+        fixed = [self._fixed(event) for event in events]
+        measures = tuple(
+            Measure(name, "events", period or 1, event)
+            for event, name, period in zip(events, names, fixed, strict=True)
+        )
+        samples = tuple(
+            Sample(stack, tuple(_value(counts.get(event), at) for event, at in zip(events, fixed, strict=True)), *rest)
+            for (origin, stack, chain), counts in self.sums.items()
+            for rest in ((origin, chain),)
+        )
+        varied = [name for name, period in zip(names, fixed, strict=True) if not period]
+        note = f"periods of {', '.join(varied)} vary: counts are events, not samples"
+        seen = self.times[1] - self.times[0] if self.times[0] <= self.times[1] else 0.0
+        return Profile(
+            measures,
+            tuple(self.frames),
+            samples,
+            tuple(self.origins),
+            name=self.name,
+            length_s=seen,
+            notes=(note,) if varied else (),
+        )
+
+    def _fixed(self, event: str) -> int:
+        """Return the one period of an event; 0 if it varies."""
+        periods = self.periods[event]
+        if len(periods) > 1:
+            return 0
+        return next(iter(periods)) or self.fixed.get(event, self.fixed.get(_MODIFIERS.sub("", event), 1))
+
+
+def _value(counted: list[int] | None, period: int) -> int:
+    """Return an event's value: samples × period, or the sum of its periods where these vary."""
+    if counted is None:
+        return 0
+    return counted[0] * period if period else counted[1]
+
+
+def _head(line: str) -> re.Match[str] | None:
+    """Return the head of a sample; single blanks and a bound on its length keep the time linear in the line's."""
+    words = " ".join(line[:_LONGEST_HEAD].split())
+    return next((found for pattern in _HEADS if (found := pattern.match(words))), None)
+
+
+def _is_frame(text: str) -> bool:
+    """Return whether a text is an address with an image in brackets, or an address alone."""
+    found = _FRAME.match(text)
+    return bool(found and (found["symbol"] is None or text.rstrip().endswith(")")))
+
+
+def _frame(text: str) -> Frame:
+    """Return the frame of a line `address symbol+offset (image)`; an image in two brackets is one that was deleted."""
+    found = _FRAME.match(text)
+    symbol, address = (found["symbol"] or "").strip() if found else "", int(found["address"], 16) if found else 0
+    image = ""
+    if symbol.endswith(")"):
+        body = symbol.removesuffix(" (deleted))").removesuffix(")")
+        symbol, _, image = body.rpartition("(")
+    function = _OFFSET.sub("", symbol.strip())
+    address = min(address, LARGEST)
+    return Frame(plain(function) if function else UNKNOWN, plain(image), address=address)
+
+
+def _filled(frames: list[Frame]) -> list[Frame]:
+    """Return frames, inlined ones in the image of the function that they were inlined into, without addresses."""
+    image = ""
+    filled = []
+    for frame in reversed(frames):
+        image = image if frame.image == "inlined" else frame.image
+        filled.append(frame._replace(image=image, address=0))
+    return filled[::-1]

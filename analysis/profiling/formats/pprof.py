@@ -1,0 +1,254 @@
+"""Profiles in pprof's format, profile.proto: read with every reference checked, written so that all tools read them."""
+
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass, field
+from typing import TypeVar
+
+from analysis.profiling.formats.content import unpacked
+from analysis.profiling.formats.faults import FaultList, plain, refusal
+from analysis.profiling.formats.foreign import DEEPEST, LARGEST, MOST_FRAMES, Frame, Measure, Origin, Profile, Sample
+from analysis.profiling.formats.wire import Message, Shape, Wire
+
+_T = TypeVar("_T")
+_PROFILE = Shape(
+    "profile", frozenset({7, 8, 9, 10, 12, 14}), repeated=frozenset({13}), lengths=frozenset({1, 2, 3, 4, 5, 6, 11})
+)
+_TYPE = Shape("sample_type", frozenset({1, 2}))
+_SAMPLE = Shape("sample", repeated=frozenset({1, 2}), lengths=frozenset({3}))
+_LABEL = Shape("label", frozenset({1, 2, 3, 4}))
+_MAPPING = Shape("mapping", frozenset({1, 2, 3, 4, 5, 6}))
+_LOCATION = Shape("location", frozenset({1, 2, 3}), lengths=frozenset({4}))
+_LINE = Shape("line", frozenset({1, 2}))
+_FUNCTION = Shape("function", frozenset({1, 2, 3, 4, 5}))
+_LAST_LINE = (1 << 31) - 1
+_NS = 1e9
+_LABELS: Mapping[str, str] = {
+    "application": "application",
+    "job": "application",
+    "comm": "application",
+    "process": "process",
+    "pid": "process",
+    "machine": "machine",
+    "hostname": "machine",
+    "platform": "platform",
+    "datacentre": "datacentre",
+    "datacenter": "datacentre",
+    "kernel": "kernel",
+}
+"""Labels that say where a sample was taken, and what they say."""
+
+
+def read_pprof(data: bytes, name: str = "profile.pb") -> Profile:
+    """Read a profile in pprof's format (google/pprof, proto/profile.proto), gzipped or plain.
+
+    Every sample type becomes a measure. Labels that name the application, process, machine, platform, data centre or
+    kernel become origins; others are left out, with a note. Inlined functions become frames of their own.
+
+    Parameters
+    ----------
+    data : the file's bytes
+    name : of the file, for faults
+
+    Raises
+    ------
+    FormatError
+        If a message is cut off or mistyped (with its byte), an index or an id refers to nothing, an id is there twice,
+        a sample has not one value a sample type, a value is negative, or a stack is deeper than 16,384 frames.
+
+    Examples
+    --------
+    >>> from analysis.profiling.formats.foreign import made
+    >>> from analysis.profiling.formats.pprof_writing import write_pprof
+    >>> profile = made([Measure("cpu", "nanoseconds")], [((Frame("f", "a.out"), Frame("main", "a.out")), (10,))])
+    >>> read_pprof(write_pprof(profile)).total("cpu")
+    10
+    """
+    if data.startswith(b"\x1f\x8b"):
+        data = unpacked(data, name)
+    wire = Wire(data, name)
+    return _Reader(wire, wire.message(_PROFILE), FaultList(name)).profile()
+
+
+@dataclass(slots=True)
+class _Reader:
+    wire: Wire
+    root: Message
+    faults: FaultList
+    texts: list[str] = field(default_factory=list)
+    frames: dict[Frame, int] = field(default_factory=dict)
+    left_out: dict[str, None] = field(default_factory=dict)
+    """Keys of labels that nothing is made of, in the order of the file."""
+
+    def profile(self) -> Profile:
+        """Return the profile, or raise all faults."""
+        self.texts = [self._decoded(*part) for part in self.root.lengths.get(6, [])]
+        if self.texts and self.texts[0]:
+            self.faults.add("", "string_table", "should begin with an empty string", self.texts[0])
+        measures = self._measures()
+        images = self._by_id(3, _MAPPING, self._image)
+        functions = self._by_id(5, _FUNCTION, self._function)
+        locations = self._by_id(4, _LOCATION, lambda message: self._location(message, images, functions))
+        if not measures:
+            self.faults.add("", "sample_type", "should be at least one", "none")
+        self.faults.refuse()
+        origins: dict[Origin, int] = {}
+        samples = tuple(self._samples(locations, len(measures), origins))
+        comments = tuple(self._text(at, "comment", 0) for at in self.root.numbers.get(13, []))
+        default = self._text(self.root.number(14), "default_sample_type", 0)
+        self.faults.refuse()
+        return Profile(
+            measures,
+            tuple(self.frames),
+            samples,
+            tuple(origins) or (Origin(),),
+            name=self.wire.name,
+            main=next(iter(images.values()), ("", ""))[0],
+            start_s=_signed(self.root.number(9)) / _NS if self.root.number(9) else float("nan"),
+            length_s=max(_signed(self.root.number(10)), 0) / _NS,
+            default=default,
+            comments=comments,
+            notes=self._notes(),
+        )
+
+    def _messages(self, key: int, shape: Shape) -> Iterator[Message]:
+        for begin, end in self.root.lengths.get(key, []):
+            yield self.wire.message(shape, begin, end)
+
+    def _measures(self) -> tuple[Measure, ...]:
+        """Return what the values count; the one of the period's type gets the period."""
+        named = [self._measure(message) for message in self._messages(1, _TYPE)]
+        spans = self.root.lengths.get(11)
+        if not spans:
+            return tuple(named)
+        sampled = self._measure(self.wire.message(_TYPE, *spans[-1]))
+        period = _signed(self.root.number(12))
+        return tuple(replace_period(measure, period) if measure == sampled else measure for measure in named)
+
+    def _measure(self, message: Message) -> Measure:
+        event, unit = (self._text(message.number(key), "sample_type", message.offset) for key in (1, 2))
+        return Measure(event, unit)
+
+    def _by_id(self, key: int, shape: Shape, read: Callable[[Message], _T]) -> dict[int, _T]:
+        """Return the messages of a field, read, by their ids."""
+        found: dict[int, _T] = {}
+        for message in self._messages(key, shape):
+            number = message.number(1)
+            if not number or number in found:
+                problem = "should be an id of its own, not 0"
+                self.faults.add(f"byte {message.offset}", f"{shape.name}.id", problem, number)
+            found[number] = read(message)
+        return found
+
+    def _image(self, message: Message) -> tuple[str, str]:
+        file, build_id = (self._text(message.number(key), "mapping", message.offset) for key in (5, 6))
+        return file, build_id
+
+    def _function(self, message: Message) -> tuple[str, str, int]:
+        name, system, file = (self._text(message.number(key), "function", message.offset) for key in (2, 3, 4))
+        return name or system, file, _line(message.number(5))
+
+    def _location(
+        self, message: Message, images: Mapping[int, tuple[str, str]], functions: Mapping[int, tuple[str, str, int]]
+    ) -> tuple[int, ...]:
+        """Return a location's frames, the innermost inlined function first."""
+        place, mapping = f"byte {message.offset}", message.number(2)
+        if mapping and mapping not in images:
+            self.faults.add(place, "location.mapping_id", "should be a mapping's id", mapping)
+        image, build_id = images.get(mapping, ("", ""))
+        address = message.number(3)
+        lines = [self.wire.message(_LINE, *part) for part in message.lengths.get(4, [])]
+        frames = []
+        for line in lines:
+            if line.number(1) not in functions:
+                self.faults.add(place, "location.line.function_id", "should be a function's id", line.number(1))
+                continue
+            function, file, begin = functions[line.number(1)]
+            frames.append(Frame(function, image, build_id, file, begin, _line(line.number(2)), address))
+        if not lines:
+            frames.append(Frame("", image, build_id, address=address))
+        return tuple(self.frames.setdefault(frame, len(self.frames)) for frame in frames)
+
+    def _samples(
+        self, locations: Mapping[int, tuple[int, ...]], measures: int, origins: dict[Origin, int]
+    ) -> Iterator[Sample]:
+        stacks: dict[tuple[int, ...], tuple[int, ...]] = {}
+        frames = 0
+        for message in self._messages(2, _SAMPLE):
+            place = f"byte {message.offset}"
+            said = tuple(message.numbers.get(1, []))
+            if said not in stacks:
+                stack = self._stack(said, locations, place)
+                frames += len(stack)
+                if frames > MOST_FRAMES:
+                    problem = f"should have at most {MOST_FRAMES} frames in all"
+                    raise refusal(self.wire.name, place, "sample", problem, "more")
+                stacks[said] = stack
+            values = tuple(map(_signed, message.numbers.get(2, [])))
+            if len(values) != measures:
+                self.faults.add(place, "sample.value", f"should be {measures}, one a sample type", len(values))
+            elif min(values) < 0:
+                self.faults.add(place, "sample.value", f"should be from 0 to {LARGEST}", min(values))
+            yield Sample(stacks[said], values, self._origin(message, origins))
+
+    def _stack(self, said: tuple[int, ...], locations: Mapping[int, tuple[int, ...]], place: str) -> tuple[int, ...]:
+        missing = [location for location in said if location not in locations]
+        for location in missing[:1]:
+            self.faults.add(place, "sample.location_id", "should be a location's id", location)
+        if missing:
+            return ()
+        depth = sum(len(locations[location]) for location in said)
+        if depth > DEEPEST:
+            self.faults.add(place, "sample", f"should be at most {DEEPEST} frames deep", depth)
+            return ()
+        return tuple(frame for location in said for frame in locations[location])
+
+    def _origin(self, message: Message, origins: dict[Origin, int]) -> int:
+        said: dict[str, str] = {}
+        for part in message.lengths.get(3, []):
+            label = self.wire.message(_LABEL, *part)
+            key = self._text(label.number(1), "label", label.offset)
+            if key in _LABELS:
+                number = str(_signed(label.number(3)))
+                text = self._text(label.number(2), "label", label.offset) if label.number(2) else number
+                said.setdefault(_LABELS[key], text)
+            else:
+                self.left_out[key] = None
+        return origins.setdefault(Origin(**said), len(origins))
+
+    def _notes(self) -> tuple[str, ...]:
+        notes = [f"labels left out: {', '.join(list(self.left_out)[:20])}"] if self.left_out else []
+        for key, which in ((7, "drop_frames"), (8, "keep_frames")):
+            if self.root.number(key):
+                notes.append(f"{which} is not applied: every frame is kept")
+        return tuple(notes)
+
+    def _decoded(self, begin: int, end: int) -> str:
+        return plain(self.wire.data[begin:end].decode(errors="replace"))
+
+    def _text(self, at: int, what: str, offset: int) -> str:
+        if at < len(self.texts):
+            return self.texts[at]
+        if at:
+            place = f"byte {offset}" if offset else ""
+            self.faults.add(place, what, f"should be an index of the {len(self.texts)} strings", at)
+        return ""
+
+
+def replace_period(measure: Measure, period: int) -> Measure:
+    """Return a measure with the period of its samples; one that is not positive is no period.
+
+    Examples
+    --------
+    >>> replace_period(Measure("cpu", "nanoseconds"), 10_000_000).period, replace_period(Measure("cpu"), -1).period
+    (10000000, 1)
+    """
+    return measure._replace(period=max(period, 1))
+
+
+def _line(number: int) -> int:
+    """Return a line that tables can hold; 0, unknown, for one that no file has."""
+    return number if number <= _LAST_LINE else 0
+
+
+def _signed(number: int) -> int:
+    return number - (1 << 64) if number >> 63 else number

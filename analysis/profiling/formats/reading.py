@@ -1,0 +1,121 @@
+"""Profiles of any format that is known: the content tells which it is."""
+
+from collections.abc import Sequence
+from pathlib import Path
+
+import pandas as pd
+
+from analysis.profiling.formats.content import content_of
+from analysis.profiling.formats.cpu_profile import is_cpu_profile, read_cpu_profile
+from analysis.profiling.formats.faults import FormatError, refusal
+from analysis.profiling.formats.folded import is_folded, read_folded
+from analysis.profiling.formats.foreign import Profile
+from analysis.profiling.formats.perf_script import is_perf_script, read_perf_script
+from analysis.profiling.formats.pprof import read_pprof
+from analysis.profiling.formats.tables import to_tables
+
+_HEAD_BYTES = 1 << 16
+_FIRST_LINES = 50
+_TEXT = frozenset((9, 10, 12, 13, 27)) | frozenset(range(32, 256))
+
+
+def read_foreign(path: Path) -> Profile:
+    """Read a profile of another tool: pprof, gperftools' CPU profile, `perf script` or folded stacks, perhaps gzipped.
+
+    Parameters
+    ----------
+    path : the file; its content tells the format, its name does not
+
+    Raises
+    ------
+    FormatError
+        With every fault of the file; if it is empty, damaged, larger than 512 MiB unpacked or of no format known.
+    OSError
+        If it cannot be read.
+
+    Examples
+    --------
+    >>> import tempfile
+    >>> with tempfile.NamedTemporaryFile() as file:
+    ...     _ = Path(file.name).write_text("main;read 12\\n")
+    ...     read_foreign(Path(file.name)).total("samples")
+    12
+    """
+    data, name = content_of(path), str(path)
+    if is_cpu_profile(data):
+        return read_cpu_profile(data, name)
+    head = data[:_HEAD_BYTES]
+    if not set(head) <= _TEXT:
+        return _binary(data, name)
+    lines = head.decode(errors="replace").splitlines()[:_FIRST_LINES]
+    if is_perf_script(lines):
+        return read_perf_script(data, name)
+    if any(map(is_folded, lines)):
+        return read_folded(data, name)
+    known = "pprof, folded stacks, perf script or a CPU profile of gperftools"
+    raise refusal(name, "", "file", f"should be a profile: {known}", next((line for line in lines if line.strip()), ""))
+
+
+def read_profile(*paths: Path) -> dict[str, pd.DataFrame]:
+    """Read profiles of other tools as the tables of a profile directory.
+
+    Parameters
+    ----------
+    paths : files
+
+    Raises
+    ------
+    FormatError
+        With the faults of the first file that has any.
+    OSError
+        If one cannot be read.
+
+    Examples
+    --------
+    >>> import tempfile
+    >>> with tempfile.NamedTemporaryFile() as file:
+    ...     _ = Path(file.name).write_text("main;read 12\\n")
+    ...     read_profile(Path(file.name))["samples"]["count"].tolist()
+    [12]
+    """
+    return to_tables(read_all(paths))
+
+
+def read_all(paths: Sequence[Path]) -> list[Profile]:
+    """Read several profiles; the faults of all files are said at once.
+
+    Raises
+    ------
+    ValueError
+        With every fault of every file, a line each.
+    OSError
+        If one cannot be read.
+
+    Examples
+    --------
+    >>> read_all([])
+    []
+    """
+    profiles, faults = [], []
+    for path in paths:
+        try:
+            profiles.append(read_foreign(path))
+        except FormatError as error:
+            faults.append(error)
+    if len(faults) == 1:
+        raise faults[0]
+    if faults:
+        raise ValueError("\n".join(map(str, faults)))
+    return profiles
+
+
+def _binary(data: bytes, name: str) -> Profile:
+    """Read what is not text: pprof's format, or nothing that is known."""
+    try:
+        return read_pprof(data, name)
+    except FormatError as error:
+        if all(fault.field in {"profile", "number"} for fault in error.faults):
+            known = "should be a profile of a known format; as pprof's, "
+            first = error.faults[0]
+            raise refusal(name, first.place, "file", known + first.problem, first.got) from None
+        raise

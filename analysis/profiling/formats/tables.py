@@ -1,0 +1,259 @@
+"""Profiles of other tools as the tables of a profile directory."""
+
+import math
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path, PurePath
+from typing import TypeVar
+
+import pandas as pd
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+from analysis.profiling.formats.faults import FaultList, plain
+from analysis.profiling.formats.foreign import LARGEST, UNKNOWN, Frame, Measure, Origin, Profile
+from analysis.profiling.storage import write_samples
+from models.tables import TABLES, schema
+
+NAMES = ("visits", "processes", "builds", "rates", "samples", "locations", "stacks")
+"""Tables of a profile directory."""
+_DAY_S = 86400.0
+_T = TypeVar("_T")
+
+
+@dataclass(frozen=True, slots=True)
+class Total:
+    """What a file holds of an event."""
+
+    file: str
+    event: str
+    unit: str
+    period: int
+    samples: int
+    """Samples; where the period of each is unknown or varies, the value itself."""
+    value: int
+    """Their sum in the event's unit."""
+
+
+def to_tables(profiles: Sequence[Profile]) -> dict[str, pd.DataFrame]:
+    """Return the tables of a profile directory, with the columns of `models.tables`, of one profile or several.
+
+    A file is a collection of its own, and each of its machines a visit, of weight and duty 1. Times count from the
+    midnight (UTC) before the first that is known. A value that is a multiple of the event's period throughout the
+    file becomes count × period; otherwise the period is 1. What is unknown is empty, −1, 0 or NaN.
+
+    Raises
+    ------
+    FormatError
+        If the values of an event sum to more than 2⁶³ − 1.
+
+    Examples
+    --------
+    >>> from analysis.profiling.formats.foreign import made
+    >>> profile = made([Measure("cpu", "nanoseconds", 10)], [((Frame("f"), Frame("main")), (30,))])
+    >>> tables = to_tables([profile])
+    >>> tables["samples"]
+       process event  location  stack  count
+    0        0   cpu         0      0      3
+    >>> tables["rates"][["event", "unit", "period"]].to_numpy().tolist()
+    [['cpu', 'nanoseconds', 10]]
+    """
+    for profile in profiles:
+        _refuse(profile)
+    known = [profile.start_s for profile in profiles if not math.isnan(profile.start_s)]
+    made = _Tables(origin_s=_DAY_S * (min(known) // _DAY_S) if known else 0.0)
+    for profile, collection in zip(profiles, _collections(profiles), strict=True):
+        made.add(profile, collection)
+    return made.frames()
+
+
+def totals(profile: Profile) -> list[Total]:
+    """Return what a profile holds of each event.
+
+    Examples
+    --------
+    >>> from analysis.profiling.formats.foreign import made
+    >>> [(total.event, total.samples, total.value) for total in totals(made([Measure("cpu", "ns", 10)], [((), (30,))]))]
+    [('cpu', 3, 30)]
+    """
+    found = []
+    for at, measure in enumerate(_distinct(profile.measures)):
+        value, period = sum(sample.amounts[at] for sample in profile.samples), _period(profile, at)
+        found.append(Total(profile.name, measure.event, measure.unit, period, value // period, value))
+    return found
+
+
+def write_tables(tables: Mapping[str, pd.DataFrame], folder: Path) -> None:
+    """Write tables as the Parquet files of a profile directory, samples sorted so that they are small and quick to ask.
+
+    Parameters
+    ----------
+    tables : as `to_tables` returns them
+    folder : an existing folder
+
+    Examples
+    --------
+    >>> import tempfile
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     write_tables(to_tables([Profile((Measure("cpu"),))]), Path(folder))
+    ...     len(list(Path(folder).iterdir()))
+    7
+    """
+    for name, table in tables.items():
+        columns = {column: table[column].to_numpy() for column in table.columns}
+        rows = pa.table(columns, schema(name))
+        if name == "samples":
+            order = [(key, "ascending") for key in ("event", "process", "location", "stack")]
+            write_samples(folder / f"{name}.parquet", [rows.sort_by(order)])
+        else:
+            pq.write_table(rows, folder / f"{name}.parquet", compression="zstd")
+
+
+@dataclass(slots=True)
+class _Tables:
+    origin_s: float
+    visits: list[tuple[object, ...]] = field(default_factory=list)
+    processes: list[tuple[object, ...]] = field(default_factory=list)
+    rates: dict[tuple[str, str, str], tuple[object, ...]] = field(default_factory=dict)
+    builds: dict[tuple[str, str], int] = field(default_factory=dict)
+    kinds: list[str] = field(default_factory=list)
+    machines: dict[tuple[int, str], int] = field(default_factory=dict)
+    locations: dict[Frame, int] = field(default_factory=dict)
+    stacks: dict[tuple[int, ...], int] = field(default_factory=dict)
+    counts: dict[tuple[int, str, int, int], int] = field(default_factory=dict)
+
+    def add(self, profile: Profile, collection: str) -> None:
+        """Add a profile as one collection."""
+        names = [measure.event for measure in _distinct(profile.measures)]
+        periods = [_period(profile, at) for at in range(len(names))]
+        processes = self._origins(profile, collection)
+        for (measure, name), period in zip(zip(profile.measures, names, strict=True), periods, strict=True):
+            for platform in dict.fromkeys(origin.platform for origin in profile.origins):
+                native = measure.native or measure.event
+                entry = (collection, platform, name, native, measure.unit, period, 1, math.nan)
+                self.rates[collection, platform, name] = entry
+        places = [self._location(frame, profile.main) for frame in profile.frames]
+        nowhere = self._location(Frame(UNKNOWN), "") if any(not sample.stack for sample in profile.samples) else -1
+        for sample in profile.samples:
+            path = tuple(places[frame] for frame in sample.stack)
+            for name, value, period in zip(names, sample.amounts, periods, strict=True):
+                if value:
+                    stack = self.stacks.setdefault(path, len(self.stacks)) if sample.chain and path else -1
+                    key = (processes[sample.origin], name, path[0] if path else nowhere, stack)
+                    self.counts[key] = self.counts.get(key, 0) + value // period
+
+    def frames(self) -> dict[str, pd.DataFrame]:
+        """Return the tables."""
+        rows: dict[str, Sequence[tuple[object, ...]]] = {
+            "visits": self.visits,
+            "processes": self.processes,
+            "builds": [
+                (number, build_id, image, kind, "", "", "", math.nan)
+                for ((image, build_id), number), kind in zip(self.builds.items(), self.kinds, strict=True)
+            ],
+            "rates": list(self.rates.values()),
+            "samples": [(*key, count) for key, count in self.counts.items()],
+            "locations": [_located(number, frame, self.builds) for frame, number in self.locations.items()],
+            "stacks": [(number, *step) for path, number in self.stacks.items() for step in enumerate(path)],
+        }
+        return {name: _frame(name, rows[name]) for name in NAMES}
+
+    def _origins(self, profile: Profile, collection: str) -> list[int]:
+        """Add visits and processes; return the process of each origin."""
+        main = self._build(profile.main, "", "program") if profile.main else -1
+        named = next((frame for frame in profile.frames if frame.image == profile.main and frame.build_id), None)
+        if profile.main and named is not None:
+            main = self._build(named.image, named.build_id, "program")
+        chains = {sample.origin for sample in profile.samples if sample.chain and sample.stack}
+        visits: dict[tuple[str, ...], int] = {}
+        found = []
+        for index, origin in enumerate(profile.origins):
+            place = (origin.machine, origin.platform, origin.datacentre, origin.kernel)
+            if place not in visits:
+                visits[place] = len(self.visits)
+                self.visits.append(self._visit(profile, collection, origin))
+            application = origin.application or PurePath(profile.main).name or collection
+            entry = (visits[place], application, -1, -1, main, index in chains, 0, math.nan, math.nan)
+            found.append(len(self.processes))
+            self.processes.append((len(self.processes), *entry))
+        return found
+
+    def _visit(self, profile: Profile, collection: str, origin: Origin) -> tuple[object, ...]:
+        key = (-1, origin.machine) if origin.machine else (len(self.visits), "")
+        machine = self.machines.setdefault(key, len(self.machines))
+        start_s = 0.0 if math.isnan(profile.start_s) else profile.start_s - self.origin_s
+        where = (machine, origin.datacentre, origin.platform, origin.kernel, start_s, profile.length_s)
+        return (len(self.visits), collection, *where, 1, "ok", math.nan, math.nan, 0.0)
+
+    def _location(self, frame: Frame, main: str) -> int:
+        if frame.image or frame.build_id:
+            self._build(frame.image, frame.build_id, _kind(frame.image, main))
+        function = frame.function or UNKNOWN
+        known = frame._replace(function=function, address=0)
+        return self.locations.setdefault(known, len(self.locations))
+
+    def _build(self, image: str, build_id: str, kind: str) -> int:
+        if (image, build_id) not in self.builds:
+            self.builds[image, build_id] = len(self.builds)
+            self.kinds.append(kind)
+        return self.builds[image, build_id]
+
+
+def _located(number: int, frame: Frame, builds: Mapping[tuple[str, str], int]) -> tuple[object, ...]:
+    build = builds.get((frame.image, frame.build_id), -1)
+    image = frame.image or ("" if build >= 0 else "[generated]")
+    place = (frame.file, "", frame.function_line, frame.line)
+    return (number, build, image, frame.function, *place, frame.function != UNKNOWN)
+
+
+def _frame(name: str, rows: Sequence[tuple[object, ...]]) -> pd.DataFrame:
+    """Return a table with the types that `models.tables` says."""
+    columns = TABLES[name]
+    frame = pd.DataFrame(list(rows), columns=[column.name for column in columns])
+    return frame.astype({column.name: column.type.to_pandas_dtype() for column in columns})
+
+
+def _kind(image: str, main: str) -> str:
+    if image == main:
+        return "program"
+    name = PurePath(image).name
+    if name.startswith("[kernel") or name == "vmlinux":
+        return "kernel"
+    if image.startswith("[") or name.endswith(".ko"):
+        return "module" if name.endswith(".ko") or image not in {"[vdso]", "[vsyscall]"} else "kernel"
+    return "library" if ".so" in name or name.startswith("lib") else "program"
+
+
+def _distinct(measures: Sequence[Measure]) -> list[Measure]:
+    """Return measures with names of their own: where a name is there twice, its unit, then its place, is added."""
+    seen = Counter(measure.event for measure in measures)
+    named = [m._replace(event=f"{m.event}/{m.unit}") if seen[m.event] > 1 else m for m in measures]
+    again = Counter(measure.event for measure in named)
+    return [m._replace(event=f"{m.event}/{index}") if again[m.event] > 1 else m for index, m in enumerate(named)]
+
+
+def _period(profile: Profile, at: int) -> int:
+    """Return a measure's period if all its values are multiples of it, or else 1."""
+    period = profile.measures[at].period
+    return period if all(sample.amounts[at] % period == 0 for sample in profile.samples) else 1
+
+
+def _refuse(profile: Profile) -> None:
+    faults = FaultList(profile.name)
+    for at, measure in enumerate(profile.measures):
+        total = sum(sample.amounts[at] for sample in profile.samples)
+        if total > LARGEST:
+            faults.add("", measure.event, f"should sum to at most {LARGEST}", total)
+    faults.refuse()
+
+
+def _collections(profiles: Sequence[Profile]) -> list[str]:
+    """Return names of files without folders; equal ones are numbered."""
+    names = [plain(PurePath(profile.name).name) for profile in profiles]
+    seen: Counter[str] = Counter()
+    taken = []
+    for name in names:
+        seen[name] += 1
+        taken.append(name if names.count(name) == 1 else f"{name} ({seen[name]})")
+    return taken

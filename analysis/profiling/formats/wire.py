@@ -1,0 +1,222 @@
+"""The wire format of protocol buffers: varints, lengths and their bounds, with the byte at which something is wrong.
+
+Source: Protocol Buffers documentation, "Encoding". Groups, which no profile has, are refused.
+"""
+
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+
+from analysis.profiling.formats.faults import refusal
+
+_VARINT, _FIXED64, _LENGTH, _FIXED32 = 0, 1, 2, 5
+_KINDS = (_VARINT, _FIXED64, _LENGTH, _FIXED32)
+_WIDTHS = {_FIXED64: 8, _FIXED32: 4}
+_LONGEST_VARINT = 10
+
+
+@dataclass(frozen=True, slots=True)
+class Shape:
+    """Which fields of a message are numbers and which have a length: texts and messages. Others are skipped."""
+
+    name: str
+    numbers: frozenset[int] = frozenset()
+    repeated: frozenset[int] = frozenset()
+    """Numbers that may come packed."""
+    lengths: frozenset[int] = frozenset()
+
+
+@dataclass(slots=True)
+class Message:
+    """A message's known fields, in the order of the file."""
+
+    offset: int
+    numbers: dict[int, list[int]] = field(default_factory=dict)
+    """Field to its numbers, unsigned, 64 bits."""
+    lengths: dict[int, list[tuple[int, int]]] = field(default_factory=dict)
+    """Field to the first byte of each of its values, and the first after it."""
+
+    def number(self, key: int) -> int:
+        """Return a field's number, the last that was said; 0 if none was.
+
+        Examples
+        --------
+        >>> Message(0, {1: [3, 4]}).number(1), Message(0).number(1)
+        (4, 0)
+        """
+        said = self.numbers.get(key)
+        return said[-1] if said else 0
+
+
+@dataclass(slots=True)
+class Wire:
+    """Bytes to read messages from.
+
+    Examples
+    --------
+    >>> wire = Wire(bytes([8, 150, 1, 18, 2, 104, 105]), "a.pb")
+    >>> message = wire.message(Shape("pair", numbers=frozenset({1}), lengths=frozenset({2})))
+    >>> message.number(1), message.lengths[2]
+    (150, [(5, 7)])
+    """
+
+    data: bytes
+    name: str
+    """The file."""
+
+    def varint(self, at: int, end: int) -> tuple[int, int]:
+        """Return the number that begins at a byte, and the byte after it.
+
+        Raises
+        ------
+        FormatError
+            If it runs past the end, or does not fit 64 bits.
+
+        Examples
+        --------
+        >>> Wire(bytes([150, 1]), "a.pb").varint(0, 2)
+        (150, 2)
+        """
+        value = shift = 0
+        for place in range(at, min(end, at + _LONGEST_VARINT)):
+            byte = self.data[place]
+            value |= (byte & 0x7F) << shift
+            if byte < 0x80:
+                if value >> 64:
+                    break
+                return value, place + 1
+            shift += 7
+        if end - at < _LONGEST_VARINT:
+            raise refusal(self.name, f"byte {at}", "number", "should end within its message", "one cut off")
+        raise refusal(self.name, f"byte {at}", "number", "should fit 64 bits", "a longer one")
+
+    def varints(self, at: int, end: int) -> list[int]:
+        """Return the numbers packed between two bytes.
+
+        Raises
+        ------
+        FormatError
+            If the last runs past the end, or one does not fit 64 bits.
+
+        Examples
+        --------
+        >>> Wire(bytes([3, 150, 1]), "a.pb").varints(0, 3)
+        [3, 150]
+        """
+        data = self.data
+        values = []
+        while at < end:
+            value = data[at]
+            if value < 0x80:
+                at += 1
+            else:
+                value, at = self.varint(at, end)
+            values.append(value)
+        return values
+
+    def message(self, shape: Shape, at: int = 0, end: int | None = None) -> Message:
+        """Return the known fields of the message between two bytes.
+
+        Raises
+        ------
+        FormatError
+            If a field runs past the end, is of a type that this field has not, or of a type that there is not.
+
+        Examples
+        --------
+        >>> Wire(bytes([8, 1]), "a.pb").message(Shape("one", lengths=frozenset({1})))
+        Traceback (most recent call last):
+        analysis.profiling.formats.faults.FormatError: a.pb: byte 0: one: field 1 should be of wire type 2, got 0
+        """
+        end = len(self.data) if end is None else end
+        message = Message(at)
+        while at < end:
+            start = at
+            tag, at = self.varint(at, end)
+            at = self._field(shape, message, (start, tag, at), end)
+        return message
+
+    def _field(self, shape: Shape, message: Message, head: tuple[int, int, int], end: int) -> int:
+        """Take one field into the message; return the byte after it."""
+        start, tag, at = head
+        key, kind = tag >> 3, tag & 7
+        if not key or kind not in _KINDS:
+            raise refusal(
+                self.name, f"byte {start}", shape.name, "should begin with a field of profile.proto", hex(tag)
+            )
+        if kind == _VARINT:
+            value, at = self.varint(at, end)
+            if key in shape.numbers or key in shape.repeated:
+                message.numbers.setdefault(key, []).append(value)
+            elif key in shape.lengths:
+                raise self._mistyped(shape, start, key, kind)
+            return at
+        if kind == _LENGTH:
+            length, at = self.varint(at, end)
+            self._within(shape, start, at + length, end)
+            if key in shape.lengths:
+                message.lengths.setdefault(key, []).append((at, at + length))
+            elif key in shape.repeated:
+                message.numbers.setdefault(key, []).extend(self.varints(at, at + length))
+            elif key in shape.numbers:
+                raise self._mistyped(shape, start, key, kind)
+            return at + length
+        if key in shape.numbers or key in shape.repeated or key in shape.lengths:
+            raise self._mistyped(shape, start, key, kind)
+        self._within(shape, start, at + _WIDTHS[kind], end)
+        return at + _WIDTHS[kind]
+
+    def _within(self, shape: Shape, start: int, stop: int, end: int) -> None:
+        if stop > end:
+            problem = f"should end by byte {end}, with the message or file that holds it"
+            raise refusal(self.name, f"byte {start}", shape.name, problem, f"one up to byte {stop}")
+
+    def _mistyped(self, shape: Shape, start: int, key: int, kind: int) -> Exception:
+        expected = _LENGTH if key in shape.lengths else _VARINT
+        problem = f"field {key} should be of wire type {expected}"
+        return refusal(self.name, f"byte {start}", shape.name, problem, kind)
+
+
+def number_field(key: int, value: int) -> bytes:
+    """Return a field with a number of 64 bits; nothing if it is 0, which is the default.
+
+    Examples
+    --------
+    >>> list(number_field(1, 150)), len(number_field(1, -1)), number_field(1, 0)
+    ([8, 150, 1], 11, b'')
+    """
+    return _encoded(key << 3) + _encoded(value) if value else b""
+
+
+def bytes_field(key: int, value: bytes) -> bytes:
+    """Return a field with a text or a message.
+
+    Examples
+    --------
+    >>> list(bytes_field(2, b"hi"))
+    [18, 2, 104, 105]
+    """
+    return _encoded(key << 3 | _LENGTH) + _encoded(len(value)) + value
+
+
+def packed_field(key: int, values: Iterable[int]) -> bytes:
+    """Return a field with packed numbers of 64 bits; nothing if there are none.
+
+    Examples
+    --------
+    >>> list(packed_field(1, [3, 150]))
+    [10, 3, 3, 150, 1]
+    """
+    packed = b"".join(map(_encoded, values))
+    return bytes_field(key, packed) if packed else b""
+
+
+def _encoded(value: int) -> bytes:
+    value &= (1 << 64) - 1
+    if value < 0x80:
+        return bytes((value,))
+    coded = bytearray()
+    while value > 0x7F:
+        coded.append(value & 0x7F | 0x80)
+        value >>= 7
+    coded.append(value)
+    return bytes(coded)

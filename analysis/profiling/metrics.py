@@ -1,0 +1,256 @@
+"""What is derived from profiles: cycles per instruction, core-seconds beside the fleet's monitor, cover of stacks."""
+
+from dataclasses import dataclass
+
+import numpy as np
+import pandas as pd
+from scipy.stats import norm, t
+
+from analysis.profiling.effective import MEASURES, share_intervals
+from analysis.statistics import Bools, Floats, Ints, NotEnoughDataError
+
+_DAY_S = 86400.0
+
+
+def cpi(
+    cycles: pd.DataFrame, instructions: pd.DataFrame, *, cluster: str = "machine", confidence: float = 0.95
+) -> pd.DataFrame:
+    """Return cycles per instruction of every key with an interval (Ren et al. 2010, "Derived metrics").
+
+    A ratio of two totals, linearised over clusters, on a logarithmic scale with Student's t for as many degrees of
+    freedom as clusters of equal size would have. The two events are
+    counted one after the other within a visit, never at the same time; what the process does differently in between is
+    part of the clusters' residuals, so the interval has it.
+
+    Parameters
+    ----------
+    cycles, instructions : columns of keys (such as application, platform), the cluster, samples, value
+    cluster : what was drawn: ``"machine"`` or ``"visit"``
+    confidence : 0..1
+
+    Returns
+    -------
+    DataFrame
+        the keys, cpi, low, high, standard_error, cycles, instructions, samples (of both events), clusters; most cycles
+        first. NaN where an event was not seen, or (low, high, standard_error) with one cluster alone.
+
+    Raises
+    ------
+    ValueError
+        If the tables have different keys, or the confidence is not between 0 and 1.
+
+    Examples
+    --------
+    >>> one = pd.DataFrame({"application": "a", "machine": [1, 2, 3], "samples": 10, "value": [10, 20, 30]})
+    >>> found = cpi(one, one.assign(value=[5, 10, 15]))
+    >>> found[["cpi", "clusters"]].values.tolist(), bool(found["low"][0] <= 2.0 <= found["high"][0])
+    ([[2.0, 3.0]], True)
+    """
+    if not 0 < confidence < 1:
+        raise ValueError(f"confidence must be between 0 and 1, got {confidence:g}")
+    by = [str(name) for name in cycles.columns if name not in (cluster, *MEASURES)]
+    if not by or set(cycles.columns) != set(instructions.columns):
+        raise ValueError("both tables must have the same columns: keys, the cluster, samples, value")
+    pairs = _pairs(cycles, instructions, [*by, cluster])
+    keys = pairs.groupby(by, sort=True, observed=True)[["cycles", "instructions", "samples"]].sum()
+    key = pd.MultiIndex.from_frame(keys.index.to_frame()).get_indexer(pd.MultiIndex.from_frame(pairs[by]))
+    above, below = pairs["cycles"].to_numpy(np.float64), pairs["instructions"].to_numpy(np.float64)
+    ratio, error, clusters, degrees = _ratio(key.astype(np.int64), above, below, len(keys))
+    with np.errstate(over="ignore"):
+        width = np.exp(t.ppf(0.5 + confidence / 2, degrees) * error / ratio)
+    found = keys.assign(
+        cpi=ratio, low=ratio / width, high=ratio * width, standard_error=error, clusters=clusters
+    ).reset_index()
+    columns = [*by, "cpi", "low", "high", "standard_error", "cycles", "instructions", "samples", "clusters"]
+    return found.sort_values("cycles", ascending=False, kind="stable")[columns].reset_index(drop=True)
+
+
+def _pairs(cycles: pd.DataFrame, instructions: pd.DataFrame, on: list[str]) -> pd.DataFrame:
+    left = cycles.groupby(on, observed=True, as_index=False)[list(MEASURES)].sum()
+    right = instructions.groupby(on, observed=True, as_index=False)[list(MEASURES)].sum()
+    both = left.merge(right, on=on, how="outer", suffixes=("", "_below")).fillna(
+        {"samples": 0, "value": 0, "samples_below": 0, "value_below": 0}
+    )
+    return both.assign(
+        cycles=both["value"].astype(np.int64),
+        instructions=both["value_below"].astype(np.int64),
+        samples=(both["samples"] + both["samples_below"]).astype(np.int64),
+    )
+
+
+def _ratio(key: Ints, above: Floats, below: Floats, keys: int) -> tuple[Floats, Floats, Ints, Floats]:
+    """Return (K,) ratios of totals, their standard errors, clusters, and degrees of freedom.
+
+    Residuals of large clusters are inflated by their leverage; the degrees of freedom are those of as many clusters of
+    equal size as have the same sum of squares (Kish 1965).
+    """
+    clusters = np.bincount(key, minlength=keys).astype(np.int64)
+    top, bottom = np.bincount(key, above, keys), np.bincount(key, below, keys)
+    with np.errstate(divide="ignore", invalid="ignore"):
+        ratio = np.where((top > 0) & (bottom > 0), top / bottom, np.nan)
+        leverage = np.minimum(below / bottom[key], 1 - 1e-9)
+        residual = (above - ratio[key] * below) / bottom[key]
+        squares = np.bincount(key, residual**2 / (1 - leverage), keys)
+        degrees = np.fmax(1.0 / np.bincount(key, leverage**2, keys) - 1.0, 1.0)
+    return ratio, np.where(clusters > 1, np.sqrt(squares), np.nan), clusters, degrees
+
+
+@dataclass(frozen=True, slots=True)
+class CoreSeconds:
+    """Core-seconds of the fleet from its cycles profile, beside the fleet's own monitor."""
+
+    core_s: float
+    """Each visit's cycles over that visit's own mean frequency."""
+    low: float
+    high: float
+    standard_error: float
+    by_platform_s: float
+    """With the mean frequency of each platform: biased where busy machines of a platform run at another frequency."""
+    by_fleet_s: float
+    """With one mean frequency, as printed (Ren et al. 2010): biased where platforms' frequencies and loads differ."""
+    monitor_s: float
+    """Busy time by the monitor; NaN: none given."""
+    visits: int
+    answered: int
+    """Visits that gave a profile; the others are made up for by those of the same platform and day."""
+
+
+def core_seconds(
+    visits: pd.DataFrame,
+    cycles: pd.DataFrame,
+    monitor: pd.DataFrame | None = None,
+    *,
+    confidence: float = 0.95,
+    cluster: str = "visit",
+) -> CoreSeconds:
+    """Return the fleet's core-seconds (Ren et al. 2010: cycles × scale-up / frequency), with an interval.
+
+    Every round draws machines anew, so visits of one day are independent draws and the error is that between visits
+    within days. Visits that failed, were refused or stopped count with the mean of those of the same platform and
+    day that answered (of the platform, then of all, where none did).
+
+    Parameters
+    ----------
+    visits : columns visit, machine, platform, start_s, weight, length_s, status, frequency_hz, of one collection that
+        draws from all machines
+    cycles : columns visit, value (estimated cycles of the fleet); a visit that is missing had none
+    monitor : columns machine, start_s, busy_s; None: no comparison
+    confidence : 0..1
+    cluster : ``"visit"``, or ``"machine"`` where the same machines are visited again and again
+
+    Raises
+    ------
+    NotEnoughDataError
+        If fewer than two visits answered.
+    ValueError
+        If visits with cycles have no frequency.
+
+    Examples
+    --------
+    >>> visits = pd.DataFrame({"visit": [0, 1, 2], "machine": [0, 1, 2], "platform": "p", "start_s": 0.0, "weight": 10})
+    >>> visits = visits.assign(length_s=300.0, status=["ok", "ok", "failed"], frequency_hz=[2.0, 4.0, np.nan])
+    >>> found = core_seconds(visits, pd.DataFrame({"visit": [0, 1], "value": [200, 400]}))
+    >>> found.core_s, found.by_fleet_s, found.answered
+    (300.0, 300.0, 2)
+    """
+    table, second = _seconds(visits, cycles)
+    answered = (table["status"] == "ok").to_numpy()
+    if answered.sum() < 2:
+        raise NotEnoughDataError(2, int(answered.sum()), "visits that answered")
+    weight = table["weight"].to_numpy(np.float64) * table["length_s"].to_numpy(np.float64)
+    parts = _adjusted(table, weight, second, answered)
+    total = float(parts.sum())
+    stratum = np.floor(table["start_s"].to_numpy(np.float64) / _DAY_S).astype(np.int64)
+    if cluster != "visit":
+        stratum = np.zeros(len(table), dtype=np.int64)
+    error = _between(parts, stratum, pd.factorize(table[cluster])[0].astype(np.int64))
+    half = float(norm.ppf(0.5 + confidence / 2)) * error
+    return CoreSeconds(
+        core_s=total,
+        low=total - half,
+        high=total + half,
+        standard_error=error,
+        by_platform_s=float(_adjusted(table, weight, _mean_frequency(table, ["platform"]), answered).sum()),
+        by_fleet_s=float(_adjusted(table, weight, _mean_frequency(table, []), answered).sum()),
+        monitor_s=float("nan") if monitor is None else float(monitor["busy_s"].sum()),
+        visits=len(table),
+        answered=int(answered.sum()),
+    )
+
+
+def _seconds(visits: pd.DataFrame, cycles: pd.DataFrame) -> tuple[pd.DataFrame, Floats]:
+    """Return visits in order with their cycles, and the fleet's core-seconds that each stands for."""
+    total = cycles.groupby("visit")["value"].sum()
+    table = visits.sort_values("visit").reset_index(drop=True)
+    table = table.assign(value=table["visit"].map(total).fillna(0).astype(np.float64))
+    frequency = table["frequency_hz"].to_numpy(np.float64)
+    used = ((table["status"] == "ok") & (table["value"] > 0)).to_numpy()
+    wrong = used & ~(frequency > 0)
+    if wrong.any():
+        raise ValueError(f"visit {table['visit'][int(wrong.argmax())]}: cycles but no frequency")
+    return table, np.divide(table["value"].to_numpy(np.float64), frequency, out=np.zeros(len(table)), where=used)
+
+
+def _mean_frequency(table: pd.DataFrame, by: list[str]) -> Floats:
+    """Return core-seconds by the mean frequency of the visits that answered, of each group or of all."""
+    known = table["frequency_hz"].where(table["status"] == "ok")
+    mean = known.groupby([table[name] for name in by]).transform("mean") if by else known.mean()
+    found = (table["value"] / mean).where(table["value"] > 0, 0.0)
+    return found.to_numpy(np.float64)
+
+
+def _adjusted(table: pd.DataFrame, weight: Floats, second: Floats, answered: Bools) -> Floats:
+    """Return (visits,) parts whose sum is the total with silent visits made up for, linearised in the answers."""
+    day = np.floor(table["start_s"].to_numpy(np.float64) / _DAY_S)
+    platform = pd.factorize(table["platform"])[0].astype(np.int64)
+    fine = pd.factorize(pd.MultiIndex.from_arrays([platform, day]))[0].astype(np.int64)
+    rate, scale = np.full(len(table), np.nan), np.zeros(len(table))
+    for cell in (fine, platform, np.zeros(len(table), dtype=np.int64)):
+        unknown = np.isnan(rate)
+        whole, known = np.bincount(cell, weight * unknown), np.bincount(cell, weight * answered)
+        with np.errstate(divide="ignore", invalid="ignore"):
+            mean, share = np.bincount(cell, second * answered) / known, whole / known
+        rate = np.where(unknown, mean[cell], rate)
+        scale += np.where(answered, share[cell], 0.0)
+    return np.asarray(weight * rate + scale * (second - weight * rate) * answered, dtype=np.float64)
+
+
+def _between(parts: Floats, stratum: Ints, cluster: Ints) -> float:
+    """Return the standard error of a total of independent clusters within strata."""
+    sums = pd.DataFrame({"stratum": stratum, "cluster": cluster, "part": parts})
+    grouped = sums.groupby(["stratum", "cluster"])["part"].sum().groupby("stratum")
+    count, spread = grouped.size().to_numpy(np.float64), grouped.var(ddof=1).to_numpy(np.float64)
+    pooled = float(sums.groupby("cluster")["part"].sum().var(ddof=1))
+    return float(np.sqrt(np.sum(count * np.where(count > 1, spread, pooled))))
+
+
+def coverage_of_stacks(
+    cycles: pd.DataFrame, processes: pd.DataFrame, *, cluster: str = "visit", confidence: float = 0.95
+) -> pd.DataFrame:
+    """Return the share of all cycles spent in processes that answer with stacks, with an interval.
+
+    Parameters
+    ----------
+    cycles : columns process, the cluster, samples, value, of the whole-machine profile
+    processes : columns process, stacks (whether it answers with profiles that carry stacks)
+    cluster, confidence : as in `share_intervals`
+
+    Returns
+    -------
+    DataFrame
+        one row: share, low, high, design_effect.
+
+    Examples
+    --------
+    >>> cycles = pd.DataFrame({"process": [0, 1, 2, 3], "visit": [0, 0, 1, 1], "samples": 1, "value": [3, 1, 3, 1]})
+    >>> processes = pd.DataFrame({"process": [0, 1, 2, 3], "stacks": [True, False, True, False]})
+    >>> coverage_of_stacks(cycles, processes)["share"].tolist()
+    [0.75]
+    """
+    answers = processes.set_index("process")["stacks"]
+    named = cycles.assign(stacks=cycles["process"].map(answers).fillna(value=False).astype(bool))
+    found = share_intervals(named.drop(columns="process"), cluster=cluster, confidence=confidence)
+    columns = ["share", "low", "high", "design_effect"]
+    if not found["stacks"].any():
+        return pd.DataFrame([[0.0, 0.0, 1.0 - (found["low"].min() if len(found) else 0.0), np.nan]], columns=columns)
+    return found.loc[found["stacks"], columns].reset_index(drop=True)

@@ -1,0 +1,217 @@
+"""What is asked of a profile: an event, the dimensions to sum by, and restrictions on the others."""
+
+import difflib
+import math
+import re
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from types import MappingProxyType
+
+PROCESS_DIMENSIONS: Mapping[str, str] = MappingProxyType(
+    {
+        "application": "program that ran: the job's name, [kernel] or [daemons]",
+        "revision": "source revision of the program's main binary; [none] without one",
+        "compiler": "compiler of the main binary; [none] without one",
+        "builder": "who built the main binary; [none] without one",
+        "build": "build identifier of the main binary; [none] without one",
+        "kernel": "version of the operating-system kernel",
+        "platform": "platform of the machine at the time",
+        "machine": "machine",
+        "datacentre": "data centre",
+        "collection": "who asked for the profile: fleet, or an application-specific one",
+        "day": "day of the visit: 0, 1, 2, …",
+        "visit": "one machine profiled once",
+        "process": "one program seen on one visit",
+    }
+)
+"""Dimensions that belong to a process, and what each means."""
+LOCATION_DIMENSIONS: Mapping[str, str] = MappingProxyType(
+    {
+        "function": "function; [unknown] where no symbol covers the address",
+        "image": "image that holds the code: program, library, kernel or module",
+        "file": "source file; empty: unknown",
+        "file_hash": "signature of the source file's content; empty: unknown",
+        "line": "source line; 0: unknown",
+        "symbolised": "whether a symbol covers the address",
+    }
+)
+"""Dimensions that belong to what was sampled, and what each means."""
+DIMENSIONS: dict[str, str] = {**PROCESS_DIMENSIONS, **LOCATION_DIMENSIONS}
+"""Every dimension by which samples are summed or restricted, and what it means."""
+ALIASES: Mapping[str, str] = MappingProxyType(
+    {
+        "job": "application",
+        "program": "application",
+        "datacenter": "datacentre",
+        "version": "revision",
+        "symbolized": "symbolised",
+    }
+)
+"""Other names that are understood."""
+Where = tuple[tuple[str, tuple[str, ...]], ...]
+"""Restrictions: a dimension and its allowed values as text, all of which must hold."""
+
+_MOST_LISTED = 12
+_LONGEST = 60
+
+
+class QueryError(ValueError):
+    """A query cannot be answered as it is asked; `str()` says why, with the nearest names that would do."""
+
+
+def unknown(kind: str, name: str, known: Sequence[str]) -> str:
+    """Return a line that says that a name is not known, with the nearest that are.
+
+    Parameters
+    ----------
+    kind : what the name should be, such as `event`
+    name : the name as it was given
+    known : the names that would do
+
+    Examples
+    --------
+    >>> unknown("event", "cycels", ["cycles", "instructions"])
+    'unknown event "cycels"; did you mean cycles?'
+    >>> unknown("event", "x", ["cycles", "instructions"])
+    'unknown event "x"; there are cycles, instructions'
+    """
+    said = f'unknown {kind} "{_printable(name)}"'
+    near = difflib.get_close_matches(name, known, 3, 0.5)
+    if near:
+        return f"{said}; did you mean {' or '.join(map(_printable, near))}?"
+    listed = ", ".join(map(_printable, known[:_MOST_LISTED])) or "none"
+    more = f" and {len(known) - _MOST_LISTED:,} more" if len(known) > _MOST_LISTED else ""
+    return f"{said}; there are {listed}{more}"
+
+
+def dimension(name: str) -> str:
+    """Return a dimension's own name, also for an alias.
+
+    Raises
+    ------
+    QueryError
+        If there is no such dimension.
+
+    Examples
+    --------
+    >>> dimension("job"), dimension("datacenter")
+    ('application', 'datacentre')
+    """
+    own = ALIASES.get(name, name)
+    if own not in DIMENSIONS:
+        raise QueryError(unknown("dimension", name, [*DIMENSIONS, *ALIASES]))
+    return own
+
+
+@dataclass(frozen=True, slots=True)
+class Query:
+    """Samples of one event, summed by dimensions, restricted by others; aliases of dimensions are resolved.
+
+    Raises
+    ------
+    QueryError
+        If a dimension is unknown or asked for twice, or the time range is empty; the message lists every fault.
+
+    Examples
+    --------
+    >>> Query(by=("function", "job"), where=(("machine", ("3", "5")),)).by
+    ('function', 'application')
+    >>> Query(by=("functoin",))
+    Traceback (most recent call last):
+    analysis.profiling.query.QueryError: unknown dimension "functoin"; did you mean function?
+    """
+
+    event: str = "cycles"
+    """Generic event."""
+    by: tuple[str, ...] = ("function",)
+    """Dimensions to sum by; none: one sum of everything."""
+    where: Where = ()
+    """Restrictions: dimension and allowed values as text; all must hold."""
+    since_s: float | None = None
+    """Visits that began at this time or later."""
+    until_s: float | None = None
+    """Visits that began before this time."""
+
+    def __post_init__(self) -> None:
+        faults = [*_unknown_dimensions(self), *_wrong_times(self.since_s, self.until_s)]
+        if not faults:
+            by = tuple(map(dimension, self.by))
+            faults = [f"dimension {name} is asked for twice" for name in dict.fromkeys(by) if by.count(name) > 1]
+        if faults:
+            raise QueryError("\n".join(faults))
+        object.__setattr__(self, "by", by)
+        where = tuple((dimension(name), tuple(dict.fromkeys(allowed))) for name, allowed in self.where)
+        object.__setattr__(self, "where", where)
+
+    def restricted(self, name: str, *values: str) -> "Query":
+        """Return the query with one more restriction.
+
+        Parameters
+        ----------
+        name : a dimension
+        values : its allowed values, as text
+
+        Examples
+        --------
+        >>> Query().restricted("job", "search").where
+        (('application', ('search',)),)
+        """
+        return replace(self, where=(*self.where, (name, values)))
+
+
+def parse_where(texts: Iterable[str]) -> Where:
+    r"""Return restrictions from text such as ``job=a,b``; a comma within a value is written ``\,``.
+
+    Raises
+    ------
+    QueryError
+        If a text is no ``dimension=value``; the message lists every fault.
+
+    Examples
+    --------
+    >>> parse_where(["job=a,b", r"function=pair<int\,int>"])
+    (('application', ('a', 'b')), ('function', ('pair<int,int>',)))
+    """
+    made: list[tuple[str, tuple[str, ...]]] = []
+    faults = []
+    for text in texts:
+        name, equals, values = text.partition("=")
+        if not equals:
+            faults.append(f'a restriction should be dimension=value[,value], got "{_printable(text)}"')
+            continue
+        allowed = tuple(re.sub(r"\\([\\,])", r"\1", value) for value in re.split(r"(?<!\\),", values))
+        try:
+            made.append((dimension(name.strip()), allowed))
+        except QueryError as error:
+            faults.append(str(error))
+    if faults:
+        raise QueryError("\n".join(faults))
+    return tuple(made)
+
+
+def _unknown_dimensions(query: Query) -> list[str]:
+    """Return a line for each name that is no dimension, and for each restriction that allows nothing."""
+    faults = []
+    for name in dict.fromkeys((*query.by, *(name for name, _ in query.where))):
+        try:
+            dimension(name)
+        except QueryError as error:
+            faults.append(str(error))
+    return faults + [f"restriction on {name} allows no value" for name, allowed in query.where if not allowed]
+
+
+def _wrong_times(since_s: float | None, until_s: float | None) -> list[str]:
+    """Return a line for each time that is no number, and for a range that holds no time."""
+    times = {"since": since_s, "until": until_s}
+    faults = [
+        f"{name} should be a time, got {time}" for name, time in times.items() if time is not None and math.isnan(time)
+    ]
+    if not faults and since_s is not None and until_s is not None and until_s <= since_s:
+        faults.append(f"until should be after since, {since_s:g} s, got {until_s:g} s")
+    return faults
+
+
+def _printable(text: str) -> str:
+    """Return text on one line, shortened to 60 characters."""
+    safe = "".join(character if character.isprintable() else "�" for character in text)
+    return safe if len(safe) <= _LONGEST else safe[: _LONGEST - 1] + "…"

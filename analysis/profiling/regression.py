@@ -1,0 +1,293 @@
+"""An alarm for functions that became dearer between two profiles, and the tag that is at fault."""
+
+from dataclasses import dataclass
+from typing import Literal
+
+import numpy as np
+import pandas as pd
+from scipy.stats import false_discovery_control, norm, t
+
+from analysis.profiling.causes import TAGS, Cause, Fits, cells, drift_of, eligible, fit, rolled_out
+from analysis.profiling.effective import Clusters, share_variances
+from analysis.statistics import Floats, Ints
+
+Adjustment = Literal["holm", "benjamini-hochberg", "benjamini-yekutieli"]
+
+
+@dataclass(frozen=True, slots=True)
+class Criteria:
+    """When a change is worth an alarm.
+
+    Raises
+    ------
+    ValueError
+        If a number is out of its range; the message lists every fault.
+    """
+
+    false_alarms: float = 0.01
+    """Chance of any false alarm over all functions (Holm), or share of false ones among the alarms (the others)."""
+    min_factor: float = 1.25
+    """Least factor on the function's cost where the cause acts; builds differ by a few per cent in good health."""
+    min_cost: float = 0.0001
+    """Least cost as a share of all events of the later profile."""
+    adjustment: Adjustment = "holm"
+    """Holm (1979), Benjamini and Hochberg (1995), Benjamini and Yekutieli (2001)."""
+
+    def __post_init__(self) -> None:
+        faults = []
+        if not 0 < self.false_alarms < 1:
+            faults.append(f"false_alarms must be between 0 and 1, got {self.false_alarms:g}")
+        if not self.min_factor >= 1:
+            faults.append(f"min_factor must be at least 1, got {self.min_factor:g}")
+        if not 0 <= self.min_cost <= 1:
+            faults.append(f"min_cost must be a share, 0 to 1, got {self.min_cost:g}")
+        if faults:
+            raise ValueError("\n".join(faults))
+
+
+def adjusted(p_values: Floats, adjustment: Adjustment = "holm") -> Floats:
+    """Return p-values adjusted for their number.
+
+    Parameters
+    ----------
+    p_values : (n,) 0..1
+    adjustment : how
+
+    Examples
+    --------
+    >>> adjusted(np.array([0.01, 0.04, 0.03])).round(3)
+    array([0.03, 0.06, 0.06])
+    """
+    if adjustment != "holm":
+        method: Literal["bh", "by"] = "bh" if adjustment == "benjamini-hochberg" else "by"
+        return np.asarray(false_discovery_control(p_values, method=method), dtype=np.float64)
+    order = np.argsort(p_values, kind="stable")
+    steps = np.maximum.accumulate(p_values[order] * np.arange(len(p_values), 0, -1))
+    found = np.empty(len(p_values))
+    found[order] = np.minimum(steps, 1.0)
+    return found
+
+
+def compare(
+    before: pd.DataFrame,
+    after: pd.DataFrame,
+    *,
+    cluster: str = "machine",
+    adjustment: Adjustment = "holm",
+) -> pd.DataFrame:
+    """Return every key's change of share with a cluster-robust test; a change of the mix counts as a change.
+
+    Parameters
+    ----------
+    before, after : columns of keys, the cluster, samples, value, of two independent samples
+    cluster : what was drawn
+    adjustment : of p-values for the number of keys
+
+    Returns
+    -------
+    DataFrame
+        the keys, share_before, share_after, change, standard_error, p_value (two-sided), adjusted; most significant
+        first. A key that one profile lacks has the share 0 there.
+
+    Examples
+    --------
+    >>> one = pd.DataFrame({"f": ["a", "b"] * 9, "machine": np.repeat(range(9), 2), "samples": 9, "value": [5, 4] * 9})
+    >>> compare(one, one.assign(value=[4, 5] * 9))["change"].round(3).tolist()
+    [-0.111, 0.111]
+    """
+    sides = [Clusters.of(side, cluster) for side in (before, after)]
+    tables = [
+        data.keys.assign(**{f"share_{name}": data.shares, f"variance_{name}": share_variances(data)})
+        for data, name in zip(sides, ("before", "after"), strict=True)
+    ]
+    by = [str(name) for name in sides[0].keys.columns]
+    both = tables[0].merge(tables[1], on=by, how="outer").sort_values(by, kind="stable")
+    shares = {name: both[f"share_{name}"].fillna(0.0).to_numpy(np.float64) for name in ("before", "after")}
+    variance = both[["variance_before", "variance_after"]].fillna(0.0).sum(axis=1).to_numpy(np.float64)
+    change, error = shares["after"] - shares["before"], np.sqrt(variance)
+    clusters = min(len(data.size) for data in sides)
+    with np.errstate(divide="ignore", invalid="ignore"):
+        score = np.where(change == 0, 0.0, np.abs(change) / error)
+    p_value = 2 * t.sf(score, max(clusters - 1, 1)) if clusters > 1 else np.ones(len(change))
+    found = both[by].assign(
+        share_before=shares["before"],
+        share_after=shares["after"],
+        change=change,
+        standard_error=error,
+        p_value=p_value,
+        adjusted=adjusted(p_value, adjustment),
+    )
+    return found.sort_values("p_value", kind="stable").reset_index(drop=True)
+
+
+def alarms(
+    before: pd.DataFrame, after: pd.DataFrame, criteria: Criteria | None = None, *, cluster: str = "machine"
+) -> pd.DataFrame:
+    """Return the functions that became dearer, each with the tag that explains it best.
+
+    Shares are compared within an application's cells (see `causes`), so a change of mix is no change. For each function
+    every cause is fitted alone; the best explains most of the odds' change. Its p-value is Bonferroni's over the
+    causes that were tried, then adjusted over functions.
+
+    Parameters
+    ----------
+    before, after : columns function, application, the cluster, samples, value, and as many as there are of revision,
+        compiler, kernel, platform, datacentre
+    criteria : when a change is worth an alarm
+    cluster : what was drawn
+
+    Returns
+    -------
+    DataFrame
+        function, dimension (revision, compiler, kernel, platform, datacentre, application or everywhere), value,
+        application (of a revision), factor, low, high (95%), cost (share of all events after), p_value (adjusted),
+        explained (share of the odds' change), statistic (χ² with one degree of freedom), rival (the next best cause),
+        rival_statistic; the clearest first.
+
+    Raises
+    ------
+    ValueError
+        If a column is missing.
+
+    Examples
+    --------
+    >>> rows = pd.DataFrame({"function": list("fghijk") * 30, "application": "a", "machine": np.repeat(range(30), 6)})
+    >>> before = rows.assign(samples=100, value=[20, 200, 200, 200, 200, 200] * 30)
+    >>> after = rows.assign(revision="new", samples=100, value=[80, 200, 200, 200, 200, 200] * 30)
+    >>> found = alarms(before, after)
+    >>> found[["function", "dimension", "value"]].values.tolist(), found["factor"].round(2).tolist()
+    ([['f', 'revision', 'new']], [4.0])
+    """
+    wanted = criteria or Criteria()
+    table, functions = _joined(before, after, cluster)
+    rolled = rolled_out(table)
+    all_cells = list(cells(table, cluster))
+    fits = fit(all_cells, rolled, len(functions), drift_of(all_cells, rolled))
+    if not fits.causes:
+        return pd.DataFrame(columns=[*_COLUMNS])
+    total = float(after["value"].sum())
+    best = _best(fits)
+    found = pd.DataFrame(_rows(fits, best, functions, total), columns=[*_COLUMNS])
+    found = found.assign(p_value=adjusted(found["p_value"].to_numpy(np.float64), wanted.adjustment))
+    alarming = (
+        (found["p_value"] <= wanted.false_alarms)
+        & (found["factor"] >= wanted.min_factor)
+        & (found["cost"] >= wanted.min_cost)
+    )
+    return found[alarming].sort_values("statistic", ascending=False, kind="stable").reset_index(drop=True)
+
+
+_COLUMNS = (
+    "function",
+    "dimension",
+    "value",
+    "application",
+    "factor",
+    "low",
+    "high",
+    "cost",
+    "p_value",
+    "explained",
+    "statistic",
+    "rival",
+    "rival_statistic",
+)
+
+
+def blame(
+    before: pd.DataFrame, after: pd.DataFrame, criteria: Criteria | None = None, *, cluster: str = "machine"
+) -> Cause | None:
+    """Return the tag that is at fault for the clearest alarm, or None where all is well.
+
+    Parameters
+    ----------
+    before, after, criteria, cluster : as in `alarms`
+
+    Examples
+    --------
+    >>> rows = pd.DataFrame({"function": ["f", "g"], "application": "a", "platform": "p", "machine": 1, "samples": 50})
+    >>> blame(rows.assign(value=5), rows.assign(value=5)) is None
+    True
+    """
+    found = alarms(before, after, criteria, cluster=cluster)
+    if not len(found):
+        return None
+    first = found.iloc[0]
+    return Cause(str(first["dimension"]), str(first["value"]), str(first["application"]))
+
+
+def _joined(before: pd.DataFrame, after: pd.DataFrame, cluster: str) -> tuple[pd.DataFrame, pd.Index]:
+    """Return both profiles in one table with `later`, tags as text, functions as places; and their names."""
+    needed = ("function", "application", cluster, "samples", "value")
+    sides = {"before": before, "after": after}
+    missing = [f"{side}: {name}" for side, table in sides.items() for name in needed if name not in table.columns]
+    if missing:
+        raise ValueError(f"columns are missing: {', '.join(missing)}")
+    table = pd.concat([before.assign(later=False), after.assign(later=True)], ignore_index=True)
+    tags = [name for name in TAGS if name in table.columns]
+    table = table.assign(**{name: table[name].fillna("").astype(str) for name in ("application", *tags)})
+    code, functions = pd.factorize(table["function"], sort=True)
+    keys = ["later", "application", "function", *tags, cluster]
+    summed = table.assign(function=code)[[*keys, "samples", "value"]].groupby(keys, sort=True, as_index=False).sum()
+    return summed[summed["value"] > 0], pd.Index(functions)
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class _Best:
+    """For each function: places of the best and the next best cause (−1: none), causes tried, and all statistics."""
+
+    first: Ints
+    second: Ints
+    tried: Ints
+    statistic: Floats
+
+
+def _best(fits: Fits) -> _Best:
+    allowed = eligible(fits)
+    with np.errstate(divide="ignore", invalid="ignore"):
+        statistic = np.where(allowed & (fits.score > 0), fits.score**2 / fits.information, 0.0)
+    order = np.argsort(-(statistic - fits.rank[:, None] * (statistic > 0)), axis=0, kind="stable")
+    columns = np.arange(statistic.shape[1])
+    first = np.where(statistic[order[0], columns] > 0, order[0], -1)
+    second = np.full(len(first), -1)
+    for place in range(len(order) - 1, 0, -1):
+        other = np.array(
+            [_named(fits, one) != _named(fits, two) for one, two in zip(order[place], order[0], strict=True)]
+        )
+        second = np.where(other & (statistic[order[place], columns] > 0), order[place], second)
+    return _Best(first, second, allowed.sum(axis=0), statistic)
+
+
+def _named(fits: Fits, place: int) -> tuple[str, str, str]:
+    cause = fits.causes[place]
+    return cause.dimension, cause.value, cause.application
+
+
+def _rows(fits: Fits, best: _Best, functions: pd.Index, total: float) -> list[tuple[object, ...]]:
+    """Return one row in the order of `_COLUMNS` for each function with a cause that makes it dearer."""
+    made: list[tuple[object, ...]] = []
+    for function in np.flatnonzero(best.first >= 0).tolist():
+        at, other = best.first[function], best.second[function]
+        cause, information = fits.causes[at], fits.information[at, function]
+        factor = fits.score[at, function] / information
+        width = float(norm.ppf(0.975)) / np.sqrt(information)
+        p_value = t.sf(np.sqrt(best.statistic[at, function]), max(fits.clusters[at, function] - 1, 1))
+        rival = fits.causes[other] if other >= 0 else None
+        made.append(
+            (
+                functions[function],
+                cause.dimension,
+                cause.value,
+                cause.application,
+                float(np.exp(factor)),
+                float(np.exp(factor - width)),
+                float(np.exp(factor + width)),
+                float(fits.exposure[at, function] * -np.expm1(-factor) / total),
+                float(min(p_value * best.tried[function], 1.0)),
+                float(best.statistic[at, function] / fits.change[function]),
+                float(best.statistic[at, function]),
+                "" if rival is None else f"{rival.dimension} {rival.value}".strip(),
+                float(best.statistic[other, function]) if rival is not None else 0.0,
+            )
+        )
+    return made

@@ -1,0 +1,235 @@
+"""A profile's folder: its Parquet tables, what their footers say, and how samples are written compactly."""
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+from models.tables import TABLES, schema
+
+NEEDED = ("visits", "processes", "builds", "rates", "samples", "locations", "stacks")
+"""Tables that every profile has."""
+ROW_GROUP_ROWS = 1_000_000
+"""Rows of samples in a row group: few enough to skip what a query does not ask for, many enough to pack well."""
+
+Identity = tuple[tuple[str, int, int], ...]
+"""Path, bytes and time of last change of every file of a profile."""
+
+
+class ProfileError(ValueError):
+    """A folder holds no usable profile; `str()` has one fault a line."""
+
+
+@dataclass(frozen=True, slots=True)
+class Range:
+    """The least and the greatest integer of a column."""
+
+    least: int
+    most: int
+
+
+@dataclass(frozen=True, slots=True)
+class Folder:
+    """A folder with the tables of one profile; all that is needed is there and has the right columns."""
+
+    path: Path
+
+    def file(self, table: str) -> Path:
+        """Return where a table is, whether or not it is there.
+
+        Examples
+        --------
+        >>> Folder(Path("run")).file("samples").as_posix()
+        'run/samples.parquet'
+        """
+        return self.path / f"{table}.parquet"
+
+    @property
+    def tables(self) -> tuple[str, ...]:
+        """Names of the tables of `models.tables` that are there, those that hold the truth left out."""
+        return tuple(name for name in TABLES if not name.startswith("truth_") and self.file(name).is_file())
+
+    def ranges(self, table: str) -> dict[str, Range]:
+        """Return the ranges of a table's integer columns, as its footer says.
+
+        Returns
+        -------
+        dict
+            Column to range; a column is missing where the footer does not say it for all rows, or there are none.
+        """
+        with pq.ParquetFile(self.file(table)) as file:
+            groups = [file.metadata.row_group(number) for number in range(file.metadata.num_row_groups)]
+        found: dict[str, list[Range | None]] = {}
+        for group in groups:
+            for number in range(group.num_columns):
+                column = group.column(number)
+                found.setdefault(column.path_in_schema, []).append(_range(column.statistics, group.num_rows))
+        return {name: _joined(ranges) for name, ranges in found.items() if None not in ranges}
+
+    def complete(self, table: str, column: str) -> bool:
+        """Return whether the table's footer says that no value of a column is missing."""
+        with pq.ParquetFile(self.file(table)) as file:
+            number = file.schema_arrow.names.index(column)
+            groups = [file.metadata.row_group(group).column(number) for group in range(file.metadata.num_row_groups)]
+        statistics = [group.statistics for group in groups]
+        return all(each is not None and each.has_null_count and not each.null_count for each in statistics)
+
+    def rows(self, table: str) -> int:
+        """Return how many rows a table has."""
+        return int(pq.read_metadata(self.file(table)).num_rows)
+
+
+def find(paths: Sequence[Path]) -> tuple[Folder, ...]:
+    """Return the folders of a profile after a look at every table's name, columns and types.
+
+    Parameters
+    ----------
+    paths : folders, each with Parquet tables as `models.tables` says; a finished run directory is one
+
+    Raises
+    ------
+    ProfileError
+        With every fault: no folder, a missing table, a file that is no Parquet or is cut off, a missing column or one
+        of another type.
+
+    Examples
+    --------
+    >>> find([Path("nowhere")])
+    Traceback (most recent call last):
+    analysis.profiling.storage.ProfileError: nowhere: is no folder
+    """
+    if not paths:
+        raise ProfileError("no profile was given")
+    folders = tuple(Folder(Path(path)) for path in paths)
+    faults = [fault for folder in folders for fault in _faults(folder)]
+    if faults:
+        raise ProfileError("\n".join(faults))
+    return folders
+
+
+def identity(folders: Iterable[Folder]) -> Identity:
+    """Return what changes when a file of the profile does: paths, sizes and times of last change.
+
+    Raises
+    ------
+    ProfileError
+        If a file is no longer there.
+
+    Examples
+    --------
+    >>> identity([])
+    ()
+    """
+    files = []
+    for folder in folders:
+        for table in folder.tables:
+            file = folder.file(table)
+            try:
+                state = file.stat()
+            except OSError as error:
+                raise ProfileError(f"{file}: {error.strerror}") from None
+            files.append((str(file.resolve()), state.st_size, state.st_mtime_ns))
+    return tuple(files)
+
+
+def write_samples(file: Path, batches: Iterable[pa.Table]) -> int:
+    """Write symbolised samples so that they are small and quick to ask, and return how many rows there are.
+
+    Numbers that rise along the rows are stored as differences, so rows should be sorted by event, process and
+    location: queries then read only the row groups of their event. The file has its final name only when it is whole.
+
+    Parameters
+    ----------
+    file : where to; an older file is replaced
+    batches : rows with the columns of `models.tables.SAMPLES`, streamed
+
+    Raises
+    ------
+    ValueError
+        If a batch lacks a column or holds another type.
+
+    Examples
+    --------
+    >>> import tempfile
+    >>> row = {"process": [0], "event": ["cycles"], "location": [0], "stack": [-1], "count": [3]}
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     write_samples(Path(folder) / "samples.parquet", [pa.table(row, schema=schema("samples"))])
+    1
+    """
+    partial = file.with_name(file.name + ".partial")
+    whole, rows = schema("samples"), 0
+    numbers = {field.name: "DELTA_BINARY_PACKED" for field in whole if pa.types.is_integer(field.type)}
+    options: dict[str, Any] = {"compression": "zstd", "compression_level": 1, "use_dictionary": ["event"]}
+    try:
+        with pq.ParquetWriter(partial, whole, column_encoding=numbers, **options) as writer:
+            for batch in batches:
+                writer.write_table(batch.select(whole.names).cast(whole), row_group_size=ROW_GROUP_ROWS)
+                rows += batch.num_rows
+        partial.replace(file)
+    finally:
+        partial.unlink(missing_ok=True)
+    return rows
+
+
+def _faults(folder: Folder) -> Iterator[str]:
+    """Yield a line for everything that is wrong with a folder's files."""
+    if not folder.path.is_dir():
+        yield f"{folder.path}: {'is a file, not a folder of tables' if folder.path.exists() else 'is no folder'}"
+        return
+    missing = [table for table in NEEDED if not folder.file(table).is_file()]
+    if missing:
+        there = ", ".join(folder.tables) or "none"
+        yield f"{folder.path}: is no profile: no table {', '.join(missing)}; there are {there}"
+    for table in NEEDED:
+        if table not in missing:
+            yield from _table_faults(folder.file(table), table)
+
+
+def _table_faults(file: Path, table: str) -> Iterator[str]:
+    """Yield a line for a file that cannot be read, and for each column that is missing or of another type."""
+    try:
+        with pq.ParquetFile(file) as opened:
+            found = opened.schema_arrow
+    except (pa.ArrowException, OSError) as error:
+        reason = str(error).partition("\n")[0].partition(". ")[0]
+        yield f"{file}: is no whole Parquet file: {reason}"
+        return
+    for column in TABLES[table]:
+        if column.name not in found.names:
+            yield f"{file}: {column.name}: column is missing; there are {', '.join(found.names)}"
+        elif _sort(found.field(column.name).type) not in _accepted(column.type):
+            yield f"{file}: {column.name}: should hold {_sort(column.type)}, got type {found.field(column.name).type}"
+
+
+def _sort(kind: pa.DataType) -> str:
+    """Return what values a type has: texts, integers, numbers or truths."""
+    if pa.types.is_dictionary(kind):
+        kind = kind.value_type
+    tests: Mapping[str, tuple[Any, ...]] = {
+        "texts": (pa.types.is_string, pa.types.is_large_string, pa.types.is_string_view),
+        "integers": (pa.types.is_integer,),
+        "numbers": (pa.types.is_floating,),
+        "truths": (pa.types.is_boolean,),
+    }
+    return next((name for name, each in tests.items() if any(test(kind) for test in each)), str(kind))
+
+
+def _accepted(kind: pa.DataType) -> tuple[str, ...]:
+    return ("numbers", "integers") if _sort(kind) == "numbers" else (_sort(kind),)
+
+
+def _range(statistics: pq.Statistics | None, rows: int) -> Range | None:
+    """Return a column chunk's range; nothing where it is unknown, not of integers, or there are nulls."""
+    if statistics is None or not statistics.has_min_max or not isinstance(statistics.min, int):
+        return None
+    if not statistics.has_null_count or statistics.null_count or statistics.num_values != rows:
+        return None
+    return Range(int(statistics.min), int(statistics.max))
+
+
+def _joined(ranges: Sequence[Range | None]) -> Range:
+    known = [each for each in ranges if each is not None]
+    return Range(min(each.least for each in known), max(each.most for each in known))

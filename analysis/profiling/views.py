@@ -1,0 +1,313 @@
+"""The tables of one or several profiles as checked views of a DuckDB connection that can read nothing else."""
+
+import re
+import secrets
+import tempfile
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import duckdb
+import pyarrow as pa
+
+from analysis.profiling.query import QueryError
+from analysis.profiling.storage import NEEDED, Folder, ProfileError, Range
+from models.tables import TABLES
+
+MOST_VALUE = 10**37
+"""Sums of events beyond this are refused; DuckDB's widest integers hold ten times as much."""
+_SPILL = "8GB"
+_IDS = {
+    "visits": ("visit",),
+    "processes": ("process", "visit", "build"),
+    "builds": ("build",),
+    "rates": (),
+    "samples": ("process", "location", "stack"),
+    "locations": ("location", "build"),
+    "stacks": ("stack", "location"),
+}
+"""Columns that number things within one profile, and so are shifted where several are put together."""
+
+_NUMBERED = ("visits", "processes", "builds", "locations")
+
+
+@dataclass(frozen=True, slots=True)
+class _Check:
+    """Rows that should not be there: a query that yields the offending value, and what it should be."""
+
+    table: str
+    field: str
+    rows: str
+    should: str
+
+
+_CHECKS = (
+    *(
+        _Check(
+            table, field, f"SELECT {field} FROM {table}_@ GROUP BY {field} HAVING count(*) > 1", "should be there once"
+        )
+        for table, field in zip(_NUMBERED, ("visit", "process", "build", "location"), strict=True)
+    ),
+    _Check(
+        "rates",
+        "collection, platform, event",
+        "SELECT concat_ws(', ', collection, platform, event) FROM rates_@"
+        " GROUP BY collection, platform, event HAVING count(*) > 1",
+        "should be there once",
+    ),
+    _Check("rates", "period", "SELECT period FROM rates_@ WHERE period < 1", "should be at least 1"),
+    _Check("rates", "duty", "SELECT duty FROM rates_@ WHERE duty < 1", "should be at least 1"),
+    _Check(
+        "visits", "start_s", "SELECT start_s FROM visits_@ WHERE NOT isfinite(start_s)", "should be a finite number"
+    ),
+    _Check("visits", "start_s", "SELECT start_s FROM visits_@ WHERE abs(start_s) > 1e12", "should be at most 1e12"),
+    _Check("processes", "visit", "SELECT visit FROM processes_@ ANTI JOIN visits_@ USING (visit)", "should be a visit"),
+    _Check(
+        "processes",
+        "build",
+        "SELECT build FROM (SELECT build FROM processes_@ WHERE build <> -1) ANTI JOIN builds_@ USING (build)",
+        "should be a build or −1",
+    ),
+    _Check(
+        "visits",
+        "weight",
+        "SELECT weight FROM visits_@ SEMI JOIN processes_@ USING (visit) WHERE weight < 1",
+        "should be at least 1",
+    ),
+)
+_SAMPLE_CHECKS = {
+    "count": "SELECT count FROM samples_@ WHERE count < 0 OR count IS NULL",
+    "process": "SELECT process FROM samples_@ ANTI JOIN processes_@ USING (process)",
+    "location": "SELECT location FROM samples_@ ANTI JOIN locations_@ USING (location)",
+    "event": "SELECT event FROM samples_@ WHERE event IS NULL",
+}
+_SHOULD = {
+    "count": "should be at least 0",
+    "process": "should be a process",
+    "location": "should be a location",
+    "event": "should not be empty",
+}
+_STACK_CHECKS = (
+    _Check(
+        "stacks",
+        "depth",
+        "SELECT stack FROM stacks_@ GROUP BY stack HAVING min(depth) <> 0 OR max(depth) <> count(*) - 1"
+        " OR 2 * sum(depth) <> count(*) * (count(*) - 1)"
+        " OR 6 * sum(depth::BIGINT * depth) <> count(*) * (count(*) - 1) * (2 * count(*) - 1)",
+        "should be 0, 1, 2, … once each in every stack",
+    ),
+    _Check(
+        "stacks",
+        "location",
+        "SELECT location FROM stacks_@ ANTI JOIN locations_@ USING (location)",
+        "should be a location",
+    ),
+)
+_SAMPLE_STACKS = _Check(
+    "samples",
+    "stack",
+    "SELECT stack FROM (SELECT DISTINCT stack FROM samples_@ WHERE stack IS DISTINCT FROM -1)"
+    " ANTI JOIN stacks_@ USING (stack)",
+    "should be a stack or −1",
+)
+
+
+@contextmanager
+def understood(what: str) -> Iterator[None]:
+    """Turn what DuckDB cannot do into a ProfileError or QueryError of one line.
+
+    Examples
+    --------
+    >>> with understood("run"), duckdb.connect() as connection:
+    ...     _ = connection.execute("SELECT 9223372036854775807 * 2")
+    Traceback (most recent call last):
+    analysis.profiling.storage.ProfileError: run: counts are too large to be summed
+    """
+    try:
+        yield
+    except duckdb.OutOfRangeException:
+        raise ProfileError(f"{what}: counts are too large to be summed") from None
+    except duckdb.OutOfMemoryException:
+        raise QueryError(f"{what}: too many rows at once; sum by fewer dimensions or restrict others") from None
+    except duckdb.Error as error:
+        reason = str(error).partition("\n")[0]
+        raise ProfileError(f"{what}: cannot be read: {reason}") from None
+
+
+def row(connection: duckdb.DuckDBPyConnection, sql: str, *values: object) -> tuple[Any, ...]:
+    """Return the one row of a query, fetched to its end so that the connection is free again.
+
+    Examples
+    --------
+    >>> with duckdb.connect() as connection:
+    ...     row(connection, "SELECT 1, ?", 2)
+    (1, 2)
+    """
+    (only,) = connection.execute(sql, list(values)).fetchall()
+    return tuple(only)
+
+
+def connect(folders: Sequence[Folder], memory_bytes: int, threads: int | None) -> duckdb.DuckDBPyConnection:
+    """Return a connection with the profiles' tables as views, put together, and no access to anything else.
+
+    Every table of `storage.NEEDED` is one view over all folders, with the folder's number as `source` in visits and
+    rates; each other table of folder 0, 1, … is the view `<table>_<number>`.
+
+    Parameters
+    ----------
+    folders : as `storage.find` returns them
+    memory_bytes : most that DuckDB may hold; beyond it, intermediate results go to temporary files
+    threads : threads that work on a query; all processors without it
+
+    Raises
+    ------
+    ProfileError
+        With every fault of the tables: a number that should be there once or refers to nothing, a count below 0.
+    """
+    config: dict[str, str | bool | int | float | list[str]] = {"memory_limit": f"{memory_bytes}B"}
+    if threads is not None:
+        config["threads"] = threads
+    connection = duckdb.connect(":memory:", config=config)
+    try:
+        with understood(", ".join(str(folder.path) for folder in folders)):
+            _shut(connection, _tables(connection, folders))
+            faults = [fault for number, folder in enumerate(folders) for fault in _faults(connection, folder, number)]
+            if faults:
+                raise ProfileError("\n".join(faults))
+            _put_together(connection, len(folders))
+    except BaseException:
+        connection.close()
+        raise
+    return connection
+
+
+def check_stacks(connection: duckdb.DuckDBPyConnection, folders: Sequence[Folder]) -> None:
+    """Check the call paths, which only some queries need.
+
+    Raises
+    ------
+    ProfileError
+        If a frame is there twice or refers to nothing, or a sample's stack is not there.
+    """
+    faults = []
+    for number, folder in enumerate(folders):
+        checks = list(_STACK_CHECKS)
+        sampled = folder.ranges("samples").get("stack")
+        first, last, stacks = row(
+            connection, f"SELECT min(stack), max(stack), count(DISTINCT stack) FROM stacks_{number}"
+        )
+        dense = stacks and last - first + 1 == stacks
+        if not (dense and sampled and _inside(sampled, Range(min(-1, first), last)) and first <= 0):
+            checks.append(_SAMPLE_STACKS)
+        faults += [fault for check in checks for fault in _offending(connection, folder, number, check)]
+    if faults:
+        raise ProfileError("\n".join(faults))
+
+
+def most_samples(connection: duckdb.DuckDBPyConnection, folders: Sequence[Folder]) -> int:
+    """Return a bound of the sum of all counts."""
+    ranges = [folder.ranges("samples").get("count") for folder in folders if folder.rows("samples")]
+    rows = sum(folder.rows("samples") for folder in folders)
+    if None not in ranges:
+        return rows * max((each.most for each in ranges if each is not None), default=0)
+    (most,) = row(connection, "SELECT max(count) FROM samples")
+    return rows * int(most or 0)
+
+
+def _tables(connection: duckdb.DuckDBPyConnection, folders: Sequence[Folder]) -> list[str]:
+    """Make a view of each file, and return the names under which DuckDB opens the files."""
+    opened = []
+    for number, folder in enumerate(folders):
+        for table in folder.tables:
+            file = str(folder.file(table).resolve())
+            pattern = re.sub(r"([*?\[])", r"[\1]", file)
+            connection.read_parquet(pattern).create_view(f"{table}_{number}")
+            opened += [file, pattern]
+    return opened
+
+
+def _shut(connection: duckdb.DuckDBPyConnection, files: list[str]) -> None:
+    """Allow the given files and temporary ones, nothing else, for good."""
+    spill = Path(tempfile.gettempdir()) / f"wsc-profile-{secrets.token_hex(8)}"
+    connection.execute("SET temp_directory = ?", [str(spill)])
+    connection.execute("SET max_temp_directory_size = ?", [_SPILL])
+    connection.execute("SET allowed_paths = ?", [files])
+    connection.execute("SET enable_external_access = false")
+    connection.execute("SET lock_configuration = true")
+
+
+def _faults(connection: duckdb.DuckDBPyConnection, folder: Folder, number: int) -> Iterator[str]:
+    """Yield a line for everything that is wrong with what a profile's tables say."""
+    for table in NEEDED:
+        if table not in {"samples", "stacks"}:
+            yield from _nulls(connection, folder, number, table)
+    for check in _CHECKS:
+        yield from _offending(connection, folder, number, check)
+    certain = set(_certain(connection, folder, number))
+    for field, rows in _SAMPLE_CHECKS.items():
+        if field not in certain:
+            yield from _offending(connection, folder, number, _Check("samples", field, rows, _SHOULD[field]))
+
+
+def _nulls(connection: duckdb.DuckDBPyConnection, folder: Folder, number: int, table: str) -> Iterator[str]:
+    names = [column.name for column in TABLES[table] if column.type != pa.float64() or column.name == "start_s"]
+    missing_of = ", ".join(f"count(*) - count({name})" for name in names)
+    counts = row(connection, f"SELECT {missing_of} FROM {table}_{number}")
+    for name, missing in zip(names, counts, strict=True):
+        if missing:
+            yield f"{folder.file(table)}: {name}: should not be empty, got null in {missing:,} rows"
+
+
+def _offending(connection: duckdb.DuckDBPyConnection, folder: Folder, number: int, check: _Check) -> Iterator[str]:
+    """Yield a line if any row offends."""
+    rows = check.rows.replace("@", str(number))
+    count, least = row(connection, f"SELECT count(*), min(found) FROM ({rows}) AS offending(found)")
+    if count:
+        more = f" and {count - 1:,} more" if count > 1 else ""
+        got = "null" if least is None else least
+        yield f"{folder.file(check.table)}: {check.field}: {check.should}, got {got}{more}"
+
+
+def _certain(connection: duckdb.DuckDBPyConnection, folder: Folder, number: int) -> Iterator[str]:
+    """Yield the columns of samples that the file's footer proves to be right, without a look at every row."""
+    ranges = folder.ranges("samples")
+    if not folder.rows("samples"):
+        yield from _SAMPLE_CHECKS
+    if "count" in ranges and ranges["count"].least >= 0:
+        yield "count"
+    if folder.complete("samples", "event"):
+        yield "event"
+    for field, table in (("process", "processes"), ("location", "locations")):
+        least, most, rows = row(connection, f"SELECT min({field}), max({field}), count(*) FROM {table}_{number}")
+        within = field in ranges and rows and _inside(ranges[field], Range(least, most))
+        if within and most - least + 1 == rows:
+            yield field
+
+
+def _inside(inner: Range, outer: Range) -> bool:
+    return outer.least <= inner.least and inner.most <= outer.most
+
+
+def _put_together(connection: duckdb.DuckDBPyConnection, folders: int) -> None:
+    """Make one view of each table over all folders; numbers of later folders are shifted past the earlier ones'."""
+    shift = dict.fromkeys(("visit", "process", "build", "location", "stack"), 0)
+    parts: dict[str, list[str]] = {table: [] for table in NEEDED}
+    for number in range(folders):
+        for table in NEEDED:
+            columns = [_shifted(column.name, _IDS[table], shift) for column in TABLES[table]]
+            parts[table].append(f"SELECT {', '.join(columns)}, {number} AS source FROM {table}_{number}")
+        if number + 1 < folders:
+            for table, (name, *_) in ((table, names) for table, names in _IDS.items() if names and table != "samples"):
+                (most,) = row(connection, f"SELECT max({name}) FROM {table}_{number}")
+                shift[name] += 1 + max(-1, most if most is not None else -1)
+    for table, selects in parts.items():
+        connection.execute(f"CREATE VIEW {table} AS {' UNION ALL '.join(selects)}")
+
+
+def _shifted(name: str, ids: Sequence[str], shift: dict[str, int]) -> str:
+    """Return a column, shifted if it numbers things; −1 stays what it is."""
+    if name not in ids or not shift[name]:
+        return f'"{name}"'
+    return f'CASE WHEN "{name}" < 0 THEN "{name}" ELSE "{name}"::BIGINT + {shift[name]} END AS "{name}"'

@@ -1,0 +1,205 @@
+"""`wsc profile ask`: the named questions, and `wsc profile regress`: what became dearer and why."""
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import asdict
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from rich.box import SIMPLE_HEAD
+from rich.markup import escape
+from rich.table import Table
+
+from scenarios.faults import Fault, FaultsError
+
+if TYPE_CHECKING:
+    import pandas as pd
+    from rich.console import Console
+
+    from analysis.profiling.database import Database
+
+_TAGS = ("function", "application", "revision", "compiler", "kernel", "platform", "datacentre")
+_LONG = 10**7
+"""Whole numbers from here on are told by four digits and a power of ten."""
+
+
+def listing() -> list[dict[str, Any]]:
+    """Return the questions: name, title, why, parameters with their defaults.
+
+    Examples
+    --------
+    >>> [question["name"] for question in listing()][:2]
+    ['shared', 'savings']
+    """
+    from analysis.profiling.questions import QUESTIONS
+
+    return [
+        {"name": one.name, "title": one.title, "why": one.why, "parameters": dict(one.parameters)}
+        for one in QUESTIONS.values()
+    ]
+
+
+def ask(folder: Path, name: str, given: Iterable[str]) -> dict[str, Any]:
+    """Return the answer of a named question.
+
+    Parameters
+    ----------
+    folder : a profile directory
+    name : a name of `listing`
+    given : parameters such as ``function=inflate_fast``
+
+    Returns
+    -------
+    dict
+        kind, name, title, why, parameters, rows.
+
+    Raises
+    ------
+    FaultsError
+        If there is no such question, or a parameter has no value.
+    QueryError, ProfileError
+        If a parameter is wrong, or the folder is no profile.
+    """
+    from analysis.profiling.database import Database
+    from analysis.profiling.questions import QUESTIONS
+    from scenarios.platforms import closest
+
+    if name not in QUESTIONS:
+        raise FaultsError(
+            [Fault("QUESTION", 0, 0, "", f"there is none of this name; {closest(name, QUESTIONS)}", name)]
+        )
+    wrong = [text for text in given if "=" not in text]
+    if wrong:
+        raise FaultsError([Fault("--set", 0, 0, "", "should be PARAMETER=VALUE", text) for text in wrong])
+    question = QUESTIONS[name]
+    said = {key.strip(): value.strip() for key, value in (text.split("=", 1) for text in given)}
+    with Database([folder]) as database:
+        table = question.ask(database, **said)
+    head = {"kind": "profile ask", "name": name, "title": question.title, "why": question.why}
+    return {**head, "parameters": {**question.parameters, **said}, "rows": table.to_dict("records")}
+
+
+def regress(before: Path, after: Path, at_s: float | None = None) -> dict[str, Any]:
+    """Return the functions that became dearer from one profile to the next, and what each change goes with.
+
+    Parameters
+    ----------
+    before, after : profile directories; the same with a time
+    at_s : visits before that time are `before`, those from then on `after`
+
+    Returns
+    -------
+    dict
+        kind, criteria, samples of both, alarms (the columns of `analysis.profiling.regression.alarms`).
+
+    Raises
+    ------
+    FaultsError
+        If a profile is set beside itself.
+    QueryError, ProfileError
+        If a side has no samples of cycles, or a folder is no profile.
+    """
+    from analysis.profiling.database import Database
+    from analysis.profiling.query import QueryError
+    from analysis.profiling.regression import Criteria, alarms
+
+    if at_s is None and before == after:
+        raise FaultsError([Fault("--at", 0, 0, "", "one run needs a time that parts before from after")])
+    sides = {"before": (before, None, at_s), "after": (after, at_s, None)}
+    tables: dict[str, pd.DataFrame] = {}
+    for side, (folder, since_s, until_s) in sides.items():
+        with Database([folder]) as database:
+            tables[side] = cells(database, since_s, until_s)
+        if tables[side].empty:
+            raise QueryError(f"{side}: no samples of cycles")
+    criteria = Criteria()
+    found = alarms(tables["before"], tables["after"], criteria, cluster="visit")
+    return {
+        "kind": "profile regress",
+        "criteria": asdict(criteria),
+        "samples": {side: int(table["samples"].sum()) for side, table in tables.items()},
+        "alarms": found.to_dict("records"),
+    }
+
+
+def cells(database: "Database", since_s: float | None = None, until_s: float | None = None) -> "pd.DataFrame":
+    """Return cycles of the fleet by function and every tag that may be at fault, visit by visit.
+
+    Parameters
+    ----------
+    database : asked
+    since_s, until_s : visits of this time; none: all
+    """
+    from dataclasses import replace
+
+    from analysis.profiling.asking import of_fleet
+
+    query = of_fleet(database, "cycles", _TAGS)
+    return database.clustered(replace(query, since_s=since_s, until_s=until_s), "visit")
+
+
+def show_listing(questions: Sequence[Mapping[str, Any]], console: "Console") -> None:
+    """Print the questions that there are.
+
+    Examples
+    --------
+    >>> from rich.console import Console
+    >>> show_listing([], Console(quiet=True))
+    """
+    table = Table("question", "", "parameters", box=SIMPLE_HEAD, padding=0)
+    for one in questions:
+        told = ", ".join(f"{name}={value}" for name, value in one["parameters"].items())
+        table.add_row(one["name"], one["title"], told)
+    console.print(table)
+
+
+def show_answer(payload: Mapping[str, Any], console: "Console") -> None:
+    """Print the answer of a question as a table.
+
+    Examples
+    --------
+    >>> from rich.console import Console
+    >>> show_answer({"title": "How many?", "why": "", "rows": []}, Console(width=40))
+    How many?
+    """
+    console.print(payload["title"], markup=False)
+    if payload["why"]:
+        console.print(payload["why"], markup=False, style="dim", soft_wrap=True)
+    _print_rows(payload["rows"], console)
+
+
+def show_regress(payload: Mapping[str, Any], console: "Console") -> None:
+    """Print the alarms, the clearest first.
+
+    Examples
+    --------
+    >>> from rich.console import Console
+    >>> said = {"samples": {"before": 10, "after": 12}, "criteria": {"false_alarms": 0.01}, "alarms": []}
+    >>> show_regress(said, Console(width=90))
+    10 samples before, 12 after: no function became dearer (false alarms: 1%)
+    """
+    samples, found = payload["samples"], payload["alarms"]
+    count = f"{len(found)} function{'s' * (len(found) != 1)}" if found else "no function"
+    console.print(
+        f"{samples['before']:,} samples before, {samples['after']:,} after: {count} became dearer "
+        f"(false alarms: {payload['criteria']['false_alarms']:.0%})",
+        soft_wrap=True,
+    )
+    told = ("function", "dimension", "value", "application", "factor", "low", "high", "cost", "rival")
+    _print_rows([{name: row[name] for name in told} for row in found], console)
+
+
+def _print_rows(rows: Sequence[Mapping[str, Any]], console: "Console") -> None:
+    if not rows:
+        return
+    table = Table(box=SIMPLE_HEAD, padding=0)
+    for name, value in rows[0].items():
+        table.add_column(str(name), justify="left" if isinstance(value, str) else "right")
+    for row in rows:
+        table.add_row(*(_text(value) for value in row.values()))
+    console.print(table)
+
+
+def _text(value: object) -> str:
+    if isinstance(value, bool) or not isinstance(value, int | float):
+        return escape(str(value))
+    return f"{value:,}" if isinstance(value, int) and abs(value) < _LONG else f"{value:.4g}"

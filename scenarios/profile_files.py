@@ -1,0 +1,287 @@
+"""Profiles of other tools become profile directories, and profile directories become files of other tools."""
+
+import os
+import secrets
+import shutil
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import asdict, dataclass, replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, TypedDict
+
+from scenarios.faults import Fault, FaultsError, shown
+from scenarios.output import Progress
+from scenarios.platforms import closest
+from scenarios.rundir import FolderError, make_folder
+
+if TYPE_CHECKING:
+    import pandas as pd
+    from rich.console import Console
+
+    from analysis.profiling.formats.foreign import Profile
+
+FORMATS = ("pprof", "folded", "llvm")
+"""What profiles are exported as."""
+_LISTED = 12
+
+
+class Imported(TypedDict):
+    """What `wsc profile import` says."""
+
+    kind: str
+    out: str
+    totals: list[dict[str, Any]]
+    """File, event, unit, period, samples, value."""
+    rows: dict[str, int]
+    notes: list[str]
+
+
+class Exported(TypedDict):
+    """What `wsc profile export` says."""
+
+    kind: str
+    out: str
+    format: str
+    event: str
+    samples: int
+    value: int | None
+    """Estimate for the fleet in the event's unit; null: too large for the format."""
+    written: int
+    """Sum of what the file holds: of samples, or of values if weighted."""
+    bytes: int
+    notes: list[str]
+
+
+@dataclass(frozen=True, slots=True)
+class Selection:
+    """What of a profile is exported."""
+
+    event: str = "cycles"
+    where: tuple[str, ...] = ()
+    """Restrictions such as `job=search`."""
+    weighted: bool = False
+    """Values for the fleet in place of samples."""
+
+
+EVERYTHING = Selection()
+"""Samples of cycles, all of them."""
+
+
+def import_files(paths: Sequence[Path], out: Path, progress: Progress | None = None) -> Imported:
+    """Read profiles of other tools into a new profile directory, which appears when it is complete.
+
+    Parameters
+    ----------
+    paths : files in any format of `analysis.profiling.formats.reading`
+    out : the directory, which must not be there
+    progress : called with what is being done
+
+    Raises
+    ------
+    FaultsError
+        If there is no file, or `out` is there or cannot be made.
+    ValueError
+        With every fault of the files.
+    OSError
+        If a file cannot be read.
+
+    Examples
+    --------
+    >>> import tempfile
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     file = Path(folder) / "stacks.txt"
+    ...     _ = file.write_text("main;read 12\\n")
+    ...     import_files([file], Path(folder) / "made")["totals"][0]["value"]
+    12
+    """
+    from analysis.profiling.formats.reading import read_foreign
+    from analysis.profiling.formats.tables import to_tables, totals
+
+    if not paths:
+        raise FaultsError([Fault("FILE", 0, 0, "", "should be at least one")])
+    if out.exists():
+        raise FaultsError([Fault("--out", 0, 0, "", f"is already there: {out}")])
+    profiles = _read_each(paths, read_foreign, progress)
+    tables = to_tables(profiles)
+    _write_folder(tables, out)
+    return Imported(
+        kind="profile import",
+        out=str(out),
+        totals=[asdict(total) for profile in profiles for total in totals(profile)],
+        rows={name: len(table) for name, table in tables.items()},
+        notes=[f"{profile.name}: {note}" for profile in profiles for note in profile.notes],
+    )
+
+
+def export(runs: Sequence[Path], form: str, out: Path, selection: Selection = EVERYTHING) -> Exported:
+    """Write what a profile holds of an event into a file for other tools.
+
+    Parameters
+    ----------
+    runs : profile directories
+    form : pprof (both samples and values; weighted: values are shown first), folded or llvm (one image)
+    out : the file, replaced when the new one is complete
+    selection : what of it
+
+    Raises
+    ------
+    FaultsError
+        If there is no such format, the folder of `out` is not there, llvm is asked for several images, or values for
+        the fleet do not fit 64 bits.
+    ValueError
+        If the profile cannot be read, or the event or a restriction is unknown.
+    """
+    from analysis.profiling.database import Database
+    from analysis.profiling.formats.extract import extract
+    from analysis.profiling.query import Query, parse_where
+
+    if form not in FORMATS:
+        raise FaultsError([Fault("--format", 0, 0, "", closest(form, FORMATS), shown(form))])
+    if out.is_dir() or not out.parent.is_dir():
+        problem = "is a folder" if out.is_dir() else f"no folder {out.parent}"
+        raise FaultsError([Fault("--out", 0, 0, "", problem, shown(str(out)))])
+    query = Query(selection.event, where=parse_where(selection.where))
+    with Database(runs) as database:
+        samples, value = database.total(query)
+        profile = extract(database, query, out.name)
+    fits = len(profile.measures) > 1
+    if selection.weighted and not fits:
+        raise FaultsError([Fault("--weighted", 0, 0, "", profile.notes[0])])
+    measure = profile.measures[selection.weighted].event
+    content, notes = _WRITERS[form](profile, measure)
+    _write_file(content, out)
+    return Exported(
+        kind="profile export",
+        out=str(out),
+        format=form,
+        event=selection.event,
+        samples=samples,
+        value=value if fits else None,
+        written=profile.total(measure),
+        bytes=len(content),
+        notes=[*profile.notes, *notes],
+    )
+
+
+def show_imported(payload: Imported, console: "Console") -> None:
+    """Print what was imported: a line an event of each file.
+
+    Examples
+    --------
+    >>> from rich.console import Console
+    >>> total = {"file": "a.pb", "event": "cpu", "unit": "ns", "period": 10, "samples": 3, "value": 30}
+    >>> said = Imported(kind="profile import", out="made", totals=[total], rows={"samples": 1}, notes=[])
+    >>> show_imported(said, Console())
+    a.pb: cpu: 3 samples, 30 ns
+    made: 1 rows of samples
+    """
+    for each in payload["totals"]:
+        counts = f"{each['samples']:,} samples, {each['value']:,} {each['unit']}"
+        _say(f"{each['file']}: {each['event']}: {counts}", console)
+    for note in payload["notes"]:
+        _say(note, console)
+    _say(f"{payload['out']}: {payload['rows']['samples']:,} rows of samples", console)
+
+
+def show_exported(payload: Exported, console: "Console") -> None:
+    """Print what was exported.
+
+    Examples
+    --------
+    >>> from rich.console import Console
+    >>> said = Exported(
+    ...     kind="profile export", out="a.pb.gz", format="pprof", event="cycles", samples=3, value=30, written=3,
+    ...     bytes=99, notes=[],
+    ... )
+    >>> show_exported(said, Console())
+    a.pb.gz: cycles: 3 samples, 30 in the fleet, 99 bytes
+    """
+    value = "" if payload["value"] is None else f" {payload['value']:,} in the fleet,"
+    counts = f"{payload['samples']:,} samples,{value} {payload['bytes']:,} bytes"
+    _say(f"{payload['out']}: {payload['event']}: {counts}", console)
+    for note in payload["notes"]:
+        _say(note, console)
+
+
+def _say(text: str, console: "Console") -> None:
+    console.print(text, soft_wrap=True, markup=False)
+
+
+def _read_each(paths: Sequence[Path], read: Callable[[Path], "Profile"], progress: Progress | None) -> list["Profile"]:
+    """Read every file; raise the faults of all of them together."""
+    profiles, faults = [], []
+    for number, path in enumerate(paths):
+        if progress is not None:
+            progress("reading", number / len(paths))
+        try:
+            profiles.append(read(path))
+        except (ValueError, OSError) as error:
+            faults.append(error)
+    if len(faults) == 1:
+        raise faults[0]
+    if faults:
+        raise ValueError("\n".join(map(str, faults)))
+    return profiles
+
+
+def _write_folder(tables: Mapping[str, "pd.DataFrame"], out: Path) -> None:
+    """Write tables into a hidden folder beside its place, and move it there when it is complete."""
+    from analysis.profiling.formats.tables import write_tables
+
+    hidden = _hidden(out)
+    try:
+        make_folder(hidden)
+        write_tables(tables, hidden)
+        hidden.rename(out)
+    except FolderError as error:
+        raise FaultsError([Fault("--out", 0, 0, "", str(error))]) from None
+    finally:
+        shutil.rmtree(hidden, ignore_errors=True)
+
+
+def _write_file(content: bytes, out: Path) -> None:
+    """Write a file under another name, and give it its own when it is whole."""
+    hidden = _hidden(out)
+    try:
+        hidden.write_bytes(content)
+        hidden.replace(out)
+    finally:
+        hidden.unlink(missing_ok=True)
+
+
+def _hidden(out: Path) -> Path:
+    return out.with_name(f".{out.name}.{os.getpid()}.{secrets.token_hex(4)}.partial")
+
+
+def _pprof(profile: "Profile", measure: str) -> tuple[bytes, list[str]]:
+    from analysis.profiling.formats.pprof_writing import write_pprof
+
+    return write_pprof(replace(profile, default=measure)), []
+
+
+def _folded(profile: "Profile", measure: str) -> tuple[bytes, list[str]]:
+    from analysis.profiling.formats.folded import write_folded
+
+    return write_folded(profile, measure).encode(errors="replace"), []
+
+
+def _llvm(profile: "Profile", measure: str) -> tuple[bytes, list[str]]:
+    """Return the samples of the one image that there is, and a note on those that a compiler cannot use."""
+    from analysis.profiling.formats.sample_profile import symbolised, write_sample_profile
+
+    images = sorted({profile.frames[sample.stack[0]].image for sample in profile.samples})
+    if len(images) != 1:
+        listed = ", ".join(images[:_LISTED]) + (f" and {len(images) - _LISTED} more" if len(images) > _LISTED else "")
+        problem = "should choose one image, as --where image=NAME does"
+        raise FaultsError([Fault("--where", 0, 0, "", problem, listed or "no samples")])
+    at = [each.event for each in profile.measures].index(measure)
+    tops = [(profile.frames[sample.stack[0]], sample.amounts[at]) for sample in profile.samples]
+    without = sum(amount for frame, amount in tops if not symbolised(frame, images[0]))
+    notes = [f"{without:,} without a symbol are left out"] if without else []
+    return write_sample_profile(profile, measure, images[0]).encode(errors="replace"), notes
+
+
+_WRITERS: Mapping[str, Callable[["Profile", str], tuple[bytes, list[str]]]] = {
+    "pprof": _pprof,
+    "folded": _folded,
+    "llvm": _llvm,
+}

@@ -1,0 +1,113 @@
+"""Source annotation: a file's text with the hotness of each line, over all builds that hold the same content."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from typing import Any
+
+from scenarios.web.asked import Asked, Pairs, read
+from scenarios.web.site import Page, Site
+from scenarios.web.tables import Link, Table, said, short, table
+
+_MOST_LINES = 10_000
+
+
+@dataclass(frozen=True, slots=True)
+class Line:
+    """A source line: number, text, samples, share of the file's events, length of its bar against the hottest line."""
+
+    number: int
+    text: str
+    samples: int
+    share: float
+    bar: float
+
+
+def source(site: Site, pairs: Pairs) -> Page:
+    """Return a source file with a bar for each line (Ren et al. 2010, "Source annotation"); without one, all files."""
+    asked = read(pairs, site.default(("file", "file_hash")), more=("file", "hash"))
+    base = replace(asked, more={})
+    if "file" not in asked.more:
+        return _files(site, base)
+    file = asked.more["file"]
+    of_file = base.only("file", file)
+    contents = site.database.query(of_file.grouped("file_hash").query)
+    file_hash = asked.more.get("hash") or (str(contents["file_hash"].iloc[0]) if len(contents) else "")
+    exact = of_file.only("file_hash", file_hash)
+    samples, value = site.database.total(exact.query)
+    _, everything = site.database.total(base.query)
+    shown = {
+        "asked": asked,
+        "action": "/source",
+        "suggestions": site.suggestions,
+        "file": file,
+        "hash": file_hash,
+        "lines": annotate(site, exact, file, file_hash),
+        "header": [
+            ("Samples", said("", samples)),
+            (f"{asked.query.event.replace('_', ' ')} in the fleet", short(value)),
+            ("Share of all that was asked", f"{value / everything:.3%}" if everything else "–"),
+        ],
+        "functions": _split(site, exact, ("function",), "Functions of the file"),
+        "users": _split(site, exact, ("application", "revision"), "Programs that run it"),
+        "versions": table(contents, "Contents of this name", {"file_hash": _version(base, file)}),
+    }
+    return Page("source.html", file, shown)
+
+
+def annotate(site: Site, exact: Asked, file: str, file_hash: str) -> list[Line]:
+    """Return the lines of a file with what was sampled in each; lines that are not stored but sampled come last.
+
+    Raises
+    ------
+    RefusedError
+        If no such source is stored.
+    """
+    text = site.source(file, file_hash).head(_MOST_LINES)
+    found = site.database.query(exact.grouped("line").query)
+    heat = {
+        int(line): (int(samples), float(share))
+        for line, samples, share in zip(found["line"], found["samples"], found["share"], strict=True)
+    }
+    hottest = max((share for _, share in heat.values()), default=0.0) or 1.0
+    lines = [
+        Line(int(number), str(line), *heat.pop(int(number), (0, 0.0)), 0.0)
+        for number, line in zip(text["line"], text["text"], strict=True)
+    ]
+    lines.extend(Line(number, "", samples, share, 0.0) for number, (samples, share) in sorted(heat.items()))
+    return [replace(line, bar=line.share / hottest) for line in lines]
+
+
+def _files(site: Site, asked: Asked) -> Page:
+    found = site.database.query(asked.grouped("file", "file_hash").query, asked.top)
+
+    def link(row: Mapping[str, Any]) -> str:
+        if not row["file"]:
+            return ""
+        return replace(asked, more={"file": str(row["file"]), "hash": str(row["file_hash"])}).url("/source")
+
+    shown = {
+        "asked": asked,
+        "action": "/source",
+        "suggestions": site.suggestions,
+        "table": table(found, "Source files by content", {"file": link}),
+    }
+    return Page("files.html", "Source", shown)
+
+
+def _split(site: Site, exact: Asked, by: tuple[str, ...], caption: str) -> Table:
+    found = site.database.query(exact.grouped(*by).query, 20)
+
+    def link(row: Mapping[str, Any]) -> str:
+        asked = exact.without("file").without("file_hash")
+        for key in by:
+            asked = asked.only(key, str(row[key]))
+        return asked.grouped("application" if by == ("function",) else "function").url("/query")
+
+    return table(found, caption, {by[0]: link})
+
+
+def _version(asked: Asked, file: str) -> Link:
+    def link(row: Mapping[str, Any]) -> str:
+        return replace(asked, more={"file": file, "hash": str(row["file_hash"])}).url("/source")
+
+    return link

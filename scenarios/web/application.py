@@ -1,0 +1,147 @@
+"""The pages as an ASGI application: routes, errors as pages, queries in threads."""
+
+import logging
+from collections.abc import AsyncIterator, Awaitable, Callable, Collection, Mapping
+from contextlib import asynccontextmanager
+from pathlib import Path
+from typing import Any
+
+from starlette.applications import Starlette
+from starlette.concurrency import run_in_threadpool
+from starlette.exceptions import HTTPException
+from starlette.middleware import Middleware
+from starlette.requests import Request
+from starlette.responses import HTMLResponse, JSONResponse, Response
+from starlette.routing import Mount, Route
+from starlette.staticfiles import StaticFiles
+
+from analysis.profiling.query import QueryError
+from analysis.statistics import NotEnoughDataError
+from scenarios.web import annotation, calls, findings, listing
+from scenarios.web.asked import Pairs, RefusedError
+from scenarios.web.guard import LOOPBACK, Guard
+from scenarios.web.site import HERE, Page, Site
+
+Build = Callable[[Site, Pairs], Page]
+BuildJson = Callable[[Site, Pairs], Mapping[str, Any]]
+Endpoint = Callable[[Request], Awaitable[Response]]
+
+PAGES: Mapping[str, Build] = {
+    "/": listing.home,
+    "/query": listing.query,
+    "/diff": listing.diff,
+    "/callgraph": calls.callgraph,
+    "/flame": calls.flamegraph,
+    "/flamediff": calls.flamediff,
+    "/source": annotation.source,
+    "/rollouts": findings.rollouts,
+    "/stability": findings.stability,
+    "/questions": findings.questions,
+    "/questions/{name}": findings.question,
+}
+"""Path to what makes its page."""
+DATA: Mapping[str, BuildJson] = {
+    "/query.json": listing.query_json,
+    "/flame.json": calls.flame_json,
+    "/flamediff.json": calls.flamediff_json,
+}
+"""Path to what makes its JSON."""
+_LOG = logging.getLogger(__name__)
+
+
+def application(run: Path, hosts: Collection[str] = LOOPBACK) -> Starlette:
+    """Return the pages of one profile.
+
+    Parameters
+    ----------
+    run : a run directory with profiles, or a folder with their tables
+    hosts : names by which a browser may reach the server
+
+    Raises
+    ------
+    ProfileError
+        If the folder is no profile.
+
+    Examples
+    --------
+    >>> application(Path("nowhere"))
+    Traceback (most recent call last):
+    analysis.profiling.storage.ProfileError: nowhere: is no folder
+    """
+    site = Site(run)
+    routes = [
+        *(Route(path, _page(site, build), methods=["GET"]) for path, build in PAGES.items()),
+        *(Route(path, _json(site, build), methods=["GET"]) for path, build in DATA.items()),
+        Mount("/static", StaticFiles(directory=HERE / "static", follow_symlink=False)),
+    ]
+
+    @asynccontextmanager
+    async def closing(_: Starlette) -> AsyncIterator[None]:
+        yield
+        site.close()
+
+    async def not_found(_: Request, error: Exception) -> Response:
+        status = error.status_code if isinstance(error, HTTPException) else 500
+        return _error(site, [_REASONS.get(status, "This cannot be answered.")], status)
+
+    return Starlette(
+        routes=routes,
+        middleware=[Middleware(Guard, hosts=hosts)],
+        exception_handlers={HTTPException: not_found},
+        lifespan=closing,
+    )
+
+
+_REASONS = {404: "There is no such page.", 405: "Pages are read, nothing else: GET or HEAD."}
+_BROKEN = "Something went wrong while this page was made; the server's terminal says more."
+
+
+def _page(site: Site, build: Build) -> Endpoint:
+    """Return the endpoint of a page; what it cannot answer becomes a page that says why."""
+
+    def make(request: Request) -> Response:
+        page = build(site, _pairs(request))
+        return HTMLResponse(site.render(page), page.status)
+
+    return _safely(make, lambda problems, status: _error(site, problems, status))
+
+
+def _json(site: Site, build: BuildJson) -> Endpoint:
+    """Return the endpoint of JSON."""
+
+    def make(request: Request) -> Response:
+        return JSONResponse(build(site, _pairs(request)))
+
+    return _safely(make, lambda problems, status: JSONResponse({"problems": problems}, status))
+
+
+def _safely(make: Callable[[Request], Response], refuse: Callable[[list[str], int], Response]) -> Endpoint:
+    """Return an endpoint that runs in a thread and turns every error into a response."""
+
+    def answer(request: Request) -> Response:
+        try:
+            return make(request)
+        except RefusedError as error:
+            return refuse(error.problems, error.status)
+        except (QueryError, NotEnoughDataError) as error:
+            return refuse(str(error).splitlines(), 400)
+        except Exception:
+            _LOG.exception("%s failed", request.url.path)
+            return refuse([_BROKEN], 500)
+
+    async def endpoint(request: Request) -> Response:
+        return await run_in_threadpool(answer, request)
+
+    return endpoint
+
+
+def _pairs(request: Request) -> Pairs:
+    """Return the parameters of the query and of the path."""
+    own = [(name, value) for name, value in request.query_params.multi_items() if name != findings.PATH]
+    return [*own, *((findings.PATH, str(value)) for value in request.path_params.values())]
+
+
+def _error(site: Site, problems: list[str], status: int) -> Response:
+    """Return a page that lists what is wrong."""
+    page = Page("error.html", "This cannot be shown", {"problems": problems, "status": status})
+    return HTMLResponse(site.render(page), status)

@@ -1,0 +1,238 @@
+"""What a page is asked: the parameters of a URL, checked, and the URL of a refined question."""
+
+import math
+import re
+from collections.abc import Collection, Iterable, Mapping
+from dataclasses import dataclass, field, replace
+from urllib.parse import urlencode
+
+from analysis.profiling.query import Query, QueryError
+
+Pairs = Iterable[tuple[str, str]]
+Restrictions = tuple[tuple[str, tuple[str, ...]], ...]
+
+MOST_ROWS = 10_000
+"""Rows of a table, at most."""
+_LONGEST, _MOST_VALUES, _MOST_KEYS = 500, 100, 5
+_SECONDS = {"": 1.0, "s": 1.0, "m": 60.0, "h": 3600.0, "d": 86400.0}
+_TIME = re.compile(r"(?P<number>[0-9]{1,9}(?:\.[0-9]{1,9})?)(?P<unit>[smhd]?)")
+_FIELDS = frozenset({"event", "by", "where", "since", "until", "top"})
+
+
+class RefusedError(ValueError):
+    """A page cannot be made of what was asked; `problems` has one line each, `status` is that of HTTP.
+
+    Examples
+    --------
+    >>> raise RefusedError(["top: should be a whole number"])
+    Traceback (most recent call last):
+    scenarios.web.asked.RefusedError: top: should be a whole number
+    """
+
+    def __init__(self, problems: Iterable[str], status: int = 400) -> None:
+        self.problems = list(problems)
+        self.status = status
+        super().__init__("\n".join(self.problems))
+
+
+@dataclass(frozen=True, slots=True)
+class Asked:
+    """One query, how many of its rows are wanted, and what the page has in addition.
+
+    Examples
+    --------
+    >>> asked = Asked(Query(by=("function",)), 20)
+    >>> asked.url("/query")
+    '/query?event=cycles&by=function&top=20'
+    """
+
+    query: Query
+    top: int = 50
+    more: Mapping[str, str] = field(default_factory=dict)
+
+    def pairs(self) -> list[tuple[str, str]]:
+        """Return the parameters that ask the same again, defaults left out.
+
+        Examples
+        --------
+        >>> Asked(Query(where=(("application", ("a b",)),))).pairs()
+        [('event', 'cycles'), ('by', 'function'), ('where', 'application=a b'), ('top', '50')]
+        """
+        query = self.query
+        times = [("since", query.since_s), ("until", query.until_s)]
+        return [
+            ("event", query.event),
+            *(("by", key) for key in query.by),
+            *(("where", f"{key}={value}") for key, values in query.where for value in values),
+            *((name, f"{seconds:.15g}") for name, seconds in times if seconds is not None),
+            ("top", str(self.top)),
+            *self.more.items(),
+        ]
+
+    def url(self, path: str) -> str:
+        """Return the URL of a page about the same query.
+
+        Examples
+        --------
+        >>> Asked(Query(where=(("function", ("<script>",)),))).url("/flame")
+        '/flame?event=cycles&by=function&where=function%3D%3Cscript%3E&top=50'
+        """
+        return f"{path}?{urlencode(self.pairs())}"
+
+    def about(self, event: str) -> "Asked":
+        """Return the same of another event.
+
+        Examples
+        --------
+        >>> Asked(Query()).about("instructions").query.event
+        'instructions'
+        """
+        return replace(self, query=replace(self.query, event=event))
+
+    def grouped(self, *by: str) -> "Asked":
+        """Return the same by other keys.
+
+        Examples
+        --------
+        >>> Asked(Query()).grouped("platform", "day").query.by
+        ('platform', 'day')
+        """
+        return replace(self, query=replace(self.query, by=by))
+
+    def only(self, key: str, value: str) -> "Asked":
+        """Return the same restricted to one value of a key, which stands in place of what was allowed of that key.
+
+        Examples
+        --------
+        >>> Asked(Query()).only("function", "f").only("function", "g").query.where
+        (('function', ('g',)),)
+        """
+        kept = tuple(pair for pair in self.query.where if pair[0] != key)
+        return replace(self, query=replace(self.query, where=(*kept, (key, (value,)))))
+
+    def without(self, key: str) -> "Asked":
+        """Return the same with every value of a key allowed.
+
+        Examples
+        --------
+        >>> Asked(Query()).only("function", "f").without("function").query.where
+        ()
+        """
+        kept = tuple(pair for pair in self.query.where if pair[0] != key)
+        return replace(self, query=replace(self.query, where=kept))
+
+
+def read(pairs: Pairs, default: Query | None = None, top: int = 50, more: Collection[str] = ()) -> Asked:
+    """Return what a URL's parameters ask.
+
+    Parameters
+    ----------
+    pairs : name and value of each parameter, decoded; empty values count as not given
+    default : what holds where nothing is given
+    top : rows unless given
+    more : names of parameters that the page has in addition, each at most once
+
+    Raises
+    ------
+    RefusedError
+        With everything that is wrong: unknown names, too long values, no number, too many rows.
+
+    Examples
+    --------
+    >>> asked = read([("by", "application,platform"), ("where", "function=f(int, int)"), ("since", "2d")])
+    >>> asked.query.by, asked.query.where, asked.query.since_s
+    (('application', 'platform'), (('function', ('f(int, int)',)),), 172800.0)
+    >>> read([("top", "1e9"), ("drop", "table")])
+    Traceback (most recent call last):
+    scenarios.web.asked.RefusedError: drop: is no parameter of this page; there are by, event, since, top, until, where
+    top: should be a whole number from 1 to 10000, got 1e9
+    """
+    default = default or Query()
+    problems = list[str]()
+    values = gather(pairs, {*_FIELDS, *more}, problems)
+    for name in ("event", "since", "until", "top", *more):
+        if len(values.get(name, ())) > 1:
+            problems.append(f"{name}: is given {len(values[name])} times")
+    by = tuple(key for text in values.get("by", ()) for key in text.split(",") if key)
+    if len(by) > _MOST_KEYS:
+        problems.append(f"by: at most {_MOST_KEYS} keys, got {len(by)}")
+    query: Query | None = None
+    try:
+        query = Query(
+            values.get("event", [default.event])[0],
+            by or default.by,
+            restrictions(values.get("where", ()), "where", problems) or default.where,
+            since_s=_time(values, "since", problems, default.since_s),
+            until_s=_time(values, "until", problems, default.until_s),
+        )
+    except QueryError as error:
+        problems.extend(str(error).splitlines())
+    rows = _rows(values, top, problems)
+    if problems or query is None:
+        raise RefusedError(problems)
+    return Asked(query, rows, {name: values[name][0] for name in more if name in values})
+
+
+def gather(pairs: Pairs, known: Collection[str], problems: list[str]) -> dict[str, list[str]]:
+    """Return the values of each parameter; adds to `problems` what no page takes.
+
+    Examples
+    --------
+    >>> gather([("a", "1"), ("a", "2"), ("b", "")], {"a", "b"}, [])
+    {'a': ['1', '2']}
+    """
+    values = dict[str, list[str]]()
+    unknown = set[str]()
+    for name, value in pairs:
+        if name not in known:
+            unknown.add(name)
+        elif len(value) > _LONGEST:
+            problems.append(f"{name}: at most {_LONGEST} characters, got {len(value)}")
+        elif "\0" in value:
+            problems.append(f"{name}: has a character that no name has")
+        elif value.strip():
+            values.setdefault(name, []).append(value)
+    for name in sorted(unknown):
+        problems.append(f"{name[:60]}: is no parameter of this page; there are {', '.join(sorted(known))}")
+    return values
+
+
+def restrictions(texts: Iterable[str], name: str, problems: list[str]) -> Restrictions:
+    """Return restrictions written as ``dimension=value``, one value a text; several of one dimension are alternatives.
+
+    Examples
+    --------
+    >>> restrictions(["platform=a", "function=f,g", "platform=b"], "where", [])
+    (('platform', ('a', 'b')), ('function', ('f,g',)))
+    """
+    allowed = dict[str, list[str]]()
+    texts = list(texts)
+    if len(texts) > _MOST_VALUES:
+        problems.append(f"{name}: at most {_MOST_VALUES} values, got {len(texts)}")
+    for text in texts[:_MOST_VALUES]:
+        key, equals, value = text.partition("=")
+        if not equals:
+            problems.append(f"{name}: should be dimension=value, got {text[:60]}")
+        elif value not in allowed.setdefault(key.strip(), []):
+            allowed[key.strip()].append(value)
+    return tuple((key, tuple(values)) for key, values in allowed.items())
+
+
+def _time(values: Mapping[str, list[str]], name: str, problems: list[str], default: float | None) -> float | None:
+    if name not in values:
+        return default
+    text = values[name][0].strip()
+    found = _TIME.fullmatch(text)
+    if not found:
+        problems.append(f"{name}: should be a time such as 36h, 2d or 86400 (seconds), got {text[:60]}")
+        return None
+    seconds = float(found["number"]) * _SECONDS[found["unit"]]
+    return seconds if math.isfinite(seconds) else None
+
+
+def _rows(values: Mapping[str, list[str]], top: int, problems: list[str]) -> int:
+    text = values.get("top", [str(top)])[0].strip()
+    if text.isascii() and text.isdigit() and len(text) <= 6 and 1 <= int(text) <= MOST_ROWS:
+        return int(text)
+    problems.append(f"top: should be a whole number from 1 to {MOST_ROWS}, got {text[:60]}")
+    return top

@@ -1,0 +1,126 @@
+"""Charts drawn on the server: stacked bars and lines as numbers that a template turns into SVG."""
+
+import math
+from collections import defaultdict
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+
+OTHER = "all others"
+_WIDTH, _HEIGHT, _LEFT, _BOTTOM, _GAP = 720.0, 220.0, 40.0, 24.0, 0.12
+
+
+@dataclass(frozen=True, slots=True)
+class Bar:
+    """One part of a stack: place and size in the chart's units, its series, and what it says when pointed at."""
+
+    x: float
+    y: float
+    width: float
+    height: float
+    series: int
+    says: str
+
+
+@dataclass(frozen=True, slots=True)
+class Chart:
+    """Stacked bars of shares: one stack for each x, one part for each series."""
+
+    width: float
+    height: float
+    series: tuple[str, ...]
+    bars: tuple[Bar, ...]
+    x_labels: tuple[tuple[float, str], ...]
+    y_labels: tuple[tuple[float, str], ...]
+
+
+def stacked(rows: Iterable[tuple[int, str, int]], most: int = 7) -> Chart:
+    """Return shares over days as stacked bars.
+
+    Parameters
+    ----------
+    rows : day, series, value
+    most : series drawn, the largest in all; the rest are drawn as one
+
+    Examples
+    --------
+    >>> chart = stacked([(0, "old", 3), (0, "new", 1), (1, "new", 4)])
+    >>> chart.series, [bar.says for bar in chart.bars]
+    (('new', 'old'), ['day 0: new 25.0%', 'day 0: old 75.0%', 'day 1: new 100.0%'])
+    """
+    cells: dict[tuple[int, str], int] = defaultdict(int)
+    totals: dict[str, int] = defaultdict(int)
+    listed = list(rows)
+    for _, name, value in listed:
+        totals[name] += value
+    largest = sorted(totals, key=lambda name: (-totals[name], name))
+    kept = largest if len(largest) <= most + 1 else [*largest[:most], OTHER]
+    for day, name, value in listed:
+        cells[day, name if name in kept else OTHER] += value
+    days = sorted({day for day, _ in cells})
+    pitch = (_WIDTH - _LEFT) / max(1, len(days))
+    bars = list[Bar]()
+    for index, day in enumerate(days):
+        whole, below = sum(cells.get((day, name), 0) for name in kept), 0
+        for series, name in enumerate(kept):
+            value = cells.get((day, name), 0)
+            if value and whole:
+                below += value
+                top, size = _HEIGHT * (1 - below / whole), _HEIGHT * value / whole
+                x = _LEFT + pitch * (index + _GAP / 2)
+                says = f"day {day}: {name} {value / whole:.1%}"
+                bars.append(Bar(round(x, 2), round(top, 2), round(pitch * (1 - _GAP), 2), round(size, 2), series, says))
+    y_labels = tuple((_HEIGHT * (1 - share), f"{share:.0%}") for share in (0.0, 0.5, 1.0))
+    return Chart(_WIDTH, _HEIGHT + _BOTTOM, tuple(kept), tuple(bars), _x_labels(days, pitch), y_labels)
+
+
+@dataclass(frozen=True, slots=True)
+class Dot:
+    """One value of a line: place in the chart's units, and what it says when pointed at."""
+
+    x: float
+    y: float
+    says: str
+
+
+@dataclass(frozen=True, slots=True)
+class Lines:
+    """Values over days as lines, each with its dots; `paths` are what SVG calls points."""
+
+    width: float
+    height: float
+    series: tuple[str, ...]
+    dots: tuple[tuple[Dot, ...], ...]
+    paths: tuple[str, ...]
+    x_labels: tuple[tuple[float, str], ...]
+    y_labels: tuple[tuple[float, str], ...]
+
+
+def lines(days: Sequence[int], series: Mapping[str, Sequence[float]]) -> Lines:
+    """Return values over days as lines from zero; days without a value are left out.
+
+    Examples
+    --------
+    >>> chart = lines([0, 1], {"distance": [float("nan"), 0.5]})
+    >>> [dot.says for dot in chart.dots[0]], chart.y_labels[-1][1]
+    (['day 1: distance 0.5'], '0.5')
+    """
+    known = [value for values in series.values() for value in values if math.isfinite(value)]
+    most = max(known, default=1.0) or 1.0
+    pitch = (_WIDTH - _LEFT) / max(1, len(days))
+    places = {index: round(_LEFT + pitch * (index + 0.5), 2) for index in range(len(days))}
+    dots = tuple(
+        tuple(
+            Dot(places[index], round(_HEIGHT * (1 - value / most), 2), f"day {days[index]}: {name} {value:.4g}")
+            for index, value in enumerate(values)
+            if math.isfinite(value)
+        )
+        for name, values in series.items()
+    )
+    paths = tuple(" ".join(f"{dot.x},{dot.y}" for dot in line) for line in dots)
+    y_labels = tuple((_HEIGHT * (1 - part), f"{part * most:.2g}") for part in (0.0, 0.5, 1.0))
+    return Lines(_WIDTH, _HEIGHT + _BOTTOM, tuple(series), dots, paths, _x_labels(days, pitch), y_labels)
+
+
+def _x_labels(days: Sequence[int], pitch: float) -> tuple[tuple[float, str], ...]:
+    every = max(1, -(-len(days) // 15))
+    return tuple((round(_LEFT + pitch * (i + 0.5), 2), str(day)) for i, day in enumerate(days) if i % every == 0)

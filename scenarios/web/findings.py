@@ -1,0 +1,149 @@
+"""Pages about what the profile says over time and to common questions: roll-outs, stability, documented questions."""
+
+from collections.abc import Mapping
+from dataclasses import replace
+from typing import Any
+
+import pandas as pd
+
+from analysis.profiling.query import DIMENSIONS, QueryError, unknown
+from analysis.profiling.questions import QUESTIONS
+from analysis.profiling.stability import periods
+from analysis.statistics import NotEnoughDataError
+from scenarios.web.asked import MOST_ROWS, Asked, Pairs, RefusedError, gather, read
+from scenarios.web.charts import lines, stacked
+from scenarios.web.site import Page, Site
+from scenarios.web.tables import Link, Table, table
+
+_SAID = {
+    "previous": "distance",
+    "previous_expected": "expected of sampling alone",
+    "mean": "distance",
+    "mean_expected": "expected of sampling alone",
+    "entropy": "entropy",
+}
+PATH = "question in the path"
+"""Name under which the name of a question arrives; no URL can say it as a parameter of its own."""
+_ROLLED_OUT = ("compiler", "kernel", "platform", "revision")
+
+
+def rollouts(site: Site, pairs: Pairs) -> Page:
+    """Return which compilers, kernels, platforms and revisions took which share of an event, day by day."""
+    asked = read(pairs, site.default(("day",)))
+    charts = []
+    for key in _ROLLED_OUT:
+        found = site.database.query(asked.grouped("day", key).query)
+        rows = [
+            (int(day), str(name), int(value))
+            for day, name, value in zip(found["day"], found[key], found["value"], strict=True)
+        ]
+        made = table(_by_day(rows, key, asked.top), f"{key.capitalize()}: share by day", bar="")
+        heads = tuple(head.removeprefix("share ") for head in made.heads)
+        charts.append((key, stacked(rows), replace(made, heads=heads)))
+    shown = {"asked": asked, "action": "/rollouts", "suggestions": site.suggestions, "charts": charts}
+    return Page("rollouts.html", "Roll-outs", shown)
+
+
+def _by_day(rows: list[tuple[int, str, int]], key: str, top: int) -> pd.DataFrame:
+    """Return shares with a row for each name, largest first, and a column for each day."""
+    days = sorted({day for day, _, _ in rows})
+    whole = {day: sum(value for each, _, value in rows if each == day) for day in days}
+    total = dict[str, int]()
+    for _, name, value in rows:
+        total[name] = total.get(name, 0) + value
+    cells = {(day, name): value / whole[day] for day, name, value in rows if whole[day]}
+    names = sorted(total, key=lambda name: (-total[name], name))[:top]
+    shares = {f"share_day_{day}": [cells.get((day, name), 0.0) for name in names] for day in days}
+    return pd.DataFrame({key: names, **shares})
+
+
+def stability(site: Site, pairs: Pairs) -> Page:
+    """Return entropy and distances of the profile day by day, beside what sampling alone makes of them."""
+    asked = read(pairs, site.default(("application",)), more=("k",))
+    if "day" in asked.query.by or "visit" in asked.query.by:
+        raise RefusedError(["by: days are compared and visits were drawn, so neither can be a key"])
+    clustered = site.database.clustered(asked.grouped(*asked.query.by, "day").query, "visit")
+    found = periods(clustered, k=_entries(asked.more.get("k")))
+    days = [int(day) for day in found["day"]]
+    drawn = [
+        ("Distance to the day before", ("previous", "previous_expected")),
+        ("Distance to the mean of all days", ("mean", "mean_expected")),
+        ("Entropy (nats)", ("entropy",)),
+    ]
+    shown = {
+        "asked": asked,
+        "action": "/stability",
+        "suggestions": site.suggestions,
+        "charts": [
+            (title, lines(days, {_SAID[name]: [float(value) for value in found[name]] for name in names}))
+            for title, names in drawn
+        ],
+        "table": table(found, f"{asked.query.event} by {', '.join(asked.query.by)}, day by day", bar=""),
+    }
+    return Page("stability.html", "Stability", shown)
+
+
+def _entries(text: str | None) -> int | None:
+    if text is None:
+        return None
+    if text.isascii() and text.isdigit() and int(text[:9]) >= 1 and len(text) <= 9:
+        return int(text)
+    raise RefusedError([f"k: should be a whole number above 0, got {text[:60]}"])
+
+
+def questions(_: Site, pairs: Pairs) -> Page:
+    """Return the list of documented questions."""
+    problems = list[str]()
+    gather(pairs, (), problems)
+    if problems:
+        raise RefusedError(problems)
+    return Page("questions.html", "Questions", {"questions": QUESTIONS})
+
+
+def question(site: Site, pairs: Pairs) -> Page:
+    """Return the answer to one documented question, with a form for its parameters.
+
+    Raises
+    ------
+    RefusedError
+        If there is no such question, or a parameter is none of its own.
+    """
+    pairs = list(pairs)
+    name = next((value for key, value in reversed(pairs) if key == PATH), "")
+    if name not in QUESTIONS:
+        raise RefusedError([unknown("question", name, list(QUESTIONS))], 404)
+    asked = QUESTIONS[name]
+    problems = list[str]()
+    found = gather([pair for pair in pairs if pair[0] != PATH], asked.parameters, problems)
+    given = {key: values[0] for key, values in found.items()}
+    problems += [f"{key}: is given {len(values)} times" for key, values in found.items() if len(values) > 1]
+    if not 1 <= _whole(given.get("top", "1")) <= MOST_ROWS:
+        problems.append(f"top: should be a whole number from 1 to {MOST_ROWS}, got {given['top'][:60]}")
+    answer: Table | None = None
+    if not problems:
+        try:
+            answer = _answer(asked.ask(site.database, **given), asked.title, Asked(site.default()))
+        except (QueryError, NotEnoughDataError) as error:
+            problems = str(error).splitlines()
+    shown = {"asked": asked, "values": {**asked.parameters, **given}, "problems": problems, "answer": answer}
+    return Page("question.html", asked.title, shown, 400 if problems and len(pairs) > 1 else 200)
+
+
+def _answer(found: pd.DataFrame, title: str, fleet: Asked) -> Table:
+    """Return an answer as a table whose names lead to their queries."""
+
+    def linked(column: str, key: str) -> Link:
+        def link(row: Mapping[str, Any]) -> str:
+            value = row[column]
+            return fleet.only(key, value).url("/query") if isinstance(value, str) else ""
+
+        return link
+
+    keys = {"caller": "function", "largest_in": "application"}
+    links = {str(name): linked(str(name), keys.get(str(name), str(name))) for name in found.columns}
+    known = {name: link for name, link in links.items() if keys.get(name, name) in DIMENSIONS}
+    return table(found.head(MOST_ROWS), title, known)
+
+
+def _whole(text: str) -> int:
+    return int(text) if text.isascii() and text.isdigit() and len(text) <= 9 else 0

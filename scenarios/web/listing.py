@@ -1,0 +1,196 @@
+"""The query view: what matches, how much of it, and links that refine; the home page's tops; two queries compared."""
+
+from collections.abc import Mapping
+from dataclasses import replace
+from typing import Any
+from urllib.parse import urlencode
+
+import numpy as np
+import pandas as pd
+
+from analysis.profiling.query import DIMENSIONS, Query
+from scenarios.web.asked import Asked, Pairs, RefusedError, Restrictions, gather, read, restrictions
+from scenarios.web.site import Page, Site
+from scenarios.web.tables import Cell, Link, Table, said, short, table
+
+_NEXT = {"function": ("application",), "file": ("file", "line"), "line": ("function",)}
+_HOME_ROWS = 8
+_DRAWN = frozenset({"visit", "process"})
+_SIDES = ("a", "b")
+_LINKED = frozenset({"where", "since", "until"})
+
+
+def home(site: Site, pairs: Pairs) -> Page:
+    """Return the home page: what was profiled, and the top functions and programs of every event."""
+    problems = list[str]()
+    gather(pairs, (), problems)
+    if problems:
+        raise RefusedError(problems)
+    tops = []
+    for event in site.events:
+        for by in ("function", "application"):
+            asked = Asked(replace(site.default((by,)), event=event), top=_HOME_ROWS)
+            tops.append(_listed(site, asked, f"{said('', event).replace('_', ' ')} by {by}"))
+    return Page("home.html", "Fleet profile", {"facts": facts(site), "tops": tops, "scenario": site.scenario})
+
+
+def facts(site: Site) -> list[tuple[str, str]]:
+    """Return what was profiled: visits and how they ended, machines, samples of each event."""
+    visits = site.database.table("visits")
+    ended = visits["status"].value_counts(sort=False).sort_index()
+    made = [
+        ("Visits", ", ".join(f"{said('', int(count))} {status}" for status, count in ended.items())),
+        ("Machines visited", said("", int(visits["machine"].nunique()))),
+        ("Days", said("", int((visits["start_s"] // 86400).nunique()))),
+        ("Platforms", ", ".join(sorted(map(str, visits["platform"].unique())))),
+        ("Data centres", ", ".join(sorted(map(str, visits["datacentre"].unique())))),
+        ("Collections", ", ".join(sorted(map(str, visits["collection"].unique())))),
+    ]
+    for event in site.events:
+        samples, value = site.database.total(replace(site.default(), event=event))
+        made.append((event.replace("_", " "), f"{said('', samples)} samples, {short(value)} in the fleet"))
+    return made
+
+
+def query(site: Site, pairs: Pairs) -> Page:
+    """Return the query view (Ren et al. 2010, figure 2)."""
+    asked = read(pairs, site.default())
+    samples, value = site.database.total(asked.query)
+    shown = {
+        "asked": asked,
+        "action": "/query",
+        "suggestions": site.suggestions,
+        "table": _listed(site, asked, f"{asked.query.event} by {', '.join(asked.query.by)}", intervals=True),
+        "samples": said("", samples),
+        "value": short(value),
+        "further": [(key, asked.grouped(key).url("/query")) for key in DIMENSIONS if key not in asked.query.by],
+    }
+    return Page("query.html", "Query", shown)
+
+
+def query_json(site: Site, pairs: Pairs) -> Mapping[str, Any]:
+    """Return the rows of a query as plain values: event, by, total, rows."""
+    asked = read(pairs, site.default())
+    samples, value = site.database.total(asked.query)
+    rows = site.database.query(asked.query, asked.top)
+    return {
+        "event": asked.query.event,
+        "by": list(asked.query.by),
+        "total": {"samples": int(samples), "value": int(value)},
+        "rows": [
+            dict(zip(rows.columns, map(plain, values), strict=True))
+            for values in rows.itertuples(index=False, name=None)
+        ],
+    }
+
+
+def plain(value: object) -> object:
+    """Return a value of a data frame as JSON has it.
+
+    Examples
+    --------
+    >>> plain(np.int64(3)), plain("f")
+    (3, 'f')
+    """
+    return value.item() if isinstance(value, np.generic) else value
+
+
+def diff(site: Site, pairs: Pairs) -> Page:
+    """Return two queries side by side: each key's share in A, in B, and the change."""
+    asked, sides, texts = both(site, pairs, site.default())
+    found = site.database.diff(sides[0], sides[1])
+    found = found.iloc[: asked.top]
+    links = {key: _refine(asked, key) for key in asked.query.by}
+    shown = {
+        "asked": asked,
+        "action": "/diff",
+        "suggestions": site.suggestions,
+        "sides": texts,
+        "table": table(found, f"{asked.query.event} by {', '.join(asked.query.by)}: A and B", links, bar=""),
+    }
+    return Page("diff.html", "Difference of two queries", shown)
+
+
+def both(site: Site, pairs: Pairs, default: Query) -> tuple[Asked, tuple[Query, Query], dict[str, list[str]]]:
+    """Return what a page of two queries asks: what they share, the queries A and B, and their own restrictions as text.
+
+    Parameters
+    ----------
+    site : whose forms suggest restrictions
+    pairs : parameters; `a` and `b` are restrictions ``dimension=value``, and ``since=`` and ``until=`` a time
+    default : what holds where nothing is given
+
+    Raises
+    ------
+    RefusedError
+        With everything that is wrong.
+    """
+    pairs = list(pairs)
+    common = [(name, value) for name, value in pairs if name not in _SIDES]
+    problems = list[str]()
+    try:
+        asked = read(common, default)
+    except RefusedError as error:
+        problems, asked = error.problems, Asked(default)
+    texts = {
+        side: gather([pair for pair in pairs if pair[0] == side], {side}, problems).get(side, []) for side in _SIDES
+    }
+    queries = [_side(asked, side, texts[side], problems) for side in _SIDES]
+    if problems:
+        raise RefusedError(problems)
+    return asked, (queries[0], queries[1]), texts
+
+
+def _side(asked: Asked, side: str, texts: list[str], problems: list[str]) -> Query:
+    times = [text for text in texts if text.startswith(("since=", "until="))]
+    own = restrictions([text for text in texts if text not in times], side, problems)
+    shared = [("event", asked.query.event), *(("by", key) for key in asked.query.by)]
+    given = {text.partition("=")[0]: text.partition("=")[2] for text in times}
+    for name, seconds in (("since", asked.query.since_s), ("until", asked.query.until_s)):
+        if name not in given and seconds is not None:
+            given[name] = f"{seconds:.15g}"
+    names = {key for key, _ in own}
+    where: Restrictions = (*(pair for pair in asked.query.where if pair[0] not in names), *own)
+    try:
+        return replace(read([*shared, *given.items()]).query, where=where)
+    except RefusedError as error:
+        problems.extend(f"{side}: {problem}" for problem in error.problems)
+    except ValueError as error:
+        problems.extend(f"{side}: {line}" for line in str(error).splitlines())
+    return asked.query
+
+
+def _listed(site: Site, asked: Asked, caption: str, intervals: bool = False) -> Table:
+    found = site.database.query(asked.query, asked.top)
+    if intervals and asked.query.by and _DRAWN.isdisjoint(asked.query.by):
+        found = _with_intervals(site, asked, found)
+    links = {key: _refine(asked, key) for key in asked.query.by}
+    made = table(found, caption, links)
+    if "function" not in asked.query.by or not len(found):
+        return made
+    return _beside(made, "see", tuple(_callers(asked, str(function)) for function in found["function"]))
+
+
+def _beside(made: Table, head: str, cells: tuple[Cell, ...]) -> Table:
+    rows = tuple((*row, cell) for row, cell in zip(made.rows, cells, strict=True))
+    return replace(made, heads=(*made.heads, head), rows=rows)
+
+
+def _callers(asked: Asked, function: str) -> Cell:
+    pairs = [(name, value) for name, value in asked.only("function", function).pairs() if name in _LINKED]
+    return Cell("callers", "", f"/callgraph?{urlencode(pairs)}")
+
+
+def _with_intervals(site: Site, asked: Asked, found: pd.DataFrame) -> pd.DataFrame:
+    intervals = site.intervals(asked.query)
+    return found if intervals is None else found.merge(intervals, on=list(asked.query.by), how="left")
+
+
+def _refine(asked: Asked, key: str) -> Link:
+    rest = tuple(each for each in asked.query.by if each != key)
+    by = rest or _NEXT.get(key, ("function",))
+
+    def link(row: Mapping[str, Any]) -> str:
+        return asked.only(key, str(row[key])).grouped(*by).url("/query")
+
+    return link

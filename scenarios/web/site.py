@@ -1,0 +1,150 @@
+"""What all pages of one profile share: its database, its facts, what can be asked, and the templates."""
+
+import json
+from collections import OrderedDict
+from collections.abc import Mapping
+from dataclasses import dataclass
+from functools import cached_property
+from pathlib import Path
+from threading import Lock
+from typing import Any
+
+import jinja2
+import pandas as pd
+import pyarrow.parquet as pq
+
+from analysis.profiling.asking import of_fleet
+from analysis.profiling.database import Database
+from analysis.profiling.effective import share_intervals
+from analysis.profiling.query import DIMENSIONS, Query
+from analysis.profiling.storage import Identity
+from scenarios.web.asked import MOST_ROWS, RefusedError
+
+HERE = Path(__file__).parent
+_SUGGESTED = ("application", "compiler", "datacentre", "kernel", "platform", "collection")
+_SUGGESTIONS = 200
+_MOST_CELLS, _KEPT = 2_000_000, 64
+_FIRST = {"cycles": 0, "instructions": 1}
+
+
+@dataclass(frozen=True, slots=True)
+class Page:
+    """A template and what it shows."""
+
+    template: str
+    title: str
+    shown: Mapping[str, Any]
+    status: int = 200
+
+
+class Site:
+    """One profile, opened read-only; safe to ask from several threads.
+
+    Raises
+    ------
+    ProfileError
+        If the folder is no profile.
+    """
+
+    def __init__(self, run: Path) -> None:
+        self.run = run
+        self.database = Database([run])
+        self._intervals = OrderedDict[tuple[Query, Identity], pd.DataFrame | None]()
+        self._lock = Lock()
+        self.templates = jinja2.Environment(
+            loader=jinja2.FileSystemLoader(HERE / "templates"),
+            autoescape=True,
+            undefined=jinja2.StrictUndefined,
+            trim_blocks=True,
+            lstrip_blocks=True,
+        )
+
+    def close(self) -> None:
+        """Close the database."""
+        self.database.close()
+
+    def render(self, page: Page) -> str:
+        """Return a page as HTML."""
+        shared = {"title": page.title, "name": self.name, "events": self.events, "dimensions": DIMENSIONS}
+        return self.templates.get_template(page.template).render(**shared, **page.shown)
+
+    @property
+    def name(self) -> str:
+        """Name of the folder, which names the run."""
+        return self.run.resolve().name
+
+    @cached_property
+    def events(self) -> list[str]:
+        """Events that were sampled, cycles and instructions first."""
+        return sorted(self.database.events(), key=lambda event: (_FIRST.get(event, len(_FIRST)), event))
+
+    @cached_property
+    def stack_events(self) -> list[str]:
+        """Events that were sampled with stacks."""
+        return [event for event in self.events if len(self.database.stacks(Query(event=event, by=()), 1))]
+
+    @cached_property
+    def suggestions(self) -> list[str]:
+        """Restrictions that a form suggests, as ``dimension=value``."""
+        return [f"{key}={value}" for key in _SUGGESTED for value in self.database.values(key, _SUGGESTIONS)]
+
+    @cached_property
+    def scenario(self) -> Mapping[str, Any]:
+        """What the run's manifest says of it; empty for a plain folder."""
+        file = self.run / "manifest.json"
+        if not file.is_file():
+            return {}
+        manifest = json.loads(file.read_text(encoding="utf-8"))
+        return {key: manifest[key] for key in ("kind", "seed", "scenario") if key in manifest}
+
+    def default(self, by: tuple[str, ...] = ("function",), stacks: bool = False) -> Query:
+        """Return the query that a page begins with: cycles if sampled, of the collection that stands for the fleet.
+
+        Parameters
+        ----------
+        by : its keys
+        stacks : whether the event needs to have been sampled with stacks
+        """
+        events = self.stack_events if stacks else self.events
+        return of_fleet(self.database, events[0] if events else "cycles", by)
+
+    def intervals(self, query: Query) -> pd.DataFrame | None:
+        """Return the 95% intervals of a query's shares over visits: its keys, low, high; None if they take too long.
+
+        Parameters
+        ----------
+        query : its keys may be neither visits nor processes
+        """
+        key = (query, self.database.identity)
+        with self._lock:
+            if key in self._intervals:
+                return self._intervals[key]
+        clustered = self.database.clustered(query, "visit")
+        found: pd.DataFrame | None = None
+        if 0 < len(clustered) <= _MOST_CELLS:
+            found = share_intervals(clustered, cluster="visit")[[*query.by, "low", "high"]].head(MOST_ROWS)
+        with self._lock:
+            self._intervals[key] = found
+            while len(self._intervals) > _KEPT:
+                self._intervals.popitem(last=False)
+        return found
+
+    def source(self, file: str, file_hash: str) -> pd.DataFrame:
+        """Return the lines of a source file in order: line, text; by its name and its content's signature.
+
+        Parameters
+        ----------
+        file, file_hash : compared with what the table of sources has; never a path
+
+        Raises
+        ------
+        RefusedError
+            If the profile has no such source.
+        """
+        stored = self.run / "sources.parquet"
+        if stored.is_file():
+            wanted = [("file", "=", file), ("file_hash", "=", file_hash)]
+            lines: pd.DataFrame = pq.read_table(stored, columns=["line", "text"], filters=wanted).to_pandas()
+            if len(lines):
+                return lines.sort_values("line", ignore_index=True)
+        raise RefusedError([f"file: no source of {file[:120]} with signature {file_hash[:80]} is stored"], 404)

@@ -1,0 +1,142 @@
+"""A profiled fleet before anybody looks at it: its horizon, its programs and builds, and who runs which when."""
+
+from dataclasses import dataclass, replace
+
+import numpy as np
+import pandas as pd
+from numpy.typing import NDArray
+
+from models.profiles import ProfileWorld
+from models.scenario import Window
+from sim.fleet import Arm, Block, Day, prepare, recorded
+from sim.profiling.builds import residence_release, software_factors
+from sim.profiling.functions import ROW_SUMS
+from sim.profiling.images import Layout, lay_out
+from sim.profiling.rates import rate_table
+from sim.profiling.rows import Rows, Software, rows_of, software_of
+
+Floats = NDArray[np.float64]
+
+DAY_S = 86400.0
+
+
+@dataclass(frozen=True, slots=True)
+class Setting:
+    """Everything of a profiled fleet that does not depend on who looks at it.
+
+    Examples
+    --------
+    >>> made = Setting.of(example())
+    >>> made.software.programs.names == made.day.jobs.names, len(made.day.world.windows)
+    (True, 2)
+    """
+
+    world: ProfileWorld
+    day: Day
+    """The horizon, of which each day is a counting window."""
+    software: Software
+    """Programs, builds and places."""
+    arm: Arm
+    """Who has the new hardware, and who the new build, from when on."""
+    rows: Rows
+    """What each counter row is: program, state, build, kernel, platform, data centre."""
+    factors: Floats
+    """(J, traits) factors of new builds on the traits of jobs."""
+    layout: Layout
+    """Where code is in each build."""
+    rates: pd.DataFrame
+    """Periods of the events, the columns of table `rates`."""
+
+    @classmethod
+    def of(cls, world: ProfileWorld) -> "Setting":
+        """Return the setting of a world.
+
+        Raises
+        ------
+        ValueError
+            If the jobs do not fit the machines, or an incident is about a function or revision that there is not.
+        """
+        world = with_days(world)
+        day = prepare(world)
+        software = software_of(world, day)
+        _refuse_unknown(world, software)
+        arm = Arm(recorded(day).machine_from, residence_release(world, day, software.builds))
+        factors = software_factors(software.programs, software.builds, day.jobs)
+        return cls(
+            world=world,
+            day=day,
+            software=software,
+            arm=arm,
+            rows=rows_of(day, arm, software),
+            factors=factors,
+            layout=lay_out(world, software.programs, software.builds),
+            rates=rate_table(world, software.places.platforms),
+        )
+
+    def seen_by(self, seed: int) -> "Setting":
+        """Return the same fleet with another draw of the collector.
+
+        Examples
+        --------
+        >>> Setting.of(example()).seen_by(7).world.profiling.collector.seed
+        7
+        """
+        profiling = self.world.profiling
+        other = replace(profiling, collector=replace(profiling.collector, seed=seed))
+        return replace(self, world=replace(self.world, profiling=other))
+
+
+def with_days(world: ProfileWorld) -> ProfileWorld:
+    """Return a world of which each day is a counting window.
+
+    Examples
+    --------
+    >>> [window.name for window in with_days(example()).windows]
+    ['day-000', 'day-001']
+    """
+    days = tuple(Window(f"day-{i:03d}", i * DAY_S, (i + 1) * DAY_S) for i in range(world.days))
+    return replace(world, recording=replace(world.recording, windows=days))
+
+
+def of_block(setting: Setting, block: Block) -> tuple[Rows, Floats]:
+    """Return what the counter rows of a block are, and their totals (cycles, instructions, misses, CPU s, core cycles).
+
+    Examples
+    --------
+    >>> from sim.fleet import run_arm
+    >>> made = Setting.of(example())
+    >>> rows, totals = of_block(made, next(run_arm(made.day, made.arm)))
+    >>> totals.shape == (rows.program.size, 5)
+    True
+    """
+    first = int(setting.day.row_start[block.stays.start])
+    return setting.rows.take(first + np.arange(len(block.rows))), block.rows[:, ROW_SUMS]
+
+
+def example() -> ProfileWorld:
+    """Return a profiled fleet of two days that is simulated at once, for examples.
+
+    Examples
+    --------
+    >>> example().days
+    2
+    """
+    from models.profiles import Collector, Kernel, Profiling  # the only use
+    from models.scenario import Fleet, Population
+
+    asked = Profiling(kernel=Kernel(start_s=DAY_S, waves=1), collector=Collector(one_in=8, round_s=7200.0))
+    fleet = Fleet(16, machines_per_rack=4, racks_per_power_domain=2)
+    return ProfileWorld(3, 2 * DAY_S, 300.0, fleet, Population(20, 12, heavyweights=4), profiling=asked)
+
+
+def _refuse_unknown(world: ProfileWorld, software: Software) -> None:
+    """Refuse incidents about functions or revisions that there are not, all at once."""
+    functions, revisions = set(software.programs.code.name), {"", *software.builds.revision}
+    wrong = []
+    for i, incident in enumerate(world.profiling.incidents):
+        if incident.function not in functions:
+            wrong.append(f"profiling.incidents.{i}.function: no program has {incident.function}")
+        if incident.revision not in revisions:
+            wrong.append(f"profiling.incidents.{i}.revision: no build is of {incident.revision}")
+    if wrong:
+        raise ValueError("\n".join(wrong))

@@ -1,0 +1,122 @@
+"""Files of any format, told by their content, and hostile ones."""
+
+import gzip
+import io
+import struct
+from pathlib import Path
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from analysis.profiling.formats.content import content_of, unpacked
+from analysis.profiling.formats.faults import FormatError
+from analysis.profiling.formats.foreign import Frame, Measure, made
+from analysis.profiling.formats.pprof_writing import write_pprof
+from analysis.profiling.formats.reading import read_all, read_foreign, read_profile
+
+PPROF = write_pprof(made([Measure("samples")], [((Frame("f"), Frame("main")), (7,))]))
+FILES = {
+    "pprof": PPROF,
+    "plain pprof": gzip.decompress(PPROF),
+    "folded": b"main;f 3\nmain;g 4\n",
+    "folded with blanks": b"\n\nmain thing;operator () 7\r\n",
+    "gzipped folded": gzip.compress(b"main;f 7\n"),
+    "perf": b"sh 7 5.1: samples:\n\t4a1 f (/bin/a)\n\n" * 7,
+    "gperftools": struct.pack("<11Q", 0, 3, 0, 10000, 0, 7, 1, 0x400010, 0, 1, 0),
+}
+
+
+@pytest.fixture
+def file(tmp_path):
+    def write(data):
+        path = tmp_path / "file"
+        path.write_bytes(data)
+        return path
+
+    return write
+
+
+@pytest.mark.parametrize("kind", FILES)
+def test_the_content_tells_the_format(file, kind):
+    path = file(FILES[kind])
+    assert read_foreign(path).total("samples") == 7
+    assert read_profile(path)["samples"].query("event == 'samples'")["count"].sum() == 7
+
+
+@pytest.mark.parametrize(
+    ("data", "said"),
+    [
+        (b"", "should hold a profile, got an empty file"),
+        (b"hello world\n", "should be a profile: pprof, folded stacks, perf script or a CPU profile of gperftools"),
+        (bytes(range(256)), "should be a profile of a known format; as pprof's, "),
+        (gzip.compress(b""), "should be a profile: "),
+        (PPROF[:-9], "should be a whole gzip file"),
+        (PPROF[:12], "should be a whole gzip file"),
+        (PPROF + b"rest", "should be a whole gzip file"),
+        (b"\x1f\x8b", "should be a whole gzip file"),
+        (b"\x7fELF" + bytes(60), "should be a profile of a known format"),
+        (b"PK\x03\x04" + bytes(60), "should be a profile of a known format"),
+    ],
+)
+def test_what_is_no_profile_is_refused_in_one_line(file, data, said):
+    path = file(data)
+    with pytest.raises(FormatError) as caught:
+        read_foreign(path)
+    assert said in str(caught.value)
+    assert str(caught.value).startswith(f"{path}: ")
+    assert "\n" not in str(caught.value)
+
+
+@given(st.binary(max_size=300))
+def test_random_bytes_are_read_or_refused(tmp_path_factory, data):
+    path = tmp_path_factory.getbasetemp() / "random"
+    path.write_bytes(data)
+    try:
+        read_foreign(path)
+    except FormatError:
+        return
+
+
+@given(st.lists(st.sampled_from(["main;f 3", "sh 7 5.1: 10 cycles:", "\t4a1 f (/bin/a)", "", "#", "x", ": :", "7"])))
+def test_random_lines_are_read_or_refused(tmp_path_factory, lines):
+    path = tmp_path_factory.getbasetemp() / "lines"
+    path.write_text("\n".join(lines))
+    try:
+        read_foreign(path)
+    except FormatError:
+        return
+
+
+def test_a_bomb_is_refused_before_it_unfolds():
+    bomb = gzip.compress(bytes(1 << 25))
+    with pytest.raises(FormatError, match="should unpack to at most 16777216 bytes"):
+        unpacked(bomb, "bomb.gz")
+
+
+def test_many_members_cannot_pass_the_bound_together():
+    packed = io.BytesIO()
+    for _ in range(100):
+        packed.write(gzip.compress(b"main 1\n" * 10))
+    assert unpacked(packed.getvalue(), "many.gz").count(b"\n") == 1000
+    with pytest.raises(FormatError, match="should unpack to at most 5000 bytes"):
+        unpacked(packed.getvalue(), "many.gz", 5000)
+
+
+def test_a_file_without_end_is_refused():
+    with pytest.raises(FormatError, match="should be at most 1000 bytes"):
+        content_of(Path("/dev/zero"), 1000)
+
+
+def test_a_file_that_is_not_there_is_an_error_of_the_system(tmp_path):
+    with pytest.raises(FileNotFoundError):
+        read_foreign(tmp_path / "none")
+
+
+def test_the_faults_of_several_files_are_said_at_once(tmp_path):
+    (tmp_path / "a").write_bytes(b"")
+    (tmp_path / "b").write_text("main;f 3")
+    (tmp_path / "c").write_text("main;f 3\nx\n")
+    with pytest.raises(ValueError, match="empty file") as caught:
+        read_all([tmp_path / name for name in "abc"])
+    assert [line.split(":")[0][-1] for line in str(caught.value).splitlines()] == ["a", "c"]

@@ -1,0 +1,114 @@
+"""Profiles of other tools as tables."""
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from analysis.profiling.formats.faults import FormatError
+from analysis.profiling.formats.foreign import LARGEST, Frame, Measure, Origin, Profile, Sample, made
+from analysis.profiling.formats.tables import NAMES, to_tables, totals
+from models.tables import TABLES
+
+FRAMES = st.tuples(st.sampled_from(["f", "g", ""]), st.sampled_from(["a", ""]), st.integers(0, 2)).map(
+    lambda found: Frame(found[0], found[1], line=found[2])
+)
+STACKS = st.lists(FRAMES, max_size=4).map(tuple)
+COUNTS = st.tuples(st.integers(0, 50), st.integers(0, 50).map(lambda count: 10 * count))
+PROFILES = st.lists(st.tuples(STACKS, COUNTS), max_size=8).map(
+    lambda samples: made([Measure("samples"), Measure("cpu", "nanoseconds", 10)], samples)
+)
+
+
+def values(tables):
+    """Sum of count × period × duty × weight by collection and event, joined row by row."""
+    found = {}
+    visits = {row.visit: row for row in tables["visits"].itertuples()}
+    processes = {row.process: visits[row.visit] for row in tables["processes"].itertuples()}
+    rates = {(row.collection, row.platform, row.event): row for row in tables["rates"].itertuples()}
+    for row in tables["samples"].itertuples():
+        visit = processes[row.process]
+        rate = rates[visit.collection, visit.platform, row.event]
+        key = (visit.collection, row.event)
+        found[key] = found.get(key, 0) + row.count * rate.period * rate.duty * visit.weight
+    return found
+
+
+@settings(max_examples=25)
+@given(st.lists(PROFILES, min_size=1, max_size=3))
+def test_totals_are_those_of_the_files(profiles):
+    tables = to_tables(profiles)
+    names = list(dict.fromkeys(tables["visits"]["collection"]))
+    expected = {
+        (name, event): total
+        for name, profile in zip(names, profiles, strict=True)
+        for event in ("samples", "cpu")
+        if (total := profile.total(event))
+    }
+    assert values(tables) == expected
+
+
+@settings(max_examples=25)
+@given(PROFILES)
+def test_every_reference_is_to_a_row(profile):
+    tables = to_tables([profile])
+    assert set(tables["samples"]["location"]) <= set(tables["locations"]["location"])
+    assert set(tables["samples"]["stack"]) <= {-1, *tables["stacks"]["stack"]}
+    assert set(tables["stacks"]["location"]) <= set(tables["locations"]["location"])
+    assert set(tables["locations"]["build"]) <= {-1, *tables["builds"]["build"]}
+    top = tables["stacks"].query("depth == 0").set_index("stack")["location"]
+    for row in tables["samples"].query("stack >= 0").itertuples():
+        assert top[row.stack] == row.location
+    assert not tables["samples"].duplicated(["process", "event", "location", "stack"]).any()
+
+
+def test_columns_and_types_are_the_contract():
+    tables = to_tables([made([Measure("samples")], [((Frame("f", "a"),), (3,))])])
+    assert tuple(tables) == NAMES
+    for name, table in tables.items():
+        for column in TABLES[name]:
+            assert table[column.name].dtype == column.type.to_pandas_dtype() or column.type == "string"
+        assert list(table.columns) == [column.name for column in TABLES[name]]
+
+
+def test_a_period_that_does_not_divide_every_value_is_not_used():
+    profile = made([Measure("cpu", "nanoseconds", 10)], [((Frame("f"),), (30,)), ((Frame("g"),), (5,))])
+    tables = to_tables([profile])
+    assert tables["rates"]["period"].tolist() == [1]
+    assert tables["samples"]["count"].tolist() == [30, 5]
+    assert [(total.samples, total.value) for total in totals(profile)] == [(35, 35)]
+
+
+def test_events_of_one_name_are_told_apart_by_their_units():
+    profile = made([Measure("wall", "count"), Measure("wall", "nanoseconds")], [((Frame("f"),), (1, 7))])
+    assert to_tables([profile])["samples"]["event"].tolist() == ["wall/count", "wall/nanoseconds"]
+
+
+def test_a_machine_is_a_visit_and_an_application_a_process():
+    origins = (Origin("web", "1", "m1", "p"), Origin("db", "2", "m1", "p"), Origin("web", "3", "m2", "q"))
+    samples = tuple(Sample((0,), (5,), at, chain=at != 1) for at in range(3))
+    tables = to_tables([Profile((Measure("cycles"),), (Frame("f"),), samples, origins, name="x/day.pb")])
+    assert tables["visits"][["collection", "machine", "platform"]].to_numpy().tolist() == [
+        ["day.pb", 0, "p"],
+        ["day.pb", 1, "q"],
+    ]
+    processes = tables["processes"][["visit", "application", "stacks"]].to_numpy().tolist()
+    assert processes == [[0, "web", True], [0, "db", False], [1, "web", True]]
+    assert tables["rates"][["collection", "platform"]].to_numpy().tolist() == [["day.pb", "p"], ["day.pb", "q"]]
+
+
+def test_times_count_from_the_midnight_before_the_first_file():
+    files = [Profile((Measure("cpu"),), name=name, start_s=start) for name, start in (("b", 90000.5), ("a", 180000.0))]
+    tables = to_tables([*files, Profile((Measure("cpu"),), name="a")])
+    assert tables["visits"]["start_s"].tolist() == [3600.5, 93600.0, 0.0]
+    assert tables["visits"]["collection"].tolist() == ["b", "a (1)", "a (2)"]
+
+
+def test_functions_without_symbols_are_marked():
+    tables = to_tables([made([Measure("cpu")], [((Frame("", "a", address=5), Frame("f")), (3,))])])
+    seen = tables["locations"][["image", "build", "function", "symbolised"]].to_numpy().tolist()
+    assert seen == [["a", 0, "[unknown]", False], ["[generated]", -1, "f", True]]
+
+
+def test_a_sum_beyond_64_bits_is_refused():
+    with pytest.raises(FormatError, match="cpu: should sum to at most"):
+        to_tables([made([Measure("cpu")], [((Frame("f"),), (LARGEST,)), ((Frame("g"),), (1,))])])
