@@ -10,7 +10,7 @@ endif
 BIN := .venv/bin
 READY := .venv/.ready
 
-.PHONY: help demo test check figures bench evidence clean
+.PHONY: help demo test check web interop figures bench evidence clean
 
 help: ## print this list
 	@awk -F ': .*## ' '/^[a-z]+:.*## / {printf "make %-10s %s\n", $$1, $$2}' Makefile
@@ -28,16 +28,25 @@ check: $(READY) ## style, formatting, types and the direction of imports
 	$(BIN)/mypy
 	$(BIN)/lint-imports
 
+web: $(READY) ## look at every page of wsc serve in a headless browser; needs Node.js and Chromium
+	PYTHONPATH=. $(BIN)/python tests/web/check.py
+
+interop: $(READY) ## have other tools read the profiles that are exported; needs Node.js
+	PYTHONPATH=. $(BIN)/python tests/interchange/check.py
+
 figures: $(READY) ## draw every figure and table of the papers into figures/
 	$(BIN)/wsc reproduce wsmeter --out figures
 	$(BIN)/wsc reproduce occupancy --out figures
 	$(BIN)/wsc reproduce crossplatform --out figures
+	$(BIN)/wsc reproduce gwp --out figures
 
 bench: $(READY) ## measure speed and memory
 	$(BIN)/python benchmarks/fleet.py
 	$(BIN)/python benchmarks/plan.py
 	$(BIN)/python benchmarks/queues.py
 	$(BIN)/python benchmarks/crossplatform.py
+	$(BIN)/python benchmarks/profiles.py
+	$(BIN)/python benchmarks/affinity.py
 	$(BIN)/python benchmarks/real_splits.py docs/examples/machines_before.csv.gz --machines 10,30
 
 evidence: $(READY) ## the long evidence: many draws, many fleets, every row; an hour or so

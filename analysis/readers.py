@@ -59,6 +59,8 @@ class Field:
     above_zero: bool = True
     """Whether a number must be above 0, rather than 0 or more."""
     required: bool = True
+    may_be_empty: bool = False
+    """Whether a cell may be empty, which then is NaN."""
 
 
 def _nothing(names: Sequence[str]) -> Sequence[str]:
@@ -168,7 +170,7 @@ def _numbers(given: pd.Series, text: pd.Series, wanted: Field) -> tuple[pd.Serie
     most = MOST_COUNTED if wanted.kind == "count" else MOST
     least = f"at least {LEAST:g}" if wanted.above_zero else f"0 or at least {LEAST:g}"
     return pd.Series(value), [
-        (empty, "should not be empty"),
+        (empty & (not wanted.may_be_empty), "should not be empty"),
         (np.isnan(value) & ~empty & ~infinite, "should be a number"),
         (infinite, "should be a finite number"),
         (np.isfinite(value) & low, f"should be {'above 0' if wanted.above_zero else 'at least 0'}"),

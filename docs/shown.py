@@ -16,6 +16,7 @@ import sys
 import tempfile
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from glob import glob
 from itertools import takewhile
 from pathlib import Path
 
@@ -28,6 +29,8 @@ DOCUMENTS = (ROOT / "README.md", *sorted((ROOT / "docs").glob("**/*.md")))
 WIDTH = "100"
 """Columns of the terminal that shown output is made for."""
 SHELL = ("sh", "console")
+SERVES = "wsc serve "
+"""How commands begin that only end when they are told to."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,7 +72,7 @@ def commands(block: Block) -> Iterator[Command]:
 
 
 def run(text: str) -> str:
-    """Run one `wsc …` line in the current folder, perhaps with `< FILE` or `> FILE`, and return what it prints.
+    """Run one `wsc …` line in the current folder, as a shell would: `*`, `< FILE`, `> FILE`; return what it prints.
 
     What is said of a file whose name begins with `faulty` is printed to stderr, with exit code 2.
 
@@ -81,7 +84,8 @@ def run(text: str) -> str:
     line, _, file = text.partition(" > ")
     line, _, given = line.partition(" < ")
     os.environ["COLUMNS"] = WIDTH
-    done = CliRunner().invoke(app, shlex.split(line)[1:], input=Path(given).read_bytes() if given else None)
+    words = [word for each in shlex.split(line)[1:] for word in sorted(glob(each)) or [each]]
+    done = CliRunner().invoke(app, words, input=Path(given).read_bytes() if given else None)
     faulty = " faulty" in text
     if done.exit_code != (2 if faulty else 0):
         raise RuntimeError(f"{text}: exit {done.exit_code}: {done.exception!r} {done.stderr}")
@@ -160,7 +164,7 @@ def renew(document: Path) -> None:
         if block.language == "python":
             exec(compile("\n".join(block.lines), f"{document}:{block.line}", "exec"), {})
         for command in commands(block):
-            if not command.text.startswith("wsc "):
+            if not command.text.startswith("wsc ") or command.text.startswith(SERVES):
                 continue
             with contextlib.chdir(ROOT if command.text in recipes() else "."):
                 made = renewed(command.output, run(command.text))

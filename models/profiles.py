@@ -137,7 +137,7 @@ class Compiler:
 
 @dataclass(frozen=True, slots=True)
 class Kernel:
-    """A roll-out of a new operating-system kernel over the machines, wave by wave."""
+    """A roll-out of a new operating-system kernel over the machines, wave by wave, each at a midnight."""
 
     __pydantic_config__: ClassVar[Forbid] = FORBID
 
@@ -280,6 +280,8 @@ class ProfileWorld(World):
     100
     """
 
+    horizon_s: Annotated[float, Gt(0), Le(366 * 86400)] = 14 * 86400.0
+    """Simulated time, whole days: programs, hardware and kernels change at midnight alone."""
     profiling: Profiling = field(default_factory=Profiling)
     """Programs and profiler."""
 
@@ -289,7 +291,7 @@ class ProfileWorld(World):
 
         Examples
         --------
-        >>> ProfileWorld(horizon_s=14 * 86400.0).days
+        >>> ProfileWorld().days
         14
         """
         return max(1, round(self.horizon_s / 86400.0))

@@ -403,15 +403,18 @@ def _obtain(out: Path) -> Callable[[str, Mapping[str, Any], "Progress"], "Run"]:
 
 
 def _judge(out: Path) -> Callable[[str, Mapping[str, Any], "Progress"], list[dict[str, Any]]]:
-    """Return how to get judged worlds of a library scenario with other values."""
+    """Return how to get judged worlds, or judged collectors, of a library scenario with other values."""
     from scenarios.loader import load
     from scenarios.output import dumps
-    from scenarios.schema import ServiceScenario
+    from scenarios.schema import ProfileScenario, ServiceScenario
     from scenarios.source import Override
+    from scenarios.validate_profile import validate
     from scenarios.worlds import worlds
 
     def judge(name: str, values: Mapping[str, Any], tell: "Progress") -> list[dict[str, Any]]:
         scenario = load(name, [Override(path, dumps(value), "value") for path, value in values.items()])
+        if isinstance(scenario, ProfileScenario):
+            return [validate(scenario, out, False, tell)]
         if not isinstance(scenario, ServiceScenario):
             raise ValueError(f"{name}: is a {scenario.kind}, of which no worlds are judged")
         return worlds(scenario, out, False, tell)

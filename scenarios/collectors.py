@@ -79,12 +79,12 @@ class Looks:
         collection = self.collections[seed - first]
         every = visits_of(self.collections)
         parts = [collection.sampler.take(collection.view(block, every), self.setting.rows) for block in self.blocks]
-        processes = pd.concat([_frame(part.processes) for part in parts], ignore_index=True)
-        symboliser = Symboliser(self.repository, _no_stacks())
+        processes = pd.concat([frame(part.processes) for part in parts], ignore_index=True)
+        symboliser = Symboliser(self.repository, no_stacks())
         batches = [pa.RecordBatch.from_pydict(dict(part.raw_samples)) for part in parts]
-        samples = pd.concat([_frame(part) for part in symboliser.samples(batches)], ignore_index=True)
-        visits = _frame(collection.sampler.visit_columns())
-        return _look(samples, _frame(symboliser.locations()), processes, visits, self.setting.rates)
+        samples = pd.concat([frame(part) for part in symboliser.samples(batches)], ignore_index=True)
+        visits = frame(collection.sampler.visit_columns())
+        return _look(samples, frame(symboliser.locations()), processes, visits, self.setting.rates)
 
     def _simulate(self, first: int) -> None:
         """Simulate the fleet for the collectors of the seeds from `first` on."""
@@ -120,8 +120,14 @@ def _clustered(rows: pd.DataFrame, by: Sequence[str]) -> pd.DataFrame:
     return rows.groupby([*by, "visit"], sort=True, as_index=False)[["samples", "value"]].sum()
 
 
-def _frame(columns: Mapping[str, Values]) -> pd.DataFrame:
-    """Return columns as a table whose texts are plain."""
+def frame(columns: Mapping[str, Values]) -> pd.DataFrame:
+    """Return columns as a table whose texts are plain.
+
+    Examples
+    --------
+    >>> frame({"a": pa.array(["x"]).dictionary_encode(), "b": np.arange(1)}).values.tolist()
+    [['x', 0]]
+    """
     return pd.DataFrame(
         {
             name: column.cast(pa.string()).to_pandas() if isinstance(column, pa.Array) else column
@@ -130,5 +136,12 @@ def _frame(columns: Mapping[str, Values]) -> pd.DataFrame:
     )
 
 
-def _no_stacks() -> pa.Table:
+def no_stacks() -> pa.Table:
+    """Return the table `raw_stacks` of a collector that asks for none.
+
+    Examples
+    --------
+    >>> no_stacks().num_rows
+    0
+    """
     return pa.table({name: np.zeros(0, np.int64) for name in ("stack", "depth", "build", "address")})

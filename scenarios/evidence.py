@@ -17,7 +17,8 @@ from scenarios.truth import halves_of
 Obtain = Callable[[str, Mapping[str, Any], Progress], Run]
 """From scenario, overrides and progress to the run, found or simulated."""
 Judge = Callable[[str, Mapping[str, Any], Progress], list[dict[str, Any]]]
-"""From scenario, overrides and progress to its worlds, as `scorecard.judge` judges each."""
+"""From scenario, overrides and progress to its worlds, as `scorecard.judge` judges each; of a profiled fleet, to what
+`validate_profile.validate` says."""
 
 
 def no_worlds(scenario: str, _overrides: Mapping[str, Any], _progress: Progress) -> list[dict[str, Any]]:
@@ -102,6 +103,14 @@ class Sources:
             self.kept[key] = self.judge(scenario, asked, self.progress)
         judged: list[dict[str, Any]] = self.kept[key]
         return judged
+
+    def collectors(self, scenario: str, draws: int, **overrides: object) -> dict[str, Any]:
+        """Return how right many collectors of one profiled fleet were, as `validate_profile.summary` says it."""
+        key = ("collectors", scenario, draws, *sorted(overrides.items()))
+        if key not in self.kept:
+            self.kept[key] = self.judge(scenario, {"analyses.profiling.draws": draws, **overrides}, self.progress)
+        judged: list[dict[str, Any]] = self.kept[key]
+        return judged[0]
 
     def fleet(self, scenario: str, metric: Metric, **overrides: object) -> Halves:
         """Return a whole recorded fleet as `current`, whatever has the feature; `new` is empty."""

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
     from analysis.profiling.database import Database
 
-_TAGS = ("function", "application", "revision", "compiler", "kernel", "platform", "datacentre")
+_TAGS = ("function", "image", "application", "revision", "compiler", "kernel", "platform", "datacentre")
 _LONG = 10**7
 """Whole numbers from here on are told by four digits and a power of ten."""
 
@@ -112,7 +112,7 @@ def regress(before: Path, after: Path, at_s: float | None = None) -> dict[str, A
         if tables[side].empty:
             raise QueryError(f"{side}: no samples of cycles")
     criteria = Criteria()
-    found = alarms(tables["before"], tables["after"], criteria, cluster="visit")
+    found = alarms(tables["before"], tables["after"], criteria, cluster="machine")
     return {
         "kind": "profile regress",
         "criteria": asdict(criteria),
@@ -122,7 +122,9 @@ def regress(before: Path, after: Path, at_s: float | None = None) -> dict[str, A
 
 
 def cells(database: "Database", since_s: float | None = None, until_s: float | None = None) -> "pd.DataFrame":
-    """Return cycles of the fleet by function and every tag that may be at fault, visit by visit.
+    """Return cycles of the fleet by function and every tag that may be at fault, machine by machine.
+
+    Machines and not visits are what differ: an instance's data stay with it from one visit to the next.
 
     Parameters
     ----------
@@ -134,7 +136,7 @@ def cells(database: "Database", since_s: float | None = None, until_s: float | N
     from analysis.profiling.asking import of_fleet
 
     query = of_fleet(database, "cycles", _TAGS)
-    return database.clustered(replace(query, since_s=since_s, until_s=until_s), "visit")
+    return database.clustered(replace(query, since_s=since_s, until_s=until_s), "machine")
 
 
 def show_listing(questions: Sequence[Mapping[str, Any]], console: "Console") -> None:

@@ -17,14 +17,16 @@ from scenarios.evidence import Judge, Obtain, Outcome, Row, Sources, no_worlds, 
 from scenarios.output import Progress
 from scenarios.pictures import save
 from scenarios.reproduce_designs import DESIGNS
+from scenarios.reproduce_gwp import GWP
 from scenarios.reproduce_occupancy import OCCUPANCY
 from scenarios.reproduce_prediction import PREDICTION
+from scenarios.reproduce_profiles import PROFILES
 from scenarios.reproduce_services import SERVICES
 from scenarios.reproduce_traits import TRAITS
 from scenarios.reproduce_world import WORLD
 from scenarios.reproduce_wsmeter import WSMETER
 
-ROWS: dict[str, Row] = WSMETER | OCCUPANCY | TRAITS | PREDICTION | WORLD | DESIGNS | SERVICES
+ROWS: dict[str, Row] = WSMETER | OCCUPANCY | TRAITS | PREDICTION | PROFILES | GWP | WORLD | DESIGNS | SERVICES
 """Every row that can be reproduced, by its id ``paper/row``."""
 
 

@@ -29,8 +29,9 @@ from sim.profiling.setting import Setting
 
 FLEET: Final = "profiled_fleet"
 DENSE: Final[Mapping[str, Any]] = {
-    "profiling.collector.one_in": 160,
+    "profiling.collector.one_in": 480,
     "profiling.collector.samples_per_s": 400.0,
+    "profiling.collector.seconds_per_event": 300.0,
     "profiling.collector.events": ("cycles",),
     "profiling.collector.stacks_per_s": 0.0,
 }
@@ -132,22 +133,20 @@ def _fig4(sources: Sources, _paper: pd.DataFrame) -> Outcome:
 
 
 def _fig5(sources: Sources, _paper: pd.DataFrame) -> Outcome:
-    found = sources.run(FLEET, **DENSE)
-    setting = _setting(found)
+    usual, dense = sources.run(FLEET), sources.run(FLEET, **DENSE)
+    setting = _setting(dense)
     states = dict(zip(setting.software.programs.names, setting.software.programs.states.tolist(), strict=True))
-    with Database([found.path]) as database:
+    with Database([usual.path]) as database:
         tops = database.query(of_fleet(database, "cycles", ("application",), within_jobs(database)))["application"]
         one, two = (next(name for name in tops if (states[name] > 1) == many) for many in (False, True))
         days = _of_day(database, "cycles", (("application", (one,)),), "function")
-        by_process = database.clustered(
-            of_fleet(database, "cycles", ("function",), (("application", (two,)),)), "process"
-        )
-        processes = database.table("processes")
-    machines = _by_instance(by_process, processes, setting, found)
+    closely, briefly = (_by_instance(found, two, setting) for found in (dense, usual))
+    some = briefly["machine"].drop_duplicates().head(closely["machine"].nunique())
+    machines = pd.concat([closely, briefly[briefly["machine"].isin(some)].assign(machine=-1 - briefly["machine"])])
     return Outcome(
         profiles.measure_fig5(days, machines),
         draw=profiles.draw_fig5,
-        note=f"(a) {one}, which has one state; (b) instances of {two} on one machine each, looked at more closely",
+        note=f"(a) {one}, which has one state; (b) instances of {two}, half of them looked at more closely",
     )
 
 
@@ -159,15 +158,17 @@ def _setting(found: Run) -> Setting:
     return Setting.of(profile_world(scenario))
 
 
-def _by_instance(clustered: pd.DataFrame, processes: pd.DataFrame, setting: Setting, found: Run) -> pd.DataFrame:
-    """Return machine (a stay and a day), entry, samples and behaviour state of one application's stays."""
+def _by_instance(found: Run, application: str, setting: Setting) -> pd.DataFrame:
+    """Return machine (a stay in a state), entry, samples and behaviour state of one application's stays."""
+    with Database([found.path]) as database:
+        asked = of_fleet(database, "cycles", ("function",), (("application", (application,)),))
+        clustered, processes = database.clustered(asked, "process"), database.table("processes")
     visits = found.table("visits", ["visit", "start_s"])
     seen = clustered.assign(process=clustered["process"].astype(np.int64)).merge(
         processes[["process", "visit", "residence"]].merge(visits), on="process"
     )
-    rows = setting.rows
     stay = np.repeat(setting.day.order, np.diff(setting.day.row_start))
-    known = pd.DataFrame({"residence": stay, "day": rows.day, "state": rows.state})
+    known = pd.DataFrame({"residence": stay, "day": setting.rows.day, "state": setting.rows.state})
     seen = seen.assign(day=(seen["start_s"] // 86400.0).astype(int)).merge(known, on=["residence", "day"])
     group = seen.groupby(["residence", "state", "function"])["samples"].sum().reset_index()
     return group.rename(columns={"function": "entry"}).assign(machine=group["residence"] * 8 + group["state"])

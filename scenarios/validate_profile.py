@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 from rich.box import SIMPLE_HEAD
 from rich.console import Console
 from rich.table import Table
-from scipy.stats import t
+from scipy.stats import norm, t
 
 from analysis.profiling.effective import share_intervals
 from analysis.profiling.metrics import core_seconds, cpi
@@ -91,9 +91,10 @@ def judged(scenario: ProfileScenario, run: Path, seed: int) -> dict[str, Any]:
     -------
     dict
         seed, samples of cycles, visits that answered; functions: covered (one flag for each of the top functions, in
-        order of their true shares), half_width (mean, relative), manhattan, manhattan_expected (what the intervals'
+        order of their true shares), naive (the same of intervals that take samples for independent), half_width (mean,
+        relative), manhattan, manhattan_expected (what the intervals'
         errors would give), entropy, entropy_plain, entropy_true; cpi: covered, one flag for each of the top
-        applications, error (median); core_seconds: error, covered, by_fleet_error.
+        applications, error (median); core_seconds: error, covered, half_width, by_fleet_error.
     """
     settings, found = scenario.analyses.profiling, reopen(run)[1]
     look = _looks(PROFILE.dump_json(scenario).decode()).look(seed)
@@ -122,10 +123,13 @@ def _functions(clustered: pd.DataFrame, true: pd.DataFrame, settings: GWP) -> di
     # A function without samples has the interval of one that was not met: up to what a single sample would be.
     high = both["high"].fillna(float(made["high"].min()) if len(made) else 1.0)
     covered = (both["low"] <= both["true"]) & (both["true"] <= high)
+    alone = np.sqrt(both["share"] * (1.0 - both["share"]) / max(float(clustered["samples"].sum()), 1.0))
+    naive = (both["share"] - both["true"]).abs() <= norm.ppf(0.5 + settings.confidence / 2) * alone
     every = made.merge(true, "outer", list(FUNCTION)).fillna({"share": 0.0, "true": 0.0, "standard_error": 0.0})
     said = clustered_entropy(clustered, cluster="visit")
     return {
         "covered": covered.astype(int).tolist(),
+        "naive": naive.astype(int).tolist(),
         "half_width": float(((high - both["low"]) / 2 / both["true"]).mean()),
         "design_effect": float(both["design_effect"].median()),
         "manhattan": manhattan(every["true"], every["share"]),
@@ -151,6 +155,7 @@ def _seconds(look: Look, monitor: pd.DataFrame, settings: GWP) -> dict[str, Any]
     return {
         "error": made.core_s / made.monitor_s - 1.0,
         "covered": int(made.low <= made.monitor_s <= made.high),
+        "half_width": (made.high - made.low) / 2 / made.core_s,
         "by_fleet_error": made.by_fleet_s / made.monitor_s - 1.0,
     }
 
@@ -166,15 +171,17 @@ def summary(draws: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
     -------
     dict
         draws, samples and visits (means); functions: coverage with its 95% interval over draws, least_coverage of any
-        single function, half_width, design_effect, manhattan beside manhattan_expected, entropy_bias with and without
-        correction; cpi: coverage, error; core_seconds: coverage, error (root mean square), bias and by_fleet_bias.
+        single function, naive_coverage, half_width, design_effect, manhattan beside manhattan_expected, entropy_bias
+        with and without correction; cpi: coverage, error; core_seconds: coverage, half_width (relative), error (root
+        mean square), bias and by_fleet_bias.
 
     Examples
     --------
-    >>> functions = {"covered": [1, 0], "half_width": 0.2, "design_effect": 3.0, "manhattan": 0.1}
+    >>> functions = {"covered": [1, 0], "naive": [0, 0], "half_width": 0.2, "design_effect": 3.0, "manhattan": 0.1}
     >>> functions |= {"manhattan_expected": 0.1, "entropy": 3.0, "entropy_plain": 2.9, "entropy_true": 3.0}
     >>> draw = {"seed": 0, "samples": 9, "visits": 3, "functions": functions, "cpi": {"covered": [1], "error": 0.1}}
-    >>> made = summary([draw | {"core_seconds": {"error": 0.03, "covered": 1, "by_fleet_error": 0.0}}])
+    >>> seconds = {"error": 0.03, "covered": 1, "by_fleet_error": 0.0, "half_width": 0.04}
+    >>> made = summary([draw | {"core_seconds": seconds}])
     >>> made["functions"]["coverage"], made["functions"]["least_coverage"], made["core_seconds"]["error"]
     (0.5, 0.0, 0.03)
     """
@@ -187,6 +194,7 @@ def summary(draws: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
         "visits": float(np.mean([one["visits"] for one in draws])),
         "functions": _between("coverage", flags.mean(axis=1))
         | {"judged": flags.shape[1], "least_coverage": float(flags.mean(axis=0).min())}
+        | {"naive_coverage": float(np.mean(functions["naive"].tolist()))}
         | {name: float(functions[name].mean()) for name in ("half_width", "design_effect", *_DISTANCES)}
         | {
             "entropy_bias": float((functions["entropy"] - functions["entropy_true"]).mean()),
@@ -196,6 +204,7 @@ def summary(draws: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
         | {"error": float(ratios["error"].mean())},
         "core_seconds": _between("coverage", seconds["covered"].to_numpy(np.float64))
         | {
+            "half_width": float(seconds["half_width"].mean()),
             "error": math.sqrt(float((seconds["error"] ** 2).mean())),
             "bias": float(seconds["error"].mean()),
             "by_fleet_bias": float(seconds["by_fleet_error"].mean()),
@@ -231,6 +240,7 @@ def show(payload: Mapping[str, Any], console: Console) -> None:
     console.print(
         f"  half-width of a share: {functions['half_width']:.1%} of it, at a design effect of "
         f"{functions['design_effect']:.1f}; least coverage of a function {functions['least_coverage']:.0%}",
+        f"  intervals that take samples for independent hold the truth in {functions['naive_coverage']:.1%}",
         f"  Manhattan distance to the truth {functions['manhattan']:.4f}, by the intervals "
         f"{functions['manhattan_expected']:.4f}",
         f"  bias of entropy {functions['entropy_bias']:+.4f} nats, without correction "

@@ -3,14 +3,18 @@
 import functools
 import re
 import shlex
+import signal
 import subprocess
 import sys
+from glob import glob
+from pathlib import Path
+from urllib.request import urlopen
 
 import pytest
 import typer
 
 from docs import reference
-from docs.shown import DOCUMENTS, ROOT, blocks, commands, examples, recipes, renewed, run, skeleton
+from docs.shown import DOCUMENTS, ROOT, SERVES, blocks, commands, examples, recipes, renewed, run, skeleton
 from models.tables import TABLES
 from scenarios.cli import app
 from scenarios.loader import load_each, shipped
@@ -20,8 +24,21 @@ BLOCKS = [block for document in DOCUMENTS for block in blocks(document)]
 COMMANDS = [command for block in BLOCKS for command in commands(block)]
 HEAVY = recipes()
 """Run by .ci/run, for what `make demo` makes; everything else is run here."""
-QUICK = [command for command in COMMANDS if command.text.startswith(("wsc ", "python ")) and command.text not in HEAVY]
+SERVING = [command for command in COMMANDS if command.text.startswith(SERVES)]
+QUICK = [
+    command
+    for command in COMMANDS
+    if command.text.startswith(("wsc ", "python ")) and command.text not in HEAVY and command not in SERVING
+]
 PYTHON = [block for block in BLOCKS if block.language == "python"]
+
+
+_COMMANDS = typer.main.get_command(app).commands
+GROUPS = {name for name, command in _COMMANDS.items() if hasattr(command, "commands")}
+PROGRAM = {name: command for name, command in _COMMANDS.items() if name not in GROUPS} | {
+    f"{group} {name}": command for group in GROUPS for name, command in _COMMANDS[group].commands.items()
+}
+"""Every command of the program, those of groups by both words."""
 
 
 def named(shown):
@@ -30,9 +47,10 @@ def named(shown):
 
 @pytest.fixture(scope="module")
 def folder():
-    """A folder with the examples and a run of `small`, in which the documents' Python has run."""
+    """A folder with the examples and runs of `small` and `profiled_small`, in which the documents' Python has run."""
     with examples() as place:
         output("wsc run small")
+        output("wsc run profiled_small")
         for block in PYTHON:
             exec(compile("\n".join(block.lines), named(block), "exec"), {})
         yield place
@@ -57,8 +75,23 @@ def test_every_quick_command_runs_and_prints_what_is_shown(command):
         renewed(command.output, made)
 
 
+@pytest.mark.parametrize("command", SERVING, ids=named)
+@pytest.mark.usefixtures("folder")
+def test_every_server_shown_answers_until_it_is_told_to_end(command):
+    words = [word for each in shlex.split(command.text)[1:] for word in sorted(glob(each)) or [each]]
+    wsc = Path(sys.executable).with_name("wsc")
+    with subprocess.Popen([wsc, *words, "--port", "0"], stdout=subprocess.PIPE, text=True) as server:
+        try:
+            url = next(word for word in server.stdout.readline().split() if word.startswith("http://"))
+            with urlopen(url, timeout=60) as page:
+                assert b"<h1" in page.read()
+        finally:
+            server.send_signal(signal.SIGINT)
+        assert server.wait(timeout=60) == 0
+
+
 def is_slow(text):
-    """Whether a command simulates a fleet of thousands of machines."""
+    """Whether a command simulates a fleet of thousands of machines, or many machines for a fortnight."""
     _, verb, *words = shlex.split(text)
     if verb == "reproduce":
         quick = {row["id"] for row in listing() if not any(is_slow(f"wsc run {one}") for one in row["scenarios"])}
@@ -67,7 +100,7 @@ def is_slow(text):
     if verb not in {"run", "validate"} or words[0] not in library:
         return False
     first = load_each(words[0])[0]
-    return first.kind == "fleet" and first.fleet.machines > 1000
+    return first.kind in {"fleet", "profile"} and first.fleet.machines * first.horizon_s / 86400 > 1000
 
 
 def test_every_command_is_run_either_here_or_by_ci():
@@ -84,7 +117,8 @@ def test_every_shown_command_exists_with_its_options(command):
         assert (ROOT / what).is_file()
     else:
         assert tool == "wsc"
-        options = {option for each in typer.main.get_command(app).commands[what].params for option in each.opts}
+        name = f"{what} {words[0]}" if what in GROUPS else what
+        options = {option for each in PROGRAM[name].params for option in each.opts}
         assert {word for word in words if word.startswith("--")} <= options
 
 
@@ -94,8 +128,8 @@ def test_every_benchmark_is_run_by_make_bench():
 
 
 def test_every_command_of_the_program_is_shown():
-    shown = {shlex.split(command.text)[1] for command in COMMANDS if command.text.startswith("wsc ")}
-    assert shown == set(typer.main.get_command(app).commands)
+    shown = [shlex.split(command.text)[1:3] for command in COMMANDS if command.text.startswith("wsc ")]
+    assert {" ".join(words) if words[0] in GROUPS else words[0] for words in shown} == set(PROGRAM)
 
 
 @pytest.mark.parametrize("block", [block for block in BLOCKS if block.language == "yaml"], ids=named)

@@ -19,7 +19,7 @@ from scenarios.loader import load_each
 
 ROOT = Path(__file__).parents[1]
 FOLDERS = ("models", "sim", "analysis", "scenarios")
-TARGETS = {"demo", "test", "check", "figures", "bench", "evidence", "clean"}
+TARGETS = {"demo", "test", "check", "web", "interop", "figures", "bench", "evidence", "clean"}
 PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
 RUNTIME = [Requirement(line) for line in PROJECT["dependencies"]]
 DEVELOPMENT = [Requirement(line) for line in PROJECT["optional-dependencies"]["dev"]]
@@ -98,8 +98,9 @@ def test_every_command_shown_is_one_that_wsc_has():
     known = typer.main.get_command(app).commands
     shown = [words[1:] for words in commands("README.md") if words[:1] == ["wsc"]]
     assert {words[0] for words in shown} == set(known)
-    for command, *words in shown:
-        options = {option for parameter in known[command].params for option in parameter.opts}
+    for name, *words in shown:
+        command = getattr(known[name], "commands", {}).get(words[0], known[name]) if words else known[name]
+        options = {option for parameter in command.params for option in parameter.opts}
         assert {word.partition("=")[0] for word in words if word.startswith("--")} <= options
 
 

@@ -9,7 +9,7 @@ import pytest
 from models.profiles import Collector, ProfileWorld, Profiling, Watch
 from models.scenario import Churn, Fleet, Population
 from sim.fleet import nowhere, prepare
-from sim.profiling.collector import FAILED, OK, REFUSED, STATUSES, STOPPED, Gatekeepers, plan_visits, quota_share
+from sim.profiling.collector import DOWN, FAILED, OK, REFUSED, STATUSES, STOPPED, Gatekeepers, plan_visits, quota_share
 from sim.profiling.places import place
 from sim.profiling.register import machine_register
 from sim.timeline import KINDS
@@ -163,7 +163,7 @@ def test_machines_out_of_service_do_not_answer():
         for epoch in range(288):
             down[machine, epoch] |= epoch * 300.0 < end_s and (epoch + 1) * 300.0 > time_s
     assert down.mean() > 0.05
-    assert ((plan.status == FAILED) == down[plan.machine, plan.epoch]).mean() > 0.999
+    assert ((plan.status == DOWN) == down[plan.machine, plan.epoch]).mean() > 0.999
 
 
 def test_an_outage_stops_profiling_for_the_rest_of_the_day():

@@ -13,7 +13,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from analysis.profiling import database as module
-from analysis.profiling import paths
+from analysis.profiling import frames
 from analysis.profiling.database import Database
 from analysis.profiling.query import DIMENSIONS, Query, QueryError
 from analysis.profiling.storage import ProfileError
@@ -100,7 +100,8 @@ def tallied(items):
 
 @pytest.mark.parametrize("seed", range(5))
 def test_call_paths_are_those_that_one_walks_by_hand(seed, monkeypatch):
-    monkeypatch.setattr(paths, "_FRAMES_AT_ONCE", (1_500_000, 5)[seed % 2])
+    monkeypatch.setattr(frames, "_FRAMES_AT_ONCE", (1_500_000, 5)[seed % 2])
+    monkeypatch.setattr(frames, "_PATHS_AT_ONCE", (1_500_000, 5)[seed % 2])
     tables, _, database, rows = made(seed)
     query = Query("cpu_time", ())
     walks = list(walked(tables, restricted(rows, query)))

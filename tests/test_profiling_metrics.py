@@ -161,3 +161,13 @@ def test_cover_of_stacks_is_of_cycles(stacks, share):
     found = coverage_of_stacks(cycles, pd.DataFrame({"process": [0, 1], "stacks": stacks})).iloc[0]
     assert found["share"] == share
     assert 0 <= found["low"] <= share <= found["high"] <= 1
+
+
+def test_a_machine_that_is_down_counts_as_idle_and_one_that_failed_like_its_neighbours():
+    visits = pd.DataFrame({"visit": [0, 1, 2], "machine": [0, 1, 2], "platform": "p", "start_s": 0.0, "weight": 10})
+    visits = visits.assign(length_s=300.0, frequency_hz=[2.0, 2.0, np.nan])
+    cycles = pd.DataFrame({"visit": [0, 1], "value": [200, 200]})
+    down, failed = (
+        core_seconds(visits.assign(status=["ok", "ok", last]), cycles).core_s for last in ("down", "failed")
+    )
+    assert (down, failed) == (200.0, 300.0)

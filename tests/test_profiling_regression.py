@@ -5,7 +5,8 @@ import pandas as pd
 import pytest
 from scipy.stats import false_discovery_control
 
-from analysis.profiling.causes import Cause, cells, drift_of, rolled_out
+from analysis.profiling.causes import Cause, drift_of
+from analysis.profiling.cells import cells
 from analysis.profiling.regression import Criteria, adjusted, alarms, blame, compare
 from models.randomness import stream
 from tests.profiling_pairs import DIMENSIONS, pair
@@ -150,7 +151,7 @@ def test_the_drift_between_periods_is_found():
                 rows += [(later, f"a{application}", f, machine, k, float(k)) for f, k in enumerate(seen)]
     names = ["later", "application", "function", "machine", "samples", "value"]
     table = pd.DataFrame(rows, columns=names).assign(platform="p")
-    drift = drift_of(list(cells(table, "machine")), rolled_out(table))
+    drift = drift_of(list(cells(table, "machine")))
     assert np.sqrt(drift) == pytest.approx(0.1, rel=0.25)
 
 

@@ -102,7 +102,7 @@ def savings(
     return (
         intervals[["function", "share", "low", "high"]]
         .assign(
-            cycles_saved=np.rint(intervals["share"] * total * change).astype(np.int64),
+            cycles_saved=intervals["share"] * float(total) * change,
             core_hours_saved=hours,
             core_hours_per_year=yearly,
             money_per_year=money,

@@ -12,6 +12,7 @@ import pandas as pd
 
 from analysis.profiling import paths, views
 from analysis.profiling.answers import column, difference, frame, shares, summed
+from analysis.profiling.frames import BrokenStacksError
 from analysis.profiling.kept import Kept
 from analysis.profiling.query import (
     LOCATION_DIMENSIONS,
@@ -329,7 +330,7 @@ class Database:
         self._identity = identity(self._folders)
         self._connection = views.connect(self._folders, self._memory_bytes, self._threads)
         with views.understood(self._named):
-            self._most_samples = views.most_samples(self._connection, self._folders)
+            self._counts = views.counts(self._connection, self._folders)
         self._stacks_checked = False
 
     @property
@@ -376,7 +377,7 @@ class Database:
         return set(self._kept(("missing", name, values), lambda cursor: column(cursor, rows, list(values))))
 
     def _sums(self, cursor: duckdb.DuckDBPyConnection, query: Query) -> Sums:
-        return sum_samples(cursor, query, self._most_samples)
+        return sum_samples(cursor, query, self._counts)
 
     def _table(
         self, cursor: duckdb.DuckDBPyConnection, query: Query, top: int | None, most: int = MOST_ROWS
@@ -409,9 +410,13 @@ class Database:
 
         def answer(cursor: duckdb.DuckDBPyConnection) -> pd.DataFrame:
             if not self._stacks_checked:
-                views.check_stacks(cursor, self._folders)
+                views.check_stacks(cursor, self._folders, frames=False)
                 self._stacks_checked = True
-            return ask(cursor, sum_samples(cursor, query, self._most_samples, "stack"))
+            try:
+                return ask(cursor, sum_samples(cursor, query, self._counts, "stack"))
+            except BrokenStacksError:
+                views.check_stacks(cursor, self._folders)
+                raise
 
         return self._kept((kind, query, top), answer)
 

@@ -10,6 +10,8 @@ from analysis.profiling.effective import MEASURES, share_intervals
 from analysis.statistics import Bools, Floats, Ints, NotEnoughDataError
 
 _DAY_S = 86400.0
+_KNOWN = ("ok", "down")
+"""Statuses of visits of which it is known what the machine did."""
 
 
 def cpi(
@@ -72,8 +74,8 @@ def _pairs(cycles: pd.DataFrame, instructions: pd.DataFrame, on: list[str]) -> p
         {"samples": 0, "value": 0, "samples_below": 0, "value_below": 0}
     )
     return both.assign(
-        cycles=both["value"].astype(np.int64),
-        instructions=both["value_below"].astype(np.int64),
+        cycles=both["value"].astype(np.float64),
+        instructions=both["value_below"].astype(np.float64),
         samples=(both["samples"] + both["samples_below"]).astype(np.int64),
     )
 
@@ -127,7 +129,7 @@ def core_seconds(
 
     Every round draws machines anew, so visits of one day are independent draws and the error is that between visits
     within days. Visits that failed, were refused or stopped count with the mean of those of the same platform and
-    day that answered (of the platform, then of all, where none did).
+    day that answered (of the platform, then of all, where none did); on a machine that is down nothing runs.
 
     Parameters
     ----------
@@ -154,7 +156,7 @@ def core_seconds(
     (300.0, 300.0, 2)
     """
     table, second = _seconds(visits, cycles)
-    answered = (table["status"] == "ok").to_numpy()
+    answered = table["status"].isin(_KNOWN).to_numpy()
     if answered.sum() < 2:
         raise NotEnoughDataError(2, int(answered.sum()), "visits that answered")
     weight = table["weight"].to_numpy(np.float64) * table["length_s"].to_numpy(np.float64)

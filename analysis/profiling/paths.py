@@ -1,19 +1,19 @@
 """Call paths: samples summed by path, by every function on it, by call and by caller."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 
 import duckdb
 import numpy as np
 import pandas as pd
+import pyarrow as pa
 
+from analysis.profiling import frames
 from analysis.profiling.answers import column, shares, summed
 from analysis.profiling.sums import Sums
-from analysis.profiling.views import row
+from analysis.statistics import Ints
 
-_FRAMES_AT_ONCE = 1_500_000
 ROOT = "[root]"
 """The caller of what nothing called."""
-_FRAMES = "stacks s SEMI JOIN groups g ON s.stack = g.stack JOIN function_codes f ON s.location = f.location"
 
 
 def paths(cursor: duckdb.DuckDBPyConnection, sums: Sums, top: int | None) -> pd.DataFrame:
@@ -31,13 +31,26 @@ def paths(cursor: duckdb.DuckDBPyConnection, sums: Sums, top: int | None) -> pd.
         `path` (tuple of names of functions, the outermost first), `samples`, `value`.
     """
     names = _code_functions(cursor)
+    cursor.execute("CREATE TEMP TABLE equal_paths (stack BIGINT, first BIGINT)")
+    for part in frames.read_by_leaf(cursor):
+        first = frames.same_paths(part, len(names))
+        cursor.register("found", pa.table({"stack": part.stack, "first": first}))
+        cursor.execute("INSERT INTO equal_paths SELECT stack, first FROM found SEMI JOIN groups USING (stack)")
+        cursor.unregister("found")
+    cursor.execute(
+        "CREATE TEMP TABLE path_sums AS SELECT first AS stack, sum(samples) AS samples, sum(value) AS value"
+        " FROM equal_paths JOIN groups USING (stack) GROUP BY first"
+    )
+    if top is not None:
+        greatest = f"SELECT value FROM path_sums ORDER BY value DESC LIMIT {top:d}"
+        cursor.execute(f"DELETE FROM path_sums WHERE value < (SELECT min(value) FROM ({greatest}))")
     found = summed(
         cursor,
         sums,
-        f"SELECT path, {sums.numbers('sum(samples)', 'sum(value)')}"
-        " FROM (SELECT s.stack, list(f.code ORDER BY s.depth DESC) AS path"
-        f" FROM {_FRAMES} GROUP BY s.stack)"
-        " JOIN groups USING (stack) GROUP BY path ORDER BY sum(value) DESC, path LIMIT ?",
+        f"SELECT path, {sums.numbers()} FROM path_sums JOIN"
+        " (SELECT s.stack, list(f.code ORDER BY s.depth DESC) AS path FROM stacks s SEMI JOIN path_sums USING (stack)"
+        " JOIN function_codes f ON s.location = f.location GROUP BY s.stack)"
+        " USING (stack) ORDER BY path_sums.value DESC, path LIMIT ?",
         _limit(top),
     )
     return found.assign(path=pd.Series([tuple(names[code] for code in path) for path in found["path"]], dtype=object))
@@ -56,24 +69,17 @@ def inclusive(cursor: duckdb.DuckDBPyConnection, sums: Sums, top: int | None) ->
         `function`, `samples`, `value`, `share` of everything, `own` (the value of samples in the function itself).
     """
     names = _code_functions(cursor)
-    kind = "VARCHAR" if sums.wide else "BIGINT"
-    cursor.execute("CREATE TEMP TABLE reached (code INTEGER, samples HUGEINT, value HUGEINT, own HUGEINT)")
-    for _ in _code_frames(cursor):
-        cursor.execute(
-            "INSERT INTO reached SELECT code, sum(samples), sum(value), sum(CASE WHEN leaf THEN value ELSE 0 END)"
-            " FROM (SELECT stack, code, bool_or(depth = 0) AS leaf FROM frames GROUP BY stack, code)"
-            " JOIN groups USING (stack) GROUP BY code"
-        )
-    found = summed(
-        cursor,
-        sums,
-        f"SELECT code, {sums.numbers('sum(samples)', 'sum(value)')}, sum(own)::{kind} AS own"
-        " FROM reached GROUP BY code ORDER BY sum(value) DESC, code LIMIT ?",
-        _limit(top),
-    )
-    named = found.assign(code=_named(found["code"], names), share=shares(found["value"], sums.value))
-    own = named["own"].map(int).astype(object) if sums.wide else named["own"]
-    return named.assign(own=own).rename(columns={"code": "function"})[["function", "samples", "value", "share", "own"]]
+    weights = _weights(cursor, sums)
+    reached, leaves = [], []
+    for part in frames.read(cursor):
+        place = weights.places(part.stack)
+        within = np.repeat(place, part.length)
+        reached.append(frames.once_per_stack(*_known(within, part.code), weights))
+        leaves.append(frames.once_per_stack(*_known(place, part.code[part.start[:-1]]), weights))
+    found = frames.together(reached).head(_limit(top))
+    own = frames.together(leaves).set_index("item")["value"].reindex(found["item"], fill_value=0)
+    named = found.assign(function=_named(found["item"], names), share=shares(found["value"], sums.value))
+    return named.assign(own=own.to_numpy())[["function", "samples", "value", "share", "own"]]
 
 
 def edges(cursor: duckdb.DuckDBPyConnection, sums: Sums, top: int | None) -> pd.DataFrame:
@@ -89,22 +95,16 @@ def edges(cursor: duckdb.DuckDBPyConnection, sums: Sums, top: int | None) -> pd.
         `caller`, `function`, `samples`, `value`.
     """
     names = _code_functions(cursor)
-    cursor.execute("CREATE TEMP TABLE calls (caller INTEGER, called INTEGER, samples HUGEINT, value HUGEINT)")
-    for _ in _code_frames(cursor):
-        cursor.execute(
-            "INSERT INTO calls SELECT caller, called, sum(samples), sum(value)"
-            " FROM (SELECT DISTINCT stack, caller, code AS called FROM"
-            " (SELECT stack, code, lead(code) OVER (PARTITION BY stack ORDER BY depth) AS caller FROM frames)"
-            " WHERE caller IS NOT NULL) JOIN groups USING (stack) GROUP BY caller, called"
-        )
-    found = summed(
-        cursor,
-        sums,
-        f"SELECT caller, called, {sums.numbers('sum(samples)', 'sum(value)')} FROM calls"
-        " GROUP BY caller, called ORDER BY sum(value) DESC, caller, called LIMIT ?",
-        _limit(top),
-    )
-    named = found.assign(caller=_named(found["caller"], names), function=_named(found["called"], names))
+    weights = _weights(cursor, sums)
+    calls = []
+    for part in frames.read(cursor):
+        within = np.repeat(weights.places(part.stack), part.length)
+        at = np.flatnonzero(part.called & (within >= 0))
+        call = part.code[at + 1] * len(names) + part.code[at]
+        calls.append(frames.once_per_stack(within[at], call, weights))
+    found = frames.together(calls).head(_limit(top))
+    caller, function = np.divmod(found["item"], max(1, len(names)))
+    named = found.assign(caller=_named(caller, names), function=_named(function, names))
     return named[["caller", "function", "samples", "value"]]
 
 
@@ -121,25 +121,24 @@ def callers(cursor: duckdb.DuckDBPyConnection, sums: Sums, function: str) -> pd.
     DataFrame
         The dimensions, `caller` ([root] where nothing called it), `samples`, `value`; the greatest first.
     """
-    _code_functions(cursor)
+    coded = _code_functions(cursor)
+    code = coded.index(function) if function in coded else -1
+    cursor.execute("CREATE TEMP TABLE callers (stack BIGINT, code BIGINT)")
+    for part in frames.read(cursor):
+        at = np.flatnonzero(part.code == code)
+        above = np.where(part.called[at], part.code[np.minimum(at + 1, part.code.size - 1)], -1)
+        stack = np.repeat(part.stack, part.length)[at]
+        cursor.register("found", pa.table({"stack": stack, "code": above}))
+        cursor.execute("INSERT INTO callers SELECT DISTINCT stack, code FROM found")
+        cursor.unregister("found")
     names = "".join(f"{name}, " for name in sums.by)
-    cursor.execute("CREATE TEMP TABLE callers (pkey INTEGER, caller VARCHAR, samples HUGEINT, value HUGEINT)")
-    for _ in _code_frames(cursor):
-        cursor.execute(
-            "INSERT INTO callers SELECT pkey, caller, sum(samples), sum(value)"
-            " FROM (SELECT DISTINCT s.stack, coalesce(n.name, ?) AS caller FROM frames s"
-            " JOIN function_names called ON called.code = s.code AND called.name = ?"
-            " LEFT JOIN frames c ON c.stack = s.stack AND c.depth = s.depth + 1"
-            " LEFT JOIN function_names n ON n.code = c.code)"
-            " JOIN groups USING (stack) GROUP BY pkey, caller",
-            [ROOT, function],
-        )
     return summed(
         cursor,
         sums,
-        f"SELECT {names} caller, {sums.numbers('sum(samples)', 'sum(value)')}"
-        " FROM callers JOIN process_keys USING (pkey)"
+        f"SELECT {names} coalesce(name, ?) AS caller, {sums.numbers('sum(samples)', 'sum(value)')}"
+        " FROM callers JOIN groups USING (stack) JOIN process_keys USING (pkey) LEFT JOIN function_names USING (code)"
         f" GROUP BY {names} caller ORDER BY sum(value) DESC, {names} caller",
+        ROOT,
     )
 
 
@@ -156,19 +155,16 @@ def _code_functions(cursor: duckdb.DuckDBPyConnection) -> list[str]:
     return column(cursor, "SELECT name FROM function_names ORDER BY code")
 
 
-def _code_frames(cursor: duckdb.DuckDBPyConnection) -> Iterator[None]:
-    """Make the table of the frames of the stacks that have sums, some stacks after the others to bound the memory."""
-    first, last, rows = row(cursor, "SELECT min(stack), max(stack), count(*) FROM stacks")
-    if not rows:
-        return
-    step = -(-(last - first + 1) // -(-rows // _FRAMES_AT_ONCE))
-    for least in range(first, last + 1, step):
-        cursor.execute(
-            "CREATE OR REPLACE TEMP TABLE frames AS"
-            f" SELECT s.stack, s.depth, f.code FROM {_FRAMES} WHERE s.stack BETWEEN ? AND ?",
-            [least, least + step - 1],
-        )
-        yield
+def _weights(cursor: duckdb.DuckDBPyConnection, sums: Sums) -> frames.Weights:
+    """Return the sums by stack as arrays."""
+    found = summed(cursor, sums, f"SELECT stack, {sums.numbers()} FROM groups ORDER BY stack")
+    return frames.Weights(*(found[name].to_numpy() for name in ("stack", "samples", "value")))
+
+
+def _known(place: Ints, item: Ints) -> tuple[Ints, Ints]:
+    """Return places and items without those whose stack has no sums."""
+    there = place >= 0
+    return place[there], item[there]
 
 
 def _named(codes: pd.Series, names: Sequence[str]) -> pd.Series:

@@ -1,15 +1,18 @@
 """An alarm for functions that became dearer between two profiles, and the tag that is at fault."""
 
+from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Literal
 
 import numpy as np
 import pandas as pd
-from scipy.stats import false_discovery_control, norm, t
+from scipy.stats import false_discovery_control, t
 
-from analysis.profiling.causes import TAGS, Cause, Fits, cells, drift_of, eligible, fit, rolled_out
+from analysis.profiling.causes import Cause, Fits, candidates, drift_of, fit, rolled_out
+from analysis.profiling.cells import TAGS, Cells, cells, comparable
 from analysis.profiling.effective import Clusters, share_variances
-from analysis.statistics import Floats, Ints
+from analysis.profiling.factors import factor_of, rows_of
+from analysis.statistics import Floats
 
 Adjustment = Literal["holm", "benjamini-hochberg", "benjamini-yekutieli"]
 
@@ -27,7 +30,8 @@ class Criteria:
     false_alarms: float = 0.01
     """Chance of any false alarm over all functions (Holm), or share of false ones among the alarms (the others)."""
     min_factor: float = 1.25
-    """Least factor on the function's cost where the cause acts; builds differ by a few per cent in good health."""
+    """What the factor on the function's cost where the cause acts must significantly exceed; builds and kernels differ
+    by some per cent in good health."""
     min_cost: float = 0.0001
     """Least cost as a share of all events of the later profile."""
     adjustment: Adjustment = "holm"
@@ -125,14 +129,15 @@ def alarms(
 ) -> pd.DataFrame:
     """Return the functions that became dearer, each with the tag that explains it best.
 
-    Shares are compared within an application's cells (see `causes`), so a change of mix is no change. For each function
-    every cause is fitted alone; the best explains most of the odds' change. Its p-value is Bonferroni's over the
-    causes that were tried, then adjusted over functions.
+    Shares are compared within an application's cells (see `cells`), so a change of mix is no change. For each function
+    every cause is fitted alone; the best explains most of the odds' change. Its p-value, of the hypothesis that the
+    factor is at most `Criteria.min_factor`, is Bonferroni's over the causes that were tried, then adjusted over
+    functions.
 
     Parameters
     ----------
-    before, after : columns function, application, the cluster, samples, value, and as many as there are of revision,
-        compiler, kernel, platform, datacentre
+    before, after : columns function, application, the cluster, samples, value, and as many as there are of image,
+        revision, compiler, kernel, platform, datacentre
     criteria : when a change is worth an alarm
     cluster : what was drawn
 
@@ -160,20 +165,17 @@ def alarms(
     """
     wanted = criteria or Criteria()
     table, functions = _joined(before, after, cluster)
-    rolled = rolled_out(table)
-    all_cells = list(cells(table, cluster))
-    fits = fit(all_cells, rolled, len(functions), drift_of(all_cells, rolled))
-    if not fits.causes:
-        return pd.DataFrame(columns=[*_COLUMNS])
-    total = float(after["value"].sum())
-    best = _best(fits)
-    found = pd.DataFrame(_rows(fits, best, functions, total), columns=[*_COLUMNS])
-    found = found.assign(p_value=adjusted(found["p_value"].to_numpy(np.float64), wanted.adjustment))
-    alarming = (
-        (found["p_value"] <= wanted.false_alarms)
-        & (found["factor"] >= wanted.min_factor)
-        & (found["cost"] >= wanted.min_cost)
-    )
+    rolled, all_cells = rolled_out(table), list(cells(table, cluster))
+    drift = drift_of(all_cells)
+    seen = _Seen(all_cells, rolled, drift, fit(all_cells, rolled, len(functions), drift))
+    found = pd.DataFrame(_rows(seen, functions, float(after["value"].sum()), wanted), columns=[*_COLUMNS])
+    if not len(found):
+        return found
+    # Functions that were not looked at closely count as tests too: theirs are the largest p-values.
+    p_value = np.ones(len(functions))
+    p_value[: len(found)] = found["p_value"]
+    found = found.assign(p_value=adjusted(p_value, wanted.adjustment)[: len(found)])
+    alarming = (found["p_value"] <= wanted.false_alarms) & (found["cost"] >= wanted.min_cost)
     return found[alarming].sort_values("statistic", ascending=False, kind="stable").reset_index(drop=True)
 
 
@@ -192,6 +194,8 @@ _COLUMNS = (
     "rival",
     "rival_statistic",
 )
+_CLOSER = 6.0
+"""χ² from which a function is looked at closely: below it no hypothesis of many is rejected."""
 
 
 def blame(
@@ -224,70 +228,61 @@ def _joined(before: pd.DataFrame, after: pd.DataFrame, cluster: str) -> tuple[pd
     if missing:
         raise ValueError(f"columns are missing: {', '.join(missing)}")
     table = pd.concat([before.assign(later=False), after.assign(later=True)], ignore_index=True)
+    table = comparable(table) if "image" in table.columns else table
     tags = [name for name in TAGS if name in table.columns]
     table = table.assign(**{name: table[name].fillna("").astype(str) for name in ("application", *tags)})
     code, functions = pd.factorize(table["function"], sort=True)
-    keys = ["later", "application", "function", *tags, cluster]
-    summed = table.assign(function=code)[[*keys, "samples", "value"]].groupby(keys, sort=True, as_index=False).sum()
-    return summed[summed["value"] > 0], pd.Index(functions)
+    numbers = {name: table[name].astype(np.float64) for name in ("samples", "value")}
+    return table.assign(function=code, **numbers), pd.Index(functions)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class _Best:
-    """For each function: places of the best and the next best cause (−1: none), causes tried, and all statistics."""
+class _Seen:
+    """The cells of both profiles and every cause fitted to them."""
 
-    first: Ints
-    second: Ints
-    tried: Ints
-    statistic: Floats
-
-
-def _best(fits: Fits) -> _Best:
-    allowed = eligible(fits)
-    with np.errstate(divide="ignore", invalid="ignore"):
-        statistic = np.where(allowed & (fits.score > 0), fits.score**2 / fits.information, 0.0)
-    order = np.argsort(-(statistic - fits.rank[:, None] * (statistic > 0)), axis=0, kind="stable")
-    columns = np.arange(statistic.shape[1])
-    first = np.where(statistic[order[0], columns] > 0, order[0], -1)
-    second = np.full(len(first), -1)
-    for place in range(len(order) - 1, 0, -1):
-        other = np.array(
-            [_named(fits, one) != _named(fits, two) for one, two in zip(order[place], order[0], strict=True)]
-        )
-        second = np.where(other & (statistic[order[place], columns] > 0), order[place], second)
-    return _Best(first, second, allowed.sum(axis=0), statistic)
+    cells: list[Cells]
+    rolled: pd.DataFrame
+    drift: float
+    fits: Fits
 
 
-def _named(fits: Fits, place: int) -> tuple[str, str, str]:
-    cause = fits.causes[place]
-    return cause.dimension, cause.value, cause.application
-
-
-def _rows(fits: Fits, best: _Best, functions: pd.Index, total: float) -> list[tuple[object, ...]]:
-    """Return one row in the order of `_COLUMNS` for each function with a cause that makes it dearer."""
-    made: list[tuple[object, ...]] = []
-    for function in np.flatnonzero(best.first >= 0).tolist():
-        at, other = best.first[function], best.second[function]
-        cause, information = fits.causes[at], fits.information[at, function]
-        factor = fits.score[at, function] / information
-        width = float(norm.ppf(0.975)) / np.sqrt(information)
-        p_value = t.sf(np.sqrt(best.statistic[at, function]), max(fits.clusters[at, function] - 1, 1))
+def _rows(seen: _Seen, functions: pd.Index, total: float, criteria: Criteria) -> Iterator[tuple[object, ...]]:
+    """Yield one row in the order of `_COLUMNS` for each function that seems dearer."""
+    fits = seen.fits
+    if not fits.causes:
+        return
+    statistic = fits.statistic
+    designs = [dict(candidates(found, seen.rolled)) for found in seen.cells]
+    for function in np.flatnonzero(statistic.max(axis=0) >= _CLOSER).tolist():
+        at, other = _first_two(fits, statistic[:, function])
+        cause, here = fits.causes[at], [i for i, one in enumerate(seen.cells) if function in one.functions]
+        acts = [designs[i].get(cause, np.zeros(len(seen.cells[i].count))) for i in here]
+        factor = factor_of(rows_of([seen.cells[i] for i in here], function), np.concatenate(acts), seen.drift)
+        tried = int(fits.eligible[:, function].sum())
         rival = fits.causes[other] if other >= 0 else None
-        made.append(
-            (
-                functions[function],
-                cause.dimension,
-                cause.value,
-                cause.application,
-                float(np.exp(factor)),
-                float(np.exp(factor - width)),
-                float(np.exp(factor + width)),
-                float(fits.exposure[at, function] * -np.expm1(-factor) / total),
-                float(min(p_value * best.tried[function], 1.0)),
-                float(best.statistic[at, function] / fits.change[function]),
-                float(best.statistic[at, function]),
-                "" if rival is None else f"{rival.dimension} {rival.value}".strip(),
-                float(best.statistic[other, function]) if rival is not None else 0.0,
-            )
+        yield (
+            functions[function],
+            cause.dimension,
+            cause.value,
+            cause.application,
+            float(np.exp(factor.log)),
+            *factor.interval(),
+            float(fits.exposure[at, function] * -np.expm1(-factor.log) / total),
+            min(factor.exceeds(criteria.min_factor) * tried, 1.0),
+            float(statistic[at, function] / fits.change[function]),
+            float(statistic[at, function]),
+            "" if rival is None else f"{rival.dimension} {rival.value}".strip(),
+            float(statistic[other, function]) if rival is not None else 0.0,
         )
-    return made
+
+
+def _first_two(fits: Fits, statistic: Floats) -> tuple[int, int]:
+    """Return the best cause of a function, and the best of those of another name, −1 if there is none."""
+    order = np.argsort(-(statistic - fits.rank * (statistic > 0)), kind="stable").tolist()
+    first = _named(fits.causes[order[0]])
+    others = (place for place in order[1:] if statistic[place] > 0 and _named(fits.causes[place]) != first)
+    return order[0], next(others, -1)
+
+
+def _named(cause: Cause) -> tuple[str, str, str]:
+    return cause.dimension, cause.value, cause.application

@@ -9,7 +9,7 @@ import duckdb
 
 from analysis.profiling.query import LOCATION_DIMENSIONS, PROCESS_DIMENSIONS, Query
 from analysis.profiling.storage import ProfileError
-from analysis.profiling.views import MOST_VALUE, row
+from analysis.profiling.views import MOST_VALUE, Counts, row
 
 SQL: Mapping[str, str] = MappingProxyType(
     {
@@ -74,18 +74,18 @@ class Sums:
         return f"{samples}::{kind} AS samples, {value}::{kind} AS value"
 
 
-def sum_samples(cursor: duckdb.DuckDBPyConnection, query: Query, most_samples: int, part: Part = "location") -> Sums:
+def sum_samples(cursor: duckdb.DuckDBPyConnection, query: Query, counts: Counts, part: Part = "location") -> Sums:
     """Sum the samples of a query by its dimensions, so that they stand as `groups`.
 
-    Processes and locations get one small key for each combination of the dimensions asked for; samples are then joined
-    by number and counted by these keys alone, so the cost of a query hardly depends on its dimensions. The keys also
-    tell scales apart (period × duty × weight, of which there are few), so that no single row is multiplied.
+    Processes and locations get one small key for each combination of the dimensions asked for, and processes their
+    scale (period × duty × weight); samples are then joined by number and summed by these keys alone, so the cost of a
+    query hardly depends on its dimensions.
 
     Parameters
     ----------
     cursor : a cursor of its own on a connection of `views.connect`
     query : what is asked
-    most_samples : a bound of the sum of all counts
+    counts : bounds of the samples' counts
     part : `stack` keeps stacks apart, in place of the dimensions of locations, and takes only samples that have one
 
     Raises
@@ -95,7 +95,7 @@ def sum_samples(cursor: duckdb.DuckDBPyConnection, query: Query, most_samples: i
     """
     by_process = [name for name in query.by if name in PROCESS_DIMENSIONS]
     by_location = [name for name in query.by if name in LOCATION_DIMENSIONS] if part == "location" else []
-    _key_processes(cursor, query, by_process)
+    greatest = _key_processes(cursor, query, by_process)
     joined, key = "", "stack" if part == "stack" else "0 AS lkey"
     if by_location or any(name in LOCATION_DIMENSIONS for name, _ in query.where):
         _key_locations(cursor, query, by_location)
@@ -103,18 +103,29 @@ def sum_samples(cursor: duckdb.DuckDBPyConnection, query: Query, most_samples: i
     elif part == "location":
         cursor.execute("CREATE TEMP TABLE location_keys AS SELECT 0 AS lkey")
     only = "AND stack >= 0" if part == "stack" else ""
-    kind = "BIGINT" if most_samples <= _WORD else "HUGEINT"
+    (keys,) = row(cursor, "SELECT count(*) FROM process_keys")
+    pkey = "pkey" if keys > 1 else "1 AS pkey"
     cursor.execute(
-        f"CREATE TEMP TABLE counted AS SELECT skey, {key}, sum(count)::{kind} AS samples"
+        f"CREATE TEMP TABLE groups AS SELECT {pkey}, {key}, sum(count)::{_kind(counts.rows * counts.most)} AS samples,"
+        f" sum({_product(counts.most * greatest)})::{_kind(counts.rows * counts.most * greatest)} AS value"
         f" FROM samples JOIN process_map USING (process) {joined} WHERE event = ? {only} GROUP BY ALL",
         [query.event],
     )
-    _group(cursor, "stack" if part == "stack" else "lkey")
+    _refuse_unrated(cursor, query.event)
     return Sums(query.by, *_totals(cursor, query))
 
 
-def _key_processes(cursor: duckdb.DuckDBPyConnection, query: Query, by: Sequence[str]) -> None:
-    """Make `process_keys` of the dimensions, `scales` of these and scale (0: no rate), and `process_map` to those."""
+def _kind(most: int) -> str:
+    return "BIGINT" if most <= _WORD else "HUGEINT"
+
+
+def _product(most: int) -> str:
+    """Return a row's count times its scale; 64 bits where they are enough, as they nearly always are."""
+    return "count * scale" if most <= _WORD else "count::HUGEINT * scale"
+
+
+def _key_processes(cursor: duckdb.DuckDBPyConnection, query: Query, by: Sequence[str]) -> int:
+    """Make `process_keys` of the dimensions and `process_map` to key and scale, and return the greatest scale."""
     columns = "".join(f", {SQL[name]} AS {name}" for name in by)
     filters, values = _filters(query, PROCESS_DIMENSIONS)
     for bound, compared in ((query.since_s, ">="), (query.until_s, "<")):
@@ -123,42 +134,35 @@ def _key_processes(cursor: duckdb.DuckDBPyConnection, query: Query, by: Sequence
             values.append(bound)
     cursor.execute(
         "CREATE TEMP TABLE named_processes AS"
-        f" SELECT o.process, coalesce(r.period::HUGEINT * r.duty * v.weight, 0) AS scale, 0 AS every {columns}"
-        f" FROM {PROCESSES} LEFT JOIN rates r"
+        f" SELECT o.process, coalesce(r.period::HUGEINT * r.duty * v.weight, 0) AS scale, r.period IS NOT NULL AS rated"
+        f" {columns} FROM {PROCESSES} LEFT JOIN rates r"
         " ON r.source = v.source AND r.collection = v.collection AND r.platform = v.platform AND r.event = ?"
         f" WHERE {' AND '.join(filters) or 'true'}",
         [query.event, *values],
     )
-    names = ", ".join(("every", *by))
+    (greatest,) = row(cursor, "SELECT coalesce(max(scale), 0) FROM named_processes")
+    names = ", ".join(("rated", *by))
     cursor.execute(
         "CREATE TEMP TABLE process_keys AS"
         f" SELECT (row_number() OVER ())::INTEGER AS pkey, * FROM (SELECT DISTINCT {names} FROM named_processes)"
     )
     cursor.execute(
-        "CREATE TEMP TABLE scales AS"
-        f" SELECT (row_number() OVER ())::INTEGER AS skey, * FROM (SELECT DISTINCT scale, {names} FROM named_processes)"
-        f" JOIN process_keys USING ({names})"
-    )
-    cursor.execute(
-        f"CREATE TEMP TABLE process_map AS SELECT process, skey FROM named_processes JOIN scales USING (scale, {names})"
+        f"CREATE TEMP TABLE process_map AS SELECT process, pkey, scale::{_kind(greatest)} AS scale"
+        f" FROM named_processes JOIN process_keys USING ({names})"
     )
     cursor.execute("DROP TABLE named_processes")
+    return int(greatest)
 
 
-def _group(cursor: duckdb.DuckDBPyConnection, key: str) -> None:
-    """Make `groups` of what was counted; keys of several scales are put together."""
-    (several,) = row(cursor, "SELECT count(*) <> count(DISTINCT pkey) FROM scales")
-    if several:
-        cursor.execute(
-            f"CREATE TEMP TABLE groups AS SELECT pkey, {key}, sum(samples)::HUGEINT AS samples,"
-            " sum(samples::HUGEINT * scale)::HUGEINT AS value FROM counted JOIN scales USING (skey)"
-            f" GROUP BY pkey, {key}"
-        )
-        return
-    cursor.execute(
-        f"CREATE TEMP VIEW groups AS SELECT pkey, {key}, samples, samples::HUGEINT * scale AS value"
-        " FROM counted JOIN scales USING (skey)"
-    )
+def _refuse_unrated(cursor: duckdb.DuckDBPyConnection, event: str) -> None:
+    """Refuse samples without a rate, and forget the groups that have none."""
+    without = "pkey IN (SELECT pkey FROM process_keys WHERE NOT rated)"
+    groups, unrated = row(cursor, f"SELECT count(*), sum(samples) FROM groups WHERE {without}")
+    if unrated:
+        what = f"for the collection and platform of {unrated:,} samples"
+        raise ProfileError(f"rates: no period of {event} {what}")
+    if groups:
+        cursor.execute(f"DELETE FROM groups WHERE {without}")
 
 
 def _key_locations(cursor: duckdb.DuckDBPyConnection, query: Query, by: Sequence[str]) -> None:
@@ -197,10 +201,6 @@ def _filters(query: Query, dimensions: Mapping[str, str]) -> tuple[list[str], li
 
 def _totals(cursor: duckdb.DuckDBPyConnection, query: Query) -> tuple[int, int]:
     samples, value = row(cursor, "SELECT sum(samples), sum(value) FROM groups")
-    (unrated,) = row(cursor, "SELECT sum(samples) FROM counted JOIN scales USING (skey) WHERE scale = 0")
-    if unrated:
-        what = f"for the collection and platform of {unrated:,} samples"
-        raise ProfileError(f"rates: no period of {query.event} {what}")
     if max(samples or 0, value or 0) > MOST_VALUE:
         raise ProfileError(f"samples: sum of {query.event} is beyond 1e37")
     return int(samples or 0), int(value or 0)

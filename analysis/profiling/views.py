@@ -19,6 +19,8 @@ from models.tables import TABLES
 MOST_VALUE = 10**37
 """Sums of events beyond this are refused; DuckDB's widest integers hold ten times as much."""
 _SPILL = "8GB"
+_CELLS = 2**21
+"""Most sums that all threads together hold in plain arrays, at 50 bytes each, in place of hash tables."""
 _IDS = {
     "visits": ("visit",),
     "processes": ("process", "visit", "build"),
@@ -31,6 +33,16 @@ _IDS = {
 """Columns that number things within one profile, and so are shifted where several are put together."""
 
 _NUMBERED = ("visits", "processes", "builds", "locations")
+
+
+@dataclass(frozen=True, slots=True)
+class Counts:
+    """Bounds of the counts of a profile's samples."""
+
+    rows: int
+    """Rows of samples."""
+    most: int
+    """Greatest count of a row."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -170,6 +182,8 @@ def connect(folders: Sequence[Folder], memory_bytes: int, threads: int | None) -
     if threads is not None:
         config["threads"] = threads
     connection = duckdb.connect(":memory:", config=config)
+    (workers,) = row(connection, "SELECT current_setting('threads')")
+    connection.execute(f"SET GLOBAL perfect_ht_threshold = {max(1, (_CELLS // workers).bit_length() - 1)}")
     try:
         with understood(", ".join(str(folder.path) for folder in folders)):
             _shut(connection, _tables(connection, folders))
@@ -183,8 +197,14 @@ def connect(folders: Sequence[Folder], memory_bytes: int, threads: int | None) -
     return connection
 
 
-def check_stacks(connection: duckdb.DuckDBPyConnection, folders: Sequence[Folder]) -> None:
+def check_stacks(connection: duckdb.DuckDBPyConnection, folders: Sequence[Folder], *, frames: bool = True) -> None:
     """Check the call paths, which only some queries need.
+
+    Parameters
+    ----------
+    connection : of `connect`
+    folders : the profiles' folders
+    frames : the frames too; otherwise only whether every sample has a stack
 
     Raises
     ------
@@ -193,11 +213,10 @@ def check_stacks(connection: duckdb.DuckDBPyConnection, folders: Sequence[Folder
     """
     faults = []
     for number, folder in enumerate(folders):
-        checks = list(_STACK_CHECKS)
+        checks = list(_STACK_CHECKS) if frames else []
         sampled = folder.ranges("samples").get("stack")
-        first, last, stacks = row(
-            connection, f"SELECT min(stack), max(stack), count(DISTINCT stack) FROM stacks_{number}"
-        )
+        leaves = "count(*) FILTER (depth = 0)"
+        first, last, stacks = row(connection, f"SELECT min(stack), max(stack), {leaves} FROM stacks_{number}")
         dense = stacks and last - first + 1 == stacks
         if not (dense and sampled and _inside(sampled, Range(min(-1, first), last)) and first <= 0):
             checks.append(_SAMPLE_STACKS)
@@ -206,14 +225,14 @@ def check_stacks(connection: duckdb.DuckDBPyConnection, folders: Sequence[Folder
         raise ProfileError("\n".join(faults))
 
 
-def most_samples(connection: duckdb.DuckDBPyConnection, folders: Sequence[Folder]) -> int:
-    """Return a bound of the sum of all counts."""
+def counts(connection: duckdb.DuckDBPyConnection, folders: Sequence[Folder]) -> Counts:
+    """Return bounds of the samples' counts, from the files' footers if these say them."""
     ranges = [folder.ranges("samples").get("count") for folder in folders if folder.rows("samples")]
     rows = sum(folder.rows("samples") for folder in folders)
     if None not in ranges:
-        return rows * max((each.most for each in ranges if each is not None), default=0)
+        return Counts(rows, max((each.most for each in ranges if each is not None), default=0))
     (most,) = row(connection, "SELECT max(count) FROM samples")
-    return rows * int(most or 0)
+    return Counts(rows, int(most or 0))
 
 
 def _tables(connection: duckdb.DuckDBPyConnection, folders: Sequence[Folder]) -> list[str]:

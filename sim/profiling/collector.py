@@ -21,8 +21,8 @@ from sim.profiling.register import Register
 
 FLEET = "fleet"
 """Name of the collection that profiles all machines in turn."""
-STATUSES = ("ok", "failed", "refused", "stopped")
-OK, FAILED, REFUSED, STOPPED = range(4)
+STATUSES = ("ok", "failed", "refused", "stopped", "down")
+OK, FAILED, REFUSED, STOPPED, DOWN = range(5)
 LEAST_FAILURES = 3
 """Failed visits in a round below which profiling goes on, whatever their share: small rounds have few visits."""
 PLANNED_USE = 0.55
@@ -231,7 +231,9 @@ class _Collection:
             return STOPPED
         if not self.gate.admit(machine, epoch):
             return REFUSED
-        if not (now.outage or chance < collector.failure_share or self.register.down(machine, epoch)):
+        if self.register.down(machine, epoch):
+            return DOWN
+        if not (now.outage or chance < collector.failure_share):
             self.expected += self._promise(machine, epoch) if self.watch.target_samples else 0.0
             return OK
         now.failures += 1

@@ -1,0 +1,171 @@
+"""The table of affinities that a profile gives, and the true one that a simulated fleet knows."""
+
+from typing import TYPE_CHECKING
+
+import numpy as np
+import pandas as pd
+from scipy.optimize import nnls
+
+from analysis.profiling.affinity.table import Table
+from analysis.profiling.metrics import cpi
+from analysis.profiling.query import Query, Where
+from analysis.statistics import Floats
+
+if TYPE_CHECKING:
+    from analysis.profiling.database import Database
+
+BY = ("application", "platform")
+CLUSTER = "visit"
+"""What the collector draws anew each time."""
+_PRIOR_VISITS, _ROUNDS = 8.0, 8
+_FLEET: Where = (("collection", ("fleet",)),)
+
+
+def table_of(database: "Database") -> pd.DataFrame:
+    """Return the table of affinities that a profile of the fleet gives.
+
+    Load is instructions and capacity is cycles, as estimated for the whole fleet from samples of its jobs; what
+    machines do of their own, in brackets, is left out. The clock is the mean frequency of each platform's visits, each
+    weighted by what it stands for. Standard errors are those between visits, steadied by those of other pairs.
+
+    Parameters
+    ----------
+    database : a profile with cycles and instructions
+
+    Returns
+    -------
+    DataFrame
+        job, platform, load, cpi, cpi_se and load_se (NaN: not sampled), capacity, misses (last-level-cache misses per
+        instruction) and clock_hz (both left out where not known); one row for each pair of job and platform.
+
+    Raises
+    ------
+    QueryError, ProfileError
+        If the profile lacks cycles or instructions, or cannot be read.
+    """
+    jobs = tuple(name for name in database.values("application") if not name.startswith("["))
+    where = (*_only_fleet(database), ("application", jobs))
+    events = [database.clustered(Query(event, BY, where), CLUSTER) for event in ("cycles", "instructions")]
+    found = cpi(*events, cluster=CLUSTER)
+    found = found[(found["cycles"] > 0) & (found["instructions"] > 0)]
+    found = found.assign(standard_error=found["cpi"] * _relative_errors(found))
+    found = found.merge(_load_errors(events[1]), "left", list(BY))
+    platforms = sorted(found["platform"].astype(str).unique())
+    every = pd.MultiIndex.from_product([sorted(found["application"].astype(str).unique()), platforms], names=BY)
+    table = found.astype(dict.fromkeys(BY, str)).set_index(list(BY)).reindex(every).reset_index()
+    capacity = table.groupby("platform")["cycles"].transform("sum")
+    made = pd.DataFrame(
+        {
+            "job": table["application"],
+            "platform": table["platform"],
+            "load": table["instructions"].fillna(0.0).astype(np.float64),
+            "cpi": table["cpi"],
+            "cpi_se": table["standard_error"],
+            "load_se": table["load_se"],
+            "capacity": capacity.astype(np.float64),
+        }
+    )
+    if "llc_misses" in database.events():
+        made["misses"] = _misses(database.query(Query("llc_misses", BY, where)), made)
+    clocks = table["platform"].map(_clocks(database))
+    return made if clocks.isna().any() else made.assign(clock_hz=clocks)
+
+
+def true_table(truth_cpi: pd.DataFrame, table: pd.DataFrame) -> Table:
+    """Return the true table of a simulated fleet, for the platforms and clocks of a sampled one.
+
+    Parameters
+    ----------
+    truth_cpi : application, platform, cycles, instructions over the horizon
+    table : as `table_of` returns it
+
+    Examples
+    --------
+    >>> truth = pd.DataFrame({"application": ["a"], "platform": ["p"], "cycles": [20.0], "instructions": [10.0]})
+    >>> true_table(truth, pd.DataFrame({"platform": ["p"], "clock_hz": [2e9]})).cpi.tolist()
+    [[2.0]]
+    """
+    truth = truth_cpi[truth_cpi["instructions"] > 0].astype(dict.fromkeys(BY, str))
+    platforms = sorted(truth["platform"].unique())
+    every = pd.MultiIndex.from_product([sorted(truth["application"].unique()), platforms], names=BY)
+    rows = truth.set_index(list(BY)).reindex(every).reset_index()
+    made = pd.DataFrame(
+        {
+            "job": rows["application"],
+            "platform": rows["platform"],
+            "load": rows["instructions"].fillna(0.0),
+            "cpi": rows["cycles"] / rows["instructions"],
+            "capacity": rows.groupby("platform")["cycles"].transform("sum"),
+        }
+    )
+    if "clock_hz" in table:
+        clocks = table.drop_duplicates("platform").set_index("platform")["clock_hz"]
+        made["clock_hz"] = made["platform"].map(clocks).fillna(clocks.mean())
+    return Table.of(made)
+
+
+def aligned(shares: Floats, table: Table, truth: Table) -> Floats:
+    """Return (J, I) shares by job and platform in the order of another table; 0 where this one has neither.
+
+    Examples
+    --------
+    >>> rows = pd.DataFrame({"job": ["a", "b"], "platform": "p", "load": 1.0, "cpi": 2.0, "capacity": 4.0})
+    >>> aligned(np.array([[1.0], [0.5]]), Table.of(rows), Table.of(rows[::-1])).tolist()
+    [[0.5], [1.0]]
+    """
+    made = pd.DataFrame(shares, index=list(table.jobs), columns=list(table.platforms))
+    return made.reindex(index=list(truth.jobs), columns=list(truth.platforms)).fillna(0.0).to_numpy(np.float64)
+
+
+def _only_fleet(database: "Database") -> Where:
+    """Return the restriction to the profile of the whole fleet, unless there is no such name."""
+    return _FLEET if "fleet" in database.values("collection") else ()
+
+
+def _load_errors(instructions: pd.DataFrame) -> pd.DataFrame:
+    """Return the standard error of each pair's load, if the visits that met it were as random as counts are."""
+    square = instructions["value"].astype(np.float64) ** 2
+    sums = instructions[list(BY)].assign(load_se=square).groupby(list(BY), observed=True, as_index=False).sum()
+    return sums.assign(load_se=np.sqrt(sums["load_se"]))
+
+
+def _misses(sampled: pd.DataFrame, made: pd.DataFrame) -> Floats:
+    """Return misses per instruction of every pair: those of the job, in proportion to those of the platform."""
+    value = sampled.astype(dict.fromkeys(BY, str)).set_index(list(BY))["value"].astype(np.float64)
+    misses = value.reindex(pd.MultiIndex.from_frame(made[["job", "platform"]])).fillna(0.0).to_numpy(np.float64)
+    sums = made.assign(misses=misses)
+    load = sums.groupby("job")["load"].transform("sum").to_numpy(np.float64)
+    of_job = sums.groupby("job")["misses"].transform("sum").to_numpy(np.float64) / np.where(load > 0, load, 1.0)
+    expected = sums.assign(expected=of_job * sums["load"]).groupby("platform")[["misses", "expected"]].transform("sum")
+    factor = (expected["misses"] / expected["expected"].where(expected["expected"] > 0)).fillna(1.0)
+    return np.asarray(of_job * factor.to_numpy(np.float64))
+
+
+def _relative_errors(found: pd.DataFrame) -> Floats:
+    """Return relative standard errors, steadied by those of all pairs.
+
+    An error that few visits tell of is itself uncertain, so its square is averaged with what the pair's samples and
+    visits make expect, α / samples + β / visits, fitted over all pairs; the latter counts as `_PRIOR_VISITS` visits.
+    """
+    own = ((found["standard_error"] / found["cpi"]) ** 2).to_numpy(np.float64)
+    samples, visits = (found[name].to_numpy(np.float64) for name in ("samples", "clusters"))
+    known = np.isfinite(own) & (visits > _PRIOR_VISITS) & (own < 1.0)
+    inputs = np.column_stack([1.0 / samples, 1.0 / visits])
+    fitted = np.array([2.0, 0.0])
+    for _ in range(_ROUNDS if known.sum() > 2 else 0):
+        weight = np.sqrt(visits[known]) / (inputs[known] @ fitted)
+        fitted = nnls(inputs[known] * weight[:, None], own[known] * weight)[0]
+        fitted = fitted if fitted.any() else np.array([2.0, 0.0])
+    heard = np.where(np.isfinite(own), np.maximum(visits - 1.0, 0.0), 0.0)
+    own = np.where(heard > 0, np.minimum(np.nan_to_num(own), 1.0), 0.0)
+    return np.asarray(np.sqrt((heard * own + _PRIOR_VISITS * (inputs @ fitted)) / (heard + _PRIOR_VISITS)))
+
+
+def _clocks(database: "Database") -> "pd.Series[float]":
+    """Return each platform's mean frequency while busy, NaN if no visit says it."""
+    visits = database.table("visits")
+    known = visits[(visits["status"] == "ok") & (visits["frequency_hz"] > 0)]
+    weight = known["weight"].astype(np.float64) * known["length_s"].astype(np.float64)
+    sums = pd.DataFrame({"platform": known["platform"].astype(str), "hz": known["frequency_hz"] * weight, "w": weight})
+    totals = sums.groupby("platform")[["hz", "w"]].sum()
+    return totals["hz"] / totals["w"]

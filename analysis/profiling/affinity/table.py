@@ -1,0 +1,206 @@
+"""What is known of jobs on platforms: load, cycles per instruction, capacities and clocks."""
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+
+from analysis.cells import Cells, TableFault, read_cells
+from analysis.readers import Field, TableError, read_table
+from analysis.statistics import Bools, Floats, Ints
+
+FIELDS = (
+    Field("job", "text"),
+    Field("platform", "text"),
+    Field("load", "real", above_zero=False),
+    Field("cpi", "real", may_be_empty=True),
+    Field("capacity", "real", above_zero=False),
+    Field("clock_hz", "real", required=False),
+    Field("cpi_se", "real", above_zero=False, required=False, may_be_empty=True),
+    Field("load_se", "real", above_zero=False, required=False, may_be_empty=True),
+    Field("misses", "real", above_zero=False, required=False),
+)
+"""Columns of a table of affinities."""
+_OF_PLATFORM = ("capacity", "clock_hz")
+_SAME = 1e-9
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Table:
+    """J jobs on I platforms, each pair once.
+
+    Examples
+    --------
+    >>> row = {"job": "a", "platform": "p", "load": 5.0, "cpi": 2.0, "capacity": 10.0}
+    >>> made = Table.of(pd.DataFrame([row]))
+    >>> made.jobs, made.platforms, made.load.tolist(), made.capacity.tolist(), made.clock_hz
+    (('a',), ('p',), [[5.0]], [10.0], None)
+    """
+
+    jobs: tuple[str, ...]
+    platforms: tuple[str, ...]
+    load: Floats
+    """(J, I) instructions that each job executes on each platform now."""
+    cpi: Floats
+    """(J, I) cycles per instruction; NaN: not observed."""
+    cpi_se: Floats
+    """(J, I) standard error of it; 0: known exactly."""
+    allowed: Bools
+    """(J, I) whether the job may run there."""
+    capacity: Floats
+    """(I,) cycles that the platform has for these jobs."""
+    clock_hz: Floats | None = None
+    """(I,) clock; none: not known, and cycles are minimised in place of time."""
+    load_se: Floats | None = None
+    """(J, I) standard error of the load; none: known exactly."""
+    misses: Floats | None = None
+    """(J, I) last-level-cache misses per instruction; none: not known."""
+
+    @classmethod
+    def of(cls, frame: pd.DataFrame) -> "Table":
+        """Return the table of rows that are sound; pairs without a row are not allowed.
+
+        Parameters
+        ----------
+        frame : columns job, platform, load, cpi (NaN: not observed), capacity, and optionally clock_hz, cpi_se,
+            load_se, misses
+        """
+        job, jobs = pd.factorize(frame["job"])
+        platform, platforms = pd.factorize(frame["platform"])
+        shape = len(jobs), len(platforms)
+
+        def spread(name: str, missing: float) -> Floats:
+            made = np.full(shape, missing)
+            if name in frame:
+                made[job, platform] = frame[name].to_numpy(np.float64)
+            return made
+
+        first = np.unique(platform, return_index=True)[1]
+        allowed = np.zeros(shape, np.bool_)
+        allowed[job, platform] = True
+        clocks = frame["clock_hz"].to_numpy(np.float64)[first] if "clock_hz" in frame else None
+        return cls(
+            tuple(map(str, jobs)),
+            tuple(map(str, platforms)),
+            spread("load", 0.0),
+            spread("cpi", np.nan),
+            np.nan_to_num(spread("cpi_se", 0.0)),
+            allowed,
+            frame["capacity"].to_numpy(np.float64)[first],
+            clocks,
+            np.nan_to_num(spread("load_se", 0.0)) if "load_se" in frame else None,
+            spread("misses", 0.0) if "misses" in frame else None,
+        )
+
+    @property
+    def total(self) -> Floats:
+        """(J,) instructions of each job, wherever they are executed."""
+        return np.asarray(self.load.sum(axis=1))
+
+    @property
+    def unobserved(self) -> Bools:
+        """(J, I) pairs that are allowed but whose CPI was not observed."""
+        return self.allowed & np.isnan(self.cpi)
+
+    @property
+    def clock(self) -> Floats:
+        """(I,) what CPI is divided by: clock, or 1 without one."""
+        return np.ones(len(self.platforms)) if self.clock_hz is None else self.clock_hz
+
+    def cost(self, cpi: Floats) -> Floats:
+        """Return (J, I) cycles, or seconds with clocks, per instruction; infinite where a job may not run."""
+        return np.where(self.allowed, cpi / self.clock, np.inf)
+
+
+def read(path: Path) -> Table:
+    """Read a table of affinities from a CSV or Parquet file.
+
+    A pair without a row is one on which the job must not run; one with a row and an empty CPI was not observed.
+
+    Parameters
+    ----------
+    path : columns as in `FIELDS`, one row per job and platform
+
+    Raises
+    ------
+    TableError
+        With every fault: missing columns, pairs that are there twice, numbers out of bounds, capacities or clocks that
+        differ between rows of one platform, jobs of which no CPI is known.
+    OSError
+        If the file cannot be opened.
+
+    Examples
+    --------
+    >>> import tempfile
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     file = Path(folder) / "table.csv"
+    ...     _ = file.write_text("job,platform,load,cpi,capacity\\na,p,5,2,10\\nb,p,1,,11\\n")
+    ...     read(file)
+    Traceback (most recent call last):
+    analysis.readers.TableError: 3:4: cpi: should be known on one platform at least for job b, got ""
+    3:5: capacity: should be the same in all rows of platform p (10 in line 2), got 11
+    """
+    cells = read_cells(path)
+    try:
+        frame = read_table(path, FIELDS, lambda names: ("job", "platform") if {"job", "platform"} <= {*names} else ())
+    except TableError as error:
+        raise TableError([*error.faults, *_across(cells)]) from None
+    faults = [*_across(cells), *_never_seen(cells, frame)]
+    if faults:
+        raise TableError(faults)
+    return Table.of(frame)
+
+
+def _across(cells: Cells) -> Iterator[TableFault]:
+    """Yield a fault for every number of a platform that differs between its rows."""
+    if "platform" not in cells.columns:
+        return
+    platforms = cells.columns["platform"].astype(str).str.strip()
+    for name in (name for name in _OF_PLATFORM if name in cells.columns):
+        numbers = pd.to_numeric(cells.columns[name], errors="coerce").to_numpy(np.float64)
+        first = _first_known(platforms, numbers)
+        for row in np.flatnonzero(np.isfinite(numbers) & (first >= 0)):
+            at = first[row]
+            if abs(numbers[row] - numbers[at]) > _SAME * abs(numbers[at]):
+                known = f"{numbers[at]:.10g} in line {int(cells.lines[at])}"
+                problem = f"should be the same in all rows of platform {platforms.iloc[row]} ({known})"
+                yield TableFault(int(cells.lines[row]), cells.position(name), name, problem, f"{numbers[row]:.10g}")
+
+
+def _first_known(platforms: "pd.Series[str]", numbers: Floats) -> Ints:
+    """Return for each row the first row of its platform with a number, −1 if there is none."""
+    rows = pd.Series(np.where(np.isfinite(numbers), np.arange(len(numbers)), np.nan))
+    return rows.groupby(platforms.to_numpy()).transform("min").fillna(-1).to_numpy(np.int64)
+
+
+def _never_seen(cells: Cells, frame: pd.DataFrame) -> Iterator[TableFault]:
+    """Yield a fault for every job whose CPI is known on no platform: nothing can be said of it anywhere."""
+    known = frame["cpi"].notna().groupby(frame["job"]).transform("any").to_numpy(np.bool_)
+    unseen = frame.loc[~known, "job"].drop_duplicates()
+    for row, job in zip(unseen.index, unseen, strict=True):
+        line = int(cells.lines[row])
+        yield TableFault(
+            line, cells.position("cpi"), "cpi", f"should be known on one platform at least for job {job}", '""'
+        )
+
+
+def frame_of(table: Table, load: Floats) -> pd.DataFrame:
+    """Return an assignment as rows of job, platform, load: every pair with load.
+
+    Parameters
+    ----------
+    table : jobs and platforms
+    load : (J, I) instructions
+
+    Examples
+    --------
+    >>> row = {"job": "a", "platform": "p", "load": 5.0, "cpi": 2.0, "capacity": 10.0}
+    >>> made = Table.of(pd.DataFrame([row]))
+    >>> frame_of(made, made.load).to_dict("records")
+    [{'job': 'a', 'platform': 'p', 'load': 5.0}]
+    """
+    job, platform = np.nonzero(load > 0)
+    names, platforms = np.array(table.jobs), np.array(table.platforms)
+    return pd.DataFrame({"job": names[job], "platform": platforms[platform], "load": load[job, platform]})

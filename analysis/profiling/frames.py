@@ -1,0 +1,241 @@
+"""Frames of call paths as arrays: read some at a time, in order, and summed once per path."""
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Any
+
+import duckdb
+import numpy as np
+import numpy.typing as npt
+import pandas as pd
+
+from analysis.profiling.views import row
+from analysis.statistics import Ints
+
+_FRAMES_AT_ONCE = 2_000_000
+"""Frames that are summed at once, to bound the memory."""
+_PATHS_AT_ONCE = 8_000_000
+"""Frames of which equal paths are found at once."""
+_WORD = 2**63 - 1
+
+
+class BrokenStacksError(Exception):
+    """A stack has not the depths 0, 1, 2, … once each, or a place that is not there, or is missing itself."""
+
+
+@dataclass(frozen=True, slots=True)
+class Frames:
+    """All frames of some stacks, in order of stack and depth.
+
+    Examples
+    --------
+    >>> frames = Frames(np.array([4, 7]), np.array([0, 2, 3]), np.array([5, 5, 6]))
+    >>> frames.length.tolist(), frames.called.tolist()
+    ([2, 1], [True, False, False])
+    """
+
+    stack: Ints
+    """(s,) numbers of the stacks, ascending."""
+    start: Ints
+    """(s + 1,) each stack's first frame, the place sampled; the last is the number of frames."""
+    code: Ints
+    """(n,) code of each frame's function."""
+
+    @property
+    def length(self) -> Ints:
+        """(s,) frames of each stack."""
+        return np.diff(self.start)
+
+    @property
+    def called(self) -> npt.NDArray[np.bool_]:
+        """(n,) whether the next frame is the caller; otherwise there is none."""
+        inner = np.ones(self.code.size, dtype=bool)
+        inner[self.start[1:] - 1] = False
+        return inner
+
+
+@dataclass(frozen=True, slots=True)
+class Weights:
+    """Sums of samples by stack.
+
+    Examples
+    --------
+    >>> weights = Weights(np.array([4, 9]), np.array([1, 2]), np.array([10, 2**70], dtype=object))
+    >>> weights.places(np.array([3, 9, 10])).tolist()
+    [-1, 1, -1]
+    """
+
+    stack: Ints
+    """(s,) numbers of the stacks, ascending."""
+    samples: npt.NDArray[Any]
+    """(s,) samples: integers of 64 bits, or Python's if sums need more."""
+    value: npt.NDArray[Any]
+    """(s,) events."""
+
+    def places(self, stack: Ints) -> Ints:
+        """Return where other stacks are among these, −1 for those that are not.
+
+        Parameters
+        ----------
+        stack : (k,) numbers of stacks
+        """
+        if not self.stack.size:
+            return np.full(stack.size, -1)
+        at = np.minimum(np.searchsorted(self.stack, stack), self.stack.size - 1)
+        return np.asarray(np.where(self.stack[at] == stack, at, -1))
+
+
+def read(cursor: duckdb.DuckDBPyConnection) -> Iterator[Frames]:
+    """Yield the frames of all stacks, some stacks after the others.
+
+    Parameters
+    ----------
+    cursor : cursor that holds `function_codes`, the code of each location's function
+
+    Raises
+    ------
+    BrokenStacksError
+        If a stack is not as it should be.
+    """
+    first, last, rows = row(cursor, "SELECT min(stack), max(stack), count(*) FROM stacks")
+    if not rows:
+        return
+    step = -(-(last - first + 1) // -(-rows // _FRAMES_AT_ONCE))
+    for least in range(first, last + 1, step):
+        yield _frames(cursor, "WHERE stack BETWEEN ? AND ?", least, least + step - 1)
+
+
+def read_by_leaf(cursor: duckdb.DuckDBPyConnection) -> Iterator[Frames]:
+    """Yield the frames of all stacks so that stacks with equal paths come together.
+
+    Parameters
+    ----------
+    cursor : as for `read`
+
+    Raises
+    ------
+    BrokenStacksError
+        If a stack is not as it should be.
+    """
+    (rows,) = row(cursor, "SELECT count(*) FROM stacks")
+    parts = -(-rows // _PATHS_AT_ONCE)
+    if parts == 1:
+        yield _frames(cursor, "")
+        return
+    leaves = "SELECT stack FROM stacks JOIN function_codes USING (location) WHERE depth = 0 AND code % ? = ?"
+    for part in range(parts):
+        yield _frames(cursor, f"WHERE stack IN ({leaves})", parts, part)
+
+
+def _frames(cursor: duckdb.DuckDBPyConnection, where: str, *values: int) -> Frames:
+    found = cursor.execute(
+        "SELECT stack, depth, coalesce(code, -1) AS code"
+        f" FROM stacks LEFT JOIN function_codes USING (location) {where}",
+        list(values),
+    ).fetchnumpy()
+    stack, depth, code = found["stack"], found["depth"], found["code"]
+    turned = (stack[1:] < stack[:-1]) | ((stack[1:] == stack[:-1]) & (depth[1:] < depth[:-1]))
+    if turned.any():
+        order = np.lexsort((depth, stack))
+        stack, depth, code = stack[order], depth[order], code[order]
+    new = np.flatnonzero(np.append(True, stack[1:] != stack[:-1])[: stack.size])
+    expected = np.arange(stack.size) - np.repeat(new, np.diff(np.append(new, stack.size)))
+    if (depth != expected).any() or (code < 0).any():
+        raise BrokenStacksError
+    return Frames(stack[new].astype(np.int64), np.append(new, stack.size), code.astype(np.int64))
+
+
+def once_per_stack(place: Ints, item: Ints, weights: Weights) -> pd.DataFrame:
+    """Sum the weights of the stacks that have each item, however often they have it.
+
+    Parameters
+    ----------
+    place : (n,) places in `weights`
+    item : (n,) numbers of what the stacks have, not negative
+    weights : of the stacks
+
+    Returns
+    -------
+    DataFrame
+        `item`, `samples`, `value`, in order of the items.
+
+    Examples
+    --------
+    >>> weights = Weights(np.array([4, 9]), np.array([1, 2]), np.array([10, 20]))
+    >>> once_per_stack(np.array([0, 0, 1]), np.array([3, 3, 3]), weights).values.tolist()
+    [[3, 3, 30]]
+    """
+    if not item.size:
+        return pd.DataFrame({"item": item, "samples": item, "value": item})
+    names: Ints | None = None
+    if (int(item.max()) + 1) * max(1, weights.stack.size) > _WORD:
+        names, item = np.unique(item, return_inverse=True)
+    key = np.sort(item * weights.stack.size + place)
+    key = key[np.append(True, key[1:] != key[:-1])]
+    item = key // weights.stack.size
+    at = key - item * weights.stack.size
+    start = np.flatnonzero(np.append(True, item[1:] != item[:-1]))
+    found = item[start]
+    return pd.DataFrame(
+        {
+            "item": found if names is None else names[found],
+            "samples": np.add.reduceat(weights.samples[at], start),
+            "value": np.add.reduceat(weights.value[at], start),
+        }
+    )
+
+
+def together(parts: list[pd.DataFrame]) -> pd.DataFrame:
+    """Add up sums by item; the greatest value first, ties in order of the items.
+
+    Parameters
+    ----------
+    parts : frames with `item` and columns of integers
+
+    Examples
+    --------
+    >>> part = pd.DataFrame({"item": [2, 3], "samples": [1, 1], "value": [5, 7]})
+    >>> together([part, part.head(1)]).values.tolist()
+    [[2, 2, 10], [3, 1, 7]]
+    """
+    every = pd.concat(parts) if parts else pd.DataFrame({"item": [], "samples": [], "value": []}, dtype=np.int64)
+    summed = every.groupby("item", sort=True).sum().reset_index() if len(parts) > 1 else every
+    order = np.argsort(-summed["value"].to_numpy(), kind="stable")
+    return summed.iloc[order].reset_index(drop=True)
+
+
+def same_paths(frames: Frames, codes: int) -> Ints:
+    """Return the number of the first stack with the same functions in the same order, for each stack.
+
+    Paths are told apart from the place sampled outwards: two are equal up to a depth if they were up to the one before
+    and have the same function there.
+
+    Parameters
+    ----------
+    frames : frames of stacks
+    codes : how many functions there are
+
+    Returns
+    -------
+    (s,) numbers of stacks
+
+    Examples
+    --------
+    >>> frames = Frames(np.array([4, 7, 9]), np.array([0, 2, 3, 5]), np.array([1, 2, 1, 1, 2]))
+    >>> same_paths(frames, 3).tolist()
+    [4, 7, 4]
+    """
+    length = frames.length
+    first = np.arange(frames.stack.size)
+    going, depth = first, 0
+    node = np.zeros(frames.stack.size, dtype=np.int64)
+    while going.size:
+        ends = length[going] == depth
+        begun, node_of_end = np.unique(node[ends], return_index=True)
+        first[going[ends]] = going[ends][node_of_end][np.searchsorted(begun, node[ends])]
+        going, node = going[~ends], node[~ends]
+        different, node = np.unique(node * codes + frames.code[frames.start[going] + depth], return_inverse=True)
+        if different.size == going.size:
+            break
+        depth += 1
+    return np.asarray(frames.stack[first])

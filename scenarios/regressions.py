@@ -1,0 +1,139 @@
+"""Planted regressions of simulated fleets: does the alarm find them, name what is at fault, and else keep quiet?
+
+Each pair of profiles is one collector's of one fleet: the first half of its horizon and the second, while roll-outs go
+on. A regression is planted in some of the pairs, by causes in turn: a revision that is rolled out in the second half,
+the new compiler, a platform, or a data centre, the last two from the midnight between. Its function is drawn from those
+worth finding (`scenarios.planted`), its factor log-uniformly.
+"""
+
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+import pandas as pd
+
+from analysis.profiling.regression import alarms
+from models.profiles import Incident
+from models.randomness import stream
+from scenarios.kept import each, folder_of
+from scenarios.output import Progress
+from scenarios.planted import CAUSES, FACTORS, WORTH, Fleet, chosen, world_of, worth_finding
+
+PER_FLEET = 10
+"""Pairs of each kind that share a simulated fleet; every pair has a collector of its own."""
+_OUTCOMES = ("right", "otherwise", "silent")
+
+
+def regressions(planted: int, healthy: int, out: Path, progress: Progress) -> dict[str, Any]:
+    """Return how often planted regressions were named, and healthy pairs left alone.
+
+    Fleets that were judged before by this very code are read; what was interrupted goes on where it stopped.
+
+    Parameters
+    ----------
+    planted, healthy : pairs of profiles of each kind, at least one
+    out : folder of all runs
+    progress : told what is being done and the share done
+
+    Returns
+    -------
+    dict
+        named: share of the planted of which the clearest alarm names function and cause, named_error (its standard
+        error); quiet: share of the healthy without any alarm, quiet_error; causes: for each planted cause, pairs,
+        right, otherwise (another function or cause named first), silent, and beside (alarms about other functions);
+        trials: every planted pair; alarms: those of healthy pairs.
+
+    Raises
+    ------
+    ValueError
+        If there is nothing to plant or to leave alone.
+    """
+    if min(planted, healthy) < 1:
+        raise ValueError(f"at least one planted and one healthy pair are needed, got {planted} and {healthy}")
+    fleets = -(-max(planted, healthy) // PER_FLEET)
+    asked = {"world": asdict(world_of(0)), "factors": FACTORS, "worth": WORTH, "per_fleet": PER_FLEET}
+    shares = {seed: [_within(total, seed) for total in (planted, healthy)] for seed in range(fleets)}
+    folder = folder_of(out, "regressions", asked | {"pairs": list(shares.values())}, ["scipy", "pandas"])
+    make = partial(judged, shares=shares)
+    made = each(range(fleets), make, folder, {"planted", "healthy"}, progress, what="planting regressions")
+    return summary([one for fleet in made for one in fleet["planted"]], [one for f in made for one in f["healthy"]])
+
+
+def _within(total: int, fleet: int) -> int:
+    return min(max(total - fleet * PER_FLEET, 0), PER_FLEET)
+
+
+def summary(planted: Sequence[Mapping[str, Any]], healthy: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
+    """Return what all pairs together say.
+
+    Examples
+    --------
+    >>> one = {"cause": "platform", "outcome": "right", "beside": 0}
+    >>> made = summary([one, one | {"outcome": "silent"}], [{"alarms": []}])
+    >>> made["named"], made["quiet"], made["causes"][2]["silent"]
+    (0.5, 1.0, 1)
+    """
+    named = sum(one["outcome"] == "right" for one in planted) / len(planted)
+    quiet = sum(not one["alarms"] for one in healthy) / len(healthy)
+    causes = []
+    for cause in CAUSES:
+        mine = [one for one in planted if one["cause"] == cause]
+        counts = {outcome: sum(one["outcome"] == outcome for one in mine) for outcome in _OUTCOMES}
+        causes.append({"cause": cause, "pairs": len(mine), **counts, "beside": sum(one["beside"] for one in mine)})
+    return {
+        "named": named,
+        "named_error": math.sqrt(named * (1 - named) / len(planted)),
+        "quiet": quiet,
+        "quiet_error": math.sqrt(quiet * (1 - quiet) / len(healthy)),
+        "causes": causes,
+        "trials": list(planted),
+        "alarms": [alarm for one in healthy for alarm in one["alarms"]],
+    }
+
+
+def judged(seed: int, shares: Mapping[int, Sequence[int]]) -> dict[str, Any]:
+    """Return what the alarm said of a fleet's pairs.
+
+    Parameters
+    ----------
+    seed : number of the fleet
+    shares : how many pairs are planted and how many healthy, for each fleet
+
+    Returns
+    -------
+    dict
+        seed; planted: fleet, collector, cause, value, application, function, factor, share (of the fleet's cycles),
+        outcome, said (the clearest alarm), beside; healthy: fleet, collector, alarms.
+    """
+    planted, healthy = shares[seed]
+    fleet = Fleet.of(world_of(seed), 1 + planted + healthy)
+    there = worth_finding(fleet.setting, fleet.seen(0))
+    trials, quiet = [], []
+    for i in range(planted):
+        cause = CAUSES[(seed * PER_FLEET + i) % len(CAUSES)]
+        incident, share = chosen(there[there["cause"] == cause], stream(seed, f"regression {i}"), fleet.half_s)
+        about = {"fleet": seed, "collector": 1 + i, "cause": cause, "value": getattr(incident, cause)}
+        found = alarms(*fleet.pair(1 + i, (incident,)), cluster="machine")
+        trials.append(about | _of(incident) | {"share": share} | _outcome(cause, incident, found))
+    for i in range(1 + planted, 1 + planted + healthy):
+        found = alarms(*fleet.pair(i), cluster="machine")
+        quiet.append({"fleet": seed, "collector": i, "alarms": found.to_dict("records")})
+    return {"seed": seed, "planted": trials, "healthy": quiet}
+
+
+def _of(incident: Incident) -> dict[str, Any]:
+    return {"application": incident.application, "function": incident.function, "factor": incident.factor}
+
+
+def _outcome(cause: str, incident: Incident, found: pd.DataFrame) -> dict[str, Any]:
+    """Return whether the clearest alarm is about the incident, what it says, and how many are about others."""
+    if not len(found):
+        return {"outcome": "silent", "said": "", "beside": 0}
+    first = found.iloc[0]
+    wanted = (incident.function, cause, getattr(incident, cause), incident.application)
+    said = tuple(str(first[name]) for name in ("function", "dimension", "value", "application"))
+    outcome = "right" if said == wanted else "otherwise"
+    return {"outcome": outcome, "said": " ".join(said), "beside": int((found["function"] != incident.function).sum())}

@@ -1,0 +1,124 @@
+"""The rows of Google-Wide Profiling about decisions: cross-checks, shared code, overhead; and many collectors."""
+
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any, Final
+
+import numpy as np
+import pandas as pd
+
+from analysis.figures.criteria import numbers
+from analysis.profiling.asking import of_fleet
+from analysis.profiling.database import Database
+from analysis.profiling.questions import QUESTIONS
+from scenarios.evidence import Outcome, Row, Sources
+from scenarios.reproduce_profiles import FLEET
+from scenarios.rundir import Run
+
+LIBRARY: Final = "libz"
+"""The world's compression library."""
+LEAST_SHARE: Final = 0.001
+"""Share of the cycles from which an application counts when asked whether shared code is hot in it."""
+TENTH: Final[Mapping[str, Any]] = {"profiling.collector.one_in": 10, "profiling.collector.round_s": 21600.0}
+"""A collector that visits one machine in ten in each round, four rounds a day."""
+TENTH_DRAWS: Final = 20
+MANY: Final[Mapping[str, Any]] = {
+    "fleet.machines": 160,
+    "population.jobs": 100,
+    "population.common_jobs": 60,
+    "profiling.collector.one_in": 80,
+    "profiling.collector.samples_per_s": 50.0,
+}
+"""A fleet that a hundred collectors look at: few machines, many samples of each, so that samples are much alike."""
+MANY_DRAWS: Final = 100
+
+
+def _core_seconds(sources: Sources, _paper: pd.DataFrame) -> Outcome:
+    told = sources.collectors(FLEET, TENTH_DRAWS, **TENTH)
+    seconds = told["core_seconds"]
+    judged = numbers(
+        error=seconds["error"],
+        interval_holds=seconds["coverage"],
+        half_width=seconds["half_width"],
+        by_fleet_bias=seconds["by_fleet_bias"],
+    )
+    note = (
+        f"{told['draws']} collectors, each {told['visits']:,.0f} visits; error is the root mean square. With one "
+        f"frequency for the whole fleet, as printed, the bias is {seconds['by_fleet_bias']:+.2%}; with each platform's "
+        f"own {seconds['bias']:+.2%}"
+    )
+    return Outcome(judged, note=note)
+
+
+def _shared_code(sources: Sources, _paper: pd.DataFrame) -> Outcome:
+    found = sources.run(FLEET)
+    with Database([found.path]) as database:
+        table = QUESTIONS["shared"].ask(database, by="image", top=40)
+    mine = table[table["image"] == LIBRARY].iloc[0]
+    libraries = table[table["image"].str.startswith("lib")]["image"].tolist()
+    judged = numbers(
+        share=float(mine["share"]),
+        largest_in_one=_largest_in_one(found.path),
+        rank=1 + libraries.index(LIBRARY),
+        true_share=_true_share(found),
+    )
+    return Outcome(judged, table=table.head(8), note=f"{LIBRARY}; wsc profile ask RUN shared --set by=image")
+
+
+def _largest_in_one(folder: Path) -> float:
+    """Return the library's largest share of any application's cycles, of those that are not tiny."""
+    with Database([folder]) as database:
+        rows = database.query(of_fleet(database, "cycles", ("application", "image")))
+    rows = rows.assign(value=rows["value"].astype(np.float64))
+    totals = rows.groupby("application")["value"].sum()
+    large = totals[(totals >= LEAST_SHARE * totals.sum()) & ~totals.index.str.startswith("[")].index
+    own = rows[(rows["image"] == LIBRARY) & rows["application"].isin(large)].set_index("application")["value"]
+    return float((own / totals[own.index]).max())
+
+
+def _true_share(found: Run) -> float:
+    rows = found.table("truth_functions", ["image", "cycles"])
+    return float(rows.loc[rows["image"] == LIBRARY, "cycles"].sum() / rows["cycles"].sum())
+
+
+def _overhead(sources: Sources, _paper: pd.DataFrame) -> Outcome:
+    found = sources.run(FLEET)
+    visits = found.table("visits", ["visit", "frequency_hz", "overhead_cycles"])
+    busy_s = found.table("processes", ["visit", "cpu_s"]).groupby("visit")["cpu_s"].sum()
+    seen = visits[visits["visit"].isin(busy_s.index)]
+    cycles = busy_s[seen["visit"]].to_numpy() * seen["frequency_hz"].to_numpy()
+    on_machine = seen["overhead_cycles"].to_numpy() / cycles
+    fleet = float(found.table("epochs", ["cycles"])["cycles"].sum())
+    judged = numbers(
+        share=float(visits["overhead_cycles"].sum()) / fleet,
+        visited_share=float(np.nanmax(on_machine)),
+        visited_share_median=float(np.nanmedian(on_machine)),
+    )
+    return Outcome(judged, note="of the fleet's cycles; and at most of a machine's while it is visited")
+
+
+def _many(sources: Sources, _paper: pd.DataFrame) -> Outcome:
+    told = sources.collectors(FLEET, MANY_DRAWS, **MANY)
+    functions = told["functions"]
+    judged = numbers(
+        coverage=functions["coverage"],
+        coverage_low=functions["coverage_low"],
+        coverage_high=functions["coverage_high"],
+        naive_coverage=functions["naive_coverage"],
+        cpi_coverage=told["cpi"]["coverage"],
+        half_width=functions["half_width"],
+    )
+    note = (
+        f"{told['draws']} collectors of one fleet of {MANY['fleet.machines']} machines, each {told['visits']:,.0f} "
+        f"visits and {told['samples']:,.0f} samples of cycles; {functions['judged']} functions"
+    )
+    return Outcome(judged, note=note)
+
+
+GWP: dict[str, Row] = {
+    "gwp/core-seconds": Row("core-seconds from samples against the fleet's monitor", (FLEET,), _core_seconds),
+    "gwp/shared-code": Row("the hottest shared library, hot in no one job", (FLEET,), _shared_code),
+    "gwp/overhead": Row("what profiling costs the fleet", (FLEET,), _overhead),
+    "world/profiles": Row("how often many collectors' intervals are right", (FLEET,), _many),
+}
+"""The rows about what profiles are good for."""

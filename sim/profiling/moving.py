@@ -1,0 +1,242 @@
+"""An advised assignment of jobs to platforms tried out: instances are moved, and the fleet is simulated again.
+
+Two fleets differ only in where instances run. Both hold what runs on a typical day at noon, on the machines as they are
+then, for a whole day. Neighbours, caches and frequencies change with the moves, so what is saved is not what a
+table of cycles per instruction promises.
+"""
+
+import heapq
+from dataclasses import dataclass, replace
+
+import numpy as np
+from numpy.typing import NDArray
+
+from models.platforms import PLATFORMS
+from models.profiles import ProfileWorld
+from models.scenario import Window, World
+from sim.fleet import NEVER, Arm, Day, day_of, prepare, recorded, run_arm
+from sim.profiling.places import Places, place
+from sim.timeline import from_placement
+
+Floats = NDArray[np.float64]
+Ints = NDArray[np.int64]
+
+DAY_S = 86400.0
+CYCLES, INSTRUCTIONS = 0, 1
+_BALANCE = 1e-9
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Snapshot:
+    """What runs where at a time: N instances, M machines, P platforms, J jobs.
+
+    Examples
+    --------
+    >>> from sim.profiling.setting import example
+    >>> made = Snapshot.of(example())
+    >>> made.platforms, made.job.size == made.machine.size
+    (('haswell_2698v3',), True)
+    """
+
+    day: Day
+    jobs: tuple[str, ...]
+    platforms: tuple[str, ...]
+    job: Ints
+    shard: Ints
+    machine: Ints
+    machine_platform: Ints
+    """(M,) platform of each machine at that time."""
+    vcpus: Floats
+    """(M,) hardware threads of each machine at that time."""
+    machine_from: Ints
+    """(M,) 0 for machines that have the new hardware, `NEVER` for others."""
+
+    @classmethod
+    def of(cls, world: ProfileWorld) -> "Snapshot":
+        """Return what runs at the noon of the day whose platforms are nearest to those of the horizon in the mean.
+
+        Raises
+        ------
+        ValueError
+            If the jobs do not fit the machines.
+        """
+        day = prepare(world)
+        timeline, places = day.timeline, place(world, day.machines)
+        threads = np.array([float(PLATFORMS[name].vcpus) for name in places.platforms])
+        machine_from = recorded(day).machine_from
+        noon = _typical_noon(world, machine_from, places, threads)
+        here = np.flatnonzero((timeline.start_epoch <= noon) & (timeline.end_epoch > noon))
+        upgraded = machine_from <= noon
+        platform = np.where(upgraded, places.platform[:, 1], places.platform[:, 0])
+        return cls(
+            day=day,
+            jobs=day.jobs.names,
+            platforms=places.platforms,
+            job=timeline.job[here],
+            shard=timeline.shard[here],
+            machine=timeline.machine[here],
+            machine_platform=platform,
+            vcpus=threads[platform],
+            machine_from=np.where(upgraded, 0, NEVER),
+        )
+
+    @property
+    def quota_vcpu(self) -> Floats:
+        """(N,) hardware threads that each instance asks for."""
+        return self.day.jobs.instance_quota_vcpu[self.job]
+
+    def instances(self, machine: Ints) -> Ints:
+        """Return (J, P) instances by job and platform.
+
+        Parameters
+        ----------
+        machine : (N,) where each instance runs
+        """
+        found = np.zeros((len(self.jobs), len(self.platforms)), np.int64)
+        np.add.at(found, (self.job, self.machine_platform[machine]), 1)
+        return found
+
+
+def wanted_instances(now: Ints, before: Floats, after: Floats) -> Ints:
+    """Return how many instances of each job should run on each platform.
+
+    An instance executes as much after as the job's instances on that platform do before; shares of instructions that
+    change by nothing leave instances where they are. Numbers are rounded so that each job keeps its instances (largest
+    remainders; ties to the earlier platform).
+
+    Parameters
+    ----------
+    now : (J, P) instances
+    before, after : (J, P) shares of each job's instructions
+
+    Examples
+    --------
+    >>> wanted_instances(np.array([[2, 6]]), np.array([[0.25, 0.75]]), np.array([[0.5, 0.5]]))
+    array([[4, 4]])
+    """
+    count = now.sum(axis=1, keepdims=True)
+    goal = np.maximum(now + (after - before) * count, 0.0)
+    goal *= count / np.where(goal.sum(axis=1, keepdims=True) > 0, goal.sum(axis=1, keepdims=True), 1.0)
+    whole = np.floor(goal + _BALANCE).astype(np.int64)
+    left = (count - whole.sum(axis=1, keepdims=True)).astype(np.int64)
+    rank = np.argsort(np.argsort(-(goal - whole), axis=1, kind="stable"), axis=1)
+    return np.asarray(whole + (rank < left))
+
+
+def moved(snapshot: Snapshot, wanted: Ints) -> Ints:
+    """Return (N,) machines after instances were moved towards the wanted numbers, as far as there is room.
+
+    The last shards of a job leave a platform first. Those that move are taken off, then go one after another, the
+    largest first, to the machine of their new platform with the smallest allocated share of its threads; one that would
+    raise that above the largest share before stays where it was.
+
+    Parameters
+    ----------
+    snapshot : what runs where
+    wanted : (J, P) instances by job and platform
+
+    Examples
+    --------
+    >>> from sim.profiling.setting import example
+    >>> made = Snapshot.of(example())
+    >>> bool((moved(made, made.instances(made.machine)) == made.machine).all())
+    True
+    """
+    leaving, goals = _leaving(snapshot, wanted)
+    machine, quota = snapshot.machine.copy(), snapshot.quota_vcpu
+    allocated = np.bincount(machine, quota, snapshot.vcpus.size)
+    most = float((allocated / snapshot.vcpus).max(initial=1.0))
+    allocated -= np.bincount(machine[leaving], quota[leaving], snapshot.vcpus.size)
+    heaps = [
+        [(float(allocated[m] / snapshot.vcpus[m]), int(m)) for m in np.flatnonzero(snapshot.machine_platform == p)]
+        for p in range(len(snapshot.platforms))
+    ]
+    for heap in heaps:
+        heapq.heapify(heap)
+    for k in np.lexsort((leaving, -quota[leaving])):
+        instance, heap = leaving[k], heaps[goals[k]]
+        if not heap:
+            continue
+        share, target = heap[0]
+        after = share + quota[instance] / snapshot.vcpus[target]
+        if after <= most:
+            heapq.heapreplace(heap, (after, target))
+            machine[instance] = target
+    return machine
+
+
+def simulate(snapshot: Snapshot, machine: Ints) -> tuple[Floats, Floats]:
+    """Return (J, P) cycles and instructions of a day in which the instances run on these machines.
+
+    Parameters
+    ----------
+    snapshot : what runs
+    machine : (N,) where
+
+    Examples
+    --------
+    >>> from sim.profiling.setting import example
+    >>> made = Snapshot.of(example())
+    >>> cycles, instructions = simulate(made, made.machine)
+    >>> cycles.shape == instructions.shape == (len(made.jobs), len(made.platforms))
+    True
+    """
+    world = _one_day(snapshot.day.world)
+    machines, jobs = snapshot.day.machines, snapshot.day.jobs
+    timeline = from_placement(world, machines.count, snapshot.job, machine, snapshot.shard)
+    day = day_of(world, machines, jobs, timeline)
+    arm = Arm(snapshot.machine_from, np.full(timeline.job.size, NEVER))
+    found = np.zeros((2, len(snapshot.jobs), len(snapshot.platforms)))
+    for block in run_arm(day, arm):
+        stays = day.order[block.stays]
+        where = timeline.job[stays], snapshot.machine_platform[timeline.machine[stays]]
+        for i, column in enumerate((CYCLES, INSTRUCTIONS)):
+            np.add.at(found[i], where, block.rows[:, column])
+    return found[0], found[1]
+
+
+def spent_for(instructions: Floats, cycles: Floats, executed: Floats, clock_hz: Floats) -> float:
+    """Return the time, in seconds of the clocks, that fixed instructions of each job take at what was measured.
+
+    Parameters
+    ----------
+    instructions : (J,) of each job, to be executed
+    cycles, executed : (J, P) measured cycles and instructions
+    clock_hz : (P,) of each platform; ones for cycles in place of time
+
+    Examples
+    --------
+    >>> spent_for(np.array([8.0]), np.array([[2.0, 6.0]]), np.array([[2.0, 2.0]]), np.ones(2))
+    16.0
+    """
+    done = executed.sum(axis=1)
+    each = (cycles / clock_hz).sum(axis=1) / np.where(done > 0, done, 1.0)
+    return float((instructions * each)[done > 0].sum())
+
+
+def _typical_noon(world: World, machine_from: Ints, places: Places, threads: Floats) -> int:
+    """Return the epoch of the noon at which platforms have the threads that they have in the mean of all noons."""
+    noons = ((np.arange(max(1, round(world.horizon_s / DAY_S))) + 0.5) * DAY_S / world.epoch_s).astype(np.int64)
+    noons = np.minimum(noons, world.epochs - 1)
+    platform = np.where(machine_from <= noons[:, None], places.platform[:, 1], places.platform[:, 0])
+    has = np.array([np.bincount(each, threads[each], threads.size) for each in platform])
+    return int(noons[np.abs(has - has.mean(axis=0)).sum(axis=1).argmin()])
+
+
+def _one_day(world: World) -> World:
+    """Return a world of a day, which is its only counting window."""
+    window = Window("day", 0.0, DAY_S)
+    return replace(world, horizon_s=DAY_S, recording=replace(world.recording, windows=(window,)))
+
+
+def _leaving(snapshot: Snapshot, wanted: Ints) -> tuple[Ints, Ints]:
+    """Return instances that leave their platform, and the platforms that they go to."""
+    surplus = snapshot.instances(snapshot.machine) - wanted
+    platform = snapshot.machine_platform[snapshot.machine]
+    order = np.lexsort((-snapshot.shard, platform, snapshot.job))
+    cell = snapshot.job[order] * len(snapshot.platforms) + platform[order]
+    place_in_cell = np.arange(order.size) - np.searchsorted(cell, cell)
+    leaving = order[place_in_cell < np.maximum(surplus, 0).ravel()[cell]]
+    lacking = np.maximum(-surplus, 0)
+    goals = np.repeat(np.tile(np.arange(len(snapshot.platforms)), len(snapshot.jobs)), lacking.ravel())
+    return leaving, goals

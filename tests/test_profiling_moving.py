@@ -1,0 +1,78 @@
+from dataclasses import replace
+
+import numpy as np
+import pytest
+
+from sim.profiling.moving import Snapshot, moved, simulate, spent_for, wanted_instances
+from sim.profiling.setting import example
+
+
+@pytest.fixture(scope="module")
+def snapshot():
+    world = example()
+    platforms = {"haswell_2698v3": 0.4, "broadwell_2698v4": 0.3, "skylake_6148": 0.3}
+    return Snapshot.of(replace(world, fleet=replace(world.fleet, platforms=platforms)))
+
+
+def test_jobs_keep_their_instances_and_shares_that_stay_move_none():
+    rng = np.random.default_rng(1)
+    now = rng.integers(0, 30, (50, 4))
+    before, after = (rng.dirichlet(np.ones(4), 50) for _ in range(2))
+    wanted = wanted_instances(now, before, after)
+    assert (wanted.sum(axis=1) == now.sum(axis=1)).all()
+    assert (wanted >= 0).all()
+    assert (wanted_instances(now, before, before) == now).all()
+    share = now / np.maximum(now.sum(axis=1, keepdims=True), 1)
+    exact = wanted_instances(now, share, after)
+    assert (np.abs(exact - after * now.sum(axis=1, keepdims=True)) < 1 + 1e-9).all()
+
+
+def test_moves_reach_what_is_wanted_where_there_is_room(snapshot):
+    now = snapshot.instances(snapshot.machine)
+    wanted = now.copy()
+    job = int(np.argmax((now > 0).sum(axis=1) * now.sum(axis=1)))
+    here, there = (
+        int(now[job].argmax()),
+        int(np.where(np.arange(now.shape[1]) == now[job].argmax(), -1, now[job]).argmax()),
+    )
+    wanted[job, here] -= 1
+    wanted[job, there] += 1
+    machine = moved(snapshot, wanted)
+    assert (snapshot.instances(machine) == wanted).all()
+    assert (machine != snapshot.machine).sum() == 1
+    changed = int(np.flatnonzero(machine != snapshot.machine)[0])
+    last = snapshot.shard[(snapshot.job == job) & (snapshot.machine_platform[snapshot.machine] == here)].max()
+    assert snapshot.shard[changed] == last
+
+
+def test_no_machine_is_filled_beyond_the_fullest_before(snapshot):
+    now = snapshot.instances(snapshot.machine)
+    wanted = np.zeros_like(now)
+    wanted[:, 0] = now.sum(axis=1)
+    machine = moved(snapshot, wanted)
+    allocated = [np.bincount(m, snapshot.quota_vcpu, snapshot.vcpus.size) for m in (snapshot.machine, machine)]
+    most = max(1.0, (allocated[0] / snapshot.vcpus).max())
+    assert (allocated[1] / snapshot.vcpus <= most + 1e-9).all()
+    assert (snapshot.instances(machine) != wanted).any()
+    assert (snapshot.instances(machine)[:, 0] >= now[:, 0]).all()
+
+
+def test_the_same_places_give_the_same_day_and_all_jobs_run(snapshot):
+    one, other = (simulate(snapshot, snapshot.machine) for _ in range(2))
+    assert (one[0] == other[0]).all()
+    assert (one[1] == other[1]).all()
+    there = snapshot.instances(snapshot.machine) > 0
+    assert ((one[1] > 0) == there).all()
+    load = one[1].sum(axis=1)
+    assert spent_for(load, *one, np.ones(one[0].shape[1])) == pytest.approx(one[0].sum(), rel=1e-12)
+
+
+def test_moving_a_job_moves_its_instructions(snapshot):
+    now = snapshot.instances(snapshot.machine)
+    job = int(np.argmax(now.min(axis=1)))
+    wanted = now.copy()
+    wanted[job] = 0
+    wanted[job, int(now[job].argmin())] = now[job].sum()
+    machine = moved(snapshot, wanted)
+    went = snapshot.instances(machine)[job] > 0
+    assert ((simulate(snapshot, machine)[1][job] > 0) == went).all()
