@@ -300,6 +300,7 @@ def reproduce(
 ) -> None:
     """Redraw published figures and tables from simulated fleets, and say which findings hold."""
     from scenarios import reproduce as papers
+    from scenarios.evidence import Sources
     from scenarios.output import progress
     from scenarios.rundir import make_folder
 
@@ -310,7 +311,7 @@ def reproduce(
     with folder("--out"):
         make_folder(out)
     with progress(quiet=json) as tell, folder("--runs"):
-        rows = papers.reproduce(what, out, _obtain(runs), tell, _judge(runs))
+        rows = papers.reproduce(what, out, Sources(_obtain(runs), tell, _judge(runs), _plant(runs)))
     say(rows, papers.show, json)
 
 
@@ -400,6 +401,13 @@ def _obtain(out: Path) -> Callable[[str, Mapping[str, Any], "Progress"], "Run"]:
         return execution.obtain(load(name, overrides), out, False, tell)
 
     return obtain
+
+
+def _plant(out: Path) -> Callable[[int, int, "Progress"], dict[str, Any]]:
+    """Return how to get what an alarm says of planted regressions and of healthy pairs."""
+    from scenarios.regressions import regressions
+
+    return lambda planted, healthy, tell: regressions(planted, healthy, out, tell)
 
 
 def _judge(out: Path) -> Callable[[str, Mapping[str, Any], "Progress"], list[dict[str, Any]]]:

@@ -21,6 +21,10 @@ Judge = Callable[[str, Mapping[str, Any], Progress], list[dict[str, Any]]]
 `validate_profile.validate` says."""
 
 
+Plant = Callable[[int, int, Progress], dict[str, Any]]
+"""From numbers of planted and of healthy pairs of profiles to what `regressions.regressions` says."""
+
+
 def no_worlds(scenario: str, _overrides: Mapping[str, Any], _progress: Progress) -> list[dict[str, Any]]:
     """Be the `Judge` of those who have no worlds.
 
@@ -30,6 +34,17 @@ def no_worlds(scenario: str, _overrides: Mapping[str, Any], _progress: Progress)
         Always.
     """
     raise ValueError(f"{scenario}: its worlds are not to be had here")
+
+
+def no_pairs(_planted: int, _healthy: int, _progress: Progress) -> dict[str, Any]:
+    """Be the `Plant` of those who have no profiled fleets.
+
+    Raises
+    ------
+    ValueError
+        Always.
+    """
+    raise ValueError("pairs of profiles are not to be had here")
 
 
 def published(row: str) -> pd.DataFrame:
@@ -85,6 +100,7 @@ class Sources:
     obtain: Obtain
     progress: Progress
     judge: Judge = no_worlds
+    plant: Plant = no_pairs
     kept: dict[tuple[object, ...], Any] = field(default_factory=dict)
 
     def run(self, scenario: str, **overrides: object) -> Run:
@@ -103,6 +119,14 @@ class Sources:
             self.kept[key] = self.judge(scenario, asked, self.progress)
         judged: list[dict[str, Any]] = self.kept[key]
         return judged
+
+    def planted(self, planted: int, healthy: int) -> dict[str, Any]:
+        """Return how often planted regressions of profiled fleets were named, and healthy pairs left alone."""
+        key = ("planted", planted, healthy)
+        if key not in self.kept:
+            self.kept[key] = self.plant(planted, healthy, self.progress)
+        told: dict[str, Any] = self.kept[key]
+        return told
 
     def collectors(self, scenario: str, draws: int, **overrides: object) -> dict[str, Any]:
         """Return how right many collectors of one profiled fleet were, as `validate_profile.summary` says it."""

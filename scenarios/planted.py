@@ -112,7 +112,7 @@ def worth_finding(setting: Setting, seen: pd.DataFrame) -> pd.DataFrame:
     >>> from sim.profiling.setting import example
     >>> fleet = Fleet.of(example(), 1)
     >>> worth_finding(fleet.setting, fleet.seen(0)).query("cause == 'datacentre'")["value"].unique().tolist()
-    ['east']
+    ['east', 'west']
     """
     programs, rows = setting.software.programs, comparable(seen)
     named = rows["later"] & ~(rows["function"].str.startswith("[") | rows["application"].str.startswith("["))
@@ -127,7 +127,7 @@ def worth_finding(setting: Setting, seen: pd.DataFrame) -> pd.DataFrame:
         "datacentre": anywhere,
     }
     total = float(seen.loc[seen["later"], "value"].sum())
-    made = []
+    made: list[pd.DataFrame] = []
     for cause, part in parts.items():
         sums = part.groupby([cause, "application", "function"], as_index=False)["value"].sum()
         share = sums["value"] / total

@@ -13,8 +13,7 @@ from rich.table import Table
 from analysis.figures.criteria import Criterion, judge, number, printed
 from analysis.plan import MarginOutOfReachError
 from analysis.statistics import NotEnoughDataError
-from scenarios.evidence import Judge, Obtain, Outcome, Row, Sources, no_worlds, published
-from scenarios.output import Progress
+from scenarios.evidence import Outcome, Row, Sources, published
 from scenarios.pictures import save
 from scenarios.reproduce_designs import DESIGNS
 from scenarios.reproduce_gwp import GWP
@@ -68,18 +67,14 @@ def listing() -> list[dict[str, Any]]:
     ]
 
 
-def reproduce(
-    which: str, out: Path, obtain: Obtain, progress: Progress, judge: Judge = no_worlds
-) -> list[dict[str, Any]]:
+def reproduce(which: str, out: Path, sources: Sources) -> list[dict[str, Any]]:
     """Measure, judge and draw rows; write figures (PNG and SVG) and tables (CSV).
 
     Parameters
     ----------
     which : an id, a paper or ``all``
     out : folder of the figures and tables, made if need be
-    obtain : from scenario, overrides and progress to the run, found or simulated
-    progress : told which row is being made
-    judge : from scenario, overrides and progress to judged worlds, found or simulated
+    sources : the runs and judged worlds that rows are made of; its progress is told which row is being made
 
     Returns
     -------
@@ -92,13 +87,13 @@ def reproduce(
     ValueError
         If nothing is called so.
     """
-    names, sources = chosen(which), Sources(obtain, progress, judge)
+    names = chosen(which)
     out.mkdir(parents=True, exist_ok=True)
     made = []
     for name in names:
-        progress(name, 0.0)
+        sources.progress(name, 0.0)
         made.append(_one(name, sources, out))
-        progress(name, 1.0)
+        sources.progress(name, 1.0)
     return made
 
 

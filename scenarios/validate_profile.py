@@ -72,10 +72,10 @@ def place(scenario: ProfileScenario, out: Path) -> Path:
     Examples
     --------
     >>> place(ProfileScenario(name="fortnight"), Path("runs")).name[:21]
-    'fortnight-collectors-'
+    'collectors-fortnight-'
     """
     asked = asdict(profile_world(scenario)) | asdict(scenario.analyses.profiling) | {"draws": 0}
-    return folder_of(out, f"{scenario.name}-collectors", asked, _JUDGES)
+    return folder_of(out, f"collectors-{scenario.name}", asked, _JUDGES)
 
 
 def judged(scenario: ProfileScenario, run: Path, seed: int) -> dict[str, Any]:

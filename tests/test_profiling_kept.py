@@ -30,16 +30,16 @@ def test_neither_the_giver_nor_the_taker_can_change_what_is_kept():
 def test_the_longest_unused_goes_first_when_the_bytes_are_full():
     kept = Kept()
     for question in "abcd":
-        kept.put(NOW, question, frame(11))
+        kept.put(NOW, question, frame(15))
     assert kept.get(NOW, "a") is not None
-    kept.put(NOW, "e", frame(11))
+    kept.put(NOW, "e", frame(15))
     assert [question for question in "abcde" if kept.get(NOW, question) is not None] == ["a", "c", "d", "e"]
 
 
-def test_an_answer_that_fills_half_of_the_room_is_not_kept():
+def test_an_answer_that_does_not_fit_is_not_kept():
     kept = Kept()
     kept.put(NOW, "small", [1])
-    kept.put(NOW, "large", frame(module.MOST_BYTES // 2_000_000 + 1))
+    kept.put(NOW, "large", frame(module.MOST_BYTES // 1_000_000 + 1))
     assert kept.get(NOW, "large") is None
     assert kept.get(NOW, "small") == [1]
 
@@ -52,3 +52,11 @@ def test_an_answer_given_twice_counts_once_and_all_can_be_let_go_of():
     assert kept.get(NOW, "q") is not None
     kept.clear()
     assert kept.get(NOW, "q") is None
+
+
+def test_frames_given_and_taken_do_not_share_changes():
+    kept, given = Kept(), frame(1)
+    kept.put(NOW, "q", given)
+    given.loc[0, "value"] = 5.0
+    kept.get(NOW, "q").iloc[1, 0] = 7.0
+    assert not kept.get(NOW, "q")["value"].any()

@@ -181,3 +181,58 @@ def test_what_is_wrong_is_said_at_once():
     table = pd.DataFrame({"function": ["f"], "machine": [1], "samples": [1], "value": [1]})
     with pytest.raises(ValueError, match="before: application, after: application"):
         alarms(table, table)
+
+
+@pytest.mark.statistical
+def test_small_cells_beside_large_ones_raise_no_alarm():
+    """A roll-out leaves the old kernel on few machines: cells of under a sample; 6 pairs at a chance of 1% each.
+
+    Log odds with half a sample added would be a factor of two up there.
+    """
+    for number in range(6):
+        sides = []
+        rng = stream(number, "rests")
+        weight = np.r_[np.full(40, 0.5), np.full(20, 4.0)] * rng.lognormal(0, 0.5, 60)
+        for later in (0, 1):
+            rows = []
+            for machine in range(80):
+                kernel = "old" if not later or machine < 8 else "new"
+                for job in range(12):
+                    seen = rng.multinomial(rng.poisson(60), weight / weight.sum())
+                    tags = (f"j{job}", kernel, "xyz"[machine % 3], machine)
+                    rows += [(f"f{i:02d}", *tags, k, 10 * k) for i, k in enumerate(seen) if k]
+            names = ["function", "application", "kernel", "platform", "machine", "samples", "value"]
+            sides.append(pd.DataFrame(rows, columns=names))
+        assert not len(alarms(*sides, Criteria(min_factor=1.0)))
+
+
+def test_what_is_on_its_way_out_is_no_cause():
+    rng = stream(11, "out")
+    before = profile(rng)
+    after = profile(rng, lambda t: 2.0 if t["revision"] == "r1" else 1.0, new=("a", "b"), compiler="clang-18")
+    assert "r1" not in alarms(before, after)["value"].tolist()
+    assert "clang-17" not in alarms(before, after)["value"].tolist()
+
+
+def test_a_factor_must_exceed_the_least_one_significantly():
+    rng = stream(12, "exceed")
+    before, after = profile(rng), profile(rng, lambda _t: 1.33)
+    assert alarms(before, after, Criteria(min_factor=1.0))["function"].tolist() == ["f"]
+    assert alarms(before, after, Criteria(min_factor=1.0))["factor"].iloc[0] > 1.27
+    assert not len(alarms(before, after, Criteria(min_factor=1.27)))
+
+
+def test_builds_whose_symbols_are_missing_seem_to_change_nothing():
+    rng = stream(13, "unknown")
+    before, after = profile(rng), profile(rng, new=("a",))
+    lost = [one.assign(image=np.where(one["function"] == "j", "libz", one["application"])) for one in (before, after)]
+    hidden = [
+        one.assign(
+            function=one["function"].mask(
+                (one["image"] == "a") & (one["application"] == "a") & (one["revision"] == "r1"), "[unknown]"
+            )
+        )
+        for one in lost
+    ]
+    assert blame(*hidden) is None
+    assert blame(*(one.drop(columns="image") for one in hidden)) is not None

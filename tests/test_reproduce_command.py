@@ -76,7 +76,7 @@ def test_printed_numbers_and_criteria_say_where_they_come_from(row):
 
 
 def test_a_row_of_printed_numbers_needs_no_run(tmp_path):
-    (made,) = reproduce.reproduce("wsmeter/table2", tmp_path, nothing, quiet)
+    (made,) = reproduce.reproduce("wsmeter/table2", tmp_path, Sources(nothing, quiet))
     assert {"kind", "id", "holds", "published", "measured", "note"} <= set(made)
     assert made["holds"] is True
     assert made["measured"]["cost"] == made["published"]["cost"] == 69
@@ -84,7 +84,7 @@ def test_a_row_of_printed_numbers_needs_no_run(tmp_path):
 
 
 def test_a_row_from_a_run_is_drawn_and_tabulated(tmp_path):
-    (made,) = reproduce.reproduce("wsmeter/fig3", tmp_path, obtain, quiet)
+    (made,) = reproduce.reproduce("wsmeter/fig3", tmp_path, Sources(obtain, quiet))
     assert {file.name for file in tmp_path.iterdir()} == {f"wsmeter-fig3.{kind}" for kind in ("csv", "png", "svg")}
     table = pd.read_csv(tmp_path / "wsmeter-fig3.csv")
     assert set(table["metric"]) == {"judged", "drawn"}
@@ -94,7 +94,7 @@ def test_a_row_from_a_run_is_drawn_and_tabulated(tmp_path):
 
 def test_the_same_run_gives_the_same_bytes(tmp_path):
     for folder in ("one", "two"):
-        reproduce.reproduce("wsmeter/fig3", tmp_path / folder, obtain, quiet)
+        reproduce.reproduce("wsmeter/fig3", tmp_path / folder, Sources(obtain, quiet))
     for file in (tmp_path / "one").iterdir():
         assert file.read_bytes() == (tmp_path / "two" / file.name).read_bytes(), file.name
 
@@ -110,7 +110,7 @@ def few_draws(monkeypatch):
 
 @pytest.mark.usefixtures("few_draws")
 def test_all_rows_are_measured_and_every_criterion_has_its_number(tmp_path):
-    made = reproduce.reproduce("wsmeter", tmp_path, obtain, quiet)
+    made = reproduce.reproduce("wsmeter", tmp_path, Sources(obtain, quiet))
     missing = {
         (row["id"], check["name"]) for row in made for check in row["criteria"] if not math.isfinite(check["measured"])
     }
@@ -139,7 +139,7 @@ def test_each_run_is_obtained_once(tmp_path):
 
 
 def test_a_row_that_cannot_be_measured_does_not_hold_and_says_why(tmp_path):
-    (made,) = reproduce.reproduce("wsmeter/fig3", tmp_path, lambda *_: FakeRun(feature=False), quiet)
+    (made,) = reproduce.reproduce("wsmeter/fig3", tmp_path, Sources(lambda *_: FakeRun(feature=False), quiet))
     assert made["holds"] is False
     assert "not measured: 1 measured instances with the feature are needed, 0 given" in made["note"]
     assert list(tmp_path.iterdir()) == []
@@ -152,12 +152,12 @@ def test_a_run_without_the_table_is_an_error_that_names_it(tmp_path):
         return run
 
     with pytest.raises(RunError, match="no table counters; there are jobs, instances"):
-        reproduce.reproduce("wsmeter/fig3", tmp_path, bare, quiet)
+        reproduce.reproduce("wsmeter/fig3", tmp_path, Sources(bare, quiet))
 
 
 def test_a_customer_without_the_services_is_an_error_that_names_them(tmp_path):
     with pytest.raises(ValueError, match="the run has no job named compute, network"):
-        reproduce.reproduce("wsmeter/table3", tmp_path, lambda *_: FakeRun(), quiet)
+        reproduce.reproduce("wsmeter/table3", tmp_path, Sources(lambda *_: FakeRun(), quiet))
 
 
 def test_an_unknown_id_is_refused_with_what_there_is():

@@ -47,11 +47,7 @@ def summed(cursor: duckdb.DuckDBPyConnection, sums: Sums, sql: str, *values: obj
     values : what is bound to its marks
     """
     found = frame(cursor, sql, *values)
-    if sums.wide:
-        return found.assign(**{name: [int(each) for each in found[name]] for name in ("samples", "value")}).astype(
-            {"samples": object, "value": object}
-        )
-    return found
+    return found.assign(**{name: pd.Series(list(map(int, found[name])), dtype=object) for name in sums.wide})
 
 
 def shares(values: pd.Series, total: int) -> Floats:

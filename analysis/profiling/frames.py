@@ -1,6 +1,6 @@
 """Frames of call paths as arrays: read some at a time, in order, and summed once per path."""
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from typing import Any
 
@@ -12,11 +12,15 @@ import pandas as pd
 from analysis.profiling.views import row
 from analysis.statistics import Ints
 
-_FRAMES_AT_ONCE = 2_000_000
+_FRAMES_AT_ONCE = 750_000
 """Frames that are summed at once, to bound the memory."""
-_PATHS_AT_ONCE = 8_000_000
+_PATHS_AT_ONCE = 3_000_000
 """Frames of which equal paths are found at once."""
+_PENDING = 500_000
+"""Sums of parts that wait before they are added up."""
 _WORD = 2**63 - 1
+
+AnyInts = npt.NDArray[np.integer[Any]]
 
 
 class BrokenStacksError(Exception):
@@ -38,7 +42,7 @@ class Frames:
     """(s,) numbers of the stacks, ascending."""
     start: Ints
     """(s + 1,) each stack's first frame, the place sampled; the last is the number of frames."""
-    code: Ints
+    code: AnyInts
     """(n,) code of each frame's function."""
 
     @property
@@ -134,18 +138,23 @@ def _frames(cursor: duckdb.DuckDBPyConnection, where: str, *values: int) -> Fram
         list(values),
     ).fetchnumpy()
     stack, depth, code = found["stack"], found["depth"], found["code"]
-    turned = (stack[1:] < stack[:-1]) | ((stack[1:] == stack[:-1]) & (depth[1:] < depth[:-1]))
-    if turned.any():
+    if not _in_order(stack, depth):
         order = np.lexsort((depth, stack))
         stack, depth, code = stack[order], depth[order], code[order]
-    new = np.flatnonzero(np.append(True, stack[1:] != stack[:-1])[: stack.size])
-    expected = np.arange(stack.size) - np.repeat(new, np.diff(np.append(new, stack.size)))
-    if (depth != expected).any() or (code < 0).any():
+    same = stack[1:] == stack[:-1]
+    right = np.where(same, depth[1:] - depth[:-1] == 1, depth[1:] == 0)
+    if not right.all() or depth[:1].any() or (code < 0).any():
         raise BrokenStacksError
-    return Frames(stack[new].astype(np.int64), np.append(new, stack.size), code.astype(np.int64))
+    new = np.flatnonzero(np.append(True, ~same)[: stack.size])
+    return Frames(stack[new].astype(np.int64), np.append(new, stack.size), code)
 
 
-def once_per_stack(place: Ints, item: Ints, weights: Weights) -> pd.DataFrame:
+def _in_order(stack: AnyInts, depth: AnyInts) -> bool:
+    later = stack[1:] > stack[:-1]
+    return bool((later | ((stack[1:] == stack[:-1]) & (depth[1:] > depth[:-1]))).all())
+
+
+def once_per_stack(place: Ints, item: AnyInts, weights: Weights) -> pd.DataFrame:
     """Sum the weights of the stacks that have each item, however often they have it.
 
     Parameters
@@ -168,6 +177,7 @@ def once_per_stack(place: Ints, item: Ints, weights: Weights) -> pd.DataFrame:
     if not item.size:
         return pd.DataFrame({"item": item, "samples": item, "value": item})
     names: Ints | None = None
+    item = item.astype(np.int64)
     if (int(item.max()) + 1) * max(1, weights.stack.size) > _WORD:
         names, item = np.unique(item, return_inverse=True)
     key = np.sort(item * weights.stack.size + place)
@@ -185,12 +195,12 @@ def once_per_stack(place: Ints, item: Ints, weights: Weights) -> pd.DataFrame:
     )
 
 
-def together(parts: list[pd.DataFrame]) -> pd.DataFrame:
+def together(parts: Iterable[pd.DataFrame]) -> pd.DataFrame:
     """Add up sums by item; the greatest value first, ties in order of the items.
 
     Parameters
     ----------
-    parts : frames with `item` and columns of integers
+    parts : frames with `item` and columns of integers; taken one after the other
 
     Examples
     --------
@@ -198,10 +208,27 @@ def together(parts: list[pd.DataFrame]) -> pd.DataFrame:
     >>> together([part, part.head(1)]).values.tolist()
     [[2, 2, 10], [3, 1, 7]]
     """
-    every = pd.concat(parts) if parts else pd.DataFrame({"item": [], "samples": [], "value": []}, dtype=np.int64)
-    summed = every.groupby("item", sort=True).sum().reset_index() if len(parts) > 1 else every
-    order = np.argsort(-summed["value"].to_numpy(), kind="stable")
-    return summed.iloc[order].reset_index(drop=True)
+    whole = pd.DataFrame({"item": [], "samples": [], "value": []}, dtype=np.int64)
+    pending: list[pd.DataFrame] = []
+    for part in parts:
+        pending.append(part)
+        if sum(map(len, pending)) > max(_PENDING, len(whole)):
+            whole, pending = _added([whole, *pending]), []
+    whole = _added([whole, *pending])
+    return whole.iloc[np.argsort(-whole["value"].to_numpy(), kind="stable")].reset_index(drop=True)
+
+
+def _added(parts: list[pd.DataFrame]) -> pd.DataFrame:
+    """Return the sums by item, in order of the items."""
+    every = [part for part in parts if len(part)]
+    if len(every) < 2:
+        return every[0] if every else parts[0]
+    item = np.concatenate([part["item"] for part in every])
+    order = np.argsort(item, kind="stable")
+    item = item[order]
+    start = np.flatnonzero(np.append(True, item[1:] != item[:-1]))
+    sums = {name: np.concatenate([part[name] for part in every])[order] for name in every[0].columns[1:]}
+    return pd.DataFrame({"item": item[start], **{name: np.add.reduceat(sums[name], start) for name in sums}})
 
 
 def same_paths(frames: Frames, codes: int) -> Ints:

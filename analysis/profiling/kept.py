@@ -8,7 +8,7 @@ import pandas as pd
 
 from analysis.profiling.storage import Identity
 
-MOST_BYTES = 48_000_000
+MOST_BYTES = 64_000_000
 """Bytes of all kept answers."""
 _MOST = 512
 _SMALL = 1000
@@ -40,9 +40,9 @@ class Kept:
         return copied(found[0])
 
     def put(self, identity: Identity, question: Hashable, answer: object) -> None:
-        """Keep an answer, and let go of the ones longest unused; an answer that fills half of the room is not kept."""
+        """Keep an answer, and let go of the ones longest unused; an answer that does not fit is not kept."""
         size = int(answer.memory_usage(deep=True).sum()) if isinstance(answer, pd.DataFrame) else _SMALL
-        if size > MOST_BYTES // 2:
+        if size > MOST_BYTES:
             return
         with self._lock:
             self._drop((identity, question))
@@ -62,11 +62,13 @@ class Kept:
 
 
 def copied(answer: object) -> object:
-    """Return an answer that can be changed without changing the one that is kept.
+    """Return an answer that can be changed without changing the one that is kept; frames are copied once changed.
 
     Examples
     --------
     >>> copied([1]), copied((1, 2))
     ([1], (1, 2))
     """
-    return answer.copy() if isinstance(answer, pd.DataFrame | list | dict) else answer
+    if isinstance(answer, pd.DataFrame):
+        return answer.copy(deep=False)
+    return answer.copy() if isinstance(answer, list | dict) else answer

@@ -1,6 +1,6 @@
 """Call paths: samples summed by path, by every function on it, by call and by caller."""
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 
 import duckdb
 import numpy as np
@@ -10,7 +10,6 @@ import pyarrow as pa
 from analysis.profiling import frames
 from analysis.profiling.answers import column, shares, summed
 from analysis.profiling.sums import Sums
-from analysis.statistics import Ints
 
 ROOT = "[root]"
 """The caller of what nothing called."""
@@ -31,29 +30,22 @@ def paths(cursor: duckdb.DuckDBPyConnection, sums: Sums, top: int | None) -> pd.
         `path` (tuple of names of functions, the outermost first), `samples`, `value`.
     """
     names = _code_functions(cursor)
-    cursor.execute("CREATE TEMP TABLE equal_paths (stack BIGINT, first BIGINT)")
-    for part in frames.read_by_leaf(cursor):
-        first = frames.same_paths(part, len(names))
-        cursor.register("found", pa.table({"stack": part.stack, "first": first}))
-        cursor.execute("INSERT INTO equal_paths SELECT stack, first FROM found SEMI JOIN groups USING (stack)")
-        cursor.unregister("found")
-    cursor.execute(
-        "CREATE TEMP TABLE path_sums AS SELECT first AS stack, sum(samples) AS samples, sum(value) AS value"
-        " FROM equal_paths JOIN groups USING (stack) GROUP BY first"
+    weights = _weights(cursor, sums)
+    found = frames.together(_equal(cursor, weights, len(names)))
+    rank = np.cumsum(np.append(False, found["value"].to_numpy()[1:] != found["value"].to_numpy()[:-1]))[: len(found)]
+    last = rank[min(_limit(top), len(found)) - 1] if len(found) else 0
+    cursor.register(
+        "chosen", pa.table({"stack": found["item"].to_numpy(), "rank": rank}).slice(0, (rank <= last).sum())
     )
-    if top is not None:
-        greatest = f"SELECT value FROM path_sums ORDER BY value DESC LIMIT {top:d}"
-        cursor.execute(f"DELETE FROM path_sums WHERE value < (SELECT min(value) FROM ({greatest}))")
-    found = summed(
-        cursor,
-        sums,
-        f"SELECT path, {sums.numbers()} FROM path_sums JOIN"
-        " (SELECT s.stack, list(f.code ORDER BY s.depth DESC) AS path FROM stacks s SEMI JOIN path_sums USING (stack)"
-        " JOIN function_codes f ON s.location = f.location GROUP BY s.stack)"
-        " USING (stack) ORDER BY path_sums.value DESC, path LIMIT ?",
-        _limit(top),
-    )
-    return found.assign(path=pd.Series([tuple(names[code] for code in path) for path in found["path"]], dtype=object))
+    ordered = cursor.execute(
+        "SELECT stack, path FROM chosen JOIN (SELECT s.stack, list(f.code ORDER BY s.depth DESC) AS path"
+        " FROM stacks s SEMI JOIN chosen USING (stack) JOIN function_codes f ON s.location = f.location"
+        " GROUP BY s.stack) USING (stack) ORDER BY rank, path LIMIT ?",
+        [_limit(top)],
+    ).fetchall()
+    paths_of = pd.Series([tuple(names[code] for code in path) for _, path in ordered], dtype=object)
+    kept = found.set_index("item").loc[[stack for stack, _ in ordered]].reset_index(drop=True)
+    return kept.assign(path=paths_of)[["path", "samples", "value"]]
 
 
 def inclusive(cursor: duckdb.DuckDBPyConnection, sums: Sums, top: int | None) -> pd.DataFrame:
@@ -70,13 +62,8 @@ def inclusive(cursor: duckdb.DuckDBPyConnection, sums: Sums, top: int | None) ->
     """
     names = _code_functions(cursor)
     weights = _weights(cursor, sums)
-    reached, leaves = [], []
-    for part in frames.read(cursor):
-        place = weights.places(part.stack)
-        within = np.repeat(place, part.length)
-        reached.append(frames.once_per_stack(*_known(within, part.code), weights))
-        leaves.append(frames.once_per_stack(*_known(place, part.code[part.start[:-1]]), weights))
-    found = frames.together(reached).head(_limit(top))
+    leaves: list[pd.DataFrame] = []
+    found = frames.together(_reached(cursor, weights, leaves)).head(_limit(top))
     own = frames.together(leaves).set_index("item")["value"].reindex(found["item"], fill_value=0)
     named = found.assign(function=_named(found["item"], names), share=shares(found["value"], sums.value))
     return named.assign(own=own.to_numpy())[["function", "samples", "value", "share", "own"]]
@@ -96,13 +83,7 @@ def edges(cursor: duckdb.DuckDBPyConnection, sums: Sums, top: int | None) -> pd.
     """
     names = _code_functions(cursor)
     weights = _weights(cursor, sums)
-    calls = []
-    for part in frames.read(cursor):
-        within = np.repeat(weights.places(part.stack), part.length)
-        at = np.flatnonzero(part.called & (within >= 0))
-        call = part.code[at + 1] * len(names) + part.code[at]
-        calls.append(frames.once_per_stack(within[at], call, weights))
-    found = frames.together(calls).head(_limit(top))
+    found = frames.together(_calls(cursor, weights, len(names))).head(_limit(top))
     caller, function = np.divmod(found["item"], max(1, len(names)))
     named = found.assign(caller=_named(caller, names), function=_named(function, names))
     return named[["caller", "function", "samples", "value"]]
@@ -161,10 +142,32 @@ def _weights(cursor: duckdb.DuckDBPyConnection, sums: Sums) -> frames.Weights:
     return frames.Weights(*(found[name].to_numpy() for name in ("stack", "samples", "value")))
 
 
-def _known(place: Ints, item: Ints) -> tuple[Ints, Ints]:
-    """Return places and items without those whose stack has no sums."""
-    there = place >= 0
-    return place[there], item[there]
+def _equal(cursor: duckdb.DuckDBPyConnection, weights: frames.Weights, codes: int) -> Iterator[pd.DataFrame]:
+    """Yield the sums of stacks with equal paths by the first of them, part by part."""
+    for part in frames.read_by_leaf(cursor):
+        place = weights.places(part.stack)
+        yield frames.once_per_stack(place[place >= 0], frames.same_paths(part, codes)[place >= 0], weights)
+
+
+def _reached(
+    cursor: duckdb.DuckDBPyConnection, weights: frames.Weights, leaves: list[pd.DataFrame]
+) -> Iterator[pd.DataFrame]:
+    """Yield the sums of the functions on the paths, part by part; those of the places sampled are put into a list."""
+    for part in frames.read(cursor):
+        place = weights.places(part.stack)
+        within = np.repeat(place, part.length)
+        on, leaf = within >= 0, place >= 0
+        leaves.append(frames.once_per_stack(place[leaf], part.code[part.start[:-1]][leaf], weights))
+        yield frames.once_per_stack(within[on], part.code[on], weights)
+
+
+def _calls(cursor: duckdb.DuckDBPyConnection, weights: frames.Weights, codes: int) -> Iterator[pd.DataFrame]:
+    """Yield the sums of the calls on the paths, part by part: the caller's code times all codes plus the called one."""
+    for part in frames.read(cursor):
+        within = np.repeat(weights.places(part.stack), part.length)
+        at = np.flatnonzero(part.called & (within >= 0))
+        call = part.code[at + 1].astype(np.int64) * codes + part.code[at]
+        yield frames.once_per_stack(within[at], call, weights)
 
 
 def _named(codes: pd.Series, names: Sequence[str]) -> pd.Series:

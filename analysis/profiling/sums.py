@@ -38,6 +38,7 @@ SQL: Mapping[str, str] = MappingProxyType(
 PROCESSES = "processes o JOIN visits v USING (visit) LEFT JOIN builds b ON o.build = b.build"
 """Processes with what their visit and their build say."""
 _WORD = 2**63 - 1
+_SUMS = ("samples", "value")
 
 Part = Literal["location", "stack"]
 """What samples are told apart by beside their process: the place sampled, or the call path to it."""
@@ -58,9 +59,15 @@ class Sums:
     """Events in all: Σ count × period × duty × weight."""
 
     @property
-    def wide(self) -> bool:
-        """Whether a sum needs more than 64 bits."""
-        return max(self.samples, self.value) > _WORD
+    def wide(self) -> tuple[str, ...]:
+        """Names of the sums that need more than 64 bits.
+
+        Examples
+        --------
+        >>> Sums((), 3, 2**63).wide
+        ('value',)
+        """
+        return tuple(name for name, total in zip(_SUMS, (self.samples, self.value), strict=True) if total > _WORD)
 
     def numbers(self, samples: str = "samples", value: str = "value") -> str:
         """Return the two columns of sums: integers of 64 bits if they fit, text otherwise.
@@ -70,8 +77,20 @@ class Sums:
         >>> Sums((), 3, 5).numbers()
         'samples::BIGINT AS samples, value::BIGINT AS value'
         """
-        kind = "VARCHAR" if self.wide else "BIGINT"
-        return f"{samples}::{kind} AS samples, {value}::{kind} AS value"
+        kinds = ("VARCHAR" if total > _WORD else "BIGINT" for total in (self.samples, self.value))
+        return ", ".join(
+            f"{each}::{kind} AS {name}" for each, kind, name in zip((samples, value), kinds, _SUMS, strict=True)
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class _Scales:
+    """Of how many keys processes are, and what one sample of them stands for."""
+
+    keys: int
+    greatest: int
+    several: bool
+    """Whether processes of one key differ in scale, so that each sample has to be multiplied for itself."""
 
 
 def sum_samples(cursor: duckdb.DuckDBPyConnection, query: Query, counts: Counts, part: Part = "location") -> Sums:
@@ -95,7 +114,7 @@ def sum_samples(cursor: duckdb.DuckDBPyConnection, query: Query, counts: Counts,
     """
     by_process = [name for name in query.by if name in PROCESS_DIMENSIONS]
     by_location = [name for name in query.by if name in LOCATION_DIMENSIONS] if part == "location" else []
-    greatest = _key_processes(cursor, query, by_process)
+    scales = _key_processes(cursor, query, by_process)
     joined, key = "", "stack" if part == "stack" else "0 AS lkey"
     if by_location or any(name in LOCATION_DIMENSIONS for name, _ in query.where):
         _key_locations(cursor, query, by_location)
@@ -103,15 +122,20 @@ def sum_samples(cursor: duckdb.DuckDBPyConnection, query: Query, counts: Counts,
     elif part == "location":
         cursor.execute("CREATE TEMP TABLE location_keys AS SELECT 0 AS lkey")
     only = "AND stack >= 0" if part == "stack" else ""
-    (keys,) = row(cursor, "SELECT count(*) FROM process_keys")
-    pkey = "pkey" if keys > 1 else "1 AS pkey"
+    columns = [
+        "pkey" if scales.keys > 1 else "1 AS pkey",
+        key,
+        f"sum(count)::{_kind(counts.rows * counts.most)} AS samples",
+        f"sum({_product(counts.most * scales.greatest)}) AS value",
+    ]
     cursor.execute(
-        f"CREATE TEMP TABLE groups AS SELECT {pkey}, {key}, sum(count)::{_kind(counts.rows * counts.most)} AS samples,"
-        f" sum({_product(counts.most * greatest)})::{_kind(counts.rows * counts.most * greatest)} AS value"
+        f"CREATE TEMP TABLE counted AS SELECT {', '.join(columns if scales.several else columns[:-1])}"
         f" FROM samples JOIN process_map USING (process) {joined} WHERE event = ? {only} GROUP BY ALL",
         [query.event],
     )
     _refuse_unrated(cursor, query.event)
+    multiplied = "SELECT counted.*, samples::HUGEINT * scale AS value FROM counted JOIN process_keys USING (pkey)"
+    cursor.execute(f"CREATE TEMP VIEW groups AS {'FROM counted' if scales.several else multiplied}")
     return Sums(query.by, *_totals(cursor, query))
 
 
@@ -124,8 +148,8 @@ def _product(most: int) -> str:
     return "count * scale" if most <= _WORD else "count::HUGEINT * scale"
 
 
-def _key_processes(cursor: duckdb.DuckDBPyConnection, query: Query, by: Sequence[str]) -> int:
-    """Make `process_keys` of the dimensions and `process_map` to key and scale, and return the greatest scale."""
+def _key_processes(cursor: duckdb.DuckDBPyConnection, query: Query, by: Sequence[str]) -> _Scales:
+    """Make `process_keys` of the dimensions, with their scale if it is one, and `process_map` to key and scale."""
     columns = "".join(f", {SQL[name]} AS {name}" for name in by)
     filters, values = _filters(query, PROCESS_DIMENSIONS)
     for bound, compared in ((query.since_s, ">="), (query.until_s, "<")):
@@ -140,29 +164,31 @@ def _key_processes(cursor: duckdb.DuckDBPyConnection, query: Query, by: Sequence
         f" WHERE {' AND '.join(filters) or 'true'}",
         [query.event, *values],
     )
-    (greatest,) = row(cursor, "SELECT coalesce(max(scale), 0) FROM named_processes")
     names = ", ".join(("rated", *by))
     cursor.execute(
         "CREATE TEMP TABLE process_keys AS"
-        f" SELECT (row_number() OVER ())::INTEGER AS pkey, * FROM (SELECT DISTINCT {names} FROM named_processes)"
+        f" SELECT (row_number() OVER ())::INTEGER AS pkey, * FROM (SELECT {names}, max(scale) AS scale,"
+        f" min(scale) AS least FROM named_processes GROUP BY {names})"
     )
+    known = "SELECT count(*), coalesce(max(scale), 0), coalesce(bool_or(scale <> least), false) FROM process_keys"
+    scales = _Scales(*row(cursor, known))
     cursor.execute(
-        f"CREATE TEMP TABLE process_map AS SELECT process, pkey, scale::{_kind(greatest)} AS scale"
-        f" FROM named_processes JOIN process_keys USING ({names})"
+        f"CREATE TEMP TABLE process_map AS SELECT process, pkey, n.scale::{_kind(scales.greatest)} AS scale"
+        f" FROM named_processes n JOIN process_keys USING ({names})"
     )
     cursor.execute("DROP TABLE named_processes")
-    return int(greatest)
+    return scales
 
 
 def _refuse_unrated(cursor: duckdb.DuckDBPyConnection, event: str) -> None:
     """Refuse samples without a rate, and forget the groups that have none."""
     without = "pkey IN (SELECT pkey FROM process_keys WHERE NOT rated)"
-    groups, unrated = row(cursor, f"SELECT count(*), sum(samples) FROM groups WHERE {without}")
+    groups, unrated = row(cursor, f"SELECT count(*), sum(samples) FROM counted WHERE {without}")
     if unrated:
         what = f"for the collection and platform of {unrated:,} samples"
         raise ProfileError(f"rates: no period of {event} {what}")
     if groups:
-        cursor.execute(f"DELETE FROM groups WHERE {without}")
+        cursor.execute(f"DELETE FROM counted WHERE {without}")
 
 
 def _key_locations(cursor: duckdb.DuckDBPyConnection, query: Query, by: Sequence[str]) -> None:

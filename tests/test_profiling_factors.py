@@ -1,0 +1,123 @@
+"""The factor by which a cause makes a function dearer."""
+
+import numpy as np
+import pandas as pd
+import pytest
+from scipy.optimize import minimize
+from scipy.special import expit
+from scipy.stats import norm, t
+
+from analysis.profiling.cells import cells
+from analysis.profiling.factors import Factor, Rows, factor_of, rows_of
+from models.randomness import stream
+
+
+def rows(rng, factor, *, blocks=12, mean=40.0, between=0.0):
+    """Blocks of four cells each, of two periods, half of the later ones struck."""
+    block = np.repeat(np.arange(blocks), 4)
+    later, acts = np.tile([0.0, 0.0, 1.0, 1.0], blocks), np.tile([0.0, 0.0, 0.0, 1.0], blocks)
+    level = rng.normal(-3.0, 0.5, blocks)[block]
+    count = rng.poisson(mean * rng.gamma(2.0, 0.5, len(block))) + 1.0
+    chance = expit(level + acts * np.log(factor) + rng.normal(0.0, np.sqrt(between), len(block)))
+    share = rng.binomial(count.astype(int), chance) / count
+    seen = np.bincount(block, share * count) / np.bincount(block, count)
+    expected = (seen + 0.001)[block] / 1.001
+    zero = np.zeros(len(block))
+    made = Rows(zero.astype(int), block, later, count, share, expected, zero + between, zero + 1.0)
+    return made, acts
+
+
+def test_without_spread_it_is_the_binomial_maximum_likelihood():
+    made, acts = rows(stream(1, "factor"), 2.0, mean=400.0)
+
+    def loss(theta):
+        line = theta[1:][made.block] + theta[0] * acts
+        return -np.sum(made.count * (made.share * line - np.logaddexp(0.0, line)))
+
+    found = minimize(loss, np.r_[0.0, np.full(12, -3.0)], method="BFGS")
+    factor = factor_of(made, acts, 0.0)
+    assert factor.log == pytest.approx(found.x[0], abs=1e-3)
+    design = np.column_stack([acts, *(made.block == block for block in range(12))])
+    chance = expit(design @ found.x)
+    fisher = (design.T * made.count * chance * (1 - chance)) @ design
+    assert factor.error == pytest.approx(np.sqrt(np.linalg.inv(fisher)[0, 0]), rel=1e-3)
+
+
+@pytest.mark.statistical
+def test_cells_of_two_samples_at_most_are_right_in_the_mean():
+    """300 draws, 2 samples of the function in a cell at most in the mean: mean within four standard errors of truth,
+    intervals hold it 95% of the time, within 4 points (three standard errors)."""
+    rng = stream(2, "small cells")
+    found = [factor_of(*rows(rng, 1.5, blocks=60), 0.0) for _ in range(300)]
+    logs = np.array([one.log for one in found])
+    assert logs.mean() == pytest.approx(np.log(1.5), abs=4 * logs.std() / np.sqrt(300))
+    covered = np.mean([low <= 1.5 <= high for low, high in (one.interval() for one in found)])
+    assert covered == pytest.approx(0.95, abs=0.04)
+
+
+@pytest.mark.statistical
+def test_spread_between_clusters_widens_the_interval_as_it_should():
+    """200 draws: the mean squared error is the variance told, within 25% (2.5 standard errors)."""
+    rng = stream(3, "spread")
+    found = [factor_of(*rows(rng, 2.0, mean=2000.0, between=0.1), 0.0) for _ in range(200)]
+    told = np.mean([one.error**2 for one in found])
+    assert np.mean([(one.log - np.log(2.0)) ** 2 for one in found]) == pytest.approx(told, rel=0.25)
+
+
+def test_drift_counts_for_a_change_in_time_but_not_for_one_side_by_side():
+    made, acts = rows(stream(4, "drift"), 2.0, mean=4000.0)
+    plain, drifting = (factor_of(made, acts, drift).error for drift in (0.0, 0.5))
+    assert drifting < 1.6 * plain
+    in_time = factor_of(made, made.later, 0.5).error
+    assert in_time == pytest.approx(1.0, rel=0.05)
+
+
+def test_a_function_that_is_there_with_the_cause_alone_has_a_large_factor():
+    made, acts = rows(stream(5, "new"), 1.0)
+    only = Rows(*(getattr(made, n) for n in ("application", "block", "later", "count")), 0.05 * acts, made.expected,
+                made.between, made.concentration)  # fmt: skip
+    factor = factor_of(only, acts, 0.0)
+    assert 10 < np.exp(factor.log) < np.inf
+    assert np.isfinite(factor.error)
+
+
+def test_a_cause_that_acts_everywhere_or_nowhere_says_nothing():
+    made, acts = rows(stream(6, "nothing"), 2.0)
+    for none in (acts * 0.0, acts * 0.0 + 1.0):
+        assert factor_of(made, none, 0.0).exceeds(1.0) == pytest.approx(0.5)
+
+
+def test_few_clusters_have_few_degrees_of_freedom():
+    made, acts = rows(stream(7, "few"), 2.0, blocks=2)
+    many, _ = rows(stream(7, "few"), 2.0, blocks=200)
+    few = factor_of(made, acts, 0.0).freedom
+    assert few < 15 < factor_of(many, np.tile([0.0, 0.0, 0.0, 1.0], 200), 0.0).freedom
+
+
+def test_what_it_exceeds_and_its_interval_are_students():
+    factor = Factor(np.log(2.0), 0.1, 12.0)
+    assert factor.exceeds(1.25) == pytest.approx(1 - t.cdf(np.log(1.6) / 0.1, 12.0))
+    low, high = Factor(0.0, 0.1, 1e9).interval(0.9)
+    assert np.log([low, high]) == pytest.approx(norm.ppf([0.05, 0.95]) * 0.1, rel=1e-4)
+
+
+def test_rows_are_those_of_the_function_in_each_application():
+    rng = stream(8, "rows")
+    table = pd.DataFrame(
+        [
+            (bool(later), a, f, place, m, int(k := rng.integers(20, 90)), 3.0 * k)
+            for later in (0, 1)
+            for a in ("a", "b")
+            for f in (0, 1, 2)
+            for place in ("x", "y")
+            for m in (1, 2)
+        ],
+        columns=["later", "application", "function", "platform", "machine", "samples", "value"],
+    )
+    made = rows_of(list(cells(table, "machine")), 2)
+    by = ["application", "later", "platform"]
+    whole, part = (one.groupby(by)["samples"].sum() for one in (table, table[table["function"] == 2]))
+    assert made.share == pytest.approx((part / whole).to_numpy())
+    assert made.count.tolist() == whole.tolist()
+    assert made.block.tolist() == [0, 1, 0, 1, 2, 3, 2, 3]
+    assert made.application.tolist() == [0] * 4 + [1] * 4
