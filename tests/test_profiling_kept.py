@@ -58,5 +58,6 @@ def test_frames_given_and_taken_do_not_share_changes():
     kept, given = Kept(), frame(1)
     kept.put(NOW, "q", given)
     given.loc[0, "value"] = 5.0
-    kept.get(NOW, "q").iloc[1, 0] = 7.0
+    taken = kept.get(NOW, "q")
+    taken.iloc[1, 0] = 7.0
     assert not kept.get(NOW, "q")["value"].any()

@@ -133,11 +133,11 @@ def read_by_leaf(cursor: duckdb.DuckDBPyConnection) -> Iterator[Frames]:
 
 def _frames(cursor: duckdb.DuckDBPyConnection, where: str, *values: int) -> Frames:
     found = cursor.execute(
-        "SELECT stack, depth, coalesce(code, -1) AS code"
+        "SELECT coalesce(stack, -1) AS stack, coalesce(depth, -1) AS depth, coalesce(code, -1) AS code"
         f" FROM stacks LEFT JOIN function_codes USING (location) {where}",
         list(values),
     ).fetchnumpy()
-    stack, depth, code = found["stack"], found["depth"], found["code"]
+    stack, depth, code = (np.asarray(found[name]) for name in ("stack", "depth", "code"))
     if not _in_order(stack, depth):
         order = np.lexsort((depth, stack))
         stack, depth, code = stack[order], depth[order], code[order]
