@@ -175,19 +175,35 @@ def show_regress(payload: Mapping[str, Any], console: "Console") -> None:
     Examples
     --------
     >>> from rich.console import Console
-    >>> said = {"samples": {"before": 10, "after": 12}, "criteria": {"false_alarms": 0.01}, "alarms": []}
-    >>> show_regress(said, Console(width=90))
-    10 samples before, 12 after: no function became dearer (false alarms: 1%)
+    >>> said = {"samples": {"before": 10, "after": 12}, "alarms": []}
+    >>> show_regress(said | {"criteria": {"false_alarms": 0.01, "min_factor": 1.25}}, Console(width=90))
+    10 samples before, 12 after: no function became dearer by over 25% (false alarms: 1%)
     """
-    samples, found = payload["samples"], payload["alarms"]
+    samples, found, criteria = payload["samples"], payload["alarms"], payload["criteria"]
     count = f"{len(found)} function{'s' * (len(found) != 1)}" if found else "no function"
     console.print(
         f"{samples['before']:,} samples before, {samples['after']:,} after: {count} became dearer "
-        f"(false alarms: {payload['criteria']['false_alarms']:.0%})",
+        f"by over {criteria['min_factor'] - 1:.0%} (false alarms: {criteria['false_alarms']:.0%})",
         soft_wrap=True,
     )
-    told = ("function", "dimension", "value", "application", "factor", "low", "high", "cost", "rival")
-    _print_rows([{name: row[name] for name in told} for row in found], console)
+    if not found:
+        return
+    table = Table("function", "goes with", box=SIMPLE_HEAD, padding=0)
+    for name in ("factor", "95%", "cost"):
+        table.add_column(name, justify="right", no_wrap=True)
+    for column in table.columns[:2]:
+        column.overflow = "fold"
+    for row in found:
+        interval = f"{row['low']:.2f}–{row['high']:.2f}"
+        told = (row["function"], _blamed(row), f"{row['factor']:.2f}", interval, f"{row['cost']:.2%}")
+        table.add_row(*map(escape, told))
+    console.print(table)
+
+
+def _blamed(row: Mapping[str, Any]) -> str:
+    """Return what a change goes with, in words."""
+    owner = f" of {row['application']}" if row["dimension"] == "revision" and row["application"] else ""
+    return f"{row['dimension']} {row['value']}{owner}".strip()
 
 
 def _print_rows(rows: Sequence[Mapping[str, Any]], console: "Console") -> None:

@@ -156,7 +156,7 @@ def _affinity(sources: Sources, _paper: pd.DataFrame) -> Outcome:
     judged = numbers(**found_numbers, gain_low=made.gain, gain_high=made.gain)
     note = (
         f"{made.jobs} jobs on {made.platforms} platforms; cycle time, the capacities being what the platforms do now; "
-        f"sampled CPI promises {made.promised:.2%} and saves {made.saved:.2%} of it"
+        f"with sampled CPI {made.promised:.2%} are promised and {made.saved:.2%} saved at the true one"
     )
     return Outcome(judged, note=note)
 

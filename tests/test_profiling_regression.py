@@ -5,7 +5,7 @@ import pandas as pd
 import pytest
 from scipy.stats import false_discovery_control
 
-from analysis.profiling.causes import Cause, drift_of
+from analysis.profiling.causes import Cause, drift_of, fit, rolled_out
 from analysis.profiling.cells import cells
 from analysis.profiling.regression import Criteria, adjusted, alarms, blame, compare
 from models.randomness import stream
@@ -184,26 +184,28 @@ def test_what_is_wrong_is_said_at_once():
 
 
 @pytest.mark.statistical
-def test_small_cells_beside_large_ones_raise_no_alarm():
-    """A roll-out leaves the old kernel on few machines: cells of under a sample; 6 pairs at a chance of 1% each.
+def test_small_cells_beside_large_ones_are_right_in_the_mean():
+    """A new kernel on few machines: 300 functions, 0.2 samples each; both means within four standard errors of truth.
 
-    Log odds with half a sample added would be a factor of two up there.
+    Log odds with half a sample added would be a factor of three up there, ten standard errors.
     """
-    for number in range(6):
-        sides = []
-        rng = stream(number, "rests")
-        weight = np.r_[np.full(40, 0.5), np.full(20, 4.0)] * rng.lognormal(0, 0.5, 60)
-        for later in (0, 1):
-            rows = []
-            for machine in range(80):
-                kernel = "old" if not later or machine < 8 else "new"
-                for job in range(12):
-                    seen = rng.multinomial(rng.poisson(60), weight / weight.sum())
-                    tags = (f"j{job}", kernel, "xyz"[machine % 3], machine)
-                    rows += [(f"f{i:02d}", *tags, k, 10 * k) for i, k in enumerate(seen) if k]
-            names = ["function", "application", "kernel", "platform", "machine", "samples", "value"]
-            sides.append(pd.DataFrame(rows, columns=names))
-        assert not len(alarms(*sides, Criteria(min_factor=1.0)))
+    rng = stream(14, "rests")
+    for factor in (1.0, 4.0):
+        weight = rng.lognormal(0, 0.3, 300)
+        dear = weight * np.where(np.arange(300) < 150, factor, 1.0)
+        rows = []
+        for later, kernel, size, machines in ((False, "old", 2000, 30), (True, "old", 2000, 30), (True, "new", 20, 3)):
+            for machine in range(machines):
+                mix = dear if kernel == "new" else weight
+                seen = rng.multinomial(size, mix / mix.sum())
+                rows += [(later, kernel, machine, f, k, float(k)) for f, k in enumerate(seen) if k]
+        table = pd.DataFrame(rows, columns=["later", "kernel", "machine", "function", "samples", "value"])
+        table = table.assign(application="a")
+        fits = fit(list(cells(table, "machine")), rolled_out(table), 300, 0.0)
+        at = next(i for i, cause in enumerate(fits.causes) if cause.value == "new" and cause.since)
+        score, information = fits.score[at, :150].sum(), fits.information[at, :150].sum()
+        truth = (dear / dear.sum())[:150].sum() / (weight / weight.sum())[:150].sum() - 1.0
+        assert score / information == pytest.approx(truth, abs=4 * np.sqrt((1 + truth) / information))
 
 
 def test_what_is_on_its_way_out_is_no_cause():

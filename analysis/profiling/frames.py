@@ -106,7 +106,7 @@ def read(cursor: duckdb.DuckDBPyConnection) -> Iterator[Frames]:
         return
     step = -(-(last - first + 1) // -(-rows // _FRAMES_AT_ONCE))
     for least in range(first, last + 1, step):
-        yield _frames(cursor, "WHERE stack BETWEEN ? AND ?", least, least + step - 1)
+        yield _frames(cursor, "WHERE stacks.stack BETWEEN ? AND ?", least, least + step - 1)
 
 
 def read_by_leaf(cursor: duckdb.DuckDBPyConnection) -> Iterator[Frames]:
@@ -128,7 +128,7 @@ def read_by_leaf(cursor: duckdb.DuckDBPyConnection) -> Iterator[Frames]:
         return
     leaves = "SELECT stack FROM stacks JOIN function_codes USING (location) WHERE depth = 0 AND code % ? = ?"
     for part in range(parts):
-        yield _frames(cursor, f"WHERE stack IN ({leaves})", parts, part)
+        yield _frames(cursor, f"WHERE stacks.stack IN ({leaves})", parts, part)
 
 
 def _frames(cursor: duckdb.DuckDBPyConnection, where: str, *values: int) -> Frames:

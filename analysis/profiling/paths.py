@@ -84,7 +84,7 @@ def edges(cursor: duckdb.DuckDBPyConnection, sums: Sums, top: int | None) -> pd.
     names = _code_functions(cursor)
     weights = _weights(cursor, sums)
     found = frames.together(_calls(cursor, weights, len(names))).head(_limit(top))
-    caller, function = np.divmod(found["item"], max(1, len(names)))
+    caller, function = found["item"] // max(1, len(names)), found["item"] % max(1, len(names))
     named = found.assign(caller=_named(caller, names), function=_named(function, names))
     return named[["caller", "function", "samples", "value"]]
 
