@@ -205,6 +205,8 @@ class Watch:
     """Up to when."""
     target_samples: Annotated[int, Ge(0), Le(1_000_000_000)] = 0
     """Samples of cycles wanted of the job in all; rounds stop when they are there. 0: no target."""
+    samples_per_s: Positive | None = None
+    """Samples a second of an event on a busy machine; null: as many as the collector asks for elsewhere."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -31,7 +31,8 @@ def planned(watches=(), day=DAY, world=WORLD, **collector):
     )
     world = replace(world, profiling=Profiling(collector=asked))
     register = machine_register(world, day, nowhere(day), place(world, day.machines))
-    return plan_visits(world, day, register, RATES), register
+    names = ("fleet", *(watch.name for watch in world.profiling.collector.watches))
+    return plan_visits(world, day, register, dict.fromkeys(names, RATES)), register
 
 
 def test_weights_are_inverse_inclusion_probabilities_of_machine_and_epoch():

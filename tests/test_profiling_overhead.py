@@ -62,7 +62,7 @@ def test_gatekeepers_cut_rates_that_cost_too_much():
         period = table.query("platform == @platform and event == 'cycles'").period.item()
         sheet = PLATFORMS[platform]
         assert sheet.vcpus * sheet.base_frequency_hz / period <= limits[platform, "cycles"]
-        assert samples_per_s(asked, FLEET)[platform] == limits[platform, "cycles"] < 1e6
+        assert samples_per_s(asked, FLEET)["fleet"][platform] == limits[platform, "cycles"] < 1e6
 
 
 def test_periods_are_prime_and_every_collection_has_every_event():
@@ -82,3 +82,16 @@ def test_makers():
     found = {maker(name) for name in PLATFORMS}
     assert found == {"intel", "amd", "arm"}
     assert {name for name in PLATFORMS if maker(name) == "arm"} == {"altra_q80_30"}
+
+
+def test_a_watch_has_a_rate_of_its_own_within_the_same_limit():
+    closely, greedy = Watch("closely", samples_per_s=100.0), Watch("greedy", samples_per_s=1e9)
+    asked = world(watches=(closely, Watch("as usual"), greedy))
+    rates = samples_per_s(asked, FLEET)
+    limits = max_rates(asked, FLEET).query("event == 'cycles'").set_index("platform")["max_samples_per_s"]
+    for platform in FLEET:
+        assert [rates[name][platform] for name in ("fleet", "closely", "as usual")] == [25.0, 100.0, 25.0]
+        assert rates["greedy"][platform] == limits[platform]
+    table = rate_table(asked, FLEET).set_index(["collection", "platform", "event"])["period"]
+    for platform in FLEET:
+        assert table["fleet", platform, "cycles"] / table["closely", platform, "cycles"] == pytest.approx(4, rel=1e-3)

@@ -82,7 +82,9 @@ def epochs_per_round(world: ProfileWorld) -> int:
     return max(1, round(world.profiling.collector.round_s / world.epoch_s))
 
 
-def plan_visits(world: ProfileWorld, day: Day, register: Register, samples_per_s: Mapping[str, float]) -> Plan:
+def plan_visits(
+    world: ProfileWorld, day: Day, register: Register, samples_per_s: Mapping[str, Mapping[str, float]]
+) -> Plan:
     """Return every visit that the collections of a world plan over the horizon, and how each went.
 
     Who is visited when follows from random draws, machine facts and the job management's lists alone, never from what
@@ -94,7 +96,7 @@ def plan_visits(world: ProfileWorld, day: Day, register: Register, samples_per_s
     world : collector and watches
     day : its stays, which the job management system lists
     register : the machines
-    samples_per_s : platform to samples of cycles a second that gatekeepers allow on a busy machine
+    samples_per_s : collection to platform to samples of cycles a second that gatekeepers allow on a busy machine
 
     Examples
     --------
@@ -107,7 +109,7 @@ def plan_visits(world: ProfileWorld, day: Day, register: Register, samples_per_s
     >>> world = ProfileWorld(3, 7200.0, 300.0, Fleet(20), Population(60, 50), profiling=asked)
     >>> day = prepare(world)
     >>> register = machine_register(world, day, nowhere(day), place(world, day.machines))
-    >>> plan = plan_visits(world, day, register, {"haswell_2698v3": 25.0})
+    >>> plan = plan_visits(world, day, register, {"fleet": {"haswell_2698v3": 25.0}})
     >>> plan.weight, plan.epoch // 12
     (array([120, 120, 120, 120]), array([0, 0, 1, 1]))
     """
@@ -116,7 +118,7 @@ def plan_visits(world: ProfileWorld, day: Day, register: Register, samples_per_s
     fleet = _Collection(world, day, register, Watch(FLEET, one_in=world.profiling.collector.one_in), gate)
     collections = [fleet]
     for watch in world.profiling.collector.watches:
-        collections.append(_Collection(world, day, register, watch, gate, samples_per_s))
+        collections.append(_Collection(world, day, register, watch, gate, samples_per_s[watch.name]))
     for collection in collections:
         clock.process(collection.rounds(clock))
     clock.run(until=world.epochs)

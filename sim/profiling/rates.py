@@ -137,22 +137,34 @@ def rate_table(world: ProfileWorld, platforms: Sequence[str]) -> pd.DataFrame:
     (5888000021, 1, 7)
     """
     limits = max_rates(world, platforms).set_index(["platform", "event"])["max_samples_per_s"]
-    names = (FLEET, *(watch.name for watch in world.profiling.collector.watches))
     rows = []
-    for collection in names:
+    for collection, rate in asked_per_s(world).items():
         for platform in platforms:
             for event in asked_events(world):
                 limit = float(limits.get((platform, event), np.nan))
                 native = NATIVE[maker(platform)].get(event, process_native(event))
                 unit = UNITS.get(event, "threads" if event == "threads" else "events")
-                period = _period(world, platform, event, limit)
+                period = _period(world, platform, event, np.fmin(limit, rate if event in COUNTED else np.inf))
                 rows.append((collection, platform, event, native, unit, period, duty(world, event), limit))
     columns = ["collection", "platform", "event", "native", "unit", "period", "duty", "max_samples_per_s"]
     return pd.DataFrame(rows, columns=columns)
 
 
-def samples_per_s(world: ProfileWorld, platforms: Sequence[str]) -> dict[str, float]:
-    """Return the samples of cycles a second that a busy machine of each platform may give.
+def asked_per_s(world: ProfileWorld) -> dict[str, float]:
+    """Return the samples a second of an event on a busy machine that each collection asks for.
+
+    Examples
+    --------
+    >>> asked_per_s(ProfileWorld())
+    {'fleet': 25.0}
+    """
+    collector = world.profiling.collector
+    watched = {watch.name: watch.samples_per_s or collector.samples_per_s for watch in collector.watches}
+    return {FLEET: collector.samples_per_s, **watched}
+
+
+def samples_per_s(world: ProfileWorld, platforms: Sequence[str]) -> dict[str, dict[str, float]]:
+    """Return the samples of cycles a second that a busy machine of each platform may give, for each collection.
 
     Raises
     ------
@@ -162,21 +174,18 @@ def samples_per_s(world: ProfileWorld, platforms: Sequence[str]) -> dict[str, fl
     Examples
     --------
     >>> samples_per_s(ProfileWorld(), ["haswell_2698v3"])
-    {'haswell_2698v3': 25.0}
+    {'fleet': {'haswell_2698v3': 25.0}}
     """
     rates = max_rates(world, platforms).query("event == 'cycles'")
-    allowed = rates["max_samples_per_s"].clip(upper=world.profiling.collector.samples_per_s)
-    return dict(zip(rates["platform"].tolist(), allowed.tolist(), strict=True))
+    limits = list(zip(rates["platform"].tolist(), rates["max_samples_per_s"].tolist(), strict=True))
+    return {name: {one: min(rate, limit) for one, limit in limits} for name, rate in asked_per_s(world).items()}
 
 
 def _period(world: ProfileWorld, platform: str, event: str, limit: float) -> int:
-    """Return the period of an event: the least prime that keeps a busy machine to its rate."""
+    """Return the period of an event: the least prime that keeps a busy machine to `limit` samples a second."""
     if event == "threads":
         return 1
-    collector = world.profiling.collector
-    rate = collector.samples_per_s if event in COUNTED else collector.stacks_per_s
-    if not np.isnan(limit):
-        rate = min(rate, limit)
+    rate = limit if event in COUNTED else np.fmin(world.profiling.collector.stacks_per_s, limit)
     return _next_prime(int(np.ceil(_nominal_per_s(world, platform, event) / rate)))
 
 
