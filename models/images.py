@@ -1,7 +1,6 @@
 """Images: the code that programs are linked from, and how much of each program's instructions lies in it."""
 
 from dataclasses import dataclass
-from math import erf, exp, sqrt
 
 import numpy as np
 from numpy.typing import NDArray
@@ -9,7 +8,7 @@ from numpy.typing import NDArray
 from models import profiles
 from models.function_names import handlers_of, library_names, own_names
 from models.functions import LIBRARY_CPI, Functions, image_functions, levelled
-from models.randomness import stream
+from models.randomness import stream, streams
 
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
@@ -20,8 +19,6 @@ GENERATED = "[generated]"
 """Memory with code made at run time: no image, one function that nobody can name."""
 UNKNOWN = "[unknown]"
 """What nobody can name is called."""
-MOST_SDS = 1.5
-"""Programs depart from a library's mean share by at most so many standard deviations: it is hot in no single one."""
 KERNEL_LOG_SD, MIX_LOG_SD, KERNEL_MIX_LOG_SD = 0.35, 0.25, 0.5
 """Spread between programs of the kernel's share, of the mix within a library, and of that within the kernel."""
 MOST_SHARED = 0.8
@@ -77,7 +74,8 @@ def shared_images(how: profiles.Programs, seed: int, names: tuple[str, ...]) -> 
     images.append(Shared(*module, share * (0.1 if in_module else 0.0)))
     for asked in how.libraries:
         made = _library(how, seed, (asked.name, "library", asked.functions), names, asked.floating_point)
-        linked = stream(seed, f"programs that link {asked.name}").random(len(names)) < asked.linked_share
+        draws = [rng.random() for rng in streams(seed, f"links to {asked.name}", names)]
+        linked = np.array(draws) < asked.linked_share
         spread = _log_normal(seed, asked.name, names, asked.log_sd)
         images.append(Shared(*made, np.where(linked, asked.instruction_share * spread, 0.0)))
     cut = np.minimum(1.0, MOST_SHARED / np.maximum(np.sum([part.share for part in images], axis=0), 1e-300))
@@ -95,21 +93,16 @@ def _library(
     image, kind, count = what
     usual = np.arange(1.0, count + 1) ** -how.zipf
     sd = MIX_LOG_SD if kind == "library" else KERNEL_MIX_LOG_SD
-    mix = usual * np.exp(sd * stream(seed, f"mixes within {image}").standard_normal((len(names), count)))
+    drawn = [rng.standard_normal(count) for rng in streams(seed, f"mix within {image}", names)]
+    mix = usual * np.exp(sd * np.reshape(drawn, (len(names), count)))
     code = image_functions(how, seed, image, library_names(image, count), floating_point)
     return image, kind, levelled(code, usual / usual.sum(), LIBRARY_CPI), mix / mix.sum(axis=1, keepdims=True)
 
 
 def _log_normal(seed: int, image: str, names: tuple[str, ...], sd: float) -> Floats:
-    """Return (J,) factors of mean 1, log-normal but for what lies beyond `MOST_SDS`, which stands at that bound."""
-    drawn = np.clip(stream(seed, f"shares of {image}").standard_normal(len(names)), -MOST_SDS, MOST_SDS)
-
-    def normal(z: float) -> float:
-        return 0.5 * (1.0 + erf(z / sqrt(2.0)))
-
-    inside = exp(0.5 * sd * sd) * (normal(MOST_SDS - sd) - normal(-MOST_SDS - sd))
-    tails = normal(-MOST_SDS) * (exp(sd * MOST_SDS) + exp(-sd * MOST_SDS))
-    return np.asarray(np.exp(sd * drawn) / (inside + tails))
+    """Return (J,) factors, log-normal of mean 1."""
+    drawn = np.array([rng.standard_normal() for rng in streams(seed, f"share of {image}", names)])
+    return np.asarray(np.exp(sd * drawn - 0.5 * sd * sd))
 
 
 def own_image(how: profiles.Programs, seed: int, name: str) -> Own:

@@ -21,7 +21,7 @@ from models.images import GENERATED, Own, Shared, generated_code, own_image, sha
 from models.jobs import Jobs
 from models.platforms import PLATFORMS
 from models.profiles import ProfileWorld
-from models.randomness import stream
+from models.randomness import stream, streams
 
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
@@ -56,9 +56,11 @@ class Programs:
     paths: CallPaths
     """Call paths to each entry."""
     threads: Ints
-    """(J,) threads of an instance."""
+    """(J,) threads of an instance at its mean use."""
     heap_bytes: Floats
-    """(J,) live heap of an instance."""
+    """(J,) live heap of an instance at its mean use."""
+    mean_use_vcpu: Floats
+    """(J,) busy threads of an instance, as the job expects."""
     lock_share: Floats
     """(J,) share of threads' time spent waiting for locks."""
     stacks: NDArray[np.bool_]
@@ -91,7 +93,8 @@ class Programs:
 def build_programs(world: ProfileWorld, jobs: Jobs, platforms: Sequence[str]) -> Programs:
     """Return the programs that the jobs of a world are.
 
-    Every program and library draws from streams of its own name: a further one changes no other.
+    Every program and library draws from streams of its own name: a further one changes no other. (What jobs are asked
+    for on their machines, and with it threads and heap, may change with the jobs beside them.)
 
     Parameters
     ----------
@@ -119,12 +122,11 @@ def build_programs(world: ProfileWorld, jobs: Jobs, platforms: Sequence[str]) ->
     paths = [partial(call_paths, median=how.paths, rng=stream(seed, f"call paths of {name}")) for name in jobs.names]
     parts = [_linked(number, shared, own[number], first, paths[number]) for number in range(jobs.count)]
     start = np.concatenate([[0], np.cumsum([part.function.size for part in parts])])
-    states = np.where(stream(seed, "states of programs").random(jobs.count) < how.two_state_share, how.states, 1)
+    states = np.where(_uniforms(seed, "states", jobs.names)[:, 0] < how.two_state_share, how.states, 1)
     weight = [_states(part, int(n), how) for part, n in zip(parts, states, strict=True)]
     sheets = [PLATFORMS[name] for name in platforms]
     hits = [hit_rates(code, sheet) for sheet in sheets]
-    rng = stream(seed, "instances of programs")
-    threads, heap, waits, links = rng.random((4, jobs.count))
+    threads, heap, waits, links = _uniforms(seed, "instances", jobs.names).T
     return Programs(
         names=jobs.names,
         images=(*(part.image for part in shared), *jobs.names, GENERATED),
@@ -140,6 +142,7 @@ def build_programs(world: ProfileWorld, jobs: Jobs, platforms: Sequence[str]) ->
         paths=joined([part.paths for part in parts]),
         threads=np.ceil(jobs.instance_quota_vcpu * (1.5 + 6.0 * threads)).astype(np.int64) + 2,
         heap_bytes=jobs.instance_memory_bytes * (0.3 + 0.5 * heap),
+        mean_use_vcpu=jobs.utilisation * jobs.instance_quota_vcpu,
         lock_share=0.005 + 0.05 * waits**2,
         stacks=links < how.profiling_share,
         platforms=tuple(platforms),
@@ -149,6 +152,11 @@ def build_programs(world: ProfileWorld, jobs: Jobs, platforms: Sequence[str]) ->
         how=how,
         seed=seed,
     )
+
+
+def _uniforms(seed: int, what: str, names: Sequence[str]) -> Floats:
+    """Return (J, 4) draws in 0..1 that belong to the programs' names."""
+    return np.reshape([rng.random(4) for rng in streams(seed, what, names)], (-1, 4))
 
 
 @dataclass(frozen=True, slots=True)

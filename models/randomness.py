@@ -1,6 +1,7 @@
 """Random streams that belong to names, so that adding a consumer shifts nobody's draws."""
 
 import hashlib
+from collections.abc import Sequence
 
 import numpy as np
 
@@ -31,3 +32,21 @@ def stream(seed: int, name: str) -> np.random.Generator:
     True
     """
     return np.random.default_rng(np.random.SeedSequence([seed, key(name)]))
+
+
+def streams(seed: int, what: str, names: Sequence[str]) -> list[np.random.Generator]:
+    """Return a generator for each of several things, which belongs to its name: a further one shifts nobody's draws.
+
+    Parameters
+    ----------
+    seed : non-negative integer
+    what : what the draws are for
+    names : whose
+
+    Examples
+    --------
+    >>> few, more = streams(1, "states", ["a", "b"]), streams(1, "states", ["c", "a", "b"])
+    >>> [one.random() for one in few] == [one.random() for one in more[1:]]
+    True
+    """
+    return [stream(seed, f"{what} of {name}") for name in names]

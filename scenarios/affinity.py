@@ -7,8 +7,10 @@ import numpy as np
 
 from analysis.profiling.affinity.advice import Advice, Judgement, Method, Settings, advise, spent
 from analysis.profiling.affinity.table import Table, frame_of, read
+from analysis.statistics import Floats
 from scenarios.faults import Fault, FaultsError
 from scenarios.measured import faults_in
+from scenarios.profile_tables import amount, print_rows
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -31,7 +33,8 @@ def affinity(path: Path, method: Method = "lp", *, keep_traffic: bool = False, j
     dict
         total_cycles_before and total_cycles_after; assignment (job, platform, load: every pair with load); optimal
         (whether that is certified), gap (relative, to the bound of the dual), saving (of cycles, or of time with
-        clocks); with clocks total_seconds_before and total_seconds_after; prices of capacity by platform; notes;
+        clocks); with clocks total_seconds_before and total_seconds_after; prices of capacity by platform; use
+        (platform, capacity, before and after, cycles); notes;
         for a run with its truth `truth`, and `moved` if it was judged.
 
     Raises
@@ -92,6 +95,7 @@ def _payload(found: Advice) -> dict[str, Any]:
         "optimal": found.plan.optimal,
         "gap": found.plan.gap,
         "prices": prices,
+        "use": _use(found),
         "headroom": dict(zip(table.platforms, found.headroom.tolist(), strict=True)),
         "jobs": len(table.jobs),
         "platforms": len(table.platforms),
@@ -100,6 +104,23 @@ def _payload(found: Advice) -> dict[str, Any]:
         "shrunk_pairs": found.believed.shrunk,
         "notes": _notes(found),
     }
+
+
+def _use(found: Advice) -> list[dict[str, Any]]:
+    """Return of each platform: capacity, used before and used after, in cycles."""
+    table, cpi = found.table, found.believed.cpi
+    rows = zip(
+        table.platforms, table.capacity, *(_cycles(load, cpi) for load in (table.load, found.plan.load)), strict=True
+    )
+    return [
+        {"platform": name, "capacity": float(capacity), "before": float(before), "after": float(after)}
+        for name, capacity, before, after in rows
+    ]
+
+
+def _cycles(load: Floats, cpi: Floats) -> Floats:
+    """Return (I,) cycles on each platform; pairs without load take none."""
+    return np.where(load > 0, load * cpi, 0.0).sum(axis=0)
 
 
 def _moved_share(found: Advice) -> float:
@@ -131,32 +152,30 @@ def _notes(found: Advice) -> list[str]:
 
 def show(payload: dict[str, Any], console: "Console") -> None:
     """Print what an assignment saves and where load moves."""
-    from rich.box import SIMPLE_HEAD
     from rich.markup import escape
-    from rich.table import Table as Rows
 
     before, after = payload["total_cycles_before"], payload["total_cycles_after"]
     proof = "optimal, proven by duality" if payload["optimal"] else f"within {payload['gap']:.2%} of the optimum"
+    true = ""
+    if "truth" in payload:
+        worth, excess = payload["truth"]["saving"], payload["truth"]["capacity_excess"]
+        true = f", {worth:.2%} at the true CPI (where capacities are exceeded by {excess:.2%})"
     console.print(
         f"{payload['jobs']:,} jobs on {payload['platforms']:,} platforms by {payload['method']}: {proof}",
-        f"  total cycles {before:.6g} → {after:.6g}; saving {payload['saving']:.2%}; "
-        f"{payload['moved_share']:.1%} of the load moves",
+        f"  saving {payload['saving']:.2%} promised{true}; {payload['moved_share']:.1%} of the load moves",
+        f"  total cycles {amount(before)} → {amount(after)}",
         sep="\n",
         soft_wrap=True,
     )
     if "total_seconds_before" in payload:
         seconds = payload["total_seconds_before"], payload["total_seconds_after"]
-        console.print(f"  total seconds {seconds[0]:.6g} → {seconds[1]:.6g}", soft_wrap=True)
+        console.print(f"  total seconds {amount(seconds[0])} → {amount(seconds[1])}", soft_wrap=True)
     for line in [*(f"  note: {note}" for note in payload["notes"]), *_judged(payload)]:
         console.print(escape(line), soft_wrap=True)
-    rows = Rows(box=SIMPLE_HEAD, padding=0)
-    rows.add_column("job", overflow="ellipsis", no_wrap=True)
-    rows.add_column("platform", overflow="ellipsis", no_wrap=True)
-    rows.add_column("load", justify="right")
+    cycles = {name: f"{name} (cycles)" for name in ("capacity", "before", "after")}
+    print_rows(payload["use"], console, cycles)
     largest = sorted(payload["assignment"], key=lambda row: -row["load"])
-    for row in largest[:_ROWS]:
-        rows.add_row(escape(row["job"]), escape(row["platform"]), f"{row['load']:.6g}")
-    console.print(rows)
+    print_rows(largest[:_ROWS], console, {"load": "load (instructions)"})
     if len(largest) > _ROWS:
         console.print(f"  and {len(largest) - _ROWS:,} more with less load; --json has all")
 
@@ -167,7 +186,7 @@ def _judged(payload: dict[str, Any]) -> list[str]:
     if (true := payload.get("truth")) is not None:
         lines.append(
             f"  at the true CPI: saves {true['saving']:.2%} of a possible {true['possible']:.2%}; "
-            f"capacities exceeded by {true['capacity_excess']:.2%}"
+            f"{true['unseen']:.0%} of what is possible rests on pairs that never ran"
         )
     for moved in payload.get("moved", []):
         kept = ", traffic kept" if moved["keeps_traffic"] else ""
@@ -191,4 +210,5 @@ def judgement(made: Judgement) -> dict[str, float]:
         "possible": made.possible,
         "sampled_over_possible": made.sampled_over_possible,
         "capacity_excess": made.capacity_excess,
+        "unseen": made.unseen,
     }

@@ -57,7 +57,7 @@ def moved(run: Path, found: Advice) -> list[dict[str, float | bool]]:
     """
     from sim.profiling.moving import Snapshot, simulate
 
-    world, tried = _world(run), [found]
+    world, tried = world_of(run), [found]
     if found.table.misses is not None and not found.keeps_traffic:
         tried.append(advise(found.table, settings=Settings(keep_traffic=True)))
     snapshot = Snapshot.of(world)
@@ -89,7 +89,24 @@ def _moved(snapshot: "Snapshot", measured: tuple[Floats, Floats], found: Advice)
     }
 
 
-def _world(run: Path) -> ProfileScenario:
+def world_of(run: Path) -> ProfileScenario:
+    """Return the profiled fleet that a run simulated.
+
+    Parameters
+    ----------
+    run : folder of a finished run of kind profile
+
+    Raises
+    ------
+    FaultsError
+        If it is none.
+
+    Examples
+    --------
+    >>> world_of(Path("nowhere"))
+    Traceback (most recent call last):
+    scenarios.faults.FaultsError: nowhere: cannot be simulated: nowhere: not a finished run, there is no manifest.json
+    """
     try:
         manifest = open_run(run).manifest
     except RunError as error:

@@ -143,6 +143,9 @@ def ask(
     sets: Annotated[
         list[str] | None, typer.Option("--set", metavar="PARAMETER=VALUE", help="A parameter; may be repeated.")
     ] = None,
+    judge: Annotated[
+        bool, typer.Option("--judge", help="Of colocate: take each pair apart in simulation, and compare CPI.")
+    ] = False,
     listed: Annotated[bool, typer.Option("--list", help="List the questions and their parameters.")] = False,
     json: Json = False,
 ) -> None:
@@ -154,7 +157,16 @@ def ask(
         return
     if run is None or question is None:
         refuse("RUN QUESTION", "both are needed; --list names the questions", "nothing" if run is None else str(run))
-    say(profile_ask.ask(run, question, tuple(sets or ())), profile_ask.show_answer, json)
+    if judge and question != "colocate":
+        refuse("--judge", "only answers to colocate can be judged", question)
+    payload = profile_ask.ask(run, question, tuple(sets or ()))
+    if judge:
+        from scenarios import colocate_trial
+        from scenarios.output import progress
+
+        with progress(quiet=json) as tell:
+            payload["tried"] = colocate_trial.tried(run, colocate_trial.suffering(payload["rows"]), tell)
+    say(payload, profile_ask.show_answer, json)
 
 
 @profiles.command()

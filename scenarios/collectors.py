@@ -98,13 +98,17 @@ class Looks:
 def _look(
     samples: pd.DataFrame, locations: pd.DataFrame, processes: pd.DataFrame, visits: pd.DataFrame, rates: pd.DataFrame
 ) -> Look:
-    """Put a collector's tables together."""
+    """Put a collector's tables together.
+
+    Samples are added as integers. All samples that a visit takes of one event stand for the same number of events, so
+    that a value is one product: exact, but for one rounding where it is beyond 2⁵³.
+    """
     stands_for = rates[rates["collection"] == "fleet"].assign(events=rates["period"] * rates["duty"])
     rows = samples.merge(processes[["process", "visit", "application"]], on="process")
     rows = rows.merge(visits[["visit", "platform", "weight"]], on="visit")
     rows = rows.merge(stands_for[["platform", "event", "events"]], on=["platform", "event"])
     rows = rows.merge(locations[["location", "image", "function"]], on="location").rename(columns={"count": "samples"})
-    rows["value"] = rows["samples"] * rows["events"] * rows["weight"].astype(np.float64)
+    rows["each"] = rows["events"].astype(np.float64) * rows["weight"]
     of_jobs = ~rows["application"].str.startswith("[")
     cycles, instructions = rows["event"] == EVENTS[0], rows["event"] == EVENTS[1]
     return Look(
@@ -117,7 +121,10 @@ def _look(
 
 
 def _clustered(rows: pd.DataFrame, by: Sequence[str]) -> pd.DataFrame:
-    return rows.groupby([*by, "visit"], sort=True, as_index=False)[["samples", "value"]].sum()
+    sums = rows.groupby([*by, "visit"], sort=True, as_index=False).agg(
+        samples=("samples", "sum"), each=("each", "first")
+    )
+    return sums.assign(value=sums["samples"] * sums["each"]).drop(columns="each")
 
 
 def frame(columns: Mapping[str, Values]) -> pd.DataFrame:

@@ -10,6 +10,7 @@ from rich.markup import escape
 from rich.table import Table
 
 from scenarios.faults import Fault, FaultsError
+from scenarios.profile_tables import print_rows
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -18,8 +19,6 @@ if TYPE_CHECKING:
     from analysis.profiling.database import Database
 
 _TAGS = ("function", "image", "application", "revision", "compiler", "kernel", "platform", "datacentre")
-_LONG = 10**7
-"""Whole numbers from here on are told by four digits and a power of ten."""
 
 
 def listing() -> list[dict[str, Any]]:
@@ -166,7 +165,11 @@ def show_answer(payload: Mapping[str, Any], console: "Console") -> None:
     console.print(payload["title"], markup=False)
     if payload["why"]:
         console.print(payload["why"], markup=False, style="dim", soft_wrap=True)
-    _print_rows(payload["rows"], console)
+    print_rows(payload["rows"], console)
+    if "tried" in payload:
+        from scenarios.colocate_trial import show
+
+        show(payload["tried"], console)
 
 
 def show_regress(payload: Mapping[str, Any], console: "Console") -> None:
@@ -204,20 +207,3 @@ def _blamed(row: Mapping[str, Any]) -> str:
     """Return what a change goes with, in words."""
     owner = f" of {row['application']}" if row["dimension"] == "revision" and row["application"] else ""
     return f"{row['dimension']} {row['value']}{owner}".strip()
-
-
-def _print_rows(rows: Sequence[Mapping[str, Any]], console: "Console") -> None:
-    if not rows:
-        return
-    table = Table(box=SIMPLE_HEAD, padding=0)
-    for name, value in rows[0].items():
-        table.add_column(str(name), justify="left" if isinstance(value, str) else "right")
-    for row in rows:
-        table.add_row(*(_text(value) for value in row.values()))
-    console.print(table)
-
-
-def _text(value: object) -> str:
-    if isinstance(value, bool) or not isinstance(value, int | float):
-        return escape(str(value))
-    return f"{value:,}" if isinstance(value, int) and abs(value) < _LONG else f"{value:.4g}"

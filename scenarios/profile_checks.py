@@ -19,6 +19,8 @@ DAY_S = 86400.0
 """Programs change at midnight alone, and counts are kept by day."""
 MOST_VISITS = 2_000_000
 """Visits that all collections together may make."""
+LEAST_RATE, MOST_RATE = 1e-3, 1e5
+"""Samples a second of an event that may be asked of a busy machine."""
 FLEET = "fleet"
 """Name of the collection that looks at all machines."""
 MOST_SHARED = 0.95
@@ -164,6 +166,24 @@ def visits(scenario: ProfileScenario) -> Iterator[Finding]:
         yield Finding((*_COLLECTOR, "one_in"), problem, str(collector.one_in))
 
 
+def rates(scenario: ProfileScenario) -> Iterator[Finding]:
+    """Rates are such that a period is a number of events, and a visit's samples can be kept."""
+    collector = scenario.profiling.collector
+    asked: list[tuple[Keys, float | None]] = [
+        ((*_COLLECTOR, "samples_per_s"), collector.samples_per_s),
+        ((*_COLLECTOR, "stacks_per_s"), collector.stacks_per_s or None),
+        *(
+            ((*_COLLECTOR, "watches", i, "samples_per_s"), watch.samples_per_s)
+            for i, watch in enumerate(collector.watches)
+        ),
+    ]
+    for keys, rate in asked:
+        if rate is not None and not LEAST_RATE <= rate <= MOST_RATE:
+            zero = "0, or " if keys[-1] == "stacks_per_s" else ""
+            problem = f"should be {zero}from {LEAST_RATE:g} to {MOST_RATE:,.0f} samples a second of a machine"
+            yield Finding(keys, problem, f"{rate:.12g}")
+
+
 def watches(scenario: ProfileScenario) -> Iterator[Finding]:
     """Application-specific profiles have names of their own and machines that there are, at a time that there is."""
     asked = scenario.profiling.collector.watches
@@ -206,6 +226,11 @@ CHECKS: Mapping[Check[Any], tuple[str, ...]] = {
     events: ("profiling.collector.events", "profiling.collector.seconds_per_event", "epoch_s"),
     outages: ("profiling.collector.outage_s", "horizon_s"),
     visits: ("profiling.collector.one_in", "profiling.collector.round_s", "fleet.machines", "horizon_s"),
+    rates: (
+        "profiling.collector.samples_per_s",
+        "profiling.collector.stacks_per_s",
+        "profiling.collector.watches",
+    ),
     watches: ("profiling", "population", "fleet.platforms", "feature.platforms", "horizon_s"),
     incidents: ("profiling", "population", "fleet.platforms", "feature.platforms", "horizon_s"),
 }

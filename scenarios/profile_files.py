@@ -4,6 +4,7 @@ import os
 import secrets
 import shutil
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypedDict
@@ -11,6 +12,7 @@ from typing import TYPE_CHECKING, Any, TypedDict
 from scenarios.faults import Fault, FaultsError, shown
 from scenarios.output import Progress
 from scenarios.platforms import closest
+from scenarios.profile_tables import amount, plural
 from scenarios.rundir import FolderError, make_folder
 
 if TYPE_CHECKING:
@@ -47,6 +49,8 @@ class Exported(TypedDict):
     """Estimate for the fleet in the event's unit; null: too large for the format."""
     written: int
     """Sum of what the file holds: of samples, or of values if weighted."""
+    unit: str
+    """Of the value."""
     bytes: int
     notes: list[str]
 
@@ -143,6 +147,7 @@ def export(runs: Sequence[Path], form: str, out: Path, selection: Selection = EV
     with Database(runs) as database:
         samples, value = database.total(query)
         profile = extract(database, query, out.name)
+        unit = database.units().get(selection.event, "")
     fits = len(profile.measures) > 1
     if selection.weighted and not fits:
         raise FaultsError([Fault("--weighted", 0, 0, "", profile.notes[0])])
@@ -157,6 +162,7 @@ def export(runs: Sequence[Path], form: str, out: Path, selection: Selection = EV
         samples=samples,
         value=value if fits else None,
         written=profile.total(measure),
+        unit=unit,
         bytes=len(content),
         notes=[*profile.notes, *notes],
     )
@@ -172,14 +178,14 @@ def show_imported(payload: Imported, console: "Console") -> None:
     >>> said = Imported(kind="profile import", out="made", totals=[total], rows={"samples": 1}, notes=[])
     >>> show_imported(said, Console())
     a.pb: cpu: 3 samples, 30 ns
-    made: 1 rows of samples
+    made: 1 row of samples
     """
     for each in payload["totals"]:
-        counts = f"{each['samples']:,} samples, {each['value']:,} {each['unit']}"
+        counts = f"{plural(each['samples'], 'sample')}, {each['value']:,} {each['unit']}"
         _say(f"{each['file']}: {each['event']}: {counts}", console)
     for note in payload["notes"]:
         _say(note, console)
-    _say(f"{payload['out']}: {payload['rows']['samples']:,} rows of samples", console)
+    _say(f"{payload['out']}: {plural(payload['rows']['samples'], 'row')} of samples", console)
 
 
 def show_exported(payload: Exported, console: "Console") -> None:
@@ -190,13 +196,13 @@ def show_exported(payload: Exported, console: "Console") -> None:
     >>> from rich.console import Console
     >>> said = Exported(
     ...     kind="profile export", out="a.pb.gz", format="pprof", event="cycles", samples=3, value=30, written=3,
-    ...     bytes=99, notes=[],
+    ...     bytes=99, notes=[], unit="events",
     ... )
     >>> show_exported(said, Console())
-    a.pb.gz: cycles: 3 samples, 30 in the fleet, 99 bytes
+    a.pb.gz: cycles: 3 samples, 30 events in the fleet; a file of 99 bytes
     """
-    value = "" if payload["value"] is None else f" {payload['value']:,} in the fleet,"
-    counts = f"{payload['samples']:,} samples,{value} {payload['bytes']:,} bytes"
+    of_fleet = "" if payload["value"] is None else f", {amount(payload['value'])} {payload['unit']} in the fleet"
+    counts = f"{plural(payload['samples'], 'sample')}{of_fleet}; a file of {plural(payload['bytes'], 'byte')}"
     _say(f"{payload['out']}: {payload['event']}: {counts}", console)
     for note in payload["notes"]:
         _say(note, console)
@@ -208,8 +214,11 @@ def _say(text: str, console: "Console") -> None:
 
 def _read_each(paths: Sequence[Path], read: Callable[[Path], "Profile"], progress: Progress | None) -> list["Profile"]:
     """Read every file; raise the faults of all of them together."""
-    profiles, faults = [], []
+    profiles, faults = list["Profile"](), list[Exception]()
     for number, path in enumerate(paths):
+        if problem := _no_file(path):
+            faults.append(FaultsError([Fault(str(path), 0, 0, "", problem)]))
+            continue
         if progress is not None:
             progress("reading", number / len(paths))
         try:
@@ -223,6 +232,13 @@ def _read_each(paths: Sequence[Path], read: Callable[[Path], "Profile"], progres
     return profiles
 
 
+def _no_file(path: Path) -> str:
+    """Return why a path is no file to import; empty: it may be one."""
+    if path.is_dir():
+        return "is a folder; files are imported, and a folder with a profile's tables is asked as it is"
+    return "" if path.exists() else "is not there"
+
+
 def _write_folder(tables: Mapping[str, "pd.DataFrame"], out: Path) -> None:
     """Write tables into a hidden folder beside its place, and move it there when it is complete."""
     from analysis.profiling.formats.tables import write_tables
@@ -233,7 +249,10 @@ def _write_folder(tables: Mapping[str, "pd.DataFrame"], out: Path) -> None:
         write_tables(tables, hidden)
         hidden.rename(out)
     except FolderError as error:
-        raise FaultsError([Fault("--out", 0, 0, "", str(error))]) from None
+        raise FaultsError([Fault("--out", 0, 0, "", str(error).replace(str(hidden), str(out)))]) from None
+    except OSError as error:
+        problem = f"cannot make a folder at {out}: {error.strerror or error}"
+        raise FaultsError([Fault("--out", 0, 0, "", problem)]) from None
     finally:
         shutil.rmtree(hidden, ignore_errors=True)
 
@@ -244,8 +263,12 @@ def _write_file(content: bytes, out: Path) -> None:
     try:
         hidden.write_bytes(content)
         hidden.replace(out)
+    except OSError as error:
+        problem = f"cannot write {out}: {error.strerror or error}"
+        raise FaultsError([Fault("--out", 0, 0, "", problem)]) from None
     finally:
-        hidden.unlink(missing_ok=True)
+        with suppress(OSError):
+            hidden.unlink(missing_ok=True)
 
 
 def _hidden(out: Path) -> Path:

@@ -1,26 +1,31 @@
 """Questions to profiles: function tables by any dimensions, and differences of two profiles."""
 
 import tempfile
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeVar
 
-from analysis.profiling.query import Query, QueryError, Where, parse_where
+from analysis.profiling.query import DIMENSIONS, Query, QueryError, Where, parse_where, unknown
 from scenarios.faults import Fault, FaultsError
 from scenarios.options import duration
+from scenarios.profile_intervals import LEVEL, independent, intervals, of_fleet, with_change
+from scenarios.profile_tables import amount, plural, print_rows
 
 if TYPE_CHECKING:
-    import pandas as pd
     from rich.console import Console
 
     from analysis.profiling.database import Database
 
-LEVEL = 0.95
-"""Confidence of the intervals."""
-_CLUSTERED_ROWS = 300_000
-_TEXT = 50
+_T = TypeVar("_T")
+_DAY_S = 86400.0
+_DEPENDENT = "no intervals: some visits are on both sides"
+_ORDER = {
+    "profile query": ("share", "low", "high", "value", "samples"),
+    "profile diff": ("share_a", "share_b", "change", "low", "high", "value_a", "value_b"),
+}
+"""Columns of numbers as they are printed, the least important last."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,17 +58,24 @@ class Asked:
         >>> Asked(by="function,job", since="2d").query(["cycles"]).since_s
         172800.0
         """
+        faults: list[Fault] = []
         by = tuple(name.strip() for name in self.by.split(",") if name.strip())
         if not by:
-            raise FaultsError([Fault("--by", 0, 0, "", "should name a dimension", '""')])
+            faults.append(Fault("--by", 0, 0, "", "should name a dimension", '""'))
         first = "cycles" if "cycles" in events else next(iter(events), "cycles")
-        return Query(
-            self.event or first,
-            by,
-            parse_where(self.where),
-            _time("--since", self.since),
-            _time("--until", self.until),
-        )
+        if self.event is not None and events and self.event not in events:
+            faults.append(Fault("--event", 0, 0, "", unknown("event", self.event, events)))
+        if self.top is not None and self.top < 1:
+            faults.append(Fault("--top", 0, 0, "", "top should be from 1", str(self.top)))
+        where = _read("--where", lambda: parse_where(self.where), faults) or ()
+        since_s = _read("--since", lambda: _time("--since", self.since), faults)
+        until_s = _read("--until", lambda: _time("--until", self.until), faults)
+        _read("--by", lambda: Query(by=by), faults)
+        if since_s is not None and until_s is not None and until_s <= since_s:
+            faults.append(Fault("--until", 0, 0, "", f"until should be after since, {self.since}", str(self.until)))
+        if faults:
+            raise FaultsError(faults)
+        return Query(self.event or first, by, where, since_s, until_s)
 
 
 @contextmanager
@@ -114,8 +126,9 @@ def query(paths: Sequence[Path], asked: Asked) -> dict[str, Any]:
     Returns
     -------
     dict
-        event, unit, by, total (samples, value), rows (the dimensions, samples, value, share and, where the samples are
-        of several machines, low and high of the share), unsymbolised_share, visits (with such samples), confidence.
+        event, events (of the profile), unit, by, total (samples, value), all_rows (how many rows there are), rows (the
+        dimensions, samples, value, share and, where visits were drawn at random, low and high of the share),
+        unsymbolised_share, visits (with such samples), confidence, notes.
 
     Raises
     ------
@@ -130,24 +143,31 @@ def query(paths: Sequence[Path], asked: Asked) -> dict[str, Any]:
     {'function': 'read', 'samples': 12, 'value': 12, 'share': 0.75}
     """
     with opened(paths) as database:
-        question = asked.query(database.events())
+        question, again = of_fleet(database, asked.query(database.events()))
         table = database.query(question, asked.top)
         samples, value = database.total(question)
+        if not samples:
+            raise FaultsError([_empty(database, question, asked)])
         known = database.query(replace(question, by=("symbolised",)))
-        visits = len(database.query(replace(question, by=("visit",))))
-        table, confidence = _with_intervals(database, question, table)
-        unit = database.units().get(question.event, "")
+        visits, found = len(database.query(replace(question, by=("visit",)))), intervals(database, question)
+        unit, rows = database.units().get(question.event, ""), _count(database, question)
+        events, notes = database.events(), [*_left_out(again), *_without(paths, database, question.event)]
+    if found is not None:
+        table = table.merge(found.drop(columns="standard_error"), on=list(question.by), how="left")
     return {
         "kind": "profile query",
         "event": question.event,
+        "events": events,
         "unit": unit,
         "by": list(question.by),
         "where": _told(question.where),
         "total": {"samples": samples, "value": value},
+        "all_rows": rows,
         "rows": table.to_dict("records"),
         "unsymbolised_share": float(known.loc[~known["symbolised"].astype(bool), "share"].sum()),
         "visits": visits,
-        "confidence": confidence,
+        "confidence": None if found is None else LEVEL,
+        "notes": notes,
     }
 
 
@@ -166,7 +186,8 @@ def diff(
     -------
     dict
         event, unit, by, a and b (total of samples and value, where), rows (the dimensions, value_a, value_b, share_a,
-        share_b, change), changed_rows (how many rows there are before the cut).
+        share_b, change and, where no visit is on both sides, its low and high), changed_rows (how many rows there are
+        before the cut), confidence, notes.
 
     Raises
     ------
@@ -183,24 +204,47 @@ def diff(
     """
     with opened(a) as first, opened(b) as second:
         shared = [event for event in first.events() if event in second.events()]
-        question = asked.query(shared or first.events())
-        sides = [replace(question, where=(*question.where, *parse_where(only))) for only in (where_a, where_b)]
+        if not shared:
+            raise FaultsError([_apart(first, second)])
+        question = asked.query(shared)
+        found = [
+            of_fleet(each, replace(question, where=(*question.where, *parse_where(only))))
+            for each, only in ((first, where_a), (second, where_b))
+        ]
+        sides = [side for side, _ in found]
         table = first.diff(sides[0], sides[1], second)
         totals = [first.total(sides[0], second), second.total(sides[1], first)]
+        empty = [
+            _empty(each, side, asked, name)
+            for each, side, (samples, _), name in zip((first, second), sides, totals, ("A: ", "B: "), strict=True)
+            if not samples
+        ]
+        if empty:
+            raise FaultsError(empty)
         unit = first.units().get(question.event, "")
+        errors = None
+        if independent(first, sides[0], second, sides[1]):
+            errors = intervals(first, sides[0]), intervals(second, sides[1])
+    known = errors is not None and errors[0] is not None and errors[1] is not None
+    if errors is not None and errors[0] is not None and errors[1] is not None:
+        table = with_change(table, list(question.by), errors[0], errors[1])
     told = [
         {"total": {"samples": samples, "value": value}, "where": _told(side.where)}
         for (samples, value), side in zip(totals, sides, strict=True)
     ]
+    notes = _left_out(sorted({name for _, again in found for name in again}))
     return {
         "kind": "profile diff",
         "event": question.event,
+        "events": shared,
         "unit": unit,
         "by": list(question.by),
         "a": told[0],
         "b": told[1],
         "changed_rows": len(table),
         "rows": table.head(asked.top or len(table)).to_dict("records"),
+        "confidence": LEVEL if known else None,
+        "notes": notes if known or errors is not None else [*notes, _DEPENDENT],
     }
 
 
@@ -220,85 +264,102 @@ def show(payload: Mapping[str, Any], console: "Console") -> None:
     ...     show(query([Path(file.name)], Asked(top=1)), Console(width=80))  # doctest: +ELLIPSIS
     16 samples ...
     """
-    from rich.box import SIMPLE_HEAD
-    from rich.table import Table
-
     for line in _heading(payload):
         console.print(line, markup=False, soft_wrap=True)
-    table = Table(box=SIMPLE_HEAD)
-    columns = _columns(payload)
-    for name in payload["by"]:
-        table.add_column(name, overflow="fold")
-    for name in columns:
-        table.add_column(name, justify="right", no_wrap=True)
-    for row in payload["rows"]:
-        names = (_cell(row[name]) for name in payload["by"])
-        table.add_row(*names, *(text(row) for text in columns.values()))
-    console.print(table)
-
-
-def _columns(payload: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the columns of numbers: heading to a function from a row to its text."""
-    if payload["kind"] == "profile diff":
-        return {
-            "share a": lambda row: f"{row['share_a']:.2%}",
-            "share b": lambda row: f"{row['share_b']:.2%}",
-            "change": lambda row: f"{100 * row['change']:+.2f} pp",
-            "value a": lambda row: _amount(row["value_a"]),
-            "value b": lambda row: _amount(row["value_b"]),
-        }
-    columns = {
-        "share": lambda row: f"{row['share']:.2%}",
-        "samples": lambda row: f"{row['samples']:,}",
-        payload["unit"] or "value": lambda row: _amount(row["value"]),
-    }
-    if payload["confidence"] is not None:
-        columns[f"{payload['confidence']:.0%} interval"] = lambda row: f"{row['low']:.2%} to {row['high']:.2%}"
-    return columns
+    order = _ORDER[payload["kind"]]
+    rows = [{name: row[name] for name in (*payload["by"], *order) if name in row} for row in payload["rows"]]
+    unit = payload["unit"] or "value"
+    titles = {"value": unit, "value_a": f"{unit} a", "value_b": f"{unit} b"}
+    titles |= {name: name for name in payload["by"]}
+    print_rows(rows, console, titles, payload["confidence"] or LEVEL)
+    for note in payload["notes"]:
+        console.print(f"note: {note}", markup=False, soft_wrap=True)
 
 
 def _heading(payload: Mapping[str, Any]) -> Iterator[str]:
+    others = [event for event in payload["events"] if event != payload["event"]]
+    more = f"; other events: {', '.join(others)}" if others else ""
     if payload["kind"] == "profile diff":
         for side in ("a", "b"):
             total = payload[side]["total"]
-            value = f"{_amount(total['value'])} {payload['unit']}"
-            yield f"{side}: {total['samples']:,} samples of {payload['event']}, {value}"
-        yield f"{payload['changed_rows']:,} rows, {len(payload['rows']):,} shown"
+            value = f"{amount(total['value'])} {payload['unit']}".strip()
+            yield f"{side}: {_samples(total['samples'], payload['event'])}, {value}"
+        yield f"{len(payload['rows']):,} of {plural(payload['changed_rows'], 'row')}{more}"
         return
     total = payload["total"]
     yield (
-        f"{total['samples']:,} samples of {payload['event']} on {payload['visits']:,} visits: "
-        f"{_amount(total['value'])} {payload['unit']}; {payload['unsymbolised_share']:.2%} without a symbol"
+        f"{_samples(total['samples'], payload['event'])} on {plural(payload['visits'], 'visit')}: "
+        f"{amount(total['value'])} {payload['unit']}; {payload['unsymbolised_share']:.2%} without a symbol"
     )
+    rows = "more rows" if payload["all_rows"] is None else plural(payload["all_rows"], "row")
+    yield f"{len(payload['rows']):,} of {rows}{more}"
 
 
-def _amount(value: int) -> str:
-    return f"{value:,}" if value < 10**6 else f"{value:.4g}"
+def _samples(count: int, event: str) -> str:
+    return plural(count, "sample") + ("" if event == "samples" else f" of {event}")
 
 
-def _cell(value: object) -> str:
-    """Return a value of a dimension as text on one line that no console takes for markup."""
-    from rich.markup import escape
-
-    text = "".join(each if each.isprintable() else "�" for each in str(value))
-    return escape(text if len(text) <= _TEXT else text[: _TEXT - 1] + "…")
-
-
-def _with_intervals(
-    database: "Database", question: Query, table: "pd.DataFrame"
-) -> tuple["pd.DataFrame", float | None]:
-    """Add low and high of each share if the samples are of several machines and the table is not too long for it."""
-    from analysis.profiling.effective import share_intervals
-
-    if "machine" in question.by or len(database.query(replace(question, by=("machine",)))) < 2:
-        return table, None
-    keys = list(question.by)
+def _read(option: str, made: Callable[[], _T], faults: list[Fault]) -> _T | None:
+    """Return what an option says; or none, with its faults added."""
     try:
-        clustered = database.clustered(question, most=_CLUSTERED_ROWS)
+        return made()
+    except FaultsError as error:
+        faults += error.faults
+    except QueryError as error:
+        faults += [Fault(option, 0, 0, "", _all_dimensions(line)) for line in str(error).splitlines()]
+    return None
+
+
+def _all_dimensions(line: str) -> str:
+    """Return what is wrong with a dimension, with all that there are."""
+    if not line.startswith("unknown dimension"):
+        return line
+    return f"{line.split('; there are', maxsplit=1)[0]}; there are {', '.join(DIMENSIONS)}"
+
+
+def _empty(database: "Database", question: Query, asked: Asked, side: str = "") -> Fault:
+    """Return why a question has no samples, and what there is."""
+    starts, samples = database.table("visits")["start_s"], f"{side}leaves no samples of {question.event}"
+    if question.event not in database.events():
+        return Fault("--event", 0, 0, "", f"{side}no samples of it; there are {', '.join(database.events())}")
+    for option, text, outside in (
+        ("--since", asked.since, question.since_s is not None and not (starts >= question.since_s).any()),
+        ("--until", asked.until, question.until_s is not None and not (starts < question.until_s).any()),
+    ):
+        if outside:
+            span = f"{starts.min() / _DAY_S:.2f}d to {starts.max() / _DAY_S:.2f}d"
+            return Fault(option, 0, 0, "", f"{samples}: visits are from {span}", str(text))
+    told = "; ".join(f"{name}={','.join(values)}" for name, values in question.where)
+    return Fault("--where" if told else "--since and --until", 0, 0, "", samples, told)
+
+
+def _apart(first: "Database", second: "Database") -> Fault:
+    there = [", ".join(each.events()) or "none" for each in (first, second)]
+    return Fault("--event", 0, 0, "", f"A and B share no event: A has {there[0]}; B has {there[1]}")
+
+
+def _count(database: "Database", question: Query) -> int | None:
+    """Return how many rows the whole answer has; none: too many to count."""
+    try:
+        return len(database.query(question))
     except QueryError:
-        return table, None
-    found = share_intervals(clustered, confidence=LEVEL)
-    return table.merge(found[[*keys, "low", "high"]], on=keys, how="left"), LEVEL
+        return None
+
+
+def _left_out(collections: Sequence[str]) -> list[str]:
+    if not collections:
+        return []
+    names = ", ".join(collections)
+    return [f"without {names}, which looked at machines of the fleet again; --where collection={collections[0]} asks"]
+
+
+def _without(paths: Sequence[Path], database: "Database", event: str) -> list[str]:
+    """Return a note on the collections that lack the event, if several profiles are asked together."""
+    if len(paths) < 2:
+        return []
+    there = set(database.query(Query(event, ("collection",)))["collection"])
+    lacking = [name for name in database.values("collection") if name not in there]
+    return [f"no samples of {event}: {', '.join(lacking)}"] if lacking else []
 
 
 def _imported(files: Sequence[Path], folder: Path) -> Path:

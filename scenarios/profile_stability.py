@@ -100,8 +100,10 @@ def _cpi_by_day(database: "Database", cluster: str) -> pd.DataFrame:
 
 
 def _whole(clustered: pd.DataFrame, cluster: str, bits: bool) -> dict[str, Any]:
-    from analysis.profiling.effective import Clusters, design
-    from analysis.profiling.stability import clustered_entropy, expected_distance
+    from analysis.profiling.clusters import Clusters
+    from analysis.profiling.effective import design
+    from analysis.profiling.entropy import clustered_entropy
+    from analysis.profiling.stability import expected_distance
     from analysis.statistics import NotEnoughDataError
 
     found = clustered_entropy(clustered, cluster=cluster, bits=bits)
@@ -129,20 +131,7 @@ def show_stability(payload: Mapping[str, Any], console: Console) -> None:
     cycles by function: 10 samples of 2 entries, entropy 0.500 nats
     ...
     """
-    whole = payload["whole"]
-    error = f" ± {whole['entropy_error']:.3f}" if math.isfinite(whole["entropy_error"]) else ""
-    console.print(
-        f"{payload['event']} by {', '.join(payload['by'])}: {whole['samples']:,} samples of {whole['entries']:,} "
-        f"entries, entropy {whole['entropy']:.3f}{error} {payload['unit']}",
-        soft_wrap=True,
-    )
-    if math.isfinite(whole.get("design_effect", math.nan)):
-        console.print(
-            f"  as good as {whole['effective_samples']:,.0f} independent samples (design effect "
-            f"{whole['design_effect']:.1f}, {whole['clusters']:,} clusters); n independent samples are "
-            f"{whole['constant']:.2f}/√n from the truth",
-            soft_wrap=True,
-        )
+    _show_whole(payload, console)
     counted = "all entries" if payload["k"] is None else f"the {payload['k']} largest entries"
     table = Table(
         box=SIMPLE_HEAD,
@@ -153,17 +142,38 @@ def show_stability(payload: Mapping[str, Any], console: Console) -> None:
     for heading in ("day", "samples", "entropy", "to the day before", "to the mean", "design effect", "CPI", ""):
         table.add_column(heading, justify="right", no_wrap=heading != "design effect")
     for row in payload["days"]:
-        table.add_row(
-            str(row["day"]),
-            f"{row['samples']:,}",
-            f"{row['entropy']:.3f}{_error(row['entropy_error'])}",
-            _distance(row, "previous"),
-            _distance(row, "mean"),
-            _number(row["design_effect"], ".1f"),
-            _number(row["cpi"], ".3f"),
-            f"{row['cpi_low']:.3f}–{row['cpi_high']:.3f}" if math.isfinite(row["cpi_low"]) else "",
-        )
+        table.add_row(*_cells(row))
     console.print(table)
+
+
+def _show_whole(payload: Mapping[str, Any], console: Console) -> None:
+    whole = payload["whole"]
+    console.print(
+        f"{payload['event']} by {', '.join(payload['by'])}: {whole['samples']:,} samples of {whole['entries']:,} "
+        f"entries, entropy {whole['entropy']:.3f}{_error(whole['entropy_error'])} {payload['unit']}",
+        soft_wrap=True,
+    )
+    if math.isfinite(whole.get("design_effect", math.nan)):
+        console.print(
+            f"  as good as {whole['effective_samples']:,.0f} independent samples (design effect "
+            f"{whole['design_effect']:.1f}, {whole['clusters']:,} clusters); n independent samples are "
+            f"{whole['constant']:.2f}/√n from the truth",
+            soft_wrap=True,
+        )
+
+
+def _cells(row: Mapping[str, Any]) -> tuple[str, ...]:
+    """Return a day's row of the table as text."""
+    return (
+        str(row["day"]),
+        f"{row['samples']:,}",
+        f"{row['entropy']:.3f}{_error(row['entropy_error'])}",
+        _distance(row, "previous"),
+        _distance(row, "mean"),
+        _number(row["design_effect"], ".1f"),
+        _number(row["cpi"], ".3f"),
+        f"{row['cpi_low']:.3f}–{row['cpi_high']:.3f}" if math.isfinite(row["cpi_low"]) else "",
+    )
 
 
 def _error(value: float) -> str:

@@ -36,9 +36,10 @@ def facts(database: "Database", found: Run, confidence: float) -> dict[str, Any]
     Returns
     -------
     dict
-        events (event, samples, value each), visits by status, stacks (share of cycles in processes that answer with
-        stacks, with low and high), unsymbolised_share of cycles, overhead_share (cycles that profiling took over all
-        cycles of the fleet), core_seconds (the fields of `CoreSeconds`; NaN where too little was seen).
+        events (event, samples, value each, of the fleet's collection), visits by status, stacks (share of cycles in
+        processes that answer with stacks, with low and high), unsymbolised_share of cycles, overhead_share (cycles that
+        profiling took over all cycles of the fleet, other collections' too), core_seconds (the fields of
+        `CoreSeconds`; NaN where too little was seen).
     """
     visits = database.table("visits")
     cycles = database.clustered(Query(by=("process",), where=COLLECTION), "visit")
@@ -46,7 +47,7 @@ def facts(database: "Database", found: Run, confidence: float) -> dict[str, Any]
     named = database.query(Query(by=("symbolised",), where=COLLECTION))
     known = named["symbolised"].astype(str).str.lower() == "true"
     events = [
-        dict(zip(("event", "samples", "value"), (event, *database.total(Query(event, ()))), strict=True))
+        dict(zip(("event", "samples", "value"), (event, *database.total(Query(event, (), COLLECTION))), strict=True))
         for event in database.events()
     ]
     return {

@@ -37,6 +37,8 @@ MANY: Final[Mapping[str, Any]] = {
 }
 """A fleet that a hundred collectors look at: few machines, many samples of each, so that samples are much alike."""
 MANY_DRAWS: Final = 100
+PLAIN_DRAWS: Final = 10
+"""Collectors as the fleet's own one is, whose design effect is told beside."""
 PLANTED: Final = 100
 """Pairs of profiles with a planted regression, and as many without."""
 
@@ -107,7 +109,7 @@ def _overhead(sources: Sources, _paper: pd.DataFrame) -> Outcome:
 
 def _many(sources: Sources, _paper: pd.DataFrame) -> Outcome:
     told = sources.collectors(FLEET, MANY_DRAWS, **MANY)
-    functions = told["functions"]
+    functions, plain = told["functions"], sources.collectors(FLEET, PLAIN_DRAWS)
     judged = numbers(
         coverage=functions["coverage"],
         coverage_low=functions["coverage_low"],
@@ -118,9 +120,18 @@ def _many(sources: Sources, _paper: pd.DataFrame) -> Outcome:
     )
     note = (
         f"{told['draws']} collectors of one fleet of {MANY['fleet.machines']} machines, each {told['visits']:,.0f} "
-        f"visits and {told['samples']:,.0f} samples of cycles; {functions['judged']} functions"
+        f"visits and {told['samples']:,.0f} samples of cycles; {functions['judged']} functions. The fleet's own "
+        f"collector takes few samples of many machines: of {plain['draws']} such, naive intervals hold the truth in "
+        f"{plain['functions']['naive_coverage']:.1%}, at a design effect of {plain['functions']['design_effect']:.2f}"
     )
-    return Outcome(judged, note=note)
+    said = {"many samples of few machines": told, f"as {FLEET} does": plain}
+    return Outcome(judged, table=pd.DataFrame([_said(name, one) for name, one in said.items()]), note=note)
+
+
+def _said(name: str, told: Mapping[str, Any]) -> dict[str, Any]:
+    """Return a row about collectors: what their intervals hold, and what naive ones do."""
+    kept = {one: told["functions"][one] for one in ("coverage", "naive_coverage", "design_effect", "half_width")}
+    return {"collectors": name, **{one: told[one] for one in ("draws", "visits", "samples")}, **kept}
 
 
 def _table1(_sources: Sources, paper: pd.DataFrame) -> Outcome:

@@ -38,6 +38,8 @@ DENSE: Final[Mapping[str, Any]] = {
 """Fewer machines, looked at more closely: what an application's own profile by machine needs."""
 SQUARE_ROOT_ENTRIES: Final = 100
 """Functions whose square-root law is tried; the rest are one entry, so that every entry has many samples."""
+REST: Final = "[rest]"
+"""Entry of all other functions."""
 _PAGE_ROWS: Final = 12
 _EDGES: Final = 150
 _VIEWS: Final = ("application", "function")
@@ -159,7 +161,7 @@ def _setting(found: Run) -> Setting:
 
 
 def _by_instance(found: Run, application: str, setting: Setting) -> pd.DataFrame:
-    """Return machine (a stay in a state), entry, samples and behaviour state of one application's stays."""
+    """Return machine (a stay of an instance), entry, samples and behaviour state of one application's stays."""
     with Database([found.path]) as database:
         asked = of_fleet(database, "cycles", ("function",), (("application", (application,)),))
         clustered, processes = database.clustered(asked, "process"), database.table("processes")
@@ -170,8 +172,34 @@ def _by_instance(found: Run, application: str, setting: Setting) -> pd.DataFrame
     stay = np.repeat(setting.day.order, np.diff(setting.day.row_start))
     known = pd.DataFrame({"residence": stay, "day": setting.rows.day, "state": setting.rows.state})
     seen = seen.assign(day=(seen["start_s"] // 86400.0).astype(int)).merge(known, on=["residence", "day"])
-    group = seen.groupby(["residence", "state", "function"])["samples"].sum().reset_index()
-    return group.rename(columns={"function": "entry"}).assign(machine=group["residence"] * 8 + group["state"])
+    return by_stay(seen[["residence", "state", "function", "samples"]])
+
+
+def by_stay(seen: pd.DataFrame) -> pd.DataFrame:
+    """Return profiles of stays, each with the behaviour state that most of its samples were taken in.
+
+    The state has no part in what is put together: it only judges.
+
+    Parameters
+    ----------
+    seen : residence, state, function, samples
+
+    Returns
+    -------
+    DataFrame
+        machine (the residence), entry (the function), samples, state.
+
+    Examples
+    --------
+    >>> seen = {"residence": 7, "state": [0, 1, 1], "function": ["f", "f", "g"], "samples": [2, 3, 4]}
+    >>> by_stay(pd.DataFrame(seen)).values.tolist()
+    [[7, 'f', 5, 1], [7, 'g', 4, 1]]
+    """
+    states = seen.groupby(["residence", "state"])["samples"].sum().reset_index()
+    states = states.sort_values("samples", ascending=False, kind="stable").drop_duplicates("residence")
+    group = seen.groupby(["residence", "function"])["samples"].sum().reset_index()
+    group = group.rename(columns={"residence": "machine", "function": "entry"})
+    return group.assign(state=group["machine"].map(states.set_index("residence")["state"]))
 
 
 def _fig6a(sources: Sources, _paper: pd.DataFrame) -> Outcome:
@@ -193,12 +221,15 @@ def _square_root(sources: Sources, _paper: pd.DataFrame) -> Outcome:
     found = sources.run(FLEET)
     with Database([found.path]) as database:
         rows = database.clustered(of_fleet(database, "cycles", ("function",), within_jobs(database)))
-    table = rows.pivot_table(index="machine", columns="function", values="samples", aggfunc="sum", fill_value=0)
-    order = table.sum().sort_values(ascending=False, kind="stable").index
-    hot, rest = order[:SQUARE_ROOT_ENTRIES], order[SQUARE_ROOT_ENTRIES:]
-    counts = np.column_stack([table[hot].to_numpy(), table[rest].to_numpy().sum(axis=1)]).astype(np.int64)
-    measured = square_root.measure(counts, stream(int(found.manifest["seed"]), "square-root law"))
-    note = f"{len(counts)} machines, {counts.sum():,} samples of cycles, {counts.shape[1]} entries"
+    order = rows.groupby("function")["samples"].sum().sort_values(ascending=False, kind="stable").index
+    named = rows["function"].where(rows["function"].isin(order[:SQUARE_ROOT_ENTRIES]), REST)
+    table = rows.assign(entry=named).groupby(["entry", "machine"], as_index=False)[["samples"]].sum()
+    measured = square_root.measure(table, stream(int(found.manifest["seed"]), "square-root law"))
+    note = (
+        f"{table['machine'].nunique()} machines, {table['samples'].sum():,} samples of cycles, "
+        f"{table['entry'].nunique()} entries; parts are random parts of these samples, without replacement, whose "
+        "distances are divided by √(1 − f)"
+    )
     return Outcome(measured, draw=square_root.draw, note=note)
 
 

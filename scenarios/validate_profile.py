@@ -21,8 +21,9 @@ from rich.table import Table
 from scipy.stats import norm, t
 
 from analysis.profiling.effective import share_intervals
+from analysis.profiling.entropy import clustered_entropy, entropy
 from analysis.profiling.metrics import core_seconds, cpi
-from analysis.profiling.stability import clustered_entropy, entropy, manhattan
+from analysis.profiling.stability import manhattan
 from scenarios.collectors import Look, Looks
 from scenarios.execution import obtain, profile_world, reopen
 from scenarios.kept import each, folder_of
@@ -91,8 +92,8 @@ def judged(scenario: ProfileScenario, run: Path, seed: int) -> dict[str, Any]:
     -------
     dict
         seed, samples of cycles, visits that answered; functions: covered (one flag for each of the top functions, in
-        order of their true shares), naive (the same of intervals that take samples for independent), half_width (mean,
-        relative), manhattan, manhattan_expected (what the intervals'
+        order of their true shares; one that was never seen is a miss), naive (the same of intervals that take samples
+        for independent), half_width (mean of those seen, relative), manhattan, manhattan_expected (what the intervals'
         errors would give), entropy, entropy_plain, entropy_true; cpi: covered, one flag for each of the top
         applications, error (median); core_seconds: error, covered, half_width, by_fleet_error.
     """
@@ -118,11 +119,10 @@ def _looks(text: str) -> Looks:
 def _functions(clustered: pd.DataFrame, true: pd.DataFrame, settings: GWP) -> dict[str, Any]:
     """Return how right the shares of functions are, those with the most cycles first."""
     made = share_intervals(clustered, cluster="visit", confidence=settings.confidence)
-    both = true.merge(made, "left", list(FUNCTION)).fillna({"share": 0.0, "low": 0.0})
+    both = true.merge(made, "left", list(FUNCTION)).fillna({"share": 0.0})
     both = both.sort_values("true", ascending=False, kind="stable").head(settings.top_functions)
-    # A function without samples has the interval of one that was not met: up to what a single sample would be.
-    high = both["high"].fillna(float(made["high"].min()) if len(made) else 1.0)
-    covered = (both["low"] <= both["true"]) & (both["true"] <= high)
+    # A function that was never seen has no interval: that is a miss, as NaN compares false.
+    covered = (both["low"] <= both["true"]) & (both["true"] <= both["high"])
     alone = np.sqrt(both["share"] * (1.0 - both["share"]) / max(float(clustered["samples"].sum()), 1.0))
     naive = (both["share"] - both["true"]).abs() <= norm.ppf(0.5 + settings.confidence / 2) * alone
     every = made.merge(true, "outer", list(FUNCTION)).fillna({"share": 0.0, "true": 0.0, "standard_error": 0.0})
@@ -130,7 +130,7 @@ def _functions(clustered: pd.DataFrame, true: pd.DataFrame, settings: GWP) -> di
     return {
         "covered": covered.astype(int).tolist(),
         "naive": naive.astype(int).tolist(),
-        "half_width": float(((high - both["low"]) / 2 / both["true"]).mean()),
+        "half_width": float(((both["high"] - both["low"]) / 2 / both["true"]).mean()),
         "design_effect": float(both["design_effect"].median()),
         "manhattan": manhattan(every["true"], every["share"]),
         "manhattan_expected": math.sqrt(2 / math.pi) * float(every["standard_error"].sum()),

@@ -111,3 +111,38 @@ def test_shrunk_cpi_has_the_room_that_the_present_assignment_takes_by_it():
     tight = found.plan.prices[0] > 1e-3
     assert tight.any()
     np.testing.assert_allclose(then[tight], now[tight], rtol=1e-6)
+
+
+def test_headroom_is_of_what_moves_alone():
+    """With room for all, each job goes where it is cheapest, and what stays there needs no headroom."""
+    table = random_table(8, 12, 3)
+    table = replace(table, cpi_se=0.05 * table.cpi, capacity=np.full(3, 4 * table.capacity.sum()))
+    found = advise(table)
+    cost = found.believed.cpi
+    best = np.where(np.arange(3) == cost.argmin(axis=1)[:, None], table.total[:, None], 0.0)
+    np.testing.assert_allclose(found.plan.load, best, rtol=1e-9)
+    variance = ((cost * (best - table.load) * found.believed.log_se) ** 2).sum(axis=0)
+    shift = ((cost - table.cpi) * table.load).sum(axis=0)
+    np.testing.assert_allclose(found.headroom * (table.capacity + shift), np.sqrt(variance), rtol=1e-9)
+
+
+def test_judging_divides_by_the_clock_of_each_platform():
+    truth, clock = random_table(9, 20), np.array([1e9, 2e9, 3e9, 4e9])
+    advised = shares(np.roll(truth.load, 1, axis=1))
+    found = judge(advised, replace(truth, clock_hz=clock))
+    seconds = judge(advised, replace(truth, cpi=truth.cpi / clock, capacity=truth.capacity / clock))
+    now, then = ((truth.cpi / clock * load).sum() for load in (truth.load, advised * truth.total[:, None]))
+    assert found.saving == pytest.approx(1 - then / now)
+    assert found.possible == pytest.approx(seconds.possible, rel=1e-9)
+    assert found.capacity_excess == pytest.approx(seconds.capacity_excess, rel=1e-9)
+
+
+def test_judging_tells_what_rests_on_pairs_that_never_ran():
+    """Of 500 cycles, 100 are saved by moving b, and as much as is predicted of a where it never ran besides."""
+    rows = [("a", "1", 100, 2, 400), ("a", "2", 0, np.nan, 300), ("b", "1", 100, 2, 400), ("b", "2", 100, 1, 300)]
+    truth = Table.of(pd.DataFrame(rows, columns=["job", "platform", "load", "cpi", "capacity"]))
+    found = judge(np.array([[1.0, 0.0], [0.0, 1.0]]), truth)
+    assert found.saving == pytest.approx(0.2)
+    assert found.possible > 0.25
+    assert found.unseen == pytest.approx(1 - 0.2 / found.possible)
+    assert judge(shares(random_table(1).load), random_table(1)).unseen == 0

@@ -39,6 +39,24 @@ def test_the_table_of_a_profile_is_that_of_its_samples_put_together_by_hand(prof
     assert (found["cpi_se"] > 0).all()
 
 
+def test_clocks_are_of_the_fleet_and_weigh_what_a_visit_stands_for(tmp_path):
+    tables = random_tables(4, rows=4000, visits=12, processes=60)
+    tables["visits"] = tables["visits"].assign(
+        **{
+            "collection": ["watch"] + ["fleet"] * 11,
+            "platform": ["rome"] * 6 + ["haswell"] * 6,
+            "frequency_hz": [9e9, 1e9, 3e9, 7e9, 0.0, 1e9, *[2e9] * 6],
+            "weight": [100, 1, 3, 5, 100, 1, *[1] * 6],
+            "length_s": [1.0, 1.0, 2.0, 1.0, 1.0, 1.0, *[1.0] * 6],
+            "status": ["ok", "ok", "ok", "failed", "ok", "ok", *["ok"] * 6],
+        }
+    )
+    with Database([write_folder(tmp_path, tables)]) as database:
+        found = table_of(database).groupby("platform")["clock_hz"].unique()
+    assert found["haswell"].tolist() == [2e9]
+    assert found["rome"].tolist() == [(1e9 + 2 * 3 * 3e9 + 1e9) / 8]
+
+
 def test_the_true_table_keeps_pairs_that_never_ran_as_unobserved():
     truth = pd.DataFrame({"application": ["a", "b", "b"], "platform": ["p", "p", "q"], "cycles": [2.0, 3.0, 8.0]})
     made = true_table(truth.assign(instructions=1.0), pd.DataFrame({"platform": ["p"], "clock_hz": [2e9]}))

@@ -112,5 +112,18 @@ def test_a_share_of_builds_never_reaches_the_repository():
     assert not built(asked(releases=Releases(unstored_share=1.0))).stored.any()
 
 
+def test_a_further_program_changes_no_build_of_the_others():
+    fewer = replace(PROGRAMS, names=PROGRAMS.names[1:], start=PROGRAMS.start[1:],
+                    image_of_program=PROGRAMS.image_of_program[1:])  # fmt: skip
+    world = asked(compiler=Compiler(start_s=0.0, until_s=2 * DAYS * 86400.0))
+    every, without = (build_builds(world, programs) for programs in (PROGRAMS, fewer))
+    assert (without.release_day == every.release_day[1:]).all()
+    assert (without.recompiled == every.recompiled[1:]).all()
+    assert 0 < every.recompiled.sum() < (every.release_day < NEVER).sum()
+    rest = PROGRAMS.image_of_program[1:]
+    told = [[table.build_id[build] for build in table.of_image[rest].ravel()] for table in (every, without)]
+    assert told[0] == told[1]
+
+
 def test_a_world_of_one_day_sees_no_release():
     assert (build_builds(replace(WORLD, horizon_s=86400.0), PROGRAMS).release_day == NEVER).all()

@@ -5,9 +5,10 @@ import pandas as pd
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from scipy.stats import binomtest
+from scipy.stats import beta, binomtest, t
 
-from analysis.profiling.effective import Clusters, design, needed, share_intervals, share_variances
+from analysis.profiling.clusters import Clusters
+from analysis.profiling.effective import design, needed, share_intervals, share_variances
 from analysis.statistics import NotEnoughDataError
 from models.randomness import stream
 
@@ -68,6 +69,36 @@ def test_variances_are_those_of_a_loop_over_machines():
     data = Clusters.of(as_table(counts))
     expected = slow_variances(counts)[data.keys["function"]]
     np.testing.assert_allclose(share_variances(data), expected, rtol=1e-9)
+
+
+def test_the_effective_number_of_samples_has_the_same_sum_of_squared_errors():
+    """With n independent samples Σ p (1 − p) / n; a sample of weight w counts w times in Kish's n Σw² / (Σw)²."""
+    counts = dirichlet_counts(stream(10, "worth"), 15, np.array([0.5, 0.3, 0.2]), samples=40)
+    share = counts.sum(axis=0) / counts.sum()
+    found = design(as_table(counts))
+    expected = np.sum(share * (1 - share)) / slow_variances(counts).sum()
+    assert found.effective_samples == pytest.approx(expected)
+    assert (found.samples, found.clusters) == (counts.sum(), int((counts.sum(axis=1) > 0).sum()))
+    assert found.design_effect == pytest.approx(counts.sum() / expected)
+    table = pd.DataFrame({"function": ["f", "g"], "machine": [1, 2], "samples": [2, 1], "value": [2, 9]})
+    assert design(table).weighting_effect == pytest.approx(3 * (1 + 1 + 81) / (1 + 1 + 9) ** 2)
+
+
+def test_degrees_and_intervals_are_the_formulas_written_out():
+    """Satterthwaite's degrees; Clopper and Pearson's limits with effective samples times (z / t)²."""
+    counts = dirichlet_counts(stream(11, "degrees"), 30, np.array([0.6, 0.3, 0.1]), 8.0, 50)
+    found = share_intervals(as_table(counts)).set_index("function")
+    sizes, total, machines = counts.sum(axis=1), counts.sum(), int((counts.sum(axis=1) > 0).sum())
+    for function, column in enumerate(counts.T):
+        share = column.sum() / total
+        squares = ((column - share * sizes) / total) ** 2 / (1 - sizes / total)
+        degrees = 2 * squares.sum() ** 2 / ((squares**2).sum() - squares.sum() ** 2 / machines)
+        assert 1 < degrees < machines - 1
+        assert found.loc[function, "degrees"] == pytest.approx(degrees)
+        number = share * (1 - share) / squares.sum() * (1.959964 / t.ppf(0.975, degrees)) ** 2
+        yes, no = share * number, (1 - share) * number
+        limits = beta.ppf(0.025, yes, no + 1), beta.ppf(0.975, yes + 1, no)
+        assert (found.loc[function, "low"], found.loc[function, "high"]) == pytest.approx(limits, rel=1e-5)
 
 
 def test_rows_of_the_same_pair_and_their_order_do_not_matter():
@@ -145,24 +176,6 @@ def test_unequal_weights_have_kishs_effect():
 
 
 @pytest.mark.statistical
-def test_a_part_of_a_finite_fleet_has_a_smaller_error_against_it():
-    """Half of 80 machines against all: intervals told so cover in 0.89..0.995 and are narrower; error 0.02."""
-    rng = stream(7, "finite")
-    shares = np.full(10, 0.1)
-    own = rng.dirichlet(shares * 30, 80)
-    truth, inside, widths = own.mean(axis=0), [], []
-    for _ in range(40):
-        counts = np.zeros((80, 10), dtype=np.int64)
-        for machine in rng.choice(80, 40, replace=False):
-            counts[machine] = rng.multinomial(200, own[machine])
-        told, plain = (share_intervals(as_table(counts), sampled=f).sort_values("function") for f in (0.5, 0.0))
-        inside.append(np.mean((told["low"] <= truth) & (truth <= told["high"])))
-        widths.append(float((told["high"] - told["low"]).mean() / (plain["high"] - plain["low"]).mean()))
-    assert 0.89 <= np.mean(inside) <= 0.995
-    assert 0.6 < np.mean(widths) < 0.85
-
-
-@pytest.mark.statistical
 def test_as_many_machines_as_are_said_to_be_needed_give_the_half_width():
     """The half-width of the largest share with that many machines is within 25% of the one wanted (over 4 errors)."""
     rng = stream(8, "needed")
@@ -172,6 +185,17 @@ def test_as_many_machines_as_are_said_to_be_needed_give_the_half_width():
     row = share_intervals(as_table(dirichlet_counts(rng, clusters, shares))).iloc[0]
     assert clusters > 100
     assert (row["high"] - row["low"]) / 2 == pytest.approx(0.01, rel=0.25)
+
+
+@pytest.mark.parametrize(
+    ("error", "effect", "wanted", "clusters", "samples"),
+    [(0.1, 4.0, 0.008, 13, 500), (0.04, 0.64, 0.0008, 20, 200), (0.05, 0.5, 0.0025, 10, 50)],
+)
+def test_what_is_needed_is_where_the_variance_is_as_wanted(error, effect, wanted, clusters, samples):
+    """Between and within are 0.0075 and 0.25 / 100; then 0 and 0.0016 of 100 samples; then as it is."""
+    one = pd.DataFrame({"f": ["a"], "share": [0.5], "standard_error": [error], "samples": [7], "design_effect": effect})
+    found = needed(one, 10, 1.959964 * wanted**0.5 * (1 + 1e-7))
+    assert found[["clusters_needed", "samples_needed"]].to_numpy().tolist() == [[clusters, samples]]
 
 
 def test_no_number_of_samples_helps_where_machines_differ_too_much():
@@ -211,7 +235,6 @@ def test_one_machine_alone_says_nothing_of_the_fleet():
         ({"machine": [1], "samples": [1], "value": [1]}, {}, "there is no key"),
         ({"function": ["f"], "machine": [1], "samples": [1], "value": [-1]}, {}, "not negative"),
         ({"function": ["f"], "machine": [1], "samples": [1], "value": [1]}, {"confidence": 1.0}, "confidence"),
-        ({"function": ["f"], "machine": [1], "samples": [1], "value": [1]}, {"sampled": 1.5}, "sampled"),
     ],
 )
 def test_what_is_wrong_is_said(table, options, said):

@@ -1,5 +1,7 @@
 """The factor by which a cause makes a function dearer."""
 
+from dataclasses import replace
+
 import numpy as np
 import pandas as pd
 import pytest
@@ -13,7 +15,7 @@ from models.randomness import stream
 
 
 def rows(rng, factor, *, blocks=12, mean=40.0, between=0.0):
-    """Blocks of four cells each, of two periods, half of the later ones struck."""
+    """Blocks of four units each, two of either period, half of the later ones struck."""
     block = np.repeat(np.arange(blocks), 4)
     later, acts = np.tile([0.0, 0.0, 1.0, 1.0], blocks), np.tile([0.0, 0.0, 0.0, 1.0], blocks)
     level = rng.normal(-3.0, 0.5, blocks)[block]
@@ -22,8 +24,8 @@ def rows(rng, factor, *, blocks=12, mean=40.0, between=0.0):
     share = rng.binomial(count.astype(int), chance) / count
     seen = np.bincount(block, share * count) / np.bincount(block, count)
     expected = (seen + 0.001)[block] / 1.001
-    zero = np.zeros(len(block))
-    made = Rows(zero.astype(int), block, later, count, share, expected, zero + between, zero + 1.0)
+    zero, unit = np.zeros(len(block)), np.arange(len(block))
+    made = Rows(np.zeros(blocks, int), block, unit, later, count, share, expected, zero + between, zero)
     return made, acts
 
 
@@ -64,6 +66,43 @@ def test_spread_between_clusters_widens_the_interval_as_it_should():
     assert np.mean([(one.log - np.log(2.0)) ** 2 for one in found]) == pytest.approx(told, rel=0.25)
 
 
+def test_what_lasts_in_units_cancels_between_their_periods_and_not_between_units():
+    """The covariance written out: rows of one unit share `lasting`; least squares by numpy."""
+    rng = stream(9, "units")
+    unit, later = np.repeat(np.arange(20), 2), np.tile([0.0, 1.0], 20)
+    zero, count = np.zeros(40), rng.integers(3000, 9000, 40).astype(float)
+    share = 0.1 * rng.lognormal(0.0, 0.05, 40)
+    block = np.arange(20) % 2
+    made = Rows(np.zeros(2, int), block, unit, later, count, share, zero + 0.1, np.full(20, 0.3), zero + 0.01)
+    for acts in (later, (unit < 10) * later, (unit < 10) * 1.0):
+        found = factor_of(made, acts, 0.0)
+        chance = expit(_solved_level(made, acts, found.log))
+        both = chance * (1 - chance)
+        cover = np.diag(1 / (count * both) + 0.01) + 0.3 * (unit[:, None] == unit)
+        design = np.column_stack([acts, block[unit] == 0, block[unit] == 1])
+        inverse = np.linalg.inv(design.T @ np.linalg.inv(cover) @ design)
+        wanted = np.log(chance / (1 - chance)) + (share - chance) / both
+        assert found.log == pytest.approx((inverse @ design.T @ np.linalg.inv(cover) @ wanted)[0], abs=1e-5)
+        assert found.error == pytest.approx(np.sqrt(inverse[0, 0]), rel=1e-4)
+    in_time, side_by_side = (factor_of(made, acts, 0.0).error for acts in (later, (unit < 10) * 1.0))
+    assert side_by_side > 4 * in_time
+
+
+def _solved_level(made, acts, log):
+    """Return the log odds at which the estimating equations of the levels hold, by iterating them to the end."""
+    block = made.block[made.unit]
+    line = np.full(len(acts), -2.2)
+    for _ in range(50):
+        chance = expit(line)
+        both = chance * (1 - chance)
+        cover = np.diag(1 / (made.count * both) + 0.01) + 0.3 * (made.unit[:, None] == made.unit)
+        levels = np.column_stack([block == 0, block == 1]).astype(float)
+        inverse = np.linalg.inv(cover)
+        rest = line - log * acts + (made.share - chance) / both
+        line = levels @ np.linalg.solve(levels.T @ inverse @ levels, levels.T @ inverse @ rest) + log * acts
+    return line
+
+
 def test_drift_counts_for_a_change_in_time_but_not_for_one_side_by_side():
     made, acts = rows(stream(4, "drift"), 2.0, mean=4000.0)
     plain, drifting = (factor_of(made, acts, drift).error for drift in (0.0, 0.5))
@@ -74,9 +113,7 @@ def test_drift_counts_for_a_change_in_time_but_not_for_one_side_by_side():
 
 def test_a_function_that_is_there_with_the_cause_alone_has_a_large_factor():
     made, acts = rows(stream(5, "new"), 1.0)
-    only = Rows(*(getattr(made, n) for n in ("application", "block", "later", "count")), 0.05 * acts, made.expected,
-                made.between, made.concentration)  # fmt: skip
-    factor = factor_of(only, acts, 0.0)
+    factor = factor_of(replace(made, share=0.05 * acts), acts, 0.0)
     assert 10 < np.exp(factor.log) < np.inf
     assert np.isfinite(factor.error)
 
@@ -115,9 +152,9 @@ def test_rows_are_those_of_the_function_in_each_application():
         columns=["later", "application", "function", "platform", "machine", "samples", "value"],
     )
     made = rows_of(list(cells(table, "machine")), 2)
-    by = ["application", "later", "platform"]
+    by = ["application", "platform", "machine", "later"]
     whole, part = (one.groupby(by)["samples"].sum() for one in (table, table[table["function"] == 2]))
     assert made.share == pytest.approx((part / whole).to_numpy())
     assert made.count.tolist() == whole.tolist()
-    assert made.block.tolist() == [0, 1, 0, 1, 2, 3, 2, 3]
-    assert made.application.tolist() == [0] * 4 + [1] * 4
+    assert made.block.tolist() == [0, 0, 1, 1, 2, 2, 3, 3]
+    assert made.application.tolist() == [0, 0, 1, 1]

@@ -3,6 +3,7 @@
 import numpy as np
 import pandas as pd
 import pytest
+from scipy.stats import t
 
 from analysis.profiling.metrics import core_seconds, coverage_of_stacks, cpi
 from analysis.statistics import NotEnoughDataError
@@ -107,6 +108,79 @@ def test_idle_visits_count_as_zero():
     assert core_seconds(visits, pd.DataFrame({"visit": [0], "value": [8]})).core_s == 4.0
 
 
+def looked_at(days, seconds, **more):
+    """Visits of one platform at 1 Hz, so that cycles are core-seconds; None: the visit failed."""
+    ok = [one is not None for one in seconds]
+    visits = pd.DataFrame({"visit": range(len(days)), "machine": range(len(days)), "platform": "p", "weight": 10})
+    visits = visits.assign(
+        start_s=np.array(days) * 86400.0 + 600.0,
+        length_s=300.0,
+        status=np.where(ok, "ok", "failed"),
+        frequency_hz=np.where(ok, 1.0, np.nan),
+    )
+    cycles = pd.DataFrame({"visit": np.flatnonzero(ok), "value": [one for one in seconds if one is not None]})
+    return visits.assign(**more), cycles
+
+
+def test_a_failed_visit_takes_the_mean_of_its_own_day():
+    found = core_seconds(*looked_at([0, 0, 1, 1], [100, 120, 300, None]))
+    assert found.core_s == pytest.approx(100 + 120 + 300 + 300)
+
+
+def test_a_failed_visit_takes_the_mean_of_its_own_platform_on_that_day():
+    found = core_seconds(*looked_at([0] * 4, [100, 120, 300, None], platform=["p", "p", "q", "q"]))
+    assert found.core_s == pytest.approx(100 + 120 + 300 + 300)
+
+
+def test_a_failed_visit_stands_for_its_weight_and_its_length():
+    seen = [100, 600, None]
+    assert core_seconds(*looked_at([0] * 3, seen, weight=[10, 30, 20])).core_s == pytest.approx(700 * 60 / 40)
+    found = core_seconds(*looked_at([0] * 3, seen, weight=[10, 30, 20], length_s=[300.0, 300.0, 150.0]))
+    assert found.core_s == pytest.approx(700 * 50 / 40)
+
+
+@pytest.mark.parametrize(("confidence", "z"), [(0.95, 1.959964), (0.5, 0.674490)])
+def test_the_error_is_that_between_visits_within_days(confidence, z):
+    """Σ over days of n s² (Cochran 1977, section 5.4): 3 · 100 + 3 · 400, whatever lies between the days."""
+    found = core_seconds(*looked_at([0] * 3 + [1] * 3, [100, 110, 120, 1000, 1020, 1040]), confidence=confidence)
+    assert found.standard_error == pytest.approx(1500**0.5)
+    assert (found.low, found.high) == pytest.approx((3390 - z * 1500**0.5, 3390 + z * 1500**0.5))
+
+
+def test_the_error_of_machines_that_are_visited_again_is_that_between_their_sums():
+    """Sums 1,100, 1,130 and 1,160: n s² = 3 · 900; a day is no draw of its own then."""
+    visits, cycles = looked_at([0] * 3 + [1] * 3, [100, 110, 120, 1000, 1020, 1040], machine=[0, 1, 2] * 2)
+    assert core_seconds(visits, cycles, cluster="machine").standard_error == pytest.approx(2700**0.5)
+
+
+def test_days_of_one_visit_take_the_spread_of_all():
+    """Day 0 alone has a spread, 2 · 50; the other two take that of all four: 2 · var(100, 110, 150, 200)."""
+    found = core_seconds(*looked_at([0, 0, 1, 2], [100, 110, 150, 200]))
+    assert found.standard_error == pytest.approx((2 * 50 + 2 * np.var([100, 110, 150, 200], ddof=1)) ** 0.5)
+
+
+def test_fewer_answers_make_a_larger_error():
+    """Three of six answer: (n / m)² Σ (y − mean)² n / (n − 1), near Cochran's n² s² / m for many visits."""
+    found = core_seconds(*looked_at([0] * 6, [100, 200, 300, None, None, None]))
+    assert found.standard_error == pytest.approx((4 * 20_000 * 6 / 5) ** 0.5)
+
+
+@pytest.mark.statistical
+def test_the_stated_error_is_the_spread_of_repeated_collections():
+    """100 collections of two unlike days, a third of visits failing: error within 25% of the spread, 3.5 errors."""
+    rng = stream(5, "replicates")
+    days, level = np.repeat([0, 1], 30), np.repeat([1000.0, 4000.0], 30)
+    found = []
+    for _ in range(100):
+        seconds = np.ceil(level * rng.gamma(5, 0.2, 60)).astype(int).tolist()
+        lost = rng.random(60) < 1 / 3
+        found.append(
+            core_seconds(*looked_at(days, [None if no else one for one, no in zip(seconds, lost, strict=True)]))
+        )
+    spread = np.std([one.core_s for one in found])
+    assert np.mean([one.standard_error for one in found]) == pytest.approx(spread, rel=0.25)
+
+
 def test_what_is_wrong_with_visits_is_said():
     visits = pd.DataFrame({"visit": [0, 1], "machine": [0, 1], "platform": "p", "start_s": 0.0, "length_s": 300.0})
     visits = visits.assign(weight=1, status="ok", frequency_hz=[2.0, np.nan])
@@ -145,6 +219,16 @@ def test_cpi_is_a_ratio_of_totals_by_key():
     assert found.loc["a", "cpi"] == 2.0
     assert np.isnan(found.loc["b", "cpi"])
     assert found.index.tolist() == ["a", "b"]
+
+
+def test_the_interval_of_cpi_is_the_formula_written_out():
+    """Ratio 90 / 40, machines with a quarter, a quarter and half of the instructions; degrees 1 / Σ share² − 1."""
+    cycles = pd.DataFrame({"application": "a", "machine": [1, 2, 3], "samples": 1, "value": [10, 30, 50]})
+    row = cpi(cycles, cycles.assign(value=[10, 10, 20])).iloc[0]
+    error = ((12.5**2 / 0.75 + 7.5**2 / 0.75 + 5**2 / 0.5) / 40**2) ** 0.5
+    width = np.exp(t.ppf(0.975, 1 / (2 / 16 + 1 / 4) - 1) * error / 2.25)
+    assert row["standard_error"] == pytest.approx(error)
+    assert (row["low"], row["high"]) == pytest.approx((2.25 / width, 2.25 * width))
 
 
 def test_cpi_refuses_tables_of_different_keys():

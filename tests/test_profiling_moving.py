@@ -76,3 +76,32 @@ def test_moving_a_job_moves_its_instructions(snapshot):
     machine = moved(snapshot, wanted)
     went = snapshot.instances(machine)[job] > 0
     assert ((simulate(snapshot, machine)[1][job] > 0) == went).all()
+
+
+def test_time_is_spent_at_the_clock_of_each_platform():
+    """8 instructions of 4 measured, which took 2 cycles at 1 Hz and 6 at 2 Hz: 8 / 4 × (2 + 3) seconds."""
+    cycles, executed = np.array([[2.0, 6.0], [0.0, 0.0]]), np.array([[2.0, 2.0], [0.0, 0.0]])
+    assert spent_for(np.array([8.0, 5.0]), cycles, executed, np.array([1.0, 2.0])) == 10.0
+
+
+def full(snapshot):
+    """Return the same fleet with every machine full but one of the first platform, which is empty."""
+    here = np.flatnonzero(snapshot.machine_platform == 0)[0]
+    allocated = np.bincount(snapshot.machine, snapshot.quota_vcpu, snapshot.vcpus.size)
+    roomy = np.where(np.arange(snapshot.vcpus.size) == here, 2 * allocated, allocated)
+    return replace(snapshot, vcpus=np.maximum(roomy, 1e-9))
+
+
+def test_who_finds_no_room_keeps_his_own(snapshot):
+    tight = full(snapshot)
+    now = tight.instances(tight.machine)
+    stayed = 0
+    for seed in range(5):
+        rng = np.random.default_rng(seed)
+        wanted = np.array([rng.permutation(row) for row in now])
+        machine = moved(tight, wanted)
+        allocated = np.bincount(machine, tight.quota_vcpu, tight.vcpus.size)
+        assert (allocated <= tight.vcpus * (1 + 1e-9)).all()
+        assert (machine != tight.machine).any()
+        stayed += (tight.instances(machine) != wanted).any()
+    assert stayed

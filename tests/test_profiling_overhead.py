@@ -44,6 +44,19 @@ def test_measured_overhead_grows_with_the_rate_but_for_noise():
     assert abs(one.overhead - true).max() < 5 * 0.003 * np.sqrt(2 / 5)
 
 
+def test_slopes_are_bounded_by_three_standard_errors_above_least_squares():
+    """A platform's limit against a regression through the origin written out."""
+    runs = benchmark_runs(world(), ["skylake_6148"]).query("event == 'cpu_time'")
+    bounds = []
+    for _, own in runs.groupby("benchmark"):
+        x, y = own.samples_per_s.tolist(), own.overhead.tolist()
+        slope = sum(a * b for a, b in zip(x, y, strict=True)) / sum(a * a for a in x)
+        left = sum((b - slope * a) ** 2 for a, b in zip(x, y, strict=True)) / (len(x) - 1)
+        bounds.append(slope + 3 * (left / sum(a * a for a in x)) ** 0.5)
+    limits = max_rates(world(), ["skylake_6148"]).set_index("event").max_samples_per_s
+    assert limits["cpu_time"] == pytest.approx(0.8 * world().profiling.collector.overhead_limit / max(bounds))
+
+
 def test_periods_give_a_busy_machine_the_rate_asked_for():
     table = rate_table(world(samples_per_s=20.0), ["rome_7742"]).set_index("event")
     cycles_per_s = 128 * 2.25e9

@@ -8,7 +8,7 @@ import pytest
 
 from models.platforms import PLATFORMS
 from models.profiles import Collector, Compiler, Incident, Kernel, ProfileWorld, Profiling, Releases, Watch
-from models.scenario import Feature, Fleet, Population, Recording, Rollout
+from models.scenario import Churn, Feature, Fleet, Population, Recording, Rollout
 from models.tables import TABLES
 from scenarios.execution import profile_world
 from scenarios.loader import load
@@ -25,6 +25,7 @@ WORLD = ProfileWorld(
     horizon_s=2 * DAY_S,
     fleet=Fleet(24, {"haswell_2698v3": 0.6, "broadwell_2698v4": 0.4}, machines_per_rack=3, racks_per_power_domain=2),
     population=Population(24, 12, heavyweights=5),
+    churn=Churn(drains_per_machine_day=0.2),
     feature=Feature("refresh", {"haswell_2698v3": "skylake_6148"}, rollout=Rollout(0.5, start_s=DAY_S)),
     profiling=Profiling(
         releases=Releases(share=1.0, wave_shares=(0.5, 1.0)),
@@ -96,9 +97,31 @@ def test_the_monitor_is_the_cpu_time_of_instances_and_what_machines_do_of_their_
         machine["platform"] == "haswell_2698v3"
     ).to_numpy()
     platform = np.where(upgraded, "skylake_6148", machine["platform"])
-    own_s = OWN_SHARE * DAY_S * np.array([PLATFORMS[name].vcpus for name in platform])
+    out, visits = down_epochs(tables["events"]), tables["visits"].query("status == 'ok'")
+    assert 0 < len(out) < 0.1 * len(monitor) * 288
+    day = np.rint(monitor["start_s"] / DAY_S).astype(int)
+    up_s = [300.0 * sum((m, e) not in out for e in range(288 * d, 288 * d + 288)) for m, d in
+            zip(monitor["machine"], day, strict=True)]  # fmt: skip
+    own_s = OWN_SHARE * np.array(up_s) * [PLATFORMS[name].vcpus for name in platform]
+    spent = (visits["overhead_cycles"] / visits["frequency_hz"]).groupby(
+        [visits["machine"], visits["start_s"] // DAY_S]
+    )
+    spent_s = spent.sum().reindex(pd.MultiIndex.from_arrays([monitor["machine"], day]), fill_value=0.0).to_numpy()
+    assert spent_s.sum() > 0
     windows = tables["machine_windows"].sort_values(["machine", "window"])
-    np.testing.assert_allclose(monitor["busy_s"], windows["cpu_s"].to_numpy() + own_s)
+    busy_s = windows["cpu_s"].to_numpy() + own_s
+    np.testing.assert_allclose(monitor["busy_s"] - busy_s, spent_s, atol=1e-9 * busy_s.max())
+
+
+def down_epochs(events):
+    """Return machine and epoch wherever a machine is drained or broken, event by event."""
+    found = set()
+    for begins, ends in (("drain", "drain_end"), ("failure", "repair")):
+        for row in events[events["kind"] == begins].itertuples():
+            back = events[(events["kind"] == ends) & (events["machine"] == row.machine)]["time_s"]
+            until = back[back >= row.time_s].min() if (back >= row.time_s).any() else WORLD.horizon_s
+            found |= {(row.machine, epoch) for epoch in range(int(row.time_s // 300), int(np.ceil(until / 300)))}
+    return found
 
 
 def test_processes_and_samples_refer_to_what_is_there(tables):
@@ -146,7 +169,7 @@ def test_another_collector_looks_at_the_same_fleet(made, tmp_path):
     outcome, _ = run(tmp_path, replace(WORLD, profiling=replace(WORLD.profiling, collector=collector)))
     before, after = ({table.table: table.digest for table in one.tables} for one in (made[0], outcome))
     same = {name for name in before if before[name] == after[name]}
-    assert {"counters", "epochs", "machine_windows", "truth_functions", "truth_cpi", "monitor", "builds"} <= same
+    assert {"counters", "epochs", "machine_windows", "truth_functions", "truth_cpi", "builds"} <= same
     assert not {"visits", "raw_samples", "processes"} & same
 
 

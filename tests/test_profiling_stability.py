@@ -1,4 +1,4 @@
-"""Entropy and Manhattan distance, and what sampling alone makes of them."""
+"""Manhattan distance, days beside each other, and what sampling alone makes of them."""
 
 import math
 
@@ -7,77 +7,16 @@ import pandas as pd
 import pytest
 from scipy.spatial.distance import cityblock
 from scipy.stats import binom
-from scipy.stats import entropy as reference
 
 from analysis.profiling.stability import (
     clustered_distance,
-    clustered_entropy,
-    entropy,
     expected_distance,
     manhattan,
     periods,
 )
 from analysis.statistics import NotEnoughDataError
 from models.randomness import stream
-
-SHARES = 1 / np.arange(1, 31) / np.sum(1 / np.arange(1, 31))
-
-
-def table(counts, **more):
-    """A clustered profile from counts (machines, functions)."""
-    machine, function = np.nonzero(counts)
-    seen = counts[machine, function]
-    return pd.DataFrame({"function": function, "machine": machine, "samples": seen, "value": seen * 10, **more})
-
-
-def clustered(rng, shares=SHARES, machines=80, concentration=50.0, samples=150):
-    own = rng.dirichlet(shares * concentration, machines)
-    return np.array([rng.multinomial(rng.poisson(samples), share) for share in own])
-
-
-def test_plain_entropy_is_another_librarys():
-    counts = np.array([5.0, 0.0, 17.0, 3.0, 1.0])
-    assert entropy(counts, correction="none") == pytest.approx(reference(counts))
-    assert entropy(counts, correction="none", bits=True) == pytest.approx(reference(counts, base=2))
-
-
-@pytest.mark.statistical
-@pytest.mark.parametrize(("correction", "most"), [("miller-madow", 0.06), ("chao-shen", 0.05)])
-def test_corrections_take_away_most_of_the_bias(correction, most):
-    """100 samples of 30 entries, 500 times: plain is 0.13 too small, corrected within `most`; standard error 0.004."""
-    rng = stream(1, "bias")
-    counts = rng.multinomial(100, SHARES, 500).astype(float)
-    truth = float(reference(SHARES))
-    assert np.mean([entropy(row, correction="none") for row in counts]) < truth - 0.08
-    assert abs(np.mean([entropy(row, correction=correction) for row in counts]) - truth) < most
-
-
-def test_chao_and_shen_is_the_formula_written_out():
-    counts = [4, 1, 1, 2]
-    n, coverage, expected = 8, 1 - 2 / 8, 0.0
-    for count in counts:
-        p = coverage * count / n
-        expected -= p * math.log(p) / (1 - (1 - p) ** n)
-    assert entropy(np.array(counts, dtype=float), correction="chao-shen") == pytest.approx(expected)
-
-
-@pytest.mark.statistical
-def test_the_clustered_entropy_has_the_error_and_bias_that_it_says():
-    """100 profiles: mean within 0.02 of the truth (4 errors), spread within 25% of the stated error (3 errors)."""
-    rng = stream(2, "clustered entropy")
-    found = [clustered_entropy(table(clustered(rng))) for _ in range(100)]
-    truth = float(reference(SHARES))
-    assert abs(np.mean([one.value for one in found]) - truth) < 0.02
-    assert np.mean([one.plain for one in found]) < np.mean([one.value for one in found])
-    spread = np.std([one.value for one in found])
-    assert np.mean([one.standard_error for one in found]) == pytest.approx(spread, rel=0.25)
-
-
-def test_bits_are_nats_over_the_logarithm_of_two():
-    data = table(clustered(stream(3, "bits")))
-    nats, bits = clustered_entropy(data), clustered_entropy(data, bits=True)
-    for name in ("value", "plain", "standard_error"):
-        assert getattr(bits, name) == pytest.approx(getattr(nats, name) / math.log(2))
+from tests.clustered_counts import SHARES, clustered, slow_variances, table
 
 
 def test_the_whole_distance_is_another_librarys():
@@ -152,6 +91,50 @@ def test_days_are_compared_with_the_day_before_and_with_all():
     assert (found["mean_expected"] < found["previous_expected"].max()).all()
 
 
+def unlike_days():
+    """Three days of unequal size, six entries that are all seen on each."""
+    rng, shares = stream(9, "unlike days"), np.full(6, 1 / 6)
+    counts = [clustered(rng, shares, machines, 20.0) for machines in (10, 20, 60)]
+    days = pd.concat([table(one, day=day) for day, one in enumerate(counts)], ignore_index=True)
+    return counts, periods(days, cluster="machine").set_index("day")
+
+
+def test_what_sampling_makes_of_a_day_and_the_mean_that_it_is_part_of():
+    """The day counts 1 − w in the difference and every other one w: (1 − w)² v + Σ w² v of the others."""
+    counts, found = unlike_days()
+    weight = np.array([one.sum() for one in counts]) / sum(one.sum() for one in counts)
+    variance = np.array([slow_variances(one) for one in counts])
+    for day in range(3):
+        factor = np.where(np.arange(3) == day, 1 - weight, weight) ** 2
+        expected = math.sqrt(2 / math.pi) * np.sqrt(factor @ variance).sum()
+        assert found.loc[day, "mean_expected"] == pytest.approx(expected)
+
+
+def test_what_sampling_makes_of_two_days_and_what_a_day_is_worth():
+    counts, found = unlike_days()
+    variance = [slow_variances(one) for one in counts]
+    for day, one in enumerate(counts):
+        share = one.sum(axis=0) / one.sum()
+        effective = np.sum(share * (1 - share)) / variance[day].sum()
+        assert found.loc[day, "effective_samples"] == pytest.approx(effective)
+        assert found.loc[day, "design_effect"] == pytest.approx(one.sum() / effective)
+        if day:
+            expected = math.sqrt(2 / math.pi) * np.sqrt(variance[day] + variance[day - 1]).sum()
+            assert found.loc[day, "previous_expected"] == pytest.approx(expected)
+
+
+@pytest.mark.statistical
+def test_days_of_one_profile_are_as_far_from_their_mean_as_is_said():
+    """25 draws of days of 10, 20 and 60 machines: mean distance within 20% of that expected, over 3 errors."""
+    rng, shares = stream(10, "around the mean"), np.full(6, 1 / 6)
+    found = []
+    for _ in range(25):
+        days = [table(clustered(rng, shares, machines, 20.0), day=day) for day, machines in enumerate((10, 20, 60))]
+        found.append(periods(pd.concat(days, ignore_index=True), cluster="machine")[["mean", "mean_expected"]])
+    ratio = sum(one["mean"] for one in found) / sum(one["mean_expected"] for one in found)
+    assert ratio.tolist() == pytest.approx([1.0] * 3, abs=0.2)
+
+
 def test_what_is_wrong_is_said():
     empty = pd.DataFrame({"f": [], "day": [], "visit": [], "samples": [], "value": []})
     with pytest.raises(NotEnoughDataError, match="1 samples are needed"):
@@ -160,7 +143,3 @@ def test_what_is_wrong_is_said():
         manhattan(pd.Series({"a": 1.0}), pd.Series({"a": 1.0}), k=0)
     with pytest.raises(NotEnoughDataError):
         manhattan(pd.Series({"a": 1.0}), pd.Series({"a": 0.0}))
-    with pytest.raises(ValueError, match="finite and not negative"):
-        entropy(np.array([-1.0]))
-    with pytest.raises(ValueError, match="correction must be"):
-        entropy(np.array([1.0]), correction="other")

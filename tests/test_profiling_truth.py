@@ -81,6 +81,24 @@ def test_rows_of_the_table_are_builds_and_functions_of_their_program(truth):
     assert not table.duplicated(keys).any()
 
 
+def test_rows_are_by_the_build_that_ran(truth):
+    """Cycles of each job under its old and its new build are those of the counter rows of either."""
+    table, builds, programs = frame(truth.functions()), SOFTWARE.builds, SOFTWARE.programs
+    both = 0
+    for program, name in enumerate(programs.names):
+        old, new = builds.of_image[programs.image_of_program[program]]
+        mine = table[table["application"] == name]
+        told = [mine["cycles"][mine["build"] == build].sum() for build in (old, new)]
+        rows = [TOTALS[(ROWS.program == program) & (ROWS.build == build), 0].sum() for build in (0, 1)]
+        both += min(rows) > 0
+        if old != new:
+            assert told == pytest.approx(rows, rel=1e-9)
+        else:
+            assert told[0] == pytest.approx(sum(rows), rel=1e-9)
+            assert rows[1] == 0
+    assert both > 10
+
+
 def test_an_empty_truth_is_an_empty_table():
     empty = Truth(SOFTWARE)
     assert all(len(column) == 0 for column in (*empty.functions().values(), *empty.cpi().values()))
@@ -91,5 +109,5 @@ def test_libz_is_near_a_twentieth_of_all_cycles(truth):
     total, of_libz = table["cycles"].sum(), table[table["image"] == "libz"]
     assert 0.03 < of_libz["cycles"].sum() / total < 0.07
     each = of_libz.groupby("application")["cycles"].sum() / table.groupby("application")["cycles"].sum()
-    assert each.max() < 0.12
+    assert (each > 0.2).mean() < 0.05
     assert of_libz["function"].nunique() == 12

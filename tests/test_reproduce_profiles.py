@@ -5,8 +5,9 @@ import pandas as pd
 import pytest
 
 from analysis.figures import profiles, square_root
-from analysis.figures.criteria import judge, number
+from analysis.figures.criteria import curve, judge, number
 from scenarios.evidence import published
+from scenarios.reproduce_profiles import by_stay
 
 
 def verdicts(row, measured):
@@ -68,7 +69,7 @@ def test_two_states_make_two_clusters_and_one_state_makes_none():
 
 def test_days_that_differ_by_sampling_alone_are_told_from_days_that_differ():
     rng = np.random.default_rng(4)
-    by_sampling = square_root.constant(MIX) * np.sqrt(2 / 20_000)
+    by_sampling = float(np.sqrt(2 / np.pi * MIX * (1 - MIX)).sum() * np.sqrt(2 / 20_000))
     same = profiles.measure_fig6a(days(rng, [MIX] * 14), by_sampling, top=30)
     assert number(same, "excess_over_sampling") == pytest.approx(1.0, abs=0.15)
     moving = [np.roll(MIX, day % 5) for day in range(14)]
@@ -97,21 +98,43 @@ def test_cpi_of_every_day_counts():
     assert not verdicts("gwp/fig7", one_bad)["spreadat most"]
 
 
+def by_machine(counts):
+    """A table of machines and entries, as `square_root.measure` takes it."""
+    counts = pd.DataFrame(counts).rename_axis("machine").reset_index()
+    return counts.melt("machine", var_name="entry", value_name="samples")
+
+
 @pytest.mark.statistical
 def test_the_square_root_law_holds_with_its_constant_and_machines_need_more():
-    """Exponent and constant from 13 × 200 draws: standard errors 0.002 and 0.4%, so false alarms below 1e-6."""
+    """Exponent and constant from 11 × 200 parts: standard errors 0.002 and 0.4%, so false alarms below 1e-6."""
     rng = np.random.default_rng(6)
     shares = rng.dirichlet(20 * MIX, 128)
-    clustered = np.array([rng.multinomial(500, p) for p in shares])
-    said = verdicts("gwp/sqrt-law", square_root.measure(clustered, rng))
+    clustered = np.array([rng.multinomial(5000, p) for p in shares])
+    found = square_root.measure(by_machine(clustered), rng)
+    said = verdicts("gwp/sqrt-law", found)
     assert said == dict.fromkeys(said, True)
-    plain = rng.multinomial(500, MIX, 128)
-    measured = square_root.measure(plain, rng)
+    alike = 1 / (20 + 1)
+    assert number(found, "design_effect") == pytest.approx(1 + (5000 - 1) * alike, rel=0.35)
+    plain = rng.multinomial(5000, MIX, 128)
+    measured = square_root.measure(by_machine(plain), rng)
     assert number(measured, "design_effect") == pytest.approx(1.0, abs=0.35)
     assert not verdicts("gwp/sqrt-law", measured)["design_effectat least"]
+    assert number(measured, "closed_form") == pytest.approx(np.sqrt(2 / np.pi * MIX * (1 - MIX)).sum(), rel=0.01)
 
 
-def test_the_closed_form_is_the_mean_of_many_draws():
-    rng = np.random.default_rng(7)
-    drawn = rng.multinomial(10_000, MIX, 4000) / 10_000
-    assert square_root.constant(MIX) / 100 == pytest.approx(np.abs(drawn - MIX).sum(axis=1).mean(), rel=0.01)
+def test_parts_are_of_the_samples_that_there_are():
+    """Ten samples of ten entries, one machine each: five kept without replacement are always 1 away from the whole."""
+    measured = square_root.measure(by_machine(np.eye(10, dtype=np.int64)), np.random.default_rng(8))
+    sizes, distances = curve(measured, "samples")
+    assert sizes[-1] == 5
+    assert distances[-1] * np.sqrt(1 - 0.5) == pytest.approx(1.0)
+    assert [distance for size, distance in zip(*curve(measured, "machines"), strict=True) if size == 5] == [1.0]
+
+
+def test_a_stay_is_one_profile_whatever_its_states():
+    seen = pd.DataFrame(
+        [(5, 0, "f", 9), (5, 1, "f", 4), (5, 1, "g", 3), (6, 1, "g", 2), (6, 0, "g", 1)],
+        columns=["residence", "state", "function", "samples"],
+    )
+    made = by_stay(seen)
+    assert made.to_numpy().tolist() == [[5, "f", 13, 0], [5, "g", 3, 0], [6, "g", 3, 1]]

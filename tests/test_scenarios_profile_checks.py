@@ -83,3 +83,16 @@ def test_libraries_may_leave_just_what_is_told():
         programs = Programs(libraries=(), kernel_share=share)
         scenario = replace(base, profiling=replace(base.profiling, programs=programs))
         assert len(findings(scenario)) == faults
+
+
+@pytest.mark.parametrize("rate", [1e-9, 9.9e-4, 1.001e5, 1e9])
+def test_rates_beyond_what_can_be_kept_are_faults(rate):
+    for fields in ({"samples_per_s": rate}, {"stacks_per_s": rate}):
+        assert [(one.keys[-1], one.got) for one in findings(asked(**fields))] == [(*fields, f"{rate:.12g}")]
+    watch = Watch("one", samples_per_s=rate)
+    assert [one.keys[-3:] for one in findings(asked(watches=(watch,)))] == [("watches", 0, "samples_per_s")]
+
+
+def test_rates_at_the_bounds_are_none():
+    assert findings(asked(samples_per_s=1e-3, stacks_per_s=0.0)) == []
+    assert findings(asked(samples_per_s=1e5, stacks_per_s=1e-3)) == []

@@ -220,8 +220,21 @@ def test_what_is_said_fits_a_line_an_event(tmp_path, capsys):
     show_exported(export([tmp_path / "run"], "folded", tmp_path / "a.folded", cpu()), console)
     said = capsys.readouterr().out.splitlines()
     assert said[0] == f"{tmp_path / 'cpu.pb.gz'}: cpu: 10 samples, 100 nanoseconds"
-    assert said[2] == f"{tmp_path / 'a.folded'}: cpu: 10 samples, 100 in the fleet, 55 bytes"
+    assert said[2] == f"{tmp_path / 'a.folded'}: cpu: 10 samples, 100 nanoseconds in the fleet; a file of 55 bytes"
 
 
 def test_every_format_has_a_writer():
     assert tuple(profile_files._WRITERS) == profile_files.FORMATS
+
+
+def test_what_is_no_file_and_where_no_folder_can_be_made_are_named_plainly(tmp_path):
+    good, taken = tmp_path / "a.folded", tmp_path / "taken"
+    good.write_text("main 1\n")
+    taken.write_text("")
+    with pytest.raises(ValueError, match="is a folder"):
+        import_files([tmp_path], tmp_path / "new")
+    with pytest.raises(ValueError, match="is not there"):
+        import_files([tmp_path / "none"], tmp_path / "new")
+    with pytest.raises(ValueError, match="--out: cannot make a folder") as caught:
+        import_files([good], taken / "new")
+    assert "partial" not in str(caught.value)

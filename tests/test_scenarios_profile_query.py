@@ -5,6 +5,9 @@ import numpy as np
 import pytest
 from rich.console import Console
 
+from analysis.profiling.asking import of_fleet
+from analysis.profiling.database import Database
+from analysis.profiling.effective import share_intervals
 from analysis.profiling.query import Query, QueryError
 from analysis.profiling.storage import ProfileError
 from scenarios.faults import FaultsError
@@ -28,7 +31,7 @@ def shown(payload):
 
 def test_a_query_says_totals_over_everything_before_the_cut(profile):
     tables, folder = profile
-    rows = long_form(tables).query("event == 'cycles'")
+    rows = long_form(tables).query("event == 'cycles' and collection == 'fleet'")
     payload = json.loads(dumps(query([folder], Asked(by="function,job", top=2))))
     assert (payload["event"], payload["unit"], payload["by"]) == ("cycles", "events", ["function", "application"])
     assert payload["total"] == {"samples": rows["count"].sum(), "value": rows["value"].sum()}
@@ -45,17 +48,17 @@ def test_a_query_says_totals_over_everything_before_the_cut(profile):
 
 def test_restrictions_and_times_are_taken(profile):
     tables, folder = profile
-    rows = long_form(tables).query("event == 'instructions' and application == 'search'")
+    rows = long_form(tables).query("event == 'instructions' and application == 'search' and collection == 'watch'")
     rows = rows[(rows["start_s"] >= 86400) & (rows["start_s"] < 2.5 * 86400)]
-    asked = Asked(where=("job=search",), event="instructions", since="1d", until="60h", top=None)
+    asked = Asked(where=("job=search", "collection=watch"), event="instructions", since="1d", until="60h", top=None)
     payload = query([folder], asked)
     assert payload["total"]["value"] == rows["value"].sum()
-    assert payload["where"] == [{"dimension": "application", "values": ["search"]}]
+    assert payload["where"][0] == {"dimension": "application", "values": ["search"]}
     assert query([folder], Asked(since="0"))["total"] == query([folder], Asked())["total"]
 
 
 def test_clusters_among_the_dimensions_get_no_intervals(profile):
-    payload = query([profile[1]], Asked(by="machine"))
+    payload = query([profile[1]], Asked(by="visit"))
     assert payload["confidence"] is None
     assert "low" not in payload["rows"][0]
 
@@ -66,7 +69,7 @@ def test_a_difference_of_one_profile_under_two_restrictions(profile):
     changes = [abs(row["change"]) for row in payload["rows"]]
     assert changes == sorted(changes, reverse=True)
     assert payload["changed_rows"] >= len(payload["rows"])
-    assert payload["b"]["where"] == [{"dimension": "platform", "values": ["rome"]}]
+    assert payload["b"]["where"][0] == {"dimension": "platform", "values": ["rome"]}
     text = shown(payload)
     assert "change" in text
     assert "pp" in text
@@ -130,3 +133,74 @@ def test_files_and_folders_are_asked_together(profile, tmp_path):
 def test_asked_takes_the_first_event_where_there_are_no_cycles():
     assert Asked().query(["alloc", "inuse"]) == Query("alloc")
     assert Asked().query(["alloc", "cycles"]) == Query("cycles")
+
+
+def test_collections_that_look_again_are_not_added_to_the_fleet(profile):
+    tables, folder = profile
+    rows = long_form(tables).query("event == 'cycles'")
+    payload = query([folder], Asked())
+    assert payload["total"]["samples"] == rows.query("collection == 'fleet'")["count"].sum()
+    assert "without watch" in payload["notes"][0]
+    asked = query([folder], Asked(by="collection"))
+    assert asked["total"]["samples"] == rows["count"].sum()
+    assert asked["notes"] == []
+
+
+def test_intervals_are_those_of_visits(profile):
+    _, folder = profile
+    payload = query([folder], Asked(by="job"))
+    with Database([folder]) as database:
+        clustered = database.clustered(of_fleet(database, "cycles", ("application",)), "visit")
+    expected = share_intervals(clustered, cluster="visit").set_index("application")
+    for row in payload["rows"]:
+        assert row["low"] == pytest.approx(expected.loc[row["application"], "low"])
+        assert row["high"] == pytest.approx(expected.loc[row["application"], "high"])
+
+
+def test_a_change_has_an_interval_only_if_no_visit_is_on_both_sides(profile):
+    _, folder = profile
+    parted = diff([folder], [folder], Asked(by="job"), ["day=0"], ["day=1"])
+    with Database([folder]) as database:
+        errors = []
+        for day in ("0", "1"):
+            asked = of_fleet(database, "cycles", ("application",), (("day", (day,)),))
+            found = share_intervals(database.clustered(asked, "visit"), cluster="visit")
+            errors.append(found.set_index("application")["standard_error"])
+    for row in parted["rows"]:
+        error = float(np.hypot(*(side.get(row["application"], 0.0) for side in errors)))
+        assert row["high"] - row["low"] == pytest.approx(2 * 1.959963985 * error)
+        assert row["low"] <= row["change"] <= row["high"]
+    shared = diff([folder], [folder], Asked(by="function"), ["job=search"], ["job=mail"])
+    assert shared["confidence"] is None
+    assert "both sides" in shared["notes"][-1]
+
+
+def test_files_of_other_tools_have_no_interval(tmp_path):
+    files = [tmp_path / f"{i}.folded" for i in range(3)]
+    for i, file in enumerate(files):
+        file.write_text(f"main;work {30 + i}\nmain 10\n")
+    payload = query(files, Asked())
+    assert payload["visits"] == 3
+    assert payload["confidence"] is None
+    assert "samples of samples" not in shown(payload)
+
+
+@pytest.mark.parametrize(
+    ("asked", "said"),
+    [
+        (Asked(since="900d"), "--since: leaves no samples of cycles: visits are from"),
+        (Asked(where=("job=search", "job=mail")), "--where: leaves no samples"),
+    ],
+)
+def test_an_empty_selection_is_said(profile, asked, said):
+    with pytest.raises(FaultsError) as caught:
+        query([profile[1]], asked)
+    assert str(caught.value).startswith(said)
+
+
+def test_faults_of_several_options_are_said_at_once(profile):
+    with pytest.raises(FaultsError) as caught:
+        query([profile[1]], Asked(by="functoin", where=("job",), event="cycels", top=0))
+    lines = str(caught.value).splitlines()
+    assert [line.split(":")[0] for line in lines] == ["--by", "--event", "--top", "--where"]
+    assert "datacentre" in lines[0]

@@ -138,6 +138,30 @@ def test_a_day_is_that_of_the_slow_and_readable_twin(how):
     np.testing.assert_allclose(found["epoch_sums"].sum(axis=0)[:, kernel.E_ENERGY_J], twin.epoch_energy_j, rtol=1e-9)
 
 
+def test_visits_in_every_epoch_are_together_what_the_counters_hold():
+    """Cycles, instructions, misses, CPU time and cycles but for stalls, which are fewer than all cycles."""
+    day, arm = small_and_busy("plain")
+    machine, epoch = (cell.ravel() for cell in np.mgrid[0:4, 0:10])
+    software = day_software(day)
+    (block,) = run_arm(day, arm, visits=fleet.Visits(machine, epoch, software))
+    there = block.visit_rows >= 0
+    found = np.zeros((len(block.rows), 5))
+    np.add.at(found, block.visit_rows[there], block.visit_sums[there])
+    columns = [kernel.CYCLES, kernel.INSTRUCTIONS, kernel.MISSES, kernel.CPU_S, kernel.CORE_CYCLES]
+    np.testing.assert_allclose(found, block.rows[:, np.array(columns) - kernel.CYCLES], rtol=1e-12)
+    twin = ReferenceDay(day, arm)
+    stay = day.order[np.searchsorted(day.row_start, block.visit_rows, side="right") - 1]
+    expected = [twin.stay_epochs[stay[at, slot], epoch[at]] for at, slot in np.argwhere(there)]
+    np.testing.assert_allclose(block.visit_sums[there], expected, rtol=1e-9)
+    cycles, core = block.visit_sums[there][:, [0, 4]].T
+    assert (core < cycles).all()
+
+
+def day_software(day):
+    """Factors of new code that change nothing."""
+    return np.ones((day.jobs.count, kernel.TRAITS))
+
+
 @pytest.mark.parametrize("how", ["capped", "budget", "ondemand", "stall_aware"])
 def test_governors_and_caps_have_something_to_do_there(how):
     states, free = (arrays(run_arm(*small_and_busy(each)))["machine_trace"][:, :, 0] for each in (how, "plain"))

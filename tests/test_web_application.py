@@ -8,8 +8,14 @@ import pandas as pd
 import pytest
 from starlette.applications import Starlette
 
+from analysis.profiling.query import Query
 from analysis.profiling.questions import QUESTIONS
+from scenarios import profile_ask
+from scenarios.web import site
+from scenarios.web.annotation import source
 from scenarios.web.application import DATA, PAGES, application
+from scenarios.web.asked import Asked
+from scenarios.web.site import Site
 from tests.small_profile import EVENTS, FILES, FUNCTIONS, HOSTILE, write
 
 VOID = {"meta", "link", "input", "br", "hr", "img"}
@@ -27,6 +33,7 @@ TABLED = (
     "/rollouts",
     "/rollouts?where=application=search",
     "/stability",
+    "/regress?at=2",
 )
 HOSTILE_VALUES = (
     "'; DROP TABLE samples; --",
@@ -52,7 +59,7 @@ HOSTILE_VALUES = (
     "function=" + HOSTILE,
     "cycles\r\nSet-Cookie: a=b",
 )
-PARAMETERS = ("event", "by", "where", "since", "until", "top", "a", "b", "file", "hash", "k", "name", "unheard")
+PARAMETERS = ("event", "by", "where", "since", "until", "top", "a", "b", "file", "hash", "k", "at", "name", "unheard")
 
 
 @dataclass(frozen=True, slots=True)
@@ -270,8 +277,62 @@ def test_the_flame_graph_adds_up(app, profile):
             check(child)
 
     check(root)
-    assert [child["name"] for child in root["children"]] == ["main"]
-    assert root["children"][0]["value"] == root["value"]
+    of = expected(profile, "cpu_time").groupby("application")["value"].sum()
+    assert {child["name"]: child["value"] for child in root["children"]} == dict(of)
+    assert all([each["name"] for each in child["children"]] == ["main"] for child in root["children"])
+    merged = ask(app, "/flame.json?by=function").json()
+    assert [(child["name"], child["value"]) for child in merged["children"]] == [("main", root["value"])]
+
+
+def test_rare_root_frames_are_drawn_as_one_and_nothing_is_lost(app, profile, monkeypatch):
+    monkeypatch.setattr("scenarios.web.calls._MOST_ROOTS", 2)
+    of = expected(profile, "cpu_time").groupby("machine")["value"].sum().sort_values()
+    root = ask(app, "/flame.json?by=machine").json()
+    frames = {child["name"]: child["value"] for child in root["children"]}
+    largest = {str(machine): int(value) for machine, value in of.iloc[-2:].items()}
+    assert frames == {**largest, "all others": int(of.iloc[:-2].sum())}
+    assert root["value"] == of.sum()
+
+
+@pytest.mark.parametrize(
+    ("url", "a", "b"),
+    [
+        ("/diff", "day=0", "day=3"),
+        ("/flamediff", "day=0", "day=3"),
+        ("/diff?since=1d&until=3d", "day=1", "day=2"),
+        ("/diff?a=platform=old", "platform=old", "everything"),
+        ("/diff?where=day=2", "everything", "everything"),
+    ],
+)
+def test_a_difference_begins_with_the_last_day_against_the_first(app, url, a, b):
+    said = " ".join("".join(harmless(ask(app, url)).said).split())
+    assert f"A: {a}. B: {b}." in said
+    assert ("Say in a field" in said) == (a == b)
+
+
+def test_a_difference_that_nobody_asked_for_is_that_of_its_days(app):
+    page, asked = (harmless(ask(app, url)) for url in ("/diff", "/diff?a=day=0&b=day=3"))
+    assert page.said == asked.said
+
+
+def test_home_tells_one_event_and_folds_the_others(app, profile):
+    """The share without symbols is that of pandas."""
+    page = harmless(ask(app, "/"))
+    rows = expected(profile, "cycles")
+    hidden = rows[~rows["symbolised"]]["value"].sum() / rows["value"].sum()
+    said = " ".join("".join(page.said).split())
+    assert f"in the fleet; {hidden:.1%} in code without symbols" in said
+    assert page.count("details") == len(EVENTS) - 1
+    assert page.count("table") == 2 * len(EVENTS)
+
+
+def test_a_call_graph_has_as_many_calls_as_wanted(app):
+    text = "".join(harmless(ask(app, "/callgraph?edges=2")).said)
+    assert sum("->" in line for line in text.splitlines()) == 2
+    for edges in ("0", "151", "1e2", "-1"):
+        assert ask(app, f"/callgraph?edges={edges}").status == 400
+    page = harmless(ask(app, "/callgraph?edges=2&where=application=search"))
+    assert not [link for link in page.all("a", "href") if "edges=" in link and not link.startswith("/callgraph")]
 
 
 def test_the_flame_difference_of_equals_is_nothing(app):
@@ -308,6 +369,57 @@ def test_source_is_annotated_line_by_line(app, profile):
     assert all(str(count) in said for count in by_line)
     assert "root:" not in said
     assert "\tif (a < 2 && b) /* <i>&amp; */" in page.said
+
+
+def test_contents_under_one_file_name_are_not_added(tmp_path):
+    """A second content of a file, with other functions, takes samples of its own at the same line numbers."""
+    folder = write(tmp_path / "run")
+    stored = pd.read_parquet(folder / "locations.parquet")
+    stored.loc[stored["file"] == FILES[1], "file"] = FILES[0]
+    stored.to_parquet(folder / "locations.parquet", index=False)
+    opened = Site(folder)
+    try:
+        asked = Asked(Query("cycles")).only("file", FILES[0])
+        for content in (0, 1):
+            page = source(opened, [("event", "cycles"), ("file", FILES[0]), ("hash", "h0")][: 2 + (content == 0)])
+            shown = {line.number: line.samples for line in page.shown["lines"] if line.samples}
+            rows = expected(folder, "cycles", lambda rows, to=page.shown["hash"]: rows["file_hash"] == to)
+            assert shown == rows.groupby("line")["count"].sum().to_dict()
+            assert sum(shown.values()) < opened.database.total(asked.query)[0]
+    finally:
+        opened.close()
+
+
+def test_alarms_are_those_of_the_command_and_kept(profile, monkeypatch):
+    """One function of six costs four times as much in a new revision; the second answer asks the profile nothing."""
+    rows = pd.DataFrame({"function": list("fghijk") * 30, "application": "a", "machine": sorted([*range(30)] * 6)})
+    before = rows.assign(samples=100, value=[20, 200, 200, 200, 200, 200] * 30)
+    after = rows.assign(revision="new", samples=100, value=[80, 200, 200, 200, 200, 200] * 30)
+    asked = []
+
+    def cells(_, since_s=None, until_s=None):
+        asked.append((since_s, until_s))
+        return before if since_s is None else after
+
+    monkeypatch.setattr(profile_ask, "cells", cells)
+    monkeypatch.setattr(site, "cells", cells)
+    (alarm,) = profile_ask.regress(profile, profile, 2 * 86400.0)["alarms"]
+    app = application(profile)
+    asked.clear()
+    page = harmless(ask(app, "/regress?at=2"))
+    for told in ("f", "revision", "new", f"{alarm['factor']:.4g}", f"{alarm['cost']:.2%}"):
+        assert told in page.said
+    assert ask(app, "/regress?at=2").text == ask(app, "/regress?at=2.0").text
+    assert asked == [(None, 172800.0), (172800.0, None)]
+
+
+def test_a_day_that_parts_nothing_is_refused(app):
+    for day, told in (("0", "no samples of cycles before it"), ("99", "after it"), ("x", "a number of days")):
+        answer = ask(app, f"/regress?at={day}")
+        assert answer.status == 400
+        assert told in answer.text
+    assert "/regress?at=2" in harmless(ask(app, "/regress")).all("a", "href")
+    assert "/regress" in harmless(ask(app, "/")).all("a", "href")
 
 
 @pytest.mark.parametrize("file", ["/etc/passwd", "../small_profile.py", "visits.parquet", "..", ""])

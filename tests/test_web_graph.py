@@ -34,7 +34,7 @@ def tables(stacks):
 def test_at_most_150_of_the_heaviest_calls_are_drawn_and_both_ends_of_each():
     edges, functions = tables(drawn(60, 2000, 1))
     assert len(edges) > MOST_EDGES
-    graph = call_graph(edges, functions)
+    graph = call_graph(edges, functions, MOST_EDGES)
     assert len(graph.edges) == MOST_EDGES
     kept = {(edge.caller, edge.callee) for edge in graph.edges}
     left = [row.value for row in edges.itertuples() if (row.caller, row.function) not in kept]

@@ -11,7 +11,8 @@ from numpy.typing import NDArray
 
 from analysis.figures import style
 from analysis.figures.criteria import curve, numbers, rows
-from analysis.profiling.stability import entropy, manhattan
+from analysis.profiling.entropy import entropy
+from analysis.profiling.stability import manhattan
 
 Floats = NDArray[np.float64]
 

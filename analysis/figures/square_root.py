@@ -9,85 +9,82 @@ from numpy.typing import NDArray
 
 from analysis.figures import style
 from analysis.figures.criteria import curve, numbers, rows
+from analysis.profiling.sample_size import sqrt_law, subset_distances
+from analysis.profiling.stability import expected_distance
 
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
 
-SIZES: Final = tuple(int(n) for n in np.geomspace(1e3, 1e6, 13))
-"""Numbers of independent samples that are drawn."""
+PARTS: Final = tuple(float(part) for part in np.geomspace(0.002, 0.5, 11))
+"""Parts of the samples that are kept."""
 SHARES: Final = (1 / 32, 1 / 16, 1 / 8, 1 / 4, 1 / 2)
-"""Shares of the machines that are drawn."""
+"""Shares of the machines that are kept."""
 REPEATS: Final = 200
-"""Draws of each size."""
+"""Random parts of each size."""
 
 
-def constant(shares: Floats) -> float:
-    """Return C in E[M] = C / √N: the expected distance of N independent samples from the profile they come from.
+def measure(clustered: pd.DataFrame, rng: np.random.Generator) -> pd.DataFrame:
+    """Return distances of a part of the samples, and of the machines, from the whole, and how they shrink.
 
-    Each entry's share is off by |N(0, p (1 − p) / N)| where N is large, of which the mean is √(2 p (1 − p) / (π N)).
-
-    Examples
-    --------
-    >>> round(constant(np.array([0.5, 0.5])), 6)
-    0.797885
-    """
-    return float(np.sqrt(2.0 / np.pi) * np.sqrt(shares * (1.0 - shares)).sum())
-
-
-def measure(table: Ints, rng: np.random.Generator) -> pd.DataFrame:
-    """Return distances of independent samples and of subsets of machines from the whole, and how they shrink.
+    Both parts are of the samples that there are, without replacement. A part f is nearer to the whole by √(1 − f) than
+    to a profile without end (Cochran 1977, section 2.6): the law is fitted to distances freed of that factor.
 
     Parameters
     ----------
-    table : (machines, entries) samples
-    rng : draws samples and subsets
+    clustered : entry, machine, samples
+    rng : draws the parts
 
     Returns
     -------
     DataFrame
-        Series `independent` by number of samples and `machines` by mean number of samples of the subsets; and judged
-        numbers. The design effect is the variance from subsets of machines over that from as many independent samples,
-        both as if the whole were infinite.
+        Series `samples` and `machines`: distance by mean number of samples of the parts, `samples` freed of √(1 − f);
+        and judged numbers. The design effect is the variance from machines over that from as many single samples.
 
     Examples
     --------
     >>> from analysis.figures.criteria import number
     >>> rng = np.random.default_rng(3)
-    >>> table = rng.multinomial(400, [0.4, 0.3, 0.2, 0.1], 64)
+    >>> counts = pd.DataFrame(rng.multinomial(400, [0.4, 0.3, 0.2, 0.1], 64)).rename_axis("machine").reset_index()
+    >>> table = counts.melt("machine", var_name="entry", value_name="samples")
     >>> abs(number(measure(table, rng), "exponent") + 0.5) < 0.03
     True
     """
-    total = table.sum(axis=0)
-    shares = total / total.sum()
-    exact = constant(shares)
-    independent = [np.abs(rng.multinomial(n, shares, REPEATS) / n - shares).sum(axis=1).mean() for n in SIZES]
-    exponent, level = np.polyfit(np.log(SIZES), np.log(independent), 1)
-    fitted = float(np.exp(level + (exponent + 0.5) * np.mean(np.log(SIZES))))
-    drawn = np.array([_subsets(table, shares, share, rng) for share in SHARES])
-    scaled = drawn[:, 1] * np.sqrt(drawn[:, 0]) / np.sqrt(1.0 - np.array(SHARES))
-    half, eighth = scaled[SHARES.index(1 / 2)], scaled[SHARES.index(1 / 8)]
+    counts = clustered.groupby("entry", sort=True)["samples"].sum().to_numpy(np.int64)
+    exact = expected_distance(counts / counts.sum(), 1.0)
+    sizes = np.maximum(np.rint(np.array(PARTS) * counts.sum()), 1).astype(np.int64)
+    freed = np.array([_thinned(counts, int(size), rng) for size in sizes])
+    law = sqrt_law(sizes.astype(np.float64), freed)
+    whole = clustered[["entry", "machine", "samples"]].assign(value=clustered["samples"])
+    kept = subset_distances(rng, whole, _possible(clustered["machine"].nunique()), draws=REPEATS)
+    means = kept.groupby("fraction")[["samples", "distance", "closed_form"]].mean()
+    over = means["distance"] / means["closed_form"]
+    half, eighth = (float(over.iloc[int(np.abs(over.index - share).argmin())]) for share in (1 / 2, 1 / 8))
     return pd.concat(
         [
-            rows("independent", SIZES, independent),
-            rows("machines", drawn[:, 0], drawn[:, 1]),
+            rows("samples", sizes, freed),
+            rows("machines", means["samples"], means["distance"]),
             numbers(
-                exponent=float(exponent),
-                constant=fitted,
+                exponent=-law.exponent,
+                constant=law.sqrt_constant,
                 closed_form=exact,
-                constant_error=abs(fitted / exact - 1.0),
-                design_effect=float((eighth / exact) ** 2),
-                subset_error=abs(float(half / eighth) - 1.0),
+                constant_error=abs(law.sqrt_constant / exact - 1.0),
+                design_effect=eighth**2,
+                subset_error=abs(half / eighth - 1.0),
             ),
         ]
     )
 
 
-def _subsets(table: Ints, shares: Floats, share: float, rng: np.random.Generator) -> tuple[float, float]:
-    """Return the mean number of samples and the mean distance from the whole of random subsets of machines."""
-    take = max(1, round(share * len(table)))
-    parts = np.array([table[rng.permutation(len(table))[:take]].sum(axis=0) for _ in range(REPEATS)])
-    counts = np.maximum(parts.sum(axis=1), 1)
-    return float(counts.mean()), float(np.abs(parts / counts[:, None] - shares).sum(axis=1).mean())
+def _thinned(counts: Ints, size: int, rng: np.random.Generator) -> float:
+    """Return the mean distance from the whole of random parts of so many of its samples, over √(1 − f)."""
+    parts = rng.multivariate_hypergeometric(counts, size, REPEATS, method="marginals")
+    distance = np.abs(parts / size - counts / counts.sum()).sum(axis=1).mean()
+    return float(distance / np.sqrt(1.0 - size / counts.sum()))
+
+
+def _possible(machines: int) -> list[float]:
+    """Return those of `SHARES` that hold a machine at least."""
+    return [share for share in SHARES if round(share * machines) >= 1]
 
 
 def draw(measured: pd.DataFrame, _paper: pd.DataFrame) -> Figure:
@@ -96,15 +93,17 @@ def draw(measured: pd.DataFrame, _paper: pd.DataFrame) -> Figure:
     Examples
     --------
     >>> rng = np.random.default_rng(3)
-    >>> len(draw(measure(rng.multinomial(400, [0.4, 0.3, 0.2, 0.1], 64), rng), pd.DataFrame()).axes)
+    >>> counts = pd.DataFrame(rng.multinomial(400, [0.4, 0.3, 0.2, 0.1], 64)).rename_axis("machine").reset_index()
+    >>> table = counts.melt("machine", var_name="entry", value_name="samples")
+    >>> len(draw(measure(table, rng), pd.DataFrame()).axes)
     1
     """
     figure, (axes,) = style.panels()
-    sizes, independent = curve(measured, "independent")
+    sizes, distances = curve(measured, "samples")
     known = measured.set_index("series")["value"]
     exact = float(known["closed_form"])
     axes.plot(sizes, [exact / np.sqrt(n) for n in sizes], color=style.GREY, linestyle="--", label="C / √N, closed form")
-    axes.scatter(sizes, independent, s=9, color=style.BLUE, label="independent samples")
+    axes.scatter(sizes, distances, s=9, color=style.BLUE, label="parts of the samples")
     axes.scatter(*curve(measured, "machines"), s=9, color=style.ORANGE, marker="s", label="subsets of machines")
     axes.set_xscale("log")
     axes.set_yscale("log")

@@ -7,8 +7,8 @@ import numpy as np
 import pandas as pd
 from scipy.stats import chi2
 
-from analysis.profiling.cells import TAGS, Cells
-from analysis.statistics import Bools, Floats
+from analysis.profiling.cells import TAGS, Cells, summed
+from analysis.statistics import Bools, Floats, Ints
 
 RANKS = (*TAGS, "application", "everywhere")
 _ROLLED_OUT = ("revision", "compiler", "kernel")
@@ -27,7 +27,7 @@ class Cause:
 
 
 def candidates(found: Cells, rolled: pd.DataFrame) -> list[tuple[Cause, Floats]]:
-    """Return the causes that could act in an application's cells, and in which rows each would act.
+    """Return the causes that could act in an application's cells, and in which (C,) cells each would act.
 
     A revision, compiler or kernel that is being replaced is none: what comes while it goes did not come with it, and
     what changes where it still is changes in the application, or in the place.
@@ -40,12 +40,12 @@ def candidates(found: Cells, rolled: pd.DataFrame) -> list[tuple[Cause, Floats]]
     Examples
     --------
     >>> tags = pd.DataFrame({"later": [False, True], "platform": ["p", "p"]})
-    >>> none, two = np.zeros((2, 1)), np.ones(2)
-    >>> one = Cells("a", tags, np.array([0, 0]), np.array([0]), two, none, none + 0.1, none[0], two, none)
+    >>> none, both, zero = np.zeros((2, 1)), np.arange(2), np.zeros(1, np.int64)
+    >>> one = Cells("a", tags, none, both, both * 0, zero, zero, np.ones(2), none, none + 0.1, none[0], none[0])
     >>> [cause.dimension for cause, _ in candidates(one, pd.DataFrame(columns=["dimension", "application", "value"]))]
     ['platform', 'application', 'everywhere']
     """
-    later = found.later
+    later = found.tags["later"].to_numpy(np.float64)
     growing = set(rolled[["dimension", "application", "value"]].itertuples(index=False, name=None))
     made = [
         (Cause("application", found.application, found.application), later),
@@ -74,7 +74,7 @@ class Fits:
     """(H, F) how much more was seen where the cause acts than expected, in units of the log factor's estimate times
     information: the score of Rao (1948)."""
     change: Floats
-    """(F,) weighted sum of squares of all strays about their blocks' levels, before any cause."""
+    """(F,) weighted sum of squares of all strays about their blocks' levels, before any cause, less chance's part."""
     exposure: Floats
     """(H, F) events of the function in the later period where the cause acts."""
     rank: Floats
@@ -116,10 +116,10 @@ def fit(all_cells: Sequence[Cells], rolled: pd.DataFrame, functions: int, drift:
     for found in all_cells:
         causes = candidates(found, rolled)
         at = np.array([place.setdefault(cause, len(place)) for cause, _ in causes])
-        design = np.column_stack([rows for _, rows in causes])
+        design = np.column_stack([where for _, where in causes])
         information, score, squares = _fitted(found, design, drift)
-        change[found.functions] += squares
-        exposure = (design * found.later[:, None]).T @ found.value
+        change[found.functions] += squares - (len(found.count) - found.block.max() - 1)
+        exposure = (design.T * found.tags["later"].to_numpy(np.float64)) @ found.value
         parts.append((np.ix_(at, found.functions), information, score, exposure))
     information, score, exposure = np.zeros((3, len(place), functions))
     for where, more_information, more_score, more_exposure in parts:
@@ -131,26 +131,74 @@ def fit(all_cells: Sequence[Cells], rolled: pd.DataFrame, functions: int, drift:
 
 
 def _fitted(found: Cells, design: Floats, drift: float) -> tuple[Floats, Floats, Floats]:
-    """Return (H, F) information and scores of the (R, H) causes, and the (F,) sums of squares.
+    """Return (H, F) information and scores of the (C, H) causes, and the (F,) sums of squares.
 
-    Levels are projected out block by block. Of the two periods' deviations their difference is left, of variance 2
-    `drift`, which takes one further term out of every product (Woodbury 1950).
+    Of the two periods' deviations their difference is left, of variance 2 `drift`, which takes one further term out of
+    every product (Woodbury 1950).
     """
-    weight, later = found.precision, found.later
-    member = (found.block[:, None] == np.arange(found.block.max() + 1)).astype(np.float64)
-    load = member.T @ weight
-    stray, period = (_centred(one, weight, member, load) for one in (found.stray, later[:, None]))
-    inside = (design.T[None] * member.T[:, None]) @ weight
-    alone = inside.sum(axis=0) - (inside**2 / load[:, None]).sum(axis=0)
-    score, common = design.T @ (weight * stray), design.T @ (weight * period)
-    tied = _inverse((weight * period * later[:, None]).sum(axis=0), drift)
-    pull = later @ (weight * stray)
-    squares = (weight * stray**2).sum(axis=0) - tied * pull**2
+    nested, later = Nested.of(found), found.later[:, None] * np.ones(len(found.functions))
+    pulled = nested.weighted(found.stray)
+    period = nested.weighted(later)
+    cells = len(found.tags)
+    alone = np.array([nested.square(where[found.cell]) for where in design.T])
+    score = design.T @ summed(pulled, found.cell, cells)
+    common = design.T @ summed(period, found.cell, cells)
+    tied = _inverse((later * period).sum(axis=0), drift)
+    pull = (later * pulled).sum(axis=0)
+    squares = (found.stray * pulled).sum(axis=0) - tied * pull**2
     return alone - tied * common**2, score - tied * common * pull, squares
 
 
-def _centred(values: Floats, weight: Floats, member: Floats, load: Floats) -> Floats:
-    return np.asarray(values - member @ ((member.T @ (weight * values)) / load), dtype=np.float64)
+@dataclass(frozen=True, slots=True, eq=False)
+class Nested:
+    """The inverse covariance of rows in units in blocks: units have what lasts in common, blocks' levels are free."""
+
+    weight: Floats
+    """(R, F) precision within units."""
+    unit: Ints
+    block: Ints
+    """(U,) each unit's block."""
+    kept: Floats
+    """(U, F) share of a unit's mean that is its block's and not its own."""
+    load: Floats
+    """(U, F) sums of the weights."""
+    level: Floats
+    """(B, F) precision of a block's level."""
+
+    @classmethod
+    def of(cls, found: Cells) -> "Nested":
+        """Return that of an application's cells.
+
+        Examples
+        --------
+        >>> from analysis.profiling.cells import cells
+        >>> row = {"application": "a", "function": [0, 1] * 2, "machine": 1, "samples": 30, "value": 3.0}
+        >>> found = next(cells(pd.DataFrame(row).assign(later=[False, False, True, True]), "machine"))
+        >>> Nested.of(found).weighted(np.ones((2, 2))).round(9).tolist()
+        [[0.0, 0.0], [0.0, 0.0]]
+        """
+        weight, units = found.precision, len(found.block)
+        load = summed(weight, found.unit, units)
+        kept = 1.0 / (1.0 + load * found.lasting)
+        level = summed(load * kept, found.block, int(found.block.max()) + 1)
+        return cls(weight, found.unit, found.block, kept, load, level)
+
+    def weighted(self, values: Floats) -> Floats:
+        """Return the inverse covariance times (R, F) values, levels projected out."""
+        units = len(self.block)
+        inside = summed(self.weight * values, self.unit, units)
+        level = summed(inside * self.kept, self.block, len(self.level)) / self.level
+        own = (1.0 - self.kept) * inside / self.load + self.kept * level[self.block]
+        return np.asarray(self.weight * (values - own[self.unit]), dtype=np.float64)
+
+    def square(self, acts: Floats) -> Floats:
+        """Return (F,) the product of (R,) values, 0 or 1, with themselves in that metric."""
+        there = np.flatnonzero(acts)
+        weight = self.weight[there]
+        inside = summed(weight, self.unit[there], len(self.block))
+        level = summed(inside * self.kept, self.block, len(self.level))
+        units = ((1.0 - self.kept) * inside**2 / self.load).sum(axis=0)
+        return np.asarray(weight.sum(axis=0) - units - (level**2 / self.level).sum(axis=0), dtype=np.float64)
 
 
 def _inverse(own: Floats, drift: float) -> Floats:
@@ -171,7 +219,7 @@ def drift_of(all_cells: Sequence[Cells]) -> float:
     """
     squares, variances = [], []
     for found in all_cells:
-        information, score, _ = _fitted(found, found.later[:, None], 0.0)
+        information, score, _ = _fitted(found, found.tags["later"].to_numpy(np.float64)[:, None], 0.0)
         known = information[0] > 1e-9
         squares.append((score[0, known] / information[0, known]) ** 2)
         variances.append(1.0 / information[0, known])

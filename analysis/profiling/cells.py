@@ -8,10 +8,11 @@ to expect: unlike the logarithm of a small count, that is right in the mean.
 """
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 import pandas as pd
+from scipy.sparse import csr_array
 
 from analysis.profiling.repository import UNKNOWN
 from analysis.statistics import Floats, Ints
@@ -31,13 +32,23 @@ _LARGEST = 2**62
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Cells:
-    """The cells of one application: R rows in B blocks (platform and data centre), F functions."""
+    """The C cells of one application, cluster by cluster: R rows in order of their units, F functions.
+
+    A unit is a cluster (machine) within a block (platform and data centre): what it has of its own stays with it from
+    cell to cell.
+    """
 
     application: str
     tags: pd.DataFrame
-    """(R,) later (whether of the later period) and the tags."""
+    """(C,) later (whether of the later period) and the tags."""
+    value: Floats
+    """(C, F) estimated events of the fleet."""
+    cell: Ints
+    """(R,) number of its cell."""
+    unit: Ints
+    """(R,) number of its unit, not decreasing."""
     block: Ints
-    """(R,) number of its block."""
+    """(U,) number of each unit's block."""
     functions: Ints
     """(F,) places of the functions."""
     count: Floats
@@ -46,17 +57,15 @@ class Cells:
     """(R, F) samples in each function: its share of the events times the count."""
     expected: Floats
     """(R, F) each function's share of its block, both periods."""
-    between: Floats
-    """(F,) variance of log odds between clusters."""
-    concentration: Floats
-    """(R,) inverse of the effective number of clusters (Kish 1965)."""
-    value: Floats
-    """(R, F) estimated events of the fleet."""
+    lasting: Floats
+    """(F,) variance of log odds between units."""
+    passing: Floats
+    """(F,) variance of log odds between a unit's rows."""
 
     @property
     def later(self) -> Floats:
         """(R,) 1 in the later period."""
-        return self.tags["later"].to_numpy(np.float64)
+        return self.tags["later"].to_numpy(np.float64)[self.cell]
 
     @property
     def stray(self) -> Floats:
@@ -67,9 +76,9 @@ class Cells:
 
     @property
     def precision(self) -> Floats:
-        """(R, F) inverse variance of that: of independent samples, and between clusters."""
+        """(R, F) inverse variance of that within units: of independent samples, and what passes."""
         alone = 1.0 / (self.count[:, None] * self.expected * (1.0 - self.expected))
-        return np.asarray(1.0 / (alone + self.between * self.concentration[:, None]), np.float64)
+        return np.asarray(1.0 / (alone + self.passing), np.float64)
 
 
 def comparable(table: pd.DataFrame) -> pd.DataFrame:
@@ -117,90 +126,145 @@ def cells(table: pd.DataFrame, cluster: str) -> Iterator[Cells]:
     kept = table[table["value"].to_numpy(np.float64) > 0]
     tags = [name for name in TAGS if name in kept.columns]
     codes = {name: _coded(kept[name]) for name in ("application", "later", *tags)}
-    row, rows = _distinct(codes)
-    function = kept["function"].to_numpy(np.int64)
-    group = pd.factorize(kept[cluster])[0].astype(np.int64)
-    key = _numbered([row, function, group])[0]
-    _, first, same = np.unique(key, return_index=True, return_inverse=True)
-    sums = [np.bincount(same, kept[name].to_numpy(np.float64)).astype(np.float64) for name in ("value", "samples")]
-    row, function, group = row[first], function[first], group[first]
-    application = rows["application"].to_numpy(object)
+    cell, combined = _distinct(codes)
+    function, group = kept["function"].to_numpy(np.int64), pd.factorize(kept[cluster])[0].astype(np.int64)
+    key, first = _numbered([cell, function, group])
+    sums = [np.bincount(key, kept[name].to_numpy(np.float64)).astype(np.float64) for name in ("value", "samples")]
+    cell, function, group = cell[first], function[first], group[first]
+    application = combined["application"].to_numpy(object)
     change = np.flatnonzero(application[1:] != application[:-1]) + 1
-    for here in np.split(np.arange(len(rows)), change):
-        part = slice(*np.searchsorted(row, [here[0], here[-1] + 1]))
-        about = rows.iloc[here].reset_index(drop=True)
+    counted = []
+    for here in np.split(np.arange(len(combined)), change):
+        part = slice(*np.searchsorted(cell, [here[0], here[-1] + 1]))
+        about = combined.iloc[here].reset_index(drop=True)
         if about["later"].nunique() == 2:
-            seen = _Seen(row[part] - here[0], function[part], group[part], sums[0][part], sums[1][part])
-            found = _cells(str(about["application"].iloc[0]), about[["later", *tags]], seen)
-            if len(found.functions):
-                yield found
+            seen = _Seen(cell[part] - here[0], function[part], group[part], sums[0][part], sums[1][part])
+            counted.append(_counted(str(about["application"].iloc[0]), about[["later", *tags]], seen))
+    counted = [one for one in counted if len(one.functions)]
+    moments = [_moments(one) for one in counted]
+    share = _lasting_share(moments)
+    for one, (total, support, _, _) in zip(counted, moments, strict=True):
+        between = _smoothed(one, total, support)
+        yield replace(one, lasting=share * between, passing=(1.0 - share) * between)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class _Seen:
-    """What one application was seen to do: arrays of one entry for each row, function and cluster."""
+    """What one application was seen to do: arrays of one entry for each cell, function and cluster."""
 
-    row: Ints
+    cell: Ints
     function: Ints
     group: Ints
     value: Floats
     samples: Floats
 
 
-def _cells(application: str, tags: pd.DataFrame, seen: _Seen) -> Cells:
-    row, value = seen.row, seen.value
+def _counted(application: str, tags: pd.DataFrame, seen: _Seen) -> Cells:
+    """Return an application's cells, the variances still left out."""
     functions = np.flatnonzero(np.bincount(seen.function, seen.samples) >= MIN_SAMPLES).astype(np.int64)
-    pair, home = _numbered([row, seen.group])
-    size = np.bincount(pair, value)
-    total, count = (np.bincount(row, one).astype(np.float64) for one in (value, seen.samples))
-    many = np.bincount(home).astype(np.int64)
-    shape = (len(tags), len(functions))
-    column = np.minimum(np.searchsorted(functions, seen.function), max(len(functions) - 1, 0))
-    kept = functions[column] == seen.function if len(functions) else np.zeros(len(row), dtype=np.bool_)
-    place = (row * shape[1] + column)[kept]
-
-    def sums(weights: Floats) -> Floats:
-        return np.bincount(place, weights[kept], shape[0] * shape[1]).reshape(shape).astype(np.float64)
-
-    inside = sums(value)
-    share = inside / total[:, None]
-    squares = np.bincount(home, size**2, len(tags))
-    spread = sums(value**2) - 2 * share * sums(value * size[pair]) + share**2 * squares[:, None]
-    variance, concentration = np.maximum(spread, 0.0) / total[:, None] ** 2, squares / total**2
     names = [name for name in _BLOCK if name in tags.columns]
     block = _distinct({name: _coded(tags[name]) for name in names})[0] if names else np.zeros(len(tags), dtype=np.int64)
-    counted = share * count[:, None]
-    expected = _expected(counted, count, block)
-    between = _between(expected, variance, count, (many, concentration))
-    return Cells(application, tags, block, functions, count, counted, expected, between, concentration, inside)
+    row, first = _numbered([block[seen.cell], seen.group, seen.cell])
+    cell, group = seen.cell[first], seen.group[first]
+    unit, start = _numbered([block[cell], group])
+    shape = (len(first), len(functions))
+    column = np.minimum(np.searchsorted(functions, seen.function), max(len(functions) - 1, 0))
+    kept = functions[column] == seen.function if len(functions) else np.zeros(len(row), dtype=np.bool_)
+
+    def sums(place: Ints, rows: int) -> Floats:
+        where = (place * shape[1] + column)[kept]
+        return np.bincount(where, seen.value[kept], rows * shape[1]).reshape(rows, shape[1]).astype(np.float64)
+
+    total, count = (np.bincount(row, one).astype(np.float64) for one in (seen.value, seen.samples))
+    counted = sums(row, shape[0]) * (count / total)[:, None]
+    none = np.zeros(len(functions))
+    return Cells(
+        application,
+        tags,
+        value=sums(seen.cell, len(tags)),
+        cell=cell,
+        unit=unit,
+        block=block[cell][start],
+        functions=functions,
+        count=count,
+        seen=counted,
+        expected=_expected(counted, count, block[cell]),
+        lasting=none,
+        passing=none,
+    )
 
 
 def _expected(seen: Floats, count: Floats, block: Ints) -> Floats:
     """Return (R, F) shares of the functions in each row's block, with one sample at the application's share added."""
-    member = (block[:, None] == np.arange(block.max() + 1)).astype(np.float64)
+    blocks = int(block.max()) + 1
     everywhere = (seen.sum(axis=0) + 0.5) / (count.sum() + 1.0)
-    own = (member.T @ seen + 1.0) / ((member.T @ count)[:, None] + 1.0 / everywhere)
+    size = np.bincount(block, count, blocks)[:, None]
+    own = (summed(seen, block, blocks) + 1.0) / (size + 1.0 / everywhere)
     return np.asarray(own[block], dtype=np.float64)
 
 
-def _between(expected: Floats, variance: Floats, count: Floats, groups: tuple[Ints, Floats]) -> Floats:
-    """Return (F,) variances of log odds between clusters by moments, a function's own smoothed with the usual.
+def summed(values: Floats, group: Ints, groups: int) -> Floats:
+    """Return sums over rows of a group.
 
-    What clusters differ beyond independent samples is summed over rows before it is divided, since most rows have few
-    samples of a function; it counts as far as a cluster's samples tell it (Smyth 2004, section 3: moderated variances).
+    Parameters
+    ----------
+    values : (R, F)
+    group : (R,) number of each row's group
+    groups : G
+
+    Examples
+    --------
+    >>> summed(np.array([[1.0], [2.0], [4.0]]), np.array([1, 0, 1]), 2)
+    array([[2.],
+           [5.]])
     """
-    many, concentration = groups
-    usable = many > 1
-    both = (expected * (1.0 - expected))[usable]
-    each, clusters = count[usable, None], many[usable, None]
-    excess = (each**2 * (variance[usable] * clusters / (clusters - 1) - both / each)).sum(axis=0)
-    weight = (each**2 * both**2 * concentration[usable, None]).sum(axis=0)
-    known = weight > 0
-    own = np.divide(excess, weight, out=np.zeros(len(weight)), where=known)
-    typical = known & ((each * both).sum(axis=0) >= MIN_SAMPLES)
-    usual = max(float(np.median(own[typical])), 0.0) if typical.any() else _USUAL
-    inside = usual * each * both / clusters
-    support = (clusters * (inside / (1.0 + inside)) ** 2).sum(axis=0)
+    member = csr_array((np.ones(len(group)), (group, np.arange(len(group)))), shape=(groups, len(group)))
+    return np.asarray(member @ values, dtype=np.float64)
+
+
+def _moments(found: Cells) -> tuple[Floats, Floats, float, float]:
+    """Return (F,) variances of log odds between clusters and how many clusters tell them, and sums for what lasts.
+
+    What the clusters of a cell differ beyond independent samples is summed over cells before it is divided, since most
+    cells have few samples of a function. What lasts is what a unit's rows have in common.
+    """
+    combined, units = len(found.tags), len(found.block)
+    one = found.count[:, None]
+    size, squares, cubes = (summed(one**power, found.cell, combined) for power in (1, 2, 3))
+    both = found.expected * (1.0 - found.expected)
+    middle = (summed(found.seen, found.cell, combined) / size)[found.cell]
+    apart = found.seen - one * middle
+    square, each = apart**2 / both**2, one / both
+    alone = (each * (1.0 - one / size[found.cell])).sum(axis=0)
+    excess = square.sum(axis=0) - alone
+    weight = float((squares - 2 * cubes / size + squares**2 / size**2).sum())
+    own = excess / weight if weight > 1e-9 else np.zeros(len(excess))
+    typical = (one * both).sum(axis=0) >= MIN_SAMPLES
+    common = summed(apart / both, found.unit, units) ** 2
+    pairs = float((summed(one, found.unit, units) ** 2).sum() - (one**2).sum())
+    told = (one * both)[:, typical].sum(axis=0)
+    together = (common.sum(axis=0) - square.sum(axis=0))[typical] / pairs if pairs > 0 else np.zeros(int(typical.sum()))
+    usual = max(float(np.median(own[typical])), 0.0) if weight > 1e-9 and typical.any() else _USUAL
+    inside = usual * one * both
+    support = ((inside / (1.0 + inside)) ** 2).sum(axis=0)
+    held = told if pairs > 0 else told * 0.0
+    return own, support, float((held * together).sum()), float((held * np.maximum(own[typical], 0.0)).sum())
+
+
+def _lasting_share(moments: Sequence[tuple[Floats, Floats, float, float]]) -> float:
+    """Return the share of the variance between clusters that lasts, over all applications."""
+    together, apart = (sum(one[i] for one in moments) for i in (2, 3))
+    return float(np.clip(together / apart, 0.0, 0.9)) if apart > 0 else 0.0
+
+
+def _smoothed(found: Cells, own: Floats, support: Floats) -> Floats:
+    """Return (F,) variances between clusters, a function's own smoothed with the usual of its application.
+
+    A function's own counts as far as its clusters' samples tell it (Smyth 2004, section 3: moderated variances).
+    """
+    typical = (found.count[:, None] * found.expected * (1.0 - found.expected)).sum(axis=0) >= MIN_SAMPLES
+    several = len(found.count) > len(found.tags)
+    usual = max(float(np.median(own[typical])), 0.0) if several and typical.any() else _USUAL
     return np.asarray(np.maximum((own * support + usual * PRIOR_CLUSTERS) / (support + PRIOR_CLUSTERS), 0.0))
 
 
@@ -214,12 +278,12 @@ def _distinct(
     codes: dict[str, tuple[Ints, np.ndarray[tuple[int], np.dtype[np.object_]]]],
 ) -> tuple[Ints, pd.DataFrame]:
     """Return each entry's number among the distinct combinations, and these in order."""
-    number, first = _numbered([code for code, _ in codes.values()], firsts=True)
+    number, first = _numbered([code for code, _ in codes.values()])
     return number, pd.DataFrame({name: values[code[first]] for name, (code, values) in codes.items()})
 
 
-def _numbered(parts: Sequence[Ints], *, firsts: bool = False) -> tuple[Ints, Ints]:
-    """Return each entry's number among the distinct combinations, and of each the first part (or where it is first)."""
+def _numbered(parts: Sequence[Ints]) -> tuple[Ints, Ints]:
+    """Return each entry's number among the distinct combinations in order, and where each of these is first."""
     key, size = np.zeros(len(parts[0]), dtype=np.int64), 1
     for part in parts:
         wide = int(part.max(initial=0)) + 1
@@ -228,4 +292,4 @@ def _numbered(parts: Sequence[Ints], *, firsts: bool = False) -> tuple[Ints, Int
             size = int(key.max(initial=0)) + 1
         key, size = key * wide + part, size * wide
     _, first, number = np.unique(key, return_index=True, return_inverse=True)
-    return number.astype(np.int64), (first if firsts else parts[0][first]).astype(np.int64)
+    return number.astype(np.int64), first.astype(np.int64)

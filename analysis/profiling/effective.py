@@ -3,7 +3,7 @@
 Samples of one machine (or of one visit) resemble each other, so a profile of n samples from few machines knows less
 than n independent samples. Everything here takes one row per key and cluster, as `Database.clustered` gives them.
 The cluster is what was drawn at random: the visit, where every round draws machines anew; the machine, where a fixed
-part of the machines was looked at, and then `sampled` says how large a part.
+part of the machines was looked at. Clusters are taken as few of many: no factor for a finite fleet.
 """
 
 from dataclasses import dataclass
@@ -13,103 +13,8 @@ import pandas as pd
 from scipy.special import betaincinv
 from scipy.stats import norm, t
 
-from analysis.statistics import Floats, Ints, NotEnoughDataError
-
-MEASURES = ("samples", "value")
-"""Columns that count; every other one but the cluster is a key."""
-
-
-@dataclass(frozen=True, slots=True, eq=False)
-class Clusters:
-    """A clustered profile as arrays: K keys, M clusters, one row for each pair that occurs."""
-
-    keys: pd.DataFrame
-    """(K,) keys, largest value first, then in order of the keys."""
-    key: Ints
-    """(rows,) place of the row's key in `keys`."""
-    cluster: Ints
-    """(rows,) cluster, 0..M−1."""
-    value: Floats
-    """(rows,) estimated events of the fleet."""
-    samples: Floats
-    """(rows,) samples."""
-    size: Floats
-    """(M,) value of each cluster over all keys."""
-
-    @classmethod
-    def of(cls, clustered: pd.DataFrame, cluster: str = "machine") -> "Clusters":
-        """Sort a table into keys and clusters; rows of the same pair are added up.
-
-        Parameters
-        ----------
-        clustered : columns of keys, the cluster, samples, value
-        cluster : name of the column that says what was drawn
-
-        Raises
-        ------
-        ValueError
-            If a column is missing, a value is negative or not finite, or there is no key.
-
-        Examples
-        --------
-        >>> table = pd.DataFrame({"function": ["a", "b"], "machine": [1, 1], "samples": [1, 2], "value": [10, 20]})
-        >>> Clusters.of(table).keys["function"].tolist()
-        ['b', 'a']
-        """
-        by = _keys(clustered, cluster)
-        table = clustered.groupby([*by, cluster], sort=True, observed=True, as_index=False)[list(MEASURES)].sum()
-        value, samples = (table[name].to_numpy(dtype=np.float64) for name in ("value", "samples"))
-        if not (np.isfinite(value).all() and (value >= 0).all()):
-            raise ValueError("value must be finite and not negative in every row")
-        kept = value > 0
-        table, value, samples = table[kept], value[kept], samples[kept]
-        total = table.groupby(by, sort=True, observed=True)["value"].sum()
-        keys = total.reset_index().sort_values("value", ascending=False, kind="stable").reset_index(drop=True)
-        place = pd.MultiIndex.from_frame(keys[by]).get_indexer(pd.MultiIndex.from_frame(table[by]))
-        code, names = pd.factorize(table[cluster], sort=True)
-        return cls(
-            keys[by],
-            place.astype(np.int64),
-            code.astype(np.int64),
-            value,
-            samples,
-            np.bincount(code, value, len(names)).astype(np.float64),
-        )
-
-    @property
-    def total(self) -> float:
-        """Value of everything."""
-        return float(self.size.sum())
-
-    @property
-    def shares(self) -> Floats:
-        """(K,) share of each key."""
-        return np.bincount(self.key, self.value, len(self.keys)) / max(self.total, 1.0)
-
-    @property
-    def counts(self) -> Floats:
-        """(K,) samples of each key."""
-        return np.bincount(self.key, self.samples, len(self.keys)).astype(np.float64)
-
-    @property
-    def index(self) -> pd.Index:
-        """(K,) keys as an index: plain for one key, a MultiIndex for several."""
-        return pd.Index(self.keys.iloc[:, 0]) if self.keys.shape[1] == 1 else pd.MultiIndex.from_frame(self.keys)
-
-    def moment(self, power: int) -> Floats:
-        """Return (K,) Σ over clusters of the linearised residual of the share, to a power (2 or 4).
-
-        The residual of cluster m is (y_m − p x_m) / X (Kish and Frankel 1974), divided by √(1 − x_m / X) because the
-        residual of a large cluster is too small.
-        """
-        leverage = self.size / max(self.total, 1.0)
-        scale = 1.0 / np.maximum(1.0 - leverage, 1e-9) ** (power / 2)
-        share = self.shares
-        inside = self.value / max(self.total, 1.0) - share[self.key] * leverage[self.cluster]
-        seen = np.bincount(self.key, scale[self.cluster] * inside**power, len(self.keys))
-        own = leverage**power * scale
-        elsewhere = np.maximum(own.sum() - np.bincount(self.key, own[self.cluster], len(self.keys)), 0.0)
-        return np.asarray(seen + share**power * elsewhere, dtype=np.float64)
+from analysis.profiling.clusters import Clusters
+from analysis.statistics import Floats, NotEnoughDataError
 
 
 @dataclass(frozen=True, slots=True)
@@ -126,9 +31,7 @@ class Design:
     """Part of it that unequal weights alone would make: n Σw² / (Σw)² (Kish 1965, section 11.7)."""
 
 
-def share_intervals(
-    clustered: pd.DataFrame, *, cluster: str = "machine", confidence: float = 0.95, sampled: float = 0.0
-) -> pd.DataFrame:
+def share_intervals(clustered: pd.DataFrame, *, cluster: str = "machine", confidence: float = 0.95) -> pd.DataFrame:
     """Return every key's share with an interval that knows of the clusters.
 
     The share is a ratio of two totals, linearised over clusters. The interval is that of Korn and Graubard (1998):
@@ -140,7 +43,6 @@ def share_intervals(
     clustered : columns of keys, the cluster, samples, value (events of the fleet)
     cluster : what was drawn: ``"machine"`` or ``"visit"``
     confidence : 0..1
-    sampled : share of all clusters that are in the sample (finite population); 0: negligible
 
     Returns
     -------
@@ -160,10 +62,11 @@ def share_intervals(
     >>> found["function"].tolist(), found["share"].tolist()
     (['b', 'a'], [0.75, 0.25])
     """
-    _check(confidence, sampled)
+    if not 0 < confidence < 1:
+        raise ValueError(f"confidence must be between 0 and 1, got {confidence:g}")
     data = Clusters.of(clustered, cluster)
     share = data.shares
-    variance = share_variances(data, sampled)
+    variance = share_variances(data)
     binomial = share * (1.0 - share)
     with np.errstate(divide="ignore", invalid="ignore"):
         varies = (variance > 0) & (binomial > 1e-15)
@@ -184,11 +87,8 @@ def share_intervals(
     )
 
 
-def share_variances(data: Clusters, sampled: float = 0.0) -> Floats:
+def share_variances(data: Clusters) -> Floats:
     """Return (K,) sampling variance of every share; NaN with fewer than two clusters.
-
-    Of a finite population of clusters only the part between clusters shrinks (Cochran 1977, eq. 10.15); the part
-    within is taken as that of independent samples, with the weights' own effect.
 
     Examples
     --------
@@ -196,17 +96,10 @@ def share_variances(data: Clusters, sampled: float = 0.0) -> Floats:
     >>> share_variances(Clusters.of(table)).round(3)
     array([0.062, 0.062])
     """
-    clusters = len(data.size)
-    if clusters < 2:
-        return np.full(len(data.keys), np.nan)
-    variance = data.moment(2)
-    if sampled <= 0:
-        return variance
-    within = data.shares * (1 - data.shares) * _weighting(data) / max(data.samples.sum(), 1.0)
-    return np.asarray((1 - sampled) * variance + sampled * np.minimum(within, variance), dtype=np.float64)
+    return data.moment(2) if len(data.size) > 1 else np.full(len(data.keys), np.nan)
 
 
-def design(clustered: pd.DataFrame, *, cluster: str = "machine", sampled: float = 0.0) -> Design:
+def design(clustered: pd.DataFrame, *, cluster: str = "machine") -> Design:
     """Return what the profile as a whole is worth in independent samples.
 
     The effective number is (1 − Σp²) / Σ variance of p: as many independent samples have the same sum of squared
@@ -214,7 +107,7 @@ def design(clustered: pd.DataFrame, *, cluster: str = "machine", sampled: float 
 
     Parameters
     ----------
-    clustered, cluster, sampled : as in `share_intervals`
+    clustered, cluster : as in `share_intervals`
 
     Raises
     ------
@@ -227,11 +120,10 @@ def design(clustered: pd.DataFrame, *, cluster: str = "machine", sampled: float 
     >>> design(pd.DataFrame(rows).assign(value=rows["samples"])).effective_samples < 4
     True
     """
-    _check(0.5, sampled)
     data = Clusters.of(clustered, cluster)
     if len(data.size) < 2:
         raise NotEnoughDataError(2, len(data.size), f"clusters ({cluster})")
-    error = float(share_variances(data, sampled).sum())
+    error = float(share_variances(data).sum())
     samples = float(data.samples.sum())
     effective = float(1.0 - data.shares @ data.shares) / error if error > 0 else samples
     return Design(round(samples), len(data.size), effective, samples / effective, _weighting(data))
@@ -294,23 +186,6 @@ _RESULTS = {
     "design_effect",
     "degrees",
 }
-
-
-def _keys(clustered: pd.DataFrame, cluster: str) -> list[str]:
-    missing = [name for name in (cluster, *MEASURES) if name not in clustered.columns]
-    if missing:
-        raise ValueError(f"columns are missing: {', '.join(missing)}")
-    by = [str(name) for name in clustered.columns if name not in (cluster, *MEASURES)]
-    if not by:
-        raise ValueError("there is no key: every column is the cluster, samples or value")
-    return by
-
-
-def _check(confidence: float, sampled: float) -> None:
-    if not 0 < confidence < 1:
-        raise ValueError(f"confidence must be between 0 and 1, got {confidence:g}")
-    if not 0 <= sampled <= 1:
-        raise ValueError(f"sampled must be a share, 0 to 1, got {sampled:g}")
 
 
 def _degrees(data: Clusters) -> Floats:

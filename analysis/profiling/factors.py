@@ -47,18 +47,23 @@ class Factor:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Rows:
-    """One function's cells in A applications: N rows in B blocks of them all."""
+    """One function's cells in A applications, cluster by cluster: N rows in U units in B blocks of them all."""
 
     application: Ints
+    """(B,) of each block."""
     block: Ints
+    """(U,) of each unit."""
+    unit: Ints
+    """(N,) of each row."""
     later: Floats
     count: Floats
     share: Floats
     """(N,) share of the function."""
     expected: Floats
-    between: Floats
-    """(N,) variance of log odds between clusters, for one cluster."""
-    concentration: Floats
+    lasting: Floats
+    """(U,) variance of log odds between units."""
+    passing: Floats
+    """(N,) variance of log odds within units."""
 
 
 def rows_of(all_cells: Sequence[Cells], function: int) -> Rows:
@@ -78,54 +83,54 @@ def rows_of(all_cells: Sequence[Cells], function: int) -> Rows:
     >>> rows_of(found, 1).share
     array([0.5, 0.5])
     """
-    column = [int(np.searchsorted(one.functions, function)) for one in all_cells]
-    blocks = np.concatenate([[0], np.cumsum([one.block.max() + 1 for one in all_cells])])
-    pairs = list(zip(all_cells, column, strict=True))
-    sizes = [len(one.count) for one in all_cells]
+    pairs = [(one, int(np.searchsorted(one.functions, function))) for one in all_cells]
+    blocks = [int(one.block.max()) + 1 for one in all_cells]
+    units, rows = [len(one.block) for one in all_cells], [len(one.count) for one in all_cells]
+    first_block, first_unit = (np.cumsum([0, *sizes])[:-1] for sizes in (blocks, units))
     return Rows(
-        application=np.repeat(np.arange(len(all_cells)), sizes),
-        block=np.concatenate([one.block + first for one, first in zip(all_cells, blocks, strict=False)]),
+        application=np.repeat(np.arange(len(all_cells)), blocks),
+        block=np.concatenate([one.block for one in all_cells]) + np.repeat(first_block, units),
+        unit=np.concatenate([one.unit for one in all_cells]) + np.repeat(first_unit, rows),
         later=np.concatenate([one.later for one in all_cells]),
         count=np.concatenate([one.count for one in all_cells]),
         share=np.concatenate([one.seen[:, at] / one.count for one, at in pairs]),
         expected=np.concatenate([one.expected[:, at] for one, at in pairs]),
-        between=np.repeat([one.between[at] for one, at in pairs], sizes),
-        concentration=np.concatenate([one.concentration for one in all_cells]),
+        lasting=np.repeat([one.lasting[at] for one, at in pairs], units),
+        passing=np.repeat([one.passing[at] for one, at in pairs], rows),
     )
 
 
 def factor_of(rows: Rows, acts: Floats, drift: float) -> Factor:
-    """Return the factor of a cause by penalised quasi-likelihood (Breslow and Clayton 1993).
+    """Return the factor of a cause by generalised estimating equations (Liang and Zeger 1986).
 
     The mean is binomial with a level for each block, a random deviation of each application's later period, and the
-    cause; the variance is that of independent samples and between clusters. Degrees of freedom are Welch's (1947) from
-    the effective clusters with and without the cause, more by those that the variance between clusters was smoothed
-    with.
+    cause; the variance is that of independent samples, within units and between them. Degrees of freedom are Welch's
+    (1947) from the effective units with and without the cause, more by those that the variance between clusters was
+    smoothed with.
 
     Parameters
     ----------
-    rows : N cells of one function
+    rows : N rows of one function
     acts : (N,) 1 where the cause acts
     drift : variance of the deviation of an application's log odds in a period
 
     Examples
     --------
-    >>> two = np.array([0.0, 1.0])
-    >>> zero, many = np.zeros(2, np.int64), np.full(2, 1e4)
-    >>> rows = Rows(zero, zero, two, many, np.array([0.1, 0.2]), np.full(2, 0.15), two * 0, two * 0 + 0.1)
+    >>> two, zero = np.array([0.0, 1.0]), np.zeros(1, np.int64)
+    >>> rows = Rows(zero, zero, zero[[0, 0]], two, two + 1e4, np.array([0.1, 0.2]), two * 0 + 0.15, zero, two * 0)
     >>> round(float(np.exp(factor_of(rows, two, 0.0).log)), 3)
     2.25
     """
     start = np.log(rows.expected / (1.0 - rows.expected))
-    level, effect, log, before = start, np.zeros(len(start)), 0.0, np.inf
+    level, log, before = start, 0.0, np.inf
     information, weight = 0.0, start
     for _ in range(_STEPS):
-        line = np.clip(level + effect, start - _FAR, start + _FAR) + log * acts
+        line = np.clip(level, start - _FAR, start + _FAR) + log * acts
         mean = 1.0 / (1.0 + np.exp(-line))
         both = mean * (1.0 - mean)
-        weight = 1.0 / (1.0 / (rows.count * both) + rows.between * rows.concentration)
+        weight = 1.0 / (1.0 / (rows.count * both) + rows.passing)
         wanted = line + (rows.share - mean) / both
-        log, information, level, effect = _solved(rows, weight, (acts, wanted), drift)
+        log, information, level = _solved(rows, weight, (acts, wanted), drift)
         log = float(np.clip(log, -_FAR, _FAR))
         if abs(log - before) < 1e-6:
             break
@@ -135,44 +140,48 @@ def factor_of(rows: Rows, acts: Floats, drift: float) -> Factor:
     return Factor(log, float(1.0 / np.sqrt(information)), _freedom(rows, acts, weight))
 
 
-def _solved(
-    rows: Rows, weight: Floats, pair: tuple[Floats, Floats], drift: float
-) -> tuple[float, float, Floats, Floats]:
-    """Return the factor's logarithm, its information, and (N,) levels and deviations, by weighted least squares."""
+def _solved(rows: Rows, weight: Floats, pair: tuple[Floats, Floats], drift: float) -> tuple[float, float, Floats]:
+    """Return the factor's logarithm, its information, and (N,) levels with deviations, by weighted least squares."""
     acts, wanted = pair
-    blocks, applications = int(rows.block.max()) + 1, int(rows.application.max()) + 1
-    load = np.bincount(rows.block, weight, blocks)
+    units, blocks, applications = len(rows.block), len(rows.application), int(rows.application.max()) + 1
+    load = np.bincount(rows.unit, weight, units)
+    kept = 1.0 / (1.0 + load * rows.lasting)
+    across = np.bincount(rows.block, load * kept, blocks)
+    block = rows.block[rows.unit]
 
-    def centred(values: Floats) -> Floats:
-        return np.asarray(values - (np.bincount(rows.block, weight * values, blocks) / load)[rows.block])
+    def level_of(values: Floats) -> Floats:
+        inside = np.bincount(rows.unit, weight * values, units)
+        return np.asarray(np.bincount(rows.block, inside * kept, blocks) / across)
+
+    def weighted(values: Floats) -> Floats:
+        mean = np.bincount(rows.unit, weight * values, units) / load
+        return np.asarray(weight * (values - ((1.0 - kept) * mean + kept * level_of(values)[rows.block])[rows.unit]))
 
     def within(one: Floats, other: Floats) -> Floats:
-        return np.asarray(np.bincount(rows.application, weight * one * other, applications))
+        return np.asarray(np.bincount(rows.application[block], one * other, applications))
 
-    x, z, period = centred(acts), centred(wanted), centred(rows.later)
-    own = within(period, period)
+    x, period = weighted(acts), weighted(rows.later)
+    own, common = within(rows.later, period), within(rows.later, x)
     tied = np.zeros(applications) if drift <= 0 else 1.0 / (own + 0.5 / drift)
-    common = within(x, period)
-    information = float((within(x, x) - tied * common**2).sum())
+    information = float((within(acts, x) - tied * common**2).sum())
     if information <= 1e-12:
-        return 0.0, 0.0, wanted, wanted * 0.0
-    log = float((within(x, z) - tied * common * within(z, period)).sum()) / information
-    effect = (tied * within(period, z - log * x))[rows.application] * rows.later
-    rest = wanted - log * acts - effect
-    return log, information, (np.bincount(rows.block, weight * rest, blocks) / load)[rows.block], effect
+        return 0.0, 0.0, wanted
+    log = float((within(wanted, x) - tied * common * within(wanted, period)).sum()) / information
+    rest = wanted - log * acts
+    effect = (tied * within(rest, period))[rows.application[block]] * rows.later
+    return log, information, level_of(rest - effect)[block] + effect
 
 
 def _freedom(rows: Rows, acts: Floats, weight: Floats) -> float:
-    """Return degrees of freedom of the comparison of cells with and without the cause, in blocks that have both."""
-    blocks = int(rows.block.max()) + 1
-    load, inside = np.bincount(rows.block, weight, blocks), np.bincount(rows.block, weight * acts, blocks)
-    mixed = ((inside > 0) & (inside < load))[rows.block]
+    """Return degrees of freedom of the comparison of rows with and without the cause, in blocks that have both."""
+    blocks, block = len(rows.application), rows.block[rows.unit]
+    load, inside = np.bincount(block, weight, blocks), np.bincount(block, weight * acts, blocks)
+    mixed = ((inside > 0) & (inside < load))[block]
     sides = []
     for here in (mixed & (acts > 0), mixed & (acts <= 0)):
-        squares = float((weight[here] ** 2 * rows.concentration[here]).sum())
-        sides.append(float(weight[here].sum()) ** 2 / squares if squares > 0 else 0.0)
+        units = np.bincount(rows.unit[here], weight[here])
+        sides.append(float(units.sum() ** 2 / (units**2).sum()) if here.any() else 0.0)
     if min(sides) <= 1.0:
         return PRIOR_CLUSTERS
-    return (
-        sum(1.0 / side for side in sides) ** 2 / sum(1.0 / (side**2 * (side - 1.0)) for side in sides) + PRIOR_CLUSTERS
-    )
+    spread = sum(1.0 / (side**2 * (side - 1.0)) for side in sides)
+    return PRIOR_CLUSTERS + sum(1.0 / side for side in sides) ** 2 / spread

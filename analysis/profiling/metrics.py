@@ -6,7 +6,8 @@ import numpy as np
 import pandas as pd
 from scipy.stats import norm, t
 
-from analysis.profiling.effective import MEASURES, share_intervals
+from analysis.profiling.clusters import MEASURES
+from analysis.profiling.effective import share_intervals
 from analysis.statistics import Bools, Floats, Ints, NotEnoughDataError
 
 _DAY_S = 86400.0

@@ -10,9 +10,10 @@ from scipy.stats import false_discovery_control, t
 
 from analysis.profiling.causes import Cause, Fits, candidates, drift_of, fit, rolled_out
 from analysis.profiling.cells import TAGS, Cells, cells, comparable
-from analysis.profiling.effective import Clusters, share_variances
+from analysis.profiling.clusters import Clusters
+from analysis.profiling.effective import share_variances
 from analysis.profiling.factors import factor_of, rows_of
-from analysis.statistics import Floats
+from analysis.statistics import Bools, Floats
 
 Adjustment = Literal["holm", "benjamini-hochberg", "benjamini-yekutieli"]
 
@@ -131,8 +132,8 @@ def alarms(
 
     Shares are compared within an application's cells (see `cells`), so a change of mix is no change. For each function
     every cause is fitted alone; the best explains most of the odds' change. Its p-value, of the hypothesis that the
-    factor is at most `Criteria.min_factor`, is Bonferroni's over the causes that were tried, then adjusted over
-    functions.
+    factor is at most `Criteria.min_factor`, is multiplied by the dimensions tried and the
+    causes tried of the best one's (Bonferroni), then adjusted over functions that are large enough to matter.
 
     Parameters
     ----------
@@ -171,8 +172,10 @@ def alarms(
     found = pd.DataFrame(_rows(seen, functions, float(after["value"].sum()), wanted), columns=[*_COLUMNS])
     if not len(found):
         return found
-    # Functions that were not looked at closely count as tests too: theirs are the largest p-values.
-    p_value = np.ones(len(functions))
+    # Functions too small to matter are no tests; those not looked at closely are, with the largest p-values.
+    large = _large(table, len(functions), wanted.min_cost)
+    found = found[large[functions.get_indexer(pd.Index(found["function"]))]].reset_index(drop=True)
+    p_value = np.ones(max(int(large.sum()), len(found)))
     p_value[: len(found)] = found["p_value"]
     found = found.assign(p_value=adjusted(p_value, wanted.adjustment)[: len(found)])
     alarming = (found["p_value"] <= wanted.false_alarms) & (found["cost"] >= wanted.min_cost)
@@ -256,9 +259,8 @@ def _rows(seen: _Seen, functions: pd.Index, total: float, criteria: Criteria) ->
     for function in np.flatnonzero(statistic.max(axis=0) >= _CLOSER).tolist():
         at, other = _first_two(fits, statistic[:, function])
         cause, here = fits.causes[at], [i for i, one in enumerate(seen.cells) if function in one.functions]
-        acts = [designs[i].get(cause, np.zeros(len(seen.cells[i].count))) for i in here]
+        acts = [designs[i].get(cause, np.zeros(len(seen.cells[i].tags)))[seen.cells[i].cell] for i in here]
         factor = factor_of(rows_of([seen.cells[i] for i in here], function), np.concatenate(acts), seen.drift)
-        tried = int(fits.eligible[:, function].sum())
         rival = fits.causes[other] if other >= 0 else None
         yield (
             functions[function],
@@ -268,12 +270,31 @@ def _rows(seen: _Seen, functions: pd.Index, total: float, criteria: Criteria) ->
             float(np.exp(factor.log)),
             *factor.interval(),
             float(fits.exposure[at, function] * -np.expm1(-factor.log) / total),
-            min(factor.exceeds(criteria.min_factor) * tried, 1.0),
-            float(statistic[at, function] / fits.change[function]),
+            min(factor.exceeds(criteria.min_factor) * _tried(fits, function, cause.dimension), 1.0),
+            float(statistic[at, function] / max(fits.change[function], statistic[at, function])),
             float(statistic[at, function]),
             "" if rival is None else f"{rival.dimension} {rival.value}".strip(),
             float(statistic[other, function]) if rival is not None else 0.0,
         )
+
+
+def _tried(fits: Fits, function: int, dimension: str) -> int:
+    """Return by what a p-value is multiplied: the error is shared evenly by dimensions, and within them by causes.
+
+    A weighted Bonferroni correction (Holm 1979, section 4): many revisions do not take from a compiler.
+    """
+    kinds = [fits.causes[place].dimension for place in np.flatnonzero(fits.eligible[:, function])]
+    return len(set(kinds)) * kinds.count(dimension)
+
+
+def _large(table: pd.DataFrame, functions: int, share: float) -> Bools:
+    """Return which functions have so large a share of the events of both periods, whether they changed or not."""
+    function, later = table["function"].to_numpy(np.int64), table["later"].to_numpy(np.bool_)
+    sides = []
+    for side in (later, ~later):
+        value = np.bincount(function[side], table["value"].to_numpy(np.float64)[side], functions)
+        sides.append(value / max(float(value.sum()), 1.0))
+    return np.asarray((sides[0] + sides[1]) / 2.0 >= share, dtype=np.bool_)
 
 
 def _first_two(fits: Fits, statistic: Floats) -> tuple[int, int]:

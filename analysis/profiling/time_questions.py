@@ -6,7 +6,8 @@ import numpy as np
 import pandas as pd
 
 from analysis.profiling.asking import of_fleet, ranked
-from analysis.profiling.effective import Clusters, share_intervals
+from analysis.profiling.clusters import Clusters
+from analysis.profiling.effective import share_intervals
 from analysis.profiling.held import Profile
 from analysis.profiling.query import DIMENSIONS, QueryError, dimension
 from analysis.profiling.stability import expected_distance

@@ -17,7 +17,7 @@ from starlette.staticfiles import StaticFiles
 
 from analysis.profiling.query import QueryError
 from analysis.statistics import NotEnoughDataError
-from scenarios.web import annotation, calls, findings, listing
+from scenarios.web import annotation, calls, findings, listing, regressions
 from scenarios.web.asked import Pairs, RefusedError
 from scenarios.web.guard import LOOPBACK, Guard
 from scenarios.web.site import HERE, Page, Site
@@ -36,6 +36,7 @@ PAGES: Mapping[str, Build] = {
     "/source": annotation.source,
     "/rollouts": findings.rollouts,
     "/stability": findings.stability,
+    "/regress": regressions.regress,
     "/questions": findings.questions,
     "/questions/{name}": findings.question,
 }

@@ -1,64 +1,81 @@
 """Pages about call stacks: the call graph, the flame graph and the differential flame graph."""
 
-from collections.abc import Mapping
+from collections import Counter
+from collections.abc import Mapping, Sequence
 from dataclasses import astuple, replace
 from typing import Any
 
 import pandas as pd
 
-from analysis.profiling.query import Query
-from scenarios.web.asked import Asked, Pairs, read
-from scenarios.web.graph import Stack, call_graph, dot, flame, flame_difference
-from scenarios.web.listing import both
+from analysis.profiling.query import PROCESS_DIMENSIONS, Query
+from scenarios.web.asked import Asked, Pairs, RefusedError, Restrictions, read
+from scenarios.web.charts import OTHER
+from scenarios.web.graph import MOST_EDGES, USUAL_EDGES, Stack, call_graph, dot, flame, flame_difference
+from scenarios.web.listing import both, unit_of
 from scenarios.web.site import Page, Site
-from scenarios.web.tables import Link, short, table
+from scenarios.web.tables import Link, table, worded
 
-_MOST_PATHS = 100_000
+_MOST_PATHS, _MOST_ROOTS, _DIGITS = 100_000, 20, 4
+_ROOTS = ("application",)
 _LINKED = frozenset({"event", "where", "since", "until"})
 
 
 def callgraph(site: Site, pairs: Pairs) -> Page:
     """Return the call graph view (Ren et al. 2010, figure 3)."""
-    asked = read(pairs, site.default(stacks=True))
+    told = read(pairs, site.default(stacks=True), more=("edges",))
+    asked, most = replace(told, more={}), _edges(told.more.get("edges"))
     inclusive = site.database.inclusive(asked.query)
-    graph = call_graph(site.database.edges(asked.query), inclusive)
+    graph = call_graph(site.database.edges(asked.query), inclusive, most)
+    unit = unit_of(site, asked.query.event)
     kept = [(name, value) for name, value in asked.pairs() if name in _LINKED and not value.startswith("function=")]
     shown = {
         **_shared(site, asked, "/callgraph", graph.total),
+        "told": replace(told, more={"edges": str(most)}),
         "dot": dot(graph, kept),
         "edges": table(
             pd.DataFrame([astuple(edge) for edge in graph.edges], columns=["caller", "callee", "value", "share"]),
             "Calls",
+            unit=unit,
         ),
-        "nodes": table(_functions(inclusive, asked.top), "Functions", {"function": _to_query(asked)}),
+        "nodes": table(_functions(inclusive, asked.top), "Functions", {"function": _to_query(asked)}, unit=unit),
         "graph": graph,
     }
     return Page("callgraph.html", "Call graph", shown)
 
 
+def _edges(text: str | None) -> int:
+    if text is None:
+        return USUAL_EDGES
+    if text.isascii() and text.isdigit() and len(text) <= _DIGITS and 1 <= int(text) <= MOST_EDGES:
+        return int(text)
+    raise RefusedError([f"edges: should be a whole number from 1 to {MOST_EDGES}, got {text[:60]}"])
+
+
 def flamegraph(site: Site, pairs: Pairs) -> Page:
-    """Return the flame graph; without scripts its functions as a table."""
-    asked = read(pairs, site.default(stacks=True))
+    """Return the flame graph, a root frame for each application; without scripts its functions as a table."""
+    asked = read(pairs, site.default(_ROOTS, stacks=True))
+    unit = unit_of(site, asked.query.event)
     inclusive = site.database.inclusive(asked.query)
     total = sum(map(int, inclusive["own"]))
     shown = {
         **_shared(site, asked, "/flame", total),
         "json": asked.url("/flame.json"),
-        "nodes": table(_functions(inclusive, asked.top), "Functions", {"function": _to_query(asked)}),
-        "paths": table(_paths(site.database.stacks(asked.query, asked.top), total), "Call paths"),
+        "nodes": table(_functions(inclusive, asked.top), "Functions", {"function": _to_query(asked)}, unit=unit),
+        "paths": table(_paths(site.database.stacks(asked.query, asked.top), total), "Call paths", unit=unit),
     }
     return Page("flame.html", "Flame graph", shown)
 
 
 def flame_json(site: Site, pairs: Pairs) -> Mapping[str, Any]:
     """Return the frames of a flame graph as nested name, value, children."""
-    return flame(_stacks(site, read(pairs, site.default(stacks=True)).query))
+    query = read(pairs, site.default(_ROOTS, stacks=True)).query
+    return flame(_stacks(site, query, _roots(site, query)))
 
 
 def flamediff(site: Site, pairs: Pairs) -> Page:
     """Return the differential flame graph of B against A; without scripts the shares of functions as a table."""
     pairs = list(pairs)
-    asked, (a, b), texts = both(site, pairs, site.default(stacks=True))
+    asked, (a, b), texts = both(site, pairs, site.default(_ROOTS, stacks=True))
     before, after = site.database.inclusive(a), site.database.inclusive(b)
     shown = {
         **_shared(site, replace(asked, query=b), "/flamediff", sum(map(int, after["own"]))),
@@ -75,13 +92,42 @@ def flamediff(site: Site, pairs: Pairs) -> Page:
 
 def flamediff_json(site: Site, pairs: Pairs) -> Mapping[str, Any]:
     """Return the frames of B, each with its change since A, A scaled to the total of B."""
-    _, (a, b), _ = both(site, pairs, site.default(stacks=True))
-    return flame_difference(_stacks(site, b), _stacks(site, a))
+    asked, (a, b), _ = both(site, pairs, site.default(_ROOTS, stacks=True))
+    roots = _roots(site, asked.query)
+    return flame_difference(_stacks(site, b, roots), _stacks(site, a, roots))
 
 
-def _stacks(site: Site, query: Query) -> list[Stack]:
+def _roots(site: Site, query: Query) -> list[Restrictions]:
+    """Return restrictions to the largest values of the first key that belongs to processes, none without one."""
+    key = next((key for key in query.by if key in PROCESS_DIMENSIONS), None)
+    if key is None:
+        return []
+    found = site.database.query(replace(query, by=(key,)), _MOST_ROOTS)
+    return [((key, (str(value),)),) for value in found[key]]
+
+
+def _stacks(site: Site, query: Query, roots: Sequence[Restrictions]) -> list[Stack]:
+    """Return stacks, each below the root frame that its process belongs to; what none of the roots has is below one."""
+    whole = Counter(_paths_of(site, query))
+    if not roots:
+        return list(whole.items())
+    made = list[Stack]()
+    for ((key, (value,)),) in roots:
+        allowed = dict(query.where).get(key)
+        if allowed is not None and value not in allowed:
+            continue
+        own = _paths_of(
+            site, replace(query, where=(*(pair for pair in query.where if pair[0] != key), (key, (value,))))
+        )
+        made.extend(((value, *path), count) for path, count in own.items())
+        whole.subtract(own)
+    made.extend(((OTHER, *path), count) for path, count in whole.items() if count > 0)
+    return made
+
+
+def _paths_of(site: Site, query: Query) -> dict[tuple[str, ...], int]:
     found = site.database.stacks(query, _MOST_PATHS)
-    return [(tuple(path), int(value)) for path, value in zip(found["path"], found["value"], strict=True)]
+    return {tuple(path): int(value) for path, value in zip(found["path"], found["value"], strict=True)}
 
 
 def _shared(site: Site, asked: Asked, action: str, total: int) -> dict[str, Any]:
@@ -92,7 +138,7 @@ def _shared(site: Site, asked: Asked, action: str, total: int) -> dict[str, Any]
         "action": action,
         "suggestions": site.suggestions,
         "stack_events": site.stack_events,
-        "value": short(total),
+        "value": worded(total, asked.query.event, unit_of(site, asked.query.event)),
         "covered": covered,
     }
 

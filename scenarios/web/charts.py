@@ -6,7 +6,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
 OTHER = "all others"
-_WIDTH, _HEIGHT, _LEFT, _BOTTOM, _GAP = 720.0, 220.0, 40.0, 24.0, 0.12
+_WIDTH, _HEIGHT, _LEFT, _BOTTOM, _GAP, _TOP = 720.0, 220.0, 40.0, 24.0, 0.12, 8.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,7 +34,7 @@ class Chart:
 
 
 def stacked(rows: Iterable[tuple[int, str, int]], most: int = 7) -> Chart:
-    """Return shares over days as stacked bars.
+    """Return shares over days as stacked bars: what was there first in the first colour, what came last in the second.
 
     Parameters
     ----------
@@ -45,7 +45,7 @@ def stacked(rows: Iterable[tuple[int, str, int]], most: int = 7) -> Chart:
     --------
     >>> chart = stacked([(0, "old", 3), (0, "new", 1), (1, "new", 4)])
     >>> chart.series, [bar.says for bar in chart.bars]
-    (('new', 'old'), ['day 0: new 25.0%', 'day 0: old 75.0%', 'day 1: new 100.0%'])
+    (('old', 'new'), ['day 0: old 75.0%', 'day 0: new 25.0%', 'day 1: new 100.0%'])
     """
     cells: dict[tuple[int, str], int] = defaultdict(int)
     totals: dict[str, int] = defaultdict(int)
@@ -53,7 +53,8 @@ def stacked(rows: Iterable[tuple[int, str, int]], most: int = 7) -> Chart:
     for _, name, value in listed:
         totals[name] += value
     largest = sorted(totals, key=lambda name: (-totals[name], name))
-    kept = largest if len(largest) <= most + 1 else [*largest[:most], OTHER]
+    kept = largest if len(largest) <= most + 1 else largest[:most]
+    kept = _newest_second(listed, kept) + ([] if kept == largest else [OTHER])
     for day, name, value in listed:
         cells[day, name if name in kept else OTHER] += value
     days = sorted({day for day, _ in cells})
@@ -71,6 +72,17 @@ def stacked(rows: Iterable[tuple[int, str, int]], most: int = 7) -> Chart:
                 bars.append(Bar(round(x, 2), round(top, 2), round(pitch * (1 - _GAP), 2), round(size, 2), series, says))
     y_labels = tuple((_HEIGHT * (1 - share), f"{share:.0%}") for share in (0.0, 0.5, 1.0))
     return Chart(_WIDTH, _HEIGHT + _BOTTOM, tuple(kept), tuple(bars), _x_labels(days, pitch), y_labels)
+
+
+def _newest_second(rows: Sequence[tuple[int, str, int]], names: Sequence[str]) -> list[str]:
+    """Return the names by their mean day, the last of them moved to the second place."""
+    totals, moments = dict.fromkeys(names, 0), dict.fromkeys(names, 0)
+    for day, name, value in rows:
+        if name in totals:
+            totals[name] += value
+            moments[name] += day * value
+    ordered = sorted(names, key=lambda name: (moments[name] / max(1, totals[name]), name))
+    return [*ordered[:1], *ordered[-1:], *ordered[1:-1]] if len(ordered) > 1 else ordered
 
 
 @dataclass(frozen=True, slots=True)
@@ -110,15 +122,19 @@ def lines(days: Sequence[int], series: Mapping[str, Sequence[float]]) -> Lines:
     places = {index: round(_LEFT + pitch * (index + 0.5), 2) for index in range(len(days))}
     dots = tuple(
         tuple(
-            Dot(places[index], round(_HEIGHT * (1 - value / most), 2), f"day {days[index]}: {name} {value:.4g}")
+            Dot(places[index], _height(value / most), f"day {days[index]}: {name} {value:.4g}")
             for index, value in enumerate(values)
             if math.isfinite(value)
         )
         for name, values in series.items()
     )
     paths = tuple(" ".join(f"{dot.x},{dot.y}" for dot in line) for line in dots)
-    y_labels = tuple((_HEIGHT * (1 - part), f"{part * most:.2g}") for part in (0.0, 0.5, 1.0))
+    y_labels = tuple((_height(part), f"{part * most:.2g}") for part in (0.0, 0.5, 1.0))
     return Lines(_WIDTH, _HEIGHT + _BOTTOM, tuple(series), dots, paths, _x_labels(days, pitch), y_labels)
+
+
+def _height(part: float) -> float:
+    return round(_TOP + (_HEIGHT - _TOP) * (1 - part), 2)
 
 
 def _x_labels(days: Sequence[int], pitch: float) -> tuple[tuple[float, str], ...]:

@@ -12,6 +12,8 @@ Stack = tuple[tuple[str, ...], int]
 
 MOST_EDGES = 150
 """Edges drawn, at most."""
+USUAL_EDGES = 60
+"""Edges drawn unless more are asked for."""
 _LONGEST_LABEL, _SHADES = 60, 9
 _ESCAPES = str.maketrans({"\\": "\\\\", '"': '\\"', "\n": " ", "\r": " ", "\0": " "})
 
@@ -47,7 +49,7 @@ class CallGraph:
     edges_in_all: int
 
 
-def call_graph(calls: pd.DataFrame, functions: pd.DataFrame, most_edges: int = MOST_EDGES) -> CallGraph:
+def call_graph(calls: pd.DataFrame, functions: pd.DataFrame, most_edges: int = USUAL_EDGES) -> CallGraph:
     """Return the part of a call graph that can be drawn (Ren et al. 2010, "Call graph view").
 
     Parameters

@@ -1,7 +1,7 @@
 """The query view: what matches, how much of it, and links that refine; the home page's tops; two queries compared."""
 
 from collections.abc import Mapping
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from typing import Any
 from urllib.parse import urlencode
 
@@ -11,7 +11,7 @@ import pandas as pd
 from analysis.profiling.query import DIMENSIONS, Query
 from scenarios.web.asked import Asked, Pairs, RefusedError, Restrictions, gather, read, restrictions
 from scenarios.web.site import Page, Site
-from scenarios.web.tables import Cell, Link, Table, said, short, table
+from scenarios.web.tables import Cell, Link, Table, named, said, table, worded
 
 _NEXT = {"function": ("application",), "file": ("file", "line"), "line": ("function",)}
 _HOME_ROWS = 8
@@ -21,24 +21,21 @@ _LINKED = frozenset({"where", "since", "until"})
 
 
 def home(site: Site, pairs: Pairs) -> Page:
-    """Return the home page: what was profiled, and the top functions and programs of every event."""
+    """Return the home page: what was profiled, where its first event was spent, and the other events folded away."""
     problems = list[str]()
     gather(pairs, (), problems)
     if problems:
         raise RefusedError(problems)
-    tops = []
-    for event in site.events:
-        for by in ("function", "application"):
-            asked = Asked(replace(site.default((by,)), event=event), top=_HOME_ROWS)
-            tops.append(_listed(site, asked, f"{said('', event).replace('_', ' ')} by {by}"))
-    return Page("home.html", "Fleet profile", {"facts": facts(site), "tops": tops, "scenario": site.scenario})
+    stories = [_story(site, event) for event in site.events]
+    shown = {"facts": facts(site), "first": stories[:1], "others": stories[1:], "scenario": site.scenario}
+    return Page("home.html", "Fleet profile", shown)
 
 
 def facts(site: Site) -> list[tuple[str, str]]:
-    """Return what was profiled: visits and how they ended, machines, samples of each event."""
+    """Return what was profiled: visits and how they ended, machines, days, platforms, data centres, collections."""
     visits = site.database.table("visits")
     ended = visits["status"].value_counts(sort=False).sort_index()
-    made = [
+    return [
         ("Visits", ", ".join(f"{said('', int(count))} {status}" for status, count in ended.items())),
         ("Machines visited", said("", int(visits["machine"].nunique()))),
         ("Days", said("", int((visits["start_s"] // 86400).nunique()))),
@@ -46,10 +43,35 @@ def facts(site: Site) -> list[tuple[str, str]]:
         ("Data centres", ", ".join(sorted(map(str, visits["datacentre"].unique())))),
         ("Collections", ", ".join(sorted(map(str, visits["collection"].unique())))),
     ]
-    for event in site.events:
-        samples, value = site.database.total(replace(site.default(), event=event))
-        made.append((event.replace("_", " "), f"{said('', samples)} samples, {short(value)} in the fleet"))
-    return made
+
+
+@dataclass(frozen=True, slots=True)
+class Story:
+    """What one event says at first sight: how much of it there is, how much without symbols, and where it is spent."""
+
+    event: str
+    says: str
+    unsymbolised: str
+    tops: tuple[Table, ...]
+
+
+def _story(site: Site, event: str) -> Story:
+    query = replace(site.default(("symbolised",)), event=event)
+    found = site.database.query(query)
+    samples, value = sum(map(int, found["samples"])), sum(map(int, found["value"]))
+    hidden = sum(float(share) for known, share in zip(found["symbolised"], found["share"], strict=True) if not known)
+    words = named(event)
+    tops = tuple(
+        _listed(site, Asked(replace(query, by=(by,)), top=_HOME_ROWS), f"{words} by {by}")
+        for by in ("application", "function")
+    )
+    says = f"{said('', samples)} samples stand for {worded(value, event, unit_of(site, event))} in the fleet"
+    return Story(words, says, f"{hidden:.1%}" if samples else "–", tops)
+
+
+def unit_of(site: Site, event: str) -> str:
+    """Return what an event's rates say that it counts; nothing for an event without one."""
+    return site.database.units().get(event, "")
 
 
 def query(site: Site, pairs: Pairs) -> Page:
@@ -60,9 +82,9 @@ def query(site: Site, pairs: Pairs) -> Page:
         "asked": asked,
         "action": "/query",
         "suggestions": site.suggestions,
-        "table": _listed(site, asked, f"{asked.query.event} by {', '.join(asked.query.by)}", intervals=True),
+        "table": _listed(site, asked, f"{named(asked.query.event)} by {', '.join(asked.query.by)}", intervals=True),
         "samples": said("", samples),
-        "value": short(value),
+        "value": worded(value, asked.query.event, unit_of(site, asked.query.event)),
         "further": [(key, asked.grouped(key).url("/query")) for key in DIMENSIONS if key not in asked.query.by],
     }
     return Page("query.html", "Query", shown)
@@ -96,17 +118,18 @@ def plain(value: object) -> object:
 
 
 def diff(site: Site, pairs: Pairs) -> Page:
-    """Return two queries side by side: each key's share in A, in B, and the change."""
+    """Return two queries side by side: each key's share in A, in B, and the change, greatest first."""
     asked, sides, texts = both(site, pairs, site.default())
     found = site.database.diff(sides[0], sides[1])
     found = found.iloc[: asked.top]
+    caption = f"{named(asked.query.event)} by {', '.join(asked.query.by)}: A and B"
     links = {key: _refine(asked, key) for key in asked.query.by}
     shown = {
         "asked": asked,
         "action": "/diff",
         "suggestions": site.suggestions,
         "sides": texts,
-        "table": table(found, f"{asked.query.event} by {', '.join(asked.query.by)}: A and B", links, bar=""),
+        "table": table(found, caption, links, bar="", unit=unit_of(site, asked.query.event)),
     }
     return Page("diff.html", "Difference of two queries", shown)
 
@@ -116,7 +139,7 @@ def both(site: Site, pairs: Pairs, default: Query) -> tuple[Asked, tuple[Query, 
 
     Parameters
     ----------
-    site : whose forms suggest restrictions
+    site : whose days are compared, the last with the first, where neither A nor B has a restriction of its own
     pairs : parameters; `a` and `b` are restrictions ``dimension=value``, and ``since=`` and ``until=`` a time
     default : what holds where nothing is given
 
@@ -135,10 +158,26 @@ def both(site: Site, pairs: Pairs, default: Query) -> tuple[Asked, tuple[Query, 
     texts = {
         side: gather([pair for pair in pairs if pair[0] == side], {side}, problems).get(side, []) for side in _SIDES
     }
+    if not any(texts.values()) and "day" not in asked.query.by:
+        texts = _first_and_last_day(site, asked.query)
     queries = [_side(asked, side, texts[side], problems) for side in _SIDES]
     if problems:
         raise RefusedError(problems)
     return asked, (queries[0], queries[1]), texts
+
+
+def _first_and_last_day(site: Site, query: Query) -> dict[str, list[str]]:
+    allowed = dict(query.where).get("day")
+    days = [
+        int(day)
+        for day in site.database.values("day")
+        if (allowed is None or day in allowed)
+        and (query.since_s is None or (int(day) + 1) * 86400 > query.since_s)
+        and (query.until_s is None or int(day) * 86400 < query.until_s)
+    ]
+    if len(days) < len(_SIDES):
+        return {side: [] for side in _SIDES}
+    return {side: [f"day={day}"] for side, day in zip(_SIDES, (min(days), max(days)), strict=True)}
 
 
 def _side(asked: Asked, side: str, texts: list[str], problems: list[str]) -> Query:
@@ -165,7 +204,7 @@ def _listed(site: Site, asked: Asked, caption: str, intervals: bool = False) -> 
     if intervals and asked.query.by and _DRAWN.isdisjoint(asked.query.by):
         found = _with_intervals(site, asked, found)
     links = {key: _refine(asked, key) for key in asked.query.by}
-    made = table(found, caption, links)
+    made = table(found, caption, links, unit=unit_of(site, asked.query.event))
     if "function" not in asked.query.by or not len(found):
         return made
     return _beside(made, "see", tuple(_callers(asked, str(function)) for function in found["function"]))

@@ -2,7 +2,7 @@
 
 import json
 from collections import OrderedDict
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
@@ -17,7 +17,9 @@ from analysis.profiling.asking import of_fleet
 from analysis.profiling.database import Database
 from analysis.profiling.effective import share_intervals
 from analysis.profiling.query import DIMENSIONS, Query
+from analysis.profiling.regression import alarms
 from analysis.profiling.storage import Identity
+from scenarios.profile_ask import cells
 from scenarios.web.asked import MOST_ROWS, RefusedError
 
 HERE = Path(__file__).parent
@@ -49,7 +51,7 @@ class Site:
     def __init__(self, run: Path) -> None:
         self.run = run
         self.database = Database([run])
-        self._intervals = OrderedDict[tuple[Query, Identity], pd.DataFrame | None]()
+        self._kept = OrderedDict[tuple[object, Identity], pd.DataFrame | None]()
         self._lock = Lock()
         self.templates = jinja2.Environment(
             loader=jinja2.FileSystemLoader(HERE / "templates"),
@@ -115,18 +117,46 @@ class Site:
         ----------
         query : its keys may be neither visits nor processes
         """
-        key = (query, self.database.identity)
-        with self._lock:
-            if key in self._intervals:
-                return self._intervals[key]
+        return self._once(query, lambda: self._share_intervals(query))
+
+    def alarms(self, at_s: float) -> pd.DataFrame:
+        """Return the functions that became dearer from before a time to after it, and what each change goes with.
+
+        Parameters
+        ----------
+        at_s : visits before that time are set beside those from then on
+
+        Raises
+        ------
+        RefusedError
+            If there are no samples of cycles on a side.
+        """
+        found = self._once(("alarms", at_s), lambda: self._alarms(at_s))
+        return pd.DataFrame() if found is None else found
+
+    def _share_intervals(self, query: Query) -> pd.DataFrame | None:
         clustered = self.database.clustered(query, "visit")
-        found: pd.DataFrame | None = None
-        if 0 < len(clustered) <= _MOST_CELLS:
-            found = share_intervals(clustered, cluster="visit")[[*query.by, "low", "high"]].head(MOST_ROWS)
+        if not 0 < len(clustered) <= _MOST_CELLS:
+            return None
+        return share_intervals(clustered, cluster="visit")[[*query.by, "low", "high"]].head(MOST_ROWS)
+
+    def _alarms(self, at_s: float) -> pd.DataFrame:
+        sides = {"before": cells(self.database, None, at_s), "after": cells(self.database, at_s, None)}
+        if empty := [side for side, table in sides.items() if table.empty]:
+            raise RefusedError([f"at: there are no samples of cycles {side} it" for side in empty])
+        return alarms(sides["before"], sides["after"], cluster="machine")
+
+    def _once(self, asked: object, make: Callable[[], pd.DataFrame | None]) -> pd.DataFrame | None:
+        """Return what is made of the profile as it is now, kept for when the same is asked again."""
+        key = (asked, self.database.identity)
         with self._lock:
-            self._intervals[key] = found
-            while len(self._intervals) > _KEPT:
-                self._intervals.popitem(last=False)
+            if key in self._kept:
+                return self._kept[key]
+        found = make()
+        with self._lock:
+            self._kept[key] = found
+            while len(self._kept) > _KEPT:
+                self._kept.popitem(last=False)
         return found
 
     def source(self, file: str, file_hash: str) -> pd.DataFrame:

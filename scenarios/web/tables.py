@@ -2,7 +2,7 @@
 
 import math
 import numbers
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, TypeGuard
 
@@ -11,7 +11,22 @@ import pandas as pd
 
 Link = Callable[[Mapping[str, Any]], str]
 _PREFIXES = ("", "k", "M", "G", "T", "P", "E", "Z", "Y", "R", "Q")
-_SHARES = frozenset({"share", "low", "high", "change", "fraction", "coverage"})
+_SHARES = frozenset({"share", "shares", "change", "fraction", "coverage", "known"})
+_BOUNDS = ("low", "high")
+_VALUES = frozenset({"value", "value_a", "value_b", "own", "with_callees"})
+_NUMERIC = frozenset({"value", "value_a", "value_b", "samples"})
+_UNITS = {"s": " (s)", "w": " (W)", "hz": " (Hz)", "bytes": " (bytes)", "kwh": " (kWh)", "a": " A", "b": " B"}
+_WORDS = {
+    "previous": "distance to the day before",
+    "previous_expected": "expected by sampling",
+    "mean": "distance to the mean day",
+    "mean_expected": "expected by sampling",
+    "cpi": "CPI",
+    "cpi_elsewhere": "CPI elsewhere",
+    "with_callees": "with callees",
+}
+_SHORT = frozenset({"cpu", "llc", "l1", "l2"})
+_TIMES = (("days", 86400 * 10**9), ("hours", 3600 * 10**9), ("min", 60 * 10**9), ("s", 10**9), ("ms", 10**6))
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,7 +49,9 @@ class Table:
     numeric: frozenset[int] = field(default_factory=frozenset)
 
 
-def table(frame: pd.DataFrame, caption: str, links: Mapping[str, Link] | None = None, bar: str = "share") -> Table:
+def table(
+    frame: pd.DataFrame, caption: str, links: Mapping[str, Link] | None = None, *, bar: str = "share", unit: str = ""
+) -> Table:
     """Return a data frame as a table, column by column.
 
     Parameters
@@ -42,24 +59,31 @@ def table(frame: pd.DataFrame, caption: str, links: Mapping[str, Link] | None = 
     frame : columns named as in the rest of the testbed, with units as suffixes
     caption : what the table holds
     links : column to the function that makes a row's link; an empty link is none
-    bar : column of shares that get a bar, if there is one
+    bar : column of shares that get a bar, as long as its share of the largest, if there is one
+    unit : what the values count, as `amount` takes it
 
     Examples
     --------
     >>> made = table(pd.DataFrame({"function": ["f"], "share": [0.25]}), "Functions")
     >>> made.heads, made.rows[0][1].text, made.rows[0][1].bar, sorted(made.numeric)
-    (('function', 'share'), '25.00%', 0.25, [1])
+    (('function', 'share'), '25.00%', 1.0, [1])
     """
     links = links or {}
     names = [str(name) for name in frame.columns]
+    kinds = {name: bounded(name, names) for name in names}
+    longest = {bar: max((float(share) for share in frame[bar].dropna()), default=0.0)} if bar in names else {}
+    largest = {name: max(map(abs, frame[name]), default=0) for name in names if unit and name in _VALUES}
     rows = []
     for values in frame.itertuples(index=False, name=None):
         row = dict(zip(names, values, strict=True))
-        rows.append(tuple(_cell(name, row, links.get(name), name == bar) for name in names))
+        texts = {name: _said(kinds[name], row[name], unit, largest.get(name)) for name in names}
+        rows.append(
+            tuple(_cell(row[name], texts[name], _led(row, links.get(name)), longest.get(name)) for name in names)
+        )
     numeric = frozenset(
         index
         for index, name in enumerate(names)
-        if pd.api.types.is_numeric_dtype(frame.iloc[:, index]) or name in {"value", "value_a", "value_b", "samples"}
+        if pd.api.types.is_numeric_dtype(frame.iloc[:, index]) or name in _NUMERIC
     )
     return Table(caption, tuple(heading(name) for name in names), tuple(rows), numeric)
 
@@ -69,21 +93,93 @@ def heading(name: str) -> str:
 
     Examples
     --------
-    >>> heading("core_cycles"), heading("length_s"), heading("share_a")
-    ('core cycles', 'length (s)', 'share A')
+    >>> heading("core_cycles"), heading("length_s"), heading("share_a"), heading("previous_expected")
+    ('core cycles', 'length (s)', 'share A', 'expected by sampling')
     """
     stem, _, last = name.rpartition("_")
-    units = {"s": " (s)", "w": " (W)", "hz": " (Hz)", "bytes": " (bytes)", "a": " A", "b": " B"}
-    return f"{stem.replace('_', ' ')}{units[last]}" if stem and last in units else name.replace("_", " ")
+    if name in _WORDS:
+        return _WORDS[name]
+    return f"{stem.replace('_', ' ')}{_UNITS[last]}" if stem and last in _UNITS else name.replace("_", " ")
 
 
-def said(name: str, value: object) -> str:
-    """Return a value of a column as text: shares in per cent, large counts with a prefix, no value as a dash.
+def bounded(name: str, names: Sequence[str]) -> str:
+    """Return the column of which a column is an end of the interval; of any other column its own name.
+
+    Parameters
+    ----------
+    name : the column; ``low`` and ``high`` belong to the nearest column before them, ``x_low`` to ``x``
+    names : all columns in order
 
     Examples
     --------
-    >>> said("share", 0.125), said("value", 3 * 10**15), said("low", float("nan")), said("lines", 7), said("ok", True)
-    ('12.50%', '3.000 P', '–', '7', 'yes')
+    >>> bounded("low", ["share", "cpi", "low", "high"]), bounded("money_low", ["money_low"])
+    ('cpi', 'money')
+    """
+    stem, _, last = name.rpartition("_")
+    if last not in _BOUNDS:
+        return name
+    if stem:
+        return stem
+    before = [each for each in names[: list(names).index(name)] if each not in _BOUNDS]
+    return before[-1] if before else name
+
+
+def amount(value: int, unit: str = "", like: int = 0) -> str:
+    """Return a value of an event in its unit: nanoseconds as days down to milliseconds, bytes and counts with a prefix.
+
+    Parameters
+    ----------
+    value : count times period, duty and weight
+    unit : what the event's rates say: events, bytes, nanoseconds, threads; anything else counts as events
+    like : a larger value, beside which this one stands: in its unit of time
+
+    Examples
+    --------
+    >>> amount(195 * 10**15, "nanoseconds"), amount(2 * 10**15, "bytes"), amount(12)
+    ('2\u202f257 days', '2.000 PB', '12')
+    """
+    if unit == "bytes":
+        text = short(value)
+        return f"{text}B" if " " in text else f"{text} B"
+    if unit != "nanoseconds":
+        return short(value)
+    name, size = next(((name, size) for name, size in _TIMES if max(abs(value), like) >= 3 * size), _TIMES[-1])
+    whole = value / size
+    return f"{grouped(round(whole)) if abs(whole) >= 1000 or not value else f'{whole:#.4g}'} {name}"
+
+
+def worded(value: int, event: str, unit: str = "") -> str:
+    """Return how much of an event there is, in words.
+
+    Examples
+    --------
+    >>> worded(5 * 10**12, "llc_misses", "events"), worded(10**15, "cpu_time", "nanoseconds")
+    ('5.000 T LLC misses', '11.57 days of CPU time')
+    """
+    words = named(event)
+    if unit == "bytes":
+        return f"{amount(value, unit)} of {words.removesuffix(' bytes')}"
+    return f"{amount(value, unit)} of {words}" if unit == "nanoseconds" else f"{amount(value)} {words}"
+
+
+def named(event: str) -> str:
+    """Return an event's name in words.
+
+    Examples
+    --------
+    >>> named("llc_misses"), named("cpu_time"), named("cycles")
+    ('LLC misses', 'CPU time', 'cycles')
+    """
+    return " ".join(word.upper() if word in _SHORT else word for word in event.split("_"))
+
+
+def said(name: str, value: object) -> str:
+    """Return a value of a column as text: shares in per cent, large numbers with a prefix, no value as a dash.
+
+    Examples
+    --------
+    >>> said("share", 0.125), said("value", 3 * 10**15), said("share", float("nan")), said("ok", True)
+    ('12.50%', '3.000 P', '–', 'yes')
     """
     if isinstance(value, tuple | list):
         return " → ".join(map(str, value))
@@ -121,14 +217,23 @@ def short(value: int) -> str:
     return f"{value / 1000**power:#.4g} {_PREFIXES[power]}"
 
 
-def _cell(name: str, row: Mapping[str, Any], link: Link | None, bar: bool) -> Cell:
-    value = row[name]
-    text = said(name, value)
+def _said(kind: str, value: object, unit: str, largest: int | None) -> str:
+    if largest is not None and isinstance(value, numbers.Integral):
+        return amount(int(value), unit, int(largest))
+    return said(kind, value)
+
+
+def _led(row: Mapping[str, Any], link: Link | None) -> str:
+    return link(row) if link else ""
+
+
+def _cell(value: object, text: str, href: str, longest: float | None) -> Cell:
     full, length = "", None
     if _is_number(value):
         full = str(value)
-        length = min(1.0, max(0.0, float(value))) if bar and not math.isnan(value) else None
-    return Cell(text, "" if full == text else full, link(row) if link else "", length)
+        if longest is not None and not math.isnan(value):
+            length = min(1.0, max(0.0, float(value) / longest)) if longest > 0 else 0.0
+    return Cell(text, "" if full == text else full, href, length)
 
 
 def _is_number(value: object) -> TypeGuard[float]:
@@ -142,4 +247,6 @@ def _number(name: str, value: float) -> str:
         return f"{float(value):+.2%}" if "change" in name else f"{float(value):.2%}"
     if isinstance(value, numbers.Integral):
         return grouped(int(value)) if abs(int(value)) < 10**9 else short(int(value))
+    if 10**5 <= abs(float(value)) < 10**30:
+        return short(round(float(value)))
     return f"{float(value):.4g}"

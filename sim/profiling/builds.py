@@ -9,7 +9,7 @@ from models.images import KERNEL
 from models.jobs import Jobs
 from models.profiles import Compiler, ProfileWorld
 from models.programs import Programs
-from models.randomness import stream
+from models.randomness import stream, streams
 from sim import kernel
 from sim.fleet import NEVER, Day
 from sim.profiling.changes import kernel_factors, release_factors
@@ -77,8 +77,8 @@ def build_builds(world: ProfileWorld, programs: Programs) -> Builds:
     >>> builds.count == len(programs.images) + int((builds.release_day < NEVER).sum())
     True
     """
-    day = _release_days(world, programs.count)
-    recompiled = _recompiled(world, day)
+    day = _release_days(world, programs)
+    recompiled = _recompiled(world, programs, day)
     rows = _rows(world, programs, day, recompiled)
     image, number = np.array([row.image for row in rows]), np.arange(len(rows))
     of_image = np.full((len(programs.images), 2), -1)
@@ -174,16 +174,18 @@ def software_factors(programs: Programs, builds: Builds, jobs: Jobs) -> Floats:
     return table
 
 
-def _release_days(world: ProfileWorld, count: int) -> Ints:
+def _release_days(world: ProfileWorld, programs: Programs) -> Ints:
     """Return the day of each program's release: any but the first, for the share of them that is released."""
-    chosen, when = stream(world.seed, "releases").random((2, count))
+    drawn = [rng.random(2) for rng in streams(world.seed, "release", programs.names)]
+    chosen, when = np.reshape(drawn, (-1, 2)).T
     day = 1 + np.floor(when * (world.days - 1)).astype(np.int64)
     return np.where((chosen < world.profiling.releases.share) & (world.days > 1), day, NEVER)
 
 
-def _recompiled(world: ProfileWorld, day: Ints) -> NDArray[np.bool_]:
+def _recompiled(world: ProfileWorld, programs: Programs, day: Ints) -> NDArray[np.bool_]:
     """Return which releases are built by the new compiler: a share that grows linearly over its roll-out."""
-    uniform, compiler = stream(world.seed, "compilers of releases").random(day.size), world.profiling.compiler
+    compiler = world.profiling.compiler
+    uniform = np.array([rng.random() for rng in streams(world.seed, "compiler of the release", programs.names)])
     if compiler is None:
         return np.zeros(day.size, np.bool_)
     length_s = max(compiler.until_s - compiler.start_s, 1.0)

@@ -6,12 +6,14 @@ two levels' misses and mispredictions follow from instructions: a level's misses
 those that it misses too.
 """
 
+from collections.abc import Sequence
 from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
 from models.programs import Programs
+from models.randomness import key
 from sim.profiling.noise import keys_of, mixed, normals
 from sim.profiling.rows import Rows
 
@@ -23,6 +25,9 @@ EVENTS = ("cycles", "instructions", "l1_misses", "l2_misses", "llc_misses", "mis
 CYCLES, INSTRUCTIONS, L1_MISSES, L2_MISSES, LLC_MISSES, MISPREDICTIONS = range(6)
 ROW_SUMS = (0, 1, 2, 3, 5)
 """Columns of `sim.fleet.Block.rows` that `spread` takes; those of `visit_sums` are these."""
+COMMON = 0.5
+"""Share of the variance between visits that all events of a visit have in common; the rest is each event's own, as
+events follow one another within the visit."""
 LEAST = 0.05
 """Where noise would leave a function less than so much of its mean, the row's noise is weakened."""
 
@@ -145,18 +150,20 @@ def _events(costs: _Costs, parts: list[Floats]) -> Floats:
     return events
 
 
-def jitter(programs: Programs, rows: Rows, events: Floats, visit: Ints) -> Floats:
+def jitter(programs: Programs, rows: Rows, events: Floats, visit: Ints, names: Sequence[str] = EVENTS) -> Floats:
     """Return what each function does in a visit of a few minutes, which is not its mean over the day.
 
     Every event of a row keeps its sum, and every function's mean over visits stays what it was: if z is a function's
-    noise, it does x (1 + z − Σ x z / Σ x) for x, the same z for all events.
+    noise, it does x (1 + z − Σ x z / Σ x) for x. Events are counted one after the other, so that the z of two events of
+    a function have a part in common (`COMMON`), and each a part of its own, which belongs to the event's name.
 
     Parameters
     ----------
     programs : spread from visit to visit
     rows : R rows, all of one program
-    events : (R, F, 6) array, without noise
+    events : (R, F, K) array, without noise
     visit : (R,) numbers of the visits
+    names : of the K events
 
     Examples
     --------
@@ -177,9 +184,13 @@ def jitter(programs: Programs, rows: Rows, events: Floats, visit: Ints) -> Float
     if not rows.count or sd == 0.0:
         return events
     drawn = programs.code.key[programs.functions(int(rows.program[0]))]
-    who = keys_of(programs.seed, "visits", rows.program, rows.shard, visit)
-    noise = np.exp(sd * normals(mixed(who[:, None], drawn)) - 0.5 * sd * sd)[:, :, None]
+    who = mixed(keys_of(programs.seed, "visits", rows.program, rows.shard, visit)[:, None], drawn)
+    common = np.sqrt(COMMON) * normals(who)
+    noise = np.empty(events.shape)
+    for k, name in enumerate(names):
+        own = normals(mixed(who, np.array(key(name), np.uint64)))
+        noise[:, :, k] = np.exp(sd * (common + np.sqrt(1.0 - COMMON) * own) - 0.5 * sd * sd)
     totals = events.sum(axis=1, keepdims=True)
-    common = (events * noise).sum(axis=1, keepdims=True) / np.where(totals > 0.0, totals, 1.0)
-    lowest = (noise - common).min(axis=(1, 2), keepdims=True)
-    return np.asarray(events * (1.0 + np.minimum(1.0, (1.0 - LEAST) / np.maximum(-lowest, 1e-300)) * (noise - common)))
+    noise -= (events * noise).sum(axis=1, keepdims=True) / np.where(totals > 0.0, totals, 1.0)
+    lowest = noise.min(axis=(1, 2), keepdims=True)
+    return np.asarray(events * (1.0 + np.minimum(1.0, (1.0 - LEAST) / np.maximum(-lowest, 1e-300)) * noise))

@@ -20,6 +20,7 @@ from sim.timeline import from_placement
 
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
+Bools = NDArray[np.bool_]
 
 DAY_S = 86400.0
 CYCLES, INSTRUCTIONS = 0, 1
@@ -128,7 +129,8 @@ def moved(snapshot: Snapshot, wanted: Ints) -> Ints:
 
     The last shards of a job leave a platform first. Those that move are taken off, then go one after another, the
     largest first, to the machine of their new platform with the smallest allocated share of its threads; one that would
-    raise that above the largest share before stays where it was.
+    raise that above the largest share before stays where it was, and so that its room is still there, everything is
+    placed anew without it among those that move.
 
     Parameters
     ----------
@@ -143,26 +145,13 @@ def moved(snapshot: Snapshot, wanted: Ints) -> Ints:
     True
     """
     leaving, goals = _leaving(snapshot, wanted)
-    machine, quota = snapshot.machine.copy(), snapshot.quota_vcpu
-    allocated = np.bincount(machine, quota, snapshot.vcpus.size)
-    most = float((allocated / snapshot.vcpus).max(initial=1.0))
-    allocated -= np.bincount(machine[leaving], quota[leaving], snapshot.vcpus.size)
-    heaps = [
-        [(float(allocated[m] / snapshot.vcpus[m]), int(m)) for m in np.flatnonzero(snapshot.machine_platform == p)]
-        for p in range(len(snapshot.platforms))
-    ]
-    for heap in heaps:
-        heapq.heapify(heap)
-    for k in np.lexsort((leaving, -quota[leaving])):
-        instance, heap = leaving[k], heaps[goals[k]]
-        if not heap:
-            continue
-        share, target = heap[0]
-        after = share + quota[instance] / snapshot.vcpus[target]
-        if after <= most:
-            heapq.heapreplace(heap, (after, target))
-            machine[instance] = target
-    return machine
+    order = np.lexsort((leaving, -snapshot.quota_vcpu[leaving]))
+    leaving, goals = leaving[order], goals[order]
+    while True:
+        machine, found_room = _placed(snapshot, leaving, goals)
+        if found_room.all():
+            return machine
+        leaving, goals = leaving[found_room], goals[found_room]
 
 
 def simulate(snapshot: Snapshot, machine: Ints) -> tuple[Floats, Floats]:
@@ -181,17 +170,40 @@ def simulate(snapshot: Snapshot, machine: Ints) -> tuple[Floats, Floats]:
     >>> cycles.shape == instructions.shape == (len(made.jobs), len(made.platforms))
     True
     """
+    sums = instance_sums(snapshot, machine)
+    where = snapshot.job, snapshot.machine_platform[machine]
+    found = np.zeros((2, len(snapshot.jobs), len(snapshot.platforms)))
+    for each, values in zip(found, sums, strict=True):
+        np.add.at(each, where, values)
+    return found[0], found[1]
+
+
+def instance_sums(snapshot: Snapshot, machine: Ints) -> tuple[Floats, Floats]:
+    """Return (N,) cycles and instructions of each instance in a day in which the instances run on these machines.
+
+    Parameters
+    ----------
+    snapshot : what runs
+    machine : (N,) where
+
+    Examples
+    --------
+    >>> from sim.profiling.setting import example
+    >>> made = Snapshot.of(example())
+    >>> cycles, instructions = instance_sums(made, made.machine)
+    >>> bool((cycles[instructions > 0] > 0).all())
+    True
+    """
     world = _one_day(snapshot.day.world)
     machines, jobs = snapshot.day.machines, snapshot.day.jobs
     timeline = from_placement(world, machines.count, snapshot.job, machine, snapshot.shard)
     day = day_of(world, machines, jobs, timeline)
     arm = Arm(snapshot.machine_from, np.full(timeline.job.size, NEVER))
-    found = np.zeros((2, len(snapshot.jobs), len(snapshot.platforms)))
+    found = np.zeros((2, snapshot.job.size))
     for block in run_arm(day, arm):
         stays = day.order[block.stays]
-        where = timeline.job[stays], snapshot.machine_platform[timeline.machine[stays]]
         for i, column in enumerate((CYCLES, INSTRUCTIONS)):
-            np.add.at(found[i], where, block.rows[:, column])
+            np.add.at(found[i], stays, block.rows[:, column])
     return found[0], found[1]
 
 
@@ -212,6 +224,28 @@ def spent_for(instructions: Floats, cycles: Floats, executed: Floats, clock_hz: 
     done = executed.sum(axis=1)
     each = (cycles / clock_hz).sum(axis=1) / np.where(done > 0, done, 1.0)
     return float((instructions * each)[done > 0].sum())
+
+
+def _placed(snapshot: Snapshot, leaving: Ints, goals: Ints) -> tuple[Ints, Bools]:
+    """Return (N,) machines after these instances went, in this order, and which of them found room."""
+    machine, quota = snapshot.machine.copy(), snapshot.quota_vcpu
+    allocated = np.bincount(machine, quota, snapshot.vcpus.size)
+    most = float((allocated / snapshot.vcpus).max(initial=1.0))
+    allocated -= np.bincount(machine[leaving], quota[leaving], snapshot.vcpus.size)
+    heaps = [
+        [(float(allocated[m] / snapshot.vcpus[m]), int(m)) for m in np.flatnonzero(snapshot.machine_platform == p)]
+        for p in range(len(snapshot.platforms))
+    ]
+    for heap in heaps:
+        heapq.heapify(heap)
+    found_room = np.zeros(leaving.size, np.bool_)
+    for k, (instance, goal) in enumerate(zip(leaving.tolist(), goals.tolist(), strict=True)):
+        share, target = heaps[goal][0] if heaps[goal] else (np.inf, -1)
+        after = share + quota[instance] / snapshot.vcpus[target]
+        if after <= most:
+            heapq.heapreplace(heaps[goal], (after, target))
+            machine[instance], found_room[k] = target, True
+    return machine, found_room
 
 
 def _typical_noon(world: World, machine_from: Ints, places: Places, threads: Floats) -> int:

@@ -13,6 +13,8 @@ Ints = NDArray[np.int64]
 
 APPLICATIONS = ("[kernel]", "[daemons]")
 """The machine's own processes, as applications."""
+DAEMONS = 1
+"""The one of them that profiles, and that is charged with what samples cost."""
 SHARES = (0.002, 0.01)
 """Share of a machine's hardware threads that each keeps busy."""
 THREADS = (0, 6)

@@ -1,5 +1,7 @@
 """Per-process profiles: what the profiling library inside a program counts, by function."""
 
+from typing import NamedTuple
+
 import numpy as np
 from numpy.typing import NDArray
 
@@ -10,11 +12,42 @@ Ints = NDArray[np.int64]
 
 STACKED = ("cpu_time", "wall_time", "heap_bytes", "lock_wait")
 """Events that are sampled, each sample with its stack; threads are counted."""
+HEAP_WITH_USE, THREADS_WITH_USE = 0.4, 0.5
+"""Parts of an instance's live heap and of its threads that go up and down with its use, as requests under way do."""
+MOST_LOAD = 1.5
+"""Use relative to the mean beyond which neither grows: pools and caches have limits."""
 _NS = 1e9
 
 
+class Use(NamedTuple):
+    """What each of R processes of a program used in a visit: CPU time, threads' time, and use relative to its mean."""
+
+    cpu_s: Floats
+    wall_s: Floats
+    load: Floats
+
+
+def loads(programs: Programs, program: Ints | int, cpu_s: Floats, length_s: float) -> Floats:
+    """Return each process's use relative to the mean of its program, at most `MOST_LOAD`.
+
+    Parameters
+    ----------
+    programs : J programs
+    program, cpu_s : (n,) arrays, CPU time during the visit
+    length_s : of the visit
+
+    Examples
+    --------
+    >>> from types import SimpleNamespace
+    >>> made = SimpleNamespace(mean_use_vcpu=np.array([2.0]))
+    >>> loads(made, np.array([0, 0]), np.array([300.0, 9000.0]), 300.0)
+    array([0.5, 1.5])
+    """
+    return np.minimum(cpu_s / (length_s * programs.mean_use_vcpu[program]), MOST_LOAD)
+
+
 def thread_counts(programs: Programs, program: Ints, cpu_s: Floats, length_s: float) -> Ints:
-    """Return the threads of each process: those of its program, more if so many are busy.
+    """Return the threads of each process: a part of its program's follows its use; more if so many are busy.
 
     Parameters
     ----------
@@ -34,20 +67,23 @@ def thread_counts(programs: Programs, program: Ints, cpu_s: Floats, length_s: fl
     >>> thread_counts(made, np.array([0, 0]), np.array([0.0, 90000.0]), 300.0)[1]
     np.int64(300)
     """
-    return np.maximum(programs.threads[program], np.ceil(cpu_s / length_s - 1e-9).astype(np.int64))
+    part = 1.0 - THREADS_WITH_USE + THREADS_WITH_USE * loads(programs, program, cpu_s, length_s)
+    busy = np.ceil(cpu_s / length_s - 1e-9).astype(np.int64)
+    return np.maximum(np.rint(programs.threads[program] * part).astype(np.int64), busy)
 
 
-def amounts(programs: Programs, program: int, cycles: Floats, cpu_s: Floats, wall_s: Floats) -> Floats:
+def amounts(programs: Programs, program: int, cycles: Floats, use: Use) -> Floats:
     """Return what per-process profiles count of each process of a program, by function.
 
     CPU time goes as cycles. Threads wait for locks for their program's share of the time, where its locks are; for the
-    rest of their time they wait for work, in `main`. Live heap and locks have their programs' own profiles.
+    rest of their time they wait for work, in `main`. Live heap and locks have their programs' own profiles; a part of
+    the heap follows use.
 
     Parameters
     ----------
     programs, program : what runs
     cycles : (R, F) array, by function
-    cpu_s, wall_s : (R,) arrays, CPU time and threads' time
+    use : of R processes
 
     Returns
     -------
@@ -63,10 +99,10 @@ def amounts(programs: Programs, program: int, cycles: Floats, cpu_s: Floats, wal
     >>> world = ProfileWorld(2, 172800.0, 3600.0, Fleet(8), Population(12, 8, heavyweights=2))
     >>> made = build_programs(world, build_jobs(world, build_machines(world)), ["haswell_2698v3"])
     >>> cycles = np.ones((1, made.functions(0).size))
-    >>> amounts(made, 0, cycles, np.array([2.0]), np.array([30.0])).sum(axis=(0, 1))[:2].round()
+    >>> amounts(made, 0, cycles, Use(*np.array([[2.0], [30.0], [1.0]]))).sum(axis=(0, 1))[:2].round()
     array([2.e+09, 3.e+10])
     """
-    here = programs.entries(program)
+    here, (cpu_s, wall_s, load) = programs.entries(program), use
     total = cycles.sum(axis=1, keepdims=True)
     waiting_s = np.minimum(programs.lock_share[program] * wall_s, np.maximum(wall_s - cpu_s, 0.0))
     amount = np.empty((*cycles.shape, len(STACKED)))
@@ -74,5 +110,6 @@ def amounts(programs: Programs, program: int, cycles: Floats, cpu_s: Floats, wal
     amount[:, :, 3] = _NS * waiting_s[:, None] * programs.lock[here]
     amount[:, :, 1] = amount[:, :, 0] + amount[:, :, 3]
     amount[:, 0, 1] += _NS * np.maximum(wall_s - cpu_s - waiting_s, 0.0)
-    amount[:, :, 2] = programs.heap_bytes[program] * programs.allocation[here]
+    heap_bytes = programs.heap_bytes[program] * (1.0 - HEAP_WITH_USE + HEAP_WITH_USE * load)
+    amount[:, :, 2] = heap_bytes[:, None] * programs.allocation[here]
     return amount

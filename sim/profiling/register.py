@@ -86,6 +86,33 @@ class Register:
         here = self.out[slice(*np.searchsorted(self.out[:, 0], [machine, machine + 1]))]
         return bool(((here[:, 1] <= epoch) & (epoch < here[:, 2])).any())
 
+    def up_s(self, machines: slice, length: int, count: int) -> Floats:
+        """Return how long each machine is in service in each stretch of time.
+
+        Parameters
+        ----------
+        machines : M machines, first and after the last
+        length : epochs of a stretch
+        count : stretches, from the start of the horizon
+
+        Returns
+        -------
+        (M, count) array, seconds
+
+        Examples
+        --------
+        >>> same = np.zeros((2, 2), np.int64), np.zeros(2, np.int64)
+        >>> never, out = np.full(2, np.nan), np.array([[0, 3, 5], [0, 4, 7]])
+        >>> made = Register(300.0, ("a",), *same, ("x",), np.zeros(2, np.int64), ("k", "k"), never, out)
+        >>> made.up_s(slice(0, 2), 4, 2)
+        array([[ 900.,  300.],
+               [1200., 1200.]])
+        """
+        up = np.full((machines.stop - machines.start, length * count), True)
+        for machine, begin, end in self.out[(self.out[:, 0] >= machines.start) & (self.out[:, 0] < machines.stop)]:
+            up[machine - machines.start, begin:end] = False
+        return np.asarray(self.epoch_s * up.reshape(len(up), count, length).sum(axis=2))
+
 
 def machine_register(world: ProfileWorld, day: Day, arm: Arm, places: Places) -> Register:
     """Return the register of a day's machines.

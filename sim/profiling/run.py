@@ -11,6 +11,7 @@ from pathlib import Path
 
 import numpy as np
 import pyarrow as pa
+from numpy.typing import NDArray
 
 from models.platforms import PLATFORMS
 from models.profiles import ProfileWorld
@@ -18,11 +19,12 @@ from sim.experiment import Columns, Outcome, Progress, counts, describe, record
 from sim.fleet import Block, run_arm
 from sim.profiling.collection import Collection
 from sim.profiling.places import Places
-from sim.profiling.register import Register
 from sim.profiling.sampling import OWN_SHARE
 from sim.profiling.setting import DAY_S, Setting, of_block
 from sim.profiling.truth import Truth
 from sim.recorder import TableSummary, TableWriter, write_table
+
+Floats = NDArray[np.float64]
 
 CPU_S = 3
 """Column of a block's rows with CPU time."""
@@ -77,7 +79,7 @@ def profile(
             writers["processes"].append(taken.processes)
             writers["raw_samples"].append(taken.raw_samples)
             writers["raw_stacks"].append(taken.raw_stacks)
-            writers["monitor"].append(monitor_columns(setting, collection.register, block))
+            writers["monitor"].append(monitor_columns(setting, collection, block))
             if world.recording.truth:
                 truth.add(*of_block(setting, block))
 
@@ -109,17 +111,18 @@ def machine_columns(places: Places) -> Columns:
     }
 
 
-def monitor_columns(setting: Setting, register: Register, block: Block) -> Columns:
+def monitor_columns(setting: Setting, collection: Collection, block: Block) -> Columns:
     """Return the columns of table `monitor` for a block of machines: busy time of each machine on each day.
 
-    Busy are its instances and what the machine does of its own, in the kernel and in daemons.
+    Busy are its instances; what the machine does of its own, in the kernel and in daemons, as long as it is in service;
+    and the daemon that profiles it. A block's visits must have been taken.
 
     Examples
     --------
     >>> from sim.profiling.setting import example
     >>> made = Setting.of(example())
     >>> block = next(run_arm(made.day, made.arm))
-    >>> len(monitor_columns(made, Collection.of(made).register, block)["busy_s"])
+    >>> len(monitor_columns(made, Collection.of(made), block)["busy_s"])
     32
     """
     day, days = setting.day, len(setting.day.world.windows)
@@ -127,11 +130,22 @@ def monitor_columns(setting: Setting, register: Register, block: Block) -> Colum
     stays, starts = day.order[block.stays], day.row_start[block.stays.start : block.stays.stop + 1]
     machine = np.repeat(day.timeline.machine[stays], np.diff(starts))
     cell = (machine - first) * days + day.row_window[int(starts[0]) : int(starts[-1])]
-    busy_s = np.bincount(cell, block.rows[:, CPU_S], count * days)
+    busy_s: Floats = np.bincount(cell, block.rows[:, CPU_S], count * days).astype(np.float64)
     machines, when = np.repeat(np.arange(first, block.machines.stop), days), np.tile(np.arange(days), count)
-    platform = register.platform_at(machines, when * round(DAY_S / day.world.epoch_s))
+    register, epochs = collection.register, round(DAY_S / day.world.epoch_s)
+    platform = register.platform_at(machines, when * epochs)
     threads = np.array([PLATFORMS[name].vcpus for name in register.platform_names], np.float64)[platform]
-    return {"machine": machines, "start_s": when * DAY_S, "busy_s": busy_s + OWN_SHARE * threads * DAY_S}
+    busy_s += OWN_SHARE * threads * register.up_s(block.machines, epochs, days).reshape(-1)
+    busy_s += _profiling_s(collection, block.machines, epochs, days)
+    return {"machine": machines, "start_s": when * DAY_S, "busy_s": busy_s}
+
+
+def _profiling_s(collection: Collection, machines: slice, epochs: int, days: int) -> Floats:
+    """Return (machines × days,) CPU time that samples took."""
+    plan, count = collection.plan, machines.stop - machines.start
+    here = np.flatnonzero((plan.machine >= machines.start) & (plan.machine < machines.stop))
+    cell = (plan.machine[here] - machines.start) * days + plan.epoch[here] // epochs
+    return np.bincount(cell, collection.sampler.spent_s[here], count * days).astype(np.float64)
 
 
 def _known(setting: Setting) -> dict[str, Columns]:

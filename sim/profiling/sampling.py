@@ -15,6 +15,7 @@ from numpy.typing import NDArray
 
 from models.profiles import ProfileWorld
 from models.programs import Programs
+from models.randomness import key
 from sim.fleet import Block, Day
 from sim.profiling.addresses import INSTRUCTION_BYTES
 from sim.profiling.builds import Builds
@@ -25,9 +26,9 @@ from sim.profiling.hits import Hits, Locator
 from sim.profiling.images import Layout
 from sim.profiling.noise import Keys, keys_of, mixed
 from sim.profiling.overhead import sample_cost_cycles
-from sim.profiling.own import APPLICATIONS, OWN_SHARE, SHARES, THREADS, own_events, own_functions
+from sim.profiling.own import APPLICATIONS, DAEMONS, OWN_SHARE, SHARES, THREADS, own_events, own_functions
 from sim.profiling.places import Places
-from sim.profiling.process_profiles import STACKED, amounts, thread_counts
+from sim.profiling.process_profiles import STACKED, Use, amounts, loads, thread_counts
 from sim.profiling.rates import asked_events
 from sim.profiling.register import Register
 from sim.profiling.rows import Rows, Software, by_program
@@ -117,11 +118,10 @@ class Sampler:
         """
         seen = visited(self._day, self._register, self._plan, block, rows)
         hits = list(self._residents(seen))
-        spent = np.zeros((2, seen.count))
-        spent[1] = self._spent(seen, hits)
-        kinds = own_functions(self._programs, self._addresses)
-        for i, (functions, weights) in enumerate(kinds):
-            cycles = SHARES[i] * seen.vcpus * seen.frequency_hz * self._world.epoch_s + spent[i]
+        for i, (functions, weights) in enumerate(own_functions(self._programs, self._addresses)):
+            cycles = SHARES[i] * seen.vcpus * seen.frequency_hz * self._world.epoch_s
+            if i == DAEMONS:
+                cycles += self._spent(seen, hits)
             hits.append(self._of_machines(seen, i, functions, own_events(cycles, weights, self._counted_events)))
         self._overhead[seen.visit] = self._spent(seen, hits)
         self._frequency_hz[seen.visit] = seen.frequency_hz
@@ -152,14 +152,23 @@ class Sampler:
         }
 
     @property
+    def spent_s(self) -> Floats:
+        """CPU time that the samples of each planned visit took, of those that were taken so far.
+
+        Their cycles are those of the daemon on the machine visited.
+        """
+        taken = self._overhead > 0.0
+        return np.where(taken, self._overhead, 0.0) / np.where(taken, self._frequency_hz, 1.0)
+
+    @property
     def _counted_events(self) -> tuple[str, ...]:
         return tuple(self._world.profiling.collector.events)
 
     def _keys(self, who: Ints, epoch: Ints) -> Keys:
-        """Return (n, events) keys of the draws of each process."""
+        """Return (n, events) keys of the draws of each process, which belong to the events' names."""
         seed = self._world.profiling.collector.seed
         keys = keys_of(seed, f"samples of fleet {self._world.seed}", who, epoch)
-        return mixed(keys[:, None], np.arange(len(self._events), dtype=np.uint64))
+        return mixed(keys[:, None], np.array([key(event) for event in self._events], np.uint64))
 
     def _residents(self, seen: Visited) -> Iterator[Hits]:
         """Yield the samples of instances, program by program."""
@@ -170,18 +179,19 @@ class Sampler:
             for part in np.array_split(which, max(1, -(-which.size * functions // CHUNK))):
                 here = seen.rows.take(part)
                 mean = spread(self._programs, here, row_weights(self._software, here), seen.totals[part])
-                done = jitter(self._programs, here, mean, moment[part])
+                counted = mean[:, :, [EVENTS.index(event) for event in self._counted_events]]
+                done = jitter(self._programs, here, counted, moment[part], self._counted_events)
                 yield self._whole_machine(seen, part, keys[part], done)
                 if self._programs.stacks[program] and "cpu_time" in self._events:
-                    yield self._with_stacks(seen, part, keys[part], done[:, :, CYCLES])
+                    cycles = jitter(self._programs, here, mean[:, :, [CYCLES]], moment[part], ("cpu_time",))
+                    yield self._with_stacks(seen, part, keys[part], cycles[:, :, 0])
                     threads = self._threads(here.program, seen.totals[part, 3])
                     yield self._locator.on_main(process[part], self._events.index("threads"), program, threads)
 
     def _whole_machine(self, seen: Visited, part: Ints, keys: Keys, done: Floats) -> Hits:
         """Return the samples of counted events of some residents, all of one program."""
         columns = np.arange(len(self._counted_events))
-        expected = done[:, :, [EVENTS.index(event) for event in self._counted_events]]
-        expected = expected / self._stands_for(seen, seen.of[part], columns)
+        expected = done / self._stands_for(seen, seen.of[part], columns)
         draws = draw_samples(expected, keys[:, columns])
         program = int(seen.rows.program[part[0]])
         return self._locator.locate(draws, seen.process[part], columns, self._programs.functions(program))
@@ -191,9 +201,8 @@ class Sampler:
         program, cpu_s = int(seen.rows.program[part[0]]), seen.totals[part, 3]
         columns = np.array([self._events.index(event) for event in STACKED])
         wall_s = np.asarray(self._threads(seen.rows.program[part], cpu_s) * self._world.epoch_s, np.float64)
-        expected = amounts(self._programs, program, cycles, cpu_s, wall_s) / self._stands_for(
-            seen, seen.of[part], columns
-        )
+        use = Use(cpu_s, wall_s, loads(self._programs, program, cpu_s, self._world.epoch_s))
+        expected = amounts(self._programs, program, cycles, use) / self._stands_for(seen, seen.of[part], columns)
         draws = draw_samples(expected, keys[:, columns])
         return self._locator.locate(draws, seen.process[part], columns, self._programs.functions(program), program)
 
@@ -254,6 +263,7 @@ class Sampler:
         for i, mine in enumerate(seen.own.T):
             application[mine], build[mine], threads[mine] = programs.count + i, own_builds[i], THREADS[i]
             busy_s[mine] = SHARES[i] * seen.vcpus * self._world.epoch_s
+        busy_s[seen.own[:, DAEMONS]] += self.spent_s[seen.visit]
         return {
             "process": self._processes + np.arange(count),
             "visit": seen.visit[seen.visit_of(np.arange(count))],

@@ -80,6 +80,8 @@ class Judgement:
     """Share that the best assignment at the true CPI saves."""
     capacity_excess: float
     """Largest share by which it exceeds a platform's true capacity."""
+    unseen: float = 0.0
+    """Share of the possible saving that rests on pairs that never ran, whose CPI is predicted."""
 
     @property
     def sampled_over_possible(self) -> float:
@@ -176,7 +178,8 @@ def advise(table: Table, method: Method = "lp", settings: Settings = DEFAULTS) -
 def judge(advised: Floats, truth: Table) -> Judgement:
     """Judge an assignment at the true CPI.
 
-    Pairs of which no true CPI is known because the job never ran there get that of the effects of job and platform.
+    Pairs of which no true CPI is known because the job never ran there get that of the effects of job and platform;
+    what the best assignment without them would save less is told as `unseen`.
 
     Parameters
     ----------
@@ -201,7 +204,12 @@ def judge(advised: Floats, truth: Table) -> Judgement:
     now = spent(truth, believed.cpi, truth.load)
     best = assign(truth.cost(believed.cpi)[None], truth.total, capacity[None])
     excess = float(np.max(used / np.where(capacity > 0, capacity, np.inf) - 1.0, initial=0.0))
-    return Judgement(1.0 - float(used.sum()) / now, 1.0 - best.cost / now, excess if excess > 1e-12 else 0.0)
+    possible = 1.0 - best.cost / now
+    seen = np.where(truth.unobserved & (truth.load <= 0), np.inf, truth.cost(believed.cpi))
+    known = 1.0 - assign(seen[None], truth.total, capacity[None]).cost / now
+    unseen = 1.0 - known / possible if possible > 1e-12 else 0.0
+    excess = excess if excess > 1e-12 else 0.0
+    return Judgement(1.0 - float(used.sum()) / now, possible, excess, float(np.clip(unseen, 0.0, 1.0)))
 
 
 def _capacity(table: Table, believed: Estimate) -> tuple[Floats, Bools]:

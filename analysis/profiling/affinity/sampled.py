@@ -7,6 +7,7 @@ import pandas as pd
 from scipy.optimize import nnls
 
 from analysis.profiling.affinity.table import Table
+from analysis.profiling.asking import visits_of_fleet
 from analysis.profiling.metrics import cpi
 from analysis.profiling.query import Query, Where
 from analysis.statistics import Floats
@@ -25,8 +26,9 @@ def table_of(database: "Database") -> pd.DataFrame:
     """Return the table of affinities that a profile of the fleet gives.
 
     Load is instructions and capacity is cycles, as estimated for the whole fleet from samples of its jobs; what
-    machines do of their own, in brackets, is left out. The clock is the mean frequency of each platform's visits, each
-    weighted by what it stands for. Standard errors are those between visits, steadied by those of other pairs.
+    machines do of their own, in brackets, is left out. The clock is the mean frequency of each platform's visits that
+    stand for the fleet, each weighted by what it stands for. Standard errors are those between visits, steadied by
+    those of other pairs.
 
     Parameters
     ----------
@@ -163,7 +165,7 @@ def _relative_errors(found: pd.DataFrame) -> Floats:
 
 def _clocks(database: "Database") -> "pd.Series[float]":
     """Return each platform's mean frequency while busy, NaN if no visit says it."""
-    visits = database.table("visits")
+    visits = visits_of_fleet(database)
     known = visits[(visits["status"] == "ok") & (visits["frequency_hz"] > 0)]
     weight = known["weight"].astype(np.float64) * known["length_s"].astype(np.float64)
     sums = pd.DataFrame({"platform": known["platform"].astype(str), "hz": known["frequency_hz"] * weight, "w": weight})

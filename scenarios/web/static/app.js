@@ -9,7 +9,15 @@
     const drawing = viz.renderSVGElement(place.querySelector("[data-dot]").textContent, { engine: "dot" });
     drawing.setAttribute("role", "img");
     drawing.setAttribute("aria-label", "Call graph; the tables below hold the same calls and functions");
-    place.querySelector(".drawing").replaceChildren(drawing);
+    const frame = place.querySelector(".drawing");
+    frame.replaceChildren(drawing);
+    // Begin at the heaviest function, which comes first in the text: the root of the calls.
+    const root = [...drawing.querySelectorAll("g.node")].find((node) => node.querySelector("title").textContent === "n0");
+    if (root) {
+      const [inner, outer] = [root.getBoundingClientRect(), frame.getBoundingClientRect()];
+      frame.scrollTop += inner.top + inner.height / 2 - outer.top - outer.height / 2;
+      frame.scrollLeft += inner.left - outer.left - 16;
+    }
     place.dataset.drawn = "yes";
   }
 
