@@ -120,7 +120,7 @@ def _use(found: Advice) -> list[dict[str, Any]]:
 
 def _cycles(load: Floats, cpi: Floats) -> Floats:
     """Return (I,) cycles on each platform; pairs without load take none."""
-    return np.where(load > 0, load * cpi, 0.0).sum(axis=0)
+    return np.asarray(np.where(load > 0, load * cpi, 0.0).sum(axis=0), dtype=np.float64)
 
 
 def _moved_share(found: Advice) -> float:

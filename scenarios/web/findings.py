@@ -85,7 +85,7 @@ def stability(site: Site, pairs: Pairs) -> Page:
 
 def _entries(text: str | None) -> int | None:
     if text is None:
-        return None
+        return 20
     if text.isascii() and text.isdigit() and int(text[:9]) >= 1 and len(text) <= 9:
         return int(text)
     raise RefusedError([f"k: should be a whole number above 0, got {text[:60]}"])
