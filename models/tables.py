@@ -249,7 +249,9 @@ VISITS = (
     Column("start_s", _FLOAT, "when it began"),
     Column("length_s", _FLOAT, "length of the visit, all events"),
     Column("weight", _LONG, "visits' time that this one stands for: machines × epochs of the round over those visited"),
-    Column("status", _TEXT, "ok, failed (no samples), refused (by the gatekeeper), stopped (too many failures) or down (out of service)"),
+    Column(
+        "status", _TEXT, "ok, failed, refused (by a gatekeeper), stopped (too many failures), down (out of service)"
+    ),
     Column("frequency_hz", _FLOAT, "mean frequency of busy threads during the visit; NaN: idle or not answered"),
     Column("power_w", _FLOAT, "mean power during the visit; NaN: not answered"),
     Column("overhead_cycles", _FLOAT, "cycles that profiling itself took on the machine"),

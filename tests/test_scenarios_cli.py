@@ -86,20 +86,24 @@ def test_the_schema_asks_for_no_key_that_a_base_may_say():
     parts = json_schema()
     assert "required" not in parts
     assert {name for name, part in parts["$defs"].items() if "required" in part} == {
+        "Incident",
+        "Library",
         "LoadPoint",
         "RequestType",
         "Service",
         "Software",
         "Sweep",
+        "Watch",
         "Window",
     }
 
 
 def test_scenarios_lists_the_library_with_descriptions():
     listed = json.loads(wsc("scenarios", "--json").stdout)
+    kinds = {"fleet", "queue", "cross_platform", "profile", "sweep"}
     assert [one["name"] for one in listed] == library()
     assert {"cpu_upgrade", "dvfs_policy", "customer_services", "two_wscs", "small"} <= {one["name"] for one in listed}
-    assert all(one["description"] and one["kind"] in {"fleet", "queue", "cross_platform", "sweep"} for one in listed)
+    assert all(one["description"] and one["kind"] in kinds for one in listed)
     assert "cpu_upgrade" in wsc("scenarios").stdout
 
 
