@@ -20,7 +20,7 @@ demo: $(READY) ## the main job: simulate a CPU upgrade on 6,000 machines, then s
 	$(BIN)/wsc validate cpu_upgrade
 
 test: $(READY) ## run all tests, docstring examples included
-	$(BIN)/python -m pytest -q
+	$(BIN)/python -m pytest -q -n auto --maxprocesses 4 --dist loadfile
 
 check: $(READY) ## style, formatting, types and the direction of imports
 	$(BIN)/ruff check .
