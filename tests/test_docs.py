@@ -90,6 +90,7 @@ def test_every_server_shown_answers_until_it_is_told_to_end(command):
         assert server.wait(timeout=60) == 0
 
 
+@functools.cache
 def is_slow(text):
     """Whether a command simulates a fleet of thousands of machines, or many machines for a fortnight."""
     _, verb, *words = shlex.split(text)
