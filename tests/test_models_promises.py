@@ -224,6 +224,7 @@ def test_what_no_real_fleet_knows_is_in_truth_tables_only():
     truth |= {"truth_jobs": tables.TRUTH_JOBS, "truth_requests": tables.TRUTH_REQUESTS, "truth_cpu": tables.CPU}
     truth |= {"truth_service": tables.TRUTH_SERVICE, "truth_service_types": tables.TRUTH_SERVICE_TYPES}
     truth |= {"truth_miss_curve": tables.TRUTH_MISS_CURVE, "truth_throughput": tables.TRUTH_THROUGHPUT}
+    truth |= {"truth_functions": tables.TRUTH_FUNCTIONS, "truth_cpi": tables.TRUTH_CPI}
     assert {name: columns for name, columns in tables.TABLES.items() if name.startswith("truth_")} == truth
 
 
