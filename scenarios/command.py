@@ -1,6 +1,7 @@
 """What every command of `wsc` shares: how it ends in an error, how it says its result, how it names a folder."""
 
 import functools
+import os
 import traceback
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -14,6 +15,8 @@ if TYPE_CHECKING:
 _P = ParamSpec("_P")
 _T = TypeVar("_T")
 _FAULTY, _INTERRUPTED = 2, 130
+_WIDE = 160
+"""Columns of what is printed to a file or another program, which is as wide as it is told."""
 
 app = typer.Typer(
     help="A simulated warehouse-scale computer with a statistician beside it.",
@@ -105,7 +108,10 @@ def say(payload: _T, show: Callable[[_T, "Console"], None], json: bool) -> None:
         return
     from rich.console import Console
 
-    show(payload, Console(highlight=False))
+    console = Console(highlight=False)
+    if not console.is_terminal and "COLUMNS" not in os.environ:
+        console.width = _WIDE
+    show(payload, console)
 
 
 def say_each(payloads: list[_T], show: Callable[[_T, "Console"], None], json: bool) -> None:
