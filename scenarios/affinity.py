@@ -6,7 +6,9 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from analysis.profiling.affinity.advice import Advice, Judgement, Method, Settings, advise, spent
+from analysis.profiling.affinity.held_out import compare
 from analysis.profiling.affinity.table import Table, frame_of, read
+from analysis.profiling.affinity.terms import Structure
 from analysis.statistics import Floats
 from scenarios.faults import Fault, FaultsError
 from scenarios.measured import faults_in
@@ -16,6 +18,12 @@ if TYPE_CHECKING:
     from rich.console import Console
 
 _ROWS = 30
+_BY: dict[Structure, str] = {
+    "effects": "job and platform",
+    "effects_slopes": "job and platform, with slopes for how much a job waits for memory",
+    "model": "the cross-platform model",
+    "model_slopes": "the cross-platform model, with slopes for how much a job waits for memory",
+}
 
 
 def affinity(path: Path, method: Method = "lp", *, keep_traffic: bool = False, judged: bool = False) -> dict[str, Any]:
@@ -35,7 +43,8 @@ def affinity(path: Path, method: Method = "lp", *, keep_traffic: bool = False, j
         (whether that is certified), gap (relative, to the bound of the dual), saving (of cycles, or of time with
         clocks); with clocks total_seconds_before and total_seconds_after; prices of capacity by platform; use
         (platform, capacity, before and after, cycles); notes;
-        for a run with its truth `truth`, and `moved` if it was judged.
+        predicted_by (what CPIs of pairs that were not sampled come from) and held_out (how well each way predicts
+        pairs that were left out, where there are such); for a run with its truth `truth`, and `moved` if it was judged.
 
     Raises
     ------
@@ -101,6 +110,8 @@ def _payload(found: Advice) -> dict[str, Any]:
         "platforms": len(table.platforms),
         "moved_share": _moved_share(found),
         "predicted_pairs": found.believed.filled,
+        "predicted_by": found.believed.structure,
+        "held_out": compare(table).query("cells > 0").to_dict("records") if found.believed.filled else [],
         "shrunk_pairs": found.believed.shrunk,
         "notes": _notes(found),
     }
@@ -135,10 +146,12 @@ def _notes(found: Advice) -> list[str]:
         notes.append("CPI is divided by clock_hz: time is minimised, and capacities hold in seconds")
     if believed.filled:
         error = f"{float(np.median(believed.log_se[found.table.unobserved])):.0%}"
-        notes.append(f"{believed.filled} pairs have no CPI: predicted from job and platform, median error {error}")
+        notes.append(
+            f"{believed.filled} pairs have no CPI: predicted from {_BY[believed.structure]}, median error {error}"
+        )
     if believed.shrunk:
         notes.append(
-            f"{believed.shrunk} sampled CPIs were shrunk towards the effects of job and platform; "
+            f"{believed.shrunk} sampled CPIs were shrunk towards what is predicted of them; "
             f"interactions spread by {believed.interaction_sd:.1%}"
         )
     if found.headroom.any():

@@ -2,10 +2,11 @@
 
 A fleet is like that of the library's `profiled_fleet`, though smaller and for ten days; its roll-outs of a compiler, a
 kernel, hardware and releases go across the midnight between its halves. A regression is worth finding where its
-function has at least `WORTH` of the fleet's cycles, where and when the cause acts, before it acts: in a fleet of ten
-thousand machines, twice as dear a function then costs ten machines. A revision's function may be the program's own or a
-library's; a compiler's is of a library, since in one program alone a compiler cannot be told from a revision; neither
-is the kernel's, which programs do not bring with them.
+function truly spends at least `WORTH` of the fleet's cycles, where and when the cause acts, before it acts: in a fleet
+of ten thousand machines, twice as dear a function then costs ten machines. The builds of its image must have symbols,
+since nobody can name it without. A revision's function may be the program's own or a library's; a compiler's is of a
+library, since in one program alone a compiler cannot be told from a revision; neither is the kernel's, which programs
+do not bring with them.
 """
 
 import math
@@ -16,7 +17,6 @@ import numpy as np
 import pandas as pd
 import pyarrow as pa
 
-from analysis.profiling.cells import comparable
 from analysis.profiling.symbolise import Repository, Symboliser
 from models.profiles import Incident, ProfileWorld
 from scenarios.collectors import frame, no_stacks
@@ -27,7 +27,8 @@ from scenarios.source import settings
 from sim.fleet import NEVER, Block, Visits, run_arm
 from sim.profiling.builds import NEW
 from sim.profiling.collection import Collection, visits_of
-from sim.profiling.setting import DAY_S, Setting
+from sim.profiling.setting import DAY_S, Setting, of_block
+from sim.profiling.truth import Truth
 
 CAUSES = ("revision", "compiler", "platform", "datacentre")
 FACTORS = (1.6, 3.0)
@@ -99,25 +100,27 @@ def chosen(there: pd.DataFrame, rng: np.random.Generator, half_s: float) -> tupl
     return struck, float(one["share"])
 
 
-def worth_finding(setting: Setting, seen: pd.DataFrame) -> pd.DataFrame:
+def worth_finding(setting: Setting, spent: pd.DataFrame) -> pd.DataFrame:
     """Return what may be planted: cause, value, application, function, share of the fleet's cycles there.
 
     Parameters
     ----------
     setting : the fleet
-    seen : what a collector saw of it in good health, the columns of `Fleet.seen`
+    spent : where its cycles are truly spent in the second half and in good health: `Fleet.spent`
 
     Examples
     --------
     >>> from sim.profiling.setting import example
     >>> fleet = Fleet.of(example(), 1)
-    >>> worth_finding(fleet.setting, fleet.seen(0)).query("cause == 'datacentre'")["value"].unique().tolist()
+    >>> worth_finding(fleet.setting, fleet.spent()).query("cause == 'datacentre'")["value"].unique().tolist()
     ['east', 'west']
     """
-    programs, rows = setting.software.programs, comparable(seen)
-    named = rows["later"] & ~(rows["function"].str.startswith("[") | rows["application"].str.startswith("["))
-    rows = rows.loc[named].assign(kind=rows["image"].map(dict(zip(programs.images, programs.kinds, strict=True))))
-    compiler = setting.world.profiling.compiler
+    software, compiler = setting.software, setting.world.profiling.compiler
+    programs, builds = software.programs, software.builds
+    stored = [of[0] >= 0 and bool(builds.stored[of].all()) for of in builds.of_image]
+    image = pd.DataFrame({"image": programs.images, "kind": programs.kinds, "stored": stored})
+    build = pd.DataFrame({"build": range(builds.count), "revision": builds.revision, "compiler": builds.compiler})
+    rows = spent.merge(image, on="image").merge(build, on="build").query("stored")
     released = rows["revision"] == rows["application"].map(_released(setting))
     anywhere = rows.assign(application="")
     parts = {
@@ -126,12 +129,11 @@ def worth_finding(setting: Setting, seen: pd.DataFrame) -> pd.DataFrame:
         "platform": anywhere,
         "datacentre": anywhere,
     }
-    total = float(seen.loc[seen["later"], "value"].sum())
     made: list[pd.DataFrame] = []
     for cause, part in parts.items():
-        sums = part.groupby([cause, "application", "function"], as_index=False)["value"].sum()
-        share = sums["value"] / total
-        told = sums.assign(cause=cause, share=share).drop(columns="value").rename(columns={cause: "value"})
+        sums = part.groupby([cause, "application", "function"], as_index=False, observed=True)["cycles"].sum()
+        share = sums["cycles"] / spent["cycles"].sum()
+        told = sums.assign(cause=cause, share=share).drop(columns="cycles").rename(columns={cause: "value"})
         made.append(told[share >= WORTH])
     return pd.concat(made, ignore_index=True)
 
@@ -176,6 +178,15 @@ class Fleet:
         symbols, builds = (dict(made()) for made in (setting.layout.symbol_columns, setting.layout.build_columns))
         half_s = len(setting.day.world.windows) // 2 * DAY_S
         return cls(setting, visits, blocks, Repository.of(pa.table(symbols), pa.table(builds)), half_s)
+
+    def spent(self) -> pd.DataFrame:
+        """Return the cycles of each function in the second half, visited or not: the columns of `truth_functions`."""
+        truth = Truth(self.setting.software)
+        for block in self.blocks:
+            rows, totals = of_block(self.setting, block)
+            later = rows.day * DAY_S >= self.half_s
+            truth.add(rows.take(later), totals[later])
+        return frame(truth.functions())
 
     def pair(self, seed: int, incidents: Iterable[Incident] = ()) -> tuple[pd.DataFrame, pd.DataFrame]:
         """Return what a collector saw in the first half and in the second, where something is planted."""

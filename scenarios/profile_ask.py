@@ -6,7 +6,6 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from rich.box import SIMPLE_HEAD
-from rich.markup import escape
 from rich.table import Table
 
 from scenarios.faults import Fault, FaultsError
@@ -189,18 +188,13 @@ def show_regress(payload: Mapping[str, Any], console: "Console") -> None:
         f"by over {criteria['min_factor'] - 1:.0%} (false alarms: {criteria['false_alarms']:.0%})",
         soft_wrap=True,
     )
-    if not found:
-        return
-    table = Table("function", "goes with", box=SIMPLE_HEAD, padding=0)
-    for name in ("factor", "95%", "cost"):
-        table.add_column(name, justify="right", no_wrap=True)
-    for column in table.columns[:2]:
-        column.overflow = "fold"
-    for row in found:
-        interval = f"{row['low']:.2f}–{row['high']:.2f}"
-        told = (row["function"], _blamed(row), f"{row['factor']:.2f}", interval, f"{row['cost']:.2%}")
-        table.add_row(*map(escape, told))
-    console.print(table)
+    rows = [
+        {"function": row["function"], "goes_with": _blamed(row)}
+        | {name: row[name] for name in ("factor", "low", "high")}
+        | {"cost_share": row["cost"]}
+        for row in found
+    ]
+    print_rows(rows, console, {"cost_share": "cost"})
 
 
 def _blamed(row: Mapping[str, Any]) -> str:

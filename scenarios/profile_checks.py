@@ -50,10 +50,13 @@ def recording(scenario: ProfileScenario) -> Iterator[Finding]:
 
 
 def software(scenario: ProfileScenario) -> Iterator[Finding]:
-    """New code comes as releases of programs, not as a feature."""
+    """New code comes as releases of programs, not as a feature, and a feature stays."""
     if scenario.feature is not None and scenario.feature.software:
         problem = "should be left out: new code of a profiled fleet comes with profiling.releases"
         yield Finding(("feature", "software"), problem, f"{len(scenario.feature.software)} entries")
+    if scenario.feature is not None and scenario.feature.rollout.crossover is not None:
+        problem = "should be null: the machines of a profiled fleet keep their feature"
+        yield Finding(("feature", "rollout", "crossover"), problem)
 
 
 def datacentres(scenario: ProfileScenario) -> Iterator[Finding]:
@@ -216,7 +219,7 @@ CHECKS: Mapping[Check[Any], tuple[str, ...]] = {
     **WORLD_CHECKS,
     days: ("horizon_s", "epoch_s"),
     recording: ("recording.windows", "recording.loop"),
-    software: ("feature.software",),
+    software: ("feature",),
     datacentres: ("profiling.datacentres", "fleet"),
     programs: ("profiling.programs",),
     compiler: ("profiling.compiler", "horizon_s"),

@@ -66,10 +66,33 @@ def intervals(database: "Database", question: Query) -> "pd.DataFrame | None":
 
 
 def drawn(database: "Database", question: Query) -> bool:
-    """Return whether a question's samples are of two visits or more of one collection that draws them at random."""
-    visits = database.query(replace(question, by=("collection", CLUSTER)))
-    collections = set(visits["collection"])
-    return len(visits) > 1 and len(collections) == 1 and collections <= _drawn(database)
+    """Return whether a question's samples are of two machines or more of one collection that draws them at random."""
+    return not _undrawn(database, question)
+
+
+def without(database: "Database", question: Query) -> str:
+    """Return in a line why the shares of a question have no intervals.
+
+    Parameters
+    ----------
+    database : asked
+    question : one to which `intervals` has no answer
+    """
+    if {CLUSTER, "process"} & set(question.by):
+        return "no intervals: each visit was drawn once"
+    return f"no intervals: {_undrawn(database, question) or 'there are too many rows'}"
+
+
+def _undrawn(database: "Database", question: Query) -> str:
+    """Return why samples are not a random sample of machines; nothing if they are one."""
+    seen = database.query(replace(question, by=("collection", CLUSTER, "machine")))
+    collections = set(seen["collection"])
+    if len(collections) > 1:
+        return f"samples of several collections ({', '.join(sorted(collections))}) do not add up to one"
+    if not collections <= _drawn(database):
+        return "no collector drew these machines at random"
+    machines = len(set(seen["machine"]))
+    return "" if machines > 1 else "all samples are of one machine" if machines else "there are no samples"
 
 
 def with_change(table: "pd.DataFrame", by: list[str], a: "pd.DataFrame", b: "pd.DataFrame") -> "pd.DataFrame":

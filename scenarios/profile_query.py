@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 from analysis.profiling.query import DIMENSIONS, Query, QueryError, Where, parse_where, unknown
 from scenarios.faults import Fault, FaultsError
 from scenarios.options import duration
-from scenarios.profile_intervals import LEVEL, independent, intervals, of_fleet, with_change
+from scenarios.profile_intervals import LEVEL, independent, intervals, of_fleet, with_change, without
 from scenarios.profile_tables import amount, plural, print_rows
 
 if TYPE_CHECKING:
@@ -151,7 +151,9 @@ def query(paths: Sequence[Path], asked: Asked) -> dict[str, Any]:
         known = database.query(replace(question, by=("symbolised",)))
         visits, found = len(database.query(replace(question, by=("visit",)))), intervals(database, question)
         unit, rows = database.units().get(question.event, ""), _count(database, question)
-        events, notes = database.events(), [*_left_out(again), *_without(paths, database, question.event)]
+        events, notes = database.events(), [*_left_out(again), *_lacking(paths, database, question.event)]
+        if found is None:
+            notes.append(without(database, question))
     if found is not None:
         table = table.merge(found.drop(columns="standard_error"), on=list(question.by), how="left")
     return {
@@ -353,7 +355,7 @@ def _left_out(collections: Sequence[str]) -> list[str]:
     return [f"without {names}, which looked at machines of the fleet again; --where collection={collections[0]} asks"]
 
 
-def _without(paths: Sequence[Path], database: "Database", event: str) -> list[str]:
+def _lacking(paths: Sequence[Path], database: "Database", event: str) -> list[str]:
     """Return a note on the collections that lack the event, if several profiles are asked together."""
     if len(paths) < 2:
         return []

@@ -6,13 +6,13 @@ the new compiler, a platform, or a data centre, the last two from the midnight b
 worth finding (`scenarios.planted`), its factor log-uniformly.
 """
 
-import math
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict
 from functools import partial
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pandas as pd
 
 from analysis.profiling.regression import alarms
@@ -42,9 +42,9 @@ def regressions(planted: int, healthy: int, out: Path, progress: Progress) -> di
     -------
     dict
         named: share of the planted of which the clearest alarm names function and cause, named_error (its standard
-        error); quiet: share of the healthy without any alarm, quiet_error; causes: for each planted cause, pairs,
-        right, otherwise (another function or cause named first), silent, and beside (alarms about other functions);
-        trials: every planted pair; alarms: those of healthy pairs.
+        error over fleets; none of one fleet); quiet: share of the healthy without any alarm, quiet_error; causes: for
+        each planted cause, pairs, right, otherwise (another function or cause named first), silent, and beside (alarms
+        about other functions); trials: every planted pair; alarms: those of healthy pairs.
 
     Raises
     ------
@@ -71,13 +71,13 @@ def summary(planted: Sequence[Mapping[str, Any]], healthy: Sequence[Mapping[str,
 
     Examples
     --------
-    >>> one = {"cause": "platform", "outcome": "right", "beside": 0}
-    >>> made = summary([one, one | {"outcome": "silent"}], [{"alarms": []}])
-    >>> made["named"], made["quiet"], made["causes"][2]["silent"]
-    (0.5, 1.0, 1)
+    >>> one = {"fleet": 0, "cause": "platform", "outcome": "right", "beside": 0}
+    >>> made = summary([one, one | {"fleet": 1, "outcome": "silent"}], [{"fleet": 0, "alarms": []}])
+    >>> made["named"], made["named_error"], made["quiet"], made["causes"][2]["silent"]
+    (0.5, 0.5, 1.0, 1)
     """
-    named = sum(one["outcome"] == "right" for one in planted) / len(planted)
-    quiet = sum(not one["alarms"] for one in healthy) / len(healthy)
+    named, named_error = _share(planted, [one["outcome"] == "right" for one in planted])
+    quiet, quiet_error = _share(healthy, [not one["alarms"] for one in healthy])
     causes = []
     for cause in CAUSES:
         mine = [one for one in planted if one["cause"] == cause]
@@ -85,13 +85,25 @@ def summary(planted: Sequence[Mapping[str, Any]], healthy: Sequence[Mapping[str,
         causes.append({"cause": cause, "pairs": len(mine), **counts, "beside": sum(one["beside"] for one in mine)})
     return {
         "named": named,
-        "named_error": math.sqrt(named * (1 - named) / len(planted)),
+        "named_error": named_error,
         "quiet": quiet,
-        "quiet_error": math.sqrt(quiet * (1 - quiet) / len(healthy)),
+        "quiet_error": quiet_error,
         "causes": causes,
         "trials": list(planted),
         "alarms": [alarm for one in healthy for alarm in one["alarms"]],
     }
+
+
+def _share(pairs: Sequence[Mapping[str, Any]], well: Sequence[bool]) -> tuple[float, float | None]:
+    """Return the share that went well and its standard error, that of a ratio of sums over fleets drawn at random.
+
+    Cochran (1977), equation 2.46; pairs of a fleet are alike. One fleet alone tells no error.
+    """
+    share, code = sum(well) / len(well), np.unique([one["fleet"] for one in pairs], return_inverse=True)[1]
+    apart = np.bincount(code, np.array(well) - share)
+    if len(apart) == 1:
+        return share, None
+    return share, float(np.sqrt(len(apart) / (len(apart) - 1) * (apart**2).sum())) / len(well)
 
 
 def judged(seed: int, shares: Mapping[int, Sequence[int]]) -> dict[str, Any]:
@@ -109,16 +121,16 @@ def judged(seed: int, shares: Mapping[int, Sequence[int]]) -> dict[str, Any]:
         outcome, said (the clearest alarm), beside; healthy: fleet, collector, alarms.
     """
     planted, healthy = shares[seed]
-    fleet = Fleet.of(world_of(seed), 1 + planted + healthy)
-    there = worth_finding(fleet.setting, fleet.seen(0))
+    fleet = Fleet.of(world_of(seed), planted + healthy)
+    there = worth_finding(fleet.setting, fleet.spent())
     trials, quiet = [], []
     for i in range(planted):
         cause = CAUSES[(seed * PER_FLEET + i) % len(CAUSES)]
         incident, share = chosen(there[there["cause"] == cause], stream(seed, f"regression {i}"), fleet.half_s)
-        about = {"fleet": seed, "collector": 1 + i, "cause": cause, "value": getattr(incident, cause)}
-        found = alarms(*fleet.pair(1 + i, (incident,)), cluster="machine")
+        about = {"fleet": seed, "collector": i, "cause": cause, "value": getattr(incident, cause)}
+        found = alarms(*fleet.pair(i, (incident,)), cluster="machine")
         trials.append(about | _of(incident) | {"share": share} | _outcome(cause, incident, found))
-    for i in range(1 + planted, 1 + planted + healthy):
+    for i in range(planted, planted + healthy):
         found = alarms(*fleet.pair(i), cluster="machine")
         quiet.append({"fleet": seed, "collector": i, "alarms": found.to_dict("records")})
     return {"seed": seed, "planted": trials, "healthy": quiet}

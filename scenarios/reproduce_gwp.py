@@ -27,7 +27,7 @@ LEAST_SHARE: Final = 0.001
 """Share of the cycles from which an application counts when asked whether shared code is hot in it."""
 TENTH: Final[Mapping[str, Any]] = {"profiling.collector.one_in": 10, "profiling.collector.round_s": 21600.0}
 """A collector that visits one machine in ten in each round, four rounds a day."""
-TENTH_DRAWS: Final = 20
+TENTH_DRAWS: Final = 60
 MANY: Final[Mapping[str, Any]] = {
     "fleet.machines": 160,
     "population.jobs": 100,

@@ -7,7 +7,7 @@ import pytest
 
 from models.images import GENERATED
 from models.profiles import Compiler, Releases
-from sim import kernel
+from sim import slots
 from sim.fleet import NEVER
 from sim.profiling.builds import NEW, OLD, build_builds, residence_release, software_factors
 from tests.programs_world import DAYS, WORLD, asked, fleet
@@ -94,14 +94,12 @@ def test_software_factors_are_the_physics_of_changed_functions():
     def mean(weights, values):
         return sum(w * v for w, v in zip(weights, values, strict=True)) / sum(weights)
 
-    assert table[program, kernel.INSTR] == pytest.approx(sum(new) / sum(old))
-    assert table[program, kernel.CORE] == pytest.approx(mean(new, cpi) / mean(old, cpi))
-    for part in (kernel.FLOOR, kernel.GAIN1, kernel.GAIN2):
+    assert table[program, slots.INSTR] == pytest.approx(sum(new) / sum(old))
+    assert table[program, slots.CORE] == pytest.approx(mean(new, cpi) / mean(old, cpi))
+    for part in (slots.FLOOR, slots.GAIN1, slots.GAIN2):
         assert table[program, part] == pytest.approx(mean(new, dense) / mean(old, dense))
     others = [
-        i
-        for i in range(kernel.TRAITS)
-        if i not in {kernel.INSTR, kernel.CORE, kernel.FLOOR, kernel.GAIN1, kernel.GAIN2}
+        i for i in range(slots.TRAITS) if i not in {slots.INSTR, slots.CORE, slots.FLOOR, slots.GAIN1, slots.GAIN2}
     ]
     assert (table[:, others] == 1.0).all()
     assert table[BUILDS.release_day == NEVER] == pytest.approx(1.0)

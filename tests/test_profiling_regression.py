@@ -7,7 +7,7 @@ from scipy.stats import false_discovery_control
 
 from analysis.profiling.causes import Cause, candidates, drift_of, fit, rolled_out
 from analysis.profiling.cells import cells
-from analysis.profiling.regression import Criteria, adjusted, alarms, blame, compare
+from analysis.profiling.regression import Criteria, adjusted, alarms
 from models.randomness import stream
 from tests.profiling_pairs import DIMENSIONS, pair
 
@@ -33,6 +33,12 @@ def profile(rng, dear=lambda _tags: 1.0, *, machines=60, new=(), compiler="clang
             rows += [(name, *tags.values(), machine, k, k * 10) for name, k in zip(FUNCTIONS, seen, strict=True) if k]
     names = ["function", "application", "revision", "compiler", "platform", "datacentre", "machine"]
     return pd.DataFrame(rows, columns=[*names, "samples", "value"])
+
+
+def blame(before, after):
+    """Return the tag that is at fault for the clearest alarm, None where all is well."""
+    found = alarms(before, after)
+    return Cause(*found.iloc[0][["dimension", "value", "application"]]) if len(found) else None
 
 
 @pytest.mark.statistical
@@ -98,10 +104,8 @@ def test_a_mix_that_changes_is_no_regression():
     rng = stream(3, "mix")
     dear = lambda t: 12.0 if t["application"] == "a" else 1.0  # noqa: E731
     before, after = profile(rng, dear), profile(rng, dear, load={"a": 4.0})
-    share = compare(
-        before[["function", "machine", "samples", "value"]], after[["function", "machine", "samples", "value"]]
-    )
-    assert share.set_index("function").loc["f", "change"] > 0.1
+    share = [one.groupby("function")["value"].sum()["f"] / one["value"].sum() for one in (before, after)]
+    assert share[1] - share[0] > 0.1
     assert blame(before, after) is None
 
 
@@ -153,17 +157,6 @@ def test_the_drift_between_periods_is_found():
     table = pd.DataFrame(rows, columns=names).assign(platform="p")
     drift = drift_of(list(cells(table, "machine")))
     assert np.sqrt(drift) == pytest.approx(0.1, rel=0.25)
-
-
-@pytest.mark.statistical
-def test_shares_that_do_not_change_are_rarely_significant():
-    """40 pairs of clustered samples, 5 functions each: at most 6% of p-values below 0.03 (mean 3%, error 1.2%)."""
-    rng = stream(9, "null")
-    tables = []
-    for _ in range(40):
-        two = [profile(rng)[["function", "machine", "samples", "value"]] for _ in range(2)]
-        tables.append(compare(*two))
-    assert (pd.concat(tables)["p_value"] < 0.03).mean() <= 0.06
 
 
 def test_adjusted_p_values_are_another_librarys_and_the_definition():

@@ -36,7 +36,16 @@ WORLD = ProfileWorld(
         ),
     ),
 )
-NOT_OF_PROFILES = {"instance_epochs", "machine_epochs", "rounds", "requests", "replays", "cpu", "benchmarks"}
+NOT_OF_PROFILES = {
+    "instance_epochs",
+    "machine_epochs",
+    "rounds",
+    "requests",
+    "replays",
+    "cpu",
+    "benchmarks",
+    "switches",
+}
 LEFT_TO_SYMBOLISE = {"samples", "locations", "stacks"}
 
 

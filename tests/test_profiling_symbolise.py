@@ -193,3 +193,20 @@ def test_faults_are_told():
     lost = Symboliser(Repository.of(symbols, builds), made["raw_stacks"].slice(0, 0))
     with pytest.raises(SymboliseError, match="stack 59 is not in raw_stacks"):
         list(lost.samples(made["raw_samples"].to_batches()))
+
+
+def test_parts_are_in_order_of_events_whatever_the_order_of_their_dictionary(tmp_path, monkeypatch):
+    """Batches of other row groups and dictionaries are put together, so that an event's rows stand side by side."""
+    monkeypatch.setattr("analysis.profiling.symbolise.BATCH_ROWS", 500)
+    made = profile(13)
+    table = made["raw_samples"]
+    pieces = [table.slice(at, 100) for at in range(0, len(table), 100)]
+    with pq.ParquetWriter(tmp_path / "raw_samples.parquet", table.schema) as file:
+        for piece in pieces:
+            file.write_table(piece)
+    for name in ("raw_stacks", "symbols", "builds"):
+        pq.write_table(made[name], tmp_path / f"{name}.parquet")
+    parts = [columns["event"].to_pylist() for name, columns in symbolised(tmp_path) if name == "samples"]
+    assert 1 < len(parts) < len(pieces) / 3
+    assert all(part == sorted(part) for part in parts)
+    assert read(symbolised(tmp_path)) == twin(made)

@@ -11,6 +11,7 @@ from scenarios.affinity import affinity, show
 from scenarios.cli import app
 from scenarios.faults import FaultsError
 from tests.affinities import TABLE_1, random_table, sampled
+from tests.modelled_jobs import NAMES, modelled_rows
 
 
 def written(folder, text, name="table.csv"):
@@ -91,3 +92,21 @@ def test_what_is_predicted_and_shrunk_is_noted_and_shown(tmp_path):
 def test_a_folder_that_is_no_run_cannot_be_simulated(tmp_path):
     with pytest.raises(FaultsError, match="cannot be simulated"):
         affinity_trial.moved(tmp_path, None)
+
+
+def test_what_pairs_are_predicted_by_is_told(tmp_path):
+    rows = modelled_rows(1, 8)
+    rows["capacity"] = (rows["cpi"] * rows["load"]).groupby(rows["platform"]).transform("sum")
+    for names, by, said in ((NAMES, "model", "the cross-platform model"), ("abcd", "effects", "job and platform")):
+        rows.replace(dict(zip(NAMES, names, strict=True))).to_csv(tmp_path / "table.csv", index=False)
+        payload = json.loads(run(tmp_path / "table.csv", "--json").stdout)
+        assert payload["predicted_by"] == by
+        assert [row["structure"] for row in payload["held_out"]] == ["effects", "model"][: 1 + (by == "model")]
+        assert [row["used"] for row in payload["held_out"]][-1] is True
+        assert any(f"predicted from {said}, median error" in note for note in payload["notes"])
+
+
+def test_where_no_pair_can_be_left_out_nothing_is_told_of_errors(tmp_path):
+    text = "job,platform,load,cpi,capacity\na,1,5,1,9\na,2,0,,9\n"
+    payload = json.loads(run(written(tmp_path, text), "--json").stdout)
+    assert payload["held_out"] == []

@@ -14,6 +14,7 @@ from scenarios.faults import FaultsError
 from scenarios.output import dumps
 from scenarios.profile_query import Asked, diff, query, show
 from tests.profile_tables import long_form, random_tables, write_folder
+from tests.small_profile import write
 
 
 @pytest.fixture(scope="module")
@@ -143,7 +144,7 @@ def test_collections_that_look_again_are_not_added_to_the_fleet(profile):
     assert "without watch" in payload["notes"][0]
     asked = query([folder], Asked(by="collection"))
     assert asked["total"]["samples"] == rows["count"].sum()
-    assert asked["notes"] == []
+    assert asked["notes"] == ["no intervals: samples of several collections (fleet, watch) do not add up to one"]
 
 
 def test_intervals_are_those_of_visits(profile):
@@ -175,6 +176,15 @@ def test_a_change_has_an_interval_only_if_no_visit_is_on_both_sides(profile):
     assert "both sides" in shared["notes"][-1]
 
 
+def test_visits_of_one_machine_have_no_interval(tmp_path):
+    folder = write(tmp_path / "profile")
+    asked = Asked(where=("machine=1",))
+    payload = query([folder], asked)
+    assert payload["visits"] == 4
+    assert payload["confidence"] is None
+    assert payload["notes"] == ["no intervals: all samples are of one machine"]
+
+
 def test_files_of_other_tools_have_no_interval(tmp_path):
     files = [tmp_path / f"{i}.folded" for i in range(3)]
     for i, file in enumerate(files):
@@ -183,6 +193,8 @@ def test_files_of_other_tools_have_no_interval(tmp_path):
     assert payload["visits"] == 3
     assert payload["confidence"] is None
     assert "samples of samples" not in shown(payload)
+    assert "note: no intervals: samples of several collections" in shown(payload)
+    assert "note: no intervals: no collector drew these machines at random" in shown(query(files[:1], Asked()))
 
 
 @pytest.mark.parametrize(

@@ -10,7 +10,7 @@ from starlette.applications import Starlette
 
 from analysis.profiling.query import Query
 from analysis.profiling.questions import QUESTIONS
-from scenarios import profile_ask
+from scenarios import profile_ask, profile_files
 from scenarios.web import site
 from scenarios.web.annotation import source
 from scenarios.web.application import DATA, PAGES, application
@@ -205,6 +205,15 @@ def test_a_question_is_answered_and_told_its_parameters(app):
     assert ask(app, "/questions/..%2f..%2fetc").status == 404
 
 
+def test_a_profile_that_was_not_drawn_has_no_intervals_and_says_why(tmp_path):
+    file = tmp_path / "stacks.folded"
+    file.write_text("main;read 12\nmain 4\n")
+    profile_files.import_files([file], tmp_path / "made")
+    page = harmless(ask(application(tmp_path / "made"), "/query"))
+    assert not {"low", "high"} & set(page.said)
+    assert "no collector drew these machines at random" in "".join(page.said)
+
+
 def test_every_route_is_covered(app):
     """No page may be left out of the tests above; questions have tests of their own."""
     tested = {urlsplit(url).path for url in TABLED}
@@ -367,6 +376,8 @@ def test_source_is_annotated_line_by_line(app, profile):
     by_line = rows.groupby("line")["count"].sum()
     said = "".join(page.said)
     assert all(str(count) in said for count in by_line)
+    titles = "".join(page.all("td", "title")).replace("\u202f", "")
+    assert all(f"{value} events" in titles for value in rows.groupby("line")["value"].sum())
     assert "root:" not in said
     assert "\tif (a < 2 && b) /* <i>&amp; */" in page.said
 

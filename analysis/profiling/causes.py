@@ -8,7 +8,8 @@ import pandas as pd
 from scipy.stats import chi2
 
 from analysis.profiling.cells import TAGS, Cells, summed
-from analysis.statistics import Bools, Floats, Ints
+from analysis.profiling.nested import Nested, tied
+from analysis.statistics import Bools, Floats
 
 RANKS = (*TAGS, "application", "everywhere")
 _ROLLED_OUT = ("revision", "compiler", "kernel")
@@ -131,79 +132,19 @@ def fit(all_cells: Sequence[Cells], rolled: pd.DataFrame, functions: int, drift:
 
 
 def _fitted(found: Cells, design: Floats, drift: float) -> tuple[Floats, Floats, Floats]:
-    """Return (H, F) information and scores of the (C, H) causes, and the (F,) sums of squares.
-
-    Of the two periods' deviations their difference is left, of variance 2 `drift`, which takes one further term out of
-    every product (Woodbury 1950).
-    """
-    nested, later = Nested.of(found), found.later[:, None] * np.ones(len(found.functions))
+    """Return (H, F) information and scores of the (C, H) causes, and the (F,) sums of squares."""
+    nested = Nested.of(found.precision, found.lasting, found.unit, found.block)
+    later = found.later[:, None]
     pulled = nested.weighted(found.stray)
     period = nested.weighted(later)
     cells = len(found.tags)
     alone = np.array([nested.square(where[found.cell]) for where in design.T])
     score = design.T @ summed(pulled, found.cell, cells)
     common = design.T @ summed(period, found.cell, cells)
-    tied = _inverse((later * period).sum(axis=0), drift)
+    shift = tied((later * period).sum(axis=0), drift)
     pull = (later * pulled).sum(axis=0)
-    squares = (found.stray * pulled).sum(axis=0) - tied * pull**2
-    return alone - tied * common**2, score - tied * common * pull, squares
-
-
-@dataclass(frozen=True, slots=True, eq=False)
-class Nested:
-    """The inverse covariance of rows in units in blocks: units have what lasts in common, blocks' levels are free."""
-
-    weight: Floats
-    """(R, F) precision within units."""
-    unit: Ints
-    block: Ints
-    """(U,) each unit's block."""
-    kept: Floats
-    """(U, F) share of a unit's mean that is its block's and not its own."""
-    load: Floats
-    """(U, F) sums of the weights."""
-    level: Floats
-    """(B, F) precision of a block's level."""
-
-    @classmethod
-    def of(cls, found: Cells) -> "Nested":
-        """Return that of an application's cells.
-
-        Examples
-        --------
-        >>> from analysis.profiling.cells import cells
-        >>> row = {"application": "a", "function": [0, 1] * 2, "machine": 1, "samples": 30, "value": 3.0}
-        >>> found = next(cells(pd.DataFrame(row).assign(later=[False, False, True, True]), "machine"))
-        >>> Nested.of(found).weighted(np.ones((2, 2))).round(9).tolist()
-        [[0.0, 0.0], [0.0, 0.0]]
-        """
-        weight, units = found.precision, len(found.block)
-        load = summed(weight, found.unit, units)
-        kept = 1.0 / (1.0 + load * found.lasting)
-        level = summed(load * kept, found.block, int(found.block.max()) + 1)
-        return cls(weight, found.unit, found.block, kept, load, level)
-
-    def weighted(self, values: Floats) -> Floats:
-        """Return the inverse covariance times (R, F) values, levels projected out."""
-        units = len(self.block)
-        inside = summed(self.weight * values, self.unit, units)
-        level = summed(inside * self.kept, self.block, len(self.level)) / self.level
-        own = (1.0 - self.kept) * inside / self.load + self.kept * level[self.block]
-        return np.asarray(self.weight * (values - own[self.unit]), dtype=np.float64)
-
-    def square(self, acts: Floats) -> Floats:
-        """Return (F,) the product of (R,) values, 0 or 1, with themselves in that metric."""
-        there = np.flatnonzero(acts)
-        weight = self.weight[there]
-        inside = summed(weight, self.unit[there], len(self.block))
-        level = summed(inside * self.kept, self.block, len(self.level))
-        units = ((1.0 - self.kept) * inside**2 / self.load).sum(axis=0)
-        return np.asarray(weight.sum(axis=0) - units - (level**2 / self.level).sum(axis=0), dtype=np.float64)
-
-
-def _inverse(own: Floats, drift: float) -> Floats:
-    """Return 1 / (own + 1 / (2 drift)); 0 without drift."""
-    return own * 0.0 if drift <= 0 else 1.0 / (own + 0.5 / drift)
+    squares = (found.stray * pulled).sum(axis=0) - shift * pull**2
+    return alone - shift * common**2, score - shift * common * pull, squares
 
 
 def drift_of(all_cells: Sequence[Cells]) -> float:

@@ -142,9 +142,9 @@ def cells(table: pd.DataFrame, cluster: str) -> Iterator[Cells]:
             counted.append(_counted(str(about["application"].iloc[0]), about[["later", *tags]], seen))
     counted = [one for one in counted if len(one.functions)]
     moments = [_moments(one) for one in counted]
-    share = _lasting_share(moments)
-    for one, (total, support, _, _) in zip(counted, moments, strict=True):
-        between = _smoothed(one, total, support)
+    together, apart = (sum(one[i] for one in moments) for i in (1, 2))
+    share = float(np.clip(together / apart, 0.0, 0.9)) if apart > 0 else 0.0
+    for one, (between, _, _) in zip(counted, moments, strict=True):
         yield replace(one, lasting=share * between, passing=(1.0 - share) * between)
 
 
@@ -222,11 +222,13 @@ def summed(values: Floats, group: Ints, groups: int) -> Floats:
     return np.asarray(member @ values, dtype=np.float64)
 
 
-def _moments(found: Cells) -> tuple[Floats, Floats, float, float]:
-    """Return (F,) variances of log odds between clusters and how many clusters tell them, and sums for what lasts.
+def _moments(found: Cells) -> tuple[Floats, float, float]:
+    """Return (F,) variances of log odds between clusters, and over functions sums of what of it lasts and of all.
 
     What the clusters of a cell differ beyond independent samples is summed over cells before it is divided, since most
-    cells have few samples of a function. What lasts is what a unit's rows have in common.
+    cells have few samples of a function. It is smoothed with what is usual in the application, and counts as far as its
+    clusters' samples tell it (Smyth 2004, section 3: moderated variances). What lasts is what a unit's rows have in
+    common.
     """
     combined, units = len(found.tags), len(found.block)
     one = found.count[:, None]
@@ -235,37 +237,23 @@ def _moments(found: Cells) -> tuple[Floats, Floats, float, float]:
     middle = (summed(found.seen, found.cell, combined) / size)[found.cell]
     apart = found.seen - one * middle
     square, each = apart**2 / both**2, one / both
-    alone = (each * (1.0 - one / size[found.cell])).sum(axis=0)
-    excess = square.sum(axis=0) - alone
+    excess = square.sum(axis=0) - (each * (1.0 - one / size[found.cell])).sum(axis=0)
+    told = (one * both).sum(axis=0)
+    typical = told >= MIN_SAMPLES
     weight = float((squares - 2 * cubes / size + squares**2 / size**2).sum())
-    own = excess / weight if weight > 1e-9 else np.zeros(len(excess))
-    typical = (one * both).sum(axis=0) >= MIN_SAMPLES
-    common = summed(apart / both, found.unit, units) ** 2
-    pairs = float((summed(one, found.unit, units) ** 2).sum() - (one**2).sum())
-    told = (one * both)[:, typical].sum(axis=0)
-    together = (common.sum(axis=0) - square.sum(axis=0))[typical] / pairs if pairs > 0 else np.zeros(int(typical.sum()))
-    usual = max(float(np.median(own[typical])), 0.0) if weight > 1e-9 and typical.any() else _USUAL
-    inside = usual * one * both
-    support = ((inside / (1.0 + inside)) ** 2).sum(axis=0)
-    held = told if pairs > 0 else told * 0.0
-    return own, support, float((held * together).sum()), float((held * np.maximum(own[typical], 0.0)).sum())
-
-
-def _lasting_share(moments: Sequence[tuple[Floats, Floats, float, float]]) -> float:
-    """Return the share of the variance between clusters that lasts, over all applications."""
-    together, apart = (sum(one[i] for one in moments) for i in (2, 3))
-    return float(np.clip(together / apart, 0.0, 0.9)) if apart > 0 else 0.0
-
-
-def _smoothed(found: Cells, own: Floats, support: Floats) -> Floats:
-    """Return (F,) variances between clusters, a function's own smoothed with the usual of its application.
-
-    A function's own counts as far as its clusters' samples tell it (Smyth 2004, section 3: moderated variances).
-    """
-    typical = (found.count[:, None] * found.expected * (1.0 - found.expected)).sum(axis=0) >= MIN_SAMPLES
-    several = len(found.count) > len(found.tags)
+    several = weight > 1e-9
+    own = excess / weight if several else np.zeros(len(excess))
     usual = max(float(np.median(own[typical])), 0.0) if several and typical.any() else _USUAL
-    return np.asarray(np.maximum((own * support + usual * PRIOR_CLUSTERS) / (support + PRIOR_CLUSTERS), 0.0))
+    inside = usual * one * both
+    support = ((inside / (1.0 + inside)) ** 2).sum(axis=0) * several
+    between = np.maximum((own * support + usual * PRIOR_CLUSTERS) / (support + PRIOR_CLUSTERS), 0.0)
+    pairs = float((summed(one, found.unit, units) ** 2).sum() - (one**2).sum())
+    if pairs <= 0:
+        return between, 0.0, 0.0
+    common = summed(apart / both, found.unit, units) ** 2
+    lasting = (common.sum(axis=0) - square.sum(axis=0)) / pairs
+    held = np.where(typical, told, 0.0)
+    return between, float((held * lasting).sum()), float((held * np.maximum(own, 0.0)).sum())
 
 
 def _coded(column: pd.Series) -> tuple[Ints, np.ndarray[tuple[int], np.dtype[np.object_]]]:

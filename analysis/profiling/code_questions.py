@@ -126,7 +126,8 @@ def deprecated(database: Profile, function: str = "", event: str = "cpu_time", t
     Returns
     -------
     DataFrame
-        function, application, caller, samples, value, share (of all that is spent under the function).
+        function, application, caller, samples, what is spent (named after the event, with its unit: cpu_time_s), share
+        (of all that is spent under the function).
 
     Examples
     --------
@@ -137,9 +138,20 @@ def deprecated(database: Profile, function: str = "", event: str = "cpu_time", t
     """
     name = function or _hottest(database)
     found = database.callers(name, of_fleet(database, event, ("application",)))
+    spent, unit = _with_unit(event, database.units().get(event, ""))
     answer = found.assign(function=name, share=shares(found["value"]))
-    columns = ["function", "application", "caller", "samples", "value", "share"]
+    answer[spent] = found["value"] if unit == 1.0 else found["value"].astype(np.float64) * unit
+    columns = ["function", "application", "caller", "samples", spent, "share"]
     return ranked(answer[columns], "share", ["application", "caller"], top)
+
+
+def _with_unit(event: str, counts: str) -> tuple[str, float]:
+    """Return the name of a column of an event's values with its unit, and by what they are multiplied."""
+    if counts == "nanoseconds":
+        return f"{event}_s", 1e-9
+    if counts == "bytes" and not event.endswith("_bytes"):
+        return f"{event}_bytes", 1.0
+    return ("value" if event == "samples" else event), 1.0
 
 
 def _hottest(database: Profile) -> str:

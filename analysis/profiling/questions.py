@@ -110,8 +110,8 @@ _ALL = (
     Question(
         "colocate",
         "Which jobs suffer beside which others?",
-        "Candidates for moving apart or together; seen on visited machines, not tried.",
-        {"min_visits": 5, "top": 20},
+        "Candidates for moving apart or together; seen on several visited machines, not tried.",
+        {"min_visits": 5, "min_machines": 5, "top": 20},
         place_questions.colocate,
     ),
     Question(

@@ -6,12 +6,10 @@ from typing import Literal
 
 import numpy as np
 import pandas as pd
-from scipy.stats import false_discovery_control, t
+from scipy.stats import false_discovery_control
 
 from analysis.profiling.causes import Cause, Fits, candidates, drift_of, fit, rolled_out
 from analysis.profiling.cells import TAGS, Cells, cells, comparable
-from analysis.profiling.clusters import Clusters
-from analysis.profiling.effective import share_variances
 from analysis.profiling.factors import factor_of, rows_of
 from analysis.statistics import Bools, Floats
 
@@ -71,58 +69,6 @@ def adjusted(p_values: Floats, adjustment: Adjustment = "holm") -> Floats:
     found = np.empty(len(p_values))
     found[order] = np.minimum(steps, 1.0)
     return found
-
-
-def compare(
-    before: pd.DataFrame,
-    after: pd.DataFrame,
-    *,
-    cluster: str = "machine",
-    adjustment: Adjustment = "holm",
-) -> pd.DataFrame:
-    """Return every key's change of share with a cluster-robust test; a change of the mix counts as a change.
-
-    Parameters
-    ----------
-    before, after : columns of keys, the cluster, samples, value, of two independent samples
-    cluster : what was drawn
-    adjustment : of p-values for the number of keys
-
-    Returns
-    -------
-    DataFrame
-        the keys, share_before, share_after, change, standard_error, p_value (two-sided), adjusted; most significant
-        first. A key that one profile lacks has the share 0 there.
-
-    Examples
-    --------
-    >>> one = pd.DataFrame({"f": ["a", "b"] * 9, "machine": np.repeat(range(9), 2), "samples": 9, "value": [5, 4] * 9})
-    >>> compare(one, one.assign(value=[4, 5] * 9))["change"].round(3).tolist()
-    [-0.111, 0.111]
-    """
-    sides = [Clusters.of(side, cluster) for side in (before, after)]
-    tables = [
-        data.keys.assign(**{f"share_{name}": data.shares, f"variance_{name}": share_variances(data)})
-        for data, name in zip(sides, ("before", "after"), strict=True)
-    ]
-    by = [str(name) for name in sides[0].keys.columns]
-    both = tables[0].merge(tables[1], on=by, how="outer").sort_values(by, kind="stable")
-    shares = {name: both[f"share_{name}"].fillna(0.0).to_numpy(np.float64) for name in ("before", "after")}
-    variance = both[["variance_before", "variance_after"]].fillna(0.0).sum(axis=1).to_numpy(np.float64)
-    change, error = shares["after"] - shares["before"], np.sqrt(variance)
-    clusters = min(len(data.size) for data in sides)
-    with np.errstate(divide="ignore", invalid="ignore"):
-        score = np.where(change == 0, 0.0, np.abs(change) / error)
-    p_value = 2 * t.sf(score, max(clusters - 1, 1)) if clusters > 1 else np.ones(len(change))
-    found = both[by].assign(
-        share_before=shares["before"],
-        share_after=shares["after"],
-        change=change,
-        standard_error=error,
-        p_value=p_value,
-        adjusted=adjusted(p_value, adjustment),
-    )
-    return found.sort_values("p_value", kind="stable").reset_index(drop=True)
 
 
 def alarms(
@@ -199,28 +145,6 @@ _COLUMNS = (
 )
 _CLOSER = 6.0
 """χ² from which a function is looked at closely: below it no hypothesis of many is rejected."""
-
-
-def blame(
-    before: pd.DataFrame, after: pd.DataFrame, criteria: Criteria | None = None, *, cluster: str = "machine"
-) -> Cause | None:
-    """Return the tag that is at fault for the clearest alarm, or None where all is well.
-
-    Parameters
-    ----------
-    before, after, criteria, cluster : as in `alarms`
-
-    Examples
-    --------
-    >>> rows = pd.DataFrame({"function": ["f", "g"], "application": "a", "platform": "p", "machine": 1, "samples": 50})
-    >>> blame(rows.assign(value=5), rows.assign(value=5)) is None
-    True
-    """
-    found = alarms(before, after, criteria, cluster=cluster)
-    if not len(found):
-        return None
-    first = found.iloc[0]
-    return Cause(str(first["dimension"]), str(first["value"]), str(first["application"]))
 
 
 def _joined(before: pd.DataFrame, after: pd.DataFrame, cluster: str) -> tuple[pd.DataFrame, pd.Index]:

@@ -8,7 +8,6 @@ is no image. Counts are integers and nothing is dropped, so every event sums to 
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import Future, ThreadPoolExecutor
-from itertools import chain
 from os import cpu_count
 from pathlib import Path
 
@@ -24,7 +23,7 @@ __all__ = ["Repository", "SymboliseError", "Symboliser", "symbolised"]
 Ints = NDArray[np.int64]
 Columns = dict[str, pa.Array | Ints]
 
-BATCH_ROWS = 1_000_000
+BATCH_ROWS = 500_000
 """Samples that one worker symbolises at a time: what memory is proportional to."""
 INPUTS = ("raw_samples", "raw_stacks", "symbols", "builds")
 """Tables that symbolisation reads."""
@@ -65,6 +64,8 @@ class Symboliser:
 
     def samples(self, batches: Iterable[pa.RecordBatch], workers: int | None = None) -> Iterator[Columns]:
         """Yield rows of table `samples`; equal ones of a process are merged, their counts summed.
+
+        Each part is in order of events, then processes, so that who asks for one event need not read the others.
 
         Parameters
         ----------
@@ -124,7 +125,8 @@ class Symboliser:
             raise SymboliseError(f"raw_samples: stack {stack.max()} is not in raw_stacks")
         stack = np.where(stack >= 0, self._new_stack[np.maximum(stack, 0)] if self._new_stack.size else -1, -1)
         process, kind = numbers(batch["process"]), numbers(event.indices)
-        order = np.lexsort((location, stack, kind, process))
+        rank = np.argsort(np.argsort(np.array(event.dictionary.to_pylist(), dtype=str), kind="stable"))
+        order = np.lexsort((location, stack, process, rank[kind]))
         key = np.column_stack([process, kind, stack, location])[order]
         begin = np.flatnonzero(np.append(True, (key[1:] != key[:-1]).any(axis=1))[: order.size])
         count = np.add.reduceat(numbers(batch["count"])[order], begin) if begin.size else np.zeros(0, np.int64)
@@ -190,12 +192,13 @@ def _ahead(
 
 
 def _whole_processes(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-    """Yield the rows cut between processes, so that equal rows of a process come together."""
+    """Yield the rows, many at a time, cut between processes, so that equal rows of a process come together."""
     kept: list[pa.RecordBatch] = []
-    for batch in chain(batches):
+    for batch in batches:
         process = numbers(batch["process"])
         cut = int(np.flatnonzero(process != process[-1])[-1]) + 1 if (process != process[-1]).any() else 0
-        if cut == 0 and (not kept or numbers(kept[-1]["process"])[-1] == process[-1]):
+        whole = cut > 0 or (bool(kept) and numbers(kept[-1]["process"])[-1] != process[-1])
+        if not whole or sum(each.num_rows for each in kept) + cut < BATCH_ROWS:
             kept.append(batch)
             continue
         yield pa.concat_batches([*kept, batch.slice(0, cut)])

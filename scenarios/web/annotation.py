@@ -5,19 +5,22 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from scenarios.web.asked import Asked, Pairs, read
+from scenarios.web.listing import unit_of
 from scenarios.web.site import Page, Site
-from scenarios.web.tables import Link, Table, said, short, table
+from scenarios.web.tables import Link, Table, amount, grouped, named, said, table
 
 _MOST_LINES = 10_000
+_TOLD = ("line", "samples", "value", "share")
 
 
 @dataclass(frozen=True, slots=True)
 class Line:
-    """A source line: number, text, samples, share of the file's events, length of its bar against the hottest line."""
+    """A source line: number, text, samples, what it stands for, its share of the file, length of its bar."""
 
     number: int
     text: str
     samples: int
+    value: int
     share: float
     bar: float
 
@@ -35,21 +38,26 @@ def source(site: Site, pairs: Pairs) -> Page:
     exact = of_file.only("file_hash", file_hash)
     samples, value = site.database.total(exact.query)
     _, everything = site.database.total(base.query)
+    unit = unit_of(site, asked.query.event)
     shown = {
         "asked": asked,
         "action": "/source",
         "suggestions": site.suggestions,
         "file": file,
+        "event": named(asked.query.event),
+        "unit": unit,
+        "amount": amount,
+        "grouped": grouped,
         "hash": file_hash,
         "lines": annotate(site, exact, file, file_hash),
         "header": [
             ("Samples", said("", samples)),
-            (f"{asked.query.event.replace('_', ' ')} in the fleet", short(value)),
+            (f"{named(asked.query.event)} in the fleet ({unit or 'events'})", grouped(int(value))),
             ("Share of all that was asked", f"{value / everything:.3%}" if everything else "–"),
         ],
         "functions": _split(site, exact, ("function",), "Functions of the file"),
         "users": _split(site, exact, ("application", "revision"), "Programs that run it"),
-        "versions": table(contents, "Contents of this name", {"file_hash": _version(base, file)}),
+        "versions": table(contents, "Contents of this name", {"file_hash": _version(base, file)}, unit=unit),
     }
     return Page("source.html", file, shown)
 
@@ -65,15 +73,15 @@ def annotate(site: Site, exact: Asked, file: str, file_hash: str) -> list[Line]:
     text = site.source(file, file_hash).head(_MOST_LINES)
     found = site.database.query(exact.grouped("line").query)
     heat = {
-        int(line): (int(samples), float(share))
-        for line, samples, share in zip(found["line"], found["samples"], found["share"], strict=True)
+        int(line): (int(samples), int(value), float(share))
+        for line, samples, value, share in zip(*(found[name] for name in _TOLD), strict=True)
     }
-    hottest = max((share for _, share in heat.values()), default=0.0) or 1.0
+    hottest = max((share for *_, share in heat.values()), default=0.0) or 1.0
     lines = [
-        Line(int(number), str(line), *heat.pop(int(number), (0, 0.0)), 0.0)
+        Line(int(number), str(line), *heat.pop(int(number), (0, 0, 0.0)), 0.0)
         for number, line in zip(text["line"], text["text"], strict=True)
     ]
-    lines.extend(Line(number, "", samples, share, 0.0) for number, (samples, share) in sorted(heat.items()))
+    lines.extend(Line(number, "", *told, 0.0) for number, told in sorted(heat.items()))
     return [replace(line, bar=line.share / hottest) for line in lines]
 
 
@@ -89,7 +97,7 @@ def _files(site: Site, asked: Asked) -> Page:
         "asked": asked,
         "action": "/source",
         "suggestions": site.suggestions,
-        "table": table(found, "Source files by content", {"file": link}),
+        "table": table(found, "Source files by content", {"file": link}, unit=unit_of(site, asked.query.event)),
     }
     return Page("files.html", "Source", shown)
 
@@ -103,7 +111,7 @@ def _split(site: Site, exact: Asked, by: tuple[str, ...], caption: str) -> Table
             asked = asked.only(key, str(row[key]))
         return asked.grouped("application" if by == ("function",) else "function").url("/query")
 
-    return table(found, caption, {by[0]: link})
+    return table(found, caption, {by[0]: link}, unit=unit_of(site, exact.query.event))
 
 
 def _version(asked: Asked, file: str) -> Link:

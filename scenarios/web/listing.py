@@ -15,7 +15,6 @@ from scenarios.web.tables import Cell, Link, Table, named, said, table, worded
 
 _NEXT = {"function": ("application",), "file": ("file", "line"), "line": ("function",)}
 _HOME_ROWS = 8
-_DRAWN = frozenset({"visit", "process"})
 _SIDES = ("a", "b")
 _LINKED = frozenset({"where", "since", "until"})
 
@@ -83,6 +82,7 @@ def query(site: Site, pairs: Pairs) -> Page:
         "action": "/query",
         "suggestions": site.suggestions,
         "table": _listed(site, asked, f"{named(asked.query.event)} by {', '.join(asked.query.by)}", intervals=True),
+        "without": site.without(asked.query),
         "samples": said("", samples),
         "value": worded(value, asked.query.event, unit_of(site, asked.query.event)),
         "further": [(key, asked.grouped(key).url("/query")) for key in DIMENSIONS if key not in asked.query.by],
@@ -201,7 +201,7 @@ def _side(asked: Asked, side: str, texts: list[str], problems: list[str]) -> Que
 
 def _listed(site: Site, asked: Asked, caption: str, intervals: bool = False) -> Table:
     found = site.database.query(asked.query, asked.top)
-    if intervals and asked.query.by and _DRAWN.isdisjoint(asked.query.by):
+    if intervals:
         found = _with_intervals(site, asked, found)
     links = {key: _refine(asked, key) for key in asked.query.by}
     made = table(found, caption, links, unit=unit_of(site, asked.query.event))

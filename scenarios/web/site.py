@@ -15,17 +15,17 @@ import pyarrow.parquet as pq
 
 from analysis.profiling.asking import of_fleet
 from analysis.profiling.database import Database
-from analysis.profiling.effective import share_intervals
 from analysis.profiling.query import DIMENSIONS, Query
 from analysis.profiling.regression import alarms
 from analysis.profiling.storage import Identity
 from scenarios.profile_ask import cells
+from scenarios.profile_intervals import intervals, without
 from scenarios.web.asked import MOST_ROWS, RefusedError
 
 HERE = Path(__file__).parent
 _SUGGESTED = ("application", "compiler", "datacentre", "kernel", "platform", "collection")
 _SUGGESTIONS = 200
-_MOST_CELLS, _KEPT = 2_000_000, 64
+_KEPT = 64
 _FIRST = {"cycles": 0, "instructions": 1}
 
 
@@ -111,13 +111,17 @@ class Site:
         return of_fleet(self.database, events[0] if events else "cycles", by)
 
     def intervals(self, query: Query) -> pd.DataFrame | None:
-        """Return the 95% intervals of a query's shares over visits: its keys, low, high; None if they take too long.
+        """Return the 95% intervals of a query's shares over visits: its keys, low, high; None without any.
 
         Parameters
         ----------
-        query : its keys may be neither visits nor processes
+        query : what is asked
         """
         return self._once(query, lambda: self._share_intervals(query))
+
+    def without(self, query: Query) -> str:
+        """Return in a line why a query's shares have no intervals; nothing if they have."""
+        return without(self.database, query) if self.intervals(query) is None else ""
 
     def alarms(self, at_s: float) -> pd.DataFrame:
         """Return the functions that became dearer from before a time to after it, and what each change goes with.
@@ -135,10 +139,8 @@ class Site:
         return pd.DataFrame() if found is None else found
 
     def _share_intervals(self, query: Query) -> pd.DataFrame | None:
-        clustered = self.database.clustered(query, "visit")
-        if not 0 < len(clustered) <= _MOST_CELLS:
-            return None
-        return share_intervals(clustered, cluster="visit")[[*query.by, "low", "high"]].head(MOST_ROWS)
+        found = intervals(self.database, query)
+        return None if found is None else found.drop(columns="standard_error").head(MOST_ROWS)
 
     def _alarms(self, at_s: float) -> pd.DataFrame:
         sides = {"before": cells(self.database, None, at_s), "after": cells(self.database, at_s, None)}

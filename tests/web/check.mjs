@@ -56,6 +56,8 @@ async function withScripts(options, suffix) {
     await visit(page, path);
     const wide = await page.evaluate(() => document.documentElement.scrollWidth - window.innerWidth);
     expect(wide <= 0, `${path}${suffix}: is ${wide} pixels wider than the window`);
+    const loose = await page.evaluate(() => [...document.querySelectorAll("table")].filter((each) => !each.closest(".wide")).length);
+    expect(loose === 0, `${path}${suffix}: ${loose} tables do not scroll in a box of their own`);
     await shoot(page, `${path.split("?")[0].slice(1).replaceAll("/", "_") || "home"}${suffix}`);
   }
   await visit(page, "/callgraph");

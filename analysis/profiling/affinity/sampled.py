@@ -6,7 +6,7 @@ import numpy as np
 import pandas as pd
 from scipy.optimize import nnls
 
-from analysis.profiling.affinity.table import Table
+from analysis.profiling.affinity.table import COUNTERS, Table
 from analysis.profiling.asking import visits_of_fleet
 from analysis.profiling.metrics import cpi
 from analysis.profiling.query import Query, Where
@@ -38,7 +38,8 @@ def table_of(database: "Database") -> pd.DataFrame:
     -------
     DataFrame
         job, platform, load, cpi, cpi_se and load_se (NaN: not sampled), capacity, misses (last-level-cache misses per
-        instruction) and clock_hz (both left out where not known); one row for each pair of job and platform.
+        instruction), those of `COUNTERS` that the profile has (per instruction, NaN: not sampled) and clock_hz (all
+        left out where not known); one row for each pair of job and platform.
 
     Raises
     ------
@@ -67,8 +68,10 @@ def table_of(database: "Database") -> pd.DataFrame:
             "capacity": capacity.astype(np.float64),
         }
     )
-    if "llc_misses" in database.events():
-        made["misses"] = _misses(database.query(Query("llc_misses", BY, where)), made)
+    for event in (name for name in COUNTERS if name in database.events()):
+        made[event] = _counted(database.query(Query(event, BY, where)), made)
+    if "llc_misses" in made:
+        made["misses"] = _misses(made)
     clocks = table["platform"].map(_clocks(database))
     return made if clocks.isna().any() else made.assign(clock_hz=clocks)
 
@@ -131,11 +134,16 @@ def _load_errors(instructions: pd.DataFrame) -> pd.DataFrame:
     return sums.assign(load_se=np.sqrt(sums["load_se"]))
 
 
-def _misses(sampled: pd.DataFrame, made: pd.DataFrame) -> Floats:
-    """Return misses per instruction of every pair: those of the job, in proportion to those of the platform."""
+def _counted(sampled: pd.DataFrame, made: pd.DataFrame) -> Floats:
+    """Return an event's samples per instruction of every pair, NaN where the pair was not sampled."""
     value = sampled.astype(dict.fromkeys(BY, str)).set_index(list(BY))["value"].astype(np.float64)
-    misses = value.reindex(pd.MultiIndex.from_frame(made[["job", "platform"]])).fillna(0.0).to_numpy(np.float64)
-    sums = made.assign(misses=misses)
+    counted = value.reindex(pd.MultiIndex.from_frame(made[["job", "platform"]])).fillna(0.0).to_numpy(np.float64)
+    return np.asarray(counted / made["load"].where(made["load"] > 0).to_numpy(np.float64))
+
+
+def _misses(made: pd.DataFrame) -> Floats:
+    """Return misses per instruction of every pair: those of the job, in proportion to those of the platform."""
+    sums = made.assign(misses=made["llc_misses"].fillna(0.0) * made["load"])
     load = sums.groupby("job")["load"].transform("sum").to_numpy(np.float64)
     of_job = sums.groupby("job")["misses"].transform("sum").to_numpy(np.float64) / np.where(load > 0, load, 1.0)
     expected = sums.assign(expected=of_job * sums["load"]).groupby("platform")[["misses", "expected"]].transform("sum")

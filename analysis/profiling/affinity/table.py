@@ -11,6 +11,8 @@ from analysis.cells import Cells, TableFault, read_cells
 from analysis.readers import Field, TableError, read_table
 from analysis.statistics import Bools, Floats, Ints
 
+COUNTERS = ("l1_misses", "l2_misses", "llc_misses", "mispredictions")
+"""Columns of what was counted, per instruction; empty where the job was not sampled."""
 FIELDS = (
     Field("job", "text"),
     Field("platform", "text"),
@@ -21,6 +23,7 @@ FIELDS = (
     Field("cpi_se", "real", above_zero=False, required=False, may_be_empty=True),
     Field("load_se", "real", above_zero=False, required=False, may_be_empty=True),
     Field("misses", "real", above_zero=False, required=False),
+    *(Field(name, "real", above_zero=False, required=False, may_be_empty=True) for name in COUNTERS),
 )
 """Columns of a table of affinities."""
 _OF_PLATFORM = ("capacity", "clock_hz")
@@ -57,6 +60,8 @@ class Table:
     """(J, I) standard error of the load; none: known exactly."""
     misses: Floats | None = None
     """(J, I) last-level-cache misses per instruction; none: not known."""
+    counters: Floats | None = None
+    """(J, I, 4) what was counted per instruction, in the order of `COUNTERS`, NaN: not sampled; none: not known."""
 
     @classmethod
     def of(cls, frame: pd.DataFrame) -> "Table":
@@ -65,7 +70,7 @@ class Table:
         Parameters
         ----------
         frame : columns job, platform, load, cpi (NaN: not observed), capacity, and optionally clock_hz, cpi_se,
-            load_se, misses
+            load_se, misses and all of `COUNTERS`
         """
         job, jobs = pd.factorize(frame["job"])
         platform, platforms = pd.factorize(frame["platform"])
@@ -92,6 +97,7 @@ class Table:
             clocks,
             np.nan_to_num(spread("load_se", 0.0)) if "load_se" in frame else None,
             spread("misses", 0.0) if "misses" in frame else None,
+            np.stack([spread(name, np.nan) for name in COUNTERS], axis=2) if {*COUNTERS} <= {*frame} else None,
         )
 
     @property

@@ -1,0 +1,134 @@
+"""What is known of every pair before effects are fitted: CPI that a model says, and how much jobs wait for memory."""
+
+from dataclasses import dataclass, replace
+from typing import Literal, TypeAlias, get_args
+
+import numpy as np
+
+from analysis.profiling.affinity.spec_sheets import modelled
+from analysis.profiling.affinity.table import Table
+from analysis.statistics import Bools, Floats
+
+Structure: TypeAlias = Literal["effects", "effects_slopes", "model", "model_slopes"]
+"""Log CPI is an effect of the job and one of the platform: alone; with a slope of each platform for how much a job
+waits for memory; beside the log of what the cross-platform model says; with both."""
+STRUCTURES: tuple[Structure, ...] = get_args(Structure)
+
+_LEAST_SE, _MOST_SE = 1e-9, 2.0
+_JOBS_PER_FEATURE, _LEAST_MISSES, _TYPICAL, _FARTHEST = 5, 0.1, 0.1, 3.0
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Terms:
+    """What least squares are fitted to."""
+
+    log_cpi: Floats
+    """(J, I) observed log CPI less the offset; 0 where not observed."""
+    square: Floats
+    """(J, I) its squared sampling error; infinite where not observed."""
+    offset: Floats
+    """(J, I) log CPI by the cross-platform model; 0 without it."""
+    features: Floats
+    """(J, K) what platforms weigh in each job: 1, and where there are enough jobs, how much it waits for memory."""
+
+    @property
+    def seen(self) -> Bools:
+        """(J, I) which pairs were observed."""
+        return np.isfinite(self.square)
+
+
+def structure_of(table: Table) -> Structure:
+    """Return the richest structure that a table allows: the cross-platform model where spec sheets and counters are.
+
+    Slopes are fitted where misses are known of enough jobs on several platforms.
+
+    Examples
+    --------
+    >>> import pandas as pd
+    >>> row = {"job": "a", "platform": "p", "load": 5.0, "cpi": 2.0, "capacity": 10.0}
+    >>> structure_of(Table.of(pd.DataFrame([row])))
+    'effects'
+    """
+    several = int((np.isfinite(table.cpi).sum(axis=1) > 1).sum())
+    sloped = _memory(table) is not None and several >= _JOBS_PER_FEATURE * len(table.platforms) * 3
+    if modelled(table) is not None:
+        return "model_slopes" if sloped else "model"
+    return "effects_slopes" if sloped else "effects"
+
+
+def terms_of(table: Table, structure: Structure, like: Table | None = None) -> Terms:
+    """Return the terms of a table.
+
+    Parameters
+    ----------
+    table : CPI with standard errors, 0 where known exactly
+    structure : of those that the table allows
+    like : the table whose jobs' spread is the unit of features; this one without it
+
+    Examples
+    --------
+    >>> import pandas as pd
+    >>> row = {"job": "a", "platform": "p", "load": 5.0, "cpi": 1.0, "capacity": 10.0}
+    >>> found = terms_of(Table.of(pd.DataFrame([row])), "effects")
+    >>> found.log_cpi.tolist(), found.offset.tolist(), found.features.tolist()
+    ([[0.0]], [[0.0]], [[1.0]])
+    """
+    said = modelled(table) if structure.startswith("model") else None
+    offset = np.zeros(table.cpi.shape) if said is None else np.log(said)
+    log_cpi, square = _observed(table)
+    features = _features(table, table if like is None else like) if structure.endswith("slopes") else None
+    ones = np.ones((len(table.jobs), 1))
+    left = np.where(np.isfinite(square), log_cpi - offset, 0.0)
+    return Terms(left, square, offset, ones if features is None else np.column_stack([ones, features]))
+
+
+def without(table: Table, platform: int) -> Table:
+    """Return a table in which nothing was sampled on a platform.
+
+    Examples
+    --------
+    >>> import pandas as pd
+    >>> row = {"job": "a", "platform": "p", "load": 5.0, "cpi": 1.0, "capacity": 10.0}
+    >>> hidden = without(Table.of(pd.DataFrame([row])), 0)
+    >>> hidden.unobserved.tolist(), hidden.load.tolist()
+    ([[True]], [[0.0]])
+    """
+    cpi, load = table.cpi.copy(), table.load.copy()
+    cpi[:, platform], load[:, platform] = np.nan, 0.0
+    return replace(table, cpi=cpi, load=load)
+
+
+def _observed(table: Table) -> tuple[Floats, Floats]:
+    """Return (J, I) log CPI and its squared error; 0 and infinity where it was not observed."""
+    seen = table.allowed & np.isfinite(table.cpi)
+    cpi = np.where(seen, table.cpi, 1.0)
+    error = np.where(seen, table.cpi_se, 0.0) / cpi
+    return np.log(cpi), np.where(seen, np.minimum(error, _MOST_SE) ** 2, np.inf)
+
+
+def _memory(table: Table) -> Floats | None:
+    """Return (J, I) last-level-cache misses per instruction: as counted, else as the table has them."""
+    return table.misses if table.counters is None else np.nan_to_num(table.counters[:, :, 2])
+
+
+def _features(table: Table, like: Table) -> Floats:
+    """Return (J, 2) how much jobs wait for memory, in standard deviations of the jobs of another table.
+
+    That is the logarithm of a job's misses per instruction and of its CPI, weighted by load.
+    """
+    of_jobs, total = _traits(like), like.total
+    centre = np.average(of_jobs, axis=0, weights=total)
+    scale = np.sqrt(np.average((of_jobs - centre) ** 2, axis=0, weights=total))
+    return np.clip((_traits(table) - centre) / np.where(scale > 0, scale, 1.0), -_FARTHEST, _FARTHEST)
+
+
+def _traits(table: Table) -> Floats:
+    misses = _memory(table)
+    assert misses is not None
+    total = table.total
+    missed = (misses * table.load).sum(axis=1) / np.where(total > 0, total, 1.0)
+    least = float(np.median(missed[missed > 0])) * _LEAST_MISSES if (missed > 0).any() else 1.0
+    log_cpi, square = _observed(table)
+    weight = np.where(np.isfinite(square), 1.0 / (np.where(np.isfinite(square), square, 1.0) + _TYPICAL**2), 0.0)
+    mean_cpi = (weight * log_cpi).sum(axis=1) / np.maximum(weight.sum(axis=1), 1e-300)
+    return np.column_stack([np.log(np.maximum(missed, least)), mean_cpi])
