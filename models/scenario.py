@@ -73,6 +73,10 @@ class Behaviour:
     """Spread of the autocorrelated part of one instance's behaviour over time."""
     job_log_sd: NonNegative = 0.08
     """Spread over time of the part that all instances of a job share (its requests change together)."""
+    wander_time_factor: Positive = 1.0
+    """Factor on the time constants with which behaviour and shared conditions wander: half an hour and eight hours, and
+    half an hour for what instances and machines do of their own. With 8.96, 2.89 and 0.2 the latter has an
+    autocorrelation of 0.8, 0.5 and 0 from hour to hour; with 1 of 0.14."""
     latency_critical_share: Share = 0.6
     """Share of jobs that serve requests; the rest are best-effort."""
     diurnal_amplitude: Share = 0.09
@@ -286,6 +290,24 @@ class Software:
 
 
 @dataclass(frozen=True, slots=True)
+class Crossover:
+    """Machines switch the feature on and off: of two periods after each other one is with it, drawn which comes first.
+
+    Every machine (or rack) draws for itself and anew for every pair of periods (a switchback with machines as units).
+    """
+
+    __pydantic_config__: ClassVar[Forbid] = FORBID
+
+    period_s: Positive = 3600.0
+    """Length of a period, a multiple of the epoch."""
+    pairs: Count | None = None
+    """Pairs of periods from the roll-out's start on; null: as many as fit into the horizon. Then it is off."""
+    wash_s: NonNegative | None = None
+    """First part of each period, with counting windows of its own so that it can be left out, a multiple of the epoch;
+    null: as long as the feature settles. Governor and caches need some more epochs to find their balance."""
+
+
+@dataclass(frozen=True, slots=True)
 class Rollout:
     """Which machines (or, for software, instances) get the feature in the recorded fleet, and when."""
 
@@ -301,6 +323,8 @@ class Rollout:
     """Into how many equal waves the roll-out is cut."""
     interval_s: NonNegative = 3600.0
     """Time between waves."""
+    crossover: Crossover | None = None
+    """Whether those who get the feature switch it on and off again and again; null: it stays on."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -317,6 +341,9 @@ class Feature:
     """The new DVFS policy."""
     software: tuple[Software, ...] = ()
     """New code of some jobs."""
+    settle_s: NonNegative = 0.0
+    """How long after a switch, on or off, the old state still acts: clocks ramp, caches and code warm up. A multiple of
+    the epoch; whatever is on at time 0 has settled."""
     rollout: Rollout = field(default_factory=Rollout)
     """Who has it in the recorded fleet."""
 
@@ -366,7 +393,8 @@ class Recording:
     __pydantic_config__: ClassVar[Forbid] = FORBID
 
     windows: tuple[Window, ...] = ()
-    """Counting windows, which must not overlap; none means one, `all`, over the whole horizon."""
+    """Counting windows, which must not overlap; none means one, `all`, over the whole horizon, or in a crossover
+    `before`, and `wash` and `rest` of every period: `wash.000` is its first part."""
     truth: bool = True
     """Whether the counterfactual pair (feature nowhere, feature everywhere) is simulated and kept."""
     instance_epoch_share: Share = 0.0
@@ -416,5 +444,27 @@ class World:
     @property
     def windows(self) -> tuple[Window, ...]:
         """The counting windows in order of time, the default one included."""
-        given = self.recording.windows or (Window("all", 0.0, self.horizon_s),)
+        given = self.recording.windows or self._period_windows() or (Window("all", 0.0, self.horizon_s),)
         return tuple(sorted(given, key=lambda window: window.start_s))
+
+    @property
+    def periods(self) -> tuple[tuple[float, float], ...]:
+        """Start and end of each period of the feature's crossover in seconds, in order; none without a crossover."""
+        plan = self.feature.rollout if self.feature is not None else None
+        if plan is None or plan.crossover is None:
+            return ()
+        period_s = plan.crossover.period_s
+        fits = int((self.horizon_s - plan.start_s) / (2 * period_s) + 1e-9)
+        pairs = fits if plan.crossover.pairs is None else min(plan.crossover.pairs, fits)
+        return tuple((plan.start_s + k * period_s, plan.start_s + (k + 1) * period_s) for k in range(2 * pairs))
+
+    def _period_windows(self) -> tuple[Window, ...]:
+        """Return the counting windows of a crossover; none without one."""
+        plan = self.feature.rollout.crossover if self.feature is not None else None
+        if self.feature is None or plan is None or not self.periods:
+            return ()
+        first_s, found = self.periods[0][0], []
+        for k, (start_s, end_s) in enumerate(self.periods):
+            wash_s = min(start_s + (self.feature.settle_s if plan.wash_s is None else plan.wash_s), end_s)
+            found += [Window(f"wash.{k:03}", start_s, wash_s), Window(f"rest.{k:03}", wash_s, end_s)]
+        return tuple(window for window in (Window("before", 0.0, first_s), *found) if window.end_s > window.start_s)

@@ -27,8 +27,8 @@ MACHINES = (
     Column("platform", _TEXT, "platform before the feature"),
     Column("vcpus", _INT, "hardware threads, the CPU capacity that quotas may fill"),
     Column("memory_bytes", _FLOAT, "memory capacity"),
-    Column("feature", _BOOL, "whether the recorded fleet has the feature here at the end of the horizon"),
-    Column("feature_from_s", _FLOAT, "when it was switched on here; NaN: never"),
+    Column("feature", _BOOL, "whether the recorded fleet has the feature here at the end, or switches it on and off"),
+    Column("feature_from_s", _FLOAT, "when it was first switched on here; NaN: never"),
 )
 
 JOBS = (
@@ -97,6 +97,14 @@ EVENTS = (
     Column("kind", _TEXT, "arrival, exit, restart, drain, drain_end, failure, repair, preemption, rollout"),
     Column("machine", _INT, "machine concerned; −1: none"),
     Column("instance", _INT, "instance concerned; −1: none"),
+)
+
+SWITCHES = (
+    Column("machine", _INT, "machine"),
+    Column("period", _INT, "period of the crossover; 0, 1, 2, …"),
+    Column("start_s", _FLOAT, "start of the period"),
+    Column("end_s", _FLOAT, "end of the period"),
+    Column("feature", _BOOL, "whether the machine was to have the feature then; until that settles it acts as before"),
 )
 
 INSTANCE_EPOCHS = (
@@ -392,6 +400,7 @@ TABLES: dict[str, tuple[Column, ...]] = {
     "machine_windows": MACHINE_WINDOWS,
     "epochs": EPOCHS,
     "events": EVENTS,
+    "switches": SWITCHES,
     "instance_epochs": INSTANCE_EPOCHS,
     "machine_epochs": MACHINE_EPOCHS,
     "rounds": ROUNDS,

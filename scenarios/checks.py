@@ -15,6 +15,7 @@ from scenarios.source import library, locate
 from scenarios.tree import Keys
 
 _ROUNDING = 1e-9
+_MOST_NAMES = 20
 _MOST_EPOCHS = 100_000
 _MOST_MACHINE_EPOCHS = 2_000_000_000
 _SERVICE_MEMORY_BYTES_PER_VCPU = 2.5e9
@@ -192,6 +193,38 @@ def rollout(scenario: World) -> Iterator[Finding]:
         yield Finding((*keys, "start_s"), problem, f"{last_s:g}")
 
 
+def crossover(scenario: World) -> Iterator[Finding]:
+    """What is switched on and off can be, by machine or rack, in whole epochs, and settles within a period.
+
+    Hardware stays where it is. Each machine is in one wave: it begins with the first pair of periods.
+    """
+    feature = scenario.feature
+    if feature is None:
+        return
+    keys, plan = ("feature", "rollout", "crossover"), feature.rollout.crossover
+    if not multiple(feature.settle_s, scenario.epoch_s):
+        problem = f"should be a multiple of epoch_s = {scenario.epoch_s:g}"
+        yield Finding(("feature", "settle_s"), problem, f"{feature.settle_s:g}")
+    if plan is None:
+        return
+    if feature.platforms:
+        yield Finding(keys, "should be null: platforms are not switched on and off")
+    if feature.rollout.unit == "instance" or feature.rollout.waves > 1:
+        yield Finding(keys, "should be null where the roll-out is by instance or in waves")
+    if not multiple(plan.period_s, scenario.epoch_s) or not multiple(feature.rollout.start_s, scenario.epoch_s):
+        problem = f"period and start of the roll-out should be multiples of epoch_s = {scenario.epoch_s:g}"
+        yield Finding((*keys, "period_s"), problem, f"{plan.period_s:g} and {feature.rollout.start_s:g}")
+    if plan.wash_s is not None and (plan.wash_s >= plan.period_s or not multiple(plan.wash_s, scenario.epoch_s)):
+        problem = f"should be a multiple of epoch_s = {scenario.epoch_s:g} below period_s = {plan.period_s:g}"
+        yield Finding((*keys, "wash_s"), problem, f"{plan.wash_s:g}")
+    if feature.settle_s >= plan.period_s:
+        problem = f"should be less than the crossover's period_s = {plan.period_s:g}"
+        yield Finding(("feature", "settle_s"), problem, f"{feature.settle_s:g}")
+    if 2 * plan.period_s * (plan.pairs or 1) > (scenario.horizon_s - feature.rollout.start_s) * (1 + _ROUNDING):
+        problem = f"there should be room for {plan.pairs or 1} pairs of periods in horizon_s = {scenario.horizon_s:g}"
+        yield Finding((*keys, "period_s"), problem, f"{plan.period_s:g}")
+
+
 def measured_windows(scenario: Scenario) -> Iterator[Finding]:
     """The windows that are measured are recorded."""
     names = [window.name for window in scenario.windows]
@@ -199,8 +232,10 @@ def measured_windows(scenario: Scenario) -> Iterator[Finding]:
     if scenario.recording.loop is not None:
         asked.append((("recording", "loop", "window"), scenario.recording.loop.window))
     for keys, window in asked:
-        if window not in names:
-            yield Finding(keys, f"there is no such window; there are {', '.join(names)}", shown(window))
+        together = window.endswith("*") and keys[0] == "analyses"
+        if not (any(name.startswith(window[:-1]) for name in names) if together else window in names):
+            there = ", ".join(names[:_MOST_NAMES]) + (", …" if len(names) > _MOST_NAMES else "")
+            yield Finding(keys, f"there is no such window; there are {there}", shown(window))
 
 
 def cluster_sizes(scenario: Scenario) -> Iterator[Finding]:
@@ -248,6 +283,7 @@ WORLD_CHECKS: Mapping[Check[Any], tuple[str, ...]] = {
     software_jobs: ("feature.software", "population.services", "population.heavyweights"),
     feature_changes: ("feature",),
     rollout: ("feature", "horizon_s"),
+    crossover: ("feature", "horizon_s", "epoch_s"),
 }
 """What every fleet must satisfy, whatever is looked at in it, with the fields that each check needs."""
 CHECKS: Mapping[Check[Any], tuple[str, ...]] = {

@@ -39,10 +39,19 @@ def measured(run: Run, settings: WSMeter, table: str = "counters") -> pd.DataFra
     ...     len(measured(Run(Path(directory), {}), WSMeter()))
     438
     """
-    made = performance(run.table(table), run.table("instances"), settings.metric, settings.window)
+    counters = run.table(table)
+    if settings.window.endswith("*"):
+        counters = _together(counters, settings.window)
+    made = performance(counters, run.table("instances"), settings.metric, settings.window)
     if settings.jobs is None:
         return made
     return made[made["job"].isin(job_quotas(run, settings)["job"])].reset_index(drop=True)
+
+
+def _together(counters: pd.DataFrame, window: str) -> pd.DataFrame:
+    """Return the counters of all windows whose names begin like `window`, up to its asterisk, summed per stay."""
+    chosen = counters[counters["window"].str.startswith(window[:-1])]
+    return chosen.drop(columns="window").groupby("residence", as_index=False).sum().assign(window=window)
 
 
 def job_quotas(run: Run, settings: WSMeter) -> pd.DataFrame:

@@ -25,7 +25,7 @@ from scenarios.pictures import save
 from scenarios.recorded import job_quotas, measured
 from scenarios.rundir import Run, RunError
 from scenarios.schema import Scenario, WSMeter
-from scenarios.truth import Tables, by_own_machine, halves_of, truth
+from scenarios.truth import Tables, by_own_machine, change, halves_of
 from scenarios.validate import estimators
 from scenarios.validate import validate as judge
 
@@ -44,8 +44,8 @@ def measure(scenario: Scenario, found: Run, out: Path, progress: Progress) -> di
     """
     settings = scenario.analyses.wsmeter
     unit = unit_of(scenario)
-    made = estimates(found, settings, unit)
-    true = truth(Tables.of(found, settings))["change"] if has_truth(found) else math.nan
+    made = estimates(found, settings, unit) if not scenario.periods else pd.DataFrame()
+    true = change(Tables.of(found, settings)) if has_truth(found) else math.nan
     files = [
         *save(draw_day(found.table("epochs"), _capacity(found)), found.path / "day"),
         *(save(draw_estimates(made, true, f"{unit}s"), found.path / "estimates") if len(made) else []),
@@ -78,6 +78,8 @@ def validate(scenario: Scenario, out: Path, force: bool, progress: Progress) -> 
     if scenario.feature is None or not scenario.recording.truth:
         why = "it has no feature" if scenario.feature is None else "recording.truth is false"
         raise RunError(f"{scenario.name}: there is no truth to validate against, {why}")
+    if scenario.periods:
+        raise RunError(f"{scenario.name}: machines switch the feature on and off, for which WSMeter has no estimator")
     found = obtain(scenario, out, force, progress)
     settings, unit = scenario.analyses.wsmeter, unit_of(scenario)
     payload = judge(

@@ -26,7 +26,8 @@ class WSMeter:
     """Performance of an instance: instructions per cycle, instructions per CPU second, or requests per CPU second or
     per second of presence."""
     window: Annotated[str, MinLen(1)] = "all"
-    """Counting window that is measured; `all` is the whole horizon when no windows are recorded."""
+    """Counting window that is measured; `all` is the whole horizon when no windows are recorded. `rest.*` stands for
+    all windows whose names begin with `rest.`, summed."""
     jobs: Annotated[tuple[str, ...], MinLen(1)] | None = None
     """Names of the jobs that matter, for a customer who owns just those; null: all jobs of the fleet."""
     machines: Annotated[tuple[Count, ...], MinLen(1)] = (25, 50, 100)

@@ -50,6 +50,19 @@ class Tables:
         return self.nowhere, self.everywhere
 
 
+def change(tables: Tables) -> float:
+    """Return the true relative change over all jobs of the fleet; the recorded fleet is not looked at.
+
+    Examples
+    --------
+    >>> off = pd.DataFrame({"job": list("aabb"), "machine": [1, 2, 1, 2], "weight": 1.0, "value": [1.0, 1, 2, 2]})
+    >>> jobs = pd.DataFrame({"job": ["a", "b"], "quota": [1.0, 1.0], "instances": 2})
+    >>> change(Tables(off, jobs, off, off.assign(value=off["value"] * 1.5)))
+    0.5
+    """
+    return _job_change(*tables.arms, tables.jobs)
+
+
 def truth(tables: Tables) -> dict[str, float]:
     """Return the true relative changes, and the two halves' references.
 
@@ -67,7 +80,7 @@ def truth(tables: Tables) -> dict[str, float]:
     """
     halves = halves_of(tables.observed)
     return {
-        "change": _job_change(*tables.arms, tables.jobs),
+        "change": change(tables),
         "machine_change": _machine_change(*tables.arms),
         "reference": _job_change(*halves, tables.jobs),
         "machine_reference": _machine_change(*halves),

@@ -15,10 +15,11 @@ from numpy.typing import NDArray
 
 from models.scenario import World
 from models.tables import ARMS
-from sim import kernel
+from sim import slots
 from sim.control import ENDINGS, KINDS
 from sim.fleet import Arm, Block, Day, everywhere, nowhere, prepare, recorded, run_arm
 from sim.recorder import TableSummary, TableWriter, Values, write_table
+from sim.rollout import plan_crossover
 
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
@@ -108,6 +109,8 @@ def counts(day: Day) -> dict[str, int]:
 def describe(day: Day, directory: Path) -> list[TableSummary]:
     """Write the tables that are known before anything is simulated: `machines`, `jobs`, `instances`, `events`, truth.
 
+    In a crossover also `switches`.
+
     Parameters
     ----------
     day : what happens
@@ -138,13 +141,14 @@ def _arms(day: Day) -> dict[str, Arm]:
 
 
 def _descriptions(day: Day) -> dict[str, Columns]:
-    return {
+    known: dict[str, Columns] = {
         "machines": machine_columns(day),
         "jobs": job_columns(day),
         "instances": instance_columns(day),
         "events": _event_columns(day),
         "truth_jobs": _truth_columns(day),
     }
+    return known | ({"switches": switch_columns(day)} if day.world.periods else {})
 
 
 def record(
@@ -265,6 +269,30 @@ def instance_columns(day: Day) -> Columns:
     }
 
 
+def switch_columns(day: Day) -> Columns:
+    """Return the columns of table `switches`, one row per machine and period of the recorded crossover.
+
+    Examples
+    --------
+    >>> from models.scenario import Crossover, Feature, Fleet, Governor, Population, Rollout
+    >>> hourly = Rollout(1.0, crossover=Crossover(period_s=300.0))
+    >>> feature = Feature("calm", governor=Governor("stall_aware"), rollout=hourly)
+    >>> day = prepare(World(3, 1200.0, 300.0, Fleet(20), Population(60, 50), feature=feature))
+    >>> made = switch_columns(day)
+    >>> len(made["machine"]), made["start_s"][:4], int(made["feature"].sum())
+    (80, array([  0., 300., 600., 900.]), 40)
+    """
+    scheduled, periods = plan_crossover(day.world, day.machines), np.array(day.world.periods).reshape(-1, 2)
+    machines, count = scheduled.shape
+    return {
+        "machine": np.repeat(np.arange(machines), count),
+        "period": np.tile(np.arange(count), machines),
+        "start_s": np.tile(periods[:, 0], machines),
+        "end_s": np.tile(periods[:, 1], machines),
+        "feature": scheduled.ravel(),
+    }
+
+
 def counter_columns(day: Day, block: Block) -> Columns:
     """Return the columns of table `counters` for a block of machines, one row per stay and window.
 
@@ -322,8 +350,8 @@ def _machine_window_columns(day: Day, block: Block) -> Columns:
         "instructions": summed[1],
         "llc_misses": summed[2],
         "cpu_s": summed[3],
-        "energy_j": block.machine_rows[:, :, kernel.M_ENERGY_J].ravel(),
-        "capped_share": (block.machine_rows[:, :, kernel.M_CAPPED] / lengths).ravel(),
+        "energy_j": block.machine_rows[:, :, slots.M_ENERGY_J].ravel(),
+        "capped_share": (block.machine_rows[:, :, slots.M_CAPPED] / lengths).ravel(),
     }
 
 
@@ -367,15 +395,15 @@ def _epoch_columns(day: Day, sums: Floats) -> Columns:
     return {
         "epoch": np.arange(day.world.epochs),
         "start_s": np.arange(day.world.epochs) * day.world.epoch_s,
-        "instances": total[:, kernel.E_INSTANCES].astype(np.int64),
-        "quota_vcpu": total[:, kernel.E_QUOTA],
-        "cycles": total[:, kernel.E_CYCLES],
-        "instructions": total[:, kernel.E_INSTRUCTIONS],
-        "llc_misses": total[:, kernel.E_MISSES],
-        "cpu_s": total[:, kernel.E_CPU_S],
-        "energy_j": total[:, kernel.E_ENERGY_J],
-        "capped_share": total[:, kernel.E_CAPPED] / day.machines.count,
-        "residual_max": sums[:, :, kernel.E_RESIDUAL].max(axis=0),
+        "instances": total[:, slots.E_INSTANCES].astype(np.int64),
+        "quota_vcpu": total[:, slots.E_QUOTA],
+        "cycles": total[:, slots.E_CYCLES],
+        "instructions": total[:, slots.E_INSTRUCTIONS],
+        "llc_misses": total[:, slots.E_MISSES],
+        "cpu_s": total[:, slots.E_CPU_S],
+        "energy_j": total[:, slots.E_ENERGY_J],
+        "capped_share": total[:, slots.E_CAPPED] / day.machines.count,
+        "residual_max": sums[:, :, slots.E_RESIDUAL].max(axis=0),
     }
 
 

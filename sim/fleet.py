@@ -5,7 +5,7 @@ have the feature and from when. That is sound because placement looks at request
 """
 
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import pairwise
 
 import numba
@@ -16,12 +16,14 @@ from models.jobs import Jobs, build_jobs
 from models.machines import Machines, build_machines
 from models.randomness import stream
 from models.scenario import World
-from sim import kernel, parameters
+from sim import kernel, parameters, slots
 from sim.control import Timeline, plan_day
 from sim.layout import STAY, Inputs, Outputs, Records
+from sim.rollout import acting, plan_crossover
 
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
+Bools = NDArray[np.bool_]
 
 _MOST_THREADS = int(vars(numba.config)["NUMBA_NUM_THREADS"])
 NEVER = 2**40
@@ -45,6 +47,8 @@ class Arm:
 
     machine_from: Ints
     stay_from: Ints
+    switched: Bools | None = None
+    """(machines, epochs) array, whether the feature acts, where machines switch on and off: then it alone counts."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -132,7 +136,7 @@ class Visits:
 
     Examples
     --------
-    >>> Visits(np.array([3, 5]), np.array([0, 2]), np.ones((1, kernel.TRAITS))).machine.size
+    >>> Visits(np.array([3, 5]), np.array([0, 2]), np.ones((1, slots.TRAITS))).machine.size
     2
     """
 
@@ -248,19 +252,48 @@ def recorded(day: Day) -> Arm:
     >>> int((recorded(day).machine_from == 0).sum())
     10
     """
-    epoch_s, timeline = day.world.epoch_s, day.timeline
-    machine_from = _from_epoch(timeline.feature_from_s, epoch_s)
-    own = _from_epoch(timeline.instance_feature_from_s, epoch_s)[timeline.instance]
+    if day.world.periods:
+        return crossover(day)
+    timeline = day.timeline
+    machine_from = _from_epoch(timeline.feature_from_s, day.world)
+    own = _from_epoch(timeline.instance_feature_from_s, day.world)[timeline.instance]
     return Arm(machine_from, np.minimum(own, machine_from[timeline.machine]))
 
 
-def on_machines(day: Day, which: Ints) -> Arm:
+def crossover(day: Day, number: int = 0) -> Arm:
+    """Return the arm in which machines switch the feature on and off, as the scenario's roll-out says.
+
+    Parameters
+    ----------
+    day : of a world with a feature
+    number : of the schedule: each is another draw of who is on when, 0 the recorded one
+
+    Raises
+    ------
+    ValueError
+        If the feature's roll-out has no crossover.
+
+    Examples
+    --------
+    >>> from models.scenario import Crossover, Feature, Fleet, Population, Rollout
+    >>> feature = Feature("calm", rollout=Rollout(1.0, crossover=Crossover(period_s=300.0)))
+    >>> day = prepare(World(3, 1200.0, 300.0, Fleet(20), Population(60, 50), feature=feature))
+    >>> np.unique(crossover(day).switched.sum(axis=1))
+    array([2])
+    """
+    if not day.world.periods:
+        raise ValueError("the feature's roll-out has no crossover")
+    return replace(nowhere(day), switched=acting(day.world, plan_crossover(day.world, day.machines, number)))
+
+
+def on_machines(day: Day, which: Ints, from_epoch: int = 0) -> Arm:
     """Return the arm in which exactly these machines, and whatever runs there, have the feature, all day.
 
     Parameters
     ----------
     day : whose machines
     which : their numbers
+    from_epoch : or only from this epoch on
 
     Raises
     ------
@@ -275,8 +308,8 @@ def on_machines(day: Day, which: Ints) -> Arm:
     array([4, 7])
     """
     arm = nowhere(day)
-    arm.machine_from[which] = 0
-    arm.stay_from[np.isin(day.timeline.machine, which)] = 0
+    arm.machine_from[which] = from_epoch
+    arm.stay_from[np.isin(day.timeline.machine, which)] = from_epoch
     return arm
 
 
@@ -365,6 +398,7 @@ def _inputs(day: Day, arm: Arm, visits: Visits | None) -> Inputs:
         rack_network=day.rack_network,
         settings=parameters.settings_table(world),
         visit=np.empty((0, 0), np.int64),
+        switched=np.empty((0, 0), np.bool_) if arm.switched is None else arm.switched,
     )
 
 
@@ -379,13 +413,14 @@ def _run_block(day: Day, fleet: Inputs, stay_from: Ints, domains: Ints, visits: 
         machines=fleet.machines[first:last],
         stays=table,
         visit=visit,
+        switched=fleet.switched[first:last],
     )
     seen = int(visit.max(initial=-1)) + 1
     world, traced_machines = day.world, last - first if day.world.recording.machine_epochs else 0
     outputs = Outputs(
-        rows=np.zeros((int(day.row_start[stays.stop] - day.row_start[stays.start]), kernel.SUMS)),
+        rows=np.zeros((int(day.row_start[stays.stop] - day.row_start[stays.start]), slots.SUMS)),
         machine_rows=np.zeros((last - first, len(world.windows), 2)),
-        epoch_sums=np.zeros((domains.size - 1, world.epochs, kernel.EPOCH_COLUMNS)),
+        epoch_sums=np.zeros((domains.size - 1, world.epochs, slots.EPOCH_COLUMNS)),
         trace=np.zeros((traced_epochs, 5)),
         machine_trace=np.zeros((traced_machines, world.epochs, 4)),
         visit_sums=np.zeros((seen, day.slots, 5)),
@@ -418,7 +453,7 @@ def _stay_table(day: Day, stay_from: Ints, stays: slice) -> tuple[Records, int]:
     table["row"] = day.row_start[:-1][stays] - day.row_start[stays.start] - first_window
     length = np.where(day.traced[stays], end - start, 0)
     offset = np.cumsum(length) - length
-    table["traced"] = np.where(length > 0, offset - start, kernel.NO_TRACE)
+    table["traced"] = np.where(length > 0, offset - start, slots.NO_TRACE)
     return table, int(length.sum())
 
 
@@ -459,5 +494,7 @@ def _most_residents(timeline: Timeline, order: Ints) -> int:
     return int(np.cumsum(change[sort]).max(initial=1))
 
 
-def _from_epoch(time_s: Floats, epoch_s: float) -> Ints:
-    return np.where(np.isnan(time_s), NEVER, np.ceil(np.nan_to_num(time_s) / epoch_s)).astype(np.int64)
+def _from_epoch(time_s: Floats, world: World) -> Ints:
+    settle_s = world.feature.settle_s if world.feature is not None else 0.0
+    acts_s = np.where(time_s > 0, time_s + settle_s, time_s)
+    return np.where(np.isnan(time_s), NEVER, np.ceil(np.nan_to_num(acts_s) / world.epoch_s)).astype(np.int64)

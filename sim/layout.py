@@ -7,6 +7,7 @@ from numpy.typing import NDArray
 
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
+Bools = NDArray[np.bool_]
 Records = NDArray[np.void]
 
 STAY = np.dtype(
@@ -18,7 +19,7 @@ STAY = np.dtype(
         ("end", np.int64),  # first epoch after
         ("soft_from", np.int64),  # epoch from which it runs new code
         ("row", np.int64),  # first counter row minus first window
-        ("traced", np.int64),  # first trace row minus first epoch, or `kernel.NO_TRACE`
+        ("traced", np.int64),  # first trace row minus first epoch, or `slots.NO_TRACE`
     ]
 )
 PLATFORM = np.dtype(
@@ -89,7 +90,7 @@ class Inputs(NamedTuple):
     slots: int
     """Residents on a machine at most."""
     jobs: Floats
-    """(J, 17) traits and spread between shards; the kernel names the columns."""
+    """(J, 17) traits and spread between shards; `sim.slots` names the columns."""
     software: Floats
     """(J, 16) traits under new code relative to old."""
     platforms: Records
@@ -110,6 +111,8 @@ class Inputs(NamedTuple):
     """(1,) of `SETTINGS`."""
     visit: Ints
     """(M, E) which visit of a profiler this is, −1: none; (0, 0): there is no profiler."""
+    switched: Bools
+    """(M, E) whether the feature acts, if machines switch on and off; (0, 0): `feature_from` and `soft_from` say it."""
 
 
 class Outputs(NamedTuple):
@@ -120,7 +123,7 @@ class Outputs(NamedTuple):
     machine_rows: Floats
     """(M, W, 2) energy in joules, and epochs in which the cap lowered the P-state."""
     epoch_sums: Floats
-    """(D, E, 9) the kernel names the columns."""
+    """(D, E, 9) `sim.slots` names the columns."""
     trace: Floats
     """(T, 5) of traced stays by epoch: cycles, instructions, misses, CPU seconds, cycles but for stalls."""
     machine_trace: Floats

@@ -8,7 +8,7 @@ from models.machines import Machines
 from models.platforms import PLATFORMS, SWITCHED_SHARE_OF_TDP
 from models.randomness import key, stream
 from models.scenario import Governor, World
-from sim import kernel
+from sim import slots
 from sim.layout import GOVERNOR, MACHINE, PLATFORM, POLICIES, SETTINGS, Records
 
 Floats = NDArray[np.float64]
@@ -22,13 +22,13 @@ PACE_MARGIN = 1.15
 
 
 def wander(world: World, name: str, log_sd: Floats) -> Floats:
-    """Return factors of mean 1 whose logarithm has two time constants.
+    """Return factors of mean 1 whose logarithm has two time constants, `FAST_S` and `SLOW_S` times the world's factor.
 
     Column k draws from its own part of the stream: more columns change none before them.
 
     Parameters
     ----------
-    world : seed, horizon and epoch
+    world : seed, horizon, epoch and factor on the time constants
     name : of the random stream
     log_sd : (n,) array, standard deviation of the natural logarithm
 
@@ -44,13 +44,31 @@ def wander(world: World, name: str, log_sd: Floats) -> Floats:
     draws = stream(world.seed, name).standard_normal((log_sd.size, 2, world.epochs))
     total = np.zeros((world.epochs, log_sd.size))
     for part, (time_s, share) in enumerate(((FAST_S, FAST_SHARE), (SLOW_S, 1 - FAST_SHARE))):
-        rho = np.exp(-world.epoch_s / time_s)
+        rho = np.exp(-world.epoch_s / (time_s * world.population.behaviour.wander_time_factor))
         now = draws[:, part, 0]
         for epoch in range(world.epochs):
             if epoch > 0:
                 now = rho * now + np.sqrt(1 - rho**2) * draws[:, part, epoch]
             total[epoch] += np.sqrt(share) * now
     return np.asarray(np.exp(log_sd * total - 0.5 * log_sd**2))
+
+
+def own_autocorrelation(world: World, lag_s: float) -> float:
+    """Return the autocorrelation over a lag of what instances and machines do of their own: an exponential decay.
+
+    Parameters
+    ----------
+    world : factor on the time constant `FAST_S`
+    lag_s : seconds, at least 0
+
+    Examples
+    --------
+    >>> from models.scenario import Behaviour, Population
+    >>> slow = World(population=Population(behaviour=Behaviour(wander_time_factor=8.96)))
+    >>> round(own_autocorrelation(slow, 3600.0), 3), round(own_autocorrelation(World(), 3600.0), 3)
+    (0.8, 0.135)
+    """
+    return float(np.exp(-lag_s / (FAST_S * world.population.behaviour.wander_time_factor)))
 
 
 def load(world: World, jobs: Jobs) -> Floats:
@@ -97,7 +115,7 @@ def settings_table(world: World) -> Records:
     table["llc"], table["bandwidth"], table["smt"] = physics.llc, physics.bandwidth, physics.smt
     table["tolerance"], table["iterations"] = physics.tolerance, physics.max_iterations
     table["budget_share"] = world.power.domain_budget_share
-    table["rho"] = np.exp(-world.epoch_s / FAST_S)
+    table["rho"] = own_autocorrelation(world, world.epoch_s)
     table["machine_sd"] = world.conditions.machine_access_log_sd
     return table
 
@@ -205,7 +223,7 @@ def job_table(jobs: Jobs) -> Floats:
 
     Returns
     -------
-    (J, TRAITS + 1) array in the columns of `sim.kernel`, in seconds, hardware threads and dimensionless numbers
+    (J, TRAITS + 1) array in the columns of `sim.slots`, in seconds, hardware threads and dimensionless numbers
 
     Examples
     --------
@@ -215,28 +233,28 @@ def job_table(jobs: Jobs) -> Floats:
     >>> world = World(3, 900.0, 300.0, Fleet(20), Population(60, 50))
     >>> jobs = build_jobs(world, build_machines(world))
     >>> table = job_table(jobs)
-    >>> table.shape, bool((table[:, kernel.QUOTA] == jobs.instance_quota_vcpu).all())
+    >>> table.shape, bool((table[:, slots.QUOTA] == jobs.instance_quota_vcpu).all())
     ((60, 17), True)
     """
     curve = miss_curve(jobs.memory_accesses_per_instruction, jobs.working_set_bytes, jobs.streaming_share)
     columns = {
-        kernel.CORE: jobs.core_cpi,
-        kernel.FLOOR: curve.floor,
-        kernel.GAIN1: curve.gain_1,
-        kernel.SET1: curve.set_1,
-        kernel.GAIN2: curve.gain_2,
-        kernel.SET2: curve.set_2,
-        kernel.STALL: 1.0 / jobs.overlap,
-        kernel.SMT: jobs.smt_slowdown,
-        kernel.BUSY: jobs.utilisation * jobs.instance_quota_vcpu,
-        kernel.ELASTIC: jobs.open_load,
-        kernel.PACE: PACE_MARGIN * jobs.reference_cpi / REFERENCE_FREQUENCY_HZ,
-        kernel.INSTR: jobs.instructions_per_request,
-        kernel.SPIN: jobs.spin_share,
-        kernel.NETWORK: jobs.network_s_per_request,
-        kernel.QUOTA: jobs.instance_quota_vcpu,
-        kernel.NOISE_SD: jobs.instance_log_sd,
-        kernel.INPUT_SD: jobs.input_log_sd,
+        slots.CORE: jobs.core_cpi,
+        slots.FLOOR: curve.floor,
+        slots.GAIN1: curve.gain_1,
+        slots.SET1: curve.set_1,
+        slots.GAIN2: curve.gain_2,
+        slots.SET2: curve.set_2,
+        slots.STALL: 1.0 / jobs.overlap,
+        slots.SMT: jobs.smt_slowdown,
+        slots.BUSY: jobs.utilisation * jobs.instance_quota_vcpu,
+        slots.ELASTIC: jobs.open_load,
+        slots.PACE: PACE_MARGIN * jobs.reference_cpi / REFERENCE_FREQUENCY_HZ,
+        slots.INSTR: jobs.instructions_per_request,
+        slots.SPIN: jobs.spin_share,
+        slots.NETWORK: jobs.network_s_per_request,
+        slots.QUOTA: jobs.instance_quota_vcpu,
+        slots.NOISE_SD: jobs.instance_log_sd,
+        slots.INPUT_SD: jobs.input_log_sd,
     }
     return np.ascontiguousarray(np.column_stack([columns[i] for i in range(len(columns))]), np.float64)
 
@@ -251,7 +269,7 @@ def software_table(world: World, jobs: Jobs) -> Floats:
 
     Returns
     -------
-    (J, TRAITS) array in the columns of `sim.kernel`, dimensionless; 1 where nothing changes
+    (J, TRAITS) array in the columns of `sim.slots`, dimensionless; 1 where nothing changes
 
     Examples
     --------
@@ -263,15 +281,15 @@ def software_table(world: World, jobs: Jobs) -> Floats:
     >>> world = World(3, 900.0, 300.0, Fleet(20), population, feature=feature)
     >>> jobs = build_jobs(world, build_machines(world))
     >>> table = software_table(world, jobs)
-    >>> float(table[jobs.names.index("shop"), kernel.INSTR]), int((table != 1).sum())
+    >>> float(table[jobs.names.index("shop"), slots.INSTR]), int((table != 1).sum())
     (0.9, 1)
     """
-    table = np.ones((jobs.count, kernel.TRAITS))
+    table = np.ones((jobs.count, slots.TRAITS))
     for software in world.feature.software if world.feature else ():
         chosen = np.isin(jobs.names, software.jobs)
-        table[chosen, kernel.INSTR] *= software.instructions_factor
-        table[chosen, kernel.CORE] *= software.core_cpi_factor
-        for part in (kernel.FLOOR, kernel.GAIN1, kernel.GAIN2):
+        table[chosen, slots.INSTR] *= software.instructions_factor
+        table[chosen, slots.CORE] *= software.core_cpi_factor
+        for part in (slots.FLOOR, slots.GAIN1, slots.GAIN2):
             table[chosen, part] *= software.memory_accesses_factor
-        table[chosen, kernel.NETWORK] *= software.network_factor
+        table[chosen, slots.NETWORK] *= software.network_factor
     return table

@@ -5,10 +5,13 @@ from dataclasses import dataclass
 
 import numpy as np
 import simpy
+from numpy.typing import NDArray
 
 from models.machines import Floats, Ints, Machines
 from models.randomness import stream
 from models.scenario import World
+
+Bools = NDArray[np.bool_]
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,14 +50,89 @@ def plan_roll_out(world: World, machines: Machines, instances: int) -> RollOut:
     if world.feature is None:
         return RollOut((), False, machine_from_s, instance_from_s)
     rollout = world.feature.rollout
-    unit = {"machine": np.arange(machines.count), "rack": machines.rack, "instance": np.arange(instances)}[rollout.unit]
-    units = np.unique(unit)
-    chosen = stream(world.seed, "roll-out").permutation(units)[: round(rollout.share * len(units))]
+    unit = np.arange(instances) if rollout.unit == "instance" else _unit(world, machines)
+    chosen = _chosen(world, unit)
+    if world.periods:
+        first = np.argmax(plan_crossover(world, machines), axis=1)
+        part = np.isin(unit, chosen)
+        waves = tuple((world.periods[k][0], np.flatnonzero(part & (first == k))) for k in (0, 1))
+        return RollOut(waves, False, machine_from_s, instance_from_s)
     waves = tuple(
         (rollout.start_s + number * rollout.interval_s, np.flatnonzero(np.isin(unit, part)))
         for number, part in enumerate(np.array_split(chosen, rollout.waves))
     )
     return RollOut(waves, rollout.unit == "instance", machine_from_s, instance_from_s)
+
+
+def plan_crossover(world: World, machines: Machines, number: int = 0) -> Bools:
+    """Return who is scheduled to have the feature in which period of the world's crossover.
+
+    Of two periods after each other exactly one is with the feature, and a fair coin of the machine's (or rack's) own
+    for each such pair says which. Machines that take no part never have it.
+
+    Parameters
+    ----------
+    world : seed, and a feature whose roll-out says periods and share
+    machines : M machines and their racks
+    number : of the schedule, each another draw; 0 is the recorded one
+
+    Returns
+    -------
+    (M, P) array, P the length of `world.periods`
+
+    Examples
+    --------
+    >>> from models.machines import build_machines
+    >>> from models.scenario import Crossover, Feature, Fleet, Rollout
+    >>> all_day = Feature("new", rollout=Rollout(share=1.0, crossover=Crossover()))
+    >>> world = World(fleet=Fleet(machines=8), feature=all_day)
+    >>> plan = plan_crossover(world, build_machines(world))
+    >>> plan.shape, bool((plan[:, 0::2] != plan[:, 1::2]).all())
+    ((8, 24), True)
+    """
+    unit, pairs = _unit(world, machines), len(world.periods) // 2
+    first = stream(world.seed, f"crossover {number}").random((int(unit.max()) + 1, pairs))[unit] < 0.5
+    on = np.stack([first, ~first], axis=2).reshape(unit.size, 2 * pairs)
+    return np.asarray(on & np.isin(unit, _chosen(world, unit))[:, None])
+
+
+def acting(world: World, scheduled: Bools) -> Bools:
+    """Return in which epochs the feature acts on whom: `settle_s` after each switch the state before it still does.
+
+    Parameters
+    ----------
+    world : epochs, periods and the feature's `settle_s`
+    scheduled : (M, P) array, who is to have it in which period; outside of periods nobody is
+
+    Returns
+    -------
+    (M, epochs) array; what is on at time 0 acts from then on
+
+    Examples
+    --------
+    >>> from models.scenario import Crossover, Feature, Rollout
+    >>> feature = Feature("new", settle_s=300.0, rollout=Rollout(start_s=600.0, crossover=Crossover(period_s=600.0)))
+    >>> acting(World(horizon_s=2100.0, feature=feature), np.array([[True, False]])).astype(int)
+    array([[0, 0, 0, 1, 1, 0, 0]])
+    """
+    of_epoch, settle_s = np.full(world.epochs, -1), world.feature.settle_s if world.feature else 0.0
+    for k, (start_s, end_s) in enumerate(world.periods):
+        of_epoch[round(start_s / world.epoch_s) : round(end_s / world.epoch_s)] = k
+    before = np.maximum(np.arange(world.epochs) - round(settle_s / world.epoch_s), 0)
+    none = np.zeros((len(scheduled), 1), np.bool_)
+    return np.ascontiguousarray(np.hstack([scheduled, none])[:, of_epoch[before]])
+
+
+def _unit(world: World, machines: Machines) -> Ints:
+    """Return to which unit of the roll-out each machine belongs: itself, or its rack."""
+    by_rack = world.feature is not None and world.feature.rollout.unit == "rack"
+    return machines.rack if by_rack else np.arange(machines.count)
+
+
+def _chosen(world: World, unit: Ints) -> Ints:
+    """Return the units that get the feature, in random order."""
+    units, share = np.unique(unit), world.feature.rollout.share if world.feature is not None else 0.0
+    return stream(world.seed, "roll-out").permutation(units)[: round(share * len(units))]
 
 
 def roll_out(clock: simpy.Environment, rollout: RollOut) -> Generator[simpy.Event, None, None]:

@@ -5,7 +5,7 @@ Where the kernel iterates, this solves: the interference fixed point by nested r
 
 import math
 from collections import defaultdict
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from itertools import groupby
 
 from scipy.optimize import brentq
@@ -170,16 +170,26 @@ class ReferenceDay:
             allowance += 0.5 * (budget_w - sum(power_w)) / budget_w
             allowance = min(1.0, max(0.5, allowance))
 
+    def acts(self, machine, epoch):
+        if self.arm.switched is not None:
+            return bool(self.arm.switched[machine, epoch])
+        return epoch >= self.arm.machine_from[machine]
+
+    def switches(self, machine, epoch):
+        if self.arm.switched is None or epoch == 0:
+            return False
+        return self.acts(machine, epoch) != self.acts(machine, epoch - 1)
+
     def platform(self, machine, epoch):
         name = self.day.machines.platform_names[self.day.machines.platform[machine]]
         feature = self.world.feature
-        if feature and epoch >= self.arm.machine_from[machine]:
+        if feature and self.acts(machine, epoch):
             name = feature.platforms.get(name, name)
         return PLATFORMS[name]
 
     def governor(self, machine, epoch):
         feature = self.world.feature
-        if feature and feature.governor and epoch >= self.arm.machine_from[machine]:
+        if feature and feature.governor and self.acts(machine, epoch):
             return feature.governor
         return self.world.power.governor
 
@@ -205,7 +215,7 @@ class ReferenceDay:
         for one in host.here:
             one.core_now *= 1 + day.jobs.smt_slowdown[one.job] * sibling
         core_share = (1 - 0.4 * sibling) / platform.cores
-        if host.active + host.stalled == 0:
+        if host.active + host.stalled == 0 or self.switches(number, epoch):
             self.heat(host, core_share, governor)
         cap_w = world.power.cap_share * platform.peak_power_w * allowance
         state, capped = self.govern(host, platform, governor, cap_w, busy)
@@ -233,6 +243,9 @@ class ReferenceDay:
             starts = timeline.start_epoch[stay] == epoch < timeline.end_epoch[stay]
             if timeline.machine[stay] == host.number and starts:
                 host.here.append(self.arrive(stay))
+        if self.arm.switched is not None:
+            host.here = [self.coded(one, self.acts(host.number, epoch)) for one in host.here]
+            return
         for one in host.here:
             if epoch == max(self.arm.stay_from[one.stay], timeline.start_epoch[one.stay]):
                 self.renew(one)
@@ -258,6 +271,14 @@ class ReferenceDay:
             instructions=jobs.instructions_per_request[job],
             network_s=jobs.network_s_per_request[job],
         )
+
+    def coded(self, one, new):
+        """The same resident with the traits of old or new code."""
+        fresh = self.arrive(one.stay)
+        if new:
+            self.renew(fresh)
+        traits = ("core_cpi", "accesses", "instructions", "network_s")
+        return replace(one, **{name: getattr(fresh, name) for name in traits})
 
     def renew(self, one):
         for software in self.world.feature.software if self.world.feature else ():

@@ -120,6 +120,28 @@ def test_the_day_is_as_busy_as_the_scenario_says(payload):
     assert 90 < fleet["power_w"] < 400
 
 
+def test_a_crossover_is_told_its_truth_alone(out):
+    """Truth over the second halves of all hours, said slowly; WSMeter has no estimator for it."""
+    hours = ["horizon_s=14400", "feature.rollout.start_s=7200", *TINY[:1], *TINY[2:]]
+    asked = load("dvfs_crossover", settings([*hours, SMALL_CLUSTERS]))
+    found = run(asked, out, False, quiet)
+    assert found["estimates"] == []
+    tables, means = open_run(found["run"]), []
+    place = tables.table("instances").set_index("residence")["job"]
+    for arm in ("nowhere", "everywhere"):
+        counters = tables.table(f"truth_{arm}_counters")
+        sums = counters[counters["window"].isin(["rest.000", "rest.001"])].groupby("residence")[
+            ["instructions", "cpu_s", "wall_s"]
+        ]
+        stays = sums.sum()[lambda table: table["wall_s"] >= 0.1 * 3600.0]
+        means.append((stays["instructions"] / stays["cpu_s"]).groupby(place).mean())
+    quota = tables.table("jobs").set_index("job")["quota_vcpu"].reindex(means[0].index)
+    assert found["truth"]["change"] == pytest.approx((quota * means[1]).sum() / (quota * means[0]).sum() - 1)
+    assert tables.table("switches")["feature"].mean() == 0.5
+    with pytest.raises(RunError, match="WSMeter has no estimator"):
+        validate(asked, out, False, quiet)
+
+
 def test_only_the_jobs_that_matter_are_measured(payload):
     found = open_run(payload["run"])
     asked = load("small", settings(["analyses.wsmeter.jobs=[heavyweight-01, heavyweight-02]"])).analyses.wsmeter

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from models.applications import Activities, build_activities
 from models.platforms import PLATFORMS
 from models.services import Application, Hardware, Mechanisms, Runtime, ServiceWorld
-from sim import kernel
+from sim import interference, slots
 from sim.layout import Contention
 from sim.services.hardware import Machine, draw_machines
 from sim.services.setting import set_up
@@ -136,19 +136,19 @@ FLEET = replace(NOTHING, bus=True, overlap=True, shared_cache=True)
 
 def _in_kernel(service: Activities, machine: Machine, use, *, share_llc: bool):
     """CPI and misses that the fleet's kernel finds for residents who are so busy; one level of caches, two sets."""
-    hot = np.zeros((kernel.FIELDS, use.size))
-    hot[[kernel.SET1, kernel.SET2]] = np.square(service.set_bytes)[:, None]
-    hot[[kernel.GAIN1, kernel.GAIN2]] = (service.weights * np.square(service.set_bytes)).T
-    hot[kernel.STALL] = 1 / np.maximum(1.0, service.overlap * machine.overlap_factor)
-    hot[kernel.CORE_NOW] = service.core_cpi * machine.core_cpi_factor
-    hot[kernel.ACCESS_NOW], hot[kernel.FREQUENCY], hot[kernel.USE] = 1.0, machine.frequency_hz, use
-    hot[kernel.SHARE] = machine.cache_bytes[0] / (use.size if share_llc else 1)
+    hot = np.zeros((slots.FIELDS, use.size))
+    hot[[slots.SET1, slots.SET2]] = np.square(service.set_bytes)[:, None]
+    hot[[slots.GAIN1, slots.GAIN2]] = (service.weights * np.square(service.set_bytes)).T
+    hot[slots.STALL] = 1 / np.maximum(1.0, service.overlap * machine.overlap_factor)
+    hot[slots.CORE_NOW] = service.core_cpi * machine.core_cpi_factor
+    hot[slots.ACCESS_NOW], hot[slots.FREQUENCY], hot[slots.USE] = 1.0, machine.frequency_hz, use
+    hot[slots.SHARE] = machine.cache_bytes[0] / (use.size if share_llc else 1)
     contention = Contention(
         machine.memory_latency_s, machine.memory_bandwidth_bytes_per_s, machine.cache_bytes[0], share_llc, True,
         1e-12, 20_000,
     )  # fmt: skip
-    kernel.solve(hot, use.size, contention, machine.memory_latency_s)
-    return hot[kernel.CPI], hot[kernel.MPI]
+    interference.solve(hot, use.size, contention, machine.memory_latency_s)
+    return hot[slots.CPI], hot[slots.MPI]
 
 
 def _two_sets(service: Activities) -> Activities:
@@ -195,7 +195,7 @@ def test_memory_is_as_slow_as_in_the_fleet_under_the_same_traffic():
     traffic = moved / machine.memory_bandwidth_bytes_per_s
     slower = (found.cpu_s - idle.cpu_s)[:, 0] / found.instructions[:, 0]
     wait_s = machine.memory_latency_s / max(1.0, service.overlap[0] * machine.overlap_factor)
-    expected = np.array([kernel.latency_factor(each) for each in traffic.tolist()]) - 1.0
+    expected = np.array([interference.latency_factor(each) for each in traffic.tolist()]) - 1.0
     np.testing.assert_allclose(slower, found.misses_per_instruction[:, 0, -1] * wait_s * expected, rtol=1e-6)
 
 

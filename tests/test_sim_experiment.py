@@ -6,7 +6,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from models.scenario import Churn, Feature, Fleet, Governor, Population, Recording, Window, World
+from models.scenario import Churn, Crossover, Feature, Fleet, Governor, Population, Recording, Rollout, Window, World
 from models.tables import ARMS, TABLES
 from sim import experiment as module
 from sim.experiment import experiment
@@ -58,7 +58,7 @@ def test_every_table_that_was_asked_for_is_there(run):
     of_profiles = {"monitor", "visits", "processes", "builds", "rates", "raw_samples", "raw_stacks", "symbols"}
     of_profiles |= {"sources", "samples", "locations", "stacks", "function_traits", "truth_functions", "truth_cpi"}
     of_profiles |= {"profile_machines"}
-    assert set(run.digests) == set(TABLES) - {"rounds"} - of_queues - of_services - of_profiles
+    assert set(run.digests) == set(TABLES) - {"rounds", "switches"} - of_queues - of_services - of_profiles
     assert all(table.rows > 0 for table in run.outcome.tables)
 
 
@@ -168,6 +168,29 @@ def test_traced_instances_are_a_part_of_all(tmp_path, run):
     chosen = set(instances[rows["residence"]])
     assert 0.2 < len(chosen) / instances.nunique() < 0.4
     assert set(instances.index[instances.isin(chosen)]) >= set(rows["residence"])
+
+
+def test_a_crossover_says_who_was_to_switch_when(tmp_path):
+    plan = Rollout(0.8, start_s=600.0, crossover=Crossover(period_s=600.0, pairs=2))
+    feature = Feature("dvfs", governor=Governor("stall_aware"), settle_s=300.0, rollout=plan)
+    run = Run(replace(WORLD, feature=feature, recording=Recording(truth=False)), tmp_path / "run")
+    switches, machines = run.switches, run.machines
+    assert list(switches.columns) == [column.name for column in TABLES["switches"]]
+    assert switches[["start_s", "end_s"]].drop_duplicates().to_numpy().tolist() == [
+        [600.0, 1200.0],
+        [1200.0, 1800.0],
+        [1800.0, 2400.0],
+        [2400.0, 3000.0],
+    ]
+    on = switches[switches["feature"]]
+    assert len(switches) == 30 * 4
+    assert on["machine"].value_counts().eq(2).all()
+    assert sorted(on["machine"].unique()) == machines.loc[machines["feature"], "machine"].tolist()
+    assert machines["feature"].sum() == 24
+    first_s = machines["machine"].map(on.groupby("machine")["start_s"].min())
+    pd.testing.assert_series_equal(machines["feature_from_s"], first_s, check_names=False)
+    names = ["before"] + [f"{part}.{period:03}" for period in range(4) for part in ("wash", "rest")]
+    assert run.counters["window"].unique().tolist() == names
 
 
 def test_tables_do_not_depend_on_threads(tmp_path, run):

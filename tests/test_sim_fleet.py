@@ -17,6 +17,7 @@ from models.scenario import (
     Behaviour,
     Churn,
     Conditions,
+    Crossover,
     Feature,
     Fleet,
     Governor,
@@ -30,10 +31,11 @@ from models.scenario import (
     Window,
     World,
 )
-from sim import fleet, kernel, parameters
+from sim import fleet, parameters, slots
 from sim.fleet import (
     NEVER,
     Arm,
+    crossover,
     day_of,
     everywhere,
     nowhere,
@@ -44,6 +46,7 @@ from sim.fleet import (
     run_arm,
     window_of_epoch,
 )
+from sim.rollout import plan_crossover
 from sim.timeline import from_placement
 from tests.reference_day import ReferenceDay
 
@@ -135,7 +138,88 @@ def test_a_day_is_that_of_the_slow_and_readable_twin(how):
     np.testing.assert_allclose(found["machine_trace"], machines, rtol=1e-9)
     for (machine, window), energy_j in twin.energy_j.items():
         assert found["machine_rows"][machine, window] == pytest.approx([energy_j, twin.capped[machine, window]])
-    np.testing.assert_allclose(found["epoch_sums"].sum(axis=0)[:, kernel.E_ENERGY_J], twin.epoch_energy_j, rtol=1e-9)
+    np.testing.assert_allclose(found["epoch_sums"].sum(axis=0)[:, slots.E_ENERGY_J], twin.epoch_energy_j, rtol=1e-9)
+
+
+SWITCHING = {
+    "governor": Feature("x", governor=Governor("stall_aware", stall_threshold=0.4)),
+    "code": Feature("x", software=REBUILT),
+    "all": replace(UPGRADE, governor=Governor("stall_aware", stall_threshold=0.4), software=REBUILT),
+}
+
+
+@pytest.mark.parametrize("how", SWITCHING)
+def test_machines_that_switch_on_and_off_are_those_of_the_slow_twin(how):
+    """Code, governor and platform of the state that acts in each epoch, for those that stay and those that come."""
+    plain, _ = small_and_busy("capped")
+    world = replace(plain.world, feature=SWITCHING[how], recording=Recording((), True, 1.0, True))
+    day = scattered(world, 36)
+    switched = np.random.default_rng(5).random((4, 10)) < 0.5
+    arm = replace(nowhere(day), switched=switched)
+    twin, found = ReferenceDay(day, arm), arrays(run_arm(day, arm))
+    stay = np.repeat(day.order, np.diff(day.row_start))
+    rows = [twin.counters[key] for key in zip(stay, day.row_window, strict=True)]
+    np.testing.assert_allclose(found["rows"], rows, rtol=1e-9)
+    cells = [(machine, epoch) for machine in range(4) for epoch in range(10)]
+    machines = np.array([twin.machine_epochs[cell] for cell in cells]).reshape(4, 10, 4)
+    np.testing.assert_allclose(found["machine_trace"], machines, rtol=1e-9)
+
+
+@pytest.mark.parametrize("how", SWITCHING)
+def test_a_switch_that_is_never_turned_is_no_switch(how):
+    day = prepare(replace(WORLD, feature=SWITCHING[how]))
+    for arm, state in ((nowhere(day), False), (everywhere(day), True)):
+        still = replace(nowhere(day), switched=np.full((24, 12), state))
+        assert digest(day, still) == digest(day, arm)
+
+
+def test_a_switch_turned_once_is_a_roll_out():
+    """Without limits: a governor that switches looks at its machine anew."""
+    free = Power(cap_share=10.0, domain_budget_share=10.0)
+    day = prepare(replace(WORLD, feature=SWITCHING["code"], power=free))
+    from_epoch = np.where(np.arange(24) % 3 == 0, NEVER, np.arange(24) % 5)
+    arm = Arm(from_epoch, from_epoch[day.timeline.machine])
+    switched = np.arange(12) >= from_epoch[:, None]
+    found, once = (arrays(run_arm(day, each))["rows"] for each in (replace(nowhere(day), switched=switched), arm))
+    np.testing.assert_allclose(found, once, rtol=1e-12)
+
+
+HOURLY = Rollout(0.75, start_s=600.0, crossover=Crossover(period_s=600.0, pairs=2))
+
+
+def test_the_recorded_fleet_of_a_crossover_switches_with_its_schedule_and_settles():
+    """Traced: what a stay does differs from the fleet without the feature exactly where the state before acts no more.
+
+    Neighbours in a power domain share its budget; without one, machines are on their own.
+    """
+    feature = Feature("code", software=(Software(("heavyweight-01",), 1.0, 0.7),), settle_s=300.0, rollout=HOURLY)
+    free = Power(domain_budget_share=10.0)
+    day = prepare(replace(WORLD, feature=feature, power=free, recording=Recording((), True, 1.0)))
+    with_code, without = (arrays(run_arm(day, arm))["trace"] for arm in (recorded(day), nowhere(day)))
+    length = (day.timeline.end_epoch - day.timeline.start_epoch)[day.order]
+    stay = np.repeat(day.order, length)
+    epoch = np.arange(stay.size) - np.repeat(np.cumsum(length) - length, length) + day.timeline.start_epoch[stay]
+    plan = plan_crossover(day.world, day.machines)
+    assert sorted(plan.any(axis=1)) == [False] * 6 + [True] * 18
+    period = (epoch - 1) // 2 - 1  # epochs 3 and 4 are the first that period 0 (epochs 2 and 3) acts in
+    on = plan[day.timeline.machine[stay], np.clip(period, 0, 3)] & (period >= 0) & (period < 4)
+    rebuilt = day.jobs.names.index("heavyweight-01") == day.timeline.job[stay]
+    changed = (with_code[:, 1] / with_code[:, 0] > 1.02 * without[:, 1] / without[:, 0])[rebuilt]
+    np.testing.assert_array_equal(changed, on[rebuilt])
+
+
+def test_without_a_crossover_nothing_is_scheduled():
+    day = prepare(replace(WORLD, feature=DVFS))
+    assert recorded(day).switched is None
+    with pytest.raises(ValueError, match="no crossover"):
+        crossover(day)
+
+
+def test_a_roll_out_settles_too_but_what_is_on_at_the_start_has():
+    for start_s, acts in ((0.0, 0), (600.0, 3)):
+        feature = replace(DVFS, settle_s=300.0, rollout=Rollout(1.0, start_s=start_s))
+        day = prepare(replace(WORLD, feature=feature))
+        assert (recorded(day).machine_from == acts).all()
 
 
 def test_visits_in_every_epoch_are_together_what_the_counters_hold():
@@ -147,8 +231,8 @@ def test_visits_in_every_epoch_are_together_what_the_counters_hold():
     there = block.visit_rows >= 0
     found = np.zeros((len(block.rows), 5))
     np.add.at(found, block.visit_rows[there], block.visit_sums[there])
-    columns = [kernel.CYCLES, kernel.INSTRUCTIONS, kernel.MISSES, kernel.CPU_S, kernel.CORE_CYCLES]
-    np.testing.assert_allclose(found, block.rows[:, np.array(columns) - kernel.CYCLES], rtol=1e-12)
+    columns = [slots.CYCLES, slots.INSTRUCTIONS, slots.MISSES, slots.CPU_S, slots.CORE_CYCLES]
+    np.testing.assert_allclose(found, block.rows[:, np.array(columns) - slots.CYCLES], rtol=1e-12)
     twin = ReferenceDay(day, arm)
     stay = day.order[np.searchsorted(day.row_start, block.visit_rows, side="right") - 1]
     expected = [twin.stay_epochs[stay[at, slot], epoch[at]] for at, slot in np.argwhere(there)]
@@ -159,7 +243,7 @@ def test_visits_in_every_epoch_are_together_what_the_counters_hold():
 
 def day_software(day):
     """Factors of new code that change nothing."""
-    return np.ones((day.jobs.count, kernel.TRAITS))
+    return np.ones((day.jobs.count, slots.TRAITS))
 
 
 @pytest.mark.parametrize("how", ["capped", "budget", "ondemand", "stall_aware"])
@@ -301,7 +385,7 @@ def test_a_domain_keeps_its_budget_once_it_has_learnt_it():
     energy = []
     for each in (world, loose):
         day = prepare(each)
-        sums = arrays(run_arm(day, nowhere(day)))["epoch_sums"][:, 20:, kernel.E_ENERGY_J]
+        sums = arrays(run_arm(day, nowhere(day)))["epoch_sums"][:, 20:, slots.E_ENERGY_J]
         energy.append(sums.mean(axis=1) / EPOCH_S / (8 * 319.5))
     assert (energy[0] < 0.66).all()
     assert (energy[1] > 0.68).all()
@@ -313,7 +397,7 @@ def test_what_was_counted_outside_of_windows_is_in_none():
     day = prepare(replace(WORLD, recording=Recording(windows, True, 1.0)))
     found = arrays(run_arm(day, nowhere(day)))
     sums = found["epoch_sums"].sum(axis=0)
-    columns = [kernel.E_CYCLES, kernel.E_INSTRUCTIONS, kernel.E_MISSES, kernel.E_CPU_S]
+    columns = [slots.E_CYCLES, slots.E_INSTRUCTIONS, slots.E_MISSES, slots.E_CPU_S]
     for number, epochs in ((0, slice(2, 5)), (1, slice(7, 10))):
         counted = found["rows"][day.row_window == number, :4].sum(axis=0)
         np.testing.assert_allclose(counted, sums[epochs][:, columns].sum(axis=0), rtol=1e-12)
@@ -346,7 +430,7 @@ def test_every_epoch_is_in_the_window_that_holds_its_middle(cuts):
 def test_one_machine_is_a_fleet():
     day = prepare(replace(WORLD, fleet=Fleet(1), population=Population(3, 2, heavyweights=1)))
     found = arrays(run_arm(day, nowhere(day)))
-    assert found["epoch_sums"].shape == (1, 12, kernel.EPOCH_COLUMNS)
+    assert found["epoch_sums"].shape == (1, 12, slots.EPOCH_COLUMNS)
     assert (found["rows"][:, 0] > 0).all()
 
 
@@ -357,9 +441,9 @@ def test_empty_machines_draw_idle_power_alone():
     nobody = np.zeros(0, np.int64)
     day = day_of(world, machines, jobs, from_placement(world, machines.count, nobody, nobody))
     found = arrays(run_arm(day, nowhere(day)))
-    assert found["rows"].shape == (0, kernel.SUMS)
+    assert found["rows"].shape == (0, slots.SUMS)
     np.testing.assert_array_equal(found["machine_trace"][:, :, 1], 90.0)
-    assert not found["epoch_sums"][:, :, kernel.E_RESIDUAL].any()
+    assert not found["epoch_sums"][:, :, slots.E_RESIDUAL].any()
 
 
 def test_stays_shorter_than_an_epoch_leave_no_trace():

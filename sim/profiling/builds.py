@@ -10,7 +10,7 @@ from models.jobs import Jobs
 from models.profiles import Compiler, ProfileWorld
 from models.programs import Programs
 from models.randomness import stream, streams
-from sim import kernel
+from sim import slots
 from sim.fleet import NEVER, Day
 from sim.profiling.changes import kernel_factors, release_factors
 
@@ -147,7 +147,7 @@ def software_factors(programs: Programs, builds: Builds, jobs: Jobs) -> Floats:
 
     Returns
     -------
-    (J, TRAITS) array in the columns of `sim.kernel`, as `sim.parameters.software_table`; 1 where nothing changes
+    (J, TRAITS) array in the columns of `sim.slots`, as `sim.parameters.software_table`; 1 where nothing changes
 
     Examples
     --------
@@ -159,17 +159,17 @@ def software_factors(programs: Programs, builds: Builds, jobs: Jobs) -> Floats:
     >>> bool((software_factors(programs, build_builds(world, programs), day.jobs) == 1.0).all())
     True
     """
-    table = np.ones((jobs.count, kernel.TRAITS))
+    table = np.ones((jobs.count, slots.TRAITS))
     for number in np.flatnonzero(builds.release_day < NEVER).tolist():
         here = programs.entries(number)
         function, before = programs.function[here], programs.weight[0, here]
         after = before * builds.factor[here]
         core, dense = programs.core_cpi[0, function], programs.code.miss_intensity[function]
         instructions = after.sum() / before.sum()
-        table[number, kernel.INSTR] = instructions
-        table[number, kernel.CORE] = (after * core).sum() / (before * core).sum() / instructions
+        table[number, slots.INSTR] = instructions
+        table[number, slots.CORE] = (after * core).sum() / (before * core).sum() / instructions
         misses = (after * dense).sum() / (before * dense).sum() / instructions
-        for part in (kernel.FLOOR, kernel.GAIN1, kernel.GAIN2):
+        for part in (slots.FLOOR, slots.GAIN1, slots.GAIN2):
             table[number, part] = misses
     return table
 

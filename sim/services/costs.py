@@ -6,7 +6,7 @@ import numpy as np
 from numba import njit
 from numpy.typing import NDArray
 
-from sim.kernel import DAMPING, QUEUEING, UTILISATION_LIMIT
+from sim.interference import DAMPING, QUEUEING, UTILISATION_LIMIT
 from sim.services.setting import Setting
 
 Floats = NDArray[np.float64]
@@ -100,7 +100,7 @@ def costs_of(setting: Setting, guess: Floats) -> Costs:
 
 @njit(cache=True, inline="always")
 def _latency_factor(utilisation: float) -> float:
-    """Return `sim.kernel.latency_factor`: numba's cache does not look into other files."""
+    """Return `sim.interference.latency_factor`: numba's cache does not look into other files."""
     u = min(utilisation, UTILISATION_LIMIT)
     return 1.0 + QUEUEING * u * u / (1.0 - u)
 

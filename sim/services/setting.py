@@ -7,7 +7,7 @@ from numpy.typing import NDArray
 
 from models.applications import Activities
 from models.services import Mechanisms
-from sim.kernel import LINE_BYTES, WRITE_BACK
+from sim.interference import LINE_BYTES, WRITE_BACK
 from sim.services.hardware import Machine
 
 Floats = NDArray[np.float64]

@@ -1,0 +1,22 @@
+"""Columns of the kernel's arrays: what it keeps of each resident, and what it adds up."""
+
+# What the resident of a slot is; also columns of the table of jobs: core CPI; streaming floor, gain and squared size of
+# two working sets; 1 / overlap; SMT slowdown; busy threads at mean load; 1 if a faster machine makes it less busy; pace
+# of its mean load (seconds per instruction); instructions and network wait (s) of a request; share of instructions spun
+# on a full machine; CPU quota; spread of its own behaviour over time.
+CORE, FLOOR, GAIN1, SET1, GAIN2, SET2, STALL, SMT = range(8)
+BUSY, ELASTIC, PACE, INSTR, SPIN, NETWORK, QUOTA, NOISE_SD = range(8, 16)
+TRAITS = INPUT_SD = 16  # INPUT_SD: column of the table of jobs alone: spread between shards
+# What it does now: own behaviour, cache share, busy threads, misses per instruction, CPI, misses per second, frequency,
+# and core CPI and relative memory accesses without co-runners' part.
+WANDER, SHARE, USE, MPI, CPI, RATE, FREQUENCY, CORE_NOW, ACCESS_NOW = range(16, 25)
+# What it has done since it was last written out.
+CYCLES, INSTRUCTIONS, MISSES, CPU_S, REQUESTS, CORE_CYCLES = range(25, 31)
+FIELDS, MARKS, SUMS, EPOCH_COLUMNS = 31, 7, 6, 9
+# Integers of a slot: job, epoch in which it leaves, epoch from which it runs new code, counter row minus window, trace
+# row minus epoch, key of its noise, shard.
+JOB, END, SOFT_FROM, ROW, TRACE, KEY, SHARD = range(7)
+# Columns of the sums of a domain's epoch, and of a machine's window.
+E_INSTANCES, E_QUOTA, E_CYCLES, E_INSTRUCTIONS, E_MISSES, E_CPU_S, E_ENERGY_J, E_CAPPED, E_RESIDUAL = range(9)
+M_ENERGY_J, M_CAPPED = range(2)
+NO_TRACE = -(2**40)
