@@ -17,8 +17,8 @@ from scenarios.truth import halves_of
 Obtain = Callable[[str, Mapping[str, Any], Progress], Run]
 """From scenario, overrides and progress to the run, found or simulated."""
 Judge = Callable[[str, Mapping[str, Any], Progress], list[dict[str, Any]]]
-"""From scenario, overrides and progress to its worlds, as `scorecard.judge` judges each; of a profiled fleet, to what
-`validate_profile.validate` says."""
+"""From scenario, overrides and progress to its worlds, as `judged_world.judge` judges each; of a profiled fleet, to
+what `validate_profile.validate` says."""
 
 
 Plant = Callable[[int, int, Progress], dict[str, Any]]
@@ -112,7 +112,7 @@ class Sources:
         return run
 
     def worlds(self, scenario: str, count: int, **overrides: object) -> list[dict[str, Any]]:
-        """Return many worlds of a cross-platform scenario, each judged as `scorecard.judge` does."""
+        """Return many worlds of a cross-platform scenario, each judged as `judged_world.judge` does."""
         key = ("worlds", scenario, count, *sorted(overrides.items()))
         if key not in self.kept:
             asked = {"analyses.crossplatform.worlds": count, **overrides}

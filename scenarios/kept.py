@@ -4,18 +4,22 @@ import hashlib
 import json
 import os
 from collections.abc import Callable, Mapping, Sequence, Set
+from concurrent.futures import Executor
 from importlib.metadata import version
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 import analysis
 import models
 import scenarios
 import sim
 from scenarios.output import Progress
-from scenarios.parallel import spread
+from scenarios.parallel import spread, through
 from scenarios.provenance import source_digest, versions
 from scenarios.rundir import make_folder
+
+_T = TypeVar("_T")
+_PARTIAL = ".partial"
 
 
 def folder_of(out: Path, stem: str, asked: Mapping[str, Any], libraries: Sequence[str]) -> Path:
@@ -39,27 +43,35 @@ def folder_of(out: Path, stem: str, asked: Mapping[str, Any], libraries: Sequenc
     return out / f"{stem}-{hashlib.sha256(text.encode()).hexdigest()[:12]}"
 
 
+def _of_seed(seed: object) -> dict[str, Any]:
+    return {"seed": seed}
+
+
 def each(
-    seeds: Sequence[int],
-    make: Callable[[int], dict[str, Any]],
+    items: Sequence[_T],
+    make: Callable[[_T], dict[str, Any]],
     folder: Path,
     parts: Set[str],
     tell: Progress,
     *,
     force: bool = False,
     what: str = "judging worlds",
+    named: Callable[[_T], dict[str, Any]] = _of_seed,
+    executor: Executor | None = None,
 ) -> list[dict[str, Any]]:
-    """Return what is made of every seed: what is kept in a folder is read, the rest made in parallel and kept.
+    """Return what is made of every item: what is kept in a folder is read, the rest made in parallel and kept.
 
     Parameters
     ----------
-    seeds : what `make` is called with, one by one
-    make : of a module, since other processes import it; what it returns holds its seed
+    items : what `make` is called with, one by one; seeds, unless `named` says otherwise
+    make : of a module, since other processes import it; what it returns is what JSON can hold, and has its item's names
     folder : where parts are kept, one file each; made if need be
     parts : keys that everything kept must have
     tell : told the share that is done
     force : make again what is kept
     what : how `tell` calls it
+    named : by which names an item is told from the others, in what is made of it and in its file's name
+    executor : what the work runs through; processes of this machine if not said
 
     Raises
     ------
@@ -76,20 +88,38 @@ def each(
     [{'seed': 3}]
     """
     make_folder(folder)
-    kept = {} if force else {seed: made for seed in seeds if (made := _kept(folder, seed, parts)) is not None}
-    missing = [seed for seed in seeds if seed not in kept]
-    tell(what, len(kept) / len(seeds))
-    for made in spread(make, missing):
-        _keep(folder, made)
-        kept[made["seed"]] = made
-        tell(what, len(kept) / len(seeds))
-    return [kept[seed] for seed in seeds]
+    _tidy(folder)
+    files = [_file(folder, named(item)) for item in items]
+    kept = dict[Path, dict[str, Any]]()
+    for item, file in zip(items, files, strict=True):
+        made = None if force else _kept(file, named(item), parts)
+        if made is not None:
+            kept[file] = made
+    missing = [item for item, file in zip(items, files, strict=True) if file not in kept]
+    tell(what, len(kept) / len(files))
+    for made in spread(make, missing) if executor is None else through(executor, make, missing):
+        file = _file(folder, {name: made[name] for name in named(items[0])})
+        _keep(file, made)
+        kept[file] = made
+        tell(what, len(kept) / len(files))
+    return [kept[file] for file in files]
 
 
-def _keep(folder: Path, made: dict[str, Any]) -> None:
-    """Keep what was made of a seed, all of it or nothing."""
-    file = _file(folder, made["seed"])
-    unfinished = file.with_name(f"{file.name}.{os.getpid()}.partial")
+def digest(made: Sequence[Mapping[str, Any]]) -> str:
+    """Return the SHA-256 digest of parts in their order, as canonical JSON: sorted keys, shortest digits, no spaces.
+
+    Examples
+    --------
+    >>> digest([{"seed": 1, "share": 0.5}]) == digest([{"share": 0.5, "seed": 1}])
+    True
+    """
+    text = json.dumps(list(made), separators=(",", ":"), sort_keys=True)
+    return hashlib.sha256(text.encode()).hexdigest()
+
+
+def _keep(file: Path, made: dict[str, Any]) -> None:
+    """Keep what was made of an item, all of it or nothing."""
+    unfinished = file.with_name(f"{file.name}.{os.getpid()}{_PARTIAL}")
     try:
         unfinished.write_text(json.dumps(made), encoding="utf-8")
         unfinished.replace(file)
@@ -97,14 +127,32 @@ def _keep(folder: Path, made: dict[str, Any]) -> None:
         unfinished.unlink(missing_ok=True)
 
 
-def _kept(folder: Path, seed: int, parts: Set[str]) -> dict[str, Any] | None:
-    """Return what was kept of a seed; None if nothing was, or it cannot be read."""
+def _tidy(folder: Path) -> None:
+    """Remove what processes left half-written that were killed."""
+    for unfinished in folder.glob(f"*{_PARTIAL}"):
+        writer = unfinished.name.removesuffix(_PARTIAL).rpartition(".")[2]
+        if writer.isdecimal() and not _runs(int(writer)):
+            unfinished.unlink(missing_ok=True)
+
+
+def _runs(process: int) -> bool:
     try:
-        made = json.loads(_file(folder, seed).read_text(encoding="utf-8"))
+        os.kill(process, 0)
+    except ProcessLookupError:
+        return False
+    except PermissionError:
+        return True
+    return True
+
+
+def _kept(file: Path, names: dict[str, Any], parts: Set[str]) -> dict[str, Any] | None:
+    """Return what was kept of an item; None if nothing was, or it cannot be read."""
+    try:
+        made = json.loads(file.read_text(encoding="utf-8"))
     except (OSError, ValueError):
         return None
-    return made if isinstance(made, dict) and made.get("seed") == seed and made.keys() >= parts else None
+    return made if isinstance(made, dict) and made.keys() >= parts and made.items() >= names.items() else None
 
 
-def _file(folder: Path, seed: int) -> Path:
-    return folder / f"{seed}.json"
+def _file(folder: Path, names: Mapping[str, Any]) -> Path:
+    return folder / f"{'-'.join(str(name) for name in names.values())}.json"

@@ -3,26 +3,23 @@
 import os
 import signal
 from collections.abc import Callable, Iterator, Sequence
+from concurrent.futures import BrokenExecutor, CancelledError, Executor, ProcessPoolExecutor, as_completed
 from contextlib import contextmanager
-from multiprocessing import get_context
-from multiprocessing.connection import Connection, wait
-from multiprocessing.process import BaseProcess
-from typing import Any, TypeVar, cast
+from multiprocessing import get_context, parent_process
+from multiprocessing.connection import wait
+from multiprocessing.forkserver import ensure_running
+from threading import Thread
+from typing import TypeVar
 
 from scenarios.rundir import RunError
 
 _T = TypeVar("_T")
 _R = TypeVar("_R")
 _THREADS = ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS", "NUMBA_NUM_THREADS")
-_PATIENCE_S = 5.0
-"""How long a process that has nothing more to do is waited for."""
 
 
 def spread(function: Callable[[_T], _R], items: Sequence[_T], workers: int | None = None) -> Iterator[_R]:
     """Yield what a function makes of each item, in the order in which they are done.
-
-    Processes come from a fork server and have one thread each, so that they do not get into each other's way. They are
-    ended with whatever they are at when the iteration ends.
 
     Parameters
     ----------
@@ -46,19 +43,68 @@ def spread(function: Callable[[_T], _R], items: Sequence[_T], workers: int | Non
     if count <= 1:
         yield from map(function, items)
         return
-    waiting = list(reversed(items))
-    with _pool(function, count) as idle:
-        busy = list(idle)
-        for one in busy:
-            one.send(waiting.pop())
-        while busy:
-            for one in cast("list[Connection]", wait(busy)):
-                made = cast("_R", _answer(one))
-                if waiting:
-                    one.send(waiting.pop())
-                else:
-                    busy.remove(one)
-                yield made
+    with processes(count) as pool:
+        yield from through(pool, function, items)
+
+
+def through(executor: Executor, function: Callable[[_T], _R], items: Sequence[_T]) -> Iterator[_R]:
+    """Yield what a function makes of each item by way of an executor, in the order in which they are done.
+
+    What has not begun when the iteration ends is not begun any more.
+
+    Raises
+    ------
+    RunError
+        If a worker ends without an answer.
+    Exception
+        What the function raises, of the first item for which it does.
+
+    Examples
+    --------
+    >>> from concurrent.futures import ThreadPoolExecutor
+    >>> with ThreadPoolExecutor(2) as pool:
+    ...     sorted(through(pool, abs, [-1, 2, -3]))
+    [1, 2, 3]
+    """
+    futures = [executor.submit(function, item) for item in items]
+    try:
+        for future in as_completed(futures):
+            yield future.result()
+    except (BrokenExecutor, CancelledError) as lost:
+        raise RunError("a process ended without an answer: is there enough memory?") from lost
+    finally:
+        for future in futures:
+            future.cancel()
+
+
+@contextmanager
+def processes(count: int | None = None) -> Iterator[Executor]:
+    """Yield an executor whose processes have one thread each, so that they do not get into each other's way.
+
+    They come from a fork server. When the block ends well, they finish and tidy up after themselves; when it ends in an
+    error or an interrupt, they are ended with whatever they are at. They end with this process, however that ends.
+
+    Parameters
+    ----------
+    count : processes; one for each processor if not said
+
+    Examples
+    --------
+    >>> with processes(2) as pool:
+    ...     pool.submit(abs, -1).result()
+    1
+    """
+    with _single_threaded():
+        ensure_running()
+    pool = ProcessPoolExecutor(count or processors(), get_context("forkserver"), initializer=_begin)
+    try:
+        yield pool
+    except BaseException:
+        for process in list((pool._processes or {}).values()):
+            process.terminate()
+        raise
+    finally:
+        pool.shutdown(cancel_futures=True)
 
 
 def processors() -> int:
@@ -72,58 +118,17 @@ def processors() -> int:
     return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
 
 
-@contextmanager
-def _pool(function: Callable[[Any], Any], count: int) -> Iterator[list[Connection]]:
-    """Yield a connection to each of so many processes; end them afterwards.
-
-    Those that wait for work when all is done end by themselves and tidy up after themselves; others are ended. They are
-    daemons: should even that be interrupted, they end with this process.
-    """
-    context, processes, connections = get_context("forkserver"), list[BaseProcess](), list[Connection]()
-    try:
-        with _single_threaded():
-            for _ in range(count):
-                ours, theirs = context.Pipe()
-                started = context.Process(target=_work, args=(theirs, function), daemon=True)
-                started.start()
-                theirs.close()
-                processes.append(started)
-                connections.append(ours)
-        yield connections
-        for connection in connections:
-            connection.close()
-        for process in processes:
-            process.join(_PATIENCE_S)
-    finally:
-        for process in processes:
-            process.terminate()
-        for process in processes:
-            process.join()
-
-
-def _work(connection: Connection, function: Callable[[Any], Any]) -> None:
-    """Answer every item that comes with what was made of it, or with the error, until nobody is there to ask."""
-    # A terminal sends Ctrl-C to every process; it is the one that hands out the work that ends the others.
+def _begin() -> None:
+    """Leave Ctrl-C, which a terminal sends to every process, to the one that hands out the work; end when that ends."""
     signal.signal(signal.SIGINT, signal.SIG_IGN)
-    while True:
-        try:
-            item = connection.recv()
-        except EOFError:
-            return
-        try:
-            connection.send((function(item), None))
-        except Exception as error:
-            connection.send((None, error))
+    Thread(target=_end_with_parent, daemon=True).start()
 
 
-def _answer(connection: Connection) -> object:
-    try:
-        made, error = connection.recv()
-    except (EOFError, OSError) as lost:
-        raise RunError("a process ended without an answer: is there enough memory?") from lost
-    if error is not None:
-        raise error
-    return made
+def _end_with_parent() -> None:
+    parent = parent_process()
+    if parent is not None:
+        wait([parent.sentinel])
+        os._exit(1)
 
 
 @contextmanager

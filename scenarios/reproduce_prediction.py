@@ -17,9 +17,9 @@ from analysis.crossplatform.split import halves
 from analysis.figures import choices, crossplatform_printed, prediction
 from models.platforms import PLATFORMS
 from scenarios.evidence import Outcome, Row, Sources
+from scenarios.judged_world import actual_throughput
 from scenarios.reproduce_traits import ALL, RUBIS, SCENARIOS, SEEDS, XEON, Obtained, logs, runs, scenario_of, whole_log
 from scenarios.rundir import Run
-from scenarios.scorecard import actual_throughput
 from scenarios.trial import errors, trial
 
 TOP_TYPES: Final = 4

@@ -12,11 +12,11 @@ from rich.table import Table
 
 from analysis.figures.prediction import draw_errors
 from scenarios.calibrated import table_of
+from scenarios.judged_world import judge
 from scenarios.output import Progress
 from scenarios.pictures import save
 from scenarios.rundir import Run
 from scenarios.schema import ServiceScenario
-from scenarios.scorecard import judge
 from scenarios.trial import Tables
 from scenarios.worlds import place, summary, worlds
 

@@ -12,10 +12,10 @@ import pandas as pd
 from scipy.stats import t
 
 from scenarios.execution import world_of
+from scenarios.judged_world import judge
 from scenarios.kept import each, folder_of
 from scenarios.output import Progress
 from scenarios.schema import ServiceScenario
-from scenarios.scorecard import judge
 from sim.services.run import services
 
 BEST = "testbed"
@@ -46,7 +46,7 @@ def worlds(scenario: ServiceScenario, out: Path, force: bool, progress: Progress
     Returns
     -------
     list of dict
-        As `scorecard.judge`.
+        As `judged_world.judge`.
 
     Raises
     ------
@@ -77,7 +77,7 @@ def summary(judged: Sequence[dict[str, Any]]) -> dict[str, Any]:
 
     Parameters
     ----------
-    judged : worlds, one at least, as `scorecard.judge` returns them
+    judged : worlds, one at least, as `judged_world.judge` returns them
 
     Returns
     -------

@@ -1,11 +1,16 @@
 """Parts of a long computation: made once, kept as they are done, made again if what is kept is damaged."""
 
+import hashlib
 import json
+import os
+import subprocess
+import sys
+from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 
 from scenarios import kept
-from scenarios.kept import each, folder_of
+from scenarios.kept import digest, each, folder_of
 from scenarios.parallel import spread
 
 
@@ -73,3 +78,39 @@ def test_folders_differ_by_what_is_asked_and_by_the_libraries(tmp_path):
     assert one == folder_of(tmp_path, "a", {"top": 1}, ["scipy"])
     others = [folder_of(tmp_path, *rest) for rest in (("b", {"top": 1}, ["scipy"]), ("a", {"top": 2}, ["scipy"]))]
     assert len({one, *others, folder_of(tmp_path, "a", {"top": 1}, ["pandas"])}) == 4
+
+
+def test_items_may_have_names_of_their_own_and_run_through_an_executor(tmp_path):
+    def make(pair):
+        return {"corner": pair[0], "seed": pair[1], "both": f"{pair[0]} {pair[1]}"}
+
+    def named(pair):
+        return {"corner": pair[0], "seed": pair[1]}
+
+    pairs = [("base", 1), ("wide", 1), ("base", 2)]
+    with ThreadPoolExecutor(2) as pool:
+        first = each(pairs, make, tmp_path, {"both"}, quiet, named=named, executor=pool)
+    assert [one["both"] for one in first] == ["base 1", "wide 1", "base 2"]
+    assert {file.name for file in tmp_path.iterdir()} == {"base-1.json", "wide-1.json", "base-2.json"}
+    (tmp_path / "wide-1.json").write_text('{"corner": "base", "seed": 1, "both": "base 1"}')
+    with ThreadPoolExecutor(1) as pool:
+        assert each(pairs, make, tmp_path, {"both"}, quiet, named=named, executor=pool) == first
+
+
+def test_what_a_killed_process_left_half_written_is_removed_and_others_stay(made, tmp_path):
+    gone = subprocess.Popen([sys.executable, "-c", ""])
+    gone.wait()
+    dead, living = (tmp_path / f"1.json.{process}.partial" for process in (gone.pid, os.getpid()))
+    for file in (dead, living):
+        file.write_text("{")
+    each([2], square(made), tmp_path, {"seed"}, quiet)
+    assert not dead.exists()
+    assert living.exists()
+
+
+def test_the_digest_is_of_what_parts_say_in_their_order():
+    one, other = {"seed": 1, "share": 0.1}, {"seed": 2, "share": None}
+    assert digest([one, other]) == digest([dict(reversed(one.items())), other])
+    assert len({digest([one, other]), digest([other, one]), digest([one, other | {"share": 0.1}])}) == 3
+    text = b'[{"seed":1,"share":0.1},{"seed":2,"share":null}]'
+    assert digest([one, other]) == hashlib.sha256(text).hexdigest()

@@ -3,11 +3,13 @@
 import math
 import multiprocessing
 import os
+import time
+from concurrent.futures import ThreadPoolExecutor
 from functools import partial
 
 import pytest
 
-from scenarios.parallel import spread
+from scenarios.parallel import processes, spread, through
 from scenarios.rundir import RunError
 
 
@@ -51,4 +53,33 @@ def test_a_reader_may_stop_early_and_leaves_no_process():
     assert next(done) == 6
     assert len(multiprocessing.active_children()) >= 2
     done.close()
+    assert multiprocessing.active_children() == []
+
+
+def test_an_executor_of_ones_own_does_all_items_and_begins_none_after_an_error():
+    with ThreadPoolExecutor(1) as pool:
+        assert sorted(through(pool, abs, [-1, 2, -3])) == [1, 2, 3]
+        begun = []
+        with pytest.raises(ValueError, match="5 is above 2"):
+            list(through(pool, partial(noted, begun), [5, *[1] * 1000]))
+    assert len(begun) < 1000
+
+
+def noted(begun, number):
+    begun.append(number)
+    return refused(2, number)
+
+
+def refused_at_last(bound, number):
+    time.sleep(number if number > 100 else 0.0)
+    return refused(bound, number)
+
+
+def test_processes_end_at_once_with_an_error_and_of_themselves_without():
+    with pytest.raises(ValueError, match="5 is above 2"), processes(2) as pool:
+        list(through(pool, partial(refused_at_last, 2), [600.0, 5]))
+    assert multiprocessing.active_children() == []
+    with processes(1) as pool:
+        asked = pool.submit(math.factorial, 3)
+    assert asked.result() == 6
     assert multiprocessing.active_children() == []

@@ -1,144 +1,157 @@
-"""One world judged: errors, intervals and choices are those of an arithmetic done by hand."""
+"""The scorecard as a whole: the same answer from one process, two, or a cluster, and after any interruption."""
 
-import json
+import io
+import os
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
 
-import numpy as np
-import pandas as pd
 import pytest
+from rich.console import Console
 
-from analysis.crossplatform.evidence import Method, Prediction
-from models.platforms import PLATFORMS
-from scenarios import scorecard
-from scenarios.schema import CrossPlatform, ServiceAnalyses, ServiceScenario
-from scenarios.scorecard import actual_throughput, judge
+from scenarios.effects import scorecard as cards
+from scenarios.effects.pieces import Asked, Piece, cut
+from scenarios.effects.scorecard import place, scorecard, show
+from tests.effect_fleets import fleet
 
-NAMES = ("piii", "pres", "pd4")
-INTERVALS = 8
-ACTUAL_S = {"piii": 0.02, "pres": 0.01, "pd4": 0.004}
+ROOT = Path(__file__).parents[1]
+ASKED = Asked(("ratio", "cuped", "published"), (4, 8), draws=20, machines=24)
+PIECES = cut(("base", "wide"), 4)
+SCRIPT = """
+import sys
+from pathlib import Path
+import typer
+from scenarios.command import guard
+from scenarios.effects.scorecard import scorecard
+from tests.effect_fleets import slow_fleet
+from tests.test_scenarios_scorecard import ASKED, PIECES, one_place
+one_place()
+try:
+    guard(scorecard)(ASKED, PIECES, slow_fleet, Path(sys.argv[1]), lambda what, share: None, workers=2)
+except typer.Exit as ended:
+    sys.exit(ended.exit_code)
+"""
 
 
-def scenario(**settings):
-    analyses = ServiceAnalyses(CrossPlatform(choices=2, **settings))
-    return ServiceScenario(name="tiny", seed=5, platforms=NAMES, analyses=analyses)
+def one_place():
+    """Keep pieces in one place, whatever the state of the code."""
+    cards.folder_of = lambda out, stem, *_: out / stem
+    return cards.folder_of
 
 
-def throughputs(**per_s):
-    return pd.DataFrame({"platform": list(per_s), "bound_s": 0.15, "throughput_per_s": list(per_s.values())})
+@pytest.fixture(autouse=True, scope="module")
+def _one_place():
+    before = cards.folder_of
+    one_place()
+    yield
+    cards.folder_of = before
 
 
-@pytest.fixture
-def tables():
-    start_s = 30.0 * np.arange(INTERVALS)
-    log = pd.DataFrame({"platform": "piii", "start_s": start_s, "instructions": 1e9, "l1_misses": 1e7})
-    truth = [
-        pd.DataFrame({"platform": name, "start_s": start_s, "requests": 10, "service_time_s": ACTUAL_S[name]})
-        for name in NAMES
+def quiet(_what, _share):
+    pass
+
+
+@pytest.fixture(scope="module")
+def here(tmp_path_factory):
+    out = tmp_path_factory.mktemp("here")
+    return scorecard(ASKED, PIECES, fleet, out, quiet, workers=1)
+
+
+def files(out):
+    return {file.name: file.read_bytes() for file in place(ASKED, out).glob("*.json")}
+
+
+def test_it_says_what_was_asked_and_what_was_found(here):
+    assert (here["fleets"], here["draws"], here["sizes"], len(here["digest"])) == (4, 20, [4, 8], 64)
+    assert {row["corner"] for row in here["corners"]} == {"base", "wide"}
+    assert [Path(name).name for name in here["pictures"]] == [
+        "coverage-day.png",
+        "coverage-day.svg",
+        "curves.png",
+        "curves.svg",
     ]
-    return {
-        "service_counts": pd.DataFrame({"start_s": start_s, "type": "page", "requests": 10}),
-        "service_log": log.assign(l2_misses=1e6, response_time_s=0.1),
-        "service_cpu": log[["platform", "start_s"]].assign(utilisation=0.1),
-        "truth_service": pd.concat(truth).assign(response_time_s=0.2, utilisation=0.1),
-        "truth_throughput": throughputs(piii=5.0, pres=10.0, pd4=200.0),
-    }
+    assert all(Path(name).stat().st_size for name in here["pictures"])
 
 
-def guesser(times_s, half=np.nan, response_s=0.1):
-    """Say a fixed service time of each platform and a bounded throughput that is its inverse."""
-
-    def fit(_evidence):
-        def predict(platform, counts, interval_s):
-            middle = np.full(len(counts), times_s[platform.name])
-            rate = counts.sum(axis=1) / interval_s
-            keeps = np.where(rate * middle < 1, response_s, 9.0)
-            return Prediction(middle, middle * (1 - half), middle * (1 + half), keeps, keeps * (1 - half), keeps)
-
-        return predict
-
-    return fit
+def test_two_processes_say_the_same(here, tmp_path):
+    there = scorecard(ASKED, PIECES, fleet, tmp_path, quiet, workers=2)
+    assert there["digest"] == here["digest"]
+    assert there["corners"] == here["corners"]
+    assert files(tmp_path) == files(Path(here["folder"]).parent)
 
 
-def judged_by(monkeypatch, tables, fit, **settings):
-    monkeypatch.setattr(scorecard, "chosen", lambda _names: [Method("guess", "as told", fit)])
-    return judge(tables, scenario(**settings))
+def test_a_cluster_says_the_same(here, tmp_path):
+    distributed = pytest.importorskip("distributed")
+    with distributed.LocalCluster(
+        n_workers=1, threads_per_worker=1, dashboard_address=None, worker_dashboard_address=None
+    ) as cluster:
+        there = scorecard(ASKED, PIECES, fleet, tmp_path, quiet, where=f"dask:{cluster.scheduler_address}")
+    assert there["digest"] == here["digest"]
 
 
-def test_errors_are_medians_relative_to_what_happened(monkeypatch, tables):
-    made = judged_by(monkeypatch, tables, guesser({"pres": 0.012, "pd4": 0.003}))
-    rows = {row["target"]: row for row in made["methods"]}
-    assert {name: row["service_error"] for name, row in rows.items()} == pytest.approx({"pres": 0.2, "pd4": 0.25})
-    assert rows["pres"]["response_error"] == pytest.approx(0.5)
-    assert np.isnan(rows["pres"]["coverage"])
+@pytest.mark.parametrize("end", [signal.SIGINT, signal.SIGKILL])
+def test_what_was_interrupted_goes_on_and_ends_the_same(here, tmp_path, end):
+    begun = tmp_path / "begun"
+    begun.mkdir()
+    # Of a group of its own, so that a signal to the group is a terminal's Ctrl-C.
+    with subprocess.Popen(
+        [sys.executable, "-c", SCRIPT, str(tmp_path)],
+        cwd=ROOT,
+        env=os.environ | {"EFFECT_FLEETS_BEGUN": str(begun), "PYTHONPATH": str(ROOT)},
+        stderr=subprocess.PIPE,
+        start_new_session=True,
+        text=True,
+    ) as process:
+        slow = [begun / "base-2", begun / "wide-2"]
+        try:
+            until(lambda: all(file.is_file() and file.read_text() for file in slow) and len(files(tmp_path)) == 2)
+            workers = [int(file.read_text()) for file in slow]
+            if end == signal.SIGINT:
+                os.killpg(process.pid, end)
+            else:
+                process.send_signal(end)
+            _, told = process.communicate(timeout=20)
+        finally:
+            process.kill()
+    until(lambda: not any(map(runs, workers)))
+    assert process.returncode == (130 if end == signal.SIGINT else -end)
+    assert told == "interrupted\n" or end == signal.SIGKILL
+    assert {file.name for file in place(ASKED, tmp_path).iterdir()} == {"base-1.json", "wide-1.json"}
+    (place(ASKED, tmp_path) / f"base-2.json.{process.pid}.partial").write_text("{")
+    assert scorecard(ASKED, PIECES, fleet, tmp_path, quiet, workers=1)["digest"] == here["digest"]
+    assert not list(place(ASKED, tmp_path).glob("*.partial"))
 
 
-@pytest.mark.parametrize(
-    ("middle", "half", "covered"), [(0.012, 0.16, 0.0), (0.012, 0.17, 1.0), (0.008, 0.24, 0.0), (0.008, 0.26, 1.0)]
-)
-def test_an_interval_is_right_when_it_holds_what_happened(monkeypatch, tables, middle, half, covered):
-    """0.012 less a sixth of it is the actual 0.010, and so is 0.008 with a quarter more."""
-    made = judged_by(monkeypatch, tables, guesser({"pres": middle, "pd4": 0.004}, half))
-    rows = {row["target"]: row for row in made["methods"]}
-    assert (rows["pres"]["coverage"], rows["pd4"]["coverage"]) == (covered, 1.0)
-    assert rows["pres"]["half_width"] == pytest.approx(half)
-
-
-def test_a_choice_by_throughput_per_watt_is_wrong_when_another_platform_is_better(monkeypatch, tables):
-    """Per watt PD4 serves 0.33 a second and PRES 0.08: choosing PRES loses three quarters of it."""
-    right = judged_by(monkeypatch, tables, guesser({"pres": 0.1, "pd4": 0.005}))["choices"]
-    assert right == [{"method": "guess", "wrong": 0.0, "loss": 0.0}]
-    (wrong,) = judged_by(monkeypatch, tables, guesser({"pres": 0.005, "pd4": 0.1}))["choices"]
-    watts = {name: PLATFORMS[name].tdp_w for name in NAMES}
-    assert wrong["wrong"] == 1.0
-    assert wrong["loss"] == pytest.approx(1 - (10.0 / watts["pres"]) / (200.0 / watts["pd4"]))
-
-
-def test_no_choice_is_judged_where_no_platform_keeps_the_bound_or_too_few_are_there(monkeypatch, tables):
-    tables["truth_throughput"] = throughputs(pres=0.0, pd4=0.0)
-    (none,) = judged_by(monkeypatch, tables, guesser({"pres": 0.1, "pd4": 0.005}))["choices"]
-    assert np.isnan(none["wrong"])
-    tables["truth_throughput"] = throughputs(pd4=3.0)
-    (few,) = judged_by(monkeypatch, tables, guesser({"pres": 0.1, "pd4": 0.005}))["choices"]
-    assert np.isnan(few["loss"])
-
-
-def test_the_true_throughput_is_that_under_the_bound_of_the_analysis(tables):
-    tables["truth_throughput"] = pd.concat(
-        [throughputs(pres=3.0, pd4=4.0), throughputs(pres=30.0, pd4=40.0).assign(bound_s=0.3)]
+def test_more_fleets_use_those_that_are_there(here):
+    told = []
+    more = scorecard(
+        ASKED, [*PIECES, Piece("base", 3)], fleet, Path(here["folder"]).parent, lambda _, share: told.append(share)
     )
-    assert actual_throughput(tables, scenario()) == {"pres": 3.0, "pd4": 4.0}
-    assert actual_throughput({}, scenario()) == {}
+    assert told == [0.8, 1.0]
+    assert more["fleets"] == 5
 
 
-def test_a_method_that_cannot_be_calibrated_is_told_and_hides_no_other(monkeypatch, tables):
-    def refusing(_evidence):
-        raise ValueError("utilisation is not in the log")
-
-    methods = [Method("shy", "", refusing), Method("guess", "", guesser({"pres": 0.01, "pd4": 0.004}))]
-    monkeypatch.setattr(scorecard, "chosen", lambda _names: methods)
-    made = judge(tables, scenario())
-    assert made["notes"] == ["shy: utilisation is not in the log"]
-    assert {row["method"] for row in made["methods"]} == {"guess"}
+def test_it_is_shown(here):
+    text = io.StringIO()
+    show(here, Console(file=text, width=140))
+    said = text.getvalue()
+    assert "4 fleets of 24 machines, 20 draws of each size" in said
+    assert f"digest: {here['digest']}" in said
+    assert all(name in said for name in ("published", "cuped", "ratio", "±"))
 
 
-def test_without_the_truth_nothing_is_judged_and_nothing_breaks(monkeypatch, tables):
-    seen = {name: table for name, table in tables.items() if not name.startswith("truth_")}
-    made = judged_by(monkeypatch, seen, guesser({"pres": 0.01, "pd4": 0.004}, 0.1))
-    assert all(np.isnan(row["service_error"]) and np.isnan(row["coverage"]) for row in made["methods"])
-    assert made["methods"][0]["half_width"] == pytest.approx(0.1)
-    assert made["platforms"] == []
+def until(done, seconds=60.0):
+    end = time.monotonic() + seconds
+    while not done():
+        assert time.monotonic() < end
+        time.sleep(0.02)
 
 
-def test_platforms_are_described_by_what_they_really_did(monkeypatch, tables):
-    of = tables["truth_service"]["platform"] == "pd4"
-    tables["truth_service"].loc[of, "utilisation"] = [1.0, 1.0, *[0.5] * (INTERVALS - 2)]
-    tables["truth_service"].loc[of, "requests"] = [0, *[10] * (INTERVALS - 1)]
-    tables["truth_service"].loc[of, "service_time_s"] = [np.nan, *[0.004] * (INTERVALS - 1)]
-    made = judged_by(monkeypatch, tables, guesser({"pres": 0.01, "pd4": 0.004}))
-    pd4 = next(row for row in made["platforms"] if row["platform"] == "pd4")
-    assert (pd4["utilisation"], pd4["peak_utilisation"], pd4["saturated"]) == (0.625, 1.0, 0.25)
-    assert pd4["service_time_s"] == pytest.approx(0.004)
-
-
-def test_what_is_said_of_a_world_is_plain_numbers(monkeypatch, tables):
-    made = judged_by(monkeypatch, tables, guesser({"pres": 0.01, "pd4": 0.004}))
-    assert json.loads(json.dumps(made))["seed"] == 5
+def runs(process):
+    """Whether a process is there and no zombie."""
+    try:
+        return "State:\tZ" not in Path(f"/proc/{process}/status").read_text()
+    except FileNotFoundError:
+        return False

@@ -1,0 +1,1 @@
+"""What would make the answer of an experiment false, found before anything is estimated."""

@@ -1,0 +1,84 @@
+"""The audit: every guard put to an experiment's observations.
+
+Eight guards test hypotheses, each at a chance of `findings.ALPHA`, so that all of them together alarm on at most
+1.6% of healthy tables. The others look at what is there or was said, and do not depend on chance.
+"""
+
+from collections.abc import Mapping
+
+import pandas as pd
+
+from analysis.audit import clusters, looks, metric, presence, selection, values, weights, windows
+from analysis.audit.about import About
+from analysis.audit.case import Case, Guard
+from analysis.audit.findings import Audit, Finding, ranked
+
+GUARDS: Mapping[str, Guard] = {
+    "unusable_values": values.unusable_values,
+    "duplicated_rows": values.duplicated_rows,
+    "unit_change": values.unit_change,
+    "baseline_not_concurrent": windows.baseline_not_concurrent,
+    "different_windows": windows.different_windows,
+    "carry_over": windows.carry_over,
+    "selection_optimised": selection.selection_optimised,
+    "imbalance_before": selection.imbalance_before,
+    "sample_ratio": selection.sample_ratio,
+    "whole_racks": clusters.whole_racks,
+    "few_clusters": clusters.few_clusters,
+    "instances_independent": clusters.instances_independent,
+    "finite_population": clusters.finite_population,
+    "mixed_machines": clusters.mixed_machines,
+    "weights_renormalised": weights.weights_renormalised,
+    "missing_jobs": weights.missing_jobs,
+    "churn": presence.churn,
+    "ipc_across_frequencies": metric.ipc_across_frequencies,
+    "peeking": looks.peeking,
+}
+"""Guards by the code of what they find."""
+
+
+def examine(observations: pd.DataFrame, jobs: pd.DataFrame | None = None, about: About | None = None) -> Audit:
+    """Return what would make the answer false, and which guards had what they need.
+
+    Parameters
+    ----------
+    observations : a row per instance's stay and period: period, job, machine, weight, value, treated, and perhaps
+        instance, rack, platform, present_s, mean_frequency_hz (or cycles and cpu_s), file
+    jobs : job, quota of the whole fleet
+    about : what is said of the experiment
+
+    Raises
+    ------
+    ObservationsError
+        If the table cannot be audited: columns are missing, nothing can be used, nothing has the feature.
+
+    Examples
+    --------
+    >>> rows = {"period": 1, "job": "a", "machine": range(30), "weight": 1.0, "value": 2.0, "treated": [0, 1] * 15}
+    >>> made = examine(pd.DataFrame(rows), about=About(looks=14))
+    >>> [str(one) for one in made.findings]
+    ['error: peeking: 14 looks at an interval for one look: 22% false positives in place of 5%']
+    >>> "peeking" in made.checked, "carry_over" in made.checked
+    (True, False)
+    """
+    case = Case.of(observations, jobs, about)
+    made = {code: guard(case) for code, guard in GUARDS.items()}
+    found = [one for findings in made.values() for one in findings or ()]
+    return Audit(ranked(found), tuple(code for code, findings in made.items() if findings is not None))
+
+
+def audit(observations: pd.DataFrame, jobs: pd.DataFrame | None = None, about: About | None = None) -> list[Finding]:
+    """Return what would make the answer false, the gravest first; as `examine`.
+
+    Raises
+    ------
+    ObservationsError
+        If the table cannot be audited.
+
+    Examples
+    --------
+    >>> rows = {"period": 1, "job": "a", "machine": range(30), "weight": 1.0, "value": 2.0, "treated": [0, 1] * 15}
+    >>> audit(pd.DataFrame(rows))
+    []
+    """
+    return list(examine(observations, jobs, about).findings)

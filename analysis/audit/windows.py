@@ -1,0 +1,184 @@
+"""Guards about time: a baseline of another time, arms that were measured at different times, states carried over."""
+
+import numpy as np
+from scipy.stats import t
+
+from analysis.audit.case import Case
+from analysis.audit.contrast import contrast
+from analysis.audit.findings import ALPHA, MATERIAL, Finding
+from analysis.audit.table import Table
+from analysis.statistics import Bools, Floats
+
+_LEAST_MACHINES = 8
+_LONE = 0.1
+"""Share of the treated quota without concurrent control from which a guard warns."""
+
+
+def baseline_not_concurrent(case: Case) -> list[Finding]:
+    """Find treated observations that nothing untreated was observed beside.
+
+    Yesterday's fleet is no baseline: what changed since then counts as the feature's. Where concurrent controls exist,
+    their own change since the pre-period says how much.
+
+    Examples
+    --------
+    >>> import pandas as pd
+    >>> rows = {"period": [0, 0, 1, 1], "job": "a", "machine": [1, 2, 1, 2], "weight": 1.0, "value": 2.0}
+    >>> baseline_not_concurrent(Case.of(pd.DataFrame(rows | {"treated": [0, 0, 1, 1]})))[0].evidence
+    {'treated_share_without_control': 1.0}
+    """
+    table = case.table
+    control = np.bincount(table.period, table.study & ~table.treated, len(table.periods)) > 0
+    weight = table.weight * table.treated
+    alone = float((weight * ~control[table.period]).sum() / weight.sum())
+    evidence = {"treated_share_without_control": alone}
+    remedy = "leave some machines without the feature and observe them at the same time"
+    if alone > _LONE:
+        what = f"{alone:.0%} of what was observed with the feature has no untreated observation in the same period"
+        return [Finding("baseline_not_concurrent", "error", what, evidence, remedy)]
+    if case.about.baseline != "before":
+        return []
+    drift = _drift(table)
+    if drift is not None and case.plain is not None:
+        evidence |= {"drift": drift, "drift_in_half_widths": abs(drift) / case.plain.half_width}
+        if evidence["drift_in_half_widths"] <= MATERIAL / 2:
+            what = f"the baseline is of another time; untreated machines changed by {drift:+.2%} since"
+            return [Finding("baseline_not_concurrent", "note", what, evidence, remedy)]
+    what = "the baseline is the fleet before the study, though untreated machines were observed beside the treated"
+    if drift is not None:
+        what += f"; those changed by {drift:+.2%} without the feature"
+    return [
+        Finding("baseline_not_concurrent", "error", what, evidence, "compare with the concurrent untreated machines")
+    ]
+
+
+def _drift(table: Table) -> float | None:
+    """Return the relative change of untreated rows from the pre-period to the study."""
+    if table.study.all():
+        return None
+    made = contrast(table, ~table.treated, table.study, np.arange(len(table.machines)))
+    return None if made is None else made.change
+
+
+def different_windows(case: Case) -> list[Finding] | None:
+    """Find arms that were observed at different times, by what that shifts the difference of untreated levels.
+
+    The shift is what the change of the untreated from period to period adds to a comparison that pools periods.
+
+    Examples
+    --------
+    >>> import pandas as pd
+    >>> rows = {"period": [1, 1, 2, 2] * 4, "job": "a", "machine": range(16), "weight": 1.0}
+    >>> late = [0, 0, 0, 0] + [0, 0, 1, 1] * 3
+    >>> case = Case.of(pd.DataFrame(rows | {"treated": late, "value": [1.0, 1.1, 2.0, 2.1] * 4}))
+    >>> different_windows(case) == []
+    True
+    """
+    table, plain = case.table, case.plain
+    if plain is None:
+        return None
+    shares, level = list[Floats](), np.ones(len(table.periods))
+    for arm in (~table.treated, table.treated):
+        weight = np.bincount(table.period, table.weight * (arm & table.study), len(table.periods))
+        shares.append(weight / weight.sum())
+    controls = table.study & ~table.treated
+    count = np.bincount(table.period, table.weight * controls, len(table.periods))
+    sums = np.bincount(table.period, table.weight * controls * table.relative, len(table.periods))
+    level = np.where(count > 0, sums / np.maximum(count, 1e-300), 1.0)
+    shift = float(((shares[1] - shares[0]) * level).sum())
+    apart = float(np.abs(shares[1] - shares[0]).sum() / 2)
+    ratio = abs(shift) / plain.half_width if plain.half_width > 0 else 0.0
+    if ratio <= MATERIAL or apart < 0.05:
+        return []
+    evidence = {"shares_apart": apart, "shift": shift, "shift_in_half_widths": ratio}
+    what = f"the arms were observed at different times, which alone makes a difference of {shift:+.2%}"
+    remedy = "compare within periods, or keep the periods in which both arms were observed alike"
+    return [Finding("different_windows", "error" if ratio > 1 else "warning", what, evidence, remedy)]
+
+
+def carry_over(case: Case) -> list[Finding] | None:
+    """Find, in crossovers, that a period's performance depends on the machine's state in the period before.
+
+    A regression of machines' mean values, relative and less their job's mean, on the state now and before, with
+    effects of machines and periods and errors clustered by machine (Jones and Kenward 2014, chapter 5). It alarms at
+    a chance of `ALPHA` and if the shift is `MATERIAL` half-widths.
+
+    Examples
+    --------
+    >>> import pandas as pd
+    >>> rows = {"period": 1, "job": "a", "machine": range(4), "weight": 1.0, "treated": [0, 0, 1, 1]}
+    >>> carry_over(Case.of(pd.DataFrame(rows | {"value": [1.0, 3.0, 2.0, 3.0]}))) is None
+    True
+    """
+    table, plain = case.table, case.plain
+    if plain is None or not table.crossover or (table.ever & table.never).sum() < _LEAST_MACHINES:
+        return None
+    made = _lagged(table)
+    if made is None:
+        return None
+    carried, error, freedom, missed = made
+    chance = float(2 * t.sf(abs(carried) / error, freedom)) if error > 0 else 1.0
+    shift = carried * missed
+    ratio = abs(shift) / plain.half_width if plain.half_width > 0 else 0.0
+    if chance > ALPHA or ratio <= MATERIAL:
+        return []
+    evidence = {"carried": carried, "error": error, "chance": chance, "shift": shift, "shift_in_half_widths": ratio}
+    what = f"the state of the period before still adds {carried:+.2%}; the change is misjudged by {shift:+.2%}"
+    remedy = "leave out the time after each switch until the new state acts (wash-out), or switch less often"
+    return [Finding("carry_over", "error" if ratio > 1 else "warning", what, evidence, remedy)]
+
+
+def _lagged(table: Table) -> tuple[float, float, float, float] | None:
+    """Return the effect of the state before, its standard error and degrees of freedom, and what of it is missed."""
+    both = table.ever & table.never
+    rows = table.study & both[table.machine]
+    periods, machines = len(table.periods), len(table.machines)
+    cell = table.machine[rows] * periods + table.period[rows]
+    n = np.bincount(cell, table.weight[rows], machines * periods).reshape(machines, periods)
+    value = _within_jobs(table, rows)
+    z = np.bincount(cell, table.weight[rows] * value, machines * periods).reshape(machines, periods)
+    on = np.bincount(cell, table.weight[rows] * table.treated[rows], machines * periods).reshape(machines, periods)
+    there, first = n > 0, int(table.period[table.study].min())
+    state = np.where(there, on / np.maximum(n, 1e-300) > 0.5, False)
+    lag = np.zeros_like(state)
+    lag[:, 1:] = state[:, :-1]
+    use = there.copy()
+    use[:, 1:] &= there[:, :-1] | (np.arange(1, periods) == first)
+    use[:, first] = there[:, first]
+    machine, period = np.nonzero(use)
+    if len(machine) < 4 * _LEAST_MACHINES:
+        return None
+    y = (z / np.maximum(n, 1e-300))[use]
+    columns = _without_effects([y, state[use].astype(float), lag[use].astype(float)], machine, period)
+    x = np.stack(columns[1:], axis=1)
+    gram = x.T @ x
+    if np.linalg.cond(gram) > 1e8:
+        return None
+    inverse = np.linalg.inv(gram)
+    beta = inverse @ (x.T @ columns[0])
+    scores = np.zeros((machines, 2))
+    np.add.at(scores, machine, x * (columns[0] - x @ beta)[:, None])
+    clusters = len(np.unique(machine))
+    error = np.sqrt(np.diag(inverse @ (scores.T @ scores) @ inverse) * clusters / (clusters - 1))
+    now, before = state[use], lag[use]
+    missed = float(before[now].mean() - before[~now].mean()) - 1
+    return float(beta[1]), float(error[1]), float(clusters - 1), missed
+
+
+def _within_jobs(table: Table, rows: Bools) -> Floats:
+    """Return the rows' relative values less the mean of their job over these rows."""
+    job, value = table.job[rows], table.relative[rows]
+    mean = np.bincount(job, value, len(table.jobs)) / np.maximum(np.bincount(job, minlength=len(table.jobs)), 1)
+    return np.asarray(value - mean[job], dtype=np.float64)
+
+
+def _without_effects(columns: list[Floats], *effects: "np.typing.NDArray[np.int64]") -> list[Floats]:
+    """Return columns less the means of each effect in turn until nothing is left of either."""
+    made = []
+    for column in columns:
+        left = column - column.mean()
+        for _ in range(50):
+            for code in effects:
+                left = left - (np.bincount(code, left) / np.maximum(np.bincount(code), 1))[code]
+        made.append(left)
+    return made

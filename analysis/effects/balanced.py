@@ -1,0 +1,244 @@
+"""The error of an estimate from machines that were selected to balance, and the estimator that states it."""
+
+from dataclasses import dataclass, field
+
+import numpy as np
+
+from analysis.effects.adjusted import Adjusted
+from analysis.effects.cells import Cells
+from analysis.effects.effect import Answers, Effect, Method
+from analysis.effects.study import Study, concluded
+from analysis.statistics import Bools, Floats, NotEnoughDataError
+
+
+@dataclass(frozen=True, slots=True)
+class BalancedError:
+    """Standard error of a difference between treated and control machines under a design that balances."""
+
+    error: float
+    """In the units of the estimate."""
+    freedom: float
+    """Degrees of freedom."""
+    saved: float
+    """Share of the variance under simple random selection that balancing removes; below 0 if it harms."""
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Balanced:
+    """An estimator whose error allows for machines having been selected so that they balance."""
+
+    aux: Floats
+    """(M, p) balancing variables in the order of the cells' machines, such as from `balance.balancing_variables`."""
+    left: Floats
+    """(p, p) from `imbalance` of selections by the same design."""
+    base: Method = field(default_factory=Adjusted)
+    """Whose change is taken; its error loses the share that balancing saves."""
+    name: str = "balanced"
+    """Its name in tables and on the command line."""
+
+    def many(self, cells: Cells, treated: Bools) -> Answers:
+        """Return what it says of R draws.
+
+        Parameters
+        ----------
+        cells : of M machines
+        treated : (R, M), selected by the design that balances
+
+        Raises
+        ------
+        NotEnoughDataError
+            As for `balanced_error`.
+        ValueError
+            If there is not one row of balancing variables for each machine, or each machine is its own control.
+
+        Examples
+        --------
+        >>> from analysis.effects.study import example
+        >>> study = example()
+        >>> method = Balanced(np.arange(12.0)[:, None], np.zeros((1, 1)))
+        >>> method.many(study.cells, study.treated[None, :]).change.round(2)
+        array([0.1])
+        """
+        if len(self.aux) != len(cells.machines):
+            raise ValueError(f"balancing variables are needed of {len(cells.machines)} machines, not {len(self.aux)}")
+        if cells.known:
+            raise ValueError("a crossover has no contrast between machines: each is its own control")
+        found = self.base.many(cells, treated)
+        saved = [
+            balanced_error(influence(cells, draw, _covariates(self.base)), draw, self.aux, self.left).saved
+            for draw in treated
+        ]
+        return found._replace(error=found.error * np.sqrt(1 - np.array(saved)))
+
+    def estimate(self, study: Study, confidence: float = 0.95) -> Effect:
+        """Return what it says of one experiment.
+
+        Raises
+        ------
+        NotEnoughDataError, ValueError
+            As for `many`.
+
+        Examples
+        --------
+        >>> from analysis.effects.study import example
+        >>> round(Balanced(np.arange(12.0)[:, None], np.zeros((1, 1))).estimate(example()).change, 2)
+        0.1
+        """
+        return concluded(self, study, confidence)
+
+
+def imbalance(aux: Floats, treated: Bools) -> Floats:
+    """Return the mean square and product of differences of the balancing variables between arms over repeated draws.
+
+    Parameters
+    ----------
+    aux : (M, p) array
+    treated : (R, M) array of bool, selections drawn by the design that is used, such as by `selections`
+
+    Returns
+    -------
+    (p, p) array
+        In units of the variables squared; near 0 if the design balances them.
+
+    Raises
+    ------
+    NotEnoughDataError
+        If a draw treats no machine, or leaves none.
+
+    Examples
+    --------
+    >>> float(imbalance(np.arange(4.0)[:, None], np.array([[True, False, False, True]]))[0, 0])
+    0.0
+    """
+    on = treated.sum(axis=1)
+    off = treated.shape[1] - on
+    if min(on.min(), off.min()) < 1:
+        raise NotEnoughDataError(1, 0, "machines in either arm of every draw")
+    share = treated @ aux
+    difference = share / on[:, None] - (aux.sum(axis=0) - share) / off[:, None]
+    moments: Floats = difference.T @ difference / len(treated)
+    return moments
+
+
+def balanced_error(
+    influence: Floats, treated: Bools, aux: Floats, left: Floats, remainder: float = 0.0
+) -> BalancedError:
+    """Return the standard error of a difference between arms under a design that balances `aux`.
+
+    What machines contribute to the estimate is regressed on the balancing variables, with one slope for both arms
+    (any slope keeps the residual variance from being too small on average; that of many control machines costs the few
+    treated ones no degree of freedom). Residuals have the variance that they have under random selection, without
+    finite-population correction, since no machine shows both outcomes; of what is explained, that share is left which
+    the design leaves of the variance of fitted values. The idea is that of Deville and Tillé (2005), for a contrast.
+
+    Parameters
+    ----------
+    influence : (M,) array, what each machine adds to its arm's estimate about that arm's mean: the squares of an arm
+        add up to the variance of its estimate (0 for machines without measurement)
+    treated : (M,) array of bool
+    aux : (M, p) array, balancing variables
+    left : (p, p) array, from `imbalance`
+    remainder : variance of the estimate that does not come from the choice of machines, such as jobs never seen
+
+    Raises
+    ------
+    NotEnoughDataError
+        If an arm has fewer than 2 machines, or there are no more machines than balancing variables and arms.
+
+    Examples
+    --------
+    >>> from analysis.effects.balance import selections
+    >>> rng = np.random.default_rng(1)
+    >>> load = rng.normal(size=(400, 1))
+    >>> drawn = selections(load, np.full(400, 0.125), 50, rng)
+    >>> each = (load[:, 0] + 0.5 * rng.normal(size=400)) / np.where(drawn[0], 50, 350)
+    >>> found = balanced_error(each, drawn[0], load, imbalance(load, drawn))
+    >>> round(found.error, 2), found.freedom, round(found.saved, 1)
+    (0.07, 49.0, 0.8)
+    """
+    arms = (treated, ~treated)
+    count = [int(arm.sum()) for arm in arms]
+    if min(count) < 2:
+        raise NotEnoughDataError(2, min(count), "machines in either arm")
+    if len(treated) <= aux.shape[1] + 2:
+        raise NotEnoughDataError(aux.shape[1] + 3, len(treated), "machines")
+    each = influence * np.where(treated, *count)
+    within = np.array([_centred(each, arms), *(_centred(column, arms) for column in aux.T)])
+    slope, _, rank, _ = np.linalg.lstsq(within[1:].T, within[0])
+    residual = within[0] - slope @ within[1:]
+    machines = len(treated)
+    random, rest = (_contrast_variance(values, arms) for values in (within[0], residual))
+    rest *= (machines - 2) / (machines - 2 - rank)
+    fitted = _contrast_variance(slope @ within[1:], arms)
+    kept = float(slope @ left @ slope) / fitted if fitted > 0 else 1.0
+    variance = rest + kept * (random - rest)
+    saved = 1 - variance / random if random > 0 else 0.0
+    return BalancedError(float(np.sqrt(variance + remainder)), count[0] - 1.0, float(saved))
+
+
+def influence(cells: Cells, treated: Bools, covariates: int = 99) -> Floats:
+    """Return what each machine adds to the estimate of its arm: weighted residuals of its instances.
+
+    Jobs weigh by their full quota, instances are adjusted for covariates within jobs and arms, and residuals are from
+    the job's mean in the arm (post-stratification). Jobs that one arm lacks count for nothing.
+
+    Parameters
+    ----------
+    cells : of M machines
+    treated : (M,) array of bool
+    covariates : how many of them are used at most, in their order
+
+    Returns
+    -------
+    (M,) array, relative to the fleet's performance
+
+    Examples
+    --------
+    >>> from analysis.effects.study import example
+    >>> study = example()
+    >>> abs(float(influence(study.cells, study.treated)[study.treated].sum())) < 1e-12
+    True
+    """
+    machine = np.repeat(np.arange(len(cells.machines)), np.diff(cells.start))
+    on = treated[machine]
+    group, groups = 2 * cells.job + on, 2 * len(cells.jobs)
+    count = np.bincount(group, cells.count, groups)
+    instances: Floats = np.maximum(count, 1.0).astype(float)
+    y = np.where(on, cells.y[:, 1], cells.y[:, 0])
+    residual = y - cells.count * (np.bincount(group, y, groups) / instances)[group]
+    used = min(covariates, cells.x.shape[1])
+    if used:
+        totals: Floats = np.stack([np.bincount(group, cells.x[:, k], groups) for k in range(used)], axis=1).astype(
+            float
+        )
+        x: Floats = cells.x[:, :used] - cells.count[:, None] * (totals / instances[:, None])[group]
+        residual -= x @ _slope(cells, on, totals, np.bincount(group, y, groups).astype(float), instances)
+    both = (count.reshape(-1, 2) > 0).all(axis=1)
+    weight = np.where(both, cells.weight, 0.0) / cells.weight[both].sum()
+    return np.asarray(np.bincount(machine, weight[cells.job] * residual / instances[group], len(cells.machines)))
+
+
+def _centred(values: Floats, arms: tuple[Bools, Bools]) -> Floats:
+    """Return values less their arm's mean."""
+    on, off = (values[arm].mean() for arm in arms)
+    centred: Floats = values - np.where(arms[0], on, off)
+    return centred
+
+
+def _contrast_variance(values: Floats, arms: tuple[Bools, Bools]) -> float:
+    """Return the variance of the difference of two arms' means (Neyman 1923), values being centred in each."""
+    squares = [(values[arm] @ values[arm], int(arm.sum())) for arm in arms]
+    return float(sum(square / (n * (n - 1)) for square, n in squares))
+
+
+def _slope(cells: Cells, on: Bools, x: Floats, y: Floats, instances: Floats) -> Floats:
+    """Return the slopes of instances on covariates within groups of job and arm, whose sums are `x` and `y`."""
+    used = x.shape[1]
+    xy = np.where(on[:, None], cells.xy[:, 1, :used], cells.xy[:, 0, :used]).sum(axis=0) - x.T @ (y / instances)
+    xx = cells.xx[:, :used, :used].sum(axis=0) - x.T @ (x / instances[:, None])
+    return np.asarray(np.linalg.lstsq(xx, xy)[0])
+
+
+def _covariates(base: Method) -> int:
+    """Return how many covariates an estimator uses; those that are not adjusted by instance use none here."""
+    return base.covariates if isinstance(base, Adjusted) else 0

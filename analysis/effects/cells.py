@@ -1,0 +1,149 @@
+"""Sums over the instances of each machine and job: all that an estimator of a fleet-wide effect needs."""
+
+from dataclasses import dataclass
+
+import numpy as np
+import pandas as pd
+
+from analysis.statistics import Floats, Ints
+
+COVARIATE = "x"
+"""Columns of covariates are named x0, x1, …"""
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Cells:
+    """C pairs of machine and job, of M machines and J jobs, with K covariates.
+
+    Values are relative to the job's `scale`. Where only one arm was observed, the other's sums are 0.
+    """
+
+    start: Ints
+    """(M + 1,) cells of machine m are ``start[m]`` to ``start[m + 1]``."""
+    job: Ints
+    """(C,)"""
+    count: Floats
+    """(C,) instances, each by the share of the study that it was present: what all sums count them by."""
+    instances: Ints
+    """(C,)"""
+    quota: Floats
+    """(C,) their CPU quota."""
+    x: Floats
+    """(C, K) sums of covariates, centred within jobs over the whole fleet."""
+    xx: Floats
+    """(C, K, K)"""
+    y: Floats
+    """(C, 2) sums of values without and with the feature."""
+    yy: Floats
+    """(C, 2)"""
+    xy: Floats
+    """(C, 2, K)"""
+    share: Floats
+    """(J,) each job's share of the fleet's CPU quota, whether or not it is seen."""
+    scale: Floats
+    """(J,) performance that the job's values are relative to."""
+    before: Floats
+    """(M, 2) sums over the machine's instances before the study: quota times performance, and quota; 0 if unknown."""
+    machines: pd.Index
+    jobs: pd.Index
+    rack: Ints
+    """(M,)"""
+    known: bool = False
+    """Whether each value is an instance's own difference, plus 1: the level without the feature is exactly 1."""
+
+    @property
+    def weight(self) -> Floats:
+        """(J,) what a relative change of each job changes the fleet's metric by, in units of performance."""
+        return self.share * self.scale
+
+
+def cells(
+    rows: pd.DataFrame,
+    jobs: pd.DataFrame,
+    before: pd.DataFrame | None = None,
+    racks: pd.Series | None = None,
+    known: bool = False,
+) -> Cells:
+    """Return the cells of a study.
+
+    Parameters
+    ----------
+    rows : one per instance: job, machine, quota, off and on (performance without and with the feature; NaN where that
+        was not observed), and perhaps presence (0..1) and covariates x0, x1, …, relative
+    jobs : job, quota (the whole fleet's), scale (performance, above 0); in this order they are numbered
+    before : per machine: value (Σ quota × performance), quota, indexed by machine
+    racks : rack of each machine, indexed by machine; without it every machine is one
+    known : as in `Cells`
+
+    Raises
+    ------
+    ValueError
+        If a row's job is not in `jobs`, or a machine is in no rack though others are.
+
+    Examples
+    --------
+    >>> rows = pd.DataFrame({"job": "a", "machine": [2, 1, 1], "quota": 1.0, "off": [2.0, 4.0, 6.0], "on": np.nan})
+    >>> made = cells(rows, pd.DataFrame({"job": ["a"], "quota": [3.0], "scale": [2.0]}))
+    >>> made.y[:, 0], made.start, made.machines.tolist()
+    (array([5., 1.]), array([0, 1, 2]), [1, 2])
+    """
+    job = pd.Index(jobs["job"]).get_indexer(rows["job"])
+    if (job < 0).any():
+        raise ValueError(f"job {rows['job'].to_numpy()[job < 0][0]} is not among the fleet's jobs")
+    machine, machines = pd.factorize(rows["machine"], sort=True)
+    pair, inverse = np.unique(machine.astype(np.int64) * len(jobs) + job, return_inverse=True)
+    total = len(pair)
+
+    presence = rows["presence"].to_numpy(dtype=np.float64) if "presence" in rows else np.ones(len(rows))
+
+    def summed(value: Floats) -> Floats:
+        return np.bincount(inverse, presence * value, total).astype(np.float64)
+
+    scale = jobs["scale"].to_numpy(dtype=np.float64)
+    arms = [np.nan_to_num(rows[name].to_numpy(dtype=np.float64)) / scale[job] for name in ("off", "on")]
+    covariates = _centred(rows, job, len(jobs), presence)
+    count = covariates.shape[1]
+    quota = jobs["quota"].to_numpy(dtype=np.float64)
+    index = pd.Index(machines)
+    rack = np.arange(len(machines)) if racks is None else pd.factorize(racks.reindex(index))[0].astype(np.int64)
+    if (rack < 0).any():
+        raise ValueError(f"machine {machines[rack < 0][0]} is in no rack")
+    return Cells(
+        start=np.searchsorted(pair // len(jobs), np.arange(len(machines) + 1)),
+        job=(pair % len(jobs)).astype(np.int64),
+        count=summed(np.ones(len(rows))),
+        instances=np.bincount(inverse, minlength=total).astype(np.int64),
+        quota=summed(rows["quota"].to_numpy(dtype=np.float64)),
+        x=_stacked([summed(covariates[:, k]) for k in range(count)], total),
+        xx=_stacked(
+            [summed(covariates[:, k] * covariates[:, m]) for k in range(count) for m in range(count)], total
+        ).reshape(total, count, count),
+        y=_stacked([summed(arm) for arm in arms], total),
+        yy=_stacked([summed(arm**2) for arm in arms], total),
+        xy=_stacked([summed(covariates[:, k] * arm) for arm in arms for k in range(count)], total).reshape(
+            total, 2, count
+        ),
+        share=quota / quota.sum(),
+        scale=scale,
+        before=np.zeros((len(machines), 2))
+        if before is None
+        else before.reindex(index)[["value", "quota"]].fillna(0.0).to_numpy(dtype=np.float64),
+        machines=index,
+        jobs=pd.Index(jobs["job"]),
+        rack=rack,
+        known=known,
+    )
+
+
+def _centred(rows: pd.DataFrame, job: Ints, jobs: int, presence: Floats) -> Floats:
+    """Return the covariates as deviations from their job's mean; (rows, K)."""
+    names = [name for name in rows.columns if name.startswith(COVARIATE) and name[len(COVARIATE) :].isdigit()]
+    values = rows[names].to_numpy(dtype=np.float64, copy=True)
+    held = np.bincount(job, presence, jobs)[job]
+    for k in range(values.shape[1]):
+        values[:, k] -= np.bincount(job, presence * values[:, k], jobs)[job] / held
+    return values
+
+
+def _stacked(columns: list[Floats], rows: int) -> Floats:
+    return np.stack(columns, axis=1) if columns else np.zeros((rows, 0))

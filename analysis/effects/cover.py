@@ -1,0 +1,301 @@
+"""Machines that hold enough of each top job: the fewest there are, which answer nothing, and random ones that do."""
+
+from dataclasses import dataclass
+
+import numpy as np
+import pandas as pd
+from numba import njit
+from ortools.sat.python import cp_model
+
+from analysis.statistics import Bools, Floats, Ints
+
+EFFORT_S = 20.0
+"""Deterministic time (about seconds, the same on every machine) that CP-SAT may spend on a cover."""
+ATTEMPTS = 50
+"""Times that a fleet is dealt anew where bundles lack a job."""
+
+
+class ShortageError(ValueError):
+    """Jobs that are on too few machines for what is asked; one line each."""
+
+
+class NoProbabilityError(ValueError):
+    """Machines were chosen, not drawn: no weight makes them stand for the fleet."""
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Cover:
+    """The fewest machines that hold enough of each job: to see that jobs run at all, not to measure an effect."""
+
+    chosen: Bools
+    """(M,)"""
+    bound: int
+    """No cover has fewer machines."""
+    optimal: bool
+    """Whether it is proven that none has fewer than this one."""
+
+    @property
+    def machines(self) -> int:
+        """Machines of the cover.
+
+        Examples
+        --------
+        >>> Cover(np.array([True, False]), 1, True).machines
+        1
+        """
+        return int(self.chosen.sum())
+
+    @property
+    def probability(self) -> Floats:
+        """Refuse to say with what probability machines are in the cover.
+
+        Raises
+        ------
+        NoProbabilityError
+            Always.
+
+        Examples
+        --------
+        >>> try:
+        ...     Cover(np.array([True, False]), 1, True).probability
+        ... except NoProbabilityError as refused:
+        ...     print(str(refused)[:68])
+        1 machines were chosen because they cover jobs, they were not drawn:
+        """
+        raise NoProbabilityError(
+            f"{self.machines} machines were chosen because they cover jobs, they were not drawn: they hold more kinds "
+            "of jobs than others, and machines unlike them had no chance, so no interval of them holds for the fleet; "
+            "draw machines by `covering` instead, which also holds enough of each job, with known probabilities"
+        )
+
+
+def held(observations: pd.DataFrame, jobs: int) -> pd.DataFrame:
+    """Return how many instances of each of the top jobs by quota a machine holds.
+
+    Parameters
+    ----------
+    observations : columns job, machine, weight (quota of the instance); one row per instance, of one period before the
+        study
+    jobs : how many of the jobs with most quota
+
+    Returns
+    -------
+    DataFrame
+        machine, and one column for each job (in the order of falling quota) with its instances on the machine.
+
+    Examples
+    --------
+    >>> seen = pd.DataFrame({"job": ["a", "b", "a"], "machine": [1, 1, 2], "weight": [1.0, 5.0, 1.0]})
+    >>> held(seen, 2)
+       machine  b  a
+    0        1  1  1
+    1        2  0  1
+    """
+    quota = observations.groupby("job")["weight"].sum().sort_values(ascending=False, kind="stable")
+    counts = observations.groupby(["machine", "job"]).size().reset_index(name="n")
+    counts = counts.pivot_table(index="machine", columns="job", values="n", fill_value=0).astype(np.int64)
+    made = counts[quota.index[:jobs].tolist()]
+    made.columns = pd.Index(made.columns.to_numpy())
+    return made.reset_index()
+
+
+def smallest_cover(instances: Ints, need: Ints, effort_s: float = EFFORT_S) -> Cover:
+    """Return the fewest machines that hold at least `need` instances of each job (set multicover, by CP-SAT).
+
+    Parameters
+    ----------
+    instances : (M, J) array, of each job on each machine
+    need : (J,) array, 1 or more
+    effort_s : deterministic time after which the best cover so far is returned
+
+    Returns
+    -------
+    Cover
+        Optimised, so it refuses to be taken for a random selection.
+
+    Raises
+    ------
+    ShortageError
+        If the fleet holds fewer instances of a job than needed; one line per job.
+
+    Examples
+    --------
+    >>> found = smallest_cover(np.array([[1, 0], [1, 1], [0, 1]]), np.array([1, 1]))
+    >>> found.chosen, found.optimal
+    (array([False,  True, False]), True)
+    """
+    _refuse_shortage(instances.sum(axis=0), need, "instances in the fleet")
+    model = cp_model.CpModel()
+    taken = [model.new_bool_var("") for _ in range(len(instances))]
+    for job, least in enumerate(need.tolist()):
+        rows = np.flatnonzero(instances[:, job])
+        counts = np.minimum(instances[rows, job], least)
+        terms = cp_model.LinearExpr.weighted_sum([taken[row] for row in rows], counts.tolist())
+        model.add(terms >= least)
+    model.minimize(cp_model.LinearExpr.sum(taken))
+    for machine, chosen in enumerate(_greedy_cover(instances, need).tolist()):
+        model.add_hint(taken[machine], chosen)
+    solver = cp_model.CpSolver()
+    solver.parameters.num_workers = 1
+    solver.parameters.linearization_level = 2
+    solver.parameters.max_deterministic_time = effort_s
+    status = solver.solve(model)
+    if status not in (cp_model.OPTIMAL, cp_model.FEASIBLE):
+        return Cover(_greedy_cover(instances, need), int(need.max(initial=0) > 0), False)
+    chosen = np.array([solver.boolean_value(each) for each in taken])
+    return Cover(chosen, int(np.ceil(solver.best_objective_bound - 1e-6)), status == cp_model.OPTIMAL)
+
+
+def covering(instances: Ints, need: Ints, machines: int, rng: np.random.Generator) -> Bools:
+    """Draw machines at random that are sure to hold at least `need` instances of each job.
+
+    The whole fleet is dealt at random into bundles of `machines` that each hold enough, and one bundle is drawn. So
+    each machine is drawn with the same probability, 1 / bundles, however the bundles came about, and estimators for
+    equal probabilities apply. Which machines are drawn together is constrained to resemble the fleet, as in
+    rerandomisation (Morgan and Rubin 2012): an error for machines drawn independently errs on the safe side.
+
+    Parameters
+    ----------
+    instances : (M, J) array, of each job on each machine before the study
+    need : (J,) array, 0 or more
+    machines : how many to draw, at least what `fewest_machines` says
+    rng : where the draws come from
+
+    Returns
+    -------
+    (M,) array of bool
+        M / (M // machines) of them, rounded either way.
+
+    Raises
+    ------
+    ShortageError
+        As for `partition`.
+
+    Examples
+    --------
+    >>> holds = (np.arange(100)[:, None] % np.array([2, 10]) == 0).astype(int)
+    >>> chosen = covering(holds, np.array([2, 2]), 20, np.random.default_rng(1))
+    >>> int(chosen.sum()), holds[chosen].sum(axis=0).min() >= 2
+    (20, np.True_)
+    """
+    if not 1 <= machines <= len(instances):
+        raise ShortageError(f"between 1 and {len(instances)} machines can be drawn, {machines} are asked for")
+    bundles = len(instances) // machines
+    bundle = partition(instances, need, bundles, rng)
+    return np.asarray(bundle == rng.integers(bundles), dtype=np.bool_)
+
+
+def fewest_machines(instances: Ints, need: Ints) -> int:
+    """Return how many machines must be drawn with equal probabilities for enough of the scarcest job.
+
+    Parameters
+    ----------
+    instances, need : as for `covering`
+
+    Raises
+    ------
+    ShortageError
+        If the fleet holds fewer instances of a job than needed; one line per job.
+
+    Examples
+    --------
+    >>> fewest_machines((np.arange(100)[:, None] % np.array([2, 10]) == 0).astype(int), np.array([2, 2]))
+    20
+    """
+    have = instances.sum(axis=0)
+    _refuse_shortage(have, need, "instances in the fleet")
+    bundles = min(int((have[need > 0] // need[need > 0]).min(initial=len(instances))), len(instances))
+    return -(-len(instances) // bundles)
+
+
+def partition(instances: Ints, need: Ints, bundles: int, rng: np.random.Generator) -> Ints:
+    """Deal all machines at random into bundles of equal size that hold at least `need` instances of each job.
+
+    Machines are dealt in the order of the scarcest job on them, at random within it, each to the bundle that lacks most
+    of what it holds; scarce jobs count for more.
+
+    Parameters
+    ----------
+    instances, need, rng : as for `covering`
+    bundles : G, 1 or more
+
+    Returns
+    -------
+    (M,) array
+        Bundle of each machine, 0 to G - 1. Sizes differ by 1 at most.
+
+    Raises
+    ------
+    ShortageError
+        If the fleet holds too few instances of some job (one line per job), or none of several attempts comes out.
+
+    Examples
+    --------
+    >>> holds = (np.arange(12)[:, None] % np.array([2, 3]) == 0).astype(int)
+    >>> dealt = partition(holds, np.array([1, 1]), 4, np.random.default_rng(1))
+    >>> [holds[dealt == bundle].sum(axis=0).min() >= 1 for bundle in range(4)]
+    [np.True_, np.True_, np.True_, np.True_]
+    """
+    have = instances.sum(axis=0)
+    _refuse_shortage(have, need * bundles, f"instances in {bundles} bundles")
+    counts = np.ascontiguousarray(instances, dtype=np.int64)
+    scarcity = np.where(need > 0, have / np.maximum(need * bundles, 1), np.inf)
+    worth = 1 / np.maximum(scarcity, 1.0) ** 4
+    scarcest = np.where(counts > 0, scarcity, np.inf).min(axis=1, initial=np.inf)
+    for _ in range(ATTEMPTS):
+        order = rng.permutation(len(counts))
+        order = order[np.argsort(scarcest[order], kind="stable")]
+        dealt, enough = _dealt(counts, need.astype(np.int64), worth, order, rng.permutation(bundles))
+        if enough:
+            return np.asarray(dealt, dtype=np.int64)
+    dealt_out = f"{len(counts)} machines could not be dealt into {bundles} bundles with enough of each job"
+    raise ShortageError(f"{dealt_out}: draw more machines")
+
+
+def _refuse_shortage(have: Ints, need: Ints, what: str) -> None:
+    """Refuse all jobs of which there is too little."""
+    short = np.flatnonzero(have < need)
+    if len(short):
+        lines = [f"job of column {job}: {need[job]} {what} are needed, there are {have[job]}" for job in short]
+        raise ShortageError("\n".join(lines))
+
+
+def _greedy_cover(instances: Ints, need: Ints) -> Bools:
+    """Return a cover by taking the machine that helps most, again and again (Chvátal 1979)."""
+    chosen, left = np.zeros(len(instances), dtype=np.bool_), need.copy()
+    while (left > 0).any():
+        helped = np.where(chosen, 0, np.minimum(instances, left).sum(axis=1))
+        best = int(np.argmax(helped))
+        chosen[best] = True
+        left = np.maximum(left - instances[best], 0)
+    return chosen
+
+
+@njit(cache=True)
+def _dealt(counts: Ints, need: Ints, worth: Floats, order: Ints, rank: Ints) -> tuple[Ints, bool]:
+    """Return the bundle of each machine, and whether all bundles hold enough; `rank` breaks ties between bundles."""
+    machines, jobs = counts.shape
+    bundles = len(rank)
+    lacking = np.empty((bundles, jobs), np.int64)
+    lacking[:] = need
+    size, dealt = np.zeros(bundles, np.int64), np.zeros(machines, np.int64)
+    larger = machines % bundles
+    for machine in order:
+        holds = np.flatnonzero(counts[machine])
+        best, most = -1, -1.0
+        for bundle in rank:
+            full = machines // bundles + (1 if larger > 0 else 0)
+            if size[bundle] >= full:
+                continue
+            helped = 0.0
+            for job in holds:
+                helped += worth[job] * max(min(lacking[bundle, job], counts[machine, job]), 0)
+            if helped > most or (helped == most and size[bundle] < size[best]):
+                best, most = bundle, helped
+        dealt[machine] = best
+        size[best] += 1
+        if size[best] > machines // bundles:
+            larger -= 1
+        for job in holds:
+            lacking[best, job] -= counts[machine, job]
+    return dealt, bool(lacking.max() <= 0) if jobs else True

@@ -1,0 +1,88 @@
+"""What an estimator concludes, of one experiment and of many draws at once."""
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, NamedTuple, Protocol
+
+import numpy as np
+from scipy.stats import t
+
+from analysis.statistics import Bools, Floats
+
+if TYPE_CHECKING:
+    from analysis.effects.cells import Cells
+    from analysis.effects.study import Study
+
+
+@dataclass(frozen=True, slots=True)
+class Effect:
+    """A relative change of the fleet's performance, with its interval."""
+
+    estimator: str
+    design: str
+    """concurrent, crossover, staged or before."""
+    machines: int
+    """Machines with the feature."""
+    controls: int
+    """Machines without it, at the same time."""
+    change: float
+    low: float
+    high: float
+    margin: float
+    """Half-width of the interval."""
+    error: float
+    """Standard error."""
+    freedom: float
+    """Degrees of freedom of Student's t."""
+    jobs: int
+    """Jobs seen with the feature."""
+    quota_coverage: float
+    """Share of the fleet's CPU quota that they hold."""
+    notes: tuple[str, ...] = ()
+
+
+class Answers(NamedTuple):
+    """What an estimator says of R draws; (R,) arrays."""
+
+    change: Floats
+    error: Floats
+    freedom: Floats
+
+    def margin(self, confidence: float = 0.95) -> Floats:
+        """Return half-widths of Student's intervals.
+
+        Examples
+        --------
+        >>> Answers(np.zeros(1), np.ones(1), np.full(1, 1e9)).margin().round(3)
+        array([1.96])
+        """
+        return half_width(self.error, self.freedom, confidence)
+
+
+class Method(Protocol):
+    """What every estimator offers."""
+
+    @property
+    def name(self) -> str:
+        """Its name in tables and on the command line."""
+
+    def many(self, cells: "Cells", treated: Bools) -> Answers:
+        """Return what it says of R draws of machines; `treated` is (R, M)."""
+
+    def estimate(self, study: "Study", confidence: float = 0.95) -> Effect:
+        """Return what it says of one experiment."""
+
+
+def half_width(error: Floats, freedom: Floats, confidence: float = 0.95) -> Floats:
+    """Return half-widths of intervals of Student's t.
+
+    Parameters
+    ----------
+    error, freedom : arrays of one shape
+    confidence : 0..1
+
+    Examples
+    --------
+    >>> half_width(np.array([1.0]), np.array([4.0])).round(3)
+    array([2.776])
+    """
+    return np.asarray(t.ppf(0.5 + confidence / 2, freedom) * error)

@@ -1,0 +1,220 @@
+"""Tables of observations: one row per instance's stay and period, from files of a real fleet or a run's tables."""
+
+from collections.abc import Iterator, Mapping, Sequence
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+
+from analysis.cells import TableFault, read_cells
+from analysis.measurements import METRICS, Metric, Reading, read_jobs
+from analysis.readers import Field, TableError, read_table
+from analysis.statistics import Floats
+
+__all__ = ["FIELDS", "joined", "of_run", "read_jobs", "read_observations"]
+
+FIELDS = (
+    Field("period", "real", above_zero=False),
+    Field("job", "text"),
+    Field("machine", "text"),
+    Field("weight", "real"),
+    Field("value", "real"),
+    Field("treated", "count", above_zero=False, required=False),
+    Field("instance", "text", required=False),
+    Field("shard", "text", required=False),
+    Field("rack", "text", required=False),
+    Field("platform", "text", required=False),
+    Field("present_s", "real", required=False),
+    Field("cpu_s", "real", above_zero=False, required=False),
+    Field("exposure", "real", required=False),
+    Field("mean_frequency_hz", "real", required=False),
+)
+"""Columns of a table of observations; others are left alone."""
+IDENTITY = ("period", "job", "machine", "instance", "shard")
+"""Columns that say which observation a row is."""
+
+
+def read_observations(path: Path) -> Reading:
+    """Read the observations of a fleet from one file.
+
+    A table without `treated` is of a fleet in which nothing has the feature. An instance may have several rows in a
+    period, one for each stay; what agrees in every column is there twice.
+
+    Parameters
+    ----------
+    path : CSV or Parquet, gzipped or not; columns period (number of a day, or seconds), job, machine, weight (CPU
+        quota), value (performance), and perhaps treated (0 or 1), instance, shard, rack, platform, present_s, cpu_s,
+        exposure, mean_frequency_hz
+
+    Returns
+    -------
+    Reading
+        The observations, and notes on what was missing or not used.
+
+    Raises
+    ------
+    TableError
+        With every fault: as `analysis.readers.read_table`, and treated that is neither 0 nor 1.
+
+    Examples
+    --------
+    >>> import tempfile
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     file = Path(folder) / "today.csv"
+    ...     _ = file.write_text("period,job,machine,weight,value,treated\\n0,a,m1,2,1.5,0\\n1,a,m1,2,1.6,1\\n")
+    ...     read_observations(file).table
+       period job machine  weight  value  treated
+    0     0.0   a      m1     2.0    1.5        0
+    1     1.0   a      m1     2.0    1.6        1
+    """
+    faults: list[TableFault] = []
+    try:
+        given = read_table(path, FIELDS, _whole_row)
+        suspect = "treated" in given and not given["treated"].isin([0, 1]).all()
+    except TableError as error:
+        faults, suspect = list(error.faults), True
+    if suspect:
+        raise TableError(faults + _neither(path))
+    known = [wanted.name for wanted in FIELDS if wanted.name in given.columns]
+    table, notes = given[known].copy(), list(_not_used(given, known))
+    if "treated" not in table:
+        table["treated"] = 0
+        notes.append("no column treated: nothing has the feature")
+    table["treated"] = table["treated"].astype(np.int64)
+    return Reading(table, tuple(notes))
+
+
+def joined(tables: Mapping[str, pd.DataFrame]) -> pd.DataFrame:
+    """Return the observations of several files as one table, with the columns that all of them have, and `file`.
+
+    Parameters
+    ----------
+    tables : by the name of the file
+
+    Raises
+    ------
+    ValueError
+        If an observation stands in two files.
+
+    Examples
+    --------
+    >>> row = {"period": [0.0], "job": ["a"], "machine": ["m1"], "weight": [2.0], "value": [1.5], "treated": [0]}
+    >>> first = pd.DataFrame(row)
+    >>> joined({"mon.csv": first, "tue.csv": first.assign(period=1.0)})["file"].tolist()
+    ['mon.csv', 'tue.csv']
+    """
+    shared = [name for name in next(iter(tables.values())).columns if all(name in table for table in tables.values())]
+    whole = pd.concat([table[shared].assign(file=name) for name, table in tables.items()], ignore_index=True)
+    if len(tables) > 1:
+        number = whole.groupby(shared, sort=False, observed=True).ngroup().to_numpy()
+        _, first = np.unique(number, return_index=True)
+        origin = whole["file"].to_numpy()
+        twice = np.flatnonzero(origin != origin[first[number]])
+        if len(twice):
+            one, before = twice[0], first[number[twice[0]]]
+            said = ", ".join(f"{name} {whole[name].iloc[one]}" for name in IDENTITY if name in shared)
+            raise ValueError(f"{said} stands in {origin[one]} and in {origin[before]}: {len(twice)} rows stand in two")
+    return whole
+
+
+def of_run(
+    counters: pd.DataFrame,
+    instances: pd.DataFrame,
+    windows: pd.DataFrame,
+    treated: pd.DataFrame | None = None,
+    metric: Metric = "ips",
+) -> pd.DataFrame:
+    """Return the observations of a simulated fleet: counters per stay and window.
+
+    Parameters
+    ----------
+    counters : a run's table of counters
+    instances : a run's table of instances
+    windows : window, start_s: the counting windows to take, one period each
+    treated : machine, start_s, end_s: when machines had the feature; nothing has it otherwise
+    metric : a name in `analysis.measurements.METRICS`
+
+    Returns
+    -------
+    DataFrame
+        period (seconds), job, machine, weight, value, treated (the whole of the period), instance, shard, rack,
+        platform, present_s, cpu_s, exposure (what the value is per), mean_frequency_hz; rows without CPU time, and
+        those whose machine had the feature for part of the period, are left out.
+
+    Raises
+    ------
+    ValueError
+        If there is no such metric, or no row in the windows.
+
+    Examples
+    --------
+    >>> stay = {"residence": [0], "job": 3, "machine": 5, "quota_vcpu": 2.0, "rack": 1, "instance": 0, "shard": 0}
+    >>> counted = {"residence": [0], "window": "d0", "instructions": 6.0, "cycles": 4.0, "cpu_s": 2.0, "wall_s": 9.0}
+    >>> windows = pd.DataFrame({"window": ["d0"], "start_s": [0.0], "end_s": [9.0]})
+    >>> made = of_run(pd.DataFrame(counted), pd.DataFrame(stay | {"platform": "x"}), windows)
+    >>> made[["period", "job", "machine", "value"]].values.tolist()
+    [[0.0, 3.0, 5.0, 3.0]]
+    """
+    if metric not in METRICS:
+        raise ValueError(f"metric must be one of {', '.join(METRICS)}, got {metric}")
+    above, below = METRICS[metric]
+    rows = counters.merge(windows, on="window").merge(
+        instances.drop(columns=["start_s", "end_s"], errors="ignore"), on="residence", validate="many_to_one"
+    )
+    rows = rows[(rows[above] > 0) & (rows[below] > 0) & (rows["cpu_s"] > 0)].reset_index(drop=True)
+    if rows.empty:
+        raise ValueError(f"windows must be of {', '.join(map(str, counters['window'].unique())) or 'none'}")
+    state = _state(rows, treated)
+    made = {
+        "period": rows["start_s"],
+        "job": rows["job"],
+        "machine": rows["machine"],
+        "weight": rows["quota_vcpu"],
+        "value": rows[above] / rows[below],
+        "treated": (state == 1.0).astype(np.int64),
+        **{name: rows[name] for name in ("instance", "shard", "rack", "platform")},
+        "present_s": rows["wall_s"],
+        "cpu_s": rows["cpu_s"],
+        "exposure": rows[below],
+    }
+    if "mean_frequency_hz" in rows:
+        made["mean_frequency_hz"] = rows["mean_frequency_hz"]
+    return pd.DataFrame(made)[np.isin(state, (0.0, 1.0))].reset_index(drop=True)
+
+
+def _state(rows: pd.DataFrame, treated: pd.DataFrame | None) -> Floats:
+    """Return the share of each row's period in which its machine had the feature; (N,)."""
+    share = np.zeros(len(rows))
+    if treated is None or treated.empty:
+        return share
+    spans = rows[["machine", "start_s", "end_s"]].drop_duplicates().reset_index(drop=True)
+    both = spans.merge(treated, on="machine", suffixes=("", "_on"))
+    inside = np.minimum(both["end_s"], both["end_s_on"]) - np.maximum(both["start_s"], both["start_s_on"])
+    both["on"] = np.maximum(inside, 0.0) / (both["end_s"] - both["start_s"])
+    held = both.groupby(["machine", "start_s"])["on"].sum()
+    found = held.reindex(pd.MultiIndex.from_frame(rows[["machine", "start_s"]])).fillna(0.0)
+    return np.asarray(found.round(9).to_numpy(dtype=np.float64))
+
+
+def _whole_row(names: Sequence[str]) -> Sequence[str]:
+    return names
+
+
+def _neither(path: Path) -> list[TableFault]:
+    """Return a fault for every row whose whole number says neither that it has the feature nor that it has not."""
+    cells = read_cells(path)
+    if "treated" not in cells.columns:
+        return []
+    value = pd.to_numeric(cells.columns["treated"], errors="coerce").to_numpy(dtype=np.float64, na_value=np.nan)
+    wrong = (value > 1) & (value == np.floor(value)) & np.isfinite(value)
+    column = cells.position("treated")
+    return [
+        TableFault(int(cells.lines[row]), column, "treated", "should be 0 or 1", f"{value[row]:.0f}")
+        for row in np.flatnonzero(wrong)
+    ]
+
+
+def _not_used(given: pd.DataFrame, known: Sequence[str]) -> Iterator[str]:
+    others = [name for name in given.columns if name not in known]
+    if others:
+        yield f"columns not used: {', '.join(others)}"

@@ -1,0 +1,277 @@
+"""The effect of a feature on each job: who gained, who lost, and about whom nothing can be said."""
+
+from dataclasses import dataclass
+from typing import Literal
+
+import numpy as np
+import pandas as pd
+from scipy.stats import false_discovery_control
+from scipy.stats import t as student
+
+from analysis.effects.cells import Cells
+from analysis.effects.few_machines import moderated, randomisation_p
+from analysis.effects.study import Study
+from analysis.statistics import Bools, Floats, Ints
+
+Control = Literal["benjamini-hochberg", "benjamini-yekutieli"]
+
+GAINED, LOST, UNDECIDED, UNDECIDABLE = "gained", "lost", "undecided", "undecidable"
+_METHOD: dict[Control, Literal["bh", "by"]] = {"benjamini-hochberg": "bh", "benjamini-yekutieli": "by"}
+FEW = 12
+"""Machines in the smaller arm up to which p-values are checked by randomisation."""
+_CLOSER = 0.1
+"""Larger p-values are not looked at closely."""
+_RIDGE = 1e-9
+_TINY = 1e-12
+
+
+@dataclass(frozen=True, slots=True)
+class Criteria:
+    """When a job is said to have gained or lost."""
+
+    false_discoveries: float = 0.05
+    """Expected share of wrong verdicts among those given, a wrong sign being one."""
+    control: Control = "benjamini-hochberg"
+    """Benjamini-Hochberg holds for tests that are independent or positively dependent, Benjamini-Yekutieli for any."""
+    min_machines: int = 3
+    """Machines with the feature, and without, that a job must be on to be decidable."""
+    confidence: float = 0.95
+    """Of each job's own interval, which is not adjusted for the number of jobs."""
+
+    def __post_init__(self) -> None:
+        faults = [
+            f"{name} must be between 0 and 1, got {value:g}"
+            for name, value in (("false_discoveries", self.false_discoveries), ("confidence", self.confidence))
+            if not 0 < value < 1
+        ]
+        if self.control not in _METHOD:
+            faults.append(f"control must be one of {', '.join(_METHOD)}, got {self.control}")
+        if self.min_machines < 2:
+            faults.append(f"min_machines must be at least 2, got {self.min_machines}")
+        if faults:
+            raise ValueError("\n".join(faults))
+
+
+def per_job(study: Study, criteria: Criteria | None = None) -> pd.DataFrame:
+    """Return the effect on every job of the fleet, with verdicts under false-discovery control.
+
+    A job's raw effect is the difference of its covariate-adjusted means, relative to the level without the feature. Its
+    standard error is clustered by machine, corrected for leverage, with the degrees of freedom of Bell and McCaffrey
+    (2002) in either arm, joined as by Welch and Satterthwaite. The variance of the treated machines leans on that of
+    the controls, and where an arm has 12 machines or fewer, a p-value is at least that of an exact randomisation test
+    (see `few_machines`; neither in a crossover). Shrunken effects are posterior means under normal true effects (Efron
+    and Morris 1975) whose mean and spread come from the jobs themselves (Paule and Mandel 1982).
+    Verdicts rest on the raw effects: p-values against no change are adjusted over the decidable jobs (Benjamini and
+    Hochberg 1995; Benjamini and Yekutieli 2001), and the sign of a rejected one is given away with it (Benjamini and
+    Yekutieli 2005, section 6). Which jobs are decidable depends on machines alone, never on what was measured.
+
+    Parameters
+    ----------
+    study : an experiment
+    criteria : when a job is said to have gained or lost
+
+    Returns
+    -------
+    DataFrame
+        job, quota_share (of the fleet), machines, controls (that it was measured on; in a crossover the same), change,
+        error, freedom, low, high (raw, relative), shrunken, shrunken_error, p_value, adjusted, verdict (gained, lost,
+        undecided, undecidable); NaN where a job was not seen in both arms or an error needs more machines; in the order
+        of the fleet's jobs.
+
+    Examples
+    --------
+    >>> from analysis.effects.study import example
+    >>> found = per_job(example())
+    >>> found["change"].round(2).tolist(), found["verdict"].tolist()
+    ([0.1, 0.1, 0.1, 0.1], ['gained', 'gained', 'gained', 'gained'])
+    """
+    wanted = criteria or Criteria()
+    cells = study.cells
+    raw = _raw(cells, study.treated)
+    change, error, freedom, machines = raw.change, raw.error, raw.freedom, raw.machines
+    enough = machines.min(axis=1) >= wanted.min_machines
+    decidable = enough & np.isfinite(error) & (error > 0) & (freedom >= 1) & (change > -1)
+    p_value, adjusted = _p_values(raw, cells, decidable), np.full(len(change), np.nan)
+    if decidable.any():
+        adjusted[decidable] = false_discovery_control(p_value[decidable], method=_METHOD[wanted.control])
+    margin = np.full(len(change), np.nan)
+    known = np.isfinite(error) & (freedom > 0)
+    margin[known] = student.ppf(0.5 + wanted.confidence / 2, freedom[known]) * error[known]
+    shrunken, left = shrink(np.where(enough, change, np.nan), error)
+    verdict = np.where(change > 0, GAINED, LOST)
+    verdict = np.where(decidable & (adjusted <= wanted.false_discoveries), verdict, UNDECIDED)
+    return pd.DataFrame(
+        {
+            "job": cells.jobs,
+            "quota_share": cells.share,
+            "machines": machines[:, 1],
+            "controls": machines[:, 0],
+            "change": change,
+            "error": error,
+            "freedom": freedom,
+            "low": change - margin,
+            "high": change + margin,
+            "shrunken": shrunken,
+            "shrunken_error": left,
+            "p_value": p_value,
+            "adjusted": adjusted,
+            "verdict": np.where(decidable, verdict, UNDECIDABLE),
+        }
+    )
+
+
+def shrink(change: Floats, error: Floats) -> tuple[Floats, Floats]:
+    """Return posterior means and standard deviations of effects under a normal prior fitted to them.
+
+    The prior's variance is `between`'s. That it is estimated, and its mean, shrinks less and widens (Morris 1983).
+
+    Parameters
+    ----------
+    change, error : (J,) estimates and standard errors; a job without either gets the prior's mean and spread
+
+    Returns
+    -------
+    tuple of Floats
+        Means and standard deviations, (J,); NaN if fewer than two jobs are known, as they were if fewer than four are.
+
+    Examples
+    --------
+    >>> mean, left = shrink(np.array([0.1, 0.0, 0.0, -0.1, np.nan]), np.array([0.01, 0.1, 0.1, 0.1, np.nan]))
+    >>> mean.round(3).tolist(), left.round(3).tolist()
+    ([0.099, 0.012, 0.012, -0.062, 0.046], [0.01, 0.088, 0.088, 0.095, 0.067])
+    """
+    known = np.isfinite(change) & np.isfinite(error) & (error > 0)
+    jobs = int(known.sum())
+    if jobs < 2:
+        return np.full(len(change), np.nan), np.full(len(change), np.nan)
+    seen, square = change[known], error[known] ** 2
+    prior = between(seen, square)
+    trust = 1 / (square + prior)
+    total = float(trust.sum())
+    middle = float((trust * seen).sum()) / total
+    mean, left = np.full(len(change), middle), np.full(len(change), np.sqrt(prior + 1 / total))
+    # The factor (k − 3) / (k − 1) makes the share unbiased; the last term is what the prior's estimated variance adds.
+    pull = square * trust * max(jobs - 3, 0) / (jobs - 1)
+    typical = float((trust * square).sum()) / total + prior
+    unsure = 2 / max(jobs - 3, 1) * pull**2 * (seen - middle) ** 2 * typical * trust
+    mean[known] = seen - pull * (seen - middle)
+    left[known] = np.sqrt(square * (1 - pull) + pull**2 / total + unsure)
+    return mean, left
+
+
+def between(change: Floats, square: Floats) -> float:
+    """Return the variance of true effects between jobs (Paule and Mandel 1982), 0 or more.
+
+    Parameters
+    ----------
+    change, square : (J,) estimates and their squared standard errors, above 0; two jobs at least
+
+    Examples
+    --------
+    >>> round(between(np.array([0.0, 0.2]), np.array([0.01, 0.01])), 6)
+    0.01
+    """
+
+    def excess(prior: float) -> float:
+        trust = 1 / (square + prior)
+        middle = (trust * change).sum() / trust.sum()
+        return float((trust * (change - middle) ** 2).sum()) - (len(change) - 1)
+
+    # Bisection, because the sum falls as the variance grows.
+    low, high = 0.0, float(np.var(change)) * len(change) + float(square.max())
+    if excess(low) <= 0:
+        return 0.0
+    for _ in range(60):
+        middle = (low + high) / 2
+        low, high = (middle, high) if excess(middle) > 0 else (low, middle)
+    return high
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class _Raw:
+    """What machines say of each job: estimates, (J,), and how they came about."""
+
+    change: Floats
+    error: Floats
+    freedom: Floats
+    machines: Ints
+    """(J, 2) machines without and with the feature that host the job."""
+    score: Floats
+    """(C,) how far each machine's instances of a job lie, together, from the mean of all."""
+    on: Bools
+    """(C,) whether the machine has the feature."""
+
+
+def _raw(cells: Cells, treated: Bools) -> _Raw:
+    jobs = len(cells.jobs)
+    on = np.repeat(treated, np.diff(cells.start))
+    arm = on.astype(np.int64)
+    group = cells.job * 2 + arm
+    value = cells.y[np.arange(len(arm)), arm]
+    value = value - cells.x @ _slope(cells, arm, value)
+
+    def summed(what: Floats) -> Floats:
+        return np.bincount(group, what, 2 * jobs).astype(np.float64, copy=False).reshape(jobs, 2)
+
+    with np.errstate(divide="ignore", invalid="ignore"):
+        count = summed(cells.count)
+        mean = summed(value) / count
+        share = cells.count / count.ravel()[group]
+        # A cluster's part of the sum, p²/(1 − p) for its share p of the instances, is what CR2 and its freedom need.
+        part = np.where(share < 1, share**2 / (1 - share), np.nan)
+        variance = summed(part * (value / cells.count - mean.ravel()[group]) ** 2)
+        unit = summed(share**2)
+        freedom = 1 / (unit + summed(part) ** 2 - summed(part**2))
+        whole = np.bincount(cells.job, value, jobs) / np.bincount(cells.job, cells.count, jobs)
+        if not cells.known:
+            variance[:, 1], freedom[:, 1] = moderated(variance / unit, freedom)
+            variance[:, 1] *= unit[:, 1]
+    machines = np.bincount(group, minlength=2 * jobs).reshape(jobs, 2)
+    score = value - cells.count * whole[cells.job]
+    if cells.known:
+        error = np.sqrt(variance[:, 1])
+        return _Raw(mean[:, 1] - 1, error, freedom[:, 1], machines[:, [1, 1]], score, on)
+    return _Raw(*_difference(mean, variance, freedom), machines, score, on)
+
+
+def _p_values(raw: _Raw, cells: Cells, decidable: Bools) -> Floats:
+    """Return p-values against no change; of jobs on few machines the larger of Student's and the exact one."""
+    p_value = np.full(len(decidable), np.nan)
+    distance = np.abs(raw.change / np.where(decidable, raw.error, 1.0))
+    p_value[decidable] = 2 * student.sf(distance[decidable], raw.freedom[decidable])
+    if cells.known:
+        return p_value
+    few = decidable & (raw.machines.min(axis=1) <= FEW) & (p_value < _CLOSER)
+    order = np.argsort(cells.job, kind="stable")
+    start = np.searchsorted(cells.job[order], np.arange(len(decidable) + 1))
+    for job in np.flatnonzero(few).tolist():
+        at = order[start[job] : start[job + 1]]
+        p_value[job] = max(p_value[job], randomisation_p(raw.score[at], np.flatnonzero(raw.on[at])))
+    return p_value
+
+
+def _slope(cells: Cells, arm: Ints, value: Floats) -> Floats:
+    """Return the slopes of the analysis of covariance within jobs and arms; (K,)."""
+    covariates = cells.x.shape[1]
+    group = cells.job * 2 + arm
+    groups = 2 * len(cells.jobs)
+    held = np.bincount(group, cells.count, groups)
+    count = np.where(held > 0, held, 1.0)
+    x = np.zeros((groups, covariates))
+    for k in range(covariates):
+        x[:, k] = np.bincount(group, cells.x[:, k], groups)
+    y = np.bincount(group, value, groups)
+    xx = cells.xx.sum(axis=0) - (x / count[:, None]).T @ x
+    xy = cells.xy[np.arange(len(arm)), arm].sum(axis=0) - (x / count[:, None]).T @ y
+    xx[np.diag_indices(covariates)] += _RIDGE * np.diag(xx) + _TINY
+    return np.asarray(np.linalg.solve(xx, xy), dtype=np.float64)
+
+
+def _difference(mean: Floats, variance: Floats, freedom: Floats) -> tuple[Floats, Floats, Floats]:
+    """Return the relative change from both arms' means, with its error by the delta method."""
+    with np.errstate(divide="ignore", invalid="ignore"):
+        change = mean[:, 1] / mean[:, 0] - 1
+        parts = variance * np.stack([(1 + change) ** 2, np.ones(len(change))], axis=1) / mean[:, :1] ** 2
+        total = parts.sum(axis=1)
+        joined = total**2 / (parts**2 / freedom).sum(axis=1)
+    return change, np.sqrt(total), joined

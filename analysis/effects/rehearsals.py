@@ -1,0 +1,426 @@
+"""Designs rehearsed on a fleet's own past: its courses without the feature, and with an assumed effect beside them."""
+
+import math
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, replace
+from typing import NamedTuple
+
+import numpy as np
+import pandas as pd
+
+from analysis.effects import strata
+from analysis.effects.balance import balancing_variables, selections
+from analysis.effects.balanced import Balanced, imbalance
+from analysis.effects.cells import Cells
+from analysis.effects.effect import Method
+from analysis.effects.methods import method
+from analysis.effects.study import Study, potential
+from analysis.statistics import Bools, Floats, Ints, NotEnoughDataError
+
+COURSES = 6
+"""Stretches of the past, at most, that a design is rehearsed on."""
+_SCHEDULES = 3
+_IMBALANCES = 100
+"""Selections from which it is learnt what a balanced design leaves."""
+_HEAVYWEIGHTS = 10
+_LEAST_OF_STRATUM = 4
+_ENOUGH = 6
+"""Periods from which autocovariances say enough to extrapolate."""
+_WORST = -0.9
+"""No effect is below this."""
+
+Arrange = Callable[[int, int, np.random.Generator], tuple[Method, Bools]]
+"""From machines, draws and where they come from to the estimator and the treated machines, (R, M)."""
+
+
+class Course(NamedTuple):
+    """Potential outcomes of all machines over one stretch, how machines are drawn, and the true change."""
+
+    cells: Cells
+    truth: float
+    arrange: Arrange
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Rehearsal:
+    """A design and an estimator with what they are tried on."""
+
+    design: str
+    estimator: str
+    courses: tuple[Course, ...]
+    hours: float
+    """Length of the study."""
+    least: int
+    """Fewest machines that can be treated."""
+    most: int
+    scale: float = 1.0
+    """Factor on all errors, for studies that are longer than the past reaches."""
+    notes: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Assumed:
+    """What is assumed of the feature, and where random numbers come from."""
+
+    detect: float = 0.01
+    """Relative change of the whole fleet."""
+    spread: float = 0.02
+    """Standard deviation of the jobs' relative effects."""
+    apart: float = 0.005
+    """Standard deviation of what a machine adds to the effects on all that it holds."""
+    seed: int = 1
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Past:
+    """A fleet's observations without the feature, in periods of equal length."""
+
+    table: pd.DataFrame
+    period_s: float
+    jobs: pd.DataFrame | None = None
+
+    @property
+    def periods(self) -> Floats:
+        """Its periods in their order."""
+        return np.unique(self.table["period"].to_numpy(dtype=np.float64))
+
+    def between(self, first: int, last: int) -> pd.DataFrame:
+        """Return the observations of periods by their place, the last one not among them."""
+        at = self.periods[first:last]
+        return self.table[self.table["period"].between(at[0], at[-1])].reset_index(drop=True)
+
+    def of_days(self, days: float) -> int:
+        """Return how many periods are so many days, at least one."""
+        return max(round(days * 86400.0 / self.period_s), 1)
+
+
+def period_length(table: pd.DataFrame) -> float:
+    """Return how long a period is, in seconds.
+
+    Periods that lie a minute apart or more are seconds. Otherwise they are numbers: of quarters of an hour, hours or
+    days, whichever of these the longest stay needs; of days if there is no present_s.
+
+    Examples
+    --------
+    >>> period_length(pd.DataFrame({"period": [3, 4]})), period_length(pd.DataFrame({"period": [0, 3600.0]}))
+    (86400.0, 3600.0)
+    """
+    periods = np.unique(table["period"].to_numpy(dtype=np.float64))
+    gap = float(np.diff(periods).min()) if len(periods) > 1 else 1.0
+    if gap >= 60.0:
+        return gap
+    longest = float(table["present_s"].max()) if "present_s" in table else 86400.0
+    return next((length for length in (900.0, 3600.0) if longest <= length), 86400.0)
+
+
+def spans(past: Past, days: float, assumed: Assumed, estimators: Sequence[str]) -> Iterator[Rehearsal]:
+    """Yield the designs of so many days after as many days, with concurrent controls: random, balanced, stratified.
+
+    Every stretch of the past that is long enough is one course, six of them at most. Where none is, the longest that
+    there are take its place, and errors are scaled by `drift`.
+
+    Parameters
+    ----------
+    past : at least two periods
+    days : of the study, and of the time before it
+    assumed : of the feature
+    estimators : names; the balanced and the stratified design have one of their own
+
+    Raises
+    ------
+    NotEnoughDataError
+        If there are fewer than two periods.
+    """
+    wanted, there = past.of_days(days), len(past.periods)
+    if there < 2:
+        raise NotEnoughDataError(2, there, "periods without the feature")
+    length = min(wanted, there // 2)
+    name = _name(wanted * past.period_s)
+    scale, notes = _extrapolated(past, wanted, length) if length < wanted else (1.0, ())
+    hours = wanted * past.period_s / 3600.0
+    stretches = list(_stretches(past, length, assumed))
+    machines = min(len(cells.machines) for cells, _, _ in stretches)
+    for estimator in estimators:
+        courses = tuple(Course(cells, change, at_random(method(estimator), cells)) for cells, change, _ in stretches)
+        yield Rehearsal(name, estimator, courses, hours, 2, machines // 2, scale, notes)
+    courses = tuple(Course(cells, change, _balancing(cells, before)) for cells, change, before in stretches)
+    yield Rehearsal(f"{name}, balanced", "balanced", courses, hours, 8, machines // 2, scale, notes)
+    if "platform" in past.table and len(past.table["platform"].unique()) > 1:
+        yield from _stratified(name, stretches, hours, scale, notes)
+
+
+def crossover(past: Past, assumed: Assumed, periods: int | None = None) -> Rehearsal:
+    """Return the design in which machines switch the feature on and off, pair of periods by pair, in random order.
+
+    Parameters
+    ----------
+    past : in periods of the switching, such as hours
+    assumed : of the feature
+    periods : of the study; those of a day, or as many as there are
+
+    Raises
+    ------
+    NotEnoughDataError
+        If there are fewer than two periods.
+    """
+    there = len(past.periods)
+    length = (min(periods or past.of_days(1.0), there) // 2) * 2
+    if length < 2:
+        raise NotEnoughDataError(2, there, "periods without the feature")
+    table = past.between(there - length, there)
+    adjusted = method("adjusted")
+    courses = []
+    for number in range(_SCHEDULES):
+        rng = np.random.default_rng((assumed.seed, 1000 + number))
+        cells, change = _switched(table, past.jobs, assumed, rng)
+        courses.append(Course(cells, change, at_random(adjusted, cells)))
+    machines = min(len(course.cells.machines) for course in courses)
+    hours = length * past.period_s / 3600.0
+    note = "time to settle after a switch is not counted as lost: measure as long as here besides"
+    return Rehearsal(f"crossover of {length} periods", "adjusted", tuple(courses), hours, 2, machines, notes=(note,))
+
+
+def _extrapolated(past: Past, wanted: int, length: int) -> tuple[float, tuple[str, ...]]:
+    """Return by what errors of the longest study that can be rehearsed are scaled for one that is longer, and why."""
+    reached, there = _name(length * past.period_s), len(past.periods)
+    if there < _ENOUGH:
+        return 1.0, (f"the past reaches for {reached}, too short to tell what more brings: errors are taken from that",)
+    scale = drift(past, wanted, length)
+    how = f"how performance {'of shards ' if 'shard' in past.table else ''}correlates over {there - 1} periods"
+    return scale, (f"the past reaches for {reached}; errors are scaled by {scale:.2f}, from {how}",)
+
+
+def drift(past: Past, wanted: int, length: int) -> float:
+    """Return by what factor the error of a study of `wanted` periods after as many differs from that of `length`.
+
+    What a study's mean has left that the mean before does not predict follows from the autocovariance between periods
+    of what is compared: the shards' (or, without shards, the instances') deviations from their job, by their weight in
+    the metric. Beyond the past's reach the autocovariance is taken to stay as it is at its end.
+
+    Parameters
+    ----------
+    past : at least two periods
+    wanted, length : periods
+
+    Examples
+    --------
+    >>> rng = np.random.default_rng(1)
+    >>> row = {"job": "a", "machine": np.arange(400) % 100, "weight": 1.0, "treated": 0}
+    >>> table = pd.DataFrame(row | {"period": np.arange(400) // 100, "value": 1 + 0.01 * rng.standard_normal(400)})
+    >>> round(drift(Past(table, 86400.0), 8, 2), 1)
+    0.5
+    """
+    covariance = _autocovariance(past)
+    reach = len(covariance)
+    tail = float(covariance[1 + (reach - 1) // 2 :].mean()) if reach > 2 else float(covariance[-1])
+    whole = np.full(max(2 * wanted, reach), tail)
+    whole[:reach] = covariance
+    left = [_left(whole, size) for size in (wanted, length)]
+    return math.sqrt(left[0] / left[1]) if min(left) > 0 else 1.0
+
+
+def _left(covariance: Floats, length: int) -> float:
+    """Return the variance of a mean over periods that the mean over as many before leaves."""
+    lag = np.abs(np.subtract.outer(np.arange(2 * length), np.arange(2 * length)))
+    both = covariance[lag]
+    before, across, now = both[:length, :length].mean(), both[:length, length:].mean(), both[length:, length:].mean()
+    return float(now - across**2 / before) if before > 0 else 0.0
+
+
+def _autocovariance(past: Past) -> Floats:
+    """Return the covariance of deviations by the periods between them; (P,)."""
+    table = past.table
+    there = table["present_s"].to_numpy(dtype=np.float64) if "present_s" in table else np.ones(len(table))
+    row = table.assign(there=there / there.max(), part=there / there.max() * table["value"])
+    of = row.groupby(["job", "period"], observed=True)
+    held = of["there"].transform("sum").to_numpy()
+    if past.jobs is None:
+        quota = row.groupby("job", observed=True)["weight"].transform("sum").to_numpy()
+    else:
+        quota = row["job"].map(past.jobs.set_index("job")["quota"]).fillna(0.0).to_numpy(dtype=np.float64)
+    off = row["part"].to_numpy() - row["there"].to_numpy() * of["part"].transform("sum").to_numpy() / held
+    keys = ["job", "shard"] if "shard" in row else [key for key in ("job", "machine", "instance") if key in row]
+    unit = row.groupby(keys, observed=True, sort=False).ngroup().to_numpy()
+    period = np.searchsorted(past.periods, row["period"].to_numpy(dtype=np.float64))
+    size = len(past.periods)
+    deviation = np.bincount(unit * size + period, quota * off / held, (int(unit.max()) + 1) * size).reshape(-1, size)
+    return np.array([(deviation[:, : size - k] * deviation[:, k:]).sum() / (size - k) for k in range(size)])
+
+
+def with_effect(cells: Cells, assumed: Assumed, rng: np.random.Generator) -> tuple[Cells, float]:
+    """Return cells whose column with the feature is the other one, times effects of job and machine; and the truth.
+
+    Effects are normal. Those of the jobs make the change of the fleet exactly.
+
+    Parameters
+    ----------
+    cells : without the feature
+    assumed : of the feature
+    rng : where effects come from
+
+    Examples
+    --------
+    >>> from analysis.effects.study import example as small
+    >>> made, truth = with_effect(small().cells, Assumed(0.1, 0.0, 0.0), np.random.default_rng(1))
+    >>> round(truth, 3), bool(np.allclose(made.y[:, 1], 1.1 * made.y[:, 0]))
+    (0.1, True)
+    """
+    jobs = len(cells.jobs)
+    count, value = np.bincount(cells.job, cells.count, jobs), np.bincount(cells.job, cells.y[:, 0], jobs)
+    level = cells.weight * np.divide(value, count, out=np.zeros(jobs), where=count > 0)
+    machine = np.repeat(rng.standard_normal(len(cells.machines)), np.diff(cells.start))
+    by = 1.0 + np.maximum(_effects(level, assumed, rng)[cells.job] + assumed.apart * machine, _WORST)
+    made = replace(
+        cells,
+        y=np.stack([cells.y[:, 0], by * cells.y[:, 0]], axis=1),
+        yy=np.stack([cells.yy[:, 0], by**2 * cells.yy[:, 0]], axis=1),
+        xy=np.stack([cells.xy[:, 0], by[:, None] * cells.xy[:, 0]], axis=1),
+    )
+    return made, truth(made)
+
+
+def truth(cells: Cells) -> float:
+    """Return the change of the whole fleet, over all jobs that have an instance, both columns being known.
+
+    Examples
+    --------
+    >>> from analysis.effects.study import example as small
+    >>> cells = small().cells
+    >>> round(truth(replace(cells, y=np.stack([cells.count, 1.5 * cells.count], axis=1))), 9)
+    0.5
+    """
+    jobs = len(cells.jobs)
+    count = np.bincount(cells.job, cells.count, jobs)
+    off, on = (
+        np.divide(np.bincount(cells.job, cells.y[:, arm], jobs), count, out=np.zeros(jobs), where=count > 0)
+        for arm in (0, 1)
+    )
+    return float((cells.weight * on).sum() / (cells.weight * off).sum() - 1.0)
+
+
+def _stretches(past: Past, length: int, assumed: Assumed) -> Iterator[tuple[Cells, float, pd.DataFrame]]:
+    """Yield cells, true change and observations before of the stretches of the past, spread evenly."""
+    last = len(past.periods) - 2 * length
+    for place in np.unique(np.linspace(0, last, min(last + 1, COURSES)).round().astype(int)).tolist():
+        before, now = past.between(place, place + length), past.between(place + length, place + 2 * length)
+        cells = potential(before, now, now, past.jobs)
+        yield *with_effect(cells, assumed, np.random.default_rng((assumed.seed, place))), before
+
+
+def at_random(estimator: Method, cells: Cells) -> Arrange:
+    """Return how machines of a fleet are drawn at random for an estimator.
+
+    Examples
+    --------
+    >>> from analysis.effects.study import example as small
+    >>> arrange = at_random(method("ratio"), small().cells)
+    >>> arrange(3, 2, np.random.default_rng(1))[1].sum(axis=1)
+    array([3, 3])
+    """
+
+    def arrange(machines: int, draws: int, rng: np.random.Generator) -> tuple[Method, Bools]:
+        treated = np.zeros((draws, len(cells.machines)), dtype=np.bool_)
+        for draw in treated:
+            draw[rng.permutation(len(draw))[:machines]] = True
+        return estimator, treated
+
+    return arrange
+
+
+def _balancing(cells: Cells, before: pd.DataFrame) -> Arrange:
+    known = balancing_variables(before, _HEAVYWEIGHTS).set_index("machine")
+    aux = known.reindex(cells.machines).fillna(0.0).to_numpy(dtype=np.float64)
+
+    def arrange(machines: int, draws: int, rng: np.random.Generator) -> tuple[Method, Bools]:
+        chance = np.full(len(aux), machines / len(aux))
+        left = imbalance(aux, selections(aux, chance, _IMBALANCES, rng))
+        return Balanced(aux, left), selections(aux, chance, draws, rng)
+
+    return arrange
+
+
+def _stratified(
+    name: str,
+    stretches: Sequence[tuple[Cells, float, pd.DataFrame]],
+    hours: float,
+    scale: float,
+    notes: tuple[str, ...],
+) -> Iterator[Rehearsal]:
+    """Yield the design stratified by platform; nothing if a platform has too few machines."""
+    courses, smallest, groups = [], math.inf, 1
+    for cells, change, before in stretches:
+        known = strata.strata(before).set_index("machine").reindex(cells.machines)
+        known["stratum"] = known["stratum"].fillna(known["stratum"].mode().iloc[0]).astype(np.int64)
+        stratum = known["stratum"].to_numpy(dtype=np.int64)
+        groups = int(stratum.max()) + 1
+        size = np.bincount(stratum, minlength=groups)
+        smallest = min(smallest, float(size.min()))
+        deviation = known.groupby("stratum")["deviation"].first().reindex(range(groups)).fillna(0.0)
+        courses.append(Course(cells, change, _within(stratum, size, deviation.to_numpy(dtype=np.float64))))
+    if smallest < 2 * _LEAST_OF_STRATUM + 1:
+        return
+    machines = min(len(course.cells.machines) for course in courses)
+    least = _LEAST_OF_STRATUM * groups
+    yield Rehearsal(f"{name}, by platform", "stratified", tuple(courses), hours, least, machines // 2, scale, notes)
+
+
+def _within(stratum: Ints, size: Ints, deviation: Floats) -> Arrange:
+    def arrange(machines: int, draws: int, rng: np.random.Generator) -> tuple[Method, Bools]:
+        take = strata.allocate(size, deviation, machines, _LEAST_OF_STRATUM)
+        return strata.Stratified(stratum), np.stack([strata.draw(stratum, take, rng) for _ in range(draws)])
+
+    return arrange
+
+
+def _switched(
+    table: pd.DataFrame, jobs: pd.DataFrame | None, assumed: Assumed, rng: np.random.Generator
+) -> tuple[Cells, float]:
+    """Return the cells of a crossover of the whole fleet by a random schedule, and the true change."""
+    machine, names = pd.factorize(table["machine"])
+    period, periods = pd.factorize(table["period"], sort=True)
+    order = rng.random((len(names), len(periods) // 2)) < 0.5
+    schedule = np.stack([order, ~order], axis=2).reshape(len(names), -1)
+    having = schedule[machine, period]
+    number, of = pd.factorize(table["job"])
+    quota = table["weight"].to_numpy(dtype=np.float64)
+    if jobs is not None:
+        held = np.bincount(number, minlength=len(of))
+        quota = (jobs.set_index("job")["quota"].reindex(of).fillna(0.0).to_numpy(dtype=np.float64) / held)[number]
+    share = quota * table["value"].to_numpy(dtype=np.float64)
+    level: Floats = np.bincount(number, share).astype(np.float64)
+    effect = _effects(level, assumed, rng)[number] + assumed.apart * rng.standard_normal(len(names))[machine]
+    effect = np.maximum(effect, _WORST)
+    value = table["value"].to_numpy(dtype=np.float64) * np.where(having, 1.0 + effect, 1.0)
+    study = Study.of(table.assign(value=value, treated=having.astype(np.int64)), jobs)
+    return study.cells, float((share * effect).sum() / share.sum())
+
+
+def _effects(level: Floats, assumed: Assumed, rng: np.random.Generator) -> Floats:
+    """Return each job's effect: normal, such that the whole fleet's is what is assumed."""
+    effect = assumed.spread * rng.standard_normal(len(level))
+    return np.asarray(effect + assumed.detect - float((level * effect).sum() / level.sum()))
+
+
+def _name(length_s: float) -> str:
+    days = length_s / 86400.0
+    one = f"{days:g} {'day' if days == 1 else 'days'}" if days >= 1 else f"{length_s / 3600.0:g} h"
+    return f"{one} after {one}"
+
+
+def example() -> Rehearsal:
+    """Return a small rehearsal: 60 machines of 4 jobs, a day after a day, an effect of 5%.
+
+    Examples
+    --------
+    >>> example().design, len(example().courses), example().most
+    ('1 day after 1 day', 2, 30)
+    """
+    rng = np.random.default_rng(1)
+    machine, job = np.divmod(np.arange(240), 4)
+    own = 1.0 + 0.05 * rng.standard_normal(240)
+    row = {"job": job, "machine": machine, "weight": 1.0 + job, "treated": 0}
+    days = [
+        pd.DataFrame(row | {"period": day, "value": own * (1.0 + 0.05 * rng.standard_normal(240))}) for day in range(3)
+    ]
+    past = Past(pd.concat(days, ignore_index=True), 86400.0)
+    return next(spans(past, 1.0, Assumed(0.05, 0.0, 0.0), ["adjusted"]))

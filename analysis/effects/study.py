@@ -1,0 +1,449 @@
+"""An experiment on a fleet as its tables tell it: who had the feature when, and what was known before."""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Literal
+
+import numpy as np
+import pandas as pd
+
+from analysis.effects.cells import Cells, cells
+from analysis.effects.covariates import covariates
+from analysis.effects.effect import Effect, Method, half_width
+from analysis.statistics import Bools, Floats, Ints, NotEnoughDataError
+
+Link = Literal["none", "own", "shard"]
+
+_FEW = 10.0
+"""Instances of which a job's course is known half."""
+_TURNS = 500
+_SETTLED = 1e-12
+"""Factors of levels and courses that change by less are final."""
+
+REQUIRED = ("period", "job", "machine", "weight", "value", "treated")
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Study:
+    """The cells of an experiment, and which machines had the feature."""
+
+    cells: Cells
+    treated: Bools
+    """(M,)"""
+    design: str
+    notes: tuple[str, ...] = ()
+
+    @classmethod
+    def of(
+        cls, observations: pd.DataFrame, jobs: pd.DataFrame | None = None, link: Link = "shard", load: bool = True
+    ) -> "Study":
+        """Return the study that a table of observations tells of.
+
+        Periods before anything had the feature are the past, from which covariates come; all others are the study. A
+        machine that has the feature in some periods of the study only makes it a crossover: each instance is then its
+        own control, less what its job's instances did in common at the same time.
+
+        Parameters
+        ----------
+        observations : one row per instance's stay and period: period (sortable), job, machine, weight (CPU quota),
+            value (performance), treated (0 or 1), and perhaps instance, shard, rack, present_s, cpu_s, exposure
+        jobs : job, quota of the whole fleet; without it a job weighs as its rows do
+        link : own: an instance is compared with itself before, where it was on the same machine; shard: otherwise with
+            whatever served its shard
+        load : whether to adjust for how much the machine's residents are used to compute
+
+        Raises
+        ------
+        ValueError
+            If a column or an identifier is missing, a number makes no sense, a job is there twice or not among the
+            fleet's, or a machine has the feature only for part of a period.
+        NotEnoughDataError
+            If nothing has the feature, or nothing is without it.
+
+        Examples
+        --------
+        >>> example().design, int(example().treated.sum()), example().cells.x.shape[1] > 0
+        ('concurrent', 6, True)
+        """
+        table = checked(observations)
+        for arm, what in ((table["treated"], "with the feature"), (~table["treated"], "without it")):
+            if not arm.any():
+                raise NotEnoughDataError(1, 0, f"observations {what}")
+        past = table["period"] < table.loc[table["treated"], "period"].min()
+        study, before = table[~past], table[past]
+        fleet = _fleet(before, study, jobs)
+        racks = _racks(table)
+        share = study.groupby("machine")["treated"].mean()
+        if ((share > 0) & (share < 1)).any():
+            made = cells(_own_differences(study, fleet), fleet, racks=racks, known=True)
+            return cls(made, np.ones(len(made.machines), dtype=np.bool_), "crossover")
+        study = _without(study, course(study[~study["treated"]], fleet))
+        before = _without(before, course(before, fleet))
+        rows = stays(study)
+        arms = {"off": rows["value"].where(~rows["treated"]), "on": rows["value"].where(rows["treated"])}
+        made = _cells(rows.assign(**arms), study, before, fleet, racks, link=link, load=load)
+        treated = rows.groupby("machine")["treated"].any().reindex(made.machines).to_numpy(dtype=np.bool_)
+        return cls(made, treated, "concurrent")
+
+
+def potential(
+    before: pd.DataFrame,
+    off: pd.DataFrame,
+    on: pd.DataFrame,
+    jobs: pd.DataFrame | None = None,
+    *,
+    link: Link = "shard",
+    load: bool = True,
+) -> Cells:
+    """Return the cells of a fleet whose course without the feature and with it are both known, to draw studies from.
+
+    Parameters
+    ----------
+    before : observations of the past; none has the feature
+    off, on : observations of the study without and with the feature, of the same stays
+    jobs, link, load : as in `Study.of`
+
+    Raises
+    ------
+    ValueError
+        As in `Study.of`.
+
+    Examples
+    --------
+    >>> past = pd.DataFrame({"period": 0, "job": "a", "machine": [1, 2], "weight": 1.0, "value": 2.0, "treated": 0})
+    >>> now = past.assign(period=1)
+    >>> potential(past, now, now.assign(value=3.0)).y
+    array([[1. , 1.5],
+           [1. , 1.5]])
+    """
+    before, off, on = map(checked, (before, off, on))
+    fleet = _fleet(before, off, jobs)
+    common = course(off, fleet)
+    before, off, on = _without(before, course(before, fleet)), _without(off, common), _without(on, common)
+    rows, keys = stays(off), identity(off)
+    with_it = stays(on)[[*keys, "value"]].rename(columns={"value": "on"})
+    both = rows.rename(columns={"value": "off"}).merge(with_it, on=keys)
+    return _cells(both.assign(value=both["off"]), off, before, fleet, _racks(off), link=link, load=load)
+
+
+def course(table: pd.DataFrame, fleet: pd.DataFrame) -> pd.Series:
+    """Return by how much each job's instances were above or below its mean in each period, by job and period.
+
+    What all instances of a job do together is no effect of the feature, but would look like one where instances were
+    there at different times. A job of few instances shows its course badly, so it counts for less.
+
+    Parameters
+    ----------
+    table : observations without the feature
+    fleet : job, scale
+
+    Examples
+    --------
+    >>> table = pd.DataFrame({"job": "a", "period": [0, 0, 1, 1], "machine": [1, 2, 1, 2], "value": [1.0, 1, 3, 3]})
+    >>> course(table, pd.DataFrame({"job": ["a"], "scale": [2.0]})).round(2).tolist()
+    [-0.08, 0.08]
+    """
+    if table["period"].nunique() < 2:
+        return pd.Series(dtype=np.float64)
+    keys = ["job", "period"]
+    there = table["present_s"].to_numpy(dtype=np.float64) if "present_s" in table else np.ones(len(table))
+    held = table.assign(there=there, part=there * table["value"]).groupby(keys, observed=True)[["there", "part"]].sum()
+    scale = _scale(fleet).reindex(held.index.get_level_values("job")).to_numpy()
+    deviation = held["part"] / held["there"] / scale - 1.0
+    sums = held.assign(part=held["there"] * deviation).groupby(level="job").transform("sum")
+    instances = held["there"] / there.max()
+    made: pd.Series[float] = (deviation - sums["part"] / sums["there"]) * instances / (instances + _FEW)
+    return made
+
+
+def _without(table: pd.DataFrame, common: pd.Series) -> pd.DataFrame:
+    """Return observations less the course of their jobs."""
+    if common.empty:
+        return table
+    found = common.reindex(pd.MultiIndex.from_frame(table[["job", "period"]])).fillna(0.0).to_numpy()
+    return table.assign(value=table["value"] / (1.0 + found))
+
+
+def _scale(fleet: pd.DataFrame) -> "pd.Series[float]":
+    return fleet.set_index("job")["scale"]
+
+
+def _cells(
+    rows: pd.DataFrame,
+    study: pd.DataFrame,
+    past: pd.DataFrame,
+    fleet: pd.DataFrame,
+    racks: pd.Series | None,
+    *,
+    link: Link,
+    load: bool,
+) -> Cells:
+    before = stays(past) if len(past) else past
+    known = covariates(rows, before, study, past, fleet, link=link, load=load)
+    whole = pd.concat([rows.rename(columns={"weight": "quota"}), known], axis=1)
+    return cells(whole, fleet, _before(before), racks)
+
+
+def _racks(table: pd.DataFrame) -> pd.Series | None:
+    return table.groupby("machine")["rack"].first() if "rack" in table else None
+
+
+def checked(observations: pd.DataFrame) -> pd.DataFrame:
+    """Return a table of observations whose columns are there and make sense.
+
+    Raises
+    ------
+    ValueError, NotEnoughDataError
+        As in `Study.of`.
+
+    Examples
+    --------
+    >>> checked(pd.DataFrame({"period": [0]}))
+    Traceback (most recent call last):
+    ...
+    ValueError: the table lacks job, machine, weight, value, treated
+    """
+    missing = [name for name in REQUIRED if name not in observations.columns]
+    if missing:
+        raise ValueError(f"the table lacks {', '.join(missing)}")
+    table = observations.reset_index(drop=True)
+    for name in ("period", "job", "machine", "instance", "shard"):
+        if name in table and table[name].isna().any():
+            raise ValueError(f"{name} must not be missing, it is in row {int(table[name].isna().argmax())}")
+    for name in ("weight", "value", "present_s"):
+        if name in table:
+            _finite(table, name, "above 0", lambda numbers: numbers > 0)
+    for name in ("exposure", "cpu_s"):
+        if name in table:
+            _finite(table, name, "of 0 or more", lambda numbers: numbers >= 0)
+    if not table["treated"].isin([0, 1]).all():
+        raise ValueError(f"treated must be 0 or 1, got {table.loc[~table['treated'].isin([0, 1]), 'treated'].iloc[0]}")
+    table["treated"] = table["treated"].astype(bool)
+    both = table.groupby(["machine", "period"])["treated"].nunique()
+    if (both > 1).any():
+        machine, period = both.index[int(np.argmax(both.to_numpy() > 1))]
+        raise ValueError(f"machine {machine} is with and without the feature in period {period}")
+    return table
+
+
+def _finite(table: pd.DataFrame, name: str, what: str, right: Callable[[Floats], Bools]) -> None:
+    numbers = table[name].to_numpy(dtype=np.float64)
+    wrong = ~(np.isfinite(numbers) & right(numbers))
+    if wrong.any():
+        at = int(wrong.argmax())
+        raise ValueError(f"{name} must be a finite number {what}, got {numbers[at]} in row {at}")
+
+
+def _checked_jobs(jobs: pd.DataFrame) -> pd.DataFrame:
+    """Return job and quota of the whole fleet, each job once."""
+    missing = [name for name in ("job", "quota") if name not in jobs.columns]
+    if missing:
+        raise ValueError(f"the table of jobs lacks {', '.join(missing)}")
+    table = jobs[["job", "quota"]].reset_index(drop=True)
+    twice = table["job"].isna() | table["job"].duplicated()
+    if twice.any():
+        raise ValueError(
+            f"each job must be there once, {table['job'][twice.argmax()]} is again in row {twice.argmax()}"
+        )
+    _finite(table, "quota", "of 0 or more", lambda numbers: numbers >= 0)
+    return table
+
+
+def stays(table: pd.DataFrame) -> pd.DataFrame:
+    """Return one row per stay: its periods taken together, each by its exposure, and its presence.
+
+    Exposure is what the value is per: cpu_s for a rate per CPU second; else the time present; else every period alike.
+    Presence is the time present relative to the longest stay's, or the number of periods.
+
+    Examples
+    --------
+    >>> row = {"job": "a", "machine": 1, "instance": 7, "weight": 1.0, "treated": False}
+    >>> stays(pd.DataFrame([row | {"period": 0, "value": 1.0}, row | {"period": 1, "value": 3.0}]))["value"].tolist()
+    [2.0]
+    """
+    keys = identity(table)
+    by = exposure(table)
+    number = table.groupby(keys, sort=False, observed=True).ngroup().to_numpy()
+    first = np.unique(number, return_index=True)[1]
+    kept = [name for name in ("job", "machine", "instance", "shard", "rack", "weight", "treated") if name in table]
+    made = table.iloc[first][kept].reset_index(drop=True)
+    total = np.bincount(number, by)
+    made["value"] = np.bincount(number, by * table["value"].to_numpy(dtype=np.float64)) / total
+    there = table["present_s"].to_numpy(dtype=np.float64) if "present_s" in table else np.ones(len(table))
+    present = np.bincount(number, there)
+    return made.assign(presence=present / present.max())
+
+
+def identity(table: pd.DataFrame) -> list[str]:
+    """Return the columns that tell one stay from another; without an instance or a shard, job and machine do."""
+    return [name for name in ("job", "machine", "instance", "shard") if name in table]
+
+
+def exposure(table: pd.DataFrame) -> Floats:
+    """Return what each row's value counts by when periods are taken together; (N,), above 0."""
+    for name in ("exposure", "cpu_s", "present_s"):
+        if name in table:
+            return np.asarray(np.maximum(table[name].to_numpy(dtype=np.float64), 1e-12))
+    return np.ones(len(table))
+
+
+def _fleet(past: pd.DataFrame, study: pd.DataFrame, jobs: pd.DataFrame | None) -> pd.DataFrame:
+    """Return job, quota and scale: the job's mean before, or without the feature, or at all."""
+    if jobs is None:
+        there = stays(study)
+        held = there.assign(quota=there["weight"] * there["presence"]).groupby("job")[["quota"]].sum().reset_index()
+    else:
+        held = _checked_jobs(jobs)
+    scale = pd.Series(np.nan, index=held["job"])
+    for known in (past, study[~study["treated"]], study):
+        if len(known):
+            scale = scale.fillna(_means(stays(known), ["job"], "value"))
+    return held.assign(scale=scale.fillna(1.0).to_numpy())
+
+
+def _means(table: pd.DataFrame, keys: list[str], what: str) -> pd.Series:
+    """Return means over groups of stays, by presence."""
+    sums = table.assign(part=table["presence"] * table[what]).groupby(keys, observed=True)[["part", "presence"]].sum()
+    return sums["part"] / sums["presence"]
+
+
+def _before(before: pd.DataFrame) -> pd.DataFrame | None:
+    if before.empty:
+        return None
+    quota = before["weight"] * before["presence"]
+    return before.assign(value=quota * before["value"], quota=quota).groupby("machine")[["value", "quota"]].sum()
+
+
+def _own_differences(study: pd.DataFrame, fleet: pd.DataFrame) -> pd.DataFrame:
+    """Return what each stay gains by the feature, relative to its job's level, without what its job does in common.
+
+    Levels of stays, course of jobs and effects on jobs are fitted together, so that it does not matter which
+    instances, faster or slower ones, are without the feature in a period. The course takes a share of 1 / (n - 1) of
+    the squares of differences between a job's n stays; that is given back, so jobs of fewer than three stays say
+    nothing.
+    """
+    table = _comparable(study.reset_index(drop=True))
+    scale = table["job"].map(_scale(fleet)).to_numpy(dtype=np.float64)
+    table = table.assign(relative=table["value"].to_numpy(dtype=np.float64) / scale)
+    by, on = exposure(table), table["treated"].to_numpy(dtype=np.bool_)
+    stay = table.groupby(identity(table), sort=False, observed=True).ngroup().to_numpy().astype(np.int64)
+    common = _common(table, stay, by, on)
+    both = stays(table)
+    levels = [
+        np.bincount(stay[arm], (by * table["relative"].to_numpy())[arm], len(both))
+        / np.bincount(stay[arm], (by * common)[arm], len(both))
+        for arm in (~on, on)
+    ]
+    job = both.groupby("job", sort=False, observed=True).ngroup().to_numpy()
+    presence = both["presence"].to_numpy()
+
+    def mean(value: Floats) -> Floats:
+        return np.asarray((np.bincount(job, presence * value) / np.bincount(job, presence))[job])
+
+    share = levels[0] / mean(levels[0])
+    gain = levels[1] / mean(levels[0]) - share
+    number = np.bincount(job)[job]
+    # The mean gain is a ratio, so what varies is a stay's gain less what its level lets expect.
+    gain = mean(gain) + (gain - mean(gain) * share) * np.sqrt((number - 1.0) / np.maximum(number - 2.0, 1.0))
+    made = both.assign(on=(1.0 + gain) * both["job"].map(_scale(fleet)).to_numpy(), off=np.nan)
+    made = made.rename(columns={"weight": "quota"})[["job", "machine", "quota", "presence", "off", "on"]]
+    return made[number > 2].reset_index(drop=True)
+
+
+def _comparable(table: pd.DataFrame) -> pd.DataFrame:
+    """Return the rows of stays seen with and without the feature, in periods in which their job was seen with both."""
+    while True:
+        kept = np.ones(len(table), dtype=np.bool_)
+        for keys in (identity(table), ["job", "period"]):
+            kept &= table.groupby(keys, observed=True)["treated"].transform("nunique").to_numpy() == 2
+        if kept.all():
+            return table
+        table = table[kept].reset_index(drop=True)
+
+
+def _common(table: pd.DataFrame, stay: Ints, by: Floats, on: Bools) -> Floats:
+    """Return each row's factor for its job's course, if values are products of stay, job's course and job's effect.
+
+    Sums by stay, by job and period and by job and arm are met by turns (iterative proportional fitting; Deming and
+    Stephan 1940).
+    """
+    value = table["relative"].to_numpy()
+    period = table.groupby(["job", "period"], sort=False, observed=True).ngroup().to_numpy()
+    effect = table.groupby(["job", "treated"], sort=False, observed=True).ngroup().to_numpy()
+    factors = [np.ones(len(value)) for _ in range(3)]
+    for _ in range(_TURNS):
+        change = 0.0
+        for at, group in enumerate((stay, period, effect)):
+            rest = by * factors[at - 1] * factors[at - 2]
+            made = (np.bincount(group, by * value) / np.bincount(group, rest))[group]
+            change = max(change, float(np.abs(made / factors[at] - 1.0).max(initial=0.0)))
+            factors[at] = made
+        if change < _SETTLED:
+            break
+    return factors[1]
+
+
+def concluded(method: Method, study: Study, confidence: float = 0.95) -> Effect:
+    """Return what a method says of one experiment, as its only draw.
+
+    Parameters
+    ----------
+    method : an estimator
+    study : the experiment
+    confidence : of the interval, 0..1
+
+    Raises
+    ------
+    NotEnoughDataError
+        If the method has no answer: too few machines with or without the feature, or no job seen with both.
+    """
+    if not 0 < confidence < 1:
+        raise ValueError(f"confidence must be between 0 and 1, got {confidence}")
+    answers = method.many(study.cells, study.treated[None, :])
+    machines, controls = int(study.treated.sum()), int((~study.treated).sum())
+    change, error, freedom = (float(each[0]) for each in answers)
+    if not (np.isfinite(change) and np.isfinite(error)):
+        fewest = machines if study.cells.known else min(machines, controls)
+        if fewest < 2:
+            raise NotEnoughDataError(2, fewest, "machines an arm")
+        raise NotEnoughDataError(
+            2, 0, f"machines in each arm of jobs that {method.name} can compare in a {study.design} study"
+        )
+    margin = float(half_width(np.array(error), np.array(freedom), confidence))
+    chosen = np.repeat(study.treated, np.diff(study.cells.start))
+    seen = np.unique(study.cells.job[chosen])
+    return Effect(
+        estimator=method.name,
+        design=study.design,
+        machines=machines,
+        controls=controls,
+        change=change,
+        low=change - margin,
+        high=change + margin,
+        margin=margin,
+        error=error,
+        freedom=freedom,
+        jobs=len(seen),
+        quota_coverage=float(study.cells.share[seen].sum()),
+        notes=study.notes,
+    )
+
+
+def example() -> Study:
+    """Return a small study with an effect of 10%: 12 machines of 4 jobs, half of them with the feature.
+
+    Examples
+    --------
+    >>> len(example().cells.machines)
+    12
+    """
+    rng = np.random.default_rng(1)
+    machine, job = np.divmod(np.arange(48), 4)
+    own = 1.0 + 0.05 * rng.standard_normal(48)
+    rows = [
+        pd.DataFrame({"period": period, "job": job, "machine": machine, "weight": 1.0 + job, "value": own})
+        .assign(treated=(machine % 2 == 0) & (period == 1))
+        .assign(value=lambda table: table["value"] * np.where(table["treated"], 1.1, 1.0))
+        for period in (0, 1)
+    ]
+    return Study.of(pd.concat(rows, ignore_index=True))

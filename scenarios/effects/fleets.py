@@ -1,0 +1,259 @@
+"""Fleets whose every course is known: each machine without the feature, with it, and switching it on and off.
+
+Instances, noise and churn are the same in all courses (`sim.fleet`), so the tables of two arms have the same stays and
+an experiment on any machines can be put together from their rows. That is exact as far as machines do not disturb each
+other; machines of a power domain share its budget, and `simulated` says what they do when just some have the feature.
+"""
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+import pandas as pd
+from numpy.typing import NDArray
+
+from models.scenario import World
+from scenarios.effects import corners
+from sim.fleet import Arm, Day, crossover, everywhere, nowhere, on_machines, prepare, run_arm
+from sim.rollout import plan_crossover
+from sim.slots import CPU_S, CYCLES, INSTRUCTIONS
+
+Bools = NDArray[np.bool_]
+Floats = NDArray[np.float64]
+Ints = NDArray[np.int64]
+
+STUDY = 7
+"""The day from which the feature may act; those before are the past."""
+SCHEDULES = 2
+"""Crossovers of each fleet: random schedules of all its machines."""
+_DAY_S = 86400.0
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Span:
+    """Observations of a fleet before a study, and in it without and with the feature everywhere.
+
+    Columns of all tables, one row per stay and period: period, job, machine, rack, instance, shard, weight (CPU quota,
+    hardware threads), value (instructions per CPU second), treated, present_s, cpu_s. `off` and `on` hold the same
+    stays and periods row by row.
+    """
+
+    before: pd.DataFrame
+    off: pd.DataFrame
+    on: pd.DataFrame
+    truth: float
+    """Relative change of the whole fleet."""
+
+    def observed(self, treated: Bools) -> pd.DataFrame:
+        """Return what would be seen if these machines had the feature in the study: past and study together.
+
+        Parameters
+        ----------
+        treated : (M,) array
+
+        Examples
+        --------
+        >>> row = {"period": [1, 1], "machine": [0, 1], "value": [1.0, 2.0], "treated": [False, False]}
+        >>> off = pd.DataFrame(row)
+        >>> span = Span(off.assign(period=0), off, off.assign(value=9.0, treated=True), math.nan)
+        >>> span.observed(np.array([False, True]))["value"].tolist()
+        [1.0, 2.0, 1.0, 9.0]
+        """
+        with_it = treated[self.off["machine"].to_numpy()]
+        seen = self.off.assign(
+            **{
+                name: np.where(with_it, self.on[name].to_numpy(), self.off[name].to_numpy())
+                for name in ("value", "treated", "cpu_s")
+                if name in self.off
+            }
+        )
+        return pd.concat([self.before, seen], ignore_index=True)
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Fleet:
+    """A fleet of a corner of the sweep: its jobs, potential outcomes over two spans, and crossovers.
+
+    Tables of crossovers hold the 24 hours as periods, without each hour's first half, in which the state before still
+    acts or the new one settles (carry-over): that is in `washes`. `treated` is the state scheduled. There are none of a
+    feature that cannot be switched off.
+    """
+
+    corner: str
+    seed: int
+    machines: int
+    jobs: pd.DataFrame
+    """job, quota (hardware threads, of the whole job), instances."""
+    day: Span
+    """The day before, and a day."""
+    week: Span
+    """The week before, and a week, day by day."""
+    crossovers: tuple[pd.DataFrame, ...] = ()
+    """One table for each schedule."""
+    washes: tuple[pd.DataFrame, ...] = ()
+    crossover_truth: float = math.nan
+    """Relative change of the whole fleet over the crossovers' periods."""
+
+
+def fleet(corner: str, seed: int, machines: int = 1000, schedules: int = SCHEDULES) -> Fleet:
+    """Return the fleet of a corner and a seed; the same for any number of threads.
+
+    Parameters
+    ----------
+    corner : a name in `scenarios.effects.corners.CORNERS`
+    seed : of all random draws
+    machines : of the fleet, times those of the corner
+    schedules : crossovers to simulate
+
+    Raises
+    ------
+    FaultsError
+        If there is no such corner.
+
+    Examples
+    --------
+    >>> made = fleet("base", 1, 50, schedules=1)
+    >>> sorted(made.week.off["period"].unique().tolist()), len(made.crossovers)
+    ([7, 8, 9, 10, 11, 12, 13], 1)
+    """
+    where = corners.corner(corner)
+    world = corners.world(where, seed, machines)
+    day = prepare(world)
+    off, on = _courses(day, (nowhere(day), on_machines(day, np.arange(day.machines.count), _study(day))))
+    on["treated"] = on["period"] >= STUDY
+    jobs = pd.DataFrame(
+        {"job": np.arange(day.jobs.count), "quota": day.jobs.quota_vcpu, "instances": day.jobs.instances}
+    )
+    one_day, week = (_span(off, on, jobs, days) for days in (1, STUDY))
+    made = Fleet(corner, seed, day.machines.count, jobs, one_day, week)
+    return made if where.change == "platform" or not schedules else _with_crossovers(made, world, schedules)
+
+
+def simulated(day: Day, treated: Ints) -> pd.DataFrame:
+    """Return what is seen if just these machines get the feature when the study begins: past and study together.
+
+    Parameters
+    ----------
+    day : of a world of `scenarios.effects.corners`
+    treated : numbers of machines
+
+    Examples
+    --------
+    >>> seen = simulated(prepare(corners.world(corners.corner("base"), 1, 50)), np.array([4, 7]))
+    >>> seen.loc[seen["treated"], "machine"].unique().tolist(), int(seen.loc[seen["treated"], "period"].min())
+    ([4, 7], 7)
+    """
+    (seen,) = _courses(day, (on_machines(day, treated, _study(day)),))
+    seen["treated"] = (seen["period"] >= STUDY) & seen["machine"].isin(treated)
+    return seen
+
+
+def change(off: pd.DataFrame, on: pd.DataFrame, jobs: pd.DataFrame) -> float:
+    """Return the change of the quota-weighted mean over all jobs of a fleet that were seen.
+
+    A stay's value is that of all its periods together, by CPU time; a job's is the mean of its stays, by presence.
+
+    Parameters
+    ----------
+    off, on : observations without and with the feature
+    jobs : job, quota
+
+    Examples
+    --------
+    >>> row = {"job": [0, 0, 1], "machine": [0, 1, 0], "instance": [0, 1, 2], "value": [1.0, 3.0, 1.0]}
+    >>> off = pd.DataFrame(row).assign(cpu_s=1.0, present_s=1.0)
+    >>> on = off.assign(value=[1.0, 3.0, 2.0])
+    >>> round(change(off, on, pd.DataFrame({"job": [0, 1], "quota": [3.0, 1.0]})), 4)
+    0.1429
+    """
+    before, after = (_job_means(table, len(jobs)) for table in (off, on))
+    seen = np.isfinite(before) & np.isfinite(after)
+    quota = jobs["quota"].to_numpy(dtype=np.float64)[seen]
+    return float((quota * after[seen]).sum() / (quota * before[seen]).sum() - 1)
+
+
+def _job_means(table: pd.DataFrame, jobs: int) -> Floats:
+    """Return the mean performance of each job, NaN where no stay was seen."""
+    key = table["instance"].to_numpy(dtype=np.int64) * (int(table["machine"].max()) + 1) + table["machine"].to_numpy()
+    _, first, stay = np.unique(key, return_index=True, return_inverse=True)
+    cpu_s = table["cpu_s"].to_numpy()
+    value = np.bincount(stay, cpu_s * table["value"].to_numpy()) / np.bincount(stay, cpu_s)
+    present_s, job = np.bincount(stay, table["present_s"]), table["job"].to_numpy()[first]
+    with np.errstate(invalid="ignore"):
+        return np.asarray(np.bincount(job, present_s * value, jobs) / np.bincount(job, present_s, jobs))
+
+
+def _study(day: Day) -> int:
+    """Return the first epoch of the study."""
+    return round(STUDY * _DAY_S / day.world.epoch_s)
+
+
+def _span(off: pd.DataFrame, on: pd.DataFrame, jobs: pd.DataFrame, days: int) -> Span:
+    """Return the span of so many days before the study and of it."""
+    period = off["period"].to_numpy()
+    study = (period >= STUDY) & (period < STUDY + days)
+    before = (period >= STUDY - days) & (period < STUDY)
+    without, having = off[study].reset_index(drop=True), on[study].reset_index(drop=True)
+    return Span(off[before].reset_index(drop=True), without, having, change(without, having, jobs))
+
+
+def _with_crossovers(made: Fleet, world: World, schedules: int) -> Fleet:
+    day = prepare(corners.crossover(world))
+    truth = change(_hours(day, nowhere(day))[0], _hours(day, everywhere(day))[0], made.jobs)
+    seen = []
+    for number in range(schedules):
+        parts = _hours(day, crossover(day, number))
+        plan = plan_crossover(day.world, day.machines, number)
+        for part in parts:
+            part["treated"] = plan[part["machine"].to_numpy(), part["period"].to_numpy()]
+        seen.append(parts)
+    rests, washes = zip(*seen, strict=True)
+    return replace(made, crossovers=rests, washes=washes, crossover_truth=truth)
+
+
+def _hours(day: Day, arm: Arm) -> tuple[pd.DataFrame, pd.DataFrame]:
+    """Return the observations of an arm of a crossover by the hour, all untreated: once settled, and before."""
+    (table,) = _courses(day, (arm,))
+    rest = np.array([window.name.startswith("rest") for window in day.world.windows])[table["period"].to_numpy()]
+    table["period"] //= 2
+    return table[rest].reset_index(drop=True), table[~rest].reset_index(drop=True)
+
+
+def _courses(day: Day, arms: Sequence[Arm]) -> list[pd.DataFrame]:
+    """Return the observations of each arm, all untreated; rows in which some arm did nothing are in none."""
+    sums = [_sums(day, arm) for arm in arms]
+    worked = np.all([(cpu_s > 0) & (instructions > 0) for instructions, cpu_s in sums], axis=0)
+    shared = _places(day, worked)
+    return [
+        pd.DataFrame(shared | {"value": (instructions / np.where(worked, cpu_s, 1.0))[worked], "cpu_s": cpu_s[worked]})
+        for instructions, cpu_s in sums
+    ]
+
+
+def _sums(day: Day, arm: Arm) -> tuple[Floats, Floats]:
+    """Return instructions and CPU seconds of each stay and window."""
+    rows = [block.rows[:, [INSTRUCTIONS - CYCLES, CPU_S - CYCLES]] for block in run_arm(day, arm)]
+    instructions, cpu_s = np.concatenate(rows).T
+    return instructions, cpu_s
+
+
+def _places(day: Day, chosen: Bools) -> dict[str, NDArray[Any]]:
+    """Return the columns that all arms share, of the chosen rows: who, where, when, how long."""
+    timeline, epoch_s = day.timeline, day.world.epoch_s
+    stay = np.repeat(day.order, np.diff(day.row_start))[chosen]
+    period = day.row_window[chosen]
+    opens, closes = np.array([(w.start_s, w.end_s) for w in day.world.windows]).T
+    start_s, end_s = timeline.start_epoch[stay] * epoch_s, timeline.end_epoch[stay] * epoch_s
+    return {
+        "period": period.astype(np.int16),
+        "job": timeline.job[stay].astype(np.int32),
+        "machine": timeline.machine[stay].astype(np.int32),
+        "rack": day.machines.rack[timeline.machine[stay]].astype(np.int32),
+        "instance": timeline.instance[stay].astype(np.int32),
+        "shard": timeline.shard[stay].astype(np.int32),
+        "weight": day.jobs.instance_quota_vcpu[timeline.job[stay]],
+        "treated": np.zeros(stay.size, np.bool_),
+        "present_s": np.minimum(end_s, closes[period]) - np.maximum(start_s, opens[period]),
+    }

@@ -1,0 +1,164 @@
+"""The guards put to a corpus: planted faults of three strengths, and healthy experiments, on many simulated fleets."""
+
+from collections.abc import Mapping, Sequence
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from analysis.audit.guards import examine
+from models.randomness import stream
+from scenarios.effects.healthy_cases import HEALTHY
+from scenarios.effects.planted_faults import FAULTS, STRENGTHS
+from scenarios.effects.planted_fleets import MACHINES, Experiment, Potential, simulated
+from scenarios.kept import each, folder_of
+from scenarios.output import Progress
+
+FLEETS, ANSWERS, AUDITS = 20, 10, 2
+"""Fleets; on each of them experiments of every kind, and how many of those are audited."""
+CORNERS = ("upgrade", "rough_upgrade")
+"""Corners of the sweep that fleets are of, in turn."""
+
+
+def corpus(out: Path, progress: Progress, fleets: int = FLEETS) -> dict[str, Any]:
+    """Return how often guards alarm, and what harm planted faults do by themselves.
+
+    Fleets that were judged before by this very code are read; what was interrupted goes on where it stopped.
+
+    Parameters
+    ----------
+    out : folder of all runs
+    progress : told what is being done and the share done
+    fleets : simulated fleets, at least one
+
+    Returns
+    -------
+    dict
+        As `summary`.
+    """
+    asked = {"fleets": [*CORNERS, MACHINES], "answers": ANSWERS, "audits": AUDITS}
+    folder = folder_of(out, "guards", asked, ["scipy", "pandas"])
+    make = partial(judged, machines=MACHINES, answers=ANSWERS, audits=AUDITS)
+    return summary(each(range(fleets), make, folder, {"planted", "healthy"}, progress, what="planting faults"))
+
+
+def judged(seed: int, machines: int, answers: int, audits: int) -> dict[str, Any]:
+    """Return what experiments on one fleet came to.
+
+    Parameters
+    ----------
+    seed : number of the fleet
+    machines : of the fleet
+    answers : experiments of each kind that the plain estimate is put to
+    audits : how many of them are audited
+
+    Returns
+    -------
+    dict
+        seed; planted: for each fault and strength covered (experiments whose plain interval holds the truth), errors
+        and half_widths (lists), alarms (lists of the codes of what is worse than a note); healthy: the same by case.
+    """
+    fleet = simulated(seed, machines, CORNERS[seed % len(CORNERS)])
+    truth, planted, healthy = fleet.truth(), [], []
+    for fault in FAULTS.values():
+        for strength, value in zip(STRENGTHS, fault.strengths, strict=True):
+            rng = stream(seed, f"{fault.name}, {strength}")
+            made = [fault.plant(_copy(fleet), value, rng) for _ in range(answers)]
+            planted.append({"fault": fault.name, "strength": strength} | _outcome(made, truth, audits))
+    for name, case in HEALTHY.items():
+        rng = stream(seed, f"healthy: {name}")
+        made = [case(_copy(fleet), rng) for _ in range(audits)]
+        healthy.append({"case": name} | _outcome(made, truth, audits))
+    return {"seed": seed, "planted": planted, "healthy": healthy}
+
+
+def _copy(fleet: Potential) -> Potential:
+    return Potential(fleet.rows.copy(), fleet.jobs, fleet.first)
+
+
+def _outcome(made: Sequence[Experiment], truth: float, audits: int) -> dict[str, Any]:
+    found = [one.answer() for one in made]
+    alarms = []
+    for one in made[:audits]:
+        audit = examine(one.observations, one.jobs, one.about)
+        alarms.append(sorted({finding.code for finding in audit.findings if finding.severity != "note"}))
+    return {
+        "covered": sum(one.covers(truth) for one in made),
+        "errors": [answer[0] - truth for answer in found if answer is not None],
+        "half_widths": [answer[1] for answer in found if answer is not None],
+        "answers": len(made),
+        "alarms": alarms,
+    }
+
+
+def summary(fleets: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
+    """Return what all fleets together say.
+
+    Parameters
+    ----------
+    fleets : what `judged` returns, one for each
+
+    Returns
+    -------
+    dict
+        faults and healthy_cases (numbers of kinds); missed (strong faults of which an experiment went without alarm),
+        harmless (strong faults that neither push coverage below 90% nor the bias above one half-width), false_alarms
+        (share of healthy experiments that alarm), weak_alarms (of experiments with a weak fault that does no harm);
+        planted (a row for each fault and strength: coverage, bias in half-widths, alarm: share with an alarm, named:
+        share in which a code that names the fault is among them), healthy (a row for each case: alarm).
+
+    Examples
+    --------
+    >>> made = {"covered": 0, "answers": 1, "errors": [0.2], "half_widths": [0.1], "alarms": [["peeking"]]}
+    >>> fleet = {"planted": [{"fault": "looks", "strength": "strong"} | made], "healthy": [{"case": "half"} | made]}
+    >>> told = summary([fleet])
+    >>> told["missed"], told["harmless"], told["false_alarms"]
+    (0, 0, 1.0)
+    """
+    planted = [_row([one for fleet in fleets for one in fleet["planted"] if _is(one, fault, strength)])
+               | {"fault": fault, "strength": strength}
+               for fault in FAULTS for strength in STRENGTHS
+               if any(_is(one, fault, strength) for fleet in fleets for one in fleet["planted"])]  # fmt: skip
+    cases = [name for name in HEALTHY if any(one["case"] == name for fleet in fleets for one in fleet["healthy"])]
+    healthy = [
+        {"case": name} | _row([one for fleet in fleets for one in fleet["healthy"] if one["case"] == name])
+        for name in cases
+    ]
+    strong = [one for one in planted if one["strength"] == "strong"]
+    weak = [one for one in planted if one["strength"] == "weak" and not _harmful(one)]
+    return {
+        "faults": len({one["fault"] for one in planted}),
+        "healthy_cases": len(healthy),
+        "missed": sum(one["alarm"] < 1 for one in strong),
+        "harmless": sum(not _harmful(one) for one in strong),
+        "false_alarms": float(np.mean([one["alarm"] for one in healthy])) if healthy else 0.0,
+        "weak_alarms": float(np.mean([one["alarm"] for one in weak])) if weak else 0.0,
+        "planted": planted,
+        "healthy": healthy,
+    }
+
+
+def _is(one: Mapping[str, Any], fault: str, strength: str) -> bool:
+    return bool(one["fault"] == fault and one["strength"] == strength)
+
+
+def _harmful(row: Mapping[str, Any]) -> bool:
+    return bool(row["coverage"] < 0.9 or abs(row["bias_in_half_widths"]) > 1)
+
+
+def _row(parts: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
+    """Return what experiments of one kind came to on all fleets."""
+    errors = [error for part in parts for error in part["errors"]]
+    widths = [width for part in parts for width in part["half_widths"]]
+    alarms = [codes for part in parts for codes in part["alarms"]]
+    fault = FAULTS.get(parts[0].get("fault", ""))
+    codes = set(fault.codes) if fault else set()
+    return {
+        "coverage": sum(part["covered"] for part in parts) / sum(part["answers"] for part in parts),
+        "bias_in_half_widths": float(np.mean(errors) / np.mean(widths)) if errors else 0.0,
+        "alarm": float(np.mean([bool(found) for found in alarms])),
+        "named": float(np.mean([bool(codes & {*found}) for found in alarms])),
+        "audits": len(alarms),
+        "codes": sorted({code for found in alarms for code in found}),
+    }

@@ -1,0 +1,153 @@
+"""Pieces of a scorecard: one simulated fleet each, every estimator put to many draws of test machines of each size.
+
+A piece belongs to the name of a corner and a seed and to nothing else, so that it may be worked on anywhere, at any
+time, and again.
+"""
+
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from analysis.effects.cells import Cells
+from analysis.effects.effect import Answers, Method
+from analysis.effects.methods import method
+from analysis.statistics import Bools
+from models.randomness import stream
+
+CONFIDENCE = 0.95
+DETECTED = 0.01
+"""Relative change whose detection is counted."""
+PARTS = frozenset({"corner", "seed", "machines", "truths", "rows"})
+"""What every piece has."""
+
+
+class Piece(NamedTuple):
+    """A simulated fleet: the corner of the sweep that it belongs to, and its seed."""
+
+    corner: str
+    seed: int
+
+    def named(self) -> dict[str, Any]:
+        """Return the names by which the piece is told from the others.
+
+        Examples
+        --------
+        >>> Piece("base", 3).named()
+        {'corner': 'base', 'seed': 3}
+        """
+        return self._asdict()
+
+
+class Design(NamedTuple):
+    """A way to run an experiment on a fleet, all courses of which are known."""
+
+    name: str
+    courses: tuple[Cells, ...]
+    """Potential outcomes of all machines; several if they depend on a random schedule."""
+    truth: float
+    """Change of the full fleet, relative."""
+
+
+Fleets = Callable[[str, int, int], Iterable[Design]]
+"""From corner, seed and number of machines to the designs that can be tried on that fleet."""
+
+
+@dataclass(frozen=True, slots=True)
+class Asked:
+    """What is asked of every piece."""
+
+    estimators: tuple[str, ...]
+    sizes: tuple[int, ...]
+    """Test machines; of those above half of a fleet's machines no draws are made."""
+    draws: int = 500
+    """Of each size and design."""
+    machines: int = 1000
+    """Of each fleet."""
+
+
+def cut(corners: Sequence[str], fleets: int, first: int = 1) -> tuple[Piece, ...]:
+    """Return the pieces of so many fleets: corners take turns, each with seeds of its own from `first` on.
+
+    Examples
+    --------
+    >>> cut(["base", "churn"], 3)
+    (Piece(corner='base', seed=1), Piece(corner='churn', seed=1), Piece(corner='base', seed=2))
+    """
+    return tuple(Piece(corners[i % len(corners)], first + i // len(corners)) for i in range(fleets))
+
+
+def judged(asked: Asked, fleets: Fleets, piece: Piece) -> dict[str, Any]:
+    """Return how right every estimator was on one fleet; plain numbers, ready for JSON.
+
+    Parameters
+    ----------
+    asked : estimators, sizes, draws
+    fleets : of a module, since other processes import it
+    piece : corner and seed
+
+    Returns
+    -------
+    dict
+        corner, seed, machines; truths, by design; rows: design, estimator, machines (of the test), draws, answered
+        (those with an answer), covered (intervals of 95% that hold the truth), detected (draws that would exclude 0 if
+        the change were +1%), and of those answered bias, sd, error (mean standard error) and margin (mean half-width of
+        the interval), all relative changes; None where nothing, or of sd only one draw, was answered.
+
+    Raises
+    ------
+    ValueError
+        If there is no such estimator or corner.
+
+    Examples
+    --------
+    >>> from analysis.effects.study import potential
+    >>> import pandas as pd
+    >>> past = pd.DataFrame({"period": 0, "job": "a", "machine": range(8), "weight": 1.0, "value": 2.0, "treated": 0})
+    >>> now = past.assign(period=1, value=[2.0, 2.1, 1.9, 2.0, 2.2, 2.0, 1.9, 2.1])
+    >>> whole = Design("day", (potential(past, now, now.assign(value=1.1 * now["value"])),), 0.1)
+    >>> made = judged(Asked(("ratio",), (3,), draws=5, machines=8), lambda *_: [whole], Piece("base", 1))
+    >>> made["truths"], made["rows"][0]["draws"], 0 <= made["rows"][0]["covered"] <= 5
+    ({'day': 0.1}, 5, True)
+    """
+    methods = [method(name) for name in asked.estimators]
+    truths, rows = dict[str, float](), list[dict[str, Any]]()
+    for design in fleets(piece.corner, piece.seed, asked.machines):
+        truths[design.name] = float(design.truth)
+        for size, draws in _draws(asked, piece, design):
+            named = {"design": design.name, "machines": size}
+            rows += [{**named, "estimator": one.name, **_row(one, design, draws)} for one in methods]
+    return piece.named() | {"machines": asked.machines, "truths": truths, "rows": rows}
+
+
+def _draws(asked: Asked, piece: Piece, design: Design) -> Iterator[tuple[int, list[Bools]]]:
+    """Yield each size with its draws, (R, M) for each course; courses share the draws as evenly as they can."""
+    machines = len(design.courses[0].machines)
+    for size in asked.sizes:
+        if 2 * size > machines:
+            continue
+        rng = stream(piece.seed, f"{size} test machines of {design.name}, {piece.corner}")
+        treated = np.zeros((asked.draws, machines), dtype=np.bool_)
+        for draw in treated:
+            draw[rng.permutation(machines)[:size]] = True
+        yield size, [treated[i :: len(design.courses)] for i in range(len(design.courses))]
+
+
+def _row(one: Method, design: Design, draws: Sequence[Bools]) -> dict[str, Any]:
+    """Return the sums over all draws of a size."""
+    parts = [one.many(cells, treated) for cells, treated in zip(design.courses, draws, strict=True) if len(treated)]
+    answers = Answers(*(np.concatenate(each) for each in zip(*parts, strict=True)))
+    known = np.isfinite(answers.change) & np.isfinite(answers.error) & (answers.freedom > 0)
+    answers = Answers(*(each[known] for each in answers))
+    margin, off = answers.margin(CONFIDENCE), answers.change - design.truth
+    return {
+        "draws": len(known),
+        "answered": len(off),
+        "covered": int((np.abs(off) <= margin).sum()),
+        "detected": int((off + DETECTED > margin).sum()),
+        "bias": float(off.mean()) if len(off) else None,
+        "sd": float(off.std(ddof=1)) if len(off) > 1 else None,
+        "error": float(answers.error.mean()) if len(off) else None,
+        "margin": float(margin.mean()) if len(off) else None,
+    }

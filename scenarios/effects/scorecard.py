@@ -1,0 +1,136 @@
+"""`wsc scorecard`: every estimator, design and size over many simulated fleets, in pieces kept as they are done."""
+
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict
+from functools import partial
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from rich.box import SIMPLE_HEAD
+from rich.table import Table
+
+from scenarios.effects.card import AGAINST, summary
+from scenarios.effects.executors import PROCESSES, executor
+from scenarios.effects.pictures import pictures
+from scenarios.effects.pieces import PARTS, Asked, Fleets, Piece, judged
+from scenarios.kept import digest, each, folder_of
+from scenarios.output import Progress
+
+if TYPE_CHECKING:
+    from rich.console import Console
+
+_JUDGES = ("scipy", "pandas")
+"""Libraries that decide what estimators say, beside those that decide a fleet."""
+
+
+def place(asked: Asked, out: Path) -> Path:
+    """Return the folder of a scorecard's pieces: same question to a fleet and same code, same place.
+
+    Examples
+    --------
+    >>> place(Asked(("cuped",), (25,)), Path("runs")).name[:10]
+    'scorecard-'
+    """
+    return folder_of(out, "scorecard", asdict(asked), _JUDGES)
+
+
+def scorecard(
+    asked: Asked,
+    pieces: Sequence[Piece],
+    fleets: Fleets,
+    out: Path,
+    tell: Progress,
+    *,
+    where: str = PROCESSES,
+    workers: int | None = None,
+) -> dict[str, Any]:
+    """Return how right estimators are over many fleets.
+
+    Pieces that were judged before by this very code are read; what was interrupted, or killed, goes on where it stopped
+    and ends with the same digest, whatever it runs on.
+
+    Parameters
+    ----------
+    asked : what every piece is asked
+    pieces : fleets, one at least
+    fleets : makes them; of a module, since other processes import it
+    out : folder of all runs; pieces and pictures go into a folder there
+    tell : told the share of the pieces that is done
+    where, workers : as for `executors.executor`
+
+    Returns
+    -------
+    dict
+        kind, draws, machines, sizes, fleets, digest (SHA-256 over all pieces), folder, pictures (files), truths
+        (corner, seed and the truth by design), and what `card.summary` says.
+
+    Raises
+    ------
+    ExecutorError
+        If there is nothing to work with at `where`.
+    RunError
+        If a worker ends without an answer.
+    FolderError
+        If the folder cannot be made.
+    """
+    folder = place(asked, out)
+    make = partial(judged, asked, fleets)
+    with executor(where, workers) as pool:
+        made = each(pieces, make, folder, PARTS, tell, what="judging fleets", named=Piece.named, executor=pool)
+    card = summary(made)
+    return {
+        "kind": "scorecard",
+        "draws": asked.draws,
+        "machines": asked.machines,
+        "sizes": list(asked.sizes),
+        "fleets": len(made),
+        "digest": digest(made),
+        "folder": str(folder),
+        "pictures": [str(file) for file in pictures(card, folder)],
+        "truths": [{"corner": one["corner"], "seed": one["seed"], **one["truths"]} for one in made],
+        **card,
+    }
+
+
+def show(payload: Mapping[str, Any], console: "Console") -> None:
+    """Print a scorecard for people."""
+    table = Table(box=SIMPLE_HEAD, title_justify="left")
+    table.title = (
+        f"{payload['fleets']} fleets of {payload['machines']:,} machines, {payload['draws']} draws of each size"
+    )
+    for name in ("design", "estimator"):
+        table.add_column(name)
+    for name in ("coverage", "worst corner", "bias/margin", "n95", "corners", *(f"to {one}" for one in AGAINST)):
+        table.add_column(name, justify="right")
+    before = None
+    for row in payload["estimators"]:
+        if before not in {None, row["design"]}:
+            table.add_section()
+        before = row["design"]
+        table.add_row(row["design"], row["estimator"], *_cells(row))
+    console.print(table)
+    console.print(
+        "coverage: of 95% intervals, all sizes, ± standard error over fleets; bias/margin: the greatest of a corner;\n"
+        "n95: test machines at which +1% is detected in 95% of draws, geometric mean over corners where it is known;\n"
+        "to cuped, to published: how many times as many machines are needed."
+    )
+    for row in payload["silent"]:
+        console.print(f"{row['estimator']} has no answer to {row['design']}", markup=False)
+    console.print(f"pieces and pictures: {payload['folder']}", markup=False, soft_wrap=True)
+    console.print(f"digest: {payload['digest']}", markup=False, soft_wrap=True)
+
+
+def _cells(row: Mapping[str, Any]) -> list[str]:
+    return [
+        f"{100 * row['coverage']:.1f}% ± {_number(100 * row['coverage_error'], '.1f')}",
+        f"{100 * row['worst']:.1f}% {row['worst_corner']}",
+        _number(row["bias_to_margin"], ".2f"),
+        _number(row["n95"], ",.0f"),
+        f"{row['corners']:.0f}",
+        *(_number(row[name], ".2f") for name in AGAINST),
+    ]
+
+
+def _number(value: float, form: str) -> str:
+    return f"{value:{form}}" if math.isfinite(value) else "–"

@@ -1,0 +1,187 @@
+"""``wsc monitor``: an experiment that may be looked at any time, from one table of observations."""
+
+import math
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pandas as pd
+from rich.box import SIMPLE_HEAD
+from rich.console import Console
+from rich.table import Table
+
+from analysis.effects.effect import Effect
+from analysis.effects.methods import RECOMMENDED, method
+from analysis.effects.sequential import monitor as intervals
+from analysis.effects.sequential import price
+from analysis.effects.staged import is_staged, staged
+from analysis.effects.study import Study
+from analysis.measurements import read_jobs
+from analysis.readers import Field, read_table
+from analysis.statistics import Floats, NotEnoughDataError
+from scenarios.measured import faults_in, show_notes
+from scenarios.options import number
+
+FIELDS = (
+    Field("period", "real", above_zero=False),
+    Field("job", "text"),
+    Field("machine", "text"),
+    Field("weight", "real"),
+    Field("value", "real"),
+    Field("treated", "count", above_zero=False),
+    *(Field(name, "text", required=False) for name in ("instance", "shard", "rack", "platform")),
+    *(Field(name, "real", above_zero=False, required=False) for name in ("present_s", "cpu_s", "exposure")),
+)
+"""Columns of a table of observations."""
+_DAY_S = 86400.0
+_SECONDS = 60.0
+"""Periods that lie at least so far apart are seconds, others are numbers of days."""
+
+
+def monitor(
+    path: Path,
+    jobs: Path | None = None,
+    *,
+    every: str = "period",
+    planned: int | None = None,
+    estimator: str = RECOMMENDED,
+    confidence: float = 0.95,
+) -> dict[str, Any]:
+    """Return an experiment's cumulative estimates, look by look, with intervals that hold at all looks together.
+
+    Parameters
+    ----------
+    path : CSV or Parquet; columns period, job, machine, weight, value, treated, and perhaps instance, shard, rack,
+        present_s, cpu_s, exposure
+    jobs : CSV or Parquet; job, quota, instances of the whole fleet
+    every : a look after each ``period``, each ``day``, or each so many units of the periods
+    planned : looks until the planned horizon, for which the intervals are tuned; as many as there are if left out
+    estimator : name of the estimator; a staged roll-out has its own
+    confidence : 0..1, of all looks together
+
+    Returns
+    -------
+    dict
+        kind, estimator, design, machines, controls, planned, looks (period, change, error, freedom, share, low, high,
+        fixed_low, fixed_high, p_value, excluded; null where a look says nothing), change (gained, lost or open),
+        decided (period of the first look that excludes no change, or null), price, notes.
+
+    Raises
+    ------
+    FaultsError
+        If the table, an option or the experiment cannot be used.
+    """
+    wanted = method(estimator)
+    step = None if every in {"period", "day"} else number("--every", every)
+    with faults_in(path):
+        table = read_table(path, FIELDS)
+    whole = None
+    if jobs is not None:
+        with faults_in(jobs):
+            whole = read_jobs(jobs).table
+    with faults_in(path):
+        ends = _ends(table, every, step)
+        waves = is_staged(table)
+        effects, notes = _effects(table, ends, lambda rows: _effect(rows, whole, wanted.name, confidence, waves))
+    total = planned or len(ends)
+    looks = pd.DataFrame([{"period": end, "share": place / total} | _numbers(effect) for place, end, effect in effects])
+    found = intervals(looks, confidence)
+    if planned is None:
+        notes.append(f"the horizon is taken to be the table's {len(ends)} looks; plan it before the first one")
+    last = effects[-1][2]
+    decided = found.loc[found["excluded"], "period"]
+    return {
+        "kind": "monitor",
+        "estimator": last.estimator,
+        "design": last.design,
+        "machines": last.machines,
+        "controls": last.controls,
+        "planned": total,
+        "looks": [{name: _plain(value) for name, value in row.items()} for row in found.to_dict("records")],
+        "change": _verdict(found),
+        "decided": float(decided.iloc[0]) if len(decided) else None,
+        "price": price(float(found["freedom"].iloc[-1]), confidence),
+        "notes": [*notes, *last.notes],
+    }
+
+
+def show(payload: Mapping[str, Any], console: Console) -> None:
+    """Print the looks as a table, and in words whether there is a change."""
+    table = Table(box=SIMPLE_HEAD, padding=0, show_edge=False)
+    for heading in ("until", "share", "change", "at any time", "at this look alone", "p at any time"):
+        table.add_column(heading, no_wrap=True)
+    for row in payload["looks"]:
+        table.add_row(
+            f"{row['period']:g}",
+            f"{row['share']:.0%}",
+            f"{row['change']:+.2%}",
+            "nothing yet" if row["low"] is None else f"{row['low']:+.2%} to {row['high']:+.2%}",
+            f"{row['fixed_low']:+.2%} to {row['fixed_high']:+.2%}",
+            f"{row['p_value']:.2g}",
+        )
+    console.print(table)
+    words = {"gained": "The fleet gained", "lost": "The fleet lost", "open": "No change is shown yet"}
+    since = "" if payload["decided"] is None else f", known since {payload['decided']:g}"
+    console.print(f"{words[payload['change']]}{since}. Looking at any time makes the interval", end=" ")
+    console.print(f"{payload['price']:.2f} times as wide at the horizon of {payload['planned']} looks.")
+    show_notes(payload, console)
+
+
+def _ends(table: pd.DataFrame, every: str, step: float | None) -> Floats:
+    """Return the last period of each look, from the first with the feature on."""
+    periods = np.unique(table["period"].to_numpy(dtype=np.float64))
+    study: Floats = periods[periods >= table.loc[table["treated"] > 0, "period"].min()]
+    if not len(study):
+        raise NotEnoughDataError(1, 0, "observations with the feature")
+    if every == "period":
+        return study
+    look = np.floor((study - study[0]) / (step or _day(periods)) + 1e-9)
+    ends: Floats = study[np.r_[look[1:] != look[:-1], True]]
+    return ends
+
+
+def _day(periods: Floats) -> float:
+    return _DAY_S if len(periods) > 1 and float(np.diff(periods).min()) >= _SECONDS else 1.0
+
+
+def _effects(
+    table: pd.DataFrame, ends: Floats, estimate: Callable[[pd.DataFrame], Effect]
+) -> tuple[list[tuple[int, float, Effect]], list[str]]:
+    """Return place, last period and estimate of each look that has one, and which looks have none."""
+    made, notes = [], []
+    for place, end in enumerate(ends.tolist(), start=1):
+        try:
+            made.append((place, end, estimate(table[table["period"] <= end])))
+        except NotEnoughDataError as error:
+            notes.append(f"no estimate until {end:g}: {error}")
+            lacking = error
+    if not made:
+        raise lacking
+    design = made[-1][2].design
+    early = [f"{end:g}" for _, end, effect in made if effect.design != design]
+    if early:
+        notes.append(f"looks of another design were left out: {', '.join(early)}")
+    return [each for each in made if each[2].design == design], notes
+
+
+def _effect(rows: pd.DataFrame, jobs: pd.DataFrame | None, name: str, confidence: float, waves: bool) -> Effect:
+    if waves:
+        return staged(rows, jobs, confidence=confidence)
+    return method(name).estimate(Study.of(rows, jobs), confidence)
+
+
+def _numbers(effect: Effect) -> dict[str, float]:
+    return {"change": effect.change, "error": effect.error, "freedom": effect.freedom}
+
+
+def _verdict(found: pd.DataFrame) -> str:
+    """Return which side of no change the always-valid intervals say; the first one that excludes it decides."""
+    decided = found[found["excluded"]]
+    if not len(decided):
+        return "open"
+    return "gained" if decided["change"].iloc[0] > 0 else "lost"
+
+
+def _plain(value: float | bool) -> float | bool | None:
+    return value if math.isfinite(value) else None

@@ -1,0 +1,39 @@
+"""Small random experiments on fleets for the tests of estimators: tables as a real fleet would give them."""
+
+import numpy as np
+import pandas as pd
+
+
+def fleet_rows(rng, machines=14, jobs=4, covariates=2, per_pair=2):
+    """One row per instance with both outcomes, presence and covariates: every job is there, not on every machine."""
+    count = rng.integers(0, per_pair + 1, (machines, jobs))
+    count[:5] = 1
+    machine, job = (np.repeat(each, count.ravel()) for each in np.divmod(np.arange(count.size), jobs))
+    x = 0.2 * rng.standard_normal((len(job), covariates))
+    level = (1.0 + job) * np.exp(0.05 * rng.standard_normal(machines))[machine]
+    off = level * (1.0 + x @ np.full(covariates, 0.4) + 0.05 * rng.standard_normal(len(job)))
+    on = off * (1.03 + 0.02 * rng.standard_normal(jobs)[job] + 0.01 * rng.standard_normal(len(job)))
+    table = pd.DataFrame({"job": job, "machine": machine, "rack": machine // 2, "quota": 1.0 + rng.random(len(job))})
+    table = table.assign(presence=rng.uniform(0.3, 1.0, len(job)), off=off, on=on)
+    return table.assign(**{f"x{k}": x[:, k] for k in range(covariates)})
+
+
+def fleet_jobs(rng, jobs=4, unseen=1):
+    """Quota of all jobs, some of which run nowhere in sight, and what their values are relative to."""
+    total = jobs + unseen
+    return pd.DataFrame({"job": range(total), "quota": rng.uniform(1, 5, total), "scale": 1.0 + np.arange(total)})
+
+
+def observed(rng, *, machines=16, jobs=4, effect=0.05, noise=0.05):
+    """Observations of a past and a study, half of the machines with the feature in the latter."""
+    machine, job = np.divmod(np.arange(machines * jobs), jobs)
+    own = (1.0 + job) * np.exp(noise * rng.standard_normal(machines))[machine]
+    own = own * np.exp(2 * noise * rng.standard_normal(len(job)))
+    chosen = rng.permutation(machines) < machines // 2
+    rows = []
+    for day in (0, 1):
+        treated = chosen[machine] & (day > 0)
+        value = own * np.exp(noise * rng.standard_normal(len(job))) * np.where(treated, 1.0 + effect, 1.0)
+        rows.append(pd.DataFrame({"period": day, "job": job, "machine": machine, "value": value, "treated": treated}))
+    table = pd.concat(rows, ignore_index=True)
+    return table.assign(instance=table["machine"] * jobs + table["job"], weight=1.0 + table["job"])

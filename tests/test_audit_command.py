@@ -1,0 +1,96 @@
+"""What `wsc audit` reads, says and refuses."""
+
+import io
+import json
+
+import numpy as np
+import pandas as pd
+import pytest
+from rich.console import Console
+
+from scenarios.audit import audit, show, status
+from scenarios.faults import FaultsError
+
+
+def table(treated=lambda machine: machine % 2, periods=(0, 1), **columns):
+    rng = np.random.default_rng(1)
+    rows = [(p, j, m) for p in periods for j in "abc" for m in range(40)]
+    frame = pd.DataFrame(rows, columns=["period", "job", "machine"]).assign(weight=1.0, **columns)
+    frame["value"] = rng.lognormal(0, 0.1, len(frame))
+    frame["treated"] = treated(frame["machine"]) * (frame["period"] > 0)
+    return frame
+
+
+def written(folder, frame, name="seen.csv"):
+    (frame.to_parquet if name.endswith("parquet") else frame.to_csv)(folder / name, index=False)
+    return folder / name
+
+
+@pytest.mark.parametrize("name", ["seen.csv", "seen.parquet"])
+def test_a_healthy_table_has_status_0(tmp_path, name):
+    payload = audit([written(tmp_path, table(), name)])
+    assert status(payload) == 0
+    assert set(payload) == {"findings", "checked"}
+    assert json.loads(json.dumps(payload)) == payload
+
+
+def test_what_is_said_beside_the_table_is_heeded(tmp_path):
+    said = tmp_path / "about.yaml"
+    said.write_text("looks: 14\nmetric: ips\n")
+    jobs = written(tmp_path, pd.DataFrame({"job": ["a", "b", "c", "d"], "quota": [1, 1, 1, 6]}), "jobs.csv")
+    payload = audit([written(tmp_path, table()), jobs, said])
+    assert {"peeking", "weights_renormalised", "missing_jobs"} <= {one["code"] for one in payload["findings"]}
+    assert status(payload) == 1
+    console = Console(width=200, file=io.StringIO())
+    show(payload, console)
+    assert "remedy: decide at the look" in console.file.getvalue()
+
+
+def test_units_that_differ_between_files_are_named(tmp_path):
+    frame = table()
+    one = written(tmp_path, frame[frame["machine"] < 25], "one.csv")
+    other = frame[frame["machine"] >= 25]
+    found = audit([one, written(tmp_path, other.assign(value=other["value"] * 1000), "other.csv")])["findings"]
+    assert [line["what"].rpartition(", ")[2] for line in found if line["code"] == "unit_change"] == [
+        "nearly all of file other.csv"
+    ]
+
+
+def test_bad_values_are_findings_and_bad_flags_are_faults(tmp_path):
+    frame = table().astype({"value": object})
+    frame.loc[frame.index % 10 == 0, "value"] = "n/a"
+    assert audit([written(tmp_path, frame)])["findings"][0]["code"] == "unusable_values"
+    with pytest.raises(FaultsError, match=r"seen.csv:\d+:\d+: treated: should be 0 or 1"):
+        audit([written(tmp_path, table().assign(treated=2))])
+
+
+def test_all_faults_of_all_files_are_told_at_once(tmp_path):
+    bad = written(tmp_path, table().drop(columns=["weight", "treated"]), "bad.csv")
+    said = tmp_path / "about.json"
+    said.write_text('{"looks": 0, "who": 1}')
+    with pytest.raises(FaultsError) as caught:
+        audit([bad, tmp_path / "none.csv", said])
+    lines = str(caught.value).splitlines()
+    assert len(lines) == 5
+    assert any("none.csv: cannot be read" in line for line in lines)
+
+
+@pytest.mark.parametrize(
+    ("name", "text", "message"),
+    [
+        ("a.yaml", "looks: [", r"a\.yaml:\d+:\d+: "),
+        ("a.json", "[1]", "should be a mapping"),
+        ("a.json", "{", r"a\.json:1:2"),
+        ("a.yaml", "clusters: job", "should be one of instance, machine, rack"),
+    ],
+)
+def test_what_is_said_badly_is_refused(tmp_path, name, text, message):
+    (tmp_path / name).write_text(text)
+    with pytest.raises(FaultsError, match=message):
+        audit([written(tmp_path, table()), tmp_path / name])
+
+
+def test_a_table_of_jobs_alone_is_not_enough(tmp_path):
+    jobs = written(tmp_path, pd.DataFrame({"job": ["a"], "quota": [1]}), "jobs.csv")
+    with pytest.raises(FaultsError, match="at least one table of observations"):
+        audit([jobs])

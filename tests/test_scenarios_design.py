@@ -1,0 +1,130 @@
+"""`wsc design`: tables or a scenario in, ranked designs out."""
+
+import json
+
+import numpy as np
+import pandas as pd
+import pytest
+from typer.testing import CliRunner
+
+from scenarios.cli import app
+from scenarios.design import Asked, design
+from scenarios.design_trial import worst
+from scenarios.faults import FaultsError
+
+
+def fleet(periods=4, machines=60, sd=0.02, seed=1):
+    """Return a fleet's observations: four jobs on every machine, white noise between periods."""
+    rng = np.random.default_rng(seed)
+    machine, job = np.divmod(np.arange(4 * machines), 4)
+    own = 1.0 + 0.05 * rng.standard_normal(4 * machines)
+    return pd.concat(
+        [
+            pd.DataFrame({"period": period, "job": job, "machine": machine, "weight": 1.0 + job}).assign(
+                value=own * (1 + sd * rng.standard_normal(4 * machines))
+            )
+            for period in range(periods)
+        ],
+        ignore_index=True,
+    )
+
+
+def quiet(_what, _share):
+    """Tell nobody."""
+
+
+@pytest.fixture
+def table(tmp_path):
+    file = tmp_path / "past.csv"
+    fleet().to_csv(file, index=False)
+    return file
+
+
+def invoke(*arguments):
+    return CliRunner().invoke(app, [str(each) for each in arguments])
+
+
+def test_json_keeps_its_contract_and_the_first_design_is_the_cheapest_trusted(table):
+    result = invoke("design", table, "--detect", "2%", "--draws", "100", "--days", "1", "--json")
+    assert result.exit_code == 0, result.output
+    payload = json.loads(result.stdout)
+    keys = {"design", "estimator", "machines", "machine_hours", "margin", "power", "coverage", "why"}
+    assert all(keys <= row.keys() for row in payload["designs"])
+    found = [row for row in payload["designs"] if row["trusted"] and row["machines"]]
+    assert payload["designs"][0] == found[0]
+    assert found[0]["machine_hours"] == min(row["machine_hours"] for row in found)
+    assert {row["estimator"] for row in payload["designs"]} == {"adjusted", "cuped", "published", "balanced"}
+    assert payload["machines"] == 60
+
+
+def test_a_fleet_that_is_too_small_says_so_and_what_it_sees(table):
+    result = invoke("design", table, "--detect", "0.05%", "--draws", "100", "--days", "1")
+    assert result.exit_code == 0, result.output
+    assert "The fleet is too small for that." in result.output
+    payload = design([str(table)], Asked(detect=0.0005, days=1.0, draws=100), None, quiet)
+    assert payload["designs"][0]["machines"] is None
+    assert payload["smallest"] > 0.0005
+
+
+def test_only_what_was_before_the_feature_is_used(tmp_path):
+    rows = fleet()
+    rows["treated"] = ((rows["period"] == 3) & (rows["machine"] < 20)).astype(int)
+    rows.to_csv(tmp_path / "seen.csv", index=False)
+    payload = design([str(tmp_path / "seen.csv")], Asked(0.02, days=1.0, draws=100), None, quiet)
+    assert payload["periods"] == 3
+    assert any("only the periods before 3 are used" in note for note in payload["notes"])
+
+
+def test_a_crossover_needs_short_periods(table, tmp_path):
+    with pytest.raises(FaultsError, match="--crossover: needs periods of an hour or less, got periods of 24 h"):
+        design([str(table)], Asked(0.02, crossover=True), None, quiet)
+    fleet(periods=6).assign(period=lambda rows: 3600.0 * rows["period"]).to_csv(tmp_path / "hours.csv", index=False)
+    payload = design([str(tmp_path / "hours.csv")], Asked(0.02, days=0.25, crossover=True, draws=100), None, quiet)
+    assert "crossover of 6 periods" in {row["design"] for row in payload["designs"]}
+
+
+@pytest.mark.parametrize(
+    ("arguments", "said"),
+    [
+        (["--detect", "0"], "--detect:1:1"),
+        (["--detect", "1%", "--power", "1"], "--power:1:1"),
+        (["--detect", "1%", "--draws", "5"], "--draws:1:1: should be at least 100"),
+        (["--detect", "1%", "--days", "0"], "--days:1:1"),
+        (["--detect", "1%", "--spread", "-1"], "--spread:1:1"),
+    ],
+)
+def test_options_that_make_no_sense_end_in_a_plain_line(table, arguments, said):
+    result = invoke("design", table, *arguments)
+    assert result.exit_code == 2
+    assert said in result.output
+    assert "Traceback" not in result.output
+
+
+def test_one_period_and_unknown_sources_are_refused(tmp_path):
+    fleet(periods=1).to_csv(tmp_path / "one.csv", index=False)
+    for source, said in ((tmp_path / "one.csv", "at least two periods"), ("no_such", "no_such")):
+        result = invoke("design", source, "--detect", "1%")
+        assert result.exit_code == 2
+        assert said in result.output
+    result = invoke("design", "queue_small", "--detect", "1%")
+    assert result.exit_code == 2
+    assert "should be fleet" in result.output
+
+
+def test_a_scenario_is_simulated_without_its_feature(tmp_path):
+    file = tmp_path / "tiny.yaml"
+    file.write_text(
+        "extends: fortnight\nfleet: {machines: 40}\npopulation: {jobs: 60, common_jobs: 40}\n"
+        "analyses: {wsmeter: {machines: [5]}}\n"
+    )
+    payload = design([str(file)], Asked(0.05, days=1.0, crossover=True, draws=100), None, quiet)
+    assert payload["machines"] == 40
+    assert {row["design"] for row in payload["designs"]} >= {"1 day after 1 day", "crossover of 24 periods"}
+
+
+def test_the_worst_of_plans_is_told():
+    rows = [
+        {"predicted": {"power": 0.95, "margin": 0.010}, "real": {"power": real, "margin": margin}}
+        for real, margin in ((0.90, 0.010), (0.96, 0.008))
+    ]
+    assert worst(rows) == pytest.approx({"power": 0.05, "margin": 0.25})

@@ -1,0 +1,144 @@
+"""`wsc effect`: from two exports to a verdict, findings first, faults with their places, runs in place of files."""
+
+import json
+
+import numpy as np
+import pandas as pd
+import pytest
+from typer.testing import CliRunner
+
+from analysis.effects.effect import Effect
+from scenarios.cli import app
+from scenarios.effect import effect, verdict
+from scenarios.faults import FaultsError
+
+JOBS = ("search", "mail", "ads")
+
+
+def fleet(change=0.05, machines=60, seed=1, treated=0.5):
+    """Return two weeks' means of a fleet of three jobs on every machine, and the jobs' table."""
+    rng = np.random.default_rng(seed)
+    machine, job = np.divmod(np.arange(3 * machines), 3)
+    own = (1.0 + job) * (1.0 + 0.04 * rng.standard_normal(3 * machines))
+    having = rng.permutation(machines)[: round(treated * machines)]
+    rows = []
+    for period in (0, 1):
+        on = np.isin(machine, having) & (period == 1)
+        value = own * (1.0 + 0.01 * rng.standard_normal(3 * machines)) * np.where(on, 1.0 + change, 1.0)
+        name = [JOBS[each] for each in job]
+        rows.append(
+            pd.DataFrame({"period": period, "job": name, "machine": machine, "weight": 1.0 + job, "value": value})
+            .assign(treated=on.astype(int))
+            .astype({"machine": str})
+        )
+    return rows
+
+
+@pytest.fixture
+def files(tmp_path):
+    made = []
+    for name, table in zip(("before.csv", "after.csv"), fleet(), strict=True):
+        table.to_csv(tmp_path / name, index=False)
+        made.append(tmp_path / name)
+    (tmp_path / "jobs.csv").write_text("job,quota,instances\nsearch,60,60\nmail,120,60\nads,180,60\n")
+    return *made, tmp_path / "jobs.csv"
+
+
+def invoke(*arguments):
+    return CliRunner().invoke(app, [str(each) for each in arguments])
+
+
+def test_two_exports_give_the_effect_and_what_wsmeter_would_say(files):
+    payload = effect(files[:2], files[2])
+    assert payload["low"] < 0.05 < payload["high"]
+    assert payload["excluded"]
+    assert payload["verdict"].startswith("faster by")
+    assert payload["design"] == "concurrent"
+    assert abs(payload["published"]["change"] - 0.05) < 0.02
+    assert {"findings", "checked"} <= payload.keys()
+
+
+def test_json_has_every_field_of_the_effect(files):
+    result = invoke("effect", *files[:2], "--jobs", files[2], "--json")
+    assert result.exit_code == 0
+    payload = json.loads(result.stdout)
+    assert set(Effect.__dataclass_fields__) <= payload.keys()
+
+
+def test_findings_stand_above_the_verdict(files):
+    before, after = (pd.read_csv(file) for file in files[:2])
+    after.assign(treated=1).to_csv(files[1], index=False)
+    before.to_csv(files[0], index=False)
+    result = invoke("effect", *files[:2])
+    assert result.exit_code == 2
+    assert "2 machines an arm are needed" in result.output
+    pd.concat([after, after.iloc[:3].assign(weight=lambda rows: rows["weight"] * 2)]).to_csv(files[1], index=False)
+    text = invoke("effect", *files[:2]).output
+    if "remedy" in text:
+        assert text.index("remedy") < text.index("faster by")
+
+
+def test_jobs_are_named_where_asked_for(files):
+    payload = effect(files[:2], files[2], by_job=True)
+    assert {row["job"]: row["verdict"] for row in payload["per_job"]} == dict.fromkeys(JOBS, "gained")
+    assert "3 gained" in invoke("effect", *files[:2], "--per-job").output
+
+
+def test_faults_of_all_files_are_told_together(files):
+    files[0].write_text("period,job,machine,weight,value,treated\n0,a,m,-1,2,0\n")
+    files[2].write_text("job,quota,instances\nsearch,none,3\n")
+    with pytest.raises(FaultsError) as caught:
+        effect([*files[:2], files[0].with_name("gone.csv")], files[2])
+    said = str(caught.value)
+    assert "before.csv:2:4: weight: should be above 0" in said
+    assert "gone.csv: cannot be read" in said
+    assert 'jobs.csv:2:2: quota: should be a number, got "none"' in said
+
+
+@pytest.mark.parametrize(
+    ("options", "said"),
+    [
+        (["--estimator", "best"], "--estimator:1:1: should be one of published"),
+        (["--confidence", "2"], "--confidence:1:1: should be a share"),
+    ],
+)
+def test_options_that_make_no_sense_end_in_a_plain_line(files, options, said):
+    result = invoke("effect", *files[:2], *options)
+    assert result.exit_code == 2
+    assert said in result.output
+    assert "Traceback" not in result.output
+
+
+def test_nothing_treated_is_refused(files):
+    result = invoke("effect", files[0])
+    assert result.exit_code == 2
+    assert "nothing has the feature" in result.output
+
+
+def test_no_effect_is_not_called_one():
+    half = {"error": 0.0015, "freedom": 90.0, "jobs": 9, "quota_coverage": 1.0}
+    assert verdict(Effect("adjusted", "concurrent", 5, 9, -0.008, -0.011, -0.005, 0.003, **half)).startswith(
+        "slower by"
+    )
+    assert "no change is found" in verdict(Effect("adjusted", "concurrent", 5, 9, 0.001, -0.002, 0.004, 0.003, **half))
+
+
+def test_a_run_is_measured_where_machines_were_rolled_out(tmp_path):
+    options = ["fleet.machines=60", "population.jobs=60", "population.common_jobs=40", "horizon_s=259200.0"]
+    options += [
+        "feature.rollout.start_s=86400.0",
+        "analyses.wsmeter.window=day.02",
+        "analyses.wsmeter.machines=[10]",
+        "recording.truth=false",
+    ]
+    windows = [{"name": f"day.{k:02}", "start_s": 86400.0 * k, "end_s": 86400.0 * (k + 1)} for k in range(3)]
+    options.append(f"recording.windows={json.dumps(windows)}")
+    sets = [part for option in options for part in ("--set", option)]
+    made = invoke("run", "fortnight", "--out", tmp_path, *sets, "--json")
+    assert made.exit_code == 0, made.output
+    (folder,) = (each for each in tmp_path.iterdir() if each.is_dir())
+    payload = effect([folder])
+    assert payload["design"] == "concurrent"
+    assert payload["machines"] == 30
+    assert payload["controls"] == 30
+    assert payload["margin"] < 0.1

@@ -1,0 +1,51 @@
+"""`wsc scorecard`: options are checked before anything is simulated, and the answer is one JSON value or a table."""
+
+import json
+import re
+
+import pytest
+import typer
+from typer.testing import CliRunner
+
+from scenarios.command import guard
+from scenarios.effects import command, designs
+from tests.effect_fleets import fleet
+
+app = typer.Typer()
+app.command()(guard(command.scorecard))
+SMALL = ["--fleets", "2", "--draws", "10", "--machines", "24", "--sizes", "8,4", "--corners", "base"]
+
+
+def wsc(*words):
+    return CliRunner().invoke(app, [str(word) for word in words])
+
+
+@pytest.mark.parametrize(
+    ("words", "told"),
+    [
+        (["--corners", "base,nowhere"], '--corners:1:1: should be of base, .*, got "nowhere"'),
+        (["--estimators", "guess"], '--estimators:1:1: should be of published, .*, got "guess"'),
+        (["--fleets", "0"], '--fleets:1:1: should be a whole number of at least 1, got "0"'),
+        (["--draws", "many"], "--draws:1:1: should be a whole number"),
+        (["--sizes", "12,x"], '--sizes:1:1: should be a whole number of at least 1, got "x"'),
+        (["--machines", "20", "--sizes", "12"], "--sizes:1:1: should have one of at most half of 20 machines"),
+        (["--executor", "threads"], "--executor:1:1: should be processes, or dask: and a scheduler"),
+        (["--executor", "dask:nowhere://x"], '--executor:1:1: .*, got "dask:nowhere://x"'),
+    ],
+)
+def test_what_makes_no_sense_is_told_in_a_line(tmp_path, words, told):
+    done = wsc(*words, "--out", tmp_path)
+    assert done.exit_code == 2
+    assert len(done.stderr.splitlines()) == 1
+    assert re.search(told, done.stderr)
+
+
+def test_the_answer_is_one_json_value(tmp_path, monkeypatch):
+    monkeypatch.setattr(designs, "designs", fleet)
+    done = wsc(*SMALL, "--estimators", "ratio,cuped", "--out", tmp_path, "--json")
+    assert done.exit_code == 0, done.stderr
+    made = json.loads(done.stdout)
+    assert (made["kind"], made["fleets"], made["sizes"]) == ("scorecard", 2, [4, 8])
+    assert {row["estimator"] for row in made["corners"]} == {"ratio", "cuped"}
+    again = wsc(*SMALL, "--estimators", "ratio,cuped", "--out", tmp_path)
+    assert made["digest"] in again.stdout
