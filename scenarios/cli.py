@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal, cast
 
 import typer
 
+from scenarios import cli_effects
 from scenarios.cli_profile import profiles
 from scenarios.command import app, command, folder, say, say_each
 from scenarios.options import number, refuse, share, whole
@@ -23,7 +24,7 @@ if TYPE_CHECKING:
     from scenarios.schema import AnyScenario
     from scenarios.source import Override
 
-__all__ = ("app",)
+__all__ = ("app", "cli_effects")
 
 Named = Annotated[str, typer.Argument(metavar="SCENARIO", help="Name of a library scenario, or path of a file.")]
 NamedOrRun = Annotated[
@@ -303,6 +304,7 @@ def reproduce(
     from scenarios.evidence import Sources
     from scenarios.output import progress
     from scenarios.rundir import make_folder
+    from scenarios.trials import trials
 
     if list_:
         say(papers.listing(), papers.show_listing, json)
@@ -311,7 +313,7 @@ def reproduce(
     with folder("--out"):
         make_folder(out)
     with progress(quiet=json) as tell, folder("--runs"):
-        rows = papers.reproduce(what, out, Sources(_obtain(runs), tell, _judge(runs), _plant(runs)))
+        rows = papers.reproduce(what, out, Sources(_obtain(runs), tell, _judge(runs), trials(runs)))
     say(rows, papers.show, json)
 
 
@@ -401,13 +403,6 @@ def _obtain(out: Path) -> Callable[[str, Mapping[str, Any], "Progress"], "Run"]:
         return execution.obtain(load(name, overrides), out, False, tell)
 
     return obtain
-
-
-def _plant(out: Path) -> Callable[[int, int, "Progress"], dict[str, Any]]:
-    """Return how to get what an alarm says of planted regressions and of healthy pairs."""
-    from scenarios.regressions import regressions
-
-    return lambda planted, healthy, tell: regressions(planted, healthy, out, tell)
 
 
 def _judge(out: Path) -> Callable[[str, Mapping[str, Any], "Progress"], list[dict[str, Any]]]:

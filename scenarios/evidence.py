@@ -21,8 +21,8 @@ Judge = Callable[[str, Mapping[str, Any], Progress], list[dict[str, Any]]]
 what `validate_profile.validate` says."""
 
 
-Plant = Callable[[int, int, Progress], dict[str, Any]]
-"""From numbers of planted and of healthy pairs of profiles to what `regressions.regressions` says."""
+Trial = Callable[..., dict[str, Any]]
+"""From progress, and what else is asked by name, to what a study by simulation says."""
 
 
 def no_worlds(scenario: str, _overrides: Mapping[str, Any], _progress: Progress) -> list[dict[str, Any]]:
@@ -34,17 +34,6 @@ def no_worlds(scenario: str, _overrides: Mapping[str, Any], _progress: Progress)
         Always.
     """
     raise ValueError(f"{scenario}: its worlds are not to be had here")
-
-
-def no_pairs(_planted: int, _healthy: int, _progress: Progress) -> dict[str, Any]:
-    """Be the `Plant` of those who have no profiled fleets.
-
-    Raises
-    ------
-    ValueError
-        Always.
-    """
-    raise ValueError("pairs of profiles are not to be had here")
 
 
 def published(row: str) -> pd.DataFrame:
@@ -100,7 +89,8 @@ class Sources:
     obtain: Obtain
     progress: Progress
     judge: Judge = no_worlds
-    plant: Plant = no_pairs
+    trials: Mapping[str, Trial] = field(default_factory=dict)
+    """Studies by simulation, by name."""
     kept: dict[tuple[object, ...], Any] = field(default_factory=dict)
 
     def run(self, scenario: str, **overrides: object) -> Run:
@@ -120,11 +110,19 @@ class Sources:
         judged: list[dict[str, Any]] = self.kept[key]
         return judged
 
-    def planted(self, planted: int, healthy: int) -> dict[str, Any]:
-        """Return how often planted regressions of profiled fleets were named, and healthy pairs left alone."""
-        key = ("planted", planted, healthy)
+    def trial(self, name: str, **asked: object) -> dict[str, Any]:
+        """Return what a study by simulation says.
+
+        Raises
+        ------
+        ValueError
+            If it is not to be had here.
+        """
+        key = ("trial", name, *sorted(asked.items()))
         if key not in self.kept:
-            self.kept[key] = self.plant(planted, healthy, self.progress)
+            if name not in self.trials:
+                raise ValueError(f"{name}: it is not to be had here")
+            self.kept[key] = self.trials[name](progress=self.progress, **asked)
         told: dict[str, Any] = self.kept[key]
         return told
 

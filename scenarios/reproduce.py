@@ -16,6 +16,7 @@ from analysis.statistics import NotEnoughDataError
 from scenarios.evidence import Outcome, Row, Sources, published
 from scenarios.pictures import save
 from scenarios.reproduce_designs import DESIGNS
+from scenarios.reproduce_effects import EFFECTS
 from scenarios.reproduce_gwp import GWP
 from scenarios.reproduce_occupancy import OCCUPANCY
 from scenarios.reproduce_prediction import PREDICTION
@@ -25,7 +26,7 @@ from scenarios.reproduce_traits import TRAITS
 from scenarios.reproduce_world import WORLD
 from scenarios.reproduce_wsmeter import WSMETER
 
-ROWS: dict[str, Row] = WSMETER | OCCUPANCY | TRAITS | PREDICTION | PROFILES | GWP | WORLD | DESIGNS | SERVICES
+ROWS: dict[str, Row] = WSMETER | OCCUPANCY | TRAITS | PREDICTION | PROFILES | GWP | WORLD | DESIGNS | EFFECTS | SERVICES
 """Every row that can be reproduced, by its id ``paper/row``."""
 
 

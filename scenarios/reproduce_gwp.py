@@ -191,7 +191,7 @@ def _moved(sources: Sources, _paper: pd.DataFrame) -> Outcome:
 
 
 def _regressions(sources: Sources, _paper: pd.DataFrame) -> Outcome:
-    told = sources.planted(PLANTED, PLANTED)
+    told = sources.trial("regressions", planted=PLANTED, healthy=PLANTED)
     judged = numbers(named=told["named"], quiet=told["quiet"])
     return Outcome(judged, table=pd.DataFrame(told["causes"]), note=f"{PLANTED} planted, {PLANTED} healthy pairs")
 

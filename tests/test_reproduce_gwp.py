@@ -53,11 +53,11 @@ def sources(run, monkeypatch):
         assert scenario == SMALL
         return [TOLD if "profiling.collector.one_in" in overrides else PLAIN]
 
-    def planted(count, healthy, _progress):
-        causes = [{"cause": "revision", "pairs": count, "right": count - 4}]
-        return {"named": 1 - 4 / count, "quiet": 1 - 1 / healthy, "causes": causes}
+    def regressions(progress, planted, healthy):
+        causes = [{"cause": "revision", "pairs": planted, "right": planted - 4}]
+        return {"named": 1 - 4 / planted, "quiet": 1 - 1 / healthy, "causes": causes}
 
-    return Sources(obtained, lambda _what, _share: None, judged, planted)
+    return Sources(obtained, lambda _what, _share: None, judged, {"regressions": regressions})
 
 
 def measured(name, sources):

@@ -16,6 +16,8 @@ from analysis.effects.methods import method
 from analysis.statistics import Bools
 from models.randomness import stream
 
+SIZES = (12, 25, 50, 100, 200, 400)
+"""Test machines, if nothing else is said."""
 CONFIDENCE = 0.95
 DETECTED = 0.01
 """Relative change whose detection is counted."""
