@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal, cast
 
 import typer
 
-from scenarios import cli_effects
+from scenarios import cli_effects, cli_experiments
 from scenarios.cli_profile import profiles
 from scenarios.command import app, command, folder, say, say_each
 from scenarios.options import number, refuse, share, whole
@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from scenarios.schema import AnyScenario
     from scenarios.source import Override
 
-__all__ = ("app", "cli_effects")
+__all__ = ("app", "cli_effects", "cli_experiments")
 
 Named = Annotated[str, typer.Argument(metavar="SCENARIO", help="Name of a library scenario, or path of a file.")]
 NamedOrRun = Annotated[

@@ -1,7 +1,7 @@
-"""``wsc monitor``: an experiment that may be looked at any time, from one table of observations."""
+"""``wsc monitor``: an experiment that may be looked at any time, from its observations so far."""
 
 import math
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -18,29 +18,18 @@ from analysis.effects.sequential import price
 from analysis.effects.staged import is_staged, staged
 from analysis.effects.study import Study
 from analysis.measurements import read_jobs
-from analysis.readers import Field, read_table
 from analysis.statistics import Floats, NotEnoughDataError
 from scenarios.measured import faults_in, show_notes
+from scenarios.observed import observed
 from scenarios.options import number
 
-FIELDS = (
-    Field("period", "real", above_zero=False),
-    Field("job", "text"),
-    Field("machine", "text"),
-    Field("weight", "real"),
-    Field("value", "real"),
-    Field("treated", "count", above_zero=False),
-    *(Field(name, "text", required=False) for name in ("instance", "shard", "rack", "platform")),
-    *(Field(name, "real", above_zero=False, required=False) for name in ("present_s", "cpu_s", "exposure")),
-)
-"""Columns of a table of observations."""
 _DAY_S = 86400.0
 _SECONDS = 60.0
 """Periods that lie at least so far apart are seconds, others are numbers of days."""
 
 
 def monitor(
-    path: Path,
+    sources: Sequence[Path],
     jobs: Path | None = None,
     *,
     every: str = "period",
@@ -52,8 +41,7 @@ def monitor(
 
     Parameters
     ----------
-    path : CSV or Parquet; columns period, job, machine, weight, value, treated, and perhaps instance, shard, rack,
-        present_s, cpu_s, exposure
+    sources : observations as `observed.observed` reads them, one file at least, or a run's folder
     jobs : CSV or Parquet; job, quota, instances of the whole fleet
     every : a look after each ``period``, each ``day``, or each so many units of the periods
     planned : looks until the planned horizon, for which the intervals are tuned; as many as there are if left out
@@ -74,13 +62,12 @@ def monitor(
     """
     wanted = method(estimator)
     step = None if every in {"period", "day"} else number("--every", every)
-    with faults_in(path):
-        table = read_table(path, FIELDS)
+    table, read = observed(sources)
     whole = None
     if jobs is not None:
         with faults_in(jobs):
             whole = read_jobs(jobs).table
-    with faults_in(path):
+    with faults_in(sources[-1]):
         ends = _ends(table, every, step)
         waves = is_staged(table)
         effects, notes = _effects(table, ends, lambda rows: _effect(rows, whole, wanted.name, confidence, waves))
@@ -102,7 +89,7 @@ def monitor(
         "change": _verdict(found),
         "decided": float(decided.iloc[0]) if len(decided) else None,
         "price": price(float(found["freedom"].iloc[-1]), confidence),
-        "notes": [*notes, *last.notes],
+        "notes": [*read, *notes, *last.notes],
     }
 
 

@@ -38,10 +38,10 @@ def _scorecard(sources: Sources, _paper: pd.DataFrame) -> Outcome:
         crossover_50=_needed(told, "autocorrelation_50", "crossover"),
         against_cuped=1.0 / float(cuped["ratio"].max()) if len(cuped) else math.nan,
     )
-    worst = coverage.idxmin()
+    worst = " (".join(map(str, coverage.index[int(coverage.to_numpy().argmin())])) + ")"
     note = (
-        f"{told['fleets']} fleets; {RECOMMENDED}; its least coverage of a corner is in {worst[0]} ({worst[1]}); machines "
-        f"for +1% in 95% of draws; digest {told['digest'][:12]}"
+        f"{told['fleets']} fleets; {RECOMMENDED}; its least coverage of a corner is in {worst}; machines for +1% in "
+        f"95% of draws; digest {told['digest'][:12]}"
     )
     return Outcome(judged, table=pd.DataFrame(told["estimators"]), note=note)
 

@@ -21,7 +21,12 @@ def trials(out: Path) -> Mapping[str, Trial]:
     >>> sorted(trials(Path("runs")))
     ['guards', 'planner', 'regressions', 'scorecard']
     """
-    all_of_them = {"guards": _guards, "planner": _planner, "regressions": _regressions, "scorecard": _scorecard}
+    all_of_them: Mapping[str, Trial] = {
+        "guards": _guards,
+        "planner": _planner,
+        "regressions": _regressions,
+        "scorecard": _scorecard,
+    }
     return {name: partial(one, out) for name, one in all_of_them.items()}
 
 

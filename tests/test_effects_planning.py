@@ -1,4 +1,4 @@
-"""Plans: the size found is that of the formula where there is one, and rehearsals are what they say."""
+"""Plans: the size found is that of the formula where there is one, and holds later."""
 
 from dataclasses import replace
 from typing import NamedTuple
@@ -9,22 +9,10 @@ import pytest
 from scipy.stats import norm
 
 from analysis.effects.effect import Answers
+from analysis.effects.past import Past
 from analysis.effects.planning import Wanted, fewest, forecast, ranked
-from analysis.effects.rehearsals import (
-    Assumed,
-    Course,
-    Past,
-    Rehearsal,
-    crossover,
-    drift,
-    example,
-    period_length,
-    spans,
-    truth,
-    with_effect,
-)
+from analysis.effects.rehearsals import Assumed, Course, Rehearsal, spans
 from analysis.effects.study import example as study
-from analysis.statistics import NotEnoughDataError
 
 
 class Told(NamedTuple):
@@ -116,74 +104,6 @@ def past(periods=6, machines=40, sd=0.02, seed=1, **more):
     return Past(pd.concat(rows, ignore_index=True), 86400.0)
 
 
-def test_the_effect_of_the_fleet_is_exactly_what_is_assumed_of_jobs():
-    cells = next(spans(past(), 1.0, Assumed(), ["ratio"])).courses[0].cells
-    made, change = with_effect(cells, Assumed(0.03, 0.05, 0.0), np.random.default_rng(1))
-    assert change == pytest.approx(0.03, abs=1e-12)
-    by_job = [np.bincount(made.job, made.y[:, arm]) / np.bincount(made.job, made.count) for arm in (0, 1)]
-    assert truth(made) == pytest.approx((made.weight * by_job[1]).sum() / (made.weight * by_job[0]).sum() - 1)
-    assert np.ptp(by_job[1] / by_job[0]) > 0.01
-
-
-def test_courses_cover_the_past_and_controls_are_left():
-    made = next(spans(past(periods=14), 1.0, Assumed(), ["adjusted"]))
-    assert len(made.courses) == 6
-    assert made.most == 20
-    method, treated = made.courses[0].arrange(7, 3, np.random.default_rng(1))
-    assert (method.name, treated.sum(axis=1).tolist()) == ("adjusted", [7, 7, 7])
-
-
-def test_sizes_share_their_draws():
-    arrange = example().courses[0].arrange
-    few, many = (arrange(size, 5, np.random.default_rng(3))[1] for size in (5, 9))
-    assert (few <= many).all()
-
-
-def test_designs_by_platform_appear_where_there_are_several():
-    plain = past()
-    names = [one.design for one in spans(plain, 1.0, Assumed(), ["adjusted"])]
-    assert names == ["1 day after 1 day", "1 day after 1 day, balanced"]
-    table = plain.table.assign(platform=np.where(plain.table["machine"] % 2, "x", "y"))
-    made = list(spans(replace(plain, table=table), 1.0, Assumed(), ["adjusted"]))
-    assert made[-1].design == "1 day after 1 day, by platform"
-    treated = made[-1].courses[0].arrange(10, 3, np.random.default_rng(1))[1]
-    assert treated[:, 1::2].sum(axis=1).min() >= 4
-
-
-def test_drift_of_levels_that_stay_and_white_noise_is_that_of_the_formula():
-    own, noise = 0.05**2, 0.1**2
-    spread = {length: own + noise / length for length in (6, 24)}
-    left = {length: whole - own**2 / whole for length, whole in spread.items()}
-    made = drift(past(periods=12, machines=400, sd=0.1), 24, 6)
-    assert made == pytest.approx(np.sqrt(left[24] / left[6]), abs=0.04)
-
-
-def test_a_short_past_promises_nothing_for_longer_studies():
-    made = next(spans(past(periods=4), 7.0, Assumed(), ["adjusted"]))
-    assert made.scale == 1.0
-    assert "too short" in made.notes[0]
-    assert next(spans(past(periods=10), 7.0, Assumed(), ["adjusted"])).scale < 1.0
-
-
-def test_one_period_is_too_few():
-    with pytest.raises(NotEnoughDataError):
-        next(spans(past(periods=1), 1.0, Assumed(), ["adjusted"]))
-    with pytest.raises(NotEnoughDataError):
-        crossover(past(periods=1), Assumed())
-
-
-def test_a_crossover_without_noise_sees_the_change_exactly():
-    plain = past(periods=8, sd=0.0)
-    made = crossover(replace(plain, period_s=3600.0), Assumed(0.02, 0.0, 0.0))
-    answers = []
-    for course in made.courses:
-        method, treated = course.arrange(10, 4, np.random.default_rng(1))
-        answers.append(method.many(course.cells, treated).change)
-        assert course.truth == pytest.approx(0.02)
-    assert np.concatenate(answers) == pytest.approx(0.02, abs=1e-9)
-    assert (made.design, made.hours, made.most) == ("crossover of 8 periods", 8.0, 40)
-
-
 @pytest.mark.statistical
 def test_a_plan_holds_on_later_periods_of_the_same_fleet():
     """False alarms: below 1% of seeds; the margin is known to 2% of 3000 draws, fleets of 200 machines differ by 3%."""
@@ -198,17 +118,3 @@ def test_a_plan_holds_on_later_periods_of_the_same_fleet():
     real = forecast(seen, plan.found.machines, replace(wanted, seed=2))
     assert plan.found.margin == pytest.approx(real.margin, rel=0.08)
     assert plan.found.power == pytest.approx(real.power, abs=0.05)
-
-
-@pytest.mark.parametrize(
-    ("columns", "length"),
-    [
-        ({"period": [0, 1]}, 86400.0),
-        ({"period": [0, 1], "present_s": 3600.0}, 3600.0),
-        ({"period": [0, 1], "present_s": 2700.0}, 3600.0),
-        ({"period": [0, 1], "present_s": 86400.0}, 86400.0),
-        ({"period": [0, 604800.0]}, 604800.0),
-    ],
-)
-def test_how_long_periods_are(columns, length):
-    assert period_length(pd.DataFrame(columns)) == length

@@ -49,9 +49,7 @@ SOURCES = Sources(never, quietly, no_worlds, {"scorecard": scorecard, "guards": 
 def test_every_criterion_is_measured_or_said_to_be_unknown(name):
     paper = published(name)
     outcome = ROWS[name].compute(SOURCES, paper)
-    assert {check.name for check in judge(outcome.judged, paper)} == set(
-        paper["series"].str.removeprefix("criterion:")
-    )
+    assert {check.name for check in judge(outcome.judged, paper)} == set(paper["series"].str.removeprefix("criterion:"))
 
 
 def test_the_scorecard_tells_the_worst_corner_and_the_machines_that_were_not_enough():

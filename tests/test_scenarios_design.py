@@ -9,7 +9,6 @@ from typer.testing import CliRunner
 
 from scenarios.cli import app
 from scenarios.design import Asked, design
-from scenarios.design_trial import worst
 from scenarios.faults import FaultsError
 
 
@@ -120,11 +119,3 @@ def test_a_scenario_is_simulated_without_its_feature(tmp_path):
     payload = design([str(file)], Asked(0.05, days=1.0, crossover=True, draws=100), None, quiet)
     assert payload["machines"] == 40
     assert {row["design"] for row in payload["designs"]} >= {"1 day after 1 day", "crossover of 24 periods"}
-
-
-def test_the_worst_of_plans_is_told():
-    rows = [
-        {"predicted": {"power": 0.95, "margin": 0.010}, "real": {"power": real, "margin": margin}}
-        for real, margin in ((0.90, 0.010), (0.96, 0.008))
-    ]
-    assert worst(rows) == pytest.approx({"power": 0.05, "margin": 0.25})

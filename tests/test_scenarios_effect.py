@@ -121,24 +121,3 @@ def test_no_effect_is_not_called_one():
         "slower by"
     )
     assert "no change is found" in verdict(Effect("adjusted", "concurrent", 5, 9, 0.001, -0.002, 0.004, 0.003, **half))
-
-
-def test_a_run_is_measured_where_machines_were_rolled_out(tmp_path):
-    options = ["fleet.machines=60", "population.jobs=60", "population.common_jobs=40", "horizon_s=259200.0"]
-    options += [
-        "feature.rollout.start_s=86400.0",
-        "analyses.wsmeter.window=day.02",
-        "analyses.wsmeter.machines=[10]",
-        "recording.truth=false",
-    ]
-    windows = [{"name": f"day.{k:02}", "start_s": 86400.0 * k, "end_s": 86400.0 * (k + 1)} for k in range(3)]
-    options.append(f"recording.windows={json.dumps(windows)}")
-    sets = [part for option in options for part in ("--set", option)]
-    made = invoke("run", "fortnight", "--out", tmp_path, *sets, "--json")
-    assert made.exit_code == 0, made.output
-    (folder,) = (each for each in tmp_path.iterdir() if each.is_dir())
-    payload = effect([folder])
-    assert payload["design"] == "concurrent"
-    assert payload["machines"] == 30
-    assert payload["controls"] == 30
-    assert payload["margin"] < 0.1

@@ -30,7 +30,7 @@ def observations(change, *, periods=6, machines=40, step=1.0, waves=False):
 def written(folder, table, name="table.csv"):
     path = folder / name
     table.to_csv(path, index=False)
-    return path
+    return [path]
 
 
 def test_a_gain_is_found_and_the_looks_are_told(tmp_path):

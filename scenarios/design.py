@@ -1,0 +1,330 @@
+"""How to find a change of a given size in one's own fleet: `wsc design`."""
+
+import math
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import pandas as pd
+
+from analysis.effects.methods import RECOMMENDED
+from analysis.effects.observations import of_run, read_jobs
+from analysis.effects.past import Past, period_length
+from analysis.effects.planning import Plan, Wanted, fewest, ranked
+from analysis.effects.rehearsals import Assumed, Rehearsal, crossover, spans
+from analysis.statistics import NotEnoughDataError
+from models.scenario import Recording, Window, World
+from scenarios.faults import Fault, FaultsError, shown
+from scenarios.loader import load
+from scenarios.measured import faults_in, show_notes
+from scenarios.observed import observed
+from scenarios.output import Progress
+from scenarios.schema import Scenario
+from sim.fleet import Arm, Day, nowhere, prepare
+from sim.testclusters import measure
+
+if TYPE_CHECKING:
+    from rich.console import Console
+
+ESTIMATORS = (RECOMMENDED, "cuped", "published")
+_DAY_S, _HOUR_S = 86400.0, 3600.0
+_WASH_S = 900.0
+"""First part of each hour that a crossover leaves out, in which the state before may still act."""
+
+
+@dataclass(frozen=True, slots=True)
+class Asked:
+    """What the experiment is to be able to do."""
+
+    detect: float = 0.01
+    """Relative change of the fleet to be seen."""
+    power: float = 0.95
+    confidence: float = 0.95
+    days: float = 7.0
+    """Days of the longer study, and of the time before it."""
+    crossover: bool = False
+    """Whether the feature can be switched on and off by the period."""
+    spread: float | None = None
+    """Standard deviation of the jobs' relative effects; twice the change if not said."""
+    apart: float | None = None
+    """Standard deviation of what a machine adds to effects on what it holds; a quarter of the jobs' if not said."""
+    draws: int = 500
+    seed: int = 1
+
+    @property
+    def wanted(self) -> Wanted:
+        """What plans are made for."""
+        return Wanted(self.detect, self.power, self.confidence, self.draws, self.seed)
+
+    @property
+    def assumed(self) -> Assumed:
+        """What the feature is taken to be like."""
+        spread = 2 * self.detect if self.spread is None else self.spread
+        return Assumed(self.detect, spread, spread / 4 if self.apart is None else self.apart, self.seed)
+
+
+def design(sources: Sequence[str], asked: Asked, jobs: Path | None, tell: Progress) -> dict[str, Any]:
+    """Return the designs that would find a change, the cheapest that can be trusted first.
+
+    Parameters
+    ----------
+    sources : files of observations, or folders of runs, of a fleet without the feature; or one scenario
+    asked : what the experiment is to do
+    jobs : job, quota, instances of the whole fleet; with tables alone
+    tell : told what is being done and the share done
+
+    Returns
+    -------
+    dict
+        kind, detect, power, confidence, spread, apart, period_s, periods, machines (of the fleet), designs (design,
+        estimator, machines (None where the fleet is too small), machine_hours, margin, power, power_error, coverage,
+        coverage_error, smallest (change that is seen with the power asked for), trusted, why, notes), smallest (of the
+        best design that can be trusted, on as many machines as it may have), notes.
+
+    Raises
+    ------
+    FaultsError
+        With everything that is wrong with the tables, the scenario or what is asked.
+    """
+    tables = [source for source in sources if Path(source).exists() and Path(source).suffix not in {".yaml", ".yml"}]
+    if not tables:
+        return _of_scenario(sources, asked, tell)
+    missing = [Fault(source, 0, 0, "", "is not there") for source in sources if source not in tables]
+    if missing:
+        raise FaultsError(missing)
+    past, notes = _past(tables, jobs)
+    if asked.crossover and past.period_s > _HOUR_S:
+        problem = "needs periods of an hour or less"
+        raise FaultsError([Fault("--crossover", 0, 0, "", problem, f"periods of {past.period_s / _HOUR_S:g} h")])
+    with faults_in(Path(tables[0])):
+        found = list(_rehearsals(past, asked))
+        if asked.crossover:
+            found.append(crossover(past, asked.assumed))
+    return _planned(past, found, asked, tell, notes)
+
+
+def _of_scenario(sources: Sequence[str], asked: Asked, tell: Progress) -> dict[str, Any]:
+    if len(sources) != 1:
+        raise FaultsError([Fault("SCENARIO", 0, 0, "", "only one may be given", shown(list(sources)))])
+    world = load(sources[0])
+    if not isinstance(world, Scenario):
+        raise FaultsError([Fault(sources[0], 0, 0, "kind", "should be fleet", world.kind)])
+    tell("simulating", 0.0)
+    past = simulated(world, max(2 * round(asked.days), 2))
+    found = list(_rehearsals(past, asked))
+    if asked.crossover:
+        tell("simulating", 0.5)
+        found.append(crossover(simulated_hours(world), asked.assumed))
+    tell("simulating", 1.0)
+    note = "simulated without the feature, in epochs of an hour (of a quarter where the feature is switched)"
+    return _planned(past, found, asked, tell, [note])
+
+
+def simulated(world: World, days: int) -> Past:
+    """Return a fleet's observations day by day, without any feature.
+
+    Parameters
+    ----------
+    world : the fleet
+    days : from its beginning on
+
+    Examples
+    --------
+    >>> from models.scenario import Fleet, Population
+    >>> past = simulated(World(3, 900.0, 300.0, Fleet(20), Population(60, 50)), 2)
+    >>> past.periods.tolist(), past.period_s
+    ([0.0, 86400.0], 86400.0)
+    """
+    windows = tuple(Window(f"day.{day:03}", day * _DAY_S, (day + 1) * _DAY_S) for day in range(days))
+    plain = replace(
+        world,
+        feature=None,
+        horizon_s=days * _DAY_S,
+        epoch_s=max(world.epoch_s, _HOUR_S),
+        recording=Recording(windows=windows),
+    )
+    day = prepare(plain)
+    return Past(observations(day, nowhere(day)), _DAY_S, job_quotas(day))
+
+
+def simulated_hours(world: World, hours: int = 24) -> Past:
+    """Return a fleet's observations hour by hour, without any feature and without each hour's first quarter.
+
+    Parameters
+    ----------
+    world : the fleet
+    hours : from its beginning on
+
+    Examples
+    --------
+    >>> from models.scenario import Fleet, Population
+    >>> past = simulated_hours(World(3, 900.0, 300.0, Fleet(20), Population(60, 50)), 2)
+    >>> past.periods.tolist(), past.period_s
+    ([900.0, 4500.0], 3600.0)
+    """
+    windows = tuple(Window(f"hour.{k:03}", k * _HOUR_S + _WASH_S, (k + 1) * _HOUR_S) for k in range(hours))
+    plain = replace(
+        world,
+        feature=None,
+        horizon_s=hours * _HOUR_S,
+        epoch_s=min(world.epoch_s, _WASH_S),
+        recording=Recording(windows=windows),
+    )
+    day = prepare(plain)
+    return Past(observations(day, nowhere(day)), _HOUR_S, job_quotas(day))
+
+
+def observations(day: Day, arm: Arm) -> pd.DataFrame:
+    """Return the observations of an arm in the world's counting windows, all untreated.
+
+    Examples
+    --------
+    >>> from models.scenario import Fleet, Population
+    >>> day = prepare(World(3, 900.0, 300.0, Fleet(20), Population(60, 50)))
+    >>> observations(day, nowhere(day))["period"].unique().tolist()
+    [0.0]
+    """
+    seen = measure(day, arm)
+    windows = pd.DataFrame(
+        [{"window": each.name, "start_s": each.start_s, "end_s": each.end_s} for each in day.world.windows]
+    )
+    places = ["residence", "job", "machine", "quota_vcpu", "instance", "shard", "rack", "platform"]
+    counters = [name for name in seen.columns if name not in places[1:] and name not in {"start_s", "end_s"}]
+    return of_run(seen[counters], seen.drop_duplicates("residence")[places], windows)
+
+
+def job_quotas(day: Day) -> pd.DataFrame:
+    """Return job, quota and instances of a simulated fleet's jobs."""
+    jobs = day.jobs
+    return pd.DataFrame({"job": np.arange(jobs.count), "quota": jobs.quota_vcpu, "instances": jobs.instances})
+
+
+def _past(tables: Sequence[str], jobs: Path | None) -> tuple[Past, list[str]]:
+    """Return what the tables say of the time before anything had the feature."""
+    table, notes = observed([Path(source) for source in tables])
+    whole = None
+    if jobs is not None:
+        with faults_in(jobs):
+            whole = read_jobs(jobs).table
+    treated = table.loc[table["treated"] == 1, "period"]
+    if len(treated):
+        table = table[table["period"] < treated.min()].reset_index(drop=True)
+        notes.append(f"only the periods before {treated.min():g} are used, when the first machine has the feature")
+    periods = table["period"].nunique()
+    if periods < 2:
+        problem = "at least two periods in which nothing has the feature are needed"
+        raise FaultsError([Fault(", ".join(tables), 0, 0, "period", problem, str(periods))])
+    return Past(table.drop(columns="file"), period_length(table), whole), notes
+
+
+def _rehearsals(past: Past, asked: Asked) -> Iterator[Rehearsal]:
+    lengths = sorted({1.0, asked.days})
+    for days in lengths:
+        yield from spans(past, days, asked.assumed, ESTIMATORS)
+
+
+def _planned(
+    past: Past, found: Sequence[Rehearsal], asked: Asked, tell: Progress, notes: Sequence[str]
+) -> dict[str, Any]:
+    plans = list[Plan]()
+    more = list(notes)
+    for place, rehearsal in enumerate(found):
+        tell("rehearsing designs", place / len(found))
+        if rehearsal.most < rehearsal.least:
+            more.append(f"{rehearsal.design}, {rehearsal.estimator}: the fleet has too few machines")
+            continue
+        try:
+            plans.append(fewest(rehearsal, asked.wanted))
+        except NotEnoughDataError as error:
+            more.append(f"{rehearsal.design}, {rehearsal.estimator}: {error}")
+    tell("rehearsing designs", 1.0)
+    rows = ranked(plans)
+    best = next((plan for plan in rows if plan.trusted), None)
+    seen = [plan.found.smallest for plan in rows if plan.trusted and not plan.enough]
+    too_small = best is not None and not best.enough
+    return {
+        "kind": "design",
+        "detect": asked.detect,
+        "power": asked.power,
+        "confidence": asked.confidence,
+        "spread": asked.assumed.spread,
+        "apart": asked.assumed.apart,
+        "period_s": past.period_s,
+        "periods": len(past.periods),
+        "machines": int(past.table["machine"].nunique()),
+        "designs": [_row(plan, best, asked) for plan in rows],
+        "smallest": min(seen) if too_small else None,
+        "notes": more,
+    }
+
+
+def _row(plan: Plan, best: Plan | None, asked: Asked) -> dict[str, Any]:
+    found = plan.found
+    return {
+        "design": plan.rehearsal.design,
+        "estimator": plan.rehearsal.estimator,
+        "machines": found.machines if plan.enough else None,
+        "machine_hours": plan.machine_hours if plan.enough else None,
+        "margin": found.margin,
+        "power": found.power,
+        "power_error": found.power_error,
+        "coverage": found.coverage,
+        "coverage_error": found.coverage_error,
+        "smallest": found.smallest,
+        "tried": found.machines,
+        "trusted": plan.trusted,
+        "why": _why(plan, best, asked),
+        "notes": list(plan.rehearsal.notes),
+    }
+
+
+def _why(plan: Plan, best: Plan | None, asked: Asked) -> str:
+    """Return in words why a design stands where it does."""
+    found = plan.found
+    if not plan.trusted:
+        return f"its intervals hold the truth in {found.coverage:.0%} where they claim {asked.confidence:.0%}"
+    if not plan.enough:
+        seen = f"{found.smallest:.2%}" if math.isfinite(found.smallest) else "nothing"
+        return f"the fleet is too small: {found.machines:,} machines see {seen}"
+    if best is None or plan is best:
+        return "fewest machine-hours of those whose intervals hold what they claim"
+    hours = plan.machine_hours / best.machine_hours
+    machines = found.machines / best.found.machines
+    return f"{hours:.1f} times the first one's machine-hours, {machines:.1f} times its machines"
+
+
+def show(payload: Mapping[str, Any], console: "Console") -> None:
+    """Print the designs as a table, the first to take on top."""
+    from rich.box import SIMPLE_HEAD
+    from rich.table import Table
+
+    table = Table(box=SIMPLE_HEAD, padding=0, show_edge=False)
+    for heading in ("design", "estimator", "machines", "machine-hours", "margin", "power", "coverage", "why"):
+        table.add_column(heading, no_wrap=heading != "why")
+    for row in payload["designs"]:
+        enough = row["machines"] is not None
+        table.add_row(
+            row["design"],
+            row["estimator"],
+            f"{row['machines']:,}" if enough else f"over {row['tried']:,}",
+            f"{row['machine_hours']:,.0f}" if enough else "",
+            f"±{row['margin']:.2%}",
+            f"{row['power']:.1%} ±{row['power_error']:.1%}",
+            f"{row['coverage']:.1%}",
+            row["why"],
+        )
+    console.print(
+        f"To see a change of {payload['detect']:.2%} in {payload['power']:.0%} of experiments, "
+        f"in a fleet of {payload['machines']:,} machines:",
+        highlight=False,
+    )
+    console.print(table)
+    if payload["smallest"] is not None:
+        console.print(
+            f"The fleet is too small for that. The smallest change that it shows is {payload['smallest']:.2%}.",
+            highlight=False,
+        )
+    said = dict.fromkeys(f"{row['design']}: {note}" for row in payload["designs"] for note in row["notes"])
+    show_notes({"notes": [*payload["notes"], *said]}, console)

@@ -1,0 +1,173 @@
+"""Plans judged: made of a simulated fleet's past without the feature, compared with its later days with it.
+
+The first week is left out, in which a simulated fleet still settles; plans are made in the second, judged in the third.
+"""
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import asdict, replace
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pandas as pd
+
+from analysis.effects.methods import RECOMMENDED, method
+from analysis.effects.past import Past
+from analysis.effects.planning import Wanted, fewest, forecast
+from analysis.effects.rehearsals import Assumed, Course, Rehearsal, at_random, crossover, spans, truth
+from analysis.effects.study import Study, potential
+from models.scenario import Recording, Window, World
+from scenarios.design import job_quotas, observations
+from scenarios.effects import corners
+from scenarios.effects.fleets import change
+from scenarios.kept import each, folder_of
+from scenarios.output import Progress
+from sim.fleet import crossover as switching
+from sim.fleet import everywhere, nowhere, on_machines, prepare
+from sim.rollout import plan_crossover
+
+FLEETS = (("base", 1), ("churn_high", 1), ("uniform", 1))
+"""Corner and seed of the fleets that plans are made for."""
+DETECT, POWER = 0.01, 0.95
+SPREADS: Mapping[str, tuple[float, float]] = {"governor": (0.024, 0.006), "software": (0.001, 0.001)}
+"""What plans are told of the kind of feature: standard deviations of its effects on jobs, and on machines, as the
+counterfactual arms of another fleet (base, seed 9, a day) show them."""
+DRAWS = 2000
+_SCHEDULES = 6
+_HOURS = 24
+_DAY_S = 86400.0
+_WEEK = 7
+
+
+def planner(fleets: Sequence[tuple[str, int]], out: Path, progress: Progress, machines: int = 1000) -> dict[str, Any]:
+    """Return how far plans are from what happens: power and margin, predicted and on later days.
+
+    Fleets that were judged before by this very code are read; what was interrupted goes on where it stopped.
+
+    Parameters
+    ----------
+    fleets : corner of the sweep, seed
+    out : folder of all runs
+    progress : told what is being done and the share done
+    machines : of each fleet, times those of its corner
+
+    Returns
+    -------
+    dict
+        fleets, power (largest absolute difference), margin (largest relative difference), rows: corner, seed, design,
+        machines, predicted and real (the fields of `Forecast`).
+    """
+    asked = {"detect": DETECT, "power": POWER, "spreads": SPREADS, "draws": DRAWS, "machines": machines}
+    folder = folder_of(out, "planner", asked, ["scipy", "pandas"])
+    items = [f"{corner}.{seed}" for corner, seed in fleets]
+    make = partial(judged, machines=machines)
+    made = each(items, make, folder, {"rows"}, progress, what="judging plans")
+    rows = [row for one in made for row in one["rows"]]
+    return {"fleets": len(made), **worst(rows), "rows": rows}
+
+
+def worst(rows: Sequence[Mapping[str, Any]]) -> dict[str, float]:
+    """Return the largest differences between what was predicted and what happened.
+
+    Examples
+    --------
+    >>> one = {"predicted": {"power": 0.95, "margin": 0.010}, "real": {"power": 0.94, "margin": 0.0125}}
+    >>> {name: round(value, 9) for name, value in worst([one]).items()}
+    {'power': 0.01, 'margin': 0.2}
+    """
+    return {
+        "power": max(abs(row["predicted"]["power"] - row["real"]["power"]) for row in rows),
+        "margin": max(abs(row["predicted"]["margin"] / row["real"]["margin"] - 1.0) for row in rows),
+    }
+
+
+def judged(item: str, machines: int = 1000, draws: int = DRAWS) -> dict[str, Any]:
+    """Return plans for one fleet, each beside what experiments of its size really say later.
+
+    Parameters
+    ----------
+    item : corner and seed, such as base.1
+    machines : of the fleet, times those of the corner
+    draws : experiments of each design
+
+    Returns
+    -------
+    dict
+        seed (the item), rows.
+    """
+    corner, _, seed = item.rpartition(".")
+    wanted = Wanted(DETECT, POWER, draws=draws, seed=1)
+    rows = []
+    where = corners.corner(corner)
+    assumed = Assumed(DETECT, *SPREADS[where.change])
+    world = corners.world(where, int(seed), machines)
+    for rehearsal, real in (*_spans(world, assumed), _crossover(world, assumed)):
+        plan = fewest(rehearsal, wanted)
+        later = replace(rehearsal, courses=real, scale=1.0)
+        seen = forecast(later, plan.found.machines, replace(wanted, seed=2))
+        named = {"corner": corner, "fleet": int(seed), "design": rehearsal.design, "machines": plan.found.machines}
+        rows.append(named | {"predicted": asdict(plan.found), "real": asdict(seen)})
+    return {"seed": item, "rows": rows}
+
+
+def _spans(world: World, assumed: Assumed) -> Iterator[tuple[Rehearsal, tuple[Course, ...]]]:
+    """Yield the designs of a day and of a week, planned in the second week, with their courses in the third."""
+    windows = tuple(Window(f"day.{day:02}", day * _DAY_S, (day + 1) * _DAY_S) for day in range(3 * _WEEK))
+    day = prepare(replace(world, horizon_s=3 * _WEEK * _DAY_S, recording=Recording(windows=windows)))
+    since = round(2 * _WEEK * _DAY_S / day.world.epoch_s)
+    arms = nowhere(day), on_machines(day, np.arange(day.machines.count), since)
+    off, on = _same_rows(*(observations(day, arm) for arm in arms))
+    jobs = job_quotas(day)
+    past = Past(_days(off, _WEEK, _WEEK), _DAY_S, jobs)
+    for days in (1, _WEEK):
+        rehearsal = next(iter(spans(past, days, assumed, [RECOMMENDED])))
+        courses = []
+        for first in range(2 * _WEEK + 1, 3 * _WEEK) if days == 1 else (2 * _WEEK,):
+            before, without, having = (
+                _days(table, start, days) for table, start in ((off, first - days), (off, first), (on, first))
+            )
+            cells = potential(before, without, having, jobs)
+            courses.append(Course(cells, truth(cells), at_random(method(RECOMMENDED), cells)))
+        yield rehearsal, tuple(courses)
+
+
+def _same_rows(off: pd.DataFrame, on: pd.DataFrame) -> tuple[pd.DataFrame, pd.DataFrame]:
+    """Return the rows of stays and periods that both arms have."""
+    keys = ["period", "job", "shard", "instance", "machine"]
+    indices = [pd.MultiIndex.from_frame(table[keys]) for table in (off, on)]
+    return off[indices[0].isin(indices[1])].reset_index(drop=True), on[indices[1].isin(indices[0])].reset_index(
+        drop=True
+    )
+
+
+def _days(table: pd.DataFrame, first: int, days: int) -> pd.DataFrame:
+    """Return the observations of so many days."""
+    within = (table["period"] >= first * _DAY_S) & (table["period"] < (first + days) * _DAY_S)
+    return table[within].reset_index(drop=True)
+
+
+def _crossover(world: World, assumed: Assumed) -> tuple[Rehearsal, tuple[Course, ...]]:
+    """Return the crossover planned on a day without the feature, and its courses on the next day, really switched."""
+    day = prepare(replace(corners.crossover(world), horizon_s=2 * _HOURS * 3600.0))
+    jobs = job_quotas(day)
+    off = _settled(observations(day, nowhere(day)))
+    past = Past(off[off["period"] < _HOURS].reset_index(drop=True), 3600.0, jobs)
+    on = _settled(observations(day, everywhere(day)))
+    without, having = (table[table["period"] >= _HOURS] for table in (off, on))
+    true_change = change(without, having, jobs)
+    courses = []
+    for number in range(_SCHEDULES):
+        seen = _settled(observations(day, switching(day, number)))
+        plan = plan_crossover(day.world, day.machines, number)
+        seen["treated"] = plan[seen["machine"].to_numpy(), seen["period"].to_numpy()].astype(int)
+        cells = Study.of(seen[seen["period"] >= _HOURS], jobs).cells
+        courses.append(Course(cells, true_change, at_random(method(RECOMMENDED), cells)))
+    return crossover(past, assumed), tuple(courses)
+
+
+def _settled(table: pd.DataFrame) -> pd.DataFrame:
+    """Return the observations of each hour once the state before acts no more, hours numbered."""
+    within = table["period"] % 3600.0
+    rest = table[within > 0].reset_index(drop=True)
+    return rest.assign(period=(rest["period"] // 3600.0).astype(int))

@@ -1,0 +1,226 @@
+"""The effect of a feature on a real fleet: tables of observations in, a verdict out: `wsc effect`."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import pandas as pd
+
+from analysis.audit.findings import Audit
+from analysis.audit.guards import examine
+from analysis.audit.table import ObservationsError
+from analysis.effects.effect import Effect
+from analysis.effects.methods import RECOMMENDED, method
+from analysis.effects.observations import read_jobs
+from analysis.effects.per_job import GAINED, LOST, per_job
+from analysis.effects.staged import is_staged, staged
+from analysis.effects.study import Study
+from analysis.measurements import Metric
+from analysis.statistics import NotEnoughDataError
+from scenarios.faults import Fault, FaultsError
+from scenarios.measured import faults_in, show_notes
+from scenarios.observed import observed
+from scenarios.rundir import open_run
+
+if TYPE_CHECKING:
+    from rich.console import Console
+
+_COLOURS = {"error": "red", "warning": "yellow", "note": "dim"}
+_NAMED = 10
+"""Gainers and losers printed, of each."""
+
+
+def effect(
+    sources: Sequence[Path],
+    jobs: Path | None = None,
+    *,
+    estimator: str = RECOMMENDED,
+    confidence: float = 0.95,
+    by_job: bool = False,
+    metric: Metric = "ips",
+) -> dict[str, Any]:
+    """Return by how much a feature changed a fleet's performance, after the guards had their say.
+
+    Parameters
+    ----------
+    sources : files of observations, taken together, or the folder of a run
+    jobs : job, quota, instances of the whole fleet; jobs weigh as in the tables without it
+    estimator : a name in `analysis.effects.methods`; a staged roll-out has its own
+    confidence : of the interval, 0..1
+    by_job : whether to say who gained and who lost
+    metric : of a run
+
+    Returns
+    -------
+    dict
+        kind, the fields of `Effect`, verdict, excluded (whether no change is), periods_before, published (the fields of
+        `Effect`, or None where it has no answer), findings and checked (see `analysis.audit`), per_job
+        (where asked for), notes.
+
+    Raises
+    ------
+    FaultsError
+        With everything that is wrong with the files, or that there is too little in them.
+    """
+    if estimator != RECOMMENDED:
+        method(estimator)
+    found, readings = list[Fault](), list[Any]()
+    for read in (lambda: observed(sources, metric), lambda: _jobs(jobs, sources)):
+        try:
+            readings.append(read())
+        except FaultsError as error:
+            found += error.faults
+    if found:
+        raise FaultsError(found)
+    (table, notes), whole = readings
+    audited = _audited(table, whole, sources[0])
+    rows = table.drop(columns="file")
+    with faults_in(sources[0]):
+        study, made = _estimated(rows, whole, estimator, confidence)
+    if whole is None:
+        notes.append("no table of jobs: jobs weigh as in the tables")
+    payload = {
+        "kind": "effect",
+        **asdict(made),
+        "confidence": confidence,
+        "excluded": not made.low <= 0.0 <= made.high,
+        "verdict": verdict(made),
+        "periods_before": _periods_before(rows),
+        "published": _published(study, confidence),
+        **audited.payload(),
+    }
+    if by_job:
+        with faults_in(sources[0]):
+            payload["per_job"] = _by_job(study)
+    return payload | {"notes": [*notes, *made.notes]}
+
+
+def verdict(made: Effect) -> str:
+    """Return in words what an interval says.
+
+    Examples
+    --------
+    >>> half = {"error": 0.0015, "freedom": 90.0, "jobs": 9, "quota_coverage": 1.0}
+    >>> verdict(Effect("adjusted", "concurrent", 50, 950, 0.008, 0.005, 0.011, 0.003, **half))
+    'faster by 0.80% ± 0.30%: no change is excluded'
+    >>> verdict(Effect("adjusted", "concurrent", 50, 950, 0.002, -0.001, 0.005, 0.003, **half))
+    'no change is found: +0.20% ± 0.30%; more than 0.50% faster or 0.10% slower is excluded'
+    """
+    if not made.low <= 0.0 <= made.high:
+        word = "faster" if made.change > 0 else "slower"
+        return f"{word} by {abs(made.change):.2%} ± {made.margin:.2%}: no change is excluded"
+    bounds = f"more than {made.high:.2%} faster or {-made.low:.2%} slower is excluded"
+    return f"no change is found: {made.change:+.2%} ± {made.margin:.2%}; {bounds}"
+
+
+def _jobs(jobs: Path | None, sources: Sequence[Path]) -> pd.DataFrame | None:
+    if jobs is None:
+        if len(sources) == 1 and sources[0].is_dir():
+            run = open_run(sources[0])
+            if run.has("jobs"):
+                return run.table("jobs", ["job", "quota_vcpu", "instances"]).rename(columns={"quota_vcpu": "quota"})
+        return None
+    with faults_in(jobs):
+        return read_jobs(jobs).table
+
+
+def _audited(table: pd.DataFrame, jobs: pd.DataFrame | None, path: Path) -> Audit:
+    """Return what the guards say of the observations."""
+    try:
+        return examine(table, jobs)
+    except ObservationsError as error:
+        raise FaultsError([Fault(str(path), 0, 0, "", str(error))]) from None
+
+
+def _estimated(
+    rows: pd.DataFrame, jobs: pd.DataFrame | None, estimator: str, confidence: float
+) -> tuple[Study, Effect]:
+    study = Study.of(rows, jobs)
+    if study.design == "concurrent" and estimator == RECOMMENDED and is_staged(rows):
+        return study, staged(rows, jobs, confidence=confidence)
+    return study, method(estimator).estimate(study, confidence)
+
+
+def _published(study: Study, confidence: float) -> dict[str, Any] | None:
+    """Return what WSMeter as printed says, where it can: its margin is two standard errors whatever the confidence."""
+    if study.cells.known:
+        return None
+    try:
+        return asdict(method("published").estimate(study, confidence))
+    except NotEnoughDataError:
+        return None
+
+
+def _periods_before(rows: pd.DataFrame) -> int:
+    """Return how many periods there are before anything has the feature."""
+    first = rows.loc[rows["treated"] == 1, "period"].min()
+    return int(rows.loc[rows["period"] < first, "period"].nunique())
+
+
+def _by_job(study: Study) -> list[dict[str, Any]]:
+    rows = per_job(study).sort_values("quota_share", ascending=False, kind="stable")
+    return [{str(name): value for name, value in row.items()} for row in rows.to_dict("records")]
+
+
+def show(payload: Mapping[str, Any], console: "Console") -> None:
+    """Print findings, the verdict, what the published estimator would have said, and who gained or lost."""
+    for one in payload["findings"]:
+        colour = _COLOURS[one["severity"]]
+        console.print(
+            f"[{colour}]{one['severity']}[/{colour}] [bold]{one['code']}[/bold]: {one['what']}", soft_wrap=True
+        )
+        console.print(f"  remedy: {one['remedy']}", highlight=False, soft_wrap=True)
+    if any(one["severity"] == "error" for one in payload["findings"]):
+        console.print("Do not trust the answer before that is mended:", highlight=False)
+    console.print(f"[bold]{payload['verdict']}[/bold]", highlight=False)
+    console.print(
+        f"{payload['estimator']}, {payload['design']}: {payload['machines']:,} machines with the feature, "
+        f"{payload['controls']:,} without; {payload['jobs']:,} jobs that hold {payload['quota_coverage']:.1%} of the "
+        f"quota; {payload['confidence']:.0%} from {payload['low']:+.2%} to {payload['high']:+.2%}",
+        highlight=False,
+        soft_wrap=True,
+    )
+    _show_published(payload, console)
+    if "per_job" in payload:
+        _show_jobs(payload["per_job"], console)
+    show_notes(payload, console)
+
+
+def _show_published(payload: Mapping[str, Any], console: "Console") -> None:
+    said = payload["published"]
+    if said is None:
+        console.print(f"WSMeter as published has no answer to a {payload['design']} study", highlight=False)
+        return
+    baseline = "the periods before" if payload["periods_before"] else "the machines without it"
+    agrees = said["low"] <= payload["change"] <= said["high"]
+    console.print(
+        f"WSMeter as published, against {baseline}, would have said {said['change']:+.2%} ± {said['margin']:.2%}"
+        + ("" if agrees else ", which does not hold the estimate above"),
+        highlight=False,
+        soft_wrap=True,
+    )
+
+
+def _show_jobs(rows: Sequence[Mapping[str, Any]], console: "Console") -> None:
+    from rich.box import SIMPLE_HEAD
+    from rich.table import Table
+
+    table = Table(box=SIMPLE_HEAD, padding=0, show_edge=False)
+    for heading in ("job", "verdict", "quota", "machines", "change", "interval", "adjusted p"):
+        table.add_column(heading, no_wrap=True)
+    for word in (GAINED, LOST):
+        named = sorted((row for row in rows if row["verdict"] == word), key=lambda row: -abs(row["change"]))
+        for row in named[:_NAMED]:
+            table.add_row(
+                str(row["job"]),
+                word,
+                f"{row['quota_share']:.1%}",
+                f"{row['machines']:,.0f}",
+                f"{row['change']:+.2%}",
+                f"{row['low']:+.2%} to {row['high']:+.2%}",
+                f"{row['adjusted']:.2g}",
+            )
+    console.print(table)
+    counts = pd.Series([row["verdict"] for row in rows]).value_counts()
+    console.print(", ".join(f"{count:,} {word}" for word, count in counts.items()), highlight=False)

@@ -1,0 +1,94 @@
+"""Observations from files and from the folders of runs, as one table."""
+
+import json
+import math
+from collections.abc import Sequence
+from pathlib import Path
+
+import pandas as pd
+
+from analysis.effects.observations import joined, of_run, read_observations
+from analysis.measurements import Metric
+from scenarios.faults import Fault, FaultsError
+from scenarios.measured import faults_in
+from scenarios.rundir import Run, RunError, open_run
+from scenarios.schema import SCENARIO
+
+
+def observed(sources: Sequence[Path], metric: Metric = "ips") -> tuple[pd.DataFrame, list[str]]:
+    """Return the observations of files or of runs as one table with the column `file`, and notes.
+
+    Raises
+    ------
+    FaultsError
+        With the faults of all files.
+    """
+    faults, notes, tables = list[Fault](), list[str](), dict[str, pd.DataFrame]()
+    for path in sources:
+        try:
+            with faults_in(path):
+                table, said = _read(path, metric)
+            tables[str(path)] = table
+            notes += [f"{path}: {note}" for note in said]
+        except FaultsError as error:
+            faults += error.faults
+    if faults:
+        raise FaultsError(faults)
+    with faults_in(sources[-1]):
+        return joined(tables), notes
+
+
+def recorded(run: Run, metric: Metric = "ips") -> tuple[pd.DataFrame, list[str]]:
+    """Return the observations of a run of a fleet, and notes.
+
+    Of a crossover the first part of each period, in which the state before may still act, is left out. A machine had
+    the feature from its roll-out on; periods of which it had it for a part are left out.
+
+    Raises
+    ------
+    RunError
+        If the run lacks the tables of a fleet.
+    ValueError
+        If counters were not read in windows that lie after each other.
+    """
+    counters, instances = run.table("counters"), run.table("instances")
+    windows = _windows(run, counters)
+    notes = []
+    if windows["window"].str.startswith("wash.").any():
+        windows = windows[~windows["window"].str.startswith("wash.")]
+        notes.append("of each period of the crossover, the time to settle is left out")
+    made = of_run(counters, instances, windows, _treated(run, instances), metric)
+    return made, notes
+
+
+def _read(path: Path, metric: Metric) -> tuple[pd.DataFrame, list[str]]:
+    if not path.is_dir():
+        reading = read_observations(path)
+        return reading.table, list(reading.notes)
+    try:
+        return recorded(open_run(path), metric)
+    except RunError as error:
+        raise ValueError(str(error).removeprefix(f"{path}: ")) from None
+
+
+def _windows(run: Run, counters: pd.DataFrame) -> pd.DataFrame:
+    """Return window, start_s and end_s of the counting windows, as the scenario has them."""
+    world = SCENARIO.validate_json(json.dumps(run.manifest["resolved"]))
+    there = set(counters["window"].unique())
+    rows = [{"window": each.name, "start_s": each.start_s, "end_s": each.end_s} for each in world.windows]
+    return pd.DataFrame([row for row in rows if row["window"] in there])
+
+
+def _treated(run: Run, instances: pd.DataFrame) -> pd.DataFrame:
+    """Return machine, start_s and end_s of when machines had the feature."""
+    if run.has("switches"):
+        switches = run.table("switches")
+        if len(switches):
+            return switches.loc[switches["feature"], ["machine", "start_s", "end_s"]]
+    events = run.table("events", ["time_s", "kind", "machine"]) if run.has("events") else pd.DataFrame()
+    having = instances.loc[instances["feature"], "machine"].unique()
+    since = pd.Series(0.0, index=having)
+    if len(events):
+        rolled = events[events["kind"] == "rollout"].groupby("machine")["time_s"].min()
+        since = rolled.reindex(having).fillna(0.0)
+    return pd.DataFrame({"machine": having, "start_s": since.to_numpy(), "end_s": math.inf})

@@ -1,0 +1,85 @@
+"""Rehearsals: the change is what is assumed, courses and draws are what the design says."""
+
+from dataclasses import replace
+
+import numpy as np
+import pandas as pd
+import pytest
+
+from analysis.effects.past import Past
+from analysis.effects.rehearsals import Assumed, crossover, example, spans, truth, with_effect
+from analysis.statistics import NotEnoughDataError
+
+
+def past(periods=6, machines=40, sd=0.02, seed=1, **more):
+    """Return a fleet of 4 jobs, one instance of each on every machine, without any course."""
+    rng = np.random.default_rng(seed)
+    machine, job = np.divmod(np.arange(4 * machines), 4)
+    own = 1.0 + 0.05 * rng.standard_normal(4 * machines)
+    rows = [
+        pd.DataFrame({"period": period, "job": job, "machine": machine, "weight": 1.0 + job, "treated": 0}).assign(
+            value=own * (1 + sd * rng.standard_normal(4 * machines)), **more
+        )
+        for period in range(periods)
+    ]
+    return Past(pd.concat(rows, ignore_index=True), 86400.0)
+
+
+def test_the_effect_of_the_fleet_is_exactly_what_is_assumed_of_jobs():
+    cells = next(spans(past(), 1.0, Assumed(), ["ratio"])).courses[0].cells
+    made, change = with_effect(cells, Assumed(0.03, 0.05, 0.0), np.random.default_rng(1))
+    assert change == pytest.approx(0.03, abs=1e-12)
+    by_job = [np.bincount(made.job, made.y[:, arm]) / np.bincount(made.job, made.count) for arm in (0, 1)]
+    assert truth(made) == pytest.approx((made.weight * by_job[1]).sum() / (made.weight * by_job[0]).sum() - 1)
+    assert np.ptp(by_job[1] / by_job[0]) > 0.01
+
+
+def test_courses_cover_the_past_and_controls_are_left():
+    made = next(spans(past(periods=14), 1.0, Assumed(), ["adjusted"]))
+    assert len(made.courses) == 6
+    assert made.most == 20
+    method, treated = made.courses[0].arrange(7, 3, np.random.default_rng(1))
+    assert (method.name, treated.sum(axis=1).tolist()) == ("adjusted", [7, 7, 7])
+
+
+def test_sizes_share_their_draws():
+    arrange = example().courses[0].arrange
+    few, many = (arrange(size, 5, np.random.default_rng(3))[1] for size in (5, 9))
+    assert (few <= many).all()
+
+
+def test_designs_by_platform_appear_where_there_are_several():
+    plain = past()
+    names = [one.design for one in spans(plain, 1.0, Assumed(), ["adjusted"])]
+    assert names == ["1 day after 1 day", "1 day after 1 day, balanced"]
+    table = plain.table.assign(platform=np.where(plain.table["machine"] % 2, "x", "y"))
+    made = list(spans(replace(plain, table=table), 1.0, Assumed(), ["adjusted"]))
+    assert made[-1].design == "1 day after 1 day, by platform"
+    treated = made[-1].courses[0].arrange(10, 3, np.random.default_rng(1))[1]
+    assert treated[:, 1::2].sum(axis=1).min() >= 4
+
+
+def test_a_short_past_promises_nothing_for_longer_studies():
+    made = next(spans(past(periods=4), 7.0, Assumed(), ["adjusted"]))
+    assert made.scale == 1.0
+    assert "too short" in made.notes[0]
+    assert next(spans(past(periods=10), 7.0, Assumed(), ["adjusted"])).scale < 1.0
+
+
+def test_one_period_is_too_few():
+    with pytest.raises(NotEnoughDataError):
+        next(spans(past(periods=1), 1.0, Assumed(), ["adjusted"]))
+    with pytest.raises(NotEnoughDataError):
+        crossover(past(periods=1), Assumed())
+
+
+def test_a_crossover_without_noise_sees_the_change_exactly():
+    plain = past(periods=8, sd=0.0)
+    made = crossover(replace(plain, period_s=3600.0), Assumed(0.02, 0.0, 0.0))
+    answers = []
+    for course in made.courses:
+        method, treated = course.arrange(10, 4, np.random.default_rng(1))
+        answers.append(method.many(course.cells, treated).change)
+        assert course.truth == pytest.approx(0.02)
+    assert np.concatenate(answers) == pytest.approx(0.02, abs=1e-9)
+    assert (made.design, made.hours, made.most) == ("crossover of 8 periods", 8.0, 40)

@@ -1,0 +1,48 @@
+"""Observations from files and runs: one table, faults of all sources together."""
+
+import json
+
+import pytest
+from typer.testing import CliRunner
+
+from scenarios.cli import app
+from scenarios.effect import effect
+from scenarios.faults import FaultsError
+from scenarios.observed import observed
+
+
+def invoke(*arguments):
+    return CliRunner().invoke(app, [str(each) for each in arguments])
+
+
+def test_a_folder_that_is_no_run_and_a_bad_file_are_told_together(tmp_path):
+    (tmp_path / "bad.csv").write_text("period,job\n1,a\n")
+    with pytest.raises(FaultsError) as caught:
+        observed([tmp_path, tmp_path / "bad.csv"])
+    assert "not a finished run" in str(caught.value)
+    assert "bad.csv:1:1: machine: column is missing" in str(caught.value)
+
+
+def test_a_run_is_measured_where_machines_were_rolled_out(tmp_path):
+    options = ["fleet.machines=60", "population.jobs=60", "population.common_jobs=40", "horizon_s=259200.0"]
+    options += [
+        "feature.rollout.start_s=86400.0",
+        "analyses.wsmeter.window=day.02",
+        "analyses.wsmeter.machines=[10]",
+        "recording.truth=false",
+    ]
+    windows = [{"name": f"day.{k:02}", "start_s": 86400.0 * k, "end_s": 86400.0 * (k + 1)} for k in range(3)]
+    options.append(f"recording.windows={json.dumps(windows)}")
+    sets = [part for option in options for part in ("--set", option)]
+    made = invoke("run", "fortnight", "--out", tmp_path, *sets, "--json")
+    assert made.exit_code == 0, made.output
+    (folder,) = (each for each in tmp_path.iterdir() if each.is_dir())
+    table, notes = observed([folder])
+    assert sorted(table["period"].unique().tolist()) == [0.0, 86400.0, 172800.0]
+    assert table.loc[table["treated"] == 1, "period"].min() == 86400.0
+    assert notes == []
+    payload = effect([folder])
+    assert payload["design"] == "concurrent"
+    assert payload["machines"] == 30
+    assert payload["controls"] == 30
+    assert payload["margin"] < 0.1
