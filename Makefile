@@ -47,6 +47,7 @@ bench: $(READY) ## measure speed and memory
 	$(BIN)/python benchmarks/crossplatform.py
 	$(BIN)/python benchmarks/profiles.py
 	$(BIN)/python benchmarks/affinity.py
+	$(BIN)/python benchmarks/cuped.py
 	$(BIN)/python benchmarks/real_splits.py docs/examples/machines_before.csv.gz --machines 10,30
 
 evidence: $(READY) ## the long evidence: many draws, many fleets, every row; an hour or so

@@ -18,6 +18,7 @@ together from both: machines linearised by the delta method (Deng et al. 2018), 
 import argparse
 import time
 from dataclasses import dataclass
+from importlib.util import find_spec
 from typing import Any
 
 import numpy as np
@@ -115,6 +116,9 @@ def main() -> None:
     parser.add_argument("--draws", type=int, default=200)
     parser.add_argument("--sizes", default="25,100")
     asked = parser.parse_args()
+    if find_spec("gbstats") is None:
+        print("gbstats is not there to compare with: pip install --no-deps gbstats==0.8.0")
+        return
     cells = next(iter(designs(asked.corner, 1, asked.machines))).courses[0]
     for size in map(int, asked.sizes.split(",")):
         rng, treated = stream(1, f"benchmark of {size} machines"), np.zeros((asked.draws, len(cells.machines)), bool)

@@ -220,6 +220,12 @@ def test_shares_lie_in_their_intervals_and_these_in_0_to_1(counts):
     assert ((found["low"] <= found["share"] + 1e-9) & (found["share"] <= found["high"] + 1e-9)).all()
 
 
+def test_machines_all_alike_leave_no_interval_beyond_rounding():
+    found = share_intervals(as_table(np.array([[7, 0, 4]] * 3)))
+    assert ((found["low"] < found["share"]) & (found["share"] < found["high"])).all()
+    assert (found["effective_samples"] == 3).all()
+
+
 def test_one_machine_alone_says_nothing_of_the_fleet():
     table = pd.DataFrame({"function": ["f", "g"], "machine": 1, "samples": 500, "value": 500})
     found = share_intervals(table)

@@ -16,6 +16,9 @@ from scipy.stats import norm, t
 from analysis.profiling.clusters import Clusters
 from analysis.statistics import Floats, NotEnoughDataError
 
+_ROUNDING = 1e-12
+"""Variance of a share, relative to that of one sample, which is rounding: all clusters are alike."""
+
 
 @dataclass(frozen=True, slots=True)
 class Design:
@@ -69,7 +72,7 @@ def share_intervals(clustered: pd.DataFrame, *, cluster: str = "machine", confid
     variance = share_variances(data)
     binomial = share * (1.0 - share)
     with np.errstate(divide="ignore", invalid="ignore"):
-        varies = (variance > 0) & (binomial > 1e-15)
+        varies = (variance > _ROUNDING * binomial) & (binomial > 1e-15)
         effective = np.where(varies, binomial / variance, float(len(data.size)))
         degrees = _degrees(data)
     shrunk = (norm.ppf(0.5 + confidence / 2) / t.ppf(0.5 + confidence / 2, degrees)) ** 2
