@@ -1,5 +1,6 @@
 """Which jobs should run on which platforms: from a table or a profile, by `wsc affinity`."""
 
+from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -7,7 +8,7 @@ import numpy as np
 
 from analysis.profiling.affinity.advice import Advice, Judgement, Method, Settings, advise, spent
 from analysis.profiling.affinity.held_out import compare
-from analysis.profiling.affinity.table import Table, frame_of, read
+from analysis.profiling.affinity.table import COUNTERS, Table, frame_of, read
 from analysis.profiling.affinity.terms import Structure
 from analysis.statistics import Floats
 from scenarios.faults import Fault, FaultsError
@@ -18,6 +19,7 @@ if TYPE_CHECKING:
     from rich.console import Console
 
 _ROWS = 30
+_ROUNDING = 1e-9
 _BY: dict[Structure, str] = {
     "effects": "job and platform",
     "effects_slopes": "job and platform, with slopes for how much a job waits for memory",
@@ -82,6 +84,7 @@ def _of_run(path: Path, method: Method, settings: Settings, judged: bool) -> dic
     from scenarios import affinity_trial
 
     payload |= affinity_trial.truth(path, frame, found)
+    payload["notes"] += _exceeded(payload.get("truth", {}))
     if judged:
         payload["moved"] = affinity_trial.moved(path, found)
     return payload
@@ -115,6 +118,12 @@ def _payload(found: Advice) -> dict[str, Any]:
         "shrunk_pairs": found.believed.shrunk,
         "notes": _notes(found),
     }
+
+
+def _exceeded(truth: Mapping[str, float]) -> list[str]:
+    """Return a warning if an assignment takes more than there is at the true CPI."""
+    excess = truth.get("capacity_excess", 0.0)
+    return [f"warning: at the true CPI the assignment exceeds capacities by {excess:.2%}"] if excess > _ROUNDING else []
 
 
 def _use(found: Advice) -> list[dict[str, Any]]:
@@ -154,6 +163,10 @@ def _notes(found: Advice) -> list[str]:
             f"{believed.shrunk} sampled CPIs were shrunk towards what is predicted of them; "
             f"interactions spread by {believed.interaction_sd:.1%}"
         )
+    if found.table.unused:
+        missing = ", ".join(name for name in COUNTERS if name not in found.table.unused)
+        given = ", ".join(found.table.unused)
+        notes.append(f"not used: {given}; CPIs are predicted from all {len(COUNTERS)} counters; missing: {missing}")
     if found.headroom.any():
         notes.append("capacity is kept free for what is not known of the CPI of what moves")
     if found.keeps_traffic:
@@ -171,8 +184,7 @@ def show(payload: dict[str, Any], console: "Console") -> None:
     proof = "optimal, proven by duality" if payload["optimal"] else f"within {payload['gap']:.2%} of the optimum"
     true = ""
     if "truth" in payload:
-        worth, excess = payload["truth"]["saving"], payload["truth"]["capacity_excess"]
-        true = f", {worth:.2%} at the true CPI (where capacities are exceeded by {excess:.2%})"
+        true = f", {payload['truth']['saving']:.2%} at the true CPI"
     console.print(
         f"{payload['jobs']:,} jobs on {payload['platforms']:,} platforms by {payload['method']}: {proof}",
         f"  saving {payload['saving']:.2%} promised{true}; {payload['moved_share']:.1%} of the load moves",

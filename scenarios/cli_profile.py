@@ -186,7 +186,7 @@ def regress(
     if b is not None and at is not None:
         refuse("--at", "is for one run; two were given", at)
     at_s = options.duration("--at", at) if at is not None else None
-    say(profile_ask.regress(a, b or a, at_s), profile_ask.show_regress, json)
+    say(profile_ask.regress(a, b, at_s), profile_ask.show_regress, json)
 
 
 def _rows(top: str) -> int | None:

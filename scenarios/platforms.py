@@ -69,8 +69,14 @@ def choose_each(groups: Sequence[Sequence[str]], among: Mapping[str, Platform] =
     return [[among[name] for name in names] for names in groups]
 
 
-def closest(name: str, among: Iterable[str]) -> str:
+def closest(name: str, among: Iterable[str], lists: str = "wsc platforms") -> str:
     """Return what somebody who wrote a name that is not known should hear.
+
+    Parameters
+    ----------
+    name : as it was written
+    among : the names that there are
+    lists : the command that lists them, where they are too many to be said
 
     Examples
     --------
@@ -78,6 +84,8 @@ def closest(name: str, among: Iterable[str]) -> str:
     'did you mean haswell_2698v3?'
     >>> closest("vax", ["piii", "pres"])
     'known: piii, pres'
+    >>> closest("vax", [f"p{i}" for i in range(100)], "ls")
+    'ls lists them'
     """
     known, name = list(among), name.lower()
     # A first word alone, as in "rome", is further from "rome_7742" than difflib likes.
@@ -85,7 +93,7 @@ def closest(name: str, among: Iterable[str]) -> str:
     near = near or difflib.get_close_matches(name, known, 3)
     if near:
         return f"did you mean {' or '.join(near)}?"
-    return f"known: {', '.join(known)}" if len(known) <= _MOST_NAMES else "wsc platforms lists them"
+    return f"known: {', '.join(known)}" if len(known) <= _MOST_NAMES else f"{lists} lists them"
 
 
 def platforms(names: Sequence[str] = (), file: Path | None = None) -> list[dict[str, Any]]:

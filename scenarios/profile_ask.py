@@ -62,9 +62,8 @@ def ask(folder: Path, name: str, given: Iterable[str]) -> dict[str, Any]:
     from scenarios.platforms import closest
 
     if name not in QUESTIONS:
-        raise FaultsError(
-            [Fault("QUESTION", 0, 0, "", f"there is none of this name; {closest(name, QUESTIONS)}", name)]
-        )
+        near = closest(name, QUESTIONS, "wsc profile ask --list")
+        raise FaultsError([Fault("QUESTION", 0, 0, "", f"there is none of this name; {near}", name)])
     wrong = [text for text in given if "=" not in text]
     if wrong:
         raise FaultsError([Fault("--set", 0, 0, "", "should be PARAMETER=VALUE", text) for text in wrong])
@@ -76,12 +75,13 @@ def ask(folder: Path, name: str, given: Iterable[str]) -> dict[str, Any]:
     return {**head, "parameters": {**question.parameters, **said}, "rows": table.to_dict("records")}
 
 
-def regress(before: Path, after: Path, at_s: float | None = None) -> dict[str, Any]:
+def regress(before: Path, after: Path | None = None, at_s: float | None = None) -> dict[str, Any]:
     """Return the functions that became dearer from one profile to the next, and what each change goes with.
 
     Parameters
     ----------
-    before, after : profile directories; the same with a time
+    before : profile directory
+    after : the later one; none: the same, which then needs a time
     at_s : visits before that time are `before`, those from then on `after`
 
     Returns
@@ -92,7 +92,9 @@ def regress(before: Path, after: Path, at_s: float | None = None) -> dict[str, A
     Raises
     ------
     FaultsError
-        If a profile is set beside itself.
+        If one profile is given and no time.
+    NotEnoughDataError
+        If a side has samples of one machine alone.
     QueryError, ProfileError
         If a side has no samples of cycles, or a folder is no profile.
     """
@@ -100,9 +102,9 @@ def regress(before: Path, after: Path, at_s: float | None = None) -> dict[str, A
     from analysis.profiling.query import QueryError
     from analysis.profiling.regression import Criteria, alarms
 
-    if at_s is None and before == after:
+    if at_s is None and after is None:
         raise FaultsError([Fault("--at", 0, 0, "", "one run needs a time that parts before from after")])
-    sides = {"before": (before, None, at_s), "after": (after, at_s, None)}
+    sides = {"before": (before, None, at_s), "after": (after or before, at_s, None)}
     tables: dict[str, pd.DataFrame] = {}
     for side, (folder, since_s, until_s) in sides.items():
         with Database([folder]) as database:

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from analysis.profiling.asking import FLEET
+from analysis.profiling.drawn import drawn_collections
 from analysis.profiling.query import Query, QueryError
 
 if TYPE_CHECKING:
@@ -34,7 +35,7 @@ def of_fleet(database: "Database", question: Query) -> tuple[Query, list[str]]:
     if "collection" in {*question.by, *(name for name, _ in question.where)}:
         return question, []
     there = database.values("collection")
-    again = [name for name in there if name != FLEET and name in _drawn(database)]
+    again = [name for name in there if name != FLEET and name in drawn_collections(database)]
     if FLEET not in there or not again:
         return question, []
     return question.restricted("collection", *(name for name in there if name not in again)), again
@@ -67,7 +68,7 @@ def intervals(database: "Database", question: Query) -> "pd.DataFrame | None":
 
 def drawn(database: "Database", question: Query) -> bool:
     """Return whether a question's samples are of two machines or more of one collection that draws them at random."""
-    return not _undrawn(database, question)
+    return not database.undrawn(question)
 
 
 def without(database: "Database", question: Query) -> str:
@@ -80,19 +81,7 @@ def without(database: "Database", question: Query) -> str:
     """
     if {CLUSTER, "process"} & set(question.by):
         return "no intervals: each visit was drawn once"
-    return f"no intervals: {_undrawn(database, question) or 'there are too many rows'}"
-
-
-def _undrawn(database: "Database", question: Query) -> str:
-    """Return why samples are not a random sample of machines; nothing if they are one."""
-    seen = database.query(replace(question, by=("collection", CLUSTER, "machine")))
-    collections = set(seen["collection"])
-    if len(collections) > 1:
-        return f"samples of several collections ({', '.join(sorted(collections))}) do not add up to one"
-    if not collections <= _drawn(database):
-        return "no collector drew these machines at random"
-    machines = len(set(seen["machine"]))
-    return "" if machines > 1 else "all samples are of one machine" if machines else "there are no samples"
+    return f"no intervals: {database.undrawn(question) or 'there are too many rows'}"
 
 
 def with_change(table: "pd.DataFrame", by: list[str], a: "pd.DataFrame", b: "pd.DataFrame") -> "pd.DataFrame":
@@ -126,9 +115,3 @@ def independent(a: "Database", of_a: Query, b: "Database", of_b: Query) -> bool:
         return True
     seen = [set(one.query(replace(of, by=(CLUSTER,)))[CLUSTER].tolist()) for one, of in ((a, of_a), (b, of_b))]
     return not seen[0] & seen[1]
-
-
-def _drawn(database: "Database") -> set[str]:
-    """Return the collections that the fleet's collector drew; a file of another tool has weights of 1 and no power."""
-    visits = database.table("visits")
-    return set(visits.loc[(visits["weight"] > 1) | visits["power_w"].notna(), "collection"].astype(str))

@@ -367,10 +367,9 @@ def _lacking(paths: Sequence[Path], database: "Database", event: str) -> list[st
 def _imported(files: Sequence[Path], folder: Path) -> Path:
     """Write the files of other tools as the tables of a profile, and return where."""
     from analysis.profiling.formats.reading import read_profile
-    from sim.recorder import write_table
+    from analysis.profiling.formats.tables import write_tables
 
-    for name, table in read_profile(*files).items():
-        write_table(folder, name, {str(column): table[column] for column in table})
+    write_tables(read_profile(*files), folder)
     return folder
 
 

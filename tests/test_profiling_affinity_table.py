@@ -85,3 +85,31 @@ def test_costs_are_infinite_where_a_job_may_not_run():
     table = random_table(2, 20, 3, allowed=0.5)
     assert (np.isfinite(table.cost(table.cpi)) == table.allowed).all()
     assert isinstance(Table.of(frame_of(table, table.load).assign(cpi=1.0, capacity=1.0)), Table)
+
+
+def test_a_column_of_an_unknown_name_is_a_fault_with_the_nearest(tmp_path):
+    with pytest.raises(TableError) as caught:
+        read(written(tmp_path, "job,platform,load,cpi,capacity,clok_hz,x\na,p,5,2,10,1e9,1\n"))
+    assert [fault[:3] for fault in caught.value.faults] == [(1, 6, "clok_hz"), (1, 7, "x")]
+    assert "did you mean clock_hz?" in caught.value.faults[0].problem
+    assert "there are job, platform" in caught.value.faults[1].problem
+
+
+def test_counters_that_no_processor_makes_are_faults(tmp_path):
+    head = "job,platform,load,cpi,capacity,l1_misses,l2_misses,llc_misses,mispredictions\n"
+    rows = ["a,p,5,2,10,0.03,0.02,0.01,0.004", "b,p,5,2,10,0.01,0.02,0.015,0.004", "c,p,5,2,10,0.03,,0.04,1.5"]
+    rows.append("d,p,5,2,10,0.02,0.02,0.02,1")
+    with pytest.raises(TableError) as caught:
+        read(written(tmp_path, head + "\n".join(rows) + "\n"))
+    assert [fault[:3] for fault in caught.value.faults] == [
+        (3, 7, "l2_misses"),
+        (3, 8, "llc_misses"),
+        (4, 8, "llc_misses"),
+        (4, 9, "mispredictions"),
+    ]
+
+
+def test_counters_without_the_others_are_not_used(tmp_path):
+    table = read(written(tmp_path, "job,platform,load,cpi,capacity,l1_misses\na,p,5,2,10,0.03\n"))
+    assert table.counters is None
+    assert table.unused == ("l1_misses",)

@@ -8,6 +8,7 @@ from scipy.stats import false_discovery_control
 from analysis.profiling.causes import Cause, candidates, drift_of, fit, rolled_out
 from analysis.profiling.cells import cells
 from analysis.profiling.regression import Criteria, adjusted, alarms
+from analysis.statistics import NotEnoughDataError
 from models.randomness import stream
 from tests.profiling_pairs import DIMENSIONS, pair
 
@@ -269,3 +270,12 @@ def test_what_the_fits_say_is_least_squares_written_out():
             assert fits.causes[i] == cause
             assert fits.information[i, f] == pytest.approx(acts @ inverse @ acts, abs=1e-8)
             assert fits.score[i, f] == pytest.approx(acts @ inverse @ found.stray[:, f], abs=1e-8)
+
+
+@pytest.mark.filterwarnings("error")
+def test_a_side_of_one_machine_is_refused_and_counts_of_any_size_are_not():
+    rows = pd.DataFrame({"function": ["f", "g"] * 2, "application": ["a", "b"] * 2, "machine": [0, 0, 1, 1]})
+    rows = rows.assign(samples=10**17, value=10**17)
+    with pytest.raises(NotEnoughDataError, match="2 machines with samples after are needed, 1 given"):
+        alarms(rows, rows[rows["machine"] == 0])
+    assert not len(alarms(rows, rows))

@@ -1,12 +1,17 @@
 """Profiles of other tools as tables."""
 
+import pandas as pd
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from analysis.profiling.database import Database
+from analysis.profiling.formats.extract import extract
 from analysis.profiling.formats.faults import FormatError
 from analysis.profiling.formats.foreign import LARGEST, Frame, Measure, Origin, Profile, Sample, made
-from analysis.profiling.formats.tables import NAMES, to_tables, totals
+from analysis.profiling.formats.tables import NAMES, to_tables, totals, write_tables
+from analysis.profiling.query import Query
+from analysis.profiling.storage import ProfileError
 from models.tables import TABLES
 
 FRAMES = st.tuples(st.sampled_from(["f", "g", ""]), st.sampled_from(["a", ""]), st.integers(0, 2)).map(
@@ -112,3 +117,39 @@ def test_functions_without_symbols_are_marked():
 def test_a_sum_beyond_64_bits_is_refused():
     with pytest.raises(FormatError, match="cpu: should sum to at most"):
         to_tables([made([Measure("cpu")], [((Frame("f"),), (LARGEST,)), ((Frame("g"),), (1,))])])
+
+
+def test_samples_are_counted_as_the_file_counts_them(tmp_path):
+    """Values of one sample differ, and no period divides them: counts are those of the file, values stay exact."""
+    stacks = [((Frame("f"),), (3, 10**17 + 1)), ((Frame("g"), Frame("f")), (2, 7))]
+    profile = made([Measure("samples"), Measure("cycles", "events")], stacks)
+    assert [(total.event, total.samples, total.value) for total in totals(profile)] == [
+        ("samples", 5, 5),
+        ("cycles", 5, 10**17 + 8),
+    ]
+    write_tables(to_tables([profile]), tmp_path)
+    with Database([tmp_path]) as database:
+        assert database.total(Query("cycles")) == (5, 10**17 + 8)
+        found = database.query(Query("cycles", ("function",))).drop(columns="share").to_numpy().tolist()
+        assert found == [["f", 3, 10**17 + 1], ["g", 2, 7]]
+        assert extract(database, Query("cycles")).total("samples") == 5
+        assert database.clustered(Query("cycles", ("function",)), "visit")["samples"].tolist() == [3, 2]
+
+
+def test_profiles_with_and_without_counts_of_their_own_are_asked_together(tmp_path):
+    one = made([Measure("samples"), Measure("cycles", "events")], [((Frame("f"),), (3, 100))])
+    other = made([Measure("cycles", "events")], [((Frame("f"),), (50,))])
+    for name, profile in (("one", one), ("other", other)):
+        (tmp_path / name).mkdir()
+        write_tables(to_tables([profile]), tmp_path / name)
+    assert "taken" not in pd.read_parquet(tmp_path / "other" / "samples.parquet")
+    with Database([tmp_path / "one", tmp_path / "other"]) as database:
+        assert database.total(Query("cycles")) == (53, 150)
+
+
+def test_a_negative_count_of_samples_is_refused(tmp_path):
+    tables = to_tables([made([Measure("samples"), Measure("cycles")], [((Frame("f"),), (3, 100))])])
+    tables["samples"]["taken"] = -tables["samples"]["taken"]
+    write_tables(tables, tmp_path)
+    with pytest.raises(ProfileError, match="taken: should be at least 0, got -3"), Database([tmp_path]):
+        pass

@@ -1,7 +1,9 @@
 import io
 import json
+from contextlib import nullcontext
 
 import numpy as np
+import pandas as pd
 import pytest
 from rich.console import Console
 from typer.testing import CliRunner
@@ -98,7 +100,9 @@ def test_what_pairs_are_predicted_by_is_told(tmp_path):
     rows = modelled_rows(1, 8)
     rows["capacity"] = (rows["cpi"] * rows["load"]).groupby(rows["platform"]).transform("sum")
     for names, by, said in ((NAMES, "model", "the cross-platform model"), ("abcd", "effects", "job and platform")):
-        rows.replace(dict(zip(NAMES, names, strict=True))).to_csv(tmp_path / "table.csv", index=False)
+        rows.drop(columns="truth").replace(dict(zip(NAMES, names, strict=True))).to_csv(
+            tmp_path / "table.csv", index=False
+        )
         payload = json.loads(run(tmp_path / "table.csv", "--json").stdout)
         assert payload["predicted_by"] == by
         assert [row["structure"] for row in payload["held_out"]] == ["effects", "model"][: 1 + (by == "model")]
@@ -110,3 +114,25 @@ def test_where_no_pair_can_be_left_out_nothing_is_told_of_errors(tmp_path):
     text = "job,platform,load,cpi,capacity\na,1,5,1,9\na,2,0,,9\n"
     payload = json.loads(run(written(tmp_path, text), "--json").stdout)
     assert payload["held_out"] == []
+
+
+def test_counters_that_are_not_used_are_told_with_why(tmp_path):
+    text = "job,platform,load,cpi,capacity,l1_misses\na,1,5,1,9,0.01\n"
+    (note,) = (note for note in affinity(written(tmp_path, text))["notes"] if "not used" in note)
+    assert note.startswith("not used: l1_misses")
+    assert note.endswith("missing: l2_misses, llc_misses, mispredictions")
+
+
+@pytest.mark.parametrize(("excess", "warned"), [(0.0123, True), (0.0, False)])
+def test_capacities_exceeded_at_the_true_cpi_are_warned_of(tmp_path, monkeypatch, excess, warned):
+    told = {"saving": 0.1, "possible": 0.2, "sampled_over_possible": 0.5, "capacity_excess": excess, "unseen": 0.0}
+    frame = pd.read_csv(io.StringIO(TABLE_1))
+    monkeypatch.setattr("analysis.profiling.database.Database", lambda _: nullcontext())
+    monkeypatch.setattr("analysis.profiling.affinity.sampled.table_of", lambda _: frame)
+    monkeypatch.setattr(affinity_trial, "truth", lambda *_: {"truth": told})
+    payload = affinity(tmp_path)
+    warning = "warning: at the true CPI the assignment exceeds capacities by 1.23%"
+    assert (warning in payload["notes"]) == warned
+    out = io.StringIO()
+    show(payload, Console(file=out, width=120))
+    assert (warning in out.getvalue()) == warned

@@ -182,7 +182,7 @@ def test_nothing_is_left_of_an_import_that_fails(tmp_path):
 
 
 def test_nothing_is_left_of_an_import_that_is_interrupted(tmp_path, monkeypatch):
-    def interrupted(*_):
+    def interrupted(*_, **__):
         raise KeyboardInterrupt
 
     file = write_cpu(tmp_path)

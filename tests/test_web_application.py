@@ -420,12 +420,18 @@ def test_alarms_are_those_of_the_command_and_kept(profile, monkeypatch):
     page = harmless(ask(app, "/regress?at=2"))
     for told in ("f", "revision", "new", f"{alarm['factor']:.4g}", f"{alarm['cost']:.2%}"):
         assert told in page.said
-    assert ask(app, "/regress?at=2").text == ask(app, "/regress?at=2.0").text
+    for same in ("2.0", "2d", "48h", "172800s"):
+        assert ask(app, "/regress?at=2").text == ask(app, f"/regress?at={same}").text
     assert asked == [(None, 172800.0), (172800.0, None)]
 
 
 def test_a_day_that_parts_nothing_is_refused(app):
-    for day, told in (("0", "no samples of cycles before it"), ("99", "after it"), ("x", "a number of days")):
+    for day, told in (
+        ("0", "no samples of cycles before it"),
+        ("99", "after it"),
+        ("x", "a number of days"),
+        ("1w", "36h"),
+    ):
         answer = ask(app, f"/regress?at={day}")
         assert answer.status == 400
         assert told in answer.text

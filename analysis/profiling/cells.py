@@ -28,6 +28,8 @@ PRIOR_CLUSTERS = 10.0
 _USUAL = 0.25
 """Variance of log odds between clusters where nothing tells it."""
 _LARGEST = 2**62
+_ALL = 1.0 - 2.0**-40
+"""Largest share that is expected, so that its odds are finite."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -200,7 +202,7 @@ def _expected(seen: Floats, count: Floats, block: Ints) -> Floats:
     everywhere = (seen.sum(axis=0) + 0.5) / (count.sum() + 1.0)
     size = np.bincount(block, count, blocks)[:, None]
     own = (summed(seen, block, blocks) + 1.0) / (size + 1.0 / everywhere)
-    return np.asarray(own[block], dtype=np.float64)
+    return np.asarray(np.minimum(own, _ALL)[block], dtype=np.float64)
 
 
 def summed(values: Floats, group: Ints, groups: int) -> Floats:

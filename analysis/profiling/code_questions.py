@@ -4,7 +4,7 @@ import numpy as np
 import pandas as pd
 
 from analysis.profiling.asking import DAY_S, mean_frequency, of_fleet, ranked, shares, span_s, visits_of_fleet
-from analysis.profiling.effective import share_intervals
+from analysis.profiling.drawn import intervals
 from analysis.profiling.held import Profile
 from analysis.profiling.query import QueryError
 
@@ -40,11 +40,11 @@ def shared(database: Profile, by: str = "function", event: str = "cycles", top: 
     within = each.assign(within=each["value"] / each.groupby("application")["value"].transform("sum"))
     highest = within.sort_values(["within", "application"], ascending=[False, True], kind="stable").groupby(by).first()
     counted = each.groupby(by)["application"].nunique()
-    intervals = share_intervals(database.clustered(of_fleet(database, event, (by,)), "visit"), cluster="visit")
-    found = intervals[[by, "share", "low", "high"]].assign(
-        applications=intervals[by].map(counted),
-        largest_share_in_one=intervals[by].map(highest["within"]),
-        largest_in=intervals[by].map(highest["application"]),
+    share = intervals(database, of_fleet(database, event, (by,)))
+    found = share[[by, "share", "low", "high"]].assign(
+        applications=share[by].map(counted),
+        largest_share_in_one=share[by].map(highest["within"]),
+        largest_in=share[by].map(highest["application"]),
     )
     return ranked(found[found["applications"] > 1], "share", [by], top)
 
@@ -68,7 +68,8 @@ def savings(
     -------
     DataFrame
         function, share, low, high, cycles_saved, core_hours_saved (over the profile's days), core_hours_per_year,
-        money_per_year, money_per_year_low, money_per_year_high.
+        money_per_year, money_per_year_low, money_per_year_high; NaN: unknown, as core-hours are where no
+        clock was measured, and intervals where no collector drew the visits.
 
     Examples
     --------
@@ -86,28 +87,26 @@ def savings(
     if not price_per_core_hour >= 0:
         raise QueryError(f"price_per_core_hour: should not be negative, got {price_per_core_hour:g}")
     visits = visits_of_fleet(database)
-    intervals = share_intervals(
-        database.clustered(of_fleet(database, "cycles", ("function",)), "visit"), cluster="visit"
-    )
+    share = intervals(database, of_fleet(database, "cycles", ("function",)))
     names = [function] if function else shared(database, top=top)["function"].tolist()
-    intervals = intervals[intervals["function"].isin(names)].head(top)
-    if not len(intervals):
+    share = share[share["function"].isin(names)].head(top)
+    if not len(share):
         raise QueryError(f'function: no samples of "{function[:60]}"')
     platforms = database.query(of_fleet(database, "cycles", ("function", "platform")))
     total = float(platforms["value"].astype(np.float64).sum())
     core_s = platforms["value"].astype(np.float64) / platforms["platform"].map(mean_frequency(visits))
-    hours = intervals["function"].map(core_s.groupby(platforms["function"]).sum()) * change / 3600
+    hours = share["function"].map(core_s.groupby(platforms["function"]).sum(skipna=False)) * change / 3600
     yearly = hours * _YEAR_S / max(span_s(visits), DAY_S)
     money = yearly * price_per_core_hour
     return (
-        intervals[["function", "share", "low", "high"]]
+        share[["function", "share", "low", "high"]]
         .assign(
-            cycles_saved=intervals["share"] * float(total) * change,
+            cycles_saved=share["share"] * float(total) * change,
             core_hours_saved=hours,
             core_hours_per_year=yearly,
             money_per_year=money,
-            money_per_year_low=money * intervals["low"] / intervals["share"],
-            money_per_year_high=money * intervals["high"] / intervals["share"],
+            money_per_year_low=money * share["low"] / share["share"],
+            money_per_year_high=money * share["high"] / share["share"],
         )
         .reset_index(drop=True)
     )

@@ -12,6 +12,7 @@ import pandas as pd
 
 from analysis.profiling import paths, views
 from analysis.profiling.answers import column, difference, frame, shares, summed
+from analysis.profiling.drawn import undrawn
 from analysis.profiling.frames import BrokenStacksError
 from analysis.profiling.kept import Kept
 from analysis.profiling.query import (
@@ -214,6 +215,10 @@ class Database:
         apart = replace(query, by=(*query.by, own))
         found = self._kept(("query", apart, None), lambda cursor: self._table(cursor, apart, None, most))
         return found.drop(columns="share")
+
+    def undrawn(self, query: Query) -> str:
+        """Return why a query's samples are not a random sample of machines; nothing if they are one."""
+        return undrawn(self, query)
 
     def stacks(self, query: Query, top: int | None = None) -> pd.DataFrame:
         """Sum the samples that have call paths by path.

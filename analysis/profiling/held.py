@@ -24,6 +24,10 @@ class Profile(Protocol):
         """Return caller, samples, value of a function by the query's dimensions."""
         ...
 
+    def undrawn(self, query: Query) -> str:
+        """Return why a query's samples are not a random sample of machines; nothing if they are one."""
+        ...
+
     def values(self, name: str, limit: int = ...) -> list[str]:
         """Return the values of a dimension as text."""
         ...
@@ -66,6 +70,11 @@ class Held:
         """Return caller, samples, value of a function by the query's dimensions; needs the column caller."""
         used = self._restricted(query.restricted("function", function))
         return used.groupby([*query.by, "caller"], as_index=False)[["samples", "value"]].sum()
+
+    def undrawn(self, query: Query) -> str:
+        """Return nothing: what is held is taken as drawn."""
+        del query
+        return ""
 
     def values(self, name: str, limit: int = 10_000) -> list[str]:
         """Return the values of a dimension as text; none where there is no such column."""

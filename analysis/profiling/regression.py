@@ -1,6 +1,6 @@
 """An alarm for functions that became dearer between two profiles, and the tag that is at fault."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Literal
 
@@ -11,9 +11,11 @@ from scipy.stats import false_discovery_control
 from analysis.profiling.causes import Cause, Fits, candidates, drift_of, fit, rolled_out
 from analysis.profiling.cells import TAGS, Cells, cells, comparable
 from analysis.profiling.factors import factor_of, rows_of
-from analysis.statistics import Bools, Floats
+from analysis.statistics import Bools, Floats, NotEnoughDataError
 
 Adjustment = Literal["holm", "benjamini-hochberg", "benjamini-yekutieli"]
+MIN_CLUSTERS = 2
+"""Machines on each side from which there is anything to tell a change from."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -100,6 +102,8 @@ def alarms(
     ------
     ValueError
         If a column is missing.
+    NotEnoughDataError
+        If a side has samples of fewer than two clusters: what they differ by in good health is then not known.
 
     Examples
     --------
@@ -112,6 +116,7 @@ def alarms(
     """
     wanted = criteria or Criteria()
     table, functions = _joined(before, after, cluster)
+    _refuse_few({"before": before, "after": after}, cluster)
     rolled, all_cells = rolled_out(table), list(cells(table, cluster))
     drift = drift_of(all_cells)
     seen = _Seen(all_cells, rolled, drift, fit(all_cells, rolled, len(functions), drift))
@@ -161,6 +166,13 @@ def _joined(before: pd.DataFrame, after: pd.DataFrame, cluster: str) -> tuple[pd
     code, functions = pd.factorize(table["function"], sort=True)
     numbers = {name: table[name].astype(np.float64) for name in ("samples", "value")}
     return table.assign(function=code, **numbers), pd.Index(functions)
+
+
+def _refuse_few(sides: Mapping[str, pd.DataFrame], cluster: str) -> None:
+    for side, table in sides.items():
+        found = table.loc[table["value"].to_numpy(np.float64) > 0, cluster].nunique()
+        if found < MIN_CLUSTERS:
+            raise NotEnoughDataError(MIN_CLUSTERS, found, f"{cluster}s with samples {side}")
 
 
 @dataclass(frozen=True, slots=True, eq=False)

@@ -17,6 +17,8 @@ ROW_GROUP_ROWS = 1_000_000
 
 Identity = tuple[tuple[str, int, int], ...]
 """Path, bytes and time of last change of every file of a profile."""
+TAKEN = "taken"
+"""Column that samples may have besides: how many samples a row rests on, where that is not its count."""
 
 
 class ProfileError(ValueError):
@@ -77,6 +79,10 @@ class Folder:
         statistics = [group.statistics for group in groups]
         return all(each is not None and each.has_null_count and not each.null_count for each in statistics)
 
+    def columns(self, table: str) -> tuple[str, ...]:
+        """Return the names of a table's columns."""
+        return tuple(pq.read_schema(self.file(table)).names)
+
     def rows(self, table: str) -> int:
         """Return how many rows a table has."""
         return int(pq.read_metadata(self.file(table)).num_rows)
@@ -135,7 +141,7 @@ def identity(folders: Iterable[Folder]) -> Identity:
     return tuple(files)
 
 
-def write_samples(file: Path, batches: Iterable[pa.Table]) -> int:
+def write_samples(file: Path, batches: Iterable[pa.Table], *, taken: bool = False) -> int:
     """Write symbolised samples so that they are small and quick to ask, and return how many rows there are.
 
     Numbers that rise along the rows are stored as differences, so rows should be sorted by event, process and
@@ -145,6 +151,7 @@ def write_samples(file: Path, batches: Iterable[pa.Table]) -> int:
     ----------
     file : where to; an older file is replaced
     batches : rows with the columns of `models.tables.SAMPLES`, streamed
+    taken : whether they have the column `TAKEN` besides
 
     Raises
     ------
@@ -161,6 +168,7 @@ def write_samples(file: Path, batches: Iterable[pa.Table]) -> int:
     """
     partial = file.with_name(file.name + ".partial")
     whole, rows = schema("samples"), 0
+    whole = whole.append(pa.field(TAKEN, pa.int64())) if taken else whole
     numbers = {field.name: "DELTA_BINARY_PACKED" for field in whole if pa.types.is_integer(field.type)}
     options: dict[str, Any] = {"compression": "zstd", "compression_level": 1, "use_dictionary": ["event"]}
     try:

@@ -8,7 +8,7 @@ from typing import Literal
 import duckdb
 
 from analysis.profiling.query import LOCATION_DIMENSIONS, PROCESS_DIMENSIONS, Query
-from analysis.profiling.storage import ProfileError
+from analysis.profiling.storage import TAKEN, ProfileError
 from analysis.profiling.views import MOST_VALUE, Counts, row
 
 SQL: Mapping[str, str] = MappingProxyType(
@@ -115,6 +115,7 @@ def sum_samples(cursor: duckdb.DuckDBPyConnection, query: Query, counts: Counts,
     by_process = [name for name in query.by if name in PROCESS_DIMENSIONS]
     by_location = [name for name in query.by if name in LOCATION_DIMENSIONS] if part == "location" else []
     scales = _key_processes(cursor, query, by_process)
+    each = scales.several or counts.taken
     joined, key = "", "stack" if part == "stack" else "0 AS lkey"
     if by_location or any(name in LOCATION_DIMENSIONS for name, _ in query.where):
         _key_locations(cursor, query, by_location)
@@ -122,20 +123,21 @@ def sum_samples(cursor: duckdb.DuckDBPyConnection, query: Query, counts: Counts,
     elif part == "location":
         cursor.execute("CREATE TEMP TABLE location_keys AS SELECT 0 AS lkey")
     only = "AND stack >= 0" if part == "stack" else ""
+    counted = f"sum({TAKEN})::HUGEINT" if counts.taken else f"sum(count)::{_kind(counts.rows * counts.most)}"
     columns = [
         "pkey" if scales.keys > 1 else "1 AS pkey",
         key,
-        f"sum(count)::{_kind(counts.rows * counts.most)} AS samples",
+        f"{counted} AS samples",
         f"sum({_product(counts.most * scales.greatest)}) AS value",
     ]
     cursor.execute(
-        f"CREATE TEMP TABLE counted AS SELECT {', '.join(columns if scales.several else columns[:-1])}"
+        f"CREATE TEMP TABLE counted AS SELECT {', '.join(columns if each else columns[:-1])}"
         f" FROM samples JOIN process_map USING (process) {joined} WHERE event = ? {only} GROUP BY ALL",
         [query.event],
     )
     _refuse_unrated(cursor, query.event)
     multiplied = "SELECT counted.*, samples::HUGEINT * scale AS value FROM counted JOIN process_keys USING (pkey)"
-    cursor.execute(f"CREATE TEMP VIEW groups AS {'FROM counted' if scales.several else multiplied}")
+    cursor.execute(f"CREATE TEMP VIEW groups AS {'FROM counted' if each else multiplied}")
     return Sums(query.by, *_totals(cursor, query))
 
 

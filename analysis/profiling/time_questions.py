@@ -7,6 +7,7 @@ import pandas as pd
 
 from analysis.profiling.asking import of_fleet, ranked
 from analysis.profiling.clusters import Clusters
+from analysis.profiling.drawn import known
 from analysis.profiling.effective import share_intervals
 from analysis.profiling.held import Profile
 from analysis.profiling.query import DIMENSIONS, QueryError, dimension
@@ -46,9 +47,10 @@ def rollout(
     if own in ("day", "visit", "machine", "process"):
         raise QueryError(f"by: {own} is not rolled out")
     where = (("application", (application,)),) if application else ()
-    clustered = database.clustered(of_fleet(database, event, ("day", own), where), "visit")
+    query = of_fleet(database, event, ("day", own), where)
+    clustered, undrawn = database.clustered(query, "visit"), database.undrawn(query)
     parts = [
-        share_intervals(part.drop(columns="day"), cluster="visit").assign(day=day)
+        known(share_intervals(part.drop(columns="day"), cluster="visit"), undrawn).assign(day=day)
         for day, part in clustered.groupby("day", sort=True)
     ]
     columns = ["day", own, "share", "low", "high", "samples"]

@@ -13,7 +13,7 @@ import duckdb
 import pyarrow as pa
 
 from analysis.profiling.query import QueryError
-from analysis.profiling.storage import NEEDED, Folder, ProfileError, Range
+from analysis.profiling.storage import NEEDED, TAKEN, Folder, ProfileError, Range
 from models.tables import TABLES
 
 MOST_VALUE = 10**37
@@ -43,6 +43,8 @@ class Counts:
     """Rows of samples."""
     most: int
     """Greatest count of a row."""
+    taken: bool = False
+    """Whether rows may rest on another number of samples than their count."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -190,7 +192,7 @@ def connect(folders: Sequence[Folder], memory_bytes: int, threads: int | None) -
             faults = [fault for number, folder in enumerate(folders) for fault in _faults(connection, folder, number)]
             if faults:
                 raise ProfileError("\n".join(faults))
-            _put_together(connection, len(folders))
+            _put_together(connection, folders)
     except BaseException:
         connection.close()
         raise
@@ -229,10 +231,11 @@ def counts(connection: duckdb.DuckDBPyConnection, folders: Sequence[Folder]) -> 
     """Return bounds of the samples' counts, from the files' footers if these say them."""
     ranges = [folder.ranges("samples").get("count") for folder in folders if folder.rows("samples")]
     rows = sum(folder.rows("samples") for folder in folders)
+    taken = any(TAKEN in folder.columns("samples") for folder in folders)
     if None not in ranges:
-        return Counts(rows, max((each.most for each in ranges if each is not None), default=0))
+        return Counts(rows, max((each.most for each in ranges if each is not None), default=0), taken)
     (most,) = row(connection, "SELECT max(count) FROM samples")
-    return Counts(rows, int(most or 0))
+    return Counts(rows, int(most or 0), taken)
 
 
 def _tables(connection: duckdb.DuckDBPyConnection, folders: Sequence[Folder]) -> list[str]:
@@ -265,6 +268,9 @@ def _faults(connection: duckdb.DuckDBPyConnection, folder: Folder, number: int) 
     for check in _CHECKS:
         yield from _offending(connection, folder, number, check)
     certain = set(_certain(connection, folder, number))
+    if TAKEN in folder.columns("samples"):
+        rows = f"SELECT {TAKEN} FROM samples_@ WHERE {TAKEN} < 0 OR {TAKEN} IS NULL"
+        yield from _offending(connection, folder, number, _Check("samples", TAKEN, rows, "should be at least 0"))
     for field, rows in _SAMPLE_CHECKS.items():
         if field not in certain:
             yield from _offending(connection, folder, number, _Check("samples", field, rows, _SHOULD[field]))
@@ -309,15 +315,17 @@ def _inside(inner: Range, outer: Range) -> bool:
     return outer.least <= inner.least and inner.most <= outer.most
 
 
-def _put_together(connection: duckdb.DuckDBPyConnection, folders: int) -> None:
+def _put_together(connection: duckdb.DuckDBPyConnection, folders: Sequence[Folder]) -> None:
     """Make one view of each table over all folders; numbers of later folders are shifted past the earlier ones'."""
     shift = dict.fromkeys(("visit", "process", "build", "location", "stack"), 0)
     parts: dict[str, list[str]] = {table: [] for table in NEEDED}
-    for number in range(folders):
+    for number, folder in enumerate(folders):
         for table in NEEDED:
             columns = [_shifted(column.name, _IDS[table], shift) for column in TABLES[table]]
+            if table == "samples":
+                columns.append(TAKEN if TAKEN in folder.columns(table) else f"count AS {TAKEN}")
             parts[table].append(f"SELECT {', '.join(columns)}, {number} AS source FROM {table}_{number}")
-        if number + 1 < folders:
+        if number + 1 < len(folders):
             for table, (name, *_) in ((table, names) for table, names in _IDS.items() if names and table != "samples"):
                 (most,) = row(connection, f"SELECT max({name}) FROM {table}_{number}")
                 shift[name] += 1 + max(-1, most if most is not None else -1)

@@ -1,5 +1,6 @@
 """The page of alarms: functions that became dearer at a time, and what each change goes with."""
 
+import re
 from collections.abc import Mapping
 from typing import Any
 
@@ -15,7 +16,8 @@ from scenarios.web.tables import table
 DAY_S = 86400.0
 _SHOWN = ["function", "dimension", "value", "application", "factor", "low", "high", "cost", "p_value"]
 _NAMES = {"dimension": "goes with", "low": "factor from", "high": "factor to", "cost": "cost_share"}
-_LONGEST = 12
+_UNIT_S = {"s": 1.0, "min": 60.0, "m": 60.0, "h": 3600.0, "d": DAY_S}
+_DAYS = re.compile(r"(?P<number>[0-9]{1,9}(?:\.[0-9]{0,9})?|\.[0-9]{1,9}) ?(?P<unit>s|min|m|h|d|)")
 
 
 def regress(site: Site, pairs: Pairs) -> Page:
@@ -74,8 +76,8 @@ def _days(given: list[str], problems: list[str]) -> float | None:
     text = given[0].strip()
     if len(given) > 1:
         problems.append(f"at: is given {len(given)} times")
-    elif len(text) <= _LONGEST and text.isascii() and text.replace(".", "", 1).isdigit():
-        return float(text)
+    elif found := _DAYS.fullmatch(text):
+        return float(found["number"]) * _UNIT_S[found["unit"] or "d"] / DAY_S
     else:
-        problems.append(f"at: should be a number of days, such as 7, got {text[:60]}")
+        problems.append(f"at: should be a number of days, such as 7, or a time such as 7d or 36h, got {text[:60]}")
     return None

@@ -18,6 +18,7 @@ from analysis.profiling.database import Database
 from analysis.profiling.query import DIMENSIONS, Query
 from analysis.profiling.regression import alarms
 from analysis.profiling.storage import Identity
+from analysis.statistics import NotEnoughDataError
 from scenarios.profile_ask import cells
 from scenarios.profile_intervals import intervals, without
 from scenarios.web.asked import MOST_ROWS, RefusedError
@@ -146,7 +147,10 @@ class Site:
         sides = {"before": cells(self.database, None, at_s), "after": cells(self.database, at_s, None)}
         if empty := [side for side, table in sides.items() if table.empty]:
             raise RefusedError([f"at: there are no samples of cycles {side} it" for side in empty])
-        return alarms(sides["before"], sides["after"], cluster="machine")
+        try:
+            return alarms(sides["before"], sides["after"], cluster="machine")
+        except NotEnoughDataError as error:
+            raise RefusedError([f"at: {error}"]) from None
 
     def _once(self, asked: object, make: Callable[[], pd.DataFrame | None]) -> pd.DataFrame | None:
         """Return what is made of the profile as it is now, kept for when the same is asked again."""

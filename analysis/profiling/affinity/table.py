@@ -8,6 +8,7 @@ import numpy as np
 import pandas as pd
 
 from analysis.cells import Cells, TableFault, read_cells
+from analysis.profiling.affinity.columns import impossible, unknown_columns
 from analysis.readers import Field, TableError, read_table
 from analysis.statistics import Bools, Floats, Ints
 
@@ -62,6 +63,8 @@ class Table:
     """(J, I) last-level-cache misses per instruction; none: not known."""
     counters: Floats | None = None
     """(J, I, 4) what was counted per instruction, in the order of `COUNTERS`, NaN: not sampled; none: not known."""
+    unused: tuple[str, ...] = ()
+    """Columns of `COUNTERS` that were given without the others, and so are not used."""
 
     @classmethod
     def of(cls, frame: pd.DataFrame) -> "Table":
@@ -98,6 +101,7 @@ class Table:
             np.nan_to_num(spread("load_se", 0.0)) if "load_se" in frame else None,
             spread("misses", 0.0) if "misses" in frame else None,
             np.stack([spread(name, np.nan) for name in COUNTERS], axis=2) if {*COUNTERS} <= {*frame} else None,
+            () if {*COUNTERS} <= {*frame} else tuple(name for name in COUNTERS if name in frame),
         )
 
     @property
@@ -132,8 +136,8 @@ def read(path: Path) -> Table:
     Raises
     ------
     TableError
-        With every fault: missing columns, pairs that are there twice, numbers out of bounds, capacities or clocks that
-        differ between rows of one platform, jobs of which no CPI is known.
+        With every fault: missing columns and unknown ones, counters that cannot be, pairs that are there twice, numbers
+        out of bounds, capacities or clocks that differ between rows of one platform, jobs of which no CPI is known.
     OSError
         If the file cannot be opened.
 
@@ -152,11 +156,17 @@ def read(path: Path) -> Table:
     try:
         frame = read_table(path, FIELDS, lambda names: ("job", "platform") if {"job", "platform"} <= {*names} else ())
     except TableError as error:
-        raise TableError([*error.faults, *_across(cells)]) from None
-    faults = [*_across(cells), *_never_seen(cells, frame)]
+        raise TableError([*error.faults, *_strange(cells), *_across(cells)]) from None
+    faults = [*_strange(cells), *_across(cells), *_never_seen(cells, frame)]
     if faults:
         raise TableError(faults)
     return Table.of(frame)
+
+
+def _strange(cells: Cells) -> Iterator[TableFault]:
+    """Yield a fault for every column that is not known and every row with counters that cannot be."""
+    yield from unknown_columns(cells, [each.name for each in FIELDS])
+    yield from impossible(cells)
 
 
 def _across(cells: Cells) -> Iterator[TableFault]:

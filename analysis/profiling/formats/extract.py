@@ -100,7 +100,7 @@ def _rows(connection: duckdb.DuckDBPyConnection, query: Query) -> _Rows:
     )
     connection.execute(
         "CREATE TEMP TABLE places AS SELECT application, location, stack,"
-        " sum(count)::HUGEINT AS samples, sum(count::HUGEINT * scale)::HUGEINT AS value"
+        " sum(taken)::HUGEINT AS samples, sum(count::HUGEINT * scale)::HUGEINT AS value"
         " FROM samples JOIN scales USING (process) SEMI JOIN chosen USING (location) WHERE event = ? GROUP BY ALL",
         [query.event],
     )

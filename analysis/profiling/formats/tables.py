@@ -12,12 +12,14 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from analysis.profiling.formats.faults import FaultList, plain
-from analysis.profiling.formats.foreign import LARGEST, UNKNOWN, Frame, Measure, Origin, Profile
-from analysis.profiling.storage import write_samples
+from analysis.profiling.formats.foreign import LARGEST, UNKNOWN, Frame, Measure, Origin, Profile, Sample
+from analysis.profiling.storage import TAKEN, write_samples
 from models.tables import TABLES, schema
 
 NAMES = ("visits", "processes", "builds", "rates", "samples", "locations", "stacks")
 """Tables of a profile directory."""
+_COUNTERS = ("samples", "sample_count")
+"""Measures that count samples."""
 _DAY_S = 86400.0
 _T = TypeVar("_T")
 
@@ -31,7 +33,7 @@ class Total:
     unit: str
     period: int
     samples: int
-    """Samples; where the period of each is unknown or varies, the value itself."""
+    """Samples as the file counts them; where it does not, and their period is unknown, the value itself."""
     value: int
     """Their sum in the event's unit."""
 
@@ -42,6 +44,9 @@ def to_tables(profiles: Sequence[Profile]) -> dict[str, pd.DataFrame]:
     A file is a collection of its own, and each of its machines a visit, of weight and duty 1. Times count from the
     midnight (UTC) before the first that is known. A value that is a multiple of the event's period throughout the
     file becomes count × period; otherwise the period is 1. What is unknown is empty, −1, 0 or NaN.
+
+    Where a file counts its samples too, as a measure `samples` or `sample_count`, and these are not the counts of
+    another measure, samples get one more column, `taken`: how many samples a row rests on; values stay exact.
 
     Raises
     ------
@@ -80,7 +85,8 @@ def totals(profile: Profile) -> list[Total]:
     found = []
     for at, measure in enumerate(_distinct(profile.measures)):
         value, period = sum(sample.amounts[at] for sample in profile.samples), _period(profile, at)
-        found.append(Total(profile.name, measure.event, measure.unit, period, value // period, value))
+        taken = sum(_taken(profile, at, period, sample) for sample in profile.samples)
+        found.append(Total(profile.name, measure.event, measure.unit, period, taken, value))
     return found
 
 
@@ -102,10 +108,11 @@ def write_tables(tables: Mapping[str, pd.DataFrame], folder: Path) -> None:
     """
     for name, table in tables.items():
         columns = {column: table[column].to_numpy() for column in table.columns}
-        rows = pa.table(columns, schema(name))
+        more = [pa.field(TAKEN, pa.int64())] if TAKEN in columns else []
+        rows = pa.table(columns, pa.schema([*schema(name), *more]))
         if name == "samples":
             order = [(key, "ascending") for key in ("event", "process", "location", "stack")]
-            write_samples(folder / f"{name}.parquet", [rows.sort_by(order)])
+            write_samples(folder / f"{name}.parquet", [rows.sort_by(order)], taken=bool(more))
         else:
             pq.write_table(rows, folder / f"{name}.parquet", compression="zstd")
 
@@ -121,7 +128,8 @@ class _Tables:
     machines: dict[tuple[int, str], int] = field(default_factory=dict)
     locations: dict[Frame, int] = field(default_factory=dict)
     stacks: dict[tuple[int, ...], int] = field(default_factory=dict)
-    counts: dict[tuple[int, str, int, int], int] = field(default_factory=dict)
+    counts: dict[tuple[int, str, int, int], tuple[int, int]] = field(default_factory=dict)
+    """Count, and samples taken."""
 
     def add(self, profile: Profile, collection: str) -> None:
         """Add a profile as one collection."""
@@ -137,11 +145,13 @@ class _Tables:
         nowhere = self._location(Frame(UNKNOWN), "") if any(not sample.stack for sample in profile.samples) else -1
         for sample in profile.samples:
             path = tuple(places[frame] for frame in sample.stack)
-            for name, value, period in zip(names, sample.amounts, periods, strict=True):
+            for at, (name, value, period) in enumerate(zip(names, sample.amounts, periods, strict=True)):
+                taken = _taken(profile, at, period, sample)
                 if value:
                     stack = self.stacks.setdefault(path, len(self.stacks)) if sample.chain and path else -1
                     key = (processes[sample.origin], name, path[0] if path else nowhere, stack)
-                    self.counts[key] = self.counts.get(key, 0) + value // period
+                    count, before = self.counts.get(key, (0, 0))
+                    self.counts[key] = (count + value // period, before + taken)
 
     def frames(self) -> dict[str, pd.DataFrame]:
         """Return the tables."""
@@ -153,11 +163,14 @@ class _Tables:
                 for ((image, build_id), number), kind in zip(self.builds.items(), self.kinds, strict=True)
             ],
             "rates": list(self.rates.values()),
-            "samples": [(*key, count) for key, count in self.counts.items()],
+            "samples": [(*key, count) for key, (count, _) in self.counts.items()],
             "locations": [_located(number, frame, self.builds) for frame, number in self.locations.items()],
             "stacks": [(number, *step) for path, number in self.stacks.items() for step in enumerate(path)],
         }
-        return {name: _frame(name, rows[name]) for name in NAMES}
+        made = {name: _frame(name, rows[name]) for name in NAMES}
+        if any(count != taken for count, taken in self.counts.values()):
+            made["samples"][TAKEN] = pd.Series([taken for _, taken in self.counts.values()], dtype="int64")
+        return made
 
     def _origins(self, profile: Profile, collection: str) -> list[int]:
         """Add visits and processes; return the process of each origin."""
@@ -237,6 +250,15 @@ def _period(profile: Profile, at: int) -> int:
     """Return a measure's period if all its values are multiples of it, or else 1."""
     period = profile.measures[at].period
     return period if all(sample.amounts[at] % period == 0 for sample in profile.samples) else 1
+
+
+def _taken(profile: Profile, at: int, period: int, sample: Sample) -> int:
+    """Return how many samples a value rests on: as the file counts them, or one a period; none without a value."""
+    counting = [place for place, measure in enumerate(profile.measures) if measure.event in _COUNTERS]
+    value = sample.amounts[at]
+    if len(counting) != 1 or at in counting:
+        return value // period
+    return sample.amounts[counting[0]] if value else 0
 
 
 def _refuse(profile: Profile) -> None:

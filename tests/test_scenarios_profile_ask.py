@@ -1,0 +1,65 @@
+"""Questions with names and regressions, through the command."""
+
+import json
+
+import pytest
+from typer.testing import CliRunner
+
+from analysis.profiling.formats.foreign import Frame, Measure, made
+from analysis.profiling.formats.pprof_writing import write_pprof
+from scenarios.cli import app
+from scenarios.profile_files import import_files
+
+STACKS = [((Frame("f", "a"),), (3, 10**17 + 1)), ((Frame("g", "a"),), (2, 7))]
+
+
+def run(*arguments):
+    return CliRunner().invoke(app, ["profile", *map(str, arguments)])
+
+
+@pytest.fixture(scope="module")
+def imported(tmp_path_factory):
+    folder = tmp_path_factory.mktemp("imported")
+    (folder / "cycles.pb.gz").write_bytes(write_pprof(made([Measure("samples"), Measure("cycles", "events")], STACKS)))
+    import_files([folder / "cycles.pb.gz"], folder / "made")
+    return folder / "made"
+
+
+def test_an_imported_profile_counts_the_samples_of_its_file(imported):
+    query = json.loads(run("query", imported, "--event", "cycles", "--json").stdout)
+    assert query["total"] == {"samples": 5, "value": 10**17 + 8}
+    assert run("query", imported.parent / "cycles.pb.gz").stdout.startswith("5 samples of cycles on 1 visit")
+    assert json.loads(run("stability", imported, "--json").stdout)["whole"]["samples"] == 5
+
+
+def test_what_is_not_known_of_savings_is_empty_and_not_0(imported):
+    (row,) = json.loads(run("ask", imported, "savings", "--set", "function=f", "--json").stdout)["rows"]
+    assert row["share"] == pytest.approx(1.0)
+    names = ("core_hours_saved", "core_hours_per_year", "money_per_year", "money_per_year_low", "low", "high")
+    assert [row[name] for name in names] == [None] * len(names)
+
+
+@pytest.mark.parametrize("question", ["versions", "compilers"])
+def test_an_imported_profile_has_no_intervals_in_any_answer(imported, question):
+    rows = json.loads(run("ask", imported, question, "--json").stdout)["rows"]
+    assert [(row["share"], row["low"], row["high"]) for row in rows] == [(1.0, None, None)]
+
+
+def test_a_question_that_is_not_there_names_the_command_that_lists_them(imported):
+    ended = run("ask", imported, "nosuch")
+    assert ended.exit_code == 2
+    assert "wsc profile ask --list lists them" in ended.output
+
+
+@pytest.mark.filterwarnings("error")
+def test_one_machine_on_a_side_is_too_few_to_compare(imported):
+    for other in (imported, imported.parent / "made"):
+        ended = run("regress", imported, other)
+        assert ended.exit_code == 2
+        assert "2 machines with samples before are needed, 1 given" in ended.output
+
+
+def test_one_profile_alone_needs_a_time(imported):
+    ended = run("regress", imported)
+    assert ended.exit_code == 2
+    assert "--at: one run needs a time" in ended.output
