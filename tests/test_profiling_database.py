@@ -379,3 +379,12 @@ def test_values_are_in_the_order_of_the_dimension(tmp_path):
         assert database.values("line") == ["9", "10", "100"]
         assert database.values("line", 2) == ["9", "10"]
         assert database.values("symbolised") == ["false", "true"]
+
+
+def test_a_total_of_nothing_is_no_row():
+    """Keys that are constants are no keys to GROUP BY ALL, which then has a row for nothing."""
+    query = Query(by=(), where=(("builder", ("[none]",)),))
+    _, _, database, rows = made(0)
+    assert by_pandas(rows, query) == []
+    assert database.query(query).empty
+    assert database.total(query) == (0, 0)

@@ -132,7 +132,8 @@ def sum_samples(cursor: duckdb.DuckDBPyConnection, query: Query, counts: Counts,
     ]
     cursor.execute(
         f"CREATE TEMP TABLE counted AS SELECT {', '.join(columns if each else columns[:-1])}"
-        f" FROM samples JOIN process_map USING (process) {joined} WHERE event = ? {only} GROUP BY ALL",
+        f" FROM samples JOIN process_map USING (process) {joined} WHERE event = ? {only}"
+        " GROUP BY ALL HAVING count(*) > 0",
         [query.event],
     )
     _refuse_unrated(cursor, query.event)
