@@ -91,7 +91,10 @@ def test_confounded_tags_are_told_apart_as_far_as_the_cells_allow(new, dear, cau
 
 def test_a_compiler_that_some_jobs_had_before_and_others_get_now_is_named():
     rng = stream(2, "both")
-    slow = lambda t: 2.0 if t["compiler"] == "clang-18" else 1.0  # noqa: E731
+
+    def slow(tags):
+        return 2.0 if tags["compiler"] == "clang-18" else 1.0
+
     before = profile(rng, slow, new=("a",), compiler="clang-18")
     after = profile(rng, slow, new=("a", "b", "c"), compiler="clang-18")
     assert blame(before, after) == Cause("compiler", "clang-18")
@@ -103,7 +106,10 @@ def test_a_compiler_that_some_jobs_had_before_and_others_get_now_is_named():
 def test_a_mix_that_changes_is_no_regression():
     """Job a spends 40% in f and the others 5%; four times its load raises f's share of all, and nothing is dearer."""
     rng = stream(3, "mix")
-    dear = lambda t: 12.0 if t["application"] == "a" else 1.0  # noqa: E731
+
+    def dear(tags):
+        return 12.0 if tags["application"] == "a" else 1.0
+
     before, after = profile(rng, dear), profile(rng, dear, load={"a": 4.0})
     share = [one.groupby("function")["value"].sum()["f"] / one["value"].sum() for one in (before, after)]
     assert share[1] - share[0] > 0.1
