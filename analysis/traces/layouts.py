@@ -1,0 +1,178 @@
+"""The tables of public traces: which columns they have, where, and what of them is used."""
+
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Literal
+
+Kind = Literal["name", "maybe_name", "time", "amount", "amount_or_invalid"]
+"""What a column holds: a name, one that may be missing, a time, a number that may be missing, and one of which the
+trace says that -1 and 101 stand for values that are not valid."""
+
+
+@dataclass(frozen=True, slots=True)
+class Column:
+    """A column of a trace that is used: what it is here, what files call it, what it holds, and where it stands.
+
+    Examples
+    --------
+    >>> Column("cpus", ("average_usage.cpus",), "amount").called("Average_Usage_CPUs")
+    True
+    """
+
+    field: str
+    names: tuple[str, ...]
+    kind: Kind
+    at: int = -1
+    """Place from 0 in files without a line of names; -1: such files are not published."""
+    required: bool = True
+
+    def called(self, name: str) -> bool:
+        """Return whether that is one of its names, whatever stands between the words."""
+        return bare(name) in map(bare, self.names)
+
+
+@dataclass(frozen=True, slots=True)
+class Layout:
+    """A table of a trace: the columns that are used, and how many fields a row has if no line names them."""
+
+    table: str
+    columns: tuple[Column, ...]
+    widths: tuple[int, ...] = ()
+
+    def found(self, names: Sequence[str]) -> dict[str, int]:
+        """Return the places, from 0, of the columns that are used among those of a file.
+
+        Examples
+        --------
+        >>> FORMATS["alibaba2018"].usage.found(["container_id", "cpi", "machine_id"])
+        {'index': 0, 'machine': 2, 'cpi': 1}
+        """
+        places = {
+            column.field: next((at for at, name in enumerate(names) if column.called(name)), -1)
+            for column in self.columns
+        }
+        return {field: at for field, at in places.items() if at >= 0}
+
+    def fixed(self) -> dict[str, int]:
+        """Return the places of the columns that are used in a file without a line of names."""
+        return {column.field: column.at for column in self.columns if column.at >= 0}
+
+    def missing(self, places: Mapping[str, int]) -> list[str]:
+        """Return the names of required columns that have no place."""
+        return [each.names[0] for each in self.columns if each.required and each.field not in places]
+
+
+@dataclass(frozen=True, slots=True)
+class Format:
+    """A public trace: its table of use, its table of requests, and how both are to be read."""
+
+    name: str
+    usage: Layout
+    requests: Layout
+    tick_us: int
+    """Length of the unit of times, in microseconds."""
+    sample_us: int = 0
+    """How long a row of the table of use stands for; 0: it says its end itself."""
+    requested_cpus: float = 1.0
+    """CPUs in a unit of requests."""
+    use_of_request: float = 0.0
+    """What use is multiplied by to be a share of the request; 0: it is in CPUs."""
+    cpu: str = "CPUs"
+    """What CPU time is counted in."""
+
+    @property
+    def numbered(self) -> bool:
+        """Whether an instance is a number within its job, which the table of use then says."""
+        return any(column.field == "job" for column in self.usage.columns)
+
+
+def bare(name: str) -> str:
+    """Return a column's name in small letters with one underscore between words.
+
+    Examples
+    --------
+    >>> bare("job ID"), bare("average_usage.cpus"), bare("cycles per instruction (CPI)")
+    ('job_id', 'average_usage_cpus', 'cycles_per_instruction_cpi')
+    """
+    return re.sub(r"[^a-z0-9]+", "_", name.lower()).strip("_")
+
+
+_TASK_USAGE = Layout(
+    "task_usage",
+    (
+        Column("start", ("start time", "start"), "time", 0),
+        Column("end", ("end time", "end"), "time", 1),
+        Column("job", ("job ID",), "name", 2),
+        Column("index", ("task index",), "name", 3),
+        Column("machine", ("machine ID",), "maybe_name", 4),
+        Column("cpus", ("CPU rate", "mean CPU usage rate", "mean CPU usage"), "amount", 5),
+        Column("cpi", ("cycles per instruction", "cycles per instruction (CPI)", "CPI"), "amount", 15),
+    ),
+    widths=(19, 20),
+)
+_TASK_EVENTS = Layout(
+    "task_events",
+    (
+        Column("job", ("job ID",), "name", 2),
+        Column("index", ("task index",), "name", 3),
+        Column("request", ("CPU request", "resource request for CPU cores"), "amount", 9),
+    ),
+    widths=(13,),
+)
+_INSTANCE_USAGE = Layout(
+    "instance_usage",
+    (
+        Column("start", ("start_time",), "time"),
+        Column("end", ("end_time",), "time"),
+        Column("job", ("collection_id",), "name"),
+        Column("index", ("instance_index",), "name"),
+        Column("machine", ("machine_id",), "maybe_name"),
+        Column("collection", ("collection_type",), "maybe_name", required=False),
+        Column("cpus", ("average_usage.cpus",), "amount"),
+        Column("cpi", ("cycles_per_instruction",), "amount"),
+    ),
+)
+_INSTANCE_EVENTS = Layout(
+    "instance_events",
+    (
+        Column("job", ("collection_id",), "name"),
+        Column("index", ("instance_index",), "name"),
+        Column("request", ("resource_request.cpus",), "amount"),
+    ),
+)
+_CONTAINER_USAGE = Layout(
+    "container_usage",
+    (
+        Column("index", ("container_id",), "name", 0),
+        Column("machine", ("machine_id",), "maybe_name", 1),
+        Column("start", ("time_stamp",), "time", 2),
+        Column("cpus", ("cpu_util_percent",), "amount_or_invalid", 3),
+        Column("cpi", ("cpi",), "amount", 5),
+    ),
+    widths=(11,),
+)
+_CONTAINER_META = Layout(
+    "container_meta",
+    (
+        Column("index", ("container_id",), "name", 0),
+        Column("job", ("app_du", "deploy_unit"), "name", 3),
+        Column("request", ("cpu_request",), "amount", 5),
+    ),
+    widths=(8,),
+)
+
+FORMATS: Mapping[str, Format] = {
+    each.name: each
+    for each in (
+        Format("google2011", _TASK_USAGE, _TASK_EVENTS, 1, cpu="the CPUs of the trace's largest machine"),
+        Format("google2019", _INSTANCE_USAGE, _INSTANCE_EVENTS, 1, cpu="normalised compute units"),
+        Format("alibaba2018", _CONTAINER_USAGE, _CONTAINER_META, 1_000_000, 10_000_000, 0.01, 0.01),
+    )
+}
+"""The traces by name.
+
+Reiss, Wilkes, Hellerstein: *Google cluster-usage traces: format + schema*, version 2.1, 2014, table of task resource
+usage; Wilkes: *Google cluster-usage traces v3*, 2020, InstanceUsage; Alibaba: *cluster-trace-v2018*, container_usage
+and container_meta, where use is a percentage of the request and 100 units of a request are a core.
+"""
