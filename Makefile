@@ -10,7 +10,7 @@ endif
 BIN := .venv/bin
 READY := .venv/.ready
 
-.PHONY: help demo test check web interop figures bench evidence clean
+.PHONY: help demo test check docs web interop figures bench evidence clean
 
 help: ## print this list
 	@awk -F ': .*## ' '/^[a-z]+:.*## / {printf "make %-10s %s\n", $$1, $$2}' Makefile
@@ -27,6 +27,9 @@ check: $(READY) ## style, formatting, types and the direction of imports
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy
 	$(BIN)/lint-imports
+
+docs: .venv/.docs ## make a site of the documents and the docstrings: site/docs/index.html
+	$(BIN)/sphinx-build -b html -W --keep-going -q -j 2 -c docs . site
 
 web: $(READY) ## look at every page of wsc serve in a headless browser; needs Node.js and Chromium
 	PYTHONPATH=. $(BIN)/python tests/web/check.py
@@ -48,6 +51,7 @@ bench: $(READY) ## measure speed and memory
 	$(BIN)/python benchmarks/profiles.py
 	$(BIN)/python benchmarks/affinity.py
 	$(BIN)/python benchmarks/cuped.py
+	$(BIN)/python benchmarks/scorecard.py
 	$(BIN)/python benchmarks/real_splits.py docs/examples/machines_before.csv.gz --machines 10,30
 
 evidence: $(READY) ## the long evidence: many draws, many fleets, every row; an hour or so
@@ -60,7 +64,7 @@ evidence: $(READY) ## the long evidence: many draws, many fleets, every row; an 
 	$(BIN)/python benchmarks/identification.py --repeats 12
 
 clean: ## remove runs/, figures/ and caches; .venv stays
-	rm -rf runs figures dist .pytest_cache .mypy_cache .ruff_cache .import_linter_cache .hypothesis .benchmarks
+	rm -rf runs figures site docs/modules dist .pytest_cache .mypy_cache .ruff_cache .import_linter_cache .hypothesis .benchmarks
 	find models sim analysis scenarios tests benchmarks -name __pycache__ -prune -exec rm -rf {} +
 
 # The stamp is the last thing written. A set-up that was interrupted leaves .incomplete and is started afresh.
@@ -75,4 +79,8 @@ $(READY): pyproject.toml constraints.txt
 		case "$$verb $$what" in "Installing collected") echo "  installing" ;; Collecting*) echo "  collecting $$what" ;; esac; \
 	done
 	@rm .venv/.incomplete
+	@touch $@
+
+.venv/.docs: $(READY)
+	@$(BIN)/python -m pip install --disable-pip-version-check -q -c constraints.txt -e '.[docs]'
 	@touch $@

@@ -19,11 +19,11 @@ from scenarios.loader import load_each
 
 ROOT = Path(__file__).parents[1]
 FOLDERS = ("models", "sim", "analysis", "scenarios")
-TARGETS = {"demo", "test", "check", "web", "interop", "figures", "bench", "evidence", "clean"}
+TARGETS = {"demo", "test", "check", "docs", "web", "interop", "figures", "bench", "evidence", "clean"}
 CHECKED = ("test", "check", "demo", "web", "interop")
 PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
 RUNTIME = [Requirement(line) for line in PROJECT["dependencies"]]
-DEVELOPMENT = [Requirement(line) for line in PROJECT["optional-dependencies"]["dev"]]
+DEVELOPMENT = [Requirement(line) for name in ("dev", "docs") for line in PROJECT["optional-dependencies"][name]]
 MODULES = [path.relative_to(ROOT) for folder in FOLDERS for path in sorted((ROOT / folder).rglob("*.py"))]
 
 

@@ -1,0 +1,54 @@
+"""How Sphinx makes a site of the documents and of the docstrings: `make docs`."""
+
+import os
+import re
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING, cast
+
+if TYPE_CHECKING:
+    from sphinx.application import Sphinx
+
+ROOT = Path(__file__).resolve().parents[1]
+sys.path.insert(0, str(ROOT))
+os.environ["NUMBA_DISABLE_JIT"] = "1"
+"""Compiled functions then stay functions, which have a signature and a docstring."""
+
+from docs import modules  # noqa: E402
+
+project, author = "wsc", "the authors of wsc"
+extensions = ["sphinx.ext.autodoc", "numpydoc", "myst_parser"]
+root_doc = "docs/index"
+include_patterns = ["README.md", "ARCHITECTURE.md", "CHANGELOG.md", "docs/**.md", "docs/modules/**.rst"]
+exclude_patterns = [".venv", ".git", "runs", "figures", "site", "tests", "docs/examples/runs", "docs/examples/figures"]
+source_suffix = {".md": "markdown", ".rst": "restructuredtext"}
+default_role = "code"
+myst_heading_anchors = 4
+autodoc_default_options = {"member-order": "bysource", "no-value": True}
+autodoc_typehints_format = "short"
+autodoc_preserve_defaults = True
+numpydoc_show_class_members = False
+python_maximum_signature_line_length = 100
+toc_object_entries_show_parents = "hide"
+suppress_warnings = ["ref.python"]
+"""Types in signatures are linked by their last name, which several modules may have."""
+html_theme = "furo"
+html_title = "wsc"
+html_show_sphinx = False
+html_copy_source = False
+
+
+def setup(app: "Sphinx") -> dict[str, bool]:
+    """Write the pages of the modules before Sphinx looks for pages, and let bars in docstrings be bars."""
+    modules.write(ROOT, ROOT / "docs/modules")
+    app.connect("autodoc-process-docstring", _bars, priority=900)
+    return {"parallel_read_safe": True, "parallel_write_safe": True}
+
+
+def _bars(*given: object) -> None:
+    """Escape the bars of absolute values, which Sphinx would take for names; examples stay as they are."""
+    lines = cast("list[str]", given[-1])
+    text = "\n".join(lines)
+    before, heading, examples = text.partition(".. rubric:: Examples")
+    escaped = re.sub(r"(?<![|`])\|(?![|`])", r"\\|", before)
+    lines[:] = (escaped + heading + examples).split("\n")

@@ -1,0 +1,90 @@
+"""Pages for the site: one for each package with its modules, made from the tree, and one of the commands."""
+
+import ast
+from collections.abc import Iterator
+from pathlib import Path
+
+FOLDERS = ("models", "sim", "analysis", "scenarios")
+_COMMANDS = "cli"
+"""How modules begin that only hold commands, which have a page of their own."""
+
+
+def write(root: Path, out: Path) -> None:
+    """Write the pages of all packages and of the commands into a folder, those that changed; others are removed."""
+    made = {f"{name}.rst": text for name, text in (*pages(root), ("commands", commands()))}
+    out.mkdir(exist_ok=True)
+    for path in out.iterdir():
+        if path.name not in made:
+            path.unlink()
+    for name, text in made.items():
+        path = out / name
+        if not path.exists() or path.read_text(encoding="utf-8") != text:
+            path.write_text(text, encoding="utf-8")
+
+
+def pages(root: Path) -> Iterator[tuple[str, str]]:
+    """Yield the name and the text of each page: an index, and the packages."""
+    yield "index", _page("Modules", "Imports go down only: scenarios, then sim and analysis, then models.", FOLDERS)
+    for folder in FOLDERS:
+        yield from _package(root / folder, folder)
+
+
+def _package(folder: Path, name: str) -> Iterator[tuple[str, str]]:
+    """Yield the page of a package, with its modules, and those of the packages in it."""
+    modules = [path for path in sorted(folder.glob("*.py")) if path.stem != "__init__" and not _of_commands(path)]
+    packages = [path.parent for path in sorted(folder.glob("*/__init__.py"))]
+    text = _page(name, _purpose(folder / "__init__.py"), [f"{name}.{path.name}" for path in packages])
+    for path in modules:
+        members = ", ".join(_members(path))
+        text += f"\n{_title(f'{name}.{path.stem}', '-')}.. automodule:: {name}.{path.stem}\n   :members: {members}\n"
+    yield name, text
+    for path in packages:
+        yield from _package(path, f"{name}.{path.name}")
+
+
+def commands() -> str:
+    """Return a page with what `wsc` and each of its commands say of themselves."""
+    import typer
+    from typer.testing import CliRunner
+
+    from scenarios.cli import app
+
+    runner = CliRunner(env={"COLUMNS": "100", "TERM": "dumb", "NO_COLOR": "1"})
+    known = typer.main.get_command(app).commands
+    words = [[], *([name] for name in known)]
+    words += [[name, each] for name, group in known.items() for each in getattr(group, "commands", {})]
+    text = _title("Commands")
+    for each in sorted(words):
+        help_text = runner.invoke(app, [*each, "--help"]).output
+        block = "".join(f"   {line}".rstrip() + "\n" for line in help_text.splitlines())
+        text += f"\n{_title(' '.join(['wsc', *each]), '-')}.. code-block:: text\n\n{block}\n"
+    return text
+
+
+def _members(path: Path) -> Iterator[str]:
+    """Yield what a module holds of its own for others: functions, classes, and constants that say what they are."""
+    body = ast.parse(path.read_text(encoding="utf-8")).body
+    for node, after in zip(body, [*body[1:], None], strict=True):
+        if isinstance(node, ast.FunctionDef | ast.ClassDef):
+            yield from [node.name] if node.name[0] != "_" else []
+        elif isinstance(after, ast.Expr) and isinstance(after.value, ast.Constant):
+            targets = node.targets if isinstance(node, ast.Assign) else [getattr(node, "target", None)]
+            names = [each.id for each in targets if isinstance(each, ast.Name)]
+            yield from [name for name in names if name.isupper() and name[0] != "_"]
+
+
+def _of_commands(path: Path) -> bool:
+    return path.stem == _COMMANDS or path.stem.startswith(f"{_COMMANDS}_")
+
+
+def _purpose(path: Path) -> str:
+    return ast.get_docstring(ast.parse(path.read_text(encoding="utf-8"))) or ""
+
+
+def _page(title: str, text: str, inner: Iterator[str] | tuple[str, ...] | list[str]) -> str:
+    entries = "".join(f"   {each}\n" for each in inner)
+    return f"{_title(title)}{text}\n\n.. toctree::\n   :maxdepth: 1\n\n{entries}"
+
+
+def _title(text: str, line: str = "=") -> str:
+    return f"{text}\n{line * len(text)}\n\n"
