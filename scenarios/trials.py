@@ -19,9 +19,10 @@ def trials(out: Path) -> Mapping[str, Trial]:
     Examples
     --------
     >>> sorted(trials(Path("runs")))
-    ['guards', 'planner', 'regressions', 'scorecard']
+    ['core_seconds', 'guards', 'planner', 'regressions', 'scorecard']
     """
     all_of_them: Mapping[str, Trial] = {
+        "core_seconds": _core_seconds,
         "guards": _guards,
         "planner": _planner,
         "regressions": _regressions,
@@ -34,6 +35,14 @@ def _regressions(out: Path, *, progress: Progress, planted: int, healthy: int) -
     from scenarios.regressions import regressions
 
     return regressions(planted, healthy, out, progress)
+
+
+def _core_seconds(
+    out: Path, *, progress: Progress, scenario: str, draws: int, overrides: tuple[str, ...] = ()
+) -> dict[str, Any]:
+    from scenarios.core_seconds import Asked, many
+
+    return many(Asked(scenario, draws, overrides), out, progress)
 
 
 def _guards(out: Path, *, progress: Progress, fleets: int) -> dict[str, Any]:
@@ -51,9 +60,9 @@ def _planner(out: Path, *, progress: Progress) -> dict[str, Any]:
 def _scorecard(out: Path, *, progress: Progress, fleets: int, draws: int) -> dict[str, Any]:
     from analysis.effects.methods import METHODS
     from scenarios.effects.corners import CORNERS
-    from scenarios.effects.designs import designs
+    from scenarios.effects.designs import DESIGNS, designs
     from scenarios.effects.pieces import SIZES, Asked, cut
     from scenarios.effects.scorecard import scorecard
 
-    asked = Asked(tuple(one.name for one in METHODS), SIZES, draws)
+    asked = Asked(tuple(one.name for one in METHODS), SIZES, draws, designs=DESIGNS)
     return scorecard(asked, cut(tuple(CORNERS), fleets), designs, out, progress)

@@ -29,8 +29,9 @@ TOLD = {
     "functions": {"judged": 100, "coverage": 0.95, "coverage_low": 0.94, "coverage_high": 0.96, "half_width": 0.2}
     | {"naive_coverage": 0.6, "design_effect": 4.0},
     "cpi": {"coverage": 0.94},
-    "core_seconds": {"error": 0.01, "coverage": 0.95, "half_width": 0.03, "by_fleet_bias": 0.02, "bias": 0.001},
 }
+SECONDS = {"draws": 400, "visits": 200.0, "error": 0.01, "coverage": 0.95, "coverage_error": 0.011, "half_width": 0.03}
+SECONDS |= {"spread": 0.98, "bias": 0.001, "by_platform_bias": 0.01, "by_fleet_bias": 0.02}
 PLAIN = TOLD | {"draws": 10, "functions": TOLD["functions"] | {"naive_coverage": 0.91, "design_effect": 1.25}}
 
 
@@ -57,7 +58,12 @@ def sources(run, monkeypatch):
         causes = [{"cause": "revision", "pairs": planted, "right": planted - 4}]
         return {"named": 1 - 4 / planted, "quiet": 1 - 1 / healthy, "causes": causes}
 
-    return Sources(obtained, lambda _what, _share: None, judged, {"regressions": regressions})
+    def core_seconds(progress, scenario, draws, overrides):
+        assert (scenario, draws) == (SMALL, 400)
+        return SECONDS
+
+    told = {"regressions": regressions, "core_seconds": core_seconds}
+    return Sources(obtained, lambda _what, _share: None, judged, told)
 
 
 def measured(name, sources):

@@ -97,7 +97,7 @@ class Sampler:
         self._software = Software(world, programs, builds, places)
         self._programs, self._addresses = programs, layout.addresses
         self._events = asked_events(world)
-        self._per_sample = _per_sample(rates, plan.names, register.platform_names, self._events)
+        self._per_sample = stands_for(rates, plan.names, register.platform_names, self._events)
         self._cost = np.array([[sample_cost_cycles(p, e) for e in self._events] for p in register.platform_names])
         self._locator = Locator(programs, layout.addresses)
         entry_program = np.repeat(np.arange(programs.count), np.diff(programs.start))
@@ -166,9 +166,7 @@ class Sampler:
 
     def _keys(self, who: Ints, epoch: Ints) -> Keys:
         """Return (n, events) keys of the draws of each process, which belong to the events' names."""
-        seed = self._world.profiling.collector.seed
-        keys = keys_of(seed, f"samples of fleet {self._world.seed}", who, epoch)
-        return mixed(keys[:, None], np.array([key(event) for event in self._events], np.uint64))
+        return sample_keys(self._world, who, epoch, self._events)
 
     def _residents(self, seen: Visited) -> Iterator[Hits]:
         """Yield the samples of instances, program by program."""
@@ -278,13 +276,45 @@ class Sampler:
         }
 
 
-def _per_sample(
+def sample_keys(world: ProfileWorld, who: Ints, epoch: Ints, events: tuple[str, ...]) -> Keys:
+    """Return (n, events) keys of the draws of each process in an epoch, which belong to the events' names.
+
+    Parameters
+    ----------
+    world : the collector and its fleet
+    who : (n,) residence, or a machine's own process
+    epoch : (n,) when
+    events : what is sampled
+
+    Examples
+    --------
+    >>> who, when = np.array([3, 4]), np.array([7, 7])
+    >>> sample_keys(ProfileWorld(), who, when, ("cycles", "instructions")).shape
+    (2, 2)
+    """
+    keys = keys_of(world.profiling.collector.seed, f"samples of fleet {world.seed}", who, epoch)
+    return mixed(keys[:, None], np.array([key(event) for event in events], np.uint64))
+
+
+def stands_for(
     rates: pd.DataFrame, collections: tuple[str, ...], platforms: tuple[str, ...], events: tuple[str, ...]
 ) -> Floats:
-    """Return (collections, platforms, events) what a sample stands for in its visit: period × duty."""
+    """Return (collections, platforms, events) what a sample stands for in its visit: period × duty.
+
+    Parameters
+    ----------
+    rates : table `rates`
+    collections, platforms, events : in the order wanted
+
+    Examples
+    --------
+    >>> row = {"collection": "fleet", "platform": "p", "event": "cycles", "period": 1000, "duty": 2.0}
+    >>> stands_for(pd.DataFrame([row]), ("fleet",), ("p",), ("cycles",)).tolist()
+    [[[2000.0]]]
+    """
     keys = zip(rates["collection"], rates["platform"], rates["event"], strict=True)
-    stands_for = dict(zip(keys, (rates["period"] * rates["duty"]).astype(float).tolist(), strict=True))
-    return np.array([[[stands_for[c, p, e] for e in events] for p in platforms] for c in collections])
+    each = dict(zip(keys, (rates["period"] * rates["duty"]).astype(float).tolist(), strict=True))
+    return np.array([[[each[c, p, e] for e in events] for p in platforms] for c in collections])
 
 
 def _texts(words: tuple[str, ...], index: Ints | NDArray[np.int32]) -> pa.DictionaryArray:
