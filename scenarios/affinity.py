@@ -13,19 +13,13 @@ from analysis.profiling.affinity.terms import Structure
 from analysis.statistics import Floats
 from scenarios.faults import Fault, FaultsError
 from scenarios.measured import faults_in
-from scenarios.profile_tables import amount, print_rows
+from scenarios.profile_tables import amount, plural, print_rows
 
 if TYPE_CHECKING:
     from rich.console import Console
 
 _ROWS = 30
 _ROUNDING = 1e-9
-_BY: dict[Structure, str] = {
-    "effects": "job and platform",
-    "effects_slopes": "job and platform, with slopes for how much a job waits for memory",
-    "model": "the cross-platform model",
-    "model_slopes": "the cross-platform model, with slopes for how much a job waits for memory",
-}
 
 
 def affinity(path: Path, method: Method = "lp", *, keep_traffic: bool = False, judged: bool = False) -> dict[str, Any]:
@@ -113,8 +107,10 @@ def _payload(found: Advice) -> dict[str, Any]:
         "platforms": len(table.platforms),
         "moved_share": _moved_share(found),
         "predicted_pairs": found.believed.filled,
-        "predicted_by": found.believed.structure,
-        "held_out": compare(table).query("cells > 0").to_dict("records") if found.believed.filled else [],
+        "predicted_by": found.believed.structure.name,
+        "held_out": compare(table, found.believed.left_out).query("cells > 0").to_dict("records")
+        if found.believed.filled
+        else [],
         "shrunk_pairs": found.believed.shrunk,
         "notes": _notes(found),
     }
@@ -149,6 +145,12 @@ def _moved_share(found: Advice) -> float:
     return float(moved / max(found.table.load.sum(), 1e-300))
 
 
+def _parts(structure: Structure) -> str:
+    """Return what CPI is predicted from, in words."""
+    slopes = ", with slopes for how much a job waits for memory" if structure.slopes else ""
+    return ("the cross-platform model" if structure.model else "job and platform") + slopes
+
+
 def _notes(found: Advice) -> list[str]:
     believed, notes = found.believed, list[str]()
     if found.table.clock_hz is not None:
@@ -156,7 +158,7 @@ def _notes(found: Advice) -> list[str]:
     if believed.filled:
         error = f"{float(np.median(believed.log_se[found.table.unobserved])):.0%}"
         notes.append(
-            f"{believed.filled} pairs have no CPI: predicted from {_BY[believed.structure]}, median error {error}"
+            f"{believed.filled} pairs have no CPI: predicted from {_parts(believed.structure)}, median error {error}"
         )
     if believed.shrunk:
         notes.append(
@@ -182,11 +184,12 @@ def show(payload: dict[str, Any], console: "Console") -> None:
 
     before, after = payload["total_cycles_before"], payload["total_cycles_after"]
     proof = "optimal, proven by duality" if payload["optimal"] else f"within {payload['gap']:.2%} of the optimum"
+    size = f"{plural(payload['jobs'], 'job')} on {plural(payload['platforms'], 'platform')}"
     true = ""
     if "truth" in payload:
         true = f", {payload['truth']['saving']:.2%} at the true CPI"
     console.print(
-        f"{payload['jobs']:,} jobs on {payload['platforms']:,} platforms by {payload['method']}: {proof}",
+        f"{size} by {payload['method']}: {proof}",
         f"  saving {payload['saving']:.2%} promised{true}; {payload['moved_share']:.1%} of the load moves",
         f"  total cycles {amount(before)} → {amount(after)}",
         sep="\n",

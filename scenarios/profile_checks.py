@@ -9,6 +9,7 @@ from typing import Any
 
 from models.jobs import drawn_names
 from models.profiles import Compiler, Incident, Kernel, Watch
+from scenarios import served_checks
 from scenarios.checks import WORLD_CHECKS, multiple
 from scenarios.faults import shown
 from scenarios.findings import Check, Finding, repeated
@@ -217,6 +218,7 @@ def incidents(scenario: ProfileScenario) -> Iterator[Finding]:
 
 CHECKS: Mapping[Check[Any], tuple[str, ...]] = {
     **WORLD_CHECKS,
+    **served_checks.CHECKS,
     days: ("horizon_s", "epoch_s"),
     recording: ("recording.windows", "recording.loop"),
     software: ("feature",),
@@ -247,11 +249,12 @@ def _known(scenario: ProfileScenario) -> Mapping[str, Sequence[str]]:
         *drawn_names(scenario.population, scenario.seed),
     ]
     replacing = scenario.feature.platforms.values() if scenario.feature is not None else ()
+    tried = scenario.trial.platforms.values() if scenario.trial is not None else ()
     compiler, kernel = scenario.profiling.compiler, scenario.profiling.kernel
     return {
         "job": jobs,
         "application": jobs,
-        "platform": sorted({*scenario.fleet.platforms, *replacing}),
+        "platform": sorted({*scenario.fleet.platforms, *replacing, *tried}),
         "compiler": [Compiler().old] if compiler is None else [compiler.old, compiler.new],
         "kernel": [Kernel().old] if kernel is None else [kernel.old, kernel.new],
         "datacentre": list(scenario.profiling.datacentres),
@@ -273,7 +276,7 @@ def _hint(said: str, known: Sequence[str]) -> str:
     near = difflib.get_close_matches(said, known, 3)
     if near:
         return f"did you mean {' or '.join(near)}?"
-    return f"there are {', '.join(known[:_MOST_NAMES])}{', …' * (len(known) > _MOST_NAMES)}"
+    return f"there are {', '.join(known[:_MOST_NAMES]) or 'none'}{', …' * (len(known) > _MOST_NAMES)}"
 
 
 def _too_late(keys: Keys, time_s: float, scenario: ProfileScenario) -> Finding:

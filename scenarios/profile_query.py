@@ -323,7 +323,7 @@ def _empty(database: "Database", question: Query, asked: Asked, side: str = "") 
     """Return why a question has no samples, and what there is."""
     starts, samples = database.table("visits")["start_s"], f"{side}leaves no samples of {question.event}"
     if question.event not in database.events():
-        return Fault("--event", 0, 0, "", f"{side}no samples of it; there are {', '.join(database.events())}")
+        return Fault("--event", 0, 0, "", f"{side}no samples of it; there are {', '.join(database.events()) or 'none'}")
     for option, text, outside in (
         ("--since", asked.since, question.since_s is not None and not (starts >= question.since_s).any()),
         ("--until", asked.until, question.until_s is not None and not (starts < question.until_s).any()),

@@ -57,6 +57,46 @@ def test_clocks_are_of_the_fleet_and_weigh_what_a_visit_stands_for(tmp_path):
     assert found["rome"].tolist() == [(1e9 + 2 * 3 * 3e9 + 1e9) / 8]
 
 
+def registered(tables):
+    """The tables with as many machines as visits, all of one day, and a register that knows twice as many haswells."""
+    visits = tables["visits"].assign(collection="fleet", start_s=0.0, weight=12)
+    visits = visits.assign(machine=visits["visit"], length_s=300.0)
+    haswells = int((visits["platform"] == "haswell").sum())
+    platform = pd.concat([visits["platform"].astype(str), pd.Series(["haswell"] * haswells)], ignore_index=True)
+    machines = {
+        "machine": range(len(platform)),
+        "rack": 0,
+        "power_domain": 0,
+        "platform": platform,
+        "vcpus": 64,
+        "memory_bytes": 1e9,
+        "feature": False,
+        "feature_from_s": np.nan,
+    }
+    return tables | {"visits": visits}, pd.DataFrame(machines)
+
+
+def test_platforms_are_as_large_as_the_register_of_machines_says(tmp_path):
+    tables, machines = registered(random_tables(3, rows=6000, visits=80, processes=300))
+    plain = write_folder(tmp_path / "plain", tables)
+    known = write_folder(tmp_path / "known", tables | {"machines": machines})
+    with Database([plain]) as database:
+        before = table_of(database).set_index(["job", "platform"])
+    with Database([known]) as database:
+        after = table_of(database).set_index(["job", "platform"])
+    count = tables["visits"]["platform"].value_counts()
+    size = machines["platform"].value_counts()
+    factor = size / size.sum() * count.sum() / count
+    assert factor["haswell"] > 1 > factor["rome"]
+    times = factor[before.index.get_level_values("platform")].to_numpy()
+    np.testing.assert_allclose(after["load"], before["load"] * times)
+    np.testing.assert_allclose(after["capacity"], before["capacity"] * times)
+    np.testing.assert_allclose(after["cpi"], before["cpi"])
+    visits = count[before.index.get_level_values("platform")].to_numpy()
+    square = (before["load_se"] ** 2 - before["load"] ** 2 / visits) * times**2
+    np.testing.assert_allclose(after["load_se"], np.sqrt(square))
+
+
 def test_the_true_table_keeps_pairs_that_never_ran_as_unobserved():
     truth = pd.DataFrame({"application": ["a", "b", "b"], "platform": ["p", "p", "q"], "cycles": [2.0, 3.0, 8.0]})
     made = true_table(truth.assign(instructions=1.0), pd.DataFrame({"platform": ["p"], "clock_hz": [2e9]}))

@@ -6,7 +6,7 @@ from analysis.profiling.affinity.effects import fit
 from analysis.profiling.affinity.held_out import compare, held_out
 from analysis.profiling.affinity.shrinkage import estimate
 from analysis.profiling.affinity.table import Table
-from analysis.profiling.affinity.terms import STRUCTURES, structure_of, terms_of
+from analysis.profiling.affinity.terms import EFFECTS, STRUCTURES, Structure, structure_of, terms_of
 from models.platforms import PLATFORMS
 from tests.modelled_jobs import CLOCKS, NAMES, OVERLAP, modelled_rows
 
@@ -47,9 +47,9 @@ def predicted(rows, cell, structure, spread):
     kept.loc[cell, "cpi"] = np.nan
     groups = [kept[kept["job"] == job] for job in kept["job"].unique()]
     jobs, platforms = len(groups), len(NAMES)
-    offset = np.array([said(group) if structure.startswith("model") else np.zeros(platforms) for group in groups])
+    offset = np.array([said(group) if structure.model else np.zeros(platforms) for group in groups])
     features = np.ones((jobs, 1))
-    if structure.endswith("slopes"):
+    if structure.slopes:
         features = np.column_stack([features, [waits(group) for group in groups]])
     design = np.zeros((jobs, platforms, jobs + platforms * features.shape[1]))
     for j in range(jobs):
@@ -83,7 +83,7 @@ def test_a_pair_that_is_hidden_for_good_is_predicted_as_if_it_were_left_out(hidd
     rows = modelled_rows(2, 14, departure=0.1, hidden=hidden)
     table = Table.of(rows)
     cells = table.cpi.copy()
-    left = held_out(table, "model")
+    left = held_out(table, Structure(model=True))
     at = int(np.flatnonzero((np.isfinite(cells) & (np.isfinite(cells).sum(axis=1, keepdims=True) > 1)).ravel())[0])
     gone = rows.copy()
     gone.loc[at, ["cpi", "cpi_se", *COUNTED, "mispredictions"]] = np.nan
@@ -107,7 +107,7 @@ def test_errors_of_filled_pairs_are_as_large_as_they_are_said_to_be():
 
 def test_the_model_beats_effects_where_it_is_right_and_the_one_used_is_marked():
     made = compare(Table.of(modelled_rows(4, 80, departure=0.02))).set_index("structure")
-    assert list(made.index) == list(STRUCTURES)
+    assert list(made.index) == [each.name for each in STRUCTURES]
     assert made["used"].tolist() == [False, False, False, True]
     assert (made.loc["model", ["weighted", "unweighted"]] < 0.8 * made.loc["effects", ["weighted", "unweighted"]]).all()
     assert (made["cells"] == made["cells"].iloc[0]).all()
@@ -120,4 +120,4 @@ def test_of_many_pairs_some_are_left_out_and_of_none_none():
     many = Table.of(frame.assign(cpi=np.exp(rng.normal(size=len(frame)))))
     assert len(held_out(many, structure_of(many)).cycles) == 900
     alone = Table.of(frame.assign(cpi=1.0).drop_duplicates("job"))
-    assert np.isnan(held_out(alone, "effects").error())
+    assert np.isnan(held_out(alone, EFFECTS).error())

@@ -13,11 +13,11 @@ def test_pairs_of_a_world_of_the_models_form_are_filled_exactly(jobs):
     table = Table.of(rows)
     found = estimate(table)
     truth = rows["truth"].to_numpy().reshape(jobs, len(NAMES))
-    assert found.structure == ("model" if jobs == 12 else "model_slopes")
+    assert found.structure.name == ("model" if jobs == 12 else "model_slopes")
     assert table.unobserved.sum() > jobs / 2
     np.testing.assert_allclose(found.cpi, truth, rtol=1e-6)
     plain = estimate(Table.of(rows.drop(columns=[*COUNTERS])))
-    assert plain.structure == "effects"
+    assert plain.structure.name == "effects"
     assert np.abs(plain.cpi / truth - 1)[table.unobserved].mean() > 0.01
 
 

@@ -2,7 +2,7 @@ import numpy as np
 import pytest
 
 from analysis.profiling.affinity.table import COUNTERS, Table
-from analysis.profiling.affinity.terms import structure_of, terms_of, without
+from analysis.profiling.affinity.terms import Structure, structure_of, terms_of, without
 from tests.modelled_jobs import modelled_rows
 
 
@@ -19,7 +19,7 @@ from tests.modelled_jobs import modelled_rows
 def test_the_structure_is_the_richest_that_a_table_allows(jobs, counters, misses, expected):
     rows = modelled_rows(1, jobs)
     rows = rows.assign(misses=rows["llc_misses"].fillna(0.01)) if misses else rows
-    assert structure_of(Table.of(rows if counters else rows.drop(columns=[*COUNTERS]))) == expected
+    assert structure_of(Table.of(rows if counters else rows.drop(columns=[*COUNTERS]))).name == expected
 
 
 def test_features_of_a_job_know_nothing_of_a_platform_that_is_hidden():
@@ -27,7 +27,8 @@ def test_features_of_a_job_know_nothing_of_a_platform_that_is_hidden():
     table, other = Table.of(rows), rows.copy()
     changed = rows["platform"].eq(table.platforms[1])
     other.loc[changed, ["cpi", "llc_misses", "load"]] *= 1.5
-    one, two = (terms_of(without(each, 1), "model_slopes", table) for each in (table, Table.of(other)))
+    both = Structure(model=True, slopes=True)
+    one, two = (terms_of(without(each, 1), both, table) for each in (table, Table.of(other)))
     np.testing.assert_array_equal(one.features, two.features)
     np.testing.assert_array_equal(one.offset, two.offset)
     assert not one.seen[:, 1].any()
@@ -36,7 +37,7 @@ def test_features_of_a_job_know_nothing_of_a_platform_that_is_hidden():
 
 def test_features_are_standardised_by_load():
     table = Table.of(modelled_rows(3, 80))
-    found = terms_of(table, "effects_slopes").features
+    found = terms_of(table, Structure(slopes=True)).features
     assert (found[:, 0] == 1.0).all()
     np.testing.assert_allclose(np.average(found[:, 1:], axis=0, weights=table.total), 0.0, atol=0.02)
     assert np.sqrt(np.average(found[:, 1:] ** 2, axis=0, weights=table.total)) == pytest.approx([1.0, 1.0], rel=0.05)

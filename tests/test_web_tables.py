@@ -4,7 +4,7 @@ import pandas as pd
 import pytest
 
 from scenarios.web.charts import lines, stacked
-from scenarios.web.tables import amount, table
+from scenarios.web.tables import amount, said, table
 
 
 def texts(frame: pd.DataFrame, **how) -> dict[str, str]:
@@ -33,6 +33,12 @@ def test_money_is_money_down_to_its_interval():
         "money per year": "735.7",
         "money per year low": "707.6",
     }
+
+
+def test_numbers_of_five_and_six_digits_are_whole_as_in_commands():
+    assert said("money_per_year", 17458.4).split() == ["17", "458"]
+    assert said("money_per_year", 174584.4).split() == ["174", "584"]
+    assert said("money_per_year", 1745844.0) == "1.746 M"
 
 
 def test_values_are_in_the_unit_of_their_event_and_samples_are_not():

@@ -68,7 +68,8 @@ _ALL = (
     Question(
         "savings",
         "What would a cheaper function save?",
-        "Cycles, core-hours and money a year for a change of a function's cost; as precise as its sampled share.",
+        "For a change of a function's cost: cycles and core-hours over the days of the profile; core-hours and money a "
+        "year, in the currency of price_per_core_hour. As precise as its sampled share.",
         {"function": "", "change": 0.01, "price_per_core_hour": 0.03, "top": 20},
         code_questions.savings,
     ),
@@ -110,7 +111,8 @@ _ALL = (
     Question(
         "colocate",
         "Which jobs suffer beside which others?",
-        "Candidates for moving apart or together; seen on several visited machines, not tried.",
+        "Candidates for moving apart or together; seen on several visited machines, not tried. Effects are changes of "
+        "the natural logarithm of CPI: 0.05 is 5% more cycles per instruction.",
         {"min_visits": 5, "min_machines": 5, "top": 20},
         place_questions.colocate,
     ),

@@ -4,7 +4,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from typing import Any
 
-from scenarios.web.asked import Asked, Pairs, read
+from scenarios.web.asked import Asked, Pairs, RefusedError, read
 from scenarios.web.listing import unit_of
 from scenarios.web.site import Page, Site
 from scenarios.web.tables import Link, Table, amount, grouped, named, said, table
@@ -26,10 +26,18 @@ class Line:
 
 
 def source(site: Site, pairs: Pairs) -> Page:
-    """Return a source file with a bar for each line (Ren et al. 2010, "Source annotation"); without one, all files."""
+    """Return a source file with a bar for each line (Ren et al. 2010, "Source annotation"); without one, all files.
+
+    Raises
+    ------
+    RefusedError
+        If a content is asked for and no file.
+    """
     asked = read(pairs, site.default(("file", "file_hash")), more=("file", "hash"))
     base = replace(asked, more={})
     if "file" not in asked.more:
+        if "hash" in asked.more:
+            raise RefusedError(["hash: says which content of a file; there is no file=NAME"])
         return _files(site, base)
     file = asked.more["file"]
     of_file = base.only("file", file)

@@ -221,7 +221,24 @@ def restrictions(texts: Iterable[str], name: str, problems: list[str]) -> Restri
 def _time(values: Mapping[str, list[str]], name: str, problems: list[str], default: float | None) -> float | None:
     if name not in values:
         return default
-    text = values[name][0].strip()
+    return time_s(name, values[name][0], problems)
+
+
+def time_s(name: str, text: str, problems: list[str]) -> float | None:
+    """Return a time in seconds; adds to `problems` what is none. A number without a unit is of seconds.
+
+    Parameters
+    ----------
+    name : of the parameter
+    text : such as 36h, 2d or 86400
+    problems : takes one line if it is none
+
+    Examples
+    --------
+    >>> time_s("at", "2d", []), time_s("at", "90", []), time_s("at", "soon", problems := []), problems
+    (172800.0, 90.0, None, ['at: should be a time such as 36h, 2d or 86400 (seconds), got soon'])
+    """
+    text = text.strip()
     found = _TIME.fullmatch(text)
     if not found:
         problems.append(f"{name}: should be a time such as 36h, 2d or 86400 (seconds), got {text[:60]}")

@@ -1,6 +1,5 @@
 """The page of alarms: functions that became dearer at a time, and what each change goes with."""
 
-import re
 from collections.abc import Mapping
 from typing import Any
 
@@ -9,35 +8,33 @@ import pandas as pd
 
 from analysis.profiling.asking import visits_of_fleet
 from analysis.profiling.regression import Criteria
-from scenarios.web.asked import Asked, Pairs, RefusedError, gather
+from scenarios.web.asked import Asked, Pairs, RefusedError, gather, time_s
 from scenarios.web.site import Page, Site
 from scenarios.web.tables import table
 
 DAY_S = 86400.0
 _SHOWN = ["function", "dimension", "value", "application", "factor", "low", "high", "cost", "p_value"]
 _NAMES = {"dimension": "goes with", "low": "factor from", "high": "factor to", "cost": "cost_share"}
-_UNIT_S = {"s": 1.0, "min": 60.0, "m": 60.0, "h": 3600.0, "d": DAY_S}
-_DAYS = re.compile(r"(?P<number>[0-9]{1,9}(?:\.[0-9]{0,9})?|\.[0-9]{1,9}) ?(?P<unit>s|min|m|h|d|)")
 
 
 def regress(site: Site, pairs: Pairs) -> Page:
-    """Return the alarms of before a day against after it; without a day, the days that there are to choose from.
+    """Return the alarms of before a time against after it; without one, the days that there are to choose from.
 
     Raises
     ------
     RefusedError
-        If `at` is no number of days that parts the visits, or there are no samples on a side.
+        If `at` is no time that parts the visits, or there are no samples on a side.
     """
     problems = list[str]()
     given = gather(pairs, ("at",), problems).get("at", [])
-    at = _days(given, problems)
+    at_s = _time_s(given, problems)
     if problems:
         raise RefusedError(problems)
     visits = visits_of_fleet(site.database)
     start = np.floor(visits["start_s"].to_numpy(np.float64) / DAY_S).astype(np.int64)
     found, sides = None, None
-    if at is not None:
-        rows = site.alarms(at * DAY_S)
+    if at_s is not None:
+        at, rows = at_s / DAY_S, site.alarms(at_s)
         told = rows.reindex(columns=_SHOWN).rename(columns=_NAMES)
         sides = table(_sides(visits, at), f"What is compared; functions that became dearer: {len(rows)}")
         fleet = Asked(site.default())
@@ -47,7 +44,7 @@ def regress(site: Site, pairs: Pairs) -> Page:
 
         found = table(told, f"Functions that became dearer at day {at:g}", {"function": link})
     shown = {
-        "at": "" if at is None else f"{at:g}",
+        "at": given[0].strip() if given else "",
         "days": sorted(set(start.tolist()))[1:],
         "criteria": Criteria(),
         "found": found,
@@ -69,15 +66,8 @@ def _sides(visits: pd.DataFrame, at: float) -> pd.DataFrame:
     )
 
 
-def _days(given: list[str], problems: list[str]) -> float | None:
-    """Return the day that is asked for; adds to `problems` what is none."""
-    if not given:
-        return None
-    text = given[0].strip()
+def _time_s(given: list[str], problems: list[str]) -> float | None:
+    """Return the time that is asked for; adds to `problems` what is none."""
     if len(given) > 1:
         problems.append(f"at: is given {len(given)} times")
-    elif found := _DAYS.fullmatch(text):
-        return float(found["number"]) * _UNIT_S[found["unit"] or "d"] / DAY_S
-    else:
-        problems.append(f"at: should be a number of days, such as 7, or a time such as 7d or 36h, got {text[:60]}")
-    return None
+    return time_s("at", given[0], problems) if len(given) == 1 else None

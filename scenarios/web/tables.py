@@ -247,6 +247,8 @@ def _number(name: str, value: float) -> str:
         return f"{float(value):+.2%}" if "change" in name else f"{float(value):.2%}"
     if isinstance(value, numbers.Integral):
         return grouped(int(value)) if abs(int(value)) < 10**9 else short(int(value))
-    if 10**5 <= abs(float(value)) < 10**30:
+    if 10**4 <= abs(float(value)) < 10**6:
+        return grouped(round(float(value)))
+    if 10**6 <= abs(float(value)) < 10**30:
         return short(round(float(value)))
     return f"{float(value):.4g}"

@@ -6,7 +6,7 @@ import { chromium } from "playwright-core";
 const [base = "http://127.0.0.1:8000/", pictures = ""] = process.argv.slice(2);
 const MOST_EDGES = 150;
 const PAGES = ["/", "/query", "/callgraph", "/flame", "/source", "/diff?a=day=0&b=day=1", "/flamediff?a=day=0&b=day=1",
-  "/rollouts", "/stability", "/regress", "/regress?at=2", "/questions", "/questions/versions"];
+  "/rollouts", "/stability", "/regress", "/regress?at=2d", "/questions", "/questions/versions"];
 const problems = [];
 const expect = (fine, what) => {
   if (!fine) problems.push(what);

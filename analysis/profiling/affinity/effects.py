@@ -1,11 +1,14 @@
 """Effects of job and platform on log CPI: weighted least squares, their errors, and predictions of cells left out."""
 
+from collections.abc import Callable
+
 import numpy as np
 
 from analysis.profiling.affinity.terms import Terms
 from analysis.statistics import Floats, Ints
 
-_LEAST_SE = 1e-9
+LEAST_SE = 1e-9
+"""Standard error of log CPI below which it counts as known exactly."""
 _STEPS, _SPREADS = 60, 4.0
 _UNKNOWN_SD = 0.5
 _SINGULAR = 1e-9
@@ -25,10 +28,10 @@ def fit(terms: Terms) -> tuple[float, Floats, Floats]:
     --------
     >>> from analysis.profiling.affinity.table import Table
     >>> import pandas as pd
-    >>> from analysis.profiling.affinity.terms import terms_of
+    >>> from analysis.profiling.affinity.terms import EFFECTS, terms_of
     >>> rows = [("a", "p", 1.0), ("a", "q", 2.0), ("b", "p", 3.0), ("b", "q", np.nan)]
     >>> frame = pd.DataFrame(rows, columns=["job", "platform", "cpi"]).assign(load=1.0, capacity=9.0)
-    >>> np.exp(fit(terms_of(Table.of(frame), "effects"))[1]).round(6).tolist()
+    >>> np.exp(fit(terms_of(Table.of(frame), EFFECTS))[1]).round(6).tolist()
     [[1.0, 2.0], [3.0, 6.0]]
     """
     log_cpi, features = terms.log_cpi, terms.features
@@ -36,19 +39,36 @@ def fit(terms: Terms) -> tuple[float, Floats, Floats]:
     def weights(spread: float) -> Floats:
         return _weights(terms.square, spread)
 
-    low, high = 0.0, _SPREADS
-    for _ in range(_STEPS):
-        middle = 0.5 * (low + high)
-        weight = weights(middle)
+    def excess(spread: float) -> bool:
+        weight = weights(spread)
         effects, normal, _ = _solved(log_cpi, weight, features)
-        squares = float((weight * (log_cpi - effects) ** 2).sum())
-        low, high = (middle, high) if squares > _degrees(weight, normal) else (low, middle)
-    spread = 0.5 * (low + high) if low > 0 else 0.0
+        return float((weight * (log_cpi - effects) ** 2).sum()) > _degrees(weight, normal)
+
+    spread = variance_until(excess)
     weight = weights(spread)
     effects, normal, _ = _solved(log_cpi, weight, features)
     if _degrees(weight, normal) <= 0:
         spread = _UNKNOWN_SD**2
     return spread, effects, _errors(weights(spread), normal, features)
+
+
+def variance_until(excess: Callable[[float], bool]) -> float:
+    """Return the variance at which residuals are no longer greater than expected, 0 if they never are (bisection).
+
+    Parameters
+    ----------
+    excess : whether residuals are too great at a variance; from some variance on they are not
+
+    Examples
+    --------
+    >>> round(variance_until(lambda variance: variance < 0.25), 12), variance_until(lambda variance: False)
+    (0.25, 0.0)
+    """
+    low, high = 0.0, _SPREADS
+    for _ in range(_STEPS):
+        middle = 0.5 * (low + high)
+        low, high = (middle, high) if excess(middle) else (low, middle)
+    return 0.5 * (low + high) if low > 0 else 0.0
 
 
 def left_out(terms: Terms, without: Terms, platform: int, jobs: Ints, spread: float) -> tuple[Floats, Floats]:
@@ -68,10 +88,10 @@ def left_out(terms: Terms, without: Terms, platform: int, jobs: Ints, spread: fl
     --------
     >>> from analysis.profiling.affinity.table import Table
     >>> import pandas as pd
-    >>> from analysis.profiling.affinity.terms import terms_of, without
+    >>> from analysis.profiling.affinity.terms import EFFECTS, terms_of, without
     >>> rows = [("a", "p", 1.0), ("a", "q", 2.0), ("b", "p", 3.0), ("b", "q", 7.0)]
     >>> table = Table.of(pd.DataFrame(rows, columns=["job", "platform", "cpi"]).assign(load=1.0, capacity=9.0))
-    >>> parts = (terms_of(each, "effects") for each in (table, without(table, 1)))
+    >>> parts = (terms_of(each, EFFECTS) for each in (table, without(table, 1)))
     >>> np.exp(left_out(*parts, 1, np.array([1]), 0.1)[0]).round(6).tolist()
     [6.0]
     """
@@ -94,7 +114,7 @@ def left_out(terms: Terms, without: Terms, platform: int, jobs: Ints, spread: fl
 def _weights(square: Floats, spread: float) -> Floats:
     """Return (J, I) weights of observations; 0 where there is none."""
     seen = np.isfinite(square)
-    return np.where(seen, 1.0 / (np.where(seen, square, 1.0) + _LEAST_SE**2 + spread), 0.0)
+    return np.where(seen, 1.0 / (np.where(seen, square, 1.0) + LEAST_SE**2 + spread), 0.0)
 
 
 def _rows(log_cpi: Floats, weight: Floats, features: Floats) -> tuple[Floats, Floats]:

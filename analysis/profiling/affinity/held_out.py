@@ -1,18 +1,16 @@
 """How well pairs are predicted that were not sampled: every sampled pair in turn left out and predicted by the rest."""
 
-from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
 import pandas as pd
 
-from analysis.profiling.affinity.effects import fit, left_out
+from analysis.profiling.affinity.effects import fit, left_out, variance_until
 from analysis.profiling.affinity.table import Table
 from analysis.profiling.affinity.terms import STRUCTURES, Structure, structure_of, terms_of, without
 from analysis.statistics import Bools, Floats
 
 _MOST_CELLS = 1000
-_STEPS, _SPREADS = 60, 4.0
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -35,12 +33,12 @@ class HeldOut:
         >>> HeldOut(np.array([0.3, -0.3]), np.array([0.05, 0.05]), np.ones(2)).spread
         0.04
         """
-        low, high = 0.0, _SPREADS
-        for _ in range(_STEPS):
-            middle = 0.5 * (low + high)
-            excess = (self.log_error**2 / np.maximum(self.square + middle, 1e-300)).sum() > len(self.log_error)
-            low, high = (middle, high) if excess else (low, middle)
-        return round(0.5 * (low + high), 12)
+
+        def excess(spread: float) -> bool:
+            squares = self.log_error**2 / np.maximum(self.square + spread, 1e-300)
+            return float(squares.sum()) > len(self.log_error)
+
+        return round(variance_until(excess), 12)
 
     def error(self, weighted: bool = False) -> float:
         """Return the mean of |predicted / sampled − 1|, of pairs or, weighted, of cycles; NaN without pairs.
@@ -67,9 +65,10 @@ def held_out(table: Table, structure: Structure) -> HeldOut:
 
     Examples
     --------
+    >>> from analysis.profiling.affinity.terms import EFFECTS
     >>> rows = [("a", "p", 1.0), ("a", "q", 2.0), ("b", "p", 3.0), ("b", "q", 7.0)]
     >>> frame = pd.DataFrame(rows, columns=["job", "platform", "cpi"]).assign(load=1.0, capacity=9.0)
-    >>> np.exp(held_out(Table.of(frame), "effects").log_error).round(3).tolist()
+    >>> np.exp(held_out(Table.of(frame), EFFECTS).log_error).round(3).tolist()
     [1.167, 0.857, 0.857, 1.167]
     """
     terms = terms_of(table, structure)
@@ -85,12 +84,13 @@ def held_out(table: Table, structure: Structure) -> HeldOut:
     return HeldOut(found[0][cells], found[1][cells], (np.nan_to_num(table.cpi) * table.load)[cells])
 
 
-def compare(table: Table) -> pd.DataFrame:
+def compare(table: Table, known: HeldOut | None = None) -> pd.DataFrame:
     """Return how well each structure that a table allows predicts pairs that are left out.
 
     Parameters
     ----------
     table : CPI with standard errors
+    known : errors of the richest structure, if they were asked before
 
     Returns
     -------
@@ -106,22 +106,17 @@ def compare(table: Table) -> pd.DataFrame:
     [{'structure': 'effects', 'cells': 4, 'weighted': 0.0, 'unweighted': 0.0, 'used': True}]
     """
     used = structure_of(table)
-    rows = [(each, held_out(table, each)) for each in _allowed(used)]
+    structures = [each for each in STRUCTURES if each.within(used)]
+    rows = [(each, known if known is not None and each == used else held_out(table, each)) for each in structures]
     return pd.DataFrame(
         {
-            "structure": [each for each, _ in rows],
+            "structure": [each.name for each, _ in rows],
             "cells": [len(found.cycles) for _, found in rows],
             "weighted": [found.error(weighted=True) for _, found in rows],
             "unweighted": [found.error() for _, found in rows],
             "used": [each == used for each, _ in rows],
         }
     )
-
-
-def _allowed(used: Structure) -> Sequence[Structure]:
-    """Return the structures that are part of one."""
-    parts = {"effects", *used.split("_")}
-    return [each for each in STRUCTURES if {*each.split("_")} <= parts]
 
 
 def _cells(seen: Bools) -> Bools:

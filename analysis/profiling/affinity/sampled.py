@@ -4,21 +4,18 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 import pandas as pd
-from scipy.optimize import nnls
 
+from analysis.profiling.affinity.calibration import ANSWERED, factors
+from analysis.profiling.affinity.composite import composite
+from analysis.profiling.affinity.pairs import BY, CLUSTER, ratio
 from analysis.profiling.affinity.table import COUNTERS, Table
 from analysis.profiling.asking import visits_of_fleet
-from analysis.profiling.metrics import cpi
-from analysis.profiling.query import Query, Where
+from analysis.profiling.query import Query, QueryError, Where
 from analysis.statistics import Floats
 
 if TYPE_CHECKING:
     from analysis.profiling.database import Database
 
-BY = ("application", "platform")
-CLUSTER = "visit"
-"""What the collector draws anew each time."""
-_PRIOR_VISITS, _ROUNDS = 8.0, 8
 _FLEET: Where = (("collection", ("fleet",)),)
 
 
@@ -26,9 +23,10 @@ def table_of(database: "Database") -> pd.DataFrame:
     """Return the table of affinities that a profile of the fleet gives.
 
     Load is instructions and capacity is cycles, as estimated for the whole fleet from samples of its jobs; what
-    machines do of their own, in brackets, is left out. The clock is the mean frequency of each platform's visits that
-    stand for the fleet, each weighted by what it stands for. Standard errors are those between visits, steadied by
-    those of other pairs.
+    machines do of their own, in brackets, is left out. Where the profile comes with a register of machines, platforms
+    have the sizes that it says (`calibration`); where it has other counters, they help to count instructions
+    (`composite`). The clock is the mean frequency of each platform's visits that stand for the fleet, each weighted by
+    what it stands for. Standard errors are those between visits, steadied by those of other pairs.
 
     Parameters
     ----------
@@ -46,13 +44,12 @@ def table_of(database: "Database") -> pd.DataFrame:
     QueryError, ProfileError
         If the profile lacks cycles or instructions, or cannot be read.
     """
-    jobs = tuple(name for name in database.values("application") if not name.startswith("["))
-    where = (*_only_fleet(database), ("application", jobs))
-    events = [database.clustered(Query(event, BY, where), CLUSTER) for event in ("cycles", "instructions")]
-    found = cpi(*events, cluster=CLUSTER)
-    found = found[(found["cycles"] > 0) & (found["instructions"] > 0)]
-    found = found.assign(standard_error=found["cpi"] * _relative_errors(found))
-    found = found.merge(_load_errors(events[1]), "left", list(BY))
+    there = database.events()
+    counters = [name for name in COUNTERS if name in there]
+    events, visits = _of_visits(database, ("cycles", "instructions", *counters))
+    found = composite(ratio(events["cycles"], events["instructions"]), events)
+    found = found.assign(standard_error=found["cpi"] * found["relative_se"])
+    found = found.merge(_load_errors(events["instructions"], visits), "left", list(BY))
     platforms = sorted(found["platform"].astype(str).unique())
     every = pd.MultiIndex.from_product([sorted(found["application"].astype(str).unique()), platforms], names=BY)
     table = found.astype(dict.fromkeys(BY, str)).set_index(list(BY)).reindex(every).reset_index()
@@ -68,8 +65,8 @@ def table_of(database: "Database") -> pd.DataFrame:
             "capacity": capacity.astype(np.float64),
         }
     )
-    for event in (name for name in COUNTERS if name in database.events()):
-        made[event] = _counted(database.query(Query(event, BY, where)), made)
+    for event in counters:
+        made[event] = _counted(events[event].groupby(list(BY), observed=True)["value"].sum().reset_index(), made)
     if "llc_misses" in made:
         made["misses"] = _misses(made)
     clocks = table["platform"].map(_clocks(database))
@@ -127,11 +124,41 @@ def _only_fleet(database: "Database") -> Where:
     return _FLEET if "fleet" in database.values("collection") else ()
 
 
-def _load_errors(instructions: pd.DataFrame) -> pd.DataFrame:
-    """Return the standard error of each pair's load, if the visits that met it were as random as counts are."""
-    square = instructions["value"].astype(np.float64) ** 2
-    sums = instructions[list(BY)].assign(load_se=square).groupby(list(BY), observed=True, as_index=False).sum()
-    return sums.assign(load_se=np.sqrt(sums["load_se"]))
+def _of_visits(
+    database: "Database", events: tuple[str, ...]
+) -> tuple[dict[str, pd.DataFrame], "pd.Series[int] | None"]:
+    """Return what jobs did of each event in each visit, by application and platform, calibrated if that is possible.
+
+    Beside it stands how many visits each platform answered, if its size is known; none if that is left to chance.
+    """
+    jobs = tuple(name for name in database.values("application") if not name.startswith("["))
+    where = (*_only_fleet(database), ("application", jobs))
+    clustered = {event: database.clustered(Query(event, BY, where), CLUSTER) for event in events}
+    try:
+        machines = database.table("machines")
+    except QueryError:
+        return clustered, None
+    visits = visits_of_fleet(database)
+    factor = factors(visits, machines)
+    if (factor == 1.0).all():
+        return clustered, None
+    for name, rows in clustered.items():
+        times = rows[CLUSTER].astype(np.int64).map(factor).to_numpy(np.float64)
+        clustered[name] = rows.assign(value=rows["value"] * times)
+    return clustered, visits[visits["status"].isin(ANSWERED)].groupby(visits["platform"].astype(str)).size()
+
+
+def _load_errors(instructions: pd.DataFrame, visits: "pd.Series[int] | None") -> pd.DataFrame:
+    """Return the standard error of each pair's load, if the visits that met it were as random as counts are.
+
+    Where the number of visits to a platform stands for its known size, it is the spread between them that counts.
+    """
+    rows = instructions[list(BY)].assign(value=instructions["value"].astype(np.float64))
+    rows = rows.assign(square=rows["value"] ** 2)
+    sums = rows.groupby(list(BY), observed=True, as_index=False)[["value", "square"]].sum()
+    if visits is not None:
+        sums["square"] -= sums["value"] ** 2 / sums["platform"].astype(str).map(visits).to_numpy(np.float64)
+    return sums.assign(load_se=np.sqrt(np.maximum(sums["square"], 0.0)))[[*BY, "load_se"]]
 
 
 def _counted(sampled: pd.DataFrame, made: pd.DataFrame) -> Floats:
@@ -149,26 +176,6 @@ def _misses(made: pd.DataFrame) -> Floats:
     expected = sums.assign(expected=of_job * sums["load"]).groupby("platform")[["misses", "expected"]].transform("sum")
     factor = (expected["misses"] / expected["expected"].where(expected["expected"] > 0)).fillna(1.0)
     return np.asarray(of_job * factor.to_numpy(np.float64))
-
-
-def _relative_errors(found: pd.DataFrame) -> Floats:
-    """Return relative standard errors, steadied by those of all pairs.
-
-    An error that few visits tell of is itself uncertain, so its square is averaged with what the pair's samples and
-    visits make expect, α / samples + β / visits, fitted over all pairs; the latter counts as `_PRIOR_VISITS` visits.
-    """
-    own = ((found["standard_error"] / found["cpi"]) ** 2).to_numpy(np.float64)
-    samples, visits = (found[name].to_numpy(np.float64) for name in ("samples", "clusters"))
-    known = np.isfinite(own) & (visits > _PRIOR_VISITS) & (own < 1.0)
-    inputs = np.column_stack([1.0 / samples, 1.0 / visits])
-    fitted = np.array([2.0, 0.0])
-    for _ in range(_ROUNDS if known.sum() > 2 else 0):
-        weight = np.sqrt(visits[known]) / (inputs[known] @ fitted)
-        fitted = nnls(inputs[known] * weight[:, None], own[known] * weight)[0]
-        fitted = fitted if fitted.any() else np.array([2.0, 0.0])
-    heard = np.where(np.isfinite(own), np.maximum(visits - 1.0, 0.0), 0.0)
-    own = np.where(heard > 0, np.minimum(np.nan_to_num(own), 1.0), 0.0)
-    return np.asarray(np.sqrt((heard * own + _PRIOR_VISITS * (inputs @ fitted)) / (heard + _PRIOR_VISITS)))
 
 
 def _clocks(database: "Database") -> "pd.Series[float]":

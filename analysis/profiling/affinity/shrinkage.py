@@ -14,13 +14,12 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from analysis.profiling.affinity.effects import fit
-from analysis.profiling.affinity.held_out import held_out
+from analysis.profiling.affinity.effects import LEAST_SE, fit
+from analysis.profiling.affinity.held_out import HeldOut, held_out
 from analysis.profiling.affinity.table import Table
 from analysis.profiling.affinity.terms import Structure, structure_of, terms_of
 from analysis.statistics import Floats
 
-_LEAST_SE = 1e-9
 _LEAST_CELLS = 10
 
 
@@ -40,6 +39,8 @@ class Estimate:
     """Pairs that were not sampled."""
     structure: Structure
     """What pairs that were not sampled are predicted by."""
+    left_out: HeldOut | None = None
+    """How well it predicts sampled pairs that are left out; none if there is no pair to fill."""
 
 
 def estimate(table: Table) -> Estimate:
@@ -60,7 +61,7 @@ def estimate(table: Table) -> Estimate:
     """
     structure = structure_of(table)
     seen = table.allowed & np.isfinite(table.cpi)
-    exact = seen & (table.cpi_se <= _LEAST_SE * np.where(seen, table.cpi, 1.0))
+    exact = seen & (table.cpi_se <= LEAST_SE * np.where(seen, table.cpi, 1.0))
     if (exact == table.allowed).all():
         return Estimate(np.where(seen, table.cpi, np.nan), np.zeros_like(table.cpi), 0.0, 0, 0, structure)
     terms = terms_of(table, structure)
@@ -69,7 +70,9 @@ def estimate(table: Table) -> Estimate:
     kept = np.where(exact, 1.0, spread / (spread + square)) if spread > 0 else exact.astype(np.float64)
     middle = np.where(kept > 0, effects + kept * (log_cpi - effects), effects)
     variance = kept * np.where(exact, 0.0, np.where(seen, square, 0.0)) + (1.0 - kept) ** 2 * effect_square
-    variance = np.where(seen, variance, _filled_spread(table, structure, spread) + effect_square)
+    left = held_out(table, structure) if table.unobserved.any() else None
+    between = left.spread if left is not None and len(left.cycles) >= _LEAST_CELLS else spread
+    variance = np.where(seen, variance, between + effect_square)
     return Estimate(
         np.where(exact, table.cpi, np.where(table.allowed, np.exp(terms.offset + middle), np.nan)),
         np.sqrt(np.where(table.allowed, variance, 0.0)),
@@ -77,12 +80,5 @@ def estimate(table: Table) -> Estimate:
         int((seen & ~exact).sum()),
         int(table.unobserved.sum()),
         structure,
+        left,
     )
-
-
-def _filled_spread(table: Table, structure: Structure, spread: float) -> float:
-    """Return the variance of interactions of pairs that were not sampled; that of the others without enough to ask."""
-    if not table.unobserved.any():
-        return spread
-    left = held_out(table, structure)
-    return left.spread if len(left.cycles) >= _LEAST_CELLS else spread

@@ -1,7 +1,6 @@
 """What is known of every pair before effects are fitted: CPI that a model says, and how much jobs wait for memory."""
 
 from dataclasses import dataclass, replace
-from typing import Literal, TypeAlias, get_args
 
 import numpy as np
 
@@ -9,13 +8,50 @@ from analysis.profiling.affinity.spec_sheets import modelled
 from analysis.profiling.affinity.table import Table
 from analysis.statistics import Bools, Floats
 
-Structure: TypeAlias = Literal["effects", "effects_slopes", "model", "model_slopes"]
-"""Log CPI is an effect of the job and one of the platform: alone; with a slope of each platform for how much a job
-waits for memory; beside the log of what the cross-platform model says; with both."""
-STRUCTURES: tuple[Structure, ...] = get_args(Structure)
-
-_LEAST_SE, _MOST_SE = 1e-9, 2.0
+_MOST_SE = 2.0
 _JOBS_PER_FEATURE, _LEAST_MISSES, _TYPICAL, _FARTHEST = 5, 0.1, 0.1, 3.0
+
+
+@dataclass(frozen=True, slots=True)
+class Structure:
+    """What log CPI is made of beside an effect of the job and one of the platform.
+
+    Examples
+    --------
+    >>> Structure(model=True).name, Structure(model=True).within(Structure(model=True, slopes=True))
+    ('model', True)
+    """
+
+    model: bool = False
+    """Whether the log of what the cross-platform model says is a part of it."""
+    slopes: bool = False
+    """Whether each platform has a slope for how much a job waits for memory."""
+
+    @property
+    def name(self) -> str:
+        """What it is called in answers.
+
+        Examples
+        --------
+        >>> [structure.name for structure in STRUCTURES]
+        ['effects', 'effects_slopes', 'model', 'model_slopes']
+        """
+        return ("model" if self.model else "effects") + "_slopes" * self.slopes
+
+    def within(self, other: "Structure") -> bool:
+        """Return whether another one has all parts of it.
+
+        Examples
+        --------
+        >>> EFFECTS.within(Structure(slopes=True)), Structure(slopes=True).within(EFFECTS)
+        (True, False)
+        """
+        return self.model <= other.model and self.slopes <= other.slopes
+
+
+EFFECTS = Structure()
+"""Effects alone."""
+STRUCTURES = (EFFECTS, Structure(slopes=True), Structure(model=True), Structure(model=True, slopes=True))
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -46,14 +82,12 @@ def structure_of(table: Table) -> Structure:
     --------
     >>> import pandas as pd
     >>> row = {"job": "a", "platform": "p", "load": 5.0, "cpi": 2.0, "capacity": 10.0}
-    >>> structure_of(Table.of(pd.DataFrame([row])))
+    >>> structure_of(Table.of(pd.DataFrame([row]))).name
     'effects'
     """
     several = int((np.isfinite(table.cpi).sum(axis=1) > 1).sum())
     sloped = _memory(table) is not None and several >= _JOBS_PER_FEATURE * len(table.platforms) * 3
-    if modelled(table) is not None:
-        return "model_slopes" if sloped else "model"
-    return "effects_slopes" if sloped else "effects"
+    return Structure(modelled(table) is not None, sloped)
 
 
 def terms_of(table: Table, structure: Structure, like: Table | None = None) -> Terms:
@@ -69,14 +103,14 @@ def terms_of(table: Table, structure: Structure, like: Table | None = None) -> T
     --------
     >>> import pandas as pd
     >>> row = {"job": "a", "platform": "p", "load": 5.0, "cpi": 1.0, "capacity": 10.0}
-    >>> found = terms_of(Table.of(pd.DataFrame([row])), "effects")
+    >>> found = terms_of(Table.of(pd.DataFrame([row])), EFFECTS)
     >>> found.log_cpi.tolist(), found.offset.tolist(), found.features.tolist()
     ([[0.0]], [[0.0]], [[1.0]])
     """
-    said = modelled(table) if structure.startswith("model") else None
+    said = modelled(table) if structure.model else None
     offset = np.zeros(table.cpi.shape) if said is None else np.log(said)
     log_cpi, square = _observed(table)
-    features = _features(table, table if like is None else like) if structure.endswith("slopes") else None
+    features = _features(table, table if like is None else like) if structure.slopes else None
     ones = np.ones((len(table.jobs), 1))
     left = np.where(np.isfinite(square), log_cpi - offset, 0.0)
     return Terms(left, square, offset, ones if features is None else np.column_stack([ones, features]))
