@@ -8,7 +8,7 @@ from typing import Literal
 import pandas as pd
 
 from analysis.cells import TableFault
-from analysis.readers import Field, TableError, read_table
+from analysis.readers import Field, TableError, not_used, read_table
 
 __all__ = [
     "METRICS",
@@ -215,7 +215,7 @@ def _one_row_per_job(path: Path, fields: Sequence[Field]) -> Reading:
     table = read_table(path, fields, lambda names: ["job"] if "job" in names else [])
     known = [wanted.name for wanted in fields]
     table = table.assign(instances=table["instances"].astype("int64"))
-    return Reading(table[known], tuple(_not_used(table, known)))
+    return Reading(table[known], tuple(not_used(table, known)))
 
 
 def _identity(names: Sequence[str]) -> Sequence[str]:
@@ -245,10 +245,4 @@ def _notes(given: pd.DataFrame) -> Iterator[str]:
         "weight": "every row weighs 1",
     }
     yield from (f"no column {name}: {what}" for name, what in meaning.items() if name not in given.columns)
-    yield from _not_used(given, [wanted.name for wanted in MEASUREMENTS])
-
-
-def _not_used(given: pd.DataFrame, known: Sequence[str]) -> Iterator[str]:
-    others = [name for name in given.columns if name not in known]
-    if others:
-        yield f"columns not used: {', '.join(others)}"
+    yield from not_used(given, [wanted.name for wanted in MEASUREMENTS])

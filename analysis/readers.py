@@ -1,7 +1,7 @@
 """Tables read from files and checked whole: every fault at once, each with its place."""
 
 import json
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal
@@ -21,7 +21,8 @@ LEAST, MOST = 1e-50, 1e50
 MOST_COUNTED = 2**53 - 1
 """Up to here a float holds every whole number."""
 
-Kind = Literal["text", "real", "count"]
+Kind = Literal["text", "real", "count", "flag"]
+"""What a column holds; a flag is 0, 1, true or false."""
 
 
 Problem = tuple[Bools, str]
@@ -121,6 +122,19 @@ def read_table(
     return pd.DataFrame(columns)
 
 
+def not_used(given: pd.DataFrame, known: Collection[str]) -> Iterator[str]:
+    """Yield a note that names the columns of a table that nobody reads, if there are any.
+
+    Examples
+    --------
+    >>> list(not_used(pd.DataFrame(columns=["job", "colour", "size"]), ["job"]))
+    ['columns not used: colour, size']
+    """
+    others = [str(name) for name in given.columns if name not in known]
+    if others:
+        yield f"columns not used: {', '.join(others)}"
+
+
 def _repeated_rows(cells: Cells, key: Sequence[str]) -> Iterator[TableFault]:
     """Yield a fault for every row whose key stood in an earlier row."""
     if not key or not len(cells.lines):
@@ -142,10 +156,13 @@ def _checked(cells: Cells, wanted: Field) -> tuple[pd.Series, list[TableFault]]:
     given, column = cells.columns[wanted.name], cells.position(wanted.name)
     kind = cells.types.get(wanted.name)
     if kind is not None and not _fits(kind, wanted.kind):
-        what = "text or whole numbers" if wanted.kind == "text" else "numbers"
+        what = {"text": "text or whole numbers", "flag": "0 and 1, true and false"}.get(wanted.kind, "numbers")
         return given, [TableFault(1, column, wanted.name, f"should hold {what}", f"type {kind}")]
     text = given.map(_as_text).astype(str).str.strip()
-    made, problems = _texts(text) if wanted.kind == "text" else _numbers(given, text, wanted)
+    if wanted.kind == "flag":
+        made, problems = _flags(text)
+    else:
+        made, problems = _texts(text) if wanted.kind == "text" else _numbers(given, text, wanted)
     found = [
         TableFault(int(cells.lines[row]), column, wanted.name, problem, _shown(given.iloc[row]))
         for wrong, problem in problems
@@ -156,6 +173,16 @@ def _checked(cells: Cells, wanted: Field) -> tuple[pd.Series, list[TableFault]]:
 
 def _texts(text: pd.Series) -> tuple[pd.Series, list[Problem]]:
     return text, [((text == "").to_numpy(), "should not be empty")]
+
+
+def _flags(text: pd.Series) -> tuple[pd.Series, list[Problem]]:
+    """Return a column as 0 and 1, NaN where a cell says neither, and which rows have which problem."""
+    value = pd.to_numeric(text.str.lower().replace({"true": "1", "false": "0"}), errors="coerce")
+    empty = (text == "").to_numpy()
+    return value, [
+        (empty, "should not be empty"),
+        (~value.isin([0, 1]).to_numpy() & ~empty, "should be 0 or 1, true or false"),
+    ]
 
 
 def _numbers(given: pd.Series, text: pd.Series, wanted: Field) -> tuple[pd.Series, list[Problem]]:
@@ -186,6 +213,8 @@ def _fits(kind: pa.DataType, wanted: Kind) -> bool:
         if types.is_dictionary(kind):
             kind = kind.value_type
         return bool(types.is_string(kind) or types.is_large_string(kind) or types.is_integer(kind))
+    if wanted == "flag" and types.is_boolean(kind):
+        return True
     return bool(types.is_integer(kind) or types.is_floating(kind) or types.is_decimal(kind))
 
 

@@ -16,7 +16,7 @@ import sim
 from scenarios.output import Progress
 from scenarios.parallel import spread, through
 from scenarios.provenance import source_digest, versions
-from scenarios.rundir import make_folder
+from scenarios.rundir import alive, make_folder
 
 _T = TypeVar("_T")
 _PARTIAL = ".partial"
@@ -131,18 +131,8 @@ def _tidy(folder: Path) -> None:
     """Remove what processes left half-written that were killed."""
     for unfinished in folder.glob(f"*{_PARTIAL}"):
         writer = unfinished.name.removesuffix(_PARTIAL).rpartition(".")[2]
-        if writer.isdecimal() and not _runs(int(writer)):
+        if writer.isdecimal() and not alive(int(writer)):
             unfinished.unlink(missing_ok=True)
-
-
-def _runs(process: int) -> bool:
-    try:
-        os.kill(process, 0)
-    except ProcessLookupError:
-        return False
-    except PermissionError:
-        return True
-    return True
 
 
 def _kept(file: Path, names: dict[str, Any], parts: Set[str]) -> dict[str, Any] | None:

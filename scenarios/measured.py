@@ -10,8 +10,10 @@ from typing import Any
 import pandas as pd
 from rich.box import SIMPLE_HEAD
 from rich.console import Console
+from rich.markup import escape
 from rich.table import Table
 
+from analysis.audit.tails import heavy_tails_of_samples
 from analysis.estimators import Baseline, Current, CurrentIs, Estimate, WSMeter
 from analysis.measurements import Reading, TableError, read_jobs, read_measurements, read_plan
 from analysis.plan import plan as allocate
@@ -88,6 +90,10 @@ def estimate(
         tables = Current.of(before.table), Current.of(after.table)
         fleet_jobs = None if fleet is None else fleet.table
         made, problems = _estimates(*tables, fleet_jobs, wsmeter, Baseline(t, current_is))
+    if len(tables[0].job) == 1:
+        values, whole = [each.machine_value for each in tables], current_is == "population"
+        found = heavy_tails_of_samples(values[0], values[1], whole=whole)
+        notes += [f"{new}: {one.what}; better {one.remedy}" for one in found]
     if jobs is None or fleet is None:
         notes.append("no jobs table: jobs weigh as in the current table, and their share of the fleet is unknown")
     else:
@@ -102,7 +108,7 @@ def show_plan(payload: Mapping[str, Any], console: Console) -> None:
     table = Table("job", "instances", "continuous", title="Instances to observe")
     ranked = sorted(payload["allocation"].items(), key=lambda item: (-item[1], item[0]))
     for job, instances in ranked[:_ROWS]:
-        table.add_row(job, f"{instances:,}", f"{payload['continuous'][job]:,.2f}")
+        table.add_row(escape(job), f"{instances:,}", f"{payload['continuous'][job]:,.2f}")
     console.print(table)
     if len(ranked) > _ROWS:
         console.print(f"and {len(ranked) - _ROWS:,} more jobs", highlight=False)

@@ -10,6 +10,7 @@ from typing import Any
 
 from rich.box import SIMPLE_HEAD
 from rich.console import Console
+from rich.markup import escape
 from rich.table import Table
 
 from models.platforms import PLATFORMS, Platform
@@ -199,7 +200,7 @@ def _show_sheet(one: Mapping[str, Any], console: Console) -> None:
     """Print all that one sheet says, with units."""
     table = Table(box=None, padding=(0, 2, 0, 0), show_header=False)
     for what, value in _lines(one):
-        table.add_row(what, value)
+        table.add_row(what, escape(value))
     console.print(one["name"] + (f", a configuration of {one['variant_of']}" if one["variant_of"] else ""))
     console.print(table)
 

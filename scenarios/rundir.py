@@ -298,7 +298,7 @@ def _remove_stale(out: Path) -> None:
     """Remove the hidden directories of processes that are no more."""
     for directory in out.iterdir():
         made_by = _HIDDEN.fullmatch(directory.name)
-        if made_by and not _alive(int(made_by["process"])):
+        if made_by and not alive(int(made_by["process"])):
             _remove(directory)
 
 
@@ -308,7 +308,14 @@ def _remove(directory: Path) -> None:
     shutil.rmtree(directory, ignore_errors=True)
 
 
-def _alive(process: int) -> bool:
+def alive(process: int) -> bool:
+    """Return whether there is a process of this number.
+
+    Examples
+    --------
+    >>> alive(os.getpid())
+    True
+    """
     try:
         os.kill(process, 0)
     except ProcessLookupError:

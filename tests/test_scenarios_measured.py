@@ -56,6 +56,11 @@ def test_a_plan_is_shown_largest_first(tmp_path):
     assert "69 instances cost 69 (the least possible) for a margin of ±3.00%" in text
 
 
+def test_a_job_with_brackets_is_shown_as_it_is(tmp_path):
+    lines = [line.replace("compute", "[/a]") for line in TABLE2]
+    assert "[/a]" in said(measured.show_plan, measured.plan(written(tmp_path / "table.csv", lines), margin=0.03))
+
+
 def test_a_plan_of_many_jobs_shows_forty(tmp_path):
     lines = [TABLE2[0], *(f"job{at},1,100,10,500,1" for at in range(50))]
     text = said(measured.show_plan, measured.plan(written(tmp_path / "table.csv", lines), margin=0.05))
@@ -128,6 +133,18 @@ def test_one_value_per_machine_needs_no_other_column(tmp_path):
     assert [row["machines"] for row in payload["estimates"]] == [30, 30, 30]
     assert f"{paths[1]}: no column machine: every row is a machine of its own" in payload["notes"]
     assert payload["estimates"][0]["margin"] == pytest.approx(payload["estimates"][1]["margin"])
+
+
+@pytest.mark.parametrize(("slow", "warned"), [(0.4, True), (1.0, False)])
+def test_too_few_machines_for_their_tails_are_told(tmp_path, slow, warned):
+    values = np.random.default_rng(4).normal(9, 0.1, 1030)
+    values[100:130] *= slow
+    paths = [
+        written(tmp_path / f"{name}.csv", ["value", *map(str, part)])
+        for name, part in (("old", values[30:]), ("new", values[:30]))
+    ]
+    notes = measured.estimate(*paths)["notes"]
+    assert any(note.startswith(f"{paths[1]}: too few machines for such tails") for note in notes) == warned
 
 
 def test_no_change_is_said_where_none_is_found(tmp_path):

@@ -47,6 +47,13 @@ def test_no_names_are_all_platforms_in_their_order_and_names_are_taken_in_the_or
     assert [one["tdp_w"] for one in platforms(["mine", "genoa_9654"], own)] == [300.0, 360.0]
 
 
+def test_a_source_with_brackets_is_shown_as_it_is():
+    text = io.StringIO()
+    sheet = platforms(["piii"])[0] | {"source": "data sheet [/2], p. 3 [red]"}
+    show_platforms([sheet], Console(file=text, width=100))
+    assert "data sheet [/2], p. 3 [red]" in text.getvalue()
+
+
 def test_the_payload_is_plain_json():
     assert json.loads(dumps(platforms())) == json.loads(json.dumps(platforms()))
 

@@ -37,8 +37,7 @@ def moved_apart(snapshot: Snapshot, job: int, beside: int) -> Ints:
 
     Parameters
     ----------
-    snapshot : what runs where
-    job, beside : numbers of the jobs
+    snapshot, job, beside : as in `neighbours`
 
     Examples
     --------

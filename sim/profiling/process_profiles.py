@@ -51,9 +51,7 @@ def thread_counts(programs: Programs, program: Ints, cpu_s: Floats, length_s: fl
 
     Parameters
     ----------
-    programs : J programs
-    program, cpu_s : (n,) arrays, CPU time during the visit
-    length_s : of the visit
+    programs, program, cpu_s, length_s : as in `loads`
 
     Examples
     --------
