@@ -43,6 +43,10 @@ A run of a service on several platforms has `service_counts`, how many requests 
 that are measured `service_log`, counters and response times, and `service_cpu`, utilisation: what a consultant gets for
 15 cents. `benchmarks` holds public scores. `truth_service` and the others hold what every platform really did.
 
+A profiled fleet whose services are served has `stay_requests`, the stamps of every request. With hardware under trial
+it has tables `truth_trial_nowhere_` and `truth_trial_everywhere_`: the same day with that hardware on no machine, and
+on all that may get it.
+
 `manifest.json` says what was run: `resolved` (every value of the scenario), `seed`, `counts`, versions, and for each
 table its `rows` and `digest`. It is written last: a folder without it is no run.
 """

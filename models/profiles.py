@@ -11,6 +11,7 @@ from typing import Annotated, ClassVar, Literal
 from annotated_types import Ge, Gt, Le, MinLen
 
 from models.scenario import FORBID, Count, Forbid, NonNegative, Positive, Share, World
+from models.served import HardwareTrial, Served
 
 EAST_WEST: Mapping[str, float] = {"east": 0.6, "west": 0.4}
 """Two data centres."""
@@ -286,6 +287,10 @@ class ProfileWorld(World):
     """Simulated time, whole days: programs, hardware and kernels change at midnight alone."""
     profiling: Profiling = field(default_factory=Profiling)
     """Programs and profiler."""
+    served: tuple[Served, ...] = ()
+    """Services of the population whose requests are served one by one."""
+    trial: HardwareTrial | None = None
+    """New processors under consideration, on a few machines; null: none."""
 
     @property
     def days(self) -> int:

@@ -315,8 +315,8 @@ class Rollout:
 
     share: Share = 0.5
     """Share of the machines; 0.5 is the half of WSMeter section 6.1."""
-    unit: Literal["machine", "rack", "instance"] = "machine"
-    """What is chosen at random."""
+    unit: Literal["machine", "rack", "domain", "instance"] = "machine"
+    """What is chosen at random; a domain is all machines behind one power budget, which feel each other's power."""
     start_s: NonNegative = 0.0
     """When the first wave is switched on."""
     waves: Count = 1

@@ -154,6 +154,14 @@ REQUESTS = (
     Column("departure_s", _FLOAT, "when its answer was there, by the observer's clock"),
 )
 
+STAY_REQUESTS = (
+    Column("residence", _INT, "the stay of an instance that served it"),
+    Column("request", _INT, "0, 1, 2, … in order of arrival at that stay"),
+    Column("type", _TEXT, "type of the request"),
+    Column("arrival_s", _FLOAT, "when it arrived, within the fleet's horizon"),
+    Column("departure_s", _FLOAT, "when its answer was there; NaN: the stay ended before"),
+)
+
 REPLAYS = (
     Column("servers", _INT, "servers that the same load was served with"),
     Column("request", pa.int64(), "the request, as in `requests`"),
@@ -405,6 +413,7 @@ TABLES: dict[str, tuple[Column, ...]] = {
     "machine_epochs": MACHINE_EPOCHS,
     "rounds": ROUNDS,
     "requests": REQUESTS,
+    "stay_requests": STAY_REQUESTS,
     "replays": REPLAYS,
     "cpu": CPU,
     "truth_jobs": TRUTH_JOBS,
@@ -437,6 +446,9 @@ TABLES: dict[str, tuple[Column, ...]] = {
     **{f"truth_{arm}_counters": COUNTERS for arm in ARMS},
     **{f"truth_{arm}_machine_windows": MACHINE_WINDOWS for arm in ARMS},
     **{f"truth_{arm}_epochs": EPOCHS for arm in ARMS},
+    **{f"truth_trial_{arm}_counters": COUNTERS for arm in ARMS},
+    **{f"truth_trial_{arm}_machine_windows": MACHINE_WINDOWS for arm in ARMS},
+    **{f"truth_trial_{arm}_epochs": EPOCHS for arm in ARMS},
 }
 
 

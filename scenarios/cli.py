@@ -9,9 +9,9 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal, cast
 
 import typer
 
-from scenarios import cli_effects, cli_experiments
+from scenarios import cli_convert, cli_crosscheck, cli_effects, cli_experiments
 from scenarios.cli_profile import profiles
-from scenarios.command import app, command, folder, say, say_each
+from scenarios.command import Json, app, command, folder, say, say_each
 from scenarios.options import number, refuse, share, whole
 
 if TYPE_CHECKING:
@@ -24,13 +24,12 @@ if TYPE_CHECKING:
     from scenarios.schema import AnyScenario
     from scenarios.source import Override
 
-__all__ = ("app", "cli_effects", "cli_experiments")
+__all__ = ("app", "cli_convert", "cli_crosscheck", "cli_effects", "cli_experiments")
 
 Named = Annotated[str, typer.Argument(metavar="SCENARIO", help="Name of a library scenario, or path of a file.")]
 NamedOrRun = Annotated[
     str, typer.Argument(metavar="SCENARIO", help="Name of a library scenario, path of a file, or folder of a run.")
 ]
-Json = Annotated[bool, typer.Option("--json", help="Print one JSON value and nothing else.")]
 Out = Annotated[Path, typer.Option(help="Folder that the runs' folders go into.")]
 Force = Annotated[bool, typer.Option("--force", help="Simulate again even if an intact run is there.")]
 Seed = Annotated[str | None, typer.Option(metavar="N", help="Another seed.")]

@@ -4,15 +4,54 @@ import json
 import math
 from collections.abc import Sequence
 from pathlib import Path
+from typing import Any
 
 import pandas as pd
 
-from analysis.effects.observations import joined, of_run, read_observations
+from analysis.effects.observations import joined, of_run, read_jobs, read_observations
 from analysis.measurements import Metric
+from models.scenario import Window
 from scenarios.faults import Fault, FaultsError
 from scenarios.measured import faults_in
 from scenarios.rundir import Run, RunError, open_run
-from scenarios.schema import SCENARIO
+from scenarios.schema import PROFILE, SCENARIO
+
+
+def experiment(
+    sources: Sequence[Path], jobs: Path | None = None, metric: Metric = "ips"
+) -> tuple[pd.DataFrame, pd.DataFrame | None, list[str]]:
+    """Return an experiment's observations with the column `file`, the whole fleet's jobs if they are known, and notes.
+
+    Parameters
+    ----------
+    sources : files of observations, or the folders of runs
+    jobs : CSV or Parquet; job, quota, instances; if left out, one run has its own
+    metric : of runs
+
+    Raises
+    ------
+    FaultsError
+        With the faults of all files together; if a source is given twice, or none of its jobs is in the table of jobs.
+    """
+    found = [
+        Fault(str(path), 0, 0, "", "should be given once") for path in dict.fromkeys(sources) if sources.count(path) > 1
+    ]
+    if found:
+        raise FaultsError(found)
+    readings = list[Any]()
+    for read in (lambda: observed(sources, metric), lambda: _jobs(jobs)):
+        try:
+            readings.append(read())
+        except FaultsError as error:
+            found += error.faults
+    if found:
+        raise FaultsError(found)
+    (table, notes), whole = readings
+    if jobs is None and len(sources) == 1 and sources[0].is_dir():
+        whole = _jobs_of_run(open_run(sources[0]))
+    if whole is not None and not table["job"].isin(whole["job"]).any():
+        raise FaultsError([Fault(str(jobs or sources[0]), 0, 0, "job", "should name the jobs of the observations")])
+    return table, whole, notes
 
 
 def observed(sources: Sequence[Path], metric: Metric = "ips") -> tuple[pd.DataFrame, list[str]]:
@@ -61,6 +100,19 @@ def recorded(run: Run, metric: Metric = "ips") -> tuple[pd.DataFrame, list[str]]
     return made, notes
 
 
+def _jobs(path: Path | None) -> pd.DataFrame | None:
+    if path is None:
+        return None
+    with faults_in(path):
+        return read_jobs(path).table
+
+
+def _jobs_of_run(run: Run) -> pd.DataFrame | None:
+    if not run.has("jobs"):
+        return None
+    return run.table("jobs", ["job", "quota_vcpu", "instances"]).rename(columns={"quota_vcpu": "quota"})
+
+
 def _read(path: Path, metric: Metric) -> tuple[pd.DataFrame, list[str]]:
     if not path.is_dir():
         reading = read_observations(path)
@@ -73,10 +125,19 @@ def _read(path: Path, metric: Metric) -> tuple[pd.DataFrame, list[str]]:
 
 def _windows(run: Run, counters: pd.DataFrame) -> pd.DataFrame:
     """Return window, start_s and end_s of the counting windows, as the scenario has them."""
-    world = SCENARIO.validate_json(json.dumps(run.manifest["resolved"]))
     there = set(counters["window"].unique())
-    rows = [{"window": each.name, "start_s": each.start_s, "end_s": each.end_s} for each in world.windows]
+    rows = [{"window": each.name, "start_s": each.start_s, "end_s": each.end_s} for each in _asked_windows(run)]
     return pd.DataFrame([row for row in rows if row["window"] in there])
+
+
+def _asked_windows(run: Run) -> tuple[Window, ...]:
+    """Return the counting windows of a run; those of a profiled fleet are its days."""
+    resolved = json.dumps(run.manifest["resolved"])
+    if run.manifest.get("kind") != "profile":
+        return SCENARIO.validate_json(resolved).windows
+    from sim.profiling.setting import with_days  # alone here, so that a fleet's run needs no profiler
+
+    return with_days(PROFILE.validate_json(resolved)).windows
 
 
 def _treated(run: Run, instances: pd.DataFrame) -> pd.DataFrame:

@@ -17,6 +17,7 @@ from scenarios.pictures import save
 from scenarios.profiled import applications, error_of, facts, first_and_last, functions, rollouts
 from scenarios.rundir import Run
 from scenarios.schema import ProfileScenario
+from scenarios.served import service_table, services
 
 
 def measure(scenario: ProfileScenario, found: Run, _out: Path, progress: Progress) -> dict[str, Any]:
@@ -59,6 +60,7 @@ def measure(scenario: ProfileScenario, found: Run, _out: Path, progress: Progres
         "functions": hot.to_dict("records"),
         "applications": jobs.to_dict("records"),
         "rollouts": first_and_last(shares),
+        "services": services(found),
         "figures": [str(file) for file in figures],
     }
 
@@ -83,6 +85,8 @@ def render(payload: Mapping[str, Any], console: Console) -> None:
     console.print(_function_table(payload["functions"], payload["confidence"]))
     console.print(_application_table(payload["applications"], payload["confidence"]))
     console.print(_rollout_table(payload["rollouts"]))
+    if payload["services"]:
+        console.print(service_table(payload["services"]))
     console.print(f"  tables and figures: {payload['run']}", soft_wrap=True)
 
 

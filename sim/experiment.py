@@ -180,7 +180,7 @@ def record(
     """
     names = ["counters", "machine_windows"]
     if not prefix:
-        names += ["instance_epochs"] if day.world.recording.instance_epoch_share else []
+        names += ["instance_epochs"] if day.world.recording.instance_epoch_share or day.followed is not None else []
         names += ["machine_epochs"] if day.world.recording.machine_epochs else []
     sums = []
     with ExitStack() as opened:

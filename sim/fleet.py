@@ -55,7 +55,7 @@ class Arm:
 class Day:
     """Everything about a fleet's horizon that no arm changes.
 
-    `load` and `phase` are (epochs, jobs) factors, `rack_access` and `rack_network` (epochs, racks).
+    `load`, `phase` are (epochs, jobs) factors, `rack_access`, `rack_network` (epochs, racks), `followed` (jobs,) masks.
 
     Examples
     --------
@@ -81,10 +81,11 @@ class Day:
     phase: Floats
     rack_access: Floats
     rack_network: Floats
+    followed: Bools | None = None
 
     @property
     def traced(self) -> NDArray[np.bool_]:
-        """Which stays in `order` have every epoch recorded: those of a fixed random set of instances.
+        """Which stays in `order` have every epoch recorded: a fixed random set of instances, and all `followed` jobs.
 
         Examples
         --------
@@ -94,10 +95,10 @@ class Day:
         >>> int(day.traced.sum())
         438
         """
-        share = self.world.recording.instance_epoch_share
-        instance = self.timeline.instance[self.order]
         chosen = stream(self.world.seed, "traced instances").random(int(self.timeline.instance.max(initial=0)) + 1)
-        return np.asarray(chosen[instance] < share)
+        drawn = chosen[self.timeline.instance[self.order]] < self.world.recording.instance_epoch_share
+        asked = False if self.followed is None else self.followed[self.timeline.job[self.order]]
+        return np.asarray(drawn | asked)
 
 
 @dataclass(frozen=True, slots=True)
@@ -196,8 +197,7 @@ def day_of(world: World, machines: Machines, jobs: Jobs, timeline: Timeline) -> 
     row_start = np.concatenate([[0], np.cumsum(last - first)])
     row_window = np.arange(row_start[-1]) - np.repeat(row_start[:-1] - first, last - first)
     racks = int(machines.rack.max()) + 1
-    access = world.conditions.rack_access_log_sd
-    network = world.conditions.network_log_sd
+    access, network = world.conditions.rack_access_log_sd, world.conditions.network_log_sd
     return Day(
         world=world,
         machines=machines,

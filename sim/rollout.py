@@ -68,12 +68,13 @@ def plan_crossover(world: World, machines: Machines, number: int = 0) -> Bools:
     """Return who is scheduled to have the feature in which period of the world's crossover.
 
     Of two periods after each other exactly one is with the feature, and a fair coin of the machine's (or rack's) own
-    for each such pair says which. Machines that take no part never have it.
+    for each such pair says which. Power domains are few, so of those a random half begins with it. Machines that take
+    no part never have it.
 
     Parameters
     ----------
     world : seed, and a feature whose roll-out says periods and share
-    machines : M machines and their racks
+    machines : M machines, their racks and power domains
     number : of the schedule, each another draw; 0 is the recorded one
 
     Returns
@@ -92,6 +93,8 @@ def plan_crossover(world: World, machines: Machines, number: int = 0) -> Bools:
     """
     unit, pairs = _unit(world, machines), len(world.periods) // 2
     first = stream(world.seed, f"crossover {number}").random((int(unit.max()) + 1, pairs))[unit] < 0.5
+    if world.feature is not None and world.feature.rollout.unit == "domain":
+        first = _halves(world, number, int(unit.max()) + 1, pairs)[unit]
     on = np.stack([first, ~first], axis=2).reshape(unit.size, 2 * pairs)
     return np.asarray(on & np.isin(unit, _chosen(world, unit))[:, None])
 
@@ -123,10 +126,18 @@ def acting(world: World, scheduled: Bools) -> Bools:
     return np.ascontiguousarray(np.hstack([scheduled, none])[:, of_epoch[before]])
 
 
+def _halves(world: World, number: int, units: int, pairs: int) -> Bools:
+    """Return which units are on first in each pair, (units, pairs): a random half, of an odd number either half."""
+    rng = stream(world.seed, f"crossover {number}")
+    order = np.argsort(rng.random((units, pairs)), axis=0, kind="stable")
+    half: Bools = np.argsort(order, axis=0, kind="stable") < (units + rng.integers(0, 2, pairs)) // 2
+    return half
+
+
 def _unit(world: World, machines: Machines) -> Ints:
-    """Return to which unit of the roll-out each machine belongs: itself, or its rack."""
-    by_rack = world.feature is not None and world.feature.rollout.unit == "rack"
-    return machines.rack if by_rack else np.arange(machines.count)
+    """Return to which unit of the roll-out each machine belongs: itself, its rack or its power domain."""
+    unit = "machine" if world.feature is None else world.feature.rollout.unit
+    return {"rack": machines.rack, "domain": machines.power_domain}.get(unit, np.arange(machines.count))
 
 
 def _chosen(world: World, unit: Ints) -> Ints:

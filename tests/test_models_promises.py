@@ -221,6 +221,7 @@ def test_what_no_real_fleet_knows_is_in_truth_tables_only():
         assert name.startswith("truth_") or not secret & {column.name for column in columns}
     recorded = {"counters", "machine_windows", "epochs"}
     truth = {f"truth_{arm}_{name}": tables.TABLES[name] for arm in tables.ARMS for name in recorded}
+    truth |= {name.replace("truth_", "truth_trial_"): columns for name, columns in truth.items()}
     truth |= {"truth_jobs": tables.TRUTH_JOBS, "truth_requests": tables.TRUTH_REQUESTS, "truth_cpu": tables.CPU}
     truth |= {"truth_service": tables.TRUTH_SERVICE, "truth_service_types": tables.TRUTH_SERVICE_TYPES}
     truth |= {"truth_miss_curve": tables.TRUTH_MISS_CURVE, "truth_throughput": tables.TRUTH_THROUGHPUT}

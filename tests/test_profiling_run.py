@@ -41,6 +41,7 @@ NOT_OF_PROFILES = {
     "machine_epochs",
     "rounds",
     "requests",
+    "stay_requests",
     "replays",
     "cpu",
     "benchmarks",

@@ -90,6 +90,8 @@ def test_the_schema_asks_for_no_key_that_a_base_may_say():
         "Library",
         "LoadPoint",
         "RequestType",
+        "Served",
+        "ServedType",
         "Service",
         "Software",
         "Sweep",

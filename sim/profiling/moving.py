@@ -14,8 +14,9 @@ from numpy.typing import NDArray
 from models.platforms import PLATFORMS
 from models.profiles import ProfileWorld
 from models.scenario import Window, World
-from sim.fleet import NEVER, Arm, Day, day_of, prepare, recorded, run_arm
+from sim.fleet import NEVER, Arm, Day, day_of, recorded, run_arm
 from sim.profiling.places import Places, place
+from sim.profiling.trial import prepare_trial
 from sim.timeline import from_placement
 
 Floats = NDArray[np.float64]
@@ -48,7 +49,7 @@ class Snapshot:
     machine_platform: Ints
     """(M,) platform of each machine at that time."""
     vcpus: Floats
-    """(M,) hardware threads of each machine at that time."""
+    """(M,) hardware threads that quotas may fill on each machine at that time."""
     machine_from: Ints
     """(M,) 0 for machines that have the new hardware, `NEVER` for others."""
 
@@ -61,7 +62,7 @@ class Snapshot:
         ValueError
             If the jobs do not fit the machines.
         """
-        day = prepare(world)
+        day = prepare_trial(world)
         timeline, places = day.timeline, place(world, day.machines)
         threads = np.array([float(PLATFORMS[name].vcpus) for name in places.platforms])
         machine_from = recorded(day).machine_from
@@ -77,7 +78,7 @@ class Snapshot:
             shard=timeline.shard[here],
             machine=timeline.machine[here],
             machine_platform=platform,
-            vcpus=threads[platform],
+            vcpus=np.where(upgraded, threads[platform], day.machines.vcpus),
             machine_from=np.where(upgraded, 0, NEVER),
         )
 
@@ -159,8 +160,7 @@ def simulate(snapshot: Snapshot, machine: Ints) -> tuple[Floats, Floats]:
 
     Parameters
     ----------
-    snapshot : what runs
-    machine : (N,) where
+    snapshot, machine : as in `instance_sums`
 
     Examples
     --------

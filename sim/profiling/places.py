@@ -61,7 +61,7 @@ def place(world: ProfileWorld, machines: Machines) -> Places:
 
 
 def platform_names(world: ProfileWorld) -> tuple[str, ...]:
-    """Return the platforms of a world, those that the hardware feature brings included.
+    """Return the platforms of a world, those that the hardware feature and a trial bring included.
 
     Examples
     --------
@@ -72,7 +72,8 @@ def platform_names(world: ProfileWorld) -> tuple[str, ...]:
     """
     before = list(world.fleet.platforms)
     after = [world.feature.platforms.get(name, name) for name in before] if world.feature else []
-    return tuple(dict.fromkeys([*before, *after]))
+    tried = [world.trial.platforms[name] for name in before if name in world.trial.platforms] if world.trial else []
+    return tuple(dict.fromkeys([*before, *after, *tried]))
 
 
 def _datacentres(world: ProfileWorld, machines: Machines) -> Ints:

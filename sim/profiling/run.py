@@ -2,7 +2,8 @@
 
 The fleet's own tables come first, as of any fleet; then what the profiler leaves behind, raw: addresses, build
 identifiers and symbols, which a separate step puts together. Tables that begin with ``truth_`` say which functions the
-fleet's cycles were really spent in, visited or not.
+fleet's cycles were really spent in, visited or not. Where services are served, their requests are written too, and
+everything else follows from them; where hardware is under trial, so are the fleets that the choice is between.
 """
 
 from collections.abc import Callable, Iterable, Iterator
@@ -22,6 +23,7 @@ from sim.profiling.places import Places
 from sim.profiling.sampling import OWN_SHARE
 from sim.profiling.setting import DAY_S, Setting, of_block
 from sim.profiling.truth import Truth
+from sim.profiling.twins import served, write_twins
 from sim.recorder import TableSummary, TableWriter, write_table
 
 Floats = NDArray[np.float64]
@@ -83,10 +85,15 @@ def profile(
             if world.recording.truth:
                 truth.add(*of_block(setting, block))
 
-        blocks = _watched(run_arm(day, setting.arm, threads, visits=collection.visits), look)
+        simulated = run_arm(day, setting.arm, threads, visits=collection.visits)
+        if world.served:
+            writers["stay_requests"] = opened.enter_context(TableWriter(directory, "stay_requests"))
+            simulated = served(setting, simulated, collection.visits, writers["stay_requests"])
         what = "simulating and profiling"
-        written += record(day, blocks, directory, progress=lambda share: progress(what, share))
+        written += record(day, _watched(simulated, look), directory, progress=lambda share: progress(what, share))
     written += [writer.close() for writer in writers.values()]
+    if world.recording.truth and (world.served or world.trial):
+        written += write_twins(setting, directory, threads, progress)
     written.append(write_table(directory, "visits", collection.sampler.visit_columns()))
     if world.recording.truth:
         written.append(write_table(directory, "truth_functions", truth.functions()))

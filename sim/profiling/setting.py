@@ -8,12 +8,14 @@ from numpy.typing import NDArray
 
 from models.profiles import ProfileWorld
 from models.scenario import Window
-from sim.fleet import Arm, Block, Day, prepare, recorded
+from sim.fleet import Arm, Block, Day, recorded
 from sim.profiling.builds import residence_release, software_factors
 from sim.profiling.functions import ROW_SUMS
 from sim.profiling.images import Layout, lay_out
 from sim.profiling.rates import rate_table
 from sim.profiling.rows import Rows, Software, rows_of, software_of
+from sim.profiling.served import followed
+from sim.profiling.trial import prepare_trial
 
 Floats = NDArray[np.float64]
 
@@ -57,7 +59,7 @@ class Setting:
             If the jobs do not fit the machines, or an incident is about a function or revision that there is not.
         """
         world = with_days(world)
-        day = prepare(world)
+        day = followed(world, prepare_trial(world))
         software = software_of(world, day)
         _refuse_unknown(world, software)
         arm = Arm(recorded(day).machine_from, residence_release(world, day, software.builds))

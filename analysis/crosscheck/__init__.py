@@ -1,0 +1,1 @@
+"""Do several ways to measure one fleet agree?"""

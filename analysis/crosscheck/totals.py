@@ -1,0 +1,61 @@
+"""Counters of a fleet added up in two ways: by stay, by machine and by epoch they are the same events."""
+
+import numpy as np
+import pandas as pd
+
+from analysis.crosscheck.check import Check
+from analysis.statistics import Floats
+
+COUNTED = ("cycles", "instructions", "llc_misses", "cpu_s")
+"""Counters that all of the tables have."""
+ROUNDING = 1e-9
+"""Relative difference of two sums of the same numbers in another order."""
+
+
+def by_epoch(counters: pd.DataFrame, epochs: pd.DataFrame) -> Check:
+    """Return whether stays and epochs have the same events, as the ratio of the sums that is farthest from 1.
+
+    Parameters
+    ----------
+    counters : those of `COUNTED`, a row a stay and window; windows cover the horizon
+    epochs : the same, a row an epoch
+
+    Examples
+    --------
+    >>> stays = pd.DataFrame({name: [1.0, 2.0] for name in COUNTED})
+    >>> by_epoch(stays, stays[::-1]).holds, by_epoch(stays, stays.assign(cycles=2.0)).left
+    (True, 0.75)
+    """
+    left = counters[list(COUNTED)].sum().to_numpy(np.float64)
+    return _ratio("counters_epochs", left, epochs[list(COUNTED)].sum().to_numpy(np.float64))
+
+
+def by_machine(counters: pd.DataFrame, instances: pd.DataFrame, windows: pd.DataFrame) -> Check:
+    """Return whether stays and machines have the same events, as the ratio of two sums that is farthest from 1.
+
+    Parameters
+    ----------
+    counters : residence and those of `COUNTED`
+    instances : residence, machine
+    windows : machine and those of `COUNTED`, the table `machine_windows`
+
+    Examples
+    --------
+    >>> stays = pd.DataFrame({"residence": [0, 1], **{name: [1.0, 2.0] for name in COUNTED}})
+    >>> where = pd.DataFrame({"residence": [0, 1], "machine": [5, 5]})
+    >>> by_machine(stays, where, pd.DataFrame({"machine": [5], **{name: [3.0] for name in COUNTED}})).holds
+    True
+    """
+    machine = instances.set_index("residence")["machine"]
+    left = counters[list(COUNTED)].groupby(counters["residence"].map(machine)).sum()
+    right = windows.groupby("machine")[list(COUNTED)].sum()
+    both = left.reindex(right.index).fillna(0.0)
+    return _ratio("counters_machines", both.to_numpy(np.float64).ravel(), right.to_numpy(np.float64).ravel())
+
+
+def _ratio(check: str, left: Floats, right: Floats) -> Check:
+    """Return the check of the ratio that is farthest from 1; a pair of zeros agrees."""
+    with np.errstate(divide="ignore", invalid="ignore"):
+        ratio = np.where(left == right, 1.0, left / right)
+    off = np.nan_to_num(np.abs(ratio - 1.0), nan=np.inf)
+    return Check(check, float(ratio[off.argmax()]) if ratio.size else 1.0, 1.0, ROUNDING)

@@ -1,0 +1,208 @@
+"""New processors for a service: what WSMeter estimates from a trial, what the cross-platform model predicts.
+
+Both speak of instructions per CPU second, new over old: one from the stays on the few machines that have the new
+processors, the other from the old machines' logs and profile alone.
+"""
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+import numpy as np
+import pandas as pd
+from scipy.stats import norm
+
+from analysis.crosscheck.check import FALSE_ALARM, Check
+from analysis.estimators import WSMeter
+from analysis.measurements import performance
+from analysis.statistics import NotEnoughDataError, job_statistics
+
+if TYPE_CHECKING:
+    from analysis.crossplatform.evidence import Method, ServiceLog
+    from models.platforms import Platform
+
+INTERVAL_S = 1800.0
+"""Length of the intervals of the log that predictions are made from: a mix is what came in one."""
+_LEVELS = ("l1_misses", "l2_misses")
+
+
+@dataclass(frozen=True, slots=True)
+class Change:
+    """A relative change with an interval; low and high are the change itself where it is known exactly.
+
+    Examples
+    --------
+    >>> Change(0.3, 0.25, 0.4).reach(0.35), Change(0.3, 0.25, 0.4).reach(0.2)
+    (0.10000000000000003, 0.04999999999999999)
+    """
+
+    change: float
+    low: float
+    high: float
+
+    def reach(self, other: float) -> float:
+        """Return how far the interval goes towards another value."""
+        return self.high - self.change if other > self.change else self.change - self.low
+
+
+def agree(check: str, left: Change, right: Change) -> Check:
+    """Return whether two changes are no farther apart than both intervals together explain.
+
+    Parameters
+    ----------
+    check : its name
+    left, right : of independent sources
+
+    Examples
+    --------
+    >>> agree("upgrade", Change(0.3, 0.27, 0.33), Change(0.35, 0.31, 0.4)).payload()["holds"]
+    True
+    """
+    reach = np.hypot(left.reach(right.change), right.reach(left.change))
+    return Check(check, left.change, right.change, float(reach))
+
+
+def tried(counters: pd.DataFrame, instances: pd.DataFrame, jobs: pd.DataFrame, old: str, new: str) -> Change | None:
+    """Return WSMeter's estimate of a change of platform, from machines that have it; None from too few stays.
+
+    Parameters
+    ----------
+    counters : a row a stay and window; windows are added up
+    instances : the columns of the table, with the platform of each stay's machine
+    jobs : job, quota, instances
+    old, new : names of platforms
+
+    Returns
+    -------
+    Change
+        Of the quota-weighted instructions per CPU second of the jobs with enough stays on both (Lee et al. 2018).
+
+    Examples
+    --------
+    >>> stays = {"residence": range(12), "window": "all", "instructions": [2.0] * 6 + [3.0] * 5 + [2.9], "cpu_s": 1.0}
+    >>> where = {"residence": range(12), "job": 0, "machine": range(12), "quota_vcpu": 1.0, "rack": 0, "feature": False}
+    >>> where = pd.DataFrame({**where, "instance": range(12), "platform": ["a"] * 6 + ["b"] * 6})
+    >>> fleet = pd.DataFrame({"job": [0], "quota": [12.0], "instances": [12]})
+    >>> round(tried(pd.DataFrame({**stays, "wall_s": 1.0}), where, fleet, "a", "b").change, 3)
+    0.492
+    """
+    measured = _speeds(counters, instances)
+    platform = measured["residence"].map(instances.set_index("residence")["platform"].astype(str))
+    before, after = (measured[(platform == name).to_numpy()].reset_index(drop=True) for name in (old, new))
+    estimator = WSMeter(t=float(norm.isf(FALSE_ALARM / 2)), current_is="sample")
+    try:
+        found = estimator.estimate(before, after, jobs)
+    except NotEnoughDataError:
+        return None
+    return Change(found.change, found.low, found.high)
+
+
+def known(before: pd.DataFrame, after: pd.DataFrame, instances: pd.DataFrame, jobs: pd.DataFrame) -> Change:
+    """Return the true change of the quota-weighted instructions per CPU second of all jobs.
+
+    Parameters
+    ----------
+    before, after : counters of the same stays without and with the new processors; windows are added up
+    instances : the columns of the table, of the stays that count
+    jobs : job, quota, instances
+
+    Examples
+    --------
+    >>> stays = {"residence": range(4), "window": "all", "instructions": 2.0, "cpu_s": 1.0, "wall_s": 1.0}
+    >>> where = {"residence": range(4), "job": 0, "machine": range(4), "quota_vcpu": 1.0, "rack": 0, "feature": False}
+    >>> where, fleet = pd.DataFrame({**where, "instance": 0}), pd.DataFrame({"job": [0], "quota": 12.0})
+    >>> off = pd.DataFrame(stays)
+    >>> known(off, off.assign(instructions=3.0), where, fleet)
+    Change(change=0.5, low=0.5, high=0.5)
+    """
+    quota = jobs.set_index("job")["quota"]
+    old, new = (job_statistics(_speeds(part, instances)).set_index("job")["mean"] for part in (before, after))
+    weight = quota.reindex(old.index.intersection(new.index))
+    change = float((weight * new).sum() / (weight * old).sum() - 1)
+    return Change(change, change, change)
+
+
+def _speeds(counters: pd.DataFrame, instances: pd.DataFrame) -> pd.DataFrame:
+    """Return the measurement table of instructions per CPU second, windows added up."""
+    sums = counters.drop(columns="window").groupby("residence", as_index=False).sum().assign(window="all")
+    return performance(sums, instances, "ips")
+
+
+def log_of(
+    requests: pd.DataFrame, epochs: pd.DataFrame, misses: "pd.Series[float]", platform: "Platform", epoch_s: float
+) -> "ServiceLog":
+    """Return the log of a service on one platform, as if its stays there shared one machine.
+
+    Parameters
+    ----------
+    requests : type, arrival_s, departure_s; of stays on the platform
+    epochs : epoch, cpu_s, instructions; of the same
+    misses : per instruction, of cache levels ``l1_misses`` and ``l2_misses``, as profiled there
+    platform : spec sheet
+    epoch_s : length of an epoch
+
+    Examples
+    --------
+    >>> from models.platforms import PLATFORMS
+    >>> asked = pd.DataFrame({"type": ["page"], "arrival_s": [10.0], "departure_s": [12.0]})
+    >>> counted = pd.DataFrame({"epoch": [0], "cpu_s": [2.0], "instructions": [4e9]})
+    >>> seen = pd.Series({"l1_misses": 0.04, "l2_misses": 0.02})
+    >>> log_of(asked, counted, seen, PLATFORMS["haswell_2698v3"], 300.0).misses
+    array([[1.6e+08, 8.0e+07]])
+    """
+    from analysis.crossplatform.evidence import ServiceLog
+
+    when = (epochs["epoch"] * epoch_s // INTERVAL_S).astype(np.int64)
+    sums = epochs.groupby(when)[["cpu_s", "instructions"]].sum()
+    interval = (requests["arrival_s"] // INTERVAL_S).astype(np.int64)
+    counts = pd.crosstab(interval, requests["type"].astype(str)).reindex(sums.index, fill_value=0)
+    response_s = (requests["departure_s"] - requests["arrival_s"]).groupby(interval).mean().reindex(sums.index)
+    instructions = sums["instructions"].to_numpy(np.float64)
+    return ServiceLog(
+        types=tuple(map(str, counts.columns)),
+        interval_s=INTERVAL_S,
+        start_s=sums.index.to_numpy(np.float64) * INTERVAL_S,
+        counts=counts.to_numpy(np.float64),
+        instructions=instructions,
+        misses=instructions[:, None] * misses[list(_LEVELS)].to_numpy(np.float64),
+        response_time_s=response_s.to_numpy(np.float64),
+        utilisation=sums["cpu_s"].to_numpy(np.float64) / (INTERVAL_S * platform.vcpus),
+    )
+
+
+def predicted(log: "ServiceLog", old: "Platform", new: "Platform", method: "Method") -> Change:
+    """Return what a method says of a change of platform, from the log of the old one, with its 90% interval.
+
+    Parameters
+    ----------
+    log : of the service on the old platform
+    old, new : spec sheets
+    method : of `analysis.crossplatform.methods`; without intervals low and high are NaN
+
+    Raises
+    ------
+    ValueError
+        If the log does not suffice.
+
+    Examples
+    --------
+    >>> from analysis.crossplatform.methods import METHODS
+    >>> from models.platforms import PLATFORMS
+    >>> old, new = PLATFORMS["haswell_2698v3"], PLATFORMS["cascadelake_8280"]
+    >>> at_s = 1800.0 * np.arange(3)
+    >>> asked = pd.DataFrame({"type": "page", "arrival_s": at_s + 10.0, "departure_s": at_s + 12.0})
+    >>> counted = pd.DataFrame({"epoch": [0, 6, 12], "cpu_s": 2.0, "instructions": 4e9})
+    >>> log = log_of(asked, counted, pd.Series({"l1_misses": 0.04, "l2_misses": 0.02}), old, 300.0)
+    >>> round(predicted(log, old, new, METHODS[0]).change, 3)
+    0.174
+    """
+    from analysis.crossplatform.evidence import Evidence
+
+    fitted = method.fit(Evidence(old.name, {old.name: log}, {each.name: each for each in (old, new)}))
+    mean = log.counts.mean(axis=0, keepdims=True)
+    before, after = (fitted(each, mean, log.interval_s) for each in (old, new))
+    speed = float(before.service_time_s[0]) * old.vcpus / new.vcpus
+    return Change(
+        speed / float(after.service_time_s[0]) - 1,
+        speed / float(after.service_high_s[0]) - 1,
+        speed / float(after.service_low_s[0]) - 1,
+    )

@@ -1,0 +1,110 @@
+"""Hardware under trial: the same day with new processors on a few machines, on none, and on all that may get them.
+
+Machines are exchanged under what was placed on them, so that the three days have the same stays, churn and noise.
+"""
+
+from dataclasses import replace
+from typing import Literal
+
+import numpy as np
+from numpy.typing import NDArray
+
+from models.machines import Machines
+from models.profiles import ProfileWorld
+from models.randomness import stream
+from models.served import HardwareTrial
+from sim.fleet import Day, prepare
+
+Ints = NDArray[np.int64]
+Who = Literal["drawn", "nowhere", "everywhere"]
+"""Which machines have the new processors: those drawn for the trial, none, or all that may get them."""
+
+
+def prepare_trial(world: ProfileWorld, who: Who = "drawn") -> Day:
+    """Return the day of a profiled fleet, with the hardware that is under trial; as it is in a world without a trial.
+
+    Parameters
+    ----------
+    world : what is asked
+    who : which machines have the new processors
+
+    Raises
+    ------
+    ValueError
+        If the jobs do not fit the machines, or more machines are to be exchanged than there are.
+
+    Examples
+    --------
+    >>> from dataclasses import replace
+    >>> from sim.profiling.setting import example
+    >>> asked = replace(example(), trial=HardwareTrial({"haswell_2698v3": "skylake_6148"}, machines=3))
+    >>> day = prepare_trial(asked)
+    >>> day.machines.platform_names, np.bincount(day.machines.platform)
+    (('haswell_2698v3', 'skylake_6148'), array([13,  3]))
+    """
+    day = prepare(world)
+    if world.trial is None:
+        return day
+    return replace(day, machines=exchanged(day.machines, world.trial, chosen(world, day.machines, who)))
+
+
+def chosen(world: ProfileWorld, machines: Machines, who: Who) -> Ints:
+    """Return which machines have the new processors, in ascending order.
+
+    Parameters
+    ----------
+    world : with a trial
+    machines : as they are without it
+    who : which of those on a platform that may be replaced
+
+    Raises
+    ------
+    ValueError
+        If there are fewer such machines than the trial asks for, or the world has no trial.
+
+    Examples
+    --------
+    >>> from dataclasses import replace
+    >>> from models.machines import build_machines
+    >>> from sim.profiling.setting import example
+    >>> asked = replace(example(), trial=HardwareTrial({"haswell_2698v3": "skylake_6148"}, machines=3))
+    >>> [chosen(asked, build_machines(asked), who).size for who in ("drawn", "nowhere", "everywhere")]
+    [3, 0, 16]
+    """
+    if world.trial is None:
+        raise ValueError("trial: the world has none")
+    old = [i for i, name in enumerate(machines.platform_names) if name in world.trial.platforms]
+    may = np.flatnonzero(np.isin(machines.platform, old))
+    if who == "everywhere":
+        return may
+    if who == "nowhere":
+        return may[:0]
+    wanted = world.trial.machines
+    if wanted > may.size:
+        raise ValueError(f"trial.machines: should be at most {may.size}, the machines of those platforms, got {wanted}")
+    return np.sort(stream(world.seed, "machines under trial").choice(may, wanted, replace=False))
+
+
+def exchanged(machines: Machines, trial: HardwareTrial, which: Ints) -> Machines:
+    """Return the fleet in which `which` have the trial's processors; room for quotas stays what it was.
+
+    Parameters
+    ----------
+    machines : on old platforms
+    trial : what replaces them
+    which : numbers of machines whose platforms the trial replaces
+
+    Examples
+    --------
+    >>> from models.machines import build_machines
+    >>> from models.scenario import Fleet, World
+    >>> made = build_machines(World(fleet=Fleet(3)))
+    >>> new = exchanged(made, HardwareTrial({"haswell_2698v3": "skylake_6148"}), np.array([1]))
+    >>> new.platform, new.vcpus
+    (array([0, 1, 0]), array([64., 64., 64.]))
+    """
+    names = tuple(dict.fromkeys([*machines.platform_names, *trial.platforms.values()]))
+    becomes = np.array([names.index(trial.platforms.get(name, name)) for name in machines.platform_names])
+    platform = machines.platform.copy()
+    platform[which] = becomes[platform[which]]
+    return replace(machines, platform_names=names, platform=platform)

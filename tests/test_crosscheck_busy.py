@@ -1,0 +1,96 @@
+"""How busy servers were by stamps and by counters, and whether service times follow what machines do."""
+
+import numpy as np
+import pandas as pd
+import pytest
+
+from analysis.crosscheck import busy, pace
+
+EPOCH_S = 300.0
+
+
+def day(seed, stays=8, hours=6, follows=1.0):
+    """Return requests of stays with one server, a request at a time, counters by epoch, and who is who.
+
+    Requests come one by one at a pace that wanders; `follows` says how much of the wandering they feel.
+    """
+    rng = np.random.default_rng(seed)
+    rows, counted = [], []
+    for residence in range(stays):
+        pace_s = 5e-10 * np.exp(0.15 * rng.standard_normal(hours)[np.arange(12 * hours) // 12])
+        felt = 5e-10 * (pace_s / 5e-10) ** follows
+        busy_s, now = np.zeros(12 * hours), 0.0
+        while now < 12 * hours * EPOCH_S - 20.0:
+            kind = rng.random() < 0.3
+            work = rng.gamma(4.0) / 4.0 * (1.2e10 if kind else 4e9)
+            start, todo = now, work
+            while todo > 0:
+                epoch = int(now / EPOCH_S)
+                step = min(todo * felt[epoch], (epoch + 1) * EPOCH_S - now)
+                todo = 0.0 if step == todo * felt[epoch] else todo - step / felt[epoch]
+                busy_s[epoch] += step
+                now += step
+            rows.append((residence, "long" if kind else "short", start, now))
+            now += rng.exponential(4.0)
+        counted.append(pd.DataFrame({"residence": residence, "epoch": np.arange(12 * hours), "cpu_s": busy_s,
+                                     "instructions": busy_s / pace_s}))  # fmt: skip
+    requests = pd.DataFrame(rows, columns=["residence", "type", "arrival_s", "departure_s"])
+    instances = pd.DataFrame({"residence": np.arange(stays), "quota_vcpu": 1.0, "job": 3, "name": "shop"})
+    return requests, pd.concat(counted, ignore_index=True), instances
+
+
+@pytest.fixture(scope="module")
+def seen():
+    return day(1)
+
+
+def test_stamps_and_counters_agree_by_epoch_and_by_stay(seen):
+    requests, counted, instances = seen
+    found = busy.busy(requests, counted, instances, EPOCH_S)
+    np.testing.assert_allclose(found["law_s"], found["counter_s"], atol=1e-8)
+    assert busy.by_epoch(found, EPOCH_S).holds
+    stays = counted.groupby("residence", as_index=False)["cpu_s"].sum().assign(wall_s=72 * EPOCH_S)
+    assert busy.by_stay(found, stays).holds
+
+
+@pytest.mark.parametrize("shift_s", [-1.0, 1.0, 400.0])
+def test_shifted_clocks_are_seen_epoch_by_epoch(seen, shift_s):
+    requests, counted, instances = seen
+    moved = requests.assign(**{name: requests[name] + shift_s for name in ("arrival_s", "departure_s")})
+    found = busy.busy(moved, counted, instances, EPOCH_S)
+    check = busy.by_epoch(found, EPOCH_S)
+    assert not check.holds
+    assert abs(check.left - check.right) > 1e-4
+
+
+def test_scaled_counters_are_seen_by_stay(seen):
+    requests, counted, instances = seen
+    found = busy.busy(requests, counted, instances, EPOCH_S)
+    stays = counted.groupby("residence", as_index=False)["cpu_s"].sum().assign(wall_s=72 * EPOCH_S)
+    assert not busy.by_stay(found, stays.assign(cpu_s=stays["cpu_s"] * 1.001)).holds
+
+
+def test_departures_before_arrivals_agree_with_nothing(seen):
+    requests, counted, instances = seen
+    turned = requests.rename(columns={"arrival_s": "departure_s", "departure_s": "arrival_s"})
+    found = busy.busy(turned, counted, instances, EPOCH_S)
+    assert found["law_s"].isna().all()
+    assert not busy.by_epoch(found, EPOCH_S).holds
+
+
+@pytest.mark.parametrize(("follows", "holds"), [(1.0, True), (0.0, False), (0.5, False)])
+def test_service_times_that_follow_the_machines_have_slope_1_and_others_have_not(follows, holds):
+    """The seed is fixed; with slope 1 the interval misses 1 in 1,000."""
+    requests, counted, instances = day(2, follows=follows)
+    found = busy.busy(requests, counted, instances, EPOCH_S)
+    (check,) = pace.follows(requests, found, instances, EPOCH_S)
+    assert check.check == "service_times:shop"
+    assert check.holds == holds
+    assert check.left == pytest.approx(follows, abs=0.2)
+
+
+def test_too_few_hours_say_nothing(seen):
+    requests, counted, instances = seen
+    few = instances[instances["residence"] < 2]
+    found = busy.busy(requests[requests["residence"] < 2], counted, few, EPOCH_S)
+    assert list(pace.follows(requests, found, few, EPOCH_S)) == []

@@ -1,0 +1,88 @@
+"""Cycles per instruction of jobs, said by counters, profile and WSMeter."""
+
+import numpy as np
+import pandas as pd
+import pytest
+
+from analysis.crosscheck import cpi
+from analysis.crosscheck.check import Check, misses
+
+
+def fleet(seed, jobs=40, stays=60, spread=0.1):
+    """Return counters and instances of jobs whose stays differ in IPC and in length."""
+    rng = np.random.default_rng(seed)
+    job = np.repeat(np.arange(jobs), stays)
+    cycles = rng.lognormal(25.0, 0.5, job.size)
+    ipc = np.exp(0.5 * rng.standard_normal(jobs)[job] + spread * rng.standard_normal(job.size))
+    counters = pd.DataFrame({"residence": np.arange(job.size), "cycles": cycles, "instructions": ipc * cycles})
+    return counters, pd.DataFrame({"residence": np.arange(job.size), "job": job})
+
+
+def half(seed, instances):
+    rng = np.random.default_rng(1000 + seed)
+    each = [rng.choice(stays, len(stays) // 2, replace=False) for _, stays in instances.groupby("job")["residence"]]
+    return np.concatenate(each)
+
+
+def test_two_windows_of_a_stay_are_one_stay():
+    counters, instances = fleet(1)
+    split = pd.concat([counters.assign(cycles=counters["cycles"] * part, instructions=counters["instructions"] * part)
+                       for part in (0.25, 0.75)])  # fmt: skip
+    drawn = half(1, instances)
+    left, right = (cpi.sampled(table, instances, drawn) for table in (counters, split))
+    pd.testing.assert_frame_equal(left, right)
+
+
+def test_the_whole_fleet_as_a_sample_is_the_counters_without_error():
+    counters, instances = fleet(2)
+    made = cpi.sampled(counters, instances, instances["residence"].to_numpy()).set_index("job")
+    pd.testing.assert_series_equal(made["cpi"], cpi.counted(counters, instances), check_names=False)
+    assert made["standard_error"].max() < 1e-9
+
+
+@pytest.mark.statistical
+def test_intervals_hold_the_fleet_as_often_as_they_say_and_two_samples_agree():
+    """Of 1,000 intervals of 95% from samples of 30 of 60 stays, 92 to 97 of 100: a ratio's is somewhat short."""
+    inside, together, count = 0, 0, 0
+    for seed in range(25):
+        counters, instances = fleet(seed)
+        made, true = cpi.sampled(counters, instances, half(seed, instances)), cpi.counted(counters, instances)
+        inside += int(made["job"].map(true).between(made["low"], made["high"]).sum())
+        count += len(made)
+        other = cpi.sampled(counters, instances, half(seed + 500, instances))
+        together += int(cpi.alike("both", made, other).left)
+    assert count == 1000
+    assert 0.92 < inside / count < 0.97
+    assert together / count < 0.08
+
+
+def test_scaled_counters_are_missed_by_nearly_all():
+    counters, instances = fleet(3)
+    made = cpi.sampled(counters, instances, half(3, instances))
+    assert cpi.within("cpi", made, cpi.counted(counters, instances)).holds
+    scaled = cpi.counted(counters.assign(cycles=1.2 * counters["cycles"]), instances)
+    check = cpi.within("cpi", made, scaled)
+    assert not check.holds
+    assert check.left > 30
+
+
+def test_few_stays_are_no_sample():
+    counters, instances = fleet(4, jobs=3, stays=18)
+    assert cpi.sampled(counters, instances, half(4, instances)).empty
+    assert cpi.within("cpi", cpi.sampled(counters, instances, half(4, instances)), pd.Series(dtype=float)) is None
+
+
+def test_the_bound_on_misses_is_the_least_that_is_exceeded_less_often_than_the_false_alarm():
+    """The binomial tail of 40 intervals of 95%, added up by hand from n = 8 on."""
+    from math import comb
+
+    def exceeded(bound):
+        return sum(comb(40, n) * 0.05**n * 0.95 ** (40 - n) for n in range(bound + 1, 41))
+
+    bound = int(misses("cpi", 0, 40).tolerance)
+    assert exceeded(bound) <= 1e-3 < exceeded(bound - 1)
+
+
+def test_what_is_no_number_agrees_with_nothing():
+    assert not Check("x", float("nan"), float("nan"), float("inf")).holds
+    assert not Check("x", 1.0, 1.0, float("nan")).holds

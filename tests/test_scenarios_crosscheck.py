@@ -1,0 +1,167 @@
+"""`wsc crosscheck`: agreement on one day, and planted disagreement in copies of it."""
+
+import json
+import shutil
+
+import numpy as np
+import pandas as pd
+import pytest
+from typer.testing import CliRunner
+
+from models.tables import TABLES, schema
+from scenarios import crosscheck
+from scenarios.cli import app
+from scenarios.crosscheck import PARTS
+from scenarios.rundir import open_run
+from tests.one_day_small import small_day
+
+runner = CliRunner()
+
+
+@pytest.fixture(scope="module")
+def run(tmp_path_factory):
+    return small_day(tmp_path_factory.mktemp("runs"))
+
+
+@pytest.fixture(scope="module")
+def found(run):
+    """What is said of the day as it is; moving jobs simulates the fleet again and has tests of its own."""
+    parts = [part for name, part in PARTS.items() if name != "moves"]
+    return [check for part in parts for check in part(run)]
+
+
+@pytest.fixture
+def copied(run, tmp_path):
+    """Change one table of a copy, and return the checks of one part that fail there."""
+    folder = tmp_path / "copy"
+    shutil.copytree(run.path, folder)
+
+    def change(part, table, how):
+        file = folder / f"{table}.parquet"
+        how(pd.read_parquet(file)).to_parquet(file)
+        return {check.check for check in PARTS[part](open_run(folder)) if not check.holds}
+
+    change.folder = folder
+    return change
+
+
+def scaled(**factors):
+    return lambda table: table.assign(**{name: table[name] * factor for name, factor in factors.items()})
+
+
+def shifted(by_s):
+    return lambda table: table.assign(**{name: table[name] + by_s for name in ("arrival_s", "departure_s")})
+
+
+def test_every_lens_agrees_on_one_day(found):
+    assert [check for check in found if not check.holds] == []
+    assert {check.check.partition(":")[0] for check in found} == {
+        *("counters_epochs", "counters_machines", "wsmeter_counters", "profile_counters", "profile_wsmeter"),
+        *("profile_core_seconds", "profile_visits", "occupancy_stays", "occupancy_epochs", "service_times"),
+        *("upgrade_wsmeter", "upgrade_predicted", "upgrade_tried"),
+    }
+
+
+def test_what_is_written_is_what_the_tables_say(run):
+    assert "stay_requests" in run.tables
+    for name in run.tables:
+        assert pd.read_parquet(run.file(name)).columns.tolist() == schema(name).names
+    assert set(run.tables) <= set(TABLES)
+
+
+def test_utilisation_by_stamps_is_the_counters_to_the_ninth_digit(run):
+    """The stamps are added up here without any curve: each moment's requests in service, at most as many as servers."""
+    requests, counters = run.table("stay_requests"), run.table("counters").set_index("residence")
+    last = run.table("instance_epochs").groupby("residence")["epoch"].max()
+    for residence, rows in list(requests.groupby("residence"))[:12]:
+        left = rows["departure_s"].dropna()
+        end_s = 300.0 * (last[residence] + 1)
+        time_s = np.concatenate([rows["arrival_s"], left, [end_s]])
+        step = np.concatenate([np.ones(len(rows)), -np.ones(len(left)), [0.0]])
+        order = np.argsort(time_s, kind="stable")
+        present = np.cumsum(step[order])[:-1]
+        busy_s = (np.minimum(present, 2) * np.diff(time_s[order])).sum()
+        wall_s = counters.loc[residence, "wall_s"]
+        assert busy_s / (2 * wall_s) == pytest.approx(counters.loc[residence, "cpu_s"] / (2 * wall_s), abs=1e-9)
+
+
+@pytest.mark.parametrize(
+    ("part", "table", "how", "fail"),
+    [
+        ("counters", "counters", scaled(cycles=1.15), {"counters_epochs", "counters_machines"}),
+        ("requests", "counters", scaled(cpu_s=1.0001), {"occupancy_stays"}),
+        ("requests", "stay_requests", shifted(60.0), {"occupancy_epochs", "occupancy_stays"}),
+        ("requests", "instance_epochs", scaled(cpu_s=1.0001), {"occupancy_epochs"}),
+        ("profile", "counters", scaled(cycles=1.15), {"profile_counters"}),
+        ("profile", "samples", lambda table: table[table["process"] % 4 > 0], {"profile_core_seconds"}),
+        ("profile", "samples", lambda table: table[table["process"] > 400], {"profile_visits"}),
+        ("upgrade", "truth_trial_everywhere_counters", scaled(instructions=1.2), {"upgrade_wsmeter"}),
+    ],
+    ids=["cycles", "cpu", "clock", "epochs", "cpi", "samples", "visits", "truth"],
+)
+def test_what_is_planted_in_a_copy_is_found(copied, part, table, how, fail):
+    assert copied(part, table, how) >= fail
+
+
+def test_one_visit_whose_profile_is_lost_is_missed(copied):
+    processes = pd.read_parquet(copied.folder / "processes.parquet")
+    lost = processes.loc[processes["visit"] == processes["visit"].iloc[0], "process"]
+    assert copied("profile", "samples", lambda table: table[~table["process"].isin(lost)]) == {"profile_visits"}
+
+
+def test_a_copy_without_truth_compares_prediction_and_trial_alone(copied):
+    for file in copied.folder.glob("truth_*.parquet"):
+        file.unlink()
+    names = {check.check.partition(":")[0] for check in PARTS["upgrade"](open_run(copied.folder))}
+    assert names == {"upgrade_tried"}
+
+
+@pytest.fixture
+def light(monkeypatch):
+    """Let the command compare counters alone."""
+    monkeypatch.setattr(crosscheck, "PARTS", {"counters": PARTS["counters"]})
+
+
+@pytest.mark.usefixtures("light")
+def test_the_command_says_it_as_json_and_ends_with_1_where_something_differs(run, copied):
+    whole = runner.invoke(app, ["crosscheck", str(run.path), "--json"])
+    assert whole.exit_code == 0
+    said = json.loads(whole.stdout)
+    assert [one["check"] for one in said] == ["counters_epochs", "counters_machines", "wsmeter_counters"]
+    assert all(list(one) == ["check", "left", "right", "tolerance", "holds"] for one in said)
+    copied("counters", "counters", scaled(cycles=1.5))
+    failed = runner.invoke(app, ["crosscheck", str(copied.folder)])
+    assert failed.exit_code == 1
+    assert "counters_epochs" in failed.stdout
+    assert "3 checks, 2 failed" in failed.stdout
+
+
+@pytest.mark.usefixtures("light")
+def test_what_is_no_run_or_cannot_be_compared_ends_with_2_and_a_line(copied, tmp_path):
+    nothing = runner.invoke(app, ["crosscheck", str(tmp_path / "nowhere")])
+    assert nothing.exit_code == 2
+    assert "not a finished run" in nothing.output
+    (copied.folder / "counters.parquet").write_bytes(b"PAR1")
+    broken = runner.invoke(app, ["crosscheck", str(copied.folder)])
+    assert broken.exit_code == 2
+    assert "tables of counters cannot be read" in broken.output
+    for file in copied.folder.glob("*.parquet"):
+        file.unlink()
+    empty = runner.invoke(app, ["crosscheck", str(copied.folder)])
+    assert empty.exit_code == 2
+    assert "has no tables that could be compared" in empty.output
+    assert len(empty.output.strip().splitlines()) == 1
+
+
+def test_jobs_are_really_moved(run):
+    """In so small a fleet neighbours change with every move, and little of the promise is kept."""
+    (check,) = PARTS["moves"](run)
+    assert check.check == "affinity_moved"
+    assert -0.1 < check.left < check.right < 0.2
+
+
+@pytest.mark.parametrize("words", [["effect"], ["profile", "query", "--by", "job"]], ids=["effect", "profile"])
+def test_other_commands_read_the_same_folder(run, words):
+    done = runner.invoke(app, [*words[:2], str(run.path), *words[2:], "--json"])
+    assert done.exit_code == 0
+    assert json.loads(done.stdout)
