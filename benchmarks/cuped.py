@@ -119,7 +119,7 @@ def main() -> None:
     if find_spec("gbstats") is None:
         print("gbstats is not there to compare with: pip install --no-deps gbstats==0.8.0")
         return
-    cells = next(iter(designs(asked.corner, 1, asked.machines))).courses[0]
+    cells = next(iter(designs(asked.corner, 1, asked.machines, ("day",)))).courses[0]
     for size in map(int, asked.sizes.split(",")):
         rng, treated = stream(1, f"benchmark of {size} machines"), np.zeros((asked.draws, len(cells.machines)), bool)
         for draw in treated:

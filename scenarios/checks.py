@@ -185,7 +185,7 @@ def rollout(scenario: World) -> Iterator[Finding]:
     alone = scenario.feature.software and not scenario.feature.platforms and scenario.feature.governor is None
     if plan.unit == "instance" and not alone:
         yield Finding(
-            (*keys, "unit"), "should be machine or rack unless the feature is software alone", shown(plan.unit)
+            (*keys, "unit"), "should be machine, rack or domain unless the feature is software alone", shown(plan.unit)
         )
     last_s = plan.start_s + (plan.waves - 1) * plan.interval_s
     if last_s >= scenario.horizon_s:

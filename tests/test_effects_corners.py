@@ -27,7 +27,7 @@ def test_a_corner_is_the_base_but_for_what_it_says(name):
     different = {key for key in BASE.keys() | made.keys() if BASE.get(key) != made.get(key)}
     about_feature = {key for key in different if key.startswith("feature.")}
     assert bool(about_feature) == (where.change != "governor")
-    assert different - about_feature == {key for key, value in where.values.items() if BASE[key] != value}
+    assert different - about_feature == {key for key, value in where.values.items() if BASE.get(key) != value}
     assert all(made[key] == value for key, value in where.values.items())
     assert len(different) > 0
 
@@ -69,8 +69,13 @@ def test_software_of_a_uniform_change_reaches_every_job():
 def test_the_crossover_of_a_corner_has_whole_epochs_to_settle(name):
     made = crossover(world(corner(name), 1, 100))
     assert made.feature.settle_s % made.epoch_s == 0
-    assert len(made.windows) == 48
-    assert np.diff(made.periods).ravel().tolist() == [3600.0] * 24
+    assert len(made.windows) == 32
+    assert np.diff(made.periods).ravel().tolist() == [5400.0] * 16
+
+
+def test_power_domains_switch_as_wholes_where_there_are_four():
+    units = [crossover(world(corner("base"), 1, machines)).feature.rollout.unit for machines in (480, 481)]
+    assert units == ["machine", "domain"]
 
 
 def test_platforms_are_not_switched():

@@ -36,7 +36,7 @@ def test_gains_sum_to_one_whatever_is_seen(pooling):
 
 
 def error(squares, clusters, left=0.0, few=False, known=False):
-    return kernel._error(np.array(squares), np.array(clusters), left, kernel.How(kernel.NONE, 0.5, few, known))
+    return kernel._error(np.array(squares), np.array(clusters), left, kernel.How(0.5, few, known, False))
 
 
 def test_degrees_of_freedom_are_never_fewer_than_those_of_the_smaller_arm_nor_more_than_of_both():

@@ -6,9 +6,13 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from analysis.effects.methods import METHODS, RECOMMENDED, method
+from analysis.effects import kernel
+from analysis.effects.adjusted import Adjusted
+from analysis.effects.cells import cells as made_cells
+from analysis.effects.effect import Answers
+from analysis.effects.methods import METHODS, RECOMMENDED, method, together
 from analysis.effects.study import Study
-from tests.effect_studies import observed
+from tests.effect_studies import fleet_jobs, fleet_rows, observed
 
 EACH = pytest.mark.parametrize("one", METHODS, ids=lambda one: one.name)
 TABLE = observed(np.random.default_rng(5), machines=24)
@@ -92,3 +96,43 @@ def test_a_large_effect_is_found(one):
 def test_a_confidence_out_of_range_is_refused(one):
     with pytest.raises(ValueError, match="confidence must be between 0 and 1, got 95"):
         one.estimate(STUDY, confidence=95)
+
+
+def full(rng, machines=40, jobs=6):
+    """Cells of a fleet whose both courses are known, some jobs on few machines, and racks of three machines."""
+    rows = fleet_rows(rng, machines, jobs, covariates=3).assign(rack=lambda table: table["machine"] // 3)
+    fleet = fleet_jobs(rng, jobs)
+    before = rows.assign(value=rows["quota"] * rows["off"]).groupby("machine")[["value", "quota"]].sum()
+    return made_cells(rows, fleet, before, racks=rows.groupby("machine")["rack"].first())
+
+
+@pytest.mark.parametrize("known", [False, True])
+def test_together_methods_say_what_each_says_alone_to_the_last_digit(known):
+    rng = np.random.default_rng(7)
+    cells = replace(full(rng), known=known)
+    treated = np.array([rng.permutation(40) < size for size in rng.integers(1, 40, 37)])
+    asked = [*METHODS, *(Adjusted(f"rack-{c}", cluster="rack", correction=c) for c in ("cr0", "cr2", "jackknife"))]
+    both = together([*asked, Alone()], cells, treated)
+    for one, answers in zip([*asked, Alone()], both, strict=True):
+        for made, expected in zip(answers, one.many(cells, treated), strict=True):
+            np.testing.assert_array_equal(made, expected, err_msg=one.name)
+
+
+@EACH
+def test_what_else_is_in_its_block_does_not_matter_to_a_draw(one):
+    rng = np.random.default_rng(8)
+    cells = full(rng)
+    treated = np.array([rng.permutation(40) < size for size in rng.integers(1, 40, 2 * kernel.BLOCK + 5)])
+    whole = np.array(one.many(cells, treated))
+    for cut in (1, 3, kernel.BLOCK - 1):
+        parts = [np.array(one.many(cells, treated[at : at + cut])) for at in range(0, len(treated), cut)]
+        np.testing.assert_array_equal(np.concatenate(parts, axis=1), whole)
+
+
+class Alone:
+    """A method that shares nothing."""
+
+    name = "alone"
+
+    def many(self, cells, treated):
+        return Answers(treated.sum(axis=1) / len(cells.machines), np.ones(len(treated)), np.ones(len(treated)))

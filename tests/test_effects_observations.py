@@ -37,6 +37,28 @@ def test_all_faults_are_told_at_once_with_line_and_column(tmp_path):
     ]
 
 
+def test_flags_may_be_numbers_or_words_and_nothing_else(tmp_path):
+    row = pd.DataFrame({"period": range(4), "job": "a", "machine": "m", "weight": 1.0, "value": 1.0})
+    for said in (["0", "1", "1.0", "0"], ["False", "TRUE", "true", " false"]):
+        row.assign(treated=said).to_csv(tmp_path / "seen.csv", index=False)
+        assert read_observations(tmp_path / "seen.csv").table["treated"].tolist() == [0, 1, 1, 0]
+    for typed in ([False, True, True, False], [0.0, 1.0, 1.0, 0.0]):
+        row.assign(treated=typed).to_parquet(tmp_path / "seen.parquet")
+        assert read_observations(tmp_path / "seen.parquet").table["treated"].tolist() == [0, 1, 1, 0]
+    row.assign(treated=["yes", "", "nan", "0.5"]).to_csv(tmp_path / "seen.csv", index=False)
+    with pytest.raises(TableError) as caught:
+        read_observations(tmp_path / "seen.csv")
+    assert str(caught.value).splitlines() == [
+        '2:6: treated: should be 0 or 1, true or false, got "yes"',
+        '3:6: treated: should not be empty, got ""',
+        '4:6: treated: should be 0 or 1, true or false, got "nan"',
+        '5:6: treated: should be 0 or 1, true or false, got "0.5"',
+    ]
+    row.assign(treated=["0", "1", "1", "0"]).to_parquet(tmp_path / "seen.parquet")
+    with pytest.raises(TableError, match="treated: should hold 0 and 1, true and false, got type"):
+        read_observations(tmp_path / "seen.parquet")
+
+
 @pytest.mark.parametrize("column", ["period", "job", "machine", "weight", "value"])
 def test_a_missing_column_is_named(tmp_path, column):
     table = pd.DataFrame({"period": [0], "job": "a", "machine": "m", "weight": 1.0, "value": 1.0}).drop(columns=column)

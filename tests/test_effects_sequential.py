@@ -163,5 +163,7 @@ def test_every_fault_of_the_looks_is_told():
         monitor(looks().drop(columns="share"))
     with pytest.raises(LooksError, match="should be one at least"):
         monitor(looks().iloc[:0])
-    with pytest.raises(LooksError, match="freedom must be above 0, got 0\nconfidence must be between 0 and 1, got 1"):
+    with pytest.raises(
+        LooksError, match="freedom must be above 0, got 0\nconfidence must be at least 1e-06 and below 1, got 1"
+    ):
         Boundary(0.0, 1.0)

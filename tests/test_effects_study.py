@@ -127,7 +127,7 @@ def test_what_is_missing_altogether_is_said():
         Study.of(TABLE.drop(columns=["weight", "treated"]))
     with pytest.raises(NotEnoughDataError, match="1 observations with the feature are needed, 0 given"):
         Study.of(TABLE[TABLE["period"] == 0])
-    with pytest.raises(NotEnoughDataError, match="1 observations without it are needed, 0 given"):
+    with pytest.raises(NotEnoughDataError, match="1 observations without the feature are needed, 0 given"):
         Study.of(TABLE[TABLE["treated"]])
 
 
@@ -147,7 +147,7 @@ def test_too_few_machines_and_no_comparable_job_are_told_apart():
     few = TABLE[
         (TABLE["period"] == 0) | ~TABLE["treated"] | (TABLE["machine"] == TABLE.loc[TABLE["treated"], "machine"].min())
     ]
-    with pytest.raises(NotEnoughDataError, match="2 machines an arm are needed, 1 given"):
+    with pytest.raises(NotEnoughDataError, match="2 machines with the feature are needed, 1 given"):
         Adjusted().estimate(Study.of(few))
     apart = TABLE[(TABLE["job"] == 0) == TABLE.groupby("machine")["treated"].transform("any")]
     with pytest.raises(NotEnoughDataError, match="machines in each arm of jobs that adjusted can compare"):

@@ -27,10 +27,27 @@ def scorecard(progress, fleets, draws):
         sums | {"corner": "base", "design": "day", "covered": 2850},
         sums | {"corner": "rough", "design": "week", "covered": 2700},
         sums | {"corner": "rough", "design": "crossover", "covered": 0},
+        sums | {"corner": "fine", "design": "day", "covered": 2880},
     ]
     wanted = [needed("base", "day", 90.0), needed("base", "week", 400.0, "more than")]
-    ratios = [{"design": "day", "estimator": "adjusted", "against": "cuped", "ratio": 0.25}]
-    return {"corners": corners, "needed": wanted, "ratios": ratios, "estimators": [], "fleets": fleets, "digest": "ab"}
+    wanted += [needed("fine", "day", 99.0), needed("fine", "week", 300.0)]
+    gains = [
+        {"design": design, "estimator": "adjusted", "against": "cuped", "gain": gain, "worst": worst}
+        for design, gain, worst in (("day", 4.0, 1.5), ("paired", 3.0, 0.9))
+    ]
+    every = [
+        {"design": design, "estimator": estimator, "coverage": coverage}
+        for design, estimator, coverage in (
+            ("day", "published", 0.8),
+            ("day", "adjusted", 0.9),
+            ("paired", "adjusted", 0.91),
+            ("paired", "paired", 0.955),
+            ("one_job", "adjusted", 0.945),
+            ("one_job", "cuped", 0.5),
+        )
+    ]
+    made = {"corners": corners, "needed": wanted, "gains": gains, "estimators": every}
+    return made | {"fleets": fleets, "digest": "ab"}
 
 
 def guards(progress, fleets):
@@ -57,10 +74,15 @@ def test_the_scorecard_tells_the_worst_corner_and_the_machines_that_were_not_eno
     outcome = ROWS["world/scorecard"].compute(SOURCES, paper)
     told = {check.name: check for check in judge(outcome.judged, paper)}
     assert told["coverage_min"].measured == pytest.approx(0.9)
-    assert told["coverage_max"].measured == pytest.approx(0.95)
-    assert told["against_cuped"].measured == pytest.approx(4.0)
+    assert told["coverage_max"].measured == pytest.approx(0.96)
+    assert told["crossover_coverage_max"].measured == 0.0
+    assert told["designs_coverage_min"].measured == pytest.approx(0.945)
+    assert (told["against_cuped"].measured, told["against_cuped_worst"].measured) == (3.0, 0.9)
+    assert told["fine_coverage"].measured == pytest.approx(0.01)
+    assert told["fine_n95"].measured == math.inf
     assert told["week"].measured == math.inf
     assert "rough (week)" in outcome.note
+    assert "as published covers 80% (day)" in outcome.note
 
 
 def test_a_study_that_is_not_to_be_had_says_so():

@@ -8,7 +8,8 @@ import pytest
 from scipy.stats import norm
 
 from models.randomness import stream
-from scenarios.effects.card import _summed, frame, machines_needed, summary
+from scenarios.effects.card import _summed, frame, summary
+from scenarios.effects.needed import machines_needed
 
 SIZES = (12, 25, 50, 100, 200, 400)
 
@@ -146,3 +147,35 @@ def test_sizes_of_one_fleet_are_one_unit():
     (one,) = summary(pieces)["estimators"]
     assert one["coverage_error"] == pytest.approx(20 / 400)
     assert math.isnan(summary(pieces[:1])["estimators"][0]["coverage_error"])
+
+
+def test_drawn_corners_stand_beside_the_others():
+    pieces = [
+        piece("base", 1, *curve("cuped", (90, 100)), *curve("adjusted", (94, 98))),
+        piece("drawn_1", 1, *curve("cuped", (90, 100)), *curve("adjusted", (80, 90))),
+    ]
+    made = summary(pieces)
+    assert {row["corner"] for row in made["corners"]} == {"base", "drawn_1"}
+    assert {row["corner"] for row in made["by_corner"]} == {"base", "drawn_1"}
+    assert {row["estimator"]: row["worst_corner"] for row in made["estimators"]} == dict.fromkeys(
+        ("cuped", "adjusted"), "base"
+    )
+    assert {row["worst_corner"] for row in made["drawn"]} == {"drawn_1"}
+    (gain,) = made["gains"]
+    assert (gain["estimator"], gain["corners"], gain["worst_corner"]) == ("adjusted", 1, "base")
+    assert gain["gain"] == pytest.approx(math.sqrt(2))
+    alone = summary(pieces[1:])
+    assert alone["drawn"] == []
+    assert {row["worst_corner"] for row in alone["estimators"]} == {"drawn_1"}
+
+
+def test_errors_of_the_geometric_mean_of_machines_needed_are_those_of_its_corners():
+    powers = {"base": (80, 90, 94), "wide": (85, 90, 93)}
+    pieces = [
+        piece(corner, seed, *curve("cuped", (hits, 100)))
+        for corner, each in powers.items()
+        for seed, hits in enumerate(each)
+    ]
+    made = summary(pieces)
+    errors = [row["relative_error"] for row in made["needed"]]
+    assert made["estimators"][0]["n95_error"] == pytest.approx(math.hypot(*errors) / 2)

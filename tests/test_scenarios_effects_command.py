@@ -8,12 +8,12 @@ import typer
 from typer.testing import CliRunner
 
 from scenarios.command import guard
-from scenarios.effects import command, designs
+from scenarios.effects import command, designs, scorecard
 from tests.effect_fleets import fleet
 
 app = typer.Typer()
 app.command()(guard(command.scorecard))
-SMALL = ["--fleets", "2", "--draws", "10", "--machines", "24", "--sizes", "8,4", "--corners", "base"]
+SMALL = ["--fleets", "2", "--draws", "10", "--machines", "24", "--sizes", "8,4", "--corners", "base", "--workers", "1"]
 
 
 def wsc(*words):
@@ -24,6 +24,7 @@ def wsc(*words):
     ("words", "told"),
     [
         (["--corners", "base,nowhere"], '--corners:1:1: should be of base, .*, got "nowhere"'),
+        (["--designs", "day,month"], '--designs:1:1: should be of day, week, .*, got "month"'),
         (["--estimators", "guess"], '--estimators:1:1: should be of published, .*, got "guess"'),
         (["--fleets", "0"], '--fleets:1:1: should be a whole number of at least 1, got "0"'),
         (["--draws", "many"], "--draws:1:1: should be a whole number"),
@@ -40,8 +41,23 @@ def test_what_makes_no_sense_is_told_in_a_line(tmp_path, words, told):
     assert re.search(told, done.stderr)
 
 
+def made_up(corner, seed, machines, names):
+    """Fleets in no time, of the designs that are asked for."""
+    return [one for one in fleet(corner, seed, machines) if one.name in names]
+
+
+def test_designs_are_asked_for_in_any_order_and_kept_in_one_place(monkeypatch):
+    asked = []
+    monkeypatch.setattr(scorecard, "scorecard", lambda one, *_, **__: asked.append(one) or {"kind": "scorecard"})
+    for words in ("week,day", "day, week", "day,week,day"):
+        assert wsc(*SMALL, "--designs", words, "--json").exit_code == 0
+    assert {one.designs for one in asked} == {("day", "week")}
+    assert wsc(*SMALL, "--json").exit_code == 0
+    assert asked[-1].designs == designs.DESIGNS
+
+
 def test_the_answer_is_one_json_value(tmp_path, monkeypatch):
-    monkeypatch.setattr(designs, "designs", fleet)
+    monkeypatch.setattr(designs, "designs", made_up)
     done = wsc(*SMALL, "--estimators", "ratio,cuped", "--out", tmp_path, "--json")
     assert done.exit_code == 0, done.stderr
     made = json.loads(done.stdout)

@@ -1,11 +1,13 @@
 """A piece counts what its draws say, and its draws belong to its names alone."""
 
 import json
+from dataclasses import replace
 
 import numpy as np
 import pytest
 from scipy.stats import t
 
+from analysis.effects.arrangements import Arrangement
 from analysis.effects.effect import Answers
 from scenarios.effects import pieces
 from scenarios.effects.pieces import PARTS, Asked, Design, Piece, cut, judged
@@ -69,7 +71,7 @@ def test_every_draw_has_its_number_of_machines_and_courses_share_the_draws(monke
 def test_machines_are_drawn_alike():
     """600 draws of 6 out of 24 machines: each is in 150, ± 10.6; beyond 5 deviations once in 70,000 seeds."""
     asked, whole = Asked((), (6,), draws=600, machines=24), fleet("base", 1, 24)[0]
-    ((_, (treated,)),) = pieces._draws(asked, Piece("base", 3), whole)
+    _, (treated,) = pieces._draws(asked, Piece("base", 3), whole, 6)
     assert np.abs(treated.sum(axis=0) - 150).max() < 53
 
 
@@ -101,3 +103,35 @@ def test_corners_take_turns():
 def test_an_estimator_nobody_knows_is_refused():
     with pytest.raises(ValueError, match="estimator must be one of"):
         judged(Asked(("guess",), (4,), machines=24), fleet, Piece("base", 1))
+
+
+def arranged(**changes):
+    """A design that gives its first machines the feature and has an estimator of its own."""
+    whole = fleet("base", 1, 24)[0]
+    own = Said(*(arrays(*np.full((3, 20), 0.5)) for _ in range(2)))
+
+    def arrange(number, draws, _rng):
+        return own, np.tile(np.arange(24) < number, (draws, 1))
+
+    chosen = Arrangement(arrange, lambda number: number != 8)
+    return whole._replace(name="chosen", chosen=chosen, **changes), own
+
+
+def test_a_design_chooses_its_machines_and_brings_its_estimator():
+    design, own = arranged(estimators=frozenset({"ratio"}), thinned=2)
+    rows = judged(replace(SIX, sizes=(4, 8, 12)), lambda *_: [design], Piece("base", 1))["rows"]
+    assert [(row["machines"], row["estimator"], row["draws"]) for row in rows] == [
+        (4, "ratio", 20),
+        (4, "said", 20),
+        (12, "ratio", 20),
+        (12, "said", 20),
+    ]
+    assert [one[0].nonzero()[0].tolist() for one in own.treated] == [list(range(4)), list(range(12))]
+
+
+def test_only_designs_that_are_named_are_judged():
+    asked = Asked(("ratio",), (4,), draws=2, machines=24, designs=("week",))
+    day = fleet("base", 1, 24)[0]
+    made = judged(asked, lambda *_: [day, day._replace(name="week")], Piece("base", 1))
+    assert list(made["truths"]) == ["week"]
+    assert {row["design"] for row in made["rows"]} == {"week"}

@@ -6,12 +6,15 @@ import signal
 import subprocess
 import sys
 import time
+from functools import partial
 from pathlib import Path
 
 import pytest
 from rich.console import Console
 
+from analysis.effects.methods import METHODS
 from scenarios.effects import scorecard as cards
+from scenarios.effects.designs import designs
 from scenarios.effects.pieces import Asked, Piece, cut
 from scenarios.effects.scorecard import place, scorecard, show
 from tests.effect_fleets import fleet
@@ -91,6 +94,23 @@ def test_a_cluster_says_the_same(here, tmp_path):
     assert there["digest"] == here["digest"]
 
 
+def test_simulated_fleets_are_judged_alike_by_one_process_two_and_a_cluster(tmp_path):
+    """Two features of 60 machines, and all that goes with a real fleet: simulation, cells, every estimator."""
+    distributed = pytest.importorskip("distributed")
+    asked = Asked(tuple(one.name for one in METHODS), (12, 25), draws=18, machines=60)
+    fleets, pieces = partial(designs, names=("day", "crossover")), cut(("base", "upgrade"), 2)
+    said = [
+        scorecard(asked, pieces, fleets, tmp_path / f"{workers}", quiet, workers=workers)["digest"]
+        for workers in (1, 2)
+    ]
+    with distributed.LocalCluster(
+        n_workers=2, threads_per_worker=1, dashboard_address=None, worker_dashboard_address=None
+    ) as cluster:
+        where = f"dask:{cluster.scheduler_address}"
+        said.append(scorecard(asked, pieces, fleets, tmp_path / "cluster", quiet, where=where)["digest"])
+    assert said[0] == said[1] == said[2]
+
+
 @pytest.mark.parametrize("end", [signal.SIGINT, signal.SIGKILL])
 def test_what_was_interrupted_goes_on_and_ends_the_same(here, tmp_path, end):
     begun = tmp_path / "begun"
@@ -125,10 +145,9 @@ def test_what_was_interrupted_goes_on_and_ends_the_same(here, tmp_path, end):
 
 
 def test_more_fleets_use_those_that_are_there(here):
-    told = []
-    more = scorecard(
-        ASKED, [*PIECES, Piece("base", 3)], fleet, Path(here["folder"]).parent, lambda _, share: told.append(share)
-    )
+    told, pieces = [], [*PIECES, Piece("base", 3)]
+    out = Path(here["folder"]).parent
+    more = scorecard(ASKED, pieces, fleet, out, lambda _, share: told.append(share), workers=1)
     assert told == [0.8, 1.0]
     assert more["fleets"] == 5
 

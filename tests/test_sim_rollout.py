@@ -51,6 +51,28 @@ def test_racks_switch_together():
     assert len(np.unique(plan[::40], axis=0)) > 50
 
 
+@pytest.mark.parametrize(("machines", "either"), [(3840, {12}), (4000, {12, 13})])
+def test_power_domains_switch_together_and_half_of_them_are_first(machines, either):
+    feature = replace(CALM, rollout=replace(CALM.rollout, unit="domain"))
+    plan = planned(replace(WORLD, fleet=Fleet(machines), feature=feature))
+    domains = plan.reshape(-1, 160, 22)
+    assert (domains == domains[:, :1]).all()
+    assert (plan[:, 0::2] != plan[:, 1::2]).all()
+    assert set(domains[:, 0].sum(axis=0)) == either
+
+
+@pytest.mark.statistical
+def test_every_power_domain_is_first_as_often_as_others():
+    """Means and correlations of 500 pairs within 4.9 standard errors: 64 looks, 1 false alarm in 10,000 runs."""
+    feature = replace(CALM, rollout=replace(CALM.rollout, unit="domain", crossover=Crossover(period_s=900.0)))
+    world = replace(WORLD, horizon_s=7200.0 + 1000 * 900.0, fleet=Fleet(8 * 160), feature=feature)
+    first = planned(world)[::160, 0::2].astype(float)
+    assert first.shape == (8, 500)
+    assert (abs(first.mean(axis=1) - 0.5) < 4.9 * 0.5 / np.sqrt(500)).all()
+    apart = np.corrcoef(first)[~np.eye(8, dtype=bool)]
+    assert (abs(apart + 1 / 7) < 4.9 / np.sqrt(500)).all()
+
+
 def test_more_periods_change_none_of_a_machine_before_them_in_another_world_of_more_machines():
     few, more = (planned(replace(WORLD, fleet=Fleet(machines))) for machines in (50, 4000))
     np.testing.assert_array_equal(few, more[:50])

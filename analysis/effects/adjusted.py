@@ -3,18 +3,20 @@
 Each job's effect is the difference of its covariate-adjusted means (analysis of covariance; Deng et al. 2013 call the
 case of one covariate CUPED). Jobs weigh by their full quota; those that no treated machine shows are taken for like the
 others, or each is shrunk towards them (empirical Bayes; Efron and Morris 1975). Machines, or racks, are the clusters.
+Machines that are their own control, as in a crossover, are taken by `own_control` if jobs are not shrunk.
 """
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Literal
 
 import numpy as np
 
-from analysis.effects import kernel
+from analysis.effects import kernel, moments, own_control
 from analysis.effects.cells import Cells
 from analysis.effects.effect import Answers, Effect
 from analysis.effects.study import Study, concluded
-from analysis.statistics import Bools, Floats, Ints
+from analysis.statistics import Bools, Ints
 
 Pooling = Literal["none", "shrunken", "random"]
 Cluster = Literal["machine", "rack"]
@@ -62,13 +64,7 @@ class Adjusted:
         >>> Adjusted().many(study.cells, study.treated[None, :]).change.round(2)
         array([0.1])
         """
-        chosen = np.ascontiguousarray(treated, dtype=np.bool_)
-        clusters: Ints = np.arange(len(cells.machines), dtype=np.int64) if self.cluster == "machine" else cells.rack
-        how = kernel.How(_POOLING[self.pooling], _LEVERAGE[self.correction], self.correction != "cr0", cells.known)
-        out = np.empty((len(chosen), 3))
-        sums = _sums(cells, 0 if cells.known else min(self.covariates, cells.x.shape[1]), clusters)
-        kernel.draws(sums, chosen, how, out)
-        return Answers(out[:, 0], out[:, 1], out[:, 2])
+        return together([self], cells, treated)[0]
 
     def estimate(self, study: Study, confidence: float = 0.95) -> Effect:
         """Return what it says of one experiment.
@@ -87,33 +83,73 @@ class Adjusted:
         return concluded(self, study, confidence)
 
 
+def together(ones: Sequence[Adjusted], cells: Cells, treated: Bools) -> list[Answers]:
+    """Return what each of several says of R draws; what they share is done once.
+
+    Parameters
+    ----------
+    ones : all of the same clusters and correction
+    cells : as for `Adjusted.many`
+    treated : (R, M)
+
+    Examples
+    --------
+    >>> from analysis.effects.study import example
+    >>> study = example()
+    >>> ways = [Adjusted(), Adjusted("shrunken", pooling="shrunken")]
+    >>> [made.change.round(2).tolist() for made in together(ways, study.cells, study.treated[None, :])]
+    [[0.1], [0.1]]
+    """
+    if not cells.known:
+        return _pooled(ones, cells, treated)
+    clusters = cells.rack if ones[0].cluster == "rack" else np.arange(len(cells.machines), dtype=np.int64)
+    own = own_control.many(cells, treated, clusters)
+    pooled = [one for one in ones if one.pooling != "none"]
+    rest = iter(_pooled(pooled, cells, treated) if pooled else ())
+    return [own if one.pooling == "none" else next(rest) for one in ones]
+
+
+def _pooled(ones: Sequence[Adjusted], cells: Cells, treated: Bools) -> list[Answers]:
+    """Return what each says by job-level differences."""
+    first, there = ones[0], 0 if cells.known else cells.x.shape[1]
+    split = first.cluster == "rack"
+    asked = [(min(one.covariates, there), _POOLING[one.pooling]) for one in ones]
+    ways = sorted(set(asked))
+    used, begin = np.unique([way[0] for way in ways], return_index=True)
+    chosen, out = np.array(treated, dtype=np.bool_, order="C"), np.empty((len(ways), len(treated), 3))
+    kernel.draws(
+        _sums(cells, max(used), cells.rack if split else np.arange(len(cells.machines), dtype=np.int64)),
+        chosen,
+        kernel.How(_LEVERAGE[first.correction], first.correction != "cr0", cells.known, split),
+        kernel.Ways(used, np.append(begin, len(ways)), np.array([way[1] for way in ways])),
+        out,
+    )
+    return [Answers(*out[ways.index(way)].T.copy()) for way in asked]
+
+
 def _sums(cells: Cells, used: int, clusters: Ints) -> kernel.Sums:
     """Return the cells with the first so many covariates, and their sums by job."""
-    jobs = len(cells.jobs)
+    jobs, count = len(cells.jobs), len(cells.job)
     pair = np.repeat(clusters, np.diff(cells.start)) * jobs + cells.job
-
-    def by_job(value: Floats) -> Floats:
-        flat, made = value.reshape(len(value), -1), np.zeros((jobs, int(np.prod(value.shape[1:]))))
-        for k in range(flat.shape[1]):
-            made[:, k] = np.bincount(cells.job, flat[:, k], jobs)
-        return made.reshape(jobs, *value.shape[1:])
-
-    x, xy = (np.ascontiguousarray(each) for each in (cells.x[:, :used], cells.xy[:, :, :used]))
+    pairs, group, in_group = np.unique(pair, return_inverse=True, return_counts=True)
+    x = cells.x[:, :used]
+    arms = (
+        [cells.count[:, None], cells.y[:, on, None], cells.yy[:, on, None], x, cells.xy[:, on, :used]] for on in (0, 1)
+    )
+    rows = np.stack([np.hstack(columns) for columns in arms])
+    all_xx = moments.by_job(cells.job, np.ascontiguousarray(cells.xx[:, :used, :used].reshape(count, -1)), jobs)
+    below = np.flatnonzero(np.tri(used))
     return kernel.Sums(
         cells.start,
         clusters,
         cells.job,
-        np.unique(pair, return_inverse=True)[1],
-        cells.count,
-        x,
-        cells.y,
-        cells.yy,
-        xy,
+        group,
+        rows,
         cells.weight,
-        all_held=by_job(cells.count),
-        all_x=by_job(x),
-        all_xx=np.ascontiguousarray(by_job(cells.xx[:, :used, :used])),
-        all_y=by_job(cells.y[:, 0]),
-        all_yy=by_job(cells.yy[:, 0]),
-        all_xy=by_job(xy[:, 0]),
+        all_rows=moments.by_job(cells.job, rows[0], jobs),
+        all_xx=np.ascontiguousarray(all_xx[:, below]),
+        xx=all_xx.sum(axis=0).reshape(used, used),
+        group_cells=in_group,
+        group_held=np.bincount(group, cells.count).astype(np.float64),
+        groups=np.bincount(pairs % jobs, minlength=jobs).astype(np.float64),
     )

@@ -1,14 +1,29 @@
 """The error of an estimate from machines that were selected to balance, and the estimator that states it."""
 
 from dataclasses import dataclass, field
+from typing import NamedTuple
 
 import numpy as np
+from numba import njit
 
 from analysis.effects.adjusted import Adjusted
 from analysis.effects.cells import Cells
 from analysis.effects.effect import Answers, Effect, Method
 from analysis.effects.study import Study, concluded
-from analysis.statistics import Bools, Floats, NotEnoughDataError
+from analysis.statistics import Bools, Floats, Ints, NotEnoughDataError
+
+
+class _Sums(NamedTuple):
+    """Cells of machines and jobs, the products of covariates over all of them, and what jobs weigh."""
+
+    start: Ints
+    job: Ints
+    held: Floats
+    y: Floats
+    x: Floats
+    xy: Floats
+    xx: Floats
+    weight: Floats
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,10 +79,8 @@ class Balanced:
         if cells.known:
             raise ValueError("a crossover has no contrast between machines: each is its own control")
         found = self.base.many(cells, treated)
-        saved = [
-            balanced_error(influence(cells, draw, _covariates(self.base)), draw, self.aux, self.left).saved
-            for draw in treated
-        ]
+        each = _influences(cells, treated, _covariates(self.base))
+        saved = [balanced_error(one, draw, self.aux, self.left).saved for one, draw in zip(each, treated, strict=True)]
         return found._replace(error=found.error * np.sqrt(1 - np.array(saved)))
 
     def estimate(self, study: Study, confidence: float = 0.95) -> Effect:
@@ -199,23 +212,26 @@ def influence(cells: Cells, treated: Bools, covariates: int = 99) -> Floats:
     >>> abs(float(influence(study.cells, study.treated)[study.treated].sum())) < 1e-12
     True
     """
-    machine = np.repeat(np.arange(len(cells.machines)), np.diff(cells.start))
-    on = treated[machine]
-    group, groups = 2 * cells.job + on, 2 * len(cells.jobs)
-    count = np.bincount(group, cells.count, groups)
-    instances: Floats = np.maximum(count, 1.0).astype(float)
-    y = np.where(on, cells.y[:, 1], cells.y[:, 0])
-    residual = y - cells.count * (np.bincount(group, y, groups) / instances)[group]
+    (found,) = _influences(cells, treated[None, :], covariates)
+    return np.asarray(found)
+
+
+def _influences(cells: Cells, treated: Bools, covariates: int) -> Floats:
+    """Return the influences of machines in each of R draws, (R, M)."""
     used = min(covariates, cells.x.shape[1])
-    if used:
-        totals: Floats = np.stack([np.bincount(group, cells.x[:, k], groups) for k in range(used)], axis=1).astype(
-            float
-        )
-        x: Floats = cells.x[:, :used] - cells.count[:, None] * (totals / instances[:, None])[group]
-        residual -= x @ _slope(cells, on, totals, np.bincount(group, y, groups).astype(float), instances)
-    both = (count.reshape(-1, 2) > 0).all(axis=1)
-    weight = np.where(both, cells.weight, 0.0) / cells.weight[both].sum()
-    return np.asarray(np.bincount(machine, weight[cells.job] * residual / instances[group], len(cells.machines)))
+    sums = _Sums(
+        cells.start,
+        cells.job,
+        cells.count,
+        np.ascontiguousarray(cells.y),
+        np.ascontiguousarray(cells.x[:, :used]),
+        np.ascontiguousarray(cells.xy[:, :, :used]),
+        np.ascontiguousarray(cells.xx[:, :used, :used].sum(axis=0)),
+        cells.weight,
+    )
+    out = np.zeros(treated.shape)
+    _all_influences(sums, np.ascontiguousarray(treated, dtype=np.bool_), out)
+    return out
 
 
 def _centred(values: Floats, arms: tuple[Bools, Bools]) -> Floats:
@@ -231,12 +247,50 @@ def _contrast_variance(values: Floats, arms: tuple[Bools, Bools]) -> float:
     return float(sum(square / (n * (n - 1)) for square, n in squares))
 
 
-def _slope(cells: Cells, on: Bools, x: Floats, y: Floats, instances: Floats) -> Floats:
+@njit(cache=True)
+def _all_influences(sums: _Sums, treated: Bools, out: Floats) -> None:
+    """Add to `out`, (R, M), what each machine adds to its arm in each draw."""
+    jobs, covariates = sums.weight.size, sums.x.shape[1]
+    for r in range(treated.shape[0]):
+        count, y = np.zeros((jobs, 2)), np.zeros((jobs, 2))
+        x, xy = np.zeros((jobs, 2, covariates)), np.zeros(covariates)
+        for machine in range(treated.shape[1]):
+            arm = 1 if treated[r, machine] else 0
+            for c in range(sums.start[machine], sums.start[machine + 1]):
+                count[sums.job[c], arm] += sums.held[c]
+                y[sums.job[c], arm] += sums.y[c, arm]
+                for k in range(covariates):
+                    x[sums.job[c], arm, k] += sums.x[c, k]
+                    xy[k] += sums.xy[c, arm, k]
+        slope = _slope(sums.xx.copy(), xy, count, x, y)
+        weight = np.where((count[:, 0] > 0.0) & (count[:, 1] > 0.0), sums.weight, 0.0)
+        weight /= max(weight.sum(), 1e-300)
+        for machine in range(treated.shape[1]):
+            arm = 1 if treated[r, machine] else 0
+            for c in range(sums.start[machine], sums.start[machine + 1]):
+                j = sums.job[c]
+                share = sums.held[c] / count[j, arm]
+                rest = sums.y[c, arm] - share * y[j, arm]
+                for k in range(covariates):
+                    rest -= slope[k] * (sums.x[c, k] - share * x[j, arm, k])
+                out[r, machine] += weight[j] * rest / count[j, arm]
+
+
+@njit(cache=True)
+def _slope(xx: Floats, xy: Floats, count: Floats, x: Floats, y: Floats) -> Floats:
     """Return the slopes of instances on covariates within groups of job and arm, whose sums are `x` and `y`."""
-    used = x.shape[1]
-    xy = np.where(on[:, None], cells.xy[:, 1, :used], cells.xy[:, 0, :used]).sum(axis=0) - x.T @ (y / instances)
-    xx = cells.xx[:, :used, :used].sum(axis=0) - x.T @ (x / instances[:, None])
-    return np.asarray(np.linalg.lstsq(xx, xy)[0])
+    covariates = len(xy)
+    if covariates == 0:
+        return np.zeros(0)
+    for j in range(len(count)):
+        for arm in range(2):
+            if count[j, arm] <= 0.0:
+                continue
+            for k in range(covariates):
+                xy[k] -= x[j, arm, k] * y[j, arm] / count[j, arm]
+                for m in range(covariates):
+                    xx[k, m] -= x[j, arm, k] * x[j, arm, m] / count[j, arm]
+    return np.linalg.lstsq(xx, xy)[0].astype(np.float64)
 
 
 def _covariates(base: Method) -> int:

@@ -50,6 +50,8 @@ class Cells:
     """(M,)"""
     known: bool = False
     """Whether each value is an instance's own difference, plus 1: the level without the feature is exactly 1."""
+    shared: float = 0.0
+    """Variance of the fleet's relative change by what machines that switch together have in common."""
 
     @property
     def weight(self) -> Floats:
@@ -62,7 +64,9 @@ def cells(
     jobs: pd.DataFrame,
     before: pd.DataFrame | None = None,
     racks: pd.Series | None = None,
+    *,
     known: bool = False,
+    shared: float = 0.0,
 ) -> Cells:
     """Return the cells of a study.
 
@@ -73,7 +77,7 @@ def cells(
     jobs : job, quota (the whole fleet's), scale (performance, above 0); in this order they are numbered
     before : per machine: value (Σ quota × performance), quota, indexed by machine
     racks : rack of each machine, indexed by machine; without it every machine is one
-    known : as in `Cells`
+    known, shared : as in `Cells`
 
     Raises
     ------
@@ -132,6 +136,7 @@ def cells(
         jobs=pd.Index(jobs["job"]),
         rack=rack,
         known=known,
+        shared=shared,
     )
 
 

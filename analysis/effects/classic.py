@@ -1,12 +1,12 @@
 """What one would use otherwise: the published estimator on the same cells, and ratios of machines, also with CUPED."""
 
-from collections.abc import Callable
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Literal
 
 import numpy as np
-from scipy import sparse
 
+from analysis.effects import moments
 from analysis.effects.cells import Cells
 from analysis.effects.effect import Answers, Effect
 from analysis.effects.study import Study, concluded
@@ -14,9 +14,6 @@ from analysis.statistics import Bools, Floats
 
 _NORMAL = 1e15
 """Degrees of freedom of those who take the normal distribution, or a fixed multiple of the standard error."""
-
-Pair = tuple[Floats, Floats, Floats]
-"""Two sums by machine, and their ratio in each draw."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,22 +49,7 @@ class Published:
         >>> Published().many(study.cells, study.treated[None, :]).change.round(1)
         array([0.1])
         """
-        sums = (cells.count, cells.y[:, 1], cells.yy[:, 1], cells.instances.astype(np.float64))
-        count, value, squares, instances = (_by_job(cells, treated, each) for each in sums)
-        with np.errstate(invalid="ignore", divide="ignore"):
-            mean = value / count
-            variance = np.maximum(squares / count - mean**2, 0.0) * instances / (instances - 1.0)
-            current = np.ones_like(mean)
-            if self.baseline == "concurrent":
-                others = ~np.asarray(treated, dtype=np.bool_)
-                current = _by_job(cells, others, cells.y[:, 0]) / _by_job(cells, others, cells.count)
-            covered = (instances >= self.min_instances) & np.isfinite(current)
-            weight = np.where(covered, cells.weight, 0.0)
-            metric = (weight * np.where(covered, current, 0.0)).sum(axis=1)
-            change = (weight * np.where(covered, mean, 0.0)).sum(axis=1) / metric - 1.0
-            error = np.sqrt((np.where(covered, weight**2 * variance / instances, 0.0)).sum(axis=1)) / metric
-        # The paper's margin is 2 standard errors; the interval of 95% is 1.96 of what is returned.
-        return Answers(change, error * self.widening * 2.0 / 1.959963984540054, np.full(len(change), _NORMAL))
+        return covered([self], cells, treated)[0]
 
     def estimate(self, study: Study, confidence: float = 0.95) -> Effect:
         """Return what it says of one experiment.
@@ -110,24 +92,7 @@ class Ratio:
         >>> Ratio(cuped=False).many(study.cells, study.treated[None, :]).change.round(1)
         array([0.1])
         """
-        chosen = np.asarray(treated, dtype=np.bool_)
-        if cells.known:
-            own = _arm(cells, chosen, 1)
-            none = np.zeros(len(chosen))
-            return Answers(own["ratio"] - 1.0, np.sqrt(_variance(own, none, none + 1.0)), own["machines"] - 1.0)
-        arms = [_arm(cells, chosen if on else ~chosen, on) for on in (1, 0)]
-        slope = np.zeros(len(chosen))
-        if self.cuped:
-            known = (arms[0]["ratio_before"] > 0) & (arms[1]["ratio_before"] > 0)
-            shared, spread = (arms[0][name] + arms[1][name] for name in ("with_past", "past"))
-            slope = np.divide(shared, spread, out=np.zeros(len(chosen)), where=(spread > 0) & known)
-        with np.errstate(invalid="ignore", divide="ignore"):
-            growth = (arms[0]["ratio"] - slope * (arms[0]["ratio_before"] - arms[1]["ratio_before"])) / arms[1]["ratio"]
-            on, off = (_variance(arm, slope, np.ones_like(slope)) for arm in arms)
-            error = np.sqrt(on + _variance(arms[1], slope, growth)) / arms[1]["ratio"]
-            few = on**2 / (arms[0]["machines"] - 1.0) + off**2 / (arms[1]["machines"] - 1.0)
-            freedom = np.where(few > 0, (on + off) ** 2 / few, arms[0]["machines"] - 1.0)
-            return Answers(growth - 1.0, error, freedom)
+        return ratios([self], cells, treated)[0]
 
     def estimate(self, study: Study, confidence: float = 0.95) -> Effect:
         """Return what it says of one experiment.
@@ -141,54 +106,88 @@ class Ratio:
         return concluded(self, study, confidence)
 
 
-def _by_job(cells: Cells, treated: Bools, value: Floats) -> Floats:
-    """Return the sums over the machines of each draw by job, (R, J)."""
-    machines = len(cells.machines)
-    table = sparse.csr_matrix((value, cells.job, cells.start), shape=(machines, len(cells.jobs)))
-    return np.asarray((sparse.csr_matrix(np.asarray(treated, dtype=np.float64)) @ table).toarray())
+def covered(ones: Sequence[Published], cells: Cells, treated: Bools) -> list[Answers]:
+    """Return what each of several says of R draws; what they share is done once.
+
+    Parameters
+    ----------
+    ones : all with the same baseline and least number of instances
+    cells, treated : as for `Published.many`
+
+    Examples
+    --------
+    >>> from analysis.effects.study import example
+    >>> study = example()
+    >>> plain, wide = covered([Published(), Published(widening=1.2)], study.cells, study.treated[None, :])
+    >>> (wide.error / plain.error).round(6)
+    array([1.2])
+    """
+    chosen = np.array(treated, dtype=np.bool_, order="C")
+    values = np.stack([cells.count, cells.y[:, 1], cells.yy[:, 1], cells.y[:, 0]], axis=1)
+    made = moments.JobCells(cells.start, cells.job, cells.instances, values, cells.weight)
+    out = np.empty((len(chosen), 2))
+    moments.covered(made, chosen, ones[0].min_instances, ones[0].baseline == "concurrent", out)
+    change, error = out.T.copy()
+    freedom = np.full(len(chosen), _NORMAL)
+    # The paper's margin is 2 standard errors; the interval of 95% is 1.96 of what is returned.
+    return [Answers(change, error * one.widening * 2.0 / 1.959963984540054, freedom) for one in ones]
 
 
-def _arm(cells: Cells, chosen: Bools, on: int) -> dict[str, Floats]:
-    """Return ratios, and variances and covariance of their linearised machines, for each draw."""
-    machine = np.repeat(np.arange(len(cells.machines)), np.diff(cells.start))
-    value = cells.quota * cells.scale[cells.job] * cells.y[:, on] / cells.count
-    above = np.bincount(machine, value, len(cells.machines)).astype(np.float64)
-    held = cells.quota * (cells.scale[cells.job] if cells.known else 1.0)
-    below = np.bincount(machine, held, len(cells.machines)).astype(np.float64)
-    pick = np.asarray(chosen, dtype=np.float64)
-    machines = pick.sum(axis=1)
+def ratios(ones: Sequence[Ratio], cells: Cells, treated: Bools) -> list[Answers]:
+    """Return what each of several says of R draws; what they share is done once.
 
-    def mean(each: Floats) -> Floats:
-        return np.asarray(pick @ each / machines)
+    Parameters
+    ----------
+    ones : with and without `cuped`
+    cells, treated : as for `Ratio.many`
 
+    Examples
+    --------
+    >>> from analysis.effects.study import example
+    >>> study = example()
+    >>> plain, less = ratios([Ratio(cuped=False), Ratio()], study.cells, study.treated[None, :])
+    >>> plain.change.round(1), less.change.round(1)
+    (array([0.1]), array([0.1]))
+    """
+    chosen = np.array(treated, dtype=np.bool_, order="C")
+    out = np.empty((len(chosen), 2, 6))
+    moments.moments(_machines(cells), chosen, out)
+    off, on = out[:, 0].T, out[:, 1].T
+    if cells.known:
+        machines = on[moments.MACHINES]
+        return [Answers(on[moments.RATIO] - 1.0, np.sqrt(on[moments.NOW] / machines), machines - 1.0)] * len(ones)
+    return [_difference(off, on, one.cuped) for one in ones]
+
+
+def _machines(cells: Cells) -> Floats:
+    """Return each machine's numerators without and with the feature, its denominator, and both before; (M, 5)."""
+    machine, count = np.repeat(np.arange(len(cells.machines)), np.diff(cells.start)), len(cells.machines)
+    scale = cells.scale[cells.job]
+    above = [np.bincount(machine, cells.quota * scale * cells.y[:, arm] / cells.count, count) for arm in range(2)]
+    below = np.bincount(machine, cells.quota * (scale if cells.known else 1.0), count)
+    return np.stack([*above, below, *cells.before.T], axis=1)
+
+
+def _difference(off: Floats, on: Floats, cuped: bool) -> Answers:
+    """Return the relative difference of the arms' ratios, given their moments, (6, R)."""
+    arms, slope = (on, off), np.zeros(on.shape[1])
     with np.errstate(invalid="ignore", divide="ignore"):
-        ratio, past = mean(above) / mean(below), mean(cells.before[:, 0]) / mean(cells.before[:, 1])
-        now = _covariance(mean, (above, below, ratio), (above, below, ratio)) / mean(below) ** 2
-        before = (cells.before[:, 0], cells.before[:, 1], past)
-        few = machines / (machines - 1.0)
-        known = mean(cells.before[:, 1]) > 0
-        return {
-            "machines": machines,
-            "ratio": ratio,
-            "ratio_before": np.where(known, past, 0.0),
-            "now": now * few,
-            "past": np.where(known, _covariance(mean, before, before) / mean(cells.before[:, 1]) ** 2 * few, 0.0),
-            "with_past": np.where(
-                known,
-                _covariance(mean, (above, below, ratio), before) / mean(below) / mean(cells.before[:, 1]) * few,
-                0.0,
-            ),
-        }
+        if cuped:
+            known = (on[moments.PAST] > 0) & (off[moments.PAST] > 0)
+            shared, spread = (on[row] + off[row] for row in (moments.BOTH, moments.BEFORE))
+            slope = np.divide(shared, spread, out=slope, where=(spread > 0) & known)
+        level = off[moments.RATIO]
+        growth = (on[moments.RATIO] - slope * (on[moments.PAST] - off[moments.PAST])) / level
+        with_it, without = (_variance(arm, slope, np.ones_like(slope)) for arm in arms)
+        error = np.sqrt(with_it + _variance(off, slope, growth)) / level
+        few = with_it**2 / (on[moments.MACHINES] - 1.0) + without**2 / (off[moments.MACHINES] - 1.0)
+        freedom = np.where(few > 0, (with_it + without) ** 2 / few, on[moments.MACHINES] - 1.0)
+        return Answers(growth - 1.0, error, freedom)
 
 
-def _variance(arm: dict[str, Floats], slope: Floats, growth: Floats) -> Floats:
+def _variance(arm: Floats, slope: Floats, growth: Floats) -> Floats:
     """Return the variance of growth times an arm's ratio less slope times its ratio before."""
-    squares = growth**2 * arm["now"] - 2 * slope * growth * arm["with_past"] + slope**2 * arm["past"]
-    return np.asarray(np.maximum(squares, 0.0) / arm["machines"])
-
-
-def _covariance(mean: Callable[[Floats], Floats], one: Pair, other: Pair) -> Floats:
-    """Return the covariance of two linearised ratios, (a - r b) and (c - q d), each of mean 0."""
-    a, b, r = one
-    c, d, q = other
-    return mean(a * c) - q * mean(a * d) - r * mean(b * c) + r * q * mean(b * d)
+    now, before, both = (arm[row] for row in (moments.NOW, moments.BEFORE, moments.BOTH))
+    return np.asarray(
+        np.maximum(growth**2 * now - 2 * slope * growth * both + slope**2 * before, 0.0) / arm[moments.MACHINES]
+    )

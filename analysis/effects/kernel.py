@@ -1,4 +1,8 @@
-"""The compiled part of `adjusted`: one draw of treated machines after another.
+"""The compiled part of `adjusted`: many draws of treated machines, and several ways to adjust and pool, at once.
+
+Treated machines are few: their sums are made draw by draw. All others are gone through once for a block of draws, which
+lie side by side in memory, so that a processor works on several of them with one instruction. No sum runs over draws,
+so an answer does not depend on what else is in its block.
 
 All compiled helpers live in this file because numba's cache does not look into others.
 """
@@ -11,6 +15,10 @@ from numba import njit
 from analysis.statistics import Bools, Floats, Ints
 
 NONE, SHRUNKEN, RANDOM = range(3)
+BLOCK = 16
+"""Draws that the machines without the feature are gone through for at once."""
+_HELD, _VALUE, _SQUARE, _FIRST = range(4)
+"""Columns of rows: instances, values and their squares; then covariates, then their products with values."""
 _PRIOR = 10.0
 """Degrees of freedom that the variance over all jobs counts for in the variance of one."""
 _RIDGE = 1e-9
@@ -22,7 +30,7 @@ _FEWEST = 1.2
 
 
 class Sums(NamedTuple):
-    """Cells of M machines and J jobs with K covariates, and their sums over all machines by job."""
+    """Cells of M machines and J jobs with K covariates in G pairs of cluster and job, and sums over all machines."""
 
     start: Ints
     cluster: Ints
@@ -30,271 +38,450 @@ class Sums(NamedTuple):
     job: Ints
     group: Ints
     """Number of the cell's pair of cluster and job."""
-    held: Floats
-    x: Floats
-    y: Floats
-    yy: Floats
-    xy: Floats
+    rows: Floats
+    """(2, C, 3 + 2 K): without the feature, and with it."""
     weight: Floats
-    all_held: Floats
-    all_x: Floats
+    all_rows: Floats
+    """(J, 3 + 2 K) without the feature."""
     all_xx: Floats
-    all_y: Floats
-    all_yy: Floats
-    all_xy: Floats
+    """(J, K (K + 1) / 2) of each pair of covariates: the second one up to the first."""
+    xx: Floats
+    """(K, K) of all jobs."""
+    group_cells: Ints
+    group_held: Floats
+    groups: Floats
+    """(J,) clusters that each job is on."""
 
 
 class How(NamedTuple):
-    """How to pool, the power of leverage, whether to correct for few clusters, whether the level is known."""
+    """The power of leverage, whether to correct for few clusters, whether the level is known, and racks are split."""
 
-    pooling: int
     leverage: float
     few: bool
     known: bool
+    split: bool
+    """Whether a cluster may have machines of both arms."""
+
+
+class Ways(NamedTuple):
+    """H ways to pool, those with as many covariates next to each other."""
+
+    used: Ints
+    """(V,) numbers of covariates."""
+    first: Ints
+    """(V + 1,) ways with ``used[v]`` are ``first[v]`` to ``first[v + 1]``."""
+    pooling: Ints
+    """(H,)"""
 
 
 class Seen(NamedTuple):
-    """What a draw shows of each job, arm by arm: (J, 2) or (J, 2, K)."""
+    """What a draw shows of each job, arm by arm."""
 
-    total: Floats
+    sums: Floats
+    """(2, J, 3 + 2 K)"""
     clusters: Floats
-    held: Floats
-    """(G, 2) what each pair of cluster and job holds of its job's total."""
-    x: Floats
-    y: Floats
-    yy: Floats
-    xy: Floats
+    """(2, J)"""
 
 
 class Fit(NamedTuple):
-    """Slopes of covariates, what each job's effect counts for, and the (J, 2) means that residuals are taken from."""
+    """Of one draw: slopes (V, K), means without the feature (J, V) and with it (J, H), what each job counts for."""
 
     slope: Floats
-    gain: Floats
+    off: Floats
+    on: Floats
+    counts: Floats
+    """(J, H), relative to the job's level."""
+    left: Floats
+    """(H,) variance that residuals do not show."""
+
+
+class Block(NamedTuple):
+    """What the pass over machines without the feature needs to know of B draws, the draws last."""
+
+    control: Floats
+    """(M, B) 1 where the machine is without the feature."""
+    each: Floats
+    """(J, B) 1 over what is held of the job."""
+    several: Floats
+    """(J, B) 1 where the job is on several clusters."""
+    held: Floats
+    """(G, B) what treated machines hold of each pair of cluster and job; (0, B) where clusters are not split."""
+    slope: Floats
+    """(V, K, B)"""
     mean: Floats
+    """(J, V, B)"""
+    counts: Floats
+    """(J, H, B)"""
 
 
 @njit(cache=True)
-def draws(sums: Sums, treated: Bools, how: How, out: Floats) -> None:
-    """Write change, standard error and degrees of freedom of each draw into `out`, (R, 3)."""
-    for r in range(treated.shape[0]):
-        seen = _seen(sums, treated[r], how.known)
-        slope = _slopes(sums, seen)
-        effect, variance, level, mean = _effects(sums, seen, slope, how.known)
+def draws(sums: Sums, treated: Bools, how: How, ways: Ways, out: Floats) -> None:
+    """Write change, standard error and degrees of freedom of each way and draw into `out`, (H, R, 3)."""
+    count, size, held = treated.shape[0], ways.pooling.size, np.zeros(sums.group_cells.size)
+    for begin in range(0, count, BLOCK):
+        many = min(BLOCK, count - begin)
+        block = _block(sums, how, ways, many)
+        on, left = np.zeros((2, size, many)), np.zeros((size, many))
+        for b in range(many):
+            chosen = treated[begin + b]
+            seen = _seen(sums, chosen, how, held)
+            fit = _fit(sums, seen, ways, how.known, out[:, begin + b, 0])
+            on[:, :, b] = _treated(sums, seen, fit, (chosen, held), (how, ways))[:, :, 0]
+            left[:, b] = fit.left
+            if not how.known:
+                _remember(block, b, seen, fit, (chosen, held, ways))
+        off = np.zeros((2, size, many)) if how.known else _controls(sums, block, how, ways)
+        for h in range(size):
+            for b in range(many):
+                squares = np.array([off[0, h, b], on[0, h, b]])
+                clusters = np.array([off[1, h, b], on[1, h, b]])
+                out[h, begin + b, 1], out[h, begin + b, 2] = _error(squares, clusters, left[h, b], how)
+
+
+@njit(cache=True)
+def _block(sums: Sums, how: How, ways: Ways, many: int) -> Block:
+    jobs, size, covariates = sums.weight.size, ways.pooling.size, sums.xx.shape[0]
+    return Block(
+        control=np.zeros((sums.start.size - 1, many)),
+        each=np.zeros((jobs, many)),
+        several=np.zeros((jobs, many)),
+        held=np.zeros((sums.group_cells.size if how.split else 0, many)),
+        slope=np.zeros((ways.used.size, covariates, many)),
+        mean=np.zeros((jobs, ways.used.size, many)),
+        counts=np.zeros((jobs, size, many)),
+    )
+
+
+@njit(cache=True)
+def _remember(block: Block, b: int, seen: Seen, fit: Fit, of: tuple[Bools, Floats, Ways]) -> None:
+    """Write a draw into its place in the block."""
+    chosen, held, ways = of
+    for machine in range(chosen.size):
+        block.control[machine, b] = 0.0 if chosen[machine] else 1.0
+    for g in range(block.held.shape[0]):
+        block.held[g, b] = held[g]
+    for v in range(ways.used.size):
+        for k in range(ways.used[v]):
+            block.slope[v, k, b] = fit.slope[v, k]
+    for j in range(seen.clusters.shape[1]):
+        each = _over(seen.sums[0, j, _HELD])
+        block.each[j, b] = each
+        block.several[j, b] = 1.0 if seen.clusters[0, j] > 1.5 else 0.0
+        for v in range(ways.used.size):
+            block.mean[j, v, b] = fit.off[j, v]
+        for h in range(ways.pooling.size):
+            block.counts[j, h, b] = fit.counts[j, h] * each
+
+
+@njit(cache=True)
+def _over(total: float) -> float:
+    return 1.0 / total if total > _TINY else 0.0
+
+
+@njit(cache=True)
+def _seen(sums: Sums, treated: Bools, how: How, held: Floats) -> Seen:
+    """Return what a draw shows, and write into `held` what treated machines hold of each pair of cluster and job."""
+    seen = Seen(np.zeros((2, *sums.all_rows.shape)), np.zeros((2, sums.weight.size)))
+    cells, first = np.zeros(held.size, np.int64), 1 if how.known else 0
+    if not how.known:
+        seen.clusters[0] = sums.groups
+    held[:] = 0.0
+    for machine in np.flatnonzero(treated):
+        for c in range(sums.start[machine], sums.start[machine + 1]):
+            j, g = sums.job[c], sums.group[c]
+            for arm in range(first, 2):
+                for p in range(sums.rows.shape[2]):
+                    seen.sums[arm, j, p] += sums.rows[arm, c, p]
+            held[g] += sums.rows[1, c, _HELD]
+            cells[g] += 1
+            if cells[g] == 1:
+                seen.clusters[1, j] += 1.0
+            if cells[g] == sums.group_cells[g] and not how.known:
+                seen.clusters[0, j] -= 1.0
+    if not how.known:
+        seen.sums[0] = sums.all_rows - seen.sums[0]
+    return seen
+
+
+@njit(cache=True)
+def _fit(sums: Sums, seen: Seen, ways: Ways, known: bool, change: Floats) -> Fit:
+    """Return how each way adjusts and pools a draw, and write the change that it finds."""
+    jobs, size, covariates = sums.weight.size, ways.pooling.size, sums.xx.shape[0]
+    fit = Fit(
+        np.zeros((ways.used.size, covariates)),
+        np.zeros((jobs, ways.used.size)),
+        np.zeros((jobs, size)),
+        np.zeros((jobs, size)),
+        np.zeros(size),
+    )
+    alone, (xx, xy) = _alone(seen, known), _products(sums, seen)
+    for v in range(ways.used.size):
+        used = ways.used[v]
+        if used > 0:
+            fit.slope[v, :used] = _slopes(xx[:used, :used], xy[:used])
+        effect, variance, level, off = _effects(sums, seen, fit.slope[v, :used], known)
+        fit.off[:, v] = off
         within = _between(effect, variance, level, sums.weight)
-        gain, shrink, middle = _gains(effect, variance, level * sums.weight, within, how.pooling)
-        fitted = middle + shrink * (effect - middle)
-        mean[:, 1] = mean[:, 0] + level * np.where(variance > 0.0, fitted, 0.0)
-        change = (gain * np.where(variance > 0.0, effect, 0.0)).sum()
-        squares, clusters = _spread(sums, seen, Fit(slope, gain / level, mean), treated[r], how)
-        left = within * ((gain - _share(level * sums.weight)) ** 2).sum()
-        left += (gain**2 * variance * _alone(seen, how.known)).sum()
-        out[r, 0] = change
-        out[r, 1], out[r, 2] = _error(squares, clusters, left, how)
-
-
-@njit(cache=True)
-def _share(weight: Floats) -> Floats:
-    share: Floats = weight / weight.sum()
-    return share
-
-
-@njit(cache=True)
-def _seen(sums: Sums, treated: Bools, known: bool) -> Seen:
-    jobs, covariates = sums.all_x.shape
-    total, y, yy = np.zeros((jobs, 2)), np.zeros((jobs, 2)), np.zeros((jobs, 2))
-    x, xy = np.zeros((jobs, 2, covariates)), np.zeros((jobs, 2, covariates))
-    if not known:
-        total[:, 0], x[:, 0] = sums.all_held, sums.all_x
-        y[:, 0], yy[:, 0], xy[:, 0] = sums.all_y, sums.all_yy, sums.all_xy
-    for machine in range(treated.size):
-        if not treated[machine]:
-            continue
-        for c in range(sums.start[machine], sums.start[machine + 1]):
-            j = sums.job[c]
-            total[j, 1] += sums.held[c]
-            y[j, 1] += sums.y[c, 1]
-            yy[j, 1] += sums.yy[c, 1]
-            x[j, 1] += sums.x[c]
-            xy[j, 1] += sums.xy[c, 1]
-            if not known:
-                total[j, 0] -= sums.held[c]
-                y[j, 0] -= sums.y[c, 0]
-                yy[j, 0] -= sums.yy[c, 0]
-                x[j, 0] -= sums.x[c]
-                xy[j, 0] -= sums.xy[c, 0]
-    clusters, held = _held(sums, treated, known)
-    return Seen(total, clusters, held, x, y, yy, xy)
-
-
-@njit(cache=True)
-def _held(sums: Sums, treated: Bools, known: bool) -> tuple[Floats, Floats]:
-    """Return the clusters of each job, (J, 2), and what each pair of cluster and job holds, (G, 2)."""
-    clusters, held = np.zeros((sums.all_held.size, 2)), np.zeros((sums.group.max() + 1, 2))
-    for machine in range(treated.size):
-        arm = 1 if treated[machine] else 0
-        if known and arm == 0:
-            continue
-        for c in range(sums.start[machine], sums.start[machine + 1]):
-            if held[sums.group[c], arm] == 0.0:
-                clusters[sums.job[c], arm] += 1.0
-            held[sums.group[c], arm] += sums.held[c]
-    return clusters, held
+        share = level * sums.weight
+        share /= share.sum()
+        for h in range(ways.first[v], ways.first[v + 1]):
+            gain, shrink, middle = _gains(effect, variance, share, within, ways.pooling[h])
+            fit.on[:, h] = off + level * (middle + shrink * (effect - middle))
+            fit.counts[:, h] = gain / level
+            change[h] = (gain * effect).sum()
+            left = within * ((gain - share) ** 2).sum()
+            fit.left[h] = left + (gain**2 * variance * alone).sum()
+    return fit
 
 
 @njit(cache=True)
 def _alone(seen: Seen, known: bool) -> Floats:
     """Return which share of each job's variance comes from an arm of one cluster, which has no spread to show."""
-    jobs = seen.total.shape[0]
+    jobs = seen.clusters.shape[1]
     share = np.zeros(jobs)
     for j in range(jobs):
-        if seen.clusters[j, 1] < 0.5 or (seen.clusters[j, 0] < 0.5 and not known):
+        if seen.clusters[1, j] < 0.5 or (seen.clusters[0, j] < 0.5 and not known):
             continue
-        one, other = 1.0 / seen.total[j, 1], 0.0 if known else 1.0 / seen.total[j, 0]
-        alone = one if seen.clusters[j, 1] < 1.5 else 0.0
-        alone += other if seen.clusters[j, 0] < 1.5 else 0.0
+        one, other = 1.0 / seen.sums[1, j, _HELD], 0.0 if known else 1.0 / seen.sums[0, j, _HELD]
+        alone = one if seen.clusters[1, j] < 1.5 else 0.0
+        alone += other if seen.clusters[0, j] < 1.5 else 0.0
         share[j] = alone / (one + other)
     return share
 
 
 @njit(cache=True)
-def _slopes(sums: Sums, seen: Seen) -> Floats:
-    """Return the slopes of the analysis of covariance, within jobs and arms."""
-    jobs, covariates = sums.all_x.shape
-    if covariates == 0:
-        return np.zeros(0)
-    xx, xy = np.zeros((covariates, covariates)), np.zeros(covariates)
+def _products(sums: Sums, seen: Seen) -> tuple[Floats, Floats]:
+    """Return the sums of squares and products within jobs and arms: of covariates, and of them with values."""
+    jobs, covariates = seen.clusters.shape[1], sums.xx.shape[0]
+    xx, xy = sums.xx.copy(), np.zeros(covariates)
     for j in range(jobs):
-        if seen.clusters[j].sum() < 0.5:
-            continue
-        xx += sums.all_xx[j]
         for arm in range(2):
-            n = seen.total[j, arm]
-            if seen.clusters[j, arm] < 0.5:
+            if seen.clusters[arm, j] < 0.5:
                 continue
+            each, y = 1.0 / seen.sums[arm, j, _HELD], seen.sums[arm, j, _VALUE]
             for k in range(covariates):
-                xy[k] += seen.xy[j, arm, k] - seen.x[j, arm, k] * seen.y[j, arm] / n
-                for m in range(covariates):
-                    xx[k, m] -= seen.x[j, arm, k] * seen.x[j, arm, m] / n
+                mean = each * seen.sums[arm, j, _FIRST + k]
+                xy[k] += seen.sums[arm, j, _FIRST + covariates + k] - mean * y
+                for m in range(k + 1):
+                    xx[k, m] -= mean * seen.sums[arm, j, _FIRST + m]
     for k in range(covariates):
-        xx[k, k] += _RIDGE * max(xx[k, k], 0.0) + _TINY
-    return np.linalg.solve(xx, xy).astype(np.float64)
+        xx[:k, k] = xx[k, :k]
+    return xx, xy
+
+
+@njit(cache=True)
+def _slopes(xx: Floats, xy: Floats) -> Floats:
+    """Return the slopes of the analysis of covariance, within jobs and arms."""
+    ridged = xx.copy()
+    for k in range(xy.size):
+        ridged[k, k] += _RIDGE * max(xx[k, k], 0.0) + _TINY
+    return np.linalg.solve(ridged, xy).astype(np.float64)
+
+
+@njit(cache=True)
+def _pairs(slope: Floats) -> Floats:
+    """Return the products of all pairs of slopes, as the columns of `all_xx` are ordered."""
+    made, at = np.zeros(slope.size * (slope.size + 1) // 2), 0
+    for k in range(slope.size):
+        for m in range(k + 1):
+            made[at] = slope[k] * slope[m] * (1.0 if m == k else 2.0)
+            at += 1
+    return made
 
 
 @njit(cache=True)
 def _effects(sums: Sums, seen: Seen, slope: Floats, known: bool) -> tuple[Floats, Floats, Floats, Floats]:
-    """Return each job's relative effect, its variance (0: not seen in both arms), its level and its adjusted means."""
-    jobs = sums.all_x.shape[0]
+    """Return each job's relative effect, its variance (0: not seen in both arms), its level and its adjusted mean."""
+    jobs = seen.clusters.shape[1]
     effect, variance, level, mean = np.zeros(jobs), np.zeros(jobs), np.ones(jobs), np.zeros((jobs, 2))
-    squares, freedom = np.zeros(jobs), np.zeros(jobs)
+    squares, freedom, both, covariates = np.zeros(jobs), np.zeros(jobs), _pairs(slope), sums.xx.shape[0]
     for j in range(jobs):
         for arm in range(2):
-            n = seen.total[j, arm]
-            if seen.clusters[j, arm] < 0.5:
+            n = seen.sums[arm, j, _HELD]
+            if seen.clusters[arm, j] < 0.5:
                 continue
-            adjusted, square = seen.y[j, arm], seen.yy[j, arm]
+            adjusted, square = seen.sums[arm, j, _VALUE], seen.sums[arm, j, _SQUARE]
             for k in range(slope.size):
-                adjusted -= slope[k] * seen.x[j, arm, k]
-                square -= 2.0 * slope[k] * seen.xy[j, arm, k]
+                adjusted -= slope[k] * seen.sums[arm, j, _FIRST + k]
+                square -= 2.0 * slope[k] * seen.sums[arm, j, _FIRST + covariates + k]
             mean[j, arm] = adjusted / n
             squares[j] += square - adjusted * adjusted / n
             freedom[j] += n - 1.0
-            if arm == 0 and seen.y[j, 0] > 0.0:
-                level[j] = seen.y[j, 0] / n
-        if not known or seen.clusters[j, 1] > 0.5:
-            for k in range(slope.size):
-                for m in range(slope.size):
-                    squares[j] += slope[k] * slope[m] * sums.all_xx[j, k, m]
+            if arm == 0 and seen.sums[0, j, _VALUE] > 0.0:
+                level[j] = seen.sums[0, j, _VALUE] / n
+        for at in range(both.size):
+            squares[j] += both[at] * sums.all_xx[j, at]
     pooled = max(squares.sum(), 0.0) / max(freedom.sum(), 1.0)
     for j in range(jobs):
-        one, other = seen.total[j, 1], seen.total[j, 0]
-        if seen.clusters[j, 1] < 0.5 or (seen.clusters[j, 0] < 0.5 and not known):
+        one, other = seen.sums[1, j, _HELD], seen.sums[0, j, _HELD]
+        if seen.clusters[1, j] < 0.5 or (seen.clusters[0, j] < 0.5 and not known):
             continue
         if known:
             mean[j, 0] = 1.0
         effect[j] = (mean[j, 1] - mean[j, 0]) / level[j]
         spread = (max(squares[j], 0.0) + _PRIOR * pooled) / (freedom[j] + _PRIOR)
         variance[j] = max(spread * (1.0 / one + (0.0 if known else 1.0 / other)) / level[j] ** 2, _TINY)
-    return effect, variance, level, mean
+    return effect, variance, level, mean[:, 0]
 
 
-@njit(cache=True)
+@njit(cache=True, error_model="numpy")
 def _between(effect: Floats, variance: Floats, level: Floats, weight: Floats) -> float:
     """Return the variance of true effects between jobs, by moments (DerSimonian and Laird 1986)."""
-    there = variance > 0.0
-    if there.sum() < 2:
+    there = np.flatnonzero(variance > 0.0)
+    if there.size < 2:
         return _TINY
-    share = np.where(there, weight * level, 0.0)
-    typical = share.sum() / (share / np.where(there, variance, 1.0)).sum()
-    trust = np.where(there, 1.0 / (variance + typical), 0.0)
+    whole, typical = 0.0, 0.0
+    for j in there:
+        whole += weight[j] * level[j]
+        typical += weight[j] * level[j] / variance[j]
+    typical = whole / typical
+    trust = 1.0 / (variance[there] + typical)
     trust /= trust.sum()
-    middle = (trust * effect).sum()
-    found = (trust * (effect - middle) ** 2).sum() - (trust * (1.0 - trust) * variance).sum()
+    middle = (trust * effect[there]).sum()
+    found = 0.0
+    for at, j in enumerate(there):
+        found += trust[at] * (effect[j] - middle) ** 2 - trust[at] * (1.0 - trust[at]) * variance[j]
     between: float = max(found / (1.0 - (trust**2).sum()), _TINY)
     return between
 
 
-@njit(cache=True)
+@njit(cache=True, error_model="numpy")
 def _gains(
     effect: Floats, variance: Floats, weight: Floats, within: float, pooling: int
 ) -> tuple[Floats, Floats, float]:
     """Return what each job's effect counts for in the fleet's, how far it is trusted, and the mean it shrinks to."""
-    there = variance > 0.0
-    share = weight / weight.sum()
-    trust = np.where(there, within / (within + variance), 0.0)
-    if pooling == NONE:
-        trust = np.where(there, 1.0, 0.0)
-    centre = np.where(there, trust / within if pooling == RANDOM else share * trust, 0.0)
-    centre /= centre.sum()
+    share, trust, centre = weight / weight.sum(), np.zeros(weight.size), np.zeros(weight.size)
+    for j in range(weight.size):
+        if variance[j] > 0.0:
+            trust[j] = 1.0 if pooling == NONE else within / (within + variance[j])
+            centre[j] = trust[j] / within if pooling == RANDOM else share[j] * trust[j]
+    whole, left, middle = centre.sum(), 0.0, 0.0
+    for j in range(weight.size):
+        centre[j] /= whole
+        middle += centre[j] * effect[j]
+        left += share[j] * (1.0 - trust[j])
     if pooling == RANDOM:
-        return centre, trust, (centre * effect).sum()
-    return share * trust + (share * (1.0 - trust)).sum() * centre, trust, (centre * effect).sum()
+        return centre, trust, middle
+    return share * trust + left * centre, trust, middle
 
 
-@njit(cache=True)
-def _spread(sums: Sums, seen: Seen, fit: Fit, treated: Bools, how: How) -> tuple[Floats, Floats]:
-    """Return of either arm the clustered sum of squares and, for its number of clusters, what each counts for.
-
-    A job on one cluster of an arm leaves no residual there. The clusters' counts are Σ w² and Σ w⁴ of their weights in
-    the estimate, from which degrees of freedom follow (Satterthwaite 1946) if what the instances of a cluster share
-    is most of the error.
-    """
-    slope, gain, mean, cluster = fit.slope, fit.gain, fit.mean, sums.cluster
-    size = cluster.max() + 1
-    total, weight = np.zeros((size, 2)), np.zeros((size, 2))
-    each = np.where(seen.total > _TINY, 1.0 / np.maximum(seen.total, _TINY), 0.0)
-    for machine in range(treated.size):
-        arm = 1 if treated[machine] else 0
-        if how.known and arm == 0:
-            continue
+@njit(cache=True, error_model="numpy")
+def _treated(sums: Sums, seen: Seen, fit: Fit, drawn: tuple[Bools, Floats], asked: tuple[How, Ways]) -> Floats:
+    """Return the same of the machines with the feature, (2, H, 1), of one draw."""
+    (chosen, held), (how, (used, first, pooling)), (slope, _, on, _, _) = drawn, asked, fit
+    total = np.zeros((sums.cluster.max() + 1, pooling.size, 1))
+    weight, counts, rows = np.zeros(total.shape), np.zeros(on.shape), sums.rows
+    each = np.array([_over(held_of) for held_of in seen.sums[1, :, _HELD]])
+    for j in range(each.size):
+        for h in range(pooling.size):
+            counts[j, h] = fit.counts[j, h] * each[j]
+    for machine in np.flatnonzero(chosen):
+        at = sums.cluster[machine]
         for c in range(sums.start[machine], sums.start[machine + 1]):
-            j = sums.job[c]
-            counts = gain[j] * each[j, arm]
-            if counts == 0.0:
-                continue
-            weight[cluster[machine], arm] += counts * sums.held[c]
-            if seen.clusters[j, arm] < 1.5:
-                continue
-            residual = sums.y[c, arm] - sums.held[c] * mean[j, arm]
-            for k in range(slope.size):
-                residual -= slope[k] * sums.x[c, k]
-            if how.leverage > 0.0:
-                residual *= _grown(seen.held[sums.group[c], arm] * each[j, arm], how.leverage)
-            total[cluster[machine], arm] += counts * residual
-    clusters = np.zeros(2)
-    for arm in range(2):
-        fourth = (weight[:, arm] ** 4).sum()
-        clusters[arm] = (weight[:, arm] ** 2).sum() ** 2 / fourth if fourth > 0.0 else 0.0
-    return np.array([(total[:, 0] ** 2).sum(), (total[:, 1] ** 2).sum()]), clusters
+            j, count = sums.job[c], rows[1, c, _HELD]
+            grown = _grown(held[sums.group[c]] * each[j], how.leverage) if seen.clusters[1, j] > 1.5 else 0.0
+            for v in range(used.size):
+                rest = rows[1, c, _VALUE]
+                for k in range(used[v]):
+                    rest -= slope[v, k] * rows[1, c, _FIRST + k]
+                for h in range(first[v], first[v + 1]):
+                    weight[at, h, 0] += counts[j, h] * count
+                    total[at, h, 0] += counts[j, h] * grown * (rest - count * on[j, h])
+    return _by_draw(total, weight)
+
+
+@njit(cache=True, error_model="numpy")
+def _controls(sums: Sums, block: Block, how: How, ways: Ways) -> Floats:
+    """Return the sums of squares and numbers of clusters of the machines without the feature, (2, H, B)."""
+    machines, many = block.control.shape
+    total = np.zeros((sums.cluster.max() + 1, ways.pooling.size, many))
+    weight = np.zeros(total.shape)
+    residual, counted, scratch = np.zeros(total.shape[1:]), np.zeros(total.shape[1:]), (np.zeros(many), np.zeros(many))
+    for machine in range(machines):
+        residual[:], counted[:] = 0.0, 0.0
+        _machine(sums, block, (how, ways, machine), (residual, counted), scratch)
+        at = sums.cluster[machine]
+        for h in range(ways.pooling.size):
+            for b in range(many):
+                total[at, h, b] += block.control[machine, b] * residual[h, b]
+                weight[at, h, b] += block.control[machine, b] * counted[h, b]
+    return _by_draw(total, weight)
+
+
+@njit(cache=True, error_model="numpy")
+def _machine(
+    sums: Sums,
+    block: Block,
+    of: tuple[How, Ways, int],
+    into: tuple[Floats, Floats],
+    scratch: tuple[Floats, Floats],
+) -> None:
+    """Add what a machine's cells leave unexplained, and what they count for, as if it were in no draw."""
+    (how, (used, first, _), machine), (residual, counted), (grown, rest) = of, into, scratch
+    each, several, mean, slope, counts = block.each, block.several, block.mean, block.slope, block.counts
+    rows, many = sums.rows, grown.size
+    for c in range(sums.start[machine], sums.start[machine + 1]):
+        j, held, value = sums.job[c], rows[0, c, _HELD], rows[0, c, _VALUE]
+        if how.split or how.leverage < 1.0:
+            _lever(block, (j, sums.group[c]), sums.group_held[sums.group[c]], how, grown)
+        else:
+            own = sums.group_held[sums.group[c]]
+            for b in range(many):
+                grown[b] = several[j, b] / max(1.0 - own * each[j, b], _LEAST)
+        for v in range(used.size):
+            for b in range(many):
+                rest[b] = value - held * mean[j, v, b]
+            for k in range(used[v]):
+                x = rows[0, c, _FIRST + k]
+                for b in range(many):
+                    rest[b] -= x * slope[v, k, b]
+            for b in range(many):
+                rest[b] *= grown[b]
+            for h in range(first[v], first[v + 1]):
+                for b in range(many):
+                    residual[h, b] += counts[j, h, b] * rest[b]
+                    counted[h, b] += counts[j, h, b] * held
+
+
+@njit(cache=True, error_model="numpy")
+def _lever(block: Block, at: tuple[int, int], held: float, how: How, grown: Floats) -> None:
+    """Write by how much the residuals of a cell grow for the leverage of its cluster, 0 where they say nothing."""
+    j, group = at
+    for b in range(grown.size):
+        own = (held - block.held[group, b] if how.split else held) * block.each[j, b]
+        grown[b] = block.several[j, b] * _grown(own, how.leverage)
 
 
 @njit(cache=True)
+def _by_draw(total: Floats, weight: Floats) -> Floats:
+    """Return of each way and draw the clustered sum of squares, and the effective number of clusters; (2, H, B).
+
+    Both come from each cluster's residual and weight in the estimate, (clusters, H, B). The number is that of equal
+    weights with the same Σ w² and Σ w⁴, from which degrees of freedom follow (Satterthwaite 1946) if what the instances
+    of a cluster share is most of the error. A job on one cluster of an arm leaves no residual there.
+    """
+    size, ways, many = total.shape
+    made, fourth = np.zeros((2, ways, many)), np.zeros((ways, many))
+    for at in range(size):
+        for h in range(ways):
+            for b in range(many):
+                square = weight[at, h, b] ** 2
+                made[0, h, b] += total[at, h, b] ** 2
+                made[1, h, b] += square
+                fourth[h, b] += square * square
+    for h in range(ways):
+        for b in range(many):
+            made[1, h, b] = made[1, h, b] ** 2 / fourth[h, b] if fourth[h, b] > 0.0 else 0.0
+    return made
+
+
+@njit(cache=True, error_model="numpy")
 def _grown(own: float, leverage: float) -> float:
-    """Return (1 - own) to the power of minus the leverage, 0.5 or 1; a series where that is as exact and faster."""
-    if leverage < 1.0 and own < 0.01:
-        return 1.0 + own * (1 / 2 + own * (3 / 8 + own * (5 / 16 + own * (35 / 128 + own * (63 / 256)))))
+    """Return (1 - own) to the power of minus the leverage: 0, 0.5 or 1."""
     left = max(1.0 - own, _LEAST)
-    return 1.0 / np.sqrt(left) if leverage < 1.0 else 1.0 / left
+    if leverage < 1.0:
+        return 1.0 / np.sqrt(left) if leverage > 0.0 else 1.0
+    return 1.0 / left
 
 
 @njit(cache=True)

@@ -1,8 +1,14 @@
 """The estimators by name: the recommended one, its variants, and what they are compared with."""
 
+from collections.abc import Callable, Hashable, Sequence
+from typing import Any
+
+from analysis.effects import adjusted, classic
 from analysis.effects.adjusted import Adjusted
+from analysis.effects.cells import Cells
 from analysis.effects.classic import Published, Ratio
-from analysis.effects.effect import Method
+from analysis.effects.effect import Answers, Method
+from analysis.statistics import Bools
 
 RECOMMENDED = "adjusted"
 
@@ -40,3 +46,48 @@ def method(name: str) -> Method:
         if one.name == name:
             return one
     raise ValueError(f"estimator must be one of {', '.join(one.name for one in METHODS)}, got {name}")
+
+
+def together(methods: Sequence[Method], cells: Cells, treated: Bools) -> list[Answers]:
+    """Return what each of several methods says of R draws, as its `many` would; what they share is done once.
+
+    Parameters
+    ----------
+    methods : any
+    cells : as for `Method.many`
+    treated : (R, M)
+
+    Examples
+    --------
+    >>> from analysis.effects.study import example
+    >>> study = example()
+    >>> [made.change.round(1).tolist() for made in together(METHODS[3:5], study.cells, study.treated[None, :])]
+    [[0.1], [0.1]]
+    """
+    families: dict[Hashable, list[int]] = {}
+    for number, one in enumerate(methods):
+        families.setdefault(_family(one) or number, []).append(number)
+    made: dict[int, Answers] = {}
+    for family, numbers in families.items():
+        ones: list[Any] = [methods[number] for number in numbers]
+        many = (
+            _SHARING[family[0]](ones, cells, treated) if isinstance(family, tuple) else [ones[0].many(cells, treated)]
+        )
+        made.update(zip(numbers, many, strict=True))
+    return [made[number] for number in range(len(methods))]
+
+
+_SHARING: dict[type, Callable[[Sequence[Any], Cells, Bools], list[Answers]]] = {
+    Adjusted: adjusted.together,
+    Published: classic.covered,
+    Ratio: classic.ratios,
+}
+
+
+def _family(one: Method) -> tuple[Hashable, ...] | None:
+    """Return what those that share their work have in common; nothing of a method that works alone."""
+    if isinstance(one, Adjusted):
+        return Adjusted, one.cluster, one.correction
+    if isinstance(one, Published):
+        return Published, one.baseline, one.min_instances
+    return (Ratio,) if isinstance(one, Ratio) else None

@@ -1,14 +1,13 @@
 """Tables of observations: one row per instance's stay and period, from files of a real fleet or a run's tables."""
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 import numpy as np
 import pandas as pd
 
-from analysis.cells import TableFault, read_cells
 from analysis.measurements import METRICS, Metric, Reading, read_jobs
-from analysis.readers import Field, TableError, read_table
+from analysis.readers import Field, not_used, read_table
 from analysis.statistics import Floats
 
 __all__ = ["FIELDS", "joined", "of_run", "read_jobs", "read_observations"]
@@ -19,10 +18,11 @@ FIELDS = (
     Field("machine", "text"),
     Field("weight", "real"),
     Field("value", "real"),
-    Field("treated", "count", above_zero=False, required=False),
+    Field("treated", "flag", required=False),
     Field("instance", "text", required=False),
     Field("shard", "text", required=False),
     Field("rack", "text", required=False),
+    Field("domain", "text", required=False),
     Field("platform", "text", required=False),
     Field("present_s", "real", required=False),
     Field("cpu_s", "real", above_zero=False, required=False),
@@ -43,8 +43,9 @@ def read_observations(path: Path) -> Reading:
     Parameters
     ----------
     path : CSV or Parquet, gzipped or not; columns period (number of a day, or seconds), job, machine, weight (CPU
-        quota), value (performance), and perhaps treated (0 or 1), instance, shard, rack, platform, present_s, cpu_s,
-        exposure, mean_frequency_hz
+        quota), value (performance), and perhaps treated (0 or 1, true or false), instance, shard, rack,
+        domain (machines that feel each other, as behind one power budget), platform, present_s, cpu_s, exposure,
+        mean_frequency_hz
 
     Returns
     -------
@@ -54,7 +55,7 @@ def read_observations(path: Path) -> Reading:
     Raises
     ------
     TableError
-        With every fault: as `analysis.readers.read_table`, and treated that is neither 0 nor 1.
+        With every fault, as `analysis.readers.read_table`.
 
     Examples
     --------
@@ -67,16 +68,9 @@ def read_observations(path: Path) -> Reading:
     0     0.0   a      m1     2.0    1.5        0
     1     1.0   a      m1     2.0    1.6        1
     """
-    faults: list[TableFault] = []
-    try:
-        given = read_table(path, FIELDS, _whole_row)
-        suspect = "treated" in given and not given["treated"].isin([0, 1]).all()
-    except TableError as error:
-        faults, suspect = list(error.faults), True
-    if suspect:
-        raise TableError(faults + _neither(path))
+    given = read_table(path, FIELDS, _whole_row)
     known = [wanted.name for wanted in FIELDS if wanted.name in given.columns]
-    table, notes = given[known].copy(), list(_not_used(given, known))
+    table, notes = given[known].copy(), list(not_used(given, known))
     if "treated" not in table:
         table["treated"] = 0
         notes.append("no column treated: nothing has the feature")
@@ -198,23 +192,3 @@ def _state(rows: pd.DataFrame, treated: pd.DataFrame | None) -> Floats:
 
 def _whole_row(names: Sequence[str]) -> Sequence[str]:
     return names
-
-
-def _neither(path: Path) -> list[TableFault]:
-    """Return a fault for every row whose whole number says neither that it has the feature nor that it has not."""
-    cells = read_cells(path)
-    if "treated" not in cells.columns:
-        return []
-    value = pd.to_numeric(cells.columns["treated"], errors="coerce").to_numpy(dtype=np.float64, na_value=np.nan)
-    wrong = (value > 1) & (value == np.floor(value)) & np.isfinite(value)
-    column = cells.position("treated")
-    return [
-        TableFault(int(cells.lines[row]), column, "treated", "should be 0 or 1", f"{value[row]:.0f}")
-        for row in np.flatnonzero(wrong)
-    ]
-
-
-def _not_used(given: pd.DataFrame, known: Sequence[str]) -> Iterator[str]:
-    others = [name for name in given.columns if name not in known]
-    if others:
-        yield f"columns not used: {', '.join(others)}"

@@ -15,6 +15,8 @@ from analysis.statistics import Floats
 _COLUMNS = ("change", "error", "freedom", "share")
 _NORMAL = 1e6
 """Degrees of freedom from which Student's distribution is taken for the normal one."""
+_LEAST = 1e-6
+"""Least confidence: nearer to 0, a float hardly tells the error from 1."""
 
 
 class LooksError(ValueError):
@@ -58,8 +60,8 @@ class Boundary:
         faults = []
         if not self.freedom > 0:
             faults.append(f"freedom must be above 0, got {self.freedom:g}")
-        if not 0 < self.confidence < 1:
-            faults.append(f"confidence must be between 0 and 1, got {self.confidence:g}")
+        if not _LEAST <= self.confidence < 1:
+            faults.append(f"confidence must be at least {_LEAST:g} and below 1, got {self.confidence:g}")
         if faults:
             raise LooksError("\n".join(faults))
 
@@ -77,7 +79,7 @@ class Boundary:
         least = max(np.log(known) - 1, -2 * np.log(error) / self.freedom)
         found = minimize_scalar(
             lambda log: float(np.log(self._critical(np.exp(np.array([log])), np.array([self.freedom]))[0])),
-            bounds=(least, least + 2 * np.log(known) + 2),
+            bounds=(least, least + 2 * max(np.log(known), 0.0) + 2),
             method="bounded",
         )
         return float(np.exp(found.x))
@@ -188,8 +190,7 @@ def price(freedom: float = np.inf, confidence: float = 0.95) -> float:
 
     Parameters
     ----------
-    freedom : degrees of freedom, above 0; may be infinite
-    confidence : 0..1
+    freedom, confidence : as in `Boundary`
 
     Raises
     ------

@@ -337,7 +337,10 @@ class _Groups:
         return np.asarray(self.adjusted - self.mean[self.group, 0] * factor)
 
     def leverage(self) -> Floats:
-        """Return by what to divide each row's residual, because its own machine drew the fit to itself; (N,)."""
+        """Return by what to divide each row's residual, because its own machine drew the fit to itself; (N,).
+
+        As if each machine were left out of its job in turn (jackknife; Bell and McCaffrey 2002).
+        """
         rows, overlap = self.rows, self.overlap[self.group]
         arm = rows.treated.astype(np.int64)
         machines = int(rows.machine.max()) + 1
@@ -347,4 +350,4 @@ class _Groups:
         held = np.bincount(pair, rows.treated * rows.presence * overlap / self.count[self.group, arm])[pair]
         whole = np.maximum(self.by_job(self.overlap)[rows.job], _TINY)
         share = np.where(rows.treated, held / whole, alike)
-        return np.asarray(np.sqrt(np.maximum(1 - share, 1 / (1 + np.maximum(self.count[self.group, arm], 1)))))
+        return np.asarray(np.maximum(1 - share, 1 / (1 + np.maximum(self.count[self.group, arm], 1))))

@@ -10,18 +10,8 @@ import pandas as pd
 from analysis.effects.cells import Cells
 from analysis.effects.effect import Answers, Effect
 from analysis.effects.study import Study, concluded
+from analysis.effects.totals import Totals, totals
 from analysis.statistics import Bools, Floats, Ints, NotEnoughDataError
-
-
-class _Totals(NamedTuple):
-    """What each machine holds of the fleet's metric, which is the sum over machines."""
-
-    quota: Floats
-    """(M,) without the feature, were all instances like their job's `scale`."""
-    value: Floats
-    """(M, 2) without and with the feature."""
-    x: Floats
-    """(M, K) covariates, as the quota times a relative deviation."""
 
 
 class _Arms(NamedTuple):
@@ -79,9 +69,9 @@ class Stratified:
             raise ValueError(f"each of {len(cells.machines)} machines needs a stratum, {len(self.stratum)} are given")
         if cells.known:
             raise ValueError("a crossover has no contrast between machines: each is its own control")
-        totals = _totals(cells)
+        sums = totals(cells)
         stratum = np.unique(self.stratum, return_inverse=True)[1].astype(np.int64)
-        answers = np.array([_answer(totals, stratum, draw, self.combined) for draw in treated]).reshape(-1, 3)
+        answers = np.array([_answer(sums, stratum, draw, self.combined) for draw in treated]).reshape(-1, 3)
         return Answers(answers[:, 0], answers[:, 1], answers[:, 2])
 
     def estimate(self, study: Study, confidence: float = 0.95) -> Effect:
@@ -254,34 +244,21 @@ def _priority(gain: float, taken: int, h: int) -> tuple[float, float, int]:
     return -gain / np.sqrt(taken * (taken + 1)), float(taken), h
 
 
-def _totals(cells: Cells) -> _Totals:
-    """Return the cells' sums by machine, each job weighing by its full quota."""
-    instances = np.bincount(cells.job, cells.count, len(cells.jobs))
-    each = (cells.weight / np.maximum(instances, 1))[cells.job]
-    machine = np.repeat(np.arange(len(cells.machines)), np.diff(cells.start))
-
-    def summed(values: Floats) -> Floats:
-        sums = [np.bincount(machine, each * column, len(cells.machines)) for column in values.T]
-        return np.stack(sums, axis=1) if sums else np.zeros((len(cells.machines), 0))
-
-    return _Totals(summed(cells.count[:, None])[:, 0], summed(cells.y), summed(cells.x))
-
-
-def _answer(totals: _Totals, stratum: Ints, treated: Bools, combined: bool) -> tuple[float, float, float]:
+def _answer(sums: Totals, stratum: Ints, treated: Bools, combined: bool) -> tuple[float, float, float]:
     """Return change, standard error and degrees of freedom of one draw."""
     group = 2 * stratum + treated
     arms = _Arms(group, np.bincount(group, minlength=2 * (int(stratum.max()) + 1)))
     if arms.machines.min() < 2:
         return np.nan, np.nan, np.nan
-    observed = np.where(treated, totals.value[:, 1], totals.value[:, 0])
-    whole = np.repeat(np.bincount(stratum, totals.quota), 2)
+    observed = np.where(treated, sums.value[:, 1], sums.value[:, 0])
+    whole = np.repeat(np.bincount(stratum, sums.quota), 2)
     machines = np.repeat(np.bincount(stratum), 2)
-    expand = machines / arms.machines if combined else whole / np.bincount(group, totals.quota, len(whole))
-    ratio = _ratios(observed, totals.quota, arms, expand, combined)
-    adjusted, lost = _adjusted(observed - ratio[group] * totals.quota, totals.x, arms)
-    ratio = _ratios(observed - adjusted, totals.quota, arms, expand, combined)
-    residual = _within(observed - adjusted - ratio[group] * totals.quota, arms)
-    held = np.array([(expand * np.bincount(group, totals.quota, len(whole)))[arm::2].sum() for arm in range(2)])
+    expand = machines / arms.machines if combined else whole / np.bincount(group, sums.quota, len(whole))
+    ratio = _ratios(observed, sums.quota, arms, expand, combined)
+    adjusted, lost = _adjusted(observed - ratio[group] * sums.quota, sums.x, arms)
+    ratio = _ratios(observed - adjusted, sums.quota, arms, expand, combined)
+    residual = _within(observed - adjusted - ratio[group] * sums.quota, arms)
+    held = np.array([(expand * np.bincount(group, sums.quota, len(whole)))[arm::2].sum() for arm in range(2)])
     level = [(expand * np.bincount(group, observed - adjusted, len(whole)))[arm::2].sum() / held[arm] for arm in (0, 1)]
     square = np.bincount(group, residual**2, len(whole)) * arms.machines / (arms.machines - 1) * expand**2 * lost
     scale = np.where(np.arange(len(whole)) % 2, 1.0, level[1] / level[0]) / level[0] / np.tile(held, len(whole) // 2)

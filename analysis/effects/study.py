@@ -9,16 +9,15 @@ import pandas as pd
 
 from analysis.effects.cells import Cells, cells
 from analysis.effects.covariates import covariates
+from analysis.effects.crossovers import gains
 from analysis.effects.effect import Effect, Method, half_width
-from analysis.statistics import Bools, Floats, Ints, NotEnoughDataError
+from analysis.effects.keys import numbered
+from analysis.statistics import Bools, Floats, NotEnoughDataError
 
 Link = Literal["none", "own", "shard"]
 
 _FEW = 10.0
 """Instances of which a job's course is known half."""
-_TURNS = 500
-_SETTLED = 1e-12
-"""Factors of levels and courses that change by less are final."""
 
 REQUIRED = ("period", "job", "machine", "weight", "value", "treated")
 
@@ -66,7 +65,7 @@ class Study:
         ('concurrent', 6, True)
         """
         table = checked(observations)
-        for arm, what in ((table["treated"], "with the feature"), (~table["treated"], "without it")):
+        for arm, what in ((table["treated"], "with the feature"), (~table["treated"], "without the feature")):
             if not arm.any():
                 raise NotEnoughDataError(1, 0, f"observations {what}")
         past = table["period"] < table.loc[table["treated"], "period"].min()
@@ -75,7 +74,8 @@ class Study:
         racks = _racks(table)
         share = study.groupby("machine")["treated"].mean()
         if ((share > 0) & (share < 1)).any():
-            made = cells(_own_differences(study, fleet), fleet, racks=racks, known=True)
+            own = gains(study, identity(study), exposure(study), _scale(fleet))
+            made = cells(own.stays, fleet, racks=racks, known=True, shared=own.shared)
             return cls(made, np.ones(len(made.machines), dtype=np.bool_), "crossover")
         study = _without(study, course(study[~study["treated"]], fleet))
         before = _without(before, course(before, fleet))
@@ -219,9 +219,10 @@ def checked(observations: pd.DataFrame) -> pd.DataFrame:
     if not table["treated"].isin([0, 1]).all():
         raise ValueError(f"treated must be 0 or 1, got {table.loc[~table['treated'].isin([0, 1]), 'treated'].iloc[0]}")
     table["treated"] = table["treated"].astype(bool)
-    both = table.groupby(["machine", "period"])["treated"].nunique()
-    if (both > 1).any():
-        machine, period = both.index[int(np.argmax(both.to_numpy() > 1))]
+    together, first = numbered([table["machine"], table["period"]])
+    having = table["treated"].to_numpy(dtype=np.bool_)
+    if (mixed := having != having[first][together]).any():
+        machine, period = table.loc[int(mixed.argmax()), ["machine", "period"]]
         raise ValueError(f"machine {machine} is with and without the feature in period {period}")
     return table
 
@@ -263,8 +264,7 @@ def stays(table: pd.DataFrame) -> pd.DataFrame:
     """
     keys = identity(table)
     by = exposure(table)
-    number = table.groupby(keys, sort=False, observed=True).ngroup().to_numpy()
-    first = np.unique(number, return_index=True)[1]
+    number, first = numbered([table[name] for name in keys])
     kept = [name for name in ("job", "machine", "instance", "shard", "rack", "weight", "treated") if name in table]
     made = table.iloc[first][kept].reset_index(drop=True)
     total = np.bincount(number, by)
@@ -314,75 +314,6 @@ def _before(before: pd.DataFrame) -> pd.DataFrame | None:
     return before.assign(value=quota * before["value"], quota=quota).groupby("machine")[["value", "quota"]].sum()
 
 
-def _own_differences(study: pd.DataFrame, fleet: pd.DataFrame) -> pd.DataFrame:
-    """Return what each stay gains by the feature, relative to its job's level, without what its job does in common.
-
-    Levels of stays, course of jobs and effects on jobs are fitted together, so that it does not matter which
-    instances, faster or slower ones, are without the feature in a period. The course takes a share of 1 / (n - 1) of
-    the squares of differences between a job's n stays; that is given back, so jobs of fewer than three stays say
-    nothing.
-    """
-    table = _comparable(study.reset_index(drop=True))
-    scale = table["job"].map(_scale(fleet)).to_numpy(dtype=np.float64)
-    table = table.assign(relative=table["value"].to_numpy(dtype=np.float64) / scale)
-    by, on = exposure(table), table["treated"].to_numpy(dtype=np.bool_)
-    stay = table.groupby(identity(table), sort=False, observed=True).ngroup().to_numpy().astype(np.int64)
-    common = _common(table, stay, by, on)
-    both = stays(table)
-    levels = [
-        np.bincount(stay[arm], (by * table["relative"].to_numpy())[arm], len(both))
-        / np.bincount(stay[arm], (by * common)[arm], len(both))
-        for arm in (~on, on)
-    ]
-    job = both.groupby("job", sort=False, observed=True).ngroup().to_numpy()
-    presence = both["presence"].to_numpy()
-
-    def mean(value: Floats) -> Floats:
-        return np.asarray((np.bincount(job, presence * value) / np.bincount(job, presence))[job])
-
-    share = levels[0] / mean(levels[0])
-    gain = levels[1] / mean(levels[0]) - share
-    number = np.bincount(job)[job]
-    # The mean gain is a ratio, so what varies is a stay's gain less what its level lets expect.
-    gain = mean(gain) + (gain - mean(gain) * share) * np.sqrt((number - 1.0) / np.maximum(number - 2.0, 1.0))
-    made = both.assign(on=(1.0 + gain) * both["job"].map(_scale(fleet)).to_numpy(), off=np.nan)
-    made = made.rename(columns={"weight": "quota"})[["job", "machine", "quota", "presence", "off", "on"]]
-    return made[number > 2].reset_index(drop=True)
-
-
-def _comparable(table: pd.DataFrame) -> pd.DataFrame:
-    """Return the rows of stays seen with and without the feature, in periods in which their job was seen with both."""
-    while True:
-        kept = np.ones(len(table), dtype=np.bool_)
-        for keys in (identity(table), ["job", "period"]):
-            kept &= table.groupby(keys, observed=True)["treated"].transform("nunique").to_numpy() == 2
-        if kept.all():
-            return table
-        table = table[kept].reset_index(drop=True)
-
-
-def _common(table: pd.DataFrame, stay: Ints, by: Floats, on: Bools) -> Floats:
-    """Return each row's factor for its job's course, if values are products of stay, job's course and job's effect.
-
-    Sums by stay, by job and period and by job and arm are met by turns (iterative proportional fitting; Deming and
-    Stephan 1940).
-    """
-    value = table["relative"].to_numpy()
-    period = table.groupby(["job", "period"], sort=False, observed=True).ngroup().to_numpy()
-    effect = table.groupby(["job", "treated"], sort=False, observed=True).ngroup().to_numpy()
-    factors = [np.ones(len(value)) for _ in range(3)]
-    for _ in range(_TURNS):
-        change = 0.0
-        for at, group in enumerate((stay, period, effect)):
-            rest = by * factors[at - 1] * factors[at - 2]
-            made = (np.bincount(group, by * value) / np.bincount(group, rest))[group]
-            change = max(change, float(np.abs(made / factors[at] - 1.0).max(initial=0.0)))
-            factors[at] = made
-        if change < _SETTLED:
-            break
-    return factors[1]
-
-
 def concluded(method: Method, study: Study, confidence: float = 0.95) -> Effect:
     """Return what a method says of one experiment, as its only draw.
 
@@ -403,9 +334,10 @@ def concluded(method: Method, study: Study, confidence: float = 0.95) -> Effect:
     machines, controls = int(study.treated.sum()), int((~study.treated).sum())
     change, error, freedom = (float(each[0]) for each in answers)
     if not (np.isfinite(change) and np.isfinite(error)):
-        fewest = machines if study.cells.known else min(machines, controls)
-        if fewest < 2:
-            raise NotEnoughDataError(2, fewest, "machines an arm")
+        if machines < 2:
+            raise NotEnoughDataError(2, machines, "machines with the feature")
+        if controls < 2 and not study.cells.known:
+            raise NotEnoughDataError(2, controls, "machines without the feature while others have it")
         raise NotEnoughDataError(
             2, 0, f"machines in each arm of jobs that {method.name} can compare in a {study.design} study"
         )

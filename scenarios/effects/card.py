@@ -10,14 +10,11 @@ from typing import Any
 
 import numpy as np
 import pandas as pd
-from scipy.stats import t
 
-from analysis.statistics import Floats
+from analysis.statistics import Bools
+from scenarios.effects.corners import was_drawn
+from scenarios.effects.needed import AGAINST, gains, needed, ratios
 
-WANTED = 0.95
-"""Share of draws in which a change is to be detected."""
-AGAINST = ("cuped", "published")
-"""Estimators that the machines needed are compared with."""
 _EXPERIMENT = ["design", "estimator", "machines"]
 _COUNTS = ["draws", "answered", "covered", "detected"]
 _MEANS = ["bias", "error", "margin"]
@@ -25,6 +22,9 @@ _MEANS = ["bias", "error", "margin"]
 
 def summary(pieces: Sequence[Mapping[str, Any]]) -> dict[str, list[dict[str, Any]]]:
     """Return what all pieces together say.
+
+    Corners that were drawn at random stand beside the others: they are no part of what is said of all corners, unless
+    there are no others.
 
     Parameters
     ----------
@@ -36,15 +36,17 @@ def summary(pieces: Sequence[Mapping[str, Any]]) -> dict[str, list[dict[str, Any
         corners: one row for each corner, design, estimator and number of machines: fleets, draws, answered, covered,
         detected (sums), coverage and coverage_error, power and power_error (shares of draws and standard errors over
         fleets), bias, bias_error, sd, error, margin (of draws with an answer), bias_to_margin (size of the bias over
-        the mean margin); overall: the same over all corners; needed: for each corner, design and estimator, n95
-        (machines at which +1% is detected in 95% of draws), bound ("" if known, "at most" the least size, "more than"
-        the greatest), relative_error (over fleets); ratios: design, estimator, against, ratio (geometric mean of n95
-        over corners in which both are known), low and high (95% interval over corners), corners, unknown (corners in
-        which one of them is not known); estimators: the table for people, a row for each design and estimator: fleets,
-        coverage, coverage_error (all sizes and corners), worst (the least coverage of a corner), worst_corner,
+        the mean margin); overall: the same over all corners; by_corner: the same over all sizes; needed: for each
+        corner, design and estimator, n95 (machines at which +1% is detected in 95% of draws), bound ("" if known, "at
+        most" the least size, "more than" the greatest), relative_error (over fleets); ratios: design, estimator,
+        against, ratio (geometric mean of n95 over corners in which both are known), low and high (95% interval over
+        corners), corners, unknown (corners in which one of them is not known); gains: as `needed.gains` says them, the
+        other way round, with the worst corner; estimators: the table for people, a row for each design and estimator:
+        fleets, coverage, coverage_error (all sizes and corners), worst (the least coverage of a corner), worst_corner,
         bias_to_margin (the greatest of a corner, all sizes), n95 (geometric mean over the corners in which it is
-        known), corners (how many those are), cuped and published (the ratios to them); silent: designs and estimators
-        without any answer, left out of the rest.
+        known), n95_error (relative, over fleets), corners (how many those are), cuped and published (the ratios to
+        them); drawn: the same table of the corners that were drawn; silent: designs and estimators without any answer,
+        left out of the rest.
 
     Examples
     --------
@@ -60,15 +62,26 @@ def summary(pieces: Sequence[Mapping[str, Any]]) -> dict[str, list[dict[str, Any
     said = table.groupby(keys, sort=False)["answered"].transform("sum") > 0
     silent = table.loc[~said, keys].drop_duplicates()
     table = table[said]
-    needed = _needed(table)
+    known = needed(table)
+    beside = _beside(table["corner"])
+    of_all = known[~_beside(known["corner"])]
     return {
         "corners": _records(_summed(table, ["corner", *_EXPERIMENT])),
-        "overall": _records(_summed(table, _EXPERIMENT)),
-        "needed": _records(needed),
-        "ratios": _records(_ratios(needed)),
-        "estimators": _records(_estimators(table, needed)),
+        "overall": _records(_summed(table[~beside], _EXPERIMENT)),
+        "by_corner": _records(_summed(table, ["corner", *keys])),
+        "needed": _records(known.drop(columns="left")),
+        "ratios": _records(ratios(of_all)),
+        "gains": _records(gains(of_all)),
+        "estimators": _records(_estimators(table[~beside], of_all)),
+        "drawn": _records(_estimators(table[beside], known[_beside(known["corner"])])) if beside.any() else [],
         "silent": _records(silent),
     }
+
+
+def _beside(corner: pd.Series) -> Bools:
+    """Return which rows are of corners drawn at random; none, if all are."""
+    drawn = np.array([was_drawn(name) for name in corner], dtype=np.bool_)
+    return np.zeros_like(drawn) if drawn.all() else drawn
 
 
 def frame(pieces: Sequence[Mapping[str, Any]]) -> pd.DataFrame:
@@ -84,35 +97,6 @@ def frame(pieces: Sequence[Mapping[str, Any]]) -> pd.DataFrame:
     )
     moments = [name for name in (*_MEANS, "sd") if name in table]
     return table.astype(dict.fromkeys(moments, np.float64))
-
-
-def machines_needed(sizes: Sequence[int], power: Floats, wanted: float = WANTED) -> tuple[float, str]:
-    """Return how many machines have the wanted power, and in which way that is only bounded.
-
-    Between the greatest size whose power falls short and the next one, power is interpolated in the logarithm of size.
-
-    Parameters
-    ----------
-    sizes : ascending
-    power : (S,) shares
-    wanted : share
-
-    Examples
-    --------
-    >>> machines_needed([10, 40], np.array([0.9, 1.0]))
-    (20.0, '')
-    >>> machines_needed([10, 40], np.array([0.8, 0.9])), machines_needed([10, 40], np.array([0.96, 1.0]))
-    ((40.0, 'more than'), (10.0, 'at most'))
-    """
-    short = np.flatnonzero(power < wanted)
-    if not len(short):
-        return float(sizes[0]), "at most"
-    last = int(short[-1])
-    if last == len(sizes) - 1:
-        return float(sizes[-1]), "more than"
-    share = (wanted - power[last]) / (power[last + 1] - power[last])
-    between = (1 - share) * math.log(sizes[last]) + share * math.log(sizes[last + 1])
-    return round(math.exp(between), 9), ""
 
 
 def _summed(table: pd.DataFrame, keys: list[str]) -> pd.DataFrame:
@@ -155,7 +139,7 @@ def _spread(table: pd.DataFrame, keys: list[str]) -> pd.Series:
     return (squares.groupby(of, sort=False).sum() / (total - 1).where(total > 1)) ** 0.5
 
 
-def _estimators(table: pd.DataFrame, needed: pd.DataFrame) -> pd.DataFrame:
+def _estimators(table: pd.DataFrame, machines: pd.DataFrame) -> pd.DataFrame:
     """Return the table for people."""
     keys = ["design", "estimator"]
     made = _summed(table, keys).set_index(keys)
@@ -163,69 +147,17 @@ def _estimators(table: pd.DataFrame, needed: pd.DataFrame) -> pd.DataFrame:
     corners = _summed(table, ["corner", *keys]).set_index("corner").groupby(keys, sort=False)
     made["worst"], made["worst_corner"] = corners["coverage"].min(), corners["coverage"].idxmin()
     made["bias_to_margin"] = corners["bias_to_margin"].max()
-    known = needed[needed["bound"] == ""].groupby(keys, sort=False)["n95"]
-    made["n95"] = known.agg(lambda values: math.exp(np.log(values).mean()))
-    made["corners"] = known.size().reindex(made.index, fill_value=0)
-    ratios = _ratios(needed).set_index(keys)
-    for against in AGAINST:
-        made[against] = ratios.loc[ratios["against"] == against, "ratio"]
-    shown = ["fleets", "coverage", "coverage_error", "worst", "worst_corner", "bias_to_margin", "n95", "corners"]
-    return made[[*shown, *AGAINST]].reset_index()
-
-
-def _needed(table: pd.DataFrame) -> pd.DataFrame:
-    """Return the machines needed in each corner by each design and estimator."""
-    rows = []
-    for names, of in table.groupby(["corner", "design", "estimator"], sort=False):
-        detected, draws = (
-            of.pivot_table(index="seed", columns="machines", values=name) for name in ("detected", "draws")
-        )
-        every = detected.notna().all()
-        if not every.any():
-            continue
-        hits, tries = detected.loc[:, every].to_numpy(), draws.loc[:, every].to_numpy()
-        sizes = [int(size) for size in detected.columns[every]]
-        n95, bound = machines_needed(sizes, hits.sum(axis=0) / tries.sum(axis=0))
-        error = _jackknife(sizes, hits, tries) if not bound else math.nan
-        rows.append([*names, n95, bound, error])
-    return pd.DataFrame(rows, columns=["corner", "design", "estimator", "n95", "bound", "relative_error"])
-
-
-def _jackknife(sizes: Sequence[int], hits: Floats, tries: Floats) -> float:
-    """Return the relative standard error of the machines needed, from leaving out one fleet after another."""
-    fleets = len(hits)
-    if fleets < 2:
-        return math.nan
-    power = (hits.sum(axis=0) - hits) / (tries.sum(axis=0) - tries)
-    logs = np.log([machines_needed(sizes, one)[0] for one in power])
-    return float(np.sqrt((fleets - 1) / fleets * ((logs - logs.mean()) ** 2).sum()))
-
-
-def _ratios(needed: pd.DataFrame) -> pd.DataFrame:
-    """Return how many machines every estimator needs relative to those it is compared with."""
-    rows = []
-    known = needed["n95"].where(needed["bound"] == "")
-    wide = needed.assign(n95=known).pivot_table(
-        index=["design", "corner"], columns="estimator", values="n95", dropna=False, sort=False
+    known = machines[machines["bound"] == ""].groupby(keys, sort=False)
+    made["n95"] = known["n95"].agg(lambda values: math.exp(np.log(values).mean()))
+    made["n95_error"] = known["relative_error"].agg(
+        lambda errors: math.sqrt((errors**2).sum(skipna=False)) / len(errors)
     )
-    for design, of in wide.groupby(level="design", sort=False):
-        there = of.loc[:, [name in set(needed.loc[needed["design"] == design, "estimator"]) for name in of.columns]]
-        for against in (name for name in AGAINST if name in there):
-            for estimator in there.columns:
-                logs = np.log((there[estimator] / there[against]).dropna().to_numpy(dtype=np.float64))
-                rows.append([design, estimator, against, *_geometric(logs), len(logs), len(there) - len(logs)])
-    return pd.DataFrame(rows, columns=["design", "estimator", "against", "ratio", "low", "high", "corners", "unknown"])
-
-
-def _geometric(logs: Floats) -> tuple[float, float, float]:
-    """Return the geometric mean of what has these logarithms, and its 95% interval; NaN where there are too few."""
-    if not len(logs):
-        return math.nan, math.nan, math.nan
-    mean = float(logs.mean())
-    if len(logs) < 2:
-        return math.exp(mean), math.nan, math.nan
-    half = float(t.ppf(0.975, len(logs) - 1) * logs.std(ddof=1) / math.sqrt(len(logs)))
-    return math.exp(mean), math.exp(mean - half), math.exp(mean + half)
+    made["corners"] = known.size().reindex(made.index, fill_value=0)
+    compared = ratios(machines).set_index(keys)
+    for against in AGAINST:
+        made[against] = compared.loc[compared["against"] == against, "ratio"]
+    shown = ["fleets", "coverage", "coverage_error", "worst", "worst_corner", "bias_to_margin"]
+    return made[[*shown, "n95", "n95_error", "corners", *AGAINST]].reset_index()
 
 
 def _records(table: pd.DataFrame) -> list[dict[str, Any]]:

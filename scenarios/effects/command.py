@@ -26,6 +26,7 @@ def scorecard(
     sizes: Annotated[str, typer.Option(metavar="N,N,…", help="Numbers of test machines.")] = SIZES,
     corners: Annotated[str | None, typer.Option(metavar="NAME,…", help="Corners of the sweep; all of them.")] = None,
     estimators: Annotated[str | None, typer.Option(metavar="NAME,…", help="Estimators; all of them.")] = None,
+    designs: Annotated[str | None, typer.Option(metavar="NAME,…", help="Designs; all of them.")] = None,
     executor: Annotated[
         str, typer.Option(metavar="WHERE", help="processes, or dask:ADDRESS of a Dask scheduler.")
     ] = "processes",
@@ -38,9 +39,11 @@ def scorecard(
 
     Fleets are kept as they are done; what was interrupted goes on where it stopped.
     """
+    from functools import partial
+
+    from scenarios.effects import designs as offered
     from scenarios.effects import scorecard as cards
     from scenarios.effects.corners import CORNERS
-    from scenarios.effects.designs import designs
     from scenarios.effects.executors import checked
     from scenarios.effects.pieces import Asked, cut
     from scenarios.output import progress
@@ -50,6 +53,7 @@ def scorecard(
         tuple(sorted(numbers_of("--sizes", sizes, _MOST_MACHINES))),
         whole("--draws", draws, _MOST_DRAWS),
         whole("--machines", machines, _MOST_MACHINES),
+        _designs(designs),
     )
     if 2 * asked.sizes[0] > asked.machines:
         refuse("--sizes", f"should have one of at most half of {asked.machines} machines", sizes)
@@ -57,7 +61,8 @@ def scorecard(
     count = whole("--workers", workers) if workers is not None else None
     checked(executor)
     with progress(quiet=json) as tell, folder("--out"):
-        payload = cards.scorecard(asked, pieces, designs, out, tell, where=executor, workers=count)
+        made = partial(offered.designs, names=asked.designs)
+        payload = cards.scorecard(asked, pieces, made, out, tell, where=executor, workers=count)
     say(payload, cards.show, json)
 
 
@@ -81,6 +86,13 @@ def chosen(option: str, text: str | None, known: "Sequence[str]") -> tuple[str, 
         if name not in known:
             refuse(option, f"should be of {', '.join(known)}", name)
     return names
+
+
+def _designs(text: str | None) -> tuple[str, ...]:
+    from scenarios.effects.designs import DESIGNS
+
+    wanted = chosen("--designs", text, DESIGNS)
+    return tuple(name for name in DESIGNS if name in wanted)
 
 
 def _estimators(text: str | None) -> tuple[str, ...]:

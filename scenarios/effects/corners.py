@@ -12,7 +12,8 @@ The base is the library's `fortnight`. Ends of an axis are published figures, or
 - domains apart: no power budget that machines share, so that none feels what another does;
 - feature: the same change of the code of all jobs, a governor that half of the jobs gain by, new processors;
 - tails: all jobs equally spread and heavyweights alike, or very unequal (Google cell, 2011: 1% of jobs hold 54%);
-- swing: loads that follow the day by 37% (Alibaba).
+- swing: loads that follow the day by 37% (Alibaba);
+- mixed: three generations of servers, as in the library's `profiled_fleet`.
 """
 
 from collections.abc import Mapping
@@ -23,7 +24,7 @@ from typing import Any, Literal
 
 from models.jobs import drawn_names
 from models.randomness import stream
-from models.scenario import Crossover, Recording, Rollout, Software, World
+from models.scenario import Crossover, Feature, Recording, Rollout, Software, World
 from scenarios.faults import Fault, FaultsError
 from scenarios.loader import load
 from scenarios.schema import Scenario
@@ -33,10 +34,14 @@ Change = Literal["governor", "software", "platform"]
 Values = Mapping[str, float]
 
 BASE = "fortnight"
-SETTLE_S, WASH_S, CROSSOVER_EPOCH_S = 900.0, 1800.0, 300.0
-"""In the fleets' crossovers: how long the old state acts after a switch, what is left out of each hour, and the epoch.
-When the new state begins to act, governor and caches take about three epochs to find their balance."""
+CROSSOVER_PERIOD_S, WASH_S, SETTLE_S, CROSSOVER_EPOCH_S = 5400.0, 3600.0, 900.0, 300.0
+"""In the fleets' crossovers: how long machines keep a state, what is left out of that time, how long the old state acts
+after a switch, and the epoch. When the new state begins to act, governors, caches and the budgets of power domains
+still need up to an hour to find their balance: half of what is left of the old one is gone in 10 to 20 minutes."""
+_DOMAINS = 4
+"""Power domains from which on they switch as wholes; in fleets of fewer, machines do so one by one."""
 DRAWN = 5
+_DRAWN = "drawn_"
 _JOBS_PER_MACHINE = 0.65
 _UNIFORM = 1.0075
 """By how much less CPI new code has; that also leaves more room under the power cap, and the fleet gains about 1%."""
@@ -63,6 +68,10 @@ COVARIANCE: tuple[Values, Values] = (
 )
 TAILS: tuple[Values, Values] = ({_SPREAD: 0.0, _HEAVY: 0.3, _QUOTA: 0.2}, {_SPREAD: 0.9, _HEAVY: 1.3, _QUOTA: 0.8})
 SWING: Values = {"population.behaviour.diurnal_amplitude": 0.37}
+PLATFORMS: Values = {
+    f"fleet.platforms.{name}": share
+    for name, share in (("haswell_2698v3", 0.5), ("broadwell_2698v4", 0.3), ("skylake_6148", 0.2))
+}
 _FULL_POWER: Values = {"power.cap_share": 0.85, "power.domain_budget_share": 0.82}
 
 
@@ -119,7 +128,18 @@ def drawn(seed: int) -> Corner:
         at = float(rng.random())
         values |= {key: round(low[key] + at * (high[key] - low[key]), 6) for key in low}
     changes: tuple[Change, ...] = ("governor", "software", "platform")
-    return _with(f"drawn_{seed}", values, change=changes[int(rng.integers(3))])
+    return _with(f"{_DRAWN}{seed}", values, change=changes[int(rng.integers(3))])
+
+
+def was_drawn(name: str) -> bool:
+    """Return whether a corner of this name is one drawn at random, to be told beside the others.
+
+    Examples
+    --------
+    >>> was_drawn("drawn_1"), was_drawn("base")
+    (True, False)
+    """
+    return name.startswith(_DRAWN)
 
 
 def world(where: Corner, seed: int, machines: int = 1000) -> Scenario:
@@ -161,7 +181,9 @@ def world(where: Corner, seed: int, machines: int = 1000) -> Scenario:
 
 
 def crossover(of: World) -> World:
-    """Return a day of the same fleet in which all machines switch the feature on and off by the hour.
+    """Return a day of the same fleet in which all machines switch the feature on and off, every 90 minutes.
+
+    The machines of a power domain switch together: they share a budget, so what one saves is what others gain.
 
     Raises
     ------
@@ -172,12 +194,32 @@ def crossover(of: World) -> World:
     --------
     >>> made = crossover(world(corner("base"), 1, 200))
     >>> made.epochs, len(made.periods), [window.name for window in made.windows[:2]]
-    (288, 24, ['wash.000', 'rest.000'])
+    (288, 16, ['wash.000', 'rest.000'])
     """
     if of.feature is None or of.feature.platforms:
         raise ValueError("a crossover needs a feature that can be switched off, not another platform")
-    feature = replace(of.feature, settle_s=SETTLE_S, rollout=Rollout(1.0, crossover=Crossover(wash_s=WASH_S)))
+    domain = of.fleet.machines_per_rack * of.fleet.racks_per_power_domain
+    unit: Literal["machine", "domain"] = "domain" if of.fleet.machines > (_DOMAINS - 1) * domain else "machine"
+    plan = Rollout(1.0, unit, crossover=Crossover(CROSSOVER_PERIOD_S, wash_s=WASH_S))
+    feature = replace(of.feature, settle_s=SETTLE_S, rollout=plan)
     return replace(of, horizon_s=86400.0, epoch_s=CROSSOVER_EPOCH_S, feature=feature, recording=Recording())
+
+
+def rebuilt(of: World, job: str) -> World:
+    """Return the same fleet with another feature: new code of one job that has less CPI.
+
+    Parameters
+    ----------
+    of : a fleet
+    job : its name
+
+    Examples
+    --------
+    >>> rebuilt(world(corner("base"), 1, 200), "job 1").feature.name
+    'new code of job 1'
+    """
+    code = Software((job,), core_cpi_factor=1 / _UNIFORM, memory_accesses_factor=1 / _UNIFORM)
+    return replace(of, feature=Feature(f"new code of {job}", software=(code,)))
 
 
 def _with(name: str, *parts: Values, change: Change = "governor", times: int = 1) -> Corner:
@@ -206,6 +248,7 @@ CORNERS: Mapping[str, Corner] = {
         _with("tails_low", TAILS[0]),
         _with("tails_high", TAILS[1]),
         _with("swing", SWING),
+        _with("mixed", PLATFORMS),
         _with("calm", PERSISTENCE[0], CHURN[0], COVARIANCE[0], TAILS[0]),
         _with("sticky", PERSISTENCE[1], CHURN[0], AUTOCORRELATION[0.8]),
         _with("rough", *_ROUGH),

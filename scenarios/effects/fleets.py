@@ -7,7 +7,7 @@ other; machines of a power domain share its budget, and `simulated` says what th
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
@@ -76,7 +76,7 @@ class Span:
 class Fleet:
     """A fleet of a corner of the sweep: its jobs, potential outcomes over two spans, and crossovers.
 
-    Tables of crossovers hold the 24 hours as periods, without each hour's first half, in which the state before still
+    Tables of crossovers hold a day's periods, without the first part of each, in which the state before still
     acts or the new one settles (carry-over): that is in `washes`. `treated` is the state scheduled. There are none of a
     feature that cannot be switched off.
     """
@@ -95,9 +95,22 @@ class Fleet:
     washes: tuple[pd.DataFrame, ...] = ()
     crossover_truth: float = math.nan
     """Relative change of the whole fleet over the crossovers' periods."""
+    platform: Ints = field(default_factory=lambda: np.zeros(0, dtype=np.int64))
+    """(M,) number of each machine's platform before the feature."""
+    one_job: "OneJob | None" = None
+    """What new code of one job alone does on the day."""
 
 
-def fleet(corner: str, seed: int, machines: int = 1000, schedules: int = SCHEDULES) -> Fleet:
+@dataclass(frozen=True, slots=True, eq=False)
+class OneJob:
+    """The job with most quota, which alone has new code: its observations with it, and its relative change."""
+
+    job: int
+    on: pd.DataFrame
+    truth: float
+
+
+def fleet(corner: str, seed: int, machines: int = 1000, schedules: int = SCHEDULES, *, one_job: bool = False) -> Fleet:
     """Return the fleet of a corner and a seed; the same for any number of threads.
 
     Parameters
@@ -106,6 +119,7 @@ def fleet(corner: str, seed: int, machines: int = 1000, schedules: int = SCHEDUL
     seed : of all random draws
     machines : of the fleet, times those of the corner
     schedules : crossovers to simulate
+    one_job : whether to simulate new code of one job besides
 
     Raises
     ------
@@ -127,7 +141,9 @@ def fleet(corner: str, seed: int, machines: int = 1000, schedules: int = SCHEDUL
         {"job": np.arange(day.jobs.count), "quota": day.jobs.quota_vcpu, "instances": day.jobs.instances}
     )
     one_day, week = (_span(off, on, jobs, days) for days in (1, STUDY))
-    made = Fleet(corner, seed, day.machines.count, jobs, one_day, week)
+    made = Fleet(corner, seed, day.machines.count, jobs, one_day, week, platform=day.machines.platform)
+    if one_job:
+        made = replace(made, one_job=_one_job(day, one_day.off, jobs))
     return made if where.change == "platform" or not schedules else _with_crossovers(made, world, schedules)
 
 
@@ -199,35 +215,54 @@ def _span(off: pd.DataFrame, on: pd.DataFrame, jobs: pd.DataFrame, days: int) ->
     return Span(off[before].reset_index(drop=True), without, having, change(without, having, jobs))
 
 
+def _one_job(day: Day, off: pd.DataFrame, jobs: pd.DataFrame) -> OneJob:
+    """Return what new code of the job with most quota does on the first day of the study."""
+    job = int(jobs["quota"].to_numpy().argmax())
+    rebuilt = replace(day, world=corners.rebuilt(day.world, day.jobs.names[job]))
+    arm = nowhere(day)
+    arm.stay_from[day.timeline.job == job] = _study(day)
+    stay = np.repeat(day.order, np.diff(day.row_start))
+    instructions, cpu_s = _sums(rebuilt, arm)
+    chosen = (day.timeline.job[stay] == job) & (day.row_window == STUDY) & (cpu_s > 0) & (instructions > 0)
+    value = {"value": instructions[chosen] / cpu_s[chosen], "cpu_s": cpu_s[chosen]}
+    on = pd.DataFrame(_places(day, chosen) | value).assign(treated=True)
+    without = off[off["job"] == job]
+    return OneJob(job, on, change(without, on, jobs))
+
+
 def _with_crossovers(made: Fleet, world: World, schedules: int) -> Fleet:
     day = prepare(corners.crossover(world))
-    truth = change(_hours(day, nowhere(day))[0], _hours(day, everywhere(day))[0], made.jobs)
+    off, on = (_hours(day, _sums(day, arm), settled=True) for arm in (nowhere(day), everywhere(day)))
     seen = []
     for number in range(schedules):
-        parts = _hours(day, crossover(day, number))
+        sums = _sums(day, crossover(day, number))
+        parts = [_hours(day, sums, settled=settled) for settled in (True, False)]
         plan = plan_crossover(day.world, day.machines, number)
         for part in parts:
             part["treated"] = plan[part["machine"].to_numpy(), part["period"].to_numpy()]
         seen.append(parts)
     rests, washes = zip(*seen, strict=True)
-    return replace(made, crossovers=rests, washes=washes, crossover_truth=truth)
+    return replace(made, crossovers=rests, washes=washes, crossover_truth=change(off, on, made.jobs))
 
 
-def _hours(day: Day, arm: Arm) -> tuple[pd.DataFrame, pd.DataFrame]:
-    """Return the observations of an arm of a crossover by the hour, all untreated: once settled, and before."""
-    (table,) = _courses(day, (arm,))
-    rest = np.array([window.name.startswith("rest") for window in day.world.windows])[table["period"].to_numpy()]
-    table["period"] //= 2
-    return table[rest].reset_index(drop=True), table[~rest].reset_index(drop=True)
+def _hours(day: Day, sums: tuple[Floats, Floats], *, settled: bool) -> pd.DataFrame:
+    """Return the observations of an arm of a crossover by period, all untreated: once settled, or before."""
+    rest = np.array([window.name.startswith("rest") for window in day.world.windows])[day.row_window]
+    (table,) = _tables(day, [sums], rest == settled)
+    return table.assign(period=table["period"] // 2)
 
 
 def _courses(day: Day, arms: Sequence[Arm]) -> list[pd.DataFrame]:
-    """Return the observations of each arm, all untreated; rows in which some arm did nothing are in none."""
-    sums = [_sums(day, arm) for arm in arms]
-    worked = np.all([(cpu_s > 0) & (instructions > 0) for instructions, cpu_s in sums], axis=0)
+    """Return the observations of each arm, all untreated."""
+    return _tables(day, [_sums(day, arm) for arm in arms], np.ones(len(day.row_window), dtype=np.bool_))
+
+
+def _tables(day: Day, sums: Sequence[tuple[Floats, Floats]], asked: Bools) -> list[pd.DataFrame]:
+    """Return the observations of each arm in some rows; those in which some arm did nothing are in none."""
+    worked = np.all([asked, *((cpu_s > 0) & (instructions > 0) for instructions, cpu_s in sums)], axis=0)
     shared = _places(day, worked)
     return [
-        pd.DataFrame(shared | {"value": (instructions / np.where(worked, cpu_s, 1.0))[worked], "cpu_s": cpu_s[worked]})
+        pd.DataFrame(shared | {"value": instructions[worked] / cpu_s[worked], "cpu_s": cpu_s[worked]})
         for instructions, cpu_s in sums
     ]
 

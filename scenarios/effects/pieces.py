@@ -10,9 +10,10 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from analysis.effects.arrangements import Arrangement, drawn
 from analysis.effects.cells import Cells
 from analysis.effects.effect import Answers, Method
-from analysis.effects.methods import method
+from analysis.effects.methods import method, together
 from analysis.statistics import Bools
 from models.randomness import stream
 
@@ -50,6 +51,12 @@ class Design(NamedTuple):
     """Potential outcomes of all machines; several if they depend on a random schedule."""
     truth: float
     """Change of the full fleet, relative."""
+    chosen: Arrangement | None = None
+    """How machines are chosen, and the design's own estimator, judged beside those asked for; None: at random."""
+    estimators: frozenset[str] | None = None
+    """Of those asked for, the ones that are judged on the design; None: all of them."""
+    thinned: int = 1
+    """A design that takes longer to draw and estimate gets one of so many of the draws asked for."""
 
 
 Fleets = Callable[[str, int, int], Iterable[Design]]
@@ -67,6 +74,8 @@ class Asked:
     """Of each size and design."""
     machines: int = 1000
     """Of each fleet."""
+    designs: tuple[str, ...] = ()
+    """Those that are judged; all that there are, if none is named."""
 
 
 def cut(corners: Sequence[str], fleets: int, first: int = 1) -> tuple[Piece, ...]:
@@ -92,10 +101,11 @@ def judged(asked: Asked, fleets: Fleets, piece: Piece) -> dict[str, Any]:
     Returns
     -------
     dict
-        corner, seed, machines; truths, by design; rows: design, estimator, machines (of the test), draws, answered
-        (those with an answer), covered (intervals of 95% that hold the truth), detected (draws that would exclude 0 if
-        the change were +1%), and of those answered bias, sd, error (mean standard error) and margin (mean half-width of
-        the interval), all relative changes; None where nothing, or of sd only one draw, was answered.
+        corner, seed, machines; truths, by design; rows: design, estimator, machines (of the test; sizes that a design
+        cannot choose are left out), draws, answered (those with an answer), covered (intervals of 95% that hold the
+        truth), detected (draws that would exclude 0 if the change were +1%), and of those answered bias, sd, error
+        (mean standard error) and margin (mean half-width of the interval), all relative changes; None where nothing,
+        or of sd only one draw, was answered.
 
     Raises
     ------
@@ -116,33 +126,50 @@ def judged(asked: Asked, fleets: Fleets, piece: Piece) -> dict[str, Any]:
     methods = [method(name) for name in asked.estimators]
     truths, rows = dict[str, float](), list[dict[str, Any]]()
     for design in fleets(piece.corner, piece.seed, asked.machines):
+        if asked.designs and design.name not in asked.designs:
+            continue
         truths[design.name] = float(design.truth)
-        for size, draws in _draws(asked, piece, design):
-            named = {"design": design.name, "machines": size}
-            rows += [{**named, "estimator": one.name, **_row(one, design, draws)} for one in methods]
+        used = [one for one in methods if design.estimators is None or one.name in design.estimators]
+        for size in asked.sizes:
+            if _fits(design, size):
+                own, draws = _draws(asked, piece, design, size)
+                named = {"design": design.name, "machines": size}
+                added = [one for one in own if one.name not in asked.estimators]
+                rows += [{**named, **row} for row in _rows([*used, *added], design, draws)]
     return piece.named() | {"machines": asked.machines, "truths": truths, "rows": rows}
 
 
-def _draws(asked: Asked, piece: Piece, design: Design) -> Iterator[tuple[int, list[Bools]]]:
-    """Yield each size with its draws, (R, M) for each course; courses share the draws as evenly as they can."""
-    machines = len(design.courses[0].machines)
-    for size in asked.sizes:
-        if 2 * size > machines:
-            continue
-        rng = stream(piece.seed, f"{size} test machines of {design.name}, {piece.corner}")
-        treated = np.zeros((asked.draws, machines), dtype=np.bool_)
-        for draw in treated:
-            draw[rng.permutation(machines)[:size]] = True
-        yield size, [treated[i :: len(design.courses)] for i in range(len(design.courses))]
+def _fits(design: Design, size: int) -> bool:
+    within = 2 * size <= len(design.courses[0].machines)
+    return within and (design.chosen is None or design.chosen.fits(size))
 
 
-def _row(one: Method, design: Design, draws: Sequence[Bools]) -> dict[str, Any]:
+def _draws(asked: Asked, piece: Piece, design: Design, size: int) -> tuple[tuple[Method, ...], list[Bools]]:
+    """Return the design's own estimators, and the draws of each course, (R, M); courses share them evenly."""
+    rng = stream(piece.seed, f"{size} test machines of {design.name}, {piece.corner}")
+    draws, own = max(asked.draws // design.thinned, 1), tuple[Method, ...]()
+    if design.chosen is None:
+        treated = drawn(len(design.courses[0].machines), size, draws, rng)
+    else:
+        one, treated = design.chosen.arrange(size, draws, rng)
+        own = (one,)
+    return own, [treated[i :: len(design.courses)] for i in range(len(design.courses))]
+
+
+def _rows(methods: Sequence[Method], design: Design, draws: Sequence[Bools]) -> Iterator[dict[str, Any]]:
+    """Yield what each method says of all draws of a size."""
+    courses = [(cells, treated) for cells, treated in zip(design.courses, draws, strict=True) if len(treated)]
+    told = zip(*(together(methods, cells, treated) for cells, treated in courses), strict=True)
+    for one, parts in zip(methods, told, strict=True):
+        answers = Answers(*(np.concatenate(each) for each in zip(*parts, strict=True)))
+        yield {"estimator": one.name, **_row(answers, design.truth)}
+
+
+def _row(answers: Answers, truth: float) -> dict[str, Any]:
     """Return the sums over all draws of a size."""
-    parts = [one.many(cells, treated) for cells, treated in zip(design.courses, draws, strict=True) if len(treated)]
-    answers = Answers(*(np.concatenate(each) for each in zip(*parts, strict=True)))
     known = np.isfinite(answers.change) & np.isfinite(answers.error) & (answers.freedom > 0)
     answers = Answers(*(each[known] for each in answers))
-    margin, off = answers.margin(CONFIDENCE), answers.change - design.truth
+    margin, off = answers.margin(CONFIDENCE), answers.change - truth
     return {
         "draws": len(known),
         "answered": len(off),

@@ -10,8 +10,10 @@ from typing import TYPE_CHECKING, Any
 from rich.box import SIMPLE_HEAD
 from rich.table import Table
 
-from scenarios.effects.card import AGAINST, summary
+from analysis.effects.methods import METHODS, RECOMMENDED
+from scenarios.effects.card import summary
 from scenarios.effects.executors import PROCESSES, executor
+from scenarios.effects.needed import AGAINST
 from scenarios.effects.pictures import pictures
 from scenarios.effects.pieces import PARTS, Asked, Fleets, Piece, judged
 from scenarios.kept import digest, each, folder_of
@@ -20,6 +22,8 @@ from scenarios.output import Progress
 if TYPE_CHECKING:
     from rich.console import Console
 
+_NAMES = frozenset(one.name for one in METHODS)
+_BESIDE = frozenset({RECOMMENDED, *AGAINST})
 _JUDGES = ("scipy", "pandas")
 """Libraries that decide what estimators say, beside those that decide a fleet."""
 
@@ -95,30 +99,61 @@ def scorecard(
 
 def show(payload: Mapping[str, Any], console: "Console") -> None:
     """Print a scorecard for people."""
-    table = Table(box=SIMPLE_HEAD, title_justify="left")
-    table.title = (
-        f"{payload['fleets']} fleets of {payload['machines']:,} machines, {payload['draws']} draws of each size"
-    )
-    for name in ("design", "estimator"):
-        table.add_column(name)
-    for name in ("coverage", "worst corner", "bias/margin", "n95", "corners", *(f"to {one}" for one in AGAINST)):
-        table.add_column(name, justify="right")
-    before = None
-    for row in payload["estimators"]:
-        if before not in {None, row["design"]}:
-            table.add_section()
-        before = row["design"]
-        table.add_row(row["design"], row["estimator"], *_cells(row))
-    console.print(table)
+    title = f"{payload['fleets']} fleets of {payload['machines']:,} machines, {payload['draws']} draws of each size"
+    console.print(_table(payload["estimators"], title))
     console.print(
         "coverage: of 95% intervals, all sizes, ± standard error over fleets; bias/margin: the greatest of a corner;\n"
         "n95: test machines at which +1% is detected in 95% of draws, geometric mean over corners where it is known;\n"
         "to cuped, to published: how many times as many machines are needed."
     )
+    if payload["drawn"]:
+        rows = [row for row in payload["drawn"] if row["estimator"] in _BESIDE or row["estimator"] not in _NAMES]
+        console.print(_table(rows, "the corners drawn at random, beside those"))
+    console.print(_gains(payload["gains"]))
     for row in payload["silent"]:
         console.print(f"{row['estimator']} has no answer to {row['design']}", markup=False)
     console.print(f"pieces and pictures: {payload['folder']}", markup=False, soft_wrap=True)
     console.print(f"digest: {payload['digest']}", markup=False, soft_wrap=True)
+
+
+def _table(rows: Sequence[Mapping[str, Any]], title: str) -> Table:
+    """Return the table of designs and estimators."""
+    table = Table(box=SIMPLE_HEAD, title=title, title_justify="left")
+    for name in ("design", "estimator"):
+        table.add_column(name)
+    for name in ("coverage", "worst corner", "bias/margin", "n95", "corners", *(f"to {one}" for one in AGAINST)):
+        table.add_column(name, justify="right")
+    before = None
+    for row in rows:
+        if before not in {None, row["design"]}:
+            table.add_section()
+        before = row["design"]
+        table.add_row(row["design"], row["estimator"], *_cells(row))
+    return table
+
+
+def _gains(rows: Sequence[Mapping[str, Any]]) -> Table:
+    """Return the table of machines that the recommended estimator saves, and the design's own."""
+    table = Table(box=SIMPLE_HEAD, title=f"how many times as many machines {AGAINST[0]} needs", title_justify="left")
+    for name in ("design", "estimator"):
+        table.add_column(name)
+    for name in ("all corners", "95%", "corners", "worst corner"):
+        table.add_column(name, justify="right")
+    for row in rows:
+        if row["estimator"] == RECOMMENDED or row["estimator"] not in _NAMES:
+            table.add_row(row["design"], row["estimator"], *_gain(row))
+    return table
+
+
+def _gain(row: Mapping[str, Any]) -> list[str]:
+    bounded = "≥ " if row["bounded"] else ""
+    error = 100 * row["worst_error"]
+    return [
+        f"{bounded}{_number(row['gain'], '.2f')}",
+        f"{row['low']:.2f} to {row['high']:.2f}" if math.isfinite(row["low"]) else "–",
+        f"{row['corners']}",
+        f"{_rough(row['worst'], '.2f', error)} {row['worst_corner']}",
+    ]
 
 
 def _cells(row: Mapping[str, Any]) -> list[str]:
@@ -126,10 +161,15 @@ def _cells(row: Mapping[str, Any]) -> list[str]:
         f"{100 * row['coverage']:.1f}% ± {_number(100 * row['coverage_error'], '.1f')}",
         f"{100 * row['worst']:.1f}% {row['worst_corner']}",
         _number(row["bias_to_margin"], ".2f"),
-        _number(row["n95"], ",.0f"),
+        _rough(row["n95"], ",.0f", 100 * row["n95_error"]),
         f"{row['corners']:.0f}",
         *(_number(row[name], ".2f") for name in AGAINST),
     ]
+
+
+def _rough(value: float, form: str, error: float) -> str:
+    """Return a number with its relative standard error in per cent, if both are known."""
+    return _number(value, form) + (f" ± {error:.0f}%" if math.isfinite(error) else "")
 
 
 def _number(value: float, form: str) -> str:

@@ -1,0 +1,253 @@
+"""Crossovers: what each stay gains by the feature, being its own control, and what machines that switch together share.
+
+A stay's level, its job's course from period to period and its job's effect are factors of what it does. They are fitted
+together, so that it does not matter which instances, faster or slower ones, are without the feature in a period.
+"""
+
+from typing import NamedTuple
+
+import numpy as np
+import pandas as pd
+from numba import njit
+
+from analysis.effects.keys import numbered
+from analysis.statistics import Bools, Floats, Ints, NotEnoughDataError
+
+_TURNS = 500
+_SETTLED = 1e-11
+"""Factors that change by less are final."""
+
+
+class Gains(NamedTuple):
+    """What a crossover shows."""
+
+    stays: pd.DataFrame
+    """One row per stay seen with and without the feature: job, machine, quota, presence, off (NaN), on (1 plus its
+    relative gain, times the job's scale)."""
+    shared: float
+    """Variance of the fleet's relative gain by what machines that switch together have in common."""
+
+
+class _Rows(NamedTuple):
+    """Rows of a crossover as numbers: of the row, stay, job, machine and period; exposure, value, who is on."""
+
+    row: Ints
+    stay: Ints
+    job: Ints
+    machine: Ints
+    period: Ints
+    by: Floats
+    value: Floats
+    """Relative to the job's scale."""
+    on: Bools
+
+    def taken(self, which: Ints) -> "_Rows":
+        """Return the rows at these places."""
+        return _Rows(
+            self.row[which],
+            self.stay[which],
+            self.job[which],
+            self.machine[which],
+            self.period[which],
+            self.by[which],
+            self.value[which],
+            self.on[which],
+        )
+
+
+def gains(table: pd.DataFrame, identity: list[str], by: Floats, scale: "pd.Series[float]") -> Gains:
+    """Return what each stay gains by the feature, relative to its job's level, without what its job does in common.
+
+    A job's course takes a share of 1 / (n - 1) of the squares of differences between its n stays; that is given back,
+    so jobs of fewer than three stays say nothing.
+
+    Parameters
+    ----------
+    table : period, job, machine, weight, value, treated (boolean), perhaps present_s
+    identity : columns that tell one stay from another
+    by : (N,) exposure of each row
+    scale : performance of each job, indexed by job
+
+    Raises
+    ------
+    NotEnoughDataError
+        If no job was seen both with and without the feature in one period.
+    ValueError
+        If a job has no scale.
+
+    Examples
+    --------
+    >>> made = gains(example(), ["job", "machine"], np.ones(24), pd.Series({"a": 2.0}))
+    >>> made.stays["on"].round(9).unique().tolist(), made.shared < 1e-20
+    ([2.2], True)
+    """
+    there = table["present_s"].to_numpy(dtype=np.float64) if "present_s" in table else np.ones(len(table))
+    rows = _rows(table, identity, by, scale)
+    units = _units(rows)
+    rows = _comparable(rows)
+    if not len(rows.row):
+        raise NotEnoughDataError(1, 0, "jobs seen both with and without the feature in one period of a crossover")
+    stay, first = numbered([rows.stay])
+    rows = rows._replace(stay=stay)
+    made = table.iloc[rows.row[first]][["job", "machine", "weight"]].reset_index(drop=True)
+    made = made.rename(columns={"weight": "quota"})
+    presence = np.bincount(stay, there[rows.row])
+    presence = presence / presence.max()
+    job = numbered([rows.job[first]])[0]
+    scales = scale.reindex(made["job"]).to_numpy(dtype=np.float64)
+    common, effect = _fitted(rows)
+    levels = [_sums(rows, arm, rows.by * rows.value) / _sums(rows, arm, rows.by * common) for arm in (False, True)]
+
+    def mean(value: Floats) -> Floats:
+        return np.asarray((np.bincount(job, presence * value) / np.bincount(job, presence))[job])
+
+    share = levels[0] / mean(levels[0])
+    gain = levels[1] / mean(levels[0]) - share
+    number = np.bincount(job)[job]
+    # The mean gain is a ratio, so what varies is a stay's gain less what its level lets expect.
+    gain = mean(gain) + (gain - mean(gain) * share) * np.sqrt((number - 1.0) / np.maximum(number - 2.0, 1.0))
+    weight = np.where(number > 2, made["quota"].to_numpy(dtype=np.float64) * presence * scales, 0.0)
+    shared = _shared(rows, common * effect, share * weight / max(float(weight.sum()), 1e-300), units)
+    made = made.assign(presence=presence, off=np.nan, on=(1.0 + gain) * scales)
+    return Gains(made[number > 2].reset_index(drop=True), shared)
+
+
+def _rows(table: pd.DataFrame, identity: list[str], by: Floats, scale: "pd.Series[float]") -> _Rows:
+    job, jobs = pd.factorize(table["job"])
+    scales = scale.reindex(jobs).to_numpy(dtype=np.float64)
+    if np.isnan(scales).any():
+        raise ValueError(f"job {jobs[int(np.isnan(scales).argmax())]} is not among the fleet's jobs")
+    return _Rows(
+        np.arange(len(table)),
+        numbered([table[name] for name in identity])[0],
+        job.astype(np.int64),
+        pd.factorize(table["machine"])[0].astype(np.int64),
+        pd.factorize(table["period"], sort=True)[0].astype(np.int64),
+        by,
+        table["value"].to_numpy(dtype=np.float64) / scales[job],
+        table["treated"].to_numpy(dtype=np.bool_),
+    )
+
+
+def _sums(rows: _Rows, arm: bool, value: Floats) -> Floats:
+    """Return sums over each stay's rows of an arm."""
+    return np.bincount(rows.stay, np.where(rows.on == arm, value, 0.0)).astype(np.float64)
+
+
+def _comparable(rows: _Rows) -> _Rows:
+    """Return the rows of stays seen with and without the feature, in periods in which their job was seen with both.
+
+    They are sorted by job.
+    """
+    kept, left = np.ones(len(rows.row), dtype=np.bool_), -1
+    groups = (rows.stay, _together(rows))
+    while left != (left := int(kept.sum())):
+        for group in groups:
+            having, held = np.bincount(group, kept & rows.on), np.bincount(group, kept)
+            kept &= ((having > 0) & (having < held))[group]
+    there = np.flatnonzero(kept)
+    return rows.taken(there[np.argsort(rows.job[there], kind="stable")])
+
+
+def _together(rows: _Rows) -> Ints:
+    """Return the number of each row's job and period."""
+    return rows.job * (int(rows.period.max(initial=0)) + 1) + rows.period
+
+
+def _fitted(rows: _Rows) -> tuple[Floats, Floats]:
+    """Return each row's factors for its job's course, and for its stay's level and its job's effect together.
+
+    Values are products of stay, job's course and job's effect. Sums by stay, by job and period and by job and arm are
+    met by turns (iterative proportional fitting; Deming and Stephan 1940). Rows are sorted by job.
+    """
+    bounds = np.append(np.flatnonzero(np.diff(rows.job, prepend=-1)), len(rows.job))
+    groups = (rows.stay, numbered([_together(rows)])[0], 2 * numbered([rows.job])[0] + rows.on)
+    level, course, effect = (np.ones(int(group.max()) + 1) for group in groups)
+    _fit(bounds, groups, (level, course, effect), rows.by, rows.value)
+    return course[groups[1]], level[groups[0]] * effect[groups[2]]
+
+
+@njit(cache=True)
+def _fit(
+    bounds: Ints, groups: tuple[Ints, Ints, Ints], factors: tuple[Floats, Floats, Floats], by: Floats, value: Floats
+) -> None:
+    """Fit factors in place, one job after another."""
+    above = (np.zeros(factors[0].size), np.zeros(factors[1].size), np.zeros(factors[2].size))
+    for at in range(3):
+        for r in range(by.size):
+            above[at][groups[at][r]] += by[r] * value[r]
+    below = np.zeros(max(factors[0].size, factors[1].size, factors[2].size))
+    for job in range(bounds.size - 1):
+        first, end = bounds[job], bounds[job + 1]
+        for _ in range(_TURNS):
+            change = 0.0
+            for at in range(3):
+                group, factor = groups[at], factors[at]
+                one, two = (at + 1) % 3, (at + 2) % 3
+                for r in range(first, end):
+                    below[group[r]] += by[r] * factors[one][groups[one][r]] * factors[two][groups[two][r]]
+                for r in range(first, end):
+                    g = group[r]
+                    if below[g] > 0.0:
+                        made = above[at][g] / below[g]
+                        change = max(change, abs(made / factor[g] - 1.0))
+                        factor[g] = made
+                        below[g] = 0.0
+            if change < _SETTLED:
+                break
+
+
+def _units(rows: _Rows) -> Ints:
+    """Return the number of each machine's unit: machines whose schedules are the same as far as they were seen."""
+    machines, periods = int(rows.machine.max()) + 1, int(rows.period.max()) + 1
+    having = np.zeros((machines, periods, 2))
+    having[rows.machine, rows.period, rows.on.astype(np.int64)] = 1.0
+    seen = having.sum(axis=(1, 2))
+    patterns = np.unique(having[seen == periods], axis=0)
+    if not len(patterns):
+        return np.arange(machines)
+    alike = having.reshape(machines, -1) @ patterns.reshape(len(patterns), -1).T == seen[:, None]
+    own = len(patterns) + np.arange(machines)
+    return np.where(alike.any(axis=1), alike.argmax(axis=1), own)
+
+
+def _shared(rows: _Rows, fitted: Floats, weight: Floats, units: Ints) -> float:
+    """Return the variance of the weighted mean gain by what machines of a unit have in common.
+
+    Noise that machines of one schedule share does not average out over them. Pairs of consecutive periods have their
+    order at random, so the variance is the sum of the squares of what each unit and pair adds to the mean (Bojinov,
+    Simchi-Levi and Zhao 2023, section 3); what it would be if machines were independent is taken off. Jobs' courses
+    leave a unit's noise less the mean over the U units, which is given back by U / (U - 1).
+
+    Parameters
+    ----------
+    rows : comparable rows
+    fitted : (N,) value that the model expects
+    weight : of each stay in the mean
+    units : of each machine
+    """
+    several = len(np.unique(units[rows.machine]))
+    if several < 2:
+        return 0.0
+    exposure = np.where(rows.on, _sums(rows, True, rows.by)[rows.stay], -_sums(rows, False, rows.by)[rows.stay])
+    part = weight[rows.stay] * rows.by / exposure * (rows.value / fitted - 1.0)
+    pairs = int(rows.period.max()) // 2 + 1
+    of_unit, of_machine = (
+        float((np.bincount(group * pairs + rows.period // 2, part) ** 2).sum())
+        for group in (units[rows.machine], rows.machine)
+    )
+    return max(of_unit - of_machine, 0.0) * several / (several - 1.0)
+
+
+def example() -> pd.DataFrame:
+    """Return a small crossover without noise and an effect of 10%: one job on six machines that switch in four periods.
+
+    Examples
+    --------
+    >>> example().groupby("machine")["treated"].sum().tolist()
+    [2, 2, 2, 2, 2, 2]
+    """
+    machine, period = (each.ravel() for each in np.indices((6, 4)))
+    treated = (machine + (machine > 3) * (period // 2) + period) % 2 == 0
+    row = {"period": period, "job": "a", "machine": machine, "weight": 1.0, "treated": treated}
+    return pd.DataFrame(row | {"value": 2.0 * (1.0 + machine) * (1.0 + period) * np.where(treated, 1.1, 1.0)})

@@ -1,0 +1,137 @@
+"""Estimates from machines that are their own control, as in a crossover: one draw of machines after another.
+
+Two means of the stays' gains have the fleet's as their target. One weighs stays by their own quota (a ratio of sums
+over machines): what residents of a machine take from each other cancels. The other weighs jobs by their full quota
+(post-stratification): it does not matter which jobs the drawn machines hold. The answer is the mixture of both that
+varies least over machines: the regression of the one on its difference from the other.
+"""
+
+from typing import NamedTuple
+
+import numpy as np
+from numba import njit
+
+from analysis.effects.cells import Cells
+from analysis.effects.effect import Answers
+from analysis.statistics import Bools, Floats, Ints
+
+_LEAST = 0.1
+"""What is left of a cluster's residual at least: one machine that holds nearly all of a job must not decide all."""
+_FEWEST = 1.2
+"""Effective clusters below which nothing can be said."""
+_TINY = 1e-300
+
+
+class _Sums(NamedTuple):
+    """Cells: where each machine's begin, their jobs, (C, 3) their stays' gain, number and quota times scale; the jobs'
+    full weights, and the machines' clusters."""
+
+    start: Ints
+    job: Ints
+    value: Floats
+    weight: Floats
+    cluster: Ints
+
+
+class _Seen(NamedTuple):
+    """What a draw shows of each job: what it counts for by own and by full quota, its stays, their mean gain."""
+
+    own: Floats
+    full: Floats
+    held: Floats
+    gain: Floats
+
+
+def many(cells: Cells, treated: Bools, clusters: Ints) -> Answers:
+    """Return change, standard error and degrees of freedom of R draws.
+
+    The variance is that over clusters, and what machines that switch together share (`Cells.shared`), which more of
+    them do not average out.
+
+    Parameters
+    ----------
+    cells : of known levels
+    treated : (R, M)
+    clusters : (M,) of each machine, from 0
+
+    Returns
+    -------
+    Answers
+        NaN where there are fewer than two clusters.
+
+    Examples
+    --------
+    >>> from analysis.effects.study import Study
+    >>> from analysis.effects.crossovers import example
+    >>> made = Study.of(example()).cells
+    >>> many(made, np.ones((1, 6), dtype=np.bool_), np.arange(6)).change.round(9)
+    array([0.1])
+    """
+    value = np.stack([cells.y[:, 1] - cells.count, cells.count, cells.quota * cells.scale[cells.job]], axis=1)
+    out = np.full((len(treated), 3), np.nan)
+    chosen = np.ascontiguousarray(treated, dtype=np.bool_)
+    _draws(_Sums(cells.start, cells.job, value, cells.weight, clusters), chosen, cells.shared, out)
+    return Answers(out[:, 0], out[:, 1], out[:, 2])
+
+
+@njit(cache=True)
+def _draws(sums: _Sums, treated: Bools, shared: float, out: Floats) -> None:
+    """Write the answers into `out`, (R, 3)."""
+    for r in range(len(treated)):
+        which = np.flatnonzero(treated[r])
+        seen = _seen(sums, which)
+        change = np.array([(seen.own * seen.gain).sum(), (seen.full * seen.gain).sum()])
+        scores, counts = _scores(sums, which, seen, change)
+        squares = (counts**4).sum()
+        clusters = (counts**2).sum() ** 2 / squares if squares > 0.0 else 0.0
+        if clusters < _FEWEST:
+            continue
+        apart = scores[:, 1] - scores[:, 0]
+        spread = (apart**2).sum()
+        share = min(max(-(scores[:, 0] * apart).sum() / spread, 0.0), 1.0) if spread > 0.0 else 0.0
+        variance = ((scores[:, 0] + share * apart) ** 2).sum() * clusters / (clusters - 1.0)
+        total = variance + shared
+        out[r, 0] = change[0] + share * (change[1] - change[0])
+        out[r, 1] = np.sqrt(total)
+        out[r, 2] = (clusters - 1.0) * (total / variance) ** 2 if variance > 0.0 else clusters - 1.0
+
+
+@njit(cache=True)
+def _seen(sums: _Sums, which: Ints) -> _Seen:
+    """Return what the drawn machines show of each job."""
+    jobs = sums.weight.size
+    own, full, held, gain = np.zeros(jobs), np.zeros(jobs), np.zeros(jobs), np.zeros(jobs)
+    for machine in which:
+        for c in range(sums.start[machine], sums.start[machine + 1]):
+            j = sums.job[c]
+            gain[j] += sums.value[c, 0]
+            held[j] += sums.value[c, 1]
+            own[j] += sums.value[c, 2]
+    for j in range(jobs):
+        if held[j] > 0.0:
+            gain[j] /= held[j]
+            full[j] = sums.weight[j]
+    return _Seen(own / max(own.sum(), _TINY), full / max(full.sum(), _TINY), held, gain)
+
+
+@njit(cache=True)
+def _scores(sums: _Sums, which: Ints, seen: _Seen, change: Floats) -> tuple[Floats, Floats]:
+    """Return what each cluster adds to the error of either mean, (G, 2), and what it counts for, (G,).
+
+    By full quota, a stay is compared with its job's others (jackknife); one that is alone, with all.
+    """
+    size = sums.cluster.max() + 1
+    scores, counts = np.zeros((size, 2)), np.zeros(size)
+    for machine in which:
+        at = sums.cluster[machine]
+        for c in range(sums.start[machine], sums.start[machine + 1]):
+            j = sums.job[c]
+            gain, share = sums.value[c, 0] / seen.held[j], sums.value[c, 1] / seen.held[j]
+            scores[at, 0] += seen.own[j] * (gain - share * change[0])
+            left = 1.0 - share
+            if left > _LEAST:
+                scores[at, 1] += seen.full[j] * (gain - share * seen.gain[j]) / left
+            else:
+                scores[at, 1] += seen.full[j] * (gain - share * change[1])
+            counts[at] += seen.own[j] * share
+    return scores, counts

@@ -1,0 +1,244 @@
+"""Machines matched in pairs by what was known of them, one of each pair with the feature by the toss of a coin."""
+
+from dataclasses import dataclass, replace
+from typing import NamedTuple
+
+import numpy as np
+from scipy.spatial import cKDTree
+
+from analysis.effects.cells import Cells
+from analysis.effects.effect import Answers, Effect
+from analysis.effects.study import Study, concluded
+from analysis.effects.totals import Totals, totals
+from analysis.statistics import Bools, Floats, Ints, NotEnoughDataError
+
+FEWEST = 3
+"""Pairs below which nothing is said."""
+_COLLINEAR = 1e-9
+"""Covariates that differ by less from a combination of others have no slope of their own."""
+_NEIGHBOURS = 12
+"""Machines that are looked at as partners of one, turn by turn until all have one."""
+
+
+class _Arm(NamedTuple):
+    """The machines of an arm, by draw and pair; 0 for pairs that take no part. All (R, P)."""
+
+    quota: Floats
+    value: Floats
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Paired:
+    """The effect from pairs of machines of which one has the feature; the variance is that between pairs.
+
+    Jobs weigh by their full quota through the machines that hold them. What covariates still differ by within pairs is
+    adjusted for with slopes from the machines without the feature, which no coin of a pair can tilt (Rosenbaum 2002,
+    "Covariance adjustment in randomized experiments and observational studies", for pairs Fogarty 2018,
+    "Regression-assisted inference for the average treatment effect in paired experiments").
+    """
+
+    pairs: Ints
+    """(P, 2) places of machines in the order of the cells' machines, as `matched` returns them."""
+    name: str = "paired"
+    """Its name in tables and on the command line."""
+
+    def many(self, cells: Cells, treated: Bools) -> Answers:
+        """Return what it says of R draws.
+
+        Parameters
+        ----------
+        cells : of M machines
+        treated : (R, M), one machine of each pair that takes part, as `tossed` draws them
+
+        Returns
+        -------
+        Answers
+            NaN where fewer than 3 pairs take part.
+
+        Raises
+        ------
+        ValueError
+            If both machines of a pair have the feature, or one of no pair has, or each machine is its own control.
+
+        Examples
+        --------
+        >>> from analysis.effects.study import example
+        >>> study = example()
+        >>> method = Paired(np.arange(12).reshape(6, 2))
+        >>> method.many(study.cells, study.treated[None, :]).change.round(1)
+        array([0.1])
+        """
+        if cells.known:
+            raise ValueError("a crossover has no contrast between machines: each is its own control")
+        chosen = np.asarray(treated, dtype=np.bool_)
+        first, second = self._sides(chosen)
+        sums = totals(cells)
+        slope, lost = _slopes(sums, chosen)
+        on, off = (_arm(sums, self.pairs, turn, side, slope) for side, turn in ((1, first), (0, second)))
+        part = first | second
+        return _answers(on, off, part, lost)
+
+    def estimate(self, study: Study, confidence: float = 0.95) -> Effect:
+        """Return what it says of one experiment.
+
+        Raises
+        ------
+        NotEnoughDataError
+            If fewer than 3 pairs take part.
+        ValueError
+            As for `many`.
+
+        Examples
+        --------
+        >>> from analysis.effects.study import example
+        >>> found = Paired(np.arange(12).reshape(6, 2)).estimate(example())
+        >>> round(found.change, 1), found.design, found.controls
+        (0.1, 'paired', 6)
+        """
+        first, second = self._sides(study.treated[None, :])
+        pairs = int((first | second).sum())
+        if pairs < FEWEST:
+            raise NotEnoughDataError(FEWEST, pairs, "pairs of machines")
+        return replace(concluded(self, study, confidence), design="paired", controls=pairs)
+
+    def _sides(self, treated: Bools) -> tuple[Bools, Bools]:
+        """Return in which pairs the first machine has the feature, and in which the second; (R, P)."""
+        first, second = treated[:, self.pairs[:, 0]], treated[:, self.pairs[:, 1]]
+        if (first & second).any():
+            raise ValueError("both machines of a pair have the feature")
+        if int(treated.sum()) != int(first.sum() + second.sum()):
+            raise ValueError("a machine that is in no pair has the feature")
+        return first, second
+
+
+def matched(aux: Floats, stratum: Ints | None = None) -> Ints:
+    """Return pairs of machines that were like each other, each in one pair at most.
+
+    The nearest of those still free are paired first (greedy matching; Rosenbaum 1989, "Optimal matching for
+    observational studies", section 1), in the variables' own standard deviations.
+
+    Parameters
+    ----------
+    aux : (M, p) array of what was known of machines before, such as from `balance.balancing_variables`
+    stratum : (M,) such as the platform; partners have the same
+
+    Returns
+    -------
+    (P, 2) array
+        Places of machines. One machine of each stratum with an odd number is left over.
+
+    Raises
+    ------
+    ValueError
+        If a variable is not finite.
+
+    Examples
+    --------
+    >>> matched(np.array([[0.0], [5.0], [0.1], [5.3], [9.0]]))
+    array([[0, 2],
+           [1, 3]])
+    """
+    if not np.isfinite(aux).all():
+        machine, column = np.argwhere(~np.isfinite(aux))[0]
+        raise ValueError(f"variable {column} of machine {machine} must be finite, got {aux[machine, column]}")
+    spread = aux.std(axis=0)
+    scaled: Floats = (aux - aux.mean(axis=0)) / np.where(spread > 0, spread, 1.0)
+    groups = np.zeros(len(aux), dtype=np.int64) if stratum is None else stratum
+    made = [_near(scaled, np.flatnonzero(groups == one)) for one in np.unique(groups)]
+    return np.concatenate(made) if made else np.zeros((0, 2), dtype=np.int64)
+
+
+def tossed(pairs: Ints, number: int, machines: int, rng: np.random.Generator) -> Bools:
+    """Draw pairs at random, and one machine of each by a fair coin.
+
+    Parameters
+    ----------
+    pairs : (P, 2) as from `matched`
+    number : of pairs
+    machines : M, of the fleet
+    rng : where the draws come from
+
+    Returns
+    -------
+    (M,) array of bool
+
+    Raises
+    ------
+    NotEnoughDataError
+        If there are fewer pairs.
+
+    Examples
+    --------
+    >>> tossed(np.array([[0, 2], [1, 3]]), 2, 5, np.random.default_rng(1)).sum()
+    np.int64(2)
+    """
+    if number > len(pairs):
+        raise NotEnoughDataError(number, len(pairs), "pairs of machines")
+    chosen = pairs[rng.permutation(len(pairs))[:number]]
+    treated = np.zeros(machines, dtype=np.bool_)
+    treated[chosen[np.arange(number), rng.integers(2, size=number)]] = True
+    return treated
+
+
+def _near(scaled: Floats, machines: Ints) -> Ints:
+    """Return the pairs among some machines."""
+    taken = list[tuple[int, int]]()
+    free = np.zeros(len(scaled), dtype=np.bool_)
+    free[machines] = True
+    while len(machines) > 1:
+        count = min(_NEIGHBOURS, len(machines))
+        distance, beside = cKDTree(scaled[machines]).query(scaled[machines], k=count)
+        one, other = np.repeat(machines, count), machines[np.ravel(beside)]
+        for at in np.lexsort((other, one, np.ravel(distance))).tolist():
+            a, b = int(one[at]), int(other[at])
+            if a != b and free[a] and free[b]:
+                taken.append((min(a, b), max(a, b)))
+                free[a] = free[b] = False
+        machines = machines[free[machines]]
+    return np.array(taken, dtype=np.int64).reshape(-1, 2)
+
+
+def _slopes(sums: Totals, treated: Bools) -> tuple[Floats, Floats]:
+    """Return the slopes of machines without the feature on covariates, (R, K), and what they cost, a factor, (R,)."""
+    pick = (~treated).astype(np.float64)
+    machines, covariates = pick.sum(axis=1), sums.x.shape[1]
+    left = machines - 1 - covariates
+    if covariates == 0 or left.min() < covariates:
+        return np.zeros((len(pick), covariates)), np.ones(len(pick))
+    value = sums.value[:, 0]
+    level = (pick @ value) / (pick @ sums.quota)
+    mean = (pick @ sums.x) / machines[:, None]
+    products = (sums.x[:, :, None] * sums.x[:, None, :]).reshape(len(sums.x), -1)
+    xx = (pick @ products).reshape(-1, covariates, covariates)
+    xx -= machines[:, None, None] * mean[:, :, None] * mean[:, None, :]
+    xy = pick @ (sums.x * value[:, None]) - level[:, None] * (pick @ (sums.x * sums.quota[:, None]))
+    root = np.sqrt(np.maximum(np.einsum("rkk->rk", xx), 0.0))
+    root = np.where(root > 0, root, 1.0)
+    inverse = np.linalg.pinv(xx / root[:, :, None] / root[:, None, :], rcond=_COLLINEAR, hermitian=True)
+    slope: Floats = np.einsum("rkl,rl->rk", inverse, xy / root) / root
+    return slope, (left + covariates) / left
+
+
+def _arm(sums: Totals, pairs: Ints, first: Bools, side: int, slope: Floats) -> _Arm:
+    """Return the first machine of each pair where `first` says so, else the second, with or without the feature."""
+    place = np.where(first, pairs[:, 0], pairs[:, 1])
+    value = sums.value[:, side] - slope @ sums.x.T
+    return _Arm(sums.quota[place], np.take_along_axis(value, place, axis=1))
+
+
+def _answers(on: _Arm, off: _Arm, part: Bools, lost: Floats) -> Answers:
+    """Return the ratio of both arms' ratios of performance to quota, less 1, with the variance between pairs."""
+    pairs = part.sum(axis=1)
+    with np.errstate(invalid="ignore", divide="ignore"):
+        held = [(arm.quota * part).sum(axis=1) for arm in (off, on)]
+        level = [(arm.value * part).sum(axis=1) / total for arm, total in zip((off, on), held, strict=True)]
+        growth = level[1] / level[0]
+        apart = [
+            part * (arm.value - at[:, None] * arm.quota) * (1.0 / total)[:, None]
+            for arm, at, total in zip((off, on), level, held, strict=True)
+        ]
+        difference = (apart[1] - growth[:, None] * apart[0]) / level[0][:, None]
+        variance = (difference**2).sum(axis=1) * pairs / (pairs - 1.0) * lost
+    enough = pairs >= FEWEST
+    change, error = (np.where(enough, each, np.nan) for each in (growth - 1.0, np.sqrt(variance)))
+    return Answers(change, error, np.where(enough, pairs - 1.0, np.nan))
