@@ -3,7 +3,8 @@
 Usage: python benchmarks/real_splits.py FILE… [--splits 500] [--machines 30,100,300] [--seed 1] [--json]
 
 Each split takes half of a file's machines as the current fleet and some of the other half as the test cluster. Nothing
-changed, so an interval is right when it holds 0. The nominal level at t = 2 is 95.4%.
+changed, so an interval is right when it holds 0. The nominal level at t = 2 is 95.4%. "warned" is the share of splits
+in which the guard of tails says that there are too few machines, "else" how many of the others hold 0.
 """
 
 import argparse
@@ -14,6 +15,7 @@ import pandas as pd
 from rich.console import Console
 from rich.table import Table
 
+from analysis.audit.tails import heavy_tails_of_samples
 from analysis.estimators import WSMeter
 from analysis.measurements import read_measurements
 from analysis.statistics import Current, NotEnoughDataError
@@ -21,12 +23,13 @@ from models.randomness import stream
 from scenarios.output import dumps
 from scenarios.validate import binomial_interval
 
-ESTIMATORS = tuple(WSMeter(widening=w, current_is=kind) for kind in ("population", "sample") for w in (1.0, 1.2))
+KINDS = ("population", "sample")
+ESTIMATORS = tuple(WSMeter(widening=w, current_is=kind) for kind in KINDS for w in (1.0, 1.2))
 """With one job and one value per machine, the machine baseline is the same as WSMeter without widening."""
 
 
 def splits(table, sizes, repeats, seed):
-    """Return one row per split, size and estimator: change, low, high, margin."""
+    """Return one row per split, size and estimator: change, low, high, margin, and whether tails were warned of."""
     rng, half = stream(seed, "splits"), len(table) // 2
     if max(sizes) > half:
         raise NotEnoughDataError(2 * max(sizes), len(table), "machines")
@@ -36,10 +39,13 @@ def splits(table, sizes, repeats, seed):
         current = Current.of(table.take(order[:half]))
         for size in sizes:
             new = Current.of(table.take(order[half : half + size]))
+            values = current.machine_value, new.machine_value
+            warned = {kind: bool(heavy_tails_of_samples(*values, whole=kind == "population")) for kind in KINDS}
             for each in ESTIMATORS:
                 made = each.estimate(current, new)
                 rows.append(
                     {"split": split, "machines": size, "estimator": each.name, "current_is": each.current_is}
+                    | {"warned": warned[each.current_is]}
                     | {name: getattr(made, name) for name in ("change", "low", "high", "margin")}
                 )
     return pd.DataFrame(rows)
@@ -49,7 +55,8 @@ def coverage(made):
     """Return the share of splits whose interval holds 0, with its 95% interval, by size and estimator."""
     rows = []
     for (size, kind, name), group in made.groupby(["machines", "current_is", "estimator"], sort=False):
-        hits = int(((group["low"] <= 0) & (group["high"] >= 0)).sum())
+        right = (group["low"] <= 0) & (group["high"] >= 0)
+        hits, quiet = int(right.sum()), right[~group["warned"]]
         low, high = binomial_interval(hits, len(group))
         rows.append(
             {
@@ -60,6 +67,8 @@ def coverage(made):
                 "covers": hits / len(group),
                 "covers_low": low,
                 "covers_high": high,
+                "warned": float(group["warned"].mean()),
+                "covers_else": float(quiet.mean()) if len(quiet) else None,
                 "margin": group["margin"].mean(),
                 "bias": group["change"].mean(),
                 "too_low": float((group["high"] < 0).mean()),
@@ -72,7 +81,18 @@ def coverage(made):
 def show(payload, console):
     for file in payload["files"]:
         shape = f"{file['machines']:,} machines, σ {file['std']:.1%} of the mean, skewness {file['skewness']:+.2f}"
-        table = Table("machines", "current is", "estimator", "holds 0", "95% interval", "margin", "below", "above")
+        table = Table(
+            "machines",
+            "current is",
+            "estimator",
+            "holds 0",
+            "95% interval",
+            "warned",
+            "else",
+            "margin",
+            "below",
+            "above",
+        )
         for row in file["rows"]:
             table.add_row(
                 str(row["machines"]),
@@ -80,6 +100,8 @@ def show(payload, console):
                 row["estimator"],
                 f"{row['covers']:.1%}",
                 f"{row['covers_low']:.1%}–{row['covers_high']:.1%}",
+                f"{row['warned']:.0%}",
+                "" if row["covers_else"] is None else f"{row['covers_else']:.1%}",
                 f"±{row['margin']:.2%}",
                 f"{row['too_low']:.1%}",
                 f"{row['too_high']:.1%}",

@@ -42,7 +42,7 @@ def test_a_strong_fault_is_found_and_named(name):
 
 @pytest.mark.statistical
 def test_healthy_experiments_are_left_alone():
-    """Each of 29 cases once under a fixed seed; with 5% false alarms more than 4 would alarm with chance 1.5%."""
+    """Each of 30 cases once under a fixed seed; with 5% false alarms more than 4 would alarm with chance 1.6%."""
     loud = {name: alarms(case(fleet(), np.random.default_rng(5))) for name, case in HEALTHY.items()}
     assert sum(map(bool, loud.values())) <= 4, {name: codes for name, codes in loud.items() if codes}
 
@@ -132,3 +132,29 @@ def test_rows_that_cannot_be_used_and_rows_that_are_there_twice_change_nothing_e
     rows = pd.DataFrame({"period": 1, "job": "a", "machine": [1, 2, 3, 3, 4], "instance": [1, 2, 3, 3, 4]})
     rows = rows.assign(weight=1.0, value=[1.0, 2.0, 3.0, 3.0, np.nan], treated=[0, 0, 1, 1, 1])
     assert Table.of(rows).relative.tolist() == [2 / 3, 4 / 3, 2.0]
+
+
+def test_a_crossover_is_its_own_control_so_its_windows_are_not_compared():
+    made = HEALTHY["crossover"](fleet(), np.random.default_rng(1))
+    assert "different_windows" not in examine(made.observations, made.jobs, made.about).checked
+    beside = HEALTHY["half"](fleet(), np.random.default_rng(1))
+    assert "different_windows" in examine(beside.observations, beside.jobs, beside.about).checked
+
+
+@pytest.mark.parametrize(("copied", "severity"), [(1, "note"), (8, "error")])
+def test_one_row_that_was_copied_often_is_no_more_than_a_note(copied, severity):
+    rows = {"period": 1, "job": "a", "machine": range(300), "instance": range(300), "weight": 1.0}
+    value = 1.0 + 0.01 * np.random.default_rng(1).standard_normal(300)
+    table = pd.DataFrame(rows | {"value": value, "treated": [0, 1] * 150})
+    again = table[table["treated"] == 1].head(copied)
+    found = audit(pd.concat([table, *[again] * 4], ignore_index=True))
+    assert [one.severity for one in found if one.code == "duplicated_rows"] == [severity]
+
+
+def test_a_finite_population_correction_keeps_what_the_share_says_however_the_arms_vary():
+    for seed in range(5):
+        made = HEALTHY["corrected, a twentieth"](fleet(), np.random.default_rng(seed))
+        found = [one for one in audit(made.observations, made.jobs, made.about) if one.code == "finite_population"]
+        share = found[0].evidence["treated_share"]
+        assert found[0].evidence["variance_kept"] == pytest.approx((1 - share) ** 2 + share**2)
+        assert found[0].severity == "note"

@@ -35,3 +35,13 @@ def test_no_machine_is_on_both_sides_of_a_split():
 def test_more_machines_than_half_a_table_are_refused():
     with pytest.raises(NotEnoughDataError, match=r"^22 machines are needed, 20 given$"):
         splits(normal_machines(20), [11], 1, seed=1)
+
+
+def test_tails_are_warned_of_and_normal_machines_are_not():
+    rare = normal_machines(2000).assign(value=[0.5] * 50 + [1.0 + machine / 1e5 for machine in range(1950)])
+    made = {name: coverage(splits(table, [20], 20, seed=1))[0] for name, table in
+            (("rare", rare), ("normal", normal_machines(2000)))}  # fmt: skip
+    assert made["rare"]["warned"] == 1.0
+    assert made["rare"]["covers_else"] is None
+    assert made["normal"]["warned"] == 0.0
+    assert made["normal"]["covers_else"] == made["normal"]["covers"]

@@ -164,6 +164,8 @@ def finite_population(case: Case) -> list[Finding] | None:
 
     The machines that did not get the feature say nothing of what it does to them: drawn without replacement or not,
     the variance of a difference of two arms has no factor 1 − n / N (Neyman 1923; Imbens and Rubin 2015, section 6.4).
+    Of a share s of the machines the correction keeps (1 − s) of the treated arm's variance and s of the other's, which
+    hold 1 − s and s of the whole where machines vary alike: (1 − s)² + s².
 
     Examples
     --------
@@ -180,10 +182,8 @@ def finite_population(case: Case) -> list[Finding] | None:
     if not case.about.finite_population_correction:
         return []
     share = float(case.table.ever.mean())
-    untouched = np.array([share, 1 - share]) if not case.table.crossover else np.zeros(2)
-    variance = np.array([0.5, 0.5]) if case.plain is None else (case.plain.influence**2).sum(axis=0)[::-1]
-    kept = float(np.average(1 - untouched, weights=variance)) if variance.sum() > 0 else float(1 - untouched.mean())
-    covers = coverage(np.sqrt(max(kept, 1e-9)))
+    kept = 1.0 if case.table.crossover else (1 - share) ** 2 + share**2
+    covers = coverage(float(np.sqrt(kept)))
     evidence = {"treated_share": share, "variance_kept": kept, "coverage": covers}
     what = f"a finite-population correction leaves {kept:.0%} of a contrast's variance: it covers {covers:.0%}"
     severity: Severity = "error" if covers < LEAST_COVERAGE else "note"

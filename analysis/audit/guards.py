@@ -8,7 +8,7 @@ from collections.abc import Mapping
 
 import pandas as pd
 
-from analysis.audit import clusters, looks, metric, presence, selection, values, weights, windows
+from analysis.audit import clusters, looks, metric, presence, selection, tails, values, weights, windows
 from analysis.audit.about import About
 from analysis.audit.case import Case, Guard
 from analysis.audit.findings import Audit, Finding, ranked
@@ -25,6 +25,7 @@ GUARDS: Mapping[str, Guard] = {
     "sample_ratio": selection.sample_ratio,
     "whole_racks": clusters.whole_racks,
     "few_clusters": clusters.few_clusters,
+    "heavy_tails": tails.heavy_tails,
     "instances_independent": clusters.instances_independent,
     "finite_population": clusters.finite_population,
     "mixed_machines": clusters.mixed_machines,

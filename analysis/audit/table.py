@@ -226,6 +226,8 @@ def repeated(observations: pd.DataFrame) -> Bools:
     """
     names = ["period", "job", "machine", "instance", "residence", "weight", "value"]
     known = [name for name in names if name in observations]
+    if "instance" in known and observations["instance"].is_unique:
+        return np.zeros(len(observations), dtype=np.bool_)
     again = observations.duplicated(known).to_numpy()
     if again.any() and not {"instance", "residence"} & {*known}:
         single = observations.loc[~again, ["period", "job", "value"]]

@@ -43,7 +43,7 @@ def unusable_values(case: Case) -> list[Finding]:
 
 
 def duplicated_rows(case: Case) -> list[Finding]:
-    """Find rows that say again what an earlier row said.
+    """Find rows that say again what an earlier row said; how grave that is, goes by how many rows were copied.
 
     Examples
     --------
@@ -57,7 +57,10 @@ def duplicated_rows(case: Case) -> list[Finding]:
         return []
     treated = usable_rows["treated"].to_numpy() == 1
     share, shares = float(again.mean()), [_share(again, arm) for arm in (~treated, treated)]
-    severity: Severity = "note" if max(share, *shares) <= _FEW else "error" if share > 5 * _FEW else "warning"
+    copied = again.copy()
+    copied[again] = ~repeated(usable_rows[again])
+    worst = max(_share(copied, arm & ~(again & ~copied)) for arm in (~treated, treated))
+    severity: Severity = "note" if worst <= _FEW else "error" if share > 5 * _FEW else "warning"
     what = f"{int(again.sum())} rows are there twice or more: {shares[1]:.1%} of the treated, {shares[0]:.1%} of others"
     evidence = {"rows": int(again.sum()), "share": share, "treated": shares[1], "untreated": shares[0]}
     evidence["copies"] = len(again) / (len(again) - int(again.sum()))

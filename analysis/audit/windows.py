@@ -41,7 +41,7 @@ def baseline_not_concurrent(case: Case) -> list[Finding]:
     drift = _drift(table)
     if drift is not None and case.plain is not None:
         evidence |= {"drift": drift, "drift_in_half_widths": abs(drift) / case.plain.half_width}
-        if evidence["drift_in_half_widths"] <= MATERIAL / 2:
+        if evidence["drift_in_half_widths"] <= MATERIAL:
             what = f"the baseline is of another time; untreated machines changed by {drift:+.2%} since"
             return [Finding("baseline_not_concurrent", "note", what, evidence, remedy)]
     what = "the baseline is the fleet before the study, though untreated machines were observed beside the treated"
@@ -63,7 +63,8 @@ def _drift(table: Table) -> float | None:
 def different_windows(case: Case) -> list[Finding] | None:
     """Find arms that were observed at different times, by what that shifts the difference of untreated levels.
 
-    The shift is what the change of the untreated from period to period adds to a comparison that pools periods.
+    The shift is what the change of the untreated from period to period adds to a comparison that pools periods. In a
+    crossover each machine is its own control within the same periods, so that it is not looked at.
 
     Examples
     --------
@@ -75,7 +76,7 @@ def different_windows(case: Case) -> list[Finding] | None:
     True
     """
     table, plain = case.table, case.plain
-    if plain is None:
+    if plain is None or table.crossover:
         return None
     shares, level = list[Floats](), np.ones(len(table.periods))
     for arm in (~table.treated, table.treated):

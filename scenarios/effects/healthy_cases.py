@@ -9,7 +9,7 @@ import pandas as pd
 
 from analysis.audit.about import About
 from analysis.statistics import Ints
-from scenarios.effects.planted_fleets import Experiment, Potential, record
+from scenarios.effects.planted_fleets import Experiment, Potential, record, with_rare
 
 Case = Callable[[Potential, np.random.Generator], Experiment]
 
@@ -123,6 +123,12 @@ def drifting(fleet: Potential, rng: np.random.Generator) -> Experiment:
     return Experiment(record(fleet, _drawn(fleet, rng, 1 / 3)), fleet.jobs, About(baseline="concurrent"))
 
 
+def rare_slow_machines(fleet: Potential, rng: np.random.Generator) -> Experiment:
+    """One machine in 25 is 85% slower, and half of all have the feature: tails of arms of one size cancel."""
+    fleet = with_rare(fleet, 0.85, rng)
+    return Experiment(record(fleet, _drawn(fleet, rng, 0.5)), fleet.jobs, About(clusters="machine"))
+
+
 HEALTHY: Mapping[str, Case] = {
     "tenth": Random(0.1),
     "fifth": Random(0.2),
@@ -152,6 +158,7 @@ HEALTHY: Mapping[str, Case] = {
     "plain columns": plain_columns,
     "two platforms": two_platforms,
     "unlike machines": unlike_machines,
+    "rare slow machines": rare_slow_machines,
     "drifting": drifting,
 }
 """The healthy cases by name."""

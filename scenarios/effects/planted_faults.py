@@ -12,7 +12,7 @@ import pandas as pd
 
 from analysis.audit.about import About
 from analysis.statistics import Bools, Floats, Ints
-from scenarios.effects.planted_fleets import Careless, Experiment, Potential, record
+from scenarios.effects.planted_fleets import Careless, Experiment, Potential, record, with_rare
 
 STRENGTHS = ("weak", "middling", "strong")
 TREATED = 1 / 3
@@ -221,6 +221,13 @@ def few_machines(fleet: Potential, missing: float, rng: np.random.Generator) -> 
     return Experiment(record(fleet, np.sort(treated)), fleet.jobs, About(clusters="machine"), Careless(normal=True))
 
 
+def rare_slow_machines(fleet: Potential, slower: float, rng: np.random.Generator) -> Experiment:
+    """Twenty machines are treated in a fleet of which one in 25, whichever they are, is so much slower."""
+    fleet = with_rare(fleet, slower, rng)
+    treated = np.sort(rng.choice(fleet.machines, 20, replace=False))
+    return Experiment(record(fleet, treated), fleet.jobs, About(clusters="machine", weights="full"))
+
+
 def independent_rows(fleet: Potential, days: float, rng: np.random.Generator) -> Experiment:
     """Rows of so many days are taken for independent; of one day only one stay in eight is recorded."""
     rows = record(fleet, drawn(fleet, rng))
@@ -385,6 +392,7 @@ FAULTS: Mapping[str, Fault] = {
         Fault("whole racks", ("whole_racks",), "share in chosen racks", (0.05, 0.5, 1.0), racks),
         Fault("finite population", ("finite_population",), "share treated", (0.05, 0.25, 0.5), corrected),
         Fault("few machines", ("few_clusters",), "machines short of 20", (0.0, 13.0, 17.0), few_machines),
+        Fault("rare slow machines", ("heavy_tails",), "how much slower", (0.01, 0.3, 0.85), rare_slow_machines),
         Fault("independent rows", ("instances_independent",), "days", (1.0, 3.0, 7.0), independent_rows),
         Fault("jobs not covered", ("weights_renormalised",), "share of quota", (0.02, 0.2, 0.5), jobs_not_covered),
         Fault("jobs opted out", ("missing_jobs",), "share of quota", (0.005, 0.1, 0.4), jobs_opted_out),

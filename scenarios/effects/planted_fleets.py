@@ -1,5 +1,6 @@
 """Fleets whose courses with and without a feature are known, and experiments on them as a team would record them."""
 
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field, replace
 
 import numpy as np
@@ -17,6 +18,8 @@ from sim.testclusters import measure
 
 MACHINES, MACHINES_PER_RACK = 300, 10
 """Machines of a fleet; small racks, so that there are enough of them."""
+RARE = 0.04
+"""Share of the machines that make a tail, where one is planted."""
 _DAY_S = 86400.0
 _STAY = ["residence", "window"]
 
@@ -134,21 +137,37 @@ class Experiment:
         """
         return plain(self.observations, self.jobs, self.careless)
 
-    def covers(self, truth: float) -> bool:
-        """Return whether the interval, or every one that was looked at, holds the truth."""
+    def answers(self) -> Iterator[tuple[float, float] | None]:
+        """Yield what is answered at each look, as the roll-out grows in equal steps; the last look is at everything.
+
+        Examples
+        --------
+        >>> rows = {"period": 1, "job": "a", "machine": range(20), "weight": 1.0, "treated": [0, 1] * 10}
+        >>> frame = pd.DataFrame(rows | {"value": range(1, 21)})
+        >>> len(list(Experiment(frame, careless=Careless(looks=2)).answers()))
+        2
+        """
         looks = self.careless.looks
-        if looks == 1:
-            found = self.answer()
-            return found is not None and abs(found[0] - truth) <= found[1]
         treated = np.unique(self.observations.loc[self.observations["treated"] == 1, "machine"])
         order = np.argsort(treated * 2654435761 % 2**32, kind="stable")
-        for look in range(1, looks + 1):
+        for look in range(1, looks):
             out = treated[order[max(3, len(treated) * look // looks) :]]
-            rows = self.observations[~self.observations["machine"].isin(out)]
-            found = plain(rows, self.jobs, self.careless)
-            if found is None or abs(found[0] - truth) > found[1]:
-                return False
-        return True
+            yield plain(self.observations[~self.observations["machine"].isin(out)], self.jobs, self.careless)
+        yield self.answer()
+
+
+def holds(answers: Iterable[tuple[float, float] | None], truth: float) -> bool:
+    """Return whether every one of the intervals that were looked at holds the truth.
+
+    Where a result is looked at again and again, one interval that excludes the truth is what the team acts on: of an
+    experiment without an effect it is a false positive.
+
+    Examples
+    --------
+    >>> holds([(0.1, 0.2), (0.3, 0.1)], 0.0), holds([(0.1, 0.2)], 0.0), holds([None], 0.0)
+    (False, True, False)
+    """
+    return all(found is not None and abs(found[0] - truth) <= found[1] for found in answers)
 
 
 def plain(rows: pd.DataFrame, jobs: pd.DataFrame | None, careless: Careless) -> tuple[float, float] | None:
@@ -187,6 +206,21 @@ def record(fleet: Potential, treated: "np.typing.NDArray[np.int64]", on: Bools |
     made["mean_frequency_hz"] = np.where(on, rows["clock_on"], rows["clock_off"])
     made["treated"] = on.astype(np.int64)
     return made
+
+
+def with_rare(fleet: Potential, slower: float, rng: np.random.Generator) -> Potential:
+    """Return the fleet with one machine in 25, drawn at random, slower by a share for good: a tail of machines.
+
+    Examples
+    --------
+    >>> rows = {"machine": range(50), "off": 1.0, "on": 1.0, "period": 0}
+    >>> fleet = Potential(pd.DataFrame(rows), pd.DataFrame(), 1)
+    >>> sorted(set(with_rare(fleet, 0.75, np.random.default_rng(1)).rows["off"])), RARE
+    ([0.25, 1.0], 0.04)
+    """
+    machines = np.unique(fleet.rows["machine"])
+    rare = rng.choice(machines, max(round(RARE * len(machines)), 1), replace=False)
+    return fleet.scaled(np.where(fleet.rows["machine"].isin(rare), 1 - slower, 1.0))
 
 
 def simulated(seed: int, machines: int = MACHINES, corner: str = "upgrade") -> Potential:
