@@ -16,6 +16,7 @@ from analysis.effects.planning import Plan, Wanted, fewest, ranked
 from analysis.effects.rehearsals import Assumed, Rehearsal, crossover, spans
 from analysis.statistics import NotEnoughDataError
 from models.scenario import Recording, Window, World
+from scenarios.effects import corners
 from scenarios.faults import Fault, FaultsError, shown
 from scenarios.loader import load
 from scenarios.measured import faults_in, show_notes
@@ -30,8 +31,10 @@ if TYPE_CHECKING:
 
 ESTIMATORS = (RECOMMENDED, "cuped", "published")
 _DAY_S, _HOUR_S = 86400.0, 3600.0
-_WASH_S = 900.0
-"""First part of each hour that a crossover leaves out, in which the state before may still act."""
+_QUARTER_S = 900.0
+"""Longest epoch where the feature is switched."""
+_LONGEST_S = 7200.0
+"""Longest period of a crossover."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -95,8 +98,8 @@ def design(sources: Sequence[str], asked: Asked, jobs: Path | None, tell: Progre
     if missing:
         raise FaultsError(missing)
     past, notes = _past(tables, jobs)
-    if asked.crossover and past.period_s > _HOUR_S:
-        problem = "needs periods of an hour or less"
+    if asked.crossover and past.period_s > _LONGEST_S:
+        problem = "needs periods of two hours or less"
         raise FaultsError([Fault("--crossover", 0, 0, "", problem, f"periods of {past.period_s / _HOUR_S:g} h")])
     with faults_in(Path(tables[0])):
         found = list(_rehearsals(past, asked))
@@ -116,7 +119,7 @@ def _of_scenario(sources: Sequence[str], asked: Asked, tell: Progress) -> dict[s
     found = list(_rehearsals(past, asked))
     if asked.crossover:
         tell("simulating", 0.5)
-        found.append(crossover(simulated_hours(world), asked.assumed))
+        found.append(crossover(simulated_periods(world), asked.assumed))
     tell("simulating", 1.0)
     note = "simulated without the feature, in epochs of an hour (of a quarter where the feature is switched)"
     return _planned(past, found, asked, tell, [note])
@@ -138,46 +141,38 @@ def simulated(world: World, days: int) -> Past:
     ([0.0, 86400.0], 86400.0)
     """
     windows = tuple(Window(f"day.{day:03}", day * _DAY_S, (day + 1) * _DAY_S) for day in range(days))
-    plain = replace(
-        world,
-        feature=None,
-        horizon_s=days * _DAY_S,
-        epoch_s=max(world.epoch_s, _HOUR_S),
-        recording=Recording(windows=windows),
-    )
-    day = prepare(plain)
-    return Past(observations(day, nowhere(day)), _DAY_S, job_quotas(day))
+    return _without_feature(world, windows, _DAY_S, max(world.epoch_s, _HOUR_S))
 
 
-def simulated_hours(world: World, hours: int = 24) -> Past:
-    """Return a fleet's observations hour by hour, without any feature and without each hour's first quarter.
+def simulated_periods(world: World, periods: int = round(_DAY_S / corners.CROSSOVER_PERIOD_S)) -> Past:
+    """Return a fleet's observations in periods of a crossover, without any feature and without what is washed out.
 
     Parameters
     ----------
     world : the fleet
-    hours : from its beginning on
+    periods : from its beginning on
 
     Examples
     --------
     >>> from models.scenario import Fleet, Population
-    >>> past = simulated_hours(World(3, 900.0, 300.0, Fleet(20), Population(60, 50)), 2)
-    >>> past.periods.tolist(), past.period_s
-    ([900.0, 4500.0], 3600.0)
+    >>> past = simulated_periods(World(3, 900.0, 300.0, Fleet(20), Population(60, 50)), 2)
+    >>> len(past.periods), past.period_s == corners.CROSSOVER_PERIOD_S, past.periods.tolist()[0] == corners.WASH_S
+    (2, True, True)
     """
-    windows = tuple(Window(f"hour.{k:03}", k * _HOUR_S + _WASH_S, (k + 1) * _HOUR_S) for k in range(hours))
-    plain = replace(
-        world,
-        feature=None,
-        horizon_s=hours * _HOUR_S,
-        epoch_s=min(world.epoch_s, _WASH_S),
-        recording=Recording(windows=windows),
-    )
-    day = prepare(plain)
-    return Past(observations(day, nowhere(day)), _HOUR_S, job_quotas(day))
+    length = corners.CROSSOVER_PERIOD_S
+    windows = tuple(Window(f"rest.{k:03}", k * length + corners.WASH_S, (k + 1) * length) for k in range(periods))
+    return _without_feature(world, windows, length, min(world.epoch_s, _QUARTER_S))
+
+
+def _without_feature(world: World, windows: tuple[Window, ...], period_s: float, epoch_s: float) -> Past:
+    """Return a fleet's observations in counting windows, one a period, without any feature."""
+    recording = Recording(windows=windows)
+    day = prepare(replace(world, feature=None, horizon_s=windows[-1].end_s, epoch_s=epoch_s, recording=recording))
+    return Past(observations(day, nowhere(day)), period_s, job_quotas(day))
 
 
 def observations(day: Day, arm: Arm) -> pd.DataFrame:
-    """Return the observations of an arm in the world's counting windows, all untreated.
+    """Return the observations of an arm in the world's counting windows, all untreated, with power domains.
 
     Examples
     --------
@@ -192,7 +187,8 @@ def observations(day: Day, arm: Arm) -> pd.DataFrame:
     )
     places = ["residence", "job", "machine", "quota_vcpu", "instance", "shard", "rack", "platform"]
     counters = [name for name in seen.columns if name not in places[1:] and name not in {"start_s", "end_s"}]
-    return of_run(seen[counters], seen.drop_duplicates("residence")[places], windows)
+    made = of_run(seen[counters], seen.drop_duplicates("residence")[places], windows)
+    return made.assign(domain=day.machines.power_domain[made["machine"].to_numpy(dtype=np.int64)])
 
 
 def job_quotas(day: Day) -> pd.DataFrame:

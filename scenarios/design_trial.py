@@ -34,9 +34,10 @@ SPREADS: Mapping[str, tuple[float, float]] = {"governor": (0.024, 0.006), "softw
 """What plans are told of the kind of feature: standard deviations of its effects on jobs, and on machines, as the
 counterfactual arms of another fleet (base, seed 9, a day) show them."""
 DRAWS = 2000
-_SCHEDULES = 6
-_HOURS = 24
+_SCHEDULES = 12
 _DAY_S = 86400.0
+_PERIODS = round(_DAY_S / corners.CROSSOVER_PERIOD_S)
+"""Of a day of a crossover."""
 _WEEK = 7
 
 
@@ -149,25 +150,25 @@ def _days(table: pd.DataFrame, first: int, days: int) -> pd.DataFrame:
 
 def _crossover(world: World, assumed: Assumed) -> tuple[Rehearsal, tuple[Course, ...]]:
     """Return the crossover planned on a day without the feature, and its courses on the next day, really switched."""
-    day = prepare(replace(corners.crossover(world), horizon_s=2 * _HOURS * 3600.0))
+    day = prepare(replace(corners.crossover(world), horizon_s=2 * _DAY_S))
     jobs = job_quotas(day)
     off = _settled(observations(day, nowhere(day)))
-    past = Past(off[off["period"] < _HOURS].reset_index(drop=True), 3600.0, jobs)
+    past = Past(off[off["period"] < _PERIODS].reset_index(drop=True), corners.CROSSOVER_PERIOD_S, jobs)
     on = _settled(observations(day, everywhere(day)))
-    without, having = (table[table["period"] >= _HOURS] for table in (off, on))
+    without, having = (table[table["period"] >= _PERIODS] for table in (off, on))
     true_change = change(without, having, jobs)
     courses = []
     for number in range(_SCHEDULES):
         seen = _settled(observations(day, switching(day, number)))
         plan = plan_crossover(day.world, day.machines, number)
         seen["treated"] = plan[seen["machine"].to_numpy(), seen["period"].to_numpy()].astype(int)
-        cells = Study.of(seen[seen["period"] >= _HOURS], jobs).cells
+        cells = Study.of(seen[seen["period"] >= _PERIODS], jobs).cells
         courses.append(Course(cells, true_change, at_random(method(RECOMMENDED), cells)))
     return crossover(past, assumed), tuple(courses)
 
 
 def _settled(table: pd.DataFrame) -> pd.DataFrame:
-    """Return the observations of each hour once the state before acts no more, hours numbered."""
-    within = table["period"] % 3600.0
-    rest = table[within > 0].reset_index(drop=True)
-    return rest.assign(period=(rest["period"] // 3600.0).astype(int))
+    """Return the observations of each period once the state before acts no more, periods numbered."""
+    length = corners.CROSSOVER_PERIOD_S
+    rest = table[table["period"] % length > 0].reset_index(drop=True)
+    return rest.assign(period=(rest["period"] // length).astype(int))

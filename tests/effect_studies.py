@@ -3,6 +3,8 @@
 import numpy as np
 import pandas as pd
 
+from analysis.effects.past import Past
+
 
 def fleet_rows(rng, machines=14, jobs=4, covariates=2, per_pair=2):
     """One row per instance with both outcomes, presence and covariates: every job is there, not on every machine."""
@@ -37,3 +39,16 @@ def observed(rng, *, machines=16, jobs=4, effect=0.05, noise=0.05):
         rows.append(pd.DataFrame({"period": day, "job": job, "machine": machine, "value": value, "treated": treated}))
     table = pd.concat(rows, ignore_index=True)
     return table.assign(instance=table["machine"] * jobs + table["job"], weight=1.0 + table["job"])
+
+
+def past(periods=6, machines=40, sd=0.02, seed=1):
+    """A fleet's past in days: 4 jobs, one instance of each on every machine, white noise between days, no course."""
+    rng = np.random.default_rng(seed)
+    machine, job = np.divmod(np.arange(4 * machines), 4)
+    own = 1.0 + 0.05 * rng.standard_normal(4 * machines)
+    row = {"job": job, "machine": machine, "weight": 1.0 + job, "treated": 0}
+    rows = [
+        pd.DataFrame(row | {"period": period, "value": own * (1 + sd * rng.standard_normal(4 * machines))})
+        for period in range(periods)
+    ]
+    return Past(pd.concat(rows, ignore_index=True), 86400.0)

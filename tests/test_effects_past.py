@@ -4,21 +4,8 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from analysis.effects.past import Past, drift, period_length
-
-
-def past(periods=6, machines=40, sd=0.02, seed=1, **more):
-    """Return a fleet of 4 jobs, one instance of each on every machine, without any course."""
-    rng = np.random.default_rng(seed)
-    machine, job = np.divmod(np.arange(4 * machines), 4)
-    own = 1.0 + 0.05 * rng.standard_normal(4 * machines)
-    rows = [
-        pd.DataFrame({"period": period, "job": job, "machine": machine, "weight": 1.0 + job, "treated": 0}).assign(
-            value=own * (1 + sd * rng.standard_normal(4 * machines)), **more
-        )
-        for period in range(periods)
-    ]
-    return Past(pd.concat(rows, ignore_index=True), 86400.0)
+from analysis.effects.past import drift, period_length
+from tests.effect_studies import past
 
 
 def test_drift_of_levels_that_stay_and_white_noise_is_that_of_the_formula():

@@ -4,15 +4,14 @@ from dataclasses import replace
 from typing import NamedTuple
 
 import numpy as np
-import pandas as pd
 import pytest
 from scipy.stats import norm
 
 from analysis.effects.effect import Answers
-from analysis.effects.past import Past
 from analysis.effects.planning import Wanted, fewest, forecast, ranked
 from analysis.effects.rehearsals import Assumed, Course, Rehearsal, spans
 from analysis.effects.study import example as study
+from tests.effect_studies import past
 
 
 class Told(NamedTuple):
@@ -88,20 +87,6 @@ def test_monte_carlo_error_counts_what_courses_differ_by():
 def test_what_makes_no_sense_is_refused(name, value):
     with pytest.raises(ValueError, match=name):
         replace(Wanted(), **{name: value})
-
-
-def past(periods=6, machines=40, sd=0.02, seed=1, **more):
-    """Return a fleet of 4 jobs, one instance of each on every machine, without any course."""
-    rng = np.random.default_rng(seed)
-    machine, job = np.divmod(np.arange(4 * machines), 4)
-    own = 1.0 + 0.05 * rng.standard_normal(4 * machines)
-    rows = [
-        pd.DataFrame({"period": period, "job": job, "machine": machine, "weight": 1.0 + job, "treated": 0}).assign(
-            value=own * (1 + sd * rng.standard_normal(4 * machines)), **more
-        )
-        for period in range(periods)
-    ]
-    return Past(pd.concat(rows, ignore_index=True), 86400.0)
 
 
 @pytest.mark.statistical

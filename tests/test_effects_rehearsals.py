@@ -3,26 +3,11 @@
 from dataclasses import replace
 
 import numpy as np
-import pandas as pd
 import pytest
 
-from analysis.effects.past import Past
 from analysis.effects.rehearsals import Assumed, crossover, example, spans, truth, with_effect
 from analysis.statistics import NotEnoughDataError
-
-
-def past(periods=6, machines=40, sd=0.02, seed=1, **more):
-    """Return a fleet of 4 jobs, one instance of each on every machine, without any course."""
-    rng = np.random.default_rng(seed)
-    machine, job = np.divmod(np.arange(4 * machines), 4)
-    own = 1.0 + 0.05 * rng.standard_normal(4 * machines)
-    rows = [
-        pd.DataFrame({"period": period, "job": job, "machine": machine, "weight": 1.0 + job, "treated": 0}).assign(
-            value=own * (1 + sd * rng.standard_normal(4 * machines)), **more
-        )
-        for period in range(periods)
-    ]
-    return Past(pd.concat(rows, ignore_index=True), 86400.0)
+from tests.effect_studies import past
 
 
 def test_the_effect_of_the_fleet_is_exactly_what_is_assumed_of_jobs():
@@ -83,3 +68,27 @@ def test_a_crossover_without_noise_sees_the_change_exactly():
         assert course.truth == pytest.approx(0.02)
     assert np.concatenate(answers) == pytest.approx(0.02, abs=1e-9)
     assert (made.design, made.hours, made.most) == ("crossover of 8 periods", 8.0, 40)
+
+
+def test_domains_switch_as_wholes_so_what_their_machines_share_does_not_average_out():
+    plain = past(periods=8, machines=120, sd=0.001)
+    domain, period = plain.table["machine"] % 6, plain.table["period"]
+    shared = 1.0 + 0.02 * np.random.default_rng(2).standard_normal((6, 8))[domain, period]
+    table = plain.table.assign(value=plain.table["value"] * shared)
+    alone = replace(plain, table=table, period_s=3600.0)
+    errors = []
+    for each in (alone, replace(alone, table=table.assign(domain=domain))):
+        course = crossover(each, Assumed(0.02, 0.0, 0.0)).courses[0]
+        method, treated = course.arrange(100, 4, np.random.default_rng(1))
+        errors.append(float(method.many(course.cells, treated).error.mean()))
+    assert errors[1] > 2.5 * errors[0]
+
+
+def test_schedules_come_with_their_mirror_images_which_err_the_other_way():
+    rough = replace(past(periods=8, machines=60, sd=0.05), period_s=3600.0)
+    off = []
+    for course in crossover(rough, Assumed(0.02, 0.0, 0.0)).courses:
+        method, treated = course.arrange(60, 1, np.random.default_rng(1))
+        off.append(float(method.many(course.cells, treated).change[0]) - course.truth)
+    assert len(off) == 12
+    assert np.array(off[::2]) == pytest.approx(-np.array(off[1::2]), abs=0.15 * np.abs(off).max())

@@ -9,6 +9,7 @@ from typer.testing import CliRunner
 
 from scenarios.cli import app
 from scenarios.design import Asked, design
+from scenarios.effects import corners
 from scenarios.faults import FaultsError
 
 
@@ -75,7 +76,7 @@ def test_only_what_was_before_the_feature_is_used(tmp_path):
 
 
 def test_a_crossover_needs_short_periods(table, tmp_path):
-    with pytest.raises(FaultsError, match="--crossover: needs periods of an hour or less, got periods of 24 h"):
+    with pytest.raises(FaultsError, match="--crossover: needs periods of two hours or less, got periods of 24 h"):
         design([str(table)], Asked(0.02, crossover=True), None, quiet)
     fleet(periods=6).assign(period=lambda rows: 3600.0 * rows["period"]).to_csv(tmp_path / "hours.csv", index=False)
     payload = design([str(tmp_path / "hours.csv")], Asked(0.02, days=0.25, crossover=True, draws=100), None, quiet)
@@ -118,4 +119,7 @@ def test_a_scenario_is_simulated_without_its_feature(tmp_path):
     )
     payload = design([str(file)], Asked(0.05, days=1.0, crossover=True, draws=100), None, quiet)
     assert payload["machines"] == 40
-    assert {row["design"] for row in payload["designs"]} >= {"1 day after 1 day", "crossover of 24 periods"}
+    assert {row["design"] for row in payload["designs"]} >= {
+        "1 day after 1 day",
+        f"crossover of {round(86400 / corners.CROSSOVER_PERIOD_S)} periods",
+    }

@@ -4,6 +4,7 @@ import pytest
 
 from scenarios import design_trial
 from scenarios.design_trial import judged, worst
+from scenarios.effects import corners
 
 
 def test_the_worst_of_plans_is_told():
@@ -21,7 +22,7 @@ def test_a_small_fleet_is_planned_and_judged_in_every_design(monkeypatch):
     assert [row["design"] for row in made["rows"]] == [
         "1 day after 1 day",
         "2 days after 2 days",
-        "crossover of 24 periods",
+        f"crossover of {round(86400 / corners.CROSSOVER_PERIOD_S)} periods",
     ]
     assert all(row["predicted"]["machines"] == row["real"]["machines"] for row in made["rows"])
     assert all(0 < row["real"]["margin"] < 0.1 for row in made["rows"])

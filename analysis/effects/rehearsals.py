@@ -20,7 +20,9 @@ from analysis.statistics import Bools, Floats, Ints, NotEnoughDataError
 
 COURSES = 6
 """Stretches of the past, at most, that a design is rehearsed on."""
-_SCHEDULES = 4
+_SCHEDULES = 12
+_DOMAINS = 4
+"""Domains from which on they switch as wholes; of fewer, machines do so one by one."""
 _IMBALANCES = 100
 """Selections from which it is learnt what a balanced design leaves."""
 _HEAVYWEIGHTS = 10
@@ -92,9 +94,8 @@ def spans(past: Past, days: float, assumed: Assumed, estimators: Sequence[str]) 
 
     Examples
     --------
-    >>> row = {"job": "a", "machine": range(9), "weight": 1.0, "value": 1.0, "treated": 0}
-    >>> table = pd.concat([pd.DataFrame(row | {"period": period}) for period in range(3)])
-    >>> made = next(spans(Past(table, 86400.0), 1.0, Assumed(), ["ratio"]))
+    >>> from analysis.effects.past import example as past
+    >>> made = next(spans(past(), 1.0, Assumed(), ["ratio"]))
     >>> made.design, made.hours, len(made.courses), made.most
     ('1 day after 1 day', 24.0, 2, 4)
     """
@@ -119,6 +120,9 @@ def spans(past: Past, days: float, assumed: Assumed, estimators: Sequence[str]) 
 def crossover(past: Past, assumed: Assumed, periods: int | None = None) -> Rehearsal:
     """Return the design in which machines switch the feature on and off, pair of periods by pair, in random order.
 
+    Machines that feel each other, such as those behind one power budget, should switch together: where the past has
+    a column `domain`, domains do, a random half of them the one way and the others the other.
+
     Parameters
     ----------
     past : in periods of the switching, such as hours
@@ -132,9 +136,8 @@ def crossover(past: Past, assumed: Assumed, periods: int | None = None) -> Rehea
 
     Examples
     --------
-    >>> row = {"job": "a", "machine": range(9), "weight": 1.0, "value": 1.0, "treated": 0}
-    >>> table = pd.concat([pd.DataFrame(row | {"period": period}) for period in range(3)])
-    >>> made = crossover(Past(table, 3600.0), Assumed())
+    >>> from analysis.effects.past import example as past
+    >>> made = crossover(past(3600.0), Assumed())
     >>> made.design, made.hours, made.most
     ('crossover of 2 periods', 2.0, 9)
     """
@@ -145,9 +148,9 @@ def crossover(past: Past, assumed: Assumed, periods: int | None = None) -> Rehea
     table = past.between(there - length, there)
     adjusted = method("adjusted")
     courses = []
-    for number in range(_SCHEDULES):
-        rng = np.random.default_rng((assumed.seed, 1000 + number))
-        cells, change = _switched(table, past.jobs, assumed, rng)
+    unit, together = _units(table)
+    for first, rng in _schedules(int(unit.max()) + 1, length // 2, assumed.seed, together):
+        cells, change = _switched(table, past.jobs, assumed, first[unit], rng)
         courses.append(Course(cells, change, at_random(adjusted, cells)))
     machines = min(len(course.cells.machines) for course in courses)
     hours = length * past.period_s / 3600.0
@@ -290,15 +293,36 @@ def _within(stratum: Ints, size: Ints, deviation: Floats) -> Arrange:
     return arrange
 
 
+def _units(table: pd.DataFrame) -> tuple[Ints, bool]:
+    """Return the number of what each row's machine switches with, and whether that is its domain."""
+    if "domain" in table:
+        domain, names = pd.factorize(table["domain"])
+        if len(names) >= _DOMAINS:
+            return domain.astype(np.int64), True
+    return pd.factorize(table["machine"])[0].astype(np.int64), False
+
+
+def _schedules(units: int, pairs: int, seed: int, halves: bool) -> Iterator[tuple[Bools, np.random.Generator]]:
+    """Yield who has the feature first in which pair of periods, (units, pairs): at random, then the other way.
+
+    What one schedule takes for an effect of the feature, its mirror image takes for the opposite, so that together
+    they do not err (antithetic draws; Hammersley and Morton 1956). The generator draws the effects.
+    """
+    for number in range(_SCHEDULES // 2):
+        rng = np.random.default_rng((seed, 1000 + number))
+        place = rng.random((units, pairs))
+        first = np.argsort(np.argsort(place, axis=0), axis=0) < units // 2 if halves else place < 0.5
+        yield first, rng
+        yield ~first, rng
+
+
 def _switched(
-    table: pd.DataFrame, jobs: pd.DataFrame | None, assumed: Assumed, rng: np.random.Generator
+    table: pd.DataFrame, jobs: pd.DataFrame | None, assumed: Assumed, first: Bools, rng: np.random.Generator
 ) -> tuple[Cells, float]:
-    """Return the cells of a crossover of the whole fleet by a random schedule, and the true change."""
+    """Return the cells of a crossover of the whole fleet, of which `first` is by row and pair, and the true change."""
     machine, names = pd.factorize(table["machine"])
-    period, periods = pd.factorize(table["period"], sort=True)
-    order = rng.random((len(names), len(periods) // 2)) < 0.5
-    schedule = np.stack([order, ~order], axis=2).reshape(len(names), -1)
-    having = schedule[machine, period]
+    period, _ = pd.factorize(table["period"], sort=True)
+    having = first[np.arange(len(table)), period // 2] == (period % 2 == 0)
     number, of = pd.factorize(table["job"])
     quota = table["weight"].to_numpy(dtype=np.float64)
     if jobs is not None:
