@@ -65,7 +65,7 @@ def audit(paths: Sequence[Path]) -> dict[str, Any]:
             faults += error.faults
     about = About()
     try:
-        about = _about(said[0]) if said else about
+        about = read_about(said[0]) if said else about
     except FaultsError as error:
         faults += error.faults
     if faults:
@@ -158,8 +158,23 @@ def _typed(name: str, column: "pd.Series[Any]", kind: pa.DataType | None) -> "pd
     return pd.to_numeric(column, errors="coerce") if kind is None or name in {"value", "weight"} else column
 
 
-def _about(path: Path) -> About:
-    """Return what a file says of the experiment."""
+def read_about(path: Path) -> About:
+    """Return what a file says of the experiment, YAML or JSON.
+
+    Raises
+    ------
+    FaultsError
+        With everything that is wrong with it.
+
+    Examples
+    --------
+    >>> import tempfile
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     file = Path(folder) / "about.yaml"
+    ...     _ = file.write_text("looks: 14\\ninterval: fixed\\n")
+    ...     read_about(file).looks
+    14
+    """
     from ruamel.yaml import YAML
     from ruamel.yaml.error import YAMLError
 

@@ -5,14 +5,15 @@ from typing import Annotated, Literal
 
 import typer
 
-from scenarios.command import command, say
+from scenarios.command import Json, command, say
 from scenarios.options import number, refuse, share, whole
 
 __all__ = ("design", "effect")
 
-Json = Annotated[bool, typer.Option("--json", help="Print one JSON value and nothing else.")]
+
 Jobs = Annotated[Path | None, typer.Option(metavar="FILE", help="The whole fleet's jobs: job, quota, instances.")]
 Confidence = Annotated[str, typer.Option(metavar="SHARE", help="Of intervals.")]
+Estimator = Annotated[str, typer.Option(metavar="NAME", help="Estimator; a wrong name lists them.")]
 _MOST_DAYS = 366
 _MOST_DRAWS = 100_000
 
@@ -28,26 +29,28 @@ def effect(
     ],
     *,
     jobs: Jobs = None,
-    estimator: Annotated[str, typer.Option(metavar="NAME", help="Estimator; a wrong name lists them.")] = "adjusted",
+    estimator: Estimator = "adjusted",
     confidence: Confidence = "95%",
     per_job: Annotated[bool, typer.Option("--per-job", help="Name the jobs that gained and lost.")] = False,
     metric: Annotated[
         Literal["ips", "ipc", "requests_per_cpu_s", "requests_per_s"], typer.Option(help="Of a run: what is measured.")
     ] = "ips",
+    about: Annotated[
+        Path | None, typer.Option(metavar="FILE", help="What is known of the experiment, for the guards; YAML or JSON.")
+    ] = None,
     json: Json = False,
 ) -> None:
     """Say by how much a feature changed a fleet's performance; first of all, what would make the answer false."""
     sure = share("--confidence", confidence)
-    from analysis.effects.methods import METHODS
+    check_estimator(estimator)
     from scenarios import effect as measured
     from scenarios.output import progress
 
-    names = [one.name for one in METHODS]
-    if estimator not in names:
-        refuse("--estimator", f"should be one of {', '.join(names)}", estimator)
     with progress(quiet=json) as tell:
         tell("reading and estimating", 0.0)
-        payload = measured.effect(tables, jobs, estimator=estimator, confidence=sure, by_job=per_job, metric=metric)
+        payload = measured.effect(
+            tables, jobs, estimator=estimator, confidence=sure, by_job=per_job, metric=metric, about=about
+        )
         tell("reading and estimating", 1.0)
     say(payload, measured.show, json)
 
@@ -98,6 +101,25 @@ def design(
     with progress(quiet=json) as tell:
         payload = planned.design(sources, asked, jobs, tell)
     say(payload, planned.show, json)
+
+
+def check_estimator(name: str) -> None:
+    """Refuse what is no estimator of a fleet-wide effect.
+
+    Raises
+    ------
+    FaultsError
+        With the names that there are.
+
+    Examples
+    --------
+    >>> check_estimator("adjusted")
+    """
+    from analysis.effects.methods import METHODS
+
+    names = [one.name for one in METHODS]
+    if name not in names:
+        refuse("--estimator", f"should be one of {', '.join(names)}", name)
 
 
 def _spread(option: str, text: str | None) -> float | None:

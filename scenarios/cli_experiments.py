@@ -5,13 +5,13 @@ from typing import Annotated
 
 import typer
 
-from scenarios.command import command, say
+from scenarios.cli_effects import Estimator, Jobs, check_estimator
+from scenarios.command import Json, command, say
 from scenarios.effects.command import scorecard
 from scenarios.options import share, whole
 
 __all__ = ("audit", "monitor", "scorecard")
 
-Json = Annotated[bool, typer.Option("--json", help="Print one JSON value and nothing else.")]
 _MOST_LOOKS = 100_000
 
 command(scorecard)
@@ -43,18 +43,19 @@ def monitor(
         list[Path], typer.Argument(metavar="TABLE…", help="Observations so far, CSV or Parquet; or a run's folder.")
     ],
     *,
-    jobs: Annotated[Path | None, typer.Option(metavar="FILE", help="The whole fleet's jobs: job, quota.")] = None,
+    jobs: Jobs = None,
     every: Annotated[
         str, typer.Option(metavar="WHEN", help="A look after each period, each day, or each so many units of periods.")
     ] = "period",
     planned: Annotated[str | None, typer.Option(metavar="N", help="Looks until the planned end.")] = None,
-    estimator: Annotated[str, typer.Option(metavar="NAME", help="Estimator.")] = "adjusted",
+    estimator: Estimator = "adjusted",
     confidence: Annotated[str, typer.Option(metavar="SHARE", help="Of all looks together.")] = "95%",
     json: Json = False,
 ) -> None:
     """Say what an experiment shows so far, with intervals that hold however often one looks."""
     sure = share("--confidence", confidence)
     looks = whole("--planned", planned, _MOST_LOOKS) if planned is not None else None
+    check_estimator(estimator)
     from scenarios import monitor as looked
 
     say(

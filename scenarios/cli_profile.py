@@ -5,12 +5,11 @@ from typing import Annotated, Literal
 
 import typer
 
-from scenarios.command import command, guard, say
+from scenarios.command import Json, command, guard, say
 from scenarios.options import refuse, whole
 
 __all__ = ("profiles",)
 
-Json = Annotated[bool, typer.Option("--json", help="Print one JSON value and nothing else.")]
 Profile = Annotated[Path, typer.Argument(metavar="RUN", help="Folder of a profiled run, or of imported profiles.")]
 Profiles = Annotated[
     list[Path],

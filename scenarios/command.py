@@ -5,13 +5,15 @@ import os
 import traceback
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from typing import TYPE_CHECKING, Any, ParamSpec, TypeVar
+from typing import TYPE_CHECKING, Annotated, Any, ParamSpec, TypeVar
 
 import typer
 
 if TYPE_CHECKING:
     from rich.console import Console
 
+Json = Annotated[bool, typer.Option("--json", help="Print one JSON value and nothing else.")]
+"""The option that every command with a result has."""
 _P = ParamSpec("_P")
 _T = TypeVar("_T")
 _FAULTY, _INTERRUPTED = 2, 130

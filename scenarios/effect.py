@@ -7,21 +7,21 @@ from typing import TYPE_CHECKING, Any
 
 import pandas as pd
 
+from analysis.audit.about import About
 from analysis.audit.findings import Audit
 from analysis.audit.guards import examine
 from analysis.audit.table import ObservationsError
 from analysis.effects.effect import Effect
 from analysis.effects.methods import RECOMMENDED, method
-from analysis.effects.observations import read_jobs
-from analysis.effects.per_job import GAINED, LOST, per_job
+from analysis.effects.per_job import GAINED, LOST, Criteria, per_job
 from analysis.effects.staged import is_staged, staged
 from analysis.effects.study import Study
 from analysis.measurements import Metric
 from analysis.statistics import NotEnoughDataError
+from scenarios.audit import read_about
 from scenarios.faults import Fault, FaultsError
 from scenarios.measured import faults_in, show_notes
-from scenarios.observed import observed
-from scenarios.rundir import open_run
+from scenarios.observed import experiment
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -39,6 +39,7 @@ def effect(
     confidence: float = 0.95,
     by_job: bool = False,
     metric: Metric = "ips",
+    about: Path | None = None,
 ) -> dict[str, Any]:
     """Return by how much a feature changed a fleet's performance, after the guards had their say.
 
@@ -46,10 +47,11 @@ def effect(
     ----------
     sources : files of observations, taken together, or the folder of a run
     jobs : job, quota, instances of the whole fleet; jobs weigh as in the tables without it
-    estimator : a name in `analysis.effects.methods`; a staged roll-out has its own
+    estimator : a name in `analysis.effects.methods`; a staged roll-out has its own in place of the recommended one
     confidence : of the interval, 0..1
-    by_job : whether to say who gained and who lost
+    by_job : whether to say who gained and who lost; not of a staged roll-out
     metric : of a run
+    about : what is known of the experiment beside its tables, YAML or JSON, for the guards
 
     Returns
     -------
@@ -65,16 +67,8 @@ def effect(
     """
     if estimator != RECOMMENDED:
         method(estimator)
-    found, readings = list[Fault](), list[Any]()
-    for read in (lambda: observed(sources, metric), lambda: _jobs(jobs, sources)):
-        try:
-            readings.append(read())
-        except FaultsError as error:
-            found += error.faults
-    if found:
-        raise FaultsError(found)
-    (table, notes), whole = readings
-    audited = _audited(table, whole, sources[0])
+    table, whole, notes = experiment(sources, jobs, metric)
+    audited = _audited(table, whole, read_about(about) if about else None, sources[0])
     rows = table.drop(columns="file")
     with faults_in(sources[0]):
         study, made = _estimated(rows, whole, estimator, confidence)
@@ -90,9 +84,11 @@ def effect(
         "published": _published(study, confidence),
         **audited.payload(),
     }
-    if by_job:
+    if by_job and study is not None:
         with faults_in(sources[0]):
-            payload["per_job"] = _by_job(study)
+            payload["per_job"] = _by_job(study, confidence)
+    elif by_job:
+        notes.append("effects on single jobs are not estimated of a staged roll-out")
     return payload | {"notes": [*notes, *made.notes]}
 
 
@@ -114,37 +110,27 @@ def verdict(made: Effect) -> str:
     return f"no change is found: {made.change:+.2%} ± {made.margin:.2%}; {bounds}"
 
 
-def _jobs(jobs: Path | None, sources: Sequence[Path]) -> pd.DataFrame | None:
-    if jobs is None:
-        if len(sources) == 1 and sources[0].is_dir():
-            run = open_run(sources[0])
-            if run.has("jobs"):
-                return run.table("jobs", ["job", "quota_vcpu", "instances"]).rename(columns={"quota_vcpu": "quota"})
-        return None
-    with faults_in(jobs):
-        return read_jobs(jobs).table
-
-
-def _audited(table: pd.DataFrame, jobs: pd.DataFrame | None, path: Path) -> Audit:
+def _audited(table: pd.DataFrame, jobs: pd.DataFrame | None, about: About | None, path: Path) -> Audit:
     """Return what the guards say of the observations."""
     try:
-        return examine(table, jobs)
+        return examine(table, jobs, about)
     except ObservationsError as error:
         raise FaultsError([Fault(str(path), 0, 0, "", str(error))]) from None
 
 
 def _estimated(
     rows: pd.DataFrame, jobs: pd.DataFrame | None, estimator: str, confidence: float
-) -> tuple[Study, Effect]:
+) -> tuple[Study | None, Effect]:
+    """Return the study, if it is no staged roll-out, and what its estimator says."""
+    if estimator == RECOMMENDED and is_staged(rows):
+        return None, staged(rows, jobs, confidence=confidence)
     study = Study.of(rows, jobs)
-    if study.design == "concurrent" and estimator == RECOMMENDED and is_staged(rows):
-        return study, staged(rows, jobs, confidence=confidence)
     return study, method(estimator).estimate(study, confidence)
 
 
-def _published(study: Study, confidence: float) -> dict[str, Any] | None:
+def _published(study: Study | None, confidence: float) -> dict[str, Any] | None:
     """Return what WSMeter as printed says, where it can: its margin is two standard errors whatever the confidence."""
-    if study.cells.known:
+    if study is None or study.cells.known:
         return None
     try:
         return asdict(method("published").estimate(study, confidence))
@@ -158,18 +144,18 @@ def _periods_before(rows: pd.DataFrame) -> int:
     return int(rows.loc[rows["period"] < first, "period"].nunique())
 
 
-def _by_job(study: Study) -> list[dict[str, Any]]:
-    rows = per_job(study).sort_values("quota_share", ascending=False, kind="stable")
+def _by_job(study: Study, confidence: float) -> list[dict[str, Any]]:
+    rows = per_job(study, Criteria(confidence=confidence)).sort_values("quota_share", ascending=False, kind="stable")
     return [{str(name): value for name, value in row.items()} for row in rows.to_dict("records")]
 
 
 def show(payload: Mapping[str, Any], console: "Console") -> None:
     """Print findings, the verdict, what the published estimator would have said, and who gained or lost."""
+    from rich.markup import escape
+
     for one in payload["findings"]:
-        colour = _COLOURS[one["severity"]]
-        console.print(
-            f"[{colour}]{one['severity']}[/{colour}] [bold]{one['code']}[/bold]: {one['what']}", soft_wrap=True
-        )
+        colour, what = _COLOURS[one["severity"]], escape(one["what"])
+        console.print(f"[{colour}]{one['severity']}[/{colour}] [bold]{one['code']}[/bold]: {what}", soft_wrap=True)
         console.print(f"  remedy: {one['remedy']}", highlight=False, soft_wrap=True)
     if any(one["severity"] == "error" for one in payload["findings"]):
         console.print("Do not trust the answer before that is mended:", highlight=False)
@@ -204,6 +190,7 @@ def _show_published(payload: Mapping[str, Any], console: "Console") -> None:
 
 def _show_jobs(rows: Sequence[Mapping[str, Any]], console: "Console") -> None:
     from rich.box import SIMPLE_HEAD
+    from rich.markup import escape
     from rich.table import Table
 
     table = Table(box=SIMPLE_HEAD, padding=0, show_edge=False)
@@ -213,7 +200,7 @@ def _show_jobs(rows: Sequence[Mapping[str, Any]], console: "Console") -> None:
         named = sorted((row for row in rows if row["verdict"] == word), key=lambda row: -abs(row["change"]))
         for row in named[:_NAMED]:
             table.add_row(
-                str(row["job"]),
+                escape(str(row["job"])),
                 word,
                 f"{row['quota_share']:.1%}",
                 f"{row['machines']:,.0f}",

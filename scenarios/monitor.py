@@ -17,10 +17,9 @@ from analysis.effects.sequential import monitor as intervals
 from analysis.effects.sequential import price
 from analysis.effects.staged import is_staged, staged
 from analysis.effects.study import Study
-from analysis.measurements import read_jobs
 from analysis.statistics import Floats, NotEnoughDataError
 from scenarios.measured import faults_in, show_notes
-from scenarios.observed import observed
+from scenarios.observed import experiment
 from scenarios.options import number
 
 _DAY_S = 86400.0
@@ -41,11 +40,11 @@ def monitor(
 
     Parameters
     ----------
-    sources : observations as `observed.observed` reads them, one file at least, or a run's folder
-    jobs : CSV or Parquet; job, quota, instances of the whole fleet
+    sources : files of observations, taken together, or the folder of a run
+    jobs : job, quota, instances of the whole fleet; jobs weigh as in the tables without it
     every : a look after each ``period``, each ``day``, or each so many units of the periods
     planned : looks until the planned horizon, for which the intervals are tuned; as many as there are if left out
-    estimator : name of the estimator; a staged roll-out has its own
+    estimator : a name in `analysis.effects.methods`; a staged roll-out has its own in place of the recommended one
     confidence : 0..1, of all looks together
 
     Returns
@@ -62,14 +61,10 @@ def monitor(
     """
     wanted = method(estimator)
     step = None if every in {"period", "day"} else number("--every", every)
-    table, read = observed(sources)
-    whole = None
-    if jobs is not None:
-        with faults_in(jobs):
-            whole = read_jobs(jobs).table
+    table, whole, read = experiment(sources, jobs)
     with faults_in(sources[-1]):
         ends = _ends(table, every, step)
-        waves = is_staged(table)
+        waves = wanted.name == RECOMMENDED and is_staged(table)
         effects, notes = _effects(table, ends, lambda rows: _effect(rows, whole, wanted.name, confidence, waves))
     total = planned or len(ends)
     looks = pd.DataFrame([{"period": end, "share": place / total} | _numbers(effect) for place, end, effect in effects])
@@ -120,7 +115,7 @@ def _ends(table: pd.DataFrame, every: str, step: float | None) -> Floats:
     periods = np.unique(table["period"].to_numpy(dtype=np.float64))
     study: Floats = periods[periods >= table.loc[table["treated"] > 0, "period"].min()]
     if not len(study):
-        raise NotEnoughDataError(1, 0, "observations with the feature")
+        raise ValueError("nothing has the feature: no row has treated 1")
     if every == "period":
         return study
     look = np.floor((study - study[0]) / (step or _day(periods)) + 1e-9)

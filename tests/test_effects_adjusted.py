@@ -123,8 +123,9 @@ def twin(rows, jobs, treated, how, known=False):
     covariates=st.sampled_from([0, 1, 99]),
     known=st.booleans(),
     whole=st.booleans(),
+    split=st.booleans(),
 )
-def test_it_equals_its_readable_twin(*, seed, pooling, correction, cluster, covariates, known, whole):
+def test_it_equals_its_readable_twin(*, seed, pooling, correction, cluster, covariates, known, whole, split):
     """Of known levels without pooling, `own_control` has a twin of its own."""
     assume(not (known and pooling == "none"))
     rng = np.random.default_rng(seed)
@@ -134,6 +135,8 @@ def test_it_equals_its_readable_twin(*, seed, pooling, correction, cluster, cova
     made = cells(rows, jobs, racks=rows.groupby("machine")["rack"].first(), known=known)
     racks = rng.permutation(7)[:3]
     treated = made.machines[np.isin(made.machines.to_numpy() // 2, racks)]
+    if split:
+        treated = made.machines[rng.permutation(len(made.machines))[:6]]
     how = Adjusted("twin", pooling=pooling, correction=correction, cluster=cluster, covariates=covariates)
     answers = how.many(made, made.machines.isin(treated)[None, :])
     expected = twin(rows, jobs, treated, how, known)

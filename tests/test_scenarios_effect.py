@@ -71,7 +71,7 @@ def test_findings_stand_above_the_verdict(files):
     before.to_csv(files[0], index=False)
     result = invoke("effect", *files[:2])
     assert result.exit_code == 2
-    assert "2 machines an arm are needed" in result.output
+    assert "2 machines without the feature while others have it are needed, 0 given" in result.output
     pd.concat([after, after.iloc[:3].assign(weight=lambda rows: rows["weight"] * 2)]).to_csv(files[1], index=False)
     text = invoke("effect", *files[:2]).output
     if "remedy" in text:
@@ -121,3 +121,56 @@ def test_no_effect_is_not_called_one():
         "slower by"
     )
     assert "no change is found" in verdict(Effect("adjusted", "concurrent", 5, 9, 0.001, -0.002, 0.004, 0.003, **half))
+
+
+def test_a_staged_roll_out_has_its_own_estimator_and_no_effects_on_single_jobs(files):
+    """Half of the machines get the feature in period 1, half of the others in period 2."""
+    rows = pd.concat(fleet(), ignore_index=True)
+    last = rows[rows["period"] == 1].assign(period=2)
+    late = (last["treated"] == 0) & (last["machine"].astype(int) % 2 == 0)
+    last.loc[late, "value"] *= 1.05
+    pd.concat([rows, last.assign(treated=last["treated"].where(~late, 1))]).to_csv(files[0], index=False)
+    payload = effect(files[:1], files[2], by_job=True)
+    assert (payload["estimator"], payload["design"], payload["published"]) == ("staged", "staged", None)
+    assert payload["low"] < 0.05 < payload["high"]
+    assert "per_job" not in payload
+    assert "effects on single jobs are not estimated of a staged roll-out" in payload["notes"]
+    assert "no answer to a staged study" in invoke("effect", files[0]).output
+
+
+def test_what_no_one_has_with_and_without_the_feature_together_is_no_crossover(files):
+    """All machines swap: those with the feature in period 1 are without it in period 2, in which no other has it."""
+    rows = pd.concat(fleet(), ignore_index=True)
+    last = rows[rows["period"] == 1].assign(period=2, treated=0)
+    rows = rows[(rows["period"] == 0) | (rows["treated"] == 1)]
+    pd.concat([rows, last]).to_csv(files[0], index=False)
+    result = invoke("effect", files[0])
+    assert result.exit_code == 2
+    assert "jobs seen both with and without the feature in one period of a crossover are needed" in result.output
+
+
+def test_guards_hear_what_is_known_of_the_experiment(files, tmp_path):
+    about = tmp_path / "about.yaml"
+    about.write_text("looks: 14\ninterval: fixed\n")
+    told = effect(files[:2], files[2], about=about)
+    assert [one["code"] for one in told["findings"]] == ["peeking"]
+    assert "peeking" not in effect(files[:2], files[2])["checked"]
+    about.write_text("looks: 0\nclusters: job\n")
+    result = invoke("effect", *files[:2], "--about", about)
+    assert result.exit_code == 2
+    assert {"looks", "clusters"} <= {line.split(": ")[1] for line in result.output.splitlines()}
+
+
+def test_intervals_of_single_jobs_are_of_the_confidence_asked_for(files):
+    wide, narrow = (effect(files[:2], by_job=True, confidence=one)["per_job"] for one in (0.99, 0.8))
+    assert [row["change"] for row in wide] == [row["change"] for row in narrow]
+    assert all(row["low"] < other["low"] for row, other in zip(wide, narrow, strict=True))
+
+
+def test_names_with_brackets_are_printed_as_they_are(files):
+    for file in files:
+        file.write_text(file.read_text().replace("search", "[/a]").replace("mail", "[red]b"))
+    result = invoke("effect", *files[:2], "--per-job")
+    assert result.exit_code == 0, result.output
+    assert "[/a]" in result.output
+    assert "[red]b" in result.output

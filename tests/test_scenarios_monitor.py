@@ -81,12 +81,28 @@ def test_faults_are_located_and_all_told(tmp_path):
     with pytest.raises(FaultsError) as caught:
         monitor(written(tmp_path, table))
     assert [line.partition("table.csv:")[2] for line in str(caught.value).splitlines()] == [
-        '2:6: treated: should be a number, got "x"',
+        '2:6: treated: should be 0 or 1, true or false, got "x"',
         '3:3: weight: should be above 0, got "0.0"',
     ]
-    with pytest.raises(FaultsError, match="1 observations with the feature are needed, 0 given"):
+    with pytest.raises(FaultsError, match=r"table.csv: nothing has the feature: no row has treated 1"):
         monitor(written(tmp_path, observations(0.0).assign(treated=0)))
     with pytest.raises(FaultsError, match=r"^--every:1:1: should be a number greater than 0, got \"never\""):
         monitor(written(tmp_path, observations(0.0)), every="never")
     with pytest.raises(ValueError, match="estimator must be one of"):
         monitor(written(tmp_path, observations(0.0)), estimator="best")
+
+
+@pytest.mark.parametrize("confidence", [1e-6, 0.01, 1 - 1e-15])
+def test_any_confidence_has_intervals(tmp_path, confidence):
+    looks = monitor(written(tmp_path, observations(0.05)), confidence=confidence)["looks"]
+    assert all(look["low"] <= look["fixed_low"] <= look["fixed_high"] <= look["high"] for look in looks)
+    with pytest.raises(ValueError, match="confidence must be at least 1e-06 and below 1, got 1e-300"):
+        monitor(written(tmp_path, observations(0.05)), confidence=1e-300)
+
+
+def test_an_estimator_that_is_asked_for_is_taken_of_a_staged_roll_out_too(tmp_path):
+    rows = observations(0.05, waves=True)
+    later = rows["machine"].isin(rows.loc[rows["period"].eq(4) & rows["treated"].eq(1), "machine"])
+    kept = written(tmp_path, rows[~later | rows["period"].ge(4) | rows["machine"].mod(4).eq(0)])
+    assert monitor(kept)["estimator"] == RECOMMENDED
+    assert monitor(kept, estimator="cuped")["estimator"] == "cuped"

@@ -8,7 +8,7 @@ from typer.testing import CliRunner
 from scenarios.cli import app
 from scenarios.effect import effect
 from scenarios.faults import FaultsError
-from scenarios.observed import observed
+from scenarios.observed import experiment, observed
 
 
 def invoke(*arguments):
@@ -46,3 +46,20 @@ def test_a_run_is_measured_where_machines_were_rolled_out(tmp_path):
     assert payload["machines"] == 30
     assert payload["controls"] == 30
     assert payload["margin"] < 0.1
+
+
+def test_a_file_that_is_given_twice_is_told_before_it_is_read(tmp_path):
+    (tmp_path / "bad.csv").write_text("period,job\n1,a\n")
+    with pytest.raises(FaultsError) as caught:
+        experiment([tmp_path / "bad.csv", tmp_path / "b.csv", tmp_path / "bad.csv"])
+    assert str(caught.value) == f"{tmp_path / 'bad.csv'}: should be given once"
+
+
+def test_jobs_of_another_fleet_are_refused(tmp_path):
+    (tmp_path / "seen.csv").write_text("period,job,machine,weight,value,treated\n1,a,m,1,1,TRUE\n1,a,n,1,1,false\n")
+    (tmp_path / "jobs.csv").write_text("job,quota,instances\nb,1,1\n")
+    with pytest.raises(FaultsError, match=r"jobs.csv: job: should name the jobs of the observations"):
+        experiment([tmp_path / "seen.csv"], tmp_path / "jobs.csv")
+    (tmp_path / "jobs.csv").write_text("job,quota,instances\na,1,1\n")
+    table, jobs, notes = experiment([tmp_path / "seen.csv"], tmp_path / "jobs.csv")
+    assert (table["treated"].tolist(), jobs["quota"].tolist(), notes) == ([1, 0], [1.0], [])
