@@ -193,8 +193,20 @@ def _check(asked: Asked, form: "Format") -> None:
     for option, path in (("--out", asked.out), ("--jobs-out", asked.jobs_out)):
         if path is not None and (problem := _unwritable(path)):
             found.append(Fault(option, 0, 0, "", problem))
+    found += _overwritten(asked)
     if found:
         raise FaultsError(found)
+
+
+def _overwritten(asked: Asked) -> Iterator[Fault]:
+    """Yield the outputs that would take the place of what is read, or of each other."""
+    read = {path.resolve() for path in (*asked.usage, *asked.requests, asked.machines) if path is not None}
+    for option, path in (("--out", asked.out), ("--jobs-out", asked.jobs_out)):
+        if path is None:
+            continue
+        if path.resolve() in read:
+            yield Fault(option, 0, 0, "", "would overwrite what is read", str(path))
+        read.add(path.resolve())
 
 
 def _unwritable(path: Path) -> str:

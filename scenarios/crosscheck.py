@@ -60,7 +60,7 @@ def crosscheck(path: Path, progress: Progress = lambda _what, _share: None) -> l
     RunError
         If the folder is no finished run.
     FaultsError
-        If it has no tables that could be compared, or one of them cannot be read.
+        If it has no tables that could be compared, one that it lists is not there, or one cannot be read.
 
     Examples
     --------
@@ -69,6 +69,11 @@ def crosscheck(path: Path, progress: Progress = lambda _what, _share: None) -> l
     scenarios.rundir.RunError: nowhere: not a finished run, there is no manifest.json
     """
     run = open_run(path)
+    lost = [name for name in run.listed if not name.startswith("truth_") and not run.has(name)]
+    if lost:
+        raise FaultsError(
+            [Fault(str(run.file(name)), 0, 0, "", "is not there, though the run lists it") for name in lost]
+        )
     found = list[Check]()
     for i, (what, part) in enumerate(PARTS.items()):
         progress(f"comparing {what}", i / len(PARTS))

@@ -24,8 +24,8 @@ _PLAIN: Final = (*_AGAINST_TIME, "crossover")
 def _scorecard(sources: Sources, _paper: pd.DataFrame) -> Outcome:
     told = sources.trial("scorecard", fleets=FLEETS, draws=DRAWS)
     mine = _of(told["corners"], RECOMMENDED)
-    sums = mine.groupby(["corner", "design"])[["covered", "answered", "draws"]].sum().reset_index()
-    sums["coverage"] = sums["covered"] / sums["answered"]
+    sums = mine.groupby(["corner", "design"])[["covered", "draws"]].sum().reset_index()
+    sums["coverage"] = sums["covered"] / sums["draws"]
     beside, switched = (sums[sums["design"].isin(which)] for which in (_AGAINST_TIME, ("crossover",)))
     gains = _of(told["gains"], RECOMMENDED)
     fine = [(_needed(told, "fine", design), _needed(told, "base", design)) for design in _AGAINST_TIME]

@@ -47,6 +47,13 @@ def test_healthy_experiments_are_left_alone():
     assert sum(map(bool, loud.values())) <= 4, {name: codes for name, codes in loud.items() if codes}
 
 
+def test_one_machine_with_the_feature_has_no_error_at_all():
+    """Nothing can be estimated then, so only the count of machines can tell."""
+    rows = {"period": 1, "job": "a", "machine": range(30), "weight": 1.0, "value": 2.0}
+    (found,) = audit(pd.DataFrame(rows | {"treated": [1] + [0] * 29}))
+    assert (found.code, found.severity, found.evidence["treated"]) == ("few_clusters", "error", 1.0)
+
+
 def test_every_code_has_a_planted_fault_and_every_fault_a_guard():
     assert {code for fault in FAULTS.values() for code in fault.codes} == set(GUARDS)
     assert len(FAULTS) >= 20

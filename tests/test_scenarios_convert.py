@@ -338,3 +338,18 @@ def test_a_wrong_period_is_refused(tmp_path):
     refused = CliRunner().invoke(app, ["convert", "google2011", str(Path("u.csv")), "--period", "0.5s"])
     assert refused.exit_code == 2
     assert "--period:1:1: should be whole seconds, at most 366 days" in refused.output
+
+
+def test_nothing_that_is_read_is_overwritten_nor_one_table_by_the_other(tmp_path):
+    usage, machines = (
+        written(tmp_path / "usage.csv", google2011(ROWS)),
+        written(tmp_path / "machines.csv", "machine\n1\n"),
+    )
+    wrong = told(tmp_path, "google2011", usage, out="machines.csv", machines=machines, jobs_out=usage)
+    assert wrong == [
+        "--jobs-out: would overwrite what is read, got usage.csv",
+        "--out: would overwrite what is read, got machines.csv",
+    ]
+    assert machines.read_text() == "machine\n1\n"
+    (again,) = told(tmp_path, "google2011", usage, out="same.csv", jobs_out=tmp_path / "same.csv")
+    assert again.startswith("--jobs-out: would overwrite")

@@ -145,6 +145,11 @@ def test_what_is_no_run_or_cannot_be_compared_ends_with_2_and_a_line(copied, tmp
     broken = runner.invoke(app, ["crosscheck", str(copied.folder)])
     assert broken.exit_code == 2
     assert "tables of counters cannot be read" in broken.output
+    (copied.folder / "counters.parquet").unlink()
+    lost = runner.invoke(app, ["crosscheck", str(copied.folder)])
+    assert (lost.exit_code, "is not there, though the run lists it" in lost.output) == (2, True)
+    manifest = copied.folder / "manifest.json"
+    manifest.write_text(json.dumps(json.loads(manifest.read_text()) | {"tables": {}}))
     for file in copied.folder.glob("*.parquet"):
         file.unlink()
     empty = runner.invoke(app, ["crosscheck", str(copied.folder)])

@@ -50,10 +50,14 @@ def test_what_is_known_as_a_bound_counts_as_that_and_what_says_nothing_does_not(
         rows("calm", "adjusted", (90, 100)),
         rows("rough", "cuped", (90, 100)),
         rows("rough", "adjusted", (80, 90)),
+        rows("wild", "cuped", (70, 80)),
+        rows("wild", "adjusted", (80, 90)),
+        rows("mild", "cuped", (96, 100)),
+        rows("mild", "adjusted", (97, 100)),
     )
     one = found.loc["adjusted"]
-    assert (one["corners"], one["bounded"], one["unknown"]) == (2, 2, 2)
-    assert one["gain"] == pytest.approx(2.0)
+    assert one[["corners", "bounded", "at_most", "unknown"]].tolist() == [4, 4, 2, 2]
+    assert (one["gain"], one["worst"]) == (pytest.approx(1.0), pytest.approx(0.5))
 
 
 def test_the_worst_gain_s_error_leaves_out_fleets_of_both_at_once():

@@ -108,13 +108,17 @@ def few_clusters(case: Case) -> list[Finding] | None:
     >>> few_clusters(Case.of(pd.DataFrame(rows | {"treated": [1, 1] + [0] * 28})))[0].evidence["treated"]
     2.0
     """
-    if case.plain is None:
+    table = case.table
+    if case.plain is not None:
+        untreated, treated = (float(each) for each in case.plain.clusters)
+    elif table.crossover or not (table.ever.any() and table.never.any()):
         return None
-    untreated, treated = (float(each) for each in case.plain.clusters)
+    else:
+        untreated, treated = float(table.never.sum()), float(table.ever.sum())
     least = min(untreated, treated)
     if least >= _FEW:
-        return []
-    unit = "racks" if case.table.whole_racks() else "machines"
+        return [] if case.plain is not None else None
+    unit = "racks" if table.whole_racks() else "machines"
     evidence = {"untreated": untreated, "treated": treated, "coverage": _normal_covers(least)}
     what = f"one arm rests on {least:.1f} {unit} in effect: its error is hardly known"
     remedy = f"more {unit}; until then Student's t with the effective number less 1"

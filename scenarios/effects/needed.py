@@ -119,8 +119,9 @@ def ratios(machines: pd.DataFrame) -> pd.DataFrame:
 def gains(machines: pd.DataFrame, against: str = AGAINST[0]) -> pd.DataFrame:
     """Return how many times as many machines another estimator needs on the same draws, over corners and at worst.
 
-    Where that other one needs more machines than were tried, or this one fewer, the gain is at least what the sizes
-    tried say, and counts as that.
+    Where the other one needs more machines than were tried, or this one fewer, the gain is at least what the sizes
+    tried say; where this one needs more, or the other fewer, it is at most that. Both count as what they are bounded
+    by. Of corners where both need more, or both fewer, nothing is known.
 
     Parameters
     ----------
@@ -131,8 +132,8 @@ def gains(machines: pd.DataFrame, against: str = AGAINST[0]) -> pd.DataFrame:
     -------
     DataFrame
         design, estimator, against, gain (geometric mean over corners), low and high (95% interval over corners),
-        corners, bounded (how many of them count as a bound), unknown (other corners), worst (the least gain of a
-        corner), worst_corner, worst_error (relative, over fleets).
+        corners, bounded (how many of them count as a bound), at_most (of these, those whose gain is at most that),
+        unknown (other corners), worst (the least gain of a corner), worst_corner, worst_error (relative, over fleets).
 
     Examples
     --------
@@ -147,12 +148,13 @@ def gains(machines: pd.DataFrame, against: str = AGAINST[0]) -> pd.DataFrame:
         if estimator == against or others.empty:
             continue
         both = of.merge(others, on="corner", suffixes=("", "_other"))
-        both = both[(both["bound"] != "more than") & (both["bound_other"] != "at most")].reset_index(drop=True)
+        both = both[(both["bound"] == "") | (both["bound"] != both["bound_other"])].reset_index(drop=True)
         logs = np.log((both["n95_other"] / both["n95"]).to_numpy(dtype=np.float64))
         bounded = int(((both["bound"] != "") | (both["bound_other"] != "")).sum())
-        named = [design, estimator, against, *_geometric(logs), len(both), bounded, len(of) - len(both)]
+        at_most = int(((both["bound"] == "more than") | (both["bound_other"] == "at most")).sum())
+        named = [design, estimator, against, *_geometric(logs), len(both), bounded, at_most, len(of) - len(both)]
         rows.append([*named, *_worst(both, logs)])
-    columns = ["design", "estimator", "against", "gain", "low", "high", "corners", "bounded", "unknown"]
+    columns = ["design", "estimator", "against", "gain", "low", "high", "corners", "bounded", "at_most", "unknown"]
     return pd.DataFrame(rows, columns=[*columns, "worst", "worst_corner", "worst_error"])
 
 

@@ -146,7 +146,9 @@ def _gains(rows: Sequence[Mapping[str, Any]]) -> Table:
 
 
 def _gain(row: Mapping[str, Any]) -> list[str]:
-    bounded = "≥ " if row["bounded"] else ""
+    """Return cells of a gain: ≥ if some corners are more than they count as, ≤ if some are less, ~ if both."""
+    above, below = row["bounded"] > row["at_most"], row["at_most"] > 0
+    bounded = "~ " if above and below else "≥ " if above else "≤ " if below else ""
     error = 100 * row["worst_error"]
     return [
         f"{bounded}{_number(row['gain'], '.2f')}",
