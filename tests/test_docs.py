@@ -91,14 +91,18 @@ def test_every_server_shown_answers_until_it_is_told_to_end(command):
 
 
 @functools.cache
+def library():
+    return {one["name"] for one in shipped()}
+
+
+@functools.cache
 def is_slow(text):
     """Whether a command simulates a fleet of thousands of machines, or many machines for a fortnight."""
     _, verb, *words = shlex.split(text)
     if verb == "reproduce":
         quick = {row["id"] for row in listing() if not any(is_slow(f"wsc run {one}") for one in row["scenarios"])}
         return "--list" not in words and words[0] not in quick
-    library = {one["name"] for one in shipped()}
-    if verb not in {"run", "validate"} or words[0] not in library:
+    if verb not in {"run", "validate"} or words[0] not in library():
         return False
     first = load_each(words[0])[0]
     return first.kind in {"fleet", "profile"} and first.fleet.machines * first.horizon_s / 86400 > 1000
