@@ -29,7 +29,8 @@ check: $(READY) ## style, formatting, types and the direction of imports
 	$(BIN)/lint-imports
 
 docs: .venv/.docs ## make a site of the documents and the docstrings: site/docs/index.html
-	$(BIN)/sphinx-build -b html -W --keep-going -q -j 2 -c docs . site
+	@# Functions that are not compiled keep their signatures and docstrings.
+	PYTHONPATH=. NUMBA_DISABLE_JIT=1 $(BIN)/sphinx-build -b html -W --keep-going -q -j 2 -c docs . site
 
 web: $(READY) ## look at every page of wsc serve in a headless browser; needs Node.js and Chromium
 	PYTHONPATH=. $(BIN)/python tests/web/check.py

@@ -1,20 +1,15 @@
 """How Sphinx makes a site of the documents and of the docstrings: `make docs`."""
 
-import os
 import re
-import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, cast
+
+from docs import modules
 
 if TYPE_CHECKING:
     from sphinx.application import Sphinx
 
 ROOT = Path(__file__).resolve().parents[1]
-sys.path.insert(0, str(ROOT))
-os.environ["NUMBA_DISABLE_JIT"] = "1"
-"""Compiled functions then stay functions, which have a signature and a docstring."""
-
-from docs import modules  # noqa: E402
 
 project, author = "wsc", "the authors of wsc"
 extensions = ["sphinx.ext.autodoc", "numpydoc", "myst_parser"]
