@@ -353,3 +353,14 @@ def test_nothing_that_is_read_is_overwritten_nor_one_table_by_the_other(tmp_path
     assert machines.read_text() == "machine\n1\n"
     (again,) = told(tmp_path, "google2011", usage, out="same.csv", jobs_out=tmp_path / "same.csv")
     assert again.startswith("--jobs-out: would overwrite")
+
+
+def test_what_stands_in_place_of_an_object_is_told(tmp_path):
+    first, *others = google2019_json(ROWS).splitlines(keepends=True)
+    row = json.loads(first)
+    for wrong in ("abc", 5):
+        row["average_usage"] = wrong
+        usage = written(tmp_path / f"{wrong}.json", json.dumps(row) + "\n" + "".join(others))
+        (fault,) = told(tmp_path, "google2019", usage)
+        assert fault.startswith(f"{wrong}.json:1:")
+        assert "in place of an object" in fault

@@ -197,8 +197,8 @@ def _member(name: str) -> Callable[[object], str]:
 
     def member(row: object) -> str:
         value = row.get(outer) if isinstance(row, dict) else None
-        if inner:
-            value = value.get(inner) if isinstance(value, dict) else None
+        if inner and value is not None:
+            value = value.get(inner) if isinstance(value, dict) else f"{json.dumps(value)} in place of an object"
         return value if isinstance(value, str) else "" if value is None else json.dumps(value)
 
     return member
