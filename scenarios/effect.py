@@ -129,7 +129,7 @@ def _estimated(
 
 
 def _published(study: Study | None, confidence: float) -> dict[str, Any] | None:
-    """Return what WSMeter as printed says, where it can: its margin is two standard errors whatever the confidence."""
+    """Return what WSMeter as printed says, where it can."""
     if study is None or study.cells.known:
         return None
     try:

@@ -44,17 +44,12 @@ class Audit:
 
     Examples
     --------
-    >>> Audit((), ("peeking",)).alarmed
-    False
+    >>> Audit((), ("peeking",)).checked
+    ('peeking',)
     """
 
     findings: tuple[Finding, ...]
     checked: tuple[str, ...]
-
-    @property
-    def alarmed(self) -> bool:
-        """Whether anything is worse than a note."""
-        return any(one.severity != "note" for one in self.findings)
 
     def payload(self) -> dict[str, Any]:
         """Return it as JSON holds it: findings and checked.

@@ -55,7 +55,7 @@ def _slope(rows: pd.DataFrame, kinds: list[str]) -> Check | None:
     each = np.linalg.lstsq(counts, rows["instructions"].to_numpy(np.float64), rcond=None)[0]
     asked = counts @ each
     enough = (counts.sum(axis=1) >= LEAST) & (asked > 0) & (rows["law_s"] > 0).to_numpy()
-    if enough.sum() < _LEAST_HOURS or rows.loc[enough, "residence"].nunique() < 3:
+    if enough.sum() < _LEAST_HOURS or rows.loc[enough, "residence"].nunique() < _LEAST_STAYS:
         return None
     kept = rows[enough]
     above = np.log(kept["law_s"].to_numpy(np.float64) / asked[enough])
