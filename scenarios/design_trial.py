@@ -5,7 +5,7 @@ The first week is left out, in which a simulated fleet still settles; plans are 
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict, replace
-from functools import partial
+from functools import partial, reduce
 from pathlib import Path
 from typing import Any
 
@@ -16,11 +16,14 @@ from analysis.effects.methods import RECOMMENDED, method
 from analysis.effects.past import Past
 from analysis.effects.planning import Wanted, fewest, forecast
 from analysis.effects.rehearsals import Assumed, Course, Rehearsal, at_random, crossover, spans, truth
-from analysis.effects.study import Study, potential
+from analysis.effects.study import potential
+from analysis.effects.switchable import Switchable
+from analysis.effects.switching import coins
+from models.randomness import stream
 from models.scenario import Recording, Window, World
 from scenarios.design import job_quotas, observations
 from scenarios.effects import corners
-from scenarios.effects.fleets import change
+from scenarios.effects.fleets import change, either
 from scenarios.kept import each, folder_of
 from scenarios.output import Progress
 from sim.fleet import crossover as switching
@@ -118,7 +121,7 @@ def _spans(world: World, assumed: Assumed) -> Iterator[tuple[Rehearsal, tuple[Co
     day = prepare(replace(world, horizon_s=3 * _WEEK * _DAY_S, recording=Recording(windows=windows)))
     since = round(2 * _WEEK * _DAY_S / day.world.epoch_s)
     arms = nowhere(day), on_machines(day, np.arange(day.machines.count), since)
-    off, on = _same_rows(*(observations(day, arm) for arm in arms))
+    off, on = _same_rows([observations(day, arm) for arm in arms])
     jobs = job_quotas(day)
     past = Past(_days(off, _WEEK, _WEEK), _DAY_S, jobs)
     for days in (1, _WEEK):
@@ -133,13 +136,12 @@ def _spans(world: World, assumed: Assumed) -> Iterator[tuple[Rehearsal, tuple[Co
         yield rehearsal, tuple(courses)
 
 
-def _same_rows(off: pd.DataFrame, on: pd.DataFrame) -> tuple[pd.DataFrame, pd.DataFrame]:
-    """Return the rows of stays and periods that both arms have."""
+def _same_rows(tables: Sequence[pd.DataFrame]) -> list[pd.DataFrame]:
+    """Return the rows of stays and periods that all arms have."""
     keys = ["period", "job", "shard", "instance", "machine"]
-    indices = [pd.MultiIndex.from_frame(table[keys]) for table in (off, on)]
-    return off[indices[0].isin(indices[1])].reset_index(drop=True), on[indices[1].isin(indices[0])].reset_index(
-        drop=True
-    )
+    indices = [pd.MultiIndex.from_frame(table[keys]) for table in tables]
+    shared = reduce(pd.MultiIndex.intersection, indices)
+    return [table[index.isin(shared)].reset_index(drop=True) for table, index in zip(tables, indices, strict=True)]
 
 
 def _days(table: pd.DataFrame, first: int, days: int) -> pd.DataFrame:
@@ -152,17 +154,15 @@ def _crossover(world: World, assumed: Assumed) -> tuple[Rehearsal, tuple[Course,
     """Return the crossover planned on a day without the feature, and its courses on the next day, really switched."""
     day = prepare(replace(corners.crossover(world), horizon_s=2 * _DAY_S))
     jobs = job_quotas(day)
-    off = _settled(observations(day, nowhere(day)))
-    past = Past(off[off["period"] < _PERIODS].reset_index(drop=True), corners.CROSSOVER_PERIOD_S, jobs)
-    on = _settled(observations(day, everywhere(day)))
-    without, having = (table[table["period"] >= _PERIODS] for table in (off, on))
-    true_change = change(without, having, jobs)
-    courses = []
-    for number in range(_SCHEDULES):
-        seen = _settled(observations(day, switching(day, number)))
-        plan = plan_crossover(day.world, day.machines, number)
-        seen["treated"] = plan[seen["machine"].to_numpy(), seen["period"].to_numpy()].astype(int)
-        cells = Study.of(seen[seen["period"] >= _PERIODS], jobs).cells
+    arms = nowhere(day), everywhere(day), switching(day, 0), switching(day, 1)
+    tables = _same_rows([_settled(observations(day, arm)) for arm in arms])
+    past = Past(tables[0][tables[0]["period"] < _PERIODS].reset_index(drop=True), corners.CROSSOVER_PERIOD_S, jobs)
+    never, always, one, mirrored = (table[table["period"] >= _PERIODS].reset_index(drop=True) for table in tables)
+    having = plan_crossover(day.world, day.machines, 0)[never["machine"].to_numpy(), never["period"].to_numpy()]
+    able = Switchable.of(never, (either(~having, one, mirrored), either(having, one, mirrored)), jobs)
+    true_change, rng, courses = change(never, always, jobs), stream(world.seed, "schedules of trials"), []
+    for _ in range(_SCHEDULES):
+        cells = able.cells(coins(able.made.plan.shape, rng))
         courses.append(Course(cells, true_change, at_random(method(RECOMMENDED), cells)))
     return crossover(past, assumed), tuple(courses)
 

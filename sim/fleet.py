@@ -266,7 +266,7 @@ def crossover(day: Day, number: int = 0) -> Arm:
     Parameters
     ----------
     day : of a world with a feature
-    number : of the schedule: each is another draw of who is on when, 0 the recorded one
+    number : of the schedule, as in `plan_crossover`
 
     Raises
     ------

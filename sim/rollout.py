@@ -75,7 +75,7 @@ def plan_crossover(world: World, machines: Machines, number: int = 0) -> Bools:
     ----------
     world : seed, and a feature whose roll-out says periods and share
     machines : M machines, their racks and power domains
-    number : of the schedule, each another draw; 0 is the recorded one
+    number : of the schedule, 0 is the recorded one; odd ones mirror the one before, others are another draw
 
     Returns
     -------
@@ -91,10 +91,11 @@ def plan_crossover(world: World, machines: Machines, number: int = 0) -> Bools:
     >>> plan.shape, bool((plan[:, 0::2] != plan[:, 1::2]).all())
     ((8, 24), True)
     """
-    unit, pairs = _unit(world, machines), len(world.periods) // 2
-    first = stream(world.seed, f"crossover {number}").random((int(unit.max()) + 1, pairs))[unit] < 0.5
+    unit, pairs, drawn = _unit(world, machines), len(world.periods) // 2, 2 * (number // 2)
+    first = stream(world.seed, f"crossover {drawn}").random((int(unit.max()) + 1, pairs))[unit] < 0.5
     if world.feature is not None and world.feature.rollout.unit == "domain":
-        first = _halves(world, number, int(unit.max()) + 1, pairs)[unit]
+        first = _halves(world, drawn, int(unit.max()) + 1, pairs)[unit]
+    first = ~first if number % 2 else first
     on = np.stack([first, ~first], axis=2).reshape(unit.size, 2 * pairs)
     return np.asarray(on & np.isin(unit, _chosen(world, unit))[:, None])
 

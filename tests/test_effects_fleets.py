@@ -7,7 +7,7 @@ import pandas as pd
 import pytest
 
 from scenarios.effects import corners
-from scenarios.effects.fleets import STUDY, change, fleet, simulated
+from scenarios.effects.fleets import STUDY, change, either, fleet, simulated
 from sim.fleet import crossover, everywhere, nowhere, on_machines, prepare
 from sim.rollout import plan_crossover
 from sim.testclusters import measure
@@ -18,7 +18,7 @@ SHARED = ["period", "job", "machine", "rack", "instance", "shard", "weight", "pr
 
 @cache
 def small(name="base"):
-    return fleet(name, 2, MACHINES, schedules=2)
+    return fleet(name, 2, MACHINES)
 
 
 @cache
@@ -81,17 +81,21 @@ def test_the_truth_is_the_quota_weighted_change_said_slowly():
     assert 0.0 < made.week.truth < 0.03
 
 
-def test_a_crossover_is_really_switched_and_split_into_wash_and_rest():
-    made, (_, day) = small(), days()
-    names = [window.name for window in day.world.windows]
+def rests(arm):
+    """Rows of an arm of a crossover, once settled, by period."""
+    _, day = days()
+    whole = by_frame(measure(day, arm), [window.name for window in day.world.windows])
+    rest = whole[whole["period"] % 2 == 1]
+    return rest.assign(period=rest["period"] // 2)
+
+
+def test_switching_is_really_simulated_by_two_schedules_that_mirror_each_other():
+    made, (_, day) = small().switching, days()
+    same(made.never, rests(nowhere(day)))
     for number in (0, 1):
         plan = plan_crossover(day.world, day.machines, number)
-        whole = by_frame(measure(day, crossover(day, number)), names)
-        for found, parity in ((made.crossovers[number], 1), (made.washes[number], 0)):
-            expected = whole[whole["period"] % 2 == parity]
-            same(found, expected.assign(period=expected["period"] // 2))
-            assert (found["treated"] == plan[found["machine"], found["period"]]).all()
-    assert (made.crossovers[0]["value"] != made.crossovers[1]["value"]).any()
+        having = plan[made.never["machine"], made.never["period"]]
+        same(either(having, made.on, made.off), rests(crossover(day, number)))
 
 
 def test_rest_follows_the_state_scheduled_and_wash_also_the_one_before():
@@ -99,15 +103,15 @@ def test_rest_follows_the_state_scheduled_and_wash_also_the_one_before():
 
     Budgets of power domains leak a little to machines that are off.
     """
-    made, (_, day) = small(), days()
+    _, day = days()
     names = [window.name for window in day.world.windows]
-    off, on = (by_frame(measure(day, arm(day)), names) for arm in (nowhere, everywhere))
+    arms = nowhere(day), everywhere(day), crossover(day)
+    off, on, switched = (by_frame(measure(day, arm), names) for arm in arms)
     plan = plan_crossover(day.world, day.machines)
-    apart = np.log(on["value"].to_numpy() / off["value"].to_numpy())
-    for found, parity in ((made.crossovers[0], 1), (made.washes[0], 0)):
+    for parity in (1, 0):
         part = (off["period"] % 2 == parity).to_numpy()
-        moved, whole = np.log(found["value"].to_numpy() / off["value"].to_numpy()[part]), apart[part]
-        machine, period = found["machine"].to_numpy(), found["period"].to_numpy()
+        moved, whole = (np.log(each["value"].to_numpy() / off["value"].to_numpy())[part] for each in (switched, on))
+        machine, period = off["machine"].to_numpy()[part], off["period"].to_numpy()[part] // 2
         now, before = plan[machine, period], plan[machine, np.maximum(period - 1, 0)]
 
         def way(chosen, moved=moved, whole=whole):
@@ -142,12 +146,11 @@ def test_without_a_change_there_is_no_change():
 
 
 def test_a_fleet_is_that_of_its_name_and_seed():
-    again, other = (fleet("base", seed, MACHINES, schedules=1) for seed in (2, 3))
+    again, other = (fleet("base", seed, MACHINES) for seed in (2, 3))
     pd.testing.assert_frame_equal(again.week.on, small().week.on)
-    pd.testing.assert_frame_equal(again.crossovers[0], small().crossovers[0])
+    pd.testing.assert_frame_equal(again.switching.on, small().switching.on)
     assert other.week.truth != again.week.truth
 
 
 def test_new_processors_have_no_crossover():
-    assert small("upgrade").crossovers == ()
-    assert np.isnan(small("upgrade").crossover_truth)
+    assert small("upgrade").switching is None

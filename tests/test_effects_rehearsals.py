@@ -67,28 +67,17 @@ def test_a_crossover_without_noise_sees_the_change_exactly():
         answers.append(method.many(course.cells, treated).change)
         assert course.truth == pytest.approx(0.02)
     assert np.concatenate(answers) == pytest.approx(0.02, abs=1e-9)
-    assert (made.design, made.hours, made.most) == ("crossover of 8 periods", 8.0, 40)
+    assert (made.design, made.hours, made.most) == ("crossover of 8 periods", 8.0, 20)
 
 
-def test_domains_switch_as_wholes_so_what_their_machines_share_does_not_average_out():
-    plain = past(periods=8, machines=120, sd=0.001)
-    domain, period = plain.table["machine"] % 6, plain.table["period"]
-    shared = 1.0 + 0.02 * np.random.default_rng(2).standard_normal((6, 8))[domain, period]
-    table = plain.table.assign(value=plain.table["value"] * shared)
-    alone = replace(plain, table=table, period_s=3600.0)
-    errors = []
-    for each in (alone, replace(alone, table=table.assign(domain=domain))):
-        course = crossover(each, Assumed(0.02, 0.0, 0.0)).courses[0]
-        method, treated = course.arrange(100, 4, np.random.default_rng(1))
-        errors.append(float(method.many(course.cells, treated).error.mean()))
-    assert errors[1] > 2.5 * errors[0]
-
-
-def test_schedules_come_with_their_mirror_images_which_err_the_other_way():
-    rough = replace(past(periods=8, machines=60, sd=0.05), period_s=3600.0)
-    off = []
-    for course in crossover(rough, Assumed(0.02, 0.0, 0.0)).courses:
-        method, treated = course.arrange(60, 1, np.random.default_rng(1))
-        off.append(float(method.many(course.cells, treated).change[0]) - course.truth)
-    assert len(off) == 12
-    assert np.array(off[::2]) == pytest.approx(-np.array(off[1::2]), abs=0.15 * np.abs(off).max())
+@pytest.mark.statistical
+def test_a_rehearsed_crossover_covers_the_change_that_it_assumes():
+    """12 schedules, 40 draws each: outside of 90 to 98.5% in fewer than 1 of 1,000 seeds, draws being alike."""
+    rough = replace(past(periods=8, machines=120, sd=0.05), period_s=3600.0)
+    held = []
+    for course in crossover(rough, Assumed(0.02, 0.01, 0.01)).courses:
+        method, treated = course.arrange(20, 40, np.random.default_rng(1))
+        found = method.many(course.cells, treated)
+        held.append((np.abs(found.change - course.truth) <= found.margin()).mean())
+    assert len(held) == 12
+    assert 0.90 <= np.mean(held) <= 0.985

@@ -6,7 +6,8 @@ import pytest
 
 from analysis.effects.adjusted import Adjusted
 from analysis.effects.classic import Ratio
-from analysis.effects.study import Study, checked, course, potential, stays
+from analysis.effects.stays import checked, stays
+from analysis.effects.study import Study, course, potential
 from analysis.statistics import NotEnoughDataError
 from models.randomness import stream
 from tests.effect_studies import observed

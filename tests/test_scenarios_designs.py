@@ -41,7 +41,7 @@ def test_estimators_of_designs_that_choose_their_machines_say_about_the_truth(mi
 
 
 def test_new_code_of_one_job_makes_its_stays_faster():
-    made = fleet("base", 2, 60, schedules=0, one_job=True)
+    made = fleet("base", 2, 60, switching=False, one_job=True)
     job, on = made.one_job.job, made.one_job.on
     assert set(on["job"]) == {job}
     assert job == made.jobs["quota"].idxmax()

@@ -31,7 +31,7 @@ def test_orders_are_fair_coins_of_machine_and_pair():
     """Means and correlations of 4,000 machines within 4.9 standard errors: 242 looks, 3 false alarms in 10,000 runs."""
     first = planned(WORLD)[:, 0::2].astype(float)
     assert (abs(first.mean(axis=0) - 0.5) < 4.9 * 0.5 / np.sqrt(4000)).all()
-    other = planned(WORLD, 1)[:, 0::2].astype(float)
+    other = planned(WORLD, 2)[:, 0::2].astype(float)
     pairs = np.corrcoef(np.hstack([first, other]).T)[~np.eye(22, dtype=bool)]
     assert (abs(pairs) < 4.9 / np.sqrt(4000)).all()
 
@@ -49,6 +49,14 @@ def test_racks_switch_together():
     plan = planned(replace(WORLD, feature=feature))
     assert (plan.reshape(100, 40, 22) == plan[::40][:, None]).all()
     assert len(np.unique(plan[::40], axis=0)) > 50
+
+
+@pytest.mark.parametrize("unit", ["machine", "domain"])
+def test_odd_schedules_mirror_the_ones_before(unit):
+    world = replace(WORLD, feature=replace(CALM, rollout=replace(CALM.rollout, unit=unit)))
+    for number in (0, 2):
+        assert (planned(world, number) != planned(world, number + 1)).all()
+    assert (planned(world, 0) != planned(world, 2)).any()
 
 
 @pytest.mark.parametrize(("machines", "either"), [(3840, {12}), (4000, {12, 13})])

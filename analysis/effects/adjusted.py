@@ -102,7 +102,8 @@ def together(ones: Sequence[Adjusted], cells: Cells, treated: Bools) -> list[Ans
     """
     if not cells.known:
         return _pooled(ones, cells, treated)
-    clusters = cells.rack if ones[0].cluster == "rack" else np.arange(len(cells.machines), dtype=np.int64)
+    clusters = np.arange(len(cells.machines), dtype=np.int64) if cells.switched is None else cells.switched.unit
+    clusters = cells.rack if ones[0].cluster == "rack" else clusters
     own = own_control.many(cells, treated, clusters)
     pooled = [one for one in ones if one.pooling != "none"]
     rest = iter(_pooled(pooled, cells, treated) if pooled else ())

@@ -5,6 +5,7 @@ from dataclasses import dataclass
 import numpy as np
 import pandas as pd
 
+from analysis.effects.switching import Switched
 from analysis.statistics import Floats, Ints
 
 COVARIATE = "x"
@@ -52,6 +53,8 @@ class Cells:
     """Whether each value is an instance's own difference, plus 1: the level without the feature is exactly 1."""
     shared: float = 0.0
     """Variance of the fleet's relative change by what machines that switch together have in common."""
+    switched: Switched | None = None
+    """How the machines switch, of a crossover in which most others never do."""
 
     @property
     def weight(self) -> Floats:

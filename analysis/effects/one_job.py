@@ -6,7 +6,7 @@ import numpy as np
 import pandas as pd
 
 from analysis.effects.cells import Cells
-from analysis.effects.study import stays
+from analysis.effects.stays import stays
 from analysis.statistics import Floats, NotEnoughDataError
 
 

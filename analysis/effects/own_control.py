@@ -9,10 +9,12 @@ varies least over machines: the regression of the one on its difference from the
 from typing import NamedTuple
 
 import numpy as np
+import pandas as pd
 from numba import njit
 
 from analysis.effects.cells import Cells
 from analysis.effects.effect import Answers
+from analysis.effects.switching import Common, Rows, Switched, courses, levels
 from analysis.statistics import Bools, Floats, Ints
 
 _LEAST = 0.1
@@ -33,6 +35,26 @@ class _Sums(NamedTuple):
     cluster: Ints
 
 
+class _Stays(NamedTuple):
+    """Stays, sorted by machine: where each machine's begin and end, their cell and job, presence, quota times scale."""
+
+    start: Ints
+    end: Ints
+    cell: Ints
+    job: Ints
+    presence: Floats
+    quota: Floats
+
+
+class _Crossover(NamedTuple):
+    """A crossover as compiled code takes it."""
+
+    rows: Rows
+    common: Common
+    plan: Bools
+    stays: _Stays
+
+
 class _Seen(NamedTuple):
     """What a draw shows of each job: what it counts for by own and by full quota, its stays, their mean gain."""
 
@@ -46,7 +68,8 @@ def many(cells: Cells, treated: Bools, clusters: Ints) -> Answers:
     """Return change, standard error and degrees of freedom of R draws.
 
     The variance is that over clusters, and what machines that switch together share (`Cells.shared`), which more of
-    them do not average out.
+    them do not average out. Where cells tell how machines switch (`Cells.switched`), each draw learns what its jobs and
+    racks have in common from the machines that it leaves out, and from no others.
 
     Parameters
     ----------
@@ -68,32 +91,93 @@ def many(cells: Cells, treated: Bools, clusters: Ints) -> Answers:
     array([0.1])
     """
     value = np.stack([cells.y[:, 1] - cells.count, cells.count, cells.quota * cells.scale[cells.job]], axis=1)
+    sums = _Sums(cells.start, cells.job, value, cells.weight, clusters)
     out = np.full((len(treated), 3), np.nan)
     chosen = np.ascontiguousarray(treated, dtype=np.bool_)
-    _draws(_Sums(cells.start, cells.job, value, cells.weight, clusters), chosen, cells.shared, out)
+    if cells.switched is None:
+        _draws(sums, chosen, cells.shared, out)
+    else:
+        made = cells.switched
+        _switched_draws(_Crossover(made.rows, made.common, made.plan, _stays(made, cells)), sums, chosen, out)
     return Answers(out[:, 0], out[:, 1], out[:, 2])
+
+
+def _stays(made: Switched, cells: Cells) -> _Stays:
+    """Return the stays of a crossover as what cells are sums of."""
+    job = cells.jobs.get_indexer(pd.Index(made.stays["job"]))
+    machine = cells.machines.get_indexer(pd.Index(made.stays["machine"]))
+    pairs = np.repeat(np.arange(len(cells.machines)), np.diff(cells.start)) * len(cells.jobs) + cells.job
+    presence, quota = (made.stays[name].to_numpy(dtype=np.float64) for name in ("presence", "quota"))
+    return _Stays(
+        made.rows.stay[made.rows.start],
+        made.rows.stay[made.rows.end - 1] + 1,
+        np.searchsorted(pairs, machine * len(cells.jobs) + job),
+        job.astype(np.int64),
+        presence,
+        quota * presence * cells.scale[job],
+    )
 
 
 @njit(cache=True)
 def _draws(sums: _Sums, treated: Bools, shared: float, out: Floats) -> None:
     """Write the answers into `out`, (R, 3)."""
     for r in range(len(treated)):
+        _answer(sums, np.flatnonzero(treated[r]), shared, out[r])
+
+
+@njit(cache=True)
+def _switched_draws(made: _Crossover, sums: _Sums, treated: Bools, out: Floats) -> None:
+    """Write the answers into `out`, (R, 3), each from the gains of the machines that it draws."""
+    level = np.empty((made.stays.cell.size, 2))
+    for r in range(len(treated)):
         which = np.flatnonzero(treated[r])
-        seen = _seen(sums, which)
-        change = np.array([(seen.own * seen.gain).sum(), (seen.full * seen.gain).sum()])
-        scores, counts = _scores(sums, which, seen, change)
-        squares = (counts**4).sum()
-        clusters = (counts**2).sum() ** 2 / squares if squares > 0.0 else 0.0
-        if clusters < _FEWEST:
-            continue
-        apart = scores[:, 1] - scores[:, 0]
-        spread = (apart**2).sum()
-        share = min(max(-(scores[:, 0] * apart).sum() / spread, 0.0), 1.0) if spread > 0.0 else 0.0
-        variance = ((scores[:, 0] + share * apart) ** 2).sum() * clusters / (clusters - 1.0)
-        total = variance + shared
-        out[r, 0] = change[0] + share * (change[1] - change[0])
-        out[r, 1] = np.sqrt(total)
-        out[r, 2] = (clusters - 1.0) * (total / variance) ** 2 if variance > 0.0 else clusters - 1.0
+        levels(made.rows, courses(made.rows, made.common, which), made.plan, which, level)
+        _gather(made.stays, sums, which, level)
+        _answer(sums, which, 0.0, out[r])
+
+
+@njit(cache=True)
+def _gather(stays: _Stays, sums: _Sums, which: Ints, level: Floats) -> None:
+    """Put into the sums of the drawn machines' cells what their stays gain, relative to their jobs' mean levels."""
+    jobs = sums.weight.size
+    held, below, above = np.zeros(jobs), np.zeros(jobs), np.zeros(jobs)
+    for machine in which:
+        for s in range(stays.start[machine], stays.end[machine]):
+            if not np.isnan(level[s, 0]):
+                j = stays.job[s]
+                held[j] += stays.presence[s]
+                below[j] += stays.presence[s] * level[s, 0]
+                above[j] += stays.presence[s] * level[s, 1]
+    for machine in which:
+        sums.value[sums.start[machine] : sums.start[machine + 1]] = 0.0
+        for s in range(stays.start[machine], stays.end[machine]):
+            if not np.isnan(level[s, 0]):
+                c, j = stays.cell[s], stays.job[s]
+                mean, typical = below[j] / held[j], above[j] / below[j]
+                # The mean gain is a ratio, so what varies is a stay's level with it less what its level lets expect.
+                sums.value[c, 0] += stays.presence[s] * (typical - 1.0 + (level[s, 1] - typical * level[s, 0]) / mean)
+                sums.value[c, 1] += stays.presence[s]
+                sums.value[c, 2] += stays.quota[s]
+
+
+@njit(cache=True)
+def _answer(sums: _Sums, which: Ints, shared: float, out: Floats) -> None:
+    """Write change, standard error and degrees of freedom of one draw into `out`, unless its clusters are too few."""
+    seen = _seen(sums, which)
+    change = np.array([(seen.own * seen.gain).sum(), (seen.full * seen.gain).sum()])
+    scores, counts = _scores(sums, which, seen, change)
+    squares = (counts**4).sum()
+    clusters = (counts**2).sum() ** 2 / squares if squares > 0.0 else 0.0
+    if clusters < _FEWEST:
+        return
+    apart = scores[:, 1] - scores[:, 0]
+    spread = (apart**2).sum()
+    share = min(max(-(scores[:, 0] * apart).sum() / spread, 0.0), 1.0) if spread > 0.0 else 0.0
+    variance = ((scores[:, 0] + share * apart) ** 2).sum() * clusters / (clusters - 1.0)
+    total = variance + shared
+    out[0] = change[0] + share * (change[1] - change[0])
+    out[1] = np.sqrt(total)
+    out[2] = (clusters - 1.0) * (total / variance) ** 2 if variance > 0.0 else clusters - 1.0
 
 
 @njit(cache=True)

@@ -15,14 +15,14 @@ from analysis.effects.cells import Cells
 from analysis.effects.effect import Method
 from analysis.effects.methods import method
 from analysis.effects.past import Past, drift
-from analysis.effects.study import Study, potential
+from analysis.effects.study import potential
+from analysis.effects.switchable import Switchable
+from analysis.effects.switching import coins
 from analysis.statistics import Bools, Floats, Ints, NotEnoughDataError
 
 COURSES = 6
 """Stretches of the past, at most, that a design is rehearsed on."""
 _SCHEDULES = 12
-_DOMAINS = 4
-"""Domains from which on they switch as wholes; of fewer, machines do so one by one."""
 _IMBALANCES = 100
 """Selections from which it is learnt what a balanced design leaves."""
 _HEAVYWEIGHTS = 10
@@ -118,10 +118,9 @@ def spans(past: Past, days: float, assumed: Assumed, estimators: Sequence[str]) 
 
 
 def crossover(past: Past, assumed: Assumed, periods: int | None = None) -> Rehearsal:
-    """Return the design in which machines switch the feature on and off, pair of periods by pair, in random order.
+    """Return the design in which machines switch the feature on and off, pair of periods by pair, by own coins.
 
-    Machines that feel each other, such as those behind one power budget, should switch together: where the past has
-    a column `domain`, domains do, a random half of them the one way and the others the other.
+    All others never have the feature; what the jobs do in common is learnt from them.
 
     Parameters
     ----------
@@ -139,7 +138,7 @@ def crossover(past: Past, assumed: Assumed, periods: int | None = None) -> Rehea
     >>> from analysis.effects.past import example as past
     >>> made = crossover(past(3600.0), Assumed())
     >>> made.design, made.hours, made.most
-    ('crossover of 2 periods', 2.0, 9)
+    ('crossover of 2 periods', 2.0, 4)
     """
     there = len(past.periods)
     length = (min(periods or past.of_days(1.0), there) // 2) * 2
@@ -147,12 +146,12 @@ def crossover(past: Past, assumed: Assumed, periods: int | None = None) -> Rehea
         raise NotEnoughDataError(2, there, "periods without the feature")
     table = past.between(there - length, there)
     adjusted = method("adjusted")
+    able = Switchable.of(table, (table, table), past.jobs)
     courses = []
-    unit, together = _units(table)
-    for first, rng in _schedules(int(unit.max()) + 1, length // 2, assumed.seed, together):
-        cells, change = _switched(table, past.jobs, assumed, first[unit], rng)
+    for number in range(_SCHEDULES):
+        cells, change = _switched(able, assumed, np.random.default_rng((assumed.seed, 1000 + number)))
         courses.append(Course(cells, change, at_random(adjusted, cells)))
-    machines = min(len(course.cells.machines) for course in courses)
+    machines = min(len(course.cells.machines) for course in courses) // 2
     hours = length * past.period_s / 3600.0
     note = "time to settle after a switch is not counted as lost: measure as long as here besides"
     return Rehearsal(f"crossover of {length} periods", "adjusted", tuple(courses), hours, 2, machines, notes=(note,))
@@ -293,48 +292,19 @@ def _within(stratum: Ints, size: Ints, deviation: Floats) -> Arrange:
     return arrange
 
 
-def _units(table: pd.DataFrame) -> tuple[Ints, bool]:
-    """Return the number of what each row's machine switches with, and whether that is its domain."""
-    if "domain" in table:
-        domain, names = pd.factorize(table["domain"])
-        if len(names) >= _DOMAINS:
-            return domain.astype(np.int64), True
-    return pd.factorize(table["machine"])[0].astype(np.int64), False
-
-
-def _schedules(units: int, pairs: int, seed: int, halves: bool) -> Iterator[tuple[Bools, np.random.Generator]]:
-    """Yield who has the feature first in which pair of periods, (units, pairs): at random, then the other way.
-
-    What one schedule takes for an effect of the feature, its mirror image takes for the opposite, so that together
-    they do not err (antithetic draws; Hammersley and Morton 1956). The generator draws the effects.
-    """
-    for number in range(_SCHEDULES // 2):
-        rng = np.random.default_rng((seed, 1000 + number))
-        place = rng.random((units, pairs))
-        first = np.argsort(np.argsort(place, axis=0), axis=0) < units // 2 if halves else place < 0.5
-        yield first, rng
-        yield ~first, rng
-
-
-def _switched(
-    table: pd.DataFrame, jobs: pd.DataFrame | None, assumed: Assumed, first: Bools, rng: np.random.Generator
-) -> tuple[Cells, float]:
-    """Return the cells of a crossover of the whole fleet, of which `first` is by row and pair, and the true change."""
-    machine, names = pd.factorize(table["machine"])
-    period, _ = pd.factorize(table["period"], sort=True)
-    having = first[np.arange(len(table)), period // 2] == (period % 2 == 0)
-    number, of = pd.factorize(table["job"])
-    quota = table["weight"].to_numpy(dtype=np.float64)
-    if jobs is not None:
-        held = np.bincount(number, minlength=len(of))
-        quota = (jobs.set_index("job")["quota"].reindex(of).fillna(0.0).to_numpy(dtype=np.float64) / held)[number]
-    share = quota * table["value"].to_numpy(dtype=np.float64)
-    level: Floats = np.bincount(number, share).astype(np.float64)
-    effect = _effects(level, assumed, rng)[number] + assumed.apart * rng.standard_normal(len(names))[machine]
+def _switched(able: Switchable, assumed: Assumed, rng: np.random.Generator) -> tuple[Cells, float]:
+    """Return the cells of a crossover of a fleet with random effects and coins, and the true change."""
+    rows, machines = able.made.rows, len(able.made.plan)
+    machine = np.repeat(np.arange(machines), rows.end - rows.start)
+    jobs = len(able.fleet)
+    held, level = np.bincount(rows.job, minlength=jobs), np.bincount(rows.job, rows.value[:, 0], jobs)
+    weight = able.fleet["quota"].to_numpy() * able.fleet["scale"].to_numpy() / np.maximum(held, 1)
+    effect = _effects(weight * level, assumed, rng)[rows.job] + assumed.apart * rng.standard_normal(machines)[machine]
     effect = np.maximum(effect, _WORST)
-    value = table["value"].to_numpy(dtype=np.float64) * np.where(having, 1.0 + effect, 1.0)
-    study = Study.of(table.assign(value=value, treated=having.astype(np.int64)), jobs)
-    return study.cells, float((share * effect).sum() / share.sum())
+    share = weight[rows.job] * rows.value[:, 0]
+    value = np.stack([rows.value[:, 0], rows.value[:, 0] * (1.0 + effect)], axis=1)
+    made = replace(able, made=replace(able.made, rows=rows._replace(value=value)))
+    return made.cells(coins(able.made.plan.shape, rng)), float((share * effect).sum() / share.sum())
 
 
 def _effects(level: Floats, assumed: Assumed, rng: np.random.Generator) -> Floats:

@@ -9,7 +9,8 @@ import pandas as pd
 from analysis.effects.covariates import covariates
 from analysis.effects.effect import Effect, half_width
 from analysis.effects.per_job import between
-from analysis.effects.study import Link, checked, identity, stays
+from analysis.effects.stays import checked, identity, stays
+from analysis.effects.study import Link
 from analysis.statistics import Bools, Floats, Ints, NotEnoughDataError
 
 _PRIOR = 10.0
@@ -252,8 +253,9 @@ def _concluded(change: float, influence: Floats, left: float, rows: _Rows) -> _F
             parts.append(float((influence[arm] ** 2).sum()))
             freedoms.append(1.0)
     total = sum(parts) + left
-    guessed = sum(part**2 / freedom for part, freedom in zip(parts, freedoms, strict=True))
-    freedom = max(total**2 / guessed, freedoms[0]) if guessed > 0 else freedoms[0]
+    shares = [part / total if total > 0 else 0.0 for part in parts]
+    guessed = sum(share**2 / freedom for share, freedom in zip(shares, freedoms, strict=True))
+    freedom = max(1 / guessed, freedoms[0]) if guessed > 0 else freedoms[0]
     return _Found(change, float(np.sqrt(total)), float(freedom))
 
 

@@ -1,6 +1,5 @@
 """An experiment on a fleet as its tables tell it: who had the feature when, and what was known before."""
 
-from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Literal
 
@@ -9,17 +8,15 @@ import pandas as pd
 
 from analysis.effects.cells import Cells, cells
 from analysis.effects.covariates import covariates
-from analysis.effects.crossovers import gains
 from analysis.effects.effect import Effect, Method, half_width
-from analysis.effects.keys import numbered
-from analysis.statistics import Bools, Floats, NotEnoughDataError
+from analysis.effects.stays import checked, fleet_of, identity, racks_of, scale_of, stays
+from analysis.effects.switchable import observed
+from analysis.statistics import Bools, NotEnoughDataError
 
 Link = Literal["none", "own", "shard"]
 
 _FEW = 10.0
 """Instances of which a job's course is known half."""
-
-REQUIRED = ("period", "job", "machine", "weight", "value", "treated")
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -40,7 +37,8 @@ class Study:
 
         Periods before anything had the feature are the past, from which covariates come; all others are the study. A
         machine that has the feature in some periods of the study only makes it a crossover: each instance is then its
-        own control, less what its job's instances did in common at the same time.
+        own control, less what its job's instances did in common at the same time. That is learnt from machines that
+        never have it if they are as many at least (`switching`), else from those that switch (`crossovers`).
 
         Parameters
         ----------
@@ -70,12 +68,12 @@ class Study:
                 raise NotEnoughDataError(1, 0, f"observations {what}")
         past = table["period"] < table.loc[table["treated"], "period"].min()
         study, before = table[~past], table[past]
-        fleet = _fleet(before, study, jobs)
-        racks = _racks(table)
+        fleet = fleet_of(before, study, jobs)
+        racks = racks_of(table)
         share = study.groupby("machine")["treated"].mean()
-        if ((share > 0) & (share < 1)).any():
-            own = gains(study, identity(study), exposure(study), _scale(fleet))
-            made = cells(own.stays, fleet, racks=racks, known=True, shared=own.shared)
+        switching, never = (share > 0) & (share < 1), share == 0
+        if switching.any():
+            made = observed(study, fleet, racks, share[switching].index if never.sum() >= switching.sum() else None)
             return cls(made, np.ones(len(made.machines), dtype=np.bool_), "crossover")
         study = _without(study, course(study[~study["treated"]], fleet))
         before = _without(before, course(before, fleet))
@@ -117,13 +115,13 @@ def potential(
            [1. , 1.5]])
     """
     before, off, on = map(checked, (before, off, on))
-    fleet = _fleet(before, off, jobs)
+    fleet = fleet_of(before, off, jobs)
     common = course(off, fleet)
     before, off, on = _without(before, course(before, fleet)), _without(off, common), _without(on, common)
     rows, keys = stays(off), identity(off)
     with_it = stays(on)[[*keys, "value"]].rename(columns={"value": "on"})
     both = rows.rename(columns={"value": "off"}).merge(with_it, on=keys)
-    return _cells(both.assign(value=both["off"]), off, before, fleet, _racks(off), link=link, load=load)
+    return _cells(both.assign(value=both["off"]), off, before, fleet, racks_of(off), link=link, load=load)
 
 
 def course(table: pd.DataFrame, fleet: pd.DataFrame) -> pd.Series:
@@ -148,7 +146,7 @@ def course(table: pd.DataFrame, fleet: pd.DataFrame) -> pd.Series:
     keys = ["job", "period"]
     there = table["present_s"].to_numpy(dtype=np.float64) if "present_s" in table else np.ones(len(table))
     held = table.assign(there=there, part=there * table["value"]).groupby(keys, observed=True)[["there", "part"]].sum()
-    scale = _scale(fleet).reindex(held.index.get_level_values("job")).to_numpy()
+    scale = scale_of(fleet).reindex(held.index.get_level_values("job")).to_numpy()
     deviation = held["part"] / held["there"] / scale - 1.0
     sums = held.assign(part=held["there"] * deviation).groupby(level="job").transform("sum")
     instances = held["there"] / there.max()
@@ -162,10 +160,6 @@ def _without(table: pd.DataFrame, common: pd.Series) -> pd.DataFrame:
         return table
     found = common.reindex(pd.MultiIndex.from_frame(table[["job", "period"]])).fillna(0.0).to_numpy()
     return table.assign(value=table["value"] / (1.0 + found))
-
-
-def _scale(fleet: pd.DataFrame) -> "pd.Series[float]":
-    return fleet.set_index("job")["scale"]
 
 
 def _cells(
@@ -182,129 +176,6 @@ def _cells(
     known = covariates(rows, before, study, past, fleet, link=link, load=load)
     whole = pd.concat([rows.rename(columns={"weight": "quota"}), known], axis=1)
     return cells(whole, fleet, _before(before), racks)
-
-
-def _racks(table: pd.DataFrame) -> pd.Series | None:
-    return table.groupby("machine")["rack"].first() if "rack" in table else None
-
-
-def checked(observations: pd.DataFrame) -> pd.DataFrame:
-    """Return a table of observations whose columns are there and make sense.
-
-    Raises
-    ------
-    ValueError, NotEnoughDataError
-        As in `Study.of`.
-
-    Examples
-    --------
-    >>> checked(pd.DataFrame({"period": [0]}))
-    Traceback (most recent call last):
-    ...
-    ValueError: the table lacks job, machine, weight, value, treated
-    """
-    missing = [name for name in REQUIRED if name not in observations.columns]
-    if missing:
-        raise ValueError(f"the table lacks {', '.join(missing)}")
-    table = observations.reset_index(drop=True)
-    for name in ("period", "job", "machine", "instance", "shard"):
-        if name in table and table[name].isna().any():
-            raise ValueError(f"{name} must not be missing, it is in row {int(table[name].isna().argmax())}")
-    for name in ("weight", "value", "present_s"):
-        if name in table:
-            _finite(table, name, "above 0", lambda numbers: numbers > 0)
-    for name in ("exposure", "cpu_s"):
-        if name in table:
-            _finite(table, name, "of 0 or more", lambda numbers: numbers >= 0)
-    if not table["treated"].isin([0, 1]).all():
-        raise ValueError(f"treated must be 0 or 1, got {table.loc[~table['treated'].isin([0, 1]), 'treated'].iloc[0]}")
-    table["treated"] = table["treated"].astype(bool)
-    together, first = numbered([table["machine"], table["period"]])
-    having = table["treated"].to_numpy(dtype=np.bool_)
-    if (mixed := having != having[first][together]).any():
-        machine, period = table.loc[int(mixed.argmax()), ["machine", "period"]]
-        raise ValueError(f"machine {machine} is with and without the feature in period {period}")
-    return table
-
-
-def _finite(table: pd.DataFrame, name: str, what: str, right: Callable[[Floats], Bools]) -> None:
-    numbers = table[name].to_numpy(dtype=np.float64)
-    wrong = ~(np.isfinite(numbers) & right(numbers))
-    if wrong.any():
-        at = int(wrong.argmax())
-        raise ValueError(f"{name} must be a finite number {what}, got {numbers[at]} in row {at}")
-
-
-def _checked_jobs(jobs: pd.DataFrame) -> pd.DataFrame:
-    """Return job and quota of the whole fleet, each job once."""
-    missing = [name for name in ("job", "quota") if name not in jobs.columns]
-    if missing:
-        raise ValueError(f"the table of jobs lacks {', '.join(missing)}")
-    table = jobs[["job", "quota"]].reset_index(drop=True)
-    twice = table["job"].isna() | table["job"].duplicated()
-    if twice.any():
-        raise ValueError(
-            f"each job must be there once, {table['job'][twice.argmax()]} is again in row {twice.argmax()}"
-        )
-    _finite(table, "quota", "of 0 or more", lambda numbers: numbers >= 0)
-    return table
-
-
-def stays(table: pd.DataFrame) -> pd.DataFrame:
-    """Return one row per stay: its periods taken together, each by its exposure, and its presence.
-
-    Exposure is what the value is per: cpu_s for a rate per CPU second; else the time present; else every period alike.
-    Presence is the time present relative to the longest stay's, or the number of periods.
-
-    Examples
-    --------
-    >>> row = {"job": "a", "machine": 1, "instance": 7, "weight": 1.0, "treated": False}
-    >>> stays(pd.DataFrame([row | {"period": 0, "value": 1.0}, row | {"period": 1, "value": 3.0}]))["value"].tolist()
-    [2.0]
-    """
-    keys = identity(table)
-    by = exposure(table)
-    number, first = numbered([table[name] for name in keys])
-    kept = [name for name in ("job", "machine", "instance", "shard", "rack", "weight", "treated") if name in table]
-    made = table.iloc[first][kept].reset_index(drop=True)
-    total = np.bincount(number, by)
-    made["value"] = np.bincount(number, by * table["value"].to_numpy(dtype=np.float64)) / total
-    there = table["present_s"].to_numpy(dtype=np.float64) if "present_s" in table else np.ones(len(table))
-    present = np.bincount(number, there)
-    return made.assign(presence=present / present.max())
-
-
-def identity(table: pd.DataFrame) -> list[str]:
-    """Return the columns that tell one stay from another; without an instance or a shard, job and machine do."""
-    return [name for name in ("job", "machine", "instance", "shard") if name in table]
-
-
-def exposure(table: pd.DataFrame) -> Floats:
-    """Return what each row's value counts by when periods are taken together; (N,), above 0."""
-    for name in ("exposure", "cpu_s", "present_s"):
-        if name in table:
-            return np.asarray(np.maximum(table[name].to_numpy(dtype=np.float64), 1e-12))
-    return np.ones(len(table))
-
-
-def _fleet(past: pd.DataFrame, study: pd.DataFrame, jobs: pd.DataFrame | None) -> pd.DataFrame:
-    """Return job, quota and scale: the job's mean before, or without the feature, or at all."""
-    if jobs is None:
-        there = stays(study)
-        held = there.assign(quota=there["weight"] * there["presence"]).groupby("job")[["quota"]].sum().reset_index()
-    else:
-        held = _checked_jobs(jobs)
-    scale = pd.Series(np.nan, index=held["job"])
-    for known in (past, study[~study["treated"]], study):
-        if len(known):
-            scale = scale.fillna(_means(stays(known), ["job"], "value"))
-    return held.assign(scale=scale.fillna(1.0).to_numpy())
-
-
-def _means(table: pd.DataFrame, keys: list[str], what: str) -> pd.Series:
-    """Return means over groups of stays, by presence."""
-    sums = table.assign(part=table["presence"] * table[what]).groupby(keys, observed=True)[["part", "presence"]].sum()
-    return sums["part"] / sums["presence"]
 
 
 def _before(before: pd.DataFrame) -> pd.DataFrame | None:

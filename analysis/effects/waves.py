@@ -12,7 +12,8 @@ from analysis.effects.cells import COVARIATE, Cells
 from analysis.effects.covariates import covariates
 from analysis.effects.effect import Answers, Effect
 from analysis.effects.per_job import between
-from analysis.effects.study import Study, concluded, exposure, identity, stays
+from analysis.effects.stays import exposure, identity, stays
+from analysis.effects.study import Study, concluded
 from analysis.effects.study import example as small
 from analysis.statistics import Bools, Floats, Ints
 

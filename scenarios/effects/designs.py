@@ -9,9 +9,13 @@ from analysis.effects import arrangements
 from analysis.effects.cells import Cells, cells
 from analysis.effects.methods import RECOMMENDED, method
 from analysis.effects.one_job import only
-from analysis.effects.study import Study, potential, stays
+from analysis.effects.stays import stays
+from analysis.effects.study import potential
+from analysis.effects.switchable import Switchable
+from analysis.effects.switching import coins
 from analysis.effects.waves import stage_rows, sums_of
-from scenarios.effects.fleets import SCHEDULES, STUDY, Fleet, Span, fleet
+from models.randomness import stream
+from scenarios.effects.fleets import STUDY, Fleet, Span, Switching, fleet
 from scenarios.effects.pieces import Design
 
 DESIGNS: Final = (
@@ -25,15 +29,16 @@ DESIGNS: Final = (
     "one_job",
     "staged",
 )
-"""day, week: so long after as long, machines drawn at random beside all others as controls. crossover: machines switch
-the feature on and off for 24 hours. Then a day after a day, by_platform: machines drawn within platforms;
-balanced: on the past, by the cube method; covering: random bundles that hold enough of each top job; paired: one of
-each pair of machines that did alike in the past; one_job: new code of one job on machines that hold it. staged: a week
-after a week, a sixth, half and all of the machines in stages of one day, two and four, of which others than its own
-estimator see the last."""
+"""day, week: so long after as long, machines drawn at random beside all others as controls. crossover: machines drawn
+at random switch the feature on and off for 24 hours, by own coins, beside all others that never do. Then a day after a
+day, by_platform: machines drawn within platforms; balanced: on the past, by the cube method; covering: random
+bundles that hold enough of each top job; paired: one of each pair of machines that did alike in the past; one_job: new
+code of one job on machines that hold it. staged: a week after a week, a sixth, half and all of the machines in stages
+of one day, two and four, of which others than its own estimator see the last."""
 _BESIDE: Final = frozenset({RECOMMENDED, "cuped"})
 """Estimators that are judged beside the own one of a design that chooses its machines."""
 _THINNED: Final = {"balanced": 10, "covering": 5, "paired": 2, "staged": 20}
+_SCHEDULES = 5
 _STAGES: Final = (STUDY, STUDY + 1, STUDY + 3)
 """First days of the stages."""
 
@@ -59,18 +64,16 @@ def designs(corner: str, seed: int, machines: int, names: Collection[str] = DESI
     Examples
     --------
     >>> [(one.name, len(one.courses)) for one in designs("base", 1, 50, ("day", "week", "crossover", "paired"))]
-    [('day', 1), ('week', 1), ('crossover', 2), ('paired', 1)]
+    [('day', 1), ('week', 1), ('crossover', 5), ('paired', 1)]
     """
-    schedules = SCHEDULES if "crossover" in names else 0
-    made = fleet(corner, seed, machines, schedules, one_job="one_job" in names)
+    made = fleet(corner, seed, machines, switching="crossover" in names, one_job="one_job" in names)
     day = _cells(made, made.day)
     if "day" in names:
         yield Design("day", (day,), made.day.truth)
     if "week" in names:
         yield Design("week", (_cells(made, made.week),), made.week.truth)
-    if made.crossovers:
-        courses = tuple(Study.of(table, made.jobs).cells for table in made.crossovers)
-        yield Design("crossover", courses, made.crossover_truth)
+    if made.switching is not None:
+        yield Design("crossover", _crossovers(made, made.switching), made.switching.truth)
     yield from _chosen(made, day, [name for name in DESIGNS if name in names])
     if made.one_job is not None:
         yield _one_job(made)
@@ -96,6 +99,12 @@ def _arrangement(name: str, day: Cells, before: pd.DataFrame) -> arrangements.Ar
     if name == "covering":
         return arrangements.covering(method(RECOMMENDED), day, before)
     return arrangements.pairing(day, before) if name == "paired" else None
+
+
+def _crossovers(made: Fleet, day: Switching) -> tuple[Cells, ...]:
+    """Return the cells of several schedules, in which a coin of each machine's own says the order of each pair."""
+    able, rng = Switchable.of(day.never, (day.off, day.on), made.jobs), stream(made.seed, f"schedules of {made.corner}")
+    return tuple(able.cells(coins(able.made.plan.shape, rng)) for _ in range(_SCHEDULES))
 
 
 def _one_job(made: Fleet) -> Design:

@@ -5,7 +5,6 @@ an experiment on any machines can be put together from their rows. That is exact
 other; machines of a power domain share its budget, and `simulated` says what they do when just some have the feature.
 """
 
-import math
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
@@ -14,7 +13,6 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
-from models.scenario import World
 from scenarios.effects import corners
 from sim.fleet import Arm, Day, crossover, everywhere, nowhere, on_machines, prepare, run_arm
 from sim.rollout import plan_crossover
@@ -26,8 +24,6 @@ Ints = NDArray[np.int64]
 
 STUDY = 7
 """The day from which the feature may act; those before are the past."""
-SCHEDULES = 2
-"""Crossovers of each fleet: random schedules of all its machines."""
 _DAY_S = 86400.0
 
 
@@ -57,7 +53,7 @@ class Span:
         --------
         >>> row = {"period": [1, 1], "machine": [0, 1], "value": [1.0, 2.0], "treated": [False, False]}
         >>> off = pd.DataFrame(row)
-        >>> span = Span(off.assign(period=0), off, off.assign(value=9.0, treated=True), math.nan)
+        >>> span = Span(off.assign(period=0), off, off.assign(value=9.0, treated=True), 0.0)
         >>> span.observed(np.array([False, True]))["value"].tolist()
         [1.0, 2.0, 1.0, 9.0]
         """
@@ -73,13 +69,23 @@ class Span:
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Fleet:
-    """A fleet of a corner of the sweep: its jobs, potential outcomes over two spans, and crossovers.
+class Switching:
+    """Observations of a day in which machines switch the feature on and off: of one that never does, then off, then on.
 
-    Tables of crossovers hold a day's periods, without the first part of each, in which the state before still
-    acts or the new one settles (carry-over): that is in `washes`. `treated` is the state scheduled. There are none of a
-    feature that cannot be switched off.
+    All three hold the same stays and periods row by row, without the first part of each period, in which the state
+    before still acts or the new one settles (carry-over). Off and on are each really simulated after the other.
     """
+
+    never: pd.DataFrame
+    off: pd.DataFrame
+    on: pd.DataFrame
+    truth: float
+    """Relative change of the whole fleet over these periods."""
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Fleet:
+    """A fleet of a corner of the sweep: its jobs, potential outcomes over two spans, and of switching."""
 
     corner: str
     seed: int
@@ -90,11 +96,8 @@ class Fleet:
     """The day before, and a day."""
     week: Span
     """The week before, and a week, day by day."""
-    crossovers: tuple[pd.DataFrame, ...] = ()
-    """One table for each schedule."""
-    washes: tuple[pd.DataFrame, ...] = ()
-    crossover_truth: float = math.nan
-    """Relative change of the whole fleet over the crossovers' periods."""
+    switching: Switching | None = None
+    """None of a feature that cannot be switched off."""
     platform: Ints = field(default_factory=lambda: np.zeros(0, dtype=np.int64))
     """(M,) number of each machine's platform before the feature."""
     one_job: "OneJob | None" = None
@@ -110,7 +113,7 @@ class OneJob:
     truth: float
 
 
-def fleet(corner: str, seed: int, machines: int = 1000, schedules: int = SCHEDULES, *, one_job: bool = False) -> Fleet:
+def fleet(corner: str, seed: int, machines: int = 1000, *, switching: bool = True, one_job: bool = False) -> Fleet:
     """Return the fleet of a corner and a seed; the same for any number of threads.
 
     Parameters
@@ -118,7 +121,7 @@ def fleet(corner: str, seed: int, machines: int = 1000, schedules: int = SCHEDUL
     corner : a name in `scenarios.effects.corners.CORNERS`
     seed : of all random draws
     machines : of the fleet, times those of the corner
-    schedules : crossovers to simulate
+    switching : whether to simulate machines that switch the feature on and off, if that can be
     one_job : whether to simulate new code of one job besides
 
     Raises
@@ -128,9 +131,9 @@ def fleet(corner: str, seed: int, machines: int = 1000, schedules: int = SCHEDUL
 
     Examples
     --------
-    >>> made = fleet("base", 1, 50, schedules=1)
-    >>> sorted(made.week.off["period"].unique().tolist()), len(made.crossovers)
-    ([7, 8, 9, 10, 11, 12, 13], 1)
+    >>> made = fleet("base", 1, 50)
+    >>> sorted(made.week.off["period"].unique().tolist()), made.switching.on["period"].nunique()
+    ([7, 8, 9, 10, 11, 12, 13], 16)
     """
     where = corners.corner(corner)
     world = corners.world(where, seed, machines)
@@ -144,7 +147,9 @@ def fleet(corner: str, seed: int, machines: int = 1000, schedules: int = SCHEDUL
     made = Fleet(corner, seed, day.machines.count, jobs, one_day, week, platform=day.machines.platform)
     if one_job:
         made = replace(made, one_job=_one_job(day, one_day.off, jobs))
-    return made if where.change == "platform" or not schedules else _with_crossovers(made, world, schedules)
+    if where.change == "platform" or not switching:
+        return made
+    return replace(made, switching=switched(prepare(corners.crossover(world)), jobs))
 
 
 def simulated(day: Day, treated: Ints) -> pd.DataFrame:
@@ -164,6 +169,50 @@ def simulated(day: Day, treated: Ints) -> pd.DataFrame:
     (seen,) = _courses(day, (on_machines(day, treated, _study(day)),))
     seen["treated"] = (seen["period"] >= STUDY) & seen["machine"].isin(treated)
     return seen
+
+
+def switched(day: Day, jobs: pd.DataFrame) -> Switching:
+    """Return what machines do that never have the feature, and that switch it off and on.
+
+    Two schedules that mirror each other are simulated, so that every machine is off and on in each period of one.
+
+    Parameters
+    ----------
+    day : of a world of `corners.crossover`
+    jobs : job, quota
+
+    Examples
+    --------
+    >>> day = prepare(corners.crossover(corners.world(corners.corner("base"), 1, 50)))
+    >>> jobs = pd.DataFrame({"job": np.arange(day.jobs.count), "quota": day.jobs.quota_vcpu})
+    >>> made = switched(day, jobs)
+    >>> bool(0.0 < made.truth < 0.02), len(made.never) == len(made.off) == len(made.on)
+    (True, True)
+    """
+    settled = np.array([window.name.startswith("rest") for window in day.world.windows])[day.row_window]
+    arms = nowhere(day), everywhere(day), crossover(day, 0), crossover(day, 1)
+    tables = _tables(day, [_sums(day, arm) for arm in arms], settled)
+    never, always, one, mirrored = (table.assign(period=table["period"] // 2) for table in tables)
+    having = plan_crossover(day.world, day.machines, 0)[never["machine"].to_numpy(), never["period"].to_numpy()]
+    off, on = either(~having, one, mirrored), either(having, one, mirrored)
+    return Switching(never, off, on, change(never, always, jobs))
+
+
+def either(which: Bools, one: pd.DataFrame, other: pd.DataFrame) -> pd.DataFrame:
+    """Return one table's values and CPU times in these rows, the other's in all others.
+
+    Parameters
+    ----------
+    which : (N,) rows of the one
+    one, other : of the same stays and periods, row by row
+
+    Examples
+    --------
+    >>> one = pd.DataFrame({"value": [1.0, 1.0], "cpu_s": 1.0})
+    >>> either(np.array([True, False]), one, 2 * one)["value"].tolist()
+    [1.0, 2.0]
+    """
+    return one.assign(**{name: np.where(which, one[name], other[name]) for name in ("value", "cpu_s")})
 
 
 def change(off: pd.DataFrame, on: pd.DataFrame, jobs: pd.DataFrame) -> float:
@@ -228,28 +277,6 @@ def _one_job(day: Day, off: pd.DataFrame, jobs: pd.DataFrame) -> OneJob:
     on = pd.DataFrame(_places(day, chosen) | value).assign(treated=True)
     without = off[off["job"] == job]
     return OneJob(job, on, change(without, on, jobs))
-
-
-def _with_crossovers(made: Fleet, world: World, schedules: int) -> Fleet:
-    day = prepare(corners.crossover(world))
-    off, on = (_hours(day, _sums(day, arm), settled=True) for arm in (nowhere(day), everywhere(day)))
-    seen = []
-    for number in range(schedules):
-        sums = _sums(day, crossover(day, number))
-        parts = [_hours(day, sums, settled=settled) for settled in (True, False)]
-        plan = plan_crossover(day.world, day.machines, number)
-        for part in parts:
-            part["treated"] = plan[part["machine"].to_numpy(), part["period"].to_numpy()]
-        seen.append(parts)
-    rests, washes = zip(*seen, strict=True)
-    return replace(made, crossovers=rests, washes=washes, crossover_truth=change(off, on, made.jobs))
-
-
-def _hours(day: Day, sums: tuple[Floats, Floats], *, settled: bool) -> pd.DataFrame:
-    """Return the observations of an arm of a crossover by period, all untreated: once settled, or before."""
-    rest = np.array([window.name.startswith("rest") for window in day.world.windows])[day.row_window]
-    (table,) = _tables(day, [sums], rest == settled)
-    return table.assign(period=table["period"] // 2)
 
 
 def _courses(day: Day, arms: Sequence[Arm]) -> list[pd.DataFrame]:

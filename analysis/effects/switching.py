@@ -1,0 +1,315 @@
+"""Machines that switch a feature on and off while most others never have it: rows of all courses that a draw needs.
+
+What the instances of a job, and those of a rack, do together in a period is learnt from the machines that never switch.
+Each stay of a machine that does is then its own control.
+"""
+
+from dataclasses import dataclass, replace
+from typing import NamedTuple, Self
+
+import numpy as np
+import pandas as pd
+from numba import njit
+
+from analysis.effects.keys import numbered
+from analysis.statistics import Bools, Floats, Ints
+
+_FEW = 10.0
+"""Instances of which what they do together is known half."""
+
+
+class Rows(NamedTuple):
+    """N rows of M machines that can switch, sorted by machine and stay; H racks, P periods."""
+
+    start: Ints
+    """(M,) rows of machine m are ``start[m]`` to ``end[m]``."""
+    end: Ints
+    rack: Ints
+    """(M,)"""
+    stay: Ints
+    job: Ints
+    period: Ints
+    by: Floats
+    """(N, 2) exposure when switched off, and on."""
+    value: Floats
+    """(N, 2) performance when switched off, and on, relative to the job's scale; NaN where that was not observed."""
+    there: Floats
+    """(N,) share of the longest time present, of rows whose value as one that never switches is known; else 0."""
+    apart: Floats
+    """(N, 2) that value's deviation from its stay's mean, relative; and what it is less its job's course."""
+
+
+class Common(NamedTuple):
+    """Instances that never switch, (jobs or racks, P), and sums of their deviations: by job, and by rack less that."""
+
+    job_held: Floats
+    job_sum: Floats
+    rack_held: Floats
+    rack_sum: Floats
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Switched:
+    """A crossover of some machines: what they do switched off and on, and what all that never switch have in common."""
+
+    rows: Rows
+    common: Common
+    stays: pd.DataFrame
+    """One row per stay: job, machine, quota, presence."""
+    plan: Bools
+    """(M, P) who has the feature when."""
+    unit: Ints
+    """(M,) machines of one unit switch together."""
+
+    @property
+    def machines(self) -> pd.Index:
+        """(M,) their names."""
+        names: pd.Index = pd.Index(self.stays["machine"].to_numpy()[self.rows.stay[self.rows.start]])
+        return names
+
+    def of(self, machines: pd.Index) -> Self:
+        """Return the crossover of some of its machines; the others, though they switch, tell nothing any more."""
+        at = self.machines.get_indexer(machines)
+        start, end, rack = (each[at] for each in self.rows[:3])
+        rows = Rows(start, end, rack, *self.rows[3:])
+        return replace(self, rows=rows, plan=self.plan[at], unit=self.unit[at])
+
+    def planned(self, plan: Bools) -> Self:
+        """Return the same machines, each a unit of its own, switching by another plan, (M, P)."""
+        return replace(self, plan=plan, unit=np.arange(len(plan)))
+
+    def gains(self) -> pd.DataFrame:
+        """Return the stays with their gain by the feature, each machine beside all others that never switch.
+
+        Returns
+        -------
+        pd.DataFrame
+            job, machine, quota, presence, gain (relative to the job's mean without the feature; NaN of a stay that was
+            not seen in both states).
+
+        Examples
+        --------
+        >>> example().gains()["gain"].round(9).unique().tolist()
+        [0.1]
+        """
+        level = np.full((len(self.stays), 2), np.nan)
+        _alone(self.rows, self.common, self.plan, level)
+        seen = np.flatnonzero(np.isfinite(level).all(axis=1))
+        job, presence = (self.stays[name].to_numpy()[seen] for name in ("job", "presence"))
+        group, _ = numbered([pd.Series(job)])
+        held = np.bincount(group, presence)
+        mean = np.bincount(group, presence * level[seen, 0]) / held
+        share = level[seen, 0] / mean[group]
+        gain = level[seen, 1] / mean[group] - share
+        typical = (np.bincount(group, presence * gain) / held)[group]
+        made = np.full(len(self.stays), np.nan)
+        # The mean gain is a ratio, so what varies is a stay's gain less what its level lets expect.
+        made[seen] = typical + gain - typical * share
+        return self.stays.assign(gain=made)
+
+
+def switched(table: pd.DataFrame, identity: list[str], by: Floats, scale: "pd.Series[float]") -> Switched:
+    """Return a crossover as arrays.
+
+    Machines with a value `off` or `on` can switch; all rows with a value `never` tell what never switches.
+
+    Parameters
+    ----------
+    table : period, job, machine, weight, never, off, on (performance, NaN where not observed), treated (boolean, the
+        plan), perhaps rack, present_s
+    identity : columns that tell one stay from another
+    by : (N, 2) exposure of each row switched off (and never switched), and on
+    scale : performance of each job, indexed by job
+
+    Raises
+    ------
+    ValueError
+        If a job has no scale.
+
+    Examples
+    --------
+    >>> made = example()
+    >>> made.plan.shape, len(made.stays), made.common.job_held
+    ((6, 4), 6, array([[6., 6., 6., 6.]]))
+    """
+    job = pd.Index(scale.index).get_indexer(table["job"]).astype(np.int64)
+    if (job < 0).any():
+        raise ValueError(f"job {table['job'].to_numpy()[job < 0][0]} is not among the fleet's jobs")
+    period, periods = pd.factorize(table["period"], sort=True)
+    rack, racks = pd.factorize(table["rack"] if "rack" in table else table["machine"])
+    there = table["present_s"].to_numpy(dtype=np.float64) if "present_s" in table else np.ones(len(table))
+    there = there / there.max()
+    never, states = table["never"].to_numpy(dtype=np.float64), table[["off", "on"]].to_numpy(dtype=np.float64)
+    known, can = np.isfinite(never), np.isfinite(states).any(axis=1)
+    stay, _ = numbered([table[name] for name in identity])
+    told = there * known
+    apart = _apart(np.where(known, never, 0.0), known * by[:, 0], stay)
+    held, total = (_summed(job, period, told * part, (len(scale), len(periods))) for part in (1.0, apart))
+    rest = apart - shared(held, total)[job, period]
+    # A rack of its own tells nothing of a machine but itself.
+    alone = told * float("rack" in table)
+    racked = [_summed(rack, period, alone * part, (len(racks), len(periods))) for part in (1.0, rest)]
+    machine, machines = pd.factorize(table["machine"].to_numpy()[can], sort=True)
+    taken = np.flatnonzero(can)[np.lexsort((stay[can], machine))]
+    machine = np.sort(machine)
+    number, first = numbered([stay[taken]])
+    start, end = (np.searchsorted(machine, np.arange(len(machines)), side) for side in ("left", "right"))
+    rows = Rows(
+        start,
+        end,
+        rack[taken[start]].astype(np.int64),
+        number,
+        job[taken],
+        period[taken].astype(np.int64),
+        by[taken],
+        states[taken] / scale.to_numpy(dtype=np.float64)[job[taken], None],
+        told[taken],
+        np.stack([apart, rest], axis=1)[taken],
+    )
+    presence = np.bincount(number, there[taken])
+    stays = table.iloc[taken[first]][["job", "machine", "weight"]].rename(columns={"weight": "quota"})
+    plan = np.zeros((len(machines), len(periods)), dtype=np.bool_)
+    plan[machine, rows.period] = table["treated"].to_numpy(dtype=np.bool_)[taken]
+    stays = stays.reset_index(drop=True).assign(presence=presence / max(presence.max(initial=0.0), 1e-300))
+    return Switched(rows, Common(held, total, *racked), stays, plan, _units(table, taken[start], plan))
+
+
+def _units(table: pd.DataFrame, first: Ints, plan: Bools) -> Ints:
+    """Return the number of each machine's domain if those of a domain switch together, else its own."""
+    if "domain" in table:
+        domain, domains = pd.factorize(table["domain"].to_numpy()[first])
+        if len(np.unique(np.column_stack([domain, plan]), axis=0)) < len(domains) + (len(plan) - len(domains)) // 2:
+            return domain.astype(np.int64)
+    return np.arange(len(plan))
+
+
+def coins(shape: tuple[int, ...], rng: np.random.Generator) -> Bools:
+    """Return a plan, (machines, periods): of two periods after each other one is with the feature, by a fair coin.
+
+    Of an odd number of periods the last has none with it.
+
+    Examples
+    --------
+    >>> coins((100, 4), np.random.default_rng(1)).reshape(100, 2, 2).sum(axis=2).tolist()[:2]
+    [[1, 1], [1, 1]]
+    """
+    first = rng.random((shape[0], shape[1] // 2)) < 0.5
+    plan = np.zeros(shape, dtype=np.bool_)
+    plan[:, 0 : shape[1] // 2 * 2 : 2], plan[:, 1::2] = first, ~first
+    return plan
+
+
+def _apart(value: Floats, by: Floats, stay: Ints) -> Floats:
+    """Return by how much each value is above its stay's mean, relative to that; 0 where nothing is known."""
+    held = np.bincount(stay, by)
+    mean = np.divide(np.bincount(stay, by * value), held, out=np.ones(len(held)), where=held > 0)
+    return np.where(by > 0, value / np.where(mean > 0, mean, 1.0)[stay] - 1.0, 0.0)
+
+
+def _summed(group: Ints, period: Ints, value: Floats, shape: tuple[int, int]) -> Floats:
+    return np.bincount(group * shape[1] + period, value, shape[0] * shape[1]).reshape(shape).astype(np.float64)
+
+
+@njit(cache=True)
+def shared(held: Floats, total: Floats) -> Floats:
+    """Return what instances do together, given their number and the sum of their deviations: less, the fewer they are.
+
+    Examples
+    --------
+    >>> shared(np.array([[0.0, 10.0]]), np.array([[0.0, 2.0]]))
+    array([[0. , 0.1]])
+    """
+    return total / np.maximum(held, 1e-9) * (held / (held + _FEW))
+
+
+@njit(cache=True)
+def courses(rows: Rows, common: Common, which: Ints) -> tuple[Floats, Floats]:
+    """Return the courses of jobs and of racks, as all machines that never switch but these tell them.
+
+    Parameters
+    ----------
+    rows, common : of a crossover
+    which : (n,) machines that have left those that never switch
+
+    Examples
+    --------
+    >>> made = example()
+    >>> [course.shape for course in courses(made.rows, made.common, np.array([0]))]
+    [(1, 4), (6, 4)]
+    """
+    held, total, racked, rest = (
+        common.job_held.copy(),
+        common.job_sum.copy(),
+        common.rack_held.copy(),
+        common.rack_sum.copy(),
+    )
+    for machine in which:
+        rack = rows.rack[machine]
+        for r in range(rows.start[machine], rows.end[machine]):
+            there, j, p = rows.there[r], rows.job[r], rows.period[r]
+            held[j, p] -= there
+            total[j, p] -= there * rows.apart[r, 0]
+            if racked[rack, p] > 0.0:
+                racked[rack, p] -= there
+                rest[rack, p] -= there * rows.apart[r, 1]
+    return shared(np.maximum(held, 0.0), total), shared(np.maximum(racked, 0.0), rest)
+
+
+@njit(cache=True)
+def levels(rows: Rows, course: tuple[Floats, Floats], plan: Bools, which: Ints, out: Floats) -> None:
+    """Write each stay's levels without and with the feature, relative to what its job and rack did, into `out`, (S, 2).
+
+    A level is a ratio of sums over a stay's periods in a state. Both are NaN of a stay that was not seen in both.
+
+    Parameters
+    ----------
+    rows : of a crossover
+    course : of jobs and of racks
+    plan : (M, P) who has the feature when
+    which : (n,) machines whose stays are wanted; others are left as they are
+
+    Examples
+    --------
+    >>> made, out = example(), np.zeros((6, 2))
+    >>> levels(made.rows, courses(made.rows, made.common, np.array([0])), made.plan, np.array([0]), out)
+    >>> out.round(2)[:2]
+    array([[1. , 1.1],
+           [0. , 0. ]])
+    """
+    for machine in which:
+        r, end = rows.start[machine], rows.end[machine]
+        while r < end:
+            stay = rows.stay[r]
+            above, below = np.zeros(2), np.zeros(2)
+            while r < end and rows.stay[r] == stay:
+                p = rows.period[r]
+                state = 1 if plan[machine, p] else 0
+                by = rows.by[r, state]
+                above[state] += by * rows.value[r, state]
+                below[state] += by * (1.0 + course[0][rows.job[r], p]) * (1.0 + course[1][rows.rack[machine], p])
+                r += 1
+            both = below[0] > 0.0 and below[1] > 0.0
+            for state in range(2):
+                out[stay, state] = above[state] / below[state] if both else np.nan
+
+
+@njit(cache=True)
+def _alone(rows: Rows, common: Common, plan: Bools, out: Floats) -> None:
+    """Write each stay's levels beside all other machines into `out`, (S, 2)."""
+    for machine in range(rows.start.size):
+        which = np.array([machine])
+        levels(rows, courses(rows, common, which), plan, which, out)
+
+
+def example() -> Switched:
+    """Return a small crossover without noise and an effect of 10%: one job on six machines that switch in four periods.
+
+    Examples
+    --------
+    >>> example().plan.sum(axis=1).tolist()
+    [2, 2, 2, 2, 2, 2]
+    """
+    machine, period = (each.ravel() for each in np.indices((6, 4)))
+    row = {"period": period, "job": "a", "machine": machine, "weight": 1.0, "treated": (machine + period) % 2 == 0}
+    table = pd.DataFrame(row).assign(never=2.0, off=2.0, on=2.2)
+    return switched(table, ["machine"], np.ones((24, 2)), pd.Series({"a": 2.0}))
