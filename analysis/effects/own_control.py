@@ -14,7 +14,7 @@ from numba import njit
 
 from analysis.effects.cells import Cells
 from analysis.effects.effect import Answers
-from analysis.effects.switching import Common, Rows, Switched, courses, levels
+from analysis.effects.switching import Common, Own, Rows, Switched, courses, levels
 from analysis.statistics import Bools, Floats, Ints
 
 _LEAST = 0.1
@@ -51,7 +51,7 @@ class _Crossover(NamedTuple):
 
     rows: Rows
     common: Common
-    plan: Bools
+    own: Own
     stays: _Stays
 
 
@@ -98,7 +98,7 @@ def many(cells: Cells, treated: Bools, clusters: Ints) -> Answers:
         _draws(sums, chosen, cells.shared, out)
     else:
         made = cells.switched
-        _switched_draws(_Crossover(made.rows, made.common, made.plan, _stays(made, cells)), sums, chosen, out)
+        _switched_draws(_Crossover(made.rows, made.common, made.own, _stays(made, cells)), sums, chosen, out)
     return Answers(out[:, 0], out[:, 1], out[:, 2])
 
 
@@ -109,8 +109,8 @@ def _stays(made: Switched, cells: Cells) -> _Stays:
     pairs = np.repeat(np.arange(len(cells.machines)), np.diff(cells.start)) * len(cells.jobs) + cells.job
     presence, quota = (made.stays[name].to_numpy(dtype=np.float64) for name in ("presence", "quota"))
     return _Stays(
-        made.rows.stay[made.rows.start],
-        made.rows.stay[made.rows.end - 1] + 1,
+        made.rows.stay[made.rows.start].astype(np.int64),
+        made.rows.stay[made.rows.end - 1].astype(np.int64) + 1,
         np.searchsorted(pairs, machine * len(cells.jobs) + job),
         job.astype(np.int64),
         presence,
@@ -131,7 +131,7 @@ def _switched_draws(made: _Crossover, sums: _Sums, treated: Bools, out: Floats) 
     level = np.empty((made.stays.cell.size, 2))
     for r in range(len(treated)):
         which = np.flatnonzero(treated[r])
-        levels(made.rows, courses(made.rows, made.common, which), made.plan, which, level)
+        levels(made.rows, courses(made.rows, made.common, which), made.own, which, level)
         _gather(made.stays, sums, which, level)
         _answer(sums, which, 0.0, out[r])
 

@@ -10,6 +10,7 @@ from typing import NamedTuple, Self
 import numpy as np
 import pandas as pd
 from numba import njit
+from numpy.typing import NDArray
 
 from analysis.effects.keys import numbered
 from analysis.statistics import Bools, Floats, Ints
@@ -26,9 +27,9 @@ class Rows(NamedTuple):
     end: Ints
     rack: Ints
     """(M,)"""
-    stay: Ints
-    job: Ints
-    period: Ints
+    stay: NDArray[np.int32]
+    job: NDArray[np.int32]
+    period: NDArray[np.int32]
     by: Floats
     """(N, 2) exposure when switched off, and on."""
     value: Floats
@@ -37,6 +38,14 @@ class Rows(NamedTuple):
     """(N,) share of the longest time present, of rows whose value as one that never switches is known; else 0."""
     apart: Floats
     """(N, 2) that value's deviation from its stay's mean, relative; and what it is less its job's course."""
+
+
+class Own(NamedTuple):
+    """What rows are in the state that a plan gives them: 1 with the feature, 0 without; exposure; that times value."""
+
+    state: NDArray[np.int8]
+    by: Floats
+    above: Floats
 
 
 class Common(NamedTuple):
@@ -60,6 +69,7 @@ class Switched:
     """(M, P) who has the feature when."""
     unit: Ints
     """(M,) machines of one unit switch together."""
+    own: Own
 
     @property
     def machines(self) -> pd.Index:
@@ -76,7 +86,7 @@ class Switched:
 
     def planned(self, plan: Bools) -> Self:
         """Return the same machines, each a unit of its own, switching by another plan, (M, P)."""
-        return replace(self, plan=plan, unit=np.arange(len(plan)))
+        return replace(self, plan=plan, unit=np.arange(len(plan)), own=_own(self.rows, plan))
 
     def gains(self) -> pd.DataFrame:
         """Return the stays with their gain by the feature, each machine beside all others that never switch.
@@ -93,7 +103,7 @@ class Switched:
         [0.1]
         """
         level = np.full((len(self.stays), 2), np.nan)
-        _alone(self.rows, self.common, self.plan, level)
+        _alone(self.rows, self.common, self.own, level)
         seen = np.flatnonzero(np.isfinite(level).all(axis=1))
         job, presence = (self.stays[name].to_numpy()[seen] for name in ("job", "presence"))
         group, _ = numbered([pd.Series(job)])
@@ -158,9 +168,9 @@ def switched(table: pd.DataFrame, identity: list[str], by: Floats, scale: "pd.Se
         start,
         end,
         rack[taken[start]].astype(np.int64),
-        number,
-        job[taken],
-        period[taken].astype(np.int64),
+        number.astype(np.int32),
+        job[taken].astype(np.int32),
+        period[taken].astype(np.int32),
         by[taken],
         states[taken] / scale.to_numpy(dtype=np.float64)[job[taken], None],
         told[taken],
@@ -171,7 +181,14 @@ def switched(table: pd.DataFrame, identity: list[str], by: Floats, scale: "pd.Se
     plan = np.zeros((len(machines), len(periods)), dtype=np.bool_)
     plan[machine, rows.period] = table["treated"].to_numpy(dtype=np.bool_)[taken]
     stays = stays.reset_index(drop=True).assign(presence=presence / max(presence.max(initial=0.0), 1e-300))
-    return Switched(rows, Common(held, total, *racked), stays, plan, _units(table, taken[start], plan))
+    units = _units(table, taken[start], plan)
+    return Switched(rows, Common(held, total, *racked), stays, plan, units, _own(rows, plan))
+
+
+def _own(rows: Rows, plan: Bools) -> Own:
+    state = plan[np.repeat(np.arange(len(plan)), rows.end - rows.start), rows.period].astype(np.int8)
+    by, value = (np.where(state == 1, each[:, 1], each[:, 0]) for each in (rows.by, rows.value))
+    return Own(state, by, by * value)
 
 
 def _units(table: pd.DataFrame, first: Ints, plan: Bools) -> Ints:
@@ -256,37 +273,36 @@ def courses(rows: Rows, common: Common, which: Ints) -> tuple[Floats, Floats]:
 
 
 @njit(cache=True)
-def levels(rows: Rows, course: tuple[Floats, Floats], plan: Bools, which: Ints, out: Floats) -> None:
+def levels(rows: Rows, course: tuple[Floats, Floats], own: Own, which: Ints, out: Floats) -> None:
     """Write each stay's levels without and with the feature, relative to what its job and rack did, into `out`, (S, 2).
 
     A level is a ratio of sums over a stay's periods in a state. Both are NaN of a stay that was not seen in both.
 
     Parameters
     ----------
-    rows : of a crossover
+    rows, own : of a crossover
     course : of jobs and of racks
-    plan : (M, P) who has the feature when
     which : (n,) machines whose stays are wanted; others are left as they are
 
     Examples
     --------
     >>> made, out = example(), np.zeros((6, 2))
-    >>> levels(made.rows, courses(made.rows, made.common, np.array([0])), made.plan, np.array([0]), out)
+    >>> levels(made.rows, courses(made.rows, made.common, np.array([0])), made.own, np.array([0]), out)
     >>> out.round(2)[:2]
     array([[1. , 1.1],
            [0. , 0. ]])
     """
+    of_job, of_rack = 1.0 + course[0], 1.0 + course[1]
+    above, below = np.zeros(2), np.zeros(2)
     for machine in which:
-        r, end = rows.start[machine], rows.end[machine]
+        r, end, rack = rows.start[machine], rows.end[machine], of_rack[rows.rack[machine]]
         while r < end:
-            stay = rows.stay[r]
-            above, below = np.zeros(2), np.zeros(2)
+            stay, job = rows.stay[r], of_job[rows.job[r]]
+            above[:], below[:] = 0.0, 0.0
             while r < end and rows.stay[r] == stay:
                 p = rows.period[r]
-                state = 1 if plan[machine, p] else 0
-                by = rows.by[r, state]
-                above[state] += by * rows.value[r, state]
-                below[state] += by * (1.0 + course[0][rows.job[r], p]) * (1.0 + course[1][rows.rack[machine], p])
+                above[own.state[r]] += own.above[r]
+                below[own.state[r]] += own.by[r] * job[p] * rack[p]
                 r += 1
             both = below[0] > 0.0 and below[1] > 0.0
             for state in range(2):
@@ -294,11 +310,11 @@ def levels(rows: Rows, course: tuple[Floats, Floats], plan: Bools, which: Ints, 
 
 
 @njit(cache=True)
-def _alone(rows: Rows, common: Common, plan: Bools, out: Floats) -> None:
+def _alone(rows: Rows, common: Common, own: Own, out: Floats) -> None:
     """Write each stay's levels beside all other machines into `out`, (S, 2)."""
     for machine in range(rows.start.size):
         which = np.array([machine])
-        levels(rows, courses(rows, common, which), plan, which, out)
+        levels(rows, courses(rows, common, which), own, which, out)
 
 
 def example() -> Switched:
