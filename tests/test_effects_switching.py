@@ -166,6 +166,23 @@ def test_machines_of_a_domain_that_switch_together_are_one_unit():
     assert Study.of(alone).cells.switched.unit.tolist() == list(range(30))
 
 
+def test_a_librarys_ratio_is_that_of_machines_sums_as_they_were_seen():
+    rng = np.random.default_rng(11)
+    never, arms = fleet(rng)
+    plan, treated = coins((60, 8), rng), drawn(rng, 60, 15, 1)
+    table = seen(never, arms, plan, treated[0])
+    table = table[treated[0][table["machine"]]].assign(part=lambda rows: rows["value"] * rows["present_s"])
+    sums = table.groupby(["machine", "shard", "weight", "treated"])[["part", "present_s"]].sum().reset_index()
+    sums["present"] = sums.groupby("shard")["present_s"].transform("sum")
+    sums["part"] *= sums["weight"] * sums["present"] / sums["present_s"]
+    whole = sums.groupby(["machine", "treated"])["part"].sum()
+    on, off = (whole.xs(state, level="treated").to_numpy() for state in (1, 0))
+    found = method("cuped").many(able(never, arms).cells(plan), treated)
+    change = on.sum() / off.sum() - 1.0
+    error = np.sqrt(15.0 * np.var(on - (1.0 + change) * off, ddof=1)) / off.sum()
+    assert [float(each[0]) for each in found] == pytest.approx([change, error, 14.0], rel=1e-9)
+
+
 @pytest.mark.statistical
 @pytest.mark.parametrize("together", [0.0, 0.05])
 def test_intervals_hold_the_change(together):

@@ -82,7 +82,8 @@ class Ratio:
 
         Parameters
         ----------
-        cells : with `before`, if it is to be used; of known levels it is not, each machine being its own past
+        cells : with `before`, if it is to be used; of known levels it is not, each machine being its own past: where
+            machines switch, the ratio is that of what they do with the feature to what they do without
         treated : (R, M)
 
         Examples
@@ -161,6 +162,9 @@ def ratios(ones: Sequence[Ratio], cells: Cells, treated: Bools) -> list[Answers]
 
 def _machines(cells: Cells) -> Floats:
     """Return each machine's numerators without and with the feature, its denominator, and both before; (M, 5)."""
+    if cells.switched is not None:
+        totals = cells.switched.totals()
+        return np.concatenate([totals, totals[:, :1], cells.before], axis=1)
     machine, count = np.repeat(np.arange(len(cells.machines)), np.diff(cells.start)), len(cells.machines)
     scale = cells.scale[cells.job]
     above = [np.bincount(machine, cells.quota * scale * cells.y[:, arm] / cells.count, count) for arm in range(2)]

@@ -70,6 +70,8 @@ class Switched:
     unit: Ints
     """(M,) machines of one unit switch together."""
     own: Own
+    scale: Floats
+    """(S,) performance that a stay's values are relative to."""
 
     @property
     def machines(self) -> pd.Index:
@@ -116,6 +118,27 @@ class Switched:
         # The mean gain is a ratio, so what varies is a stay's gain less what its level lets expect.
         made[seen] = typical + gain - typical * share
         return self.stays.assign(gain=made)
+
+    def totals(self) -> Floats:
+        """Return each machine's performance without and with the feature, (M, 2), as it was seen: sums over its stays.
+
+        Stays weigh by quota and presence, and count if they were seen in both states.
+
+        Examples
+        --------
+        >>> example().totals()[0].round(9)
+        array([2. , 2.2])
+        """
+        sums = [
+            np.bincount(self.rows.stay, np.where(self.own.state == state, part, 0.0), len(self.stays))
+            for part in (self.own.above, self.own.by)
+            for state in (0, 1)
+        ]
+        seen = (sums[2] > 0) & (sums[3] > 0)
+        weight = np.where(seen, self.stays["quota"] * self.stays["presence"], 0.0) * self.scale
+        machine = self.machines.get_indexer(pd.Index(self.stays["machine"]))
+        mean = [np.divide(sums[at], sums[at + 2], out=np.zeros(len(seen)), where=seen) for at in (0, 1)]
+        return np.stack([np.bincount(machine[seen], (weight * each)[seen], len(self.plan)) for each in mean], axis=1)
 
 
 def switched(table: pd.DataFrame, identity: list[str], by: Floats, scale: "pd.Series[float]") -> Switched:
@@ -182,7 +205,8 @@ def switched(table: pd.DataFrame, identity: list[str], by: Floats, scale: "pd.Se
     plan[machine, rows.period] = table["treated"].to_numpy(dtype=np.bool_)[taken]
     stays = stays.reset_index(drop=True).assign(presence=presence / max(presence.max(initial=0.0), 1e-300))
     units = _units(table, taken[start], plan)
-    return Switched(rows, Common(held, total, *racked), stays, plan, units, _own(rows, plan))
+    of_stay = scale.to_numpy(dtype=np.float64)[job[taken[first]]]
+    return Switched(rows, Common(held, total, *racked), stays, plan, units, _own(rows, plan), of_stay)
 
 
 def _own(rows: Rows, plan: Bools) -> Own:
