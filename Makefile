@@ -32,7 +32,7 @@ docs: .venv/.docs ## make a site of the documents and the docstrings: site/docs/
 	@# Functions that are not compiled keep their signatures and docstrings.
 	PYTHONPATH=. NUMBA_DISABLE_JIT=1 $(BIN)/sphinx-build -b html -W --keep-going -q -j 2 -c docs . site
 
-web: $(READY) ## look at every page of wsc serve in a headless browser; needs Node.js and Chromium
+web: $(READY) ## look at reports and every page of wsc serve in a headless browser; needs Node.js and Chromium
 	PYTHONPATH=. $(BIN)/python tests/web/check.py
 
 interop: $(READY) ## have other tools read the profiles that are exported; needs Node.js
@@ -53,6 +53,8 @@ bench: $(READY) ## measure speed and memory
 	$(BIN)/python benchmarks/affinity.py
 	$(BIN)/python benchmarks/cuped.py
 	$(BIN)/python benchmarks/scorecard.py
+	$(BIN)/python benchmarks/cells.py
+	$(BIN)/python benchmarks/newcomer.py
 	$(BIN)/python benchmarks/real_splits.py docs/examples/machines_before.csv.gz --machines 10,30
 
 evidence: $(READY) ## the long evidence: many draws, many fleets, every row; an hour or so

@@ -1,5 +1,6 @@
 """Statistics of a measurement table at job and at machine granularity."""
 
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -9,6 +10,10 @@ import pandas as pd
 Floats = npt.NDArray[np.float64]
 Ints = npt.NDArray[np.int64]
 Bools = npt.NDArray[np.bool_]
+
+
+ROUNDING = 1e-12
+"""Relative differences up to here are rounding: what is no farther apart does not differ."""
 
 
 class NotEnoughDataError(ValueError):
@@ -131,6 +136,41 @@ class Current:
         weight, mean, std, instances = (jobs[name].to_numpy() for name in ("weight", "mean", "std", "instances"))
         machine_value = machine_values(table)["value"].to_numpy()
         return cls(pd.Index(jobs["job"]), weight, mean, std, instances, machine_value)
+
+    @classmethod
+    def joined(cls, parts: Sequence["Current"]) -> "Current":
+        """Return the summary of several tables together, which share no machine (Chan, Golub, LeVeque 1983, eq. 2.1).
+
+        Parameters
+        ----------
+        parts : summary of each table; one at least
+
+        Examples
+        --------
+        >>> table = pd.DataFrame({"job": "a", "machine": [1, 2, 3], "weight": 1.0, "value": [1.0, 3.0, 8.0]})
+        >>> whole = Current.joined([Current.of(table[:2]), Current.of(table[2:])])
+        >>> whole.mean, whole.std.round(3), Current.of(table).std.round(3)
+        (array([4.]), array([3.606]), array([3.606]))
+        """
+        if len(parts) == 1:
+            return parts[0]
+        code, jobs = pd.factorize(np.concatenate([part.job.to_numpy() for part in parts]), sort=True)
+        weight, mean, std = (
+            np.concatenate([getattr(part, name) for part in parts]) for name in ("weight", "mean", "std")
+        )
+        each = np.concatenate([part.instances for part in parts])
+        instances = np.bincount(code, each, len(jobs)).astype(np.int64)
+        middle = np.bincount(code, each * mean, len(jobs)) / instances
+        within = np.nan_to_num(std) ** 2 * (each - 1)
+        squares: Floats = np.bincount(code, within + each * (mean - middle[code]) ** 2, len(jobs)).astype(np.float64)
+        return cls(
+            job=pd.Index(jobs),
+            weight=np.bincount(code, weight, len(jobs)).astype(np.float64),
+            mean=middle,
+            std=_std(squares, instances, 1),
+            instances=instances,
+            machine_value=np.concatenate([part.machine_value for part in parts]),
+        )
 
     def take(self, at: Ints) -> "Current":
         """Return the summary with only the jobs at these places; machines keep all they host."""

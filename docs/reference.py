@@ -11,6 +11,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
+from docs import inputs
 from models.tables import TABLES, Column
 from scenarios.json_schema import json_schema
 
@@ -34,6 +35,10 @@ number does not exist.
 The same three of the counterfactual fleets begin with `truth_nowhere_` and `truth_everywhere_`. Whatever begins with
 `truth_` no real fleet could have, and no analysis of a fleet reads it. `instance_epochs`, `machine_epochs` and `rounds`
 are there only if the scenario's `recording` asks for them.
+
+Of a fleet of several cells each table is a folder, `<table>/cell=<name>/part.parquet`, with a file for every cell that
+says what the cell would have written alone: numbers count within the cell, and readers of Parquet that know such
+folders add the column `cell`. A job of one name is the same job in all of them. See [scale.md](scale.md).
 
 All these are of a fleet. A run of a request queue has `requests`, what a client saw, `cpu`, what the server's
 accounting counted, and `replays` if the scenario asks for other numbers of servers; `truth_requests` and `truth_cpu`
@@ -64,7 +69,7 @@ def tables() -> str:
     named: dict[tuple[Column, ...], list[str]] = {}
     for name, columns in TABLES.items():
         named.setdefault(columns, []).append(name)
-    return MADE + TABLES_HEAD + "".join(_table(names, columns) for columns, names in named.items())
+    return MADE + TABLES_HEAD + "".join(_table(names, columns) for columns, names in named.items()) + inputs.tables()
 
 
 def parameters() -> str:

@@ -246,11 +246,31 @@ def cluster_sizes(scenario: Scenario) -> Iterator[Finding]:
     units: float = scenario.fleet.machines
     if scenario.feature.rollout.unit == "instance":
         units, of = _rebuilt_instances(scenario), "instances"
-    most = math.floor(min(share * units + _ROUNDING, sys.maxsize))
+    most = scenario.cells * math.floor(min(share * units + _ROUNDING, sys.maxsize))
     for i, size in enumerate(scenario.analyses.wsmeter.machines):
         if size > most:
             problem = f"should be at most the {most} {of} with the feature"
             yield Finding(("analyses", "wsmeter", "machines", i), problem, str(size))
+
+
+def cell_local_jobs(scenario: Scenario) -> Iterator[Finding]:
+    """New software of several cells is of jobs that all of them run."""
+    if scenario.cells == 1:
+        return
+    services = {service.name for service in scenario.population.services}
+    common = {*services, *drawn_names(scenario.population, scenario.seed)[: scenario.population.common_jobs]}
+    local = {*drawn_names(scenario.population, scenario.seed)} - common
+    for i, software in enumerate(scenario.feature.software if scenario.feature else ()):
+        for k, job in enumerate(software.jobs):
+            if job in local:
+                problem = f"should be a service or a common job, which all {scenario.cells} cells run"
+                yield Finding(("feature", "software", i, "jobs", k), problem, shown(job))
+
+
+def cell_loop(scenario: Scenario) -> Iterator[Finding]:
+    """The loop of plan and roll-out is of one cell."""
+    if scenario.cells > 1 and scenario.recording.loop is not None:
+        yield Finding(("recording", "loop"), f"should be null where there are {scenario.cells} cells")
 
 
 def repeated_sizes(scenario: Scenario) -> Iterator[Finding]:
@@ -291,7 +311,9 @@ CHECKS: Mapping[Check[Any], tuple[str, ...]] = {
     measured_windows: ("analyses.wsmeter.window", "recording.loop", "recording.windows"),
     companions: ("analyses.beside",),
     repeated_sizes: ("analyses.wsmeter.machines",),
-    cluster_sizes: ("analyses.wsmeter.machines", "fleet.machines", "feature", "population.services"),
+    cluster_sizes: ("analyses.wsmeter.machines", "cells", "fleet.machines", "feature", "population.services"),
+    cell_local_jobs: ("cells", "feature.software", "population.services", "population.heavyweights"),
+    cell_loop: ("cells", "recording.loop"),
 }
 """Every check with the fields that it needs."""
 

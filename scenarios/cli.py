@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal, cast
 
 import typer
 
-from scenarios import cli_convert, cli_crosscheck, cli_effects, cli_experiments
+from scenarios import cli_convert, cli_crosscheck, cli_effects, cli_experiments, cli_report, cli_services
 from scenarios.cli_profile import profiles
 from scenarios.command import Json, app, command, folder, say, say_each
 from scenarios.options import number, refuse, share, whole
@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from scenarios.schema import AnyScenario
     from scenarios.source import Override
 
-__all__ = ("app", "cli_convert", "cli_crosscheck", "cli_effects", "cli_experiments")
+__all__ = ("app", "cli_convert", "cli_crosscheck", "cli_effects", "cli_experiments", "cli_report", "cli_services")
 
 Named = Annotated[str, typer.Argument(metavar="SCENARIO", help="Name of a library scenario, or path of a file.")]
 NamedOrRun = Annotated[
@@ -39,23 +39,13 @@ Sets = Annotated[
 ]
 T = Annotated[str, typer.Option("--t", metavar="X", help="Half-width of intervals in standard errors.")]
 MinInstances = Annotated[str, typer.Option(metavar="N", help="Least measured instances of a job.")]
-ServiceLog = Annotated[
-    Path,
-    typer.Argument(help="Log of a service, a row an interval: CSV or Parquet; or the folder of a cross-platform run."),
-]
-From = Annotated[str, typer.Option("--from", metavar="PLATFORM", help="Platform that the log was made on.")]
-Platforms = Annotated[
-    Path | None, typer.Option("--platforms", metavar="FILE", help="Your own platforms, YAML, beside the shipped ones.")
-]
-Benchmarks = Annotated[
-    Path | None, typer.Option(metavar="FILE", help="Public scores: CSV or Parquet with platform and score_per_s.")
-]
 
 
 app.add_typer(profiles, name="profile")
 
 _changes = functools.partial(typer.Option, rich_help_panel="What would change")
 _columns = functools.partial(typer.Option, rich_help_panel="Columns of the log")
+_fleet = functools.partial(typer.Option, rich_help_panel="A fleet's run that served requests")
 _stdin = functools.partial(typer.Option, rich_help_panel="Events on standard input")
 
 
@@ -70,6 +60,10 @@ def run(
         str | None,
         typer.Option(metavar="SHARE", help="Lengthen a queue's run until its mean response is known to, say, 2%."),
     ] = None,
+    executor: Annotated[
+        str | None, typer.Option(metavar="WHERE", help="Of several cells: processes, or dask:ADDRESS of a scheduler.")
+    ] = None,
+    workers: Annotated[str | None, typer.Option(metavar="N", help="Processes; one for each processor.")] = None,
     force: Force = False,
     json: Json = False,
 ) -> None:
@@ -87,10 +81,12 @@ def run(
     scenarios = [] if there else _load(scenario, overrides)
     from scenarios import execution
     from scenarios import run as runs
+    from scenarios.cells import workers_of
     from scenarios.output import progress
 
+    cells_on = workers_of(scenarios, executor, workers)
     with progress(quiet=json) as tell, folder("--out"):
-        payloads = [runs.run(one, out, force, tell, wanted) for one in scenarios]
+        payloads = [runs.run(one, out, force, tell, wanted, workers=cells_on) for one in scenarios]
         if there:
             payloads = [runs.measure(*execution.reopen(Path(scenario)), out, tell)]
     say_each(payloads, runs.render, json)
@@ -159,9 +155,11 @@ def estimate(
 
 @command
 def occupancy(
-    log: Annotated[Path, typer.Argument(help="Request log: CSV, Parquet, nginx, Apache or SWF; a queue run; - stdin.")],
+    log: Annotated[Path, typer.Argument(help="Request log: CSV, Parquet, nginx, Apache or SWF; a run; - stdin.")],
     *,
-    servers: Annotated[str, typer.Option(metavar="N", help="Servers (cores) that the log was made with.")],
+    servers: Annotated[
+        str | None, typer.Option(metavar="N", help="Servers (cores) that the log was made with; a fleet's run knows.")
+    ] = None,
     interval: Annotated[str | None, typer.Option(metavar="TIME", help="Length of intervals: 60s, 5min, 200ms.")] = None,
     alert: Annotated[str | None, typer.Option(metavar="RATIO", help="Tell intervals of more queueing/service.")] = None,
     out: Annotated[Path | None, typer.Option(help="Folder for a picture.")] = None,
@@ -186,6 +184,10 @@ def occupancy(
     unit: Annotated[
         Literal["s", "ms", "us", "ns"] | None, _columns(help="Unit of columns whose names do not say it.")
     ] = None,
+    service: Annotated[str | None, _fleet(metavar="NAME", help="Service of which a stay is taken.")] = None,
+    stay: Annotated[
+        int | None, _fleet(metavar="N", min=0, help="Number of the stay; by itself the one with most requests.")
+    ] = None,
     reorder: Annotated[str | None, _stdin(metavar="N", help="Events held back to be put in order of time.")] = None,
 ) -> None:
     """Say how long the requests of a log waited, how busy its servers were, and what other servers would change.
@@ -195,16 +197,17 @@ def occupancy(
     from scenarios import options
     from scenarios.rundir import make_folder
 
-    count = whole("--servers", servers, options.MOST_SERVERS)
+    count = whole("--servers", servers, options.MOST_SERVERS) if servers is not None else None
     ratio = number("--alert", alert) if alert is not None else None
     length_s = options.duration("--interval", interval) if interval is not None else None
     if str(log) == "-":
         files = {"--to": to, "--speed": speed, "--policy": policy, "--out": out, "--arrival": arrival}
         _refuse_all(files | {"--departure": departure, "--duration": duration, "--priority": priority})
+        _refuse_all({"--service": service, "--stay": stay})
         from scenarios import occupancy_stream as stream
 
         held = whole("--reorder", reorder) if reorder is not None else 0
-        watched = stream.Watched(count, length_s or stream.INTERVAL_S, ratio, held, unit)
+        watched = stream.Watched(_needed(count), length_s or stream.INTERVAL_S, ratio, held, unit)
         stream.watch(cast("BufferedIOBase", sys.stdin.buffer), watched, stream.printer(json))
         return
     if reorder is not None:
@@ -212,9 +215,11 @@ def occupancy(
     from scenarios.occupancy import Asked, Columns
     from scenarios.occupancy import occupancy as analyse
     from scenarios.occupancy_text import show_occupancy
+    from scenarios.stay_logs import log_of_run
 
+    given = log_of_run(log, service, stay, count)
     asked = Asked(
-        servers=count,
+        servers=given.servers if given is not None else _needed(count),
         to=options.numbers_of("--to", to, options.MOST_SERVERS) if to is not None else (),
         speed=options.factors("--speed", speed) if speed is not None else (),
         interval_s=length_s,
@@ -226,67 +231,8 @@ def occupancy(
     if out is not None:
         with folder("--out"):
             make_folder(out)
-    say(analyse(log, asked, Columns(arrival, departure, duration, unit, priority), out), show_occupancy, json)
-
-
-@command
-def predict(
-    log: ServiceLog,
-    *,
-    origin: From,
-    to: Annotated[str, typer.Option(metavar="PLATFORM,…", help="Platforms to predict for.")],
-    platforms: Platforms = None,
-    benchmarks: Benchmarks = None,
-    method: Annotated[
-        str | None, typer.Option(help="Way to predict; by itself testbed, or published where nobody counted CPU time.")
-    ] = None,
-    json: Json = False,
-) -> None:
-    """Predict service and response time on platforms where a service never ran, from its log where it did."""
-    from scenarios import calibrated
-    from scenarios import predict as predictions
-
-    asked = calibrated.Asked(log, origin, tuple(to.split(",")), platforms, benchmarks, method)
-    say(predictions.predict(asked), predictions.show_predict, json)
-
-
-@command
-def select(
-    log: ServiceLog,
-    *,
-    origin: From,
-    bound: Annotated[str, typer.Option(metavar="TIME", help="Bound on mean response time, such as 150ms.")],
-    to: Annotated[
-        str | None, typer.Option(metavar="PLATFORM,…", help="Platforms to choose from; all that are known.")
-    ] = None,
-    platforms: Platforms = None,
-    benchmarks: Benchmarks = None,
-    method: Annotated[str | None, typer.Option(help="Way to predict, as of wsc predict.")] = None,
-    json: Json = False,
-) -> None:
-    """Rank platforms by how many requests a second they would serve per watt within a bound on response time."""
-    from scenarios import calibrated, options
-    from scenarios import select as choices
-
-    if bound.strip()[-1:].isdigit():
-        refuse("--bound", "needs a unit, such as 150ms or 2s", bound)
-    bound_s = options.duration("--bound", bound)
-    names = tuple(to.split(",")) if to is not None else ()
-    asked = calibrated.Asked(log, origin, names, platforms, benchmarks, method)
-    say(choices.select(asked, bound_s), choices.show_select, json)
-
-
-@command
-def platforms(
-    names: Annotated[list[str] | None, typer.Argument(metavar="[NAME…]", help="Which to show in full.")] = None,
-    *,
-    file: Platforms = None,
-    json: Json = False,
-) -> None:
-    """List the platforms that are known, or show one's spec sheet."""
-    from scenarios import platforms as sheets
-
-    say(sheets.platforms(tuple(names or ()), file), sheets.show_platforms, json)
+    columns = Columns(arrival, departure, duration, unit, priority)
+    say(analyse(log, asked, columns, out, given=given.log if given is not None else None), show_occupancy, json)
 
 
 @command
@@ -454,6 +400,15 @@ def _load(reference: str, overrides: list["Override"]) -> list["AnyScenario"]:
     from scenarios.loader import load_each
 
     return load_each(reference, overrides)
+
+
+def _needed(servers: int | None) -> int:
+    """Return the servers of a log, which only the folder of a fleet's run knows by itself."""
+    if servers is not None:
+        return servers
+    from scenarios.faults import Fault, FaultsError
+
+    raise FaultsError([Fault("--servers", 0, 0, "", "is needed: how many servers the log was made with")])
 
 
 def _refuse_all(options: Mapping[str, object]) -> None:

@@ -121,8 +121,10 @@ def _of_scenario(sources: Sequence[str], asked: Asked, tell: Progress) -> dict[s
         tell("simulating", 0.5)
         found.append(crossover(simulated_periods(world), asked.assumed))
     tell("simulating", 1.0)
-    note = "simulated without the feature, in epochs of an hour (of a quarter where the feature is switched)"
-    return _planned(past, found, asked, tell, [note])
+    notes = ["simulated without the feature, in epochs of an hour (of a quarter where the feature is switched)"]
+    if world.cells > 1:
+        notes.append(f"of the fleet's {world.cells} cells one is simulated, and the experiment takes place in one")
+    return _planned(past, found, asked, tell, notes)
 
 
 def simulated(world: World, days: int) -> Past:

@@ -3,6 +3,7 @@
 import json
 from collections.abc import Callable, Mapping
 from dataclasses import fields, replace
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -12,6 +13,8 @@ from models.profiles import ProfileWorld
 from models.requests import JobDemand, QueueWorld
 from models.scenario import World
 from models.services import ServiceWorld
+from scenarios.cells import HERE, Cell, Workers, alone, cleared, gathered
+from scenarios.effects.executors import executor
 from scenarios.kinds import KINDS
 from scenarios.loader import load
 from scenarios.loop import rounds
@@ -30,7 +33,7 @@ Simulate = Callable[[Any, Draft, Path, Progress], Mapping[str, int]]
 """Writes the tables of a scenario into a draft, and returns how much there was of what."""
 
 
-def obtain(scenario: AnyScenario, out: Path, force: bool, progress: Progress) -> Run:
+def obtain(scenario: AnyScenario, out: Path, force: bool, progress: Progress, *, workers: Workers = HERE) -> Run:
     """Return the run of a scenario: the intact one that is there, or a new one.
 
     Parameters
@@ -39,22 +42,32 @@ def obtain(scenario: AnyScenario, out: Path, force: bool, progress: Progress) ->
     out : parent folder of all runs
     force : simulate even if an intact run is there
     progress : told what is being done and the share done
+    workers : of the cells, if a fleet has several: cells that are done are kept until all are, so what was interrupted
+        goes on where it stopped
 
     Raises
     ------
     ValueError
         If the jobs of a fleet do not fit its machines.
+    ExecutorError
+        If there is nothing to work with where workers should be.
     RunError
-        If a queue's demands come from an instance that never ran.
+        If a queue's demands come from an instance that never ran, or a worker ends without an answer.
     """
     named = digest(scenario, _inputs(scenario))
     place = run_directory(out, scenario.name, named)
     if not force and reusable(place):
         return open_run(place)
+    pieces = place.with_name(f".{place.name}.cells")
+    if force:
+        cleared(pieces)
+    several = isinstance(scenario, Scenario) and scenario.cells > 1
+    simulate: Simulate = partial(_simulate_cells, pieces, workers) if several else _SIMULATE[scenario.kind]
     with creating(out, scenario.name, named) as draft:
-        counts = _SIMULATE[scenario.kind](scenario, draft, out, progress)
+        counts = simulate(scenario, draft, out, progress)
         resolved = KINDS[scenario.kind].adapter.dump_python(scenario, mode="json", by_alias=True)
         draft.describe(scenario.kind, scenario.seed, resolved, counts)
+    cleared(pieces)
     return open_run(place)
 
 
@@ -85,6 +98,21 @@ def _simulate_fleet(scenario: Scenario, draft: Draft, _out: Path, progress: Prog
         made = rounds(outcome.day, scenario.recording.loop, progress)
         draft.add(write_table(draft.path, "rounds", {str(name): made[name] for name in made.columns}))
     return outcome.counts
+
+
+def _simulate_cells(
+    pieces: Path, workers: Workers, scenario: Scenario, draft: Draft, _out: Path, progress: Progress
+) -> Mapping[str, int]:
+    with executor(*workers) as pool:
+        return gathered(scenario, draft, partial(_simulate_cell, pieces.absolute(), scenario), pool, progress)
+
+
+def _simulate_cell(pieces: Path, scenario: Scenario, cell: Cell) -> Path:
+    """Return the folder of a cell's run, which is made unless it is there.
+
+    Each cell has a folder to itself: what other machines of a cluster have not finished is not taken for left behind.
+    """
+    return obtain(alone(scenario, cell), pieces / cell.name, False, lambda _what, _share: None).path
 
 
 def _simulate_queue(scenario: QueueScenario, draft: Draft, out: Path, progress: Progress) -> Mapping[str, int]:
@@ -148,8 +176,13 @@ _SIMULATE: Mapping[str, Simulate] = {
 
 
 def _inputs(scenario: AnyScenario) -> dict[str, str]:
-    """Return what a scenario takes from outside: the value that names it, and a digest of what it holds."""
+    """Return what decides the tables beside the world: how many cells there are, and what is taken from outside.
+
+    The latter is the value that names it, and a digest of what it holds.
+    """
     found = dict[str, str]()
+    if isinstance(scenario, Scenario) and scenario.cells > 1:
+        found["cells"] = str(scenario.cells)
     if isinstance(scenario, QueueScenario) and scenario.load.trace is not None:
         found["load.trace.file"] = file_digest(Path(scenario.load.trace.file))
     if isinstance(scenario, QueueScenario) and scenario.load.job is not None:
@@ -162,6 +195,8 @@ def _fleet(job: JobDemand) -> Scenario:
     fleet = load(job.scenario)
     if not isinstance(fleet, Scenario):
         raise RunError(f"{job.scenario}: is a {fleet.kind}, where a fleet is needed")
+    if fleet.cells > 1:
+        raise RunError(f"{job.scenario}: has {fleet.cells} cells, where one is needed")
     return replace(fleet, recording=replace(fleet.recording, instance_epoch_share=1.0, truth=False, loop=None))
 
 

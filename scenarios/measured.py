@@ -190,7 +190,7 @@ def faults_in(path: Path) -> Iterator[None]:
     Raises
     ------
     FaultsError
-        In place of a TableError, an OSError or another ValueError.
+        In place of a TableError, an OSError or another ValueError; faults that have their places keep them.
 
     Examples
     --------
@@ -201,6 +201,8 @@ def faults_in(path: Path) -> Iterator[None]:
     """
     try:
         yield
+    except FaultsError:
+        raise
     except TableError as error:
         raise FaultsError(_faults(path, error)) from error
     except OSError as error:

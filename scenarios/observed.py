@@ -2,7 +2,7 @@
 
 import json
 import math
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -10,11 +10,15 @@ import pandas as pd
 
 from analysis.effects.observations import joined, of_run, read_jobs, read_observations
 from analysis.measurements import Metric
+from analysis.readers import PRINTED
 from models.scenario import Window
-from scenarios.faults import Fault, FaultsError
+from scenarios.faults import Fault, FaultsError, shown
 from scenarios.measured import faults_in
 from scenarios.rundir import Run, RunError, open_run
 from scenarios.schema import PROFILE, SCENARIO
+
+_FARTHEST = 1e15
+"""Values of one job that are farther apart are no measurements of one thing: a sum of both is that of the larger."""
 
 
 def experiment(
@@ -48,10 +52,23 @@ def experiment(
         raise FaultsError(found)
     (table, notes), whole = readings
     if jobs is None and len(sources) == 1 and sources[0].is_dir():
-        whole = _jobs_of_run(open_run(sources[0]))
+        whole = jobs_of_run(sources[0])
+    found = list(_apart(table, sources))
+    if found:
+        raise FaultsError(found)
     if whole is not None and not table["job"].isin(whole["job"]).any():
         raise FaultsError([Fault(str(jobs or sources[0]), 0, 0, "job", "should name the jobs of the observations")])
     return table, whole, notes
+
+
+def _apart(table: pd.DataFrame, sources: Sequence[Path]) -> Iterator[Fault]:
+    """Yield the jobs whose values are so far apart that no sum holds the smaller ones."""
+    ends = table.groupby("job", sort=False)["value"].agg(["min", "max"])
+    for job, low, high in ends[ends["max"] / ends["min"] > _FARTHEST].head(PRINTED).itertuples():
+        problem = (
+            f"should be within {_FARTHEST:g} times of each other in a job, are {low:g} and {high:g} in {shown(job)}"
+        )
+        yield Fault(", ".join(map(str, sources)), 0, 0, "value", problem)
 
 
 def observed(sources: Sequence[Path], metric: Metric = "ips") -> tuple[pd.DataFrame, list[str]]:
@@ -90,6 +107,13 @@ def recorded(run: Run, metric: Metric = "ips") -> tuple[pd.DataFrame, list[str]]
     ValueError
         If counters were not read in windows that lie after each other.
     """
+    cells = [_recorded(part, metric) for part in run.split()]
+    made = cells[0][0] if len(cells) == 1 else pd.concat([table for table, _ in cells], ignore_index=True)
+    return made, cells[0][1]
+
+
+def _recorded(run: Run, metric: Metric) -> tuple[pd.DataFrame, list[str]]:
+    """Return the observations of one cell, and notes."""
     counters, instances = run.table("counters"), run.table("instances")
     windows = _windows(run, counters)
     notes = []
@@ -107,7 +131,21 @@ def _jobs(path: Path | None) -> pd.DataFrame | None:
         return read_jobs(path).table
 
 
-def _jobs_of_run(run: Run) -> pd.DataFrame | None:
+def jobs_of_run(path: Path) -> pd.DataFrame | None:
+    """Return job, quota and instances of the whole fleet of a run; None of a run without them.
+
+    Raises
+    ------
+    RunError
+        If the folder is no finished run.
+
+    Examples
+    --------
+    >>> jobs_of_run(Path("nowhere"))
+    Traceback (most recent call last):
+    scenarios.rundir.RunError: nowhere: not a finished run, there is no manifest.json
+    """
+    run = open_run(path)
     if not run.has("jobs"):
         return None
     return run.table("jobs", ["job", "quota_vcpu", "instances"]).rename(columns={"quota_vcpu": "quota"})

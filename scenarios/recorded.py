@@ -1,4 +1,6 @@
-"""A run's tables as measurements: what the settings of an analysis say is measured, of which jobs."""
+"""A run's tables as measurements: what the settings of an analysis say is measured, of which jobs; cell by cell."""
+
+from collections.abc import Iterator
 
 import pandas as pd
 
@@ -39,13 +41,31 @@ def measured(run: Run, settings: WSMeter, table: str = "counters") -> pd.DataFra
     ...     len(measured(Run(Path(directory), {}), WSMeter()))
     438
     """
-    counters = run.table(table)
-    if settings.window.endswith("*"):
-        counters = _together(counters, settings.window)
-    made = performance(counters, run.table("instances"), settings.metric, settings.window)
-    if settings.jobs is None:
-        return made
-    return made[made["job"].isin(job_quotas(run, settings)["job"])].reset_index(drop=True)
+    cells = list(measured_by_cell(run, settings, table))
+    return cells[0] if len(cells) == 1 else pd.concat(cells, ignore_index=True)
+
+
+def measured_by_cell(run: Run, settings: WSMeter, table: str = "counters") -> Iterator[pd.DataFrame]:
+    """Yield the measurement table of a fleet, as `measured`, cell by cell; of a run that is whole at once.
+
+    Examples
+    --------
+    >>> import tempfile
+    >>> from pathlib import Path
+    >>> from models.scenario import Fleet, Population, World
+    >>> from sim.experiment import experiment
+    >>> with tempfile.TemporaryDirectory() as directory:
+    ...     outcome = experiment(World(3, 900.0, 300.0, Fleet(20), Population(60, 50)), Path(directory))
+    ...     [len(made) for made in measured_by_cell(Run(Path(directory), {}), WSMeter())]
+    [438]
+    """
+    jobs = None if settings.jobs is None else job_quotas(run, settings)["job"]
+    for part in run.split():
+        counters = part.table(table)
+        if settings.window.endswith("*"):
+            counters = _together(counters, settings.window)
+        made = performance(counters, part.table("instances"), settings.metric, settings.window)
+        yield made if jobs is None else made[made["job"].isin(jobs)].reset_index(drop=True)
 
 
 def _together(counters: pd.DataFrame, window: str) -> pd.DataFrame:

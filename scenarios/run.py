@@ -8,6 +8,7 @@ from typing import Any
 from rich.console import Console
 
 from scenarios import run_fleet, run_profile, run_queue, run_service, validate_profile
+from scenarios.cells import HERE, Workers
 from scenarios.execution import obtain
 from scenarios.output import Progress
 from scenarios.rundir import Run, RunError
@@ -46,7 +47,13 @@ VALIDATED: Mapping[str, Validating] = {
 
 
 def run(
-    scenario: AnyScenario, out: Path, force: bool, progress: Progress, precision: float | None = None
+    scenario: AnyScenario,
+    out: Path,
+    force: bool,
+    progress: Progress,
+    precision: float | None = None,
+    *,
+    workers: Workers = HERE,
 ) -> dict[str, Any]:
     """Return what `wsc run` says of a scenario; figures go into the run's directory.
 
@@ -57,6 +64,7 @@ def run(
     force : simulate even if an intact run is there
     progress : told what is being done
     precision : the horizon of a queue is lengthened until its mean response time is known to so small a share of it
+    workers : of the cells, if a fleet has several
 
     Raises
     ------
@@ -65,7 +73,7 @@ def run(
     """
     if precision is not None:
         return _precise(scenario, out, force, progress, precision)
-    return measure(scenario, obtain(scenario, out, force, progress), out, progress)
+    return measure(scenario, obtain(scenario, out, force, progress, workers=workers), out, progress)
 
 
 def measure(scenario: AnyScenario, found: Run, out: Path, progress: Progress) -> dict[str, Any]:

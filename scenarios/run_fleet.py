@@ -11,21 +11,21 @@ from rich.box import SIMPLE_HEAD
 from rich.console import Console
 from rich.table import Table
 
-from analysis.clusters import MachineRows, random_machines
 from analysis.estimators import Estimate
 from analysis.figures.day import draw_day
 from analysis.figures.estimates import draw_estimates
-from analysis.statistics import Current, NotEnoughDataError
-from models.randomness import stream
+from analysis.statistics import NotEnoughDataError
+from models.scenario import World
 from scenarios.beside import beside, beside_table
+from scenarios.clusters import clusters
 from scenarios.execution import obtain
 from scenarios.loader import load
 from scenarios.output import Progress
 from scenarios.pictures import save
-from scenarios.recorded import job_quotas, measured
+from scenarios.recorded import job_quotas
 from scenarios.rundir import Run, RunError
 from scenarios.schema import Scenario, WSMeter
-from scenarios.truth import Tables, by_own_machine, change, halves_of
+from scenarios.truth import Tables, change_of
 from scenarios.validate import estimators
 from scenarios.validate import validate as judge
 
@@ -45,9 +45,9 @@ def measure(scenario: Scenario, found: Run, out: Path, progress: Progress) -> di
     settings = scenario.analyses.wsmeter
     unit = unit_of(scenario)
     made = estimates(found, settings, unit) if not scenario.periods else pd.DataFrame()
-    true = change(Tables.of(found, settings)) if has_truth(found) else math.nan
+    true = change_of(found, settings) if has_truth(found) else math.nan
     files = [
-        *save(draw_day(found.table("epochs"), _capacity(found)), found.path / "day"),
+        *save(draw_day(found.table("epochs"), capacity(found)), found.path / "day"),
         *(save(draw_estimates(made, true, f"{unit}s"), found.path / "estimates") if len(made) else []),
     ]
     others = [obtain(load(name), out, False, progress) for name in scenario.analyses.beside]
@@ -62,7 +62,7 @@ def measure(scenario: Scenario, found: Run, out: Path, progress: Progress) -> di
         "estimates": made.to_dict("records"),
         "rounds": found.table("rounds").to_dict("records") if found.has("rounds") else [],
         "beside": [beside(found, other, settings) for other in others],
-        "fleet": _summary(found),
+        "fleet": summary(found),
         "figures": [str(file) for file in files],
     }
 
@@ -103,19 +103,14 @@ def estimates(found: Run, settings: WSMeter, unit: Unit) -> pd.DataFrame:
         One row per estimator and size, the fields of `Estimate`; empty without a feature.
     """
     names = [field.name for field in fields(Estimate)]
-    table = measured(found, settings)
-    try:
-        without, having = halves_of(by_own_machine(table) if unit == "instance" else table)
-    except NotEnoughDataError:
+    drawn = clusters(found, settings, int(found.manifest["seed"]), by_instance=unit == "instance")
+    if drawn is None:
         return pd.DataFrame(columns=names)
-    jobs, current, rows = job_quotas(found, settings), Current.of(without), MachineRows.of(having)
-    made = []
-    for size in settings.machines:
-        rng = stream(int(found.manifest["seed"]), f"test cluster/{size}")
-        new = Current.of(having.take(random_machines(rng, rows, size)))
+    jobs, made = job_quotas(found, settings), []
+    for size, new in drawn.new.items():
         for each in estimators(settings):
             try:
-                made.append(_row(each.estimate(current, new, jobs), names))
+                made.append(_row(each.estimate(drawn.current, new, jobs), names))
             except NotEnoughDataError:
                 made.append({"estimator": each.name, "machines": size})
     return pd.DataFrame(made, columns=names)
@@ -126,7 +121,7 @@ def has_truth(found: Run) -> bool:
     return found.has("truth_nowhere_counters") and found.has("truth_everywhere_counters")
 
 
-def unit_of(scenario: Scenario) -> Unit:
+def unit_of(scenario: World) -> Unit:
     """Return what a test cluster of the scenario is made of: machines, or instances for new code."""
     by_instance = scenario.feature is not None and scenario.feature.rollout.unit == "instance"
     return "instance" if by_instance else "machine"
@@ -135,8 +130,10 @@ def unit_of(scenario: Scenario) -> Unit:
 def render(payload: Mapping[str, Any], console: Console) -> None:
     """Print what a run was and what its test clusters said."""
     counts, fleet, true = payload["counts"], payload["fleet"], payload["truth"]["change"]
+    cells = f"{counts['cells']:,} cells, " if "cells" in counts else ""
     console.print(
-        f"{payload['scenario']} (seed {payload['seed']}): {counts['machines']:,} machines, {counts['jobs']:,} jobs, "
+        f"{payload['scenario']} (seed {payload['seed']}): {cells}"
+        f"{counts['machines']:,} machines, {counts['jobs']:,} jobs, "
         f"{counts['instances']:,} instances, {counts['epochs']:,} epochs",
         f"  {fleet['allocated_share']:.0%} of CPU allocated, {fleet['utilisation']:.0%} used, "
         f"{fleet['power_w']:.0f} W a machine",
@@ -189,14 +186,13 @@ def _round_table(payload: Mapping[str, Any]) -> Table:
     return table
 
 
-def _summary(found: Run) -> dict[str, float]:
-    """Return shares that say what kind of a day it was."""
-    epochs, events = found.table("epochs"), found.table("events")
-    instances = found.table("instances", ["instance", "ended_by"])
-    counts, threads = found.manifest["counts"], _capacity(found)
+def summary(found: Run) -> dict[str, float]:
+    """Return shares that say what kind of a day it was: CPU allocated and used, instances moved, machines drained."""
+    epochs, cells = found.table("epochs"), found.split()
+    counts, threads = found.manifest["counts"], capacity(found)
     epoch_s = float(found.manifest["resolved"]["epoch_s"])
-    moved = instances[~instances["ended_by"].isin(["horizon", "exit"])]["instance"].nunique()
-    drained = events[events["kind"] == "drain"]["machine"].nunique()
+    moved = sum(_moved(cell.table("instances", ["instance", "ended_by"])) for cell in cells)
+    drained = sum(_drained(cell.table("events", ["machine", "kind"])) for cell in cells)
     horizon_s = epoch_s * counts["epochs"]
     return {
         "allocated_share": float(epochs["quota_vcpu"].mean()) / threads,
@@ -207,7 +203,25 @@ def _summary(found: Run) -> dict[str, float]:
     }
 
 
-def _capacity(found: Run) -> float:
+def _moved(instances: pd.DataFrame) -> int:
+    return int(instances[~instances["ended_by"].isin(["horizon", "exit"])]["instance"].nunique())
+
+
+def _drained(events: pd.DataFrame) -> int:
+    return int(events[events["kind"] == "drain"]["machine"].nunique())
+
+
+def capacity(found: Run) -> float:
+    """Return the hardware threads of a run's fleet.
+
+    Examples
+    --------
+    >>> import tempfile
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     pd.DataFrame({"vcpus": [40, 80]}).to_parquet(Path(folder, "machines.parquet"))
+    ...     capacity(Run(Path(folder), {}))
+    120.0
+    """
     return float(found.table("machines", ["vcpus"])["vcpus"].sum())
 
 

@@ -7,7 +7,7 @@ import secrets
 import shutil
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 from errno import EEXIST, ENOTEMPTY
 from pathlib import Path
@@ -17,6 +17,7 @@ from typing import Any
 import pandas as pd
 import pyarrow.parquet as pq
 
+from scenarios import partitions
 from scenarios.provenance import file_digest, source_digest, versions
 from sim.recorder import TableSummary
 
@@ -39,27 +40,53 @@ class FolderError(RunError):
 
 @dataclass(frozen=True, slots=True)
 class Run:
-    """A finished run: its directory and its manifest. Tables are read when asked for."""
+    """A finished run: its directory and its manifest. Tables are read when asked for.
+
+    `cell` and `parts` are of one cell seen alone, see `split`.
+    """
 
     path: Path
     manifest: Mapping[str, Any]
+    cell: str | None = None
+    parts: partitions.Parts | None = None
 
     @property
     def listed(self) -> Mapping[str, Mapping[str, Any]]:
-        """What the manifest says of each table: rows, digest, file_bytes, file_digest."""
+        """What the manifest says of each table: rows, digest, and file_bytes, file_digest, or these by cell."""
         return dict(self.manifest["tables"])
+
+    @property
+    def cells(self) -> tuple[str, ...]:
+        """Names of the cells of which tables are in parts, in order; none of a run that is whole."""
+        return tuple(self.manifest.get("cells", ()))
 
     @property
     def tables(self) -> tuple[str, ...]:
         """Names of the tables that are there, in alphabetical order."""
-        return tuple(sorted(file.stem for file in self.path.glob("*.parquet")))
+        whole = {file.stem for file in self.path.glob("*.parquet")}
+        return tuple(sorted(whole | {name for name in self.listed if self.has(name)} if self.cells else whole))
 
     def has(self, name: str) -> bool:
         """Return whether a table is there; a copy of a run may lack its ``truth_`` tables."""
-        return self.file(name).is_file()
+        return self.file(name).is_dir() if self.cells else self.file(name).is_file()
+
+    def split(self) -> tuple["Run", ...]:
+        """Return the run cell by cell, each with its own rows and the whole fleet's numbers; a whole run is one part.
+
+        Examples
+        --------
+        >>> facts = {"numbers": {}}
+        >>> run = Run(Path("runs/cells-1"), {"tables": {}, "cells": {"c0001": facts, "c0002": facts}})
+        >>> [part.cell for part in run.split()]
+        ['c0001', 'c0002']
+        """
+        if not self.cells or self.cell is not None:
+            return (self,)
+        parts = self._parts()
+        return tuple(replace(self, cell=name, parts=parts) for name in self.cells)
 
     def table(self, name: str, columns: Sequence[str] | None = None) -> pd.DataFrame:
-        """Read a table, with a plain RangeIndex.
+        """Read a table, with a plain RangeIndex; of several cells as `partitions.Parts.read` says.
 
         Parameters
         ----------
@@ -70,20 +97,42 @@ class Run:
         ------
         RunError
             If the table or a column is not there; the message lists those that are.
+        FaultsError
+            If a cell's part of it is damaged.
         """
         if not self.has(name):
             raise RunError(f"{self.path}: no table {name}; there are {', '.join(self.tables) or 'none'}")
+        if self.cells:
+            parts = self.parts or self._parts()
+            wanted = self._known(name, parts.columns(name), columns)
+            return parts.read(name, self.cells if self.cell is None else (self.cell,), wanted)
         with pq.ParquetFile(self.file(name)) as file:
-            names = file.schema_arrow.names
-            unknown = [column for column in columns or () if column not in names]
-            if unknown:
-                raise RunError(f"{self.path}: {name} has no column {', '.join(unknown)}; it has {', '.join(names)}")
-            frame: pd.DataFrame = file.read(names if columns is None else list(columns)).to_pandas()
+            wanted = self._known(name, file.schema_arrow.names, columns)
+            frame: pd.DataFrame = file.read(wanted).to_pandas()
         return frame
 
     def file(self, name: str) -> Path:
-        """Return where a table is, or would be if it were there."""
-        return self.path / f"{name}.parquet"
+        """Return where a table is, or would be if it were there; of several cells it is a folder."""
+        return self.path / (name if self.cells else f"{name}.parquet")
+
+    def files(self) -> Iterator[tuple[Path, Mapping[str, Any]]]:
+        """Yield every file that the manifest lists, and what it says of it."""
+        for name, said in self.listed.items():
+            if "partitions" not in said:
+                yield self.file(name), said
+            for cell, part in said.get("partitions", {}).items():
+                yield partitions.partition(self.path, name, cell), part
+
+    def _known(self, name: str, known: list[str], columns: Sequence[str] | None) -> list[str]:
+        """Return the columns that are asked for, all if none is named, if the table has them."""
+        unknown = [column for column in columns or () if column not in known]
+        if unknown:
+            raise RunError(f"{self.path}: {name} has no column {', '.join(unknown)}; it has {', '.join(known)}")
+        return known if columns is None else list(columns)
+
+    def _parts(self) -> partitions.Parts:
+        numbers = {cell: said["numbers"] for cell, said in self.manifest["cells"].items()}
+        return partitions.Parts(self.path, self.listed, numbers)
 
 
 @dataclass(slots=True)
@@ -97,6 +146,8 @@ class Draft:
     destination: Path
     facts: dict[str, Any] = field(default_factory=dict)
     tables: dict[str, TableSummary] = field(default_factory=dict)
+    cells: dict[str, dict[str, Any]] = field(default_factory=dict)
+    parts: dict[str, dict[str, Mapping[str, Any]]] = field(default_factory=dict)
 
     def describe(self, kind: str, seed: int, scenario: Mapping[str, Any], counts: Mapping[str, int]) -> None:
         """Say what was run: the scenario's kind and seed, all its resolved values, and how much there was of what."""
@@ -105,6 +156,17 @@ class Draft:
     def add(self, *summaries: TableSummary) -> None:
         """Take tables that `sim.recorder` has written to `path` into the run."""
         self.tables |= {summary.table: summary for summary in summaries}
+
+    def take(self, cell: str, run: Run) -> None:
+        """Take the tables of a cell's own run as its parts of the tables of this one."""
+        self.cells[cell] = {
+            "seed": run.manifest["seed"],
+            "counts": run.manifest["counts"],
+            "numbers": partitions.used([run.file(name) for name in run.listed]),
+        }
+        for name, said in run.listed.items():
+            partitions.place(run.file(name), self.path, name, cell)
+            self.parts.setdefault(name, {})[cell] = said
 
 
 def run_directory(out: Path, name: str, digest: str) -> Path:
@@ -212,6 +274,8 @@ def open_run(path: Path) -> Run:
     ------
     RunError
         If there is no readable manifest, or the directory is an unfinished run.
+    FaultsError
+        If the cells' parts of its tables are not those that it lists.
     """
     path = Path(path)
     if path.name.endswith(_PARTIAL):
@@ -220,10 +284,13 @@ def open_run(path: Path) -> Run:
         manifest = json.loads((path / MANIFEST).read_text(encoding="utf-8"))
     except FileNotFoundError:
         raise RunError(f"{path}: not a finished run, there is no {MANIFEST}") from None
+    except NotADirectoryError:
+        raise RunError(f"{path}: is a file, not the folder of a run") from None
     except (OSError, ValueError) as fault:
         raise RunError(f"{path}: {MANIFEST} cannot be read: {fault}") from fault
     if not isinstance(manifest, dict) or not isinstance(manifest.get("tables"), dict):
         raise RunError(f"{path}: {MANIFEST} does not list the run's tables")
+    partitions.check(path, manifest["tables"])
     return Run(path, manifest)
 
 
@@ -231,7 +298,7 @@ def intact(path: Path) -> bool:
     """Return whether a run is complete and undamaged: every table has the size and the bytes that the manifest says."""
     try:
         run = open_run(path)
-        return all(_file_facts(run.file(name)).items() <= dict(said).items() for name, said in run.listed.items())
+        return all(_file_facts(file).items() <= dict(said).items() for file, said in run.files())
     except (RunError, OSError, TypeError, ValueError):
         return False
 
@@ -258,8 +325,10 @@ def _manifest(draft: Draft, name: str, digest: str) -> dict[str, Any]:
         table: {"rows": made.rows, "digest": made.digest} | _file_facts(draft.path / f"{table}.parquet")
         for table, made in sorted(draft.tables.items())
     }
+    tables |= {table: partitions.whole(parts) for table, parts in sorted(draft.parts.items())}
     head = {"kind": draft.facts["kind"], "scenario": name, "digest": digest}
-    return head | draft.facts | {"versions": versions(), "source": source_digest(), "tables": tables}
+    cells = {"cells": draft.cells} if draft.cells else {}
+    return head | draft.facts | cells | {"versions": versions(), "source": source_digest(), "tables": tables}
 
 
 def _file_facts(file: Path) -> dict[str, Any]:

@@ -74,6 +74,9 @@ class Scenario(World):
     """What is simulated."""
     description: str = ""
     """What it shows, in a line or two."""
+    cells: Annotated[int, Ge(1), Le(1000)] = 1
+    """Cells (data centres) of the fleet: each as `fleet` and `population` say, with machines, local jobs and a seed of
+    its own; common jobs and services run in all of them. They are simulated as pieces, on processors or a cluster."""
     analyses: Analyses = field(default_factory=Analyses)
     """Settings of the analyses."""
 

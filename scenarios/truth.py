@@ -6,8 +6,9 @@ import numpy as np
 import pandas as pd
 
 from analysis.statistics import NotEnoughDataError, job_statistics, machine_values
+from models.tables import ARMS
 from scenarios import schema
-from scenarios.recorded import job_quotas, measured
+from scenarios.recorded import job_quotas, measured, measured_by_cell
 from scenarios.rundir import Run
 
 
@@ -61,6 +62,33 @@ def change(tables: Tables) -> float:
     0.5
     """
     return _job_change(*tables.arms, tables.jobs)
+
+
+def change_of(run: Run, settings: schema.WSMeter) -> float:
+    """Return the true relative change over all jobs of a run, as `change` does, with one cell in memory at a time.
+
+    Raises
+    ------
+    RunError
+        If the run has no truth tables.
+    ValueError
+        If the counting window is not there.
+
+    Examples
+    --------
+    >>> import tempfile
+    >>> from pathlib import Path
+    >>> from models.scenario import Feature, Fleet, Population, World
+    >>> from sim.experiment import experiment
+    >>> feature = Feature("upgrade", {"haswell_2698v3": "broadwell_2698v4"})
+    >>> with tempfile.TemporaryDirectory() as directory:
+    ...     _ = experiment(World(3, 900.0, 300.0, Fleet(20), Population(60, 50), feature=feature), Path(directory))
+    ...     run, settings = Run(Path(directory), {}), schema.WSMeter()
+    ...     change_of(run, settings) == change(Tables.of(run, settings))
+    True
+    """
+    old, new = (_means(run, settings, f"truth_{arm}_counters") for arm in ARMS)
+    return _change_of_means(old, new, job_quotas(run, settings))
 
 
 def truth(tables: Tables) -> dict[str, float]:
@@ -117,6 +145,22 @@ def by_own_machine(table: pd.DataFrame) -> pd.DataFrame:
 def _job_change(before: pd.DataFrame, after: pd.DataFrame, jobs: pd.DataFrame) -> float:
     """Return the change of the quota-weighted mean over all jobs that both tables measure (section 3.1)."""
     old, new = (job_statistics(table)[["job", "mean"]] for table in (before, after))
+    return _change_of_means(old, new, jobs)
+
+
+def _means(run: Run, settings: schema.WSMeter, table: str) -> pd.DataFrame:
+    """Return job and mean over its instances in all cells; means of cells count by their instances."""
+    cells = [job_statistics(made) for made in measured_by_cell(run, settings, table)]
+    if len(cells) == 1:
+        return cells[0][["job", "mean"]]
+    found = pd.concat(cells, ignore_index=True)
+    code, jobs = pd.factorize(found["job"], sort=True)
+    count = found["instances"].to_numpy(dtype=np.float64)
+    total = np.bincount(code, count * found["mean"].to_numpy(), len(jobs))
+    return pd.DataFrame({"job": jobs, "mean": total / np.bincount(code, count, len(jobs))})
+
+
+def _change_of_means(old: pd.DataFrame, new: pd.DataFrame, jobs: pd.DataFrame) -> float:
     both = jobs.merge(old, on="job").merge(new, on="job", suffixes=("_old", "_new"))
     weight = both["quota"]
     return float((weight * both["mean_new"]).sum() / (weight * both["mean_old"]).sum() - 1)

@@ -223,7 +223,7 @@ def test_what_is_no_share_is_refused(text):
 
 def test_run_prints_one_json_value_in_which_nan_is_null(monkeypatch, tmp_path):
     asked = []
-    monkeypatch.setattr(run, "run", lambda *given: asked.append(given) or fleet())
+    monkeypatch.setattr(run, "run", lambda *given, **_: asked.append(given) or fleet())
     result = wsc(
         "run", "small", "--out", str(tmp_path), "--seed", "8", "--set", "fleet.machines=250", "--force", "--json"
     )
@@ -235,7 +235,7 @@ def test_run_prints_one_json_value_in_which_nan_is_null(monkeypatch, tmp_path):
 
 
 def test_run_of_a_sweep_is_one_json_value_with_all_its_runs(monkeypatch):
-    monkeypatch.setattr(run, "run", lambda scenario, *_: {"kind": "fleet", "scenario": scenario.name})
+    monkeypatch.setattr(run, "run", lambda scenario, *_, **__: {"kind": "fleet", "scenario": scenario.name})
     assert json.loads(wsc("run", "two_wscs", "--json").stdout) == {
         "kind": "sweep",
         "runs": [{"kind": "fleet", "scenario": f"two_wscs-seed-{seed}"} for seed in (1, 2)],
@@ -258,7 +258,7 @@ def test_validate_of_a_cross_platform_scenario_draws_worlds(monkeypatch):
 
 
 def test_ctrl_c_ends_with_130_and_one_line(monkeypatch):
-    def interrupted(*_):
+    def interrupted(*_, **__):
         raise KeyboardInterrupt
 
     monkeypatch.setattr(run, "run", interrupted)
@@ -270,7 +270,7 @@ def test_ctrl_c_ends_with_130_and_one_line(monkeypatch):
     "error", [FaultsError([Fault("a", 1, 2, "b", "c")]), NotEnoughDataError(4, 1), RunError("gone")]
 )
 def test_an_error_that_says_what_the_user_can_mend_is_one_line_and_2(monkeypatch, error):
-    def refused(*_):
+    def refused(*_, **__):
         raise error
 
     monkeypatch.setattr(run, "run", refused)
@@ -279,7 +279,7 @@ def test_an_error_that_says_what_the_user_can_mend_is_one_line_and_2(monkeypatch
 
 
 def test_a_value_that_the_testbed_refuses_is_one_line_and_2(monkeypatch):
-    monkeypatch.setattr(run, "run", lambda *_: run_directory(Path("runs"), ".hidden", "0" * 12))
+    monkeypatch.setattr(run, "run", lambda *_, **__: run_directory(Path("runs"), ".hidden", "0" * 12))
     result = wsc("run", "small")
     assert result.exit_code == 2
     assert result.stderr == "scenario name '.hidden': must be usable as the name of a visible folder\n"
@@ -316,7 +316,7 @@ def test_a_folder_in_place_of_a_file_is_told(tmp_path):
     ],
 )
 def test_too_little_memory_is_one_line_and_2(monkeypatch, error, told):
-    def too_large(*_):
+    def too_large(*_, **__):
         raise error
 
     monkeypatch.setattr(run, "run", too_large)
@@ -325,7 +325,7 @@ def test_too_little_memory_is_one_line_and_2(monkeypatch, error, told):
 
 
 def test_an_error_of_our_own_making_keeps_its_traceback(monkeypatch):
-    for broken in (lambda *_: {}["key"], lambda *_: int("x")):
+    for broken in (lambda *_, **__: {}["key"], lambda *_, **__: int("x")):
         monkeypatch.setattr(run, "run", broken)
         result = wsc("run", "small")
         assert isinstance(result.exception, KeyError | ValueError)
