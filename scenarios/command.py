@@ -9,6 +9,8 @@ from typing import TYPE_CHECKING, Annotated, Any, ParamSpec, TypeVar
 
 import typer
 
+from scenarios.entry import INTERRUPTED, interrupted, interruptible
+
 if TYPE_CHECKING:
     from rich.console import Console
 
@@ -16,7 +18,7 @@ Json = Annotated[bool, typer.Option("--json", help="Print one JSON value and not
 """The option that every command with a result has."""
 _P = ParamSpec("_P")
 _T = TypeVar("_T")
-_FAULTY, _INTERRUPTED = 2, 130
+_FAULTY = 2
 _WIDE = 160
 """Columns of what is printed to a file or another program, which is as wide as it is told."""
 
@@ -50,22 +52,30 @@ def guard(function: Callable[_P, None]) -> Callable[_P, None]:
     @functools.wraps(function)
     def guarded(*args: _P.args, **kwargs: _P.kwargs) -> None:
         try:
-            function(*args, **kwargs)
+            with interruptible():
+                function(*args, **kwargs)
         except KeyboardInterrupt:
-            typer.echo("interrupted", err=True)
-            raise typer.Exit(_INTERRUPTED) from None
+            raise _interrupted() from None
         except BrokenPipeError:
             raise
         except MemoryError as error:
             typer.echo(f"there is not enough memory: {error}".removesuffix(": "), err=True)
             raise typer.Exit(_FAULTY) from None
         except Exception as error:
-            if not (isinstance(error, OSError) or _ours(error)):
+            if interrupted():
+                raise _interrupted() from None
+            if not (isinstance(error, OSError) or expected(error)):
                 raise
             typer.echo(str(error), err=True)
             raise typer.Exit(_FAULTY) from None
 
     return guarded
+
+
+def _interrupted() -> typer.Exit:
+    """Say that somebody interrupted, and return how to end."""
+    typer.echo("interrupted", err=True)
+    return typer.Exit(INTERRUPTED)
 
 
 @contextmanager
@@ -136,8 +146,14 @@ def say_each(payloads: list[_T], show: Callable[[_T, "Console"], None], json: bo
     say(dict[str, Any](kind="sweep", runs=payloads), show_all, json)
 
 
-def _ours(error: Exception) -> bool:
-    """Return whether the testbed raised the error, to say what the user can mend."""
+def expected(error: Exception) -> bool:
+    """Return whether the testbed raised the error, to say what the user can mend.
+
+    Examples
+    --------
+    >>> expected(KeyError("a table"))
+    False
+    """
     frames = [frame for frame, _ in traceback.walk_tb(error.__traceback__)]
     raised_in = str(frames[-1].f_globals.get("__name__", "")) if isinstance(error, ValueError) else ""
     ours = {"models", "sim", "analysis", "scenarios"}

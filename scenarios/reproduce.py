@@ -103,11 +103,12 @@ def _one(name: str, sources: Sources, out: Path) -> dict[str, Any]:
     try:
         outcome = ROWS[name].compute(sources, printed(paper))
     except (NotEnoughDataError, MarginOutOfReachError) as lack:
-        return _payload(name, paper, Outcome(paper.iloc[:0], note=f"not measured: {lack}"), [])
-    return _payload(name, paper, outcome, _write(out / name.replace("/", "-"), outcome, paper))
+        return told(name, paper, Outcome(paper.iloc[:0], note=f"not measured: {lack}"), [])
+    return told(name, paper, outcome, _write(out / name.replace("/", "-"), outcome, paper))
 
 
-def _payload(name: str, paper: pd.DataFrame, outcome: Outcome, written: Sequence[Path]) -> dict[str, Any]:
+def told(name: str, paper: pd.DataFrame, outcome: Outcome, written: Sequence[Path]) -> dict[str, Any]:
+    """Return what `wsc reproduce` says of a row: what was measured, judged by what was printed, and its files."""
     checks = judge(outcome.judged, paper)
     ours, theirs = beside(outcome.judged, paper, checks)
     return {

@@ -25,7 +25,8 @@ RIVALS = ("cycle_scalar", "cycle_mix", "benchmark", "network", "modern")
 _CONFIDENCE = 0.95
 _JUDGES = ("scikit-learn", "scipy", "pandas")
 """Libraries that decide what methods say, beside those that decide a run."""
-_PARTS = {"seed", "outside_hull", "methods", "choices", "platforms", "notes"}
+PARTS = frozenset({"seed", "outside_hull", "methods", "choices", "platforms", "notes"})
+"""What every judged world has."""
 LEAST_WORLDS = 5
 """Worlds from which a share's interval and standard error over worlds are told."""
 
@@ -56,7 +57,7 @@ def worlds(scenario: ServiceScenario, out: Path, force: bool, progress: Progress
         If a world cannot be simulated.
     """
     seeds = range(scenario.seed, scenario.seed + scenario.analyses.crossplatform.worlds)
-    return each(seeds, partial(_judged, scenario), place(scenario, out), _PARTS, progress, force=force)
+    return each(seeds, partial(_judged, scenario), place(scenario, out), PARTS, progress, force=force)
 
 
 def place(scenario: ServiceScenario, out: Path) -> Path:

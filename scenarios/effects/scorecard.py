@@ -26,6 +26,8 @@ _NAMES = frozenset(one.name for one in METHODS)
 _BESIDE = frozenset({RECOMMENDED, *AGAINST})
 _JUDGES = ("scipy", "pandas")
 """Libraries that decide what estimators say, beside those that decide a fleet."""
+_LEAST_FLEETS = 3
+"""Of fewer no error over fleets is told."""
 
 
 def place(asked: Asked, out: Path) -> Path:
@@ -82,6 +84,11 @@ def scorecard(
     make = partial(judged, asked, fleets)
     with executor(where, workers) as pool:
         made = each(pieces, make, folder, PARTS, tell, what="judging fleets", named=Piece.named, executor=pool)
+    return told(made, asked, folder)
+
+
+def told(made: Sequence[Mapping[str, Any]], asked: Asked, folder: Path) -> dict[str, Any]:
+    """Return what a scorecard says of pieces that were judged, one at least; its pictures go into their folder."""
     card = summary(made)
     return {
         "kind": "scorecard",
@@ -102,7 +109,8 @@ def show(payload: Mapping[str, Any], console: "Console") -> None:
     title = f"{payload['fleets']} fleets of {payload['machines']:,} machines, {payload['draws']} draws of each size"
     console.print(_table(payload["estimators"], title))
     console.print(
-        "coverage: of 95% intervals, all sizes, ± standard error over fleets; bias/margin: the greatest of a corner;\n"
+        "fleets: of all corners; draws: of all fleets and sizes; coverage: of 95% intervals, all sizes, ± standard\n"
+        "error over fleets, – of fewer than three or if they do not differ; bias/margin: the greatest of a corner;\n"
         "n95: test machines at which +1% is detected in 95% of draws, geometric mean over corners where it is known;\n"
         "to cuped, to published: how many times as many machines are needed."
     )
@@ -121,7 +129,16 @@ def _table(rows: Sequence[Mapping[str, Any]], title: str) -> Table:
     table = Table(box=SIMPLE_HEAD, title=title, title_justify="left")
     for name in ("design", "estimator"):
         table.add_column(name)
-    for name in ("coverage", "worst corner", "bias/margin", "n95", "corners", *(f"to {one}" for one in AGAINST)):
+    for name in (
+        "fleets",
+        "draws",
+        "coverage",
+        "worst corner",
+        "bias/margin",
+        "n95",
+        "corners",
+        *(f"to {one}" for one in AGAINST),
+    ):
         table.add_column(name, justify="right")
     before = None
     for row in rows:
@@ -160,7 +177,9 @@ def _gain(row: Mapping[str, Any]) -> list[str]:
 
 def _cells(row: Mapping[str, Any]) -> list[str]:
     return [
-        f"{100 * row['coverage']:.1f}% ± {_number(100 * row['coverage_error'], '.1f')}",
+        f"{row['fleets']:,}",
+        f"{row['draws']:,}",
+        f"{100 * row['coverage']:.1f}% ± {_number(_told(row), '.1f')}",
         f"{100 * row['worst']:.1f}% {row['worst_corner']}",
         _number(row["bias_to_margin"], ".2f"),
         _rough(row["n95"], ",.0f", 100 * row["n95_error"]),
@@ -169,9 +188,15 @@ def _cells(row: Mapping[str, Any]) -> list[str]:
     ]
 
 
+def _told(row: Mapping[str, Any]) -> float:
+    """Return the standard error of a coverage in per cent; NaN where fleets cannot tell it."""
+    known = row["fleets"] >= _LEAST_FLEETS and row["coverage_error"] > 0
+    return 100 * row["coverage_error"] if known else math.nan
+
+
 def _rough(value: float, form: str, error: float) -> str:
     """Return a number with its relative standard error in per cent, if both are known."""
-    return _number(value, form) + (f" ± {error:.0f}%" if math.isfinite(error) else "")
+    return _number(value, form) + (f" ± {error:.0f}%" if math.isfinite(error) and error > 0 else "")
 
 
 def _number(value: float, form: str) -> str:

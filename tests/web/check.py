@@ -1,4 +1,4 @@
-"""The pages of `wsc serve` in headless Chromium: of RUN, or of a small profile without it.
+"""The pages of `wsc serve`, and reports, in headless Chromium: of RUN, or of small runs without it.
 
 Needs Node.js with npm, which gives playwright-core, and Chromium: /usr/bin/chromium, or where CHROMIUM says.
 """
@@ -10,27 +10,45 @@ import sys
 import tempfile
 from pathlib import Path
 
-from tests import small_profile
+from tests import report_pages, small_profile
 
 HERE = Path(__file__).resolve().parent
+WSC = Path(sys.executable).with_name("wsc")
 
 
 def main():
     with tempfile.TemporaryDirectory() as place:
         folder = Path(place)
-        run = Path(sys.argv[1]) if len(sys.argv) > 1 else small_profile.write(folder / "profile")
-        for name in ("package.json", "package-lock.json", "check.mjs"):
+        given = [Path(run).resolve() for run in sys.argv[1:2]]
+        for name in ("package.json", "package-lock.json", "check.mjs", "report.mjs"):
             shutil.copy(HERE / name, folder)
         subprocess.run(["npm", "ci", "--ignore-scripts", "--no-audit", "--no-fund"], cwd=folder, check=True)
-        wsc = Path(sys.executable).with_name("wsc")
-        server = subprocess.Popen([wsc, "serve", run, "--port", "0"], stdout=subprocess.PIPE, text=True)
-        try:
-            url = next(word for word in server.stdout.readline().split() if word.startswith("http://"))
-            done = subprocess.run(["node", "check.mjs", url, *sys.argv[2:]], cwd=folder, check=False)
-        finally:
-            server.send_signal(signal.SIGINT)
-            server.wait(timeout=30)
-    sys.exit(done.returncode)
+        failed = [serve(folder, *given), reports(folder, *given)]
+    sys.exit(any(failed))
+
+
+def serve(folder, *given):
+    """Look at the pages that `wsc serve` gives."""
+    run = given[0] if given else small_profile.write(folder / "profile")
+    server = subprocess.Popen([WSC, "serve", run, "--port", "0"], stdout=subprocess.PIPE, text=True)
+    try:
+        url = next(word for word in server.stdout.readline().split() if word.startswith("http://"))
+        return subprocess.run(["node", "check.mjs", url, *sys.argv[2:]], cwd=folder, check=False).returncode
+    finally:
+        server.send_signal(signal.SIGINT)
+        server.wait(timeout=30)
+
+
+def reports(folder, *given):
+    """Look at the reports of a run of every kind, and of all these runs together."""
+    made = given or [report_pages.made(name, folder / "runs").path for name in report_pages.KINDS]
+    whole = [] if given else [folder / "runs"]
+    for each in (*made, *whole):
+        page = folder / f"{each.name}.html"
+        subprocess.run([WSC, "report", each, "--out", page], check=True, stdout=subprocess.DEVNULL)
+    pages = sorted(file.name for file in folder.glob("*.html"))
+    pictures = ("--pictures", sys.argv[2]) if len(sys.argv) > 2 else ()
+    return subprocess.run(["node", "report.mjs", *pages, *pictures], cwd=folder, check=False).returncode
 
 
 if __name__ == "__main__":

@@ -1,0 +1,169 @@
+"""What was asked: what names a run, what differs from the defaults, and the commands that repeat it."""
+
+import json
+import shlex
+from collections.abc import Iterator, Mapping
+from io import StringIO
+from typing import Any
+
+from ruamel.yaml import YAML
+
+from scenarios.faults import FaultsError
+from scenarios.kinds import KINDS
+from scenarios.loader import load
+from scenarios.report.section import Section, Subject, table
+from scenarios.schema import AnyScenario
+from scenarios.source import library
+
+_LARGE = 1e15
+_NAMING = frozenset({"name", "kind", "description"})
+
+
+def facts(subject: Subject) -> dict[str, str]:
+    """Return what names the run and says who made it when: label and text.
+
+    Examples
+    --------
+    >>> from pathlib import Path
+    >>> from scenarios.rundir import Run
+    >>> from scenarios.schema import QueueScenario
+    >>> facts(Subject(QueueScenario(name="rush"), Run(Path("runs/rush"), {"seed": 3, "digest": "6e44"})))["digest"]
+    '6e44'
+    """
+    manifest = subject.run.manifest
+    counts = (f"{count:,} {name.replace('_', ' ')}" for name, count in manifest.get("counts", {}).items() if count)
+    versions = (f"{name} {version}" for name, version in manifest.get("versions", {}).items())
+    told = {
+        "seed": str(manifest.get("seed", "")),
+        "digest": str(manifest.get("digest", "")),
+        "simulated": f"{_moment(manifest)} in {float(manifest.get('duration_s', 0.0)):.1f} s",
+        "made by": ", ".join(versions),
+        "source": str(manifest.get("source", "")),
+        "folder": str(subject.run.path),
+        "holds": ", ".join(counts),
+    }
+    return {name: text for name, text in told.items() if text}
+
+
+def _moment(manifest: Mapping[str, Any]) -> str:
+    """Return when a run was started, to the minute."""
+    return str(manifest.get("started", "")).replace("T", " ")[:16] + " UTC"
+
+
+def settings(subject: Subject) -> Section:
+    """Return what was asked where it differs from the defaults, and how to ask it again.
+
+    Examples
+    --------
+    >>> from pathlib import Path
+    >>> from scenarios.rundir import Run
+    >>> from scenarios.schema import QueueScenario
+    >>> settings(Subject(QueueScenario(name="rush", seed=3), Run(Path("runs/rush"), {}))).commands[0]
+    'wsc run rush.yaml'
+    """
+    scenario = subject.scenario
+    said, default = flat(_dumped(scenario)), _dumped(type(scenario)(name=scenario.name))
+    plain = flat(default)
+    rows = [
+        (path, _text(value), _text(at(default, path)))
+        for path, value in said.items()
+        if (path not in plain or plain[path] != value) and path not in _NAMING
+    ]
+    commands, code = _again(subject)
+    sentence = (
+        f"{len(rows)} settings differ from the defaults of a scenario of kind {scenario.kind}."
+        if rows
+        else "Nothing differs from the defaults."
+    )
+    told = (sentence, f"Without the shipped scenario of that name: save this as {scenario.name}.yaml.")
+    made = (table(("setting", "asked", "default"), rows, words=3),) if rows else ()
+    return Section("What was asked", told[: 1 + bool(code)], made, commands=commands, code=code)
+
+
+def flat(value: Mapping[str, Any], above: str = "") -> dict[str, Any]:
+    """Return nested maps as one, by dotted paths; everything else stays as it is.
+
+    Examples
+    --------
+    >>> flat({"fleet": {"machines": 300}, "seed": 1})
+    {'fleet.machines': 300, 'seed': 1}
+    """
+    found = dict[str, Any]()
+    for name, each in value.items():
+        path = f"{above}{name}"
+        found |= flat(each, f"{path}.") if isinstance(each, Mapping) and each else {path: each}
+    return found
+
+
+def at(value: object, path: str) -> object:
+    """Return what stands at a dotted path of nested maps; None if nothing does.
+
+    Examples
+    --------
+    >>> at({"fleet": {"machines": 300}}, "fleet.machines"), at({"feature": None}, "feature.name")
+    (300, None)
+    """
+    for name in path.split("."):
+        value = value.get(name) if isinstance(value, Mapping) else None
+    return value
+
+
+def _dumped(scenario: AnyScenario) -> dict[str, Any]:
+    dumped: dict[str, Any] = KINDS[scenario.kind].adapter.dump_python(scenario, mode="json", by_alias=True)
+    return dumped
+
+
+def _text(value: object) -> str:
+    """Return a value as JSON without needless quotes and fractions."""
+    if isinstance(value, str):
+        return value
+    if isinstance(value, float) and value.is_integer() and abs(value) < _LARGE:
+        return str(int(value))
+    return "" if value is None else json.dumps(value, ensure_ascii=False)
+
+
+def _again(subject: Subject) -> tuple[tuple[str, ...], str]:
+    """Return the commands that make the run again, and the scenario's file where it is no shipped scenario."""
+    scenario, path = subject.scenario, shlex.quote(str(subject.run.path))
+    changed = _changed(scenario)
+    said = scenario.name if changed is not None else f"{scenario.name}.yaml"
+    made = " ".join(["wsc run", said, *(f"--set {shlex.quote(one)}" for one in changed or ())])
+    return (made, f"wsc report {path}"), "" if changed is not None else _file(scenario)
+
+
+def _changed(scenario: AnyScenario) -> tuple[str, ...] | None:
+    """Return what is set otherwise than in the shipped scenario of that name; None if that is another or not there."""
+    if scenario.name not in library():
+        return None
+    try:
+        shipped = load(scenario.name)
+    except FaultsError:
+        return None
+    if shipped.kind != scenario.kind:
+        return None
+    return tuple(f"{path}={json.dumps(value)}" for path, value in _differences(_dumped(scenario), _dumped(shipped)))
+
+
+def _differences(one: Mapping[str, Any], other: Mapping[str, Any], above: str = "") -> Iterator[tuple[str, Any]]:
+    """Yield path and value of what differs; maps whose keys differ are told as a whole."""
+    for name, value in one.items():
+        path, beside = f"{above}{name}", other.get(name)
+        if value == beside or path in _NAMING:
+            continue
+        alike = isinstance(value, Mapping) and isinstance(beside, Mapping) and value.keys() == beside.keys()
+        yield from _differences(value, beside or {}, f"{path}.") if alike else [(path, value)]
+
+
+def _file(scenario: AnyScenario) -> str:
+    """Return a scenario as a file that says what differs from the defaults."""
+    said = dict[str, Any](name=scenario.name, kind=scenario.kind)
+    for path, value in _differences(_dumped(scenario), _dumped(type(scenario)(name=scenario.name))):
+        place = said
+        *above, last = path.split(".")
+        for name in above:
+            place = place.setdefault(name, {})
+        place[last] = value
+    text, yaml = StringIO(), YAML()
+    yaml.width = 100
+    yaml.dump(said, text)
+    return text.getvalue()

@@ -1,0 +1,71 @@
+"""Whether a run's tables are those that its manifest lists: faults where unreadable, notes where changed."""
+
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+from typing import Any
+
+import pyarrow.parquet as pq
+from pyarrow import ArrowException
+
+from scenarios.faults import Fault, FaultsError
+from scenarios.provenance import file_digest
+from scenarios.report.section import Section, Verdict, table
+from scenarios.rundir import Run
+
+_TRUTH = "truth_"
+
+
+def listed(run: Run) -> Section:
+    """Return what tables a run has, and which of them are not as they were written.
+
+    Parameters
+    ----------
+    run : a finished run
+
+    Raises
+    ------
+    FaultsError
+        If tables that the run lists, ``truth_`` tables apart, are not there, or one cannot be read: all of them.
+
+    Examples
+    --------
+    >>> listed(Run(Path("nowhere"), {"tables": {}})).says
+    ('0 tables.',)
+    """
+    faults = [fault for file, _ in run.files() for fault in _faults(file, run)]
+    if faults:
+        raise FaultsError(faults)
+    changed = [str(file.relative_to(run.path)) for file, said in run.files() if file.is_file() and _changed(file, said)]
+    there = {name: said for name, said in run.listed.items() if run.has(name)}
+    absent = [name for name in run.listed if name not in there]
+    rows = [(name, f"{said['rows']:,}", f"{_bytes(said):,}") for name, said in there.items()]
+    says = [f"{len(rows)} tables."]
+    says += [f"Not there: {', '.join(absent)}."] if absent else []
+    says += [f"Changed since the run was made: {', '.join(changed)}."] if changed else []
+    told = f"changed since the run was made: {', '.join(changed)}"
+    verdicts = (Verdict("The tables", told, False),) if changed else ()
+    return Section(
+        "The run's tables", tuple(says), (table(("table", "rows", "bytes"), rows),) if rows else (), verdicts=verdicts
+    )
+
+
+def _bytes(said: Mapping[str, Any]) -> int:
+    """Return the size of a table, of all its cells' parts together."""
+    parts = said.get("partitions", {"": said}).values()
+    return sum(int(part["file_bytes"]) for part in parts)
+
+
+def _faults(file: Path, run: Run) -> Iterator[Fault]:
+    """Yield why a file that is listed cannot be used."""
+    if not file.is_file():
+        if not str(file.relative_to(run.path)).startswith(_TRUTH):
+            yield Fault(str(file), 0, 0, "", "is not there, though the run lists it")
+        return
+    try:
+        pq.read_metadata(file)
+    except (ArrowException, OSError) as error:
+        yield Fault(str(file), 0, 0, "", f"cannot be read: {error}".partition("\n")[0])
+
+
+def _changed(file: Path, said: Mapping[str, Any]) -> bool:
+    return bool(file.stat().st_size != said.get("file_bytes") or file_digest(file) != said.get("file_digest"))

@@ -1,0 +1,58 @@
+"""The effect of a run's feature in a report: the recommended estimate, and what the guards warn of."""
+
+import math
+from collections.abc import Iterator, Mapping
+from dataclasses import replace
+from typing import Any
+
+from scenarios.effect import effect, show
+from scenarios.output import Progress
+from scenarios.report.fleet import METRICS, asked
+from scenarios.report.printed import printed
+from scenarios.report.section import Section, Subject, Verdict
+from scenarios.run_fleet import has_truth
+from scenarios.schema import ProfileScenario, Scenario
+from scenarios.truth import Tables, change
+
+
+def concluded(subject: Subject, progress: Progress) -> Iterator[Section]:
+    """Yield what `wsc effect` says of a run's feature, beside the truth.
+
+    Examples
+    --------
+    >>> from pathlib import Path
+    >>> from scenarios.rundir import Run
+    >>> from scenarios.schema import ServiceScenario
+    >>> service = Subject(ServiceScenario(name="auction"), Run(Path("nowhere"), {}))
+    >>> list(concluded(service, lambda what, share: None))
+    []
+    """
+    scenario, run = subject.scenario, subject.run
+    if not isinstance(scenario, Scenario | ProfileScenario) or scenario.feature is None:
+        return
+    progress("estimating the effect", 0.0)
+    settings = asked(subject)
+    metric = settings.metric if settings.jobs is None else "ips"
+    payload = effect([run.path], by_job=True, metric=metric)
+    whole = replace(settings, metric=metric, jobs=None)
+    true = change(Tables.of(run, whole)) if has_truth(run) else math.nan
+    told = printed(payload, show)
+    beside = f"The true change of the whole fleet is {true:+.2%}." if math.isfinite(true) else "The truth is not known."
+    yield Section(
+        "The feature's effect: what experiment and guards say",
+        (f"What is measured: {METRICS[metric]}.", *told.says, beside),
+        told.tables,
+        commands=(f"wsc effect {run.path} --metric {metric} --per-job",),
+        verdicts=(_verdict(payload, true),),
+        payload=payload | {"truth": {"change": true}},
+    )
+
+
+def _verdict(payload: Mapping[str, Any], true: float) -> Verdict:
+    worst = [one for one in payload["findings"] if one["severity"] == "error"]
+    warned = f"not to be trusted ({', '.join(one['code'] for one in worst)}): " if worst else ""
+    says = f"{warned}{payload['verdict']}"
+    if not math.isfinite(true):
+        return Verdict("The feature", says)
+    holds = bool(payload["low"] <= true <= payload["high"])
+    return Verdict("The feature", f"{says}; the truth, {true:+.2%}, is {'inside' if holds else 'outside'}", holds)

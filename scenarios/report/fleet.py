@@ -1,0 +1,171 @@
+"""A fleet's day in a report: how busy it was hour by hour, and what test clusters say of its feature."""
+
+import math
+from collections.abc import Iterator, Mapping
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pandas as pd
+
+from analysis.figures.day import draw_day
+from analysis.figures.estimates import draw_estimates
+from analysis.measurements import Metric
+from scenarios.output import Progress
+from scenarios.report.figures import drawn, saved
+from scenarios.report.printed import printed
+from scenarios.report.section import Figure, Section, Subject, Table, Verdict, table
+from scenarios.run_fleet import capacity, estimates, has_truth, measure, render, summary, unit_of
+from scenarios.rundir import Run
+from scenarios.schema import ProfileScenario, Scenario, WSMeter
+from scenarios.truth import Tables, change
+
+METRICS: Mapping[Metric, str] = {
+    "ipc": "instructions per cycle",
+    "ips": "instructions per CPU second",
+    "requests_per_cpu_s": "requests per CPU second",
+    "requests_per_s": "requests per second",
+}
+"""What the metrics of the analyses are called."""
+_HOURS_MOST = 48
+_PICTURED = {
+    "day": "CPU allocated and used, the share of power-capped machines, and power, over the time simulated",
+    "estimates": "Estimates of the change from test clusters of several sizes, with their intervals",
+}
+
+
+def happened(subject: Subject, _progress: Progress) -> Iterator[Section]:
+    """Yield how a fleet's time went: what was allocated and used, and the power drawn, by the hour.
+
+    Examples
+    --------
+    >>> from scenarios.schema import ServiceScenario
+    >>> service = Subject(ServiceScenario(name="auction"), Run(Path("nowhere"), {}))
+    >>> list(happened(service, lambda what, share: None))
+    []
+    """
+    if not isinstance(subject.scenario, Scenario | ProfileScenario):
+        return
+    fleet, epochs = summary(subject.run), subject.run.table("epochs")
+    threads = capacity(subject.run)
+    busy = f"{fleet['allocated_share']:.0%} of CPU allocated, {fleet['utilisation']:.0%} used"
+    moved = f"{fleet['moved_share']:.0%} of instances restarted or moved"
+    says = (
+        f"{busy}, {fleet['power_w']:.0f} W a machine.",
+        f"{moved}, {fleet['drained_share']:.1%} of machines drained.",
+    )
+    figure = (drawn(draw_day(epochs, threads), _PICTURED["day"]),) if len(epochs) > 1 else ()
+    yield Section(
+        "What happened",
+        says,
+        (course(epochs, threads),),
+        figure,
+        verdicts=(Verdict("The fleet", says[0]),),
+        payload=fleet,
+    )
+
+
+def course(epochs: pd.DataFrame, threads: float) -> Table:
+    """Return how busy a fleet was, by the hour; by the day if it is more than two days.
+
+    Parameters
+    ----------
+    epochs : table `epochs`
+    threads : hardware threads of the fleet
+
+    Examples
+    --------
+    >>> epochs = pd.DataFrame({"start_s": [0.0, 1800.0], "quota_vcpu": 8.0, "cpu_s": 9000.0, "energy_j": 1.8e6})
+    >>> [cell.text for cell in course(epochs.assign(capped_share=0.5), threads=10.0).rows[0]]
+    ['0', '80.0%', '50.0%', '50.0%', '1.0']
+    """
+    start_s = epochs["start_s"].to_numpy(np.float64)
+    epoch_s = float(start_s[1] - start_s[0]) if start_s.size > 1 else math.nan
+    hours = (start_s[-1] + epoch_s) / 3600.0 if start_s.size > 1 else 1.0
+    unit, length_s = ("hour", 3600.0) if hours <= _HOURS_MOST else ("day", 86400.0)
+    rows = []
+    for number, of in epochs.groupby((start_s // length_s).astype(np.int64)):
+        room_s = epoch_s * len(of)
+        shares = of["quota_vcpu"].mean() / threads, of["cpu_s"].sum() / (threads * room_s), of["capped_share"].mean()
+        power_kw = of["energy_j"].sum() / room_s / 1e3
+        rows.append((str(number), *(f"{share:.1%}" for share in shares), f"{power_kw:,.1f}"))
+    return table((unit, "CPU allocated", "CPU used", "power-capped", "power, kW"), rows, words=0)
+
+
+def wsmeter(subject: Subject, progress: Progress) -> Iterator[Section]:
+    """Yield what WSMeter says of the feature from test clusters, beside the truth.
+
+    Examples
+    --------
+    >>> from scenarios.schema import ServiceScenario
+    >>> service = Subject(ServiceScenario(name="auction"), Run(Path("nowhere"), {}))
+    >>> list(wsmeter(service, lambda what, share: None))
+    []
+    """
+    scenario, run = subject.scenario, subject.run
+    if not isinstance(scenario, Scenario | ProfileScenario) or scenario.feature is None:
+        return
+    if isinstance(scenario, ProfileScenario):
+        payload, figures = _of_profiled(scenario, run)
+    else:
+        payload = measure(scenario, run, run.path.parent, progress)
+        figures = saved((file for file in payload["figures"] if Path(file).stem == "estimates"), _PICTURED)
+    told = printed(payload, render)
+    if not told.tables:
+        return
+    says = f"What is measured: {METRICS[asked(subject).metric]}."
+    yield Section(
+        "WSMeter: the change from small test clusters",
+        (says, *(line for line in told.says if line.startswith("True"))),
+        told.tables,
+        figures,
+        (f"wsc run {run.path}", f"wsc validate {scenario.name}") if scenario.kind == "fleet" else (),
+        (_verdict(payload),),
+        payload,
+    )
+
+
+def _of_profiled(scenario: ProfileScenario, run: Run) -> tuple[dict[str, Any], tuple[Figure, ...]]:
+    """Return what `wsc run` would say of a profiled fleet's feature, were it a fleet's run, and the picture."""
+    settings, unit = _profiled(run), unit_of(scenario)
+    made = estimates(run, settings, unit)
+    true = change(Tables.of(run, settings)) if has_truth(run) else math.nan
+    payload = {
+        "scenario": scenario.name,
+        "seed": scenario.seed,
+        "run": str(run.path),
+        "counts": run.manifest["counts"],
+        "unit": unit,
+        "truth": {"change": true},
+        "estimates": made.to_dict("records"),
+        "rounds": [],
+        "beside": [],
+        "fleet": summary(run),
+    }
+    return payload, (drawn(draw_estimates(made, true, f"{unit}s"), _PICTURED["estimates"]),) if len(made) else ()
+
+
+def asked(subject: Subject) -> WSMeter:
+    """Return what WSMeter is asked of a fleet: what its scenario says, or of a profiled fleet all its days together."""
+    scenario = subject.scenario
+    return scenario.analyses.wsmeter if isinstance(scenario, Scenario) else _profiled(subject.run)
+
+
+def _profiled(run: Run) -> WSMeter:
+    """Return the settings for a profiled fleet: all days together, test clusters no larger than it can give."""
+    having = int(run.table("machines", ["feature"])["feature"].sum())
+    sizes = tuple(size for size in WSMeter().machines if size <= having)
+    return replace(WSMeter(window="day-*"), machines=sizes or (max(1, having),))
+
+
+def _verdict(payload: dict[str, Any]) -> Verdict:
+    known = [row for row in payload["estimates"] if math.isfinite(row["change"]) and row["estimator"] == "wsmeter"]
+    if not known:
+        return Verdict("WSMeter", "too little data in every test cluster")
+    row, true = known[-1], payload["truth"]["change"]
+    says = f"{row['change']:+.2%} ± {row['margin']:.2%} from {row['machines']:,} {payload['unit']}s"
+    if not math.isfinite(true):
+        return Verdict("WSMeter", f"{says}; the truth is not known")
+    holds = bool(row["low"] <= true <= row["high"])
+    return Verdict("WSMeter", f"{says}; the truth, {true:+.2%}, is {'inside' if holds else 'outside'}", holds)

@@ -1,0 +1,126 @@
+"""A profiled fleet in a report: where its cycles went, how stable that was, and what its served services met."""
+
+import math
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+from rich.console import Console
+
+from scenarios.output import Progress
+from scenarios.profile_stability import show_stability, stability
+from scenarios.report.figures import saved
+from scenarios.report.printed import printed
+from scenarios.report.section import Section, Subject, Verdict
+from scenarios.run_profile import measure, render
+from scenarios.schema import ProfileScenario
+from scenarios.served import service_table, services
+
+_PICTURED = {
+    "functions": "The hottest functions and their shares of cycles, with intervals, beside the truth",
+    "rollouts": "Shares of compilers, kernels and platforms in the cycles, day by day",
+}
+
+
+def cycles(subject: Subject, progress: Progress) -> Iterator[Section]:
+    """Yield where a profiled fleet's cycles went: hottest functions, applications with their CPI, roll-outs.
+
+    Examples
+    --------
+    >>> from pathlib import Path
+    >>> from scenarios.rundir import Run
+    >>> from scenarios.schema import ServiceScenario
+    >>> service = Subject(ServiceScenario(name="auction"), Run(Path("nowhere"), {}))
+    >>> list(cycles(service, lambda what, share: None))
+    []
+    """
+    scenario, run = subject.scenario, subject.run
+    if not isinstance(scenario, ProfileScenario):
+        return
+    payload = measure(scenario, run, run.path.parent, progress)
+    told = printed(payload | {"services": []}, render)
+    yield Section(
+        "The profile: where the cycles go",
+        told.says,
+        told.tables,
+        saved((file for file in payload["figures"] if scenario.days > 1 or "rollouts" not in file), _PICTURED),
+        (f"wsc run {run.path}", f"wsc profile query {run.path} --by function,job", f"wsc serve {run.path}"),
+        (_verdict(payload),),
+        payload,
+    )
+
+
+def stable(subject: Subject, progress: Progress) -> Iterator[Section]:
+    """Yield how stable a profile of several days is; of a single day, what it is worth.
+
+    Examples
+    --------
+    >>> from pathlib import Path
+    >>> from scenarios.rundir import Run
+    >>> from scenarios.schema import ServiceScenario
+    >>> service = Subject(ServiceScenario(name="auction"), Run(Path("nowhere"), {}))
+    >>> list(stable(service, lambda what, share: None))
+    []
+    """
+    if not isinstance(subject.scenario, ProfileScenario):
+        return
+    progress("comparing days", 0.0)
+    payload = stability([subject.run.path])
+    told = printed(payload, show_stability)
+    yield Section(
+        "The profile's stability",
+        told.says,
+        told.tables,
+        commands=(f"wsc profile stability {subject.run.path}",),
+        payload=payload,
+    )
+
+
+def served(subject: Subject, progress: Progress) -> Iterator[Section]:
+    """Yield what the Occupancy Law says of services of which every request was served.
+
+    Examples
+    --------
+    >>> from pathlib import Path
+    >>> from scenarios.rundir import Run
+    >>> from scenarios.schema import ServiceScenario
+    >>> service = Subject(ServiceScenario(name="auction"), Run(Path("nowhere"), {}))
+    >>> list(served(service, lambda what, share: None))
+    []
+    """
+    progress("applying the Occupancy Law", 0.0)
+    rows = services(subject.run)
+    if not rows:
+        return
+    told = printed(rows, _show)
+    says = "; ".join(
+        f"{row['service']} {row['utilisation']:.1%} busy, {row['queueing_ratio']:.2f} of service time in queueing, "
+        f"responds in {row['response_time_s']:.2f} s"
+        for row in rows
+    )
+    yield Section(
+        "The requests: what the Occupancy Law says of each service",
+        ("Utilisation and queueing from nothing but when requests came and went.",),
+        told.tables,
+        verdicts=(Verdict("Requests", says),),
+        payload=rows,
+    )
+
+
+def _show(rows: list[dict[str, Any]], console: Console) -> None:
+    console.print(service_table(rows))
+
+
+def _verdict(payload: Mapping[str, Any]) -> Verdict:
+    seconds, hottest = payload["core_seconds"], payload["functions"][:1]
+    known = [row for row in payload["functions"] if math.isfinite(row["true"])]
+    held = sum(row["low"] <= row["true"] <= row["high"] for row in known)
+    says = [f"hottest is {row['function']} with {row['share']:.2%} of the jobs' cycles" for row in hottest]
+    says += [f"intervals of {held} of the {len(known)} hottest hold their true shares"] if known else []
+    monitored = math.isfinite(seconds["monitor_s"]) and math.isfinite(seconds["low"])
+    holds = bool(seconds["low"] <= seconds["monitor_s"] <= seconds["high"]) if monitored else None
+    if monitored:
+        says.append(
+            f"core-seconds {seconds['core_s']:.4g} ({seconds['low']:.4g} to {seconds['high']:.4g}), "
+            f"by the monitor {seconds['monitor_s']:.4g}"
+        )
+    return Verdict("The profile", "; ".join(says), holds)

@@ -1,0 +1,91 @@
+"""A service on several platforms in a report: what methods predicted, beside what happened on each platform."""
+
+import math
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+import pandas as pd
+
+from scenarios.output import Progress
+from scenarios.report.figures import saved
+from scenarios.report.printed import printed
+from scenarios.report.section import Section, Subject, Table, Verdict, table
+from scenarios.run_service import measure, render
+from scenarios.schema import ServiceScenario
+from scenarios.worlds import BEST
+
+_PICTURED = {"errors": "Median error of service time by method, platform by platform"}
+
+
+def predicted(subject: Subject, progress: Progress) -> Iterator[Section]:
+    """Yield what happened on every platform, and how far each method's predictions were off.
+
+    Examples
+    --------
+    >>> from pathlib import Path
+    >>> from scenarios.rundir import Run
+    >>> from scenarios.schema import QueueScenario
+    >>> list(predicted(Subject(QueueScenario(name="rush"), Run(Path("nowhere"), {})), lambda what, share: None))
+    []
+    """
+    scenario, run = subject.scenario, subject.run
+    if not isinstance(scenario, ServiceScenario):
+        return
+    payload = measure(scenario, run, run.path.parent, progress)
+    told = printed(payload, render)
+    if payload["platforms"]:
+        yield Section("What happened", ("What every platform really did with the same requests.",), (_busy(payload),))
+    yield Section(
+        "Predictions for platforms where the service never ran",
+        told.says,
+        (*told.tables, *_intervals(payload)),
+        saved(payload["figures"], _PICTURED),
+        (f"wsc run {run.path}", f"wsc predict {run.path} --from {payload['from']} --to {','.join(scenario.targets)}"),
+        (_verdict(payload),),
+        payload,
+    )
+
+
+def _busy(payload: Mapping[str, Any]) -> Table:
+    """Return how busy every platform was and how long its requests took."""
+    rows = [
+        (
+            row["platform"],
+            f"{row['utilisation']:.1%}",
+            f"{row['peak_utilisation']:.1%}",
+            f"{1e3 * row['service_time_s']:.3g}",
+            f"{1e3 * row['response_time_s']:,.3g}",
+        )
+        for row in payload["platforms"]
+    ]
+    return table(("platform", "busy", "at most", "service time, ms", "response time, ms"), rows)
+
+
+def _intervals(payload: Mapping[str, Any]) -> Iterator[Table]:
+    """Yield how wide the intervals of the method that is put forward are, and how often they hold, by platform."""
+    rows = [
+        (row["target"], *(_percent(row[name]) for name in ("service_error", "coverage", "half_width")))
+        for row in payload["methods"]
+        if row["method"] == BEST
+    ]
+    if rows:
+        yield table(("platform", "error of service time", "90% intervals that hold", "±"), rows, title=f"method {BEST}")
+
+
+def _verdict(payload: Mapping[str, Any]) -> Verdict:
+    rows = pd.DataFrame(payload["methods"], columns=["method", "service_error", "coverage"])
+    of = rows[rows["method"] == BEST]
+    if not len(of) or not of["service_error"].notna().any():
+        return Verdict("Prediction", "errors of predictions are unknown without the truth")
+    others = rows[rows["method"] != BEST].groupby("method", sort=False)["service_error"].median().dropna()
+    says = (
+        f"{BEST}: service time off by {of['service_error'].median():.1%} (median of {len(of)} platforms), its 90% "
+        f"intervals hold in {of['coverage'].mean():.1%}"
+    )
+    if len(others):
+        says += f"; the best other method, {others.idxmin()}, off by {others.min():.1%}"
+    return Verdict("Prediction", says)
+
+
+def _percent(value: float) -> str:
+    return f"{value:.1%}" if math.isfinite(value) else ""

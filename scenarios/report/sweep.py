@@ -1,0 +1,197 @@
+"""The report of a folder of runs: what differs between them, and what each of them says."""
+
+import json
+import math
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from matplotlib import figure as drawing
+
+from analysis.figures.style import BLUE, label, panels, percent
+from scenarios.command import expected
+from scenarios.execution import reopen
+from scenarios.output import Progress
+from scenarios.report.asked import flat
+from scenarios.report.figures import drawn
+from scenarios.report.page import Page
+from scenarios.report.section import Figure, Section, Verdict, table
+from scenarios.run import measure
+from scenarios.rundir import MANIFEST, RunError
+from scenarios.worlds import BEST
+
+_MOST_SETTINGS = 6
+_MOST_COMMANDS = 12
+_COLUMNS = 2
+_KINDS = {"fleet": "fleets", "profile": "profiled fleets", "queue": "request servers", "cross_platform": "services"}
+
+
+@dataclass(frozen=True, slots=True)
+class _One:
+    """One run: its settings by dotted path, and what it says by name; `problem` if nothing could be concluded."""
+
+    kind: str
+    name: str
+    path: Path
+    settings: Mapping[str, Any]
+    said: Mapping[str, float]
+    payload: Mapping[str, Any]
+    problem: str = ""
+
+
+def runs_of(folder: Path) -> list[Path]:
+    """Return the folders of runs in a folder, by name; hidden ones, which are unfinished, are left out.
+
+    Examples
+    --------
+    >>> runs_of(Path("nowhere"))
+    []
+    """
+    return sorted(file.parent for file in folder.glob(f"*/{MANIFEST}") if not file.parent.name.startswith("."))
+
+
+def report(folder: Path, progress: Progress) -> Page:
+    """Return the report of a folder of runs.
+
+    Parameters
+    ----------
+    folder : has the folders of runs
+    progress : told the share of the runs that is measured
+
+    Examples
+    --------
+    >>> report(Path("nowhere"), lambda what, share: None).about
+    '0 runs.'
+    """
+    paths = runs_of(folder)
+    every = []
+    for i, path in enumerate(paths):
+        progress("measuring runs", i / len(paths))
+        every.append(_measured(path, folder))
+    sections = [section for kind in _KINDS for section in _sections([one for one in every if one.kind == kind])]
+    failed = [(one.path.name, one.problem) for one in every if one.problem]
+    if failed:
+        sections.append(Section("Not concluded", tables=(table(("run", "why"), failed, words=2),)))
+    payload = [one.payload for one in every]
+    return Page(
+        "a folder of runs", folder.resolve().name, f"{len(paths)} runs.", {"folder": str(folder)}, sections, payload
+    )
+
+
+def _measured(path: Path, folder: Path) -> _One:
+    """Return what a run says, in one line of numbers."""
+    try:
+        scenario, run = reopen(path)
+        settings = flat(run.manifest["resolved"])
+        payload = measure(scenario, run, folder, lambda _what, _share: None)
+    except Exception as error:
+        if not (isinstance(error, RunError) or expected(error)):
+            raise
+        return _One("", path.name, path, {}, {}, {}, str(error).splitlines()[0])
+    return _One(scenario.kind, scenario.name, path, settings, dict(_SAID[scenario.kind](payload)), payload)
+
+
+def _of_fleet(payload: Mapping[str, Any]) -> Iterator[tuple[str, float]]:
+    yield "true change", payload["truth"]["change"]
+    known = [row for row in payload["estimates"] if row["estimator"] == "wsmeter" and math.isfinite(row["change"])]
+    if known:
+        yield "WSMeter's estimate", known[-1]["change"]
+        yield "margin", known[-1]["margin"]
+    yield "CPU used", payload["fleet"]["utilisation"]
+
+
+def _of_queue(payload: Mapping[str, Any]) -> Iterator[tuple[str, float]]:
+    yield "busy by the law", payload["occupancy"]["utilisation"]
+    yield "busy in truth", payload["truth"]["utilisation"]
+    service_s, queueing_s = (payload["occupancy"][f"{name}_time_s"] for name in ("service", "queueing"))
+    yield "queueing over service", queueing_s / service_s if service_s > 0 else math.nan
+
+
+def _of_service(payload: Mapping[str, Any]) -> Iterator[tuple[str, float]]:
+    rows = [row for row in payload["methods"] if row["method"] == BEST]
+    for name, key in (("error of service time", "service_error"), ("intervals that hold", "coverage")):
+        known = sorted(row[key] for row in rows if math.isfinite(row[key]))
+        yield name, known[len(known) // 2] if known else math.nan
+
+
+def _of_profile(payload: Mapping[str, Any]) -> Iterator[tuple[str, float]]:
+    seconds = payload["core_seconds"]
+    yield "error of core-seconds", seconds["core_s"] / seconds["monitor_s"] - 1.0
+    yield "cycles with stacks", payload["stacks"]["share"]
+    for row in payload["functions"][:1]:
+        yield "hottest function", row["share"]
+
+
+_SAID = {"fleet": _of_fleet, "queue": _of_queue, "cross_platform": _of_service, "profile": _of_profile}
+
+
+def _sections(runs: Sequence[_One]) -> Iterator[Section]:
+    """Yield the table of runs of one kind, and curves over the setting that differs, if it is one number."""
+    if not runs:
+        return
+    kind = runs[0].kind
+    paths = _differing(runs)
+    shown = paths if len(paths) <= _MOST_SETTINGS else []
+    names = list(dict.fromkeys(name for one in runs for name in one.said))
+    rows = [
+        (one.name, *(_text(one.settings.get(path)) for path in shown), *(_share(one.said.get(name)) for name in names))
+        for one in runs
+    ]
+    says = [f"{len(runs)} runs."]
+    if len(paths) > len(shown):
+        says.append(f"They differ in {len(paths)} settings, too many for a table; each run has a report of its own.")
+    made = table(("scenario", *shown, *names), rows)
+    commands = tuple(f"wsc report {one.path}" for one in runs[:_MOST_COMMANDS])
+    verdicts = (Verdict(_KINDS[kind].capitalize(), _line(runs, names)),)
+    yield Section(f"The {_KINDS[kind]}", tuple(says), (made,), tuple(_curves(runs, shown, names)), commands, verdicts)
+
+
+def _differing(runs: Sequence[_One]) -> list[str]:
+    """Return the settings, by dotted path, that are not the same in all runs; analyses, which decide no run, last."""
+    paths = list(dict.fromkeys(path for one in runs for path in one.settings))
+    every = {path: {json.dumps(one.settings.get(path)) for one in runs} for path in paths}
+    return [path for path in paths if len(every[path]) > 1 and path not in {"name", "description"}]
+
+
+def _curves(runs: Sequence[_One], paths: Sequence[str], names: Sequence[str]) -> Iterator[Figure]:
+    """Yield what runs say over the one setting beside the seed that differs, if that is a number."""
+    axes = [path for path in paths if path != "seed"]
+    if len(axes) != 1 or len({_text(one.settings.get(axes[0])) for one in runs}) < 2:
+        return
+    at = [one.settings.get(axes[0]) for one in runs]
+    if not all(isinstance(value, int | float) and not isinstance(value, bool) for value in at):
+        return
+    yield drawn(_drawn(runs, axes[0], names), f"What the runs say over {axes[0]}")
+
+
+def _drawn(runs: Sequence[_One], path: str, names: Sequence[str]) -> drawing.Figure:
+    """Draw each number over a setting, a panel for each."""
+    columns = min(_COLUMNS, len(names))
+    figure, axes = panels(columns, -(-len(names) // columns), height_inches=1.9)
+    at = [float(one.settings[path]) for one in runs]
+    for one, name in zip(axes, names, strict=False):
+        one.plot(at, [run.said.get(name, math.nan) for run in runs], "o", ms=3, color=BLUE)
+        label(one, path, name)
+        percent(one)
+    for one in axes[len(names) :]:
+        one.set_visible(False)
+    return figure
+
+
+def _line(runs: Sequence[_One], names: Sequence[str]) -> str:
+    """Return between what each number lies."""
+    parts = []
+    for name in names:
+        known = [value for value in (one.said.get(name, math.nan) for one in runs) if math.isfinite(value)]
+        if known:
+            parts.append(f"{name} {_share(min(known))} to {_share(max(known))}")
+    return "; ".join(parts) or "nothing could be concluded"
+
+
+def _text(value: object) -> str:
+    return "" if value is None else f"{value:g}" if isinstance(value, float) else str(value)
+
+
+def _share(value: float | None) -> str:
+    return f"{value:.2%}" if value is not None and math.isfinite(value) else ""
