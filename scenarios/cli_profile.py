@@ -83,14 +83,18 @@ def import_(
     files: Annotated[list[Path], typer.Argument(metavar="FILE…", help="pprof, gperftools, folded, perf script.")],
     *,
     out: Annotated[Path, typer.Option(metavar="DIR", help="New folder that the tables go into.")] = Path("imported"),
+    drawn_from: Annotated[
+        str | None, typer.Option(metavar="N", help="Machines that those of the files were drawn from at random.")
+    ] = None,
     json: Json = False,
 ) -> None:
     """Read profiles of other tools into a folder that every other command takes."""
+    machines = None if drawn_from is None else whole("--drawn-from", drawn_from)
     from scenarios import profile_files
     from scenarios.output import progress
 
     with progress(quiet=json) as tell:
-        payload = profile_files.import_files(files, out, tell)
+        payload = profile_files.import_files(files, out, tell, machines)
     say(payload, profile_files.show_imported, json)
 
 
@@ -177,6 +181,7 @@ def regress(
     at: Annotated[
         str | None, typer.Option(metavar="TIME", help="Part one run here into before and after, such as 7d.")
     ] = None,
+    event: Event = None,
     json: Json = False,
 ) -> None:
     """Name the functions that became dearer, and the revision, compiler, platform or data centre at fault."""
@@ -185,7 +190,7 @@ def regress(
     if b is not None and at is not None:
         refuse("--at", "is for one run; two were given", at)
     at_s = options.duration("--at", at) if at is not None else None
-    say(profile_ask.regress(a, b, at_s), profile_ask.show_regress, json)
+    say(profile_ask.regress(a, b, at_s, event), profile_ask.show_regress, json)
 
 
 def _rows(top: str) -> int | None:

@@ -17,7 +17,10 @@ if TYPE_CHECKING:
 
     from analysis.profiling.database import Database
 
-_TAGS = ("function", "image", "application", "revision", "compiler", "kernel", "platform", "datacentre")
+_CAUSES = ("revision", "compiler", "kernel", "platform", "datacentre")
+_TAGS = ("function", "image", "application", *_CAUSES)
+_NONE = ("", "[none]")
+"""What a tag says that is not known."""
 
 
 def listing() -> list[dict[str, Any]]:
@@ -75,7 +78,9 @@ def ask(folder: Path, name: str, given: Iterable[str]) -> dict[str, Any]:
     return {**head, "parameters": {**question.parameters, **said}, "rows": table.to_dict("records")}
 
 
-def regress(before: Path, after: Path | None = None, at_s: float | None = None) -> dict[str, Any]:
+def regress(
+    before: Path, after: Path | None = None, at_s: float | None = None, event: str | None = None
+) -> dict[str, Any]:
     """Return the functions that became dearer from one profile to the next, and what each change goes with.
 
     Parameters
@@ -83,11 +88,12 @@ def regress(before: Path, after: Path | None = None, at_s: float | None = None) 
     before : profile directory
     after : the later one; none: the same, which then needs a time
     at_s : visits before that time are `before`, those from then on `after`
+    event : what is compared; none: cycles, or the first event of a profile that has no cycles
 
     Returns
     -------
     dict
-        kind, criteria, samples of both, alarms (the columns of `analysis.profiling.regression.alarms`).
+        kind, event, criteria, samples of both, alarms (the columns of `analysis.profiling.regression.alarms`).
 
     Raises
     ------
@@ -96,10 +102,10 @@ def regress(before: Path, after: Path | None = None, at_s: float | None = None) 
     NotEnoughDataError
         If a side has samples of one machine alone.
     QueryError, ProfileError
-        If a side has no samples of cycles, or a folder is no profile.
+        If a side has no samples of the event, or a folder is no profile.
     """
     from analysis.profiling.database import Database
-    from analysis.profiling.query import QueryError
+    from analysis.profiling.query import QueryError, unknown
     from analysis.profiling.regression import Criteria, alarms
 
     if at_s is None and after is None:
@@ -108,21 +114,36 @@ def regress(before: Path, after: Path | None = None, at_s: float | None = None) 
     tables: dict[str, pd.DataFrame] = {}
     for side, (folder, since_s, until_s) in sides.items():
         with Database([folder]) as database:
-            tables[side] = cells(database, since_s, until_s)
+            events = database.events()
+            event = event or ("cycles" if "cycles" in events else next(iter(events), "cycles"))
+            if event not in events:
+                raise QueryError(f"{side}: {unknown('event', event, events)}")
+            tables[side] = cells(database, since_s, until_s, event)
         if tables[side].empty:
-            raise QueryError(f"{side}: no samples of cycles")
-    criteria = Criteria()
-    found = alarms(tables["before"], tables["after"], criteria, cluster="machine")
+            raise QueryError(f"{side}: no samples of {event}")
+    criteria, blank = Criteria(), _blank(tables.values())
+    before_rows, after_rows = (tables[side].drop(columns=blank) for side in ("before", "after"))
+    found = alarms(before_rows, after_rows, criteria, cluster="machine")
     return {
         "kind": "profile regress",
+        "event": event,
         "criteria": asdict(criteria),
         "samples": {side: int(table["samples"].sum()) for side, table in tables.items()},
         "alarms": found.to_dict("records"),
     }
 
 
-def cells(database: "Database", since_s: float | None = None, until_s: float | None = None) -> "pd.DataFrame":
-    """Return cycles of the fleet by function and every tag that may be at fault, machine by machine.
+def _blank(tables: "Iterable[pd.DataFrame]") -> list[str]:
+    """Return the tags that no row of any table has: what nobody recorded explains nothing."""
+    there = list(tables)
+    known = [name for name in _CAUSES if all(name in table for table in there)]
+    return [name for name in known if all(table[name].astype(str).isin(_NONE).all() for table in there)]
+
+
+def cells(
+    database: "Database", since_s: float | None = None, until_s: float | None = None, event: str = "cycles"
+) -> "pd.DataFrame":
+    """Return an event of the fleet by function and every tag that may be at fault, machine by machine.
 
     Machines and not visits are what differ: an instance's data stay with it from one visit to the next.
 
@@ -130,12 +151,13 @@ def cells(database: "Database", since_s: float | None = None, until_s: float | N
     ----------
     database : asked
     since_s, until_s : visits of this time; none: all
+    event : generic event
     """
     from dataclasses import replace
 
     from analysis.profiling.asking import of_fleet
 
-    query = of_fleet(database, "cycles", _TAGS)
+    query = of_fleet(database, event, _TAGS)
     return database.clustered(replace(query, since_s=since_s, until_s=until_s), "machine")
 
 

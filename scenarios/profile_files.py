@@ -70,7 +70,9 @@ EVERYTHING = Selection()
 """Samples of cycles, all of them."""
 
 
-def import_files(paths: Sequence[Path], out: Path, progress: Progress | None = None) -> Imported:
+def import_files(
+    paths: Sequence[Path], out: Path, progress: Progress | None = None, machines: int | None = None
+) -> Imported:
     """Read profiles of other tools into a new profile directory, which appears when it is complete.
 
     Parameters
@@ -78,11 +80,13 @@ def import_files(paths: Sequence[Path], out: Path, progress: Progress | None = N
     paths : files in any format of `analysis.profiling.formats.reading`
     out : the directory, which must not be there
     progress : called with what is being done
+    machines : of the fleet that those of the files were drawn from at random, one profile each; none: nobody drew
 
     Raises
     ------
     FaultsError
-        If there is no file, or `out` is there or cannot be made.
+        If there is no file, `out` is there or cannot be made, or the files are no small sample of the fleet: too many,
+        or the same twice.
     ValueError
         With every fault of the files.
     OSError
@@ -105,14 +109,17 @@ def import_files(paths: Sequence[Path], out: Path, progress: Progress | None = N
     if out.exists():
         raise FaultsError([Fault("--out", 0, 0, "", f"is already there: {out}")])
     profiles = _read_each(paths, read_foreign, progress)
-    tables = to_tables(profiles)
+    tables, notes = to_tables(profiles), [f"{profile.name}: {note}" for profile in profiles for note in profile.notes]
+    if machines is not None:
+        tables, told = _drawn(profiles, tables, machines)
+        notes += told
     _write_folder(tables, out)
     return Imported(
         kind="profile import",
         out=str(out),
         totals=[asdict(total) for profile in profiles for total in totals(profile)],
         rows={name: len(table) for name, table in tables.items()},
-        notes=[f"{profile.name}: {note}" for profile in profiles for note in profile.notes],
+        notes=notes,
     )
 
 
@@ -169,7 +176,7 @@ def export(runs: Sequence[Path], form: str, out: Path, selection: Selection = EV
 
 
 def show_imported(payload: Imported, console: "Console") -> None:
-    """Print what was imported: a line an event of each file.
+    """Print what was imported: a line an event of each file; of more than a dozen files, of all together.
 
     Examples
     --------
@@ -180,7 +187,7 @@ def show_imported(payload: Imported, console: "Console") -> None:
     a.pb: cpu: 3 samples, 30 ns
     made: 1 row of samples
     """
-    for each in payload["totals"]:
+    for each in _summed(payload["totals"]):
         counts = f"{plural(each['samples'], 'sample')}, {each['value']:,} {each['unit']}"
         _say(f"{each['file']}: {each['event']}: {counts}", console)
     for note in payload["notes"]:
@@ -208,8 +215,43 @@ def show_exported(payload: Exported, console: "Console") -> None:
         _say(note, console)
 
 
+def _summed(totals: Sequence[Mapping[str, Any]]) -> Sequence[Mapping[str, Any]]:
+    """Return totals by file and event, of many files those by event alone."""
+    files = {each["file"] for each in totals}
+    if len(files) <= _LISTED:
+        return totals
+    sums: dict[tuple[str, str], dict[str, Any]] = {}
+    for each in totals:
+        key = each["event"], each["unit"]
+        row = sums.setdefault(key, {**each, "file": f"{len(files):,} files", "samples": 0, "value": 0})
+        row["samples"] += each["samples"]
+        row["value"] += each["value"]
+    return list(sums.values())
+
+
 def _say(text: str, console: "Console") -> None:
     console.print(text, soft_wrap=True, markup=False)
+
+
+def _drawn(
+    profiles: Sequence["Profile"], tables: Mapping[str, "pd.DataFrame"], machines: int
+) -> tuple[dict[str, "pd.DataFrame"], list[str]]:
+    """Return files as a sample of so many machines, and notes on it."""
+    from analysis.profiling.formats.fleet import SampleError, drawn, repeated
+
+    twice = [Fault(name, 0, 0, "", f"holds the very samples of {other}") for name, other in repeated(profiles)]
+    if twice:
+        raise FaultsError(twice)
+    try:
+        made = drawn(tables, machines)
+    except SampleError as error:
+        raise FaultsError([Fault("--drawn-from", 0, 0, "", str(error))]) from None
+    visits = made["visits"]
+    notes = [f"each of {plural(len(visits), 'visit')} stands for {visits['weight'].iloc[0]:,} machines"]
+    again = len(visits) - visits["machine"].nunique()
+    if again:
+        notes.append(f"{plural(again, 'visit')} to machines visited before: intervals take them for other machines")
+    return made, notes
 
 
 def _read_each(paths: Sequence[Path], read: Callable[[Path], "Profile"], progress: Progress | None) -> list["Profile"]:

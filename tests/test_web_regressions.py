@@ -13,7 +13,7 @@ def test_alarms_are_those_of_the_command_and_kept(small_profile, monkeypatch):
     after = rows.assign(revision="new", samples=100, value=[80, 200, 200, 200, 200, 200] * 30)
     asked = []
 
-    def cells(_, since_s=None, until_s=None):
+    def cells(_, since_s=None, until_s=None, event="cycles"):
         asked.append((since_s, until_s))
         return before if since_s is None else after
 
