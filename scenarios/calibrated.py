@@ -19,6 +19,7 @@ from scenarios.measured import faults_in
 from scenarios.options import refuse
 from scenarios.platforms import available, choose_each, closest
 from scenarios.rundir import Run, RunError, open_run
+from scenarios.stay_logs import is_served, log_on
 from scenarios.trial import log_of
 
 BY_ITSELF = "testbed"
@@ -27,6 +28,8 @@ WITHOUT_UTILISATION = "published"
 """The same where nobody counted CPU time."""
 CYCLES = (0.1, 100.0)
 """Cycles that the mean instruction may take: no machine retires as many as ten in one."""
+SCORES = (Field("platform", "text"), Field("score_per_s", "real"))
+"""Columns of public scores; counters may stand beside them."""
 _COUNTED = ("instructions", "l1_misses", "l2_misses")
 _TABLES = ("service_counts", "service_log", "service_cpu")
 _SCORED = ("benchmark", "testbed")
@@ -44,6 +47,8 @@ class Asked:
     platforms: Path | None = None
     benchmarks: Path | None = None
     method: str | None = None
+    service: str | None = None
+    """Of a fleet's run that served several."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -68,8 +73,15 @@ def calibrate(asked: Asked) -> Calibrated:
     known = available(asked.platforms)
     origin = asked.origin.strip()
     _, chosen = choose_each([[origin], [name.strip() for name in asked.to]], known)
-    logs, scores = _read(asked.log, origin, known)
+    if is_served(asked.log):
+        log, note = log_on(asked.log, asked.service, known[origin])
+        logs, scores, read = {origin: log}, None, [note]
+    elif asked.service is not None:
+        refuse("--service", "is about the folder of a fleet's run that served requests", asked.service)
+    else:
+        (logs, scores), read = _read(asked.log, origin, known), []
     method, notes = _method(asked.method, logs[origin])
+    notes = [*read, *notes]
     evidence = Evidence(origin, logs, known, scores)
     if method.learns and len(logs) > 1:
         notes.append(f"learnt from the logs of {', '.join(logs)}")
@@ -133,8 +145,7 @@ def _refuse_impossible(evidence: Evidence) -> None:
 def _scores(path: Path) -> pd.DataFrame:
     """Return public scores from a file; the counters of a request are NaN where they are not published."""
     with faults_in(path):
-        fields = [Field("platform", "text"), Field("score_per_s", "real")]
-        table = read_table(path, fields, lambda _names: ("platform",))
+        table = read_table(path, SCORES, lambda _names: ("platform",))
     for name in _COUNTED:
         table[name] = pd.to_numeric(table[name], errors="coerce") if name in table else np.nan
     return table[["platform", "score_per_s", *_COUNTED]]

@@ -1,5 +1,6 @@
 """What the documents show can be run, prints what is shown, and the generated documents are up to date."""
 
+import ast
 import functools
 import re
 import shlex
@@ -10,10 +11,11 @@ from glob import glob
 from pathlib import Path
 from urllib.request import urlopen
 
+import pyarrow.parquet as pq
 import pytest
 import typer
 
-from docs import reference
+from docs import inputs, reference
 from docs.shown import DOCUMENTS, ROOT, SERVES, blocks, commands, examples, recipes, renewed, run, skeleton
 from models.tables import TABLES
 from scenarios.cli import app
@@ -155,6 +157,35 @@ def test_every_column_of_every_table_is_documented():
     text = (ROOT / "docs/tables.md").read_text()
     assert all(f"`{name}`" in text for name in TABLES)
     assert all(f"| `{column.name}` | {column.type} |" in text for columns in TABLES.values() for column in columns)
+
+
+def read_fields():
+    """The names in the literals `Field("name", …)` of the code, module by module."""
+    for path in sorted([*ROOT.glob("analysis/**/*.py"), *ROOT.glob("scenarios/**/*.py")]):
+        for node in ast.walk(ast.parse(path.read_text())):
+            named = isinstance(node, ast.Call) and getattr(node.func, "id", "") == "Field" and node.args
+            if named and isinstance(node.args[0], ast.Constant):
+                yield path.stem, node.args[0].value
+
+
+def test_every_column_that_a_command_reads_is_documented_with_its_meaning():
+    documented = {(each.name, field.name) for each in inputs.TABLES for field in each.fields}
+    assert set(inputs.meanings()) == documented
+    assert all(meaning for meaning in inputs.meanings().values())
+    text = inputs.tables()
+    assert [name for name in read_fields() if f"| `{name[1]}` |" not in text] == []
+
+
+@pytest.mark.parametrize("kind", ["small", "profiled_small", "queue_small", "cross_rubis"])
+@pytest.mark.usefixtures("folder")
+def test_every_table_that_a_run_writes_is_documented_as_it_is(kind):
+    output(f"wsc run {kind}" + (" --set horizon_s=3600" if kind == "cross_rubis" else ""))
+    text = (ROOT / "docs/tables.md").read_text()
+    (run_folder,) = Path("runs").glob(f"{kind}-*")
+    for file in run_folder.glob("*.parquet"):
+        section = re.search(rf"^## .*`{file.stem}`.*$\n+((?:\|.*\n)+)", text, re.MULTILINE)
+        documented = re.findall(r"^\| `(\w+)` \|", section[1], re.MULTILINE)
+        assert pq.read_schema(file).names == documented, file.stem
 
 
 def test_every_source_of_a_default_is_of_a_key_that_there_is():
