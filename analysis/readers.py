@@ -16,6 +16,8 @@ from analysis.statistics import Bools
 PRINTED = 20
 """Faults that a message spells out; the others are counted."""
 
+_WIDEST = 200
+"""Characters of a cell that a message shows."""
 LEAST, MOST = 1e-50, 1e50
 """Between these lie all numbers but 0 that a table may hold: squares of their ratios are still floats."""
 MOST_COUNTED = 2**53 - 1
@@ -137,7 +139,7 @@ def not_used(given: pd.DataFrame, known: Collection[str]) -> Iterator[str]:
 
 def _repeated_rows(cells: Cells, key: Sequence[str]) -> Iterator[TableFault]:
     """Yield a fault for every row whose key stood in an earlier row."""
-    if not key or not len(cells.lines):
+    if not key or not len(cells.lines) or not set(key) <= set(cells.columns):
         return
     group = (
         pd.DataFrame({name: cells.columns[name].astype(str) for name in key}).groupby(list(key), sort=False).ngroup()
@@ -223,4 +225,5 @@ def _as_text(cell: object) -> str:
 
 
 def _shown(cell: object) -> str:
-    return json.dumps(cell) if isinstance(cell, str) else "null" if cell is None else str(cell)
+    text = json.dumps(cell) if isinstance(cell, str) else "null" if cell is None else str(cell)
+    return text if len(text) <= _WIDEST else text[: _WIDEST - 1] + "…"

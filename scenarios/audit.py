@@ -1,7 +1,7 @@
 """What would make an experiment's answer false, from its tables: `wsc audit`."""
 
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -12,15 +12,18 @@ from analysis.audit.about import About, AboutError
 from analysis.audit.guards import examine
 from analysis.audit.table import NEEDED, ObservationsError
 from analysis.cells import read_cells
-from analysis.readers import Field, read_table
+from analysis.readers import LEAST, MOST, PRINTED, Field, read_table
 from scenarios.faults import Fault, FaultsError, shown
 from scenarios.measured import faults_in
+from scenarios.observed import jobs_of_run, observed
 
 if TYPE_CHECKING:
     from rich.console import Console
 
 _SAID = (".yaml", ".yml", ".json")
 _JOBS = (Field("job", "text"), Field("quota", "real"))
+_AMOUNTS = ("value", "weight", "present_s", "mean_frequency_hz", "clock_hz", "cycles", "cpu_s")
+_NAMES = ("job", "machine", "instance", "residence", "shard", "rack", "platform")
 _COLOURS = {"error": "red", "warning": "yellow", "note": "dim"}
 
 
@@ -29,8 +32,9 @@ def audit(paths: Sequence[Path]) -> dict[str, Any]:
 
     Parameters
     ----------
-    paths : tables of observations (CSV or Parquet; period, job, machine, weight, value, treated and perhaps more), and
-        perhaps a table of jobs (job, quota, and no machine) and what is said of the experiment (YAML or JSON)
+    paths : tables of observations (CSV or Parquet; period, job, machine, weight, value, treated and perhaps more) or
+        the folders of runs, and perhaps a table of jobs (job, quota, and no machine; one run alone has its own) and
+        what is said of the experiment (YAML or JSON)
 
     Returns
     -------
@@ -53,12 +57,10 @@ def audit(paths: Sequence[Path]) -> dict[str, Any]:
     ...     audit([file])["findings"][0]["code"]
     'baseline_not_concurrent'
     """
-    said = [path for path in paths if path.suffix.lower() in _SAID]
+    said = [path for path in paths if path.suffix.lower() in _SAID and not path.is_dir()]
     tables = [path for path in paths if path not in said]
-    if len(said) > 1:
-        raise FaultsError([Fault(str(said[1]), 0, 0, "", "only one file may say what is known of the experiment")])
-    faults, read = list[Fault](), dict[Path, pd.DataFrame]()
-    for path in tables:
+    faults, read = list(_asked_twice(paths, said)), dict[Path, pd.DataFrame]()
+    for path in dict.fromkeys(tables):
         try:
             read[path] = _observations(path)
         except FaultsError as error:
@@ -70,18 +72,42 @@ def audit(paths: Sequence[Path]) -> dict[str, Any]:
         faults += error.faults
     if faults:
         raise FaultsError(faults)
+    rows, jobs = _together(read)
+    try:
+        found = examine(rows, jobs, about)
+    except ObservationsError as error:
+        raise FaultsError([Fault(", ".join(str(path) for path in read), 0, 0, "", str(error))]) from None
+    return found.payload()
+
+
+def _asked_twice(paths: Sequence[Path], said: Sequence[Path]) -> Iterator[Fault]:
+    """Yield what was given more than once."""
+    for path in dict.fromkeys(paths):
+        if paths.count(path) > 1:
+            yield Fault(str(path), 0, 0, "", "should be given once")
+    if len(set(said)) > 1:
+        yield Fault(str(said[1]), 0, 0, "", "only one file may say what is known of the experiment")
+
+
+def _together(read: Mapping[Path, pd.DataFrame]) -> tuple[pd.DataFrame, pd.DataFrame | None]:
+    """Return the rows of all tables of observations with the column `file`, and the whole fleet's jobs, if known."""
     fleet = [path for path, table in read.items() if "machine" not in table]
-    seen = [table.assign(file=path.name) for path, table in read.items() if path not in fleet]
+    seen = {path: table for path, table in read.items() if path not in fleet}
     if len(fleet) > 1:
         raise FaultsError([Fault(str(fleet[1]), 0, 0, "", "only one table of jobs may be given")])
     if not seen:
         raise FaultsError([Fault("TABLES", 0, 0, "", "at least one table of observations is needed, with machines")])
-    rows = seen[0] if len(seen) == 1 else pd.concat(seen, ignore_index=True)
-    try:
-        found = examine(rows, read[fleet[0]] if fleet else None, about)
-    except ObservationsError as error:
-        raise FaultsError([Fault(", ".join(str(path) for path in read), 0, 0, "", str(error))]) from None
-    return found.payload()
+    (first, rows), *others = seen.items()
+    if not others:
+        whole = jobs_of_run(first) if first.is_dir() and not fleet else None
+        return rows.assign(file=first.name), read[fleet[0]] if fleet else whole
+    named = [table.assign(file=path.name).astype(_text_of(table)) for path, table in seen.items()]
+    return pd.concat(named, ignore_index=True), read[fleet[0]] if fleet else None
+
+
+def _text_of(table: pd.DataFrame) -> dict[str, type[str]]:
+    """Return the types that make identifiers text, so that 7 of a run is 7 in a file."""
+    return {name: str for name in _NAMES if name in table}
 
 
 def status(payload: Mapping[str, Any]) -> int:
@@ -97,9 +123,12 @@ def status(payload: Mapping[str, Any]) -> int:
 
 def show(payload: Mapping[str, Any], console: "Console") -> None:
     """Print what was found: a line each, its evidence and its remedy."""
+    from rich.markup import escape
+
     for one in payload["findings"]:
         colour = _COLOURS[one["severity"]]
-        console.print(f"[{colour}]{one['severity']}[/{colour}] [bold]{one['code']}[/bold]: {one['what']}")
+        what = escape(one["what"])
+        console.print(f"[{colour}]{one['severity']}[/{colour}] [bold]{one['code']}[/bold]: {what}")
         if one["evidence"]:
             console.print("  " + ", ".join(f"{name} {_number(value)}" for name, value in one["evidence"].items()))
         console.print(f"  remedy: {one['remedy']}")
@@ -116,7 +145,10 @@ def _observations(path: Path) -> pd.DataFrame:
     """Return a table of observations, or of jobs, with identifiers as text and the numbers as they are, even bad ones.
 
     Values and weights that are no numbers are not refused here: it is for a guard to say what they do to the answer.
+    Those beyond what squares of their ratios could be counted in are faults.
     """
+    if path.is_dir():
+        return observed([path])[0]
     with faults_in(path):
         cells = read_cells(path)
         if "machine" not in cells.names and "quota" in cells.names:
@@ -133,24 +165,31 @@ def _observations(path: Path) -> pd.DataFrame:
         raise FaultsError(faults)
     columns = {name: _typed(name, column, cells.types.get(name)) for name, column in cells.columns.items()}
     table = pd.DataFrame(columns)
-    for name in ("treated", "period"):
-        number = pd.to_numeric(table[name], errors="coerce")
-        wrong = ~number.isin([0, 1]) if name == "treated" else ~number.abs().lt(float("inf"))
-        problem = "should be 0 or 1" if name == "treated" else "should be a number"
-        place = cells.position(name)
+    for name, wrong, problem in _wrong(table):
         faults += [
-            Fault(str(path), int(cells.lines[row]), place, name, problem, shown(str(table[name].iloc[row])))
-            for row in wrong.to_numpy().nonzero()[0][:20]
+            Fault(str(path), int(cells.lines[row]), cells.position(name), name, problem, shown(str(table[name][row])))
+            for row in wrong.to_numpy().nonzero()[0][:PRINTED]
         ]
-        table[name] = number
     if faults:
         raise FaultsError(faults)
-    return table
+    return table.assign(**{name: pd.to_numeric(table[name]) for name in ("treated", "period")})
+
+
+def _wrong(table: pd.DataFrame) -> Iterator[tuple[str, "pd.Series[bool]", str]]:
+    """Yield columns, which of their rows are wrong, and why."""
+    yield "treated", ~pd.to_numeric(table["treated"], errors="coerce").isin([0, 1]), "should be 0 or 1"
+    period = pd.to_numeric(table["period"], errors="coerce").abs()
+    yield "period", ~(period < float("inf")), "should be a number"
+    yield "period", (period > MOST) & (period < float("inf")), f"should be at most {MOST:g}"
+    for name in (each for each in _AMOUNTS if each in table):
+        size = pd.to_numeric(table[name], errors="coerce")
+        yield name, (size > MOST) & (size < float("inf")), f"should be at most {MOST:g}"
+        yield name, (size > 0) & (size < LEAST), f"should be at least {LEAST:g}"
 
 
 def _typed(name: str, column: "pd.Series[Any]", kind: pa.DataType | None) -> "pd.Series[Any]":
     """Return a column as numbers or text: identifiers are text, so that 7 in one file is 7 in another."""
-    if name in {"job", "machine", "instance", "residence", "shard", "rack", "platform"}:
+    if name in _NAMES:
         return column.astype(str).str.strip()
     if name == "treated":
         words = column.astype(str).str.strip().str.lower()
@@ -189,7 +228,8 @@ def read_about(path: Path) -> About:
         mark = getattr(error, "problem_mark", None)
         line = mark.line + 1 if mark is not None else getattr(error, "lineno", 0)
         column = mark.column + 1 if mark is not None else getattr(error, "colno", 0)
-        problem = getattr(error, "problem", None) or getattr(error, "msg", None) or "cannot be read"
+        said = (getattr(error, name, None) for name in ("problem", "msg", "reason"))
+        problem = next((each for each in said if each), "cannot be read")
         raise FaultsError([Fault(str(path), line, column, "", str(problem))]) from None
     if said is None:
         return About()

@@ -66,10 +66,15 @@ def guard(function: Callable[_P, None]) -> Callable[_P, None]:
                 raise _interrupted() from None
             if not (isinstance(error, OSError) or expected(error)):
                 raise
-            typer.echo(str(error), err=True)
+            typer.echo(_printable(str(error)), err=True)
             raise typer.Exit(_FAULTY) from None
 
     return guarded
+
+
+def _printable(text: str) -> str:
+    """Return a text whose control characters, which names in files may hold, do nothing to a terminal."""
+    return "".join(each if each.isprintable() or each in "\n\t" else f"\\x{ord(each):02x}" for each in text)
 
 
 def _interrupted() -> typer.Exit:

@@ -1,5 +1,6 @@
 """Whether what several lenses say of one run agrees, by `wsc crosscheck`: every check that the run has tables for."""
 
+import math
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -53,7 +54,8 @@ def crosscheck(path: Path, progress: Progress = lambda _what, _share: None) -> l
     Returns
     -------
     list of dict
-        check, left, right, tolerance, holds.
+        check, left, right, tolerance, tolerance_share (of what is looked for: the distance from no change, or nothing,
+        to the right number), holds, decisive (whether no change, or nothing, would have failed).
 
     Raises
     ------
@@ -105,21 +107,30 @@ def show(payload: Sequence[Mapping[str, Any]], console: "Console") -> None:
 
     table = Table(box=SIMPLE_HEAD, padding=0)
     table.add_column("check", no_wrap=True)
-    for heading in ("left", "right", "tolerance"):
+    for heading in ("left", "right", "tolerance", "share"):
         table.add_column(heading, justify="right", no_wrap=True)
-    table.add_column("holds", no_wrap=True)
+    for heading in ("holds", "decisive"):
+        table.add_column(heading, no_wrap=True)
     table.add_column("what", overflow="fold")
     for one in payload:
         numbers = (f"{one[name]:.6g}" for name in ("left", "right", "tolerance"))
         table.add_row(
             one["check"],
             *numbers,
+            f"{one['tolerance_share']:.3g}" if math.isfinite(one["tolerance_share"]) else "–",
             "yes" if one["holds"] else "[red]no[/red]",
+            "yes" if one["decisive"] else "no",
             _MEANINGS[one["check"].partition(":")[0]],
         )
     console.print(table)
     failed = sum(not one["holds"] for one in payload)
     console.print(f"{len(payload)} checks, {failed or 'none'} failed")
+    if idle := [one["check"] for one in payload if not one["decisive"]]:
+        console.print(
+            f"not decisive, since no change, or nothing at all, would have passed: {', '.join(idle)}",
+            soft_wrap=True,
+            markup=False,
+        )
 
 
 def _has(run: Run, *names: str) -> bool:

@@ -5,10 +5,11 @@ from collections.abc import Iterator, Mapping
 import pandas as pd
 
 from analysis.crosscheck.check import Check
-from analysis.crosscheck.upgrade import Change, agree, known, log_of, predicted, tried
+from analysis.crosscheck.upgrade import Change, agree, known, predicted, tried
 from analysis.crossplatform.methods import METHODS
 from models.platforms import PLATFORMS
 from scenarios.rundir import Run
+from scenarios.stay_logs import logged
 
 METHOD = "testbed"
 """The way to predict: the one that says how sure it is."""
@@ -91,24 +92,9 @@ def _true(run: Run, tables: Mapping[str, pd.DataFrame]) -> Change | None:
 
 def _prediction(run: Run, instances: pd.DataFrame, platforms: tuple[str, str], name: str) -> Change | None:
     """Return what is predicted of a service from its stays on the old platform; None if it has none there."""
-    from analysis.profiling.database import Database
-    from analysis.profiling.query import Query
-    from scenarios.crosscheck import epoch_length_s
-
     old, new = (PLATFORMS[each] for each in platforms)
     stays = instances.loc[instances["platform"] == old.name, "residence"]
-    if stays.empty:
+    log = logged(run, pd.Index(stays), old, name)
+    if log is None:
         return None
-    where = (("collection", ("fleet",)), ("application", (name,)), ("platform", (old.name,)))
-    with Database([run.path]) as database:
-        events = ("instructions", "l1_misses", "l2_misses")
-        if not set(events) <= set(database.events()):
-            return None
-        counted = {event: float(database.total(Query(event, (), where))[1]) for event in events}
-    if not counted["instructions"] > 0:
-        return None
-    misses = pd.Series(counted) / counted["instructions"]
-    requests, epochs = (run.table(table) for table in ("stay_requests", "instance_epochs"))
-    here, there = (part[part["residence"].isin(stays)] for part in (requests, epochs))
-    log = log_of(here, there, misses, old, epoch_length_s(run))
     return predicted(log, old, new, next(method for method in METHODS if method.name == METHOD))

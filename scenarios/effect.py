@@ -1,7 +1,7 @@
 """The effect of a feature on a real fleet: tables of observations in, a verdict out: `wsc effect`."""
 
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict
+from dataclasses import asdict, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -17,11 +17,11 @@ from analysis.effects.per_job import GAINED, LOST, Criteria, per_job
 from analysis.effects.staged import is_staged, staged
 from analysis.effects.study import Study
 from analysis.measurements import Metric
-from analysis.statistics import NotEnoughDataError
+from analysis.statistics import ROUNDING, NotEnoughDataError
 from scenarios.audit import read_about
 from scenarios.faults import Fault, FaultsError
 from scenarios.measured import faults_in, show_notes
-from scenarios.observed import experiment
+from scenarios.observed import experiment, together
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -68,10 +68,11 @@ def effect(
     if estimator != RECOMMENDED:
         method(estimator)
     table, whole, notes = experiment(sources, jobs, metric)
-    audited = _audited(table, whole, read_about(about) if about else None, sources[0])
+    audited = _audited(table, whole, read_about(about) if about else None, sources)
     rows = table.drop(columns="file")
-    with faults_in(sources[0]):
+    with faults_in(together(sources)):
         study, made = _estimated(rows, whole, estimator, confidence)
+    made = _without_rounding(made)
     if whole is None:
         notes.append("no table of jobs: jobs weigh as in the tables")
     payload = {
@@ -85,7 +86,7 @@ def effect(
         **audited.payload(),
     }
     if by_job and study is not None:
-        with faults_in(sources[0]):
+        with faults_in(together(sources)):
             payload["per_job"] = _by_job(study, confidence)
     elif by_job:
         notes.append("effects on single jobs are not estimated of a staged roll-out")
@@ -106,16 +107,16 @@ def verdict(made: Effect) -> str:
     if not made.low <= 0.0 <= made.high:
         word = "faster" if made.change > 0 else "slower"
         return f"{word} by {abs(made.change):.2%} ± {made.margin:.2%}: no change is excluded"
-    bounds = f"more than {made.high:.2%} faster or {-made.low:.2%} slower is excluded"
+    bounds = f"more than {made.high:.2%} faster or {abs(made.low):.2%} slower is excluded"
     return f"no change is found: {made.change:+.2%} ± {made.margin:.2%}; {bounds}"
 
 
-def _audited(table: pd.DataFrame, jobs: pd.DataFrame | None, about: About | None, path: Path) -> Audit:
+def _audited(table: pd.DataFrame, jobs: pd.DataFrame | None, about: About | None, sources: Sequence[Path]) -> Audit:
     """Return what the guards say of the observations."""
     try:
         return examine(table, jobs, about)
     except ObservationsError as error:
-        raise FaultsError([Fault(str(path), 0, 0, "", str(error))]) from None
+        raise FaultsError([Fault(str(together(sources)), 0, 0, "", str(error))]) from None
 
 
 def _estimated(
@@ -128,12 +129,21 @@ def _estimated(
     return study, method(estimator).estimate(study, confidence)
 
 
+def _without_rounding(made: Effect) -> Effect:
+    """Return what an estimator says with errors that are rounding taken for none, and told."""
+    if made.error > ROUNDING:
+        return made
+    change = made.change if abs(made.change) > ROUNDING else 0.0
+    note = "machines do not differ at all within jobs, so the interval has no width: were values rounded or copied?"
+    return replace(made, change=change, low=change, high=change, margin=0.0, error=0.0, notes=(*made.notes, note))
+
+
 def _published(study: Study | None, confidence: float) -> dict[str, Any] | None:
     """Return what WSMeter as printed says, where it can."""
     if study is None or study.cells.known:
         return None
     try:
-        return asdict(method("published").estimate(study, confidence))
+        return asdict(_without_rounding(method("published").estimate(study, confidence)))
     except NotEnoughDataError:
         return None
 
@@ -179,7 +189,7 @@ def _show_published(payload: Mapping[str, Any], console: "Console") -> None:
         console.print(f"WSMeter as published has no answer to a {payload['design']} study", highlight=False)
         return
     baseline = "the periods before" if payload["periods_before"] else "the machines without it"
-    agrees = said["low"] <= payload["change"] <= said["high"]
+    agrees = said["low"] - ROUNDING <= payload["change"] <= said["high"] + ROUNDING
     console.print(
         f"WSMeter as published, against {baseline}, would have said {said['change']:+.2%} ± {said['margin']:.2%}"
         + ("" if agrees else ", which does not hold the estimate above"),

@@ -5,6 +5,8 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 
 _LONGEST = 60
+_WIDEST = 400
+"""Characters of what was found that a fault's line has."""
 
 
 @dataclass(frozen=True, slots=True, order=True)
@@ -29,7 +31,7 @@ class Fault:
     def __str__(self) -> str:
         place = f"{self.file}:{self.line}:{self.column}" if self.line else self.file
         field = f"{self.field}: " if self.field else ""
-        got = f", got {self.got}" if self.got else ""
+        got = f", got {_cut(self.got, _WIDEST)}" if self.got else ""
         return f"{place}: {field}{self.problem}{got}"
 
 
@@ -58,4 +60,8 @@ def shown(value: object) -> str:
     ('true', '"3"', 'null', '{"a": 1}', '1.0')
     """
     text = json.dumps(value, ensure_ascii=False, default=str)
-    return text if len(text) <= _LONGEST else text[: _LONGEST - 1] + "…"
+    return _cut(text, _LONGEST)
+
+
+def _cut(text: str, longest: int) -> str:
+    return text if len(text) <= longest else text[: longest - 1] + "…"

@@ -11,15 +11,16 @@ from rich.box import SIMPLE_HEAD
 from rich.console import Console
 from rich.table import Table
 
+from analysis.audit.guards import AT_THE_END, examine
 from analysis.effects.effect import Effect
 from analysis.effects.methods import RECOMMENDED, method
 from analysis.effects.sequential import monitor as intervals
 from analysis.effects.sequential import price
 from analysis.effects.staged import is_staged, staged
 from analysis.effects.study import Study
-from analysis.statistics import Floats, NotEnoughDataError
+from analysis.statistics import ROUNDING, Floats, NotEnoughDataError
 from scenarios.measured import faults_in, show_notes
-from scenarios.observed import experiment
+from scenarios.observed import experiment, together
 from scenarios.options import number
 
 _DAY_S = 86400.0
@@ -52,7 +53,9 @@ def monitor(
     dict
         kind, estimator, design, machines, controls, planned, looks (period, change, error, freedom, share, low, high,
         fixed_low, fixed_high, p_value, excluded; null where a look says nothing), change (gained, lost or open),
-        decided (period of the first look that excludes no change, or null), price, notes.
+        decided (period of the first look that excludes no change, or null), price, findings and checked (see
+        `analysis.audit`; of the guards that need no end of the experiment), notes. A share is that of the looks
+        planned, above 1 past the horizon.
 
     Raises
     ------
@@ -62,15 +65,21 @@ def monitor(
     wanted = method(estimator)
     step = None if every in {"period", "day"} else number("--every", every)
     table, whole, read = experiment(sources, jobs)
-    with faults_in(sources[-1]):
+    with faults_in(together(sources)):
         ends = _ends(table, every, step)
         waves = wanted.name == RECOMMENDED and is_staged(table)
         effects, notes = _effects(table, ends, lambda rows: _effect(rows, whole, wanted.name, confidence, waves))
+        audited = examine(table, whole, without=AT_THE_END)
     total = planned or len(ends)
     looks = pd.DataFrame([{"period": end, "share": place / total} | _numbers(effect) for place, end, effect in effects])
     found = intervals(looks, confidence)
     if planned is None:
         notes.append(f"the horizon is taken to be the table's {len(ends)} looks; plan it before the first one")
+    elif planned < len(ends):
+        notes.append(
+            f"there are {len(ends)} looks, more than the {planned} planned: intervals hold past the horizon, too, but "
+            "are wider than if it had been planned so far"
+        )
     last = effects[-1][2]
     decided = found.loc[found["excluded"], "period"]
     return {
@@ -84,19 +93,22 @@ def monitor(
         "change": _verdict(found),
         "decided": float(decided.iloc[0]) if len(decided) else None,
         "price": price(float(found["freedom"].iloc[-1]), confidence),
+        **audited.payload(),
         "notes": [*read, *notes, *last.notes],
     }
 
 
 def show(payload: Mapping[str, Any], console: Console) -> None:
-    """Print the looks as a table, and in words whether there is a change."""
+    """Print the looks as a table, in words whether there is a change, and what the guards and notes say."""
+    from scenarios.profile_tables import plural
+
     table = Table(box=SIMPLE_HEAD, padding=0, show_edge=False)
     for heading in ("until", "share", "change", "at any time", "at this look alone", "p at any time"):
         table.add_column(heading, no_wrap=True)
     for row in payload["looks"]:
         table.add_row(
             f"{row['period']:g}",
-            f"{row['share']:.0%}",
+            f"{row['share']:.0%}" if row["share"] <= 1 else "past",
             f"{row['change']:+.2%}",
             "nothing yet" if row["low"] is None else f"{row['low']:+.2%} to {row['high']:+.2%}",
             f"{row['fixed_low']:+.2%} to {row['fixed_high']:+.2%}",
@@ -106,7 +118,10 @@ def show(payload: Mapping[str, Any], console: Console) -> None:
     words = {"gained": "The fleet gained", "lost": "The fleet lost", "open": "No change is shown yet"}
     since = "" if payload["decided"] is None else f", known since {payload['decided']:g}"
     console.print(f"{words[payload['change']]}{since}. Looking at any time makes the interval", end=" ")
-    console.print(f"{payload['price']:.2f} times as wide at the horizon of {payload['planned']} looks.")
+    console.print(f"{payload['price']:.2f} times as wide at the horizon of {plural(payload['planned'], 'look')}.")
+    for one in payload["findings"]:
+        said = f"note: {one['code']} ({one['severity']}): {one['what']}; remedy: {one['remedy']}"
+        console.print(said, highlight=False, markup=False, soft_wrap=True)
     show_notes(payload, console)
 
 
@@ -148,9 +163,12 @@ def _effects(
 
 
 def _effect(rows: pd.DataFrame, jobs: pd.DataFrame | None, name: str, confidence: float, waves: bool) -> Effect:
-    if waves:
-        return staged(rows, jobs, confidence=confidence)
-    return method(name).estimate(Study.of(rows, jobs), confidence)
+    made = (
+        staged(rows, jobs, confidence=confidence) if waves else method(name).estimate(Study.of(rows, jobs), confidence)
+    )
+    if not made.error > ROUNDING:
+        raise NotEnoughDataError(2, 1, "machines with a job in each arm that differ in value")
+    return made
 
 
 def _numbers(effect: Effect) -> dict[str, float]:

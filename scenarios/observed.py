@@ -68,7 +68,18 @@ def _apart(table: pd.DataFrame, sources: Sequence[Path]) -> Iterator[Fault]:
         problem = (
             f"should be within {_FARTHEST:g} times of each other in a job, are {low:g} and {high:g} in {shown(job)}"
         )
-        yield Fault(", ".join(map(str, sources)), 0, 0, "value", problem)
+        yield Fault(str(together(sources)), 0, 0, "value", problem)
+
+
+def together(sources: Sequence[Path]) -> Path:
+    """Return the name under which what is wrong with all sources together is told.
+
+    Examples
+    --------
+    >>> str(together([Path("before.csv"), Path("after.csv")]))
+    'before.csv, after.csv'
+    """
+    return Path(", ".join(map(str, sources)))
 
 
 def observed(sources: Sequence[Path], metric: Metric = "ips") -> tuple[pd.DataFrame, list[str]]:

@@ -10,6 +10,7 @@ import pandas as pd
 from analysis.figures.occupancy import draw_occupancy
 from analysis.logs.hygiene import Cleaned, clean
 from analysis.logs.reading import read_log
+from analysis.logs.sources import Log
 from analysis.occupancy.curve import Curve, curve
 from analysis.occupancy.inversion import Policy
 from analysis.occupancy.law import busy_distribution, intervals, law, queue_distribution
@@ -63,8 +64,10 @@ class Asked:
     """Queueing over service time from which an interval is told."""
 
 
-def occupancy(log: Path, asked: Asked, columns: Columns, out: Path | None = None) -> dict[str, Any]:
-    """Return what the laws say of a log file, or of the folder of a queue's run.
+def occupancy(
+    log: Path, asked: Asked, columns: Columns, out: Path | None = None, *, given: Log | None = None
+) -> dict[str, Any]:
+    """Return what the laws say of a log file, or of the folder of a run.
 
     Parameters
     ----------
@@ -72,6 +75,7 @@ def occupancy(log: Path, asked: Asked, columns: Columns, out: Path | None = None
     asked : servers and what else is wanted
     columns : names and unit, where the file does not say them
     out : folder for a picture
+    given : the log, if it is no file: a stay of a fleet's run
 
     Raises
     ------
@@ -89,10 +93,13 @@ def occupancy(log: Path, asked: Asked, columns: Columns, out: Path | None = None
     (3.0, 1.0, 2)
     """
     file = log / RUN_TABLE if log.is_dir() else log
-    if log.is_dir() and not file.exists():
-        raise FaultsError([Fault(str(log), 0, 0, "", f"is no queue's run: {RUN_TABLE} is missing")])
+    if given is None and log.is_dir() and not file.exists():
+        problem = (
+            f"is no run with requests: neither {RUN_TABLE} of a queue's run nor stay_requests of a fleet's is there"
+        )
+        raise FaultsError([Fault(str(log), 0, 0, "", problem)])
     with faults_in(log):
-        read = read_log(file, **asdict(columns))
+        read = given or read_log(file, **asdict(columns))
         cleaned = clean(read.table, asked.servers, read.at_application, read.resolution_s)
         seen = _curve(cleaned)
     _refuse(asked, cleaned, seen)

@@ -15,6 +15,7 @@ from scenarios.calibrated import Asked, calibrate, head, rate_per_s, unsaid
 from scenarios.faults import Fault, FaultsError
 from scenarios.measured import show_notes
 from scenarios.predict import milliseconds, told
+from scenarios.stay_logs import is_served
 
 FAR = 10.0
 """So many times the rate that was measured is far from it."""
@@ -37,8 +38,11 @@ def select(asked: Asked, bound_s: float) -> dict[str, Any]:
     Raises
     ------
     FaultsError, PlatformError, RunError
-        As `predict.predict`; also if the log has no response times.
+        As `predict.predict`; also if the log has no response times, or is the folder of a fleet's run.
     """
+    if is_served(asked.log):
+        said = "stays in a fleet have servers of their own, so no machine's throughput is known; wsc predict takes it"
+        raise FaultsError([Fault(str(asked.log), 0, 0, "", said)])
     made = calibrate(asked)
     log = made.evidence.log
     if np.isnan(log.response_time_s).all():

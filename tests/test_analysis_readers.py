@@ -4,6 +4,7 @@ import pytest
 
 from analysis.measurements import TableError, read_jobs, read_measurements, read_plan
 from analysis.plan import plan
+from analysis.readers import Field, read_table
 
 HEADER = "job,machine,weight,value"
 GOOD = [HEADER, "web,m1,1,2.5", "web,m2,2,3", "db,m1,0.5,1e3"]
@@ -135,3 +136,15 @@ def test_a_plan_from_the_largest_and_smallest_numbers_warns_of_nothing(file, ext
     head = "job,weight,mean,std,instances,cost"
     made = read_plan(written(file, [head, f"a,{extreme},{extreme},1e-50,99,1", "b,1e50,1e-50,1e-50,99,1e50"])).table
     assert plan(made, 0.5).margin <= 0.5
+
+
+def test_a_very_long_cell_is_shown_in_part(file):
+    message = said(written(file, [*GOOD, "web,m1,1," + "x" * 5000]))
+    assert message.endswith("xxx…")
+    assert len(message) < 300
+
+
+def test_a_missing_key_is_told_as_a_missing_column(file):
+    written(file, ["job;quota", "a;2"])
+    with pytest.raises(TableError, match=r"^1:1: job: column is missing, got columns job;quota$"):
+        read_table(file, [Field("job", "text")], lambda _names: ("job",))

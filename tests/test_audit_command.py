@@ -81,6 +81,7 @@ def test_all_faults_of_all_files_are_told_at_once(tmp_path):
         ("a.yaml", "looks: [", r"a\.yaml:\d+:\d+: "),
         ("a.json", "[1]", "should be a mapping"),
         ("a.json", "{", r"a\.json:1:2"),
+        ("a.yaml", "looks: 1\0", "a.yaml: special characters are not allowed"),
         ("a.yaml", "clusters: job", "should be one of instance, machine, rack"),
     ],
 )
@@ -94,3 +95,30 @@ def test_a_table_of_jobs_alone_is_not_enough(tmp_path):
     jobs = written(tmp_path, pd.DataFrame({"job": ["a"], "quota": [1]}), "jobs.csv")
     with pytest.raises(FaultsError, match="at least one table of observations"):
         audit([jobs])
+
+
+@pytest.mark.parametrize(
+    ("column", "number", "problem"),
+    [
+        ("value", 1e300, "should be at most 1e+50"),
+        ("weight", 1e300, "should be at most 1e+50"),
+        ("value", 1e-300, "should be at least 1e-50"),
+        ("period", 1e300, "should be at most 1e+50"),
+        ("present_s", 1e300, "should be at most 1e+50"),
+    ],
+)
+def test_numbers_whose_squares_are_none_are_faults(tmp_path, column, number, problem):
+    frame = table(present_s=1.0).astype({column: float})
+    frame.loc[5, column] = number
+    with pytest.raises(FaultsError, match=rf"seen.csv:7:\d: {column}: {problem.replace('+', '.')}, got \"1e"):
+        audit([written(tmp_path, frame)])
+
+
+def test_a_file_that_is_given_twice_is_told_with_all_else(tmp_path):
+    seen = written(tmp_path, table())
+    with pytest.raises(FaultsError) as caught:
+        audit([seen, seen, tmp_path / "none.csv"])
+    assert str(caught.value).splitlines() == [
+        f"{tmp_path / 'none.csv'}: cannot be read, got No such file or directory",
+        f"{seen}: should be given once",
+    ]

@@ -165,3 +165,20 @@ def test_a_finite_population_correction_keeps_what_the_share_says_however_the_ar
         share = found[0].evidence["treated_share"]
         assert found[0].evidence["variance_kept"] == pytest.approx((1 - share) ** 2 + share**2)
         assert found[0].severity == "note"
+
+
+def test_platforms_that_are_treated_whole_leave_nothing_to_compare_draws_with():
+    """All machines of one platform have the feature and none of the other: no draw within platforms is random."""
+    rows = {"period": 1, "job": "a", "machine": range(40), "weight": 1.0, "value": 2.0}
+    treated = [machine % 2 for machine in range(40)]
+    table = pd.DataFrame(rows | {"treated": treated, "platform": [f"p{each}" for each in treated]})
+    assert "selection_optimised" not in examine(table).checked
+
+
+def test_quotas_that_differ_by_rounding_are_alike():
+    """Three instances of 0.1 in another order are 0.30000000000000004 or 0.3 CPUs: that selects nobody."""
+    rows = [
+        (1, f"j{k}", m, w, 2.0, m % 2) for m in range(40) for k, w in enumerate((0.1, 0.2, 0.3)[:: 1 - 2 * (m % 2)])
+    ]
+    table = pd.DataFrame(rows, columns=["period", "job", "machine", "weight", "value", "treated"])
+    assert "selection_optimised" not in {one.code for one in audit(table)}

@@ -60,6 +60,32 @@ def test_skewness_is_that_of_the_machines_and_the_size_needed_that_of_cochrans_r
     assert found.severity == "error"
 
 
+@pytest.mark.parametrize(("size", "controls"), [(60, 2940), (300, 60)])
+def test_the_remedy_tells_its_price(size, controls):
+    """The width of equal arms is that of Welch's intervals on normal machines: 3,000 pairs, known to 1%."""
+    value = machines(size + controls)
+    (found,) = heavy_tails(case(value, np.arange(size + controls) < size))
+    rng, least = np.random.default_rng(5), min(size, controls)
+    widths = []
+    for arms in ((size, controls), (least, least)):
+        halves = []
+        for _ in range(3000):
+            variances = [rng.chisquare(n - 1) / (n - 1) / n for n in arms]
+            freedom = sum(variances) ** 2 / sum(v**2 / (n - 1) for v, n in zip(variances, arms, strict=True))
+            halves.append(t.ppf(0.975, freedom) * np.sqrt(sum(variances)))
+        widths.append(np.mean(halves))
+    wider, needed = widths[1] / widths[0], found.evidence["machines_needed"]
+    assert found.evidence["equal_arms_wider"] == pytest.approx(wider, rel=0.01)
+    assert f"or {least} in each" in found.remedy
+    assert found.remedy.endswith(f"an interval {found.evidence['equal_arms_wider']:.2f} times as wide")
+    assert f"{needed:,} machines in each arm, {needed - size:,} more with the feature" in found.remedy
+    assert ("more without it" in found.remedy) == (needed > controls)
+
+
+def test_equal_values_have_no_tails():
+    assert heavy_tails(case(np.where(np.arange(300) % 50 == 7, 0.1 + 0.2, 0.3), first(300, 20))) == []
+
+
 def test_arms_of_one_size_cancel_and_enough_machines_are_enough():
     value = machines(3000)
     assert heavy_tails(case(value, first(3000, 1500))) == []

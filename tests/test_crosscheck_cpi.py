@@ -86,3 +86,7 @@ def test_the_bound_on_misses_is_the_least_that_is_exceeded_less_often_than_the_f
 def test_what_is_no_number_agrees_with_nothing():
     assert not Check("x", float("nan"), float("nan"), float("inf")).holds
     assert not Check("x", 1.0, 1.0, float("nan")).holds
+    assert not Check("x", 1.0, 1.0, float("nan")).decisive
+    assert not Check("x", 1.0, 0.0, 0.0).decisive
+    assert [misses("cpi", 0, of).decisive for of in (1, 2, 3, 40)] == [False, False, True, True]
+    assert not any(misses("cpi", wrong, 2).payload()["holds"] is False for wrong in range(3))

@@ -72,6 +72,16 @@ def test_changes_agree_if_their_intervals_reach_as_far_as_they_are_apart():
     assert not agree("x", Change(0.3, np.nan, np.nan), Change(0.3, 0.3, 0.3)).holds
 
 
+def test_an_interval_that_holds_no_change_decides_nothing():
+    """The tolerance goes as far as both intervals: 0.45 of a change of 0.4 would let no change pass, 0.1 would not."""
+    true = Change(0.4, 0.4, 0.4)
+    wide, narrow = (agree("x", Change(0.35, 0.35 - half, 0.35 + half), true) for half in (0.45, 0.1))
+    assert (wide.holds, wide.decisive, wide.tolerance_share) == (True, False, pytest.approx(0.45 / 0.4))
+    assert (narrow.holds, narrow.decisive, narrow.tolerance_share) == (True, True, pytest.approx(0.25))
+    assert agree("x", Change(0.0, -0.45, 0.45), true).holds
+    assert not agree("x", Change(0.0, -0.1, 0.1), true).holds
+
+
 def logged(seed=5, cpi=1.6):
     """Return the log of a service of two types whose instructions and CPU time are known."""
     rng = np.random.default_rng(seed)

@@ -283,3 +283,10 @@ def test_the_tables_have_the_columns_that_are_read():
 def test_tables_that_contradict_each_other_are_refused(change, message):
     with pytest.raises(ValueError, match=message):
         from_tables(*change(*tables()))
+
+
+@pytest.mark.parametrize(("place", "name"), list(enumerate(HEADER.split(",")[1:6], start=1)))
+def test_numbers_whose_squares_are_none_are_faults(file, place, name):
+    rows = [row.split(",") for row in GOOD]
+    rows[1][place] = "1e300"
+    assert said(written(file, map(",".join, rows))) == f'2:{place + 1}: {name}: should be at most 1e+18, got "1e300"'

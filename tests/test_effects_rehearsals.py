@@ -36,12 +36,27 @@ def test_sizes_share_their_draws():
 def test_designs_by_platform_appear_where_there_are_several():
     plain = past()
     names = [one.design for one in spans(plain, 1.0, Assumed(), ["adjusted"])]
-    assert names == ["1 day after 1 day", "1 day after 1 day, balanced"]
+    assert names == ["1 day after 1 day", "1 day after 1 day, balanced", "1 day after 1 day, paired"]
     table = plain.table.assign(platform=np.where(plain.table["machine"] % 2, "x", "y"))
     made = list(spans(replace(plain, table=table), 1.0, Assumed(), ["adjusted"]))
     assert made[-1].design == "1 day after 1 day, by platform"
     treated = made[-1].courses[0].arrange(10, 3, np.random.default_rng(1))[1]
     assert treated[:, 1::2].sum(axis=1).min() >= 4
+
+
+def test_of_each_pair_one_machine_is_treated_and_pairs_were_alike():
+    """In a fleet of two kinds of machines, far apart, partners are of one kind."""
+    plain = past()
+    fast = plain.table["machine"] % 2 == 1
+    table = plain.table.assign(value=plain.table["value"] * np.where(fast, 1.5, 1.0))
+    (made,) = (one for one in spans(replace(plain, table=table), 1.0, Assumed(), []) if one.estimator == "paired")
+    machines = len(made.courses[0].cells.machines)
+    assert (made.least, made.most) == (3, machines // 2)
+    method, treated = made.courses[0].arrange(made.most, 4, np.random.default_rng(1))
+    kinds = made.courses[0].cells.machines % 2 == 1
+    assert treated.sum(axis=1).tolist() == [made.most] * 4
+    assert {int(draw[kinds].sum()) for draw in treated} == {int(kinds.sum()) // 2}
+    assert all(treated[:, pair].sum(axis=1).tolist() == [1] * 4 for pair in method.pairs)
 
 
 def test_a_short_past_promises_nothing_for_longer_studies():

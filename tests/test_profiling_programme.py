@@ -80,6 +80,8 @@ def test_missing_capacity_is_said_exactly():
     uses, total = np.array([[[1.0, 2.0]]]), np.array([4.0])
     with pytest.raises(AffinityError, match=r"too small by 1\.5, 50\.00% of them all"):
         assign(uses, total, np.array([[2.0, 1.0]]))
+    with pytest.raises(AffinityError, match=r"too small by 4, all that is needed$"):
+        assign(uses, total, np.array([[0.0, 0.0]]))
 
 
 def test_any_assignment_exceeds_capacities_by_the_least():

@@ -242,7 +242,7 @@ def test_all_faults_of_all_files_are_told_at_once_with_their_places(tmp_path):
     known = written(tmp_path / "machines.csv", "machine,treated\n41,yes\n")
     assert told(tmp_path, "google2011", usage, requests=(events,), machines=known) == [
         'events.csv:1:10: CPU request: should be a number, got "many"',
-        'machines.csv:2:2: treated: should be a number, got "yes"',
+        'machines.csv:2:2: treated: should be 0 or 1, true or false, got "yes"',
         'usage.csv:2:1: start time: should be a number, got "soon"',
         'usage.csv:3:6: CPU rate: should be at least 0, got "-0.1"',
         'usage.csv:4:3: job ID: should not be empty, got ""',
@@ -364,3 +364,35 @@ def test_what_stands_in_place_of_an_object_is_told(tmp_path):
         (fault,) = told(tmp_path, "google2019", usage)
         assert fault.startswith(f"{wrong}.json:1:")
         assert "in place of an object" in fault
+
+
+@pytest.mark.parametrize(
+    ("name", "content", "there"),
+    [
+        ("usage.csv", "begin,stop,collection\n1,2,3\n", "columns begin, stop, collection"),
+        ("usage.json", '{"begin": 1, "stop": 2}\n{"begin": 2}\n', "members begin, stop"),
+    ],
+)
+def test_columns_of_other_names_are_told_with_those_that_are_missing(tmp_path, name, content, there):
+    missing = "average_usage.cpus collection_id cycles_per_instruction end_time instance_index machine_id start_time"
+    kind = there.split("s ")[0]
+    assert told(tmp_path, "google2019", written(tmp_path / name, content)) == [
+        f"{name}:1:1: {each}: {kind} is missing, got {there}" for each in missing.split()
+    ]
+
+
+def test_members_that_may_be_empty_may_be_left_out(tmp_path):
+    rows = '{"start_time": 0, "end_time": 300000000, "collection_id": 7, "instance_index": 0}\n'
+    with pytest.raises(FaultsError, match="holds no observation: 1 rows, of them 1 no machine"):
+        convert(Asked("google2019", (written(tmp_path / "usage.json", rows),), tmp_path / "made.csv"))
+
+
+def test_a_fault_of_one_column_hides_none_of_another(tmp_path):
+    known = written(tmp_path / "machines.csv", "machine,treated,since_s\n41,2,x\n42,1,-3\n43,3,nan\n")
+    assert told(tmp_path, "google2011", written(tmp_path / "usage.csv", google2011(ROWS)), machines=known) == [
+        'machines.csv:2:2: treated: should be 0 or 1, true or false, got "2"',
+        'machines.csv:2:3: since_s: should be a number, got "x"',
+        'machines.csv:3:3: since_s: should be at least 0, got "-3"',
+        'machines.csv:4:2: treated: should be 0 or 1, true or false, got "3"',
+        'machines.csv:4:3: since_s: should be a finite number, got "nan"',
+    ]

@@ -6,8 +6,10 @@ import shutil
 import numpy as np
 import pandas as pd
 import pytest
+from rich.console import Console
 from typer.testing import CliRunner
 
+from analysis.crosscheck.check import Check
 from models.tables import TABLES, schema
 from scenarios import crosscheck
 from scenarios.cli import app
@@ -128,7 +130,10 @@ def test_the_command_says_it_as_json_and_ends_with_1_where_something_differs(run
     assert whole.exit_code == 0
     said = json.loads(whole.stdout)
     assert [one["check"] for one in said] == ["counters_epochs", "counters_machines", "wsmeter_counters"]
-    assert all(list(one) == ["check", "left", "right", "tolerance", "holds"] for one in said)
+    assert all(
+        list(one) == ["check", "left", "right", "tolerance", "tolerance_share", "holds", "decisive"] for one in said
+    )
+    assert "not decisive" not in runner.invoke(app, ["crosscheck", str(run.path)]).stdout
     copied("counters", "counters", scaled(cycles=1.5))
     failed = runner.invoke(app, ["crosscheck", str(copied.folder)])
     assert failed.exit_code == 1
@@ -170,3 +175,11 @@ def test_other_commands_read_the_same_folder(run, words):
     done = runner.invoke(app, [*words[:2], str(run.path), *words[2:], "--json"])
     assert done.exit_code == 0
     assert json.loads(done.stdout)
+
+
+def test_what_could_not_have_failed_is_named_below_the_table(capsys):
+    payload = [Check("upgrade_tried:search", 0.3, 0.4, 0.5).payload(), Check("affinity_moved", 0.3, 0.4, 0.2).payload()]
+    crosscheck.show(payload, Console(width=160))
+    said = capsys.readouterr().out
+    assert "2 checks, none failed" in said
+    assert "would have passed: upgrade_tried:search\n" in said

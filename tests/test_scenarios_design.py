@@ -53,7 +53,7 @@ def test_json_keeps_its_contract_and_the_first_design_is_the_cheapest_trusted(ta
     found = [row for row in payload["designs"] if row["trusted"] and row["machines"]]
     assert payload["designs"][0] == found[0]
     assert found[0]["machine_hours"] == min(row["machine_hours"] for row in found)
-    assert {row["estimator"] for row in payload["designs"]} == {"adjusted", "cuped", "published", "balanced"}
+    assert {row["estimator"] for row in payload["designs"]} == {"adjusted", "cuped", "published", "balanced", "paired"}
     assert payload["machines"] == 60
 
 

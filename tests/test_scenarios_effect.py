@@ -113,6 +113,8 @@ def test_nothing_treated_is_refused(files):
     result = invoke("effect", files[0])
     assert result.exit_code == 2
     assert "nothing has the feature" in result.output
+    files[1].write_text(files[0].read_text().replace("\n0,", "\n2,"))
+    assert invoke("effect", *files[:2]).stderr.startswith(f"{files[0]}, {files[1]}: nothing has the feature")
 
 
 def test_no_effect_is_not_called_one():
@@ -174,3 +176,35 @@ def test_names_with_brackets_are_printed_as_they_are(files):
     assert result.exit_code == 0, result.output
     assert "[/a]" in result.output
     assert "[red]b" in result.output
+
+
+@pytest.mark.parametrize("design", ["before and after", "staged", "crossover"])
+@pytest.mark.parametrize("change", [0.0, 0.1])
+def test_equal_machines_are_no_change_but_for_the_features(tmp_path, design, change):
+    """Within each job all values are equal, and sums of 0.1, 0.7 and 1.3 are not what they are on paper."""
+    rows = pd.DataFrame(
+        [(p, j, m) for p in range(4) for j in JOBS for m in range(21)], columns=["period", "job", "machine"]
+    )
+    on = {
+        "before and after": (rows["period"] > 1) & (rows["machine"] % 2 == 1),
+        "staged": (rows["period"] > rows["machine"] % 4) & (rows["machine"] % 4 != 3),
+        "crossover": (rows["period"] + rows["machine"]) % 2 == 1,
+    }[design]
+    value = rows["job"].map(dict(zip(JOBS, (0.1, 0.7, 1.3), strict=True))) * (1 + change * on)
+    rows.assign(weight=1.0, value=value, treated=on.astype(int)).to_csv(tmp_path / "seen.csv", index=False)
+    payload = effect([tmp_path / "seen.csv"], by_job=design != "staged")
+    assert (payload["margin"], payload["excluded"]) == (0.0, change > 0)
+    assert payload["change"] == pytest.approx(change, abs=1e-12)
+    assert payload["verdict"].startswith("faster by 10.00%" if change else "no change is found: +0.00% ± 0.00%")
+    assert "-0.00%" not in payload["verdict"]
+    assert any("machines do not differ at all within jobs" in note for note in payload["notes"])
+    assert "imbalance_before" not in {one["code"] for one in payload["findings"]}
+    assert {row["verdict"] for row in payload.get("per_job", [])} <= {"undecidable"}
+
+
+def test_names_in_files_do_nothing_to_a_terminal(files):
+    rows = files[1].read_text().splitlines()
+    files[1].write_text("\n".join([*rows, "1,\x1b[31mq,m,1,1,0"]))
+    ended = invoke("effect", *files[:2], "--jobs", files[2])
+    assert ended.exit_code == 2
+    assert ended.stderr == f"{files[0]}, {files[1]}: job \\x1b[31mq is not among the fleet's jobs\n"

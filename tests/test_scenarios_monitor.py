@@ -8,6 +8,7 @@ import pandas as pd
 import pytest
 from rich.console import Console
 
+from analysis.audit.guards import AT_THE_END
 from analysis.effects.methods import RECOMMENDED
 from models.randomness import stream
 from scenarios.faults import FaultsError
@@ -72,6 +73,43 @@ def test_what_is_printed_says_the_verdict(tmp_path):
     show(monitor(written(tmp_path, observations(0.05)), planned=8), Console(file=shown, width=160))
     assert "The fleet gained, known since" in shown.getvalue()
     assert "times as wide at the horizon of 8 looks" in shown.getvalue()
+
+
+def test_looks_past_the_plan_are_told_and_no_share_is_above_one(tmp_path):
+    payload = monitor(written(tmp_path, observations(0.05)), planned=1)
+    assert [look["share"] for look in payload["looks"]] == [1, 2, 3, 4]
+    assert payload["notes"][0].startswith("there are 4 looks, more than the 1 planned: intervals hold")
+    shown = io.StringIO()
+    show(payload, Console(file=shown, width=160))
+    assert "100%" in shown.getvalue()
+    assert not any(f"{share}00%" in shown.getvalue() for share in (2, 3, 4))
+    assert shown.getvalue().count("past ") >= 3
+    assert "at the horizon of 1 look." in shown.getvalue()
+
+
+def test_guards_that_need_no_end_are_asked_and_shown_as_notes(tmp_path):
+    table = observations(0.05)
+    table.loc[table["period"] >= 4, "value"] *= 1000
+    payload = monitor(written(tmp_path, table), planned=8)
+    assert [one["code"] for one in payload["findings"]] == ["unit_change"]
+    assert "unusable_values" in payload["checked"]
+    assert not set(payload["checked"]) & AT_THE_END
+    shown = io.StringIO()
+    show(payload, Console(file=shown, width=160))
+    assert "note: unit_change (error): value: " in shown.getvalue()
+    assert "remedy: bring all files to one unit" in shown.getvalue()
+
+
+def test_looks_at_which_machines_do_not_differ_say_nothing(tmp_path):
+    table = observations(0.0)
+    with pytest.raises(
+        FaultsError, match=r"2 machines with a job in each arm that differ in value are needed, 1 given"
+    ):
+        monitor(written(tmp_path, table.assign(value=0.1)))
+    table.loc[table["period"] < 4, "value"] = 0.1
+    payload = monitor(written(tmp_path, table))
+    assert [look["period"] for look in payload["looks"]] == [4, 5]
+    assert "no estimate until 3: 2 machines" in payload["notes"][1]
 
 
 def test_faults_are_located_and_all_told(tmp_path):

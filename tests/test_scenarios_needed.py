@@ -80,6 +80,7 @@ def test_the_jackknife_of_a_mean_is_its_standard_error():
     left = (values.sum() - values) / 4
     assert jackknife(left) == pytest.approx(values.std(ddof=1) / math.sqrt(5))
     assert math.isnan(jackknife(values[:1]))
+    assert math.isnan(jackknife(values[:2]))
 
 
 def test_without_the_other_estimator_there_is_no_gain():

@@ -5,9 +5,12 @@ import json
 import pytest
 from typer.testing import CliRunner
 
+from analysis.audit.guards import AT_THE_END
+from scenarios.audit import audit
 from scenarios.cli import app
 from scenarios.effect import effect
 from scenarios.faults import FaultsError
+from scenarios.monitor import monitor
 from scenarios.observed import experiment, observed
 
 
@@ -46,6 +49,13 @@ def test_a_run_is_measured_where_machines_were_rolled_out(tmp_path):
     assert payload["machines"] == 30
     assert payload["controls"] == 30
     assert payload["margin"] < 0.1
+    audited = audit([folder])
+    assert (audited["findings"], audited["checked"]) == (payload["findings"], payload["checked"])
+    assert len(audited["checked"]) > 10
+    watched = monitor([folder])
+    assert set(watched["checked"]) == set(audited["checked"]) - AT_THE_END
+    table.drop(columns="file").assign(period=table["period"] + 1e6).to_csv(tmp_path / "later.csv", index=False)
+    assert audit([folder, tmp_path / "later.csv"])["checked"]
 
 
 def test_a_file_that_is_given_twice_is_told_before_it_is_read(tmp_path):
@@ -63,3 +73,23 @@ def test_jobs_of_another_fleet_are_refused(tmp_path):
     (tmp_path / "jobs.csv").write_text("job,quota,instances\na,1,1\n")
     table, jobs, notes = experiment([tmp_path / "seen.csv"], tmp_path / "jobs.csv")
     assert (table["treated"].tolist(), jobs["quota"].tolist(), notes) == ([1, 0], [1.0], [])
+
+
+def test_values_of_a_job_that_no_sum_holds_are_a_fault(tmp_path):
+    rows = [f"1,{job},m{k},1,{1 + k / 100},{k % 2}" for job in "ab" for k in range(20)]
+    rows[7] = "1,a,m7,1,1e40,1"
+    (tmp_path / "seen.csv").write_text("\n".join(["period,job,machine,weight,value,treated", *rows]))
+    with pytest.raises(FaultsError, match=r'seen.csv: value: should be within 1e\+15 times .* 1 and 1e\+40 in "a"'):
+        experiment([tmp_path / "seen.csv"])
+
+
+def test_a_past_of_other_jobs_is_none(tmp_path):
+    """Nothing of what is studied was seen before: the answer is that of the study alone."""
+    rows = [f"1,a,m{k},1,{1 + k * 7 % 11 / 100},{k % 2}" for k in range(20)]
+    head, past = "period,job,machine,weight,value,treated", [f"0,b,m{k},1,2,0" for k in range(20)]
+    answers = []
+    for name, kept in (("with.csv", [*past, *rows]), ("without.csv", rows)):
+        (tmp_path / name).write_text("\n".join([head, *kept]))
+        made = effect([tmp_path / name])
+        answers.append((made["change"], made["margin"]))
+    assert answers[0] == pytest.approx(answers[1])

@@ -226,8 +226,8 @@ def test_a_log_of_one_instant_has_no_picture_and_no_utilisation(tmp_path):
 
 def test_a_folder_without_a_run_lacks_its_table(tmp_path):
     done = wsc(tmp_path, "--servers", 1)
-    told = f"{tmp_path}: is no queue's run: requests.parquet is missing\n"
-    assert (done.exit_code, done.stderr) == (2, told)
+    told = "is no run with requests: neither requests.parquet of a queue's run nor stay_requests of a fleet's is there"
+    assert (done.exit_code, done.stderr) == (2, f"{tmp_path}: {told}\n")
 
 
 def test_the_folder_of_a_run_is_a_log(trace, tmp_path):

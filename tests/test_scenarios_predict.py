@@ -410,3 +410,19 @@ def test_what_is_printed_fits_a_narrow_terminal(log):
         assert result.exit_code == 0
         assert "graniterapids_6980p" in result.stdout
         assert "…" not in result.stdout
+
+
+@pytest.mark.parametrize("column", ["requests_buy", "response_time_s"])
+def test_an_absurd_number_makes_a_wide_interval_and_no_warning(tmp_path, column):
+    table = log_table().astype({column: float})
+    table.loc[5, column] = 9e17
+    table.to_csv(tmp_path / "log.csv", index=False)
+    (target,) = predict(Asked(tmp_path / "log.csv", "piii", ("pres",)))["targets"]
+    assert target["service_low"] <= target["service_time_s"] <= target["service_high"]
+
+
+def test_what_was_found_is_shown_in_part_if_it_is_very_long(tmp_path):
+    (tmp_path / "log.csv").write_text("start_s," + "n" * 5000 + "\n0,1\n")
+    ended = wsc("predict", tmp_path / "log.csv", "--from", "piii", "--to", "pres")
+    assert ended.exit_code == 2
+    assert max(map(len, ended.stderr.replace("n" * 5000, "n").splitlines())) < 700

@@ -161,6 +161,22 @@ def test_it_is_shown(here):
     assert all(name in said for name in ("published", "cuped", "ratio", "±"))
 
 
+@pytest.mark.parametrize(
+    ("covered", "said"), [((19, 20, 20), "98.3% ± 1.7"), ((19, 19, 19), "95.0% ± –"), ((19, 20), "97.5% ± –")]
+)
+def test_an_error_is_told_where_fleets_can_tell_it_and_their_number_always(here, covered, said):
+    row = {"design": "day", "estimator": "cuped", "machines": 8, "draws": 20, "answered": 20, "detected": 20}
+    row |= {"bias": 0.0, "sd": 0.01, "error": 0.01, "margin": 0.02}
+    pieces = [
+        {"corner": "base", "seed": seed, "rows": [row | {"covered": count}]} for seed, count in enumerate(covered)
+    ]
+    text = io.StringIO()
+    show(here | cards.summary(pieces), Console(file=text, width=160))
+    line = next(line for line in text.getvalue().splitlines() if line.split()[:2] == ["day", "cuped"])
+    assert line.split()[2:4] == [str(len(covered)), str(20 * len(covered))]
+    assert said in line
+
+
 def until(done, seconds=60.0):
     end = time.monotonic() + seconds
     while not done():

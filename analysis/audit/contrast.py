@@ -6,7 +6,7 @@ import numpy as np
 from scipy.stats import t
 
 from analysis.audit.table import Table
-from analysis.statistics import Bools, Floats, Ints
+from analysis.statistics import ROUNDING, Bools, Floats, Ints
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -36,6 +36,10 @@ class Contrast:
     def half_width(self) -> float:
         """Half of the 95% interval."""
         return float(t.ppf(0.975, self.freedom)) * self.error
+
+    def half_widths(self, shift: float) -> float:
+        """Return how many half-widths of the 95% interval a shift is, in size; 0 of an interval without width."""
+        return abs(shift) / self.half_width if self.half_width > 0 else 0.0
 
     @property
     def clusters(self) -> Floats:
@@ -97,9 +101,10 @@ def contrast(
     squares = np.bincount(arm * jobs + job, (y - mean.ravel()[arm * jobs + job]) ** 2, 2 * jobs).reshape(2, jobs)
     alone = part**2 * rows * squares / np.maximum(rows - 1, 1)
     change = float((weight * (mean[1] - mean[0])).sum()) / level
+    error = float(np.sqrt(((influence[:, 1] - influence[:, 0]) ** 2).sum()))
     return Contrast(
-        change=change,
-        error=float(np.sqrt(((influence[:, 1] - influence[:, 0]) ** 2).sum())),
+        change=change if abs(change) > ROUNDING else 0.0,
+        error=error if error > ROUNDING else 0.0,
         freedom=_freedom(influence, hold),
         influence=influence,
         hold=hold / hold.sum(axis=0),

@@ -9,7 +9,7 @@ from scipy.stats import binomtest, norm, t
 from analysis.audit.case import Case
 from analysis.audit.findings import ALPHA, MATERIAL, Finding
 from analysis.audit.table import Table
-from analysis.statistics import Bools, Floats, Ints
+from analysis.statistics import ROUNDING, Bools, Floats, Ints
 
 _MOST_JOBS = 500
 _SUSPECT = ("covering", "densest", "chosen")
@@ -45,6 +45,8 @@ def selection_optimised(case: Case) -> list[Finding] | None:
     if said == "probabilities" or treated.all() or len(np.unique(unit)) < 8:
         return None
     tests = dict(_composition(table, treated, unit))
+    if not tests:
+        return None
     worst = max(tests, key=lambda name: abs(tests[name]))
     chance = float(min(2 * norm.sf(abs(tests[worst])) * len(tests), 1.0))
     if chance > ALPHA:
@@ -90,7 +92,8 @@ def _drawn(column: Floats, having: Bools, stratum: Ints) -> float | None:
         n, total = int(having[inside].sum()), int(inside.sum())
         if 0 < n < total:
             apart += float(column[inside & having].sum() - n * column[inside].mean())
-            variance += n * (1 - n / total) * float(column[inside].var(ddof=1))
+            spread = float(column[inside].std(ddof=1))
+            variance += n * (1 - n / total) * spread**2 * (spread > ROUNDING * float(np.abs(column[inside]).max()))
     return apart / float(np.sqrt(variance)) if variance > 0 else None
 
 
@@ -137,7 +140,7 @@ def imbalance_before(case: Case) -> list[Finding] | None:
     if prior is None or plain is None or case.table.crossover or not prior.error > 0:
         return None
     chance = float(2 * t.sf(abs(prior.change) / prior.error, prior.freedom))
-    ratio = abs(prior.change) / plain.half_width
+    ratio = plain.half_widths(prior.change)
     if chance > ALPHA or ratio <= MATERIAL:
         return []
     evidence = {"difference": prior.change, "error": prior.error, "chance": chance, "difference_in_half_widths": ratio}

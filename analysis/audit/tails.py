@@ -1,18 +1,21 @@
 """The guard about tails: few machines with the feature, of a fleet in which a few machines make the mean."""
 
+import math
+
 import numpy as np
-from scipy.stats import norm
+from scipy.stats import norm, t
 
 from analysis.audit.case import Case
 from analysis.audit.contrast import Contrast
-from analysis.audit.findings import Finding
-from analysis.statistics import Floats
+from analysis.audit.findings import Finding, Severity
+from analysis.statistics import ROUNDING, Floats
 
 _MOST = 0.2
 """Skewness of an estimate from which its interval errs (Cochran 1977, section 2.15: more than 25 G² are needed)."""
 _FALSE = 0.9
 """Predicted coverage below which the interval is taken for false."""
 _FEWEST = 8
+_ARMS = ("with the feature", "without it")
 
 
 def heavy_tails(case: Case) -> list[Finding] | None:
@@ -73,10 +76,48 @@ def _found(parts: Floats, counts: Floats) -> list[Finding] | None:
         "largest_share": float((parts**2).max() / (parts**2).sum()),
         "coverage": covers,
         "machines_needed": needed,
-    }
+    } | ({"equal_arms_wider": equal_arms_wider(counts)} if len(counts) > 1 else {})
     what = f"too few machines for such tails (skewness {skewness:+.1f}): an interval of 95% covers about {covers:.0%}"
-    remedy = f"{needed:,} machines in each arm, or controls drawn at random, as many as have the feature"
-    return [Finding("heavy_tails", "error" if covers < _FALSE else "warning", what, evidence, remedy)]
+    severity: Severity = "error" if covers < _FALSE else "warning"
+    return [Finding("heavy_tails", severity, what, evidence, _remedy(needed, counts))]
+
+
+def _remedy(needed: int, counts: Floats) -> str:
+    """Return what to do and what it costs: machines, or an interval's width."""
+    if len(counts) == 1:
+        return f"{needed:,} machines, {needed - counts[0]:,.0f} more"
+    short = {
+        arm: needed - count for arm, count in zip(_ARMS, counts[::-1].tolist(), strict=True) if math.isfinite(count)
+    }
+    more = " and ".join(f"{count:,.0f} more {arm}" for arm, count in short.items() if count > 0)
+    return (
+        f"{needed:,} machines in each arm{f', {more}' if more else ''}; or {counts.min():,.0f} in each, drawn at "
+        f"random from those that there are, with an interval {equal_arms_wider(counts):.2f} times as wide"
+    )
+
+
+def equal_arms_wider(counts: Floats) -> float:
+    """Return how many times as wide Welch's interval is if the larger arm is cut down to the smaller one's size.
+
+    Machines of both arms vary alike, as they do where the feature is given at random.
+
+    Parameters
+    ----------
+    counts : (2,) machines of each arm, two at least; infinite of an arm whose mean is exact
+
+    Examples
+    --------
+    >>> round(equal_arms_wider(np.array([900.0, 100.0])), 3), equal_arms_wider(np.array([50.0, 50.0]))
+    (1.337, 1.0)
+    """
+    return _half_width(np.full(2, counts.min())) / _half_width(counts)
+
+
+def _half_width(counts: Floats) -> float:
+    """Return half of the 95% interval of a difference of two means of machines whose variance is 1 (Welch 1947)."""
+    part = 1 / counts
+    freedom = float(part.sum() ** 2 / (part**2 / (counts - 1)).sum())
+    return float(t.ppf(0.975, freedom) * np.sqrt(part.sum()))
 
 
 def skewed_coverage(skewness: float, confidence: float = 0.95) -> float:
@@ -115,7 +156,8 @@ def _parts(plain: Contrast) -> tuple[Floats, Floats]:
 
 def _skewness(parts: Floats) -> float:
     away = parts - parts.mean()
-    return float((away**3).mean() / max(float((away**2).mean()) ** 1.5, 1e-300))
+    spread = math.sqrt(float((away**2).mean()))
+    return float((away**3).mean()) / spread**3 if spread > ROUNDING else 0.0
 
 
 def _passed_on(counts: Floats) -> float:

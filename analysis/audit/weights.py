@@ -36,7 +36,7 @@ def weights_renormalised(case: Case) -> list[Finding] | None:
     shares = table.quota / table.quota.sum() * (1 - table.unseen)
     kept = shares[plain.seen]
     moved = float(np.sqrt((kept**2).sum() * (1 / plain.covered - 1) ** 2 + (shares[~plain.seen] ** 2).sum())) * spread
-    ratio = 2 * moved / plain.half_width if plain.half_width > 0 else 0.0
+    ratio = plain.half_widths(2 * moved)
     if lacking <= _MUCH and ratio <= MATERIAL:
         return []
     evidence = {"covered": plain.covered, "spread_of_effects": spread, "moved": moved, "moved_in_half_widths": ratio}

@@ -40,7 +40,7 @@ def baseline_not_concurrent(case: Case) -> list[Finding]:
         return []
     drift = _drift(table)
     if drift is not None and case.plain is not None:
-        evidence |= {"drift": drift, "drift_in_half_widths": abs(drift) / case.plain.half_width}
+        evidence |= {"drift": drift, "drift_in_half_widths": case.plain.half_widths(drift)}
         if evidence["drift_in_half_widths"] <= MATERIAL:
             what = f"the baseline is of another time; untreated machines changed by {drift:+.2%} since"
             return [Finding("baseline_not_concurrent", "note", what, evidence, remedy)]
@@ -88,7 +88,7 @@ def different_windows(case: Case) -> list[Finding] | None:
     level = np.where(count > 0, sums / np.maximum(count, 1e-300), 1.0)
     shift = float(((shares[1] - shares[0]) * level).sum())
     apart = float(np.abs(shares[1] - shares[0]).sum() / 2)
-    ratio = abs(shift) / plain.half_width if plain.half_width > 0 else 0.0
+    ratio = plain.half_widths(shift)
     if ratio <= MATERIAL or apart < 0.05:
         return []
     evidence = {"shares_apart": apart, "shift": shift, "shift_in_half_widths": ratio}
@@ -120,7 +120,7 @@ def carry_over(case: Case) -> list[Finding] | None:
     carried, error, freedom, missed = made
     chance = float(2 * t.sf(abs(carried) / error, freedom)) if error > 0 else 1.0
     shift = carried * missed
-    ratio = abs(shift) / plain.half_width if plain.half_width > 0 else 0.0
+    ratio = plain.half_widths(shift)
     if chance > ALPHA or ratio <= MATERIAL:
         return []
     evidence = {"carried": carried, "error": error, "chance": chance, "shift": shift, "shift_in_half_widths": ratio}
@@ -160,7 +160,8 @@ def _lagged(table: Table) -> tuple[float, float, float, float] | None:
     scores = np.zeros((machines, 2))
     np.add.at(scores, machine, x * (columns[0] - x @ beta)[:, None])
     clusters = len(np.unique(machine))
-    error = np.sqrt(np.diag(inverse @ (scores.T @ scores) @ inverse) * clusters / (clusters - 1))
+    variance = np.maximum(np.diag(inverse @ (scores.T @ scores) @ inverse), 0.0)
+    error = np.sqrt(variance * clusters / (clusters - 1))
     now, before = state[use], lag[use]
     missed = float(before[now].mean() - before[~now].mean()) - 1
     return float(beta[1]), float(error[1]), float(clusters - 1), missed

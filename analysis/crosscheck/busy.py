@@ -93,8 +93,8 @@ def by_epoch(found: pd.DataFrame, epoch_s: float) -> Check:
     Examples
     --------
     >>> made = pd.DataFrame({"servers": [2, 2], "law_s": [10.0, 4.0], "counter_s": [10.0, 6.0]})
-    >>> by_epoch(made, 20.0).payload()
-    {'check': 'occupancy_epochs', 'left': 0.1, 'right': 0.15, 'tolerance': 1e-09, 'holds': False}
+    >>> by_epoch(made, 20.0)
+    Check(check='occupancy_epochs', left=0.1, right=0.15, tolerance=1e-09, nothing=0.0)
     """
     room_s = found["servers"].to_numpy(np.float64) * epoch_s
     left, right = (found[name].to_numpy(np.float64) / room_s for name in ("law_s", "counter_s"))

@@ -8,7 +8,8 @@ def kept(realised: float, promised: float) -> Check:
 
     A promise is made at the cycles per instruction that jobs have beside their present neighbours. Neighbours move too,
     so how much of it is kept is the fleet's to say; that it is a saving at all is the second criterion of row
-    `world/affinity`, whose first one asks for half of the promise.
+    `world/affinity`, whose first one asks for half of the promise. Jobs that are moved for nothing just pass, so the
+    check only decides whether there is a loss.
 
     Parameters
     ----------

@@ -17,6 +17,8 @@ from analysis.readers import TableError
 
 _EMPTY = ("", "-", "nan", "null", "none", "na", "n/a", "nat", "<na>")
 """Cells of what nobody measured."""
+_MOST = 1e18
+"""No number of a log is larger: it is what two thousand processors do in a day."""
 _MAY_BE_EMPTY = ("response_time", "utilisation")
 _ZONED = re.compile(r"[T ].*(?:[Zz]|[+-]\d\d(?::?\d\d)?)$")
 _SEPARATOR = re.compile(r"[;\t|]")
@@ -150,7 +152,8 @@ def _numbers(cells: Cells, column: LogColumn) -> tuple[Floats, list[TableFault]]
         "should be a finite number": np.isinf(value),
         "should be at least 0": finite & (value < 0) & (column.holds != "start"),
         "should be a whole number": finite & (value != np.floor(value)) & column.holds.startswith(REQUESTS),
-        "should be a share of at most 1": finite & (value > 1) & (column.holds == "utilisation"),
+        f"should be at most {_MOST:g}": finite & (np.abs(value) > _MOST),
+        "should be a share of at most 1": finite & (value <= _MOST) & (value > 1) & (column.holds == "utilisation"),
     }
     faults = [fault for problem, wrong in problems.items() for fault in _faults(cells, column.name, wrong, problem)]
     return value * column.factor, faults

@@ -21,6 +21,9 @@ from models.platforms import Platform
 
 Floats = NDArray[np.float64]
 
+_WIDEST = 300.0
+"""Logarithm of the greatest factor that an interval is wide: it says nothing then, and is cut off at a full machine."""
+
 
 def tailored(evidence: Evidence, priors: Priors | None = None) -> Predictor:
     """Calibrate the best method.
@@ -81,7 +84,7 @@ def _predicted(
     ratio = _ratio(measured, Parameters(known.models, known.mean[None]), platform, counts, rate)[0]
     needed = measured.processor_s(counts) / measured.platform.vcpus * ratio
     variance = machine_variance + _mix_variance(measured, counts)
-    width = np.exp(NORMAL_90 * np.sqrt(variance))
+    width = np.exp(np.minimum(NORMAL_90 * np.sqrt(variance), _WIDEST))
     ends = np.stack([needed, needed / width, needed * width])
     # What a machine needs may be more than there is time for; what it serves is not.
     return np.stack([*np.minimum(ends, 1.0 / rate), *_responses(measured, platform, counts, rate, ends)])

@@ -11,7 +11,7 @@ from scipy.stats import t as student
 from analysis.effects.cells import Cells
 from analysis.effects.few_machines import moderated, randomisation_p
 from analysis.effects.study import Study
-from analysis.statistics import Bools, Floats, Ints
+from analysis.statistics import ROUNDING, Bools, Floats, Ints
 
 Control = Literal["benjamini-hochberg", "benjamini-yekutieli"]
 
@@ -90,7 +90,7 @@ def per_job(study: Study, criteria: Criteria | None = None) -> pd.DataFrame:
     raw = _raw(cells, study.treated)
     change, error, freedom, machines = raw.change, raw.error, raw.freedom, raw.machines
     enough = machines.min(axis=1) >= wanted.min_machines
-    decidable = enough & np.isfinite(error) & (error > 0) & (freedom >= 1) & (change > -1)
+    decidable = enough & np.isfinite(error) & (error > ROUNDING) & (freedom >= 1) & (change > -1)
     p_value, adjusted = _p_values(raw, cells, decidable), np.full(len(change), np.nan)
     if decidable.any():
         adjusted[decidable] = false_discovery_control(p_value[decidable], method=_METHOD[wanted.control])
@@ -140,7 +140,7 @@ def shrink(change: Floats, error: Floats) -> tuple[Floats, Floats]:
     >>> mean.round(3).tolist(), left.round(3).tolist()
     ([0.099, 0.012, 0.012, -0.062, 0.046], [0.01, 0.088, 0.088, 0.095, 0.067])
     """
-    known = np.isfinite(change) & np.isfinite(error) & (error > 0)
+    known = np.isfinite(change) & np.isfinite(error) & (error > ROUNDING)
     jobs = int(known.sum())
     if jobs < 2:
         return np.full(len(change), np.nan), np.full(len(change), np.nan)

@@ -9,11 +9,13 @@ import numpy as np
 import pandas as pd
 
 from analysis.effects import strata
+from analysis.effects.arrangements import pairing
 from analysis.effects.balance import balancing_variables, selections
 from analysis.effects.balanced import Balanced, imbalance
 from analysis.effects.cells import Cells
 from analysis.effects.effect import Method
 from analysis.effects.methods import method
+from analysis.effects.paired import FEWEST
 from analysis.effects.past import Past, drift
 from analysis.effects.study import potential
 from analysis.effects.switchable import Switchable
@@ -75,7 +77,7 @@ class Assumed:
 
 
 def spans(past: Past, days: float, assumed: Assumed, estimators: Sequence[str]) -> Iterator[Rehearsal]:
-    """Yield the designs of so many days after as many days, with concurrent controls: random, balanced, stratified.
+    """Yield the designs of so many days after as many, with concurrent controls: random, balanced, paired, stratified.
 
     Every stretch of the past that is long enough is one course, six of them at most. Where none is, the longest that
     there are take its place, and errors are scaled by `drift`.
@@ -85,7 +87,7 @@ def spans(past: Past, days: float, assumed: Assumed, estimators: Sequence[str]) 
     past : at least two periods
     days : of the study, and of the time before it
     assumed : of the feature
-    estimators : names; the balanced and the stratified design have one of their own
+    estimators : names; the balanced, the paired and the stratified design have one of their own
 
     Raises
     ------
@@ -113,6 +115,7 @@ def spans(past: Past, days: float, assumed: Assumed, estimators: Sequence[str]) 
         yield Rehearsal(name, estimator, courses, hours, 2, machines // 2, scale, notes)
     courses = tuple(Course(cells, change, _balancing(cells, before)) for cells, change, before in stretches)
     yield Rehearsal(f"{name}, balanced", "balanced", courses, hours, 8, machines // 2, scale, notes)
+    yield from _paired(name, stretches, hours, scale, notes)
     if "platform" in past.table and len(past.table["platform"].unique()) > 1:
         yield from _stratified(name, stretches, hours, scale, notes)
 
@@ -257,6 +260,23 @@ def _balancing(cells: Cells, before: pd.DataFrame) -> Arrange:
         return Balanced(aux, left), selections(aux, chance, draws, rng)
 
     return arrange
+
+
+def _paired(
+    name: str,
+    stretches: Sequence[tuple[Cells, float, pd.DataFrame]],
+    hours: float,
+    scale: float,
+    notes: tuple[str, ...],
+) -> Iterator[Rehearsal]:
+    """Yield the design of machines in pairs that were alike; nothing if there are too few of them."""
+    made = [pairing(cells, before) for cells, _, before in stretches]
+    machines = min(len(cells.machines) for cells, _, _ in stretches)
+    fit = [number for number in range(FEWEST, machines // 2 + 1) if all(one.fits(number) for one in made)]
+    if not fit:
+        return
+    courses = tuple(Course(cells, change, one.arrange) for (cells, change, _), one in zip(stretches, made, strict=True))
+    yield Rehearsal(f"{name}, paired", "paired", courses, hours, fit[0], fit[-1], scale, notes)
 
 
 def _stratified(

@@ -71,7 +71,7 @@ def blocks(path: Path, layout: Layout, faults: Faults) -> Iterator[Block]:
 
 def _csv(path: Path, head: bytes, layout: Layout, faults: Faults) -> Iterator[Block]:
     first = next(csv.reader([head.partition(b"\n")[0].decode(errors="replace").removeprefix("\ufeff")]), [])
-    named = bool(layout.found(first))
+    named = bool(layout.found(first)) or _names(first)
     places = layout.found(first) if named else layout.fixed()
     if _unfit(first, named, layout, faults):
         return
@@ -79,6 +79,19 @@ def _csv(path: Path, head: bytes, layout: Layout, faults: Faults) -> Iterator[Bl
     for batch in _batches(path, len(first), list(places.values()), lines):
         columns = dict(zip(places, batch.columns, strict=True))
         yield _without_blanks(Block(columns, lines.of(batch.num_rows), {each: at + 1 for each, at in places.items()}))
+
+
+def _names(first: list[str]) -> bool:
+    """Return whether a line could be one of names, whatever these are: no cell is empty or a number."""
+    return bool(first) and not any(_number(cell) for cell in first) and all(cell.strip() for cell in first)
+
+
+def _number(cell: str) -> bool:
+    try:
+        float(cell)
+    except ValueError:
+        return False
+    return True
 
 
 def _without_blanks(block: Block) -> Block:
@@ -160,10 +173,31 @@ def _json(path: Path, layout: Layout, faults: Faults) -> Iterator[Block]:
         except ValueError:
             faults.add(TableFault(number, 1, "row", "should be one JSON object", _cut(text)))
         if len(rows) == _BLOCK_ROWS:
+            if _lacking(rows, lines, layout, faults):
+                return
             yield _block(rows, lines, columns, places)
             rows, lines = [], []
-    if rows:
+    if rows and not _lacking(rows, lines, layout, faults):
         yield _block(rows, lines, columns, places)
+
+
+def _lacking(rows: list[object], lines: list[int], layout: Layout, faults: Faults) -> bool:
+    """Add the members that no row has, if one is among them that every row needs; return whether there is one.
+
+    Members that may be empty are often left out where they are.
+    """
+    absent = [
+        column
+        for column in layout.columns
+        if column.required
+        and not any(column.names[0].partition(".")[0] in row for row in rows if isinstance(row, dict))
+    ]
+    if not any(column.kind in {"name", "time"} for column in absent):
+        return False
+    there = next((", ".join(map(str, row)) for row in rows if isinstance(row, dict)), "")
+    for column in absent:
+        faults.add(TableFault(lines[0], 1, column.names[0], "member is missing", f"members {there or 'none'}"[:200]))
+    return True
 
 
 def _lines_of(path: Path, faults: Faults) -> Iterator[tuple[int, bytes]]:

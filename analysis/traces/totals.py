@@ -17,7 +17,7 @@ MEMORY_BYTES = 240_000_000
 """What DuckDB may hold; what is more goes to the folder for temporary files."""
 MACHINES = (
     Field("machine", "text"),
-    Field("treated", "count", above_zero=False, required=False),
+    Field("treated", "flag", required=False),
     Field("since_s", "real", above_zero=False, required=False, may_be_empty=True),
     Field("until_s", "real", above_zero=False, required=False, may_be_empty=True),
     Field("clock_hz", "real", required=False, may_be_empty=True),

@@ -42,11 +42,11 @@ def summary(pieces: Sequence[Mapping[str, Any]]) -> dict[str, list[dict[str, Any
         against, ratio (geometric mean of n95 over corners in which both are known), low and high (95% interval over
         corners), corners, unknown (corners in which one of them is not known); gains: as `needed.gains` says them, the
         other way round, with the worst corner; estimators: the table for people, a row for each design and estimator:
-        fleets, coverage, coverage_error (all sizes and corners), worst (the least coverage of a corner), worst_corner,
-        bias_to_margin (the greatest of a corner, all sizes), n95 (geometric mean over the corners in which it is
-        known), n95_error (relative, over fleets), corners (how many those are), cuped and published (the ratios to
-        them); drawn: the same table of the corners that were drawn; silent: designs and estimators without any answer,
-        left out of the rest.
+        fleets, draws, coverage, coverage_error (all sizes and corners), worst (the least coverage of a corner),
+        worst_corner, bias_to_margin (the greatest of a corner, all sizes), n95 (geometric mean over the corners in
+        which it is known), n95_error (relative, over fleets), corners (how many those are), cuped and published (the
+        ratios to them); drawn: the same table of the corners that were drawn; silent: designs and estimators without
+        any answer, left out of the rest.
 
     Examples
     --------
@@ -156,7 +156,7 @@ def _estimators(table: pd.DataFrame, machines: pd.DataFrame) -> pd.DataFrame:
     compared = ratios(machines).set_index(keys)
     for against in AGAINST:
         made[against] = compared.loc[compared["against"] == against, "ratio"]
-    shown = ["fleets", "coverage", "coverage_error", "worst", "worst_corner", "bias_to_margin"]
+    shown = ["fleets", "draws", "coverage", "coverage_error", "worst", "worst_corner", "bias_to_margin"]
     return made[[*shown, "n95", "n95_error", "corners", *AGAINST]].reset_index()
 
 

@@ -16,6 +16,8 @@ WANTED = 0.95
 """Share of draws in which a change is to be detected."""
 AGAINST = ("cuped", "published")
 """Estimators that the machines needed are compared with."""
+_FEWEST = 2
+"""Fleets of which no error can be told: what two of them differ by is hardly known."""
 _NAMES = ["corner", "design", "estimator"]
 
 
@@ -30,7 +32,7 @@ def needed(table: pd.DataFrame) -> pd.DataFrame:
     -------
     DataFrame
         corner, design, estimator, n95 (machines at which the change is detected in 95% of draws), bound ("" if known,
-        "at most" the least size, "more than" the greatest), relative_error (over fleets; NaN of one fleet, or where
+        "at most" the least size, "more than" the greatest), relative_error (over fleets; NaN of one or two, or where
         only a bound is known), left (by seed, n95 without that fleet). Sizes that some fleet lacks are not looked at.
 
     Examples
@@ -159,7 +161,7 @@ def gains(machines: pd.DataFrame, against: str = AGAINST[0]) -> pd.DataFrame:
 
 
 def jackknife(left: Floats) -> float:
-    """Return the standard error of an estimate from what it is without each of its units; NaN of fewer than two.
+    """Return the standard error of an estimate from what it is without each of its units; NaN of fewer than three.
 
     Examples
     --------
@@ -167,7 +169,7 @@ def jackknife(left: Floats) -> float:
     1.154701
     """
     units = len(left)
-    return float(np.sqrt((units - 1) / units * ((left - left.mean()) ** 2).sum())) if units > 1 else math.nan
+    return float(np.sqrt((units - 1) / units * ((left - left.mean()) ** 2).sum())) if units > _FEWEST else math.nan
 
 
 def _without_each(sizes: Sequence[int], hits: Floats, tries: Floats) -> list[float]:

@@ -101,9 +101,10 @@ def assign(uses: Floats, total: Floats, capacity: Floats) -> Plan:
         used = (_finite(uses) * any_assignment(uses, total, capacity)).sum(axis=1)
         missing = np.maximum(used - capacity, 0.0).sum(axis=1)
         worst = int((missing / units).argmax())
+        there = float(capacity[worst].sum())
+        share = f", {missing[worst] / there:.2%} of them all" if there > 0 else ", all that is needed"
         raise AffinityError(
-            f"the capacities are too small by {missing[worst]:.6g}, {missing[worst] / capacity[worst].sum():.2%} "
-            f"of them all{' (memory traffic)' if worst else ''}"
+            f"the capacities are too small by {missing[worst]:.6g}{share}{' (memory traffic)' if worst else ''}"
         )
     load[busy] = placed * total[busy][:, None]
     return checked(uses, load, capacity, prices * units[0] / units[:, None])
