@@ -12,6 +12,8 @@ from analysis.effects.stays import checked, exposure, fleet_of, identity, racks_
 from analysis.effects.switching import Switched, switched
 from analysis.statistics import Bools, NotEnoughDataError
 
+_NOTHING = "jobs seen both with and without the feature in one period of a crossover"
+
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Switchable:
@@ -60,7 +62,7 @@ def _crossed(made: Switched, fleet: pd.DataFrame, racks: pd.Series | None) -> Ce
     """Return the cells of a crossover: of all machines that have a stay seen in both states."""
     rows = made.gains().dropna(subset=["gain"])
     if rows.empty:
-        raise NotEnoughDataError(1, 0, "jobs seen both with and without the feature on one machine of a crossover")
+        raise NotEnoughDataError(1, 0, _NOTHING)
     rows = rows.assign(off=np.nan, on=(1.0 + rows["gain"]) * rows["job"].map(scale_of(fleet)))
     whole = cells(rows, fleet, racks=racks, known=True)
     return replace(whole, switched=made.of(whole.machines))
@@ -99,4 +101,8 @@ def observed(study: pd.DataFrame, fleet: pd.DataFrame, racks: pd.Series | None, 
     switching, always = study["machine"].isin(few), study.groupby("machine")["treated"].transform("all")
     seen = {"off": off & switching, "on": on & switching, "never": off & ~switching}
     table = study.assign(**{name: study["value"].where(where) for name, where in seen.items()})
-    return _crossed(switched(table[~always], keys, np.stack([by, by], axis=1)[~always], scale), fleet, racks)
+    # A period in which nothing is without the feature all along cannot be told from the feature.
+    told = ~always & seen["never"].groupby(study["period"]).transform("any")
+    if not (told & switching).any():
+        raise NotEnoughDataError(1, 0, _NOTHING)
+    return _crossed(switched(table[told], keys, np.stack([by, by], axis=1)[told], scale), fleet, racks)
