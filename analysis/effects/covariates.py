@@ -70,11 +70,11 @@ def covariates(
     >>> covariates(stays, stays_before, now, past, fleet, load=False).round(2).values.tolist()
     [[0.18, -0.01], [-0.18, 0.01]]
     """
-    if before.empty or link == "none":
-        return pd.DataFrame(index=rows.index)
-    keys = unit_of(rows, link)
     scale = fleet.set_index("job")["scale"]
     known = before[before["job"].isin(scale.index)].reset_index(drop=True)
+    if known.empty or link == "none":
+        return pd.DataFrame(index=rows.index)
+    keys = unit_of(rows, link)
     unit, units = pd.MultiIndex.from_frame(known[keys]).factorize()
     machine, machines = pd.factorize(known["machine"])
     loads = _loads(known, rows, past, study, has_shard=link == "shard" and "shard" in rows)
@@ -161,7 +161,7 @@ def _load_of(table: pd.DataFrame, rates: pd.DataFrame, *, has_shard: bool) -> pd
     rate = table.merge(rates, on=["job", "shard"] if has_shard else ["job"], how="left")["rate"].to_numpy()
     whole = table["job"].map(rates.groupby("job")["rate"].mean()).to_numpy(dtype=np.float64)
     rate = np.where(np.isnan(rate), whole, rate)
-    rate = np.where(np.isnan(rate), np.nanmean(rate), rate)
+    rate = np.where(np.isnan(rate), 1.0 if np.isnan(rate).all() else np.nanmean(rate), rate)
     there = table["present_s"].to_numpy(dtype=np.float64) if "present_s" in table else np.ones(len(table))
     busy = table.assign(part=rate * there).groupby(["machine", "period"])["part"].transform("sum").to_numpy()
     return table.assign(load=busy / np.average(busy, weights=there) - 1.0, there=there)
