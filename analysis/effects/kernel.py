@@ -126,8 +126,9 @@ def draws(sums: Sums, treated: Bools, how: How, ways: Ways, out: Floats) -> None
             chosen = treated[begin + b]
             seen = _seen(sums, chosen, how, held)
             fit = _fit(sums, seen, ways, how.known, out[:, begin + b, 0])
-            on[:, :, b] = _treated(sums, seen, fit, (chosen, held), (how, ways))[:, :, 0]
-            left[:, b] = fit.left
+            made = _treated(sums, seen, fit, (chosen, held), (how, ways))
+            for h in range(size):
+                on[0, h, b], on[1, h, b], left[h, b] = made[0, h, 0], made[1, h, 0], fit.left[h]
             if not how.known:
                 _remember(block, b, seen, fit, (chosen, held, ways))
         off = np.zeros((2, size, many)) if how.known else _controls(sums, block, how, ways)
@@ -181,16 +182,19 @@ def _over(total: float) -> float:
 @njit(cache=True)
 def _seen(sums: Sums, treated: Bools, how: How, held: Floats) -> Seen:
     """Return what a draw shows, and write into `held` what treated machines hold of each pair of cluster and job."""
-    seen = Seen(np.zeros((2, *sums.all_rows.shape)), np.zeros((2, sums.weight.size)))
-    cells, first = np.zeros(held.size, np.int64), 1 if how.known else 0
-    if not how.known:
-        seen.clusters[0] = sums.groups
-    held[:] = 0.0
-    for machine in np.flatnonzero(treated):
+    (jobs, columns), first = sums.all_rows.shape, 1 if how.known else 0
+    seen, cells = Seen(np.zeros((2, jobs, columns)), np.zeros((2, jobs))), np.zeros(held.size, np.int64)
+    for g in range(held.size):
+        held[g] = 0.0
+    for j in range(0 if how.known else jobs):
+        seen.clusters[0, j] = sums.groups[j]
+    for machine in range(treated.size):
+        if not treated[machine]:
+            continue
         for c in range(sums.start[machine], sums.start[machine + 1]):
             j, g = sums.job[c], sums.group[c]
             for arm in range(first, 2):
-                for p in range(sums.rows.shape[2]):
+                for p in range(columns):
                     seen.sums[arm, j, p] += sums.rows[arm, c, p]
             held[g] += sums.rows[1, c, _HELD]
             cells[g] += 1
@@ -198,8 +202,9 @@ def _seen(sums: Sums, treated: Bools, how: How, held: Floats) -> Seen:
                 seen.clusters[1, j] += 1.0
             if cells[g] == sums.group_cells[g] and not how.known:
                 seen.clusters[0, j] -= 1.0
-    if not how.known:
-        seen.sums[0] = sums.all_rows - seen.sums[0]
+    for j in range(0 if how.known else jobs):
+        for p in range(columns):
+            seen.sums[0, j, p] = sums.all_rows[j, p] - seen.sums[0, j, p]
     return seen
 
 
@@ -218,19 +223,26 @@ def _fit(sums: Sums, seen: Seen, ways: Ways, known: bool, change: Floats) -> Fit
     for v in range(ways.used.size):
         used = ways.used[v]
         if used > 0:
-            fit.slope[v, :used] = _slopes(xx[:used, :used], xy[:used])
+            _slopes(xx, xy, fit.slope[v, :used])
         effect, variance, level, off = _effects(sums, seen, fit.slope[v, :used], known)
-        fit.off[:, v] = off
         within = _between(effect, variance, level, sums.weight)
-        share = level * sums.weight
-        share /= share.sum()
+        share, whole = np.zeros(jobs), 0.0
+        for j in range(jobs):
+            fit.off[j, v] = off[j]
+            share[j] = level[j] * sums.weight[j]
+            whole += share[j]
+        for j in range(jobs):
+            share[j] /= whole
         for h in range(ways.first[v], ways.first[v + 1]):
             gain, shrink, middle = _gains(effect, variance, share, within, ways.pooling[h])
-            fit.on[:, h] = off + level * (middle + shrink * (effect - middle))
-            fit.counts[:, h] = gain / level
-            change[h] = (gain * effect).sum()
-            left = within * ((gain - share) ** 2).sum()
-            fit.left[h] = left + (gain**2 * variance * alone).sum()
+            found, apart, hidden = 0.0, 0.0, 0.0
+            for j in range(jobs):
+                fit.on[j, h] = off[j] + level[j] * (middle + shrink[j] * (effect[j] - middle))
+                fit.counts[j, h] = gain[j] / level[j]
+                found += gain[j] * effect[j]
+                apart += (gain[j] - share[j]) ** 2
+                hidden += gain[j] ** 2 * variance[j] * alone[j]
+            change[h], fit.left[h] = found, within * apart + hidden
     return fit
 
 
@@ -265,17 +277,20 @@ def _products(sums: Sums, seen: Seen) -> tuple[Floats, Floats]:
                 for m in range(k + 1):
                     xx[k, m] -= mean * seen.sums[arm, j, _FIRST + m]
     for k in range(covariates):
-        xx[:k, k] = xx[k, :k]
+        for m in range(k):
+            xx[m, k] = xx[k, m]
     return xx, xy
 
 
 @njit(cache=True)
-def _slopes(xx: Floats, xy: Floats) -> Floats:
-    """Return the slopes of the analysis of covariance, within jobs and arms."""
-    ridged = xx.copy()
-    for k in range(xy.size):
+def _slopes(xx: Floats, xy: Floats, into: Floats) -> None:
+    """Write the slopes of the analysis of covariance, within jobs and arms, on the first covariates."""
+    ridged = xx[: into.size, : into.size].copy()
+    for k in range(into.size):
         ridged[k, k] += _RIDGE * max(xx[k, k], 0.0) + _TINY
-    return np.linalg.solve(ridged, xy).astype(np.float64)
+    made = np.linalg.solve(ridged, xy[: into.size])
+    for k in range(into.size):
+        into[k] = made[k]
 
 
 @njit(cache=True)
@@ -327,21 +342,28 @@ def _effects(sums: Sums, seen: Seen, slope: Floats, known: bool) -> tuple[Floats
 @njit(cache=True, error_model="numpy")
 def _between(effect: Floats, variance: Floats, level: Floats, weight: Floats) -> float:
     """Return the variance of true effects between jobs, by moments (DerSimonian and Laird 1986)."""
-    there = np.flatnonzero(variance > 0.0)
-    if there.size < 2:
+    seen, whole, typical = 0, 0.0, 0.0
+    for j in range(variance.size):
+        if variance[j] > 0.0:
+            seen += 1
+            whole += weight[j] * level[j]
+            typical += weight[j] * level[j] / variance[j]
+    if seen < 2:
         return _TINY
-    whole, typical = 0.0, 0.0
-    for j in there:
-        whole += weight[j] * level[j]
-        typical += weight[j] * level[j] / variance[j]
     typical = whole / typical
-    trust = 1.0 / (variance[there] + typical)
-    trust /= trust.sum()
-    middle = (trust * effect[there]).sum()
-    found = 0.0
-    for at, j in enumerate(there):
-        found += trust[at] * (effect[j] - middle) ** 2 - trust[at] * (1.0 - trust[at]) * variance[j]
-    between: float = max(found / (1.0 - (trust**2).sum()), _TINY)
+    trust, sure, middle, found, squares = np.zeros(variance.size), 0.0, 0.0, 0.0, 0.0
+    for j in range(variance.size):
+        if variance[j] > 0.0:
+            trust[j] = 1.0 / (variance[j] + typical)
+            sure += trust[j]
+    for j in range(variance.size):
+        trust[j] /= sure
+        middle += trust[j] * effect[j]
+        squares += trust[j] ** 2
+    for j in range(variance.size):
+        if variance[j] > 0.0:
+            found += trust[j] * (effect[j] - middle) ** 2 - trust[j] * (1.0 - trust[j]) * variance[j]
+    between: float = max(found / (1.0 - squares), _TINY)
     return between
 
 
