@@ -50,11 +50,13 @@ def seen(never, arms, plan, treated):
 
 
 def common(table, keys):
-    """What instances do together by the first key, period by period: the mean deviation, less, the fewer they are."""
+    """What instances do together by the first key, period by period: the mean deviation, drawn to that of all."""
     sums = (
         table.assign(part=table["present_s"] * table["apart"]).groupby([*keys, "period"])[["part", "present_s"]].sum()
     )
-    made = sums["part"] / (sums["present_s"] + 10.0)
+    whole = sums.groupby("period").sum()
+    typical = sums.index.get_level_values("period").map(whole["part"] / whole["present_s"])
+    made = (sums["part"] + 10.0 * typical) / (sums["present_s"] + 10.0)
     made.name = keys[0] + "_course"
     return made
 
@@ -106,7 +108,7 @@ def test_what_drawn_machines_would_have_done_is_not_looked_at(racks):
     plain, other = (able(table, arms) for table in tables)
     other = replace(other, fleet=plain.fleet)
     found, again = (ADJUSTED.many(each.cells(plan), treated) for each in (plain, other))
-    slack = 0.05 * found.error[0] if racks else 1e-12
+    slack = 0.1 * found.error[0] if racks else 1e-12
     assert again.change[0] == pytest.approx(found.change[0], abs=slack)
     assert again.error[0] == pytest.approx(found.error[0], rel=0.05 if racks else 1e-3)
 
@@ -120,7 +122,7 @@ def test_a_draw_says_what_the_experiments_own_table_does():
     found, said = ADJUSTED.many(drawn_, treated), ADJUSTED.many(own.cells, own.treated[None, :])
     assert said.change[0] == pytest.approx(found.change[0], abs=0.1 * found.error[0])
     assert said.error[0] == pytest.approx(found.error[0], rel=0.1)
-    assert said.freedom[0] == pytest.approx(found.freedom[0], rel=0.02)
+    assert said.freedom[0] == pytest.approx(found.freedom[0], rel=0.2)
 
 
 def test_most_machines_that_switch_are_compared_with_each_other():
@@ -162,8 +164,10 @@ def test_machines_of_a_domain_that_switch_together_are_one_unit():
     plan, treated = coins((12, 8), rng)[np.arange(60) // 5], np.arange(60) < 30
     table = seen(never, arms, plan, treated).assign(domain=domain)
     assert Study.of(table).cells.switched.unit.tolist() == (np.arange(30) // 5).tolist()
-    alone = seen(never, arms, coins((60, 8), rng), treated).assign(domain=domain)
-    assert Study.of(alone).cells.switched.unit.tolist() == list(range(30))
+    for periods in (2, 8):
+        never, arms = fleet(rng, periods=periods)
+        alone = seen(never, arms, coins((60, periods), rng), treated).assign(domain=never["machine"] // 5)
+        assert Study.of(alone).cells.switched.unit.tolist() == list(range(30))
 
 
 def test_a_librarys_ratio_is_that_of_machines_sums_as_they_were_seen():
@@ -194,6 +198,22 @@ def test_intervals_hold_the_change(together):
         found = ADJUSTED.many(cells, drawn(rng, 100, 12, 50))
         held.append((np.abs(found.change - 0.01) <= found.margin()).mean())
     assert 0.92 <= np.mean(held) <= 0.98
+
+
+@pytest.mark.statistical
+@pytest.mark.parametrize(("domains", "fleetwide"), [(1, 0.0), (1, 0.02), (3, 0.0)])
+def test_intervals_hold_the_change_where_machines_switch_at_the_same_times(domains, fleetwide):
+    """200 studies of 20 of 60 machines on one plan, or on three: outside of 90.5% to 99.5% in 3 of 1,000 seeds."""
+    rng, held = stream(6, f"{domains} plans, {fleetwide}"), []
+    for _ in range(200):
+        never, arms = fleet(rng, jobs=10, each=3)
+        shock = 1.0 + fleetwide * rng.standard_normal(8)[never["period"]]
+        never, *arms = (table.assign(value=table["value"] * shock) for table in (never, *arms))
+        plan = coins((domains, 8), rng)[np.arange(60) % domains]
+        found = ADJUSTED.estimate(Study.of(seen(never, arms, plan, drawn(rng, 60, 20, 1)[0])))
+        held.append(found.low <= 0.01 <= found.high)
+        assert found.controls == 40
+    assert 0.905 <= np.mean(held) <= 0.995
 
 
 def test_coins_are_fair_and_pairs_have_both():

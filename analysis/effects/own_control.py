@@ -14,7 +14,8 @@ from numba import njit
 
 from analysis.effects.cells import Cells
 from analysis.effects.effect import Answers
-from analysis.effects.switching import Common, Own, Rows, Switched, courses, levels
+from analysis.effects.levels import Common, Own, Rows, courses, levels
+from analysis.effects.switching import Switched
 from analysis.statistics import Bools, Floats, Ints
 
 _LEAST = 0.1
@@ -53,6 +54,7 @@ class _Crossover(NamedTuple):
     common: Common
     own: Own
     stays: _Stays
+    shared: float
 
 
 class _Seen(NamedTuple):
@@ -69,7 +71,7 @@ def many(cells: Cells, treated: Bools, clusters: Ints) -> Answers:
 
     The variance is that over clusters, and what machines that switch together share (`Cells.shared`), which more of
     them do not average out. Where cells tell how machines switch (`Cells.switched`), each draw learns what its jobs and
-    racks have in common from the machines that it leaves out, and from no others.
+    racks have in common from the machines that it leaves out (racks, from what their rows leave of all machines' jobs).
 
     Parameters
     ----------
@@ -98,7 +100,9 @@ def many(cells: Cells, treated: Bools, clusters: Ints) -> Answers:
         _draws(sums, chosen, cells.shared, out)
     else:
         made = cells.switched
-        _switched_draws(_Crossover(made.rows, made.common, made.own, _stays(made, cells)), sums, chosen, out)
+        _switched_draws(
+            _Crossover(made.rows, made.common, made.own, _stays(made, cells), cells.shared), sums, chosen, out
+        )
     return Answers(out[:, 0], out[:, 1], out[:, 2])
 
 
@@ -133,7 +137,7 @@ def _switched_draws(made: _Crossover, sums: _Sums, treated: Bools, out: Floats) 
         which = np.flatnonzero(treated[r])
         levels(made.rows, courses(made.rows, made.common, which), made.own, which, level)
         _gather(made.stays, sums, which, level)
-        _answer(sums, which, 0.0, out[r])
+        _answer(sums, which, made.shared, out[r])
 
 
 @njit(cache=True)

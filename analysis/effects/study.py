@@ -9,14 +9,12 @@ import pandas as pd
 from analysis.effects.cells import Cells, cells
 from analysis.effects.covariates import covariates
 from analysis.effects.effect import Effect, Method, half_width
+from analysis.effects.levels import FEW
 from analysis.effects.stays import checked, fleet_of, identity, racks_of, scale_of, stays
 from analysis.effects.switchable import observed
 from analysis.statistics import Bools, NotEnoughDataError
 
 Link = Literal["none", "own", "shard"]
-
-_FEW = 10.0
-"""Instances of which a job's course is known half."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -150,7 +148,7 @@ def course(table: pd.DataFrame, fleet: pd.DataFrame) -> pd.Series:
     deviation = held["part"] / held["there"] / scale - 1.0
     sums = held.assign(part=held["there"] * deviation).groupby(level="job").transform("sum")
     instances = held["there"] / there.max()
-    made: pd.Series[float] = (deviation - sums["part"] / sums["there"]) * instances / (instances + _FEW)
+    made: pd.Series[float] = (deviation - sums["part"] / sums["there"]) * instances / (instances + FEW)
     return made
 
 
@@ -203,6 +201,8 @@ def concluded(method: Method, study: Study, confidence: float = 0.95) -> Effect:
         raise ValueError(f"confidence must be between 0 and 1, got {confidence}")
     answers = method.many(study.cells, study.treated[None, :])
     machines, controls = int(study.treated.sum()), int((~study.treated).sum())
+    if study.cells.switched is not None:
+        controls = len(np.unique(study.cells.switched.beside.machine))
     change, error, freedom = (float(each[0]) for each in answers)
     if not (np.isfinite(change) and np.isfinite(error)):
         if machines < 2:

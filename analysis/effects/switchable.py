@@ -7,6 +7,7 @@ import numpy as np
 import pandas as pd
 
 from analysis.effects.cells import Cells, cells
+from analysis.effects.course_error import course_variance
 from analysis.effects.crossovers import gains
 from analysis.effects.stays import checked, exposure, fleet_of, identity, racks_of, scale_of
 from analysis.effects.switching import Switched, switched
@@ -64,7 +65,7 @@ def _crossed(made: Switched, fleet: pd.DataFrame, racks: pd.Series | None) -> Ce
     if rows.empty:
         raise NotEnoughDataError(1, 0, _NOTHING)
     rows = rows.assign(off=np.nan, on=(1.0 + rows["gain"]) * rows["job"].map(scale_of(fleet)))
-    whole = cells(rows, fleet, racks=racks, known=True)
+    whole = cells(rows, fleet, racks=racks, known=True, shared=course_variance(made))
     return replace(whole, switched=made.of(whole.machines))
 
 

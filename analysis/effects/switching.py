@@ -9,52 +9,24 @@ from typing import NamedTuple, Self
 
 import numpy as np
 import pandas as pd
-from numba import njit
-from numpy.typing import NDArray
 
 from analysis.effects.keys import numbered
+from analysis.effects.levels import Common, Own, Rows, alone, shared
 from analysis.statistics import Bools, Floats, Ints
 
-_FEW = 10.0
-"""Instances of which what they do together is known half."""
+_MIXED = 0.05
+"""Share of domains and periods in which a domain's machines may differ and still be said to switch together."""
 
 
-class Rows(NamedTuple):
-    """N rows of M machines that can switch, sorted by machine and stay; H racks, P periods."""
+class Beside(NamedTuple):
+    """Rows of machines that never switch: machine, job, period, rack, presence, and deviations as of `Rows`, (C, 2)."""
 
-    start: Ints
-    """(M,) rows of machine m are ``start[m]`` to ``end[m]``."""
-    end: Ints
+    machine: Ints
+    job: Ints
+    period: Ints
     rack: Ints
-    """(M,)"""
-    stay: NDArray[np.int32]
-    job: NDArray[np.int32]
-    period: NDArray[np.int32]
-    by: Floats
-    """(N, 2) exposure when switched off, and on."""
-    value: Floats
-    """(N, 2) performance when switched off, and on, relative to the job's scale; NaN where that was not observed."""
     there: Floats
-    """(N,) share of the longest time present, of rows whose value as one that never switches is known; else 0."""
     apart: Floats
-    """(N, 2) that value's deviation from its stay's mean, relative; and what it is less its job's course."""
-
-
-class Own(NamedTuple):
-    """What rows are in the state that a plan gives them: 1 with the feature, 0 without; exposure; that times value."""
-
-    state: NDArray[np.int8]
-    by: Floats
-    above: Floats
-
-
-class Common(NamedTuple):
-    """Instances that never switch, (jobs or racks, P), and sums of their deviations: by job, and by rack less that."""
-
-    job_held: Floats
-    job_sum: Floats
-    rack_held: Floats
-    rack_sum: Floats
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -72,6 +44,8 @@ class Switched:
     own: Own
     scale: Floats
     """(S,) performance that a stay's values are relative to."""
+    beside: Beside
+    """Empty if every machine can switch."""
 
     @property
     def machines(self) -> pd.Index:
@@ -105,7 +79,7 @@ class Switched:
         [0.1]
         """
         level = np.full((len(self.stays), 2), np.nan)
-        _alone(self.rows, self.common, self.own, level)
+        alone(self.rows, self.common, self.own, level)
         seen = np.flatnonzero(np.isfinite(level).all(axis=1))
         job, presence = (self.stays[name].to_numpy()[seen] for name in ("job", "presence"))
         group, _ = numbered([pd.Series(job)])
@@ -179,6 +153,7 @@ def switched(table: pd.DataFrame, identity: list[str], by: Floats, scale: "pd.Se
     apart = _apart(np.where(known, never, 0.0), known * by[:, 0], stay)
     held, total = (_summed(job, period, told * part, (len(scale), len(periods))) for part in (1.0, apart))
     rest = apart - shared(held, total)[job, period]
+    rows_apart = np.stack([apart, rest], axis=1)
     # A rack of its own tells nothing of a machine but itself.
     alone = told * float("rack" in table)
     racked = [_summed(rack, period, alone * part, (len(racks), len(periods))) for part in (1.0, rest)]
@@ -197,7 +172,7 @@ def switched(table: pd.DataFrame, identity: list[str], by: Floats, scale: "pd.Se
         by[taken],
         states[taken] / scale.to_numpy(dtype=np.float64)[job[taken], None],
         told[taken],
-        np.stack([apart, rest], axis=1)[taken],
+        rows_apart[taken],
     )
     presence = np.bincount(number, there[taken])
     stays = table.iloc[taken[first]][["job", "machine", "weight"]].rename(columns={"weight": "quota"})
@@ -206,7 +181,10 @@ def switched(table: pd.DataFrame, identity: list[str], by: Floats, scale: "pd.Se
     stays = stays.reset_index(drop=True).assign(presence=presence / max(presence.max(initial=0.0), 1e-300))
     units = _units(table, taken[start], plan)
     of_stay = scale.to_numpy(dtype=np.float64)[job[taken[first]]]
-    return Switched(rows, Common(held, total, *racked), stays, plan, units, _own(rows, plan), of_stay)
+    others = np.flatnonzero(known & ~can)
+    name = pd.factorize(table["machine"])[0]
+    beside = Beside(name[others], job[others], period[others], rack[others], told[others], rows_apart[others])
+    return Switched(rows, Common(held, total, *racked), stays, plan, units, _own(rows, plan), of_stay, beside)
 
 
 def _own(rows: Rows, plan: Bools) -> Own:
@@ -217,11 +195,12 @@ def _own(rows: Rows, plan: Bools) -> Own:
 
 def _units(table: pd.DataFrame, first: Ints, plan: Bools) -> Ints:
     """Return the number of each machine's domain if those of a domain switch together, else its own."""
-    if "domain" in table:
-        domain, domains = pd.factorize(table["domain"].to_numpy()[first])
-        if len(np.unique(np.column_stack([domain, plan]), axis=0)) < len(domains) + (len(plan) - len(domains)) // 2:
-            return domain.astype(np.int64)
-    return np.arange(len(plan))
+    if "domain" not in table:
+        return np.arange(len(plan))
+    domain, domains = pd.factorize(table["domain"].to_numpy()[first])
+    having = np.stack([np.bincount(domain, each, len(domains)) for each in plan.T], axis=1)
+    mixed = (having > 0) & (having < np.bincount(domain)[:, None])
+    return domain.astype(np.int64) if mixed.mean() < _MIXED else np.arange(len(plan))
 
 
 def coins(shape: tuple[int, ...], rng: np.random.Generator) -> Bools:
@@ -249,96 +228,6 @@ def _apart(value: Floats, by: Floats, stay: Ints) -> Floats:
 
 def _summed(group: Ints, period: Ints, value: Floats, shape: tuple[int, int]) -> Floats:
     return np.bincount(group * shape[1] + period, value, shape[0] * shape[1]).reshape(shape).astype(np.float64)
-
-
-@njit(cache=True)
-def shared(held: Floats, total: Floats) -> Floats:
-    """Return what instances do together, given their number and the sum of their deviations: less, the fewer they are.
-
-    Examples
-    --------
-    >>> shared(np.array([[0.0, 10.0]]), np.array([[0.0, 2.0]]))
-    array([[0. , 0.1]])
-    """
-    return total / np.maximum(held, 1e-9) * (held / (held + _FEW))
-
-
-@njit(cache=True)
-def courses(rows: Rows, common: Common, which: Ints) -> tuple[Floats, Floats]:
-    """Return the courses of jobs and of racks, as all machines that never switch but these tell them.
-
-    Parameters
-    ----------
-    rows, common : of a crossover
-    which : (n,) machines that have left those that never switch
-
-    Examples
-    --------
-    >>> made = example()
-    >>> [course.shape for course in courses(made.rows, made.common, np.array([0]))]
-    [(1, 4), (6, 4)]
-    """
-    held, total, racked, rest = (
-        common.job_held.copy(),
-        common.job_sum.copy(),
-        common.rack_held.copy(),
-        common.rack_sum.copy(),
-    )
-    for machine in which:
-        rack = rows.rack[machine]
-        for r in range(rows.start[machine], rows.end[machine]):
-            there, j, p = rows.there[r], rows.job[r], rows.period[r]
-            held[j, p] -= there
-            total[j, p] -= there * rows.apart[r, 0]
-            if racked[rack, p] > 0.0:
-                racked[rack, p] -= there
-                rest[rack, p] -= there * rows.apart[r, 1]
-    return shared(np.maximum(held, 0.0), total), shared(np.maximum(racked, 0.0), rest)
-
-
-@njit(cache=True)
-def levels(rows: Rows, course: tuple[Floats, Floats], own: Own, which: Ints, out: Floats) -> None:
-    """Write each stay's levels without and with the feature, relative to what its job and rack did, into `out`, (S, 2).
-
-    A level is a ratio of sums over a stay's periods in a state. Both are NaN of a stay that was not seen in both.
-
-    Parameters
-    ----------
-    rows, own : of a crossover
-    course : of jobs and of racks
-    which : (n,) machines whose stays are wanted; others are left as they are
-
-    Examples
-    --------
-    >>> made, out = example(), np.zeros((6, 2))
-    >>> levels(made.rows, courses(made.rows, made.common, np.array([0])), made.own, np.array([0]), out)
-    >>> out.round(2)[:2]
-    array([[1. , 1.1],
-           [0. , 0. ]])
-    """
-    of_job, of_rack = 1.0 + course[0], 1.0 + course[1]
-    above, below = np.zeros(2), np.zeros(2)
-    for machine in which:
-        r, end, rack = rows.start[machine], rows.end[machine], of_rack[rows.rack[machine]]
-        while r < end:
-            stay, job = rows.stay[r], of_job[rows.job[r]]
-            above[:], below[:] = 0.0, 0.0
-            while r < end and rows.stay[r] == stay:
-                p = rows.period[r]
-                above[own.state[r]] += own.above[r]
-                below[own.state[r]] += own.by[r] * job[p] * rack[p]
-                r += 1
-            both = below[0] > 0.0 and below[1] > 0.0
-            for state in range(2):
-                out[stay, state] = above[state] / below[state] if both else np.nan
-
-
-@njit(cache=True)
-def _alone(rows: Rows, common: Common, own: Own, out: Floats) -> None:
-    """Write each stay's levels beside all other machines into `out`, (S, 2)."""
-    for machine in range(rows.start.size):
-        which = np.array([machine])
-        levels(rows, courses(rows, common, which), own, which, out)
 
 
 def example() -> Switched:
