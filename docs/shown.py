@@ -96,7 +96,7 @@ def run(text: str) -> str:
 
 def recipes() -> tuple[str, ...]:
     """Return the `wsc` commands of the Makefile's targets that .ci/run makes."""
-    targets = re.search(r"^for target in (.*); do$", (ROOT / ".ci/run").read_text(), re.MULTILINE)
+    targets = re.search(r"^ *for target in (.*); do$", (ROOT / ".ci/run").read_text(), re.MULTILINE)
     made = re.findall(r"^(\w+): .*\n((?:\t.*\n)*)", (ROOT / "Makefile").read_text(), re.MULTILINE)
     steps = "".join(recipe for name, recipe in made if targets and name in targets[1].split())
     return tuple(re.findall(r"^\t\$\(BIN\)/(wsc .*)$", steps, re.MULTILINE))

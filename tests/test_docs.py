@@ -179,9 +179,9 @@ def test_every_column_that_a_command_reads_is_documented_with_its_meaning():
 @pytest.mark.parametrize("kind", ["small", "profiled_small", "queue_small", "cross_rubis"])
 @pytest.mark.usefixtures("folder")
 def test_every_table_that_a_run_writes_is_documented_as_it_is(kind):
-    output(f"wsc run {kind}" + (" --set horizon_s=3600" if kind == "cross_rubis" else ""))
+    output(f"wsc run {kind} --out written" + (" --set horizon_s=3600" if kind == "cross_rubis" else ""))
     text = (ROOT / "docs/tables.md").read_text()
-    (run_folder,) = Path("runs").glob(f"{kind}-*")
+    (run_folder,) = Path("written").glob(f"{kind}-*")
     for file in run_folder.glob("*.parquet"):
         section = re.search(rf"^## .*`{file.stem}`.*$\n+((?:\|.*\n)+)", text, re.MULTILINE)
         documented = re.findall(r"^\| `(\w+)` \|", section[1], re.MULTILINE)

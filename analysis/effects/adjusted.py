@@ -14,6 +14,7 @@ import numpy as np
 
 from analysis.effects import kernel, moments, own_control
 from analysis.effects.cells import Cells
+from analysis.effects.clustered import How
 from analysis.effects.effect import Answers, Effect
 from analysis.effects.study import Study, concluded
 from analysis.statistics import Bools, Ints
@@ -121,7 +122,7 @@ def _pooled(ones: Sequence[Adjusted], cells: Cells, treated: Bools) -> list[Answ
     kernel.draws(
         _sums(cells, max(used), cells.rack if split else np.arange(len(cells.machines), dtype=np.int64)),
         chosen,
-        kernel.How(_LEVERAGE[first.correction], first.correction != "cr0", cells.known, split),
+        How(_LEVERAGE[first.correction], first.correction != "cr0", cells.known, split),
         kernel.Ways(used, np.append(begin, len(ways)), np.array([way[1] for way in ways])),
         out,
     )

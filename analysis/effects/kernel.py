@@ -12,6 +12,7 @@ from typing import NamedTuple
 import numpy as np
 from numba import njit
 
+from analysis.effects.clustered import LEAST, How, by_draw, grown_by, standard_error
 from analysis.statistics import Bools, Floats, Ints
 
 NONE, SHRUNKEN, RANDOM = range(3)
@@ -23,10 +24,6 @@ _PRIOR = 10.0
 """Degrees of freedom that the variance over all jobs counts for in the variance of one."""
 _RIDGE = 1e-9
 _TINY = 1e-12
-_LEAST = 0.1
-"""What is left of a cluster's residual at least: one machine that holds nearly all of a job must not decide all."""
-_FEWEST = 1.2
-"""Effective clusters of an arm below which nothing can be said."""
 
 
 class Sums(NamedTuple):
@@ -51,16 +48,6 @@ class Sums(NamedTuple):
     group_held: Floats
     groups: Floats
     """(J,) clusters that each job is on."""
-
-
-class How(NamedTuple):
-    """The power of leverage, whether to correct for few clusters, whether the level is known, and racks are split."""
-
-    leverage: float
-    few: bool
-    known: bool
-    split: bool
-    """Whether a cluster may have machines of both arms."""
 
 
 class Ways(NamedTuple):
@@ -136,7 +123,7 @@ def draws(sums: Sums, treated: Bools, how: How, ways: Ways, out: Floats) -> None
             for b in range(many):
                 squares = np.array([off[0, h, b], on[0, h, b]])
                 clusters = np.array([off[1, h, b], on[1, h, b]])
-                out[h, begin + b, 1], out[h, begin + b, 2] = _error(squares, clusters, left[h, b], how)
+                out[h, begin + b, 1], out[h, begin + b, 2] = standard_error(squares, clusters, left[h, b], how)
 
 
 @njit(cache=True)
@@ -401,7 +388,7 @@ def _treated(sums: Sums, seen: Seen, fit: Fit, drawn: tuple[Bools, Floats], aske
         at = sums.cluster[machine]
         for c in range(sums.start[machine], sums.start[machine + 1]):
             j, count = sums.job[c], rows[1, c, _HELD]
-            grown = _grown(held[sums.group[c]] * each[j], how.leverage) if seen.clusters[1, j] > 1.5 else 0.0
+            grown = grown_by(held[sums.group[c]] * each[j], how.leverage) if seen.clusters[1, j] > 1.5 else 0.0
             for v in range(used.size):
                 rest = rows[1, c, _VALUE]
                 for k in range(used[v]):
@@ -409,7 +396,7 @@ def _treated(sums: Sums, seen: Seen, fit: Fit, drawn: tuple[Bools, Floats], aske
                 for h in range(first[v], first[v + 1]):
                     weight[at, h, 0] += counts[j, h] * count
                     total[at, h, 0] += counts[j, h] * grown * (rest - count * on[j, h])
-    return _by_draw(total, weight)
+    return by_draw(total, weight)
 
 
 @njit(cache=True, error_model="numpy")
@@ -427,7 +414,7 @@ def _controls(sums: Sums, block: Block, how: How, ways: Ways) -> Floats:
             for b in range(many):
                 total[at, h, b] += block.control[machine, b] * residual[h, b]
                 weight[at, h, b] += block.control[machine, b] * counted[h, b]
-    return _by_draw(total, weight)
+    return by_draw(total, weight)
 
 
 @njit(cache=True, error_model="numpy")
@@ -449,7 +436,7 @@ def _machine(
         else:
             own = sums.group_held[sums.group[c]]
             for b in range(many):
-                grown[b] = several[j, b] / max(1.0 - own * each[j, b], _LEAST)
+                grown[b] = several[j, b] / max(1.0 - own * each[j, b], LEAST)
         for v in range(used.size):
             for b in range(many):
                 rest[b] = value - held * mean[j, v, b]
@@ -471,51 +458,4 @@ def _lever(block: Block, at: tuple[int, int], held: float, how: How, grown: Floa
     j, group = at
     for b in range(grown.size):
         own = (held - block.held[group, b] if how.split else held) * block.each[j, b]
-        grown[b] = block.several[j, b] * _grown(own, how.leverage)
-
-
-@njit(cache=True)
-def _by_draw(total: Floats, weight: Floats) -> Floats:
-    """Return of each way and draw the clustered sum of squares, and the effective number of clusters; (2, H, B).
-
-    Both come from each cluster's residual and weight in the estimate, (clusters, H, B). The number is that of equal
-    weights with the same Σ w² and Σ w⁴, from which degrees of freedom follow (Satterthwaite 1946) if what the instances
-    of a cluster share is most of the error. A job on one cluster of an arm leaves no residual there.
-    """
-    size, ways, many = total.shape
-    made, fourth = np.zeros((2, ways, many)), np.zeros((ways, many))
-    for at in range(size):
-        for h in range(ways):
-            for b in range(many):
-                square = weight[at, h, b] ** 2
-                made[0, h, b] += total[at, h, b] ** 2
-                made[1, h, b] += square
-                fourth[h, b] += square * square
-    for h in range(ways):
-        for b in range(many):
-            made[1, h, b] = made[1, h, b] ** 2 / fourth[h, b] if fourth[h, b] > 0.0 else 0.0
-    return made
-
-
-@njit(cache=True, error_model="numpy")
-def _grown(own: float, leverage: float) -> float:
-    """Return (1 - own) to the power of minus the leverage: 0, 0.5 or 1."""
-    left = max(1.0 - own, _LEAST)
-    if leverage < 1.0:
-        return 1.0 / np.sqrt(left) if leverage > 0.0 else 1.0
-    return 1.0 / left
-
-
-@njit(cache=True)
-def _error(squares: Floats, clusters: Floats, left: float, how: How) -> tuple[float, float]:
-    """Return the standard error, and its degrees of freedom by Welch and Satterthwaite."""
-    total, guessed = left, 0.0
-    for arm in range(2):
-        if arm == 0 and how.known:
-            continue
-        if clusters[arm] < _FEWEST:
-            return np.nan, np.nan
-        part = squares[arm] * (clusters[arm] / (clusters[arm] - 1.0) if how.few else 1.0)
-        total += part
-        guessed += (part + (left if arm == 1 else 0.0)) ** 2 / (clusters[arm] - 1.0)
-    return np.sqrt(total), total**2 / max(guessed, 1e-300) if guessed > 0.0 else clusters[1] - 1.0
+        grown[b] = block.several[j, b] * grown_by(own, how.leverage)
