@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
 _SAID = (".yaml", ".yml", ".json")
 _JOBS = (Field("job", "text"), Field("quota", "real"))
-_AMOUNTS = ("value", "weight", "present_s", "mean_frequency_hz", "clock_hz", "cycles", "cpu_s")
+_AMOUNTS = ("value", "weight", "present_s", "mean_frequency_hz", "clock_hz", "cycles", "cpu_s", "exposure")
 _NAMES = ("job", "machine", "instance", "residence", "shard", "rack", "platform")
 _COLOURS = {"error": "red", "warning": "yellow", "note": "dim"}
 

@@ -6,12 +6,12 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-import pandas as pd
 from pyarrow import ArrowException
 
-from analysis.crosscheck import busy, cpi, pace, samples, totals
+from analysis.crosscheck import busy, cpi, pace, samples
 from analysis.crosscheck.check import Check
-from models.randomness import stream
+from scenarios import crosscheck_counters
+from scenarios.crosscheck_counters import completed, sampled
 from scenarios.faults import Fault, FaultsError
 from scenarios.output import Progress
 from scenarios.rundir import Run, open_run
@@ -23,18 +23,22 @@ if TYPE_CHECKING:
     from analysis.profiling.query import Where
 
 _FLEET: "Where" = (("collection", ("fleet",)),)
-_SAMPLED_SHARE = 0.5
-"""Share of each job's stays that WSMeter's sample has."""
 _MEANINGS: Mapping[str, str] = {
     "counters_epochs": "events of all stays and of all epochs, the ratio farthest from 1",
     "counters_machines": "events of stays and of their machines, the ratio farthest from 1",
+    "counters_presence": "time of each stay in a window, counted and by start and end, the ratio farthest from 1",
+    "counters_frequency": "mean frequency × CPU time and cycles of each stay, the ratio farthest from 1",
+    "counters_traces": "events of stays and of their epochs, the ratio farthest from 1",
+    "energy_machines": "energy of machines and of epochs, the ratio",
     "wsmeter_counters": "jobs whose CPI the interval of WSMeter's 1/IPC does not hold",
     "profile_counters": "jobs whose CPI the interval of the profile does not hold",
     "profile_wsmeter": "jobs of which profile and WSMeter differ by more than their errors",
     "profile_core_seconds": "core-seconds by profile and by monitor",
     "profile_visits": "answered visits of busy machines, and those with samples",
+    "profile_symbols": "samples as collected and with symbols: those alike, and all",
     "occupancy_stays": "utilisation by the Occupancy Law and by counters, the stay farthest off",
     "occupancy_epochs": "the same, epoch by epoch",
+    "requests_counted": "requests counted and departed of each stay in a window, the ratio farthest from 1",
     "service_times": "slope of log service time over log seconds per instruction, hour by hour",
     "upgrade_wsmeter": "change by new processors, from the trial and true",
     "upgrade_predicted": "change by new processors, predicted and true",
@@ -60,7 +64,7 @@ def crosscheck(path: Path, progress: Progress = lambda _what, _share: None) -> l
     Raises
     ------
     RunError
-        If the folder is no finished run.
+        If the folder is no finished run, or not of a scenario of this version.
     FaultsError
         If it has no tables that could be compared, one that it lists is not there, or one cannot be read.
 
@@ -137,37 +141,6 @@ def _has(run: Run, *names: str) -> bool:
     return all(run.has(name) for name in names)
 
 
-def _counters(run: Run) -> Iterator[Check]:
-    """Yield what counters say of themselves, and WSMeter of them."""
-    if not _has(run, "counters", "instances"):
-        return
-    counters, instances = run.table("counters"), run.table("instances")
-    if run.has("epochs") and _whole(run, counters):
-        yield totals.by_epoch(counters, run.table("epochs"))
-    if run.has("machine_windows"):
-        yield totals.by_machine(counters, instances, run.table("machine_windows"))
-    made = cpi.within("wsmeter_counters", _sampled(run, counters, instances), cpi.counted(counters, instances))
-    if made is not None:
-        yield made
-
-
-def _whole(run: Run, counters: pd.DataFrame) -> bool:
-    """Return whether the counting windows cover the horizon: no stay has less time in them than it was there."""
-    resolved = run.manifest.get("resolved", {})
-    windows = resolved.get("recording", {}).get("windows", []) if isinstance(resolved, Mapping) else []
-    covered = sum(float(window["end_s"]) - float(window["start_s"]) for window in windows)
-    return len(counters) > 0 and (not windows or covered == float(resolved["horizon_s"]))
-
-
-def _sampled(run: Run, counters: pd.DataFrame, instances: pd.DataFrame) -> pd.DataFrame:
-    """Return what WSMeter says of the CPI of jobs from half of the stays of each, each job's drawn for itself."""
-    seed, drawn = int(run.manifest["seed"]), list[np.ndarray[tuple[int], np.dtype[np.int64]]]()
-    for job, stays in instances.groupby("job")["residence"]:
-        rng = stream(seed, f"stays of job {job} to be compared")
-        drawn.append(rng.choice(stays.to_numpy(np.int64), round(_SAMPLED_SHARE * len(stays)), replace=False))
-    return cpi.sampled(counters, instances, np.concatenate(drawn))
-
-
 def _profile(run: Run) -> Iterator[Check]:
     """Yield what the profile says beside counters, WSMeter and the monitor."""
     if not _has(run, "samples", "visits", "processes", "locations", "rates"):
@@ -181,8 +154,10 @@ def _profile(run: Run) -> Iterator[Check]:
             yield _core_seconds(run, database)
     visits = run.table("visits")
     fleet = visits[visits["collection"] == "fleet"]
-    tables = run.table("processes"), run.table("samples", ["process", "event"]), run.table("rates")
-    yield samples.visits_with_samples(fleet, *tables)
+    found = run.table("samples", ["process", "event", "count"])
+    yield samples.visits_with_samples(fleet, run.table("processes"), found, run.table("rates"))
+    if run.has("raw_samples"):
+        yield samples.symbolised(run.table("raw_samples", ["process", "event", "count"]), found)
 
 
 def _cpi(run: Run, database: "Database") -> Iterator[Check]:
@@ -195,7 +170,7 @@ def _cpi(run: Run, database: "Database") -> Iterator[Check]:
     found = cpi.profiled(cycles, instructions, jobs)
     checks = (
         cpi.within("profile_counters", found, cpi.counted(counters, instances)),
-        cpi.alike("profile_wsmeter", found, _sampled(run, counters, instances)),
+        cpi.alike("profile_wsmeter", found, sampled(run, counters, instances)),
     )
     yield from (check for check in checks if check is not None)
 
@@ -219,6 +194,8 @@ def _requests(run: Run) -> Iterator[Check]:
     found = busy.busy(requests, epochs, instances, epoch_s)
     yield busy.by_stay(found, run.table("counters"))
     yield busy.by_epoch(found, epoch_s)
+    if (counted := completed(run)) is not None:
+        yield counted
     yield from pace.follows(requests, found, instances, epoch_s)
 
 
@@ -236,7 +213,7 @@ def _moves(run: Run) -> Iterator[Check]:
 
 
 PARTS: Mapping[str, Callable[[Run], Iterator[Check]]] = {
-    "counters": _counters,
+    "counters": crosscheck_counters.checks,
     "profile": _profile,
     "requests": _requests,
     "upgrade": _upgrade,
@@ -256,8 +233,9 @@ def epoch_length_s(run: Run) -> float:
     Examples
     --------
     >>> import tempfile
+    >>> from pandas import DataFrame
     >>> with tempfile.TemporaryDirectory() as folder:
-    ...     pd.DataFrame({"start_s": [0.0, 300.0]}).to_parquet(Path(folder, "epochs.parquet"))
+    ...     DataFrame({"start_s": [0.0, 300.0]}).to_parquet(Path(folder, "epochs.parquet"))
     ...     epoch_length_s(Run(Path(folder), {}))
     300.0
     """

@@ -1,5 +1,6 @@
 """The effect of a feature on a real fleet: tables of observations in, a verdict out: `wsc effect`."""
 
+import math
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, replace
 from pathlib import Path
@@ -22,6 +23,9 @@ from scenarios.audit import read_about
 from scenarios.faults import Fault, FaultsError
 from scenarios.measured import faults_in, show_notes
 from scenarios.observed import experiment, together
+from scenarios.recorded import METRICS
+from scenarios.rundir import open_run
+from scenarios.truth import recorded_change
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -57,8 +61,9 @@ def effect(
     -------
     dict
         kind, the fields of `Effect`, verdict, excluded (whether no change is), periods_before, published (the fields of
-        `Effect`, or None where it has no answer), findings and checked (see `analysis.audit`), per_job
-        (where asked for), notes.
+        `Effect`, or None where it has no answer), metric (of a run; None of files), truth (change, by that metric over
+        all jobs of a run; NaN where none is recorded), findings and checked (see `analysis.audit`), per_job (where
+        asked for), notes.
 
     Raises
     ------
@@ -83,6 +88,8 @@ def effect(
         "verdict": verdict(made),
         "periods_before": _periods_before(rows),
         "published": _published(study, confidence),
+        "metric": metric if any(path.is_dir() for path in sources) else None,
+        "truth": {"change": _true(sources, metric)},
         **audited.payload(),
     }
     if by_job and study is not None:
@@ -148,6 +155,12 @@ def _published(study: Study | None, confidence: float) -> dict[str, Any] | None:
         return None
 
 
+def _true(sources: Sequence[Path], metric: Metric) -> float:
+    """Return the true change of one run; NaN of anything else."""
+    alone = len(sources) == 1 and sources[0].is_dir()
+    return recorded_change(open_run(sources[0]), metric) if alone else math.nan
+
+
 def _periods_before(rows: pd.DataFrame) -> int:
     """Return how many periods there are before anything has the feature."""
     first = rows.loc[rows["treated"] == 1, "period"].min()
@@ -177,10 +190,20 @@ def show(payload: Mapping[str, Any], console: "Console") -> None:
         highlight=False,
         soft_wrap=True,
     )
+    _show_metric(payload, console)
     _show_published(payload, console)
     if "per_job" in payload:
         _show_jobs(payload["per_job"], console)
     show_notes(payload, console)
+
+
+def _show_metric(payload: Mapping[str, Any], console: "Console") -> None:
+    """Print what was measured of a run, and its true change."""
+    metric, true = payload["metric"], payload["truth"]["change"]
+    if metric is None:
+        return
+    known = f"the true change of the whole fleet is {true:+.2%}" if math.isfinite(true) else "the truth is not known"
+    console.print(f"measured: {METRICS[metric]} ({metric}); {known}", highlight=False)
 
 
 def _show_published(payload: Mapping[str, Any], console: "Console") -> None:

@@ -1,12 +1,20 @@
 """A run's tables as measurements: what the settings of an analysis say is measured, of which jobs; cell by cell."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 
 import pandas as pd
 
-from analysis.measurements import performance
+from analysis.measurements import Metric, performance
 from scenarios.rundir import Run
 from scenarios.schema import WSMeter
+
+METRICS: Mapping[Metric, str] = {
+    "ipc": "instructions per cycle",
+    "ips": "instructions per CPU second",
+    "requests_per_cpu_s": "requests per CPU second",
+    "requests_per_s": "requests per second",
+}
+"""What the metrics of a run are called."""
 
 
 def measured(run: Run, settings: WSMeter, table: str = "counters") -> pd.DataFrame:

@@ -14,6 +14,7 @@ from rich.table import Table
 from analysis.figures.hot_functions import draw_functions, draw_rollouts
 from scenarios.output import Progress
 from scenarios.pictures import save
+from scenarios.profile_tables import plural
 from scenarios.profiled import applications, error_of, facts, first_and_last, functions, rollouts
 from scenarios.rundir import Run
 from scenarios.schema import ProfileScenario
@@ -72,7 +73,7 @@ def render(payload: Mapping[str, Any], console: Console) -> None:
     visits = ", ".join(f"{count:,} {status}" for status, count in payload["visits"].items())
     console.print(
         f"{payload['scenario']} (seed {payload['seed']}): {counts['machines']:,} machines, {counts['jobs']:,} jobs, "
-        f"{counts['days']:,} days",
+        f"{plural(counts['days'], 'day')}",
         f"  visits: {visits}",
         f"  samples: {', '.join(f'{count:,} {event}' for event, count in samples.items())}",
         f"  profiles with stacks cover {stacks['share']:.1%} of the cycles; {payload['unsymbolised_share']:.1%} have "

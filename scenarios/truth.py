@@ -1,10 +1,12 @@
 """The truth about a feature: a recorded fleet beside its counterfactual twins without and with the feature."""
 
+import math
 from dataclasses import dataclass
 
 import numpy as np
 import pandas as pd
 
+from analysis.measurements import Metric
 from analysis.statistics import NotEnoughDataError, job_statistics, machine_values
 from models.tables import ARMS
 from scenarios import schema
@@ -89,6 +91,30 @@ def change_of(run: Run, settings: schema.WSMeter) -> float:
     """
     old, new = (_means(run, settings, f"truth_{arm}_counters") for arm in ARMS)
     return _change_of_means(old, new, job_quotas(run, settings))
+
+
+def recorded_change(run: Run, metric: Metric) -> float:
+    """Return the true relative change over all jobs of a run by a metric, in the window that its scenario measures.
+
+    Of a profiled fleet that is all days together. NaN of a run that records no truth.
+
+    Raises
+    ------
+    RunError
+        If the tables of the truth cannot be read.
+
+    Examples
+    --------
+    >>> from pathlib import Path
+    >>> recorded_change(Run(Path("nowhere"), {}), "ips")
+    nan
+    """
+    if not all(run.has(f"truth_{arm}_counters") for arm in ARMS):
+        return math.nan
+    if run.manifest.get("kind") == "profile":
+        return change_of(run, schema.WSMeter(metric=metric, window="day-*"))
+    asked = run.manifest["resolved"]["analyses"]["wsmeter"]
+    return change_of(run, schema.WSMeter(metric=metric, window=str(asked["window"])))
 
 
 def truth(tables: Tables) -> dict[str, float]:

@@ -9,6 +9,7 @@ import pytest
 from rich.console import Console
 
 from scenarios.audit import audit, show, status
+from scenarios.effect import effect
 from scenarios.faults import FaultsError
 
 
@@ -62,6 +63,23 @@ def test_bad_values_are_findings_and_bad_flags_are_faults(tmp_path):
     assert audit([written(tmp_path, frame)])["findings"][0]["code"] == "unusable_values"
     with pytest.raises(FaultsError, match=r"seen.csv:\d+:\d+: treated: should be 0 or 1"):
         audit([written(tmp_path, table().assign(treated=2))])
+
+
+@pytest.mark.parametrize("name", ["present_s", "cpu_s", "exposure", "mean_frequency_hz"])
+@pytest.mark.parametrize("number", [np.nan, np.inf, -1.0])
+def test_amounts_that_other_commands_refuse_are_findings(tmp_path, name, number):
+    frame = table(**{name: 2.0})
+    frame.loc[3, name] = number
+    (found,) = [one for one in audit([written(tmp_path, frame)])["findings"] if one["code"] == "unusable_values"]
+    assert found["what"].startswith(f"1 row has no usable {name}")
+    assert found["severity"] == "note"
+    with pytest.raises(FaultsError, match=rf"seen.csv:5:\d: {name}: "):
+        effect([tmp_path / "seen.csv"])
+
+
+def test_no_cpu_time_is_a_time(tmp_path):
+    frame = table(cpu_s=0.0)
+    assert "unusable_values" not in {one["code"] for one in audit([written(tmp_path, frame)])["findings"]}
 
 
 def test_all_faults_of_all_files_are_told_at_once(tmp_path):

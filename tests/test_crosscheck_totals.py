@@ -50,6 +50,14 @@ def test_a_machine_without_counters_differs_and_an_idle_one_does_not(stays, wher
     assert not totals.by_machine(stays, where[where["machine"] > 0], windows).holds
 
 
+def test_energy_of_machines_is_that_of_epochs_but_for_rounding():
+    parts = np.random.default_rng(2).uniform(1e5, 1e6, (30, 24))
+    machines, epochs = (pd.DataFrame({"energy_j": parts.sum(axis=axis)}) for axis in (1, 0))
+    assert totals.energy(machines, epochs).holds
+    machines.loc[7, "energy_j"] *= 1.00001
+    assert not totals.energy(machines, epochs).holds
+
+
 @pytest.mark.parametrize(("realised", "holds"), [(0.04, True), (0.001, True), (-0.001, False), (0.09, False)])
 def test_what_is_saved_must_be_a_saving_and_no_wonder(realised, holds):
     assert kept(realised, 0.04).holds == holds

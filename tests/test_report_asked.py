@@ -1,13 +1,19 @@
 """The commands and the file that a report gives make the very run again."""
 
 import shlex
+from dataclasses import replace
+from pathlib import Path
 
 import pytest
 
+from models.scenario import Population, Service
 from scenarios.execution import reopen
 from scenarios.loader import load
+from scenarios.report.asked import facts
 from scenarios.report.asked import settings as told
 from scenarios.report.section import Subject
+from scenarios.rundir import Run
+from scenarios.schema import Analyses, Scenario, WSMeter
 from scenarios.source import digest, settings
 from tests.report_pages import made
 
@@ -44,6 +50,23 @@ def test_a_shipped_scenario_needs_no_more_than_its_name(tmp_path):
     assert ("station.servers", "2", "4") in rows
     assert ("horizon_s", "600", "3600") in rows
     assert not any(path == "seed" for path, _, _ in rows)
+
+
+def test_values_are_told_plainly():
+    services = Service("search", 8, 2.0, 0.85, 0.01), Service("report", 6, 2.0, 1.1, 0.006)
+    scenario = Scenario(name="mine", population=Population(services=services))
+    scenario = replace(scenario, analyses=Analyses(WSMeter(machines=(10, 20))))
+    rows = {row[0].text: row[1].text for row in told(Subject(scenario, Run(Path("runs/mine"), {}))).tables[0].rows}
+    assert rows["analyses.wsmeter.machines"] == "10, 20"
+    first, _, second = rows["population.services"].partition("; ")
+    assert first.startswith("name search, instances 8, ")
+    assert second.startswith("name report, instances 6, ")
+    assert not {*'[]{}"'} & set("".join(rows.values()))
+
+
+def test_one_of_a_kind_is_no_plural():
+    run = Run(Path("runs/day"), {"counts": {"machines": 1200, "days": 1}})
+    assert facts(Subject(Scenario(name="day"), run))["holds"] == "1,200 machines, 1 day"
 
 
 def test_another_scenario_comes_with_its_file(tmp_path):

@@ -57,6 +57,25 @@ def test_headings_and_cells_stand_below_each_other():
     assert '<td class="number fails">no</td>' in text
 
 
+def test_sentences_take_room_and_names_stay_on_their_line():
+    cells = (
+        Cell("upgrade_predicted:search"),
+        Cell("slope of log service time over log seconds per instruction"),
+        Cell("1"),
+    )
+    made_ = Table((), (False, False, True), (cells,))
+    text = rendered(Page("", "", "", {}, [Section("checks", tables=(made_,))]))
+    assert '<td class="long">slope of' in text
+    assert "<td>upgrade_predicted" in text
+    assert "td:first-child:not(.long) { white-space: nowrap; }" in text
+
+
+def test_what_a_verdict_leaves_undecided_stands_beside_it():
+    verdicts = (Verdict("New processors", "says", holds=True, undecided="for the fleet; 4 services undecided"),)
+    page = Read(rendered(Page("", "", "", {}, [Section("trial", verdicts=verdicts)])))
+    assert page.rows[0][-1] == "holds for the fleet; 4 services undecided"
+
+
 def test_a_former_report_makes_way(tmp_path):
     file = tmp_path / "deep" / "page.html"
     write(PAGE, file)

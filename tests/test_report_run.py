@@ -91,7 +91,8 @@ def test_verdicts_come_first_one_a_line(reported, name):
     assert payload["verdicts"]
     first = page.rows[: len(payload["verdicts"])]
     words = {True: "holds", False: "does not hold", None: ""}
-    assert first == [[one["lens"], one["says"], words[one["holds"]]] for one in payload["verdicts"]]
+    marks = [f"{words[one['holds']]} {one['undecided']}".rstrip() for one in payload["verdicts"]]
+    assert first == [[one["lens"], one["says"], mark] for one, mark in zip(payload["verdicts"], marks, strict=True)]
 
 
 def test_a_fleet_has_its_estimates(reported):
@@ -136,6 +137,8 @@ def test_a_profiled_day_has_every_lens(reported):
         assert page.has_row(row["application"], percent(row["share"]), f"{row['cpi']:.3f}", f"{row['cpi_true']:.3f}")
     for row in services(reopen(path)[1]):
         assert page.has_row(row["service"], f"{row['requests']:,}", percent(row["utilisation"], 1))
+    assert page.said.count("1 day") >= 2
+    assert "1 days" not in page.said
     seconds = made_["core_seconds"]
     assert f"{seconds['core_s']:.4g}" in verdict(payload, "The profile")["says"]
 

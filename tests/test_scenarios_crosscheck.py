@@ -58,8 +58,16 @@ def shifted(by_s):
 def test_every_lens_agrees_on_one_day(found):
     assert [check for check in found if not check.holds] == []
     assert {check.check.partition(":")[0] for check in found} == {
-        *("counters_epochs", "counters_machines", "wsmeter_counters", "profile_counters", "profile_wsmeter"),
-        *("profile_core_seconds", "profile_visits", "occupancy_stays", "occupancy_epochs", "service_times"),
+        *("counters_epochs", "counters_machines", "counters_presence", "counters_frequency", "counters_traces"),
+        *(
+            "energy_machines",
+            "wsmeter_counters",
+            "profile_counters",
+            "profile_wsmeter",
+            "profile_core_seconds",
+            "profile_visits",
+        ),
+        *("profile_symbols", "occupancy_stays", "occupancy_epochs", "requests_counted", "service_times"),
         *("upgrade_wsmeter", "upgrade_predicted", "upgrade_tried"),
     }
 
@@ -90,7 +98,10 @@ def test_utilisation_by_stamps_is_the_counters_to_the_ninth_digit(run):
 @pytest.mark.parametrize(
     ("part", "table", "how", "fail"),
     [
-        ("counters", "counters", scaled(cycles=1.15), {"counters_epochs", "counters_machines"}),
+        (
+            *("counters", "counters", scaled(cycles=1.15)),
+            {"counters_epochs", "counters_machines", "counters_frequency", "counters_traces"},
+        ),
         ("requests", "counters", scaled(cpu_s=1.0001), {"occupancy_stays"}),
         ("requests", "stay_requests", shifted(60.0), {"occupancy_epochs", "occupancy_stays"}),
         ("requests", "instance_epochs", scaled(cpu_s=1.0001), {"occupancy_epochs"}),
@@ -105,10 +116,55 @@ def test_what_is_planted_in_a_copy_is_found(copied, part, table, how, fail):
     assert copied(part, table, how) >= fail
 
 
+@pytest.mark.parametrize("factor", [2.0, 1.001, 0.999])
+@pytest.mark.parametrize(
+    ("part", "column", "check"),
+    [
+        ("requests", "requests", "requests_counted"),
+        ("counters", "wall_s", "counters_presence"),
+        ("counters", "mean_frequency_hz", "counters_frequency"),
+    ],
+)
+def test_a_counter_that_is_scaled_is_found_by_the_check_of_it_alone(copied, factor, part, column, check):
+    assert copied(part, "counters", scaled(**{column: factor})) == {check}
+
+
+@pytest.mark.parametrize("column", ["cycles", "instructions", "llc_misses", "cpu_s"])
+def test_a_trace_that_is_scaled_is_found(copied, column):
+    assert copied("counters", "instance_epochs", scaled(**{column: 1.001})) == {"counters_traces"}
+
+
+@pytest.mark.parametrize("table", ["machine_windows", "epochs"])
+def test_energy_that_is_scaled_is_found(copied, table):
+    assert copied("counters", table, scaled(energy_j=1.001)) == {"energy_machines"}
+
+
+@pytest.mark.parametrize(
+    "how",
+    [
+        lambda raw: raw[::2],
+        lambda raw: raw[1:],
+        lambda raw: raw.assign(count=raw["count"] * (1 + (raw["count"] > 9))),
+        lambda raw: raw.assign(process=raw["process"].to_numpy()[::-1]),
+    ],
+    ids=["half", "row", "scaled", "processes"],
+)
+def test_raw_samples_that_are_not_those_with_symbols_are_found(copied, how):
+    assert copied("profile", "raw_samples", how) == {"profile_symbols"}
+
+
+def test_what_compares_equal_numbers_is_decisive(found):
+    exact = {"counters_presence", "counters_frequency", "counters_traces", "energy_machines"}
+    exact |= {"requests_counted", "profile_symbols"}
+    assert {check.check for check in found if check.decisive} >= exact
+
+
 def test_one_visit_whose_profile_is_lost_is_missed(copied):
     processes = pd.read_parquet(copied.folder / "processes.parquet")
     lost = processes.loc[processes["visit"] == processes["visit"].iloc[0], "process"]
-    assert copied("profile", "samples", lambda table: table[~table["process"].isin(lost)]) == {"profile_visits"}
+    assert copied("profile", "samples", lambda table: table[~table["process"].isin(lost)]) == {
+        *("profile_visits", "profile_symbols")
+    }
 
 
 def test_a_copy_without_truth_compares_prediction_and_trial_alone(copied):
@@ -129,7 +185,10 @@ def test_the_command_says_it_as_json_and_ends_with_1_where_something_differs(run
     whole = runner.invoke(app, ["crosscheck", str(run.path), "--json"])
     assert whole.exit_code == 0
     said = json.loads(whole.stdout)
-    assert [one["check"] for one in said] == ["counters_epochs", "counters_machines", "wsmeter_counters"]
+    assert [one["check"] for one in said] == [
+        *("counters_presence", "counters_frequency", "counters_epochs", "energy_machines", "counters_traces"),
+        *("counters_machines", "wsmeter_counters"),
+    ]
     assert all(
         list(one) == ["check", "left", "right", "tolerance", "tolerance_share", "holds", "decisive"] for one in said
     )
@@ -138,7 +197,7 @@ def test_the_command_says_it_as_json_and_ends_with_1_where_something_differs(run
     failed = runner.invoke(app, ["crosscheck", str(copied.folder)])
     assert failed.exit_code == 1
     assert "counters_epochs" in failed.stdout
-    assert "3 checks, 2 failed" in failed.stdout
+    assert "7 checks, 4 failed" in failed.stdout
 
 
 @pytest.mark.usefixtures("light")

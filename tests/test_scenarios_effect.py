@@ -11,6 +11,7 @@ from analysis.effects.effect import Effect
 from scenarios.cli import app
 from scenarios.effect import effect, verdict
 from scenarios.faults import FaultsError
+from tests.report_pages import made
 
 JOBS = ("search", "mail", "ads")
 
@@ -107,6 +108,49 @@ def test_options_that_make_no_sense_end_in_a_plain_line(files, options, said):
     assert result.exit_code == 2
     assert said in result.output
     assert "Traceback" not in result.output
+
+
+def test_jobs_that_the_fleet_does_not_have_are_told_and_nothing_else(files):
+    after = pd.read_csv(files[1])
+    after.assign(job="日本" + after["job"], shard=1, instance=after.index).to_csv(files[1], index=False)
+    before = pd.read_csv(files[0])
+    before.assign(shard=1, instance=before.index).to_csv(files[0], index=False)
+    result = invoke("effect", *files[:2], "--jobs", files[2])
+    assert result.exit_code == 2
+    assert result.output.strip().endswith("is not among the fleet's jobs")
+    assert result.output.count("\n") == 1
+
+
+@pytest.fixture(scope="module")
+def run(tmp_path_factory):
+    return made("small", tmp_path_factory.mktemp("runs"), "fleet.machines=80").path
+
+
+@pytest.mark.parametrize(("metric", "below"), [("ips", "cpu_s"), ("ipc", "cycles")])
+def test_a_run_has_its_metric_and_the_true_change(run, metric, below):
+    jobs = pd.read_parquet(run / "jobs.parquet").set_index("job")
+    instances = pd.read_parquet(run / "instances.parquet").set_index("residence")
+    means = []
+    for arm in ("nowhere", "everywhere"):
+        seen = pd.read_parquet(run / f"truth_{arm}_counters.parquet")
+        seen = seen[(seen["wall_s"] >= 0.1 * seen["wall_s"].max()) & (seen[below] > 0)]
+        value = seen["instructions"] / seen[below]
+        means.append(value.groupby(instances["job"].loc[seen["residence"]].to_numpy()).mean())
+    old, new = (float((mean * jobs["quota_vcpu"]).sum()) for mean in means)
+    done = invoke("effect", run, "--metric", metric, "--json")
+    payload = json.loads(done.stdout)
+    assert payload["metric"] == metric
+    assert payload["truth"]["change"] == pytest.approx(new / old - 1, rel=1e-9)
+    assert f"({metric}); the true change of the whole fleet is {new / old - 1:+.2%}" in invoke(
+        "effect", run, "--metric", metric
+    ).output.replace("\n", " ")
+
+
+def test_files_name_no_metric_and_have_no_truth(files):
+    payload = json.loads(invoke("effect", *files[:2], "--json").stdout)
+    assert payload["metric"] is None
+    assert payload["truth"] == {"change": None}
+    assert "measured" not in invoke("effect", *files[:2]).output
 
 
 def test_nothing_treated_is_refused(files):

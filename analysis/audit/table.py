@@ -10,6 +10,8 @@ from analysis.statistics import Bools, Floats, Ints
 NEEDED = ("period", "job", "machine", "weight", "value", "treated")
 """Columns that every table of observations has."""
 
+_AMOUNTS = ("present_s", "cpu_s", "exposure", "mean_frequency_hz")
+"""Columns beside value and weight whose numbers must be above 0; CPU time may be 0."""
 _COARSE = 0.05
 """Share of rows whose value another machine has, too, from which equal values say nothing."""
 
@@ -62,7 +64,7 @@ class Table:
 
     @classmethod
     def of(cls, observations: pd.DataFrame, jobs: pd.DataFrame | None = None) -> "Table":
-        """Leave out rows that cannot be used and identical ones, and code the others.
+        """Leave out rows that cannot be used and identical ones, and columns of unusable amounts; code the others.
 
         Parameters
         ----------
@@ -75,6 +77,7 @@ class Table:
             If a column is missing, nothing can be used, or nothing has the feature.
         """
         rows = usable(observations)
+        rows = rows.drop(columns=list(unusable_amounts(rows)))
         period, periods = pd.factorize(rows["period"], sort=True)
         job, names = pd.factorize(rows["job"], sort=True)
         machine, machines = pd.factorize(rows["machine"], sort=True)
@@ -209,6 +212,24 @@ def unusable(observations: pd.DataFrame) -> Bools:
     """
     numbers = observations[["value", "weight"]].apply(pd.to_numeric, errors="coerce").to_numpy(dtype=np.float64)
     return np.asarray(~(np.isfinite(numbers) & (numbers > 0)).all(axis=1), dtype=np.bool_)
+
+
+def unusable_amounts(observations: pd.DataFrame) -> dict[str, Bools]:
+    """Return the columns of presence, CPU time, exposure or frequency that have unusable rows; (N,) which those are.
+
+    Examples
+    --------
+    >>> unusable_amounts(pd.DataFrame({"present_s": [1.0, 2.0], "cpu_s": [0.0, float("nan")]}))
+    {'cpu_s': array([False,  True])}
+    """
+    found = dict[str, Bools]()
+    for name in (each for each in _AMOUNTS if each in observations):
+        number = pd.to_numeric(observations[name], errors="coerce").to_numpy(dtype=np.float64)
+        enough = number >= 0 if name == "cpu_s" else number > 0
+        wrong = np.asarray(~(np.isfinite(number) & enough), dtype=np.bool_)
+        if wrong.any():
+            found[name] = wrong
+    return found
 
 
 def repeated(observations: pd.DataFrame) -> Bools:

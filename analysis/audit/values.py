@@ -5,7 +5,7 @@ import pandas as pd
 
 from analysis.audit.case import Case
 from analysis.audit.findings import Finding, Severity
-from analysis.audit.table import repeated, unusable
+from analysis.audit.table import repeated, unusable, unusable_amounts
 from analysis.statistics import Bools, Floats
 
 _FEW = 0.01
@@ -16,9 +16,10 @@ _OTHER_UNIT = 0.001
 
 
 def unusable_values(case: Case) -> list[Finding]:
-    """Find values or weights that are no numbers, not finite, 0 or negative.
+    """Find values or weights that are no numbers, not finite, 0 or negative, and other amounts that cannot be used.
 
     Rows without a value are left out by whatever estimates; if it is the slow that have none, the answer is too good.
+    Whatever reads presence, CPU time, exposure or frequency refuses rows without them; no guard looks at such a column.
 
     Examples
     --------
@@ -27,7 +28,17 @@ def unusable_values(case: Case) -> list[Finding]:
     >>> found[0].severity, found[0].evidence["rows"]
     ('error', 1)
     """
-    bad = unusable(case.given)
+    bad, amounts = unusable(case.given), unusable_amounts(case.given)
+    others = np.logical_or.reduce([*amounts.values(), np.zeros(len(bad), dtype=np.bool_)])
+    made = [
+        *_unusable(case, bad, "no value or weight above 0", "compare only if they miss by chance in both arms"),
+        *_unusable(case, others, f"no usable {', '.join(amounts)}", "or leave the columns out"),
+    ]
+    return sorted(made, key=lambda one: one.severity == "note")
+
+
+def _unusable(case: Case, bad: Bools, lacking: str, remedy: str) -> list[Finding]:
+    """Return what is to be said of rows that lack something, by how many there are in either arm."""
     if not bad.any():
         return []
     treated = case.given["treated"].to_numpy() == 1
@@ -36,10 +47,10 @@ def unusable_values(case: Case) -> list[Finding]:
     worst = max(float(bad.mean()), *shares)
     severity: Severity = "note" if worst <= _FEW else "error" if worst > 10 * _FEW else "warning"
     of_arms = f"{shares[1]:.1%} of the treated, {shares[0]:.1%} of others"
-    what = f"{int(bad.sum())} rows have no value or weight above 0: {of_arms}"
-    evidence = {"rows": int(bad.sum()), "share": float(bad.mean()), "treated": shares[1], "untreated": shares[0]}
-    remedy = "find out why they are missing; compare only if they miss by chance in both arms"
-    return [Finding("unusable_values", severity, what, evidence, remedy)]
+    count = int(bad.sum())
+    what = f"{count} row{'s have' if count > 1 else ' has'} {lacking}: {of_arms}"
+    evidence = {"rows": count, "share": float(bad.mean()), "treated": shares[1], "untreated": shares[0]}
+    return [Finding("unusable_values", severity, what, evidence, f"find out why they are missing; {remedy}")]
 
 
 def duplicated_rows(case: Case) -> list[Finding]:

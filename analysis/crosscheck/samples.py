@@ -1,4 +1,4 @@
-"""Is the whole profile there? The time that it says the fleet computed, and samples of every visit."""
+"""Is the whole profile there? The time that it says the fleet computed, samples of every visit and of every address."""
 
 import numpy as np
 import pandas as pd
@@ -68,3 +68,35 @@ def visits_with_samples(
     without = float(np.exp(-expected[busy]).sum())
     there = int(asked.loc[busy, "visit"].isin(seen).sum())
     return Check("profile_visits", float(there), float(busy.sum()), float(poisson.isf(FALSE_ALARM, without)))
+
+
+def symbolised(raw: pd.DataFrame, samples: pd.DataFrame) -> Check:
+    """Return whether symbolisation lost or made no sample, process by process and event by event.
+
+    The estimates of Horvitz and Thompson from raw and from symbolised samples are then equal for every machine and
+    hour, since all samples of an event and a process weigh the same.
+
+    Parameters
+    ----------
+    raw : process, event, count; as collected
+    samples : process, event, count; with symbols
+
+    Returns
+    -------
+    Check
+        ``profile_symbols``: samples that both have alike, and those of either, the greater number of each process and
+        event.
+
+    Examples
+    --------
+    >>> raw = pd.DataFrame({"process": [0, 0, 1], "event": "cycles", "count": [3, 4, 5]})
+    >>> merged = pd.DataFrame({"process": [0, 1], "event": "cycles", "count": [7, 5]})
+    >>> symbolised(raw, merged).holds, symbolised(raw[1:], merged).left, symbolised(raw, merged[:1]).left
+    (True, 9.0, 7.0)
+    """
+    sums = [
+        each.astype({"event": str}).groupby(["process", "event"])["count"].sum().rename(side)
+        for each, side in ((raw, "raw"), (samples, "samples"))
+    ]
+    both = pd.concat(sums, axis=1).fillna(0).astype(np.int64)
+    return Check("profile_symbols", float(both.min(axis=1).sum()), float(both.max(axis=1).sum()), 0.0)

@@ -27,7 +27,7 @@ def by_epoch(counters: pd.DataFrame, epochs: pd.DataFrame) -> Check:
     (True, 0.75)
     """
     left = counters[list(COUNTED)].sum().to_numpy(np.float64)
-    return _ratio("counters_epochs", left, epochs[list(COUNTED)].sum().to_numpy(np.float64))
+    return ratio("counters_epochs", left, epochs[list(COUNTED)].sum().to_numpy(np.float64))
 
 
 def by_machine(counters: pd.DataFrame, instances: pd.DataFrame, windows: pd.DataFrame) -> Check:
@@ -50,11 +50,40 @@ def by_machine(counters: pd.DataFrame, instances: pd.DataFrame, windows: pd.Data
     left = counters[list(COUNTED)].groupby(counters["residence"].map(machine)).sum()
     right = windows.groupby("machine")[list(COUNTED)].sum()
     both = left.reindex(right.index).fillna(0.0)
-    return _ratio("counters_machines", both.to_numpy(np.float64).ravel(), right.to_numpy(np.float64).ravel())
+    return ratio("counters_machines", both.to_numpy(np.float64).ravel(), right.to_numpy(np.float64).ravel())
 
 
-def _ratio(check: str, left: Floats, right: Floats) -> Check:
-    """Return the check of the ratio that is farthest from 1; a pair of zeros agrees."""
+def energy(windows: pd.DataFrame, epochs: pd.DataFrame) -> Check:
+    """Return whether machines and epochs have the same energy, as the ratio of the sums.
+
+    Parameters
+    ----------
+    windows : energy_j, the table `machine_windows`; windows cover the horizon
+    epochs : energy_j, a row an epoch
+
+    Examples
+    --------
+    >>> machines = pd.DataFrame({"energy_j": [1.0, 2.0]})
+    >>> energy(machines, machines[::-1]).holds, energy(machines * 2.0, machines).left
+    (True, 2.0)
+    """
+    left, right = (np.array([table["energy_j"].sum()], np.float64) for table in (windows, epochs))
+    return ratio("energy_machines", left, right)
+
+
+def ratio(check: str, left: Floats, right: Floats) -> Check:
+    """Return the check of the ratio that is farthest from 1; a pair of zeros agrees.
+
+    Parameters
+    ----------
+    check : its name
+    left, right : (n,) values that should be equal but for rounding
+
+    Examples
+    --------
+    >>> ratio("cycles", np.array([2.0, 0.0, 3.0]), np.array([2.0, 0.0, 4.0])).left
+    0.75
+    """
     with np.errstate(divide="ignore", invalid="ignore"):
         ratio = np.where(left == right, 1.0, left / right)
     off = np.nan_to_num(np.abs(ratio - 1.0), nan=np.inf)

@@ -1,10 +1,11 @@
 """Whether a run's lenses agree, in a report; and the new processors on trial, predicted, tried and true."""
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from typing import Any
 
 from scenarios.crosscheck import crosscheck, show
 from scenarios.output import Progress
+from scenarios.profile_tables import plural
 from scenarios.report.printed import printed
 from scenarios.report.section import Cell, Heading, Section, Subject, Table, Verdict
 from scenarios.schema import ProfileScenario, Scenario
@@ -80,7 +81,20 @@ def _told(rows: Sequence[Mapping[str, Any]]) -> Verdict:
         for name, value in zip(_COMPARED[check], (one["left"], one["right"]), strict=True):
             said.setdefault(job or "fleet", {})[name] = f"{value:+.2%}"
     says = [f"{of}: {', '.join(f'{name} {value}' for name, value in by.items())}" for of, by in said.items()]
-    idle = dict.fromkeys(one["check"].partition(":")[2] or "fleet" for one in rows if not one["decisive"])
+    of_rows = [one["check"].partition(":")[2] or "fleet" for one in rows]
+    idle = dict.fromkeys(of for of, one in zip(of_rows, rows, strict=True) if not one["decisive"])
     says += [f"intervals of {', '.join(idle)} are so wide that they would hold no change, too"] if idle else []
-    failed, decided = any(not one["holds"] for one in rows), any(one["decisive"] for one in rows)
-    return Verdict("New processors", "; ".join(says), False if failed else decided or None)
+    failed = any(not one["holds"] for one in rows)
+    decided = dict.fromkeys(of for of, one in zip(of_rows, rows, strict=True) if one["decisive"])
+    holds = False if failed else bool(decided) or None
+    return Verdict("New processors", "; ".join(says), holds, _undecided(decided, of_rows) if holds else "")
+
+
+def _undecided(decided: Collection[str], of_rows: Collection[str]) -> str:
+    """Return for what a verdict holds, and how many others no check decides; nothing if there are none."""
+    left = {*of_rows} - {*decided}
+    if not left:
+        return ""
+    services = plural(len(left - {"fleet"}), "service") if left - {"fleet"} else ""
+    names = " and ".join(each for each in ("the fleet" if "fleet" in left else "", services) if each)
+    return f"for {', '.join('the fleet' if of == 'fleet' else of for of in decided)}; {names} undecided"

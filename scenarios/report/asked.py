@@ -11,6 +11,7 @@ from ruamel.yaml import YAML
 from scenarios.faults import FaultsError
 from scenarios.kinds import KINDS
 from scenarios.loader import load
+from scenarios.profile_tables import plural
 from scenarios.report.section import Section, Subject, table
 from scenarios.schema import AnyScenario
 from scenarios.source import library
@@ -31,7 +32,8 @@ def facts(subject: Subject) -> dict[str, str]:
     '6e44'
     """
     manifest = subject.run.manifest
-    counts = (f"{count:,} {name.replace('_', ' ')}" for name, count in manifest.get("counts", {}).items() if count)
+    counted = manifest.get("counts", {}).items()
+    counts = (plural(count, name.replace("_", " ").removesuffix("s")) for name, count in counted if count)
     versions = (f"{name} {version}" for name, version in manifest.get("versions", {}).items())
     told = {
         "seed": str(manifest.get("seed", "")),
@@ -114,12 +116,23 @@ def _dumped(scenario: AnyScenario) -> dict[str, Any]:
 
 
 def _text(value: object) -> str:
-    """Return a value as JSON without needless quotes and fractions."""
-    if isinstance(value, str):
-        return value
+    """Return a value plainly: parts of maps and lists with commas, lists of maps with semicolons, nothing for none."""
+    if isinstance(value, Mapping):
+        return ", ".join(f"{name} {_inside(each)}".rstrip() for name, each in value.items())
+    if isinstance(value, list | tuple):
+        nested = any(isinstance(each, Mapping | list | tuple) for each in value)
+        return ("; " if nested else ", ").join(_text(each) for each in value)
+    if isinstance(value, bool):
+        return "true" if value else "false"
     if isinstance(value, float) and value.is_integer() and abs(value) < _LARGE:
         return str(int(value))
-    return "" if value is None else json.dumps(value, ensure_ascii=False)
+    return "" if value is None else str(value)
+
+
+def _inside(value: object) -> str:
+    """Return a value within a map plainly; what has parts of its own is in parentheses."""
+    text = _text(value)
+    return f"({text})" if isinstance(value, Mapping | list | tuple) and value else text or "none"
 
 
 def _again(subject: Subject) -> tuple[tuple[str, ...], str]:

@@ -65,6 +65,7 @@ def show(payload: Mapping[str, Any], console: "Console") -> None:
     from rich.markup import escape
 
     for one in payload["verdicts"]:
-        word = {True: "holds", False: "[red]does not hold[/red]", None: ""}[one["holds"]]
+        held = f"holds {escape(one['undecided'])}".rstrip()
+        word = {True: held, False: "[red]does not hold[/red]", None: ""}[one["holds"]]
         console.print(f"[bold]{escape(one['lens'])}[/bold]: {escape(one['says'])}  {word}".rstrip(), soft_wrap=True)
     console.print(f"report: {payload['file']}", markup=False, soft_wrap=True)

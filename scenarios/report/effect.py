@@ -2,17 +2,14 @@
 
 import math
 from collections.abc import Iterator, Mapping
-from dataclasses import replace
 from typing import Any
 
 from scenarios.effect import effect, show
 from scenarios.output import Progress
-from scenarios.report.fleet import METRICS, asked
+from scenarios.report.fleet import asked
 from scenarios.report.printed import printed
 from scenarios.report.section import Section, Subject, Verdict
-from scenarios.run_fleet import has_truth
 from scenarios.schema import ProfileScenario, Scenario
-from scenarios.truth import Tables, change
 
 
 def concluded(subject: Subject, progress: Progress) -> Iterator[Section]:
@@ -34,17 +31,14 @@ def concluded(subject: Subject, progress: Progress) -> Iterator[Section]:
     settings = asked(subject)
     metric = settings.metric if settings.jobs is None else "ips"
     payload = effect([run.path], by_job=True, metric=metric)
-    whole = replace(settings, metric=metric, jobs=None)
-    true = change(Tables.of(run, whole)) if has_truth(run) else math.nan
     told = printed(payload, show)
-    beside = f"The true change of the whole fleet is {true:+.2%}." if math.isfinite(true) else "The truth is not known."
     yield Section(
         "The feature's effect: what experiment and guards say",
-        (f"What is measured: {METRICS[metric]}.", *told.says, beside),
+        told.says,
         told.tables,
         commands=(f"wsc effect {run.path} --metric {metric} --per-job",),
-        verdicts=(_verdict(payload, true),),
-        payload=payload | {"truth": {"change": true}},
+        verdicts=(_verdict(payload, payload["truth"]["change"]),),
+        payload=payload,
     )
 
 

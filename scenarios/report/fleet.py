@@ -1,7 +1,7 @@
 """A fleet's day in a report: how busy it was hour by hour, and what test clusters say of its feature."""
 
 import math
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -11,8 +11,8 @@ import pandas as pd
 
 from analysis.figures.day import draw_day
 from analysis.figures.estimates import draw_estimates
-from analysis.measurements import Metric
 from scenarios.output import Progress
+from scenarios.recorded import METRICS
 from scenarios.report.figures import drawn, saved
 from scenarios.report.printed import printed
 from scenarios.report.section import Figure, Section, Subject, Table, Verdict, table
@@ -21,13 +21,6 @@ from scenarios.rundir import Run
 from scenarios.schema import ProfileScenario, Scenario, WSMeter
 from scenarios.truth import Tables, change
 
-METRICS: Mapping[Metric, str] = {
-    "ipc": "instructions per cycle",
-    "ips": "instructions per CPU second",
-    "requests_per_cpu_s": "requests per CPU second",
-    "requests_per_s": "requests per second",
-}
-"""What the metrics of the analyses are called."""
 _HOURS_MOST = 48
 _PICTURED = {
     "day": "CPU allocated and used, the share of power-capped machines, and power, over the time simulated",

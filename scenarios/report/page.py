@@ -3,20 +3,22 @@
 import os
 import re
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
 import jinja2
 
 from scenarios.faults import Fault, FaultsError
-from scenarios.report.section import Section
+from scenarios.report.section import Section, Table
 from scenarios.rundir import make_folder
 
 HERE = Path(__file__).parent
 _SHARED = HERE.parent / "web" / "static" / "style.css"
 _MARK = '<meta name="generator" content="wsc report">'
 _HEAD_BYTES = 1000
+_NAME = 48
+"""Characters of the longest name that stays on one line."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,7 +41,7 @@ class Page:
             "of": self.kind,
             "title": self.title,
             "file": str(file),
-            "verdicts": [{"lens": one.lens, "says": one.says, "holds": one.holds} for one in verdicts],
+            "verdicts": [asdict(one) for one in verdicts],
             "payload": self.whole,
             "sections": [
                 {"title": section.title, "says": list(section.says), "payload": section.payload}
@@ -64,7 +66,7 @@ def rendered(page: Page) -> str:
         trim_blocks=True,
         lstrip_blocks=True,
     )
-    environment.filters["parts"] = _parts
+    environment.filters |= {"parts": _parts, "long": _long}
     style = _SHARED.read_text(encoding="utf-8") + (HERE / "templates" / "report.css").read_text(encoding="utf-8")
     return environment.get_template("report.html").render(page=page, style=style, mark=_MARK)
 
@@ -72,6 +74,11 @@ def rendered(page: Page) -> str:
 def _parts(text: str) -> list[str]:
     """Return a heading in parts between which it may be broken: after dots and underscores of dotted paths."""
     return re.split(r"(?<=[._])", text)
+
+
+def _long(table: Table) -> list[bool]:
+    """Return which columns hold sentences, which take several lines, and not names, which should stay on one."""
+    return [any(len(cell.text) > _NAME for cell in column) for column in zip(*table.rows, strict=True)]
 
 
 def write(page: Page, file: Path) -> None:

@@ -57,6 +57,8 @@ class Verdict:
     says: str
     holds: bool | None = None
     """Whether what it says agrees with the truth, or with the other lenses; None where there is nothing to judge by."""
+    undecided: str = ""
+    """Of what it holds, and what of it is not decided, where that is only a part."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,0 +1,151 @@
+"""Counters of each stay beside what else a run says of it: when it was there, its clock, its requests."""
+
+import numpy as np
+import pandas as pd
+
+from analysis.crosscheck.check import Check
+from analysis.crosscheck.totals import COUNTED, ratio
+from analysis.statistics import Floats
+
+_CELL = ["residence", "window"]
+
+
+def presence(counters: pd.DataFrame, instances: pd.DataFrame, windows: pd.DataFrame, epoch_s: float) -> Check:
+    """Return whether each stay's time in a window is that of the window's epochs that began during the stay.
+
+    A row that is missing has no time, and one that should not be there has too much.
+
+    Parameters
+    ----------
+    counters : residence, window, wall_s
+    instances : residence, start_s, end_s
+    windows : window, start_s, end_s; multiples of an epoch
+    epoch_s : length of an epoch
+
+    Returns
+    -------
+    Check
+        ``counters_presence``: the ratio that is farthest from 1.
+
+    Examples
+    --------
+    >>> there = pd.DataFrame({"residence": [4], "start_s": [10.0], "end_s": [130.0]})
+    >>> whole = pd.DataFrame({"window": ["all"], "start_s": [0.0], "end_s": [120.0]})
+    >>> said = pd.DataFrame({"residence": [4], "window": ["all"], "wall_s": [100.0]})
+    >>> presence(said, there, whole, 20.0).holds, presence(said.assign(wall_s=120.0), there, whole, 20.0).left
+    (True, 1.2)
+    """
+    edge = np.round(windows[["start_s", "end_s"]].to_numpy(np.float64) / epoch_s).astype(np.int64)
+    boundary_s = np.arange(edge.max(initial=0) + 1) * epoch_s
+    first, last = (np.searchsorted(boundary_s, instances[name].to_numpy(np.float64)) for name in ("start_s", "end_s"))
+    parts = [
+        pd.DataFrame({"residence": instances["residence"].to_numpy(), "window": name, "expected_s": here * epoch_s})[
+            here > 0
+        ]
+        for name, (opens, closes) in zip(windows["window"], edge, strict=True)
+        for here in [np.minimum(last, closes) - np.maximum(first, opens)]
+    ]
+    return ratio("counters_presence", *_both(counters, "wall_s", pd.concat(parts), "expected_s"))
+
+
+def clock(counters: pd.DataFrame) -> Check | None:
+    """Return whether each stay's mean frequency is its cycles over its CPU time; None if no stay computed.
+
+    Parameters
+    ----------
+    counters : cycles, cpu_s, mean_frequency_hz
+
+    Returns
+    -------
+    Check
+        ``counters_frequency``: the ratio that is farthest from 1.
+
+    Examples
+    --------
+    >>> made = pd.DataFrame({"cycles": [4e9, 6e9], "cpu_s": [2.0, 2.0], "mean_frequency_hz": [2e9, 3e9]})
+    >>> clock(made).holds, clock(made.assign(mean_frequency_hz=[2e9, 6e9])).left
+    (True, 2.0)
+    """
+    busy = counters[(counters["cpu_s"] != 0) | (counters["cycles"] != 0)]
+    if busy.empty:
+        return None
+    counted = (busy["mean_frequency_hz"] * busy["cpu_s"]).to_numpy(np.float64)
+    return ratio("counters_frequency", counted, busy["cycles"].to_numpy(np.float64))
+
+
+def traced(counters: pd.DataFrame, traces: pd.DataFrame) -> Check | None:
+    """Return whether stays that were counted epoch by epoch have the same events altogether; None without such stays.
+
+    Parameters
+    ----------
+    counters : residence and those of `COUNTED`, a row a stay and window; windows cover the horizon
+    traces : residence and those of `COUNTED`, the table `instance_epochs`
+
+    Returns
+    -------
+    Check
+        ``counters_traces``: the ratio that is farthest from 1.
+
+    Examples
+    --------
+    >>> stays = pd.DataFrame({"residence": [0, 1], **{name: [3.0, 2.0] for name in COUNTED}})
+    >>> some = pd.DataFrame({"residence": [0, 0], **{name: [1.0, 2.0] for name in COUNTED}})
+    >>> traced(stays, some).holds, traced(stays, some.assign(cycles=3.0)).left
+    (True, 0.5)
+    """
+    right = traces.groupby("residence")[list(COUNTED)].sum()
+    if right.empty:
+        return None
+    left = counters.groupby("residence")[list(COUNTED)].sum().reindex(right.index).fillna(0.0)
+    return ratio("counters_traces", *(each.to_numpy(np.float64).ravel() for each in (left, right)))
+
+
+def completed(
+    counters: pd.DataFrame, requests: pd.DataFrame, instances: pd.DataFrame, windows: pd.DataFrame
+) -> Check | None:
+    """Return whether stays of served jobs counted as many requests in each window as departed; None without any.
+
+    Parameters
+    ----------
+    counters : residence, window, requests
+    requests : residence, departure_s (NaN: not before the stay ended)
+    instances : residence, job; every stay of a job of which one has requests should have counted its own
+    windows : window, start_s, end_s; a departure at its very end is the next one's
+
+    Returns
+    -------
+    Check
+        ``requests_counted``: the ratio that is farthest from 1.
+
+    Examples
+    --------
+    >>> left = pd.DataFrame({"residence": 4, "departure_s": [10.0, 30.0, float("nan")]})
+    >>> whole = pd.DataFrame({"window": ["all"], "start_s": [0.0], "end_s": [120.0]})
+    >>> said = pd.DataFrame({"residence": [4], "window": ["all"], "requests": [2.0]})
+    >>> who = pd.DataFrame({"residence": [4], "job": [0]})
+    >>> completed(said, left, who, whole).holds, completed(said.assign(requests=3.0), left, who, whole).left
+    (True, 1.5)
+    """
+    jobs = instances.loc[instances["residence"].isin(requests["residence"]), "job"]
+    served = instances.loc[instances["job"].isin(jobs), "residence"]
+    parts = [
+        pd.DataFrame({"residence": requests.loc[inside, "residence"], "window": name, "departed": 1.0})
+        for name, start_s, end_s in windows[["window", "start_s", "end_s"]].itertuples(index=False)
+        for inside in [(requests["departure_s"] >= start_s) & (requests["departure_s"] < end_s)]
+    ]
+    said = counters[counters["residence"].isin(served)]
+    if said.empty and not any(len(part) for part in parts):
+        return None
+    departed = pd.concat(parts).groupby(_CELL)["departed"].sum().reset_index()
+    return ratio("requests_counted", *_both(said, "requests", departed, "departed"))
+
+
+def _both(counters: pd.DataFrame, counted: str, other: pd.DataFrame, expected: str) -> tuple[Floats, Floats]:
+    """Return (n,) values of each stay and window as counted and as expected; 0 of a row that one of them lacks.
+
+    A value that is counted but no number stays none, and so agrees with nothing.
+    """
+    left = counters[[*_CELL, counted]].astype({"window": str})
+    made = left.merge(other.astype({"window": str}), on=_CELL, how="outer", indicator="side")
+    value = made[counted].mask(made["side"] == "right_only", 0.0)
+    return value.to_numpy(np.float64), made[expected].fillna(0.0).to_numpy(np.float64)
