@@ -141,9 +141,8 @@ def test_a_run_has_its_metric_and_the_true_change(run, metric, below):
     payload = json.loads(done.stdout)
     assert payload["metric"] == metric
     assert payload["truth"]["change"] == pytest.approx(new / old - 1, rel=1e-9)
-    assert f"({metric}); the true change of the whole fleet is {new / old - 1:+.2%}" in invoke(
-        "effect", run, "--metric", metric
-    ).output.replace("\n", " ")
+    said = " ".join(invoke("effect", run, "--metric", metric).output.split())
+    assert f"({metric}); the true change of the whole fleet is {new / old - 1:+.2%}" in said
 
 
 def test_files_name_no_metric_and_have_no_truth(files):
