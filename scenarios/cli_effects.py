@@ -83,6 +83,13 @@ def design(
     jobs: Jobs = None,
     draws: Annotated[str, typer.Option(metavar="N", help="Experiments rehearsed for each size.")] = "500",
     seed: Annotated[int, typer.Option(metavar="N", min=0, help="Of all random draws.")] = 1,
+    assign: Annotated[
+        Path | None,
+        typer.Option(
+            metavar="FILE",
+            help="Draw the machines of the first design: machine, start_s, end_s, treated; .csv or .parquet.",
+        ),
+    ] = None,
     json: Json = False,
 ) -> None:
     """Say which experiment finds a change of a given size, on how many machines, for how long, and why."""
@@ -97,7 +104,7 @@ def design(
     from scenarios import design as planned
     from scenarios.output import progress
 
-    asked = planned.Asked(*sizes, length, crossover, *effects, rehearsed, seed)
+    asked = planned.Asked(*sizes, length, crossover, *effects, rehearsed, seed, assign)
     with progress(quiet=json) as tell:
         payload = planned.design(sources, asked, jobs, tell)
     say(payload, planned.show, json)

@@ -1,7 +1,5 @@
 """Files of public traces made into a table of observations: `wsc convert`."""
 
-import os
-import secrets
 import shutil
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -9,9 +7,10 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, TypedDict
 
-from scenarios.faults import Fault, FaultsError, shown
+from scenarios.faults import Fault, FaultsError
 from scenarios.measured import faults_in
 from scenarios.output import Progress
+from scenarios.unfinished import hidden, unwritable
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -23,7 +22,6 @@ if TYPE_CHECKING:
     from analysis.traces.measurements import Tally
     from analysis.traces.totals import Totals
 
-SUFFIXES = (".parquet", ".csv")
 """What a table may be written as."""
 
 
@@ -191,7 +189,7 @@ def _check(asked: Asked, form: "Format") -> None:
         problem = f"is needed: {form.name} says only in {form.requests.table} what an instance's job and request are"
         found.append(Fault("--requests", 0, 0, "", problem))
     for option, path in (("--out", asked.out), ("--jobs-out", asked.jobs_out)):
-        if path is not None and (problem := _unwritable(path)):
+        if path is not None and (problem := unwritable(path)):
             found.append(Fault(option, 0, 0, "", problem))
     found += _overwritten(asked)
     if found:
@@ -207,15 +205,6 @@ def _overwritten(asked: Asked) -> Iterator[Fault]:
         if path.resolve() in read:
             yield Fault(option, 0, 0, "", "would overwrite what is read", str(path))
         read.add(path.resolve())
-
-
-def _unwritable(path: Path) -> str:
-    """Return why a table cannot be written there; empty: it may be."""
-    if path.suffix not in SUFFIXES:
-        return f"should end in {' or '.join(SUFFIXES)}, got {shown(path.name)}"
-    if path.is_dir():
-        return "is a folder"
-    return "" if path.parent.is_dir() else f"no folder {path.parent}"
 
 
 def _machines(path: Path | None, found: list[Fault]) -> "pd.DataFrame | None":
@@ -295,7 +284,7 @@ def _notes(asked: Asked, form: "Format") -> Iterator[str]:
 @contextmanager
 def _hidden(out: Path) -> Iterator[Path]:
     """Yield a new hidden folder beside a file, which is removed at the end."""
-    folder = out.with_name(f".{out.name}.{os.getpid()}.{secrets.token_hex(4)}.partial")
+    folder = hidden(out)
     try:
         folder.mkdir()
     except OSError as error:

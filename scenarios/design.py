@@ -2,37 +2,31 @@
 
 import math
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-import numpy as np
-import pandas as pd
-
+from analysis.effects.assignment import assigned
 from analysis.effects.methods import RECOMMENDED
-from analysis.effects.observations import of_run, read_jobs
+from analysis.effects.observations import read_jobs
 from analysis.effects.past import Past, period_length
 from analysis.effects.planning import Plan, Wanted, fewest, ranked
 from analysis.effects.rehearsals import Assumed, Rehearsal, crossover, spans
 from analysis.statistics import NotEnoughDataError
-from models.scenario import Recording, Window, World
-from scenarios.effects import corners
 from scenarios.faults import Fault, FaultsError, shown
 from scenarios.loader import load
 from scenarios.measured import faults_in, show_notes
 from scenarios.observed import observed
 from scenarios.output import Progress
 from scenarios.schema import Scenario
-from sim.fleet import Arm, Day, nowhere, prepare
-from sim.testclusters import measure
+from scenarios.simulated_past import simulated, simulated_periods
+from scenarios.unfinished import unwritable, whole
 
 if TYPE_CHECKING:
     from rich.console import Console
 
 ESTIMATORS = (RECOMMENDED, "cuped", "published")
-_DAY_S, _HOUR_S = 86400.0, 3600.0
-_QUARTER_S = 900.0
-"""Longest epoch where the feature is switched."""
+_HOUR_S = 3600.0
 _LONGEST_S = 7200.0
 """Longest period of a crossover."""
 
@@ -55,6 +49,8 @@ class Asked:
     """Standard deviation of what a machine adds to effects on what it holds; a quarter of the jobs' if not said."""
     draws: int = 500
     seed: int = 1
+    assign: Path | None = None
+    """File for who gets the feature when, by the first design."""
 
     @property
     def wanted(self) -> Wanted:
@@ -84,13 +80,16 @@ def design(sources: Sequence[str], asked: Asked, jobs: Path | None, tell: Progre
         kind, detect, power, confidence, spread, apart, period_s, periods, machines (of the fleet), designs (design,
         estimator, machines (None where the fleet is too small), machine_hours, margin, power, power_error, coverage,
         coverage_error, smallest (change that is seen with the power asked for), trusted, why, notes), smallest (of the
-        best design that can be trusted, on as many machines as it may have), notes.
+        best design that can be trusted, on as many machines as it may have), assigned (file and design; None if nothing
+        was to be assigned, or no design that can be trusted finds the change), notes.
 
     Raises
     ------
     FaultsError
         With everything that is wrong with the tables, the scenario or what is asked.
     """
+    if asked.assign is not None and (problem := unwritable(asked.assign)):
+        raise FaultsError([Fault("--assign", 0, 0, "", problem)])
     tables = [source for source in sources if Path(source).exists() and Path(source).suffix not in {".yaml", ".yml"}]
     if not tables:
         return _of_scenario(sources, asked, tell)
@@ -125,78 +124,6 @@ def _of_scenario(sources: Sequence[str], asked: Asked, tell: Progress) -> dict[s
     if world.cells > 1:
         notes.append(f"of the fleet's {world.cells} cells one is simulated, and the experiment takes place in one")
     return _planned(past, found, asked, tell, notes)
-
-
-def simulated(world: World, days: int) -> Past:
-    """Return a fleet's observations day by day, without any feature.
-
-    Parameters
-    ----------
-    world : the fleet
-    days : from its beginning on
-
-    Examples
-    --------
-    >>> from models.scenario import Fleet, Population
-    >>> past = simulated(World(3, 900.0, 300.0, Fleet(20), Population(60, 50)), 2)
-    >>> past.periods.tolist(), past.period_s
-    ([0.0, 86400.0], 86400.0)
-    """
-    windows = tuple(Window(f"day.{day:03}", day * _DAY_S, (day + 1) * _DAY_S) for day in range(days))
-    return _without_feature(world, windows, _DAY_S, max(world.epoch_s, _HOUR_S))
-
-
-def simulated_periods(world: World, periods: int = round(_DAY_S / corners.CROSSOVER_PERIOD_S)) -> Past:
-    """Return a fleet's observations in periods of a crossover, without any feature and without what is washed out.
-
-    Parameters
-    ----------
-    world : the fleet
-    periods : from its beginning on
-
-    Examples
-    --------
-    >>> from models.scenario import Fleet, Population
-    >>> past = simulated_periods(World(3, 900.0, 300.0, Fleet(20), Population(60, 50)), 2)
-    >>> len(past.periods), past.period_s == corners.CROSSOVER_PERIOD_S, past.periods.tolist()[0] == corners.WASH_S
-    (2, True, True)
-    """
-    length = corners.CROSSOVER_PERIOD_S
-    windows = tuple(Window(f"rest.{k:03}", k * length + corners.WASH_S, (k + 1) * length) for k in range(periods))
-    return _without_feature(world, windows, length, min(world.epoch_s, _QUARTER_S))
-
-
-def _without_feature(world: World, windows: tuple[Window, ...], period_s: float, epoch_s: float) -> Past:
-    """Return a fleet's observations in counting windows, one a period, without any feature."""
-    recording = Recording(windows=windows)
-    day = prepare(replace(world, feature=None, horizon_s=windows[-1].end_s, epoch_s=epoch_s, recording=recording))
-    return Past(observations(day, nowhere(day)), period_s, job_quotas(day))
-
-
-def observations(day: Day, arm: Arm) -> pd.DataFrame:
-    """Return the observations of an arm in the world's counting windows, all untreated, with power domains.
-
-    Examples
-    --------
-    >>> from models.scenario import Fleet, Population
-    >>> day = prepare(World(3, 900.0, 300.0, Fleet(20), Population(60, 50)))
-    >>> observations(day, nowhere(day))["period"].unique().tolist()
-    [0.0]
-    """
-    seen = measure(day, arm)
-    windows = pd.DataFrame(
-        [{"window": each.name, "start_s": each.start_s, "end_s": each.end_s} for each in day.world.windows]
-    )
-    places = ["residence", "job", "machine", "quota_vcpu", "instance", "shard", "rack", "platform"]
-    counters = [name for name in seen.columns if name not in places[1:] and name not in {"start_s", "end_s"}]
-    made = of_run(seen[counters], seen.drop_duplicates("residence")[places], windows)
-    return made.assign(domain=day.machines.power_domain[made["machine"].to_numpy(dtype=np.int64)])
-
-
-def job_quotas(day: Day) -> pd.DataFrame:
-    """Return job, quota and instances of a simulated fleet's jobs."""
-    jobs = day.jobs
-    return pd.DataFrame({"job": np.arange(jobs.count), "quota": jobs.quota_vcpu, "instances": jobs.instances})
 
 
 def _past(tables: Sequence[str], jobs: Path | None) -> tuple[Past, list[str]]:
@@ -242,6 +169,12 @@ def _planned(
     best = next((plan for plan in rows if plan.trusted), None)
     seen = [plan.found.smallest for plan in rows if plan.trusted and not plan.enough]
     too_small = best is not None and not best.enough
+    written = None
+    if asked.assign is not None:
+        written = _assigned(best, asked.assign, asked.seed)
+        more += (
+            [] if written else [f"no design that can be trusted finds the change, so {asked.assign} is not written"]
+        )
     return {
         "kind": "design",
         "detect": asked.detect,
@@ -254,8 +187,26 @@ def _planned(
         "machines": int(past.table["machine"].nunique()),
         "designs": [_row(plan, best, asked) for plan in rows],
         "smallest": min(seen) if too_small else None,
+        "assigned": written,
         "notes": more,
     }
+
+
+def _assigned(best: Plan | None, file: Path, seed: int) -> dict[str, str] | None:
+    """Write who gets the feature when; return file and design, None if there is no design to do it by."""
+    if best is None or not best.enough:
+        return None
+    table = assigned(best, seed)
+    try:
+        with whole(file) as partial:
+            if file.suffix == ".parquet":
+                table.to_parquet(partial, index=False)
+            else:
+                table.to_csv(partial, index=False, lineterminator="\n")
+    except OSError as error:
+        problem = f"cannot write {file}: {error.strerror or error}"
+        raise FaultsError([Fault("--assign", 0, 0, "", problem)]) from None
+    return {"file": str(file), "design": best.rehearsal.design}
 
 
 def _row(plan: Plan, best: Plan | None, asked: Asked) -> dict[str, Any]:
@@ -324,5 +275,7 @@ def show(payload: Mapping[str, Any], console: "Console") -> None:
             f"The fleet is too small for that. The smallest change that it shows is {payload['smallest']:.2%}.",
             highlight=False,
         )
+    if payload["assigned"] is not None:
+        console.print("Who gets the feature when, by {design}: {file}".format(**payload["assigned"]), highlight=False)
     said = dict.fromkeys(f"{row['design']}: {note}" for row in payload["designs"] for note in row["notes"])
     show_notes({"notes": [*payload["notes"], *said]}, console)

@@ -21,11 +21,11 @@ from analysis.effects.switchable import Switchable
 from analysis.effects.switching import coins
 from models.randomness import stream
 from models.scenario import Recording, Window, World
-from scenarios.design import job_quotas, observations
 from scenarios.effects import corners
 from scenarios.effects.fleets import change, either
 from scenarios.kept import each, folder_of
 from scenarios.output import Progress
+from scenarios.simulated_past import job_quotas, observations
 from sim.fleet import crossover as switching
 from sim.fleet import everywhere, nowhere, on_machines, prepare
 from sim.rollout import plan_crossover

@@ -2,7 +2,6 @@
 
 import hashlib
 import json
-import os
 from collections.abc import Callable, Mapping, Sequence, Set
 from concurrent.futures import Executor
 from importlib.metadata import version
@@ -16,10 +15,10 @@ import sim
 from scenarios.output import Progress
 from scenarios.parallel import spread, through
 from scenarios.provenance import source_digest, versions
-from scenarios.rundir import alive, make_folder
+from scenarios.rundir import make_folder
+from scenarios.unfinished import abandoned, whole
 
 _T = TypeVar("_T")
-_PARTIAL = ".partial"
 
 
 def folder_of(out: Path, stem: str, asked: Mapping[str, Any], libraries: Sequence[str]) -> Path:
@@ -119,20 +118,14 @@ def digest(made: Sequence[Mapping[str, Any]]) -> str:
 
 def _keep(file: Path, made: dict[str, Any]) -> None:
     """Keep what was made of an item, all of it or nothing."""
-    unfinished = file.with_name(f"{file.name}.{os.getpid()}{_PARTIAL}")
-    try:
+    with whole(file) as unfinished:
         unfinished.write_text(json.dumps(made), encoding="utf-8")
-        unfinished.replace(file)
-    finally:
-        unfinished.unlink(missing_ok=True)
 
 
 def _tidy(folder: Path) -> None:
     """Remove what processes left half-written that were killed."""
-    for unfinished in folder.glob(f"*{_PARTIAL}"):
-        writer = unfinished.name.removesuffix(_PARTIAL).rpartition(".")[2]
-        if writer.isdecimal() and not alive(int(writer)):
-            unfinished.unlink(missing_ok=True)
+    for unfinished in abandoned(folder):
+        unfinished.unlink(missing_ok=True)
 
 
 def _kept(file: Path, names: dict[str, Any], parts: Set[str]) -> dict[str, Any] | None:

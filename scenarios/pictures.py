@@ -5,6 +5,7 @@ from pathlib import Path
 from matplotlib.figure import Figure
 
 from analysis.figures.style import repeatable
+from scenarios.unfinished import whole
 
 _FORMATS = (("png", {"Software": None}), ("svg", {"Date": None, "Creator": None}))
 
@@ -22,9 +23,7 @@ def save(figure: Figure, stem: Path) -> list[Path]:
     written = []
     for suffix, metadata in _FORMATS:
         file = stem.with_name(f"{stem.name}.{suffix}")
-        partial = file.with_name(f"{file.name}.partial")
-        with repeatable():
+        with whole(file) as partial, repeatable():
             figure.savefig(partial, format=suffix, metadata=metadata)
-        partial.replace(file)
         written.append(file)
     return written

@@ -1,10 +1,7 @@
 """Profiles of other tools become profile directories, and profile directories become files of other tools."""
 
-import os
-import secrets
 import shutil
 from collections.abc import Callable, Mapping, Sequence
-from contextlib import suppress
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypedDict
@@ -14,6 +11,7 @@ from scenarios.output import Progress
 from scenarios.platforms import closest
 from scenarios.profile_tables import amount, plural
 from scenarios.rundir import FolderError, make_folder
+from scenarios.unfinished import hidden, whole
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -285,36 +283,28 @@ def _write_folder(tables: Mapping[str, "pd.DataFrame"], out: Path) -> None:
     """Write tables into a hidden folder beside its place, and move it there when it is complete."""
     from analysis.profiling.formats.tables import write_tables
 
-    hidden = _hidden(out)
+    partial = hidden(out)
     try:
-        make_folder(hidden)
-        write_tables(tables, hidden)
-        hidden.rename(out)
+        make_folder(partial)
+        write_tables(tables, partial)
+        partial.rename(out)
     except FolderError as error:
-        raise FaultsError([Fault("--out", 0, 0, "", str(error).replace(str(hidden), str(out)))]) from None
+        raise FaultsError([Fault("--out", 0, 0, "", str(error).replace(str(partial), str(out)))]) from None
     except OSError as error:
         problem = f"cannot make a folder at {out}: {error.strerror or error}"
         raise FaultsError([Fault("--out", 0, 0, "", problem)]) from None
     finally:
-        shutil.rmtree(hidden, ignore_errors=True)
+        shutil.rmtree(partial, ignore_errors=True)
 
 
 def _write_file(content: bytes, out: Path) -> None:
     """Write a file under another name, and give it its own when it is whole."""
-    hidden = _hidden(out)
     try:
-        hidden.write_bytes(content)
-        hidden.replace(out)
+        with whole(out) as partial:
+            partial.write_bytes(content)
     except OSError as error:
         problem = f"cannot write {out}: {error.strerror or error}"
         raise FaultsError([Fault("--out", 0, 0, "", problem)]) from None
-    finally:
-        with suppress(OSError):
-            hidden.unlink(missing_ok=True)
-
-
-def _hidden(out: Path) -> Path:
-    return out.with_name(f".{out.name}.{os.getpid()}.{secrets.token_hex(4)}.partial")
 
 
 def _pprof(profile: "Profile", measure: str) -> tuple[bytes, list[str]]:

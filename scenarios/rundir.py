@@ -1,9 +1,6 @@
 """Run directories: ``runs/<scenario>-<digest>/`` with one Parquet file per table and a manifest written last."""
 
 import json
-import os
-import re
-import secrets
 import shutil
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
@@ -19,11 +16,10 @@ import pyarrow.parquet as pq
 
 from scenarios import partitions
 from scenarios.provenance import file_digest, source_digest, versions
+from scenarios.unfinished import SUFFIX, abandoned, hidden
 from sim.recorder import TableSummary
 
 MANIFEST = "manifest.json"
-_PARTIAL = ".partial"
-_HIDDEN = re.compile(r"\..+\.(?P<process>[1-9][0-9]*)\.[0-9a-f]{8}\.partial")
 _DIGEST_CHARACTERS = 12
 
 
@@ -253,7 +249,7 @@ def creating(out: Path, name: str, digest: str) -> Iterator[Draft]:
     destination = run_directory(out, name, digest)
     make_folder(destination.parent)
     _remove_stale(destination.parent)
-    draft = Draft(_hidden(destination), destination)
+    draft = Draft(hidden(destination), destination)
     started, clock = datetime.now(UTC), perf_counter()
     try:
         draft.path.mkdir()
@@ -278,7 +274,7 @@ def open_run(path: Path) -> Run:
         If the cells' parts of its tables are not those that it lists.
     """
     path = Path(path)
-    if path.name.endswith(_PARTIAL):
+    if path.name.endswith(SUFFIX):
         raise RunError(f"{path}: an unfinished run")
     try:
         manifest = json.loads((path / MANIFEST).read_text(encoding="utf-8"))
@@ -313,7 +309,7 @@ def reusable(path: Path) -> bool:
 
 def _manifest(draft: Draft, name: str, digest: str) -> dict[str, Any]:
     """Return what the manifest says but for the clock, or complain of what the draft left unsaid."""
-    written = {file.name.removesuffix(_PARTIAL).removesuffix(".parquet") for file in draft.path.glob("*.parquet*")}
+    written = {file.name.removesuffix(SUFFIX).removesuffix(".parquet") for file in draft.path.glob("*.parquet*")}
     if not draft.facts:
         raise RunError(f"{draft.destination.name}: the run was not described")
     if written != set(draft.tables):
@@ -335,16 +331,11 @@ def _file_facts(file: Path) -> dict[str, Any]:
     return {"file_bytes": file.stat().st_size, "file_digest": file_digest(file)}
 
 
-def _hidden(destination: Path) -> Path:
-    """Return a hidden sibling that names this process and belongs to this caller alone."""
-    return destination.with_name(f".{destination.name}.{os.getpid()}.{secrets.token_hex(4)}{_PARTIAL}")
-
-
 def _swap(finished: Path, destination: Path) -> None:
     """Move the finished run into its place; one that stands there, or that another process puts there, makes way."""
     retired: list[Path] = []
     while not _moved(finished, destination):
-        aside = _hidden(destination)
+        aside = hidden(destination)
         with suppress(FileNotFoundError):
             destination.rename(aside)
             retired.append(aside)
@@ -365,30 +356,11 @@ def _moved(finished: Path, destination: Path) -> bool:
 
 def _remove_stale(out: Path) -> None:
     """Remove the hidden directories of processes that are no more."""
-    for directory in out.iterdir():
-        made_by = _HIDDEN.fullmatch(directory.name)
-        if made_by and not alive(int(made_by["process"])):
-            _remove(directory)
+    for directory in abandoned(out):
+        _remove(directory)
 
 
 def _remove(directory: Path) -> None:
     """Remove a directory, its manifest first, so that no part of it ever looks complete."""
     (directory / MANIFEST).unlink(missing_ok=True)
     shutil.rmtree(directory, ignore_errors=True)
-
-
-def alive(process: int) -> bool:
-    """Return whether there is a process of this number.
-
-    Examples
-    --------
-    >>> alive(os.getpid())
-    True
-    """
-    try:
-        os.kill(process, 0)
-    except ProcessLookupError:
-        return False
-    except PermissionError:
-        return True
-    return True

@@ -126,13 +126,6 @@ def test_an_interrupted_run_leaves_the_files_of_the_one_before(quiet, tmp_path):
     assert json.loads((tmp_path / "summary.json").read_text()) == before
 
 
-def test_a_file_that_cannot_be_replaced_stays_as_it_is(tmp_path):
-    (tmp_path / "taken").mkdir()
-    with pytest.raises(OSError, match="taken"):
-        live.whole_file(tmp_path / "taken", b"text")
-    assert [file.name for file in tmp_path.iterdir()] == ["taken"]
-
-
 def test_a_log_is_gzipped_without_a_date(tmp_path):
     live.write_log(tmp_path / "log.csv.gz", pd.DataFrame({"arrival_s": [0.5], "departure_s": [float("nan")]}))
     content = (tmp_path / "log.csv.gz").read_bytes()

@@ -83,6 +83,33 @@ def test_a_crossover_needs_short_periods(table, tmp_path):
     assert "crossover of 6 periods" in {row["design"] for row in payload["designs"]}
 
 
+def test_machines_of_the_first_design_are_drawn_into_a_file(table, tmp_path):
+    for name, read in (("plan.csv", pd.read_csv), ("plan.parquet", pd.read_parquet)):
+        file = tmp_path / name
+        result = invoke("design", table, "--detect", "2%", "--draws", "100", "--days", "1", "--assign", file, "--json")
+        assert result.exit_code == 0, result.output
+        payload = json.loads(result.stdout)
+        assert payload["assigned"] == {"file": str(file), "design": payload["designs"][0]["design"]}
+        made = read(file)
+        assert made.columns.tolist() == ["machine", "start_s", "end_s", "treated"]
+        assert made["treated"].sum() == payload["designs"][0]["machines"]
+
+
+def test_where_no_design_finds_the_change_nothing_is_drawn(table, tmp_path):
+    file = tmp_path / "plan.csv"
+    result = invoke("design", table, "--detect", "0.05%", "--draws", "100", "--days", "1", "--assign", file)
+    assert result.exit_code == 0, result.output
+    assert "is not written" in " ".join(result.output.split())
+    assert not file.exists()
+
+
+@pytest.mark.parametrize("name", ["plan.xls", "none/plan.csv"])
+def test_a_place_for_the_machines_that_cannot_be_is_told_before_anything_is_done(table, tmp_path, name):
+    result = invoke("design", table, "--detect", "2%", "--assign", tmp_path / name)
+    assert result.exit_code == 2
+    assert "--assign: " in result.output
+
+
 @pytest.mark.parametrize(
     ("arguments", "said"),
     [

@@ -100,7 +100,7 @@ def test_items_may_have_names_of_their_own_and_run_through_an_executor(tmp_path)
 def test_what_a_killed_process_left_half_written_is_removed_and_others_stay(made, tmp_path):
     gone = subprocess.Popen([sys.executable, "-c", ""])
     gone.wait()
-    dead, living = (tmp_path / f"1.json.{process}.partial" for process in (gone.pid, os.getpid()))
+    dead, living = (tmp_path / f".1.json.{process}.0a1b2c3d.partial" for process in (gone.pid, os.getpid()))
     for file in (dead, living):
         file.write_text("{")
     each([2], square(made), tmp_path, {"seed"}, quiet)

@@ -61,6 +61,8 @@ class Rehearsal:
     scale: float = 1.0
     """Factor on all errors, for studies that are longer than the past reaches."""
     notes: tuple[str, ...] = ()
+    switching: int = 0
+    """Periods in which machines switch the feature on and off; 0: they keep what they get."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -157,7 +159,8 @@ def crossover(past: Past, assumed: Assumed, periods: int | None = None) -> Rehea
     machines = min(len(course.cells.machines) for course in courses) // 2
     hours = length * past.period_s / 3600.0
     note = "time to settle after a switch is not counted as lost: measure as long as here besides"
-    return Rehearsal(f"crossover of {length} periods", "adjusted", tuple(courses), hours, 2, machines, notes=(note,))
+    name = f"crossover of {length} periods"
+    return Rehearsal(name, "adjusted", tuple(courses), hours, 2, machines, notes=(note,), switching=length)
 
 
 def _extrapolated(past: Past, wanted: int, length: int) -> tuple[float, tuple[str, ...]]:

@@ -16,6 +16,7 @@ from scenarios.live.run import LiveError, Place, Wish, observe, place
 from scenarios.live.summary import summary, tables
 from scenarios.output import Progress, dumps
 from scenarios.rundir import make_folder
+from scenarios.unfinished import whole
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -81,8 +82,10 @@ def live(asked: Asked, out: Path, tell: Progress) -> dict[str, Any]:
     }
     (out / SUMMARY).unlink(missing_ok=True)
     write_log(out / REQUESTS, requests)
-    whole_file(out / CPU, cpu.to_csv(index=False, lineterminator="\n").encode("ascii"))
-    whole_file(out / SUMMARY, f"{dumps(payload)}\n".encode())
+    with whole(out / CPU) as partial:
+        cpu.to_csv(partial, index=False, lineterminator="\n")
+    with whole(out / SUMMARY) as partial:
+        partial.write_text(f"{dumps(payload)}\n", encoding="utf-8")
     return payload
 
 
@@ -135,26 +138,8 @@ def write_log(file: Path, requests: pd.DataFrame) -> None:
        arrival_s
     0        0.5
     """
-    whole_file(file, gzip.compress(requests.to_csv(index=False, lineterminator="\n").encode("ascii"), mtime=0))
-
-
-def whole_file(file: Path, content: bytes) -> None:
-    """Write a file that is there whole or not at all.
-
-    Examples
-    --------
-    >>> import tempfile
-    >>> with tempfile.TemporaryDirectory() as folder:
-    ...     whole_file(Path(folder) / "a", b"text")
-    ...     [file.name for file in Path(folder).iterdir()]
-    ['a']
-    """
-    partial = file.with_name(f".{file.name}.partial")
-    try:
-        partial.write_bytes(content)
-        partial.replace(file)
-    finally:
-        partial.unlink(missing_ok=True)
+    with whole(file) as partial:
+        partial.write_bytes(gzip.compress(requests.to_csv(index=False, lineterminator="\n").encode("ascii"), mtime=0))
 
 
 def show(payload: Mapping[str, Any], console: "Console") -> None:

@@ -21,7 +21,6 @@ from scenarios.live.command import (
     machine,
     plain_table,
     show_where,
-    whole_file,
     write_log,
 )
 from scenarios.live.gate import before, during, reasons
@@ -30,6 +29,7 @@ from scenarios.live.run import LiveError, Observed, Place, observe, place
 from scenarios.live.summary import tables
 from scenarios.output import Progress, dumps
 from scenarios.rundir import make_folder
+from scenarios.unfinished import whole
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -87,7 +87,8 @@ def replay(asked: Asked, out: Path, tell: Progress) -> dict[str, Any]:
     (out / SUMMARY).unlink(missing_ok=True)
     for servers, log in logs.items():
         write_log(out / REQUESTS.replace(".", f"_{servers}.", 1), log)
-    whole_file(out / SUMMARY, f"{dumps(payload)}\n".encode())
+    with whole(out / SUMMARY) as partial:
+        partial.write_text(f"{dumps(payload)}\n", encoding="utf-8")
     return payload
 
 

@@ -1,6 +1,5 @@
 """A report as one page of HTML that needs nothing but itself, written whole or not at all."""
 
-import os
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
@@ -12,6 +11,7 @@ import jinja2
 from scenarios.faults import Fault, FaultsError
 from scenarios.report.section import Section, Table
 from scenarios.rundir import make_folder
+from scenarios.unfinished import whole
 
 HERE = Path(__file__).parent
 _SHARED = HERE.parent / "web" / "static" / "style.css"
@@ -106,12 +106,8 @@ def write(page: Page, file: Path) -> None:
     """
     refuse(file)
     make_folder(file.parent)
-    partial = file.with_name(f".{file.name}.{os.getpid()}.partial")
-    try:
+    with whole(file) as partial:
         partial.write_text(rendered(page), encoding="utf-8")
-        partial.replace(file)
-    finally:
-        partial.unlink(missing_ok=True)
 
 
 def refuse(file: Path) -> None:
