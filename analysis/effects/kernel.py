@@ -374,19 +374,33 @@ def _gains(
     return share * trust + left * centre, trust, middle
 
 
+@njit(cache=True)
+def _places(cluster: Ints) -> tuple[Ints, int]:
+    """Return the clusters of a draw numbered in the order in which they first come, (n,), and how many there are."""
+    number, places, count = np.full(cluster.max() + 1 if cluster.size else 0, -1), np.empty(cluster.size, np.int64), 0
+    for i in range(cluster.size):
+        if number[cluster[i]] < 0:
+            number[cluster[i]] = count
+            count += 1
+        places[i] = number[cluster[i]]
+    return places, count
+
+
 @njit(cache=True, error_model="numpy")
 def _treated(sums: Sums, seen: Seen, fit: Fit, drawn: tuple[Bools, Floats], asked: tuple[How, Ways]) -> Floats:
     """Return the same of the machines with the feature, (2, H, 1), of one draw."""
     (chosen, held), (how, (used, first, pooling)), (slope, _, on, _, _) = drawn, asked, fit
-    total = np.zeros((sums.cluster.max() + 1, pooling.size, 1))
+    machines = np.flatnonzero(chosen)
+    places, clusters = _places(sums.cluster[machines])
+    total = np.zeros((clusters, pooling.size, 1))
     weight, counts, rows = np.zeros(total.shape), np.zeros(on.shape), sums.rows
     each = np.array([_over(held_of) for held_of in seen.sums[1, :, _HELD]])
     for j in range(each.size):
         for h in range(pooling.size):
             counts[j, h] = fit.counts[j, h] * each[j]
-    for machine in np.flatnonzero(chosen):
-        at = sums.cluster[machine]
-        for c in range(sums.start[machine], sums.start[machine + 1]):
+    for i in range(machines.size):
+        at = places[i]
+        for c in range(sums.start[machines[i]], sums.start[machines[i] + 1]):
             j, count = sums.job[c], rows[1, c, _HELD]
             grown = grown_by(held[sums.group[c]] * each[j], how.leverage) if seen.clusters[1, j] > 1.5 else 0.0
             for v in range(used.size):
