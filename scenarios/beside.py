@@ -36,12 +36,9 @@ def beside(found: Run, other: Run, settings: WSMeter) -> dict[str, Any]:
     --------
     >>> import tempfile
     >>> from pathlib import Path
-    >>> from models.scenario import Feature, Fleet, Population, World
-    >>> from sim.experiment import experiment
-    >>> feature = Feature("upgrade", {"haswell_2698v3": "broadwell_2698v4"})
+    >>> from scenarios.recorded import example
     >>> with tempfile.TemporaryDirectory() as directory:
-    ...     _ = experiment(World(3, 900.0, 300.0, Fleet(20), Population(60, 50), feature=feature), Path(directory))
-    ...     run = Run(Path(directory), {"scenario": "tiny"})
+    ...     run = example(Path(directory))
     ...     {row["differs"] for row in beside(run, run, WSMeter())["jobs"]}
     {False}
     """

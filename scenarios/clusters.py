@@ -43,12 +43,9 @@ def clusters(run: Run, settings: WSMeter, seed: int, *, by_instance: bool = Fals
     --------
     >>> import tempfile
     >>> from pathlib import Path
-    >>> from models.scenario import Feature, Fleet, Population, World
-    >>> from sim.experiment import experiment
-    >>> feature = Feature("upgrade", {"haswell_2698v3": "broadwell_2698v4"})
+    >>> from scenarios.recorded import example
     >>> with tempfile.TemporaryDirectory() as directory:
-    ...     _ = experiment(World(3, 900.0, 300.0, Fleet(20), Population(60, 50), feature=feature), Path(directory))
-    ...     made = clusters(Run(Path(directory), {}), WSMeter(machines=(2, 4)), seed=1)
+    ...     made = clusters(example(Path(directory)), WSMeter(machines=(2, 4)), seed=1)
     >>> len(made.current.machine_value), {size: len(new.machine_value) for size, new in made.new.items()}
     (10, {2: 2, 4: 4})
     """

@@ -172,9 +172,7 @@ def _planned(
     written = None
     if asked.assign is not None:
         written = _assigned(best, asked.assign, asked.seed)
-        more += (
-            [] if written else [f"no design that can be trusted finds the change, so {asked.assign} is not written"]
-        )
+        more += [] if written else [f"no design that can be trusted finds the change, so {asked.assign} is not written"]
     return {
         "kind": "design",
         "detect": asked.detect,

@@ -1,6 +1,7 @@
 """A run's tables as measurements: what the settings of an analysis say is measured, of which jobs; cell by cell."""
 
 from collections.abc import Iterator, Mapping
+from pathlib import Path
 
 import pandas as pd
 
@@ -41,12 +42,8 @@ def measured(run: Run, settings: WSMeter, table: str = "counters") -> pd.DataFra
     Examples
     --------
     >>> import tempfile
-    >>> from pathlib import Path
-    >>> from models.scenario import Fleet, Population, World
-    >>> from sim.experiment import experiment
     >>> with tempfile.TemporaryDirectory() as directory:
-    ...     outcome = experiment(World(3, 900.0, 300.0, Fleet(20), Population(60, 50)), Path(directory))
-    ...     len(measured(Run(Path(directory), {}), WSMeter()))
+    ...     len(measured(example(Path(directory)), WSMeter()))
     438
     """
     cells = list(measured_by_cell(run, settings, table))
@@ -59,12 +56,8 @@ def measured_by_cell(run: Run, settings: WSMeter, table: str = "counters") -> It
     Examples
     --------
     >>> import tempfile
-    >>> from pathlib import Path
-    >>> from models.scenario import Fleet, Population, World
-    >>> from sim.experiment import experiment
     >>> with tempfile.TemporaryDirectory() as directory:
-    ...     outcome = experiment(World(3, 900.0, 300.0, Fleet(20), Population(60, 50)), Path(directory))
-    ...     [len(made) for made in measured_by_cell(Run(Path(directory), {}), WSMeter())]
+    ...     [len(made) for made in measured_by_cell(example(Path(directory)), WSMeter())]
     [438]
     """
     jobs = None if settings.jobs is None else job_quotas(run, settings)["job"]
@@ -100,7 +93,6 @@ def job_quotas(run: Run, settings: WSMeter) -> pd.DataFrame:
     Examples
     --------
     >>> import tempfile
-    >>> from pathlib import Path
     >>> jobs = pd.DataFrame({"job": [0, 1], "name": ["shop", "mail"], "quota_vcpu": [8.0, 2.0], "instances": [4, 2]})
     >>> with tempfile.TemporaryDirectory() as directory:
     ...     jobs.to_parquet(Path(directory, "jobs.parquet"))
@@ -115,3 +107,21 @@ def job_quotas(run: Run, settings: WSMeter) -> pd.DataFrame:
     if missing:
         raise ValueError(f"{run.path}: no job is named {', '.join(missing)}")
     return jobs[names.isin(settings.jobs)].reset_index(drop=True)
+
+
+def example(folder: Path) -> Run:
+    """Return the run of a tiny fleet into a folder: 20 machines for a quarter of an hour, half of them upgraded.
+
+    Examples
+    --------
+    >>> import tempfile
+    >>> with tempfile.TemporaryDirectory() as directory:
+    ...     len(example(Path(directory)).table("machines"))
+    20
+    """
+    from models.scenario import Feature, Fleet, Population, World
+    from sim.experiment import experiment
+
+    feature = Feature("upgrade", {"haswell_2698v3": "broadwell_2698v4"})
+    experiment(World(3, 900.0, 300.0, Fleet(20), Population(60, 50), feature=feature), folder)
+    return Run(folder, {"scenario": "tiny"})

@@ -80,12 +80,9 @@ def change_of(run: Run, settings: schema.WSMeter) -> float:
     --------
     >>> import tempfile
     >>> from pathlib import Path
-    >>> from models.scenario import Feature, Fleet, Population, World
-    >>> from sim.experiment import experiment
-    >>> feature = Feature("upgrade", {"haswell_2698v3": "broadwell_2698v4"})
+    >>> from scenarios.recorded import example
     >>> with tempfile.TemporaryDirectory() as directory:
-    ...     _ = experiment(World(3, 900.0, 300.0, Fleet(20), Population(60, 50), feature=feature), Path(directory))
-    ...     run, settings = Run(Path(directory), {}), schema.WSMeter()
+    ...     run, settings = example(Path(directory)), schema.WSMeter()
     ...     change_of(run, settings) == change(Tables.of(run, settings))
     True
     """

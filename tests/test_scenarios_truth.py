@@ -6,6 +6,7 @@ from analysis.statistics import NotEnoughDataError
 from scenarios.rundir import Run
 from scenarios.schema import WSMeter
 from scenarios.truth import Tables, by_own_machine, halves_of, truth
+from tests.job_means import weighted
 
 COUNTERS = ("counters", "truth_nowhere_counters", "truth_everywhere_counters")
 
@@ -25,15 +26,6 @@ def world(gain=0.1):
 @pytest.fixture(scope="module")
 def tables():
     return world()
-
-
-def weighted(table, jobs):
-    """Return the weighted sum of job means by plain loops; `jobs` maps job to weight."""
-    total = 0.0
-    for job, weight in jobs.items():
-        values = [value for value, of in zip(table["value"], table["job"], strict=True) if of == job]
-        total += weight * sum(values) / len(values)
-    return total / sum(jobs.values())
 
 
 def test_the_truth_weighs_every_job_by_its_share_of_the_quota(tables):

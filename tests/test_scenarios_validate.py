@@ -12,6 +12,7 @@ from analysis.statistics import NotEnoughDataError
 from scenarios.schema import WSMeter
 from scenarios.truth import Tables, halves_of, truth
 from scenarios.validate import binomial_interval, draws, estimators, show_validate, validate
+from tests.job_means import weighted
 
 SETTINGS = WSMeter(machines=(8, 15), draws=25)
 
@@ -44,15 +45,6 @@ def drawn(tables):
 @pytest.fixture(scope="module")
 def payload(tables):
     return validate(tables, SETTINGS, seed=1)
-
-
-def weighted(table, jobs):
-    """Return the weighted sum of job means by plain loops; `jobs` maps job to weight."""
-    total = 0.0
-    for job, weight in jobs.items():
-        values = [value for value, of in zip(table["value"], table["job"], strict=True) if of == job]
-        total += weight * sum(values) / len(values)
-    return total / sum(jobs.values())
 
 
 def test_the_reference_is_the_featured_half_over_the_same_jobs_with_the_same_weights(tables):

@@ -18,15 +18,12 @@ _COMPARED = {
 
 
 def agree(subject: Subject, progress: Progress) -> Iterator[Section]:
-    """Yield what is known of processors on trial, and every check of `wsc crosscheck`.
+    """Yield what is known of processors on trial, and every check of `wsc crosscheck`; nothing of a run of no fleet.
 
     Examples
     --------
-    >>> from pathlib import Path
-    >>> from scenarios.rundir import Run
-    >>> from scenarios.schema import ServiceScenario
-    >>> service = Subject(ServiceScenario(name="auction"), Run(Path("nowhere"), {}))
-    >>> list(agree(service, lambda what, share: None))
+    >>> from scenarios.report.section import example
+    >>> list(agree(example(), lambda what, share: None))
     []
     """
     if not isinstance(subject.scenario, Scenario | ProfileScenario):

@@ -25,10 +25,8 @@ def facts(subject: Subject) -> dict[str, str]:
 
     Examples
     --------
-    >>> from pathlib import Path
-    >>> from scenarios.rundir import Run
-    >>> from scenarios.schema import QueueScenario
-    >>> facts(Subject(QueueScenario(name="rush"), Run(Path("runs/rush"), {"seed": 3, "digest": "6e44"})))["digest"]
+    >>> from scenarios.report.section import example
+    >>> facts(example())["digest"]
     '6e44'
     """
     manifest = subject.run.manifest
@@ -57,10 +55,8 @@ def settings(subject: Subject) -> Section:
 
     Examples
     --------
-    >>> from pathlib import Path
-    >>> from scenarios.rundir import Run
-    >>> from scenarios.schema import QueueScenario
-    >>> settings(Subject(QueueScenario(name="rush", seed=3), Run(Path("runs/rush"), {}))).commands[0]
+    >>> from scenarios.report.section import example
+    >>> settings(example()).commands[0]
     'wsc run rush.yaml'
     """
     scenario = subject.scenario

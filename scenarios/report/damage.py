@@ -29,7 +29,8 @@ def listed(run: Run) -> Section:
 
     Examples
     --------
-    >>> listed(Run(Path("nowhere"), {"tables": {}})).says
+    >>> from scenarios.report.section import example
+    >>> listed(example().run).says
     ('0 tables.',)
     """
     faults = [fault for file, _ in run.files() for fault in _faults(file, run)]

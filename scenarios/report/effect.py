@@ -13,15 +13,12 @@ from scenarios.schema import ProfileScenario, Scenario
 
 
 def concluded(subject: Subject, progress: Progress) -> Iterator[Section]:
-    """Yield what `wsc effect` says of a run's feature, beside the truth.
+    """Yield what `wsc effect` says of a run's feature, beside the truth; nothing of a run without one.
 
     Examples
     --------
-    >>> from pathlib import Path
-    >>> from scenarios.rundir import Run
-    >>> from scenarios.schema import ServiceScenario
-    >>> service = Subject(ServiceScenario(name="auction"), Run(Path("nowhere"), {}))
-    >>> list(concluded(service, lambda what, share: None))
+    >>> from scenarios.report.section import example
+    >>> list(concluded(example(), lambda what, share: None))
     []
     """
     scenario, run = subject.scenario, subject.run

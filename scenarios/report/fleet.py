@@ -29,13 +29,12 @@ _PICTURED = {
 
 
 def happened(subject: Subject, _progress: Progress) -> Iterator[Section]:
-    """Yield how a fleet's time went: what was allocated and used, and the power drawn, by the hour.
+    """Yield how a fleet's time went: what was allocated and used, and power, by the hour; nothing of other runs.
 
     Examples
     --------
-    >>> from scenarios.schema import ServiceScenario
-    >>> service = Subject(ServiceScenario(name="auction"), Run(Path("nowhere"), {}))
-    >>> list(happened(service, lambda what, share: None))
+    >>> from scenarios.report.section import example
+    >>> list(happened(example(), lambda what, share: None))
     []
     """
     if not isinstance(subject.scenario, Scenario | ProfileScenario):
@@ -87,13 +86,12 @@ def course(epochs: pd.DataFrame, threads: float) -> Table:
 
 
 def wsmeter(subject: Subject, progress: Progress) -> Iterator[Section]:
-    """Yield what WSMeter says of the feature from test clusters, beside the truth.
+    """Yield what WSMeter says of the feature from test clusters, beside the truth; nothing of a run without one.
 
     Examples
     --------
-    >>> from scenarios.schema import ServiceScenario
-    >>> service = Subject(ServiceScenario(name="auction"), Run(Path("nowhere"), {}))
-    >>> list(wsmeter(service, lambda what, share: None))
+    >>> from scenarios.report.section import example
+    >>> list(wsmeter(example(), lambda what, share: None))
     []
     """
     scenario, run = subject.scenario, subject.run

@@ -15,16 +15,13 @@ _MOST = 6
 
 
 def printed(subject: Subject, _progress: Progress) -> Iterator[Section]:
-    """Yield the printed numbers of the figures and tables that the run's scenario stands for.
+    """Yield the printed numbers of the figures and tables that the run's scenario stands for, if any.
 
     Examples
     --------
-    >>> from pathlib import Path
-    >>> from scenarios.rundir import Run
-    >>> from scenarios.schema import ServiceScenario
-    >>> service = Subject(ServiceScenario(name="auction"), Run(Path("nowhere"), {}))
-    >>> list(printed(service, lambda what, share: None))
-    []
+    >>> from scenarios.report.section import example
+    >>> next(printed(example("queue_sessions"), lambda what, share: None)).commands
+    ('wsc reproduce occupancy/fig6',)
     """
     from scenarios.reproduce import ROWS
 

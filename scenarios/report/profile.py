@@ -22,15 +22,12 @@ _PICTURED = {
 
 
 def cycles(subject: Subject, progress: Progress) -> Iterator[Section]:
-    """Yield where a profiled fleet's cycles went: hottest functions, applications with their CPI, roll-outs.
+    """Yield where a profiled fleet's cycles went: hottest functions, applications' CPI, roll-outs; of no other run.
 
     Examples
     --------
-    >>> from pathlib import Path
-    >>> from scenarios.rundir import Run
-    >>> from scenarios.schema import ServiceScenario
-    >>> service = Subject(ServiceScenario(name="auction"), Run(Path("nowhere"), {}))
-    >>> list(cycles(service, lambda what, share: None))
+    >>> from scenarios.report.section import example
+    >>> list(cycles(example(), lambda what, share: None))
     []
     """
     scenario, run = subject.scenario, subject.run
@@ -50,15 +47,12 @@ def cycles(subject: Subject, progress: Progress) -> Iterator[Section]:
 
 
 def stable(subject: Subject, progress: Progress) -> Iterator[Section]:
-    """Yield how stable a profile of several days is; of a single day, what it is worth.
+    """Yield how stable a profile of several days is; of a single day, what it is worth; nothing of other runs.
 
     Examples
     --------
-    >>> from pathlib import Path
-    >>> from scenarios.rundir import Run
-    >>> from scenarios.schema import ServiceScenario
-    >>> service = Subject(ServiceScenario(name="auction"), Run(Path("nowhere"), {}))
-    >>> list(stable(service, lambda what, share: None))
+    >>> from scenarios.report.section import example
+    >>> list(stable(example(), lambda what, share: None))
     []
     """
     if not isinstance(subject.scenario, ProfileScenario):
@@ -76,15 +70,12 @@ def stable(subject: Subject, progress: Progress) -> Iterator[Section]:
 
 
 def served(subject: Subject, progress: Progress) -> Iterator[Section]:
-    """Yield what the Occupancy Law says of services of which every request was served.
+    """Yield what the Occupancy Law says of services of which every request was served; nothing of a run without such.
 
     Examples
     --------
-    >>> from pathlib import Path
-    >>> from scenarios.rundir import Run
-    >>> from scenarios.schema import ServiceScenario
-    >>> service = Subject(ServiceScenario(name="auction"), Run(Path("nowhere"), {}))
-    >>> list(served(service, lambda what, share: None))
+    >>> from scenarios.report.section import example
+    >>> list(served(example(), lambda what, share: None))
     []
     """
     progress("applying the Occupancy Law", 0.0)

@@ -21,16 +21,19 @@ _COURSE_MOST = 24
 
 
 def laws(subject: Subject, progress: Progress) -> Iterator[Section]:
-    """Yield what the laws say of a queue's log beside the truth, and what its hours were like.
+    """Yield what the laws say of a queue's log beside the truth, and what its hours were like; nothing of other runs.
+
+    Raises
+    ------
+    RunError
+        If the log, the servers' counters or a column of them is not there.
 
     Examples
     --------
-    >>> from pathlib import Path
-    >>> from scenarios.rundir import Run
-    >>> from scenarios.schema import ServiceScenario
-    >>> service = Subject(ServiceScenario(name="auction"), Run(Path("nowhere"), {}))
-    >>> list(laws(service, lambda what, share: None))
-    []
+    >>> from scenarios.report.section import example
+    >>> next(laws(example(), lambda what, share: None))
+    Traceback (most recent call last):
+    scenarios.rundir.RunError: runs/rush: no table requests; there are none
     """
     scenario, run = subject.scenario, subject.run
     if not isinstance(scenario, QueueScenario):

@@ -2,11 +2,12 @@
 
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any, TypeAlias
 
 from scenarios.output import Progress
 from scenarios.rundir import Run
-from scenarios.schema import AnyScenario
+from scenarios.schema import AnyScenario, QueueScenario
 
 
 @dataclass(frozen=True, slots=True)
@@ -86,6 +87,22 @@ class Subject:
 
 Lens: TypeAlias = Callable[[Subject, Progress], Iterator[Section]]
 """From a run to what one way to look at it concludes; nothing where the run has nothing for it."""
+
+
+def example(name: str = "rush") -> Subject:
+    """Return a request server's run that is empty: its manifest lists no table.
+
+    Parameters
+    ----------
+    name : of its scenario
+
+    Examples
+    --------
+    >>> example().scenario.kind, example().run.path.as_posix(), example().run.tables
+    ('queue', 'runs/rush', ())
+    """
+    run = Run(Path("runs", name), {"seed": 3, "digest": "6e44", "tables": {}})
+    return Subject(QueueScenario(name=name, seed=3), run)
 
 
 def table(headings: Sequence[str], rows: Sequence[Sequence[str]], title: str = "", words: int = 1) -> Table:

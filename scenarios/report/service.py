@@ -18,14 +18,12 @@ _PICTURED = {"errors": "Median error of service time by method, platform by plat
 
 
 def predicted(subject: Subject, progress: Progress) -> Iterator[Section]:
-    """Yield what happened on every platform, and how far each method's predictions were off.
+    """Yield what happened on every platform, and how far each method's predictions were off; nothing of other runs.
 
     Examples
     --------
-    >>> from pathlib import Path
-    >>> from scenarios.rundir import Run
-    >>> from scenarios.schema import QueueScenario
-    >>> list(predicted(Subject(QueueScenario(name="rush"), Run(Path("nowhere"), {})), lambda what, share: None))
+    >>> from scenarios.report.section import example
+    >>> list(predicted(example(), lambda what, share: None))
     []
     """
     scenario, run = subject.scenario, subject.run
