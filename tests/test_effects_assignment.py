@@ -1,5 +1,7 @@
 """Who gets the feature when: as many machines as planned, drawn anew, and a study that can be made of them."""
 
+from dataclasses import replace
+
 import numpy as np
 import pandas as pd
 import pytest
@@ -44,6 +46,25 @@ def test_another_seed_draws_others_and_the_same_seed_the_same():
     plan = fewest(example(), WANTED)
     pd.testing.assert_frame_equal(assigned(plan, 3), assigned(plan, 3))
     assert (assigned(plan, 3)["treated"] != assigned(plan, 4)["treated"]).any()
+
+
+def test_machines_are_none_that_the_rehearsals_drew():
+    """By chance they would be in fewer than 1 of 10,000 seeds: 6 of 60 machines can be chosen in 5 × 10^7 ways."""
+    rehearsal, rehearsed = example(), []
+
+    def recorded(course):
+        def arrange(machines, draws, rng):
+            made, treated = course.arrange(machines, draws, rng)
+            rehearsed.extend(set(course.cells.machines[draw]) for draw in treated)
+            return made, treated
+
+        return course._replace(arrange=arrange)
+
+    plan = fewest(replace(rehearsal, courses=tuple(map(recorded, rehearsal.courses))), WANTED)
+    assert plan.found.machines >= 6
+    for seed in (WANTED.seed, 2, 3):
+        table = assigned(plan._replace(rehearsal=rehearsal), seed)
+        assert set(table.loc[table["treated"] == 1, "machine"]) not in rehearsed
 
 
 @pytest.mark.parametrize("design", ["balanced", "paired"])

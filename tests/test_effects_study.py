@@ -71,6 +71,14 @@ def test_machines_that_have_the_feature_in_all_periods_say_nothing_in_a_crossove
     assert found.change == pytest.approx(0.04, abs=1e-9)
 
 
+def test_controls_of_a_crossover_are_the_machines_that_never_have_the_feature():
+    table = crossed(np.random.default_rng(1), always=3)
+    never = table["machine"] >= 9
+    table = table.assign(value=table["value"] / np.where(never, 1.0 + 0.04 * table["treated"], 1.0))
+    found = Adjusted().estimate(Study.of(table.assign(treated=table["treated"] * ~never)))
+    assert (found.machines, found.controls) == (6, 11)
+
+
 def test_two_periods_in_either_order_are_a_crossover():
     found = Adjusted().estimate(Study.of(crossed(np.random.default_rng(1), periods=2)))
     assert found.change == pytest.approx(0.04, abs=1e-9)

@@ -6,6 +6,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
+from analysis.effects.course_error import course_variance
 from analysis.effects.methods import method
 from analysis.effects.study import Study
 from analysis.effects.switchable import Switchable
@@ -168,6 +169,30 @@ def test_machines_of_a_domain_that_switch_together_are_one_unit():
         never, arms = fleet(rng, periods=periods)
         alone = seen(never, arms, coins((60, periods), rng), treated).assign(domain=never["machine"] // 5)
         assert Study.of(alone).cells.switched.unit.tolist() == list(range(30))
+
+
+@pytest.mark.parametrize(("first", "share"), [(6, 5 / 6), (5, 1 - 6 / 16), (3, 0.0)])
+def test_what_a_course_adds_to_the_error_is_the_delta_method_s(first, share):
+    """Of 6 machines so many begin with the feature, 12 never have it: their course is off by d, then by -d.
+
+    The change is a ratio of sums of levels, so it moves by a known slope with d, whose variance is that of a mean; what
+    each machine's own plan shows of it, 1 / 6 if all have the same, is in the error already.
+    """
+    off = 0.05 * np.random.default_rng(2).standard_normal(12)
+    off -= off.mean()
+    machine, period = (index.ravel() for index in np.indices((18, 2)))
+    having = (machine < 6) & (period == np.where(machine < first, 0, 1))
+    value = 2.0 * np.where(having, 1.1, 1.0) * (1.0 + np.append(np.zeros(6), off)[machine] * np.array([1, -1])[period])
+    row = {"period": period, "job": "a", "machine": machine, "weight": 1.0, "treated": having, "value": value}
+
+    def change(d):
+        by = np.array([1.0 + d, 1.0 - d])
+        return 1.1 * (first / by[0] + (6 - first) / by[1]) / (first / by[1] + (6 - first) / by[0]) - 1.0
+
+    slope = (change(1e-5) - change(-1e-5)) / 2e-5
+    expected = share * slope**2 * off.var(ddof=1) / 12
+    cells = Study.of(pd.DataFrame(row)).cells
+    assert course_variance(cells.switched) == pytest.approx(expected, rel=1e-6, abs=1e-15)
 
 
 def test_a_librarys_ratio_is_that_of_machines_sums_as_they_were_seen():
