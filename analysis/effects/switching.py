@@ -56,8 +56,7 @@ class Switched:
     def of(self, machines: pd.Index) -> Self:
         """Return the crossover of some of its machines; the others, though they switch, tell nothing any more."""
         at = self.machines.get_indexer(machines)
-        start, end, rack = (each[at] for each in self.rows[:3])
-        rows = Rows(start, end, rack, *self.rows[3:])
+        rows = self.rows._replace(start=self.rows.start[at], end=self.rows.end[at], rack=self.rows.rack[at])
         return replace(self, rows=rows, plan=self.plan[at], unit=self.unit[at])
 
     def planned(self, plan: Bools) -> Self:
@@ -143,7 +142,7 @@ def switched(table: pd.DataFrame, identity: list[str], by: Floats, scale: "pd.Se
     if (job < 0).any():
         raise ValueError(f"job {table['job'].to_numpy()[job < 0][0]} is not among the fleet's jobs")
     period, periods = pd.factorize(table["period"], sort=True)
-    rack, racks = pd.factorize(table["rack"] if "rack" in table else table["machine"])
+    rack, _ = pd.factorize(table["rack"] if "rack" in table else table["machine"])
     there = table["present_s"].to_numpy(dtype=np.float64) if "present_s" in table else np.ones(len(table))
     there = there / there.max()
     never, states = table["never"].to_numpy(dtype=np.float64), table[["off", "on"]].to_numpy(dtype=np.float64)
@@ -151,40 +150,62 @@ def switched(table: pd.DataFrame, identity: list[str], by: Floats, scale: "pd.Se
     stay, _ = numbered([table[name] for name in identity])
     told = there * known
     apart = _apart(np.where(known, never, 0.0), known * by[:, 0], stay)
-    held, total = (_summed(job, period, told * part, (len(scale), len(periods))) for part in (1.0, apart))
-    rest = apart - shared(held, total)[job, period]
-    rows_apart = np.stack([apart, rest], axis=1)
     # A rack of its own tells nothing of a machine but itself.
-    alone = told * float("rack" in table)
-    racked = [_summed(rack, period, alone * part, (len(racks), len(periods))) for part in (1.0, rest)]
+    racked = told * float("rack" in table)
+    common, rest = _common((job, rack, period), (len(scale), len(periods)), told, racked, apart)
+    seen = Beside(pd.factorize(table["machine"])[0], job, period, rack, told, np.stack([apart, rest], axis=1))
     machine, machines = pd.factorize(table["machine"].to_numpy()[can], sort=True)
     taken = np.flatnonzero(can)[np.lexsort((stay[can], machine))]
     machine = np.sort(machine)
     number, first = numbered([stay[taken]])
     start, end = (np.searchsorted(machine, np.arange(len(machines)), side) for side in ("left", "right"))
+    level = scale.to_numpy(dtype=np.float64)[job[taken]]
     rows = Rows(
-        start,
-        end,
-        rack[taken[start]].astype(np.int64),
-        number.astype(np.int32),
-        job[taken].astype(np.int32),
-        period[taken].astype(np.int32),
-        by[taken],
-        states[taken] / scale.to_numpy(dtype=np.float64)[job[taken], None],
-        told[taken],
-        rows_apart[taken],
+        start=start,
+        end=end,
+        rack=rack[taken[start]].astype(np.int64),
+        stay=number.astype(np.int32),
+        job=job[taken].astype(np.int32),
+        period=period[taken].astype(np.int32),
+        by=by[taken],
+        value=states[taken] / level[:, None],
+        there=told[taken],
+        apart=seen.apart[taken],
     )
-    presence = np.bincount(number, there[taken])
-    stays = table.iloc[taken[first]][["job", "machine", "weight"]].rename(columns={"weight": "quota"})
     plan = np.zeros((len(machines), len(periods)), dtype=np.bool_)
     plan[machine, rows.period] = table["treated"].to_numpy(dtype=np.bool_)[taken]
-    stays = stays.reset_index(drop=True).assign(presence=presence / max(presence.max(initial=0.0), 1e-300))
-    units = _units(table, taken[start], plan)
-    of_stay = scale.to_numpy(dtype=np.float64)[job[taken[first]]]
-    others = np.flatnonzero(known & ~can)
-    name = pd.factorize(table["machine"])[0]
-    beside = Beside(name[others], job[others], period[others], rack[others], told[others], rows_apart[others])
-    return Switched(rows, Common(held, total, *racked), stays, plan, units, _own(rows, plan), of_stay, beside)
+    return Switched(
+        rows=rows,
+        common=common,
+        stays=_stays(table.iloc[taken[first]], np.asarray(np.bincount(number, there[taken]), dtype=np.float64)),
+        plan=plan,
+        unit=_units(table, taken[start], plan),
+        own=_own(rows, plan),
+        scale=level[first],
+        beside=Beside(*(each[known & ~can] for each in seen)),
+    )
+
+
+def _common(
+    keys: tuple[Ints, Ints, Ints], size: tuple[int, int], told: Floats, racked: Floats, apart: Floats
+) -> tuple[Common, Floats]:
+    """Return what jobs, and racks, do in common by period, and what the course of its job leaves of each row, (N,).
+
+    Keys are the rows' job, rack and period, and size how many jobs and periods there are; rows tell by `told` of their
+    job, by `racked` of their rack.
+    """
+    job, rack, period = keys
+    racks = int(rack.max(initial=-1)) + 1
+    held, total = (_summed(job, period, told * part, size) for part in (1.0, apart))
+    rest = apart - shared(held, total)[job, period]
+    of_rack = (_summed(rack, period, racked * part, (racks, size[1])) for part in (1.0, rest))
+    return Common(held, total, *of_rack), rest
+
+
+def _stays(first: pd.DataFrame, presence: Floats) -> pd.DataFrame:
+    """Return job, machine, quota and relative presence of stays, given the first row of each."""
+    stays = first[["job", "machine", "weight"]].rename(columns={"weight": "quota"}).reset_index(drop=True)
+    return stays.assign(presence=presence / max(presence.max(initial=0.0), 1e-300))
 
 
 def _own(rows: Rows, plan: Bools) -> Own:
