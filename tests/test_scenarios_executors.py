@@ -17,7 +17,10 @@ def test_processes_work_on_what_they_are_given():
         assert sorted(through(pool, math.factorial, [3, 4, 5])) == [6, 24, 120]
 
 
-@pytest.mark.parametrize("where", ["threads", "dask", "dask:", "", "dask:nowhere://x"])
+@pytest.mark.parametrize(
+    "where",
+    ["threads", "dask", "dask:", "", "dask:nowhere://x", "dask:foo", "dask:tcp://foo:abc", "dask:nowhere://x:1"],
+)
 def test_another_place_is_refused(where):
     with pytest.raises(FaultsError, match="--executor:1:1: should be processes, or dask: and a scheduler"):
         checked(where)
@@ -74,15 +77,15 @@ def dask(monkeypatch, threads, answers=None):
 )
 def test_workers_that_would_answer_otherwise_are_refused(monkeypatch, threads, answers, told):
     dask(monkeypatch, threads, answers)
-    with pytest.raises(ExecutorError, match=told), executor("dask:tcp://s"):
+    with pytest.raises(ExecutorError, match=told), executor("dask:tcp://s:1"):
         pass
 
 
 def test_a_cluster_that_agrees_is_used_and_what_it_loses_is_told(monkeypatch):
     cluster = dask(monkeypatch, {"tcp://a": 1})
-    with executor("dask:tcp://s") as pool:
+    with executor("dask:tcp://s:1") as pool:
         assert list(through(pool, abs, [-1])) == [1]
-    with pytest.raises(RunError, match="workers at tcp://s ended"), executor("dask:tcp://s"):
+    with pytest.raises(RunError, match="workers at tcp://s:1 ended"), executor("dask:tcp://s:1"):
         raise cluster.KilledWorker
 
 

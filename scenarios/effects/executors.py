@@ -1,5 +1,6 @@
 """Where the pieces of a scorecard are worked on: processes of this machine, or a Dask cluster by its address."""
 
+import re
 from collections.abc import Callable, Iterator
 from concurrent.futures import Executor
 from contextlib import contextmanager
@@ -12,7 +13,8 @@ from scenarios.provenance import source_digest, versions
 from scenarios.rundir import RunError
 
 PROCESSES, DASK = "processes", "dask:"
-_SCHEMES = tuple(f"{name}://" for name in ("tcp", "tls", "ucx", "ws", "wss"))
+_ADDRESS = re.compile(r"((tcp|tls|ucx|ws|wss)://)?[^/\s]+:[0-9]{1,5}(/\S*)?")
+"""Host and port: without a port Dask makes a client that it then cannot close."""
 _PATIENCE_S = 10
 """How long a scheduler is waited for."""
 
@@ -65,8 +67,7 @@ def checked(where: str) -> str:
     >>> checked("dask:tcp://10.0.0.1:8786")
     'dask:tcp://10.0.0.1:8786'
     """
-    address = where.removeprefix(DASK)
-    understood = where.startswith(DASK) and address and ("://" not in address or address.startswith(_SCHEMES))
+    understood = where.startswith(DASK) and _ADDRESS.fullmatch(where.removeprefix(DASK))
     if where != PROCESSES and not understood:
         refuse("--executor", "should be processes, or dask: and a scheduler, such as dask:tcp://10.0.0.1:8786", where)
     return where
