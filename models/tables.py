@@ -11,11 +11,22 @@ import pyarrow as pa
 
 @dataclass(frozen=True, slots=True)
 class Column:
-    """One column: its name with unit, its Arrow type and what it means."""
+    """One column: its name with unit, its Arrow type and what it means.
+
+    Examples
+    --------
+    >>> Column("power_w", pa.float64(), "mean power; NaN: not answered").may_be_nan
+    True
+    """
 
     name: str
     type: pa.DataType
     meaning: str
+
+    @property
+    def may_be_nan(self) -> bool:
+        """Whether a number may be NaN: its meaning then says what that stands for."""
+        return "NaN:" in self.meaning
 
 
 _INT, _LONG, _FLOAT, _TEXT, _BOOL = pa.int32(), pa.int64(), pa.float64(), pa.string(), pa.bool_()
@@ -63,7 +74,7 @@ COUNTERS = (
     Column("llc_misses", _FLOAT, "last-level-cache misses"),
     Column("cpu_s", _FLOAT, "CPU time"),
     Column("wall_s", _FLOAT, "time present in the window"),
-    Column("mean_frequency_hz", _FLOAT, "cycles over CPU time"),
+    Column("mean_frequency_hz", _FLOAT, "cycles over CPU time; NaN: it did not run"),
     Column("requests", _FLOAT, "user-level operations completed"),
 )
 
@@ -140,8 +151,8 @@ ROUNDS = (
     Column("jobs", _INT, "jobs with enough instances"),
     Column("target_margin", _FLOAT, "relative margin asked for"),
     Column("planned_margin", _FLOAT, "relative margin that the plan promises"),
-    Column("margin", _FLOAT, "relative margin realised"),
-    Column("change", _FLOAT, "relative change estimated over the covered jobs"),
+    Column("margin", _FLOAT, "relative margin realised; NaN: no job has enough instances"),
+    Column("change", _FLOAT, "relative change estimated over the covered jobs; NaN: there are none"),
     Column("quota_coverage", _FLOAT, "share of the CPU quota that the covered jobs hold"),
     Column("accepted", _BOOL, "whether the margin meets the target"),
 )
@@ -172,7 +183,11 @@ REPLAYS = (
 CPU = (
     Column("start_s", _FLOAT, "start of the counting interval"),
     Column("end_s", _FLOAT, "end of the counting interval"),
-    Column("utilisation", _FLOAT, "busy servers over all servers, work that is in no request log included"),
+    Column(
+        "utilisation",
+        _FLOAT,
+        "busy servers over all servers, work that is in no request log included; NaN: not looked at in the interval",
+    ),
 )
 
 TRUTH_REQUESTS = (
@@ -228,7 +243,11 @@ TRUTH_SERVICE_TYPES = (
     Column("platform", _TEXT, "platform"),
     Column("type", _TEXT, "type of request"),
     Column("processor_s", _FLOAT, "mean CPU time of a request alone on an idle machine"),
-    Column("response_time_s", _FLOAT, "mean response time with requests of this type alone, ten per second"),
+    Column(
+        "response_time_s",
+        _FLOAT,
+        "mean response time with requests of this type alone, ten per second; NaN: more than it can serve",
+    ),
     Column("other_tiers_s", _FLOAT, "mean delay at the other tiers"),
 )
 
@@ -450,6 +469,35 @@ TABLES: dict[str, tuple[Column, ...]] = {
     **{f"truth_trial_{arm}_machine_windows": MACHINE_WINDOWS for arm in ARMS},
     **{f"truth_trial_{arm}_epochs": EPOCHS for arm in ARMS},
 }
+
+
+_COUNTERS_KEY, _WINDOWS_KEY, _EPOCHS_KEY = ("residence", "window"), ("machine", "window"), ("epoch",)
+KEYS: dict[str, tuple[str, ...]] = {
+    "machines": ("machine",),
+    "jobs": ("job",),
+    "instances": ("residence",),
+    "counters": _COUNTERS_KEY,
+    "machine_windows": _WINDOWS_KEY,
+    "epochs": _EPOCHS_KEY,
+    "switches": ("machine", "period"),
+    "instance_epochs": ("residence", "epoch"),
+    "machine_epochs": ("machine", "epoch"),
+    "rounds": ("round",),
+    "requests": ("request",),
+    "stay_requests": ("residence", "request"),
+    "truth_jobs": ("job",),
+    "profile_machines": ("machine",),
+    "monitor": ("machine", "start_s"),
+    "visits": ("visit",),
+    "processes": ("process",),
+    "builds": ("build",),
+    "rates": ("collection", "platform", "event"),
+    "locations": ("location",),
+    **{f"truth_{trial}{arm}_counters": _COUNTERS_KEY for trial in ("", "trial_") for arm in ARMS},
+    **{f"truth_{trial}{arm}_machine_windows": _WINDOWS_KEY for trial in ("", "trial_") for arm in ARMS},
+    **{f"truth_{trial}{arm}_epochs": _EPOCHS_KEY for trial in ("", "trial_") for arm in ARMS},
+}
+"""Columns whose values together a row of the table has alone."""
 
 
 def schema(table: str) -> pa.Schema:

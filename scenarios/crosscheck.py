@@ -5,35 +5,32 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-import numpy as np
 from pyarrow import ArrowException
 
-from analysis.crosscheck import busy, cpi, pace, samples
 from analysis.crosscheck.check import Check
-from scenarios import crosscheck_counters
-from scenarios.crosscheck_counters import completed, sampled
 from scenarios.faults import Fault, FaultsError
 from scenarios.output import Progress
+from scenarios.run_tables import faults
 from scenarios.rundir import Run, open_run
 
 if TYPE_CHECKING:
     from rich.console import Console
 
-    from analysis.profiling.database import Database
-    from analysis.profiling.query import Where
-
-_FLEET: "Where" = (("collection", ("fleet",)),)
 _MEANINGS: Mapping[str, str] = {
     "counters_epochs": "events of all stays and of all epochs, the ratio farthest from 1",
     "counters_machines": "events of stays and of their machines, the ratio farthest from 1",
     "counters_presence": "time of each stay in a window, counted and by start and end, the ratio farthest from 1",
     "counters_frequency": "mean frequency × CPU time and cycles of each stay, the ratio farthest from 1",
     "counters_traces": "events of stays and of their epochs, the ratio farthest from 1",
+    "feature_stays": "stays with the feature as their machine's, and all",
     "energy_machines": "energy of machines and of epochs, the ratio",
     "wsmeter_counters": "jobs whose CPI the interval of WSMeter's 1/IPC does not hold",
     "profile_counters": "jobs whose CPI the interval of the profile does not hold",
     "profile_wsmeter": "jobs of which profile and WSMeter differ by more than their errors",
+    "profile_misses": "jobs whose last-level-cache misses per instruction the interval of the profile does not hold",
     "profile_core_seconds": "core-seconds by profile and by monitor",
+    "profile_rounds": "rounds with their visits, each machine at most once, and all",
+    "profile_residents": "stays found on a visited machine and there by start and end, and those of either",
     "profile_visits": "answered visits of busy machines, and those with samples",
     "profile_symbols": "samples as collected and with symbols: those alike, and all",
     "occupancy_stays": "utilisation by the Occupancy Law and by counters, the stay farthest off",
@@ -66,7 +63,7 @@ def crosscheck(path: Path, progress: Progress = lambda _what, _share: None) -> l
     RunError
         If the folder is no finished run, or not of a scenario of this version.
     FaultsError
-        If it has no tables that could be compared, one that it lists is not there, or one cannot be read.
+        If it has no tables that could be compared, one that it lists is not there, or some are damaged: all of them.
 
     Examples
     --------
@@ -76,10 +73,10 @@ def crosscheck(path: Path, progress: Progress = lambda _what, _share: None) -> l
     """
     run = open_run(path)
     lost = [name for name in run.listed if not name.startswith("truth_") and not run.has(name)]
-    if lost:
-        raise FaultsError(
-            [Fault(str(run.file(name)), 0, 0, "", "is not there, though the run lists it") for name in lost]
-        )
+    damaged = [Fault(str(run.file(name)), 0, 0, "", "is not there, though the run lists it") for name in lost]
+    damaged += faults(run)
+    if damaged:
+        raise FaultsError(damaged)
     found = list[Check]()
     for i, (what, part) in enumerate(PARTS.items()):
         progress(f"comparing {what}", i / len(PARTS))
@@ -137,66 +134,22 @@ def show(payload: Sequence[Mapping[str, Any]], console: "Console") -> None:
         )
 
 
-def _has(run: Run, *names: str) -> bool:
-    return all(run.has(name) for name in names)
+def _counters(run: Run) -> Iterator[Check]:
+    from scenarios.crosscheck_counters import checks
+
+    yield from checks(run)
 
 
 def _profile(run: Run) -> Iterator[Check]:
-    """Yield what the profile says beside counters, WSMeter and the monitor."""
-    if not _has(run, "samples", "visits", "processes", "locations", "rates"):
-        return
-    from analysis.profiling.database import Database
+    from scenarios.crosscheck_profile import checks
 
-    with Database([run.path]) as database:
-        if _has(run, "counters", "instances", "jobs"):
-            yield from _cpi(run, database)
-        if run.has("monitor"):
-            yield _core_seconds(run, database)
-    visits = run.table("visits")
-    fleet = visits[visits["collection"] == "fleet"]
-    found = run.table("samples", ["process", "event", "count"])
-    yield samples.visits_with_samples(fleet, run.table("processes"), found, run.table("rates"))
-    if run.has("raw_samples"):
-        yield samples.symbolised(run.table("raw_samples", ["process", "event", "count"]), found)
-
-
-def _cpi(run: Run, database: "Database") -> Iterator[Check]:
-    from analysis.profiling.query import Query
-
-    counters, instances, jobs = (run.table(name) for name in ("counters", "instances", "jobs"))
-    cycles, instructions = (
-        database.clustered(Query(event, ("application",), _FLEET), "visit") for event in ("cycles", "instructions")
-    )
-    found = cpi.profiled(cycles, instructions, jobs)
-    checks = (
-        cpi.within("profile_counters", found, cpi.counted(counters, instances)),
-        cpi.alike("profile_wsmeter", found, sampled(run, counters, instances)),
-    )
-    yield from (check for check in checks if check is not None)
-
-
-def _core_seconds(run: Run, database: "Database") -> Check:
-    from analysis.profiling.query import Query
-
-    visits = database.table("visits")
-    cycles = database.query(Query(by=("visit",), where=_FLEET))
-    by_visit = cycles.assign(visit=cycles["visit"].astype(np.int64))
-    return samples.seconds(visits[visits["collection"] == "fleet"], by_visit, run.table("monitor"))
+    yield from checks(run)
 
 
 def _requests(run: Run) -> Iterator[Check]:
-    """Yield what the requests of served services say beside the counters of their instances."""
-    if not _has(run, "stay_requests", "instance_epochs", "instances", "epochs", "counters", "jobs"):
-        return
-    requests, epochs = run.table("stay_requests"), run.table("instance_epochs")
-    instances = run.table("instances").merge(run.table("jobs")[["job", "name"]], on="job")
-    epoch_s = epoch_length_s(run)
-    found = busy.busy(requests, epochs, instances, epoch_s)
-    yield busy.by_stay(found, run.table("counters"))
-    yield busy.by_epoch(found, epoch_s)
-    if (counted := completed(run)) is not None:
-        yield counted
-    yield from pace.follows(requests, found, instances, epoch_s)
+    from scenarios.crosscheck_requests import checks
+
+    yield from checks(run)
 
 
 def _upgrade(run: Run) -> Iterator[Check]:
@@ -213,31 +166,10 @@ def _moves(run: Run) -> Iterator[Check]:
 
 
 PARTS: Mapping[str, Callable[[Run], Iterator[Check]]] = {
-    "counters": crosscheck_counters.checks,
+    "counters": _counters,
     "profile": _profile,
     "requests": _requests,
     "upgrade": _upgrade,
     "moves": _moves,
 }
 """What is compared, each part yielding no check of a run that lacks its tables."""
-
-
-def epoch_length_s(run: Run) -> float:
-    """Return the length of a run's epochs in seconds; NaN of a single one.
-
-    Raises
-    ------
-    RunError
-        If the run has no table `epochs`.
-
-    Examples
-    --------
-    >>> import tempfile
-    >>> from pandas import DataFrame
-    >>> with tempfile.TemporaryDirectory() as folder:
-    ...     DataFrame({"start_s": [0.0, 300.0]}).to_parquet(Path(folder, "epochs.parquet"))
-    ...     epoch_length_s(Run(Path(folder), {}))
-    300.0
-    """
-    start_s = run.table("epochs", ["start_s"])["start_s"].to_numpy(np.float64)
-    return float(start_s[1] - start_s[0]) if start_s.size > 1 else float("nan")

@@ -44,6 +44,8 @@ def checks(run: Run) -> Iterator[Check]:
         found += _whole(run, counters)
     if run.has("machine_windows"):
         found.append(totals.by_machine(counters, instances, run.table("machine_windows")))
+    if run.has("machines") and not (world.feature is not None and world.feature.rollout.unit == "instance"):
+        found.append(stays.featured(instances, run.table("machines")))
     found.append(cpi.within("wsmeter_counters", sampled(run, counters, instances), cpi.counted(counters, instances)))
     yield from (check for check in found if check is not None)
 

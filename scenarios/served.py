@@ -1,6 +1,6 @@
 """What a run says of the services whose requests were served: the Occupancy Law of each, in a table."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Hashable, Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -11,6 +11,7 @@ from rich.table import Table
 
 from analysis.occupancy.curve import curve
 from analysis.occupancy.law import law
+from scenarios.epochs import epoch_length_s
 from scenarios.rundir import Run
 
 _NEEDED = ("stay_requests", "instance_epochs", "instances", "jobs", "epochs")
@@ -27,7 +28,7 @@ def services(found: Run) -> list[dict[str, Any]]:
     -------
     list of dict
         service, stays, requests, unfinished, utilisation (0..1), queueing_ratio (queueing over service time),
-        response_time_s (mean of those that finished); by name.
+        response_time_s, response_median_s (mean and median of those that finished); by name.
 
     Raises
     ------
@@ -44,16 +45,23 @@ def services(found: Run) -> list[dict[str, Any]]:
         return []
     requests, jobs = found.table("stay_requests"), found.table("jobs", ["job", "name"])
     stays = found.table("instances", ["residence", "job", "quota_vcpu"]).merge(jobs, on="job").set_index("residence")
-    start_s = found.table("epochs", ["epoch", "start_s"]).sort_values("epoch")["start_s"].to_numpy(np.float64)
     epochs = found.table("instance_epochs", ["residence", "epoch"]).groupby("residence")["epoch"].agg(["min", "max"])
-    bounds_s = epochs.assign(max=epochs["max"] + 1) * (float(start_s[1] - start_s[0]) if start_s.size > 1 else np.nan)
+    bounds_s = epochs.assign(max=epochs["max"] + 1) * epoch_length_s(found.table("epochs", ["start_s"]))
     first_s, last_s = bounds_s["min"].to_dict(), bounds_s["max"].to_dict()
     rows = [
         _stay(str(stays["name"][at]), round(float(stays["quota_vcpu"][at])), part, (first_s[at], last_s[at]))
         for at, part in requests.groupby("residence")
     ]
     sums = pd.DataFrame(rows, columns=list(rows[0]) if rows else ["service"]).groupby("service").sum()
-    return [_said(str(name), row) for name, row in sums.iterrows()] if rows else []
+    median_s = _medians_s(requests, stays["name"]) if rows else {}
+    return [_said(str(name), row) | {"response_median_s": median_s[name]} for name, row in sums.iterrows()]
+
+
+def _medians_s(requests: pd.DataFrame, name: pd.Series) -> dict[Hashable, float]:
+    """Return the median response time of the requests of each service that finished, NaN if none did."""
+    response_s = (requests["departure_s"] - requests["arrival_s"]).astype(np.float64)
+    finished_s = response_s.where(np.isfinite(response_s))
+    return finished_s.groupby(requests["residence"].map(name).to_numpy()).median().to_dict()
 
 
 def _stay(service: str, servers: int, part: pd.DataFrame, bounds_s: tuple[float, float]) -> dict[str, Any]:
@@ -96,11 +104,11 @@ def service_table(rows: Sequence[Mapping[str, Any]]) -> Table:
     """
     table = Table(title="services that were served, by the Occupancy Law", box=SIMPLE_HEAD, padding=0)
     table.add_column("service", overflow="ellipsis", no_wrap=True)
-    for heading in ("stays", "requests", "busy", "queueing / service", "mean response"):
+    for heading in ("stays", "requests", "unfinished", "busy", "queueing / service", "response", "median"):
         table.add_column(heading, justify="right", no_wrap=True)
     for row in rows:
-        counts = f"{row['stays']:,}", f"{row['requests']:,}", f"{row['utilisation']:.1%}"
-        table.add_row(
-            escape(row["service"]), *counts, f"{row['queueing_ratio']:.2f}", f"{row['response_time_s']:.2f} s"
-        )
+        counts = (f"{row[name]:,}" for name in ("stays", "requests", "unfinished"))
+        shares = f"{row['utilisation']:.1%}", f"{row['queueing_ratio']:.2f}"
+        times = (f"{row[name]:.2f} s" for name in ("response_time_s", "response_median_s"))
+        table.add_row(escape(row["service"]), *counts, *shares, *times)
     return table

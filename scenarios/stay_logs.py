@@ -9,6 +9,7 @@ import pandas as pd
 from analysis.crosscheck.upgrade import log_of
 from analysis.logs.sources import Log
 from models.platforms import Platform
+from scenarios.epochs import epoch_length_s
 from scenarios.faults import Fault, FaultsError
 from scenarios.options import refuse
 from scenarios.rundir import Run, open_run
@@ -148,7 +149,6 @@ def logged(run: Run, stays: "pd.Index[int]", platform: Platform, name: str) -> "
     """
     from analysis.profiling.database import Database
     from analysis.profiling.query import Query
-    from scenarios.crosscheck import epoch_length_s
 
     if not (len(stays) and run.has("samples")):
         return None
@@ -162,7 +162,7 @@ def logged(run: Run, stays: "pd.Index[int]", platform: Platform, name: str) -> "
     misses = pd.Series(counted) / counted["instructions"]
     requests, epochs = (run.table(table) for table in ("stay_requests", "instance_epochs"))
     here, there = (part[part["residence"].isin(stays)] for part in (requests, epochs))
-    return log_of(here, there, misses, platform, epoch_length_s(run))
+    return log_of(here, there, misses, platform, epoch_length_s(run.table("epochs", ["start_s"])))
 
 
 def _has(run: Run) -> bool:

@@ -107,3 +107,10 @@ def test_core_seconds_agree_with_the_monitor_but_not_with_another_fleet_s():
     assert samples.seconds(visits, cycles, monitor).holds
     assert not samples.seconds(visits, cycles, monitor * 1.1).holds
     assert not samples.seconds(visits, cycles[cycles["visit"] % 4 > 0], monitor).holds
+
+
+def test_a_machine_whose_windows_are_lost_differs(stays, where):
+    windows = by_hand(stays, where)
+    check = totals.by_machine(stays, where, windows[windows["machine"] > 0])
+    assert not check.holds
+    assert np.isinf(check.left)

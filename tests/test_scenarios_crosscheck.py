@@ -9,6 +9,7 @@ import pytest
 from rich.console import Console
 from typer.testing import CliRunner
 
+from analysis.crosscheck import visits
 from analysis.crosscheck.check import Check
 from models.tables import TABLES, schema
 from scenarios import crosscheck
@@ -61,10 +62,14 @@ def test_every_lens_agrees_on_one_day(found):
         *("counters_epochs", "counters_machines", "counters_presence", "counters_frequency", "counters_traces"),
         *(
             "energy_machines",
+            "feature_stays",
             "wsmeter_counters",
             "profile_counters",
             "profile_wsmeter",
+            "profile_misses",
             "profile_core_seconds",
+            "profile_rounds",
+            "profile_residents",
             "profile_visits",
         ),
         *("profile_symbols", "occupancy_stays", "occupancy_epochs", "requests_counted", "service_times"),
@@ -108,12 +113,32 @@ def test_utilisation_by_stamps_is_the_counters_to_the_ninth_digit(run):
         ("profile", "counters", scaled(cycles=1.15), {"profile_counters"}),
         ("profile", "samples", lambda table: table[table["process"] % 4 > 0], {"profile_core_seconds"}),
         ("profile", "samples", lambda table: table[table["process"] > 400], {"profile_visits"}),
+        ("profile", "visits", scaled(start_s=1000.0, length_s=1000.0), {"profile_rounds", "profile_residents"}),
+        ("profile", "counters", scaled(llc_misses=2.0), {"profile_misses"}),
+        ("counters", "machines", lambda table: table.assign(feature=~table["feature"]), {"feature_stays"}),
+        ("counters", "machine_windows", lambda table: table[table["machine"] > 0], {"counters_machines"}),
         ("upgrade", "truth_trial_everywhere_counters", scaled(instructions=1.2), {"upgrade_wsmeter"}),
     ],
-    ids=["cycles", "cpu", "clock", "epochs", "cpi", "samples", "visits", "truth"],
+    ids=[
+        *("cycles", "cpu", "clock", "epochs", "cpi", "samples", "visits", "milliseconds", "misses", "feature"),
+        *("machine", "truth"),
+    ],
 )
 def test_what_is_planted_in_a_copy_is_found(copied, part, table, how, fail):
     assert copied(part, table, how) >= fail
+
+
+def test_visits_of_one_machine_that_are_an_hour_late_are_found_whichever_it_is(run):
+    """A round then has a visit too few or too many, or a machine twice; and stays had come or gone on most machines."""
+    table, instances = run.table("visits"), run.table("instances")
+    processes = run.table("processes", ["visit", "residence"])
+    machines, elsewhere = table["machine"].unique(), 0
+    for machine in machines[::3]:
+        late = table.assign(start_s=table["start_s"] + 3600.0 * (table["machine"] == machine))
+        assert not visits.rounds(late, 3600.0, 86400.0, 16.0).holds
+        made = visits.residents(late, processes, instances)
+        elsewhere += made.left < made.right
+    assert elsewhere > len(machines[::3]) / 2
 
 
 @pytest.mark.parametrize("factor", [2.0, 1.001, 0.999])
@@ -155,7 +180,7 @@ def test_raw_samples_that_are_not_those_with_symbols_are_found(copied, how):
 
 def test_what_compares_equal_numbers_is_decisive(found):
     exact = {"counters_presence", "counters_frequency", "counters_traces", "energy_machines"}
-    exact |= {"requests_counted", "profile_symbols"}
+    exact |= {"requests_counted", "profile_symbols", "profile_rounds", "profile_residents", "feature_stays"}
     assert {check.check for check in found if check.decisive} >= exact
 
 
@@ -187,7 +212,7 @@ def test_the_command_says_it_as_json_and_ends_with_1_where_something_differs(run
     said = json.loads(whole.stdout)
     assert [one["check"] for one in said] == [
         *("counters_presence", "counters_frequency", "counters_epochs", "energy_machines", "counters_traces"),
-        *("counters_machines", "wsmeter_counters"),
+        *("counters_machines", "feature_stays", "wsmeter_counters"),
     ]
     assert all(
         list(one) == ["check", "left", "right", "tolerance", "tolerance_share", "holds", "decisive"] for one in said
@@ -197,7 +222,7 @@ def test_the_command_says_it_as_json_and_ends_with_1_where_something_differs(run
     failed = runner.invoke(app, ["crosscheck", str(copied.folder)])
     assert failed.exit_code == 1
     assert "counters_epochs" in failed.stdout
-    assert "7 checks, 4 failed" in failed.stdout
+    assert "8 checks, 4 failed" in failed.stdout
 
 
 @pytest.mark.usefixtures("light")
@@ -208,7 +233,7 @@ def test_what_is_no_run_or_cannot_be_compared_ends_with_2_and_a_line(copied, tmp
     (copied.folder / "counters.parquet").write_bytes(b"PAR1")
     broken = runner.invoke(app, ["crosscheck", str(copied.folder)])
     assert broken.exit_code == 2
-    assert "tables of counters cannot be read" in broken.output
+    assert "counters.parquet: cannot be read" in broken.output
     (copied.folder / "counters.parquet").unlink()
     lost = runner.invoke(app, ["crosscheck", str(copied.folder)])
     assert (lost.exit_code, "is not there, though the run lists it" in lost.output) == (2, True)
@@ -220,6 +245,87 @@ def test_what_is_no_run_or_cannot_be_compared_ends_with_2_and_a_line(copied, tmp
     assert empty.exit_code == 2
     assert "has no tables that could be compared" in empty.output
     assert len(empty.output.strip().splitlines()) == 1
+
+
+def texts(column):
+    return lambda table: table.assign(**{column: table[column].astype(str)})
+
+
+def none(table):
+    return table[:0]
+
+
+def doubled(rows):
+    return lambda table: pd.concat([table, table[:rows]])
+
+
+def lost(column):
+    return lambda table: table.assign(**{column: table[column].where(table.index > 2)})
+
+
+@pytest.mark.parametrize(
+    ("table", "how", "said"),
+    [
+        *((name, doubled(5), "should be there once, got") for name in ("instances", "jobs", "machines", "monitor")),
+        ("instances", doubled(50), "residence: should be there once, got 0 again and 49 more"),
+        ("counters", doubled(1), "residence, window: should be there once, got"),
+        *(
+            (name, none, "should hold rows, got none")
+            for name in ("machines", "epochs", "instances", "stay_requests", "samples", "counters")
+        ),
+        ("instance_epochs", texts("residence"), "residence: should hold whole numbers, got type large_string"),
+        ("counters", texts("cycles"), "cycles: should hold numbers, got type large_string"),
+        ("jobs", lambda table: table.assign(name=3), "name: should hold text, got type int64"),
+        ("machines", lambda table: table.drop(columns="feature"), "feature: column is missing"),
+        ("monitor", lost("busy_s"), "busy_s: should be a number, got NaN or infinite in 3 of 64 rows"),
+        ("counters", scaled(cpu_s=np.inf), "cpu_s: should be a number, got NaN or infinite in"),
+        ("stay_requests", scaled(departure_s=np.inf), "departure_s: should be finite, got"),
+        ("instances", lost("job"), "job: should hold whole numbers, got type double"),
+    ],
+)
+def test_a_table_that_is_damaged_is_named_with_its_field_and_ends_with_2(copied, table, how, said):
+    file = copied.folder / f"{table}.parquet"
+    how(pd.read_parquet(file)).to_parquet(file, index=False)
+    done = runner.invoke(app, ["crosscheck", str(copied.folder)])
+    assert done.exit_code == 2
+    assert done.output.startswith(f"{file}: ")
+    assert said in done.output
+    assert len(done.output.strip().splitlines()) == 1
+
+
+@pytest.mark.parametrize(("table", "how"), [("instances", doubled(50)), ("epochs", none), ("samples", none)])
+def test_a_report_names_what_is_damaged_in_the_same_words(copied, table, how):
+    file = copied.folder / f"{table}.parquet"
+    how(pd.read_parquet(file)).to_parquet(file, index=False)
+    said = [runner.invoke(app, [command, str(copied.folder)]) for command in ("crosscheck", "report")]
+    assert [done.exit_code for done in said] == [2, 2]
+    assert said[0].output == said[1].output
+    assert not (copied.folder / "report.html").exists()
+
+
+def test_visits_in_milliseconds_end_the_command_with_1_and_the_file_is_named(copied, monkeypatch):
+    monkeypatch.setattr(crosscheck, "PARTS", {"profile": PARTS["profile"]})
+    failed = copied("profile", "visits", scaled(start_s=1000.0, length_s=1000.0))
+    done = runner.invoke(app, ["crosscheck", str(copied.folder), "--json"])
+    assert done.exit_code == 1
+    assert {one["check"] for one in json.loads(done.stdout) if not one["holds"]} == failed
+    assert failed >= {"profile_rounds", "profile_residents"}
+    assert done.stderr == "changed since the run was made: visits.parquet\n"
+
+
+def test_every_table_that_is_damaged_is_named_at_once(copied):
+    whole = (copied.folder / "counters.parquet").read_bytes()
+    (copied.folder / "counters.parquet").write_bytes(whole[: len(whole) // 2])
+    jobs = pd.read_parquet(copied.folder / "jobs.parquet")
+    doubled(5)(lost("quota_vcpu")(jobs)).to_parquet(copied.folder / "jobs.parquet", index=False)
+    done = runner.invoke(app, ["crosscheck", str(copied.folder)])
+    assert done.exit_code == 2
+    assert [line.removeprefix(f"{copied.folder}/").partition(",")[0] for line in done.output.strip().splitlines()] == [
+        "counters.parquet: cannot be read: Parquet magic bytes not found in footer. Either the file is corrupted or "
+        "this is not a parquet file.",
+        "jobs.parquet: job: should be there once",
+        "jobs.parquet: quota_vcpu: should be a number",
+    ]
 
 
 def test_jobs_are_really_moved(run):

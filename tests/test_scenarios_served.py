@@ -45,7 +45,15 @@ def test_the_table_shows_every_service(run):
     console = Console(width=120, file=StringIO())
     console.print(service_table(services(run)))
     (shop,) = (line.split() for line in console.file.getvalue().splitlines() if "shop" in line)
-    assert shop == ["shop", "2", "3", "26.7%", "0.12", "20.00", "s"]
+    assert shop == ["shop", "2", "3", "1", "26.7%", "0.12", "20.00", "s", "20.00", "s"]
+
+
+def test_the_median_is_of_all_requests_of_a_service_that_finished(tmp_path, run):
+    """Of 10, 20 and 90 s in two stays the mean is 40 s and the median 20 s."""
+    log = {"residence": [0, 0, 1, 1], "arrival_s": [0.0, 0.0, 100.0, 100.0], "departure_s": [10.0, 20.0, 190.0, None]}
+    pd.DataFrame(log).to_parquet(tmp_path / "stay_requests.parquet")
+    (shop,) = services(run)
+    assert (shop["response_time_s"], shop["response_median_s"]) == pytest.approx((40.0, 20.0))
 
 
 @pytest.mark.parametrize("name", ["stay_requests", "instance_epochs", "jobs"])

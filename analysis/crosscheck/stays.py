@@ -140,6 +140,31 @@ def completed(
     return ratio("requests_counted", *_both(said, "requests", departed, "departed"))
 
 
+def featured(instances: pd.DataFrame, machines: pd.DataFrame) -> Check:
+    """Return whether stays have the feature just where their machine has it, and had it before they ended.
+
+    Parameters
+    ----------
+    instances : machine, end_s, feature; of a roll-out by machine, rack or power domain
+    machines : machine, feature, feature_from_s (NaN: never)
+
+    Returns
+    -------
+    Check
+        ``feature_stays``: stays for which that is so, and all.
+
+    Examples
+    --------
+    >>> stays = pd.DataFrame({"machine": [5, 5, 6], "end_s": [50.0, 150.0, 150.0], "feature": [False, True, False]})
+    >>> where = pd.DataFrame({"machine": [5, 6], "feature": [True, False], "feature_from_s": [100.0, float("nan")]})
+    >>> featured(stays, where).holds, featured(stays, where.assign(feature=[False, True])).left
+    (True, 2.0)
+    """
+    there = instances.merge(machines[["machine", "feature", "feature_from_s"]], on="machine", suffixes=("", "_there"))
+    expected = there["feature_there"] & (there["feature_from_s"] < there["end_s"])
+    return Check("feature_stays", float((expected == there["feature"]).sum()), float(len(instances)), 0.0)
+
+
 def _both(counters: pd.DataFrame, counted: str, other: pd.DataFrame, expected: str) -> tuple[Floats, Floats]:
     """Return (n,) values of each stay and window as counted and as expected; 0 of a row that one of them lacks.
 

@@ -37,7 +37,7 @@ def by_machine(counters: pd.DataFrame, instances: pd.DataFrame, windows: pd.Data
     ----------
     counters : residence and those of `COUNTED`
     instances : residence, machine
-    windows : machine and those of `COUNTED`, the table `machine_windows`
+    windows : machine and those of `COUNTED`, the table `machine_windows`; a machine that either side lacks has none
 
     Examples
     --------
@@ -49,8 +49,9 @@ def by_machine(counters: pd.DataFrame, instances: pd.DataFrame, windows: pd.Data
     machine = instances.set_index("residence")["machine"]
     left = counters[list(COUNTED)].groupby(counters["residence"].map(machine)).sum()
     right = windows.groupby("machine")[list(COUNTED)].sum()
-    both = left.reindex(right.index).fillna(0.0)
-    return ratio("counters_machines", both.to_numpy(np.float64).ravel(), right.to_numpy(np.float64).ravel())
+    every = left.index.union(right.index)
+    both = (side.reindex(every, fill_value=0.0).to_numpy(np.float64).ravel() for side in (left, right))
+    return ratio("counters_machines", *both)
 
 
 def energy(windows: pd.DataFrame, epochs: pd.DataFrame) -> Check:

@@ -4,11 +4,8 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
-import pyarrow.parquet as pq
-from pyarrow import ArrowException
-
+from scenarios import run_tables
 from scenarios.faults import Fault, FaultsError
-from scenarios.provenance import file_digest
 from scenarios.report.section import Section, Verdict, table
 from scenarios.rundir import Run
 
@@ -25,7 +22,7 @@ def listed(run: Run) -> Section:
     Raises
     ------
     FaultsError
-        If tables that the run lists, ``truth_`` tables apart, are not there, or one cannot be read: all of them.
+        If tables that the run lists, ``truth_`` tables apart, are not there, or some are damaged: all of them.
 
     Examples
     --------
@@ -33,10 +30,10 @@ def listed(run: Run) -> Section:
     >>> listed(example().run).says
     ('0 tables.',)
     """
-    faults = [fault for file, _ in run.files() for fault in _faults(file, run)]
+    faults = [*(fault for file, _ in run.files() for fault in _lost(file, run)), *run_tables.faults(run)]
     if faults:
         raise FaultsError(faults)
-    changed = [str(file.relative_to(run.path)) for file, said in run.files() if file.is_file() and _changed(file, said)]
+    changed = run_tables.changed(run)
     there = {name: said for name, said in run.listed.items() if run.has(name)}
     absent = [name for name in run.listed if name not in there]
     rows = [(name, f"{said['rows']:,}", f"{_bytes(said):,}") for name, said in there.items()]
@@ -56,17 +53,7 @@ def _bytes(said: Mapping[str, Any]) -> int:
     return sum(int(part["file_bytes"]) for part in parts)
 
 
-def _faults(file: Path, run: Run) -> Iterator[Fault]:
-    """Yield why a file that is listed cannot be used."""
-    if not file.is_file():
-        if not str(file.relative_to(run.path)).startswith(_TRUTH):
-            yield Fault(str(file), 0, 0, "", "is not there, though the run lists it")
-        return
-    try:
-        pq.read_metadata(file)
-    except (ArrowException, OSError) as error:
-        yield Fault(str(file), 0, 0, "", f"cannot be read: {error}".partition("\n")[0])
-
-
-def _changed(file: Path, said: Mapping[str, Any]) -> bool:
-    return bool(file.stat().st_size != said.get("file_bytes") or file_digest(file) != said.get("file_digest"))
+def _lost(file: Path, run: Run) -> Iterator[Fault]:
+    """Yield that a file which is listed is not there."""
+    if not file.is_file() and not str(file.relative_to(run.path)).startswith(_TRUTH):
+        yield Fault(str(file), 0, 0, "", "is not there, though the run lists it")

@@ -11,6 +11,7 @@ import pandas as pd
 
 from analysis.figures.day import draw_day
 from analysis.figures.estimates import draw_estimates
+from scenarios.epochs import epoch_length_s
 from scenarios.output import Progress
 from scenarios.recorded import METRICS
 from scenarios.report.figures import drawn, saved
@@ -73,7 +74,7 @@ def course(epochs: pd.DataFrame, threads: float) -> Table:
     ['0', '80.0%', '50.0%', '50.0%', '1.0']
     """
     start_s = epochs["start_s"].to_numpy(np.float64)
-    epoch_s = float(start_s[1] - start_s[0]) if start_s.size > 1 else math.nan
+    epoch_s = epoch_length_s(epochs)
     hours = (start_s[-1] + epoch_s) / 3600.0 if start_s.size > 1 else 1.0
     unit, length_s = ("hour", 3600.0) if hours <= _HOURS_MOST else ("day", 86400.0)
     rows = []

@@ -1,0 +1,150 @@
+"""Whether a run's tables are what they should be: columns, types, numbers, keys and rows; and which were changed."""
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+import pyarrow as pa
+import pyarrow.compute as pc
+import pyarrow.parquet as pq
+
+from analysis.statistics import Bools
+from models.tables import KEYS, TABLES, Column
+from scenarios.faults import Fault
+from scenarios.provenance import file_digest
+from scenarios.rundir import Run
+
+
+def faults(run: Run) -> Iterator[Fault]:
+    """Yield what is wrong with a run's tables: each is read once, and held against `models.tables`.
+
+    A table may be empty only if it was written so. Of several cells nothing is said: their parts are read with digests.
+
+    Parameters
+    ----------
+    run : a finished run; tables that are not of `models.tables` are left alone
+
+    Yields
+    ------
+    Fault
+        A file that cannot be read, no rows, a column that is missing or of another type, a number that is none or
+        infinite, a row whose key another row has.
+
+    Examples
+    --------
+    >>> import tempfile
+    >>> jobs = {"job": [0, 0], "name": ["a", "b"], "latency_critical": True, "instances": 2, "quota_vcpu": [1.0, None]}
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     pd.DataFrame(jobs).to_parquet(Path(folder, "jobs.parquet"))
+    ...     for fault in faults(Run(Path(folder), {"tables": {}})):
+    ...         print(str(fault).removeprefix(folder + "/"))
+    jobs.parquet: quota_vcpu: should be a number, got NaN or infinite in 1 of 2 rows
+    jobs.parquet: job: should be there once, got 0 again
+    """
+    if run.cells:
+        return
+    for name in run.tables:
+        if name in TABLES:
+            yield from _faults(run.file(name), name, int(run.listed.get(name, {}).get("rows", 1)))
+
+
+def changed(run: Run) -> tuple[str, ...]:
+    """Return the files, within the run's folder, that are not as they were when the run was made.
+
+    Parameters
+    ----------
+    run : a finished run; files that are not there are left out
+
+    Examples
+    --------
+    >>> import tempfile
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     _ = Path(folder, "jobs.parquet").write_bytes(b"mended")
+    ...     changed(Run(Path(folder), {"tables": {"jobs": {"file_bytes": 7, "file_digest": "ab"}}}))
+    ('jobs.parquet',)
+    """
+    return tuple(
+        str(file.relative_to(run.path))
+        for file, said in run.files()
+        if file.is_file()
+        and (file.stat().st_size != said.get("file_bytes") or file_digest(file) != said.get("file_digest"))
+    )
+
+
+def _faults(file: Path, table: str, written: int) -> Iterator[Fault]:
+    """Yield the faults of one table, which had so many rows as it was written."""
+    try:
+        with pq.ParquetFile(file) as opened:
+            there = dict(zip(opened.schema_arrow.names, opened.schema_arrow.types, strict=True))
+            sound = [column for column in TABLES[table] if _fits(column, there)]
+            yield from (_misfit(file, column, there) for column in TABLES[table] if column not in sound)
+            rows = opened.metadata.num_rows
+            if not rows and written:
+                yield Fault(str(file), 0, 0, "", "should hold rows", "none")
+            wrong, key = _read(opened, sound, KEYS.get(table, ()))
+    except (pa.ArrowException, OSError) as error:
+        yield Fault(str(file), 0, 0, "", f"cannot be read: {error}".partition("\n")[0])
+        return
+    for column in sound:
+        if many := wrong[column.name]:
+            problem, got = _unfit(column)
+            yield Fault(str(file), 0, 0, column.name, problem, f"{got} in {many:,} of {rows:,} rows")
+    yield from _repeated(file, key)
+
+
+def _unfit(column: Column) -> tuple[str, str]:
+    """Return what values of a column should be, and what those that `_wrong` counts are."""
+    if not pa.types.is_floating(column.type):
+        return "should be in every row", "nothing"
+    return ("should be finite", "infinite") if column.may_be_nan else ("should be a number", "NaN or infinite")
+
+
+def _read(opened: pq.ParquetFile, columns: list[Column], key: tuple[str, ...]) -> tuple[dict[str, int], pd.DataFrame]:
+    """Return how many values of each column should not be there, and the key if it is there; reads every page."""
+    wrong, keys = dict.fromkeys([column.name for column in columns], 0), list[pa.RecordBatch]()
+    known = [name for name in key if set(key) <= set(wrong)]
+    for batch in opened.iter_batches(columns=[column.name for column in columns]):
+        for column in columns:
+            wrong[column.name] += _wrong(batch.column(column.name), column)
+        keys.append(batch.select(known))
+    return wrong, pa.Table.from_batches(keys).to_pandas() if keys else pd.DataFrame()
+
+
+def _wrong(values: pa.Array, column: Column) -> int:
+    """Return how many values are missing or, of numbers, none or infinite."""
+    if not pa.types.is_floating(values.type):
+        return 0 if column.may_be_nan else int(values.null_count)
+    if column.may_be_nan:
+        return int(pc.sum(pc.is_inf(values)).as_py() or 0)
+    return len(values) - int(pc.sum(pc.is_finite(values)).as_py() or 0)
+
+
+def _repeated(file: Path, key: pd.DataFrame) -> Iterator[Fault]:
+    """Yield a fault if rows have a key that an earlier one has: the first, and how many more."""
+    again: Bools = key.duplicated().to_numpy(np.bool_) if len(key.columns) else np.zeros(0, np.bool_)
+    if again.any():
+        first = ", ".join(str(value) for value in key.iloc[int(again.argmax())])
+        more = f" and {again.sum() - 1:,} more" if again.sum() > 1 else ""
+        yield Fault(str(file), 0, 0, ", ".join(key.columns), "should be there once", f"{first} again{more}")
+
+
+def _misfit(file: Path, column: Column, there: dict[str, pa.DataType]) -> Fault:
+    if column.name not in there:
+        return Fault(str(file), 0, 0, column.name, "column is missing", f"columns {', '.join(there)}")
+    kinds = {"string": "text", "bool": "true and false", "double": "numbers"}
+    kind = kinds.get(str(column.type), "whole numbers")
+    return Fault(str(file), 0, 0, column.name, f"should hold {kind}", f"type {there[column.name]}")
+
+
+def _fits(column: Column, there: dict[str, pa.DataType]) -> bool:
+    """Return whether a column is there as text, whole numbers, numbers or flags, as it should be; any width will do."""
+    if column.name not in there:
+        return False
+    types, found = pa.types, there[column.name]
+    found = found.value_type if types.is_dictionary(found) else found
+    if types.is_string(column.type):
+        return bool(types.is_string(found) or types.is_large_string(found) or types.is_string_view(found))
+    if types.is_boolean(column.type):
+        return bool(types.is_boolean(found))
+    return bool(types.is_integer(found) or (types.is_floating(column.type) and types.is_floating(found)))
