@@ -19,6 +19,7 @@ from scenarios.profiled import applications, error_of, facts, first_and_last, fu
 from scenarios.rundir import Run
 from scenarios.schema import ProfileScenario
 from scenarios.served import service_table, services
+from scenarios.wording import large, share, small_share
 
 
 def measure(scenario: ProfileScenario, found: Run, _out: Path, progress: Progress) -> dict[str, Any]:
@@ -78,8 +79,9 @@ def render(payload: Mapping[str, Any], console: Console) -> None:
         f"  samples: {', '.join(f'{count:,} {event}' for event, count in samples.items())}",
         f"  profiles with stacks cover {stacks['share']:.1%} of the cycles; {payload['unsymbolised_share']:.1%} have "
         "no symbol",
-        f"  profiling took {100 * payload['overhead_share']:.2g}% of the fleet's cycles",
-        f"  core-seconds: {seconds['core_s']:.4g} ({seconds['low']:.4g} to {seconds['high']:.4g}){_monitored(seconds)}",
+        f"  profiling took {small_share(payload['overhead_share'])} of the fleet's cycles",
+        f"  core-seconds: {large(seconds['core_s'])} ({large(seconds['low'])} to {large(seconds['high'])})"
+        f"{_monitored(seconds)}",
         sep="\n",
         soft_wrap=True,
     )
@@ -93,7 +95,7 @@ def render(payload: Mapping[str, Any], console: Console) -> None:
 
 def _monitored(seconds: Mapping[str, float]) -> str:
     error = error_of(seconds["core_s"], seconds["monitor_s"])
-    return f", by the monitor {seconds['monitor_s']:.4g} ({error:+.1%})" if math.isfinite(error) else ""
+    return f", by the monitor {large(seconds['monitor_s'])} ({error:+.1%})" if math.isfinite(error) else ""
 
 
 def _function_table(rows: Sequence[Mapping[str, Any]], confidence: float) -> Table:
@@ -104,7 +106,7 @@ def _function_table(rows: Sequence[Mapping[str, Any]], confidence: float) -> Tab
         table.add_column(heading, justify="right", no_wrap=True)
     for row in rows:
         table.add_row(
-            escape(row["function"]), escape(row["image"]), f"{row['share']:.2%}", _range(row), _share(row["true"]),
+            escape(row["function"]), escape(row["image"]), f"{row['share']:.2%}", _range(row), share(row["true"]),
             f"{row['design_effect']:.1f}",
         )  # fmt: skip
     return table
@@ -117,7 +119,7 @@ def _application_table(rows: Sequence[Mapping[str, Any]], confidence: float) -> 
         table.add_column(heading, justify="right", no_wrap=True)
     for row in rows:
         low, high, true = (_number(row[name]) for name in ("cpi_low", "cpi_high", "cpi_true"))
-        shares = f"{row['share']:.2%}", _range(row), _share(row["true"])
+        shares = f"{row['share']:.2%}", _range(row), share(row["true"])
         table.add_row(escape(row["application"]), *shares, _number(row["cpi"]), f"{low}–{high}" if low else "", true)
     return table
 
@@ -137,10 +139,6 @@ def _caption(confidence: float) -> str:
 
 def _range(row: Mapping[str, Any]) -> str:
     return f"{100 * row['low']:.2f}–{row['high']:.2%}"
-
-
-def _share(value: float) -> str:
-    return f"{value:.2%}" if math.isfinite(value) else ""
 
 
 def _number(value: float) -> str:

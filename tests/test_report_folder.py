@@ -60,8 +60,29 @@ def test_a_scorecard_has_its_table_maps_and_curves(scorecard):
     assert page.tags.count("img") == 2
     (told,) = payload["verdicts"]
     assert told["lens"] == "adjusted, day"
-    assert "covers 93.8%" in told["says"]
+    rows = [row for one in pieces for row in one["rows"] if row["estimator"] == "adjusted"]
+    covered, draws = (sum(row[name] for row in rows) for name in ("covered", "draws"))
+    (row,) = [row for row in card(pieces)["estimators"] if row["estimator"] == "adjusted"]
+    held = f"{100 * covered / draws:.1f}% of {draws} draws from 4 fleets, ± {100 * row['coverage_error']:.1f}"
+    assert f"intervals hold the truth in {held}" in told["says"]
+    assert "; at worst 93.8% of 160 draws (base)" in told["says"]
     assert payload["payload"]["fleets"] == 4
+
+
+def test_few_draws_are_counted_and_no_share_is_claimed(tmp_path):
+    folder = tmp_path / "scorecard-0123"
+    folder.mkdir()
+    one = piece("base", 1)
+    for row in one["rows"]:
+        row |= {"draws": 4, "answered": 4, "covered": 3, "detected": 0}
+    (folder / "base-1.json").write_text(json.dumps(one))
+    page, payload = report(folder)
+    (told,) = payload["verdicts"]
+    assert told["says"].startswith("intervals hold the truth in 6 of 8 draws from 1 fleet;")
+    assert "%" not in told["says"].partition("; ")[0]
+    assert "How many times as many machines" not in page.said
+    assert "how many times as many machines cuped needs" not in page.said
+    assert "wsc scorecard --fleets 1 --draws 4 --machines 200 --sizes 12,50 --corners base" in page.said
 
 
 def test_what_the_command_printed_is_the_same_report(scorecard, tmp_path):
@@ -134,6 +155,16 @@ def test_reproduced_rows_are_judged_again(tmp_path):
     assert payload["verdicts"][0]["holds"] is False
     held = {one["id"]: one["holds"] for one in payload["payload"]}
     assert all(page.has_row(name, "holds" if holds else "does not hold") for name, holds in held.items())
+    for row in ("wsmeter/table2", "occupancy/table1"):
+        for one in published(row).to_dict("records"):
+            name = one["series"].partition(":")[2].replace("_", " ")
+            if one["series"].startswith("criterion:"):
+                bound = f"{one['x']} {one['value']:.4g}"
+                assert page.has_row(name, bound, one["unit"], "holds", one["read_from"]), name
+    for one in published("occupancy/table1").to_dict("records"):
+        if not one["series"].startswith("criterion:"):
+            words = one["series"].replace("_", " ") + ("" if pd.isna(one["x"]) else f" at {one['x']}")
+            assert page.has_row(words, f"{one['value']:.4g}", one["unit"], one["read_from"]), words
     (folder / "wsmeter-fig4.csv").write_text("a,b\n1,2\n")
     assert "wsmeter-fig4.csv: cannot be read: should have the columns" in report(folder, 2)
 

@@ -1,6 +1,7 @@
 """A page is written whole or not at all, in the place of a former report and of nothing else."""
 
 import os
+import re
 from pathlib import Path
 
 import pytest
@@ -72,8 +73,27 @@ def test_sentences_take_room_and_names_stay_on_their_line():
 
 def test_what_a_verdict_leaves_undecided_stands_beside_it():
     verdicts = (Verdict("New processors", "says", holds=True, undecided="for the fleet; 4 services undecided"),)
-    page = Read(rendered(Page("", "", "", {}, [Section("trial", verdicts=verdicts)])))
-    assert page.rows[0][-1] == "holds for the fleet; 4 services undecided"
+    text = rendered(Page("", "", "", {}, [Section("trial", verdicts=verdicts)]))
+    assert Read(text).rows[0][-1] == "holds for the fleet; 4 services undecided"
+    assert '<span class="partly">holds for' in text
+    assert '<span class="holds">' not in text
+
+
+def test_a_verdict_in_part_has_a_colour_of_its_own_by_day_by_night_and_in_print():
+    text = rendered(PAGE)
+    colours = {name: re.findall(rf"--{name}: (#\w+)", text) for name in ("good", "partly")}
+    assert len(colours["partly"]) == len(colours["good"]) == 3
+    assert not set(colours["partly"]) & set(colours["good"])
+    assert ".partly { color: var(--partly); }" in text
+
+
+def test_titles_and_figures_fit_narrow_screens():
+    table = Table((), (False,), ((Cell("a"),),), "a title that is longer than a phone is wide")
+    section = Section("s", tables=(table,), figures=(Figure("data:,", "wide", 50.0),))
+    text = rendered(Page("", "", "", {}, [section]))
+    assert "<caption><span>a title" in text
+    assert ".report caption span { max-width: calc(100vw" in text
+    assert "width: 50.0rem; --least: 40.0rem" in text
 
 
 def test_a_former_report_makes_way(tmp_path):

@@ -38,6 +38,20 @@ def test_lines_and_tables():
     assert [cell.text for cell in table.rows[0]] == ["kernel", "new", "1.0%", "0.9–1.1", "no", "+3.1%"]
 
 
+def test_a_table_of_dashes_is_left_out():
+    def show(payload, console):
+        table = Table("design", title="needed")
+        for heading in ("all corners", "corners", "worst corner"):
+            table.add_column(heading, justify="right")
+        table.add_row("day", "–", "0", "– base")
+        table.add_row("week", *payload)
+        console.print(table)
+
+    assert printed(("–", "0", "–"), show).tables == ()
+    assert len(printed(("1.25", "1", "–"), show).tables) == 1
+    assert len(printed(("–", "2", "–"), show).tables) == 1
+
+
 def test_what_looks_like_markup_in_plain_lines_stays():
     made = printed(1, lambda _payload, console: console.print("note: a [red]b[/red]\n  and c", markup=False))
     assert made.says == ("Note: a [red]b[/red] and c",)

@@ -4,6 +4,7 @@ import csv
 import functools
 import json
 import math
+import re
 import shutil
 from pathlib import Path
 
@@ -15,7 +16,9 @@ from scenarios import crosscheck
 from scenarios.cli import app
 from scenarios.effect import effect
 from scenarios.execution import reopen
+from scenarios.report import effect as report_of_effect
 from scenarios.report import run
+from scenarios.report.section import Subject
 from scenarios.run import measure
 from scenarios.served import services
 from tests.report_pages import KINDS, Page, made
@@ -78,7 +81,8 @@ def signed(value):
 def test_a_page_needs_nothing_but_itself(reported, name):
     path, page, payload = reported[name]
     assert payload["file"] == str(path / "report.html")
-    assert not {"script", "link", "iframe", "object", "base", "form"} & set(page.tags) - {"link"}
+    assert not {"script", "iframe", "object", "base", "form"} & set(page.tags)
+    assert page.tags.count("link") == 1, "the empty icon, whose address holds it"
     assert all(address.startswith(("data:", "#")) for address in page.addresses)
     assert page.open == []
     assert page.tags.count("h1") == 1
@@ -139,8 +143,65 @@ def test_a_profiled_day_has_every_lens(reported):
         assert page.has_row(row["service"], f"{row['requests']:,}", percent(row["utilisation"], 1))
     assert page.said.count("1 day") >= 2
     assert "1 days" not in page.said
-    seconds = made_["core_seconds"]
-    assert f"{seconds['core_s']:.4g}" in verdict(payload, "The profile")["says"]
+
+
+def test_core_seconds_and_tiny_shares_are_told_in_words(reported):
+    path, page, payload = reported["one_day"]
+    seconds, says = said(path)["core_seconds"], verdict(payload, "The profile")["says"]
+    scale = {"": 1.0, " million": 1e6, " billion": 1e9}
+    found = re.findall(r"([\d.,]+\d)( [mb]illion)?", says)
+    told = [float(number.replace(",", "")) * scale[word] for number, word in found]
+    for name in ("core_s", "low", "high", "monitor_s"):
+        assert any(one == pytest.approx(seconds[name], rel=1e-3) for one in told), name
+    assert not re.search(r"\de[+-]\d", says)
+    (overhead,) = re.findall(r"Profiling took (\S+) of", page.said)
+    assert "e" not in overhead
+
+
+def test_a_single_day_has_no_stability(reported):
+    _, page, payload = reported["one_day"]
+    assert "The profile's stability" not in [one["title"] for one in payload["sections"]]
+    assert "to the day before" not in page.said
+
+
+def test_who_gained_is_named(reported, monkeypatch):
+    path = reported["one_day"][0]
+    scenario, found = reopen(path)
+    names = pd.read_parquet(path / "jobs.parquet").set_index("job")["name"]
+    made_ = effect([path], by_job=True, metric="ips")
+    for i, row in enumerate(made_["per_job"]):
+        row["verdict"] = ("gained", "lost")[i % 2]
+    monkeypatch.setattr(report_of_effect, "effect", lambda *_, **__: made_)
+    (section,) = report_of_effect.concluded(Subject(scenario, found), lambda _what, _share: None)
+    told = {row[0].text: row[2].text for table in section.tables for row in table.rows}
+    expected = {names[row["job"]]: percent(row["quota_share"], 1) for row in made_["per_job"]}
+    assert told
+    assert told.items() <= expected.items()
+    assert section.payload["per_job"] == made_["per_job"]
+
+
+def test_a_verdict_that_is_withheld_is_neither_right_nor_wrong():
+    payload = {"verdict": "no verdict before this is mended: unit_change", "low": 0.0, "high": 0.1, "trusted": False}
+    made_ = report_of_effect._verdict(payload, 0.05)
+    assert made_.says.startswith(payload["verdict"])
+    assert made_.holds is None
+    assert report_of_effect._verdict(payload | {"trusted": True}, 0.05).holds is True
+
+
+def test_requests_without_a_departure_and_the_median_are_told(reported):
+    path, page, payload = reported["one_day"]
+    requests, instances, jobs = (
+        pd.read_parquet(path / f"{name}.parquet") for name in ("stay_requests", "instances", "jobs")
+    )
+    of = requests.merge(instances[["residence", "job"]], on="residence").merge(jobs[["job", "name"]], on="job")
+    left = int(of["departure_s"].isna().sum())
+    assert left
+    assert f"{left:,} of {len(of):,} requests have no departure" in page.said
+    for name, part in of.groupby("name"):
+        median_s = (part["departure_s"] - part["arrival_s"]).median()
+        unfinished = int(part["departure_s"].isna().sum())
+        assert page.has_row(name, f"{len(part):,}", f"{unfinished:,}", f"{median_s:.2f} s")
+        assert f"median {median_s:.2f} s" in verdict(payload, "Requests")["says"]
 
 
 def test_a_profiled_day_has_every_check(reported):

@@ -7,7 +7,7 @@ from analysis.figures.style import BLUE, GREY, ORANGE, label, legend, panels, pe
 
 
 def draw_day(epochs: pd.DataFrame, threads: float) -> Figure:
-    """Return allocation, utilisation and the share of capped machines over the day.
+    """Return allocation, utilisation and the share of capped machines over the day, and below them power.
 
     Parameters
     ----------
@@ -20,7 +20,7 @@ def draw_day(epochs: pd.DataFrame, threads: float) -> Figure:
     >>> len(draw_day(epochs.assign(capped_share=0.5), threads=10.0).axes)
     2
     """
-    figure, (shares, power) = panels(columns=2, height_inches=2.0)
+    figure, (shares, power) = panels(rows=2, height_inches=1.7)
     hours = epochs["start_s"] / 3600.0
     epoch_s = float(epochs["start_s"].diff().median())
     shares.plot(hours, epochs["quota_vcpu"] / threads, color=GREY, label="CPU allocated")
@@ -28,8 +28,8 @@ def draw_day(epochs: pd.DataFrame, threads: float) -> Figure:
     shares.plot(hours, epochs["capped_share"], color=ORANGE, label="power-capped")
     shares.set_ylim(0.0, 1.03)
     percent(shares)
-    label(shares, "time (h)", "share of the fleet")
-    legend(shares, columns=2, above=True)
+    label(shares, "", "share of the fleet")
+    legend(shares, columns=3, above=True)
     drawn_mw = epochs["energy_j"] / epoch_s / 1e6
     power.plot(hours, drawn_mw, color=BLUE)
     power.set_ylim(0.0, 1.15 * float(drawn_mw.max()))

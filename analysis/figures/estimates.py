@@ -36,5 +36,5 @@ def draw_estimates(estimates: pd.DataFrame, true_change: float = math.nan, unit:
     axes.set_xticks(range(len(sizes)), [f"{size:,}" for size in sizes])
     percent(axes)
     label(axes, f"{unit} in the test cluster", "change of performance")
-    legend(axes)
+    legend(axes, columns=2, above=True)
     return figure

@@ -27,7 +27,7 @@ def draw_functions(functions: pd.DataFrame) -> Figure:
     axes.errorbar(functions["share"], at, xerr=spread, fmt="o", ms=3, capsize=2, color=BLUE, label="sampled")
     if functions["true"].notna().any():
         axes.plot(functions["true"], at, "x", ms=4, color=ORANGE, label="truth")
-        legend(axes)
+        legend(axes, columns=2, above=True)
     axes.set_yticks(at, [_short(name) for name in functions["function"]])
     axes.invert_yaxis()
     percent(axes, "x")

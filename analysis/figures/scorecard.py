@@ -1,5 +1,6 @@
 """The scorecard of estimators drawn: coverage by corner of the sweep, margin and power by test machines."""
 
+from textwrap import fill
 from typing import Any, Final
 
 import numpy as np
@@ -16,6 +17,11 @@ _RANGE: Final = 0.1
 """Coverage this far from the nominal one has the darkest colour."""
 _COLOURS: Final = LinearSegmentedColormap.from_list("coverage", [style.RED, "#ffffff", style.BLUE])
 """Too narrow intervals are red, too wide ones blue."""
+_ROW_INCHES: Final = 0.18
+_LETTER_INCHES: Final = 0.045
+"""What a letter of a slanted label adds to the height."""
+_LEAST_INCHES: Final = 2.4
+_TITLE_CHARACTERS: Final = 36
 _LINES: Final = ("-", "--", ":")
 
 
@@ -37,8 +43,11 @@ def coverage_map(rows: pd.DataFrame) -> Figure:
         for name in ("covered", "draws")
     )
     share = covered / draws
-    figure, (axes,) = style.panels(height_inches=1.0 + 0.16 * len(share))
-    figure.set_figwidth(1.4 + 0.42 * share.shape[1])
+    names = [_plain(name) for name in share.columns]
+    title = fill("draws whose 95% interval holds the full fleet's change (%)", _TITLE_CHARACTERS)
+    around = 0.35 + _LETTER_INCHES * max(map(len, names), default=0) + 0.12 * title.count("\n")
+    figure, (axes,) = style.panels(height_inches=around + _ROW_INCHES * len(share))
+    figure.set_figwidth(max(_LEAST_INCHES, 1.4 + 0.42 * share.shape[1]))
     axes.imshow(share, cmap=_COLOURS, vmin=NOMINAL - _RANGE, vmax=NOMINAL + _RANGE, aspect="auto")
     for (row, column), value in np.ndenumerate(share.to_numpy(dtype=np.float64)):
         if np.isfinite(value):
@@ -46,11 +55,11 @@ def coverage_map(rows: pd.DataFrame) -> Figure:
             axes.text(
                 column, row, f"{100 * value:.0f}", ha="center", va="center", fontsize=6, color="w" if dark else "k"
             )
-    axes.set_xticks(range(share.shape[1]), [_plain(name) for name in share.columns], rotation=40, ha="right")
+    axes.set_xticks(range(share.shape[1]), names, rotation=40, ha="right")
     axes.set_yticks(range(len(share)), [_plain(name) for name in share.index])
     axes.grid(visible=False)
     axes.tick_params(length=0)
-    style.label(axes, "", "", "draws whose 95% interval holds the full fleet's change (%)")
+    axes.set_title(title, fontsize=style.FONT_POINTS)
     return figure
 
 

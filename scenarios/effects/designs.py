@@ -37,7 +37,8 @@ code of one job on machines that hold it. staged: a week after a week, a sixth, 
 of one day, two and four, of which others than its own estimator see the last."""
 _BESIDE: Final = frozenset({RECOMMENDED, "cuped"})
 """Estimators that are judged beside the own one of a design that chooses its machines."""
-_THINNED: Final = {"balanced": 10, "covering": 5, "paired": 2, "staged": 20}
+THINNED: Final = {"balanced": 10, "covering": 5, "paired": 2, "staged": 20}
+"""Designs that get one of so many of the draws asked for."""
 _SCHEDULES = 5
 _STAGES: Final = (STUDY, STUDY + 1, STUDY + 3)
 """First days of the stages."""
@@ -88,7 +89,7 @@ def _chosen(made: Fleet, day: Cells, names: Sequence[str]) -> Iterator[Design]:
     for name in names:
         chosen = _arrangement(name, day, before)
         if chosen is not None:
-            yield Design(name, (day,), made.day.truth, chosen, _BESIDE, _THINNED.get(name, 1))
+            yield Design(name, (day,), made.day.truth, chosen, _BESIDE, THINNED.get(name, 1))
 
 
 def _arrangement(name: str, day: Cells, before: pd.DataFrame) -> arrangements.Arrangement | None:
@@ -126,7 +127,7 @@ def _staged(made: Fleet) -> Design:
     quota = past["weight"] * past["presence"]
     before = past.assign(value=quota * past["value"], quota=quota).groupby("machine")[["value", "quota"]].sum()
     last = cells(rows[rows["stage"] == rows["stage"].max()], jobs, before)
-    return Design("staged", (last,), span.truth, arrangements.staged(sums, len(machines)), _BESIDE, _THINNED["staged"])
+    return Design("staged", (last,), span.truth, arrangements.staged(sums, len(machines)), _BESIDE, THINNED["staged"])
 
 
 def _cells(made: Fleet, span: Span) -> Cells:

@@ -26,7 +26,7 @@ _NAMES = frozenset(one.name for one in METHODS)
 _BESIDE = frozenset({RECOMMENDED, *AGAINST})
 _JUDGES = ("scipy", "pandas")
 """Libraries that decide what estimators say, beside those that decide a fleet."""
-_LEAST_FLEETS = 3
+LEAST_FLEETS = 3
 """Of fewer no error over fleets is told."""
 
 
@@ -190,7 +190,7 @@ def _cells(row: Mapping[str, Any]) -> list[str]:
 
 def _told(row: Mapping[str, Any]) -> float:
     """Return the standard error of a coverage in per cent; NaN where fleets cannot tell it."""
-    known = row["fleets"] >= _LEAST_FLEETS and row["coverage_error"] > 0
+    known = row["fleets"] >= LEAST_FLEETS and row["coverage_error"] > 0
     return 100 * row["coverage_error"] if known else math.nan
 
 

@@ -15,8 +15,8 @@ from scenarios.profile_tables import plural
 from scenarios.report.section import Section, Subject, table
 from scenarios.schema import AnyScenario
 from scenarios.source import library
+from scenarios.wording import plain
 
-_LARGE = 1e15
 _NAMING = frozenset({"name", "kind", "description"})
 
 
@@ -61,13 +61,14 @@ def settings(subject: Subject) -> Section:
     """
     scenario = subject.scenario
     said, default = flat(_dumped(scenario)), _dumped(type(scenario)(name=scenario.name))
-    plain = flat(default)
+    usual = flat(default)
     rows = [
-        (path, _text(value), _text(at(default, path)))
+        (path, plain(value), plain(at(default, path)))
         for path, value in said.items()
-        if (path not in plain or plain[path] != value) and path not in _NAMING
+        if (path not in usual or usual[path] != value) and path not in _NAMING
     ]
-    commands, code = _again(subject)
+    command, code = again(subject.scenario)
+    commands = (command, f"wsc report {shlex.quote(str(subject.run.path))}")
     sentence = (
         f"{len(rows)} settings differ from the defaults of a scenario of kind {scenario.kind}."
         if rows
@@ -111,33 +112,18 @@ def _dumped(scenario: AnyScenario) -> dict[str, Any]:
     return dumped
 
 
-def _text(value: object) -> str:
-    """Return a value plainly: parts of maps and lists with commas, lists of maps with semicolons, nothing for none."""
-    if isinstance(value, Mapping):
-        return ", ".join(f"{name} {_inside(each)}".rstrip() for name, each in value.items())
-    if isinstance(value, list | tuple):
-        nested = any(isinstance(each, Mapping | list | tuple) for each in value)
-        return ("; " if nested else ", ").join(_text(each) for each in value)
-    if isinstance(value, bool):
-        return "true" if value else "false"
-    if isinstance(value, float) and value.is_integer() and abs(value) < _LARGE:
-        return str(int(value))
-    return "" if value is None else str(value)
+def again(scenario: AnyScenario) -> tuple[str, str]:
+    """Return the command that makes a scenario's run again, and its file where it is no shipped scenario.
 
-
-def _inside(value: object) -> str:
-    """Return a value within a map plainly; what has parts of its own is in parentheses."""
-    text = _text(value)
-    return f"({text})" if isinstance(value, Mapping | list | tuple) and value else text or "none"
-
-
-def _again(subject: Subject) -> tuple[tuple[str, ...], str]:
-    """Return the commands that make the run again, and the scenario's file where it is no shipped scenario."""
-    scenario, path = subject.scenario, shlex.quote(str(subject.run.path))
+    Examples
+    --------
+    >>> again(load("queue_small"))
+    ('wsc run queue_small', '')
+    """
     changed = _changed(scenario)
     said = scenario.name if changed is not None else f"{scenario.name}.yaml"
     made = " ".join(["wsc run", said, *(f"--set {shlex.quote(one)}" for one in changed or ())])
-    return (made, f"wsc report {path}"), "" if changed is not None else _file(scenario)
+    return made, "" if changed is not None else file_of(scenario, scenario.name)
 
 
 def _changed(scenario: AnyScenario) -> tuple[str, ...] | None:
@@ -163,14 +149,21 @@ def _differences(one: Mapping[str, Any], other: Mapping[str, Any], above: str = 
         yield from _differences(value, beside or {}, f"{path}.") if alike else [(path, value)]
 
 
-def _file(scenario: AnyScenario) -> str:
-    """Return a scenario as a file that says what differs from the defaults."""
-    said = dict[str, Any](name=scenario.name, kind=scenario.kind)
+def file_of(scenario: AnyScenario, name: str) -> str:
+    """Return a scenario as a file of some name that says what differs from the defaults.
+
+    Examples
+    --------
+    >>> from scenarios.report.section import example
+    >>> file_of(example().scenario, "other").splitlines()
+    ['name: other', 'kind: queue', 'seed: 3']
+    """
+    said = dict[str, Any](name=name, kind=scenario.kind)
     for path, value in _differences(_dumped(scenario), _dumped(type(scenario)(name=scenario.name))):
         place = said
         *above, last = path.split(".")
-        for name in above:
-            place = place.setdefault(name, {})
+        for part in above:
+            place = place.setdefault(part, {})
         place[last] = value
     text, yaml = StringIO(), YAML()
     yaml.width = 100

@@ -1,7 +1,7 @@
 """The effect of a run's feature in a report: the recommended estimate, and what the guards warn of."""
 
 import math
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 from scenarios.effect import effect, show
@@ -9,6 +9,7 @@ from scenarios.output import Progress
 from scenarios.report.fleet import asked
 from scenarios.report.printed import printed
 from scenarios.report.section import Section, Subject, Verdict
+from scenarios.rundir import Run
 from scenarios.schema import ProfileScenario, Scenario
 
 
@@ -28,7 +29,7 @@ def concluded(subject: Subject, progress: Progress) -> Iterator[Section]:
     settings = asked(subject)
     metric = settings.metric if settings.jobs is None else "ips"
     payload = effect([run.path], by_job=True, metric=metric)
-    told = printed(payload, show)
+    told = printed(payload | {"per_job": _named(payload.get("per_job", ()), run)}, show)
     yield Section(
         "The feature's effect: what experiment and guards say",
         told.says,
@@ -39,11 +40,18 @@ def concluded(subject: Subject, progress: Progress) -> Iterator[Section]:
     )
 
 
+def _named(rows: Sequence[Mapping[str, Any]], run: Run) -> list[Mapping[str, Any]]:
+    """Return what is said of jobs with their names in place of their numbers; both where two are called alike."""
+    jobs = run.table("jobs", ["job", "name"])
+    twice = set(jobs.loc[jobs["name"].duplicated(), "name"])
+    names = {job: f"{name} ({job})" if name in twice else name for job, name in jobs.itertuples(index=False)}
+    return [{**row, "job": names.get(row["job"], row["job"])} for row in rows]
+
+
 def _verdict(payload: Mapping[str, Any], true: float) -> Verdict:
-    worst = [one for one in payload["findings"] if one["severity"] == "error"]
-    warned = f"not to be trusted ({', '.join(one['code'] for one in worst)}): " if worst else ""
-    says = f"{warned}{payload['verdict']}"
+    says = payload["verdict"]
     if not math.isfinite(true):
         return Verdict("The feature", says)
     holds = bool(payload["low"] <= true <= payload["high"])
-    return Verdict("The feature", f"{says}; the truth, {true:+.2%}, is {'inside' if holds else 'outside'}", holds)
+    told = f"{says}; the truth, {true:+.2%}, is {'inside' if holds else 'outside'}"
+    return Verdict("The feature", told, holds if payload["trusted"] else None)

@@ -19,6 +19,8 @@ _MARK = '<meta name="generator" content="wsc report">'
 _HEAD_BYTES = 1000
 _NAME = 48
 """Characters of the longest name that stays on one line."""
+_READABLE = 0.8
+"""Of a figure's width: its letters are no smaller than this share of those of the page."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,7 +70,12 @@ def rendered(page: Page) -> str:
     )
     environment.filters |= {"parts": _parts, "long": _long}
     style = _SHARED.read_text(encoding="utf-8") + (HERE / "templates" / "report.css").read_text(encoding="utf-8")
-    return environment.get_template("report.html").render(page=page, style=style, mark=_MARK)
+    return environment.get_template("report.html").render(page=page, style=style, mark=_MARK, least=_least)
+
+
+def _least(width_rem: float) -> float:
+    """Return how wide a figure stays on narrow screens, where it can be moved sideways."""
+    return round(width_rem * _READABLE, 2)
 
 
 def _parts(text: str) -> list[str]:

@@ -14,11 +14,12 @@ _T = TypeVar("_T")
 _LEFT_OUT = ("tables and figures:", "pieces and pictures:", "worlds:", "figure:")
 """How lines begin that say where files are; a report says so itself."""
 _BAD = "red"
+_DASH = "–"
 
 
 @dataclass(frozen=True, slots=True)
 class Printed:
-    """Sentences and tables, each in the order in which they were printed; tables without rows are left out."""
+    """Sentences and tables, each in the order in which they were printed; tables that say nothing are left out."""
 
     says: tuple[str, ...]
     tables: tuple[Table, ...]
@@ -72,8 +73,7 @@ class _Keeper(Console):
         """Keep what would be printed."""
         for each in objects:
             if isinstance(each, rich_table.Table):
-                if each.row_count:
-                    self.tables.append(_table(each))
+                self.tables += [made for made in (_table(each),) if _says_something(made)]
             else:
                 text = str(each) if markup is False else _text(each).plain
                 self.lines.append(" ".join(line.strip() for line in text.splitlines()))
@@ -91,6 +91,13 @@ def _table(made: rich_table.Table) -> Table:
     return Table(headings, numbers, rows, title, caption)
 
 
+def _says_something(made: Table) -> bool:
+    """Return whether a table has rows, and not only dashes beside counts of nothing where numbers should be."""
+    cells = [cell.text for row in made.rows for cell, number in zip(row, made.numbers, strict=True) if number]
+    firsts = {text.partition(" ")[0] for text in cells}
+    return bool(made.rows) and not (_DASH in firsts <= {_DASH, "", "0"})
+
+
 def _headings(columns: Sequence[rich_table.Column], numbers: Sequence[bool]) -> Iterator[Heading]:
     """Yield what stands above the columns; a column of numbers without a name belongs to the one before it."""
     names = [_flat(_text(column.header).plain) for column in columns]
@@ -105,7 +112,7 @@ def _headings(columns: Sequence[rich_table.Column], numbers: Sequence[bool]) -> 
 
 def _numeric(cells: Sequence[Cell]) -> bool:
     """Return whether all that a column says begins like a number."""
-    texts = [cell.text for cell in cells if cell.text not in {"", "–"}]
+    texts = [cell.text for cell in cells if cell.text not in {"", _DASH}]
     return bool(texts) and all(text.lstrip("+-−±≤≥~<> ")[:1].isdigit() for text in texts)
 
 

@@ -14,6 +14,7 @@ from scenarios.report.section import Section, Subject, Verdict
 from scenarios.run_profile import measure, render
 from scenarios.schema import ProfileScenario
 from scenarios.served import service_table, services
+from scenarios.wording import large
 
 _PICTURED = {
     "functions": "The hottest functions and their shares of cycles, with intervals, beside the truth",
@@ -47,7 +48,7 @@ def cycles(subject: Subject, progress: Progress) -> Iterator[Section]:
 
 
 def stable(subject: Subject, progress: Progress) -> Iterator[Section]:
-    """Yield how stable a profile of several days is; of a single day, what it is worth; nothing of other runs.
+    """Yield how stable a profile of several days is; nothing of a single day, nor of other runs.
 
     Examples
     --------
@@ -55,7 +56,7 @@ def stable(subject: Subject, progress: Progress) -> Iterator[Section]:
     >>> list(stable(example(), lambda what, share: None))
     []
     """
-    if not isinstance(subject.scenario, ProfileScenario):
+    if not isinstance(subject.scenario, ProfileScenario) or subject.scenario.days < 2:
         return
     progress("comparing days", 0.0)
     payload = stability([subject.run.path])
@@ -83,18 +84,32 @@ def served(subject: Subject, progress: Progress) -> Iterator[Section]:
     if not rows:
         return
     told = printed(rows, _show)
-    says = "; ".join(
-        f"{row['service']} {row['utilisation']:.1%} busy, {row['queueing_ratio']:.2f} of service time in queueing, "
-        f"responds in {row['response_time_s']:.2f} s"
-        for row in rows
-    )
+    says = "; ".join(map(_responds, rows))
     yield Section(
         "The requests: what the Occupancy Law says of each service",
-        ("Utilisation and queueing from nothing but when requests came and went.",),
+        ("Utilisation and queueing from nothing but when requests came and went.", *_left(rows)),
         told.tables,
         verdicts=(Verdict("Requests", says),),
         payload=rows,
     )
+
+
+def _responds(row: Mapping[str, Any]) -> str:
+    left = f", {row['unfinished']:,} of {row['requests']:,} without a departure" if row["unfinished"] else ""
+    return (
+        f"{row['service']} {row['utilisation']:.1%} busy, {row['queueing_ratio']:.2f} of service time in queueing, "
+        f"responds in {row['response_time_s']:.2f} s (median {row['response_median_s']:.2f} s){left}"
+    )
+
+
+def _left(rows: list[dict[str, Any]]) -> Iterator[str]:
+    """Yield how many requests had not departed, if any."""
+    unfinished, requests = (sum(int(row[name]) for row in rows) for name in ("unfinished", "requests"))
+    if unfinished:
+        yield (
+            f"{unfinished:,} of {requests:,} requests have no departure: their stay ended before they did. They count "
+            "as present, and not in response times."
+        )
 
 
 def _show(rows: list[dict[str, Any]], console: Console) -> None:
@@ -111,7 +126,7 @@ def _verdict(payload: Mapping[str, Any]) -> Verdict:
     holds = bool(seconds["low"] <= seconds["monitor_s"] <= seconds["high"]) if monitored else None
     if monitored:
         says.append(
-            f"core-seconds {seconds['core_s']:.4g} ({seconds['low']:.4g} to {seconds['high']:.4g}), "
-            f"by the monitor {seconds['monitor_s']:.4g}"
+            f"core-seconds {large(seconds['core_s'])} ({large(seconds['low'])} to {large(seconds['high'])}), "
+            f"by the monitor {large(seconds['monitor_s'])}"
         )
     return Verdict("The profile", "; ".join(says), holds)

@@ -10,13 +10,18 @@ import pandas as pd
 
 from analysis.effects.methods import RECOMMENDED
 from analysis.figures.scorecard import coverage_map, curves
+from scenarios.effects.designs import THINNED
 from scenarios.effects.pieces import Asked
-from scenarios.effects.scorecard import show, told
+from scenarios.effects.scorecard import LEAST_FLEETS, show, told
 from scenarios.faults import Fault, FaultsError
+from scenarios.report import commands
 from scenarios.report.figures import drawn
 from scenarios.report.page import Page
 from scenarios.report.printed import printed
 from scenarios.report.section import Section, Verdict, table
+
+_ENOUGH = 100
+"""Draws of which a share is told in per cent."""
 
 
 def of_pieces(pieces: Sequence[Mapping[str, Any]], folder: Path) -> Page:
@@ -30,9 +35,15 @@ def of_pieces(pieces: Sequence[Mapping[str, Any]], folder: Path) -> Page:
     rows = [row for one in pieces for row in one["rows"]]
     names = tuple(dict.fromkeys(str(row["estimator"]) for row in rows))
     sizes = tuple(sorted({int(row["machines"]) for row in rows}))
-    draws = max((int(row["draws"]) for row in rows), default=0)
+    draws = max((_least_asked(row) for row in rows), default=0)
     ordered = sorted(pieces, key=lambda one: (int(one["seed"]), str(one["corner"])))
     return page(told(ordered, Asked(names, sizes, draws, int(pieces[0]["machines"])), folder), folder)
+
+
+def _least_asked(row: Mapping[str, Any]) -> int:
+    """Return the fewest draws that must have been asked for to make those of a row."""
+    made = int(row["draws"])
+    return made * THINNED.get(row["design"], 1) if made > 1 else 1
 
 
 def saved(file: Path) -> Page:
@@ -72,8 +83,14 @@ def _sections(payload: Mapping[str, Any]) -> Iterator[Section]:
     made = printed(payload, show)
     says = tuple(line for line in made.says if not line.startswith("Digest:"))
     best = [row for row in payload["estimators"] if row["estimator"] == RECOMMENDED]
-    verdicts = tuple(Verdict(f"{row['estimator']}, {row['design']}", _line(row)) for row in best)
-    yield Section("All estimators, over all corners", says, made.tables, commands=("wsc scorecard",), verdicts=verdicts)
+    verdicts = tuple(Verdict(f"{row['estimator']}, {row['design']}", _line(row, payload["by_corner"])) for row in best)
+    yield Section(
+        "All estimators, over all corners",
+        says,
+        made.tables,
+        commands=(commands.scorecard(payload),),
+        verdicts=verdicts,
+    )
     corners = pd.DataFrame(payload["corners"])
     for design, of in corners.groupby("design", sort=False):
         says_map = f"How often each estimator's 95% intervals held the truth in each corner, design {design}"
@@ -84,10 +101,26 @@ def _sections(payload: Mapping[str, Any]) -> Iterator[Section]:
     yield Section("The true changes", tables=(table(("corner", "seed", *_designs(payload["truths"])), rows, words=1),))
 
 
-def _line(row: Mapping[str, Any]) -> str:
+def _line(row: Mapping[str, Any], corners: Sequence[Mapping[str, Any]]) -> str:
     found = math.isfinite(row["n95"])
     n95 = f"finds +1% on about {row['n95']:,.0f} machines" if found else "machines needed for +1% are not known"
-    return f"covers {row['coverage']:.1%}, at worst {row['worst']:.1%} ({row['worst_corner']}); {n95}"
+    of = [one for one in corners if all(one[key] == row[key] for key in ("design", "estimator"))]
+    worst = [one for one in of if one["corner"] == row["worst_corner"] and len(of) > 1]
+    least = "".join(f"; at worst {_held(one)} ({one['corner']})" for one in worst)
+    fleets = f"from {row['fleets']} {'fleets' if row['fleets'] != 1 else 'fleet'}"
+    return f"intervals hold the truth in {_held(row)} {fleets}{_spread(row)}{least}; {n95}"
+
+
+def _held(row: Mapping[str, Any]) -> str:
+    """Return how often intervals held: so many of so many draws, and the share where there are enough for one."""
+    counts = f"{round(row['coverage'] * row['draws']):,} of {row['draws']:,} draws"
+    return f"{row['coverage']:.1%} of {row['draws']:,} draws" if row["draws"] >= _ENOUGH else counts
+
+
+def _spread(row: Mapping[str, Any]) -> str:
+    """Return the standard error of the share over fleets; draws of one fleet are alike and tell none."""
+    known = row["draws"] >= _ENOUGH and row["fleets"] >= LEAST_FLEETS and row["coverage_error"] > 0
+    return f", ± {100 * row['coverage_error']:.1f} (standard error over fleets)" if known else ""
 
 
 def _designs(truths: Sequence[Mapping[str, Any]]) -> list[str]:

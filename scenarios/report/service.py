@@ -1,6 +1,5 @@
 """A service on several platforms in a report: what methods predicted, beside what happened on each platform."""
 
-import math
 from collections.abc import Iterator, Mapping
 from typing import Any
 
@@ -12,6 +11,7 @@ from scenarios.report.printed import printed
 from scenarios.report.section import Section, Subject, Table, Verdict, table
 from scenarios.run_service import measure, render
 from scenarios.schema import ServiceScenario
+from scenarios.wording import share
 from scenarios.worlds import BEST
 
 _PICTURED = {"errors": "Median error of service time by method, platform by platform"}
@@ -62,7 +62,7 @@ def _busy(payload: Mapping[str, Any]) -> Table:
 def _intervals(payload: Mapping[str, Any]) -> Iterator[Table]:
     """Yield how wide the intervals of the method that is put forward are, and how often they hold, by platform."""
     rows = [
-        (row["target"], *(_percent(row[name]) for name in ("service_error", "coverage", "half_width")))
+        (row["target"], *(share(row[name], 1) for name in ("service_error", "coverage", "half_width")))
         for row in payload["methods"]
         if row["method"] == BEST
     ]
@@ -83,7 +83,3 @@ def _verdict(payload: Mapping[str, Any]) -> Verdict:
     if len(others):
         says += f"; the best other method, {others.idxmin()}, off by {others.min():.1%}"
     return Verdict("Prediction", says)
-
-
-def _percent(value: float) -> str:
-    return f"{value:.1%}" if math.isfinite(value) else ""

@@ -2,6 +2,7 @@
 
 import json
 import math
+import shlex
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -13,12 +14,15 @@ from analysis.figures.style import BLUE, label, panels, percent
 from scenarios.command import expected
 from scenarios.execution import reopen
 from scenarios.output import Progress
-from scenarios.report.asked import flat
+from scenarios.report import commands
+from scenarios.report.asked import again, file_of, flat
 from scenarios.report.figures import drawn
 from scenarios.report.page import Page
 from scenarios.report.section import Figure, Section, Verdict, table
 from scenarios.run import measure
 from scenarios.rundir import MANIFEST, RunError
+from scenarios.schema import AnyScenario
+from scenarios.wording import plain, share
 from scenarios.worlds import BEST
 
 _MOST_SETTINGS = 6
@@ -38,6 +42,7 @@ class _One:
     said: Mapping[str, float]
     payload: Mapping[str, Any]
     problem: str = ""
+    scenario: AnyScenario | None = None
 
 
 def runs_of(folder: Path) -> list[Path]:
@@ -89,7 +94,9 @@ def _measured(path: Path, folder: Path) -> _One:
         if not (isinstance(error, RunError) or expected(error)):
             raise
         return _One("", path.name, path, {}, {}, {}, str(error).splitlines()[0])
-    return _One(scenario.kind, scenario.name, path, settings, dict(_SAID[scenario.kind](payload)), payload)
+    return _One(
+        scenario.kind, scenario.name, path, settings, dict(_SAID[scenario.kind](payload)), payload, "", scenario
+    )
 
 
 def _of_fleet(payload: Mapping[str, Any]) -> Iterator[tuple[str, float]]:
@@ -135,16 +142,39 @@ def _sections(runs: Sequence[_One]) -> Iterator[Section]:
     shown = paths if len(paths) <= _MOST_SETTINGS else []
     names = list(dict.fromkeys(name for one in runs for name in one.said))
     rows = [
-        (one.name, *(_text(one.settings.get(path)) for path in shown), *(_share(one.said.get(name)) for name in names))
+        (one.name, *(plain(one.settings.get(path)) for path in shown), *(share(one.said.get(name)) for name in names))
         for one in runs
     ]
     says = [f"{len(runs)} runs."]
     if len(paths) > len(shown):
         says.append(f"They differ in {len(paths)} settings, too many for a table; each run has a report of its own.")
     made = table(("scenario", *shown, *names), rows)
-    commands = tuple(f"wsc report {one.path}" for one in runs[:_MOST_COMMANDS])
+    repeated, code = _again(runs, paths)
+    says += ["Save the two files below beside each other first; they are worked out from the runs."] if code else []
+    listed = (*repeated, *(f"wsc report {shlex.quote(str(one.path))}" for one in runs[:_MOST_COMMANDS]))
     verdicts = (Verdict(_KINDS[kind].capitalize(), _line(runs, names)),)
-    yield Section(f"The {_KINDS[kind]}", tuple(says), (made,), tuple(_curves(runs, shown, names)), commands, verdicts)
+    yield Section(
+        f"The {_KINDS[kind]}",
+        tuple(says),
+        (made,),
+        tuple(_curves(runs, shown, names)),
+        listed,
+        verdicts,
+        code=code,
+    )
+
+
+def _again(runs: Sequence[_One], paths: Sequence[str]) -> tuple[tuple[str, ...], str]:
+    """Return the commands that make runs again, and the files of a sweep and its scenario where they are one."""
+    scenarios = [one.scenario for one in runs if one.scenario is not None]
+    values = [{path: one.settings.get(path) for path in paths} for one in runs]
+    stem, file = commands.sweep([one.name for one in runs], values)
+    if not stem:
+        return tuple(dict.fromkeys(again(one)[0] for one in scenarios[:_MOST_COMMANDS])), ""
+    out = str(runs[0].path.parent)
+    made = f"wsc run {stem}.yaml" + ("" if out == "runs" else f" --out {shlex.quote(out)}")
+    base = file_of(scenarios[0], f"{stem}_base")
+    return (made,), f"# {stem}.yaml\n{file}\n# {stem}_base.yaml\n{base}"
 
 
 def _differing(runs: Sequence[_One]) -> list[str]:
@@ -157,7 +187,7 @@ def _differing(runs: Sequence[_One]) -> list[str]:
 def _curves(runs: Sequence[_One], paths: Sequence[str], names: Sequence[str]) -> Iterator[Figure]:
     """Yield what runs say over the one setting beside the seed that differs, if that is a number."""
     axes = [path for path in paths if path != "seed"]
-    if len(axes) != 1 or len({_text(one.settings.get(axes[0])) for one in runs}) < 2:
+    if len(axes) != 1 or len({plain(one.settings.get(axes[0])) for one in runs}) < 2:
         return
     at = [one.settings.get(axes[0]) for one in runs]
     if not all(isinstance(value, int | float) and not isinstance(value, bool) for value in at):
@@ -185,13 +215,5 @@ def _line(runs: Sequence[_One], names: Sequence[str]) -> str:
     for name in names:
         known = [value for value in (one.said.get(name, math.nan) for one in runs) if math.isfinite(value)]
         if known:
-            parts.append(f"{name} {_share(min(known))} to {_share(max(known))}")
+            parts.append(f"{name} {share(min(known))} to {share(max(known))}")
     return "; ".join(parts) or "nothing could be concluded"
-
-
-def _text(value: object) -> str:
-    return "" if value is None else f"{value:g}" if isinstance(value, float) else str(value)
-
-
-def _share(value: float | None) -> str:
-    return f"{value:.2%}" if value is not None and math.isfinite(value) else ""

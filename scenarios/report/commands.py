@@ -1,0 +1,146 @@
+"""The commands that repeat a scorecard or a sweep, from what their pieces and runs say."""
+
+import inspect
+import itertools
+import shlex
+from collections import Counter
+from collections.abc import Iterable, Mapping, Sequence
+from io import StringIO
+from pathlib import Path
+from typing import Any
+
+from ruamel.yaml import YAML
+
+from analysis.effects.methods import METHODS
+from scenarios.effects import command
+from scenarios.effects.corners import CORNERS
+from scenarios.effects.designs import DESIGNS
+from scenarios.effects.pieces import Piece, cut
+
+_PREFIX = "scorecard-"
+
+
+def scorecard(payload: Mapping[str, Any]) -> str:
+    """Return `wsc scorecard` with every option that was not as it is if nothing is said.
+
+    Parameters
+    ----------
+    payload : what `wsc scorecard --json` prints; of corners that are no more in the sweep, those names stand in it
+
+    Examples
+    --------
+    >>> truths = [{"corner": "base", "seed": seed, "day": 0.01} for seed in (1, 2)]
+    >>> rows = [{"estimator": "cuped"}]
+    >>> card = {"truths": truths, "corners": rows, "silent": [], "folder": "cards/scorecard-6e44", "draws": 500}
+    >>> scorecard(card | {"sizes": [12, 25], "machines": 60})
+    'wsc scorecard --fleets 2 --machines 60 --corners base --estimators cuped --designs day --out cards'
+    """
+    usual = {name: one.default for name, one in inspect.signature(command.scorecard).parameters.items()}
+    pieces = [Piece(str(one["corner"]), int(one["seed"])) for one in payload["truths"]]
+    corners, first = _corners(pieces), min(one.seed for one in pieces)
+    said = {
+        "fleets": str(_fleets(corners, first, pieces)),
+        "draws": str(payload["draws"]),
+        "machines": str(payload["machines"]),
+        "sizes": _listed(payload["sizes"]),
+        "corners": _chosen(corners, tuple(CORNERS)),
+        "estimators": _chosen(_estimators(payload), tuple(one.name for one in METHODS)),
+        "designs": _chosen(_designs(payload), DESIGNS),
+        "seed": str(first),
+        "out": _out(payload["folder"]),
+    }
+    usual["sizes"] = _listed(size for size in map(int, usual["sizes"].split(",")) if 2 * size <= payload["machines"])
+    asked = {name: text for name, text in said.items() if text and text != str(usual[name])}
+    return " ".join(["wsc scorecard", *(f"--{name} {shlex.quote(text)}" for name, text in asked.items())])
+
+
+def _corners(pieces: Sequence[Piece]) -> tuple[str, ...]:
+    """Return the corners in the order in which they took turns: those with a fleet more come first."""
+    counts = Counter(one.corner for one in pieces)
+    place = {name: i for i, name in enumerate(CORNERS)}
+    return tuple(sorted(counts, key=lambda name: (-counts[name], place.get(name, len(place)), name)))
+
+
+def _fleets(corners: Sequence[str], first: int, pieces: Sequence[Piece]) -> int:
+    """Return how many fleets, corners taking turns, hold all the pieces."""
+    most = len(corners) * (max(one.seed for one in pieces) - first + 1)
+    place = {one: i + 1 for i, one in enumerate(cut(corners, most, first))}
+    return max(place[one] for one in pieces)
+
+
+def _estimators(payload: Mapping[str, Any]) -> tuple[str, ...]:
+    """Return the estimators that can be asked for; designs' own are judged anyway."""
+    known = {one.name for one in METHODS}
+    names = dict.fromkeys(str(row["estimator"]) for row in [*payload["corners"], *payload["silent"]])
+    return tuple(name for name in names if name in known)
+
+
+def _designs(payload: Mapping[str, Any]) -> tuple[str, ...]:
+    return tuple(name for name in DESIGNS if any(name in one for one in payload["truths"]))
+
+
+def _chosen(names: Sequence[str], every: Sequence[str]) -> str:
+    """Return names as an option has them; nothing if they are all that there are, as they are ordered."""
+    return "" if tuple(names) == tuple(every) else _listed(names)
+
+
+def _listed(values: Iterable[object]) -> str:
+    return ",".join(map(str, values))
+
+
+def _out(folder: str) -> str:
+    """Return the folder that a scorecard's folder is in, where that has its own name still."""
+    path = Path(folder)
+    return str(path.parent) if path.name.startswith(_PREFIX) else ""
+
+
+def sweep(names: Sequence[str], values: Sequence[Mapping[str, object]]) -> tuple[str, str]:
+    """Return a sweep's name and its file, whose scenario is STEM_base.yaml; nothing twice if the runs are no whole one.
+
+    Parameters
+    ----------
+    names : of the runs' scenarios
+    values : of each run, the settings by dotted path in which the runs differ
+
+    Examples
+    --------
+    >>> runs = [{"fleet.machines": size, "seed": seed} for size in (80, 90) for seed in (1, 2)]
+    >>> stem, file = sweep([f"sizes-machines-{one['fleet.machines']}-seed-{one['seed']}" for one in runs], runs)
+    >>> stem, file.splitlines()[2:]
+    ('sizes', ['  scenario: sizes_base.yaml', '  axes:', '    fleet.machines: [80, 90]', '  seeds: [1, 2]'])
+    """
+    paths = list(values[0]) if values else []
+    marks = {path: f"-{path.rpartition('.')[2]}-" for path in paths}
+    plain = all(isinstance(value, str | int | float) for one in values for value in one.values())
+    named = all(mark in name for mark in marks.values() for name in names)
+    if not paths or not plain or not named or len(set(marks.values())) < len(paths):
+        return "", ""
+    paths.sort(key=lambda path: names[0].index(marks[path]))
+    stems = {name[: name.index(marks[paths[0]])] for name in names}
+    pairs = zip(names, values, strict=True)
+    values = [{path: _as_named(one[path], marks[path], name) for path in paths} for name, one in pairs]
+    axes = {path: _sorted(one[path] for one in values) for path in paths}
+    if len(stems) > 1 or {tuple(one[path] for path in paths) for one in values} != {*itertools.product(*axes.values())}:
+        return "", ""
+    stem = stems.pop()
+    seeds = axes.pop("seed", None)
+    said = {"scenario": f"{stem}_base.yaml", "axes": axes, **({"seeds": seeds} if seeds else {})}
+    return stem, _file({"name": stem, "sweep": said})
+
+
+def _as_named(value: object, mark: str, name: str) -> object:
+    """Return a value as the sweep's file wrote it, as far as the run's name says: 2 and not 2.0."""
+    whole = isinstance(value, float) and value.is_integer() and f"{mark}{value}" not in name
+    return int(str(value).partition(".")[0]) if whole and f"{mark}{value:.0f}" in name else value
+
+
+def _sorted(values: Iterable[object]) -> list[object]:
+    """Return values each once: numbers by size, all others by their text."""
+    return sorted(dict.fromkeys(values), key=lambda one: (one, "") if isinstance(one, int | float) else (0, str(one)))
+
+
+def _file(said: Mapping[str, Any]) -> str:
+    text, yaml = StringIO(), YAML()
+    yaml.default_flow_style = None
+    yaml.dump(said, text)
+    return text.getvalue()
