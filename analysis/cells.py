@@ -16,6 +16,8 @@ import pyarrow.parquet as pq
 
 from analysis.statistics import Ints
 
+_SEPARATORS = {";": "semicolons", "\t": "tabs"}
+
 
 class TableFault(NamedTuple):
     """One fault of a table: where it is, what is wrong, what was found. Lines count from 1, the header's."""
@@ -112,7 +114,11 @@ def _csv_cells(data: bytes) -> Cells:
         return _unreadable(reader.line_num, "should be CSV", found if "field limit" in str(error) else str(error))
     if not rows:
         return _unreadable(1, "should begin with a line of column names", "an empty file")
-    return _from_rows([name.strip() for name in rows[0]], rows[1:], lines[1:])
+    names = [name.strip() for name in rows[0]]
+    for separator, what in _SEPARATORS.items():
+        if len(names) == 1 and separator in rows[0][0].strip(" "):
+            return _unreadable(lines[0], "should have commas between columns", what)
+    return _from_rows(names, rows[1:], lines[1:])
 
 
 def _from_rows(names: list[str], rows: list[list[str]], lines: list[int]) -> Cells:

@@ -1,5 +1,6 @@
 """The commands about experiments on a fleet: `wsc design`, `wsc effect`."""
 
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Annotated, Literal
 
@@ -42,7 +43,7 @@ def effect(
 ) -> None:
     """Say by how much a feature changed a fleet's performance; first of all, what would make the answer false."""
     sure = share("--confidence", confidence)
-    check_estimator(estimator)
+    check_estimator(estimator, ["stratified"])
     from scenarios import effect as measured
     from scenarios.output import progress
 
@@ -53,6 +54,7 @@ def effect(
         )
         tell("reading and estimating", 1.0)
     say(payload, measured.show, json)
+    raise typer.Exit(measured.status(payload))
 
 
 @command
@@ -110,8 +112,8 @@ def design(
     say(payload, planned.show, json)
 
 
-def check_estimator(name: str) -> None:
-    """Refuse what is no estimator of a fleet-wide effect.
+def check_estimator(name: str, more: Sequence[str] = ()) -> None:
+    """Refuse what is no estimator of a fleet-wide effect, nor one of `more`.
 
     Raises
     ------
@@ -124,7 +126,7 @@ def check_estimator(name: str) -> None:
     """
     from analysis.effects.methods import METHODS
 
-    names = [one.name for one in METHODS]
+    names = [*(one.name for one in METHODS), *more]
     if name not in names:
         refuse("--estimator", f"should be one of {', '.join(names)}", name)
 

@@ -6,7 +6,9 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from analysis.effects.assignment import assigned
+import pandas as pd
+
+from analysis.effects.assignment import COLUMNS, assigned, is_assignment
 from analysis.effects.methods import RECOMMENDED
 from analysis.effects.observations import read_jobs
 from analysis.effects.past import Past, period_length
@@ -26,6 +28,11 @@ if TYPE_CHECKING:
     from rich.console import Console
 
 ESTIMATORS = (RECOMMENDED, "cuped", "published")
+_AFTERWARDS = {
+    "balanced": "wsc effect estimates it by adjusted: the same change, but its interval knows nothing of the balancing",
+    "paired": "wsc effect estimates it by adjusted, with all machines without the feature as controls, not by pairs",
+}
+"""Designs whose own estimator would need to know how machines were drawn, which tables of results do not tell."""
 _HOUR_S = 3600.0
 _LONGEST_S = 7200.0
 """Longest period of a crossover."""
@@ -79,16 +86,17 @@ def design(sources: Sequence[str], asked: Asked, jobs: Path | None, tell: Progre
     dict
         kind, detect, power, confidence, spread, apart, period_s, periods, machines (of the fleet), designs (design,
         estimator, machines (None where the fleet is too small), machine_hours, margin, power, power_error, coverage,
-        coverage_error, smallest (change that is seen with the power asked for), trusted, why, notes), smallest (of the
-        best design that can be trusted, on as many machines as it may have), assigned (file and design; None if nothing
-        was to be assigned, or no design that can be trusted finds the change), notes.
+        coverage_error, smallest (change that is seen with the power asked for), trusted, why, afterwards (the estimator
+        that `wsc effect` is to take of the result), notes), smallest (of the best design that can be trusted, on as
+        many machines as it may have), assigned (file and design; None if nothing was to be assigned, or no design that
+        can be trusted finds the change), notes.
 
     Raises
     ------
     FaultsError
         With everything that is wrong with the tables, the scenario or what is asked.
     """
-    if asked.assign is not None and (problem := unwritable(asked.assign)):
+    if asked.assign is not None and (problem := _unassignable(asked.assign, [*sources, *([jobs] if jobs else [])])):
         raise FaultsError([Fault("--assign", 0, 0, "", problem)])
     tables = [source for source in sources if Path(source).exists() and Path(source).suffix not in {".yaml", ".yml"}]
     if not tables:
@@ -105,6 +113,19 @@ def design(sources: Sequence[str], asked: Asked, jobs: Path | None, tell: Progre
         if asked.crossover:
             found.append(crossover(past, asked.assumed))
     return _planned(past, found, asked, tell, notes)
+
+
+def _unassignable(file: Path, read: Sequence[str | Path]) -> str:
+    """Return why who gets the feature cannot be written there; empty: it may take the place of what is there."""
+    if problem := unwritable(file):
+        return problem
+    if file.resolve() in {Path(each).resolve() for each in read}:
+        return f"would overwrite what is read, got {file}"
+    try:
+        former = not file.exists() or is_assignment(file)
+    except OSError as error:
+        return f"cannot be read: {error.strerror}"
+    return "" if former else f"is there and holds no former plan ({', '.join(COLUMNS)}), got {file}"
 
 
 def _of_scenario(sources: Sequence[str], asked: Asked, tell: Progress) -> dict[str, Any]:
@@ -129,10 +150,10 @@ def _of_scenario(sources: Sequence[str], asked: Asked, tell: Progress) -> dict[s
 def _past(tables: Sequence[str], jobs: Path | None) -> tuple[Past, list[str]]:
     """Return what the tables say of the time before anything had the feature."""
     table, notes = observed([Path(source) for source in tables])
-    whole = None
+    fleet = None
     if jobs is not None:
         with faults_in(jobs):
-            whole = read_jobs(jobs).table
+            fleet = read_jobs(jobs).table
     treated = table.loc[table["treated"] == 1, "period"]
     if len(treated):
         table = table[table["period"] < treated.min()].reset_index(drop=True)
@@ -141,7 +162,7 @@ def _past(tables: Sequence[str], jobs: Path | None) -> tuple[Past, list[str]]:
     if periods < 2:
         problem = "at least two periods in which nothing has the feature are needed"
         raise FaultsError([Fault(", ".join(tables), 0, 0, "period", problem, str(periods))])
-    return Past(table.drop(columns="file"), period_length(table), whole), notes
+    return Past(table.drop(columns="file"), period_length(table), fleet), notes
 
 
 def _rehearsals(past: Past, asked: Asked) -> Iterator[Rehearsal]:
@@ -153,26 +174,10 @@ def _rehearsals(past: Past, asked: Asked) -> Iterator[Rehearsal]:
 def _planned(
     past: Past, found: Sequence[Rehearsal], asked: Asked, tell: Progress, notes: Sequence[str]
 ) -> dict[str, Any]:
-    plans = list[Plan]()
-    more = list(notes)
-    for place, rehearsal in enumerate(found):
-        tell("rehearsing designs", place / len(found))
-        if rehearsal.most < rehearsal.least:
-            more.append(f"{rehearsal.design}, {rehearsal.estimator}: the fleet has too few machines")
-            continue
-        try:
-            plans.append(fewest(rehearsal, asked.wanted))
-        except NotEnoughDataError as error:
-            more.append(f"{rehearsal.design}, {rehearsal.estimator}: {error}")
-    tell("rehearsing designs", 1.0)
-    rows = ranked(plans)
-    best = next((plan for plan in rows if plan.trusted), None)
-    seen = [plan.found.smallest for plan in rows if plan.trusted and not plan.enough]
-    too_small = best is not None and not best.enough
-    written = None
-    if asked.assign is not None:
-        written = _assigned(best, asked.assign, asked.seed)
-        more += [] if written else [f"no design that can be trusted finds the change, so {asked.assign} is not written"]
+    """Return what rehearsals say, and write who gets the feature if that is asked."""
+    plans, impossible = _rehearsed(found, asked.wanted, tell)
+    best = next((plan for plan in plans if plan.trusted), None)
+    written, unwritten = _assigned(best, asked)
     return {
         "kind": "design",
         "detect": asked.detect,
@@ -183,18 +188,47 @@ def _planned(
         "period_s": past.period_s,
         "periods": len(past.periods),
         "machines": int(past.table["machine"].nunique()),
-        "designs": [_row(plan, best, asked) for plan in rows],
-        "smallest": min(seen) if too_small else None,
+        "designs": [_row(plan, best, asked) for plan in plans],
+        "smallest": _smallest(plans, best),
         "assigned": written,
-        "notes": more,
+        "notes": [*notes, *impossible, *unwritten],
     }
 
 
-def _assigned(best: Plan | None, file: Path, seed: int) -> dict[str, str] | None:
-    """Write who gets the feature when; return file and design, None if there is no design to do it by."""
-    if best is None or not best.enough:
+def _rehearsed(found: Sequence[Rehearsal], wanted: Wanted, tell: Progress) -> tuple[list[Plan], list[str]]:
+    """Return the smallest size of each design, the first to take first, and which designs cannot be, and why."""
+    plans, impossible = list[Plan](), list[str]()
+    for place, rehearsal in enumerate(found):
+        tell("rehearsing designs", place / len(found))
+        if rehearsal.most < rehearsal.least:
+            impossible.append(f"{rehearsal.design}, {rehearsal.estimator}: the fleet has too few machines")
+            continue
+        try:
+            plans.append(fewest(rehearsal, wanted))
+        except NotEnoughDataError as error:
+            impossible.append(f"{rehearsal.design}, {rehearsal.estimator}: {error}")
+    tell("rehearsing designs", 1.0)
+    return ranked(plans), impossible
+
+
+def _smallest(plans: Sequence[Plan], best: Plan | None) -> float | None:
+    """Return the smallest change that is seen where none of the designs that can be trusted sees the one asked for."""
+    if best is None or best.enough:
         return None
-    table = assigned(best, seed)
+    return min(plan.found.smallest for plan in plans if plan.trusted)
+
+
+def _assigned(best: Plan | None, asked: Asked) -> tuple[dict[str, str] | None, list[str]]:
+    """Write who gets the feature when; return file and design, and why not if there is no design to do it by."""
+    if asked.assign is None:
+        return None, []
+    if best is None or not best.enough:
+        return None, [f"no design that can be trusted finds the change, so {asked.assign} is not written"]
+    _write(assigned(best, asked.seed), asked.assign)
+    return {"file": str(asked.assign), "design": best.rehearsal.design}, []
+
+
+def _write(table: pd.DataFrame, file: Path) -> None:
     try:
         with whole(file) as partial:
             if file.suffix == ".parquet":
@@ -204,14 +238,13 @@ def _assigned(best: Plan | None, file: Path, seed: int) -> dict[str, str] | None
     except OSError as error:
         problem = f"cannot write {file}: {error.strerror or error}"
         raise FaultsError([Fault("--assign", 0, 0, "", problem)]) from None
-    return {"file": str(file), "design": best.rehearsal.design}
 
 
 def _row(plan: Plan, best: Plan | None, asked: Asked) -> dict[str, Any]:
-    found = plan.found
+    found, own = plan.found, plan.rehearsal.estimator
     return {
         "design": plan.rehearsal.design,
-        "estimator": plan.rehearsal.estimator,
+        "estimator": own,
         "machines": found.machines if plan.enough else None,
         "machine_hours": plan.machine_hours if plan.enough else None,
         "margin": found.margin,
@@ -223,7 +256,8 @@ def _row(plan: Plan, best: Plan | None, asked: Asked) -> dict[str, Any]:
         "tried": found.machines,
         "trusted": plan.trusted,
         "why": _why(plan, best, asked),
-        "notes": list(plan.rehearsal.notes),
+        "afterwards": RECOMMENDED if own in _AFTERWARDS else own,
+        "notes": [*plan.rehearsal.notes, *([_AFTERWARDS[own]] if own in _AFTERWARDS else [])],
     }
 
 
@@ -275,5 +309,10 @@ def show(payload: Mapping[str, Any], console: "Console") -> None:
         )
     if payload["assigned"] is not None:
         console.print("Who gets the feature when, by {design}: {file}".format(**payload["assigned"]), highlight=False)
+    first = payload["designs"][0] if payload["designs"] else None
+    if first is not None and first["trusted"] and first["machines"] is not None:
+        console.print(
+            f"The first design's result afterwards: wsc effect … --estimator {first['afterwards']}", highlight=False
+        )
     said = dict.fromkeys(f"{row['design']}: {note}" for row in payload["designs"] for note in row["notes"])
     show_notes({"notes": [*payload["notes"], *said]}, console)

@@ -6,6 +6,7 @@ from dataclasses import asdict, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+import numpy as np
 import pandas as pd
 
 from analysis.audit.about import About
@@ -16,6 +17,7 @@ from analysis.effects.effect import Effect
 from analysis.effects.methods import RECOMMENDED, method
 from analysis.effects.per_job import GAINED, LOST, Criteria, per_job
 from analysis.effects.staged import is_staged, staged
+from analysis.effects.strata import Stratified
 from analysis.effects.study import Study
 from analysis.measurements import Metric
 from analysis.statistics import ROUNDING, NotEnoughDataError
@@ -30,6 +32,8 @@ from scenarios.truth import recorded_change
 if TYPE_CHECKING:
     from rich.console import Console
 
+STRATIFIED = "stratified"
+"""Estimator of machines that were drawn within platforms, whatever share of each."""
 _COLOURS = {"error": "red", "warning": "yellow", "note": "dim"}
 _NAMED = 10
 """Gainers and losers printed, of each."""
@@ -51,7 +55,8 @@ def effect(
     ----------
     sources : files of observations, taken together, or the folder of a run
     jobs : job, quota, instances of the whole fleet; jobs weigh as in the tables without it
-    estimator : a name in `analysis.effects.methods`; a staged roll-out has its own in place of the recommended one
+    estimator : a name in `analysis.effects.methods`, or stratified, for machines drawn by platform; a staged roll-out
+        has its own in place of the recommended one
     confidence : of the interval, 0..1
     by_job : whether to say who gained and who lost; not of a staged roll-out
     metric : of a run
@@ -60,17 +65,17 @@ def effect(
     Returns
     -------
     dict
-        kind, the fields of `Effect`, verdict, excluded (whether no change is), periods_before, published (the fields of
-        `Effect`, or None where it has no answer), metric (of a run; None of files), truth (change, by that metric over
-        all jobs of a run; NaN where none is recorded), findings and checked (see `analysis.audit`), per_job (where
-        asked for), notes.
+        kind, the fields of `Effect`, trusted (whether no finding is an error), verdict, excluded (whether the
+        interval excludes no change), periods_before, published (the fields of `Effect`, or None where it has no
+        answer), metric (of a run; None of files), truth (change, by that metric over all jobs of a run; NaN where
+        none is recorded), findings and checked (see `analysis.audit`), per_job (where asked for), notes.
 
     Raises
     ------
     FaultsError
         With everything that is wrong with the files, or that there is too little in them.
     """
-    if estimator != RECOMMENDED:
+    if estimator != STRATIFIED:
         method(estimator)
     table, whole, notes = experiment(sources, jobs, metric)
     audited = _audited(table, whole, read_about(about) if about else None, sources)
@@ -80,12 +85,14 @@ def effect(
     made = _without_rounding(made)
     if whole is None:
         notes.append("no table of jobs: jobs weigh as in the tables")
+    errors = [one.code for one in audited.findings if one.severity == "error"]
     payload = {
         "kind": "effect",
         **asdict(made),
         "confidence": confidence,
+        "trusted": not errors,
         "excluded": not made.low <= 0.0 <= made.high,
-        "verdict": verdict(made),
+        "verdict": _withheld(made, errors) if errors else verdict(made),
         "periods_before": _periods_before(rows),
         "published": _published(study, confidence),
         "metric": metric if any(path.is_dir() for path in sources) else None,
@@ -118,6 +125,23 @@ def verdict(made: Effect) -> str:
     return f"no change is found: {made.change:+.2%} ± {made.margin:.2%}; {bounds}"
 
 
+def _withheld(made: Effect, errors: Sequence[str]) -> str:
+    """Return in words that there is no verdict, and of which number."""
+    numbers = f"the tables as they are say {made.change:+.2%} ± {made.margin:.2%}"
+    return f"no verdict before this is mended: {', '.join(errors)}; {numbers}"
+
+
+def status(payload: Mapping[str, Any]) -> int:
+    """Return the command's exit status: 0 if there is a verdict, 1 if a finding is an error.
+
+    Examples
+    --------
+    >>> status({"trusted": True}), status({"trusted": False})
+    (0, 1)
+    """
+    return 0 if payload["trusted"] else 1
+
+
 def _audited(table: pd.DataFrame, jobs: pd.DataFrame | None, about: About | None, sources: Sequence[Path]) -> Audit:
     """Return what the guards say of the observations."""
     try:
@@ -133,7 +157,17 @@ def _estimated(
     if estimator == RECOMMENDED and is_staged(rows):
         return None, staged(rows, jobs, confidence=confidence)
     study = Study.of(rows, jobs)
+    if estimator == STRATIFIED:
+        return study, _by_platform(rows, study).estimate(study, confidence)
     return study, method(estimator).estimate(study, confidence)
+
+
+def _by_platform(rows: pd.DataFrame, study: Study) -> Stratified:
+    """Return the estimator of machines that were drawn within platforms."""
+    if "platform" not in rows:
+        raise ValueError("the estimator stratified needs the column platform")
+    platform = rows.groupby("machine")["platform"].first().reindex(study.cells.machines)
+    return Stratified(pd.factorize(platform, sort=True)[0].astype(np.int64))
 
 
 def _without_rounding(made: Effect) -> Effect:
@@ -180,9 +214,8 @@ def show(payload: Mapping[str, Any], console: "Console") -> None:
         colour, what = _COLOURS[one["severity"]], escape(one["what"])
         console.print(f"[{colour}]{one['severity']}[/{colour}] [bold]{one['code']}[/bold]: {what}", soft_wrap=True)
         console.print(f"  remedy: {one['remedy']}", highlight=False, soft_wrap=True)
-    if any(one["severity"] == "error" for one in payload["findings"]):
-        console.print("Do not trust the answer before that is mended:", highlight=False)
-    console.print(f"[bold]{payload['verdict']}[/bold]", highlight=False)
+    said = escape(payload["verdict"])
+    console.print(f"[bold]{said}[/bold]" if payload["trusted"] else said, highlight=False, soft_wrap=True)
     console.print(
         f"{payload['estimator']}, {payload['design']}: {payload['machines']:,} machines with the feature, "
         f"{payload['controls']:,} without; {payload['jobs']:,} jobs that hold {payload['quota_coverage']:.1%} of the "
@@ -192,7 +225,7 @@ def show(payload: Mapping[str, Any], console: "Console") -> None:
     )
     _show_metric(payload, console)
     _show_published(payload, console)
-    if "per_job" in payload:
+    if "per_job" in payload and payload["trusted"]:
         _show_jobs(payload["per_job"], console)
     show_notes(payload, console)
 

@@ -12,6 +12,7 @@ from analysis.effects.observations import joined, of_run, read_jobs, read_observ
 from analysis.measurements import Metric
 from analysis.readers import PRINTED
 from models.scenario import Window
+from models.tables import KEYS
 from scenarios.faults import Fault, FaultsError, shown
 from scenarios.measured import faults_in
 from scenarios.rundir import Run, RunError, open_run
@@ -115,6 +116,8 @@ def recorded(run: Run, metric: Metric = "ips") -> tuple[pd.DataFrame, list[str]]
     ------
     RunError
         If the run lacks the tables of a fleet.
+    FaultsError
+        If a row of them is there twice.
     ValueError
         If counters were not read in windows that lie after each other.
     """
@@ -127,12 +130,27 @@ def _recorded(run: Run, metric: Metric) -> tuple[pd.DataFrame, list[str]]:
     """Return the observations of one cell, and notes."""
     counters, instances = run.table("counters"), run.table("instances")
     windows = _windows(run, counters)
+    faults = [*_repeated(run, "counters", counters), *_repeated(run, "instances", instances)]
+    if faults:
+        raise FaultsError(faults)
     notes = []
     if windows["window"].str.startswith("wash.").any():
         windows = windows[~windows["window"].str.startswith("wash.")]
         notes.append("of each period of the crossover, the time to settle is left out")
     made = of_run(counters, instances, windows, _treated(run, instances), metric)
     return made, notes
+
+
+def _repeated(run: Run, name: str, table: pd.DataFrame) -> Iterator[Fault]:
+    """Yield the rows of a run's table, the first of them by its line, whose key an earlier row has."""
+    keys = list(KEYS[name])
+    again = table.duplicated(keys).to_numpy().nonzero()[0]
+    if len(again):
+        first = ", ".join(str(table[key].iloc[again[0]]) for key in keys)
+        more = f" and {len(again) - 1:,} more" if len(again) > 1 else ""
+        yield Fault(
+            str(run.file(name)), int(again[0]) + 2, 1, ", ".join(keys), "should be there once", f"{first} again{more}"
+        )
 
 
 def _jobs(path: Path | None) -> pd.DataFrame | None:
@@ -149,6 +167,8 @@ def jobs_of_run(path: Path) -> pd.DataFrame | None:
     ------
     RunError
         If the folder is no finished run.
+    FaultsError
+        If a job is there twice.
 
     Examples
     --------
@@ -159,7 +179,10 @@ def jobs_of_run(path: Path) -> pd.DataFrame | None:
     run = open_run(path)
     if not run.has("jobs"):
         return None
-    return run.table("jobs", ["job", "quota_vcpu", "instances"]).rename(columns={"quota_vcpu": "quota"})
+    jobs = run.table("jobs", ["job", "quota_vcpu", "instances"])
+    if faults := list(_repeated(run, "jobs", jobs)):
+        raise FaultsError(faults)
+    return jobs.rename(columns={"quota_vcpu": "quota"})
 
 
 def _read(path: Path, metric: Metric) -> tuple[pd.DataFrame, list[str]]:

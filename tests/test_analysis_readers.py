@@ -65,10 +65,13 @@ def test_a_bad_row_is_located(file, row, message):
     ("lines", "message"),
     [
         ([""], "1:1: file: should begin with a line of column names, got an empty file"),
+        ([line.replace(",", ";") for line in GOOD], "1:1: file: should have commas between columns, got semicolons"),
+        ([line.replace(",", "\t") for line in GOOD], "1:1: file: should have commas between columns, got tabs"),
+        (["job;value", "a;1,5"], "1:1: file: should have commas between columns, got semicolons"),
         ([HEADER], "2:1: rows: should hold at least one row, got none"),
         (["job,machine", "a,m"], "1:1: value: column is missing, got columns job, machine"),
         (["value,job,value", "1,a,2"], "1:3: value: should be there once, got it again after column 1"),
-        (["job;machine;value", "a;m;1"], "1:1: value: column is missing, got columns job;machine;value"),
+        (["job|machine|value", "a|m|1"], "1:1: value: column is missing, got columns job|machine|value"),
         (
             ["job,machine,instance,weight,value", "a,m,7,1,2", "a,n,7,1,2", "a,m,7,1,3"],
             "4:1: job, machine, instance: should be there once, got the same as in line 2",
@@ -145,6 +148,6 @@ def test_a_very_long_cell_is_shown_in_part(file):
 
 
 def test_a_missing_key_is_told_as_a_missing_column(file):
-    written(file, ["job;quota", "a;2"])
-    with pytest.raises(TableError, match=r"^1:1: job: column is missing, got columns job;quota$"):
+    written(file, ["jobs,quota", "a,2"])
+    with pytest.raises(TableError, match=r"^1:1: job: column is missing, got columns jobs, quota$"):
         read_table(file, [Field("job", "text")], lambda _names: ("job",))

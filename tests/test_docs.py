@@ -22,6 +22,7 @@ from scenarios.cli import app
 from scenarios.loader import load_each, shipped
 from scenarios.reproduce import listing
 
+EXAMPLES = ROOT / "docs" / "examples"
 BLOCKS = [block for document in DOCUMENTS for block in blocks(document)]
 COMMANDS = [command for block in BLOCKS for command in commands(block)]
 HEAVY = recipes()
@@ -64,7 +65,7 @@ def output(text):
     if text.startswith("wsc "):
         return run(text)
     script, *words = shlex.split(text)[1:]
-    done = subprocess.run([sys.executable, ROOT / script, *words], capture_output=True, text=True, check=False)
+    done = subprocess.run([sys.executable, EXAMPLES / script, *words], capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stderr
     return done.stdout
 
@@ -121,7 +122,7 @@ def test_every_shown_command_exists_with_its_options(command):
     if tool == "make":
         assert re.search(rf"^{what}: ", (ROOT / "Makefile").read_text(), re.MULTILINE)
     elif tool == "python":
-        assert (ROOT / what).is_file()
+        assert (EXAMPLES / what).is_file()
     else:
         assert tool == "wsc"
         name = f"{what} {words[0]}" if what in GROUPS else what

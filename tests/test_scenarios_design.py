@@ -7,8 +7,12 @@ import pandas as pd
 import pytest
 from typer.testing import CliRunner
 
+from analysis.effects.methods import method
+from analysis.effects.past import Past
+from analysis.effects.rehearsals import Assumed, spans
 from scenarios.cli import app
 from scenarios.design import Asked, design
+from scenarios.effect import effect
 from scenarios.effects import corners
 from scenarios.faults import FaultsError
 
@@ -150,3 +154,102 @@ def test_a_scenario_is_simulated_without_its_feature(tmp_path):
         "1 day after 1 day",
         f"crossover of {round(86400 / corners.CROSSOVER_PERIOD_S)} periods",
     }
+
+
+@pytest.mark.parametrize("which", ["table", "jobs", "link"])
+def test_what_is_read_is_not_overwritten_by_who_gets_the_feature(table, tmp_path, which):
+    jobs = tmp_path / "jobs.csv"
+    jobs.write_text("job,quota,instances\n0,60,60\n1,120,60\n2,180,60\n3,240,60\n")
+    (tmp_path / "link.csv").symlink_to(table)
+    before = {file: file.read_bytes() for file in (table, jobs)}
+    file = {"table": table, "jobs": jobs, "link": tmp_path / "link.csv"}[which]
+    result = invoke("design", table, "--jobs", jobs, "--detect", "2%", "--assign", file)
+    assert (result.exit_code, result.output) == (2, f"--assign: would overwrite what is read, got {file}\n")
+    assert {file: file.read_bytes() for file in before} == before
+
+
+@pytest.mark.parametrize("name", ["scores.csv", "scores.parquet", "empty.csv", "torn.parquet"])
+def test_a_file_that_is_no_former_plan_stays(table, tmp_path, name):
+    file = tmp_path / name
+    scores = pd.DataFrame({"machine": [1], "score": [2.0]})
+    write = {
+        "scores.csv": lambda: scores.to_csv(file, index=False),
+        "scores.parquet": lambda: scores.to_parquet(file),
+        "empty.csv": file.touch,
+        "torn.parquet": lambda: file.write_bytes(b"PAR1 and no more"),
+    }
+    write[name]()
+    before = file.read_bytes()
+    result = invoke("design", table, "--detect", "2%", "--assign", file)
+    assert result.exit_code == 2
+    assert result.output.startswith("--assign: is there and holds no former plan (machine, start_s, end_s, treated)")
+    assert file.read_bytes() == before
+
+
+@pytest.mark.parametrize("name", ["plan.csv", "plan.parquet"])
+def test_a_former_plan_is_replaced(table, tmp_path, name):
+    file = tmp_path / name
+    words = ("design", table, "--detect", "2%", "--draws", "100", "--days", "1", "--assign", file)
+    made = []
+    for seed in (1, 2):
+        result = invoke(*words, "--seed", seed)
+        assert result.exit_code == 0, result.output
+        made.append(file.read_bytes())
+    assert made[0] != made[1]
+
+
+def test_it_is_said_how_the_result_of_each_design_is_estimated(table):
+    words = ("design", table, "--detect", "2%", "--draws", "100", "--days", "1")
+    rows = json.loads(invoke(*words, "--json").stdout)["designs"]
+    assert {row["estimator"]: row["afterwards"] for row in rows} == {
+        "adjusted": "adjusted",
+        "cuped": "cuped",
+        "published": "published",
+        "balanced": "adjusted",
+        "paired": "adjusted",
+    }
+    text = " ".join(invoke(*words).output.split())
+    assert f"The first design's result afterwards: wsc effect … --estimator {rows[0]['afterwards']}" in text
+    for own in ("balanced", "paired"):
+        assert f"{own}: wsc effect estimates it by adjusted" in text
+
+
+def _own_and_afterwards(past, own, draws, machines):
+    """Return the latest course of a design with an estimator of its own, its draws, and what both estimators say."""
+    made = next(each for each in spans(past, 1.0, Assumed(0.05, 0.0, 0.0), []) if each.estimator == own)
+    course = made.courses[-1]
+    estimator, treated = course.arrange(machines, draws, np.random.default_rng(3))
+    both = [one.many(course.cells, treated) for one in (estimator, method("adjusted"))]
+    return course, treated, *both
+
+
+def _experiment(past, folder, machines, treated):
+    """Write the tables of an experiment on the latest two days of the past, with an effect of 5%."""
+    rows = past.between(len(past.periods) - 2, len(past.periods))
+    on = rows["machine"].isin(machines[treated]) & (rows["period"] == past.periods[-1])
+    rows = rows.assign(treated=on.astype(int), value=rows["value"] * np.where(on, 1.05, 1.0))
+    rows.to_csv(folder / "seen.csv", index=False)
+    return folder / "seen.csv"
+
+
+@pytest.mark.parametrize(("own", "afterwards"), [("balanced", "adjusted"), ("stratified", "stratified")])
+def test_the_estimator_named_says_of_the_tables_what_the_rehearsal_says_of_the_same_draw(tmp_path, own, afterwards):
+    rows = fleet(machines=90).assign(treated=0)
+    rows["platform"] = np.where(rows["machine"] % 3 == 0, "new", "old")
+    rows["value"] *= np.where(rows["platform"] == "new", 1.5, 1.0)
+    past = Past(rows, 86400.0)
+    course, treated, said, _ = _own_and_afterwards(past, own, 1, 30)
+    found = effect([_experiment(past, tmp_path, course.cells.machines, treated[0])], estimator=afterwards)
+    assert found["change"] == pytest.approx(said.change[0], abs=1e-9)
+    if own == afterwards:
+        assert found["error"] == pytest.approx(said.error[0], rel=1e-9)
+        assert found["freedom"] == pytest.approx(said.freedom[0], rel=1e-9)
+
+
+@pytest.mark.statistical
+@pytest.mark.parametrize("own", ["balanced", "paired"])
+def test_adjusted_covers_the_truth_in_designs_with_an_estimator_of_their_own(own):
+    """400 draws of each; that 95% intervals hold the truth in fewer than 92% of them has a chance of 0.3%."""
+    past = Past(fleet(machines=90).assign(treated=0), 86400.0)
+    course, _, _, said = _own_and_afterwards(past, own, 400, 30)
+    assert (abs(said.change - course.truth) <= said.margin(0.95)).mean() > 0.92

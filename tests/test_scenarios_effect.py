@@ -1,6 +1,7 @@
 """`wsc effect`: from two exports to a verdict, findings first, faults with their places, runs in place of files."""
 
 import json
+import shutil
 
 import numpy as np
 import pandas as pd
@@ -251,3 +252,81 @@ def test_names_in_files_do_nothing_to_a_terminal(files):
     ended = invoke("effect", *files[:2], "--jobs", files[2])
     assert ended.exit_code == 2
     assert ended.stderr == f"{files[0]}, {files[1]}: job \\x1b[31mq is not among the fleet's jobs\n"
+
+
+@pytest.fixture
+def in_another_unit(files):
+    """The values of machines with the feature are a thousand times what they were."""
+    rows = pd.read_csv(files[1])
+    rows.loc[rows["treated"] == 1, "value"] *= 1000
+    rows.to_csv(files[1], index=False)
+    return files
+
+
+def test_after_an_error_among_the_findings_there_is_no_verdict(in_another_unit):
+    ended = invoke("effect", *in_another_unit[:2], "--jobs", in_another_unit[2], "--per-job")
+    assert ended.exit_code == 1, ended.output
+    assert "error unit_change" in ended.output
+    assert "no verdict before this is mended: unit_change; the tables as they are say +" in ended.output
+    assert not any(word in ended.output for word in ("faster by", "is excluded", "gained"))
+
+
+def test_json_keeps_its_numbers_after_an_error_and_says_that_they_are_not_to_be_trusted(in_another_unit):
+    ended = invoke("effect", *in_another_unit[:2], "--per-job", "--json")
+    payload = json.loads(ended.stdout)
+    assert (ended.exit_code, payload["trusted"]) == (1, False)
+    assert payload["change"] > 500
+    assert {"low", "high", "per_job", "published"} <= payload.keys()
+    assert payload["verdict"].startswith("no verdict")
+
+
+def test_without_an_error_there_is_a_verdict(files):
+    ended = invoke("effect", *files[:2], "--json")
+    assert (ended.exit_code, json.loads(ended.stdout)["trusted"]) == (0, True)
+
+
+@pytest.mark.parametrize(
+    ("name", "told"), [("instances", "residence"), ("counters", "residence, window"), ("jobs", "job")]
+)
+def test_rows_that_a_run_has_twice_are_told_in_one_line(run, tmp_path, name, told):
+    copy = tmp_path / "run"
+    shutil.copytree(run, copy)
+    rows = pd.read_parquet(run / f"{name}.parquet")
+    pd.concat([rows, rows.iloc[:5]]).to_parquet(copy / f"{name}.parquet", index=False)
+    ended = invoke("effect", copy)
+    assert ended.exit_code == 2
+    assert ended.output.startswith(f"{copy / name}.parquet:{len(rows) + 2}:1: {told}: should be there once, got ")
+    assert ended.output.endswith(" again and 4 more\n")
+    assert ended.output.count("\n") == 1
+
+
+@pytest.mark.parametrize(("separator", "word"), [(";", "semicolons"), ("\t", "tabs")])
+@pytest.mark.parametrize("command", ["effect", "audit"])
+def test_columns_between_other_marks_than_commas_are_told_once(files, separator, word, command):
+    files[0].write_text(files[0].read_text().replace(",", separator))
+    ended = invoke(command, *files[:2])
+    assert ended.exit_code == 2
+    assert ended.output == f"{files[0]}:1:1: file: should have commas between columns, got {word}\n"
+
+
+def test_machines_drawn_by_platform_are_compared_within_platforms(files):
+    """New machines are twice as fast, and most of them get the feature: only within platforms is that no gain."""
+    for file in files[:2]:
+        rows = pd.read_csv(file)
+        new = rows["machine"] % 3 == 0
+        late = (rows["period"] == 1) & ((rows["machine"] % 3 == 0) | (rows["machine"] % 5 == 0))
+        rows["treated"] = (late & (rows["machine"] % 10 != 0)).astype(int)
+        rows["value"] = rows["job"].map({"search": 1.0, "mail": 2.0, "ads": 3.0}) * (1 + 0.001 * (rows["machine"] % 7))
+        rows["value"] *= np.where(rows["treated"] == 1, 1.05, 1.0) * np.where(new, 2.0, 1.0)
+        rows.assign(platform=np.where(new, "new", "old")).to_csv(file, index=False)
+    found = effect(files[1:2], files[2], estimator="stratified")
+    assert found["estimator"] == "stratified"
+    assert found["change"] == pytest.approx(0.05, abs=0.003)
+    assert effect(files[1:2], files[2])["change"] > 0.3
+
+
+def test_without_platforms_nothing_can_be_compared_within_them(files):
+    ended = invoke("effect", *files[:2], "--estimator", "stratified")
+    assert ended.exit_code == 2
+    assert ended.output.endswith("the estimator stratified needs the column platform\n")
+    assert invoke("monitor", *files[:2], "--estimator", "stratified").exit_code == 2
