@@ -471,35 +471,6 @@ TABLES: dict[str, tuple[Column, ...]] = {
 }
 
 
-_COUNTERS_KEY, _WINDOWS_KEY, _EPOCHS_KEY = ("residence", "window"), ("machine", "window"), ("epoch",)
-KEYS: dict[str, tuple[str, ...]] = {
-    "machines": ("machine",),
-    "jobs": ("job",),
-    "instances": ("residence",),
-    "counters": _COUNTERS_KEY,
-    "machine_windows": _WINDOWS_KEY,
-    "epochs": _EPOCHS_KEY,
-    "switches": ("machine", "period"),
-    "instance_epochs": ("residence", "epoch"),
-    "machine_epochs": ("machine", "epoch"),
-    "rounds": ("round",),
-    "requests": ("request",),
-    "stay_requests": ("residence", "request"),
-    "truth_jobs": ("job",),
-    "profile_machines": ("machine",),
-    "monitor": ("machine", "start_s"),
-    "visits": ("visit",),
-    "processes": ("process",),
-    "builds": ("build",),
-    "rates": ("collection", "platform", "event"),
-    "locations": ("location",),
-    **{f"truth_{trial}{arm}_counters": _COUNTERS_KEY for trial in ("", "trial_") for arm in ARMS},
-    **{f"truth_{trial}{arm}_machine_windows": _WINDOWS_KEY for trial in ("", "trial_") for arm in ARMS},
-    **{f"truth_{trial}{arm}_epochs": _EPOCHS_KEY for trial in ("", "trial_") for arm in ARMS},
-}
-"""Columns whose values together a row of the table has alone."""
-
-
 def schema(table: str) -> pa.Schema:
     """Return the Arrow schema of a table, meanings as field metadata.
 

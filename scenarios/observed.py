@@ -12,7 +12,7 @@ from analysis.effects.observations import joined, of_run, read_jobs, read_observ
 from analysis.measurements import Metric
 from analysis.readers import PRINTED
 from models.scenario import Window
-from models.tables import KEYS
+from models.table_keys import KEYS
 from scenarios.faults import Fault, FaultsError, shown
 from scenarios.measured import faults_in
 from scenarios.rundir import Run, RunError, open_run

@@ -10,7 +10,8 @@ import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
 from analysis.statistics import Bools
-from models.tables import KEYS, TABLES, Column
+from models.table_keys import KEYS
+from models.tables import TABLES, Column
 from scenarios.faults import Fault
 from scenarios.provenance import file_digest
 from scenarios.rundir import Run

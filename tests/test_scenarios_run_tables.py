@@ -4,7 +4,8 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from models.tables import KEYS, TABLES
+from models.table_keys import KEYS
+from models.tables import TABLES
 from scenarios.provenance import file_digest
 from scenarios.run_tables import changed, faults
 from scenarios.rundir import Run
