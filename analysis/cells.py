@@ -3,6 +3,7 @@
 import csv
 import gzip
 import io
+import re
 import zlib
 from collections.abc import Sequence
 from dataclasses import dataclass, field
@@ -16,7 +17,7 @@ import pyarrow.parquet as pq
 
 from analysis.statistics import Ints
 
-_SEPARATORS = {";": "semicolons", "\t": "tabs"}
+_SEPARATOR = re.compile(r"[;\t|]")
 
 
 class TableFault(NamedTuple):
@@ -115,9 +116,9 @@ def _csv_cells(data: bytes) -> Cells:
     if not rows:
         return _unreadable(1, "should begin with a line of column names", "an empty file")
     names = [name.strip() for name in rows[0]]
-    for separator, what in _SEPARATORS.items():
-        if len(names) == 1 and separator in rows[0][0].strip(" "):
-            return _unreadable(lines[0], "should have commas between columns", what)
+    if len(names) == 1 and (other := _SEPARATOR.search(rows[0][0].strip(" "))):
+        looks = f"a header that looks separated by {'tabs' if other[0] == '\t' else other[0]}"
+        return _unreadable(lines[0], "should be separated by commas", looks)
     return _from_rows(names, rows[1:], lines[1:])
 
 

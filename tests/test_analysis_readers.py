@@ -65,9 +65,15 @@ def test_a_bad_row_is_located(file, row, message):
     ("lines", "message"),
     [
         ([""], "1:1: file: should begin with a line of column names, got an empty file"),
-        ([line.replace(",", ";") for line in GOOD], "1:1: file: should have commas between columns, got semicolons"),
-        ([line.replace(",", "\t") for line in GOOD], "1:1: file: should have commas between columns, got tabs"),
-        (["job;value", "a;1,5"], "1:1: file: should have commas between columns, got semicolons"),
+        (
+            [line.replace(",", ";") for line in GOOD],
+            "1:1: file: should be separated by commas, got a header that looks separated by ;",
+        ),
+        (
+            [line.replace(",", "\t") for line in GOOD],
+            "1:1: file: should be separated by commas, got a header that looks separated by tabs",
+        ),
+        (["job;value", "a;1,5"], "1:1: file: should be separated by commas, got a header that looks separated by ;"),
         ([HEADER], "2:1: rows: should hold at least one row, got none"),
         (["job,machine", "a,m"], "1:1: value: column is missing, got columns job, machine"),
         (["value,job,value", "1,a,2"], "1:3: value: should be there once, got it again after column 1"),

@@ -21,7 +21,6 @@ _MOST = 1e18
 """No number of a log is larger: it is what two thousand processors do in a day."""
 _MAY_BE_EMPTY = ("response_time", "utilisation")
 _ZONED = re.compile(r"[T ].*(?:[Zz]|[+-]\d\d(?::?\d\d)?)$")
-_SEPARATOR = re.compile(r"[;\t|]")
 _UNEVEN = 0.01
 """Share of an interval by which its start may be off a whole number of intervals after the first."""
 
@@ -103,10 +102,6 @@ def read(path: Path) -> ServiceLog:
     (('buy',), 60.0, [2803220000.0, 3116410000.0, 900000000.0], [0.25, nan, 0.125])
     """
     cells = read_cells(path)
-    if len(cells.names) == 1 and (other := _SEPARATOR.search(cells.names[0])):
-        shown = "tabs" if other[0] == "\t" else other[0]
-        looks = f"a header that looks separated by {shown}"
-        raise TableError([TableFault(1, 1, "file", "should be separated by commas", looks)])
     if not cells.names or any(fault.line == 1 for fault in cells.faults):
         raise TableError(cells.faults)
     columns, faults = log_columns(cells.names)
