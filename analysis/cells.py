@@ -117,8 +117,8 @@ def _csv_cells(data: bytes) -> Cells:
         return _unreadable(1, "should begin with a line of column names", "an empty file")
     names = [name.strip() for name in rows[0]]
     if len(names) == 1 and (other := _SEPARATOR.search(rows[0][0].strip(" "))):
-        looks = f"a header that looks separated by {'tabs' if other[0] == '\t' else other[0]}"
-        return _unreadable(lines[0], "should be separated by commas", looks)
+        shown = "tabs" if other[0] == "\t" else other[0]
+        return _unreadable(lines[0], "should be separated by commas", f"a header that looks separated by {shown}")
     return _from_rows(names, rows[1:], lines[1:])
 
 
