@@ -77,7 +77,10 @@ def test_a_bad_row_is_located(file, row, message):
         ([HEADER], "2:1: rows: should hold at least one row, got none"),
         (["job,machine", "a,m"], "1:1: value: column is missing, got columns job, machine"),
         (["value,job,value", "1,a,2"], "1:3: value: should be there once, got it again after column 1"),
-        (["job|machine|value", "a|m|1"], "1:1: value: column is missing, got columns job|machine|value"),
+        (
+            ["job|machine|value", "a|m|1"],
+            "1:1: file: should be separated by commas, got a header that looks separated by |",
+        ),
         (
             ["job,machine,instance,weight,value", "a,m,7,1,2", "a,n,7,1,2", "a,m,7,1,3"],
             "4:1: job, machine, instance: should be there once, got the same as in line 2",
