@@ -7,8 +7,10 @@ SHELL := /bin/bash
 ifndef PYTHON
 PYTHON := $(shell for python in python3.11 python3; do $$python -c "" >/dev/null 2>&1 && echo $$python && break; done)
 endif
+export PYTHONDONTWRITEBYTECODE := # many containers set it; what is compiled once should stay compiled
 BIN := .venv/bin
 READY := .venv/.ready
+PIP := $(BIN)/python -m pip install --disable-pip-version-check -c constraints.txt
 
 .PHONY: help demo test check docs web interop figures bench evidence clean
 
@@ -70,20 +72,27 @@ clean: ## remove runs/, figures/ and caches; .venv stays
 	rm -rf runs figures site docs/modules dist .pytest_cache .mypy_cache .ruff_cache .import_linter_cache .hypothesis .benchmarks
 	find models sim analysis scenarios tests benchmarks -name __pycache__ -prune -exec rm -rf {} +
 
+# uv does in ten seconds what takes pip two minutes. Where it cannot be had, or does not reach the registry that pip is
+# set up for, pip does it.
+define install
+@{ $(PIP) -q uv && $(BIN)/uv pip install --python $(BIN)/python --compile-bytecode -q -c constraints.txt -e '.[$(1)]'; } 2>/dev/null || \
+{ echo "  with pip, a minute or two:"; $(PIP) -e '.[$(1)]' 2> >(grep -v '^WARNING' >&2) | \
+while read -r verb what _; do \
+	case "$$verb $$what" in "Installing collected") echo "  installing" ;; Collecting*) echo "  collecting $$what" ;; esac; \
+done; }
+endef
+
 # The stamp is the last thing written. A set-up that was interrupted leaves .incomplete and is started afresh.
 $(READY): pyproject.toml constraints.txt
 	@if [ -e .venv/.incomplete ]; then rm -rf .venv; fi
 	@mkdir -p .venv && touch .venv/.incomplete && rm -f $@
-	@echo "Setting up .venv, a minute or two the first time:"
+	@echo "Setting up .venv:"
 	@$(PYTHON) -c 'import sys; sys.version_info >= (3, 11) or sys.exit("Python 3.11 or newer is needed: make PYTHON=…")'
 	@$(PYTHON) -m venv .venv
-	@$(BIN)/python -m pip install --disable-pip-version-check -c constraints.txt -e '.[dev]' 2> >(grep -v '^WARNING' >&2) | \
-	while read -r verb what _; do \
-		case "$$verb $$what" in "Installing collected") echo "  installing" ;; Collecting*) echo "  collecting $$what" ;; esac; \
-	done
+	$(call install,dev)
 	@rm .venv/.incomplete
 	@touch $@
 
 .venv/.docs: $(READY)
-	@$(BIN)/python -m pip install --disable-pip-version-check -q -c constraints.txt -e '.[docs]'
+	$(call install,docs)
 	@touch $@

@@ -15,6 +15,8 @@ from scenarios.rundir import RunError
 
 _T = TypeVar("_T")
 _R = TypeVar("_R")
+_LIBRARIES = ["numba", "ortools.sat.python.cp_model", "pandas", "pyarrow.parquet", "pydantic", "scipy.stats"]
+"""What the fork server loads once for all its processes; it takes longer than all else that they begin with."""
 _THREADS = ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS", "NUMBA_NUM_THREADS")
 
 
@@ -94,9 +96,11 @@ def processes(count: int | None = None) -> Iterator[Executor]:
     ...     pool.submit(abs, -1).result()
     1
     """
-    with _single_threaded():
+    context = get_context("forkserver")
+    context.set_forkserver_preload(_LIBRARIES)
+    with _single_threaded(), _undisturbed():
         ensure_running()
-    pool = ProcessPoolExecutor(count or processors(), get_context("forkserver"), initializer=_begin)
+    pool = ProcessPoolExecutor(count or processors(), context, initializer=_begin)
     try:
         yield pool
     except BaseException:
@@ -142,3 +146,13 @@ def _single_threaded() -> Iterator[None]:
         for name in _THREADS:
             del os.environ[name]
         os.environ.update(before)
+
+
+@contextmanager
+def _undisturbed() -> Iterator[None]:
+    """Let a process that starts meanwhile never see Ctrl-C; it reaches this one afterwards."""
+    before = signal.pthread_sigmask(signal.SIG_BLOCK, [signal.SIGINT])
+    try:
+        yield
+    finally:
+        signal.pthread_sigmask(signal.SIG_SETMASK, before)

@@ -1,11 +1,11 @@
-"""What all tests share: examples have no deadline, for compiled code may be compiled in one; and a small profile."""
+"""What all tests share: examples are 50 and have no deadline, for code may be compiled in one; and a small profile."""
 
 import pytest
 from hypothesis import settings
 
 from tests import small_profile as profiles
 
-settings.register_profile("testbed", deadline=None)
+settings.register_profile("testbed", deadline=None, max_examples=50)
 settings.load_profile("testbed")
 
 collect_ignore = ["interchange", "web"]

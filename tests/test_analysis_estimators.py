@@ -169,7 +169,7 @@ def test_wsmeter_covers_as_often_as_student_says_where_jobs_are_normal_and_indep
     Equal weights, spreads and sizes make the pooled variance exactly chi-square with jobs × (instances - 1) degrees of
     freedom, so the coverage at t = 2 is known exactly: 86%, 92% and 95%.
     """
-    rng, gain, repeats = np.random.default_rng(11), 1.05, 1500
+    rng, gain, repeats = np.random.default_rng(11), 1.05, 600
     means = pd.DataFrame({"job": np.arange(jobs), "machine": 0, "weight": 1.0, "value": 1 + 0.1 * np.arange(jobs)})
     current, estimator = Current.of(means), WSMeter()
     made = [estimator.estimate(current, normal_jobs(rng, jobs, instances, gain)) for _ in range(repeats)]
@@ -181,7 +181,7 @@ def test_wsmeter_covers_as_often_as_student_says_where_jobs_are_normal_and_indep
 @pytest.mark.statistical
 def test_the_baseline_covers_as_often_as_student_says_where_machines_are_normal():
     """False-alarm rate: 1e-4, by the binomial law; Student with 9 degrees of freedom covers 92% at t = 2."""
-    rng, repeats = np.random.default_rng(12), 1500
+    rng, repeats = np.random.default_rng(12), 600
     current = Current.of(pd.DataFrame({"job": 0, "machine": [0, 1], "weight": 1.0, "value": 1.0}))
     made = [Baseline().estimate(current, normal_jobs(rng, 1, 10)) for _ in range(repeats)]
     hits = sum(one.low <= 0 <= one.high for one in made)
@@ -195,13 +195,13 @@ def test_the_baseline_covers_as_often_as_student_says_where_machines_are_normal(
 def test_a_sampled_current_adds_the_variance_that_a_simulation_shows(estimator, jobs):
     """False-alarm rate: below 1e-4 each.
 
-    The variance of the change over 1,000 repeats has a relative standard error of √(2 / 1000) = 4.5%; the bound is
+    The variance of the change over 400 repeats has a relative standard error of √(2 / 400) = 7.1%; the bound is
     four of them. Without the variance of the current sample, the prediction would be a third of it.
     """
     rng = np.random.default_rng(13)
-    made = [estimator.estimate(normal_jobs(rng, jobs, 15), normal_jobs(rng, jobs, 30, gain=1.1)) for _ in range(1000)]
+    made = [estimator.estimate(normal_jobs(rng, jobs, 15), normal_jobs(rng, jobs, 30, gain=1.1)) for _ in range(400)]
     predicted = np.mean([one.margin**2 for one in made])
-    assert predicted == pytest.approx(np.var([one.change for one in made], ddof=1), rel=0.18)
+    assert predicted == pytest.approx(np.var([one.change for one in made], ddof=1), rel=0.28)
 
 
 def test_the_needed_instances_would_do():

@@ -8,23 +8,27 @@ import pytest
 from docs.modules import FOLDERS, commands, pages, write
 
 ROOT = Path(__file__).parents[1]
-PAGES = dict(pages(ROOT))
 
 
-def test_every_module_but_those_of_commands_is_on_one_page():
-    shown = [name for text in PAGES.values() for name in re.findall(r"automodule:: (\S+)", text)]
+@pytest.fixture(scope="module")
+def site():
+    return dict(pages(ROOT))
+
+
+def test_every_module_but_those_of_commands_is_on_one_page(site):
+    shown = [name for text in site.values() for name in re.findall(r"automodule:: (\S+)", text)]
     there = [path.relative_to(ROOT) for folder in FOLDERS for path in (ROOT / folder).rglob("*.py")]
     wanted = {".".join(path.with_suffix("").parts) for path in there if path.name != "__init__.py"}
     assert sorted(shown) == sorted(name for name in wanted if not re.match(r"scenarios\.cli(_|$)", name))
 
 
-def test_every_page_is_reached_from_the_first():
+def test_every_page_is_reached_from_the_first(site):
     reached, waiting = set(), ["index"]
     while waiting:
         name = waiting.pop()
         reached.add(name)
-        waiting += re.findall(r"^   ([a-z_.]+)$", PAGES[name].partition("automodule")[0], re.MULTILINE)
-    assert reached == set(PAGES)
+        waiting += re.findall(r"^   ([a-z_.]+)$", site[name].partition("automodule")[0], re.MULTILINE)
+    assert reached == set(site)
 
 
 def test_a_module_shows_what_is_its_own_and_public(tmp_path):
@@ -52,12 +56,12 @@ def test_every_command_says_what_it_takes(told, name):
     assert "--period" in told
 
 
-def test_pages_of_modules_that_are_gone_are_gone(tmp_path, monkeypatch):
+def test_pages_of_modules_that_are_gone_are_gone(tmp_path, monkeypatch, site):
     monkeypatch.setattr("docs.modules.commands", lambda: "")
     (tmp_path / "old").mkdir()
     (tmp_path / "old" / "sim.gone.rst").write_text("gone")
     write(ROOT, tmp_path / "old")
-    assert {path.stem for path in (tmp_path / "old").iterdir()} == {*PAGES, "commands"}
+    assert {path.stem for path in (tmp_path / "old").iterdir()} == {*site, "commands"}
 
 
 def test_every_document_is_on_the_site():

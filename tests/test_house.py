@@ -162,7 +162,8 @@ def test_set_up_installs_the_pinned_versions_once(checkout):
     assert (first.returncode, second.returncode) == (0, 0)
     assert "collecting everything" in first.stdout
     assert "up to date" in second.stdout
-    (call,) = (checkout / "log").read_text().splitlines()
+    uv, call = (checkout / "log").read_text().splitlines()
+    assert uv.endswith("-c constraints.txt -q uv")
     assert "-c constraints.txt -e .[dev]" in call
 
 

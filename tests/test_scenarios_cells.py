@@ -22,6 +22,7 @@ from scenarios.rundir import Draft, RunError, intact
 from scenarios.source import digest, settings
 from sim.experiment import experiment
 from tests.cell_fleets import FLEET, quiet
+from tests.clusters import cluster
 
 ROOT = Path(__file__).parent.parent
 KILLED = """
@@ -95,13 +96,11 @@ def test_two_processes_write_the_same(run, tmp_path):
 
 def test_a_cluster_of_one_worker_or_two_writes_the_same(run, tmp_path):
     distributed = pytest.importorskip("distributed")
-    with distributed.LocalCluster(
-        n_workers=1, threads_per_worker=1, dashboard_address=None, worker_dashboard_address=None
-    ) as cluster:
-        where = Workers(f"dask:{cluster.scheduler_address}")
+    with cluster(1) as made:
+        where = Workers(f"dask:{made.scheduler_address}")
         one = obtain(FLEET, tmp_path / "one", False, quiet, workers=where)
-        cluster.scale(2)
-        with distributed.Client(cluster) as client:
+        made.scale(2)
+        with distributed.Client(made) as client:
             client.wait_for_workers(2)
         two = obtain(FLEET, tmp_path / "two", False, quiet, workers=where)
     assert one.manifest["tables"] == two.manifest["tables"] == run.manifest["tables"]

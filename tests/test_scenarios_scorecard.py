@@ -17,6 +17,7 @@ from scenarios.effects import scorecard as cards
 from scenarios.effects.designs import designs
 from scenarios.effects.pieces import Asked, Piece, cut
 from scenarios.effects.scorecard import place, scorecard, show
+from tests.clusters import cluster
 from tests.effect_fleets import fleet
 
 ROOT = Path(__file__).parents[1]
@@ -85,28 +86,16 @@ def test_two_processes_say_the_same(here, tmp_path):
     assert files(tmp_path) == files(Path(here["folder"]).parent)
 
 
-def test_a_cluster_says_the_same(here, tmp_path):
-    distributed = pytest.importorskip("distributed")
-    with distributed.LocalCluster(
-        n_workers=1, threads_per_worker=1, dashboard_address=None, worker_dashboard_address=None
-    ) as cluster:
-        there = scorecard(ASKED, PIECES, fleet, tmp_path, quiet, where=f"dask:{cluster.scheduler_address}")
-    assert there["digest"] == here["digest"]
-
-
 def test_simulated_fleets_are_judged_alike_by_one_process_two_and_a_cluster(tmp_path):
     """Two features of 60 machines, and all that goes with a real fleet: simulation, cells, every estimator."""
-    distributed = pytest.importorskip("distributed")
     asked = Asked(tuple(one.name for one in METHODS), (12, 25), draws=18, machines=60)
     fleets, pieces = partial(designs, names=("day", "crossover")), cut(("base", "upgrade"), 2)
     said = [
         scorecard(asked, pieces, fleets, tmp_path / f"{workers}", quiet, workers=workers)["digest"]
         for workers in (1, 2)
     ]
-    with distributed.LocalCluster(
-        n_workers=2, threads_per_worker=1, dashboard_address=None, worker_dashboard_address=None
-    ) as cluster:
-        where = f"dask:{cluster.scheduler_address}"
+    with cluster(2) as made:
+        where = f"dask:{made.scheduler_address}"
         said.append(scorecard(asked, pieces, fleets, tmp_path / "cluster", quiet, where=where)["digest"])
     assert said[0] == said[1] == said[2]
 
