@@ -219,16 +219,18 @@ class WSMeter:
         current, new = Current.of(current), Current.of(new)
         sampled = self.current_is == "sample"
         common = Covered.of(current, new, self.min_instances, self.min_instances if sampled else 1, jobs)
-        before, after = _weighted(common.weight, common.current), _weighted(common.weight, common.new)
-        coverage = math.nan if jobs is None else float(common.quota_share.sum())
+        return self.over(common)
+
+    def over(self, common: Covered) -> Estimate:
+        """Return the change of the weighted mean over jobs that were found to be covered; errors as in `estimate`."""
         return _relative(
-            before,
-            after,
+            _weighted(common.weight, common.current),
+            _weighted(common.weight, common.new),
             estimator=self.name,
             half_width_se=self.t * self.widening,
-            sampled=sampled,
-            machines=len(new.machine_value),
-            quota_coverage=coverage,
+            sampled=self.current_is == "sample",
+            machines=len(common.new.machine_value),
+            quota_coverage=float(common.quota_share.sum()),
             jobs=len(common.job),
         )
 

@@ -52,18 +52,8 @@ def job_statistics(measurements: pd.DataFrame, ddof: int = 0) -> pd.DataFrame:
     """
     code, jobs = _coded(measurements, "job")
     value = _finite(measurements, "value", -np.inf)
-    instances = np.bincount(code, minlength=len(jobs)).astype(np.int64)
-    mean = np.bincount(code, value, len(jobs)) / instances
-    squares: Floats = np.bincount(code, (value - mean[code]) ** 2, len(jobs)).astype(np.float64)
-    return pd.DataFrame(
-        {
-            "job": jobs,
-            "weight": np.bincount(code, _finite(measurements, "weight"), len(jobs)),
-            "mean": mean,
-            "std": _std(squares, instances, ddof),
-            "instances": instances,
-        }
-    )
+    weight, mean, std, instances = _by_job(code, len(jobs), _finite(measurements, "weight"), value, ddof)
+    return pd.DataFrame({"job": jobs, "weight": weight, "mean": mean, "std": std, "instances": instances})
 
 
 def machine_values(measurements: pd.DataFrame) -> pd.DataFrame:
@@ -93,14 +83,12 @@ def machine_values(measurements: pd.DataFrame) -> pd.DataFrame:
     0        7   1.75          2
     """
     code, machines = _coded(measurements, "machine")
-    by = "exposure" if "exposure" in measurements.columns else "weight"
-    weight = _finite(measurements, by)
+    weight = _finite(measurements, _exposure(measurements))
     value = _finite(measurements, "value", -np.inf)
-    total = np.bincount(code, weight, len(machines))
     return pd.DataFrame(
         {
             "machine": machines,
-            "value": np.bincount(code, weight * value, len(machines)) / total,
+            "value": _weighted_mean(code, len(machines), weight, value),
             "instances": np.bincount(code, minlength=len(machines)),
         }
     )
@@ -132,10 +120,7 @@ class Current:
         """
         if isinstance(table, Current):
             return table
-        jobs = job_statistics(table, ddof=1)
-        weight, mean, std, instances = (jobs[name].to_numpy() for name in ("weight", "mean", "std", "instances"))
-        machine_value = machine_values(table)["value"].to_numpy()
-        return cls(pd.Index(jobs["job"]), weight, mean, std, instances, machine_value)
+        return Measured.of(table).summary()
 
     @classmethod
     def joined(cls, parts: Sequence["Current"]) -> "Current":
@@ -191,6 +176,52 @@ class Current:
 Table = pd.DataFrame | Current
 
 
+@dataclass(frozen=True, slots=True, eq=False)
+class Measured:
+    """A measurement table checked and coded once, so that the summary of some of its rows is a few sums.
+
+    Of every row: the places of its job in `jobs` and of its machine among the machines, in order, and its numbers.
+    """
+
+    jobs: pd.Index
+    job: Ints
+    machine: Ints
+    machines: int
+    weight: Floats
+    exposure: Floats
+    value: Floats
+
+    @classmethod
+    def of(cls, table: pd.DataFrame) -> "Measured":
+        """Check and code a table; errors as in `job_statistics`."""
+        job, jobs = _coded(table, "job")
+        value, weight = _finite(table, "value", -np.inf), _finite(table, "weight")
+        machine, machines = _coded(table, "machine")
+        by = _exposure(table)
+        exposure = weight if by == "weight" else _finite(table, by)
+        return cls(jobs.rename("job"), job, machine, len(machines), weight, exposure, value)
+
+    def summary(self, rows: Ints | None = None) -> Current:
+        """Return the summary of some rows, each named once, or of all.
+
+        Examples
+        --------
+        >>> table = pd.DataFrame({"job": list("bab"), "machine": [1, 2, 3], "weight": 1.0, "value": [1.0, 5.0, 3.0]})
+        >>> some = Measured.of(table).summary(np.array([0, 2]))
+        >>> some.job.tolist(), some.mean, some.machine_value
+        (['b'], array([2.]), array([1., 3.]))
+        """
+        job, machine, weight, exposure, value = self.job, self.machine, self.weight, self.exposure, self.value
+        jobs, machines = self.jobs, self.machines
+        if rows is not None:
+            job, seen = _among(job[rows], len(jobs))
+            machine, seen_machines = _among(machine[rows], machines)
+            weight, exposure, value = weight[rows], exposure[rows], value[rows]
+            jobs, machines = jobs[seen], len(seen_machines)
+        statistics = _by_job(job, len(jobs), weight, value, 1)
+        return Current(jobs, *statistics, _weighted_mean(machine, machines, exposure, value))
+
+
 def quota_shares(jobs: pd.DataFrame, among: pd.Index) -> Floats:
     """Return the share of the whole fleet's CPU quota that each of some jobs holds.
 
@@ -228,6 +259,30 @@ def _finite(measurements: pd.DataFrame, column: str, above: float = 0.0) -> Floa
         bound = "" if above == -np.inf else f" above {above:g}"
         raise ValueError(f"{column} must be a finite number{bound}, got {values[row]} in row {row}")
     return values
+
+
+def _exposure(measurements: pd.DataFrame) -> str:
+    """Return the column by which instances weigh in the performance of their machine."""
+    return "exposure" if "exposure" in measurements.columns else "weight"
+
+
+def _among(code: Ints, kinds: int) -> tuple[Ints, Ints]:
+    """Return each row's place among the codes that occur, and these codes in order."""
+    occurs = np.bincount(code, minlength=kinds) > 0
+    return (np.cumsum(occurs) - 1)[code], np.flatnonzero(occurs)
+
+
+def _by_job(code: Ints, jobs: int, weight: Floats, value: Floats, ddof: int) -> tuple[Floats, Floats, Floats, Ints]:
+    """Return weight, mean, spread and number of every job's instances."""
+    instances = np.bincount(code, minlength=jobs).astype(np.int64)
+    mean = np.bincount(code, value, jobs) / instances
+    squares: Floats = np.bincount(code, (value - mean[code]) ** 2, jobs).astype(np.float64)
+    return np.bincount(code, weight, jobs).astype(np.float64), mean, _std(squares, instances, ddof), instances
+
+
+def _weighted_mean(code: Ints, kinds: int, weight: Floats, value: Floats) -> Floats:
+    mean: Floats = np.bincount(code, weight * value, kinds) / np.bincount(code, weight, kinds)
+    return mean
 
 
 def _std(squares: Floats, instances: Ints, ddof: int) -> Floats:

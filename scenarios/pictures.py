@@ -1,13 +1,14 @@
 """Figures become files: PNG to look at, SVG to print, the same bytes for the same figure."""
 
 from pathlib import Path
+from typing import Final, Literal
 
 from matplotlib.figure import Figure
 
-from analysis.figures.style import repeatable
+from analysis.figures.style import write
 from scenarios.unfinished import whole
 
-_FORMATS = (("png", {"Software": None}), ("svg", {"Date": None, "Creator": None}))
+_KINDS: Final[tuple[Literal["png", "svg"], ...]] = ("png", "svg")
 
 
 def save(figure: Figure, stem: Path) -> list[Path]:
@@ -21,9 +22,9 @@ def save(figure: Figure, stem: Path) -> list[Path]:
     ['empty.png', 'empty.svg']
     """
     written = []
-    for suffix, metadata in _FORMATS:
-        file = stem.with_name(f"{stem.name}.{suffix}")
-        with whole(file) as partial, repeatable():
-            figure.savefig(partial, format=suffix, metadata=metadata)
+    for kind in _KINDS:
+        file = stem.with_name(f"{stem.name}.{kind}")
+        with whole(file) as partial:
+            write(figure, partial, kind)
         written.append(file)
     return written

@@ -1,7 +1,11 @@
 """What all tests share: examples are 50 and have no deadline, for code may be compiled in one; and a small profile."""
 
+import fcntl
+import os
+
 import pytest
 from hypothesis import settings
+from numba.core.dispatcher import Dispatcher
 
 from tests import small_profile as profiles
 
@@ -10,6 +14,26 @@ settings.load_profile("testbed")
 
 collect_ignore = ["interchange", "web"]
 """Scripts that need Node.js, a browser and other readers of profiles; `make web` and `make interop` run them."""
+
+
+def pytest_configure(config):
+    """Let one of several processes that test compile the functions of a file, while the others wait to read them."""
+    compiled, held = Dispatcher.compile, set()
+
+    def waited(self, sig):
+        name = self.py_func.__code__.co_filename
+        if name in held or not os.path.isfile(name):
+            return compiled(self, sig)
+        with open(name, "rb") as file:
+            fcntl.flock(file, fcntl.LOCK_EX)
+            held.add(name)
+            try:
+                return compiled(self, sig)
+            finally:
+                held.remove(name)
+
+    if hasattr(config, "workerinput"):
+        Dispatcher.compile = waited
 
 
 @pytest.fixture(scope="module")

@@ -77,10 +77,15 @@ def test_careless_estimates_differ_in_what_they_take_for_granted():
 
 @pytest.mark.statistical
 def test_looks_are_false_if_any_of_their_intervals_excludes_the_truth():
-    """100 tests without an effect under a fixed seed; ten looks exclude it in 19%: beyond 12 to 28 with chance 3%."""
+    """50 tests without an effect under a fixed seed; the last look excludes it in 5%: 8 or more with chance 0.3%.
+
+    Some of ten looks exclude it in 19%: beyond 3 to 17 with chance 0.4%.
+    """
     rng = np.random.default_rng(2)
     rows = {"machine": range(200), "period": 1, "job": "a", "weight": 1.0, "treated": [0, 1] * 100}
-    made = [pd.DataFrame(rows | {"value": 1 + 0.1 * rng.standard_normal(200)}) for _ in range(100)]
+    made = [pd.DataFrame(rows | {"value": 1 + 0.1 * rng.standard_normal(200)}) for _ in range(50)]
     looked = [list(Experiment(frame, careless=Careless(looks=10)).answers()) for frame in made]
     once, ever = (sum(holds(answers[part], 0.0) for answers in looked) for part in (slice(-1, None), slice(None)))
-    assert (once, ever) == pytest.approx((95, 80), abs=8)
+    assert once >= 43
+    assert 33 <= ever <= 47
+    assert ever < once

@@ -104,7 +104,7 @@ def test_an_instance_there_for_a_tenth_of_the_time_counts_a_tenth():
 @pytest.mark.statistical
 @pytest.mark.parametrize(("machines", "waves"), [(60, (5, 5, 5)), (40, (10, 10, 10, 10))])
 def test_intervals_cover_the_fleet_s_change(machines, waves):
-    """Nominal 95% of 40 roll-outs, machines and instances persistent; below 82% with probability below 0.001.
+    """Nominal 95% of 25 roll-outs, machines and instances persistent; below 21 of them with probability 0.007.
 
     In the second case every machine gets the feature in the end.
     """
@@ -112,7 +112,7 @@ def test_intervals_cover_the_fleet_s_change(machines, waves):
     weight = JOBS["quota"].to_numpy()
     truth = (weight * effect).sum() / weight.sum()
     inside = []
-    for seed in range(40):
+    for seed in range(25):
         rng = stream(seed, "coverage")
         rows = table(machines, 6, waves=waves, rng=rng, past=1)
         own = 0.05 * rng.standard_normal(rows["instance"].max() + 1)
@@ -122,7 +122,7 @@ def test_intervals_cover_the_fleet_s_change(machines, waves):
         rows["value"] = trend * (1 + effect[rows["job"]] * rows["treated"] + noise)
         found = staged(rows, JOBS, link="own", load=False)
         inside.append(found.low <= truth <= found.high)
-    assert np.mean(inside) >= 0.82
+    assert sum(inside) >= 21
 
 
 def test_periods_without_controls_are_left_out_and_named():

@@ -102,15 +102,15 @@ def test_noise_far_too_wide_leaves_sums_alone(sd):
 
 @pytest.mark.statistical
 def test_events_of_a_visit_share_half_of_the_variance_and_their_own_half_belongs_to_their_names():
-    """Of 20,000 visits, correlations of 200 functions: their mean within 0.02 of a half; its error is below 0.001."""
+    """Of 4,000 visits, correlations of 200 functions: their mean within 0.02 of a half; its error is below 0.001."""
     one = ROWS.take(np.flatnonzero(ROWS.program == 2)[:1])
-    rows = one.take(np.zeros(20_000, np.int64))
+    rows = one.take(np.zeros(4000, np.int64))
     mean = spread(PROGRAMS, one, row_weights(SOFTWARE, one), np.array([[9e9, 7e9, 3e7, 4.0, 6e9]]))[:, :, 1:2]
-    same = np.broadcast_to(mean.repeat(2, axis=2), (20_000, mean.shape[1], 2))
-    now = jitter(PROGRAMS, rows, same, np.arange(20_000), ("cycles", "l1_misses"))
+    same = np.broadcast_to(mean.repeat(2, axis=2), (4000, mean.shape[1], 2))
+    now = jitter(PROGRAMS, rows, same, np.arange(4000), ("cycles", "l1_misses"))
     correlation = [np.corrcoef(now[:, f].T)[0, 1] for f in range(mean.shape[1])]
     assert np.mean(correlation) == pytest.approx(0.5, abs=0.02)
-    other = jitter(PROGRAMS, rows, same, np.arange(20_000), ("l1_misses", "cycles"))
+    other = jitter(PROGRAMS, rows, same, np.arange(4000), ("l1_misses", "cycles"))
     # Both events are alike, so that turned names are turned columns, but for how much noise is allowed.
     np.testing.assert_allclose(other[..., ::-1], now, rtol=1e-12)
 

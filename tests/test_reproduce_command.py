@@ -13,7 +13,7 @@ from analysis.figures import cost, studies
 from analysis.figures.criteria import COLUMNS, CRITERION, RELATIONS
 from analysis.figures.draws import cluster_draws
 from analysis.statistics import NotEnoughDataError
-from scenarios import reproduce
+from scenarios import pictures, reproduce
 from scenarios.evidence import Sources, published
 from scenarios.output import dumps
 from scenarios.rundir import RunError
@@ -109,7 +109,8 @@ def few_draws(monkeypatch):
 
 
 @pytest.mark.usefixtures("few_draws")
-def test_all_rows_are_measured_and_every_criterion_has_its_number(tmp_path):
+def test_all_rows_are_measured_and_every_criterion_has_its_number(tmp_path, monkeypatch):
+    monkeypatch.setattr(pictures, "_KINDS", ("png",))
     made = reproduce.reproduce("wsmeter", tmp_path, Sources(obtain, quiet))
     missing = {
         (row["id"], check["name"]) for row in made for check in row["criteria"] if not math.isfinite(check["measured"])

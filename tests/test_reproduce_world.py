@@ -1,5 +1,6 @@
 """The rows about the world: a criterion is false in a world that lacks its finding, and the runs give what it needs."""
 
+from functools import cache
 from io import StringIO
 
 import numpy as np
@@ -19,12 +20,13 @@ from scenarios.reproduce import ROWS, chosen, show
 from scenarios.source import Override
 from scenarios.variations import Fleets
 
-CALIBRATION = published("world/calibration")
+printed_of = cache(published)
+CALIBRATION = printed_of("world/calibration")
 FACTS = printed(CALIBRATION)
 
 
 def failing(row, measured):
-    return {check.name for check in judge(measured, published(row)) if not check.holds}
+    return {check.name for check in judge(measured, printed_of(row)) if not check.holds}
 
 
 def test_every_row_about_the_world_is_reproduced_and_has_a_short_name():
@@ -251,15 +253,20 @@ SMALL = {
 }
 
 
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory):
+    return tmp_path_factory.mktemp("runs")
+
+
 @pytest.fixture
-def sources(tmp_path):
+def sources(folder):
     """Runs of the library's scenarios on 80 machines with 100 jobs, an hour or two long."""
 
     def small(name, values, tell):
         said = {key: value for key, value in values.items() if key not in SMALL} | SMALL
         said["horizon_s"] = 3600.0 if name != "today" else min(said.get("horizon_s", 86400.0), 2 * 86400.0)
         overrides = [Override(path, dumps(value), "value") for path, value in said.items()]
-        return obtain(load(name, overrides), tmp_path, False, tell)
+        return obtain(load(name, overrides), folder, False, tell)
 
     return Sources(small, lambda _what, _share: None)
 

@@ -141,7 +141,7 @@ def test_visits_of_one_machine_that_are_an_hour_late_are_found_whichever_it_is(r
     assert elsewhere > len(machines[::3]) / 2
 
 
-@pytest.mark.parametrize("factor", [2.0, 1.001, 0.999])
+@pytest.mark.parametrize("factor", [1.001, 0.999])
 @pytest.mark.parametrize(
     ("part", "column", "check"),
     [

@@ -1,10 +1,17 @@
 """The JSON Schema of scenario files: by kind, as editors understand it."""
 
+from functools import cache
+
 import pytest
 
 from scenarios.json_schema import field_meanings, json_schema
 from scenarios.schema import QueueScenario
 from scenarios.source import library, read
+
+
+@cache
+def made():
+    return json_schema()
 
 
 def chosen(schema, file):
@@ -33,18 +40,18 @@ def holds(condition, file):
     ],
 )
 def test_a_file_is_held_against_the_part_of_its_kind(file, parts):
-    assert chosen(json_schema(), file) == parts
+    assert chosen(made(), file) == parts
 
 
 @pytest.mark.parametrize("name", library())
 def test_every_key_of_a_shipped_file_is_in_the_part_of_its_kind(name):
-    schema = json_schema()
+    schema = made()
     file = read(name)[0].plain()
     assert any(file.keys() <= schema["$defs"][part]["properties"].keys() for part in chosen(schema, file))
 
 
 def test_every_kind_forbids_the_keys_of_the_others():
-    parts = json_schema()["$defs"]
+    parts = made()["$defs"]
     kinds = [parts[name] for name in ("Scenario", "QueueScenario", "ServiceScenario")]
     assert all(kind["additionalProperties"] is False for kind in kinds)
     fleet, queue, service = (kind["properties"].keys() for kind in kinds)
@@ -54,20 +61,20 @@ def test_every_kind_forbids_the_keys_of_the_others():
 
 
 def test_a_key_that_is_a_word_of_python_is_described_by_its_own_name():
-    keys = json_schema()["$defs"]["CrossPlatform"]["properties"]
+    keys = made()["$defs"]["CrossPlatform"]["properties"]
     assert "calibration" not in keys
     assert keys["from"]["description"].startswith("Platform whose log predictions start from")
 
 
 def test_defaults_that_are_parts_are_said_as_a_file_would_say_them():
-    think = json_schema()["$defs"]["Sessions"]["properties"]["think_s"]
+    think = made()["$defs"]["Sessions"]["properties"]["think_s"]
     assert think["default"] == {"kind": "uniform", "low": 3.0, "high": 6.0}
-    benchmark = json_schema()["$defs"]["ServiceScenario"]["properties"]["benchmark"]
+    benchmark = made()["$defs"]["ServiceScenario"]["properties"]["benchmark"]
     assert benchmark["default"] == {"types": 13, "miss_exponent": -0.89}
 
 
 def test_a_rate_is_not_a_time():
-    keys = json_schema()["$defs"]["ServiceLoad"]["properties"]
+    keys = made()["$defs"]["ServiceLoad"]["properties"]
     assert keys["requests_per_s"]["description"].endswith("Unit: per second.")
     assert keys["period_s"]["description"].endswith("Unit: seconds.")
 

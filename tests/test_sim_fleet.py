@@ -3,6 +3,7 @@
 import subprocess
 import sys
 from dataclasses import replace
+from functools import cache
 from itertools import pairwise
 
 import numpy as np
@@ -34,10 +35,17 @@ from tests.reference_day import ReferenceDay
 from tests.small_days import EPOCH_S, SERVICE, SHARP, TWINS, WORLD, arrays, digest, scattered, small_and_busy
 
 
+@cache
+def twins(how):
+    """A day, an arm and the slow twin of both."""
+    day, arm = small_and_busy(how)
+    return day, arm, ReferenceDay(day, arm)
+
+
 @pytest.mark.parametrize("how", TWINS)
 def test_a_day_is_that_of_the_slow_and_readable_twin(how):
-    day, arm = small_and_busy(how)
-    twin, found = ReferenceDay(day, arm), arrays(run_arm(day, arm))
+    day, arm, twin = twins(how)
+    found = arrays(run_arm(day, arm))
     stay = np.repeat(day.order, np.diff(day.row_start))
     assert {*zip(stay, day.row_window, strict=True)} == set(twin.counters)
     rows = [twin.counters[key] for key in zip(stay, day.row_window, strict=True)]
@@ -58,7 +66,7 @@ def test_a_day_is_that_of_the_slow_and_readable_twin(how):
 
 def test_visits_in_every_epoch_are_together_what_the_counters_hold():
     """Cycles, instructions, misses, CPU time and cycles but for stalls, which are fewer than all cycles."""
-    day, arm = small_and_busy("plain")
+    day, arm, twin = twins("plain")
     machine, epoch = (cell.ravel() for cell in np.mgrid[0:4, 0:10])
     software = day_software(day)
     (block,) = run_arm(day, arm, visits=fleet.Visits(machine, epoch, software))
@@ -67,7 +75,6 @@ def test_visits_in_every_epoch_are_together_what_the_counters_hold():
     np.add.at(found, block.visit_rows[there], block.visit_sums[there])
     columns = [slots.CYCLES, slots.INSTRUCTIONS, slots.MISSES, slots.CPU_S, slots.CORE_CYCLES]
     np.testing.assert_allclose(found, block.rows[:, np.array(columns) - slots.CYCLES], rtol=1e-12)
-    twin = ReferenceDay(day, arm)
     stay = day.order[np.searchsorted(day.row_start, block.visit_rows, side="right") - 1]
     expected = [twin.stay_epochs[stay[at, slot], epoch[at]] for at, slot in np.argwhere(there)]
     np.testing.assert_allclose(block.visit_sums[there], expected, rtol=1e-9)

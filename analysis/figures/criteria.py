@@ -170,10 +170,14 @@ def judge(measured: pd.DataFrame, published: pd.DataFrame) -> list[Criterion]:
     unknown = sorted(set(bounds["x"]) - set(RELATIONS))
     if unknown:
         raise ValueError(f"a criterion's relation must be one of {', '.join(RELATIONS)}, got {unknown[0]!r}")
-    return [_criterion(measured, published, row) for row in bounds.to_dict("records")]
+    single = measured[measured["x"].isna()].drop_duplicates("series")
+    values = dict(zip(single["series"], single["value"], strict=True))
+    if f"{CRITERION}agreement" in set(bounds["series"]):
+        values["agreement"] = agreement(measured, published)
+    return [_criterion(values, row) for row in bounds.to_dict("records")]
 
 
-def _criterion(measured: pd.DataFrame, published: pd.DataFrame, row: Mapping[Any, Any]) -> Criterion:
+def _criterion(values: Mapping[str, float], row: Mapping[Any, Any]) -> Criterion:
     name = str(row["series"]).removeprefix(CRITERION)
-    value = agreement(measured, published) if name == "agreement" else number(measured, name)
+    value = float(values.get(name, np.nan))
     return Criterion(name, str(row["x"]), float(row["value"]), str(row["read_from"]), value)

@@ -10,7 +10,7 @@ from analysis.figures import style
 from analysis.figures.changes import NORMAL_95, job_changes, mean_interval, share_interval
 from analysis.figures.criteria import number, numbers, rows
 from analysis.plan import plan, rounded
-from analysis.statistics import Current, job_statistics
+from analysis.statistics import Current, Measured, job_statistics
 
 SERVICES = ("compute", "network")
 """The two services, compute-intensive and network-intensive, as Table 2 names them."""
@@ -238,7 +238,8 @@ def measure_table3_trials(
     equal = pd.DataFrame({"job": means.index, "quota": 1.0, "instances": before.groupby("job").size().to_numpy()})
     allocation = WSMeter().plan(before, equal, margin)
     rng, summary = np.random.default_rng(seed), Current.of(before)
-    chosen = [after.iloc[random_instances(rng, after, allocation)] for _ in range(trials)]
+    measured = Measured.of(after)
+    chosen = (measured.summary(random_instances(rng, after, allocation)) for _ in range(trials))
     estimates = [WSMeter().estimate(summary, sample, equal) for sample in chosen]
     reference = float(job_statistics(after)["mean"].mean() / 100 - 1)
     change, half = (np.array([getattr(one, name) for one in estimates]) for name in ("change", "margin"))

@@ -10,7 +10,7 @@ from analysis.clusters import MachineRows, random_machines
 from analysis.coverage import Covered
 from analysis.estimators import Baseline, Estimate, WSMeter
 from analysis.figures.changes import Interval, mean_interval, share_interval
-from analysis.statistics import Current, NotEnoughDataError
+from analysis.statistics import Current, Measured, NotEnoughDataError
 
 WIDENING = 1.2
 """Factor on WSMeter's margin for a conservative statement (section 6.3)."""
@@ -53,12 +53,13 @@ def cluster_draws(
     fitting = [size for size in sizes if size <= len(index.machines)]
     if not fitting:
         raise NotEnoughDataError(min(sizes), len(index.machines), "machines with the feature")
-    before, after = Current.of(current), Current.of(new)
+    before, measured = Current.of(current), Measured.of(new)
+    after = measured.summary()
     rng = np.random.default_rng(seed)
     made = []
     for size in fitting:
         for draw in range(draws):
-            sample = Current.of(new.iloc[random_machines(rng, index, size)])
+            sample = measured.summary(random_machines(rng, index, size))
             made += [{"draw": draw, **row} for row in _estimates(before, after, sample, jobs)]
     return _judged(pd.DataFrame(made))
 
@@ -71,7 +72,7 @@ def _estimates(before: Current, after: Current, sample: Current, jobs: pd.DataFr
         over = Covered.of(before, sample, WSMeter().min_instances, 1, jobs)
     except NotEnoughDataError:
         return made
-    by_job = WSMeter().estimate(before, sample, jobs)
+    by_job = WSMeter().over(over)
     truth = after.mean[after.job.get_indexer(over.job)]
     reference = float(over.weight @ truth / (over.weight @ over.current.mean) - 1)
     widened = replace(by_job, estimator="wsmeter-widened", margin=WIDENING * by_job.margin)

@@ -9,7 +9,7 @@ from typing import Final
 
 from matplotlib import figure as drawing
 
-from analysis.figures.style import repeatable
+from analysis.figures.style import write
 from scenarios.report.section import Figure
 
 _WIDTH: Final = re.compile(rb'<svg[^>]* width="([0-9.]+)pt"')
@@ -27,8 +27,7 @@ def drawn(made: drawing.Figure, says: str) -> Figure:
     'data:image/svg+xml;base64,'
     """
     file = BytesIO()
-    with repeatable():
-        made.savefig(file, format="svg", metadata={"Date": None, "Creator": None})
+    write(made, file, "svg")
     return _figure(file.getvalue(), says)
 
 
