@@ -5,7 +5,7 @@ import signal
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import BrokenExecutor, CancelledError, Executor, ProcessPoolExecutor, as_completed
 from contextlib import contextmanager
-from multiprocessing import get_context, parent_process
+from multiprocessing import get_context, parent_process, resource_tracker
 from multiprocessing.connection import wait
 from multiprocessing.forkserver import ensure_running
 from threading import Thread
@@ -98,6 +98,7 @@ def processes(count: int | None = None) -> Iterator[Executor]:
     """
     context = get_context("forkserver")
     context.set_forkserver_preload(_LIBRARIES)
+    resource_tracker.ensure_running()  # the fork server needs it; where it is started, Ctrl-C is let through again
     with _single_threaded(), _undisturbed():
         ensure_running()
     pool = ProcessPoolExecutor(count or processors(), context, initializer=_begin)

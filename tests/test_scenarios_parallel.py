@@ -3,9 +3,14 @@
 import math
 import multiprocessing
 import os
+import re
+import signal
+import subprocess
+import sys
 import time
 from concurrent.futures import ThreadPoolExecutor
 from functools import partial
+from pathlib import Path
 
 import pytest
 
@@ -85,3 +90,30 @@ def test_processes_end_at_once_with_an_error_and_of_themselves_without():
         asked = pool.submit(math.factorial, 3)
     assert asked.result() == 6
     assert multiprocessing.active_children() == []
+
+
+def test_ctrl_c_does_not_reach_the_fork_server_while_it_loads():
+    with subprocess.Popen(
+        [sys.executable, "-c", "from scenarios.parallel import processes\nwith processes(1): input()"],
+        stdin=subprocess.PIPE,
+        start_new_session=True,
+    ) as begun:
+        until(lambda: servers(begun.pid))
+        (server,) = servers(begun.pid)
+        masks = dict(re.findall(r"^(Sig\w+):\t(\w+)$", Path(f"/proc/{server}/status").read_text(), re.MULTILINE))
+        begun.communicate(b"\n")
+    assert (int(masks["SigBlk"], 16) | int(masks["SigIgn"], 16)) >> (signal.SIGINT - 1) & 1
+
+
+def servers(parent):
+    """The fork servers that a process has started."""
+    children = Path(f"/proc/{parent}/task/{parent}/children")
+    started = children.read_text().split() if children.is_file() else []
+    return [child for child in started if b"forkserver" in Path(f"/proc/{child}/cmdline").read_bytes()]
+
+
+def until(done, seconds=60.0):
+    end = time.monotonic() + seconds
+    while not done():
+        assert time.monotonic() < end
+        time.sleep(0.005)
