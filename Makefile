@@ -75,7 +75,7 @@ clean: ## remove runs/, figures/ and caches; .venv stays
 # uv does in ten seconds what takes pip two minutes. Where it cannot be had, or does not reach the registry that pip is
 # set up for, pip does it.
 define install
-@{ $(PIP) -q uv && $(BIN)/uv pip install --python $(BIN)/python --compile-bytecode -q -c constraints.txt -e '.[$(1)]'; } 2>/dev/null || \
+@{ $(PIP) -q uv && $(BIN)/uv pip install --python $(BIN)/python --compile-bytecode --system-certs -q -c constraints.txt -e '.[$(1)]'; } 2>/dev/null || \
 { echo "  with pip, a minute or two:"; $(PIP) -e '.[$(1)]' 2> >(grep -v '^WARNING' >&2) | \
 while read -r verb what _; do \
 	case "$$verb $$what" in "Installing collected") echo "  installing" ;; Collecting*) echo "  collecting $$what" ;; esac; \

@@ -1,4 +1,4 @@
-"""By which columns the rows of a run's tables are told from each other."""
+"""By which columns the rows of a run's tables are told from each other, and which rows of other tables they name."""
 
 from models.tables import ARMS
 
@@ -30,3 +30,12 @@ KEYS: dict[str, tuple[str, ...]] = {
     **{f"truth_{trial}{arm}_epochs": _EPOCHS for trial in ("", "trial_") for arm in ARMS},
 }
 """Columns whose values together a row of the table has alone."""
+
+REFERENCES: dict[tuple[str, str], str] = {
+    ("instances", "machine"): "machines",
+    ("instances", "job"): "jobs",
+    ("counters", "residence"): "instances",
+    ("machine_windows", "machine"): "machines",
+    ("stay_requests", "residence"): "instances",
+}
+"""Table and column whose values are of the column of that name in another table."""

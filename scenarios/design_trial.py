@@ -33,10 +33,12 @@ from sim.rollout import plan_crossover
 FLEETS = (("base", 1), ("churn_high", 1), ("uniform", 1))
 """Corner and seed of the fleets that plans are made for."""
 DETECT, POWER = 0.01, 0.95
-SPREADS: Mapping[str, tuple[float, float]] = {"governor": (0.024, 0.004), "software": (0.001, 0.001)}
-"""What plans are told of the kind of feature: standard deviations of its effects on jobs, and on machines, as another
-fleet (base, seed 9, a day) shows them. The governor's on machines differ by 0.0065, but go with what a machine holds,
-so that they add to a crossover's error what independent ones of 0.004 would."""
+_OF_CODE = (0.001, 0.001, 0.001)
+SPREADS: Mapping[str, tuple[float, float, float]] = {"governor": (0.024, 0.006, 0.004), "software": _OF_CODE}
+"""What plans are told of the kind of feature: standard deviations of its effects on jobs, and on machines, these for
+designs of days and for crossovers. They are those of independent effects that add to an error what true ones do in
+another fleet (base, seed 9): the governor's differ by 0.0065 but go with what a machine holds, and a crossover, which
+compares machines with themselves, sees less of them."""
 DRAWS = 2000
 _SCHEDULES = 12
 _DAY_S = 86400.0
@@ -105,9 +107,10 @@ def judged(item: str, machines: int = 1000, draws: int = DRAWS) -> dict[str, Any
     wanted = Wanted(DETECT, POWER, draws=draws, seed=1)
     rows = []
     where = corners.corner(corner)
-    assumed = Assumed(DETECT, *SPREADS[where.change])
     world = corners.world(where, int(seed), machines)
-    for rehearsal, real in (*_spans(world, assumed), _crossover(world, assumed)):
+    spread, of_days, of_crossovers = SPREADS[where.change]
+    days = _spans(world, Assumed(DETECT, spread, of_days))
+    for rehearsal, real in (*days, _crossover(world, Assumed(DETECT, spread, of_crossovers))):
         plan = fewest(rehearsal, wanted)
         later = replace(rehearsal, courses=real, scale=1.0)
         seen = forecast(later, plan.found.machines, replace(wanted, seed=2))

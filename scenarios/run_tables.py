@@ -1,4 +1,4 @@
-"""Whether a run's tables are what they should be: columns, types, numbers, keys and rows; and which were changed."""
+"""Whether a run's tables are what they should be: columns, types, numbers, keys, references; and which were changed."""
 
 from collections.abc import Iterator
 from pathlib import Path
@@ -10,7 +10,7 @@ import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
 from analysis.statistics import Bools
-from models.table_keys import KEYS
+from models.table_keys import KEYS, REFERENCES
 from models.tables import TABLES, Column
 from scenarios.faults import Fault
 from scenarios.provenance import file_digest
@@ -30,7 +30,8 @@ def faults(run: Run) -> Iterator[Fault]:
     ------
     Fault
         A file that cannot be read, no rows, a column that is missing or of another type, a number that is none or
-        infinite, a row whose key another row has.
+        infinite, a row whose key another row has; of tables without these, a row that names one of another table
+        that is not there.
 
     Examples
     --------
@@ -45,9 +46,14 @@ def faults(run: Run) -> Iterator[Fault]:
     """
     if run.cells:
         return
+    found = False
     for name in run.tables:
         if name in TABLES:
-            yield from _faults(run.file(name), name, int(run.listed.get(name, {}).get("rows", 1)))
+            for fault in _faults(run.file(name), name, int(run.listed.get(name, {}).get("rows", 1))):
+                found = True
+                yield fault
+    if not found:
+        yield from _dangling(run)
 
 
 def changed(run: Run) -> tuple[str, ...]:
@@ -128,6 +134,18 @@ def _repeated(file: Path, key: pd.DataFrame) -> Iterator[Fault]:
         first = ", ".join(str(value) for value in key.iloc[int(again.argmax())])
         more = f" and {again.sum() - 1:,} more" if again.sum() > 1 else ""
         yield Fault(str(file), 0, 0, ", ".join(key.columns), "should be there once", f"{first} again{more}")
+
+
+def _dangling(run: Run) -> Iterator[Fault]:
+    """Yield a fault for every column that names rows of another table which are not there."""
+    for (table, column), other in REFERENCES.items():
+        if not (run.has(table) and run.has(other)):
+            continue
+        named, there = (run.table(name, [column])[column] for name in (table, other))
+        lost = named[~named.isin(there)].unique()
+        if len(lost):
+            more = f" and {len(lost) - 1:,} more" if len(lost) > 1 else ""
+            yield Fault(str(run.file(table)), 0, 0, column, f"should be of {other}", f"{lost[0]}{more}")
 
 
 def _misfit(file: Path, column: Column, there: dict[str, pa.DataType]) -> Fault:

@@ -4,7 +4,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from analysis.effects.observations import joined, of_run, read_observations
+from analysis.effects.observations import between, joined, of_run, read_observations
 from analysis.readers import TableError
 
 HEAD = "period,job,machine,weight,value,treated\n"
@@ -122,3 +122,16 @@ def test_unknown_metrics_and_windows_are_refused():
         of_run(counters, instances, windows, metric="mips")
     with pytest.raises(ValueError, match="windows must be of a, b"):
         of_run(counters, instances, windows.assign(window=["c", "d"]))
+
+
+def test_a_period_between_the_others_is_named_by_its_lines(tmp_path):
+    rows = [f"{period},a,m1,2,1.5" for period in (0, 1, 1.5, 2, 3, 10, 11)]
+    (tmp_path / "odd.csv").write_text("\n".join(["period,job,machine,weight,value", "", *rows]))
+    with pytest.raises(TableError) as refused:
+        read_observations(tmp_path / "odd.csv")
+    assert refused.value.lines() == ["5:1: period: should be as far from the next period as others are, got 1.5"]
+
+
+@pytest.mark.parametrize("periods", [[0, 1], [0, 1, 5], [0, 1, 3, 7], [3, 4, 5, 20, 21], [0, 23, 47, 71, 94, 118, 142]])
+def test_gaps_hours_that_are_set_back_and_uneven_lengths_are_left_alone(periods):
+    assert not between(np.array(periods, dtype=float)).any()

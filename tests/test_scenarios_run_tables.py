@@ -2,6 +2,7 @@
 
 import numpy as np
 import pandas as pd
+import pyarrow as pa
 import pytest
 
 from models.table_keys import KEYS
@@ -10,6 +11,7 @@ from scenarios.provenance import file_digest
 from scenarios.run_tables import changed, faults
 from scenarios.rundir import Run
 
+WHOLE = {pa.int32(), pa.int64()}
 MACHINES = pd.DataFrame(
     {
         "machine": [0, 1, 2],
@@ -97,3 +99,16 @@ def test_only_what_was_changed_is_named(tmp_path):
     assert changed(Run(tmp_path, {"tables": listed})) == ()
     files[1].write_bytes(b"rose")
     assert changed(Run(tmp_path, {"tables": listed})) == ("machines.parquet",)
+
+
+def test_rows_that_another_table_does_not_have_are_named_once_all_else_is_sound(said):
+    counted = {column.name: np.zeros(3) for column in TABLES["machine_windows"]}
+    windows = pd.DataFrame(counted | {"machine": [0, 7, 9], "window": "all"})
+    windows = windows.astype({column.name: "int64" for column in TABLES["machine_windows"] if column.type in WHOLE})
+    assert said(MACHINES) == []
+    assert said(windows, "machine_windows") == [
+        "machine_windows.parquet: machine: should be of machines, got 7 and 1 more"
+    ]
+    assert said(windows.assign(machine=[0, 1, 1]), "machine_windows") == [
+        "machine_windows.parquet: machine, window: should be there once, got 1, all again"
+    ]

@@ -6,9 +6,10 @@ from pathlib import Path
 import numpy as np
 import pandas as pd
 
+from analysis.cells import TableFault, read_cells
 from analysis.measurements import METRICS, Metric, Reading, read_jobs
-from analysis.readers import Field, not_used, read_table
-from analysis.statistics import Floats
+from analysis.readers import Field, TableError, not_used, read_table
+from analysis.statistics import Bools, Floats
 
 __all__ = ["FIELDS", "joined", "of_run", "read_jobs", "read_observations"]
 
@@ -55,7 +56,8 @@ def read_observations(path: Path) -> Reading:
     Raises
     ------
     TableError
-        With every fault, as `analysis.readers.read_table`.
+        With every fault, as `analysis.readers.read_table`; or with the rows of a period that lies between the others,
+        which are of equal length.
 
     Examples
     --------
@@ -69,6 +71,12 @@ def read_observations(path: Path) -> Reading:
     1     1.0   a      m1     2.0    1.6        1
     """
     given = read_table(path, FIELDS, _whole_row)
+    stray = between(given["period"].to_numpy(dtype=np.float64))
+    if stray.any():
+        lines, column = read_cells(path).lines, 1 + list(given.columns).index("period")
+        found = ((int(lines[row]), given["period"].iloc[row]) for row in np.flatnonzero(stray))
+        problem = "should be as far from the next period as others are"
+        raise TableError([TableFault(line, column, "period", problem, f"{period:g}") for line, period in found])
     known = [wanted.name for wanted in FIELDS if wanted.name in given.columns]
     table, notes = given[known].copy(), list(not_used(given, known))
     if "treated" not in table:
@@ -76,6 +84,29 @@ def read_observations(path: Path) -> Reading:
         notes.append("no column treated: nothing has the feature")
     table["treated"] = table["treated"].astype(np.int64)
     return Reading(table, tuple(notes))
+
+
+def between(period: Floats) -> Bools:
+    """Return which rows are of a period between the others: neither side is a whole number of steps away.
+
+    A step is what lies between half of the neighbours or more; where nothing does, no row is.
+
+    Examples
+    --------
+    >>> between(np.array([0.0, 1.0, 2.0, 2.5, 3.0, 4.0, 7.0, 8.0])).nonzero()[0].tolist()
+    [3]
+    >>> between(np.array([0.0, 82800.0, 169200.0, 255600.0, 342000.0])).any()
+    np.False_
+    """
+    there, at = np.unique(period, return_inverse=True)
+    gaps = np.diff(there)
+    kinds, counts = np.unique(gaps, return_counts=True)
+    if not len(gaps) or 2 * counts.max() < len(gaps):
+        return np.zeros(len(period), np.bool_)
+    steps = gaps / kinds[counts.argmax()]
+    uneven = np.abs(steps - np.round(steps)) > 1e-6
+    lonely = np.append(False, uneven) & np.append(uneven, False)
+    return np.asarray(lonely[at], dtype=np.bool_)
 
 
 def joined(tables: Mapping[str, pd.DataFrame]) -> pd.DataFrame:
