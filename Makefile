@@ -72,7 +72,7 @@ clean: ## remove runs/, figures/ and caches; .venv stays
 	rm -rf runs figures site docs/modules dist .pytest_cache .mypy_cache .ruff_cache .import_linter_cache .hypothesis .benchmarks
 	find models sim analysis scenarios tests benchmarks -name __pycache__ -prune -exec rm -rf {} +
 
-# uv does in ten seconds what takes pip two minutes. Where it cannot be had, or does not reach the registry that pip is
+# uv takes a third of pip's time. Where it cannot be had, or does not reach the registry that pip is
 # set up for, pip does it.
 define install
 @{ $(PIP) -q uv && $(BIN)/uv pip install --python $(BIN)/python --compile-bytecode --system-certs -q -c constraints.txt -e '.[$(1)]'; } 2>/dev/null || \
