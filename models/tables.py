@@ -4,6 +4,7 @@ Writers, readers, checks and the documentation all use this list. Tables whose n
 no real fleet could know; analyses never read them.
 """
 
+import math
 from dataclasses import dataclass
 
 import pyarrow as pa
@@ -27,6 +28,13 @@ class Column:
     def may_be_nan(self) -> bool:
         """Whether a number may be NaN: its meaning then says what that stands for."""
         return "NaN:" in self.meaning
+
+    @property
+    def least(self) -> float:
+        """Least value of a number: 0, or −1 if its meaning says what that stands for; what is relative has none."""
+        if "relative" in self.meaning:
+            return -math.inf
+        return -1 if "−1:" in self.meaning else 0
 
 
 _INT, _LONG, _FLOAT, _TEXT, _BOOL = pa.int32(), pa.int64(), pa.float64(), pa.string(), pa.bool_()

@@ -17,10 +17,11 @@ from models.platforms import Platform
 from scenarios.faults import Fault, FaultsError
 from scenarios.measured import faults_in
 from scenarios.options import refuse
-from scenarios.platforms import available, choose_each, closest
+from scenarios.platforms import available, choose_each
 from scenarios.rundir import Run, RunError, open_run
 from scenarios.stay_logs import is_served, log_on
 from scenarios.trial import log_of
+from scenarios.wording import closest
 
 BY_ITSELF = "testbed"
 """The method that is taken if none is asked for."""

@@ -11,7 +11,7 @@ from models.scenario import Feature, World
 from scenarios.faults import shown
 from scenarios.findings import Check, Finding, repeated
 from scenarios.schema import Scenario
-from scenarios.source import library, locate
+from scenarios.source import absent, locate
 from scenarios.tree import Keys
 
 _ROUNDING = 1e-9
@@ -283,8 +283,7 @@ def companions(scenario: Scenario) -> Iterator[Finding]:
     """The scenarios that are run beside this one are there."""
     for i, name in enumerate(scenario.analyses.beside):
         if not locate(name).is_file():
-            problem = f"there is no such scenario; the library has {', '.join(library())}"
-            yield Finding(("analyses", "beside", i), problem, shown(name))
+            yield Finding(("analyses", "beside", i), absent(name, locate(name)), shown(name))
 
 
 WORLD_CHECKS: Mapping[Check[Any], tuple[str, ...]] = {

@@ -13,12 +13,16 @@ _WIDEST = 400
 class Fault:
     """One fault: its place (line and column from 1; line 0: the file as a whole), field, problem and what was found.
 
+    An option of the command line is a place of its own; its line is which of that name.
+
     Examples
     --------
     >>> print(Fault("day.yaml", 3, 13, "fleet.machines", "should be a whole number", shown("3")))
     day.yaml:3:13: fleet.machines: should be a whole number, got "3"
     >>> print(Fault("day.yaml", 0, 0, "", "is not there"))
     day.yaml: is not there
+    >>> print(Fault("--days", 1, 1, "", "should be a number greater than 0", shown("0")))
+    --days: should be a number greater than 0, got "0"
     """
 
     file: str
@@ -30,6 +34,8 @@ class Fault:
 
     def __str__(self) -> str:
         place = f"{self.file}:{self.line}:{self.column}" if self.line else self.file
+        if self.file.startswith("--"):
+            place = f"{self.file}:{self.line}" if self.line > 1 else self.file
         field = f"{self.field}: " if self.field else ""
         got = f", got {_cut(self.got, _WIDEST)}" if self.got else ""
         return f"{place}: {field}{self.problem}{got}"

@@ -13,7 +13,7 @@ from scenarios.distributions import faults_of, within
 from scenarios.faults import FaultsError, shown
 from scenarios.findings import Finding, made, repeated
 from scenarios.schema import SCENARIO, QueueScenario, Scenario
-from scenarios.source import kind_of, library, locate, named, read
+from scenarios.source import absent, kind_of, locate, named, read
 from scenarios.traces import read_trace
 from scenarios.tree import Place
 from sim.distributions import mean
@@ -151,7 +151,7 @@ def sound(scenario: QueueScenario) -> bool:
 def _fleet(asked: JobDemand) -> tuple[Scenario | None, str]:
     """Return the fleet whose job is asked for, or why there is none."""
     if not locate(asked.scenario).is_file():
-        return None, f"there is no such scenario; the library has {', '.join(library())}"
+        return None, absent(asked.scenario, locate(asked.scenario))
     try:
         root, faults = read(asked.scenario)
     except FaultsError as error:

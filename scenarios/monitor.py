@@ -130,7 +130,7 @@ def _ends(table: pd.DataFrame, every: str, step: float | None) -> Floats:
     periods = np.unique(table["period"].to_numpy(dtype=np.float64))
     study: Floats = periods[periods >= table.loc[table["treated"] > 0, "period"].min()]
     if not len(study):
-        raise ValueError("nothing has the feature: no row has treated 1")
+        raise ValueError("nothing has the feature: no row has treated 1, or there is no such column")
     if every == "period":
         return study
     look = np.floor((study - study[0]) / (step or _day(periods)) + 1e-9)

@@ -139,6 +139,6 @@ def refuse(option: str, problem: str, text: str) -> NoReturn:
     >>> refuse("--margin", "should be a share", "big")
     Traceback (most recent call last):
     ...
-    scenarios.faults.FaultsError: --margin:1:1: should be a share, got "big"
+    scenarios.faults.FaultsError: --margin: should be a share, got "big"
     """
     raise FaultsError([Fault(option, 1, 1, "", problem, shown(text))])

@@ -14,9 +14,9 @@ from models.scenario import FORBID, Forbid
 from scenarios.building import build
 from scenarios.faults import Fault, FaultsError, shown
 from scenarios.findings import Check, Finding, made
-from scenarios.platforms import closest
 from scenarios.reader import parse
 from scenarios.tree import Node, Place, Scalar, merge, without
+from scenarios.wording import closest
 
 Frequency: TypeAlias = Annotated[float, Ge(1e6), Le(1e11)]
 Cycles: TypeAlias = Annotated[float, Gt(0), Le(10_000)]

@@ -1,9 +1,8 @@
 """`wsc platforms`: the spec sheets that there are, and platforms picked by their names."""
 
-import difflib
 import json
 import math
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict
 from pathlib import Path
 from typing import Any
@@ -14,6 +13,7 @@ from rich.markup import escape
 from rich.table import Table
 
 from models.platforms import PLATFORMS, Platform
+from scenarios.wording import closest
 
 
 class PlatformError(ValueError):
@@ -68,33 +68,6 @@ def choose_each(groups: Sequence[Sequence[str]], among: Mapping[str, Platform] =
     if faults:
         raise PlatformError(faults)
     return [[among[name] for name in names] for names in groups]
-
-
-def closest(name: str, among: Iterable[str], lists: str = "wsc platforms") -> str:
-    """Return what somebody who wrote a name that is not known should hear.
-
-    Parameters
-    ----------
-    name : as it was written
-    among : the names that there are
-    lists : the command that lists them, where they are too many to be said
-
-    Examples
-    --------
-    >>> closest("haswel", PLATFORMS)
-    'did you mean haswell_2698v3?'
-    >>> closest("vax", ["piii", "pres"])
-    'known: piii, pres'
-    >>> closest("vax", [f"p{i}" for i in range(100)], "ls")
-    'ls lists them'
-    """
-    known, name = list(among), name.lower()
-    # A first word alone, as in "rome", is further from "rome_7742" than difflib likes.
-    near = [one for one in known if len(name) > 1 and one.startswith(name)][:3]
-    near = near or difflib.get_close_matches(name, known, 3)
-    if near:
-        return f"did you mean {' or '.join(near)}?"
-    return f"known: {', '.join(known)}" if len(known) <= _MOST_NAMES else f"{lists} lists them"
 
 
 def platforms(names: Sequence[str] = (), file: Path | None = None) -> list[dict[str, Any]]:
@@ -162,8 +135,6 @@ def show_platforms(payload: Sequence[Mapping[str, Any]], console: Console) -> No
     console.print(table)
 
 
-_MOST_NAMES = 12
-"""So many names can be told in a line."""
 _HEADINGS = ("platform", "cores", "CPUs", "GHz", "caches", "memory, ns", "GB/s", "TDP, W", "idle", "busy")
 
 

@@ -62,7 +62,7 @@ def ask(folder: Path, name: str, given: Iterable[str]) -> dict[str, Any]:
     """
     from analysis.profiling.database import Database
     from analysis.profiling.questions import QUESTIONS
-    from scenarios.platforms import closest
+    from scenarios.wording import closest
 
     if name not in QUESTIONS:
         near = closest(name, QUESTIONS, "wsc profile ask --list")

@@ -8,10 +8,10 @@ from typing import TYPE_CHECKING, Any, TypedDict
 
 from scenarios.faults import Fault, FaultsError, shown
 from scenarios.output import Progress
-from scenarios.platforms import closest
 from scenarios.profile_tables import amount, plural
 from scenarios.rundir import FolderError, make_folder
 from scenarios.unfinished import hidden, whole
+from scenarios.wording import closest
 
 if TYPE_CHECKING:
     import pandas as pd

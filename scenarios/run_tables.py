@@ -1,5 +1,6 @@
 """Whether a run's tables are what they should be: columns, types, numbers, keys, references; and which were changed."""
 
+from collections import Counter
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -16,6 +17,9 @@ from scenarios.faults import Fault
 from scenarios.provenance import file_digest
 from scenarios.rundir import Run
 
+_Unfit = tuple[str, str, str]
+"""A column, what its values should be, and what some are instead."""
+
 
 def faults(run: Run) -> Iterator[Fault]:
     """Yield what is wrong with a run's tables: each is read once, and held against `models.tables`.
@@ -29,9 +33,9 @@ def faults(run: Run) -> Iterator[Fault]:
     Yields
     ------
     Fault
-        A file that cannot be read, no rows, a column that is missing or of another type, a number that is none or
-        infinite, a row whose key another row has; of tables without these, a row that names one of another table
-        that is not there.
+        A file that cannot be read, no rows, a column that is missing or of another type, a number that is none,
+        infinite or below what its column may hold, a row whose key another row has; of tables without these, a row
+        that names one of another table that is not there.
 
     Examples
     --------
@@ -93,38 +97,41 @@ def _faults(file: Path, table: str, written: int) -> Iterator[Fault]:
     except (pa.ArrowException, OSError) as error:
         yield Fault(str(file), 0, 0, "", f"cannot be read: {error}".partition("\n")[0])
         return
-    for column in sound:
-        if many := wrong[column.name]:
-            problem, got = _unfit(column)
-            yield Fault(str(file), 0, 0, column.name, problem, f"{got} in {many:,} of {rows:,} rows")
+    for (name, problem, got), many in wrong.items():
+        if many:
+            yield Fault(str(file), 0, 0, name, problem, f"{got} in {many:,} of {rows:,} rows")
     yield from _repeated(file, key)
 
 
-def _unfit(column: Column) -> tuple[str, str]:
-    """Return what values of a column should be, and what those that `_wrong` counts are."""
-    if not pa.types.is_floating(column.type):
-        return "should be in every row", "nothing"
-    return ("should be finite", "infinite") if column.may_be_nan else ("should be a number", "NaN or infinite")
-
-
-def _read(opened: pq.ParquetFile, columns: list[Column], key: tuple[str, ...]) -> tuple[dict[str, int], pd.DataFrame]:
+def _read(opened: pq.ParquetFile, columns: list[Column], key: tuple[str, ...]) -> tuple[Counter[_Unfit], pd.DataFrame]:
     """Return how many values of each column should not be there, and the key if it is there; reads every page."""
-    wrong, keys = dict.fromkeys([column.name for column in columns], 0), list[pa.RecordBatch]()
-    known = [name for name in key if set(key) <= set(wrong)]
-    for batch in opened.iter_batches(columns=[column.name for column in columns]):
+    wrong, keys = Counter[_Unfit](), list[pa.RecordBatch]()
+    names = [column.name for column in columns]
+    known = [name for name in key if set(key) <= set(names)]
+    for batch in opened.iter_batches(columns=names):
         for column in columns:
-            wrong[column.name] += _wrong(batch.column(column.name), column)
+            wrong.update(_unfit(batch.column(column.name), column))
         keys.append(batch.select(known))
     return wrong, pa.Table.from_batches(keys).to_pandas() if keys else pd.DataFrame()
 
 
-def _wrong(values: pa.Array, column: Column) -> int:
-    """Return how many values are missing or, of numbers, none or infinite."""
+def _unfit(values: pa.Array, column: Column) -> dict[_Unfit, int]:
+    """Return how many values are missing or, of numbers, none, infinite or less than there can be."""
+    missing = (column.name, "should be in every row", "nothing")
+    if not (pa.types.is_floating(values.type) or pa.types.is_integer(values.type)):
+        return {missing: 0 if column.may_be_nan else values.null_count}
+    low = (column.name, f"should be at least {column.least:g}", "less")
     if not pa.types.is_floating(values.type):
-        return 0 if column.may_be_nan else int(values.null_count)
+        return {missing: 0 if column.may_be_nan else values.null_count, low: _many(pc.less(values, column.least))}
+    finite = pc.is_finite(values)
+    below = {low: _many(pc.and_(finite, pc.less(values, column.least)))}
     if column.may_be_nan:
-        return int(pc.sum(pc.is_inf(values)).as_py() or 0)
-    return len(values) - int(pc.sum(pc.is_finite(values)).as_py() or 0)
+        return below | {(column.name, "should be finite", "infinite"): _many(pc.is_inf(values))}
+    return below | {(column.name, "should be a number", "NaN or infinite"): len(values) - _many(finite)}
+
+
+def _many(flags: pa.Array) -> int:
+    return int(pc.sum(flags).as_py() or 0)
 
 
 def _repeated(file: Path, key: pd.DataFrame) -> Iterator[Fault]:

@@ -6,9 +6,9 @@ from collections.abc import Collection, Iterator, Mapping, Sequence
 from models.platforms import PLATFORMS
 from scenarios.faults import shown
 from scenarios.findings import Check, Finding, repeated
-from scenarios.platforms import closest
 from scenarios.schema import ServiceScenario
 from scenarios.tree import Keys
+from scenarios.wording import closest
 
 MOST_REQUESTS = 20_000_000
 """Requests that all platforms together may serve; memory is proportional to those of one."""

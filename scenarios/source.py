@@ -18,6 +18,7 @@ from models.services import ServiceWorld
 from scenarios.faults import Fault, FaultsError, shown
 from scenarios.reader import parse
 from scenarios.tree import Node, Place, merge, put, without
+from scenarios.wording import closest
 
 LIBRARY = Path(__file__).parent / "library"
 _OWN = ("name", "description", "extends")
@@ -29,7 +30,7 @@ _NOTHING: Mapping[str, str] = MappingProxyType({})
 class Override:
     """A value from the command line for a dotted path; `value` is YAML, None if the text had no `=`.
 
-    A fault in it is located as `option:number:column`: which of the options of that name, and where in its text.
+    A fault in it is located as `option:number`: which of the options of that name, if not the first.
     """
 
     path: str
@@ -82,7 +83,7 @@ def read(reference: str) -> tuple[Node, list[Fault]]:
     """
     path, faults = locate(reference), list[Fault]()
     if not path.is_file():
-        raise FaultsError([Fault(reference, 0, 0, "", _absent(path))])
+        raise FaultsError([Fault(reference, 0, 0, "", absent(reference, path))])
     root = _chain(path, (), faults)
     if root is None:
         raise FaultsError(faults)
@@ -139,6 +140,21 @@ def library() -> list[str]:
     return sorted(path.stem for path in LIBRARY.glob("*.yaml"))
 
 
+def absent(reference: str, path: Path) -> str:
+    """Return why there is no scenario file where a reference leads.
+
+    Examples
+    --------
+    >>> absent("cpu_upgrad", locate("cpu_upgrad"))
+    'there is no such scenario (did you mean cpu_upgrade?)'
+    >>> absent("nowhere.yaml", Path("nowhere.yaml"))
+    'there is no such scenario (wsc scenarios lists them)'
+    """
+    if path.is_dir():
+        return "is a folder, not a scenario file"
+    return f"there is no such scenario ({closest(reference, library(), 'wsc scenarios')})"
+
+
 def kind_of(root: Node) -> str:
     """Return the kind of scenario that a file says, known or not; a fleet if it says none.
 
@@ -176,7 +192,7 @@ def override(root: Node, overrides: Iterable[Override]) -> tuple[Node, list[Faul
     >>> override(tree, settings(["fleet.machines=500"]))[0].plain()
     {'seed': 1, 'fleet': {'machines': 500}}
     >>> print(override(tree, settings(["fleet.machines"]))[1][0])
-    --set:1:1: should be path=value, got "fleet.machines"
+    --set: should be path=value, got "fleet.machines"
     """
     faults: list[Fault] = []
     for one in overrides:
@@ -218,12 +234,6 @@ def digest(world: World | QueueWorld | ServiceWorld, inputs: Mapping[str, str] =
         functools.reduce(operator.getitem, above, said)[last] = content
     text = json.dumps(said, separators=(",", ":"))
     return hashlib.sha256(text.encode()).hexdigest()[:12]
-
-
-def _absent(path: Path) -> str:
-    """Return why there is no scenario file at a path."""
-    known = f"the library has {', '.join(library())}"
-    return "is a folder, not a scenario file" if path.is_dir() else f"there is no such scenario; {known}"
 
 
 def _label(path: Path) -> str:
@@ -274,7 +284,7 @@ def _base(named: Node, path: Path, chain: Sequence[Path], faults: list[Fault]) -
         problem = f"goes round in a circle: {' -> '.join(one.name for one in loop)}"
         faults.append(named.place.fault("extends", problem))
     elif not base.is_file():
-        faults.append(named.place.fault("extends", _absent(base), shown(named.value)))
+        faults.append(named.place.fault("extends", absent(named.value, base), shown(named.value)))
     else:
         return base
     return None

@@ -1,12 +1,14 @@
 """Numbers and values in words that people can read: large ones in millions, tiny shares by a bound, lists by commas."""
 
+import difflib
 import math
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from typing import Final
 
 _LARGE: Final = 1e15
 _STEPS: Final = ((1e12, " trillion"), (1e9, " billion"), (1e6, " million"))
 _TINY: Final = 1e-5
+_MOST_NAMES: Final = 12
 
 
 def large(value: float) -> str:
@@ -72,3 +74,30 @@ def _inside(value: object) -> str:
     """Return a value within a map plainly; what has parts of its own is in parentheses."""
     text = plain(value)
     return f"({text})" if isinstance(value, Mapping | list | tuple) and value else text or "none"
+
+
+def closest(name: str, among: Iterable[str], lists: str = "wsc platforms") -> str:
+    """Return what somebody who wrote a name that is not known should hear.
+
+    Parameters
+    ----------
+    name : as it was written
+    among : the names that there are
+    lists : the command that lists them, where they are too many to be said
+
+    Examples
+    --------
+    >>> closest("haswel", ["haswell_2698v3", "rome_7742"])
+    'did you mean haswell_2698v3?'
+    >>> closest("vax", ["piii", "pres"])
+    'known: piii, pres'
+    >>> closest("vax", [f"p{i}" for i in range(100)], "ls")
+    'ls lists them'
+    """
+    known, name = list(among), name.lower()
+    # A first word alone, as in "rome", is further from "rome_7742" than difflib likes.
+    near = [one for one in known if len(name) > 1 and one.startswith(name)][:3]
+    near = near or difflib.get_close_matches(name, known, 3)
+    if near:
+        return f"did you mean {' or '.join(near)}?"
+    return f"known: {', '.join(known)}" if len(known) <= _MOST_NAMES else f"{lists} lists them"

@@ -366,16 +366,18 @@ def run_arm(
     >>> [block.machines for block in run_arm(day, nowhere(day), around=np.array([6, 8, 19]))]
     [slice(5, 10, None), slice(15, 20, None)]
     """
-    numba.set_num_threads(_MOST_THREADS if threads is None else min(threads, _MOST_THREADS))
+    if threads is not None and threads < 1:
+        raise ValueError(f"threads should be at least 1, is {threads}")
+    count = min(threads or _MOST_THREADS, _MOST_THREADS)
     inputs = _inputs(day, arm, visits)
     bounds = inputs.domain_start
     if around is not None:
         for at in np.unique(np.searchsorted(bounds, around, side="right") - 1):
-            yield _run_block(day, inputs, arm.stay_from, bounds[at : at + 2], visits)
+            yield _run_block(day, inputs, arm.stay_from, bounds[at : at + 2], visits, threads=count)
         return
     per_block = max(1, MACHINES_IN_FLIGHT // max(1, int(np.diff(bounds).max())))
     for at in range(0, bounds.size - 1, per_block):
-        yield _run_block(day, inputs, arm.stay_from, bounds[at : at + per_block + 1], visits)
+        yield _run_block(day, inputs, arm.stay_from, bounds[at : at + per_block + 1], visits, threads=count)
 
 
 def _inputs(day: Day, arm: Arm, visits: Visits | None) -> Inputs:
@@ -402,7 +404,9 @@ def _inputs(day: Day, arm: Arm, visits: Visits | None) -> Inputs:
     )
 
 
-def _run_block(day: Day, fleet: Inputs, stay_from: Ints, domains: Ints, visits: Visits | None) -> Block:
+def _run_block(
+    day: Day, fleet: Inputs, stay_from: Ints, domains: Ints, visits: Visits | None, *, threads: int
+) -> Block:
     first, last = int(domains[0]), int(domains[-1])
     visit = _visit_table(day.world, visits, first, last)
     stays = slice(int(day.machine_start[first]), int(day.machine_start[last]))
@@ -427,7 +431,7 @@ def _run_block(day: Day, fleet: Inputs, stay_from: Ints, domains: Ints, visits: 
         visit_rows=np.full((seen, day.slots), -1),
         visit_power_w=np.zeros(seen),
     )
-    kernel.simulate(inputs, outputs)
+    kernel.simulate(inputs, outputs, threads)
     return Block(slice(first, last), stays, *outputs)
 
 

@@ -8,16 +8,17 @@ its pace in the epoch before; the governor chooses frequencies from the activity
 interference fixed point is solved (`sim.interference`); counters, power and energy are summed. Then the allowance of
 the domain's machines follows the gap between its budget and its power.
 
-Numba's cache looks into the file of a function and at what it closes over, but not into other files. So `simulate`
-alone is cached, and closes over the digest of the files whose compiled functions and columns it is made of.
+Numba's cache looks into the file of a function and at what it closes over, but not into other files. So `_simulated`
+alone is cached, and closes over a digest of the files whose compiled functions and columns it is made of.
 """
 
 from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
 from hashlib import sha256
 from inspect import getsource
 
 import numpy as np
-from numba import njit, prange
+from numba import njit
 
 from sim import draws, interference, layout, power, slots, turnover
 from sim.draws import mix, noise
@@ -294,13 +295,13 @@ def _pass(inputs: Inputs, outputs: Outputs, domain: Domain, epoch: int) -> None:
     domain.allowance[0] = min(1.0, max(MIN_ALLOWANCE, wish))
 
 
-def _cached(parts: str) -> Callable[[Inputs, Outputs], None]:
-    """Return the compiled simulation; it does nothing with `parts` but to close over it."""
+def _cached(parts: int) -> Callable[[Inputs, Outputs, int, int], None]:
+    """Return the compiled simulation of domains; it does nothing with `parts` but to close over it."""
 
-    @njit(parallel=True, cache=True)
-    def simulate(inputs: Inputs, outputs: Outputs) -> None:
+    @njit(nogil=True, cache=True)
+    def simulated(inputs: Inputs, outputs: Outputs, first: int, last: int) -> None:
         _ = parts
-        for number in prange(inputs.domain_start.size - 1):
+        for number in range(first, last):
             domain = _open(inputs, outputs, number)
             for epoch in range(inputs.window_of_epoch.size):
                 _pass(inputs, outputs, domain, epoch)
@@ -308,11 +309,27 @@ def _cached(parts: str) -> Callable[[Inputs, Outputs], None]:
                 for i in range(domain.residents[local]):
                     write_out(domain.hot[local], domain.mark[local], i, inputs.window_of_epoch[-1], outputs.rows)
 
-    compiled: Callable[[Inputs, Outputs], None] = simulate
+    compiled: Callable[[Inputs, Outputs, int, int], None] = simulated
     return compiled
 
 
 _PARTS = "".join(getsource(part) for part in (draws, interference, layout, power, slots, turnover))
+_simulated = _cached(int.from_bytes(sha256(_PARTS.encode()).digest()[:7]))
 
-simulate = _cached(sha256(_PARTS.encode()).hexdigest())
-"""Simulate several power domains over the whole horizon; fill the outputs. Nothing is checked here."""
+
+def simulate(inputs: Inputs, outputs: Outputs, threads: int) -> None:
+    """Simulate several power domains over the whole horizon; fill the outputs. Nothing is checked here.
+
+    Parameters
+    ----------
+    inputs, outputs : of these domains
+    threads : at most this many, each with one domain at a time; results do not depend on it
+    """
+    domains = range(inputs.domain_start.size - 1)
+    _simulated(inputs, outputs, 0, 0)  # compiled here, in the thread that interrupts reach
+    with ThreadPoolExecutor(min(threads, len(domains))) as pool:
+        try:
+            for _ in pool.map(lambda number: _simulated(inputs, outputs, number, number + 1), domains):
+                pass
+        finally:
+            pool.shutdown(cancel_futures=True)

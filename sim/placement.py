@@ -8,7 +8,8 @@ the instance: the larger of the shares of CPU and memory. A latency-critical ins
 more as if no best-effort instance ran anywhere, and evicts the newest of them there until it fits.
 
 The candidates are numbered by (key, instance, attempt), so an instance meets the same ones whatever happens to
-others. All compiled functions stand in one file because their cache sees no change in another one.
+others. All compiled functions stand in one file because their cache sees no change in another one. Numbers that they
+hand on have 64 bits, and none is a literal: Numba compiles a function anew for each type and each literal.
 """
 
 import numpy as np
@@ -19,7 +20,7 @@ from sim.capacity import Records, Rules, State
 
 ENDINGS = ("horizon", "exit", "restart", "drain", "failure", "preemption")
 """What can end a stay; columns hold the index."""
-HORIZON, EXIT, RESTART, DRAIN, FAILURE, PREEMPTION = range(6)
+HORIZON, EXIT, RESTART, DRAIN, FAILURE, PREEMPTION = map(np.int64, range(6))
 POLICIES = ("least_loaded", "best_fit", "random")
 LEAST_LOADED, BEST_FIT, RANDOM = range(3)
 ARRIVES, EXITS, RESTARTS = range(3)
@@ -29,6 +30,8 @@ NOBODY = NOWHERE = -1
 BLOCK_SIZE = 64
 UNFIT = (2**62, 0.0)
 """The rank of a machine without room: behind all others."""
+TAKEN, BACK = np.int64(1), np.int64(-1)
+"""Added to what is free, or to how many there are, with this sign."""
 
 _GOLDEN = np.uint64(0x9E3779B97F4A7C15)
 _MIX_1 = np.uint64(0xBF58476D1CE4E5B9)
@@ -100,7 +103,7 @@ def _siblings(state: State, job: int, machine: int) -> int:
 
 @njit(cache=True)
 def _count_sibling(state: State, job: int, machine: int, change: int) -> None:
-    """Add `change` (1 or -1) to the number of the job's instances in the machine's failure domain."""
+    """Add `change` (TAKEN or BACK) to the number of the job's instances in the machine's failure domain."""
     key = _pair_key(state, job, machine)
     slot = _slot_of(state.pairs, key)
     state.pairs[slot].key = key
@@ -203,12 +206,13 @@ def choose(state: State, rules: Rules, instance: int, evict: bool) -> int:
             chosen, best = machine, its
     if chosen != NOWHERE:
         return chosen
-    return _search(state, rules, job, candidate(rules.key, instance, attempt, 0, machines), evict)
+    first = candidate(rules.key, instance, attempt, np.int64(0), machines)
+    return _search(state, rules, job, first, evict)
 
 
 @njit(cache=True)
 def _charge(state: State, job: int, machine: int, times: int) -> None:
-    """Take (`times` = 1) or give back (-1) what an instance of the job asks for."""
+    """Take (`times` = TAKEN) or give back (BACK) what an instance of the job asks for."""
     host, wants = state.machines[machine], state.jobs[job]
     host.free_cpu -= times * wants.cpu
     host.free_memory -= times * wants.memory
@@ -251,10 +255,10 @@ def _unlink(state: State, instance: int, machine: int) -> None:
 def _enter(state: State, rules: Rules, instance: int, machine: int, now_s: float) -> None:
     """Let the instance run on the machine from `now_s` on."""
     it, number = state.instances[instance], state.total[0].stays
-    _charge(state, it.job, machine, 1)
+    _charge(state, it.job, machine, TAKEN)
     _link(state, instance, machine)
     if rules.spread:
-        _count_sibling(state, it.job, machine, 1)
+        _count_sibling(state, it.job, machine, TAKEN)
     it.machine, it.stay = machine, number
     stay = state.stays[number]
     stay.instance, stay.machine, stay.start_s, stay.end_s = instance, machine, now_s, np.inf
@@ -266,10 +270,11 @@ def _enter(state: State, rules: Rules, instance: int, machine: int, now_s: float
 def _leave(state: State, rules: Rules, instance: int, now_s: float, ended_by: int) -> None:
     """End the instance's stay."""
     it = state.instances[instance]
-    _charge(state, it.job, it.machine, -1)
-    _unlink(state, instance, it.machine)
+    machine = np.int64(it.machine)
+    _charge(state, it.job, machine, BACK)
+    _unlink(state, instance, machine)
     if rules.spread:
-        _count_sibling(state, it.job, it.machine, -1)
+        _count_sibling(state, it.job, machine, BACK)
     it.machine = NOWHERE
     state.stays[it.stay].end_s, state.stays[it.stay].ended_by = now_s, ended_by
 
@@ -284,9 +289,10 @@ def _wait(state: State, instance: int) -> None:
 @njit(cache=True)
 def _make_room(state: State, rules: Rules, job: int, machine: int, now_s: float) -> None:
     """Evict best-effort instances, the newest first, until an instance of the job fits."""
-    host, wants, resident = state.machines[machine], state.jobs[job], state.machines[machine].newest
+    host, wants = state.machines[machine], state.jobs[job]
+    resident = np.int64(host.newest)
     while host.free_cpu < wants.cpu or host.free_memory < wants.memory:
-        before = state.instances[resident].older
+        before = np.int64(state.instances[resident].older)
         if not state.jobs[state.instances[resident].job].latency_critical:
             _leave(state, rules, resident, now_s, PREEMPTION)
             _wait(state, resident)
@@ -296,12 +302,13 @@ def _make_room(state: State, rules: Rules, job: int, machine: int, now_s: float)
 @njit(cache=True)
 def _place(state: State, rules: Rules, instance: int, now_s: float) -> bool:
     """Place the instance, by eviction if it may and must, and return whether that was possible."""
-    job = state.instances[instance].job
-    machine = choose(state, rules, instance, False)
-    if machine == NOWHERE and rules.preemption and state.jobs[job].latency_critical:
-        machine = choose(state, rules, instance, True)
+    job, machine = state.instances[instance].job, NOWHERE
+    for evict in range(1 + (rules.preemption and state.jobs[job].latency_critical)):
+        machine = choose(state, rules, instance, evict > 0)
         if machine != NOWHERE:
-            _make_room(state, rules, job, machine, now_s)
+            if evict:
+                _make_room(state, rules, job, machine, now_s)
+            break
     state.instances[instance].attempts += 1
     if machine != NOWHERE:
         _enter(state, rules, instance, machine, now_s)
@@ -343,7 +350,7 @@ def retry(state: State, rules: Rules, who: int, now_s: float) -> None:
     state.total[0].passes += 1
     kept = read = 0
     while read < state.total[0].pending:
-        instance = state.pending[read]
+        instance = np.int64(state.pending[read])
         read += 1
         job = state.jobs[state.instances[instance].job]
         tried = (who == EVERYONE or job.latency_critical == (who == 1)) and job.failed != state.total[0].passes
@@ -411,7 +418,7 @@ def run_events(
         if what[event] == ARRIVES:
             _arrive(state, rules, time_s[event])
         elif state.total[0].running > 0:
-            instance = state.running[int(pick[event] * state.total[0].running)]
+            instance = np.int64(state.running[int(pick[event] * state.total[0].running)])
             if what[event] == EXITS:
                 _depart(state, rules, instance, time_s[event])
             else:
@@ -469,9 +476,10 @@ def move(state: State, rules: Rules, instances: NDArray[np.int32], now_s: float,
     >>> state.instances["machine"], int(state.total["pending"][0])
     (array([-1, -1], dtype=int32), 2)
     """
-    for instance in instances:
+    leaving = instances.astype(np.int64)
+    for instance in leaving:
         _leave(state, rules, instance, now_s, ended_by)
     for critical in (True, False):
-        for instance in instances:
+        for instance in leaving:
             if state.jobs[state.instances[instance].job].latency_critical == critical:
                 _place_or_wait(state, rules, instance, now_s)

@@ -147,9 +147,9 @@ def test_a_system_without_the_kernels_accounts_is_refused_before_anything_is_mad
     ("words", "fault"),
     [
         (("--servers", "3"), "--servers must be 1 to 2, the CPUs that this process may use, got 3"),
-        (("--servers", "0"), '--servers:1:1: should be a whole number of at least 1, got "0"'),
-        (("--minutes", "nan"), '--minutes:1:1: should be a number greater than 0, got "nan"'),
-        (("--pool", "-1"), '--pool:1:1: should be a whole number of at least 1, got "-1"'),
+        (("--servers", "0"), '--servers: should be a whole number of at least 1, got "0"'),
+        (("--minutes", "nan"), '--minutes: should be a number greater than 0, got "nan"'),
+        (("--pool", "-1"), '--pool: should be a whole number of at least 1, got "-1"'),
         (("--minutes", "0.001"), "with seed 1 no session starts in 0.06 s; more --minutes will do"),
         (("--replay", "--minutes", "0.0001"), "with seed 1 nothing arrives in 0.006 s; more --minutes will do"),
     ],

@@ -204,7 +204,7 @@ def test_the_command_says_how_many_cells_there_are_and_measures_a_run_that_is_th
     assert again.stdout == done.stdout
     refused = CliRunner().invoke(app, ["run", folder, "--workers", "2"])
     assert refused.exit_code == 2
-    assert refused.stderr == "--workers:1:1: is of fleets that have several cells to be simulated, got 2\n"
+    assert refused.stderr == "--workers: is of fleets that have several cells to be simulated, got 2\n"
 
 
 def test_a_seed_belongs_to_the_fleet_and_to_the_cell():
@@ -217,9 +217,9 @@ def test_a_seed_belongs_to_the_fleet_and_to_the_cell():
 @pytest.mark.parametrize(
     ("where", "count", "told"),
     [
-        ("threads", None, "--executor:1:1: should be processes, or dask:"),
-        (None, "none", "--workers:1:1: should be a whole number"),
-        ("dask:tcp://127.0.0.1:1", "2", "--workers:1:1: is of processes"),
+        ("threads", None, "--executor: should be processes, or dask:"),
+        (None, "none", "--workers: should be a whole number"),
+        ("dask:tcp://127.0.0.1:1", "2", "--workers: is of processes"),
     ],
 )
 def test_workers_that_cannot_be_are_refused(where, count, told):

@@ -70,7 +70,7 @@ def test_a_folder_that_was_not_simulated_cannot_be_judged(tmp_path):
 def test_the_command_judges_answers_to_colocate_alone(monkeypatch, tmp_path):
     refused = CliRunner().invoke(app, ["profile", "ask", str(tmp_path), "shared", "--judge"])
     assert refused.exit_code == 2
-    assert '--judge:1:1: only answers to colocate can be judged, got "shared"' in refused.output
+    assert '--judge: only answers to colocate can be judged, got "shared"' in refused.output
     rows = [{"application": "a", "beside": "b", "ratio": 1.5, "low": 0.1, "high": 0.7}]
     monkeypatch.setattr(profile_ask, "ask", lambda *_: {"title": "t", "why": "", "rows": rows})
     monkeypatch.setattr(colocate_trial, "tried", lambda _run, pairs, _tell: [{"beside": pairs[0].beside}])

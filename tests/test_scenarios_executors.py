@@ -22,7 +22,7 @@ def test_processes_work_on_what_they_are_given():
     ["threads", "dask", "dask:", "", "dask:nowhere://x", "dask:foo", "dask:tcp://foo:abc", "dask:nowhere://x:1"],
 )
 def test_another_place_is_refused(where):
-    with pytest.raises(FaultsError, match="--executor:1:1: should be processes, or dask: and a scheduler"):
+    with pytest.raises(FaultsError, match="--executor: should be processes, or dask: and a scheduler"):
         checked(where)
 
 

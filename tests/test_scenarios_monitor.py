@@ -124,7 +124,7 @@ def test_faults_are_located_and_all_told(tmp_path):
     ]
     with pytest.raises(FaultsError, match=r"table.csv: nothing has the feature: no row has treated 1"):
         monitor(written(tmp_path, observations(0.0).assign(treated=0)))
-    with pytest.raises(FaultsError, match=r"^--every:1:1: should be a number greater than 0, got \"never\""):
+    with pytest.raises(FaultsError, match=r"^--every: should be a number greater than 0, got \"never\""):
         monitor(written(tmp_path, observations(0.0)), every="never")
     with pytest.raises(ValueError, match="estimator must be one of"):
         monitor(written(tmp_path, observations(0.0)), estimator="best")

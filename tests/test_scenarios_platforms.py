@@ -8,7 +8,7 @@ from rich.console import Console
 
 from models.platforms import PLATFORMS
 from scenarios.output import dumps
-from scenarios.platforms import PlatformError, available, choose, choose_each, closest, platforms, show_platforms
+from scenarios.platforms import PlatformError, available, choose, choose_each, platforms, show_platforms
 
 each = pytest.mark.parametrize("name", PLATFORMS)
 OWN = "mine: {extends: genoa_9654, tdp_w: 300}\n"
@@ -89,20 +89,6 @@ def test_all_names_that_are_wrong_are_told_at_once_with_the_nearest_that_are_rig
 def test_a_name_that_is_unknown_is_told_once_even_if_it_is_there_twice():
     with pytest.raises(PlatformError, match=r'\Athere is no platform "vax" \(known: piii\)\Z'):
         choose(["vax", "vax"], {"piii": PLATFORMS["piii"]})
-
-
-@pytest.mark.parametrize(
-    ("name", "meant"),
-    [
-        ("rome", "did you mean rome_7742?"),
-        ("graniterapid6980p", "did you mean graniterapids_6980p?"),
-        ("PIII", "did you mean piii?"),
-        ("", "wsc platforms lists them"),
-        ("xeon", "did you mean xeon_1h_1c_1p or xeon_1h_1c_2p or xeon_1h_2c_1p?"),
-    ],
-)
-def test_names_that_begin_alike_or_are_spelt_alike_are_near(name, meant):
-    assert closest(name, PLATFORMS) == meant
 
 
 def test_a_table_has_a_line_for_each_platform_and_its_columns_fit_the_terminal():

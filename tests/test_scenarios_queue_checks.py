@@ -162,7 +162,7 @@ def test_a_queue_is_overridden_and_swept_as_a_fleet_is(tmp_path):
     )
     made = load_each(str(tmp_path / "many.yaml"))
     assert [(one.station.policy, one.seed) for one in made] == [("ps", 3), ("ps", 4), ("srpt", 3), ("srpt", 4)]
-    with pytest.raises(FaultsError, match=r"^--set:1:16: station.policy: should be 'fcfs', .*, got .fifo.$"):
+    with pytest.raises(FaultsError, match=r"^--set: station.policy: should be 'fcfs', .*, got .fifo.$"):
         load("queue_small", settings(["station.policy=fifo"]))
 
 

@@ -49,6 +49,17 @@ def test_numbers_that_do_not_exist_may_be_nan_but_never_infinite(said):
     assert said(infinite) == ["machines.parquet: feature_from_s: should be finite, got infinite in 2 of 3 rows"]
 
 
+def test_numbers_are_not_negative_where_the_column_does_not_say_what_that_means(said):
+    cores = MACHINES.assign(vcpus=[64, -64, 64], memory_bytes=[1e11, 1e11, -1.0])
+    assert said(cores) == [
+        "machines.parquet: vcpus: should be at least 0, got less in 1 of 3 rows",
+        "machines.parquet: memory_bytes: should be at least 0, got less in 1 of 3 rows",
+    ]
+    fewest = {column.name: column.least for column in (*TABLES["events"], *TABLES["builds"])}
+    assert (fewest["machine"], fewest["instance"], fewest["time_s"]) == (-1, -1, 0)
+    assert fewest["built_s"] == -np.inf
+
+
 def test_an_empty_table_is_one_that_lost_its_rows_unless_it_was_written_so(said):
     assert said(MACHINES[:0], rows=3) == ["machines.parquet: should hold rows, got none"]
     assert said(MACHINES[:0]) == ["machines.parquet: should hold rows, got none"]

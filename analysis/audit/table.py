@@ -83,7 +83,7 @@ class Table:
         machine, machines = pd.factorize(rows["machine"], sort=True)
         treated = rows["treated"].to_numpy() == 1
         if not treated.any():
-            raise ObservationsError("nothing has the feature: no row has treated 1")
+            raise ObservationsError("nothing has the feature: no row has treated 1, or there is no such column")
         study = period >= period[treated].min()
         value = rows["value"].to_numpy(dtype=np.float64)
         scale = _scale(job, value, treated, study, len(names))
