@@ -30,6 +30,7 @@ NOBODY = NOWHERE = -1
 BLOCK_SIZE = 64
 UNFIT = (2**62, 0.0)
 """The rank of a machine without room: behind all others."""
+Whole = int | np.int64
 TAKEN, BACK = np.int64(1), np.int64(-1)
 """Added to what is free, or to how many there are, with this sign."""
 
@@ -47,7 +48,7 @@ def _mix(value: np.uint64) -> np.uint64:
 
 
 @njit(cache=True)
-def candidate(key: np.uint64, instance: int, attempt: int, k: int, machines: int) -> int:
+def candidate(key: np.uint64, instance: Whole, attempt: Whole, k: Whole, machines: int) -> int:
     """Return the k-th random machine that an instance looks at on an attempt: uniform, a function of its arguments.
 
     Examples
@@ -90,19 +91,19 @@ def _forget(pairs: Records, slot: int) -> None:
 
 
 @njit(cache=True)
-def _pair_key(state: State, job: int, machine: int) -> int:
+def _pair_key(state: State, job: int, machine: Whole) -> int:
     """Return the key of the job in the machine's failure domain."""
     return 1 + job * len(state.machines) + int(state.machines[machine].domain)
 
 
 @njit(cache=True)
-def _siblings(state: State, job: int, machine: int) -> int:
+def _siblings(state: State, job: int, machine: Whole) -> int:
     """Return how many instances of the job run in the machine's failure domain."""
     return int(state.pairs[_slot_of(state.pairs, _pair_key(state, job, machine))].count)
 
 
 @njit(cache=True)
-def _count_sibling(state: State, job: int, machine: int, change: int) -> None:
+def _count_sibling(state: State, job: int, machine: Whole, change: Whole) -> None:
     """Add `change` (TAKEN or BACK) to the number of the job's instances in the machine's failure domain."""
     key = _pair_key(state, job, machine)
     slot = _slot_of(state.pairs, key)
@@ -113,7 +114,7 @@ def _count_sibling(state: State, job: int, machine: int, change: int) -> None:
 
 
 @njit(cache=True)
-def _rank(state: State, rules: Rules, job: int, machine: int, evict: bool) -> tuple[int, float]:
+def _rank(state: State, rules: Rules, job: int, machine: Whole, evict: bool) -> tuple[int, float]:
     """Return (siblings there, what the policy dislikes), or UNFIT; with `evict`, as if no best-effort instance ran."""
     host, wants = state.machines[machine], state.jobs[job]
     cpu, memory = host.free_cpu - wants.cpu, host.free_memory - wants.memory
@@ -148,7 +149,7 @@ def _survey(state: State, number: int) -> None:
 
 
 @njit(cache=True)
-def _notice(state: State, machine: int) -> None:
+def _notice(state: State, machine: Whole) -> None:
     """Raise what is known of the machine's block to the room that it has."""
     block, host = state.blocks[machine // BLOCK_SIZE], state.machines[machine]
     block.free_cpu = max(block.free_cpu, host.free_cpu)
@@ -178,7 +179,7 @@ def _search(state: State, rules: Rules, job: int, first: int, evict: bool) -> in
 
 
 @njit(cache=True)
-def choose(state: State, rules: Rules, instance: int, evict: bool) -> int:
+def choose(state: State, rules: Rules, instance: Whole, evict: bool) -> int:
     """Return the machine for an instance, or NOWHERE: the best of its candidates, else of the first block with room.
 
     Parameters
@@ -211,7 +212,7 @@ def choose(state: State, rules: Rules, instance: int, evict: bool) -> int:
 
 
 @njit(cache=True)
-def _charge(state: State, job: int, machine: int, times: int) -> None:
+def _charge(state: State, job: int, machine: Whole, times: Whole) -> None:
     """Take (`times` = TAKEN) or give back (BACK) what an instance of the job asks for."""
     host, wants = state.machines[machine], state.jobs[job]
     host.free_cpu -= times * wants.cpu
@@ -224,7 +225,7 @@ def _charge(state: State, job: int, machine: int, times: int) -> None:
 
 
 @njit(cache=True)
-def _link(state: State, instance: int, machine: int) -> None:
+def _link(state: State, instance: Whole, machine: Whole) -> None:
     """Enter the instance in the lists of residents (newest first) and of running instances."""
     host, it = state.machines[machine], state.instances[instance]
     it.older, it.newer, it.position = host.newest, NOBODY, state.total[0].running
@@ -236,7 +237,7 @@ def _link(state: State, instance: int, machine: int) -> None:
 
 
 @njit(cache=True)
-def _unlink(state: State, instance: int, machine: int) -> None:
+def _unlink(state: State, instance: Whole, machine: Whole) -> None:
     """Take the instance out of the lists of residents and of running instances (the last one fills the gap)."""
     it = state.instances[instance]
     if it.newer == NOBODY:
@@ -252,7 +253,7 @@ def _unlink(state: State, instance: int, machine: int) -> None:
 
 
 @njit(cache=True)
-def _enter(state: State, rules: Rules, instance: int, machine: int, now_s: float) -> None:
+def _enter(state: State, rules: Rules, instance: Whole, machine: Whole, now_s: float) -> None:
     """Let the instance run on the machine from `now_s` on."""
     it, number = state.instances[instance], state.total[0].stays
     _charge(state, it.job, machine, TAKEN)
@@ -267,7 +268,7 @@ def _enter(state: State, rules: Rules, instance: int, machine: int, now_s: float
 
 
 @njit(cache=True)
-def _leave(state: State, rules: Rules, instance: int, now_s: float, ended_by: int) -> None:
+def _leave(state: State, rules: Rules, instance: Whole, now_s: float, ended_by: Whole) -> None:
     """End the instance's stay."""
     it = state.instances[instance]
     machine = np.int64(it.machine)
@@ -280,14 +281,14 @@ def _leave(state: State, rules: Rules, instance: int, now_s: float, ended_by: in
 
 
 @njit(cache=True)
-def _wait(state: State, instance: int) -> None:
+def _wait(state: State, instance: Whole) -> None:
     """Put the instance at the end of the pending queue."""
     state.pending[state.total[0].pending] = instance
     state.total[0].pending += 1
 
 
 @njit(cache=True)
-def _make_room(state: State, rules: Rules, job: int, machine: int, now_s: float) -> None:
+def _make_room(state: State, rules: Rules, job: int, machine: Whole, now_s: float) -> None:
     """Evict best-effort instances, the newest first, until an instance of the job fits."""
     host, wants = state.machines[machine], state.jobs[job]
     resident = np.int64(host.newest)
@@ -300,7 +301,7 @@ def _make_room(state: State, rules: Rules, job: int, machine: int, now_s: float)
 
 
 @njit(cache=True)
-def _place(state: State, rules: Rules, instance: int, now_s: float) -> bool:
+def _place(state: State, rules: Rules, instance: Whole, now_s: float) -> bool:
     """Place the instance, by eviction if it may and must, and return whether that was possible."""
     job, machine = state.instances[instance].job, NOWHERE
     for evict in range(1 + (rules.preemption and state.jobs[job].latency_critical)):
@@ -316,7 +317,7 @@ def _place(state: State, rules: Rules, instance: int, now_s: float) -> bool:
 
 
 @njit(cache=True)
-def _place_or_wait(state: State, rules: Rules, instance: int, now_s: float) -> None:
+def _place_or_wait(state: State, rules: Rules, instance: Whole, now_s: float) -> None:
     """Place the instance or put it at the end of the pending queue."""
     if not _place(state, rules, instance, now_s):
         _wait(state, instance)
@@ -380,7 +381,7 @@ def _arrive(state: State, rules: Rules, now_s: float) -> None:
 
 
 @njit(cache=True)
-def _depart(state: State, rules: Rules, instance: int, now_s: float) -> None:
+def _depart(state: State, rules: Rules, instance: Whole, now_s: float) -> None:
     """Let the instance exit for good."""
     _leave(state, rules, instance, now_s, EXIT)
     it = state.instances[instance]
@@ -427,7 +428,7 @@ def run_events(
 
 
 @njit(cache=True)
-def residents(state: State, machine: int) -> NDArray[np.int32]:
+def residents(state: State, machine: Whole) -> NDArray[np.int32]:
     """Return the instances on the machine, the newest first.
 
     Examples
@@ -453,7 +454,7 @@ def residents(state: State, machine: int) -> NDArray[np.int32]:
 
 
 @njit(cache=True)
-def move(state: State, rules: Rules, instances: NDArray[np.int32], now_s: float, ended_by: int) -> None:
+def move(state: State, rules: Rules, instances: NDArray[np.int32], now_s: float, ended_by: Whole) -> None:
     """End the stays of running instances and place them anew, the latency-critical ones first.
 
     Parameters

@@ -152,7 +152,7 @@ def test_input_without_line_ends_does_not_fill_the_memory():
 def test_what_needs_a_file_is_refused(given):
     done = wsc("0,+1\n", *given)
     assert done.exit_code == 2
-    assert done.stderr.startswith(f"{given[0]}:1:1: is about files, not about events on standard input")
+    assert done.stderr.startswith(f"{given[0]}: is about files, not about events on standard input")
 
 
 def test_times_since_1970_are_said_by_the_calendar():

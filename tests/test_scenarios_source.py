@@ -199,7 +199,7 @@ def test_faults_of_sets_are_told_by_number():
     found = faults_of("small", "fleet.machines=many", "seed", "seed=[1", "sizes=", "fleet.machnes=3")
     assert list(map(str, found)) == [
         '--set: fleet.machines: should be a whole number, got "many"',
-        '--set:2:1: should be path=value, got "seed"',
+        '--set:2: should be path=value, got "seed"',
         "--set:3: seed: is not YAML: expected ',' or ']', but got '<stream end>'",
         "--set:4: sizes: is empty",
         "--set:5: fleet.machnes: unknown key (did you mean machines?), got 3",
