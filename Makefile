@@ -22,7 +22,8 @@ demo: $(READY) ## the main job: simulate a CPU upgrade on 6,000 machines, then s
 	$(BIN)/wsc validate cpu_upgrade
 
 test: $(READY) ## run all tests, docstring examples included
-	$(BIN)/python -m pytest -q -n auto --maxprocesses 4 --dist loadfile
+	@# A process for each processor: threads of linear algebra would only wait for each other.
+	OMP_NUM_THREADS=1 OPENBLAS_NUM_THREADS=1 $(BIN)/python -m pytest -q -n auto --maxprocesses 4 --dist loadfile
 
 check: $(READY) ## style, formatting, types and the direction of imports
 	$(BIN)/ruff check .

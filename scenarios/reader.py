@@ -2,6 +2,7 @@
 
 import math
 from dataclasses import dataclass, field
+from functools import lru_cache
 
 from ruamel.yaml import YAML
 from ruamel.yaml.error import MarkedYAMLError, YAMLError
@@ -32,7 +33,15 @@ def parse(text: str, file: str, line: int = 1, column: int = 1, path: str = "") 
     >>> print(parse("seed: [1", "day.yaml")[1][0])
     day.yaml:1:9: is not YAML: expected ',' or ']', but got '<stream end>'
     """
-    return _Reader(Place(file, line, column), path).read(text)
+    tree, faults = _parsed(text, Place(file, line, column), path)
+    return tree, list(faults)
+
+
+@lru_cache(maxsize=64)
+def _parsed(text: str, start: Place, path: str) -> tuple[Node | None, tuple[Fault, ...]]:
+    """Return the tree, which nobody changes, and the faults; one command reads what others extend many times."""
+    tree, faults = _Reader(start, path).read(text)
+    return tree, tuple(faults)
 
 
 @dataclass(slots=True)

@@ -5,6 +5,7 @@ import { chromium } from "playwright-core";
 
 const [base = "http://127.0.0.1:8000/", pictures = ""] = process.argv.slice(2);
 const MOST_EDGES = 150;
+const MOST_PAGES = 30;
 const PAGES = ["/", "/query", "/callgraph", "/flame", "/source", "/diff?a=day=0&b=day=1", "/flamediff?a=day=0&b=day=1",
   "/rollouts", "/stability", "/regress", "/regress?at=2d", "/questions", "/questions/versions"];
 const problems = [];
@@ -105,7 +106,7 @@ async function everyLink() {
   const page = await open({ javaScriptEnabled: false });
   const seen = new Set();
   const waiting = [...PAGES];
-  while (waiting.length && seen.size < 80) {
+  while (waiting.length && seen.size < MOST_PAGES) {
     const path = waiting.shift();
     const kind = path.split("?")[0];
     if (seen.has(path) || kind.endsWith(".json")) continue;

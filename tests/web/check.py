@@ -10,6 +10,9 @@ import sys
 import tempfile
 from pathlib import Path
 
+from typer.testing import CliRunner
+
+from scenarios.cli import app
 from tests import report_pages, small_profile
 
 HERE = Path(__file__).resolve().parent
@@ -45,7 +48,9 @@ def reports(folder, *given):
     whole = [] if given else [folder / "runs"]
     for each in (*made, *whole):
         page = folder / f"{each.name}.html"
-        subprocess.run([WSC, "report", each, "--out", page], check=True, stdout=subprocess.DEVNULL)
+        told = CliRunner().invoke(app, ["report", str(each), "--out", str(page)], catch_exceptions=False)
+        if told.exit_code:
+            sys.exit(told.output)
     pages = sorted(file.name for file in folder.glob("*.html"))
     pictures = ("--pictures", sys.argv[2]) if len(sys.argv) > 2 else ()
     return subprocess.run(["node", "report.mjs", *pages, *pictures], cwd=folder, check=False).returncode
