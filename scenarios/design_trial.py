@@ -1,6 +1,7 @@
 """Plans judged: made of a simulated fleet's past without the feature, compared with its later days with it.
 
-The first week is left out, in which a simulated fleet still settles; plans are made in the second, judged in the third.
+Of four weeks the first is left out, in which a simulated fleet still settles. Plans are made of the second and third,
+as many days as the longest design takes, and judged in the fourth; those of crossovers on one day, judged on the next.
 """
 
 from collections.abc import Iterator, Mapping, Sequence
@@ -48,6 +49,8 @@ _DAY_S = 86400.0
 _PERIODS = round(_DAY_S / corners.CROSSOVER_PERIOD_S)
 """Of a day of a crossover."""
 _WEEK = 7
+_LAST = 3 * _WEEK
+"""Day on which the last week begins, in which plans are judged."""
 
 
 def planner(fleets: Sequence[tuple[str, int]], out: Path, progress: Progress, machines: int = 1000) -> dict[str, Any]:
@@ -123,18 +126,18 @@ def judged(item: str, machines: int = 1000, draws: int = DRAWS) -> dict[str, Any
 
 
 def _spans(world: World, assumed: Mapping[int, Assumed]) -> Iterator[tuple[Rehearsal, tuple[Course, ...]]]:
-    """Yield the designs of so many days, planned in the second week, with their courses in the third."""
-    windows = tuple(Window(f"day.{day:02}", day * _DAY_S, (day + 1) * _DAY_S) for day in range(3 * _WEEK))
-    day = prepare(replace(world, horizon_s=3 * _WEEK * _DAY_S, recording=Recording(windows=windows)))
-    since = round(2 * _WEEK * _DAY_S / day.world.epoch_s)
+    """Yield the designs of so many days, planned before the last week, with their courses in it."""
+    windows = tuple(Window(f"day.{day:02}", day * _DAY_S, (day + 1) * _DAY_S) for day in range(_LAST + _WEEK))
+    day = prepare(replace(world, horizon_s=len(windows) * _DAY_S, recording=Recording(windows=windows)))
+    since = round(_LAST * _DAY_S / day.world.epoch_s)
     arms = nowhere(day), on_machines(day, np.arange(day.machines.count), since)
     off, on = _same_rows([observations(day, arm) for arm in arms])
     jobs = job_quotas(day)
-    past = Past(_days(off, _WEEK, _WEEK), _DAY_S, jobs)
+    past = Past(_days(off, _WEEK, _LAST - _WEEK), _DAY_S, jobs)
     for days, told in assumed.items():
         rehearsal = next(iter(spans(past, days, told, [RECOMMENDED])))
         courses = []
-        for first in range(2 * _WEEK + 1, 3 * _WEEK) if days == 1 else (2 * _WEEK,):
+        for first in range(_LAST + 1, _LAST + _WEEK) if days == 1 else (_LAST,):
             before, without, having = (
                 _days(table, start, days) for table, start in ((off, first - days), (off, first), (on, first))
             )

@@ -103,7 +103,15 @@ def _guards(sources: Sources, _paper: pd.DataFrame) -> Outcome:
 def _planner(sources: Sources, _paper: pd.DataFrame) -> Outcome:
     told = sources.trial("planner")
     judged = numbers(fleets=float(told["fleets"]), power=told["power"], margin=told["margin"])
-    return Outcome(judged, table=pd.json_normalize(told["rows"]))
+    return Outcome(judged, table=pd.DataFrame([_planned(row) for row in told["rows"]]))
+
+
+def _planned(row: Mapping[str, Any]) -> dict[str, Any]:
+    """Return what was planned of one design on one fleet beside what came true."""
+    planned, real = row["predicted"], row["real"]
+    named = {name: row[name] for name in ("corner", "fleet", "design", "machines")}
+    margins = {"planned_margin": planned["margin"], "margin": real["margin"]}
+    return named | margins | {"planned_power": planned["power"], "power": real["power"]}
 
 
 EFFECTS: dict[str, Row] = {

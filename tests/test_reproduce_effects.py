@@ -56,7 +56,9 @@ def guards(progress, fleets):
 
 
 def planner(progress):
-    return {"fleets": 3, "power": 0.01, "margin": 0.02, "rows": [{"design": "day", "predicted": {"power": 0.95}}]}
+    planned, real = {"power": 0.95, "margin": 0.01}, {"power": 0.94, "margin": 0.0102}
+    row = {"corner": "base", "fleet": 1, "design": "day", "machines": 90, "predicted": planned, "real": real}
+    return {"fleets": 3, "power": 0.01, "margin": 0.02, "rows": [row]}
 
 
 SOURCES = Sources(never, quietly, no_worlds, {"scorecard": scorecard, "guards": guards, "planner": planner})
@@ -83,6 +85,12 @@ def test_the_scorecard_tells_the_worst_corner_and_the_machines_that_were_not_eno
     assert told["week"].measured == math.inf
     assert "rough (week)" in outcome.note
     assert "as published covers 80% (day)" in outcome.note
+
+
+def test_what_was_planned_stands_beside_what_came_true():
+    (row,) = ROWS["world/planner"].compute(SOURCES, published("world/planner")).table.to_dict("records")
+    told = {"corner": "base", "fleet": 1, "design": "day", "machines": 90}
+    assert row == told | {"planned_margin": 0.01, "margin": 0.0102, "planned_power": 0.95, "power": 0.94}
 
 
 def test_a_study_that_is_not_to_be_had_says_so():

@@ -17,6 +17,7 @@ def test_the_worst_of_plans_is_told():
 
 def test_a_small_fleet_is_planned_and_judged_in_every_design(monkeypatch):
     monkeypatch.setattr(design_trial, "_WEEK", 2)
+    monkeypatch.setattr(design_trial, "_LAST", 6)
     monkeypatch.setattr(design_trial, "_SCHEDULES", 1)
     made = judged("uniform.3", machines=40, draws=40)
     assert [row["design"] for row in made["rows"]] == [
