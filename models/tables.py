@@ -31,8 +31,8 @@ class Column:
 
     @property
     def least(self) -> float:
-        """Least value of a number: 0, or −1 if its meaning says what that stands for; what is relative has none."""
-        if "relative" in self.meaning:
+        """Least value of a number: 0, or −1 if its meaning says what that stands for; changes and moments have none."""
+        if self.meaning.startswith(("relative change", "when, relative")):
             return -math.inf
         return -1 if "−1:" in self.meaning else 0
 

@@ -84,7 +84,7 @@ def _asked_twice(paths: Sequence[Path], said: Sequence[Path]) -> Iterator[Fault]
     """Yield what was given more than once."""
     for path in dict.fromkeys(paths):
         if paths.count(path) > 1:
-            yield Fault(str(path), 0, 0, "", "should be given once", f"it {paths.count(path)} times")
+            yield Fault(str(path), 0, 0, "", "should be given once", f"{paths.count(path)} times")
     if len(set(said)) > 1:
         yield Fault(str(said[1]), 0, 0, "", "only one file may say what is known of the experiment")
 

@@ -68,7 +68,7 @@ def planner(fleets: Sequence[tuple[str, int]], out: Path, progress: Progress, ma
     Returns
     -------
     dict
-        fleets, power (largest absolute difference), margin (largest relative difference), rows: corner, seed, design,
+        fleets, power (largest absolute difference), margin (largest relative difference), rows: corner, fleet, design,
         machines, predicted and real (the fields of `Forecast`).
     """
     asked = {"detect": DETECT, "power": POWER, "spreads": SPREADS, "draws": DRAWS, "machines": machines}

@@ -39,7 +39,7 @@ def experiment(
         With the faults of all files together; if a source is given twice, or none of its jobs is in the table of jobs.
     """
     found = [
-        Fault(str(path), 0, 0, "", "should be given once", f"it {sources.count(path)} times")
+        Fault(str(path), 0, 0, "", "should be given once", f"{sources.count(path)} times")
         for path in dict.fromkeys(sources)
         if sources.count(path) > 1
     ]

@@ -14,6 +14,8 @@ _KINDS: Final[tuple[Literal["png", "svg"], ...]] = ("png", "svg")
 def save(figure: Figure, stem: Path) -> list[Path]:
     """Write a figure as ``stem.png`` and ``stem.svg`` and return the files.
 
+    Where its parts stand is found once, for the first file, which is half of the work; nothing is drawn into it later.
+
     Examples
     --------
     >>> import tempfile
@@ -26,5 +28,6 @@ def save(figure: Figure, stem: Path) -> list[Path]:
         file = stem.with_name(f"{stem.name}.{kind}")
         with whole(file) as partial:
             write(figure, partial, kind)
+        figure.set_layout_engine("none")
         written.append(file)
     return written

@@ -327,9 +327,6 @@ def simulate(inputs: Inputs, outputs: Outputs, threads: int) -> None:
     """
     domains = range(inputs.domain_start.size - 1)
     _simulated(inputs, outputs, 0, 0)  # compiled here, in the thread that interrupts reach
-    with ThreadPoolExecutor(min(threads, len(domains))) as pool:
-        try:
-            for _ in pool.map(lambda number: _simulated(inputs, outputs, number, number + 1), domains):
-                pass
-        finally:
-            pool.shutdown(cancel_futures=True)
+    with ThreadPoolExecutor(max(1, min(threads, len(domains)))) as pool:
+        for _ in pool.map(lambda number: _simulated(inputs, outputs, number, number + 1), domains):
+            pass

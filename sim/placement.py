@@ -9,8 +9,10 @@ more as if no best-effort instance ran anywhere, and evicts the newest of them t
 
 The candidates are numbered by (key, instance, attempt), so an instance meets the same ones whatever happens to
 others. All compiled functions stand in one file because their cache sees no change in another one. Numbers that they
-hand on have 64 bits, and none is a literal: Numba compiles a function anew for each type and each literal.
+hand on have 64 bits, and no argument is a literal: Numba compiles a function anew for each type and each literal.
 """
+
+from typing import TypeAlias
 
 import numpy as np
 from numba import njit
@@ -30,9 +32,9 @@ NOBODY = NOWHERE = -1
 BLOCK_SIZE = 64
 UNFIT = (2**62, 0.0)
 """The rank of a machine without room: behind all others."""
-Whole = int | np.int64
+Whole: TypeAlias = int | np.int64
 TAKEN, BACK = np.int64(1), np.int64(-1)
-"""Added to what is free, or to how many there are, with this sign."""
+"""What is taken is added to how many there are and subtracted from what is free; what is given back, the reverse."""
 
 _GOLDEN = np.uint64(0x9E3779B97F4A7C15)
 _MIX_1 = np.uint64(0xBF58476D1CE4E5B9)

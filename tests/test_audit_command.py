@@ -138,5 +138,5 @@ def test_a_file_that_is_given_twice_is_told_with_all_else(tmp_path):
         audit([seen, seen, tmp_path / "none.csv"])
     assert str(caught.value).splitlines() == [
         f"{tmp_path / 'none.csv'}: cannot be read, got No such file or directory",
-        f"{seen}: should be given once, got it 2 times",
+        f"{seen}: should be given once, got 2 times",
     ]

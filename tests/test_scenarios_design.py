@@ -130,11 +130,11 @@ def test_a_place_for_the_machines_that_cannot_be_is_told_before_anything_is_done
 @pytest.mark.parametrize(
     ("arguments", "said"),
     [
-        (["--detect", "0"], "--detect"),
-        (["--detect", "1%", "--power", "1"], "--power"),
+        (["--detect", "0"], "--detect: should be"),
+        (["--detect", "1%", "--power", "1"], "--power: should be"),
         (["--detect", "1%", "--draws", "5"], "--draws: should be at least 100"),
-        (["--detect", "1%", "--days", "0"], "--days"),
-        (["--detect", "1%", "--spread", "-1"], "--spread"),
+        (["--detect", "1%", "--days", "0"], "--days: should be"),
+        (["--detect", "1%", "--spread", "-1"], "--spread: should be"),
     ],
 )
 def test_options_that_make_no_sense_end_in_a_plain_line(table, arguments, said):

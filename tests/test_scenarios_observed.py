@@ -62,7 +62,7 @@ def test_a_file_that_is_given_twice_is_told_before_it_is_read(tmp_path):
     (tmp_path / "bad.csv").write_text("period,job\n1,a\n")
     with pytest.raises(FaultsError) as caught:
         experiment([tmp_path / "bad.csv", tmp_path / "b.csv", tmp_path / "bad.csv"])
-    assert str(caught.value) == f"{tmp_path / 'bad.csv'}: should be given once, got it 2 times"
+    assert str(caught.value) == f"{tmp_path / 'bad.csv'}: should be given once, got 2 times"
 
 
 def test_jobs_of_another_fleet_are_refused(tmp_path):

@@ -53,7 +53,7 @@ _METADATA: Final = {"png": {"Software": None}, "svg": {"Date": None, "Creator": 
 def write(figure: Figure, file: Path | BytesIO, kind: Literal["png", "svg"]) -> None:
     """Write a figure as PNG or SVG, the same bytes for the same figure, drawing it once (`savefig` draws it twice).
 
-    Names inside an SVG are drawn from a fixed salt. Where all parts stand is found by the first writing and kept.
+    Names inside an SVG are drawn from a fixed salt.
 
     Examples
     --------
@@ -69,7 +69,6 @@ def write(figure: Figure, file: Path | BytesIO, kind: Literal["png", "svg"]) -> 
     with rc_context({"svg.hashsalt": "wsc"}):
         getattr(canvas, f"print_{kind}")(file, metadata=_METADATA[kind])
     figure.dpi = dpi
-    figure.set_layout_engine("none")
 
 
 def panels(
