@@ -32,9 +32,8 @@ class Column:
     @property
     def least(self) -> float:
         """Least value of a number: 0, or −1 if its meaning says what that stands for; changes and moments have none."""
-        if self.meaning.startswith(("relative change", "when, relative")):
-            return -math.inf
-        return -1 if "−1:" in self.meaning else 0
+        signed = self.meaning.startswith(("relative change", "when, relative"))
+        return -math.inf if signed else -1 if "−1:" in self.meaning else 0
 
 
 _INT, _LONG, _FLOAT, _TEXT, _BOOL = pa.int32(), pa.int64(), pa.float64(), pa.string(), pa.bool_()

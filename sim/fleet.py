@@ -368,8 +368,7 @@ def run_arm(
     """
     if threads is not None and threads < 1:
         raise ValueError(f"threads should be at least 1, is {threads}")
-    count = min(threads or _MOST_THREADS, _MOST_THREADS)
-    inputs = _inputs(day, arm, visits)
+    inputs, count = _inputs(day, arm, visits), min(threads or _MOST_THREADS, _MOST_THREADS)
     bounds = inputs.domain_start
     if around is not None:
         for at in np.unique(np.searchsorted(bounds, around, side="right") - 1):
@@ -404,15 +403,13 @@ def _inputs(day: Day, arm: Arm, visits: Visits | None) -> Inputs:
     )
 
 
-def _run_block(
-    day: Day, fleet: Inputs, stay_from: Ints, domains: Ints, visits: Visits | None, *, threads: int
-) -> Block:
-    first, last = int(domains[0]), int(domains[-1])
+def _run_block(day: Day, fleet: Inputs, stay_from: Ints, bounds: Ints, visits: Visits | None, *, threads: int) -> Block:
+    first, last = int(bounds[0]), int(bounds[-1])
     visit = _visit_table(day.world, visits, first, last)
     stays = slice(int(day.machine_start[first]), int(day.machine_start[last]))
     table, traced_epochs = _stay_table(day, stay_from, stays)
     inputs = fleet._replace(
-        domain_start=domains - first,
+        domain_start=bounds - first,
         stay_start=fleet.stay_start[first : last + 1] - stays.start,
         machines=fleet.machines[first:last],
         stays=table,
@@ -424,7 +421,7 @@ def _run_block(
     outputs = Outputs(
         rows=np.zeros((int(day.row_start[stays.stop] - day.row_start[stays.start]), slots.SUMS)),
         machine_rows=np.zeros((last - first, len(world.windows), 2)),
-        epoch_sums=np.zeros((domains.size - 1, world.epochs, slots.EPOCH_COLUMNS)),
+        epoch_sums=np.zeros((bounds.size - 1, world.epochs, slots.EPOCH_COLUMNS)),
         trace=np.zeros((traced_epochs, 5)),
         machine_trace=np.zeros((traced_machines, world.epochs, 4)),
         visit_sums=np.zeros((seen, day.slots, 5)),
