@@ -24,7 +24,7 @@ def slopes_of(seen, covariates):
 
 
 def job_table(seen, jobs, known):
-    """Effect, variance and level of each job seen in both arms, and which share of the variance has no spread."""
+    """Effect, variance and level of each job seen in both arms, and which shares of the variance have no spread."""
     groups = dict(list(seen.groupby(["job", "arm"])))
     squares, freedom = {}, {}
     for (job, _), rows in groups.items():
@@ -32,7 +32,7 @@ def job_table(seen, jobs, known):
         squares[job] = squares.get(job, 0) + (rows["presence"] * (rows["z"] - mean) ** 2).sum()
         freedom[job] = freedom.get(job, 0) + rows["presence"].sum() - 1
     pooled = sum(squares.values()) / max(sum(freedom.values()), 1)
-    table = jobs.assign(level=1.0, effect=np.nan, variance=np.nan, alone=0.0).set_index("job")
+    table = jobs.assign(level=1.0, effect=np.nan, variance=np.nan, hidden_off=0.0, hidden_on=0.0).set_index("job")
     for job in table.index:
         off, on = groups.get((job, 0)), groups.get((job, 1))
         if off is not None:
@@ -41,11 +41,13 @@ def job_table(seen, jobs, known):
             continue
         base = 1.0 if known else np.average(off["z"], weights=off["presence"])
         level = table.loc[job, "level"]
-        parts = [(1 / arm["presence"].sum(), arm["cluster"].nunique()) for arm in ((on,) if known else (off, on))]
+        one, other = 1 / on["presence"].sum(), 0.0 if known else 1 / off["presence"].sum()
         spread = (squares[job] + 10 * pooled) / (freedom[job] + 10)
         table.loc[job, "effect"] = (np.average(on["z"], weights=on["presence"]) - base) / level
-        table.loc[job, "variance"] = spread * sum(part for part, _ in parts) / level**2
-        table.loc[job, "alone"] = sum(part for part, n in parts if n == 1) / sum(part for part, _ in parts)
+        table.loc[job, "variance"] = spread * (one + other) / level**2
+        table.loc[job, "hidden_on"] = spread * one / level**2 * (len(set(on["cluster"])) == 1)
+        if not known:
+            table.loc[job, "hidden_off"] = spread * other / level**2 * (len(set(off["cluster"])) == 1)
     return table
 
 
@@ -61,7 +63,7 @@ def between_of(table):
     return max((q - (a * (1 - a) * seen["variance"]).sum()) / (1 - (a**2).sum()), 1e-12)
 
 
-def twin(rows, jobs, treated, how, known=False):
+def twin(rows, jobs, treated, how, known=False):  # noqa: PLR0915
     """Change, standard error and degrees of freedom, by the book and slowly."""
     seen = rows.assign(arm=rows["machine"].isin(treated).astype(int))
     seen["cluster"] = seen[how.cluster]
@@ -84,7 +86,8 @@ def twin(rows, jobs, treated, how, known=False):
     middle = (centre * effect).sum()
     gain = centre if how.pooling == "random" else table["w"] * trust + (table["w"] * (1 - trust)).sum() * centre
     change = (gain * effect).sum()
-    left = tau * ((gain - table["w"]) ** 2).sum() + (gain**2 * table["variance"] * table["alone"]).sum()
+    hidden = table["hidden_on"] + (1 + change) ** 2 * table["hidden_off"]
+    left = tau * ((gain - table["w"]) ** 2).sum() + (gain**2 * hidden).sum()
     total, guessed = left, 0.0
     for arm, rows_of in seen.groupby("arm"):
         sums, weights = {}, {}
@@ -92,17 +95,20 @@ def twin(rows, jobs, treated, how, known=False):
             if not there[job]:
                 continue
             mean = np.average(of_job["z"], weights=of_job["presence"])
+            rest = of_job["z"] - mean
+            if arm == 0:  # controls are subtracted, and divided by
+                rest = rest + change * (of_job["y"] - table["level"][job])
             if arm == 1:
                 other = seen[(seen["job"] == job) & (seen["arm"] == 0)]
                 base = 1.0 if known else np.average(other["z"], weights=other["presence"])
-                mean = base + table["level"][job] * (middle + trust[job] * (effect[job] - middle))
+                rest = of_job["z"] - base - table["level"][job] * (middle + trust[job] * (effect[job] - middle))
             n = of_job["presence"].sum()
-            for cluster, part in of_job.groupby("cluster"):
+            for cluster, part in of_job.assign(rest=rest).groupby("cluster"):
                 held = part["presence"].sum()
                 each = gain[job] / table["level"][job] / n
                 weights[cluster] = weights.get(cluster, 0.0) + each * held
                 if len(set(of_job["cluster"])) > 1:
-                    residual = (part["presence"] * (part["z"] - mean)).sum()
+                    residual = (part["presence"] * part["rest"]).sum()
                     residual /= max(1 - held / n, 0.1) ** POWER[how.correction]
                     sums[cluster] = sums.get(cluster, 0.0) + each * residual
         w = np.array(list(weights.values()))
@@ -163,7 +169,7 @@ def test_one_job_on_each_machine_is_welchs_test_but_for_the_second_correction():
     rows = plain(20, np.random.default_rng(1))
     change, error, freedom = draw(rows, range(6), correction="cr1")
     one, other = rows["on"][:6], rows["off"][6:]
-    parts = np.array([one.var() / 6, other.var() / 14])
+    parts = np.array([one.var() / 6, (one.mean() / other.mean()) ** 2 * other.var() / 14])
     assert change == pytest.approx(one.mean() / other.mean() - 1, abs=1e-12)
     assert error * other.mean() == pytest.approx(np.sqrt(parts.sum()), rel=1e-9)
     assert freedom == pytest.approx(parts.sum() ** 2 / (parts**2 / [5, 13]).sum(), rel=1e-9)

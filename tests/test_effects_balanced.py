@@ -113,6 +113,11 @@ def test_influence_is_the_weighted_residual_of_each_instance():
             same = (rows["job"] == row["job"]) & (rows["with_it"] == row["with_it"])
             expected[row["machine"]] += quota[row["job"]] * value / same.sum()
         np.testing.assert_allclose(influence(known, treated, used), expected, atol=1e-12)
+        raw = rows.assign(weight=quota[rows["job"]], rest=within["y"]).groupby(["job", "with_it"], group_keys=False)
+        level = raw.apply(lambda group: group["weight"] * group["rest"] / len(group))
+        level = level.groupby(rows["machine"]).sum() * ~treated
+        doubled = influence(known, treated, used, change=1.0)
+        np.testing.assert_allclose(doubled, expected + level, atol=1e-12)
 
 
 def test_balancing_variables_of_other_machines_are_refused():

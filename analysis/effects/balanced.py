@@ -79,7 +79,7 @@ class Balanced:
         if cells.known:
             raise ValueError("a crossover has no contrast between machines: each is its own control")
         found = self.base.many(cells, treated)
-        each = _influences(cells, treated, _covariates(self.base))
+        each = _influences(cells, treated, _covariates(self.base), np.nan_to_num(found.change))
         saved = [balanced_error(one, draw, self.aux, self.left).saved for one, draw in zip(each, treated, strict=True)]
         return found._replace(error=found.error * np.sqrt(1 - np.array(saved)))
 
@@ -189,17 +189,19 @@ def balanced_error(
     return BalancedError(float(np.sqrt(variance + remainder)), count[0] - 1.0, float(saved))
 
 
-def influence(cells: Cells, treated: Bools, covariates: int = 99) -> Floats:
+def influence(cells: Cells, treated: Bools, covariates: int = 99, change: float = 0.0) -> Floats:
     """Return what each machine adds to the estimate of its arm: weighted residuals of its instances.
 
     Jobs weigh by their full quota, instances are adjusted for covariates within jobs and arms, and residuals are from
-    the job's mean in the arm (post-stratification). Jobs that one arm lacks count for nothing.
+    the job's mean in the arm (post-stratification). Jobs that one arm lacks count for nothing. Of controls, `change`
+    times the residual that is not adjusted is added, since the estimate is also divided by their level.
 
     Parameters
     ----------
     cells : of M machines
     treated : (M,) array of bool
     covariates : how many of them are used at most, in their order
+    change : the fleet's relative change, as estimated
 
     Returns
     -------
@@ -212,11 +214,11 @@ def influence(cells: Cells, treated: Bools, covariates: int = 99) -> Floats:
     >>> abs(float(influence(study.cells, study.treated)[study.treated].sum())) < 1e-12
     True
     """
-    (found,) = _influences(cells, treated[None, :], covariates)
+    (found,) = _influences(cells, treated[None, :], covariates, np.array([change]))
     return np.asarray(found)
 
 
-def _influences(cells: Cells, treated: Bools, covariates: int) -> Floats:
+def _influences(cells: Cells, treated: Bools, covariates: int, change: Floats) -> Floats:
     """Return the influences of machines in each of R draws, (R, M)."""
     used = min(covariates, cells.x.shape[1])
     sums = _Sums(
@@ -230,7 +232,7 @@ def _influences(cells: Cells, treated: Bools, covariates: int) -> Floats:
         cells.weight,
     )
     out = np.zeros(treated.shape)
-    _all_influences(sums, np.ascontiguousarray(treated, dtype=np.bool_), out)
+    _all_influences(sums, np.ascontiguousarray(treated, dtype=np.bool_), change, out)
     return out
 
 
@@ -248,7 +250,7 @@ def _contrast_variance(values: Floats, arms: tuple[Bools, Bools]) -> float:
 
 
 @njit(cache=True)
-def _all_influences(sums: _Sums, treated: Bools, out: Floats) -> None:
+def _all_influences(sums: _Sums, treated: Bools, change: Floats, out: Floats) -> None:
     """Add to `out`, (R, M), what each machine adds to its arm in each draw."""
     jobs, covariates = sums.weight.size, sums.x.shape[1]
     for r in range(treated.shape[0]):
@@ -270,7 +272,7 @@ def _all_influences(sums: _Sums, treated: Bools, out: Floats) -> None:
             for c in range(sums.start[machine], sums.start[machine + 1]):
                 j = sums.job[c]
                 share = sums.held[c] / count[j, arm]
-                rest = sums.y[c, arm] - share * y[j, arm]
+                rest = (sums.y[c, arm] - share * y[j, arm]) * (1.0 if arm == 1 else 1.0 + change[r])
                 for k in range(covariates):
                     rest -= slope[k] * (sums.x[c, k] - share * x[j, arm, k])
                 out[r, machine] += weight[j] * rest / count[j, arm]

@@ -78,6 +78,8 @@ class Fit(NamedTuple):
     on: Floats
     counts: Floats
     """(J, H), relative to the job's level."""
+    level: Floats
+    """(J,) mean without the feature, not adjusted: what effects are relative to."""
     left: Floats
     """(H,) variance that residuals do not show."""
 
@@ -97,6 +99,10 @@ class Block(NamedTuple):
     """(V, K, B)"""
     mean: Floats
     """(J, V, B)"""
+    level: Floats
+    """(J, B)"""
+    change: Floats
+    """(H, B) the estimate: what an error of the level, which it is divided by, counts for."""
     counts: Floats
     """(J, H, B)"""
 
@@ -118,6 +124,7 @@ def draws(sums: Sums, treated: Bools, how: How, ways: Ways, out: Floats) -> None
                 on[0, h, b], on[1, h, b], left[h, b] = made[0, h, 0], made[1, h, 0], fit.left[h]
             if not how.known:
                 _remember(block, b, seen, fit, (chosen, held, ways))
+                block.change[:, b] = out[:, begin + b, 0]
         off = np.zeros((2, size, many)) if how.known else _controls(sums, block, how, ways)
         for h in range(size):
             for b in range(many):
@@ -136,6 +143,8 @@ def _block(sums: Sums, how: How, ways: Ways, many: int) -> Block:
         held=np.zeros((sums.group_cells.size if how.split else 0, many)),
         slope=np.zeros((ways.used.size, covariates, many)),
         mean=np.zeros((jobs, ways.used.size, many)),
+        level=np.zeros((jobs, many)),
+        change=np.zeros((size, many)),
         counts=np.zeros((jobs, size, many)),
     )
 
@@ -155,6 +164,7 @@ def _remember(block: Block, b: int, seen: Seen, fit: Fit, of: tuple[Bools, Float
         each = _over(seen.sums[0, j, _HELD])
         block.each[j, b] = each
         block.several[j, b] = 1.0 if seen.clusters[0, j] > 1.5 else 0.0
+        block.level[j, b] = fit.level[j]
         for v in range(ways.used.size):
             block.mean[j, v, b] = fit.off[j, v]
         for h in range(ways.pooling.size):
@@ -204,6 +214,7 @@ def _fit(sums: Sums, seen: Seen, ways: Ways, known: bool, change: Floats) -> Fit
         np.zeros((jobs, ways.used.size)),
         np.zeros((jobs, size)),
         np.zeros((jobs, size)),
+        np.ones(jobs),
         np.zeros(size),
     )
     alone, (xx, xy) = _alone(seen, known), _products(sums, seen)
@@ -215,36 +226,36 @@ def _fit(sums: Sums, seen: Seen, ways: Ways, known: bool, change: Floats) -> Fit
         within = _between(effect, variance, level, sums.weight)
         share, whole = np.zeros(jobs), 0.0
         for j in range(jobs):
-            fit.off[j, v] = off[j]
+            fit.off[j, v], fit.level[j] = off[j], level[j]
             share[j] = level[j] * sums.weight[j]
             whole += share[j]
         for j in range(jobs):
             share[j] /= whole
         for h in range(ways.first[v], ways.first[v + 1]):
             gain, shrink, middle = _gains(effect, variance, share, within, ways.pooling[h])
-            found, apart, hidden = 0.0, 0.0, 0.0
+            found, apart, hidden = 0.0, 0.0, np.zeros(2)
             for j in range(jobs):
                 fit.on[j, h] = off[j] + level[j] * (middle + shrink[j] * (effect[j] - middle))
                 fit.counts[j, h] = gain[j] / level[j]
                 found += gain[j] * effect[j]
                 apart += (gain[j] - share[j]) ** 2
-                hidden += gain[j] ** 2 * variance[j] * alone[j]
-            change[h], fit.left[h] = found, within * apart + hidden
+                for arm in range(2):
+                    hidden[arm] += gain[j] ** 2 * variance[j] * alone[j, arm]
+            change[h], fit.left[h] = found, within * apart + (1.0 + found) ** 2 * hidden[0] + hidden[1]
     return fit
 
 
 @njit(cache=True)
 def _alone(seen: Seen, known: bool) -> Floats:
-    """Return which share of each job's variance comes from an arm of one cluster, which has no spread to show."""
+    """Return which share of each job's variance comes from an arm of one cluster, with no spread to show; (J, 2)."""
     jobs = seen.clusters.shape[1]
-    share = np.zeros(jobs)
+    share = np.zeros((jobs, 2))
     for j in range(jobs):
         if seen.clusters[1, j] < 0.5 or (seen.clusters[0, j] < 0.5 and not known):
             continue
-        one, other = 1.0 / seen.sums[1, j, _HELD], 0.0 if known else 1.0 / seen.sums[0, j, _HELD]
-        alone = one if seen.clusters[1, j] < 1.5 else 0.0
-        alone += other if seen.clusters[0, j] < 1.5 else 0.0
-        share[j] = alone / (one + other)
+        other, one = 0.0 if known else 1.0 / seen.sums[0, j, _HELD], 1.0 / seen.sums[1, j, _HELD]
+        share[j, 0] = other / (one + other) if seen.clusters[0, j] < 1.5 else 0.0
+        share[j, 1] = one / (one + other) if seen.clusters[1, j] < 1.5 else 0.0
     return share
 
 
@@ -389,7 +400,7 @@ def _places(cluster: Ints) -> tuple[Ints, int]:
 @njit(cache=True, error_model="numpy")
 def _treated(sums: Sums, seen: Seen, fit: Fit, drawn: tuple[Bools, Floats], asked: tuple[How, Ways]) -> Floats:
     """Return the same of the machines with the feature, (2, H, 1), of one draw."""
-    (chosen, held), (how, (used, first, pooling)), (slope, _, on, _, _) = drawn, asked, fit
+    (chosen, held), (how, (used, first, pooling)), (slope, _, on, _, _, _) = drawn, asked, fit
     machines = np.flatnonzero(chosen)
     places, clusters = _places(sums.cluster[machines])
     total = np.zeros((clusters, pooling.size, 1))
@@ -419,7 +430,8 @@ def _controls(sums: Sums, block: Block, how: How, ways: Ways) -> Floats:
     machines, many = block.control.shape
     total = np.zeros((sums.cluster.max() + 1, ways.pooling.size, many))
     weight = np.zeros(total.shape)
-    residual, counted, scratch = np.zeros(total.shape[1:]), np.zeros(total.shape[1:]), (np.zeros(many), np.zeros(many))
+    residual, counted = np.zeros(total.shape[1:]), np.zeros(total.shape[1:])
+    scratch = np.zeros(many), np.zeros(many), np.zeros(many)
     for machine in range(machines):
         residual[:], counted[:] = 0.0, 0.0
         _machine(sums, block, (how, ways, machine), (residual, counted), scratch)
@@ -437,10 +449,14 @@ def _machine(
     block: Block,
     of: tuple[How, Ways, int],
     into: tuple[Floats, Floats],
-    scratch: tuple[Floats, Floats],
+    scratch: tuple[Floats, Floats, Floats],
 ) -> None:
-    """Add what a machine's cells leave unexplained, and what they count for, as if it were in no draw."""
-    (how, (used, first, _), machine), (residual, counted), (grown, rest) = of, into, scratch
+    """Add what a machine's cells leave unexplained, and what they count for, as if it were in no draw.
+
+    A change is (treated mean - control mean) / level, so the controls err twice: in the mean that is subtracted, which
+    is adjusted, and, by `change` times as much, in the level that is divided by, which is not (delta method).
+    """
+    (how, (used, first, _), machine), (residual, counted), (grown, rest, raw) = of, into, scratch
     each, several, mean, slope, counts = block.each, block.several, block.mean, block.slope, block.counts
     rows, many = sums.rows, grown.size
     for c in range(sums.start[machine], sums.start[machine + 1]):
@@ -451,6 +467,8 @@ def _machine(
             own = sums.group_held[sums.group[c]]
             for b in range(many):
                 grown[b] = several[j, b] / max(1.0 - own * each[j, b], LEAST)
+        for b in range(many):
+            raw[b] = grown[b] * (value - held * block.level[j, b])
         for v in range(used.size):
             for b in range(many):
                 rest[b] = value - held * mean[j, v, b]
@@ -462,7 +480,7 @@ def _machine(
                 rest[b] *= grown[b]
             for h in range(first[v], first[v + 1]):
                 for b in range(many):
-                    residual[h, b] += counts[j, h, b] * rest[b]
+                    residual[h, b] += counts[j, h, b] * (rest[b] + block.change[h, b] * raw[b])
                     counted[h, b] += counts[j, h, b] * held
 
 
