@@ -13,6 +13,7 @@ from analysis.audit.about import About
 from analysis.audit.findings import Audit
 from analysis.audit.guards import examine
 from analysis.audit.table import ObservationsError
+from analysis.effects.adjusted import Adjusted, Cluster
 from analysis.effects.effect import Effect
 from analysis.effects.methods import RECOMMENDED, method
 from analysis.effects.per_job import GAINED, LOST, Criteria, per_job
@@ -60,15 +61,17 @@ def effect(
     confidence : of the interval, 0..1
     by_job : whether to say who gained and who lost; not of a staged roll-out
     metric : of a run
-    about : what is known of the experiment beside its tables, YAML or JSON, for the guards
+    about : what is known of the experiment beside its tables, YAML or JSON, for the guards; where it says `clusters:
+        rack` the error is that of racks
 
     Returns
     -------
     dict
-        kind, the fields of `Effect`, trusted (whether no finding is an error), verdict, excluded (whether the
-        interval excludes no change), periods_before, published (the fields of `Effect`, or None where it has no
-        answer), metric (of a run; None of files), truth (change, by that metric over all jobs of a run; NaN where
-        none is recorded), findings and checked (see `analysis.audit`), per_job (where asked for), notes.
+        kind, the fields of `Effect`, trusted (whether no finding is an error), verdict, zero_ruled_out (whether the
+        interval leaves zero out), cluster (what the error counts as independent), periods_before, published (the
+        fields of `Effect`, or None where it has no answer), metric (of a run; None of files), truth (change, by that
+        metric over all jobs of a run; NaN where none is recorded), findings and checked (see `analysis.audit`),
+        per_job (where asked for), notes.
 
     Raises
     ------
@@ -78,10 +81,20 @@ def effect(
     if estimator != STRATIFIED:
         method(estimator)
     table, whole, notes = experiment(sources, jobs, metric)
-    audited = _audited(table, whole, read_about(about) if about else None, sources)
+    known = read_about(about) if about else About()
+    cluster: Cluster = "machine"
+    if known.clusters == "rack":
+        if not _takes_racks(table, estimator):
+            known = replace(known, clusters=None)  # then the guard of whole racks is not to be quiet
+            notes.append("clusters: rack is not taken by this estimator: its error is that of machines")
+        elif "rack" not in table:
+            raise FaultsError([Fault(str(about), 0, 0, "clusters", "rack needs the column rack in the observations")])
+        else:
+            cluster = "rack"
+    audited = _audited(table, whole, known, sources)
     rows = table.drop(columns="file")
     with faults_in(together(sources)):
-        study, made = _estimated(rows, whole, estimator, confidence)
+        study, made = _estimated(rows, whole, estimator, confidence, cluster)
     made = _without_rounding(made)
     if whole is None:
         notes.append("no table of jobs: jobs weigh as in the tables")
@@ -91,15 +104,18 @@ def effect(
         **asdict(made),
         "confidence": confidence,
         "trusted": not errors,
-        "excluded": not made.low <= 0.0 <= made.high,
-        "verdict": _withheld(made, errors) if errors else verdict(made),
+        "zero_ruled_out": not made.low <= 0.0 <= made.high,
+        "verdict": _withheld(made, errors) if errors else verdict(made.change, made.low, made.high),
+        "cluster": cluster,
         "periods_before": _periods_before(rows),
         "published": _published(study, confidence),
         "metric": metric if any(path.is_dir() for path in sources) else None,
         "truth": {"change": _true(sources, metric)},
         **audited.payload(),
     }
-    if by_job and study is not None:
+    if by_job and cluster == "rack":
+        notes.append("effects on single jobs are not estimated by rack")
+    elif by_job and study is not None:
         with faults_in(together(sources)):
             payload["per_job"] = _by_job(study, confidence)
     elif by_job:
@@ -107,28 +123,34 @@ def effect(
     return payload | {"notes": [*notes, *made.notes]}
 
 
-def verdict(made: Effect) -> str:
-    """Return in words what an interval says.
+def verdict(change: float, low: float, high: float) -> str:
+    """Return in words what an interval says of a relative change.
 
     Examples
     --------
-    >>> half = {"error": 0.0015, "freedom": 90.0, "jobs": 9, "quota_coverage": 1.0}
-    >>> verdict(Effect("adjusted", "concurrent", 50, 950, 0.008, 0.005, 0.011, 0.003, **half))
-    'faster by 0.80% ± 0.30%: no change is excluded'
-    >>> verdict(Effect("adjusted", "concurrent", 50, 950, 0.002, -0.001, 0.005, 0.003, **half))
-    'no change is found: +0.20% ± 0.30%; more than 0.50% faster or 0.10% slower is excluded'
+    >>> verdict(0.008, 0.005, 0.011)
+    'faster by 0.80% (0.50% to 1.10%); zero is ruled out'
+    >>> verdict(0.002, -0.001, 0.005)
+    'zero is not ruled out: +0.20% (-0.10% to +0.50%); a gain above 0.50% and a loss above 0.10% are ruled out'
     """
-    if not made.low <= 0.0 <= made.high:
-        word = "faster" if made.change > 0 else "slower"
-        return f"{word} by {abs(made.change):.2%} ± {made.margin:.2%}: no change is excluded"
-    bounds = f"more than {made.high:.2%} faster or {abs(made.low):.2%} slower is excluded"
-    return f"no change is found: {made.change:+.2%} ± {made.margin:.2%}; {bounds}"
+    if not low <= 0.0 <= high:
+        least, most = sorted((abs(low), abs(high)))
+        word = "faster" if change > 0 else "slower"
+        return f"{word} by {abs(change):.2%} ({least:.2%} to {most:.2%}); zero is ruled out"
+    bounds = f"a gain above {high:.2%} and a loss above {abs(low):.2%} are ruled out"
+    return f"zero is not ruled out: {change:+.2%} ({low:+.2%} to {high:+.2%}); {bounds}"
+
+
+def _takes_racks(table: pd.DataFrame, estimator: str) -> bool:
+    """Return whether the estimator that is going to be asked can count racks as clusters."""
+    staggered = estimator == RECOMMENDED and is_staged(table)
+    return estimator != STRATIFIED and not staggered and isinstance(method(estimator), Adjusted)
 
 
 def _withheld(made: Effect, errors: Sequence[str]) -> str:
     """Return in words that there is no verdict, and of which number."""
-    numbers = f"the tables as they are say {made.change:+.2%} ± {made.margin:.2%}"
-    return f"no verdict before this is mended: {', '.join(errors)}; {numbers}"
+    numbers = f"the tables as they are give {made.change:+.2%} ({made.low:+.2%} to {made.high:+.2%})"
+    return f"no verdict: mend {', '.join(errors)} first; {numbers}"
 
 
 def status(payload: Mapping[str, Any]) -> int:
@@ -151,7 +173,7 @@ def _audited(table: pd.DataFrame, jobs: pd.DataFrame | None, about: About | None
 
 
 def _estimated(
-    rows: pd.DataFrame, jobs: pd.DataFrame | None, estimator: str, confidence: float
+    rows: pd.DataFrame, jobs: pd.DataFrame | None, estimator: str, confidence: float, cluster: Cluster
 ) -> tuple[Study | None, Effect]:
     """Return the study, if it is no staged roll-out, and what its estimator says."""
     if estimator == RECOMMENDED and is_staged(rows):
@@ -159,7 +181,10 @@ def _estimated(
     study = Study.of(rows, jobs)
     if estimator == STRATIFIED:
         return study, _by_platform(rows, study).estimate(study, confidence)
-    return study, method(estimator).estimate(study, confidence)
+    wanted = method(estimator)
+    if isinstance(wanted, Adjusted):
+        wanted = replace(wanted, cluster=cluster)
+    return study, wanted.estimate(study, confidence)
 
 
 def _by_platform(rows: pd.DataFrame, study: Study) -> Stratified:
@@ -219,7 +244,8 @@ def show(payload: Mapping[str, Any], console: "Console") -> None:
     console.print(
         f"{payload['estimator']}, {payload['design']}: {payload['machines']:,} machines with the feature, "
         f"{payload['controls']:,} without; {payload['jobs']:,} jobs that hold {payload['quota_coverage']:.1%} of the "
-        f"quota; {payload['confidence']:.0%} from {payload['low']:+.2%} to {payload['high']:+.2%}",
+        f"quota; {payload['confidence']:.0%} from {payload['low']:+.2%} to {payload['high']:+.2%}"
+        + ("; racks are the clusters" if payload["cluster"] == "rack" else ""),
         highlight=False,
         soft_wrap=True,
     )
@@ -247,8 +273,8 @@ def _show_published(payload: Mapping[str, Any], console: "Console") -> None:
     baseline = "the periods before" if payload["periods_before"] else "the machines without it"
     agrees = said["low"] - ROUNDING <= payload["change"] <= said["high"] + ROUNDING
     console.print(
-        f"WSMeter as published, against {baseline}, would have said {said['change']:+.2%} ± {said['margin']:.2%}"
-        + ("" if agrees else ", which does not hold the estimate above"),
+        f"WSMeter as published, against {baseline}, gives {said['change']:+.2%} ({said['low']:+.2%} to "
+        f"{said['high']:+.2%})" + ("" if agrees else ", which disagrees with the estimate above"),
         highlight=False,
         soft_wrap=True,
     )

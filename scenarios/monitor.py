@@ -19,6 +19,7 @@ from analysis.effects.sequential import price
 from analysis.effects.staged import is_staged, staged
 from analysis.effects.study import Study
 from analysis.statistics import ROUNDING, Floats, NotEnoughDataError
+from scenarios.effect import verdict
 from scenarios.measured import faults_in, show_notes
 from scenarios.observed import experiment, together
 from scenarios.options import number
@@ -52,9 +53,9 @@ def monitor(
     -------
     dict
         kind, estimator, design, machines, controls, planned, looks (period, change, error, freedom, share, low, high,
-        fixed_low, fixed_high, p_value, excluded; null where a look says nothing), change (gained, lost or open),
-        decided (period of the first look that excludes no change, or null), price, findings and checked (see
-        `analysis.audit`; of the guards that need no end of the experiment), notes. A share is that of the looks
+        fixed_low, fixed_high, p_value, zero_ruled_out; null where a look says nothing), change (gained, lost or
+        open), decided (period of the first look that rules zero out, or null), verdict, price, findings and checked
+        (see `analysis.audit`; of the guards that need no end of the experiment), notes. A share is that of the looks
         planned, above 1 past the horizon.
 
     Raises
@@ -72,7 +73,7 @@ def monitor(
         audited = examine(table, whole, without=AT_THE_END)
     total = planned or len(ends)
     looks = pd.DataFrame([{"period": end, "share": place / total} | _numbers(effect) for place, end, effect in effects])
-    found = intervals(looks, confidence)
+    found = intervals(looks, confidence).rename(columns={"excluded": "zero_ruled_out"})
     if planned is None:
         notes.append(f"the horizon is taken to be the table's {len(ends)} looks; plan it before the first one")
     elif planned < len(ends):
@@ -81,7 +82,7 @@ def monitor(
             "are wider than if it had been planned so far"
         )
     last = effects[-1][2]
-    decided = found.loc[found["excluded"], "period"]
+    decided = found.loc[found["zero_ruled_out"], "period"]
     return {
         "kind": "monitor",
         "estimator": last.estimator,
@@ -92,6 +93,7 @@ def monitor(
         "looks": [{name: _plain(value) for name, value in row.items()} for row in found.to_dict("records")],
         "change": _verdict(found),
         "decided": float(decided.iloc[0]) if len(decided) else None,
+        "verdict": _in_words(found),
         "price": price(float(found["freedom"].iloc[-1]), confidence),
         **audited.payload(),
         "notes": [*read, *notes, *last.notes],
@@ -115,10 +117,9 @@ def show(payload: Mapping[str, Any], console: Console) -> None:
             f"{row['p_value']:.2g}",
         )
     console.print(table)
-    words = {"gained": "The fleet gained", "lost": "The fleet lost", "open": "No change is shown yet"}
-    since = "" if payload["decided"] is None else f", known since {payload['decided']:g}"
-    console.print(f"{words[payload['change']]}{since}. Looking at any time makes the interval", end=" ")
-    console.print(f"{payload['price']:.2f} times as wide at the horizon of {plural(payload['planned'], 'look')}.")
+    console.print(payload["verdict"], highlight=False, soft_wrap=True)
+    console.print(f"Looking at any time makes the interval {payload['price']:.2f} times as wide", end=" ")
+    console.print(f"at the horizon of {plural(payload['planned'], 'look')}.")
     for one in payload["findings"]:
         said = f"note: {one['code']} ({one['severity']}): {one['what']}; remedy: {one['remedy']}"
         console.print(said, highlight=False, markup=False, soft_wrap=True)
@@ -176,11 +177,28 @@ def _numbers(effect: Effect) -> dict[str, float]:
 
 
 def _verdict(found: pd.DataFrame) -> str:
-    """Return which side of no change the always-valid intervals say; the first one that excludes it decides."""
-    decided = found[found["excluded"]]
+    """Return which side of zero the always-valid intervals lie on; the first one that rules it out decides."""
+    decided = found[found["zero_ruled_out"]]
     if not len(decided):
         return "open"
     return "gained" if decided["change"].iloc[0] > 0 else "lost"
+
+
+def _in_words(found: pd.DataFrame) -> str:
+    """Return the verdict in words, with the always-valid interval of the last look that has one."""
+    bounded = found[np.isfinite(found[["low", "high"]]).all(axis=1)]
+    if not len(bounded):
+        return "zero is not ruled out: no look has an interval yet"
+    change, low, high = (float(bounded[name].iloc[-1]) for name in ("change", "low", "high"))
+    decided = found[found["zero_ruled_out"]]
+    if not len(decided):
+        return verdict(change, low, high)
+    first = decided.iloc[0]
+    if low <= 0.0 <= high:
+        side = "faster" if first["change"] > 0 else "slower"
+        at_the_end = f"{change:+.2%} ({low:+.2%} to {high:+.2%}) at the last look"
+        return f"{side}: zero was ruled out at {first['period']:g}; {at_the_end}"
+    return f"{verdict(change, low, high)} since {first['period']:g}"
 
 
 def _plain(value: float | bool) -> float | bool | None:

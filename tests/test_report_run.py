@@ -181,7 +181,7 @@ def test_who_gained_is_named(reported, monkeypatch):
 
 
 def test_a_verdict_that_is_withheld_is_neither_right_nor_wrong():
-    payload = {"verdict": "no verdict before this is mended: unit_change", "low": 0.0, "high": 0.1, "trusted": False}
+    payload = {"verdict": "no verdict: mend unit_change first", "low": 0.0, "high": 0.1, "trusted": False}
     made_ = report_of_effect._verdict(payload, 0.05)
     assert made_.says.startswith(payload["verdict"])
     assert made_.holds is None

@@ -71,7 +71,7 @@ def test_a_staged_roll_out_has_its_own_estimator(tmp_path):
 def test_what_is_printed_says_the_verdict(tmp_path):
     shown = io.StringIO()
     show(monitor(written(tmp_path, observations(0.05)), planned=8), Console(file=shown, width=160))
-    assert "The fleet gained, known since" in shown.getvalue()
+    assert "zero is ruled out since" in shown.getvalue()
     assert "times as wide at the horizon of 8 looks" in shown.getvalue()
 
 

@@ -41,8 +41,9 @@ class Case:
         ObservationsError
             If the table cannot be audited.
         """
-        table = Table.of(given, jobs)
-        return cls(given, table, about or About(), contrast.study(table), contrast.before(table))
+        about = about or About()
+        table = Table.of(given, jobs, by_rack=about.clusters == "rack")
+        return cls(given, table, about, contrast.study(table), contrast.before(table))
 
 
 Guard = Callable[[Case], list[Finding] | None]

@@ -53,7 +53,10 @@ def whole_racks(case: Case) -> list[Finding] | None:
         "chance": chance,
     }
     what = f"the feature was given by racks ({int((having > 0).sum())} of {racks}), whose machines are alike"
-    remedy = "take the rack as the cluster of every error, and as many racks as you would take machines"
+    remedy = (
+        "take the rack as the cluster of every error (clusters: rack in what is said of the experiment), and as many "
+        "racks as you would take machines"
+    )
     return [Finding("whole_racks", "error", what, evidence, remedy)]
 
 
@@ -118,7 +121,7 @@ def few_clusters(case: Case) -> list[Finding] | None:
     least = min(untreated, treated)
     if least >= _FEW:
         return [] if case.plain is not None else None
-    unit = "racks" if table.whole_racks() else "machines"
+    unit = "racks" if table.rack is not None and (table.by_rack or table.whole_racks()) else "machines"
     evidence = {"untreated": untreated, "treated": treated, "coverage": _normal_covers(least)}
     what = f"one arm rests on {least:.1f} {unit} in effect: its error is hardly known"
     remedy = f"more {unit}; until then Student's t with the effective number less 1"

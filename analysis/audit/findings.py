@@ -10,7 +10,7 @@ Severity = Literal["error", "warning", "note"]
 _ORDER: Mapping[Severity, int] = {"error": 0, "warning": 1, "note": 2}
 
 ALPHA = 0.002
-"""Chance that one guard which tests a hypothesis alarms on a healthy table; eight do: 1.6% in all."""
+"""Chance that one guard which tests a hypothesis alarms on a healthy table; nine do: 1.8% in all."""
 MATERIAL = 0.5
 """Half-widths of the plain estimate that a shift must reach before a guard that tests a hypothesis warns of it."""
 LEAST_COVERAGE = 0.925

@@ -1,14 +1,14 @@
 """The audit: every guard put to an experiment's observations.
 
-Eight guards test hypotheses, each at a chance of `findings.ALPHA`, so that all of them together alarm on at most
-1.6% of healthy tables. The others look at what is there or was said, and do not depend on chance.
+Nine guards test hypotheses, each at a chance of `findings.ALPHA`, so that all of them together alarm on at most
+1.8% of healthy tables. The others look at what is there or was said, and do not depend on chance.
 """
 
 from collections.abc import Collection, Mapping
 
 import pandas as pd
 
-from analysis.audit import clusters, looks, metric, presence, selection, tails, values, weights, windows
+from analysis.audit import clusters, looks, metric, presence, selection, tails, units, values, weights, windows
 from analysis.audit.about import About
 from analysis.audit.case import Case, Guard
 from analysis.audit.findings import Audit, Finding, ranked
@@ -16,7 +16,8 @@ from analysis.audit.findings import Audit, Finding, ranked
 GUARDS: Mapping[str, Guard] = {
     "unusable_values": values.unusable_values,
     "duplicated_rows": values.duplicated_rows,
-    "unit_change": values.unit_change,
+    "unit_change": units.unit_change,
+    "units_between_jobs": units.units_between_jobs,
     "baseline_not_concurrent": windows.baseline_not_concurrent,
     "different_windows": windows.different_windows,
     "carry_over": windows.carry_over,

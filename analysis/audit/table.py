@@ -61,15 +61,18 @@ class Table:
     periods: pd.Index
     jobs: pd.Index
     machines: pd.Index
+    by_rack: bool = False
+    """Whether errors are to count racks, whatever got the feature together."""
 
     @classmethod
-    def of(cls, observations: pd.DataFrame, jobs: pd.DataFrame | None = None) -> "Table":
+    def of(cls, observations: pd.DataFrame, jobs: pd.DataFrame | None = None, *, by_rack: bool = False) -> "Table":
         """Leave out rows that cannot be used and identical ones, and columns of unusable amounts; code the others.
 
         Parameters
         ----------
         observations : period, job, machine, weight, value, treated and perhaps rack
         jobs : job, quota of the whole fleet
+        by_rack : as in `Table`
 
         Raises
         ------
@@ -105,6 +108,7 @@ class Table:
             periods=pd.Index(periods),
             jobs=pd.Index(names),
             machines=pd.Index(machines),
+            by_rack=by_rack,
         )
 
     @property
@@ -165,7 +169,7 @@ class Table:
         return bool((several & (having > 0)).any() and mixed.sum() <= 0.1 * (several & (having > 0)).sum())
 
     def units(self) -> Ints:
-        """Return (M,) what got the feature together: racks if whole racks did, or else machines.
+        """Return (M,) what counts as independent: racks if whole racks got the feature or it is asked, else machines.
 
         Examples
         --------
@@ -173,7 +177,7 @@ class Table:
         >>> Table.of(pd.DataFrame(rows)).units()
         array([0, 1])
         """
-        if self.rack is not None and self.whole_racks():
+        if self.rack is not None and (self.by_rack or self.whole_racks()):
             return self.rack
         return np.arange(len(self.machines))
 

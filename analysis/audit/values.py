@@ -1,18 +1,14 @@
-"""Guards about single values: unusable ones, rows that are there twice, units that change."""
+"""Guards about single values: unusable ones, and rows that are there twice."""
 
 import numpy as np
-import pandas as pd
 
 from analysis.audit.case import Case
 from analysis.audit.findings import Finding, Severity
 from analysis.audit.table import repeated, unusable, unusable_amounts
-from analysis.statistics import Bools, Floats
+from analysis.statistics import Bools
 
 _FEW = 0.01
 """Share of bad rows up to which they are worth a note only."""
-_DECADES = 1.5
-"""Distance from the job's median, in powers of ten, from which a value is in another unit."""
-_OTHER_UNIT = 0.001
 
 
 def unusable_values(case: Case) -> list[Finding]:
@@ -23,6 +19,7 @@ def unusable_values(case: Case) -> list[Finding]:
 
     Examples
     --------
+    >>> import pandas as pd
     >>> rows = {"period": 1, "job": "a", "machine": [1, 2, 3], "weight": 1.0, "treated": [0, 1, 1]}
     >>> found = unusable_values(Case.of(pd.DataFrame(rows | {"value": [1.0, -2.0, 3.0]})))
     >>> found[0].severity, found[0].evidence["rows"]
@@ -58,6 +55,7 @@ def duplicated_rows(case: Case) -> list[Finding]:
 
     Examples
     --------
+    >>> import pandas as pd
     >>> rows = {"period": 1, "job": "a", "machine": [1, 2, 2], "instance": [7, 8, 8], "weight": 1.0, "value": 2.0}
     >>> duplicated_rows(Case.of(pd.DataFrame(rows | {"treated": [0, 1, 1]})))[0].severity
     'error'
@@ -76,48 +74,6 @@ def duplicated_rows(case: Case) -> list[Finding]:
     evidence = {"rows": int(again.sum()), "share": share, "treated": shares[1], "untreated": shares[0]}
     evidence["copies"] = len(again) / (len(again) - int(again.sum()))
     return [Finding("duplicated_rows", severity, what, evidence, "keep each row once; mend the join that doubled them")]
-
-
-def unit_change(case: Case) -> list[Finding]:
-    """Find values or weights that are tens or thousands of times their job's median: another unit.
-
-    Examples
-    --------
-    >>> rows = {"period": 1, "job": "a", "machine": range(4), "weight": 1.0, "treated": [0, 0, 0, 1]}
-    >>> unit_change(Case.of(pd.DataFrame(rows | {"value": [1.0, 1.1, 0.9, 1200.0]})))[0].evidence["factor"]
-    1144.1551070947098
-    """
-    found = []
-    for name in ("value", "weight"):
-        number = case.table.rows[name].to_numpy(dtype=np.float64)
-        decades = _decades(number, case.table.job)
-        far = np.abs(decades) > _DECADES
-        if far.mean() <= _OTHER_UNIT:
-            continue
-        factor = float(10 ** np.median(np.abs(decades[far])))
-        evidence = {"rows": int(far.sum()), "share": float(far.mean()), "factor": factor}
-        what = f"{name}: {far.mean():.1%} of the rows are some {factor:,.0f} times off their job's median"
-        where = _where(case, far)
-        remedy = "bring all files to one unit"
-        found.append(Finding("unit_change", "error", f"{what}{where}", evidence, remedy))
-    return found
-
-
-def _decades(number: Floats, job: "np.typing.NDArray[np.int64]") -> Floats:
-    """Return (N,) log10 of each number relative to the median of its job."""
-    log = pd.Series(np.log10(number))
-    return np.asarray(log - log.groupby(job).transform("median"), dtype=np.float64)
-
-
-def _where(case: Case, far: Bools) -> str:
-    """Return which file, period or arm holds most of these rows, if one does."""
-    rows = case.table.rows.assign(treated=case.table.treated.astype(int))
-    for name in ("file", "period", "treated", "platform"):
-        if name in rows and (rows[name] != rows[name].iloc[0]).any():
-            share = pd.Series(far).groupby(rows[name].to_numpy()).mean()
-            if share.max() > 0.9 and share.min() < 0.1:
-                return f", nearly all of {name} {share.idxmax()}"
-    return ""
 
 
 def _share(flags: Bools, among: Bools) -> float:

@@ -349,6 +349,22 @@ def other_unit(fleet: Potential, share: float, rng: np.random.Generator) -> Expe
     return Experiment(rows.assign(value=rows["value"] * np.where(told, 1000.0, 1.0)), fleet.jobs)
 
 
+def unit_from_mid_study(fleet: Potential, factor: float, rng: np.random.Generator) -> Experiment:
+    """From the middle of the study on the treated machines' values are that many times as large."""
+    rows = record(fleet, drawn(fleet, rng))
+    middle = (fleet.first + int(rows["period"].max()) + 1) // 2
+    late = (rows["treated"] == 1) & (rows["period"] >= middle)
+    return Experiment(rows.assign(value=rows["value"] * np.where(late, factor, 1.0)), fleet.jobs)
+
+
+def jobs_in_another_unit(fleet: Potential, factor: float, rng: np.random.Generator) -> Experiment:
+    """A third of the jobs report values that are that many times as large, in both arms and at all times."""
+    rows = record(fleet, drawn(fleet, rng))
+    jobs = fleet.jobs["job"].to_numpy()
+    other = rows["job"].isin(rng.choice(jobs, round(len(jobs) / 3), replace=False))
+    return Experiment(rows.assign(value=rows["value"] * np.where(other, factor, 1.0)), fleet.jobs)
+
+
 def spilling(fleet: Potential, share: float, rng: np.random.Generator) -> Experiment:
     """On a share of the machines half of the instances get the feature, and half of what it does spills over."""
     rows, machines = fleet.rows, fleet.machines
@@ -405,6 +421,8 @@ FAULTS: Mapping[str, Fault] = {
         Fault("slow without values", ("unusable_values",), "share", (0.001, 0.03, 0.2), slow_without_values),
         Fault("overflown counters", ("unusable_values",), "share", (0.001, 0.03, 0.2), overflown_counters),
         Fault("another unit", ("unit_change",), "share of the controls", (0.0, 0.05, 0.4), other_unit),
+        Fault("unit from mid-study", ("unit_change",), "factor", (1.002, 1.5, 2.0), unit_from_mid_study),
+        Fault("jobs in another unit", ("units_between_jobs",), "factor", (1.002, 20.0, 1000.0), jobs_in_another_unit),
         Fault("spill-over", ("mixed_machines",), "share of the machines", (0.01, 0.2, 1.0), spilling),
     )
 }

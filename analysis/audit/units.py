@@ -1,0 +1,230 @@
+"""Guards about units: values in another unit than others of their job, from some period on, or than other jobs."""
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+import numpy as np
+import pandas as pd
+from scipy.stats import t
+
+from analysis.audit.case import Case
+from analysis.audit.contrast import Contrast, contrast
+from analysis.audit.findings import ALPHA, MATERIAL, Finding, Severity
+from analysis.audit.table import Table
+from analysis.statistics import Bools, Floats, Ints
+
+_DECADES = 1.5
+"""Distance from the job's median, in powers of ten, from which a value is in another unit."""
+_OTHER_UNIT = 0.001
+"""Share of such rows up to which they are outliers."""
+_JUMP = 1.4
+"""Ratio of the arms' jumps from which a jump is another unit: one of 1.5 is seen through noise."""
+_MOST_SPLITS = 16
+"""Periods, evenly apart, from which a jump is looked for: one between two of them is hardly diluted."""
+_LEVELS = 100.0
+"""Ratio of jobs' levels from which their values are taken to be in units of their own."""
+
+
+@dataclass(frozen=True, slots=True)
+class _Jump:
+    """How much more one arm's level moved than the other's, from a period on; of one job, or of all."""
+
+    since: object
+    """The first period after it."""
+    ratio: float
+    chance: float
+    arms: tuple[float, float]
+    """Each arm's level after it relative to before: without the feature, and with it."""
+    job: int | None
+    past: bool
+    """Whether nothing had the feature yet."""
+
+
+def unit_change(case: Case) -> list[Finding]:
+    """Find values or weights in another unit: far from their job's median, or in one arm from some period on.
+
+    A single row is in another unit from 30 times its job's median on. An arm is from 1.5 times on if it moves so much
+    more than the other from one period to another, while nobody gets or loses the feature: then no effect of the
+    feature can be the reason. A jump when the feature begins cannot be told from its effect. Jumps are tested at a
+    chance of `ALPHA` over all periods and jobs (Bonferroni), with errors clustered by machine.
+
+    Examples
+    --------
+    >>> rows = {"period": 1, "job": "a", "machine": range(4), "weight": 1.0, "treated": [0, 0, 0, 1]}
+    >>> unit_change(Case.of(pd.DataFrame(rows | {"value": [1.0, 1.1, 0.9, 1200.0]})))[0].evidence["factor"]
+    1144.1551070947098
+    >>> seen = pd.DataFrame(
+    ...     [(period, machine) for period in (1, 2) for machine in range(9)], columns=["period", "machine"]
+    ... )
+    >>> seen = seen.assign(job="a", weight=1.0, value=2.0 + seen["machine"] % 3, treated=seen["machine"] % 2)
+    >>> seen.loc[(seen["period"] == 2) & (seen["treated"] == 1), "value"] *= 2
+    >>> print(unit_change(Case.of(seen))[0].what)
+    value: from period 2 on, rows with the feature are 2.00 times their level before, those without 1.00 times
+    """
+    found = []
+    for name in ("value", "weight"):
+        number = case.table.rows[name].to_numpy(dtype=np.float64)
+        decades = _decades(number, case.table.job)
+        far = np.abs(decades) > _DECADES
+        if far.mean() <= _OTHER_UNIT:
+            continue
+        factor = float(10 ** np.median(np.abs(decades[far])))
+        evidence = {"rows": int(far.sum()), "share": float(far.mean()), "factor": factor}
+        what = f"{name}: {far.mean():.1%} of the rows are some {factor:,.0f} times off their job's median"
+        where = _where(case, far)
+        found.append(Finding("unit_change", "error", f"{what}{where}", evidence, "bring all files to one unit"))
+    return found or [_finding(case, jump) for jump in _jumps(case.table)]
+
+
+def _decades(number: Floats, job: "np.typing.NDArray[np.int64]") -> Floats:
+    """Return (N,) log10 of each number relative to the median of its job."""
+    log = pd.Series(np.log10(number))
+    return np.asarray(log - log.groupby(job).transform("median"), dtype=np.float64)
+
+
+def _where(case: Case, far: Bools) -> str:
+    """Return which file, period or arm holds most of these rows, if one does."""
+    rows = case.table.rows.assign(treated=case.table.treated.astype(int))
+    for name in ("file", "period", "treated", "platform"):
+        if name in rows and (rows[name] != rows[name].iloc[0]).any():
+            share = pd.Series(far).groupby(rows[name].to_numpy()).mean()
+            if share.max() > 0.9 and share.min() < 0.1:
+                return f", nearly all of {name} {share.idxmax()}"
+    return ""
+
+
+def _jumps(table: Table) -> Iterator[_Jump]:
+    """Yield the largest jump of all jobs together, or those of single jobs if there is none, before and in the study.
+
+    In the study only machines are looked at that have the feature in all of it, or never.
+    """
+    with_it, everywhere = table.ever[table.machine], np.ones(len(table.machines), dtype=np.bool_)
+    for among, steady, past in ((~table.study, everywhere, True), (table.study, ~(table.ever & table.never), False)):
+        rows = among & steady[table.machine]
+        splits = _splits(np.unique(table.period[rows]))
+        if not len(splits) or with_it[rows].all() or not with_it[rows].any():
+            continue
+        most = ALPHA / (len(splits) * (1 + len(table.jobs)))
+        pairs = {split: pair for split in splits.tolist() if (pair := _pair(table, rows, with_it, split))}
+        if not pairs:
+            continue
+        logs = np.array([_log_ratio(pair) for pair in pairs.values()])
+        split = list(pairs)[int(np.abs(logs).argmax())]
+        if _alarms(pairs[split], most):
+            yield _jump(table, rows, with_it, split, pairs[split], past=past)
+            continue
+        by_job = np.array([np.log((1 + after.by_job) / (1 + before.by_job)) for before, after in pairs.values()])
+        far = np.nan_to_num(np.abs(by_job))
+        for job in np.flatnonzero(far.max(axis=0) > np.log(_JUMP)).tolist():
+            own, split = rows & (table.job == job), list(pairs)[int(far[:, job].argmax())]
+            pair = _pair(table, own, with_it, split)
+            if pair is not None and _alarms(pair, most):
+                yield _jump(table, own, with_it, split, pair, past=past, job=job)
+
+
+def _splits(periods: Ints) -> Ints:
+    """Return the periods from which a jump is looked for: all but the first, or as many as are tested."""
+    later = periods[1:]
+    if len(later) <= _MOST_SPLITS:
+        return later
+    return later[np.unique(np.linspace(0, len(later) - 1, _MOST_SPLITS).round().astype(np.int64))]
+
+
+def _pair(table: Table, rows: Bools, with_it: Bools, split: int) -> tuple[Contrast, Contrast] | None:
+    """Return the contrasts of the arms before a period and from it on, of the jobs that both have; None without."""
+    later, unit = table.period >= split, table.units()
+    before, after = (contrast(table, rows & half, with_it, unit) for half in (~later, later))
+    if before is not None and after is not None and (before.seen != after.seen).any():
+        rows = rows & (before.seen & after.seen)[table.job]
+        before, after = (
+            contrast(table, rows & half, with_it, unit) if (rows & half).any() else None for half in (~later, later)
+        )
+    if before is None or after is None or min(before.change, after.change) <= -1:
+        return None
+    return before, after
+
+
+def _log_ratio(pair: tuple[Contrast, Contrast]) -> float:
+    before, after = pair
+    return float(np.log((1 + after.change) / (1 + before.change)))
+
+
+def _alarms(pair: tuple[Contrast, Contrast], chance: float) -> bool:
+    """Return whether the arms' jumps differ by a large factor, which noise has with at most that chance."""
+    log = abs(_log_ratio(pair))
+    return log > np.log(_JUMP) and _chance(pair, log) <= chance
+
+
+def _chance(pair: tuple[Contrast, Contrast], log: float) -> float:
+    """Return the p-value of a jump; errors are those of the logarithm (delta method), clustered over both times."""
+    parts = [made.influence[:, 1] / (1 + made.change) - made.influence[:, 0] for made in pair]
+    error = float(np.sqrt(((parts[1] - parts[0]) ** 2).sum()))
+    return float(2 * t.sf(log / error, min(made.freedom for made in pair))) if error > 0 else 0.0
+
+
+def _jump(
+    table: Table,
+    rows: Bools,
+    with_it: Bools,
+    split: int,
+    pair: tuple[Contrast, Contrast],
+    *,
+    past: bool,
+    job: int | None = None,
+) -> _Jump:
+    log, later = _log_ratio(pair), table.period >= split
+    own = [contrast(table, rows & arm, later, table.units()) for arm in (~with_it, with_it)]
+    arms = [float("nan") if made is None else 1 + made.change for made in own]
+    chance = _chance(pair, abs(log))
+    return _Jump(table.periods[split], float(np.exp(log)), chance, (arms[0], arms[1]), job, past)
+
+
+def _finding(case: Case, jump: _Jump) -> Finding:
+    """Return the finding of a jump; that of a single job is an error if it shifts the estimate enough."""
+    table, weight = case.table, case.table.quota * case.table.scale
+    share = 1.0 if jump.job is None else float(weight[jump.job] / weight.sum())
+    severity: Severity = "error"
+    if jump.job is not None and case.plain is not None:
+        shift = share * abs(jump.ratio - 1) / 2
+        severity = "error" if case.plain.half_widths(shift) > MATERIAL else "warning"
+    rows = "rows" if jump.job is None else f"rows of job {table.jobs[jump.job]}"
+    arms = ("of machines that later have the feature", "others") if jump.past else ("with the feature", "those without")
+    what = (
+        f"value: from period {jump.since} on, {rows} {arms[0]} are {jump.arms[1]:.2f} times their level before, "
+        f"{arms[1]} {jump.arms[0]:.2f} times"
+    )
+    evidence = {"ratio": jump.ratio, "chance": jump.chance, "share": share}
+    remedy = "find out what changed then, and bring all rows to one unit"
+    return Finding("unit_change", severity, what, evidence, remedy)
+
+
+def units_between_jobs(case: Case) -> list[Finding]:
+    """Find jobs whose levels are so far apart that they are hardly measured in one unit.
+
+    The fleet's change weighs a job by its quota times its level, so a job in a smaller unit counts for more.
+
+    Examples
+    --------
+    >>> rows = {"period": 1, "job": ["a", "b"] * 4, "machine": range(8), "weight": 1.0, "treated": [0, 0, 1, 1] * 2}
+    >>> case = Case.of(pd.DataFrame(rows | {"value": [2.0, 3000.0] * 4}))
+    >>> print(units_between_jobs(case)[0].what)
+    levels of jobs are up to 1,500 times apart: b has 50.0% of the quota and counts for 99.9% of the change
+    """
+    table = case.table
+    held = table.quota > 0
+    levels = np.where(held, table.scale, np.nan)
+    ratio = float(np.nanmax(levels) / np.nanmin(levels))
+    if ratio <= _LEVELS:
+        return []
+    weight = table.quota * table.scale
+    high = weight * (levels > _LEVELS * np.nanmin(levels))
+    top = int(high.argmax())
+    quota, counts = float(table.quota[top] / table.quota.sum()), float(weight[top] / weight.sum())
+    evidence = {"ratio": ratio, "lowest": float(np.nanmin(levels)), "highest": float(np.nanmax(levels))}
+    evidence |= {"jobs_above": int((high > 0).sum()), "quota_share": quota, "weight_share": counts}
+    what = (
+        f"levels of jobs are up to {ratio:,.0f} times apart: {table.jobs[top]} has {quota:.1%} of the quota and counts "
+        f"for {counts:.1%} of the change"
+    )
+    remedy = "measure all jobs in one unit, or divide each job's values by its mean before the study"
+    return [Finding("units_between_jobs", "warning", what, evidence, remedy)]
