@@ -18,6 +18,8 @@ import pyarrow.parquet as pq
 from analysis.statistics import Ints
 
 _SEPARATOR = re.compile(r"[;\t|]")
+_HEAD = 1 << 16
+"""Bytes in which the line of column names ends."""
 
 
 class TableFault(NamedTuple):
@@ -78,6 +80,30 @@ def read_cells(path: Path) -> Cells:
     cells = _csv_cells(whole_lines)
     cells.faults.append(TableFault(whole_lines.count(b"\n") + 1, 1, "file", "should be a whole gzip file", cut))
     return cells
+
+
+def column_names(path: Path) -> list[str]:
+    """Return the names of a file's columns, of which only the beginning is read; none where it cannot be read.
+
+    Examples
+    --------
+    >>> import tempfile
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     file = Path(folder) / "jobs.csv"
+    ...     _ = file.write_text("job, quota\\na,2\\n")
+    ...     column_names(file)
+    ['job', 'quota']
+    """
+    try:
+        with path.open("rb") as file:
+            head = file.read(4)
+        if head == b"PAR1":
+            return list(pq.read_schema(path).names)
+        with gzip.open(path, "rb") if head[:2] == b"\x1f\x8b" else path.open("rb") as file:
+            lines = file.read(_HEAD).decode("utf-8-sig", errors="replace").lstrip("\r\n")
+        return [name.strip() for name in next(csv.reader(io.StringIO(lines, newline="")), [])]
+    except (OSError, EOFError, zlib.error, pa.ArrowException, csv.Error):
+        return []
 
 
 def _unzipped(data: bytes) -> tuple[bytes, str]:

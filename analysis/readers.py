@@ -64,6 +64,8 @@ class Field:
     required: bool = True
     may_be_empty: bool = False
     """Whether a cell may be empty, which then is NaN."""
+    lenient: bool = False
+    """Whether a number that cannot be used (none, not finite, 0 or below) is no fault, but left for others to judge."""
 
 
 def _nothing(names: Sequence[str]) -> Sequence[str]:
@@ -198,14 +200,19 @@ def _numbers(given: pd.Series, text: pd.Series, wanted: Field) -> tuple[pd.Serie
         broken = (value != np.floor(value)) & (wanted.kind == "count")
     most = MOST_COUNTED if wanted.kind == "count" else MOST
     least = f"at least {LEAST:g}" if wanted.above_zero else f"0 or at least {LEAST:g}"
+    ranges = [
+        (np.isfinite(value) & (value > most), f"should be at most {most:.16g}"),
+        ((value > 0) & (value < LEAST) & ~broken, f"should be {least}"),
+    ]
+    if wanted.lenient:
+        return pd.Series(value), ranges
     return pd.Series(value), [
         (empty & (not wanted.may_be_empty), "should not be empty"),
         (np.isnan(value) & ~empty & ~infinite, "should be a number"),
         (infinite, "should be a finite number"),
         (np.isfinite(value) & low, f"should be {'above 0' if wanted.above_zero else 'at least 0'}"),
         (np.isfinite(value) & ~low & broken, "should be a whole number"),
-        (np.isfinite(value) & (value > most), f"should be at most {most:.16g}"),
-        ((value > 0) & (value < LEAST) & ~broken, f"should be {least}"),
+        *ranges,
     ]
 
 

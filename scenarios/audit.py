@@ -6,24 +6,18 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import pandas as pd
-import pyarrow as pa
 
 from analysis.audit.about import About, AboutError
 from analysis.audit.guards import examine
-from analysis.audit.table import NEEDED, ObservationsError
-from analysis.cells import read_cells
-from analysis.readers import LEAST, MOST, PRINTED, Field, read_table
+from analysis.audit.table import ObservationsError
+from analysis.cells import column_names
 from scenarios.faults import Fault, FaultsError, shown
-from scenarios.measured import faults_in
-from scenarios.observed import jobs_of_run, observed
+from scenarios.observed import experiment, together
 
 if TYPE_CHECKING:
     from rich.console import Console
 
 _SAID = (".yaml", ".yml", ".json")
-_JOBS = (Field("job", "text"), Field("quota", "real"))
-_AMOUNTS = ("value", "weight", "present_s", "mean_frequency_hz", "clock_hz", "cycles", "cpu_s", "exposure")
-_NAMES = ("job", "machine", "instance", "residence", "shard", "rack", "platform")
 _COLOURS = {"error": "red", "warning": "yellow", "note": "dim"}
 
 
@@ -58,56 +52,47 @@ def audit(paths: Sequence[Path]) -> dict[str, Any]:
     'baseline_not_concurrent'
     """
     said = [path for path in paths if path.suffix.lower() in _SAID and not path.is_dir()]
-    tables = [path for path in paths if path not in said]
-    faults, read = list(_asked_twice(paths, said)), dict[Path, pd.DataFrame]()
-    for path in dict.fromkeys(tables):
-        try:
-            read[path] = _observations(path)
-        except FaultsError as error:
-            faults += error.faults
-    about = About()
+    tables = dict.fromkeys(path for path in paths if path not in said)
+    fleet = [path for path in tables if not path.is_dir() and _is_of_jobs(path)]
+    seen = [path for path in tables if path not in fleet]
+    faults = list(_asked_wrongly(paths, said, fleet, seen))
+    about, rows, jobs = About(), pd.DataFrame(), None
+    try:
+        rows, jobs, _ = experiment(seen, fleet[0] if fleet else None) if seen else (rows, None, [])
+    except FaultsError as error:
+        faults += error.faults
     try:
         about = read_about(said[0]) if said else about
     except FaultsError as error:
         faults += error.faults
     if faults:
         raise FaultsError(faults)
-    rows, jobs = _together(read)
     try:
         found = examine(rows, jobs, about)
     except ObservationsError as error:
-        raise FaultsError([Fault(", ".join(str(path) for path in read), 0, 0, "", str(error))]) from None
+        raise FaultsError([Fault(str(together(seen)), 0, 0, "", str(error))]) from None
     return found.payload()
 
 
-def _asked_twice(paths: Sequence[Path], said: Sequence[Path]) -> Iterator[Fault]:
-    """Yield what was given more than once."""
+def _is_of_jobs(path: Path) -> bool:
+    """Return whether a file is the table of the fleet's jobs: it names no machines."""
+    names = column_names(path)
+    return "machine" not in names and "quota" in names
+
+
+def _asked_wrongly(
+    paths: Sequence[Path], said: Sequence[Path], fleet: Sequence[Path], seen: Sequence[Path]
+) -> Iterator[Fault]:
+    """Yield what was given more than once, or is missing."""
     for path in dict.fromkeys(paths):
         if paths.count(path) > 1:
             yield Fault(str(path), 0, 0, "", "should be given once", f"{paths.count(path)} times")
     if len(set(said)) > 1:
         yield Fault(str(said[1]), 0, 0, "", "only one file may say what is known of the experiment")
-
-
-def _together(read: Mapping[Path, pd.DataFrame]) -> tuple[pd.DataFrame, pd.DataFrame | None]:
-    """Return the rows of all tables of observations with the column `file`, and the whole fleet's jobs, if known."""
-    fleet = [path for path, table in read.items() if "machine" not in table]
-    seen = {path: table for path, table in read.items() if path not in fleet}
     if len(fleet) > 1:
-        raise FaultsError([Fault(str(fleet[1]), 0, 0, "", "only one table of jobs may be given")])
+        yield Fault(str(fleet[1]), 0, 0, "", "only one table of jobs may be given")
     if not seen:
-        raise FaultsError([Fault("TABLES", 0, 0, "", "at least one table of observations is needed, with machines")])
-    (first, rows), *others = seen.items()
-    if not others:
-        whole = jobs_of_run(first) if first.is_dir() and not fleet else None
-        return rows.assign(file=first.name), read[fleet[0]] if fleet else whole
-    named = [table.assign(file=path.name).astype(_text_of(table)) for path, table in seen.items()]
-    return pd.concat(named, ignore_index=True), read[fleet[0]] if fleet else None
-
-
-def _text_of(table: pd.DataFrame) -> dict[str, type[str]]:
-    """Return the types that make identifiers text, so that 7 of a run is 7 in a file."""
-    return {name: str for name in _NAMES if name in table}
+        yield Fault("TABLES", 0, 0, "", "at least one table of observations is needed, with machines")
 
 
 def status(payload: Mapping[str, Any]) -> int:
@@ -139,62 +124,6 @@ def show(payload: Mapping[str, Any], console: "Console") -> None:
 
 def _number(value: float) -> str:
     return str(value) if isinstance(value, int) else f"{value:.4g}"
-
-
-def _observations(path: Path) -> pd.DataFrame:
-    """Return a table of observations, or of jobs, with identifiers as text and the numbers as they are, even bad ones.
-
-    Values and weights that are no numbers are not refused here: it is for a guard to say what they do to the answer.
-    Those beyond what squares of their ratios could be counted in are faults.
-    """
-    if path.is_dir():
-        return observed([path])[0]
-    with faults_in(path):
-        cells = read_cells(path)
-        if "machine" not in cells.names and "quota" in cells.names:
-            return read_table(path, _JOBS, lambda _: ("job",))
-    faults = [Fault(str(path), *fault) for fault in cells.faults]
-    faults += [
-        Fault(str(path), 1, 1, name, "column is missing", f"columns {', '.join(cells.names)}")
-        for name in NEEDED
-        if cells.names and name not in cells.names
-    ]
-    if cells.names and not len(cells.lines):
-        faults.append(Fault(str(path), 2, 1, "rows", "should hold at least one row", "none"))
-    if faults:
-        raise FaultsError(faults)
-    columns = {name: _typed(name, column, cells.types.get(name)) for name, column in cells.columns.items()}
-    table = pd.DataFrame(columns)
-    for name, wrong, problem in _wrong(table):
-        faults += [
-            Fault(str(path), int(cells.lines[row]), cells.position(name), name, problem, shown(str(table[name][row])))
-            for row in wrong.to_numpy().nonzero()[0][:PRINTED]
-        ]
-    if faults:
-        raise FaultsError(faults)
-    return table.assign(**{name: pd.to_numeric(table[name]) for name in ("treated", "period")})
-
-
-def _wrong(table: pd.DataFrame) -> Iterator[tuple[str, "pd.Series[bool]", str]]:
-    """Yield columns, which of their rows are wrong, and why."""
-    yield "treated", ~pd.to_numeric(table["treated"], errors="coerce").isin([0, 1]), "should be 0 or 1"
-    period = pd.to_numeric(table["period"], errors="coerce").abs()
-    yield "period", ~(period < float("inf")), "should be a number"
-    yield "period", (period > MOST) & (period < float("inf")), f"should be at most {MOST:g}"
-    for name in (each for each in _AMOUNTS if each in table):
-        size = pd.to_numeric(table[name], errors="coerce")
-        yield name, (size > MOST) & (size < float("inf")), f"should be at most {MOST:g}"
-        yield name, (size > 0) & (size < LEAST), f"should be at least {LEAST:g}"
-
-
-def _typed(name: str, column: "pd.Series[Any]", kind: pa.DataType | None) -> "pd.Series[Any]":
-    """Return a column as numbers or text: identifiers are text, so that 7 in one file is 7 in another."""
-    if name in _NAMES:
-        return column.astype(str).str.strip()
-    if name == "treated":
-        words = column.astype(str).str.strip().str.lower()
-        return words.replace({"true": "1", "false": "0", "1.0": "1", "0.0": "0"})
-    return pd.to_numeric(column, errors="coerce") if kind is None or name in {"value", "weight"} else column
 
 
 def read_about(path: Path) -> About:

@@ -25,7 +25,7 @@ from analysis.statistics import ROUNDING, NotEnoughDataError
 from scenarios.audit import read_about
 from scenarios.faults import Fault, FaultsError
 from scenarios.measured import faults_in, show_notes
-from scenarios.observed import experiment, together
+from scenarios.observed import estimable, experiment, together
 from scenarios.recorded import METRICS
 from scenarios.rundir import open_run
 from scenarios.truth import recorded_change
@@ -92,7 +92,8 @@ def effect(
         else:
             cluster = "rack"
     audited = _audited(table, whole, known, sources)
-    rows = table.drop(columns="file")
+    rows, left_out = estimable(table)
+    notes += left_out
     with faults_in(together(sources)):
         study, made = _estimated(rows, whole, estimator, confidence, cluster)
     made = _without_rounding(made)

@@ -21,7 +21,7 @@ from analysis.effects.study import Study
 from analysis.statistics import ROUNDING, Floats, NotEnoughDataError
 from scenarios.effect import verdict
 from scenarios.measured import faults_in, show_notes
-from scenarios.observed import experiment, together
+from scenarios.observed import estimable, experiment, together
 from scenarios.options import number
 
 _DAY_S = 86400.0
@@ -65,12 +65,13 @@ def monitor(
     """
     wanted = method(estimator)
     step = None if every in {"period", "day"} else number("--every", every)
-    table, whole, read = experiment(sources, jobs)
+    given, whole, read = experiment(sources, jobs)
+    table, left_out = estimable(given)
     with faults_in(together(sources)):
         ends = _ends(table, every, step)
         waves = wanted.name == RECOMMENDED and is_staged(table)
         effects, notes = _effects(table, ends, lambda rows: _effect(rows, whole, wanted.name, confidence, waves))
-        audited = examine(table, whole, without=AT_THE_END)
+        audited = examine(given, whole, without=AT_THE_END)
     total = planned or len(ends)
     looks = pd.DataFrame([{"period": end, "share": place / total} | _numbers(effect) for place, end, effect in effects])
     found = intervals(looks, confidence).rename(columns={"excluded": "zero_ruled_out"})
@@ -96,7 +97,7 @@ def monitor(
         "verdict": _in_words(found),
         "price": price(float(found["freedom"].iloc[-1]), confidence),
         **audited.payload(),
-        "notes": [*read, *notes, *last.notes],
+        "notes": [*read, *left_out, *notes, *last.notes],
     }
 
 

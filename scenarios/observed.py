@@ -6,11 +6,13 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pandas as pd
 
-from analysis.effects.observations import joined, of_run, read_jobs, read_observations
+from analysis.audit.table import repeated, unusable, unusable_amounts
+from analysis.effects.observations import joined, of_run, read_observations
 from analysis.measurements import Metric
-from analysis.readers import PRINTED
+from analysis.readers import PRINTED, Field, read_table
 from models.scenario import Window
 from models.table_keys import KEYS
 from scenarios.faults import Fault, FaultsError, shown
@@ -18,6 +20,7 @@ from scenarios.measured import faults_in
 from scenarios.rundir import Run, RunError, open_run
 from scenarios.schema import PROFILE, SCENARIO
 
+_JOBS = (Field("job", "text"), Field("quota", "real"), Field("instances", "count", required=False))
 _FARTHEST = 1e15
 """Values of one job that are farther apart are no measurements of one thing: a sum of both is that of the larger."""
 
@@ -26,6 +29,9 @@ def experiment(
     sources: Sequence[Path], jobs: Path | None = None, metric: Metric = "ips"
 ) -> tuple[pd.DataFrame, pd.DataFrame | None, list[str]]:
     """Return an experiment's observations with the column `file`, the whole fleet's jobs if they are known, and notes.
+
+    Amounts that cannot be used, and rows that are there twice, are left in for guards to judge; `estimable` leaves them
+    out. So whatever can be audited can be estimated.
 
     Parameters
     ----------
@@ -46,7 +52,7 @@ def experiment(
     if found:
         raise FaultsError(found)
     readings = list[Any]()
-    for read in (lambda: observed(sources, metric), lambda: _jobs(jobs)):
+    for read in (lambda: observed(sources, metric, strict=False), lambda: _jobs(jobs)):
         try:
             readings.append(read())
         except FaultsError as error:
@@ -66,12 +72,35 @@ def experiment(
 
 def _apart(table: pd.DataFrame, sources: Sequence[Path]) -> Iterator[Fault]:
     """Yield the jobs whose values are so far apart that no sum holds the smaller ones."""
-    ends = table.groupby("job", sort=False)["value"].agg(["min", "max"])
+    ends = table[~unusable(table)].groupby("job", sort=False)["value"].agg(["min", "max"])
     for job, low, high in ends[ends["max"] / ends["min"] > _FARTHEST].head(PRINTED).itertuples():
         problem = (
             f"should be within {_FARTHEST:g} times of each other in a job, are {low:g} and {high:g} in {shown(job)}"
         )
         yield Fault(str(together(sources)), 0, 0, "value", problem)
+
+
+def estimable(table: pd.DataFrame) -> tuple[pd.DataFrame, list[str]]:
+    """Return the observations that can be counted, and a note on how many are left out, if any are.
+
+    Examples
+    --------
+    >>> rows = {"period": 1, "job": "a", "machine": [1, 1, 2], "weight": 1.0, "value": [2.0, 2.0, 0.0], "treated": 0}
+    >>> made, notes = estimable(pd.DataFrame(rows | {"file": "a.csv"}))
+    >>> len(made), notes
+    (1, ['2 of 3 rows are left out: 1 without a usable value or weight, 1 there twice'])
+    """
+    bad, amounts = unusable(table), unusable_amounts(table)
+    lacking = {"value or weight": bad, **{name: wrong & ~bad for name, wrong in amounts.items()}}
+    out = np.logical_or.reduce([bad, *amounts.values()])
+    again = np.zeros(len(table), dtype=np.bool_)
+    again[~out] = repeated(table[~out])
+    counts = [f"{int(wrong.sum()):,} without a usable {name}" for name, wrong in lacking.items() if wrong.any()]
+    counts += [f"{int(again.sum()):,} there twice"] if again.any() else []
+    kept = table[~(out | again)].drop(columns="file").reset_index(drop=True)
+    if not counts:
+        return kept, []
+    return kept, [f"{len(table) - len(kept):,} of {len(table):,} rows are left out: {', '.join(counts)}"]
 
 
 def together(sources: Sequence[Path]) -> Path:
@@ -85,8 +114,14 @@ def together(sources: Sequence[Path]) -> Path:
     return Path(", ".join(map(str, sources)))
 
 
-def observed(sources: Sequence[Path], metric: Metric = "ips") -> tuple[pd.DataFrame, list[str]]:
+def observed(sources: Sequence[Path], metric: Metric = "ips", *, strict: bool = True) -> tuple[pd.DataFrame, list[str]]:
     """Return the observations of files or of runs as one table with the column `file`, and notes.
+
+    Parameters
+    ----------
+    sources : files of observations, or the folders of runs
+    metric : of runs
+    strict : as in `read_observations` and `joined`
 
     Raises
     ------
@@ -97,7 +132,7 @@ def observed(sources: Sequence[Path], metric: Metric = "ips") -> tuple[pd.DataFr
     for path in sources:
         try:
             with faults_in(path):
-                table, said = _read(path, metric)
+                table, said = _read(path, metric, strict=strict)
             tables[str(path)] = table
             notes += [f"{path}: {note}" for note in said]
         except FaultsError as error:
@@ -105,7 +140,7 @@ def observed(sources: Sequence[Path], metric: Metric = "ips") -> tuple[pd.DataFr
     if faults:
         raise FaultsError(faults)
     with faults_in(sources[-1]):
-        return joined(tables), notes
+        return joined(tables, strict=strict), notes
 
 
 def recorded(run: Run, metric: Metric = "ips") -> tuple[pd.DataFrame, list[str]]:
@@ -159,7 +194,7 @@ def _jobs(path: Path | None) -> pd.DataFrame | None:
     if path is None:
         return None
     with faults_in(path):
-        return read_jobs(path).table
+        return read_table(path, _JOBS, lambda _: ("job",))
 
 
 def jobs_of_run(path: Path) -> pd.DataFrame | None:
@@ -187,9 +222,9 @@ def jobs_of_run(path: Path) -> pd.DataFrame | None:
     return jobs.rename(columns={"quota_vcpu": "quota"})
 
 
-def _read(path: Path, metric: Metric) -> tuple[pd.DataFrame, list[str]]:
+def _read(path: Path, metric: Metric, *, strict: bool) -> tuple[pd.DataFrame, list[str]]:
     if not path.is_dir():
-        reading = read_observations(path)
+        reading = read_observations(path, strict=strict)
         return reading.table, list(reading.notes)
     try:
         return recorded(open_run(path), metric)

@@ -53,7 +53,7 @@ def test_units_that_differ_between_files_are_named(tmp_path):
     other = frame[frame["machine"] >= 25]
     found = audit([one, written(tmp_path, other.assign(value=other["value"] * 1000), "other.csv")])["findings"]
     assert [line["what"].rpartition(", ")[2] for line in found if line["code"] == "unit_change"] == [
-        "nearly all of file other.csv"
+        f"nearly all of file {tmp_path / 'other.csv'}"
     ]
 
 
@@ -67,14 +67,16 @@ def test_bad_values_are_findings_and_bad_flags_are_faults(tmp_path):
 
 @pytest.mark.parametrize("name", ["present_s", "cpu_s", "exposure", "mean_frequency_hz"])
 @pytest.mark.parametrize("number", [np.nan, np.inf, -1.0])
-def test_amounts_that_other_commands_refuse_are_findings(tmp_path, name, number):
+def test_rows_with_amounts_that_cannot_be_used_are_findings_and_left_out(tmp_path, name, number):
     frame = table(**{name: 2.0})
     frame.loc[3, name] = number
     (found,) = [one for one in audit([written(tmp_path, frame)])["findings"] if one["code"] == "unusable_values"]
     assert found["what"].startswith(f"1 row has no usable {name}")
     assert found["severity"] == "note"
-    with pytest.raises(FaultsError, match=rf"seen.csv:5:\d: {name}: "):
-        effect([tmp_path / "seen.csv"])
+    payload = effect([tmp_path / "seen.csv"])
+    assert f"1 of 240 rows are left out: 1 without a usable {name}" in payload["notes"]
+    whole = effect([written(tmp_path, frame.drop(index=3), "without.csv")])
+    assert (payload["change"], payload["margin"]) == (whole["change"], whole["margin"])
 
 
 def test_no_cpu_time_is_a_time(tmp_path):
@@ -89,7 +91,7 @@ def test_all_faults_of_all_files_are_told_at_once(tmp_path):
     with pytest.raises(FaultsError) as caught:
         audit([bad, tmp_path / "none.csv", said])
     lines = str(caught.value).splitlines()
-    assert len(lines) == 5
+    assert len(lines) == 4
     assert any("none.csv: cannot be read" in line for line in lines)
 
 
@@ -140,3 +142,35 @@ def test_a_file_that_is_given_twice_is_told_with_all_else(tmp_path):
         f"{tmp_path / 'none.csv'}: cannot be read, got No such file or directory",
         f"{seen}: should be given once, got 2 times",
     ]
+
+
+BAD = {
+    "a missing value": lambda frame: frame.assign(value=frame["value"].where(frame.index != 7)),
+    "a value that is no number": lambda frame: frame.astype({"value": object}).replace(
+        {"value": {frame["value"][7]: "n/a"}}
+    ),
+    "a value of 0": lambda frame: frame.assign(value=frame["value"].where(frame.index != 7, 0.0)),
+    "a negative weight": lambda frame: frame.assign(weight=frame["weight"].where(frame.index != 7, -1.0)),
+    "a row twice": lambda frame: pd.concat([frame, frame.iloc[[7]]]),
+    "no column treated": lambda frame: frame.drop(columns="treated"),
+    "a period between the others": lambda frame: frame.assign(period=frame["period"].where(frame.index != 7, 0.5)),
+    "a flag of 2": lambda frame: frame.assign(treated=2),
+    "no machine": lambda frame: frame.drop(columns="machine"),
+    "an empty job": lambda frame: frame.assign(job=frame["job"].where(frame.index != 7)),
+    "a value beyond all others": lambda frame: frame.assign(value=frame["value"].where(frame.index != 7, 1e40)),
+}
+
+
+@pytest.mark.parametrize("name", BAD)
+def test_audit_and_effect_read_the_same_files_and_say_the_same_of_them(tmp_path, name):
+    """A past and a study in two files; the first of them has the fault."""
+    frame = table()
+    before, after = (frame[frame["period"] == period].reset_index(drop=True) for period in (0, 1))
+    files = [written(tmp_path, BAD[name](before), "before.csv"), written(tmp_path, after, "after.csv")]
+    said = []
+    for command in (audit, effect):
+        try:
+            said.append(command(files)["findings"])
+        except FaultsError as error:
+            said.append(str(error))
+    assert said[0] == said[1]

@@ -89,12 +89,12 @@ def test_jobs_are_named_where_asked_for(files):
 
 
 def test_faults_of_all_files_are_told_together(files):
-    files[0].write_text("period,job,machine,weight,value,treated\n0,a,m,-1,2,0\n")
+    files[0].write_text("period,job,machine,weight,value,treated\n0,a,m,1,2,7\n")
     files[2].write_text("job,quota,instances\nsearch,none,3\n")
     with pytest.raises(FaultsError) as caught:
         effect([*files[:2], files[0].with_name("gone.csv")], files[2])
     said = str(caught.value)
-    assert "before.csv:2:4: weight: should be above 0" in said
+    assert "before.csv:2:6: treated: should be 0 or 1" in said
     assert "gone.csv: cannot be read" in said
     assert 'jobs.csv:2:2: quota: should be a number, got "none"' in said
 

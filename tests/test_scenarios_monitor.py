@@ -115,12 +115,12 @@ def test_looks_at_which_machines_do_not_differ_say_nothing(tmp_path):
 def test_faults_are_located_and_all_told(tmp_path):
     table = observations(0.0).astype({"treated": object})
     table.loc[0, "treated"] = "x"
-    table.loc[1, "weight"] = 0
+    table.loc[1, "weight"] = 1e60
     with pytest.raises(FaultsError) as caught:
         monitor(written(tmp_path, table))
     assert [line.partition("table.csv:")[2] for line in str(caught.value).splitlines()] == [
         '2:6: treated: should be 0 or 1, true or false, got "x"',
-        '3:3: weight: should be above 0, got "0.0"',
+        '3:3: weight: should be at most 1e+50, got "1e+60"',
     ]
     with pytest.raises(FaultsError, match=r"table.csv: nothing has the feature: no row has treated 1"):
         monitor(written(tmp_path, observations(0.0).assign(treated=0)))

@@ -10,7 +10,7 @@ from analysis.statistics import Bools, Floats, Ints
 NEEDED = ("period", "job", "machine", "weight", "value", "treated")
 """Columns that every table of observations has."""
 
-_AMOUNTS = ("present_s", "cpu_s", "exposure", "mean_frequency_hz")
+_AMOUNTS = ("present_s", "cpu_s", "exposure", "mean_frequency_hz", "clock_hz", "cycles")
 """Columns beside value and weight whose numbers must be above 0; CPU time may be 0."""
 _COARSE = 0.05
 """Share of rows whose value another machine has, too, from which equal values say nothing."""

@@ -15,7 +15,7 @@ def unusable_values(case: Case) -> list[Finding]:
     """Find values or weights that are no numbers, not finite, 0 or negative, and other amounts that cannot be used.
 
     Rows without a value are left out by whatever estimates; if it is the slow that have none, the answer is too good.
-    Whatever reads presence, CPU time, exposure or frequency refuses rows without them; no guard looks at such a column.
+    Rows without presence, CPU time, exposure or frequency are left out, too; no guard looks at such a column.
 
     Examples
     --------

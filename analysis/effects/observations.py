@@ -1,6 +1,7 @@
 """Tables of observations: one row per instance's stay and period, from files of a real fleet or a run's tables."""
 
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -21,6 +22,7 @@ FIELDS = (
     Field("value", "real"),
     Field("treated", "flag", required=False),
     Field("instance", "text", required=False),
+    Field("residence", "text", required=False),
     Field("shard", "text", required=False),
     Field("rack", "text", required=False),
     Field("domain", "text", required=False),
@@ -29,13 +31,16 @@ FIELDS = (
     Field("cpu_s", "real", above_zero=False, required=False),
     Field("exposure", "real", required=False),
     Field("mean_frequency_hz", "real", required=False),
+    Field("clock_hz", "real", required=False),
+    Field("cycles", "real", required=False),
 )
 """Columns of a table of observations; others are left alone."""
+_LENIENT = [replace(each, lenient=each.kind == "real" and each.name != "period") for each in FIELDS]
 IDENTITY = ("period", "job", "machine", "instance", "shard")
 """Columns that say which observation a row is."""
 
 
-def read_observations(path: Path) -> Reading:
+def read_observations(path: Path, *, strict: bool = True) -> Reading:
     """Read the observations of a fleet from one file.
 
     A table without `treated` is of a fleet in which nothing has the feature. An instance may have several rows in a
@@ -46,7 +51,9 @@ def read_observations(path: Path) -> Reading:
     path : CSV or Parquet, gzipped or not; columns period (number of a day, or seconds), job, machine, weight (CPU
         quota), value (performance), and perhaps treated (0 or 1, true or false), instance, shard, rack,
         domain (machines that feel each other, as behind one power budget), platform, present_s, cpu_s, exposure,
-        mean_frequency_hz
+        mean_frequency_hz, clock_hz, cycles
+    strict : whether amounts that cannot be used and rows that are there twice are faults; otherwise they are left in,
+        for guards to judge
 
     Returns
     -------
@@ -70,7 +77,7 @@ def read_observations(path: Path) -> Reading:
     0     0.0   a      m1     2.0    1.5        0
     1     1.0   a      m1     2.0    1.6        1
     """
-    given = read_table(path, FIELDS, _whole_row)
+    given = read_table(path, FIELDS, _whole_row) if strict else read_table(path, _LENIENT)
     stray = between(given["period"].to_numpy(dtype=np.float64))
     if stray.any():
         lines, column = read_cells(path).lines, 1 + list(given.columns).index("period")
@@ -109,12 +116,13 @@ def between(period: Floats) -> Bools:
     return np.asarray(lonely[at], dtype=np.bool_)
 
 
-def joined(tables: Mapping[str, pd.DataFrame]) -> pd.DataFrame:
+def joined(tables: Mapping[str, pd.DataFrame], *, strict: bool = True) -> pd.DataFrame:
     """Return the observations of several files as one table, with the columns that all of them have, and `file`.
 
     Parameters
     ----------
     tables : by the name of the file
+    strict : whether an observation may stand in one file only
 
     Raises
     ------
@@ -130,7 +138,7 @@ def joined(tables: Mapping[str, pd.DataFrame]) -> pd.DataFrame:
     """
     shared = [name for name in next(iter(tables.values())).columns if all(name in table for table in tables.values())]
     whole = pd.concat([table[shared].assign(file=name) for name, table in tables.items()], ignore_index=True)
-    if len(tables) > 1:
+    if strict and len(tables) > 1:
         number = whole.groupby(shared, sort=False, observed=True).ngroup().to_numpy()
         _, first = np.unique(number, return_index=True)
         origin = whole["file"].to_numpy()
