@@ -151,6 +151,7 @@ def estimate(
 
     payload = measured.estimate(current, new, jobs, current_is=current_is, t=half_width, min_instances=enough)
     say(payload, measured.show_estimate, json)
+    raise typer.Exit(measured.status(payload))
 
 
 @command

@@ -45,6 +45,7 @@ def effect(
     sure = share("--confidence", confidence)
     check_estimator(estimator, ["stratified"])
     from scenarios import effect as measured
+    from scenarios.measured import status
     from scenarios.output import progress
 
     with progress(quiet=json) as tell:
@@ -54,7 +55,7 @@ def effect(
         )
         tell("reading and estimating", 1.0)
     say(payload, measured.show, json)
-    raise typer.Exit(measured.status(payload))
+    raise typer.Exit(status(payload))
 
 
 @command

@@ -24,7 +24,7 @@ from analysis.measurements import Metric
 from analysis.statistics import ROUNDING, NotEnoughDataError
 from scenarios.audit import read_about
 from scenarios.faults import Fault, FaultsError
-from scenarios.measured import faults_in, show_notes
+from scenarios.measured import faults_in, show_findings, show_notes
 from scenarios.observed import estimable, experiment, together
 from scenarios.recorded import METRICS
 from scenarios.rundir import open_run
@@ -35,7 +35,6 @@ if TYPE_CHECKING:
 
 STRATIFIED = "stratified"
 """Estimator of machines that were drawn within platforms, whatever share of each."""
-_COLOURS = {"error": "red", "warning": "yellow", "note": "dim"}
 _NAMED = 10
 """Gainers and losers printed, of each."""
 
@@ -154,17 +153,6 @@ def _withheld(made: Effect, errors: Sequence[str]) -> str:
     return f"no verdict: mend {', '.join(errors)} first; {numbers}"
 
 
-def status(payload: Mapping[str, Any]) -> int:
-    """Return the command's exit status: 0 if there is a verdict, 1 if a finding is an error.
-
-    Examples
-    --------
-    >>> status({"trusted": True}), status({"trusted": False})
-    (0, 1)
-    """
-    return 0 if payload["trusted"] else 1
-
-
 def _audited(table: pd.DataFrame, jobs: pd.DataFrame | None, about: About | None, sources: Sequence[Path]) -> Audit:
     """Return what the guards say of the observations."""
     try:
@@ -236,10 +224,7 @@ def show(payload: Mapping[str, Any], console: "Console") -> None:
     """Print findings, the verdict, what the published estimator would have said, and who gained or lost."""
     from rich.markup import escape
 
-    for one in payload["findings"]:
-        colour, what = _COLOURS[one["severity"]], escape(one["what"])
-        console.print(f"[{colour}]{one['severity']}[/{colour}] [bold]{one['code']}[/bold]: {what}", soft_wrap=True)
-        console.print(f"  remedy: {one['remedy']}", highlight=False, soft_wrap=True)
+    show_findings(payload, console)
     said = escape(payload["verdict"])
     console.print(f"[bold]{said}[/bold]" if payload["trusted"] else said, highlight=False, soft_wrap=True)
     console.print(

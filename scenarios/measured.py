@@ -13,6 +13,9 @@ from rich.console import Console
 from rich.markup import escape
 from rich.table import Table
 
+from analysis.audit.findings import Audit
+from analysis.audit.guards import GUARDS, examine
+from analysis.audit.table import ObservationsError
 from analysis.audit.tails import heavy_tails_of_samples
 from analysis.estimators import Baseline, Current, CurrentIs, Estimate, WSMeter
 from analysis.measurements import Reading, TableError, read_jobs, read_measurements, read_plan
@@ -21,6 +24,16 @@ from analysis.statistics import NotEnoughDataError
 from scenarios.faults import Fault, FaultsError
 
 _ROWS = 40
+_COLOURS = {"error": "red", "warning": "yellow", "note": "dim"}
+_ASKED = {
+    "unit_change",
+    "units_between_jobs",
+    "few_clusters",
+    "heavy_tails",
+    "instances_independent",
+    "weights_renormalised",
+}
+"""Guards of two tables of instances, of which neither a past nor how machines were chosen is known."""
 WIDENING = 1.2
 """Factor on the margin of the widened estimator (WSMeter, section 6.3)."""
 
@@ -81,9 +94,11 @@ def estimate(
     Raises
     ------
     FaultsError
-        If a file cannot be used, with all faults of all files, or if there is too little in them.
+        If a file cannot be used, with all faults of all files, if both are the same, or if there is too little in them.
     """
     before, after, fleet = _readings(current, new, jobs)
+    if current.samefile(new) or before.table.equals(after.table):
+        raise FaultsError([Fault(str(new), 0, 0, "", f"should hold other measurements than {current}", "the same")])
     notes = _located(current, before) + _located(new, after)
     wsmeter = [WSMeter(t, min_instances, widening, current_is) for widening in (1.0, WIDENING)]
     with faults_in(new):
@@ -100,7 +115,46 @@ def estimate(
         notes += _located(jobs, fleet)
         missing = len(set(before.table["job"]) - set(fleet.table["job"]))
         notes += [f"{jobs}: lacks {missing} of the current table's jobs, which are left out"] if missing else []
-    return {"kind": "fleet", "current_is": current_is, "estimates": made, "notes": notes + problems}
+    audited = _audited(before.table, after.table, fleet_jobs)
+    trusted = all(one.severity != "error" for one in audited.findings)
+    return {
+        "kind": "fleet",
+        "current_is": current_is,
+        "estimates": made,
+        "trusted": trusted,
+        **audited.payload(),
+        "notes": notes + problems,
+    }
+
+
+def status(payload: Mapping[str, Any]) -> int:
+    """Return the exit status of `wsc estimate` and `wsc effect`: 0 if there is a verdict, 1 if a finding is an error.
+
+    Examples
+    --------
+    >>> status({"trusted": True}), status({"trusted": False})
+    (0, 1)
+    """
+    return 0 if payload["trusted"] else 1
+
+
+def _audited(current: pd.DataFrame, new: pd.DataFrame, jobs: pd.DataFrame | None) -> Audit:
+    """Return what the guards say that need no past; a machine of both tables counts as two, but for rows told again."""
+    tables = []
+    for treated, table in enumerate((current, new)):
+        alone = pd.Series([f"{treated} {row}" for row in range(len(table))])
+        names = {name: table.get(name, other) for name, other in (("machine", alone), ("job", "all"), ("weight", 1.0))}
+        tables.append(table.assign(period=1, treated=treated, **names))
+    both = pd.concat(tables, ignore_index=True)
+    apart = both.assign(machine=both["treated"].astype(str) + " " + both["machine"].astype(str))
+    single = (both["job"] == both["job"].iloc[0]).all()
+    asked = _ASKED - {"heavy_tails"} if single else _ASKED  # of a single job a note says it, which knows a whole fleet
+    try:
+        found = examine(apart, jobs, without=GUARDS.keys() - asked)
+        twice = examine(both, jobs, without=GUARDS.keys() - {"duplicated_rows"})
+    except ObservationsError:
+        return Audit((), ())
+    return Audit((*twice.findings, *found.findings), (*twice.checked, *found.checked))
 
 
 def show_plan(payload: Mapping[str, Any], console: Console) -> None:
@@ -123,7 +177,8 @@ def show_plan(payload: Mapping[str, Any], console: Console) -> None:
 
 
 def show_estimate(payload: Mapping[str, Any], console: Console) -> None:
-    """Print estimates as a table, and in words whether there is a change."""
+    """Print findings, estimates as a table, and in words whether there is a change, unless a finding is an error."""
+    show_findings(payload, console)
     table = Table(box=SIMPLE_HEAD, padding=0, show_edge=False)
     for heading in ("estimator", "machines", "jobs", "change", "interval", "quota", "changed"):
         table.add_column(heading, no_wrap=True)
@@ -135,10 +190,21 @@ def show_estimate(payload: Mapping[str, Any], console: Console) -> None:
             f"{row['change']:+.2%}",
             f"{row['low']:+.2%} to {row['high']:+.2%}",
             "unknown" if math.isnan(row["quota_coverage"]) else f"{row['quota_coverage']:.1%}",
-            "yes" if row["excludes_current"] else "not found",
+            "not said" if not payload["trusted"] else "yes" if row["excludes_current"] else "not found",
         )
     console.print(table)
+    if not payload["trusted"]:
+        errors = ", ".join(one["code"] for one in payload["findings"] if one["severity"] == "error")
+        console.print(f"no verdict: mend {errors} first", highlight=False, soft_wrap=True)
     show_notes(payload, console)
+
+
+def show_findings(payload: Mapping[str, Any], console: Console) -> None:
+    """Print what guards found, with what to do about it."""
+    for one in payload["findings"]:
+        colour, what = _COLOURS[one["severity"]], escape(one["what"])
+        console.print(f"[{colour}]{one['severity']}[/{colour}] [bold]{one['code']}[/bold]: {what}", soft_wrap=True)
+        console.print(f"  remedy: {one['remedy']}", highlight=False, soft_wrap=True)
 
 
 def show_notes(payload: Mapping[str, Any], console: Console) -> None:

@@ -6,8 +6,10 @@ import numpy as np
 import pandas as pd
 import pytest
 from rich.console import Console
+from typer.testing import CliRunner
 
 from scenarios import measured
+from scenarios.cli import app
 from scenarios.faults import FaultsError
 from scenarios.output import dumps
 
@@ -152,19 +154,44 @@ def test_no_change_is_said_where_none_is_found(tmp_path):
     assert said(measured.show_estimate, payload).count("not found") == 3
 
 
+def test_another_unit_leaves_no_verdict_however_few_machines_report_in_it(tables, tmp_path):
+    new = pd.read_csv(tables[1])
+    for rows in (new, new.iloc[:8]):
+        path = tmp_path / "scaled.csv"
+        rows.assign(value=rows["value"] * 1000).to_csv(path, index=False)
+        ended = CliRunner().invoke(app, ["estimate", "--current", str(tables[0]), "--new", str(path)])
+        assert ended.exit_code == 1, ended.output
+        assert "error unit_change: value:" in ended.output
+        assert " yes" not in ended.output
+        assert "no verdict: mend unit_change" in ended.output
+
+
+def test_the_current_fleet_is_not_taken_for_the_new_one(tables, tmp_path):
+    copied = tmp_path / "copy.csv"
+    copied.write_text(tables[0].read_text())
+    for new in (tables[0], copied):
+        with pytest.raises(FaultsError, match=r"should hold other measurements than .*, got the same"):
+            measured.estimate(tables[0], new)
+    mixed = pd.concat([pd.read_csv(tables[0]).iloc[-40:], pd.read_csv(tables[1])])
+    mixed.to_csv(copied, index=False)
+    assert "duplicated_rows" in {one["code"] for one in measured.estimate(tables[0], copied)["findings"]}
+
+
 def test_estimates_of_a_large_fleet_fit_eighty_columns_unbroken():
     row = {"machines": 123456, "jobs": 12345, "change": -0.1234, "low": -0.23456, "high": 0.98765}
     row |= {"quota_coverage": math.nan, "excludes_current": False}
-    payload = {"estimates": [row | {"estimator": "wsmeter-widened"}], "notes": []}
+    payload = {"estimates": [row | {"estimator": "wsmeter-widened"}], "findings": [], "trusted": True, "notes": []}
     lines = said(measured.show_estimate, payload).splitlines()
     assert "wsmeter-widened 123,456  12,345 -12.34% -23.46% to +98.77% unknown not found" in lines
     assert max(map(len, lines)) <= 80
 
 
 def test_a_single_machine_gives_no_baseline_and_says_why(tmp_path):
-    lines = ["job,machine,instance,value", *(f"web,m,{at},{1 + at / 10}" for at in range(5))]
-    path = written(tmp_path / "one.csv", lines)
-    payload = measured.estimate(path, path)
+    one, other = (
+        written(tmp_path / name, ["job,machine,instance,value", *(f"web,{name},{at},{1 + at / 10}" for at in range(5))])
+        for name in ("one.csv", "other.csv")
+    )
+    payload = measured.estimate(one, other)
     assert [row["estimator"] for row in payload["estimates"]] == ["wsmeter", "wsmeter-widened"]
     assert payload["notes"][-1] == "no baseline: 2 machines are needed, 1 given"
 

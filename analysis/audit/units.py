@@ -17,6 +17,8 @@ _DECADES = 1.5
 """Distance from the job's median, in powers of ten, from which a value is in another unit."""
 _OTHER_UNIT = 0.001
 """Share of such rows up to which they are outliers."""
+_MOST_OF_AN_ARM = 0.5
+"""Share of an arm from which they are none, however small the arm."""
 _JUMP = 1.4
 """Ratio of the arms' jumps from which a jump is another unit: one of 1.5 is seen through noise."""
 _MOST_SPLITS = 16
@@ -66,7 +68,8 @@ def unit_change(case: Case) -> list[Finding]:
         number = case.table.rows[name].to_numpy(dtype=np.float64)
         decades = _decades(number, case.table.job)
         far = np.abs(decades) > _DECADES
-        if far.mean() <= _OTHER_UNIT:
+        arms = [far[arm] for arm in (case.table.treated, ~case.table.treated) if arm.any()]
+        if far.mean() <= _OTHER_UNIT and max(arm.mean() for arm in arms) <= _MOST_OF_AN_ARM:
             continue
         factor = float(10 ** np.median(np.abs(decades[far])))
         evidence = {"rows": int(far.sum()), "share": float(far.mean()), "factor": factor}
