@@ -156,7 +156,7 @@ def estimate(
 
 @command
 def occupancy(
-    log: Annotated[Path, typer.Argument(help="Request log: CSV, Parquet, nginx, Apache or SWF; a run; - stdin.")],
+    log: Annotated[Path, typer.Argument(help="Request log: CSV, Parquet, access log or SWF; a run; - stdin.")],
     *,
     servers: Annotated[
         str | None, typer.Option(metavar="N", help="Servers (cores) that the log was made with; a fleet's run knows.")
@@ -178,7 +178,13 @@ def occupancy(
     quantum: Annotated[str, _changes(metavar="TIME", help="Time slice of policy rr.")] = "100ms",
     arrival: Annotated[str | None, _columns(metavar="COLUMN", help="Column of arrivals.")] = None,
     departure: Annotated[str | None, _columns(metavar="COLUMN", help="Column of departures.")] = None,
-    duration: Annotated[str | None, _columns(metavar="COLUMN", help="Column of response times.")] = None,
+    duration: Annotated[
+        str | None,
+        _columns(
+            metavar="COLUMN",
+            help="Column of response times; in an access log the name of its field, or 2: the second number.",
+        ),
+    ] = None,
     priority: Annotated[
         str | None, _columns(metavar="COLUMN", help="Column of priorities, 0 served first; --policy priority needs it.")
     ] = None,

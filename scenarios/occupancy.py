@@ -71,7 +71,7 @@ def occupancy(
 
     Parameters
     ----------
-    log : CSV, Parquet, access log of nginx or Apache, or Standard Workload Format, gzipped or not
+    log : CSV, Parquet, access log of a web server or proxy, or Standard Workload Format, gzipped or not
     asked : servers and what else is wanted
     columns : names and unit, where the file does not say them
     out : folder for a picture
@@ -100,7 +100,7 @@ def occupancy(
         raise FaultsError([Fault(str(log), 0, 0, "", problem)])
     with faults_in(log):
         read = given or read_log(file, **asdict(columns))
-        cleaned = clean(read.table, asked.servers, read.at_application, read.resolution_s)
+        cleaned = clean(read.table, asked.servers, read.resolution_s)
         seen = _curve(cleaned)
     _refuse(asked, cleaned, seen)
     payload = {"kind": "occupancy", "log": str(log), "origin_s": read.origin_s, **laws(cleaned, seen, asked)}

@@ -28,6 +28,9 @@ _DURATION = ("duration", "response_time", "latency", "elapsed", "request_time", 
 _STAMP = ("timestamp", "time", "ts", "date", "datetime")
 _REQUEST = ("request_id", "req_id", "trace_id", "request", "id", "uuid")
 _TYPE = ("type", "class", "cls", "kind")
+_FEW = 30
+_LONG, _FAR = 10.0, 1e5
+"""Times the length of a log that half of its durations, and any of them, may take."""
 _EPOCH = {"s": 1e9, "ms": 1e12, "us": 1e15, "ns": 1e18}
 """Times since 1970 lie between once and ten times these from 2001 to 2286."""
 
@@ -184,3 +187,32 @@ def unit_of(name: str, values: Floats, said: str | None = None) -> tuple[str, st
         if len(seen) and least <= seen.min() and seen.max() < 10 * least and seen.max() < 2 * seen.min():
             return unit, f"column {name} is read as {_SPELLED[unit][-1]} since 1970"
     return said or "s", "" if said else f"column {name} is read as seconds; --unit says another"
+
+
+def too_long(stamp_s: Floats, took_s: Floats) -> int | None:
+    """Return the first of the durations that cannot be: far longer than the time between the first and the last stamp.
+
+    They are if half of them are more than ten times as long, or one 100,000 times: the beginning of a log may hold
+    long requests only. Fewer than 30 requests, or stamps that are all the same, tell nothing.
+
+    Parameters
+    ----------
+    stamp_s, took_s : (n,) arrays, seconds; NaN: not seen
+
+    Returns
+    -------
+    None if all may be.
+
+    Examples
+    --------
+    >>> stamp = np.arange(60.0)
+    >>> too_long(stamp, np.full(60, 300.0)), too_long(stamp, np.full(60, 1.7e9))
+    (None, 0)
+    """
+    known = np.flatnonzero(~np.isnan(stamp_s + took_s))
+    if len(known) < _FEW:
+        return None
+    span, took = float(np.ptp(stamp_s[known])), took_s[known]
+    times = _LONG if float(np.median(took)) > _LONG * span else _FAR
+    far = known[took > times * span]
+    return int(far[0]) if span > 0 and len(far) else None

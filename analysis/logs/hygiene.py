@@ -8,6 +8,7 @@ import pandas as pd
 
 from analysis.logs import clocks
 from analysis.logs.conservation import conserves_work
+from analysis.logs.copies import copies
 from analysis.logs.losses import lost_arrivals, lost_departures
 from analysis.logs.repair import imputed, overdue
 from analysis.statistics import Bools, Floats, Ints
@@ -17,6 +18,10 @@ _LOOKED_AT = 200_000
 _COARSE = 0.05
 """Stamps coarser than this part of the median response time are worth a finding."""
 _UNTESTED = "all figures are estimates, bounds are not guaranteed; clocks and servers are not tested"
+_BATCHES = "all kept: batches of equal requests look so too; only names of requests (an id) show which are copies"
+_ASKED = "is the duration another field, or in another unit (--unit)?"
+_IDLE = 0.001
+"""So small a utilisation is worth a question."""
 _FEW = 30
 """Fewer stamps may be round by chance."""
 _OFTEN = 0.01
@@ -60,20 +65,22 @@ class Cleaned:
         return len(self.arrival_s) - int(np.count_nonzero(~np.isnan(self.departure_s)))
 
 
-def clean(log: pd.DataFrame, servers: int, at_application: bool = False, resolution_s: float = 0.0) -> Cleaned:
+def clean(log: pd.DataFrame, servers: int, resolution_s: float = 0.0) -> Cleaned:
     """Return a log without what would mislead the law, and what was found in it.
 
-    Rows that were written twice are left out. Departures before their arrivals are moved if a clock is off, else left
-    out. Lost departures and arrivals are put in: one lost departure would count as a request that waits for ever.
-    Coarse stamps, drifting clocks and servers that idle while requests wait are told only; clocks and servers are not
-    tested where stamps are coarse, which would blame them for it.
+    Rows are left out as written twice only if the names of requests show it (`copies`); other rows alike are reported,
+    if chance does not explain them. Requests that were cancelled before any service are left out. Departures before
+    their arrivals are moved if a clock is off, else left out. Lost departures and arrivals are put in: one lost
+    departure would count as a request that waits for ever. Coarse stamps, drifting clocks, servers that idle while
+    requests wait, and durations that may be something else are told only; clocks and servers are not tested where
+    stamps are coarse, which would blame them for it.
 
     Parameters
     ----------
-    log : columns arrival_s and departure_s, NaN: not seen; perhaps `request`, which names requests, and
-        `priority`. Rows with one of the two stamps each are a log without pairs
+    log : columns arrival_s and departure_s, NaN: not seen; perhaps `request`, which names requests, `rest` and
+        `stamp_s` (`copies`), `priority`, and `cancelled`, which left without service. Rows with one of the two stamps
+        each are a log without pairs
     servers : k >= 1
-    at_application : whether arrivals were stamped only when the application took the requests
     resolution_s : what the stamps were multiples of before a reader put them between; 0: as the stamps are
 
     Raises
@@ -86,13 +93,19 @@ def clean(log: pd.DataFrame, servers: int, at_application: bool = False, resolut
     >>> log = pd.DataFrame({"arrival_s": [0.0, 1.0, 1.0, 2.0, 9.2], "departure_s": [2.0, 3.0, 3.0, np.nan, 10.9]})
     >>> for found in clean(log.assign(request=[1, 2, 2, 3, 4]), servers=1).findings:
     ...     print(found)
-    rows written twice: 1; the same request again; left out
+    rows written twice: 1; the same request again, name and times; left out
     lost departures: 1; open for longer than 6 s, three times the longest response; put in as the request before took
     """
     if servers < 1:
         raise ValueError(f"servers must be at least 1, got {servers}")
     rows = log[["arrival_s", "departure_s"]].notna().any(axis=1)
-    kept, findings = _once(log[rows] if not rows.all() else log)
+    log = log[rows] if not rows.all() else log
+    came, left = (log[name].to_numpy(dtype=np.float64) for name in ("arrival_s", "departure_s"))
+    tick_s = max(resolution_s, _tick(came, left))
+    kept, findings, alike = _once(log, tick_s)
+    if "cancelled" in kept:
+        kept, cancelled = _served(kept)
+        findings += cancelled
     came, left = (kept[name].to_numpy(dtype=np.float64) for name in ("arrival_s", "departure_s"))
     if np.isnan(came).all() or np.isnan(left).all():
         raise ValueError(f"the log has no {'arrivals' if np.isnan(came).all() else 'departures'}")
@@ -100,9 +113,9 @@ def clean(log: pd.DataFrame, servers: int, at_application: bool = False, resolut
     classes = kept["priority"].to_numpy(dtype=np.int64) if paired and "priority" in kept else None
     given = Cleaned(came, left, (), 0, paired, classes)
     made = _pairs(given) if paired else _lists(given, servers)
-    told = tuple(_told(made, servers, at_application, max(resolution_s, _tick(came, left))))
+    told = tuple(_told(made, servers, tick_s))
     findings = [*findings, *made.findings]
-    return replace(made, findings=(*findings, *told), repaired=sum(each.count for each in findings))
+    return replace(made, findings=(*findings, *alike, *told), repaired=sum(each.count for each in findings))
 
 
 def _tick(came: Floats, left: Floats) -> float:
@@ -113,34 +126,38 @@ def _tick(came: Floats, left: Floats) -> float:
     return max(clocks.resolution_s(came[order]), clocks.resolution_s(left[order]))
 
 
-def _once(log: pd.DataFrame) -> tuple[pd.DataFrame, list[Finding]]:
-    """Return a log without rows that were written twice."""
-    if "request" in log and log["request"].notna().all():
-        again = log["request"].duplicated().to_numpy()
-        evidence = "the same request again"
-    else:
-        again, evidence = _alike(log), "more rows alike than the resolution of the stamps makes by chance"
-    if not again.any():
+def _once(log: pd.DataFrame, tick_s: float) -> tuple[pd.DataFrame, list[Finding], list[Finding]]:
+    """Return a log without rows that are certainly copies, what was left out, and what may be copies."""
+    seen = copies(log, tick_s)
+    if seen.again.any():
+        named = "the same request again, name and times"
+        evidence = named if "request" in log else "the whole row again, in a log whose rows tell their requests apart"
+        return log[~seen.again], [Finding("rows written twice", int(seen.again.sum()), evidence, "left out")], []
+    reported = list[Finding]()
+    if seen.beyond_chance:
+        evidence = f"pairs of rows, in groups of {seen.usual}; chance explains {seen.by_chance:,.0f}"
+        reported.append(Finding("rows alike", seen.pairs, evidence, _BATCHES))
+    if seen.conflicts:
+        evidence = "the name of an earlier request, but other times"
+        reported.append(Finding("names that repeat", seen.conflicts, evidence, "all kept: are they names of requests?"))
+    return log, [], reported
+
+
+def _served(log: pd.DataFrame) -> tuple[pd.DataFrame, list[Finding]]:
+    """Return a log without requests that left before any service, and how long they had waited.
+
+    On servers that work whenever somebody waits, such requests wait only while all servers serve others: without them
+    the service time is the same, and queueing that of the others. Were they kept, the law would take their waiting for
+    service wherever a server idled meanwhile.
+    """
+    cancelled = log["cancelled"].to_numpy(dtype=np.bool_)
+    if not cancelled.any():
         return log, []
-    found = Finding("rows written twice", int(again.sum()), evidence, "left out")
-    return log[~again], [found]
-
-
-def _alike(log: pd.DataFrame) -> Bools:
-    """Return which rows repeat another, unless chance alone makes as many requests alike that arrive together."""
-    came, left = (log[name].to_numpy(dtype=np.float64) for name in ("arrival_s", "departure_s"))
-    none = np.zeros(len(log), dtype=np.bool_)
-    order = np.argsort(came, kind="stable")
-    took, gaps = (left - came)[order], np.diff(came[order])
-    if np.count_nonzero(gaps == 0) == 0:
-        return none
-    by_chance = float(np.mean(took[1:][gaps > 0] == took[:-1][gaps > 0])) if (gaps > 0).any() else 1.0
-    together = np.isin(came, came[order][1:][gaps == 0])
-    again = none.copy()
-    again[together] = log.loc[together, ["arrival_s", "departure_s"]].duplicated().to_numpy()
-    again &= ~np.isnan(left - came)
-    expected = by_chance * np.count_nonzero(gaps == 0)
-    return again if again.sum() > 2.0 * expected + 3.0 * np.sqrt(expected) else none
+    waited = (log["departure_s"] - log["arrival_s"])[cancelled]
+    unknown = int(waited.isna().sum())
+    evidence = f"they waited {waited.sum():.4g} s in all" + (f", {unknown:,} for an unknown time" if unknown else "")
+    done = "left out, and their waiting is in no figure: they were never served"
+    return log[~cancelled], [Finding("cancelled before service", int(cancelled.sum()), evidence, done)]
 
 
 def _pairs(log: Cleaned) -> Cleaned:
@@ -212,15 +229,14 @@ def _lists(log: Cleaned, servers: int) -> Cleaned:
     return replace(log, arrival_s=came, departure_s=padded, findings=tuple(findings))
 
 
-def _told(log: Cleaned, servers: int, at_application: bool, tick_s: float) -> Iterator[Finding]:
-    """Yield what is only told: unfinished and overlong requests, the accept queue, clocks, servers."""
+def _told(log: Cleaned, servers: int, tick_s: float) -> Iterator[Finding]:
+    """Yield what is only told: unfinished requests, doubtful durations, coarse stamps, clocks, servers."""
     if log.unfinished:
         yield Finding("unfinished requests", log.unfinished, "no departure until the end of the log", "kept as present")
-    if at_application:
-        evidence = "arrivals are stamped when the application takes a request"
-        yield Finding("accept queue", len(log.arrival_s), evidence, "waiting before that is missing from all figures")
     took = log.departure_s - log.arrival_s
     usual = float(np.nanmedian(took)) if not np.isnan(took).all() else 0.0
+    if log.paired and len(took) >= _FEW:
+        yield from _doubtful(log, took, servers)
     if tick_s > _COARSE * usual:
         evidence = f"multiples of {tick_s:g} s, responses take {usual:.3g} s"
         yield Finding("coarse stamps", len(took), evidence, _UNTESTED)
@@ -228,6 +244,28 @@ def _told(log: Cleaned, servers: int, at_application: bool, tick_s: float) -> It
         order = np.argsort(log.arrival_s, kind="stable")[:_LOOKED_AT]
         yield from _drift(log.arrival_s[order], log.departure_s[order], servers)
         yield from _servers(log.arrival_s[order], log.departure_s[order], servers)
+
+
+def _doubtful(log: Cleaned, took: Floats, servers: int) -> Iterator[Finding]:
+    """Yield what hardly any log has: durations of another field, or in another unit, make it."""
+    known, length_s = took[~np.isnan(took)], _length_s(log)
+    usual = float(np.median(known))
+    least_s = min(float(np.ptp(stamps[~np.isnan(stamps)])) for stamps in (log.arrival_s, log.departure_s))
+    if usual == 0:
+        count = int(np.count_nonzero(known == 0))
+        yield Finding("responses of 0 s", count, f"of {len(known):,}", f"kept: {_ASKED}, or are the stamps too coarse")
+    elif usual > least_s > 0:
+        evidence = f"half of the responses take {usual:.3g} s or more, the stamps span {least_s:.3g} s"
+        count = int(np.count_nonzero(known > least_s))
+        yield Finding("responses longer than the log", count, evidence, f"kept: {_ASKED}")
+    busy = float(known.sum()) / (servers * length_s) if length_s > 0 else 1.0
+    if 0 < busy < _IDLE:
+        evidence = f"all responses together keep {servers} servers busy for {busy:.2g} of the time at most"
+        yield Finding("hardly any load", len(known), evidence, f"kept: {_ASKED}")
+
+
+def _length_s(log: Cleaned) -> float:
+    return float(np.fmax(np.nanmax(log.departure_s), np.nanmax(log.arrival_s)) - np.nanmin(log.arrival_s))
 
 
 def _drift(came: Floats, left: Floats, servers: int) -> Iterator[Finding]:

@@ -20,13 +20,13 @@ def read_log(
     *,
     priority: str | None = None,
 ) -> Log:
-    """Read a request log: CSV, Parquet, an access log of nginx or Apache, or the Standard Workload Format.
+    """Read a request log: CSV, Parquet, an access log of a web server or proxy, or the Standard Workload Format.
 
     Parameters
     ----------
     path : the file, plain or gzipped
     arrival, departure, duration : columns of a table; those not given are found by their names. Of an access log one
-        of the first two may be `time`, to say what its stamp is
+        of the first two may be `time`, to say what its stamp is, and the last the number or the name of its field
     unit : s, ms, us or ns of numbers that do not say it themselves
     priority : column of a table with the class of each request, 0 served first
 
@@ -55,7 +55,7 @@ def read_log(
     if priority and (is_access_log(head) or is_swf(head)):
         raise TableError([TableFault(1, 1, priority, "should be a column", "a format without such columns")])
     if is_access_log(head):
-        return read_access_log(path, _stamp(arrival, departure, duration), unit)
+        return read_access_log(path, _stamp(arrival, departure), unit, duration)
     if is_swf(head):
         if arrival or departure or duration or unit:
             raise TableError(
@@ -65,10 +65,10 @@ def read_log(
     return read_table_log(path, arrival, departure, duration, unit, priority=priority)
 
 
-def _stamp(arrival: str | None, departure: str | None, duration: str | None) -> str | None:
+def _stamp(arrival: str | None, departure: str | None) -> str | None:
     """Return whether the stamp of an access log was said to be the arrival or the departure."""
-    said = [name for name in (arrival, departure, duration) if name is not None]
-    if duration or len(said) > 1 or any(name != "time" for name in said):
+    said = [name for name in (arrival, departure) if name is not None]
+    if len(said) > 1 or any(name != "time" for name in said):
         raise ValueError(
             f"an access log has one stamp, time, which is an arrival or a departure, got {', '.join(said)}"
         )

@@ -16,12 +16,14 @@ class Log:
     """A request log: its requests, and what a reader should know about how it was understood."""
 
     table: pd.DataFrame
-    """Columns `arrival_s` and `departure_s`, NaN where it was not seen; perhaps `type`, `request` and `priority`."""
+    """Columns `arrival_s` and `departure_s`, NaN where it was not seen; perhaps `type`, `request` and `priority`.
+
+    Further ones, where they matter: `rest`, a number for all else that the file says of each, if rows have times in
+    common; `stamp_s`, the stamp as written, if times were put between ticks; `cancelled`, which left without service.
+    """
     notes: tuple[str, ...] = ()
     origin_s: float = 0.0
     """What the times count from, in seconds since 1970; 0 if they are the file's own."""
-    at_application: bool = False
-    """Whether arrivals were stamped only when the application took the requests."""
     resolution_s: float = 0.0
     """What stamps were multiples of, in seconds, before they were put between; 0: they are as the file has them."""
 

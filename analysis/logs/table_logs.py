@@ -1,6 +1,7 @@
 """Request logs as CSV or Parquet tables: read at once where nothing is wrong, cell by cell where something is."""
 
 from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import NamedTuple
 
@@ -12,7 +13,8 @@ import pyarrow.csv as pacsv
 import pyarrow.parquet as pq
 
 from analysis.cells import Cells, TableFault, read_cells
-from analysis.logs.columns import FARTHEST_S, PER_SECOND, Roles, roles, unit_of
+from analysis.logs.columns import FARTHEST_S, PER_SECOND, Roles, roles, too_long, unit_of
+from analysis.logs.copies import might_repeat
 from analysis.logs.sources import Log, head_of, stream_of
 from analysis.readers import TableError
 from analysis.statistics import Floats
@@ -55,7 +57,8 @@ def read_table_log(
     ------
     TableError
         With every fault: a missing column, a cell that is no time or no class, a time beyond 1e15 s, a negative
-        duration, zones in some cells of a column only, a file that is cut off.
+        duration, durations far longer than the whole log where nothing says their unit, zones in some cells of a
+        column only, a file that is cut off.
     OSError
         If the file cannot be opened.
 
@@ -73,11 +76,18 @@ def read_table_log(
         columns = _quickly(path, which)
         if columns is not None:
             notes, times = _in_seconds(columns, which, unit)
-            if _sound(times, columns, which):
-                return _log(times, columns, which, notes)
-    which, columns = _carefully(read_cells(path), (arrival, departure, duration, priority), unit)
+            if _sound(times, columns, which) and _too_long(times, which, notes) is None:
+                log = _log(times, columns, which, notes)
+                return log if _named(log.table) else _with_rest(log, _others(path, names, which))
+    cells = read_cells(path)
+    which, columns = _carefully(cells, (arrival, departure, duration, priority), unit)
     notes, times = _in_seconds(columns, which, unit)
-    return _log(times, columns, which, notes)
+    _refuse_long(times, which, notes, cells)
+    log = _log(times, columns, which, notes)
+    if _named(log.table):
+        return log
+    others = [name for name in cells.names if name not in which.times()]
+    return _with_rest(log, pd.DataFrame({name: cells.columns[name].astype(str) for name in others}))
 
 
 def _names(path: Path) -> list[str]:
@@ -187,6 +197,64 @@ def _log(times: Mapping[str, Times], columns: Mapping[str, pa.ChunkedArray], whi
     for name in which.classes():
         table["priority"] = columns[name].to_numpy().astype(np.int64)
     return Log(table, tuple(notes), origin)
+
+
+def _too_long(times: Mapping[str, Times], which: Roles, notes: Sequence[str]) -> int | None:
+    """Return the first duration far longer than the whole log, where a note says that its unit was supposed."""
+    name, stamp = which.duration, which.arrival or which.departure
+    if (
+        name is None
+        or stamp is None
+        or not any(note.startswith(f"column {name} is read as seconds;") for note in notes)
+    ):
+        return None
+    return too_long(times[stamp].value_s, times[name].value_s)
+
+
+def _refuse_long(times: Mapping[str, Times], which: Roles, notes: Sequence[str], cells: Cells) -> None:
+    """Raise the fault of durations that are in another unit, or none."""
+    row = _too_long(times, which, notes)
+    if row is None:
+        return
+    name, stamp_s = str(which.duration), times[str(which.arrival or which.departure)].value_s
+    span_s = float(np.nanmax(stamp_s) - np.nanmin(stamp_s))
+    what = f"should not be far longer than the whole log, {span_s:.4g} s: say --unit, or another column with --duration"
+    shown = f"{times[name].value_s[row]:.4g} s"
+    raise TableError([TableFault(int(cells.lines[row]), cells.position(name), name, what, shown)])
+
+
+def _named(table: pd.DataFrame) -> bool:
+    """Return whether it does not matter what else the rows say: they have names, or no two have the same times."""
+    return "request" in table or not might_repeat(*(table[name].to_numpy() for name in ("arrival_s", "departure_s")))
+
+
+def _others(path: Path, names: Sequence[str], which: Roles) -> pd.DataFrame:
+    """Return all columns but those of times, as text or as they are in Parquet."""
+    wanted = [name for name in names if name not in which.times()]
+    if not wanted:
+        return pd.DataFrame()
+    if head_of(path).startswith(b"PAR1"):
+        found = pq.read_table(path, columns=wanted)
+        plain = [column if _is_plain(column.type) else pa.array(map(str, column.to_pylist())) for column in found]
+        table = pa.table(plain, names=wanted)
+    else:
+        options = pacsv.ConvertOptions(include_columns=wanted, column_types=dict.fromkeys(wanted, _TEXT))
+        with stream_of(path) as source:
+            table = pacsv.read_csv(source, convert_options=options)
+    others: pd.DataFrame = table.to_pandas(strings_to_categorical=True)
+    return others
+
+
+def _is_plain(kind: pa.DataType) -> bool:
+    return not (pa.types.is_nested(kind) or pa.types.is_binary(kind) or pa.types.is_large_binary(kind))
+
+
+def _with_rest(log: Log, others: pd.DataFrame) -> Log:
+    """Return a log with a number for all that its rows say beside the times, if they say anything."""
+    if others.empty:
+        return log
+    rest = pd.util.hash_pandas_object(others, index=False).to_numpy()
+    return replace(log, table=log.table.assign(rest=rest))
 
 
 def _carefully(
