@@ -7,7 +7,10 @@ import pandas as pd
 import pytest
 
 from analysis.logs.columns import roles, unit_of
+from analysis.logs.hygiene import clean
 from analysis.logs.reading import read_log
+from analysis.occupancy.curve import curve
+from analysis.occupancy.law import law
 from analysis.readers import TableError
 
 
@@ -201,6 +204,54 @@ def test_the_standard_workload_format_is_submit_and_wait_and_run(read):
     log = read(SWF.format(rest="-1 " * 13))
     np.testing.assert_array_equal(stamps(log), [[0.0, 15.0], [7.0, np.nan]])
     assert log.notes == ("1 jobs ran on several processors at once: the law is about jobs that use one at a time",)
+
+
+def job(number, submit, wait, run, status):
+    return f"{number} {submit} {wait} {run} 1 -1 -1 1 -1 -1 {status} -1 -1 -1 -1 -1 -1 -1\n"
+
+
+SERVED = job(1, 0, 0, 10, 1) + job(2, 1, 9, 10, 1) + job(4, 3, 17, 10, 5)
+"""One after the other on one server, in service for 30 s and waiting for 26 s; the last was cancelled while it ran."""
+CANCELLED = job(3, 2, 5, -1, 5) + job(5, 4, 6, 0, 5) + job(6, 40, 500, -1, 5) + job(7, 41, -1, -1, 5)
+"""Never served: two while the server was busy, one that was on hold, one whose wait is not known."""
+
+
+def test_jobs_that_were_cancelled_before_they_ran_are_never_served(read):
+    log = clean(read(SERVED + CANCELLED).table, servers=1)
+    made = law(curve(log.arrival_s, log.departure_s), 1)
+    assert (made.service_time_s, made.queueing_time_s) == (30.0, 26.0)
+    assert (len(log.arrival_s), log.repaired, log.unfinished) == (3, 4, 0)
+    (found,) = log.findings
+    assert (found.name, found.count) == ("cancelled before service", 4)
+    assert found.evidence == "they waited 511 s in all, 1 for an unknown time"
+    assert found.done == "left out, and their waiting is in no figure: they were never served"
+
+
+def test_a_workload_without_cancelled_jobs_is_as_it_was_and_one_of_them_alone_is_refused(read):
+    assert clean(read(SERVED).table, servers=1).findings == ()
+    assert clean(read(SERVED + job(3, 2, -1, -1, -1)).table, servers=1).unfinished == 1
+    with pytest.raises(ValueError, match="the log has no arrivals"):
+        clean(read(CANCELLED).table, servers=1)
+
+
+@pytest.mark.parametrize("servers", [1, 3])
+def test_cancelled_jobs_change_neither_service_nor_the_waiting_of_others(read, servers):
+    """First come first served, written by hand: jobs that are impatient leave the queue; those served do not notice."""
+    rng = np.random.default_rng(4)
+    free, lines, service, waiting = [0] * servers, "", 0, 0
+    for number, submit in enumerate(np.sort(rng.integers(0, 900, 900))):
+        start, run = max(int(submit), min(free)), int(rng.integers(1, 2 * servers + 2))
+        patience = int(rng.integers(0, 60))
+        if start - submit > patience:
+            lines += job(number, submit, patience, -1, 5)
+            continue
+        lines += job(number, submit, start - submit, run, 1)
+        free[free.index(min(free))] = start + run
+        service, waiting = service + run, waiting + start - submit
+    log = clean(read(lines).table, servers)
+    made = law(curve(log.arrival_s, log.departure_s), servers)
+    assert log.repaired > 20
+    assert (made.service_time_s, made.queueing_time_s) == pytest.approx((service, waiting))
 
 
 def test_faults_of_a_workload_are_located(read):

@@ -12,6 +12,8 @@ from analysis.readers import TableError
 from analysis.statistics import Ints
 
 _FIELDS = ("request", "submit_s", "wait_s", "run_s", "processors")
+_STATUS, _CANCELLED = 10, 5
+"""The column of a job's status, and that of a cancelled one."""
 
 
 def is_swf(head: bytes) -> bool:
@@ -28,6 +30,8 @@ def is_swf(head: bytes) -> bool:
 
 def read_swf(path: Path) -> Log:
     """Read a log in the Standard Workload Format (Chapin et al. 1999): departure = submit + wait + run.
+
+    A job of status 5 that did not run was cancelled while it waited: it left at submit + wait and was never served.
 
     Parameters
     ----------
@@ -62,11 +66,16 @@ def read_swf(path: Path) -> Log:
     if not rows:
         raise TableError([TableFault(len(lines) or 1, 1, "jobs", "should be at least one", "none")])
     text = pd.DataFrame([(words + [""] * 5)[:5] for _, words in rows], columns=list(_FIELDS))
+    status = pd.Series([words[_STATUS] if len(words) > _STATUS else "" for _, words in rows])
     jobs = text[["submit_s", "wait_s", "run_s", "processors"]].apply(pd.to_numeric, errors="coerce")
     _refuse(jobs, text, np.array([at for at, _ in rows]))
     known = jobs.where(jobs >= 0)
     table = pd.DataFrame({"arrival_s": known["submit_s"], "request": text["request"]}).astype({"arrival_s": float})
     table.insert(1, "departure_s", known["submit_s"] + known["wait_s"] + known["run_s"])
+    cancelled = (pd.to_numeric(status, errors="coerce") == _CANCELLED) & ~(known["run_s"] > 0)
+    if cancelled.any():
+        table["departure_s"] = table["departure_s"].mask(cancelled, known["submit_s"] + known["wait_s"])
+        table["cancelled"] = cancelled
     parallel = int((known["processors"] > 1).sum())
     note = f"{parallel} jobs ran on several processors at once: the law is about jobs that use one at a time"
     return Log(table, (note,) if parallel else ())
