@@ -115,21 +115,30 @@ def test_lines_like_others_that_are_written_twice_are_reported_and_kept(tmp_path
 
 @pytest.mark.parametrize("zipped", [False, True])
 @pytest.mark.parametrize("blank", ["", "\n"])
-def test_the_whole_row_of_a_table_counts_also_columns_that_are_not_used(tmp_path, zipped, blank):
-    """The file with a blank line is read cell by cell."""
-    for column, kept in (("span,0x{}", 3), ("type,a", 4)):
-        name, _, value = column.partition(",")
-        rows = "".join(f"{i},{i + 1},{value.format(i)}\n" for i in (5, 6, 6, 7))
-        text = f"start_s,end_s,{name}\n{blank}{rows}".encode()
-        (tmp_path / "log").write_bytes(gzip.compress(text) if zipped else text)
-        made = clean(read_log(tmp_path / "log").table, servers=1)
-        assert (len(made.arrival_s), made.repaired) == (kept, 4 - kept)
+@pytest.mark.parametrize(("column", "kept"), [("span,0x{}", 50), ("type,a", 90)])
+def test_the_whole_row_of_a_table_counts_also_columns_that_are_not_used(tmp_path, zipped, blank, column, kept):
+    """50 rows, 40 of them twice, by a name or a type; the file with a blank line is read cell by cell."""
+    name, value = column.split(",")
+    rows = "".join(f"{i},{i + 0.01 * (i * i % 97)},{value.format(i)}\n" for i in (*range(50), *range(40)))
+    text = f"start_s,end_s,{name}\n{blank}{rows}".encode()
+    (tmp_path / "log").write_bytes(gzip.compress(text) if zipped else text)
+    made = clean(read_log(tmp_path / "log").table, servers=1)
+    assert (len(made.arrival_s), made.repaired) == (kept, 90 - kept)
+    assert ("rows alike" in names(made)) == (kept == 90)
+
+
+def test_a_few_rows_that_repeat_whole_are_kept_unless_an_id_says_that_they_are_one_request(tmp_path):
+    """Two health checks in the same second."""
+    for column, kept in (("page", 4), ("id", 3)):
+        (tmp_path / "log").write_text(f"start_s,end_s,{column}\n5,6,/a\n6,7,/b\n6,7,/b\n7,8,/c\n")
+        assert len(clean(read_log(tmp_path / "log").table, servers=1).arrival_s) == kept
 
 
 def test_a_parquet_file_with_columns_of_any_kind_is_compared_whole(tmp_path):
-    log = pd.DataFrame({"start_s": [5.0, 6.0, 6.0], "end_s": [6.0, 7.0, 7.0], "tags": [[1], [2], [2]], "raw": b"x"})
+    at = np.r_[np.arange(50), np.arange(40)]
+    log = pd.DataFrame({"start_s": at, "end_s": at + 1.0, "tags": [[i] for i in at], "raw": b"x", "day": "monday"})
     log.to_parquet(tmp_path / "log")
-    assert clean(read_log(tmp_path / "log").table, servers=1).repaired == 1
+    assert clean(read_log(tmp_path / "log").table, servers=1).repaired == 40
 
 
 def test_names_that_come_with_other_times_name_something_else():
@@ -155,6 +164,17 @@ def test_without_pairs_a_name_comes_with_the_arrival_and_with_the_departure():
     twice = pd.concat([log, log.iloc[[3]]])
     assert clean(log, servers=4).findings == ()
     assert (names(clean(twice, servers=4)), clean(twice, servers=4).repaired) == (["rows written twice"], 1)
+
+
+@pytest.mark.parametrize("policy", ["ps", "fcfs"])
+def test_requests_of_one_tick_see_the_same_queue_and_so_are_alike_more_often(policy):
+    """On one server at 90%: equal demands under processor sharing, and many very short ones under FCFS."""
+    rng = np.random.default_rng(1)
+    arrival, mean_s = rng.exponential(1 / 60, 8_000).cumsum(), 0.9 / 60
+    demand = np.full(8_000, mean_s) if policy == "ps" else rng.lognormal(np.log(mean_s) - 2, 2, 8_000)
+    log = rounded(arrival, serve(policy, arrival, demand, 1).departure_s)
+    assert log.duplicated().sum() > 50
+    assert not copies(log, 0.001).beyond_chance
 
 
 def test_requests_at_one_instant_tell_nothing():

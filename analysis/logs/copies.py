@@ -15,6 +15,8 @@ MARGIN = 2.0
 """Pairs are compared with so many times those that chance explains: neighbours are not quite independent."""
 MOST_WRITTEN = 3
 """A request is written so many times at most; names that fewer than n / 3 rows differ in name something else."""
+LEAST = 30
+"""Rows that repeat whole: fewer may be of requests that a file happens not to tell apart."""
 _DECIMALS = 6
 """Times are compared to the microsecond: differences of floats differ in their last bits."""
 
@@ -63,10 +65,10 @@ def copies(log: pd.DataFrame, tick_s: float) -> Copies:
 
     A row is a copy for certain if its times are those of an earlier row and so is its name: its `request`, or else all
     that the file says beside the times, `rest`. That is a name only if it never comes with other times and at least a
-    third of the rows differ in it. Without such names nothing is certain: requests that came in one tick of the clock
-    may have taken equally long. How many pairs have is estimated from pairs of requests in adjacent ticks, which
-    cannot be copies: the share of those that took equally long (and say the same), or of those a single tick apart that
-    did or left together, times the pairs in one tick.
+    third of the rows differ in it, and `rest` only if 30 rows repeat. Without such names nothing is certain: requests
+    that came in one tick of the clock may have taken equally long. How many pairs have is estimated from pairs of
+    requests in adjacent ticks, which cannot be copies: the share of those that took equally long (and say the same),
+    or of those a single tick apart that did or left together, times the pairs in one tick.
 
     Parameters
     ----------
@@ -100,7 +102,8 @@ def copies(log: pd.DataFrame, tick_s: float) -> Copies:
         names, rows = int(named.max(initial=-1)) + 1, int(whole.max(initial=-1)) + 1
         if MOST_WRITTEN * names >= len(log):
             conflicts = rows - names
-            if rows < len(log) and not conflicts:
+            least = 1 if "request" in log else LEAST
+            if len(log) - rows >= least and not conflicts:
                 return Copies(pd.Series(whole).duplicated().to_numpy(), 0, 0.0, 0, 0)
     pairs, by_chance, usual = _alike(stamp, took, codes, tick_s)
     return Copies(np.zeros(len(log), dtype=np.bool_), pairs, by_chance, usual, conflicts)
