@@ -54,8 +54,8 @@ def whole_racks(case: Case) -> list[Finding] | None:
     }
     what = f"the feature was given by racks ({int((having > 0).sum())} of {racks}), whose machines are alike"
     remedy = (
-        "take the rack as the cluster of every error (clusters: rack in what is said of the experiment), and as many "
-        "racks as you would take machines"
+        "take the rack as the cluster of every error (wsc effect does by the estimator adjusted and its variants if "
+        "--about says clusters: rack), and as many racks as you would take machines"
     )
     return [Finding("whole_racks", "error", what, evidence, remedy)]
 

@@ -190,10 +190,11 @@ def _finding(case: Case, jump: _Jump) -> Finding:
     if jump.job is not None and case.plain is not None:
         shift = share * abs(jump.ratio - 1) / 2
         severity = "error" if case.plain.half_widths(shift) > MATERIAL else "warning"
+    since = f"{jump.since:g}" if isinstance(jump.since, float) else str(jump.since)
     rows = "rows" if jump.job is None else f"rows of job {table.jobs[jump.job]}"
     arms = ("of machines that later have the feature", "others") if jump.past else ("with the feature", "those without")
     what = (
-        f"value: from period {jump.since} on, {rows} {arms[0]} are {jump.arms[1]:.2f} times their level before, "
+        f"value: from period {since} on, {rows} {arms[0]} are {jump.arms[1]:.2f} times their level before, "
         f"{arms[1]} {jump.arms[0]:.2f} times"
     )
     evidence = {"ratio": jump.ratio, "chance": jump.chance, "share": share}
