@@ -79,13 +79,14 @@ class Asked:
 
 
 @contextmanager
-def opened(paths: Sequence[Path]) -> Iterator["Database"]:
+def opened(paths: Sequence[Path], notes: list[str] | None = None) -> Iterator["Database"]:
     """Open profile directories, or files of other tools, as one database.
 
     Parameters
     ----------
     paths : run directories of a profile, folders with its tables, or files in a format that `wsc profile import` reads;
         files are read into a temporary folder
+    notes : gets what a reader should know about how the files were understood
 
     Raises
     ------
@@ -110,7 +111,10 @@ def opened(paths: Sequence[Path]) -> Iterator["Database"]:
     folders, files = [path for path in paths if path.is_dir()], [path for path in paths if not path.is_dir()]
     with tempfile.TemporaryDirectory(prefix="wsc-profile-") as made:
         if files:
-            folders.append(_imported(files, Path(made)))
+            told = _imported(files, Path(made))
+            folders.append(Path(made))
+            if notes is not None:
+                notes += told
         with Database(folders) as database:
             yield database
 
@@ -142,7 +146,8 @@ def query(paths: Sequence[Path], asked: Asked) -> dict[str, Any]:
     ...     query([Path(file.name)], Asked())["rows"][0]
     {'function': 'read', 'samples': 12, 'value': 12, 'share': 0.75}
     """
-    with opened(paths) as database:
+    of_files: list[str] = []
+    with opened(paths, of_files) as database:
         question, again = of_fleet(database, asked.query(database.events()))
         table = database.query(question, asked.top)
         samples, value = database.total(question)
@@ -151,7 +156,7 @@ def query(paths: Sequence[Path], asked: Asked) -> dict[str, Any]:
         known = database.query(replace(question, by=("symbolised",)))
         visits, found = len(database.query(replace(question, by=("visit",)))), intervals(database, question)
         unit, rows = database.units().get(question.event, ""), _count(database, question)
-        events, notes = database.events(), [*_left_out(again), *_lacking(paths, database, question.event)]
+        events, notes = database.events(), [*of_files, *_left_out(again), *_lacking(paths, database, question.event)]
         if found is None:
             notes.append(without(database, question))
     if found is not None:
@@ -204,7 +209,8 @@ def diff(
     ...     [row["change"] for row in diff([first], [second], Asked(), (), ())["rows"]]
     [0.25, -0.25]
     """
-    with opened(a) as first, opened(b) as second:
+    of_files: list[str] = []
+    with opened(a, of_files) as first, opened(b, of_files) as second:
         shared = [event for event in first.events() if event in second.events()]
         if not shared:
             raise FaultsError([_apart(first, second)])
@@ -234,7 +240,7 @@ def diff(
         {"total": {"samples": samples, "value": value}, "where": _told(side.where)}
         for (samples, value), side in zip(totals, sides, strict=True)
     ]
-    notes = _left_out(sorted({name for _, again in found for name in again}))
+    notes = [*dict.fromkeys(of_files), *_left_out(sorted({name for _, again in found for name in again}))]
     return {
         "kind": "profile diff",
         "event": question.event,
@@ -364,13 +370,14 @@ def _lacking(paths: Sequence[Path], database: "Database", event: str) -> list[st
     return [f"no samples of {event}: {', '.join(lacking)}"] if lacking else []
 
 
-def _imported(files: Sequence[Path], folder: Path) -> Path:
-    """Write the files of other tools as the tables of a profile, and return where."""
-    from analysis.profiling.formats.reading import read_profile
-    from analysis.profiling.formats.tables import write_tables
+def _imported(files: Sequence[Path], folder: Path) -> list[str]:
+    """Write the files of other tools as the tables of a profile, and return the notes on them."""
+    from analysis.profiling.formats.reading import read_all
+    from analysis.profiling.formats.tables import to_tables, write_tables
 
-    write_tables(read_profile(*files), folder)
-    return folder
+    profiles = read_all(files)
+    write_tables(to_tables(profiles), folder)
+    return [f"{profile.name}: {note}" for profile in profiles for note in profile.notes]
 
 
 def _time(option: str, text: str | None) -> float | None:

@@ -52,8 +52,8 @@ def test_stacks_that_are_written_alike_are_summed():
         (f"main {LARGEST + 1}", "a.folded:1: count: should be a whole number"),
         ("main " + "9" * 5000, "a.folded:1: count: should be a whole number"),
         ("main ٣", "a.folded:1: count: should be a whole number"),
-        ("a;;b 3", "a.folded:1: stack: should be names of functions joined by semicolons, got a;;b"),
-        ("17", "a.folded:1: stack: should be names of functions joined by semicolons, got none"),
+        (" ; ;  3", "a.folded:1: stack: should name a function, got ; ;"),
+        ("17", "a.folded:1: stack: should name a function, got none"),
         ("", "a.folded: stacks: should be at least one, got none"),
         (";".join("f" * 16385) + " 3", "a.folded:1: stack: should be at most 16384 functions deep, got 16385"),
     ],
@@ -62,6 +62,43 @@ def test_lines_that_are_no_folded_stacks_are_refused(text, said):
     with pytest.raises(FormatError) as caught:
         read_folded(text.encode(), "a.folded")
     assert str(caught.value).startswith(said)
+
+
+@pytest.mark.parametrize(
+    ("line", "path"),
+    [
+        ("main;parse;  3", ["main", "parse", "[unknown]"]),
+        ("main;parse; 3", ["main", "parse", "[unknown]"]),
+        ("main; ;read 3", ["main", "[unknown]", "read"]),
+        ("main;;read 3", ["main", "[unknown]", "read"]),
+        (";main 3", ["[unknown]", "main"]),
+    ],
+)
+def test_a_function_without_a_name_is_unknown_and_a_note_counts_such_stacks(line, path):
+    profile = read_folded(f"{line}\nmain 4\n".encode(), "a.folded")
+    assert [profile.frames[at].function for at in profile.samples[0].stack[::-1]] == path
+    assert [sample.amounts for sample in profile.samples] == [(3,), (4,)]
+    assert profile.notes == ("1 line has a function without a name, which is read as [unknown]",)
+
+
+def test_two_counts_a_line_are_those_before_and_after():
+    profile = read_folded(b"main;read 12 274\nmain;operator () 4 0\n\nmain;read 1 2\n", "two.folded")
+    assert [measure.event for measure in profile.measures] == ["before", "after"]
+    assert [frame.function for frame in profile.frames] == ["read", "main", "operator ()"]
+    assert [sample.amounts for sample in profile.samples] == [(13, 276), (4, 0)]
+    assert profile.notes == ("two counts a line, as of difffolded.pl: read as the events before and after",)
+
+
+def test_a_name_that_ends_in_a_number_stays_one_if_other_lines_have_one_count():
+    profile = read_folded(b"main;GC Thread 1 274\nmain 4\n", "one.folded")
+    assert [measure.event for measure in profile.measures] == ["samples"]
+    assert profile.frames[0].function == "GC Thread 1"
+    assert profile.notes == ()
+
+
+def test_a_second_count_beyond_64_bits_is_refused_too():
+    with pytest.raises(FormatError, match=r"^a\.folded:1: count: should be a whole number"):
+        read_folded(f"main {LARGEST + 1} 3\n".encode(), "a.folded")
 
 
 def test_every_faulty_line_is_named():

@@ -150,3 +150,32 @@ def test_a_stack_without_end_is_refused():
 def test_no_sample_is_refused():
     with pytest.raises(FormatError, match="should be at least one, got none"):
         read(HEADER)
+
+
+@pytest.mark.parametrize(
+    "head",
+    [
+        "python 7437 5207.755608: ",
+        "python 7437/7438 [001] 5207.755608: ",
+        "python 7437 5207.755608:   10101010 ",
+        "python 7437 5207.755608:  4a1 f (/bin/a)",
+        "sh 7 12: ",
+    ],
+)
+def test_a_time_in_the_place_of_the_event_is_refused_with_the_field_that_is_missing(head):
+    with pytest.raises(FormatError) as caught:
+        read(f"{head}\n\t 4a1 f (/bin/a)\n\n" * 3)
+    place = "perf.txt:1: event: should be a name: add `event` to the fields of `perf script -F`, got "
+    assert str(caught.value) == place + head.split(":")[0].split()[-1]
+
+
+def test_an_event_that_begins_with_a_bracket_is_refused():
+    with pytest.raises(FormatError, match=r"^perf\.txt:1: event: should be a name: .*, got \[3$"):
+        read("sh 7: 2 [3: 4] @ 0x1\n")
+
+
+def test_fifty_events_are_read_and_one_more_is_refused():
+    lines = [f"sh 7 5.{at}: event{at}:\n\t1 f (a)\n\n" for at in range(51)]
+    assert len(read("".join(lines[:50])).measures) == 50
+    with pytest.raises(FormatError, match=r"^perf\.txt:151: event: should be one of at most 50, got event50$"):
+        read("".join(lines))

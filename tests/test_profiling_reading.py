@@ -68,6 +68,33 @@ def test_what_is_no_profile_is_refused_in_one_line(file, data, said):
     assert "\n" not in str(caught.value)
 
 
+@pytest.mark.parametrize(
+    ("kind", "text"),
+    [
+        ("heap", "heap profile: 13: 1595680 [47130736: 2584596557304] @ heap/1048576\n1: 524288 [3: 15] @ 0x42 0x43\n"),
+        ("heap", "heap profile:      1:     2 [     3:     4] @ heapprofile\n   1:  2 [ 3: 4] @ 0x1 0x2\n"),
+        ("heap", "heap profile: 1: 2 [3: 4] @ heapz_v2/524288\n1: 2 [3: 4] @ 0x1\n"),
+        ("growth", "heap profile: 1: 2 [3: 4] @ growthz\n1: 2 [3: 4] @ 0x1\n"),
+        ("fragmentation", "heap profile: 1: 2 [3: 4] @ fragmentationz\n1: 2 [3: 4] @ 0x1\n"),
+        ("heap", "--- heapz 1 ---\nformat = java\nresolution = bytes\n 7048  1 @ 0x3 0x4\n"),
+        ("contention", "--- contentionz 1 ---\ncycles/second = 3201000000\n1 2 @ 0x1 0x2\n"),
+        ("contention", "--- contention:\ncycles/second=3201000000\n1 2 @ 0x1 0x2\n"),
+        ("mutex", "--- mutex:\ncycles/second=3201000000\n1 2 @ 0x1 0x2\n"),
+        ("thread", "--- threadz 1 ---\n\n--- Thread 7f79 (name: main/14748) stack: ---\n  0x0040be31: main\n"),
+        ("thread", "--- Thread 7f79 (name: main/14748) stack: ---\n  0x0040be31: main\n"),
+        ("goroutine", "goroutine profile: total 12\n12 @ 0x1 0x2\n#\t0x1\tmain.main+0x1\t/a.go:3\n"),
+        ("threadcreate", "\n# of go\nthreadcreate profile: total 8\n8 @ 0x1 0x2\n"),
+    ],
+)
+def test_a_legacy_text_profile_is_refused_by_name_with_the_command_that_converts_it(file, kind, text):
+    path = file(text.encode())
+    with pytest.raises(FormatError) as caught:
+        read_foreign(path)
+    advice = "not supported; convert with `go tool pprof -proto FILE > FILE.pb.gz`"
+    assert str(caught.value).startswith(f"{path}: file: is a legacy {kind} profile: {advice}, got ")
+    assert "\n" not in str(caught.value)
+
+
 @given(st.binary(max_size=300))
 def test_random_bytes_are_read_or_refused(tmp_path_factory, data):
     path = tmp_path_factory.getbasetemp() / "random"

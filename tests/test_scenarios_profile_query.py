@@ -216,3 +216,15 @@ def test_faults_of_several_options_are_said_at_once(profile):
     lines = str(caught.value).splitlines()
     assert [line.split(":")[0] for line in lines] == ["--by", "--event", "--top", "--where"]
     assert "datacentre" in lines[0]
+
+
+def test_how_a_file_was_understood_is_said_with_the_answer(tmp_path):
+    file = tmp_path / "two.folded"
+    file.write_text("main;read 12 274\nmain; 4 31\n")
+    two = f"{file}: two counts a line, as of difffolded.pl: read as the events before and after"
+    nameless = f"{file}: 1 line has a function without a name, which is read as [unknown]"
+    answer = query([file], Asked(event="before"))
+    assert answer["events"] == ["after", "before"]
+    assert [(row["function"], row["value"]) for row in answer["rows"]] == [("read", 12), ("[unknown]", 4)]
+    assert answer["notes"][:2] == [two, nameless]
+    assert diff([file], [file], Asked(), (), ())["notes"][:2] == [two, nameless]

@@ -29,6 +29,9 @@ _FRAME = re.compile(r"\s*(?P<address>[0-9a-f]{1,16})(?:\s+(?P<symbol>.*))?$")
 _OFFSET = re.compile(r"\+0x[0-9a-f]+$")
 _SOURCE = re.compile(r"\s+(?P<file>\S.*):(?P<line>\d{1,9})$")
 _LONGEST_HEAD = 4096
+_MOST_EVENTS = 50
+_NO_EVENT = re.compile(r"\[|[-+.,0-9]+$")
+"""Texts in the place of the event that are none: a time or a number where the field was not printed."""
 _RECORD = "PERF_RECORD_"
 _MODIFIERS = re.compile(r":[ukhHGSDpPIWeb]+$")
 _GENERIC = {
@@ -74,7 +77,8 @@ def read_perf_script(data: bytes, name: str = "perf.txt") -> Profile:
     ------
     FormatError
         With every line that is no head of a sample, frame or comment, frames before the first head, stacks deeper
-        than 16,384 frames, periods beyond 2⁶³ − 1; or if there is no sample.
+        than 16,384 frames, periods beyond 2⁶³ − 1; or if there is no sample, lines have a time or a number in the place
+        of the event, or there are more than 50 events.
 
     Examples
     --------
@@ -166,6 +170,11 @@ class _Reader:
         event, said = head["event"], head.groupdict()
         if event.startswith(_RECORD):
             return
+        if _NO_EVENT.match(event):
+            advice = "should be a name: add `event` to the fields of `perf script -F`"
+            raise refusal(self.name, str(number), "event", advice, event)
+        if event not in self.periods and len(self.periods) == _MOST_EVENTS:
+            raise refusal(self.name, str(number), "event", f"should be one of at most {_MOST_EVENTS}", event)
         period = int(said["period"] or 0)
         if period > LARGEST:
             self.faults.add(str(number), "period", f"should be at most {LARGEST}", said["period"])

@@ -1,5 +1,6 @@
 """Profiles of any format that is known: the content tells which it is."""
 
+import re
 from collections.abc import Sequence
 from pathlib import Path
 
@@ -16,6 +17,14 @@ from analysis.profiling.formats.tables import to_tables
 
 _HEAD_BYTES = 1 << 16
 _FIRST_LINES = 50
+_LEGACY = (
+    re.compile(r"heap profile: *\d+: *\d+ *\[ *\d+: *\d+ *\] *@ *(?P<kind>growth|fragmentation|heap)"),
+    re.compile(r"--- (?P<kind>heap|growth|fragmentation|contention|thread)z \d+ ---"),
+    re.compile(r"--- (?P<kind>contention|mutex):"),
+    re.compile(r"--- (?P<kind>Thread) [0-9a-fA-F]+ \(name: "),
+    re.compile(r"(?P<kind>\w+) profile: total \d+$"),
+)
+"""First lines of the text formats that pprof had before profile.proto: of gperftools, Go with debug=1, and Java."""
 _TEXT = frozenset((9, 10, 12, 13, 27)) | frozenset(range(32, 256))
 
 
@@ -29,7 +38,8 @@ def read_foreign(path: Path) -> Profile:
     Raises
     ------
     FormatError
-        With every fault of the file; if it is empty, damaged, larger than 512 MiB unpacked or of no format known.
+        With every fault of the file; if it is empty, damaged, larger than 512 MiB unpacked, one of pprof's legacy text
+        formats or of no format known.
     OSError
         If it cannot be read.
 
@@ -48,6 +58,7 @@ def read_foreign(path: Path) -> Profile:
     if not set(head) <= _TEXT:
         return _binary(data, name)
     lines = head.decode(errors="replace").splitlines()[:_FIRST_LINES]
+    _refuse_legacy(lines, name)
     if is_perf_script(lines):
         return read_perf_script(data, name)
     if any(map(is_folded, lines)):
@@ -107,6 +118,15 @@ def read_all(paths: Sequence[Path]) -> list[Profile]:
     if faults:
         raise ValueError("\n".join(map(str, faults)))
     return profiles
+
+
+def _refuse_legacy(lines: Sequence[str], name: str) -> None:
+    """Refuse the text formats of old profiles by name, with the command that converts them."""
+    first = next((line.strip() for line in lines if line.strip() and not line.lstrip().startswith("#")), "")
+    kind = next((found["kind"].lower() for pattern in _LEGACY if (found := pattern.match(first))), "")
+    if kind:
+        advice = "not supported; convert with `go tool pprof -proto FILE > FILE.pb.gz`"
+        raise refusal(name, "", "file", f"is a legacy {kind} profile: {advice}", first)
 
 
 def _binary(data: bytes, name: str) -> Profile:
