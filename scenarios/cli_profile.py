@@ -86,15 +86,20 @@ def import_(
     drawn_from: Annotated[
         str | None, typer.Option(metavar="N", help="Machines that those of the files were drawn from at random.")
     ] = None,
+    equal_lengths: Annotated[
+        bool, typer.Option("--equal-lengths", help="Drawn machines were profiled equally long, whatever files say.")
+    ] = False,
     json: Json = False,
 ) -> None:
     """Read profiles of other tools into a folder that every other command takes."""
     machines = None if drawn_from is None else whole("--drawn-from", drawn_from)
+    if equal_lengths and machines is None:
+        refuse("--equal-lengths", "is for --drawn-from, which is not given", "--equal-lengths")
     from scenarios import profile_files
     from scenarios.output import progress
 
     with progress(quiet=json) as tell:
-        payload = profile_files.import_files(files, out, tell, machines)
+        payload = profile_files.import_files(files, out, tell, machines, equal_lengths=equal_lengths)
     say(payload, profile_files.show_imported, json)
 
 

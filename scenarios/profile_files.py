@@ -69,7 +69,12 @@ EVERYTHING = Selection()
 
 
 def import_files(
-    paths: Sequence[Path], out: Path, progress: Progress | None = None, machines: int | None = None
+    paths: Sequence[Path],
+    out: Path,
+    progress: Progress | None = None,
+    machines: int | None = None,
+    *,
+    equal_lengths: bool = False,
 ) -> Imported:
     """Read profiles of other tools into a new profile directory, which appears when it is complete.
 
@@ -79,12 +84,13 @@ def import_files(
     out : the directory, which must not be there
     progress : called with what is being done
     machines : of the fleet that those of the files were drawn from at random, one profile each; none: nobody drew
+    equal_lengths : of drawn machines, whether all were profiled equally long, whatever the files say
 
     Raises
     ------
     FaultsError
         If there is no file, `out` is there or cannot be made, or the files are no small sample of the fleet: too many,
-        or the same twice.
+        the same twice, or of lengths that differ and are not known.
     ValueError
         With every fault of the files.
     OSError
@@ -109,7 +115,7 @@ def import_files(
     profiles = _read_each(paths, read_foreign, progress)
     tables, notes = to_tables(profiles), [f"{profile.name}: {note}" for profile in profiles for note in profile.notes]
     if machines is not None:
-        tables, told = _drawn(profiles, tables, machines)
+        tables, told = _drawn(profiles, tables, machines, equal_lengths=equal_lengths)
         notes += told
     _write_folder(tables, out)
     return Imported(
@@ -232,24 +238,42 @@ def _say(text: str, console: "Console") -> None:
 
 
 def _drawn(
-    profiles: Sequence["Profile"], tables: Mapping[str, "pd.DataFrame"], machines: int
+    profiles: Sequence["Profile"], tables: Mapping[str, "pd.DataFrame"], machines: int, *, equal_lengths: bool
 ) -> tuple[dict[str, "pd.DataFrame"], list[str]]:
     """Return files as a sample of so many machines, and notes on it."""
-    from analysis.profiling.formats.fleet import SampleError, drawn, repeated
+    from analysis.profiling.formats.fleet import LengthError, SampleError, drawn, repeated
 
     twice = [Fault(name, 0, 0, "", f"holds the very samples of {other}") for name, other in repeated(profiles)]
     if twice:
         raise FaultsError(twice)
+    spans = any(profile.span for profile in profiles)
     try:
-        made = drawn(tables, machines)
+        made = drawn(tables, machines, spans=spans, equal=equal_lengths)
+    except LengthError as error:
+        problem = f"{error}; --equal-lengths takes all as equally long"
+        raise FaultsError([Fault("--drawn-from", 0, 0, "", problem)]) from None
     except SampleError as error:
         raise FaultsError([Fault("--drawn-from", 0, 0, "", str(error))]) from None
     visits = made["visits"]
-    notes = [f"each of {plural(len(visits), 'visit')} stands for {visits['weight'].iloc[0]:,} machines"]
+    notes = [_stands_for(visits, machines)]
+    if not equal_lengths and not visits["length_s"].any():
+        notes.append("no file says how long it took: all are taken as equally long")
     again = len(visits) - visits["machine"].nunique()
     if again:
         notes.append(f"{plural(again, 'visit')} to machines visited before: intervals take them for other machines")
     return made, notes
+
+
+def _stands_for(visits: "pd.DataFrame", machines: int) -> str:
+    """Return in a line for how many machines visits stand, and for how long where lengths differ."""
+    said = f"each of {plural(len(visits), 'visit')} stands for {round(machines / len(visits)):,} machines"
+    weight, length_s = visits["weight"].to_numpy(), visits["length_s"].to_numpy()
+    if (weight == weight[0]).all():
+        return said
+    longest = length_s.argmax()
+    time_s = length_s[longest] * weight[longest] / round(machines / len(visits))
+    between = f"visits of {length_s.min():g} s to {length_s.max():g} s are weighted by rate"
+    return f"{said}, for {time_s:g} s: {between}, so that a longer one counts no more"
 
 
 def _read_each(paths: Sequence[Path], read: Callable[[Path], "Profile"], progress: Progress | None) -> list["Profile"]:

@@ -1,5 +1,6 @@
 """Files of machines that were drawn at random, as the profile of the fleet that they were drawn from."""
 
+import itertools
 from collections.abc import Mapping, Sequence
 
 import numpy as np
@@ -8,29 +9,48 @@ import pandas as pd
 from analysis.profiling.asking import FLEET
 from analysis.profiling.formats.foreign import Profile
 from analysis.profiling.storage import TAKEN
-from analysis.statistics import Ints
+from analysis.statistics import Floats, Ints
 
 LEAST = 2
 """Files at least, and machines of the fleet for each of them: half of a fleet or more is no small sample of it."""
 NOBODY = "[unknown]"
 """Application of a file that names none."""
 _RATE = ["platform", "event"]
+_ALIKE, _ALIKE_SPANS = 0.01, 0.05
+"""By how much equal lengths may differ; and the times from first to last samples of equal lengths."""
+_ROUNDING = 0.005
+"""By how much a whole weight may differ from the wanted one where lengths differ."""
+_LEVELS = ("inuse",)
+"""Beginnings of events that are levels, not counts over the visit's time."""
 
 
 class SampleError(ValueError):
     """Files that are no small random sample of so many machines."""
 
 
-def drawn(tables: Mapping[str, pd.DataFrame], machines: int) -> dict[str, pd.DataFrame]:
+class LengthError(SampleError):
+    """Files of which nobody knows how much of a machine's time each stands for."""
+
+
+def drawn(
+    tables: Mapping[str, pd.DataFrame], machines: int, *, spans: bool = False, equal: bool = False
+) -> dict[str, pd.DataFrame]:
     """Return the tables of files as one collection, whose visits were drawn at random from a fleet.
 
-    Each visit stands for the machines of the fleet over those visited, rounded to a whole number. Events that the
-    files sampled with unlike periods get the greatest common divisor of these, so that values stay exact.
+    Each visit stands for the machines of the fleet over those visited, rounded to a whole number. Where visits differ
+    in length, weights are inverse to it: every machine counts by its events per second, and values are those of the
+    fleet in the longest visit's time, or a multiple of it that keeps the whole weights right within 0.5%. So a share is
+    the ratio of two sums of rates over machines drawn alike, as a ratio estimate needs them (Cochran 1977, section
+    6.3). Lengths that differ by at most 1% are taken as equal. Events that the files sampled with unlike periods get
+    the greatest common divisor of these, so that values stay exact.
 
     Parameters
     ----------
     tables : as `to_tables` returns them, a collection for each file
     machines : of the fleet, those drawn included
+    spans : lengths are only the times from first to last samples, which tell nothing but that lengths are equal where
+        they differ by at most 5%
+    equal : all visits were equally long, whatever the files say
 
     Returns
     -------
@@ -41,6 +61,8 @@ def drawn(tables: Mapping[str, pd.DataFrame], machines: int) -> dict[str, pd.Dat
     ------
     SampleError
         If fewer than two machines were drawn, or more than half of the fleet.
+    LengthError
+        If only some lengths are known, spans differ, or lengths do and an event is a level such as `inuse_space`.
 
     Examples
     --------
@@ -54,12 +76,12 @@ def drawn(tables: Mapping[str, pd.DataFrame], machines: int) -> dict[str, pd.Dat
     ([5], [[12, 6], [12, 4]])
     """
     visits, rates = tables["visits"], tables["rates"]
-    weight = _weight(len(visits), machines)
+    weight = _weights(visits, rates, _weight(len(visits), machines), spans=spans, equal=equal)
     processes = tables["processes"].merge(visits[["visit", "collection", "platform"]], on="visit", how="left")
     nameless = processes["application"] == processes["collection"]
     return {
         **tables,
-        "visits": visits.assign(collection=FLEET, weight=np.int64(weight)),
+        "visits": visits.assign(collection=FLEET, weight=weight),
         "processes": tables["processes"].assign(application=processes["application"].mask(nameless, NOBODY)),
         "rates": _common(rates),
         "samples": _recounted(tables["samples"], processes, rates),
@@ -93,6 +115,36 @@ def _weight(files: int, machines: int) -> int:
         problem = f"{files} profiles are a small sample of at least {LEAST * files} machines, got {machines}"
         raise SampleError(f"{problem}; of fewer, they are asked as they are")
     return round(machines / files)
+
+
+def _weights(visits: pd.DataFrame, rates: pd.DataFrame, machines: int, *, spans: bool, equal: bool) -> Ints:
+    """Return (visits,) whole weights: machines that each stands for, times a common time over the visit's length."""
+    length_s: Floats = visits["length_s"].to_numpy(np.float64)
+    least, most = float(length_s.min()), float(length_s.max())
+    if equal or most - least <= (_ALIKE_SPANS if spans else _ALIKE) * most:
+        return np.full(len(visits), machines, dtype=np.int64)
+    _refuse_unknown(length_s, rates, spans=spans)
+    wanted = machines * most / length_s
+    for times in itertools.count(1):
+        weight = np.round(times * wanted)
+        if (np.abs(weight / (times * wanted) - 1.0) <= _ROUNDING).all():
+            break
+    return weight.astype(np.int64)
+
+
+def _refuse_unknown(length_s: Floats, rates: pd.DataFrame, *, spans: bool) -> None:
+    """Refuse lengths that differ and cannot be weighed by."""
+    between = f"{length_s.min():g} s to {length_s.max():g} s"
+    if spans:
+        problem = f"first and last samples are {between} apart, which does not say how long each took"
+        raise LengthError(problem)
+    silent = int((length_s <= 0).sum())
+    if silent:
+        does = "does not say how long it took" if silent == 1 else "do not say how long they took"
+        raise LengthError(f"{silent} of {len(length_s)} profiles {does}")
+    levels = sorted({event for event in rates["event"].astype(str) if event.startswith(_LEVELS)})
+    if levels:
+        raise LengthError(f"{levels[0]} is a level, not a count over time, and lengths are {between}")
 
 
 def _common(rates: pd.DataFrame) -> pd.DataFrame:

@@ -75,7 +75,9 @@ class Profile:
     start_s: float = math.nan
     """When it began, in seconds since 1970; NaN: unknown."""
     length_s: float = 0.0
-    """Over how long."""
+    """Over how long; 0: unknown."""
+    span: bool = False
+    """Whether `length_s` is only the time from the first sample to the last."""
     default: str = ""
     """Event to show first."""
     comments: tuple[str, ...] = ()

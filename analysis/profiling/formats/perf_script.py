@@ -228,6 +228,7 @@ class _Reader:
             tuple(self.origins),
             name=self.name,
             length_s=seen,
+            span=True,
             notes=(note,) if varied else (),
         )
 
