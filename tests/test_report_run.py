@@ -12,15 +12,18 @@ import pandas as pd
 import pytest
 from typer.testing import CliRunner
 
+from models.scenario import Feature
 from scenarios import crosscheck
 from scenarios.cli import app
 from scenarios.effect import effect
-from scenarios.execution import reopen
+from scenarios.execution import obtain, reopen
+from scenarios.loader import load
 from scenarios.report import effect as report_of_effect
 from scenarios.report import run
-from scenarios.report.section import Subject
+from scenarios.report.section import Section, Subject, Verdict
 from scenarios.run import measure
 from scenarios.served import services
+from scenarios.source import settings
 from tests.report_pages import KINDS, Page, made
 
 runner = CliRunner()
@@ -182,10 +185,11 @@ def test_who_gained_is_named(reported, monkeypatch):
 
 def test_a_verdict_that_is_withheld_is_neither_right_nor_wrong():
     payload = {"verdict": "no verdict: mend unit_change first", "low": 0.0, "high": 0.1, "trusted": False}
-    made_ = report_of_effect._verdict(payload, 0.05)
-    assert made_.says.startswith(payload["verdict"])
+    payload |= {"metric": "ips", "truth": {"change": 0.05}}
+    made_ = report_of_effect._verdict(Feature("upgrade"), payload)
+    assert payload["verdict"] in made_.says
     assert made_.holds is None
-    assert report_of_effect._verdict(payload | {"trusted": True}, 0.05).holds is True
+    assert report_of_effect._verdict(Feature("upgrade"), payload | {"trusted": True}).holds is True
 
 
 def test_requests_without_a_departure_and_the_median_are_told(reported):
@@ -343,3 +347,54 @@ def test_a_planted_fault_is_a_verdict(copied, monkeypatch):
     assert not told["holds"]
     assert "occupancy_stays" in told["says"]
     assert page.has_row("Agreement", "does not hold")
+
+
+@pytest.fixture(scope="module")
+def refreshed(tmp_path_factory):
+    """Reports of a profiled fleet with a hardware refresh on its second day, with and without the truth."""
+    out = tmp_path_factory.mktemp("refreshed")
+    small = settings(["profiling.programs.functions=6", "profiling.collector.samples_per_s=2.0", "population.jobs=50"])
+    found = obtain(load("profiled_small", small), out, False, lambda _what, _share: None)
+    without = shutil.copytree(found.path, out / "without")
+    for file in without.glob("truth_*"):
+        file.unlink()
+    return report(found.path), report(without)
+
+
+def test_a_feature_is_named_with_what_is_estimated_and_beside_the_truth(refreshed):
+    path, page, payload = refreshed[0]
+    told, made_ = verdict(payload, "The feature"), effect([path])
+    assert told["says"].startswith(
+        "hardware refresh (haswell_2698v3 becomes skylake_6148), instructions per CPU second: "
+    )
+    assert percent(abs(made_["change"])) in told["says"]
+    assert f"the truth, {signed(made_['truth']['change'])}" in told["says"]
+    assert "machines with the feature beside machines without it in the same periods" in page.said
+
+
+def test_days_before_a_roll_out_are_no_estimate_of_the_feature(refreshed):
+    _, page, payload = refreshed[0]
+    told = verdict(payload, "WSMeter")
+    assert told["says"] == "no estimate: the roll-out is complete only after 1 of 2 days"
+    assert told["holds"] is None
+    assert not page.has_row("20", "wsmeter")
+
+
+def test_without_the_truth_the_report_says_how_to_get_it(refreshed):
+    _, page, payload = refreshed[1]
+    assert verdict(payload, "The feature")["says"].endswith("; the truth is not known")
+    assert "wsc run profiled_small --set recording.truth=true --force simulates both" in page.said
+
+
+def test_two_estimates_that_disagree_say_so_and_which_one_counts():
+    says, of_effect = "+0.49% ± 1.48%", {"low": -0.0416, "high": -0.0206}
+    row = {"estimator": "wsmeter", "change": 0.0049, "high": 0.0197}
+    effects = Section("The feature's effect", verdicts=(Verdict("The feature", "slower"),), payload=of_effect)
+
+    def told(low):
+        payload = {"estimates": [row | {"low": low}]}
+        sections = [effects, Section("WSMeter", verdicts=(Verdict("WSMeter", says),), payload=payload)]
+        return run.beside_effect(sections)[1].verdicts[0].says
+
+    assert told(-0.03) == says
+    assert told(-0.0099).startswith(f"{says}; disagrees with the feature's effect above, which counts")

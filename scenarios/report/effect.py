@@ -4,13 +4,24 @@ import math
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
+from models.scenario import Feature
 from scenarios.effect import effect, show
 from scenarios.output import Progress
+from scenarios.recorded import METRICS
 from scenarios.report.fleet import asked
 from scenarios.report.printed import printed
 from scenarios.report.section import Section, Subject, Verdict
 from scenarios.rundir import Run
 from scenarios.schema import ProfileScenario, Scenario
+
+_COMPARES: Mapping[str, str] = {
+    "concurrent": "machines with the feature beside machines without it in the same periods",
+    "paired": "the same machines with the feature and without it, in turn",
+    "crossover": "the same machines with the feature and without it, in turn",
+    "staged": "machines that have the feature beside those that do not have it yet",
+    "before": "the same machines before and after, so that whatever else changed meanwhile is in it",
+}
+"""What an estimate compares, by its design."""
 
 
 def concluded(subject: Subject, progress: Progress) -> Iterator[Section]:
@@ -32,10 +43,10 @@ def concluded(subject: Subject, progress: Progress) -> Iterator[Section]:
     told = printed(payload | {"per_job": _named(payload.get("per_job", ()), run)}, show)
     yield Section(
         "The feature's effect: what experiment and guards say",
-        told.says,
+        (*_explained(scenario.name, scenario.feature, payload), *told.says),
         told.tables,
         commands=(f"wsc effect {run.path} --metric {metric} --per-job",),
-        verdicts=(_verdict(payload, payload["truth"]["change"]),),
+        verdicts=(_verdict(scenario.feature, payload),),
         payload=payload,
     )
 
@@ -48,10 +59,39 @@ def _named(rows: Sequence[Mapping[str, Any]], run: Run) -> list[Mapping[str, Any
     return [{**row, "job": names.get(row["job"], row["job"])} for row in rows]
 
 
-def _verdict(payload: Mapping[str, Any], true: float) -> Verdict:
-    says = payload["verdict"]
+def named(feature: Feature) -> str:
+    """Return what a feature is called and what it changes.
+
+    Examples
+    --------
+    >>> named(Feature("hardware refresh", {"haswell_2698v3": "skylake_6148"}))
+    'hardware refresh (haswell_2698v3 becomes skylake_6148)'
+    """
+    changes = [f"{old} becomes {new}" for old, new in feature.platforms.items()]
+    changes += [f"governor {feature.governor.policy}"] if feature.governor is not None else []
+    changes += [f"new code of {', '.join(each.jobs)}" for each in feature.software]
+    return f"{feature.name} ({'; '.join(changes)})" if changes else feature.name
+
+
+def _explained(name: str, feature: Feature, payload: Mapping[str, Any]) -> Iterator[str]:
+    """Yield what the feature is, what is estimated of it, and where the truth would come from if it is not there."""
+    yield f"The feature is {named(feature)}."
+    compares = _COMPARES.get(payload["design"], f"machines in a design called {payload['design']}")
+    yield (
+        f"What is estimated: the change of {METRICS[payload['metric']]} over all jobs, weighted by CPU quota, if the "
+        f"whole fleet had it. What is compared: {compares}."
+    )
+    if not math.isfinite(payload["truth"]["change"]):
+        yield (
+            "The truth is not known: the run does not hold the fleet without the feature and with it everywhere; "
+            f"wsc run {name} --set recording.truth=true --force simulates both."
+        )
+
+
+def _verdict(feature: Feature, payload: Mapping[str, Any]) -> Verdict:
+    says, true = f"{named(feature)}, {METRICS[payload['metric']]}: {payload['verdict']}", payload["truth"]["change"]
     if not math.isfinite(true):
-        return Verdict("The feature", says)
+        return Verdict("The feature", f"{says}; the truth is not known")
     holds = bool(payload["low"] <= true <= payload["high"])
     told = f"{says}; the truth, {true:+.2%}, is {'inside' if holds else 'outside'}"
     return Verdict("The feature", told, holds if payload["trusted"] else None)

@@ -11,6 +11,7 @@ import pandas as pd
 
 from analysis.figures.day import draw_day
 from analysis.figures.estimates import draw_estimates
+from models.scenario import Rollout
 from scenarios.epochs import epoch_length_s
 from scenarios.output import Progress
 from scenarios.recorded import METRICS
@@ -23,6 +24,7 @@ from scenarios.schema import ProfileScenario, Scenario, WSMeter
 from scenarios.truth import Tables, change
 
 _HOURS_MOST = 48
+_DAY_S = 86400.0
 _PICTURED = {
     "day": "CPU allocated and used, the share of power-capped machines, and power, over the time simulated",
     "estimates": "Estimates of the change from test clusters of several sizes, with their intervals",
@@ -99,6 +101,9 @@ def wsmeter(subject: Subject, progress: Progress) -> Iterator[Section]:
     if not isinstance(scenario, Scenario | ProfileScenario) or scenario.feature is None:
         return
     if isinstance(scenario, ProfileScenario):
+        if (full_s := _complete_s(scenario.feature.rollout)) > 0:
+            yield _no_estimate(full_s, scenario.horizon_s)
+            return
         payload, figures = _of_profiled(scenario, run)
     else:
         payload = measure(scenario, run, run.path.parent, progress)
@@ -106,7 +111,10 @@ def wsmeter(subject: Subject, progress: Progress) -> Iterator[Section]:
     told = printed(payload, render)
     if not told.tables:
         return
-    says = f"What is measured: {METRICS[asked(subject).metric]}."
+    says = (
+        f"What is measured: {METRICS[asked(subject).metric]}. What is compared: test clusters of {payload['unit']}s "
+        "with the feature beside all without it, as published: how they differ without the feature is not allowed for."
+    )
     yield Section(
         "WSMeter: the change from small test clusters",
         (says, *(line for line in told.says if line.startswith("True"))),
@@ -116,6 +124,22 @@ def wsmeter(subject: Subject, progress: Progress) -> Iterator[Section]:
         (_verdict(payload),),
         payload,
     )
+
+
+def _complete_s(rollout: Rollout) -> float:
+    """Return when the last wave of a roll-out has the feature, in seconds; 0: all have it from the start."""
+    return rollout.start_s + (rollout.waves - 1) * rollout.interval_s
+
+
+def _no_estimate(full_s: float, horizon_s: float) -> Section:
+    """Return why WSMeter says nothing of a feature that was rolled out during the days that are measured together."""
+    days = f"{full_s / _DAY_S:g} of {horizon_s / _DAY_S:g} days"
+    why = f"no estimate: the roll-out is complete only after {days}"
+    says = (
+        f"For the first {days} not all machines that get the feature had it. WSMeter would compare all days together, "
+        "so that days without the feature count as days with it. The feature's effect above compares day by day.",
+    )
+    return Section("WSMeter: no estimate of this feature", says, verdicts=(Verdict("WSMeter", why),))
 
 
 def _of_profiled(scenario: ProfileScenario, run: Run) -> tuple[dict[str, Any], tuple[Figure, ...]]:
@@ -145,10 +169,13 @@ def asked(subject: Subject) -> WSMeter:
 
 
 def _profiled(run: Run) -> WSMeter:
-    """Return the settings for a profiled fleet: all days together, test clusters no larger than it can give."""
+    """Return the settings for a profiled fleet: all days together, test clusters no larger than it can give.
+
+    Instructions per CPU second, as `wsc effect RUN`: per cycle, a faster clock that waits more looks like a loss.
+    """
     having = int(run.table("machines", ["feature"])["feature"].sum())
     sizes = tuple(size for size in WSMeter().machines if size <= having)
-    return replace(WSMeter(window="day-*"), machines=sizes or (max(1, having),))
+    return replace(WSMeter(metric="ips", window="day-*"), machines=sizes or (max(1, having),))
 
 
 def _verdict(payload: dict[str, Any]) -> Verdict:

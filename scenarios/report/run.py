@@ -1,7 +1,10 @@
 """The report of a run: every lens that has something to say of it, in order, and why the others do not."""
 
-from collections.abc import Iterator, Mapping
+import math
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 from scenarios.command import expected
 from scenarios.execution import reopen
@@ -61,8 +64,42 @@ def report(path: Path, progress: Progress) -> Page:
     for i, (name, lens) in enumerate(LENSES.items()):
         progress("writing the report", i / len(LENSES))
         sections += _concluded(name, lens, subject, progress)
+    sections = beside_effect(sections)
     last = (asked.settings(subject), tables)
     return Page(_KINDS[scenario.kind], scenario.name, scenario.description, asked.facts(subject), (*sections, *last))
+
+
+def beside_effect(sections: Sequence[Section]) -> list[Section]:
+    """Return sections in which WSMeter's verdict says so if it disagrees with the feature's effect, and which counts.
+
+    They do if their intervals have nothing in common. The effect counts: its interval knows that instances of one
+    machine are alike, and takes account of how machines differ without the feature.
+
+    Parameters
+    ----------
+    sections : of one report
+
+    Examples
+    --------
+    >>> beside_effect([Section("What happened")])
+    [Section(title='What happened', says=(), tables=(), figures=(), commands=(), verdicts=(), payload=None, code='')]
+    """
+    effects = {each.lens: one.payload for one in sections for each in one.verdicts if each.lens == "The feature"}
+    found = effects.get("The feature")
+    if not found:
+        return list(sections)
+    return [replace(one, verdicts=tuple(_beside(each, one, found) for each in one.verdicts)) for one in sections]
+
+
+def _beside(verdict: Verdict, section: Section, found: Mapping[str, Any]) -> Verdict:
+    if verdict.lens != "WSMeter" or not section.payload:
+        return verdict
+    rows = section.payload["estimates"]
+    known = [row for row in rows if row["estimator"] == "wsmeter" and math.isfinite(row["change"])]
+    if not known or (known[-1]["low"] <= found["high"] and found["low"] <= known[-1]["high"]):
+        return verdict
+    why = "disagrees with the feature's effect above, which counts: that one allows for how machines differ without it"
+    return replace(verdict, says=f"{verdict.says}; {why}")
 
 
 def _concluded(name: str, lens: Lens, subject: Subject, progress: Progress) -> Iterator[Section]:

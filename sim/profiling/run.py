@@ -92,7 +92,7 @@ def profile(
         what = "simulating and profiling"
         written += record(day, _watched(simulated, look), directory, progress=lambda share: progress(what, share))
     written += [writer.close() for writer in writers.values()]
-    if world.recording.truth and (world.served or world.trial):
+    if world.recording.truth:
         written += write_twins(setting, directory, threads, progress)
     written.append(write_table(directory, "visits", collection.sampler.visit_columns()))
     if world.recording.truth:
