@@ -140,7 +140,7 @@ class Sources:
         measured = performance(run.table("counters"), run.table("instances"), metric)
         return Halves(measured, measured.iloc[:0], _jobs(run))
 
-    def halves(self, scenario: str, metric: Metric) -> Halves:
+    def halves(self, scenario: str, metric: Metric, **overrides: object) -> Halves:
         """Return the halves of a recorded fleet without and with the feature.
 
         Raises
@@ -150,9 +150,9 @@ class Sources:
         RunError
             If the run lacks a table.
         """
-        key = ("halves", scenario, metric)
+        key = ("halves", scenario, metric, *sorted(overrides.items()))
         if key not in self.kept:
-            whole = self.fleet(scenario, metric)
+            whole = self.fleet(scenario, metric, **overrides)
             self.kept[key] = Halves(*halves_of(whole.current), whole.jobs)
         made: Halves = self.kept[key]
         return made
@@ -170,7 +170,9 @@ class Outcome:
     judged: pd.DataFrame
     """series, x, value: put to the criteria."""
     drawn: pd.DataFrame | None = None
-    """The same in the metric of the drawing, where that is another one."""
+    """The same in the metric of the paper's numbers and of the drawing, where that is another one."""
+    metrics: tuple[str, str] = ("", "")
+    """Names of the metrics that are judged and drawn, where they differ."""
     draw: Callable[[pd.DataFrame, pd.DataFrame], Figure] | None = None
     """From measured and printed numbers to the figure; none for a table."""
     note: str = ""

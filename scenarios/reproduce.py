@@ -10,7 +10,7 @@ import pandas as pd
 from rich.console import Console
 from rich.table import Table
 
-from analysis.figures.criteria import Criterion, judge, number, printed
+from analysis.figures.criteria import CHECK, PRINTED, Criterion, judge, number, printed
 from analysis.plan import MarginOutOfReachError
 from analysis.statistics import NotEnoughDataError
 from scenarios.evidence import Outcome, Row, Sources, published
@@ -109,33 +109,71 @@ def _one(name: str, sources: Sources, out: Path) -> dict[str, Any]:
 
 def told(name: str, paper: pd.DataFrame, outcome: Outcome, written: Sequence[Path]) -> dict[str, Any]:
     """Return what `wsc reproduce` says of a row: what was measured, judged by what was printed, and its files."""
-    checks = judge(outcome.judged, paper)
-    ours, theirs = beside(outcome.judged, paper, checks)
+    findings, cells = judge(outcome.judged, paper), judge(outcome.judged, paper, CHECK)
+    compared = outcome.judged if outcome.drawn is None else outcome.drawn
+    ours, theirs = beside(compared, paper, findings if outcome.drawn is None else [])
+    judged, drawn = outcome.metrics
+    says = verdict(findings), arithmetic(cells), *explained(name, findings, outcome.judged), outcome.note
     return {
         "kind": "fleet",
         "id": name,
-        "holds": all(check.holds for check in checks),
+        "holds": all(check.holds for check in findings or cells),
+        "finding": bool(findings),
+        "metric": drawn,
         "published": theirs,
         "measured": ours,
-        "note": "; ".join(part for part in (verdict(checks), *explained(name, checks), outcome.note) if part),
+        "judged_metric": judged,
+        "judged": beside(outcome.judged, paper, findings)[0] if judged else {},
+        "note": "; ".join(part for part in says if part),
         "table": [] if outcome.table is None else outcome.table.to_dict("records"),
-        "criteria": [
-            {"name": c.name, "relation": c.relation, "bound": c.bound, "measured": c.measured, "holds": c.holds}
-            | {"reason": c.reason}
-            for c in checks
-        ],
+        "criteria": [_told(check) for check in findings],
+        "printed_cells": _from_cells(outcome.judged, paper),
+        "checks": [_told(check) for check in cells],
         "files": [str(file) for file in written],
     }
 
 
-def explained(row: str, checks: Sequence[Criterion]) -> list[str]:
+def _told(check: Criterion) -> dict[str, Any]:
+    named = {"name": check.name, "relation": check.relation, "bound": check.bound, "measured": check.measured}
+    return named | {"holds": check.holds, "reason": check.reason}
+
+
+def _from_cells(computed: pd.DataFrame, paper: pd.DataFrame) -> dict[str, dict[str, float]]:
+    """Return what the paper states of its own cells beside what follows from them, by name."""
+    stated = printed(paper, inputs=False)
+    stated = stated[stated["series"].str.startswith(PRINTED)]
+    return {
+        _name(row).removeprefix(PRINTED): {
+            "stated": float(row["value"]),
+            "computed": number(computed, row["series"], row["x"]),
+        }
+        for row in stated.to_dict("records")
+    }
+
+
+def _name(row: Mapping[Any, Any]) -> str:
+    return str(row["series"]) if np.isnan(row["x"]) else f"{row['series']}@{row['x']:g}"
+
+
+def explained(row: str, checks: Sequence[Criterion], measured: pd.DataFrame) -> list[str]:
     """Return why findings do not hold in this world, as far as that is known: one text for each failing criterion.
+
+    Numbers of the row stand in the texts as ``{name:format}`` and ``{name@x:format}``: they are those just measured.
+
+    Parameters
+    ----------
+    row : its id
+    checks : judged
+    measured : series, x, value of the row; NaN stands for what is not there
 
     Examples
     --------
-    >>> explained("wsmeter/fig19", [Criterion("excludes_current_low_400", "at least", 0.9, "", 0.88)])[0][:47]
-    'excludes_current_low_400: the policy is worth 0'
-    >>> explained("wsmeter/fig19", [Criterion("excludes_current_low_400", "at least", 0.9, "", 0.95)])
+    >>> from analysis.figures.criteria import rows
+    >>> made = pd.concat([rows("excludes_current_by_seed", [1, 2], [0.93, 0.74]), rows("margin", [400], [0.005])])
+    >>> low = Criterion("excludes_current_low_400", "at least", 0.9, "", 0.88)
+    >>> explained("wsmeter/fig19", [low], made)[0][:68]
+    'excludes_current_low_400: four other fleets of the scenario (seeds 2'
+    >>> explained("wsmeter/fig19", [Criterion("excludes_current_low_400", "at least", 0.9, "", 0.95)], made)
     []
     """
     file = files("analysis.figures") / "published" / "explanations.csv"
@@ -143,11 +181,31 @@ def explained(row: str, checks: Sequence[Criterion]) -> list[str]:
         table = pd.read_csv(text)
     known = table[table["row"] == row].set_index("criterion")["explanation"]
     failing = dict.fromkeys(check.name for check in checks if not check.holds)
-    return [f"{name}: {known[name]}" for name in failing if name in known.index]
+    values = _Values({_name(row): float(row["value"]) for row in measured.to_dict("records")})
+    return [f"{name}: {str(known[name]).format_map(values)}" for name in failing if name in known.index]
+
+
+class _Values(dict[str, float]):
+    """Measured numbers by name; what was not measured is NaN."""
+
+    def __missing__(self, _name: str) -> float:
+        return float("nan")
+
+
+def arithmetic(checks: Sequence[Criterion]) -> str:
+    """Return in words whether what the paper states follows from its own printed cells.
+
+    Examples
+    --------
+    >>> arithmetic([Criterion("agreement", "at most", 1.0, "", 0.2)])
+    "check of the paper's own arithmetic, no finding of ours: agreement = 0.2, at most 1: holds"
+    """
+    said = "; ".join(map(str, checks))
+    return f"check of the paper's own arithmetic, no finding of ours: {said}" if checks else ""
 
 
 def verdict(checks: Sequence[Criterion]) -> str:
-    """Return in words which criteria fail.
+    """Return in words which criteria fail; nothing if there are none.
 
     Examples
     --------
@@ -155,6 +213,8 @@ def verdict(checks: Sequence[Criterion]) -> str:
     '1 of 2 criteria fail: cv = 0.4, at most 0.3'
     """
     failing = [str(check).removesuffix(": fails") for check in checks if not check.holds]
+    if not checks:
+        return ""
     if not failing:
         return f"all {len(checks)} criteria hold" if len(checks) > 1 else "the criterion holds"
     return f"{len(failing)} of {len(checks)} criteria fail: {'; '.join(failing)}"
@@ -165,6 +225,8 @@ def beside(
 ) -> tuple[dict[str, float], dict[str, float]]:
     """Return measured and printed numbers by the same names, and the judged numbers; curves by ``name@x``.
 
+    What follows from the paper's own printed cells is left out.
+
     Examples
     --------
     >>> paper = pd.DataFrame({"series": ["margin"], "x": ["25"], "value": [0.06]})
@@ -173,8 +235,9 @@ def beside(
     """
     ours, theirs = {}, {}
     for row in printed(paper, inputs=False).to_dict("records"):
-        name = row["series"] if np.isnan(row["x"]) else f"{row['series']}@{row['x']:g}"
-        ours[name], theirs[name] = number(measured, row["series"], row["x"]), float(row["value"])
+        if not row["series"].startswith(PRINTED):
+            name = _name(row)
+            ours[name], theirs[name] = number(measured, row["series"], row["x"]), float(row["value"])
     return ours | {check.name: check.measured for check in checks}, theirs
 
 
@@ -189,9 +252,10 @@ def _write(stem: Path, outcome: Outcome, paper: pd.DataFrame) -> list[Path]:
 
 
 def tabulate(outcome: Outcome, paper: pd.DataFrame) -> pd.DataFrame:
-    """Return what was measured beside what is printed: columns metric, series, x, measured, published, unit.
+    """Return what was measured beside what is printed: columns metric, quantity, series, x, measured, published, unit.
 
-    `metric` is judged or drawn, for rows that are drawn in another metric than they are judged in.
+    `metric` is judged or drawn, for rows that are drawn in another metric than they are judged in, `quantity` says
+    which metric that is. Printed numbers stand beside those in the metric of the paper, which is the one drawn.
 
     Examples
     --------
@@ -201,12 +265,17 @@ def tabulate(outcome: Outcome, paper: pd.DataFrame) -> pd.DataFrame:
     [[0.05, 0.06]]
     """
     parts = {"judged": outcome.judged, "drawn": outcome.drawn}
-    made = [table.assign(metric=name) for name, table in parts.items() if table is not None]
-    ours = pd.concat(made, ignore_index=True).rename(columns={"value": "measured"}).astype({"x": float})
-    theirs = printed(paper, inputs=False).rename(columns={"value": "published"})[["series", "x", "published", "unit"]]
-    return ours.merge(theirs, on=["series", "x"], how="left")[
-        ["metric", "series", "x", "measured", "published", "unit"]
+    kept = [
+        table.assign(metric=name, quantity=quantity)
+        for (name, table), quantity in zip(parts.items(), outcome.metrics, strict=True)
+        if table is not None
     ]
+    ours = pd.concat(kept, ignore_index=True).rename(columns={"value": "measured"}).astype({"x": float})
+    theirs = printed(paper, inputs=False).rename(columns={"value": "published"})[["series", "x", "published", "unit"]]
+    both = ours.merge(theirs, on=["series", "x"], how="left")
+    if outcome.drawn is not None:
+        both["published"] = both["published"].where(both["metric"] == "drawn")
+    return both[["metric", "quantity", "series", "x", "measured", "published", "unit"]]
 
 
 def show(made: Sequence[Mapping[str, Any]], console: Console) -> None:
@@ -217,8 +286,11 @@ def show(made: Sequence[Mapping[str, Any]], console: Console) -> None:
     >>> show([], Console())
     """
     for row in made:
-        console.print(f"{'holds' if row['holds'] else 'does not hold':>13}  {row['id']}  {ROWS[row['id']].what}")
+        console.print(f"{word(row):>13}  {row['id']}  {ROWS[row['id']].what}")
         console.print(_beside_table(row))
+        if row["printed_cells"]:
+            console.print("  check of the paper's own arithmetic: what it states beside what follows from its cells")
+            console.print(_cells_table(row))
         if row["table"]:
             console.print(_further_table(row["table"]))
         console.print(f"  {row['note']}", markup=False, highlight=False)
@@ -226,13 +298,37 @@ def show(made: Sequence[Mapping[str, Any]], console: Console) -> None:
             console.print(f"  {file}", soft_wrap=True, markup=False, highlight=False)
 
 
+def word(row: Mapping[str, Any]) -> str:
+    """Return the verdict on a row; one without a finding of ours is only a check of the paper's own arithmetic.
+
+    Examples
+    --------
+    >>> word({"finding": True, "holds": False}), word({"finding": False, "holds": True})
+    ('does not hold', 'check holds')
+    """
+    return ("" if row["finding"] else "check ") + ("holds" if row["holds"] else "does not hold")
+
+
 def _beside_table(row: Mapping[str, Any]) -> Table:
-    """Return published beside measured, with a word for the numbers that have bounds of their own."""
-    table = Table("", "published", "measured", "", box=None, padding=(0, 2), show_header=bool(row["published"]))
-    for name, paper in row["published"].items():
+    """Return published beside measured, with a word for the numbers that have bounds of their own.
+
+    A row that is judged in another metric than the paper's has both, each by name.
+    """
+    paper, ours = row["metric"].upper(), row["judged_metric"].upper()
+    heads = (f"published {paper}", f"measured {paper}", f"measured {ours}") if ours else ("published", "measured")
+    table = Table("", *heads, "", box=None, padding=(0, 2), show_header=bool(row["published"]))
+    for name, value in row["published"].items():
         held = [criterion["holds"] for criterion in row["criteria"] if criterion["name"] == name]
-        word = ("holds" if all(held) else "does not hold") if held else ""
-        table.add_row(name, f"{paper:.4g}", f"{row['measured'][name]:.4g}", word)
+        judged = [f"{row['judged'][name]:.4g}"] if ours else []
+        says = ("holds" if all(held) else "does not hold") if held else ""
+        table.add_row(name, f"{value:.4g}", f"{row['measured'][name]:.4g}", *judged, says)
+    return table
+
+
+def _cells_table(row: Mapping[str, Any]) -> Table:
+    table = Table("", "stated", "from the cells", box=None, padding=(0, 2))
+    for name, both in row["printed_cells"].items():
+        table.add_row(name, f"{both['stated']:.4g}", f"{both['computed']:.4g}")
     return table
 
 

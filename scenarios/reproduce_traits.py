@@ -11,6 +11,7 @@ from analysis.crossplatform import mix
 from analysis.crossplatform.evidence import ServiceLog
 from analysis.crossplatform.split import halves
 from analysis.figures import crossplatform_printed, traits
+from analysis.figures.criteria import from_cells
 from scenarios.evidence import Outcome, Row, Sources
 from scenarios.rundir import Run
 from scenarios.schema import SERVICE, ServiceScenario
@@ -81,9 +82,9 @@ def _table1(sources: Sources, paper: pd.DataFrame) -> Outcome:
     log = whole_log(run, scenario_of(run).calibration)
     columns = {"start_s": log.start_s, **{name: log.counts[:, i] for i, name in enumerate(log.types[:2])}}
     columns |= {"instructions": log.instructions, "l1_misses": log.misses[:, 0], "l2_misses": log.misses[:, 1]}
-    note = "printed numbers above; below, three intervals of the simulated log, with the counts of two types of many"
+    note = "below, three intervals of the simulated log, with the counts of two types of many"
     table = pd.DataFrame(columns).iloc[:3]
-    return Outcome(crossplatform_printed.measure_table1(paper), note=note, table=table)
+    return Outcome(from_cells(crossplatform_printed.measure_table1(paper)), note=note, table=table)
 
 
 def _fig2(sources: Sources, _paper: pd.DataFrame) -> Outcome:

@@ -145,7 +145,8 @@ def test_reproduced_rows_are_judged_again(tmp_path):
     for row, factor in (("wsmeter/table2", 1.0), ("occupancy/table1", 1.0), ("wsmeter/fig4", 50.0)):
         paper = published(row)
         series = paper["series"].str.removeprefix("criterion:")
-        ours = pd.DataFrame({"metric": "judged", "series": series, "x": pd.to_numeric(paper["x"], errors="coerce")})
+        named = {"metric": "judged", "quantity": "", "series": series}
+        ours = pd.DataFrame({**named, "x": pd.to_numeric(paper["x"], errors="coerce")})
         ours.assign(measured=factor * paper["value"], published=math.nan, unit="").drop_duplicates(
             ["series", "x"]
         ).to_csv(folder / f"{row.replace('/', '-')}.csv", index=False)

@@ -3,19 +3,22 @@
 import json
 import math
 from pathlib import Path
+from string import Formatter
 
 import numpy as np
 import pandas as pd
 import pytest
+from matplotlib import rcParams
 from rich.console import Console
 
 from analysis.figures import cost, studies
-from analysis.figures.criteria import COLUMNS, CRITERION, RELATIONS
+from analysis.figures.criteria import CHECK, COLUMNS, CRITERION, RELATIONS, Criterion, printed
 from analysis.figures.draws import cluster_draws
 from analysis.statistics import NotEnoughDataError
 from scenarios import pictures, reproduce
 from scenarios.evidence import Sources, published
 from scenarios.output import dumps
+from scenarios.report import reproduced
 from scenarios.rundir import RunError
 from tests.reproduce_worlds import fleet
 
@@ -48,6 +51,7 @@ class FakeRun:
 
 def obtain(scenario, overrides, progress):
     progress(scenario, 1.0)
+    overrides = {name: value for name, value in overrides.items() if "." not in name}
     if scenario in ("customer_services", "empty_cluster"):
         return FakeRun(jobs=2, popularity=0.0, names=["compute", "network"])
     return FakeRun(**overrides)
@@ -61,6 +65,15 @@ def quiet(_what, _share):
     """Say nothing."""
 
 
+@pytest.fixture
+def few_draws(monkeypatch):
+    def few(*tables_and_sizes, draws):
+        return cluster_draws(*tables_and_sizes, draws=min(draws, 15))
+
+    for module in (cost, studies):
+        monkeypatch.setattr(module, "cluster_draws", few)
+
+
 def test_every_row_of_the_paper_is_there_by_its_id():
     assert [row["id"] for row in reproduce.listing()][: len(WSMETER)] == WSMETER
 
@@ -71,7 +84,7 @@ def test_printed_numbers_and_criteria_say_where_they_come_from(row):
     assert tuple(table.columns) == COLUMNS
     assert set(table["figure"]) == {row}
     assert table[["value", "unit", "read_from"]].notna().all().all()
-    assert set(table.loc[table["series"].str.startswith(CRITERION), "x"]) <= set(RELATIONS)
+    assert set(table.loc[table["series"].str.startswith((CRITERION, CHECK)), "x"]) <= set(RELATIONS)
     assert table["series"].str.startswith(CRITERION).any()
 
 
@@ -88,8 +101,48 @@ def test_a_row_from_a_run_is_drawn_and_tabulated(tmp_path):
     assert {file.name for file in tmp_path.iterdir()} == {f"wsmeter-fig3.{kind}" for kind in ("csv", "png", "svg")}
     table = pd.read_csv(tmp_path / "wsmeter-fig3.csv")
     assert set(table["metric"]) == {"judged", "drawn"}
-    assert table.loc[table["series"] == "change", "published"].tolist() == [0.01, 0.01]
-    assert "judged on ips, drawn in ipc" in made["note"]
+    change = table[table["series"] == "change"].set_index("quantity")["published"]
+    assert change["ipc"] == 0.01
+    assert np.isnan(change["ips"])
+    assert "the paper's numbers are IPC" in made["note"]
+
+
+def slower(*_):
+    """Return a run in which the feature is worth 3% in instructions per second, and takes a tenth of the cycles off."""
+    run = FakeRun(effect=0.03)
+    feature = run.tables["instances"]["feature"].to_numpy()
+    run.tables["counters"]["cycles"] *= np.where(feature, 0.9, 1.0)
+    return run
+
+
+@pytest.mark.parametrize("row", ["wsmeter/fig2", "wsmeter/fig3", "wsmeter/fig19"])
+@pytest.mark.usefixtures("few_draws")
+def test_rows_judged_in_another_metric_than_the_papers_name_both(row, tmp_path, monkeypatch):
+    monkeypatch.setattr(pictures, "_KINDS", ("svg",))
+    (made,) = reproduce.reproduce(row, tmp_path, Sources(slower, quiet))
+    assert (made["metric"], made["judged_metric"]) == ("ipc", "ips")
+    changes = [name for name in made["measured"] if name.startswith("change")]
+    assert changes
+    for name in changes:
+        if np.isfinite(made["judged"][name]):
+            assert made["measured"][name] == pytest.approx(1.03 / 0.9 - 1, abs=0.05), name
+            assert made["judged"][name] == pytest.approx(0.03, abs=0.05), name
+    console = Console(record=True, width=200)
+    reproduce.show([made], console)
+    said = console.export_text()
+    assert all(head in said for head in ("published IPC", "measured IPC", "measured IPS"))
+    again = reproduced._judged(row, tmp_path / f"{row.replace('/', '-')}.csv")
+    assert (again["measured"], again["judged"]) == (
+        pytest.approx(made["measured"], nan_ok=True),
+        pytest.approx(made["judged"], nan_ok=True),
+    )
+
+
+def test_the_picture_says_the_number_that_stands_beside_the_published_one(tmp_path, monkeypatch):
+    monkeypatch.setattr(pictures, "_KINDS", ("svg",))
+    monkeypatch.setitem(rcParams, "svg.fonttype", "none")
+    (made,) = reproduce.reproduce("wsmeter/fig3", tmp_path, Sources(slower, quiet))
+    assert f"IPC {made['measured']['change']:+.1%} (published +1.0%)" in (tmp_path / "wsmeter-fig3.svg").read_text()
 
 
 def test_the_same_run_gives_the_same_bytes(tmp_path):
@@ -97,15 +150,6 @@ def test_the_same_run_gives_the_same_bytes(tmp_path):
         reproduce.reproduce("wsmeter/fig3", tmp_path / folder, Sources(obtain, quiet))
     for file in (tmp_path / "one").iterdir():
         assert file.read_bytes() == (tmp_path / "two" / file.name).read_bytes(), file.name
-
-
-@pytest.fixture
-def few_draws(monkeypatch):
-    def few(*tables_and_sizes, draws):
-        return cluster_draws(*tables_and_sizes, draws=min(draws, 15))
-
-    for module in (cost, studies):
-        monkeypatch.setattr(module, "cluster_draws", few)
 
 
 @pytest.mark.usefixtures("few_draws")
@@ -185,3 +229,30 @@ def test_every_explanation_belongs_to_a_criterion_of_its_row():
         names = published(row)["series"].str.removeprefix("criterion:")
         assert criterion in set(names), f"{row}: {criterion}"
         assert len(explanation.split()) > 3
+
+
+@pytest.mark.parametrize("name", ["fig12", "fig18", "fig19", "table1", "efficiency"])
+@pytest.mark.usefixtures("few_draws")
+def test_numbers_in_explanations_are_measured_by_their_row(name):
+    row = f"wsmeter/{name}"
+    table = pd.read_csv(Path(cost.__file__).parent / "published" / "explanations.csv")
+    texts = table.loc[table["row"] == row, "explanation"]
+    outcome = reproduce.ROWS[row].compute(Sources(obtain, quiet), printed(published(row)))
+    measured = {reproduce._name(one) for one in outcome.judged.dropna(subset="value").to_dict("records")}
+    for text in texts:
+        asked = {name for _, name, _, _ in Formatter().parse(text) if name is not None}
+        assert asked, text
+        assert asked <= measured, text
+
+
+@pytest.mark.usefixtures("few_draws")
+def test_an_explanation_of_one_fleet_says_what_other_fleets_say():
+    """The numbers of the other fleets are those of runs with their seeds, not words that were written down once."""
+    outcome = reproduce.ROWS["wsmeter/efficiency"].compute(Sources(obtain, quiet), pd.DataFrame())
+    assert outcome.table["seed"].tolist() == [1, 2, 3, 4, 5]
+    third = Sources(obtain, quiet).halves("cpu_upgrade", "ipc", seed=3)
+    own = cost.measure_efficiency(third.current, third.new, third.jobs).set_index("series")["value"]
+    assert outcome.table.set_index("seed").loc[3, "efficiency_low_min"] == pytest.approx(own["efficiency_low_min"])
+    low = Criterion("efficiency_low_min", "at least", 4.0, "", 3.0)
+    (said,) = reproduce.explained("wsmeter/efficiency", [low], outcome.judged)
+    assert f"{own['efficiency_low_min']:.2f}" in said

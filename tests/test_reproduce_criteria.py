@@ -4,7 +4,18 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from analysis.figures.criteria import Criterion, agreement, curve, judge, number, numbers, printed, rows
+from analysis.figures.criteria import (
+    CHECK,
+    Criterion,
+    agreement,
+    curve,
+    from_cells,
+    judge,
+    number,
+    numbers,
+    printed,
+    rows,
+)
 
 
 def table(*entries):
@@ -47,6 +58,21 @@ def test_agreement_is_the_largest_distance_in_tolerances():
     paper = table(("cost", None, 70.0, 0.5, "text"), ("margin", "25", 0.06, 0.001, "text"), ("cv", None, 9.0, None, ""))
     measured = pd.concat([numbers(cost=69.8), rows("margin", [25], [0.0585])])
     assert agreement(measured, paper) == pytest.approx(1.5)
+
+
+def test_a_check_of_printed_cells_is_judged_apart_from_the_findings():
+    paper = table(
+        ("criterion:gain", "at least", 1.0, None, "finding"),
+        ("check:printed_gain", "at least", 2.0, None, "arithmetic"),
+        ("printed_gain", None, 3.0, 0.1, "Table 1"),
+        ("check:agreement", "at most", 1.0, None, "arithmetic"),
+    )
+    measured = pd.concat([numbers(gain=0.5), from_cells(numbers(gain=3.05))])
+    assert [(check.name, check.holds) for check in judge(measured, paper)] == [("gain", False)]
+    checks = judge(measured, paper, CHECK)
+    assert [(check.name, check.holds) for check in checks] == [("printed_gain", True), ("agreement", True)]
+    assert checks[1].measured == pytest.approx(0.5)
+    assert printed(paper)["series"].tolist() == ["printed_gain"]
 
 
 def test_agreement_with_a_missing_number_fails():

@@ -16,9 +16,15 @@ ACTUAL: Final = "actual"
 """Stands in the column `method` for what was measured on the platforms."""
 PAPERS: Final[Mapping[str, str]] = {"cycle_scalar": "cycle-based", "benchmark": "benchmark", OURS: "our method"}
 """Methods of Table 7 and Figure 7, and how the paper calls them."""
+SHORT: Final[Mapping[str, str]] = {"cycle_scalar": "cycle", "benchmark": "benchmark", OURS: OURS}
+"""The same methods as the paper's printed numbers are named."""
 SIZE: Final = 5
 """Platforms of a subset in Figure 7."""
+SUBSETS: Final = 252
+"""Subsets of five of the ten platforms."""
 TOP: Final = (1, 2, 3)
+TYPES: Final = 4
+"""Types of requests in Table 8."""
 PAIR: Final = ("pres", "xeon_1h_2c_1p")
 """Table 8: PRES, and the dual-core Xeon of one processor."""
 
@@ -63,28 +69,37 @@ def measure_table7(worth: pd.DataFrame) -> pd.DataFrame:
     Returns
     -------
     DataFrame
-        series, x, value: medians over worlds of largest mis-rank and largest loss.
+        series, x, value: medians over worlds of largest mis-rank and largest loss of each method, misrank_{method} and
+        loss_max_{method} by the paper's names, and the judged numbers.
 
     Examples
     --------
     >>> made = [(1, p, m, w) for m in ("actual", *PAPERS) for p, w in (("pres", 2.0), ("pd4", 3.0))]
     >>> worth = pd.DataFrame(made, columns=["seed", "platform", "method", "throughput_per_watt"])
-    >>> measure_table7(worth)["value"].tolist()
-    [0.0, 0.0, 0.0, 0.0]
+    >>> measured = measure_table7(worth)
+    >>> measured["value"].unique().tolist(), measured["series"].tolist()[:2]
+    ([0.0], ['misrank_cycle', 'loss_max_cycle'])
     """
-    off, lost = dict[str, list[int]](), list[float]()
+    off, lost = dict[str, list[int]](), dict[str, list[float]]()
     for _, world in _by_method(worth).groupby(level="seed", sort=False):
         actual = choice.ranks(world[ACTUAL].to_numpy())
         for method in PAPERS:
             predicted = choice.ranks(world[method].to_numpy())
             off.setdefault(method, []).append(int(np.abs(predicted - actual).max()))
-        lost.append(float(np.nanmax(choice.losses(world[ACTUAL].to_numpy(), world[OURS].to_numpy()))))
+            losses = choice.losses(world[ACTUAL].to_numpy(), world[method].to_numpy())
+            lost.setdefault(method, []).append(float(np.nanmax(losses)))
     ours = np.asarray(off[OURS])
+    medians = {
+        f"{what}_{SHORT[method]}": float(np.median(table[method]))
+        for method in PAPERS
+        for what, table in (("misrank", off), ("loss_max", lost))
+    }
     return numbers(
+        **medians,
         simulated_rank_error=float(np.median(ours)),
         simulated_gain_over_cycles=float(np.median(off["cycle_scalar"] - ours)),
         simulated_gain_over_benchmark=float(np.median(off["benchmark"] - ours)),
-        simulated_loss=float(np.median(lost)),
+        simulated_loss=float(np.median(lost[OURS])),
     )
 
 
@@ -127,7 +142,8 @@ def measure_fig7(decisions: pd.DataFrame) -> pd.DataFrame:
     Returns
     -------
     DataFrame
-        series, x (1, 2, 3 for best, top two, top three), value: means over worlds; and the judged numbers.
+        series, x (1, 2, 3 for best, top two, top three), value: means over worlds, by the paper's names of methods;
+        right_published, of the 252 subsets; times_{method}, wrong ones over those of `OURS`; and the judged numbers.
 
     Examples
     --------
@@ -138,11 +154,13 @@ def measure_fig7(decisions: pd.DataFrame) -> pd.DataFrame:
     (4.0, 2.0)
     """
     mean = decisions.groupby("method")[["best", "top_2", "top_3"]].mean()
-    parts = [rows(f"simulated_wrong_{method}", TOP, mean.T[method]) for method in PAPERS]
+    parts = [rows(f"wrong_{SHORT[method]}", TOP, mean.T[method]) for method in PAPERS]
     best = mean["best"].to_dict()
     ours = best[OURS]
     over = {method: best[method] / ours if ours > 0 else np.inf for method in PAPERS}
     values = {
+        "right_published": SUBSETS * (1.0 - ours),
+        **{f"times_{SHORT[method]}": over[method] for method in PAPERS},
         "simulated_wrong_best": ours,
         "simulated_cycles_over_ours": over["cycle_scalar"],
         "simulated_benchmark_over_ours": over["benchmark"],
@@ -155,7 +173,7 @@ def fig7(measured: pd.DataFrame, _published: pd.DataFrame) -> Figure:
     figure, (axes,) = style.panels()
     places = np.arange(len(TOP))
     for shift, (method, name) in enumerate(PAPERS.items()):
-        axes.bar(places + 0.27 * shift, curve(measured, f"simulated_wrong_{method}")[1], 0.25, label=name)
+        axes.bar(places + 0.27 * shift, curve(measured, f"wrong_{SHORT[method]}")[1], 0.25, label=name)
     axes.set_xticks(places + 0.27, ["best", "top 2", "top 3"])
     style.label(axes, "", "wrong decisions in simulated worlds")
     style.percent(axes)
@@ -173,21 +191,28 @@ def measure_table8(types: pd.DataFrame) -> pd.DataFrame:
     Returns
     -------
     DataFrame
-        series, x, value: simulated_right, the share of right choices; simulated_disagreement, the share of types for
-        which the less often better processor is the better one.
+        series, x, value: simulated_right, the share of right choices, and right_choices, the same of four types;
+        simulated_error_median, of the predicted response times; simulated_disagreement, the share of types for which
+        the less often better processor is the better one.
 
     Examples
     --------
     >>> made = [(1, "view", "pres", 0.1, 0.1), (1, "view", "xeon_1h_2c_1p", 0.2, 0.05)]
     >>> types = pd.DataFrame(made, columns=["seed", "type", "platform", "actual_s", "predicted_s"])
-    >>> measure_table8(types)["value"].tolist()
-    [0.0, 0.0]
+    >>> measure_table8(types).set_index("series")["value"].round(3).to_dict()["simulated_error_median"]
+    0.375
     """
     both = types.pivot_table(index=["seed", "type"], columns="platform", values=["actual_s", "predicted_s"])
     better = {what: both[what][PAIR[0]] <= both[what][PAIR[1]] for what in ("actual_s", "predicted_s")}
     right = float((better["actual_s"] == better["predicted_s"]).mean())
     first = float(better["actual_s"].mean())
-    return numbers(simulated_right=right, simulated_disagreement=min(first, 1.0 - first))
+    off = np.abs(types["predicted_s"] / types["actual_s"] - 1.0)
+    return numbers(
+        right_choices=TYPES * right,
+        simulated_right=right,
+        simulated_error_median=float(off.median()),
+        simulated_disagreement=min(first, 1.0 - first),
+    )
 
 
 def measure_routing(routed: pd.DataFrame, ours: str, rivals: Mapping[str, str]) -> pd.DataFrame:

@@ -3,8 +3,10 @@
 Two tables meet here. *Measured*: columns ``series, x, value``; curves have an ``x``, single numbers do not (NaN).
 *Published*: columns ``figure, series, x, value, unit, tolerance, read_from``. A published row whose series reads
 ``criterion:NAME`` is a bound on the single number NAME: ``x`` is ``at least`` or ``at most``, ``value`` the bound and
-``read_from`` the reason. All other published rows are numbers that the paper prints; one whose series reads
-``input:NAME`` is only computed with.
+``read_from`` the reason; one that reads ``check:NAME`` is the same on a number that follows from the paper's own
+printed cells, which tells nothing of ours. All other published rows are numbers that the paper prints; one whose series
+reads ``input:NAME`` is only computed with, and one whose series begins with ``printed_`` is compared with what follows
+from the printed cells.
 """
 
 from collections.abc import Iterable, Mapping
@@ -18,6 +20,10 @@ COLUMNS: Final = ("figure", "series", "x", "value", "unit", "tolerance", "read_f
 """Columns of a published table."""
 CRITERION: Final = "criterion:"
 """How the series of a bound begins."""
+CHECK: Final = "check:"
+"""How the series of a bound begins that is put to what follows from the paper's own printed cells."""
+PRINTED: Final = "printed_"
+"""How the series of a number begins that follows from the paper's own printed cells."""
 INPUT: Final = "input:"
 """How the series of a printed number begins that is computed with, and not compared."""
 RELATIONS: Final = ("at least", "at most")
@@ -117,9 +123,20 @@ def printed(published: pd.DataFrame, inputs: bool = True) -> pd.DataFrame:
     >>> printed(table)["x"].tolist()
     [25.0]
     """
-    left_out = CRITERION if inputs else (CRITERION, INPUT)
+    left_out = (CRITERION, CHECK) if inputs else (CRITERION, CHECK, INPUT)
     kept = published[~published["series"].str.startswith(left_out)]
     return kept.assign(series=kept["series"].str.removeprefix(INPUT), x=pd.to_numeric(kept["x"]).astype(float))
+
+
+def from_cells(computed: pd.DataFrame) -> pd.DataFrame:
+    """Return numbers that follow from the paper's own printed cells under names that say so.
+
+    Examples
+    --------
+    >>> from_cells(numbers(median=0.065))["series"].tolist()
+    ['printed_median']
+    """
+    return computed.assign(series=PRINTED + computed["series"])
 
 
 def agreement(measured: pd.DataFrame, published: pd.DataFrame) -> float:
@@ -138,7 +155,7 @@ def agreement(measured: pd.DataFrame, published: pd.DataFrame) -> float:
     return float(np.max(distance, initial=0.0))
 
 
-def judge(measured: pd.DataFrame, published: pd.DataFrame) -> list[Criterion]:
+def judge(measured: pd.DataFrame, published: pd.DataFrame, kind: str = CRITERION) -> list[Criterion]:
     """Put the measured numbers to the bounds of a published table.
 
     The name ``agreement`` stands for `agreement(measured, published)` and is computed here.
@@ -147,6 +164,7 @@ def judge(measured: pd.DataFrame, published: pd.DataFrame) -> list[Criterion]:
     ----------
     measured : columns series, x, value
     published : columns figure, series, x, value, unit, tolerance, read_from
+    kind : `CRITERION`, or `CHECK` for the bounds on what follows from the paper's own printed cells
 
     Returns
     -------
@@ -156,7 +174,7 @@ def judge(measured: pd.DataFrame, published: pd.DataFrame) -> list[Criterion]:
     Raises
     ------
     ValueError
-        If there is no criterion at all, or a relation is unknown.
+        If there is no bound of either kind, or a relation is unknown.
 
     Examples
     --------
@@ -164,20 +182,20 @@ def judge(measured: pd.DataFrame, published: pd.DataFrame) -> list[Criterion]:
     >>> print(judge(numbers(cv=0.15), pd.DataFrame(bound))[0])
     cv = 0.15, at most 0.3: holds
     """
-    bounds = published[published["series"].str.startswith(CRITERION)]
-    if bounds.empty:
+    if not published["series"].str.startswith((CRITERION, CHECK)).any():
         raise ValueError("the published table has no criterion row, so nothing could hold or fail")
+    bounds = published[published["series"].str.startswith(kind)]
     unknown = sorted(set(bounds["x"]) - set(RELATIONS))
     if unknown:
         raise ValueError(f"a criterion's relation must be one of {', '.join(RELATIONS)}, got {unknown[0]!r}")
     single = measured[measured["x"].isna()].drop_duplicates("series")
     values = dict(zip(single["series"], single["value"], strict=True))
-    if f"{CRITERION}agreement" in set(bounds["series"]):
+    if f"{kind}agreement" in set(bounds["series"]):
         values["agreement"] = agreement(measured, published)
-    return [_criterion(values, row) for row in bounds.to_dict("records")]
+    return [_criterion(values, row, kind) for row in bounds.to_dict("records")]
 
 
-def _criterion(values: Mapping[str, float], row: Mapping[Any, Any]) -> Criterion:
-    name = str(row["series"]).removeprefix(CRITERION)
+def _criterion(values: Mapping[str, float], row: Mapping[Any, Any], kind: str) -> Criterion:
+    name = str(row["series"]).removeprefix(kind)
     value = float(values.get(name, np.nan))
     return Criterion(name, str(row["x"]), float(row["value"]), str(row["read_from"]), value)

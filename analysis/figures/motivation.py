@@ -153,7 +153,7 @@ def fig2(measured: pd.DataFrame, published: pd.DataFrame) -> Figure:
         _two_histograms(panel, measured, f"_{side}")
         ours, paper = (number(table, f"change_{side}") for table in (measured, published))
         found = f"{ours:+.1%}" if np.isfinite(ours) else "none found"
-        title = f"{side} job: {found} (published {paper:+.1%})"
+        title = f"{side} job: IPC {found} (published {paper:+.1%})"
         style.label(panel, "IPC of an instance", "share of instances", title)
         style.percent(panel, decimals=0)
     return figure
@@ -211,7 +211,7 @@ def fig3(measured: pd.DataFrame, published: pd.DataFrame) -> Figure:
     _two_histograms(axes, measured)
     ours, paper = (number(table, "change") for table in (measured, published))
     spread = f"σ {number(measured, 'cv'):.1%} of the mean"
-    title = f"{ours:+.1%} (published {paper:+.1%}), {spread} (published {number(published, 'cv'):.0%})"
+    title = f"IPC {ours:+.1%} (published {paper:+.1%}), {spread} (published {number(published, 'cv'):.0%})"
     style.label(axes, "IPC of a machine", "share of machines", title)
     style.percent(axes, decimals=0)
     return figure

@@ -9,6 +9,7 @@ from matplotlib.figure import Figure
 
 from analysis.figures import style
 from analysis.figures.criteria import curve, numbers, rows
+from analysis.figures.crossplatform_printed import ERRORS, measure_table4
 from analysis.figures.traits import APPLICATIONS
 
 OURS: Final = "published"
@@ -19,6 +20,8 @@ COLUMNS: Final[Mapping[str, str]] = {
 """Methods of Tables 4 to 6, and how the paper heads them."""
 BEYOND: Final = ("calibrated", "testbed")
 """Columns that the paper does not have."""
+NAIVE: Final = "cycle_scalar"
+"""The rival that counts clock cycles and nothing else."""
 DIRECTIONS: Final = (("piii", "xeon"), ("piii", "pres"), ("pres", "xeon"), ("xeon", "piii"))
 """Figure 5: from the measured to the predicted platform."""
 
@@ -64,43 +67,79 @@ def measure_errors(errors: pd.DataFrame) -> pd.DataFrame:
     -------
     DataFrame
         series, x, value: simulated_median, over platforms and worlds; simulated_best, on how many platforms it has the
-        least median error of the methods of the paper's table.
+        least median error of the methods of the paper's table; and what `crossplatform_printed.measure_table4` says of
+        the medians over worlds, laid out as the paper's table.
 
     Examples
     --------
     >>> made = pd.DataFrame({"target": "pres", "seed": 1, "method": ["published", "cycle_mix"],
-    ...                      "service_error": [0.1, 0.3]})
-    >>> measure_errors(made)["value"].tolist()
-    [0.1, 1.0]
+    ...                      "service_error": [0.1, 0.4]})
+    >>> measured = measure_errors(made).set_index("series")["value"]
+    >>> measured[["simulated_median", "simulated_best", "third_share"]].tolist()
+    [0.1, 1.0, 1.0]
     """
     known = errors[errors["method"].isin(COLUMNS)]
-    best = int((_medians(known).idxmin(axis=1) == OURS).sum())
+    medians = _medians(known)
+    best = int((medians.idxmin(axis=1) == OURS).sum())
     ours = known.loc[known["method"] == OURS, "service_error"]
-    return numbers(simulated_median=float(ours.median()), simulated_best=best)
+    cells = [rows(f"{ERRORS}{name}", range(1, len(medians) + 1), medians[name]) for name in medians]
+    table = measure_table4(pd.concat(cells, ignore_index=True))
+    return pd.concat([numbers(simulated_median=float(ours.median()), simulated_best=best), table], ignore_index=True)
 
 
-def measure_fig5(errors: pd.DataFrame, responses: pd.DataFrame) -> pd.DataFrame:
-    """Return how far predicted response times are off, in four directions between platforms.
+def by_direction(errors: pd.DataFrame) -> pd.DataFrame:
+    """Return each method's median error of response time by application and direction, medians over worlds.
 
     Parameters
     ----------
-    errors : application, direction (two names of `DIRECTIONS` with "_to_" between), seed, error (of one mix)
+    errors : application, direction, method, seed, error (of one mix)
+
+    Returns
+    -------
+    DataFrame
+        application, direction and a column for each method.
+
+    Examples
+    --------
+    >>> named = {"application": "rubis", "direction": "piii_to_xeon", "method": "published", "seed": 1}
+    >>> by_direction(pd.DataFrame({**named, "error": [0.1, 0.2, 0.4]})).values.tolist()
+    [['rubis', 'piii_to_xeon', 0.2]]
+    """
+    keys = ["application", "direction"]
+    median = errors.groupby([*keys, "method", "seed"], sort=False)["error"].median().reset_index()
+    table = median.pivot_table(index=keys, columns="method", values="error", aggfunc="median", sort=False).reset_index()
+    table.columns.name = None
+    return table
+
+
+def measure_fig5(errors: pd.DataFrame, responses: pd.DataFrame) -> pd.DataFrame:
+    """Return how far predicted response times are off, in four directions between platforms, and how far rivals' are.
+
+    Parameters
+    ----------
+    errors : application, direction (two names of `DIRECTIONS` with "_to_" between), method (`OURS`, `NAIVE` and any
+        other), seed, error (of one mix)
     responses : platform (piii, pres, xeon), response_time_s (mean, one row a world); of RUBiS
 
     Returns
     -------
     DataFrame
-        series, x (share of the mixes), value (error) of the first world; medians over worlds as numbers.
+        series, x (share of the mixes), value (error) of the first world by the published method; medians over worlds
+        as numbers: of the published method, below_cycles, the share of the pairs of application and direction in which
+        its median error is less than that of `NAIVE`, and worst_share, that in which no method errs more.
 
     Examples
     --------
-    >>> made = [("rubis", f"{a}_to_{b}", 1, 0.1) for a, b in DIRECTIONS]
-    >>> errors = pd.DataFrame(made, columns=["application", "direction", "seed", "error"])
+    >>> made = [("rubis", f"{a}_to_{b}", m, 1, e) for a, b in DIRECTIONS for m, e in ((OURS, 0.1), (NAIVE, 0.2))]
+    >>> errors = pd.DataFrame(made, columns=["application", "direction", "method", "seed", "error"])
     >>> means = pd.DataFrame({"platform": ["piii", "pres", "xeon"], "response_time_s": [0.25, 0.1, 0.1]})
-    >>> measured = measure_fig5(errors, means)
-    >>> measured.loc[measured["series"] == "p85_max", "value"].tolist()
-    [0.1]
+    >>> measured = measure_fig5(errors, means).set_index("series")["value"]
+    >>> measured[["p85_max", "below_cycles", "worst_share"]].tolist()
+    [0.1, 1.0, 0.0]
     """
+    cells = by_direction(errors)
+    rivals = cells.drop(columns=["application", "direction", OURS])
+    errors = errors[errors["method"] == OURS]
     by = errors.groupby(["application", "direction", "seed"], sort=False)["error"]
     p85 = by.quantile(0.85).groupby(["application", "direction"], sort=False).median().reset_index()
     half = by.median().groupby(["application", "direction"], sort=False).median().reset_index()
@@ -115,6 +154,8 @@ def measure_fig5(errors: pd.DataFrame, responses: pd.DataFrame) -> pd.DataFrame:
         "p85_max": max(worst.values()),
         "piii_over_pres": mean["piii"] / mean["pres"],
         "pres_over_xeon": mean["pres"] / mean["xeon"],
+        "below_cycles": float((cells[OURS] < cells[NAIVE]).mean()),
+        "worst_share": float((cells[OURS] > rivals.max(axis=1)).mean()),
     }
     shares = np.linspace(0.0, 1.0, 101)
     first = errors[errors["seed"] == errors["seed"].iloc[0]]

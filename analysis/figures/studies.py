@@ -255,7 +255,7 @@ def _study(measured: pd.DataFrame, published: pd.DataFrame, paper: float) -> Fig
     axes[0].plot([], [], "_", color=style.RED, markersize=9, label="reference")
     axes[0].set_xticks(range(len(sizes)), [f"{size:.0f}" for size in sizes])
     style.percent(axes[0])
-    style.label(axes[0], "machines (three draws of each size)", "change against current")
+    style.label(axes[0], "machines (three draws of each size)", "change of IPC against current")
     style.legend(axes[0], columns=2, above=True)
     _inclusion(axes[1], measured, published)
     return figure

@@ -8,7 +8,7 @@ from typing import Any
 
 import pandas as pd
 
-from analysis.figures.criteria import CRITERION
+from analysis.figures.criteria import CHECK, CRITERION
 from analysis.figures.criteria import printed as numbers_of
 from scenarios.evidence import Outcome, published
 from scenarios.faults import Fault, FaultsError
@@ -16,9 +16,9 @@ from scenarios.report.figures import saved
 from scenarios.report.page import Page
 from scenarios.report.printed import printed
 from scenarios.report.section import Cell, Heading, Section, Table, Verdict
-from scenarios.reproduce import ROWS, show, told
+from scenarios.reproduce import ROWS, show, told, word
 
-_COLUMNS = {"metric", "series", "x", "measured"}
+_COLUMNS = {"metric", "quantity", "series", "x", "measured"}
 
 
 def rows_of(folder: Path) -> dict[str, Path]:
@@ -54,8 +54,9 @@ def report(folder: Path) -> Page:
             faults.append(Fault(str(file), 0, 0, "", f"cannot be read: {error}".partition("\n")[0]))
     if faults:
         raise FaultsError(faults)
-    held = sum(one["holds"] for one in made)
-    about = f"{held} of {len(made)} figures and tables hold, by criteria that were set before they were measured."
+    findings = [one for one in made if one["finding"]]
+    held = sum(one["holds"] for one in findings)
+    about = f"{held} of {len(findings)} figures and tables hold, by criteria that were set before they were measured."
     return Page(
         "reproduced papers",
         "Published figures and tables",
@@ -68,11 +69,19 @@ def report(folder: Path) -> Page:
 
 def _judged(row: str, file: Path) -> dict[str, Any]:
     """Return what `wsc reproduce` says of a row, from the table that it wrote."""
-    table = pd.read_csv(file, dtype={"series": str, "metric": str})
+    table = pd.read_csv(file, dtype={"series": str, "metric": str, "quantity": str}).fillna({"quantity": ""})
     if not set(table.columns) >= _COLUMNS:
         raise ValueError(f"should have the columns {', '.join(sorted(_COLUMNS))}")
-    ours = table.loc[table["metric"] == "judged", ["series", "x", "measured"]].rename(columns={"measured": "value"})
-    return told(row, published(row), Outcome(ours.astype({"x": float, "value": float})), _pictures(file))
+    (judged, of), (drawn, other) = _part(table, "judged"), _part(table, "drawn")
+    outcome = Outcome(judged, None if drawn.empty else drawn, ("", "") if drawn.empty else (of, other))
+    return told(row, published(row), outcome, _pictures(file))
+
+
+def _part(table: pd.DataFrame, metric: str) -> tuple[pd.DataFrame, str]:
+    """Return what was judged or what was drawn, and in which metric."""
+    rows = table[table["metric"] == metric]
+    values = rows[["series", "x", "measured"]].rename(columns={"measured": "value"})
+    return values.astype({"x": float, "value": float}), "".join(rows["quantity"].iloc[:1])
 
 
 def _pictures(file: Path) -> list[Path]:
@@ -85,7 +94,10 @@ def _sections(made: Sequence[Mapping[str, Any]]) -> Iterator[Section]:
     for paper, count in Counter(one["id"].partition("/")[0] for one in made).items():
         of = [one for one in made if one["id"].startswith(f"{paper}/")]
         failing = [one["id"].partition("/")[2] for one in of if not one["holds"]]
-        says = f"{count - len(failing)} of {count} hold" + (f"; not {', '.join(failing)}" if failing else "")
+        checks = [one["id"].partition("/")[2] for one in of if not one["finding"]]
+        says = f"{count - len(checks) - len({*failing} - {*checks})} of {count - len(checks)} hold"
+        says += f"; not {', '.join(failing)}" if failing else ""
+        says += f"; only a check of the paper's own arithmetic: {', '.join(checks)}" if checks else ""
         verdicts = (Verdict(paper, says, not failing),)
         yield Section(f"{paper}: what holds", tables=(_overview(of),), verdicts=verdicts)
     for one in made:
@@ -106,34 +118,41 @@ def _numbers(one: Mapping[str, Any], paper: pd.DataFrame) -> Iterator[Table]:
         name: all(each["holds"] for each in one["criteria"] if each["name"] == name)
         for name in {each["name"] for each in one["criteria"]}
     }
+    of, judged = (f" {one[name].upper()}".rstrip() for name in ("metric", "judged_metric"))
     beside = [
         (
             Cell(known[name][0]),
             Cell(f"{value:.4g}"),
             Cell(_measured(one["measured"][name])),
+            Cell(_measured(one["judged"][name]) if judged else ""),
             Cell(known[name][1]),
             Cell(known[name][2]),
             Cell({True: "holds", False: "does not hold"}[held[name]] if name in held else "", held.get(name) is False),
         )
         for name, value in one["published"].items()
     ]
-    heads = ("number", "published", "measured", "unit", "printed in", "criterion")
+    heads = ("number", f"published{of}", f"measured{of}", f"measured{judged}", "unit", "printed in", "criterion")
     if beside:
-        yield _worded(heads, beside, "published beside measured", numbers={1, 2})
+        yield _worded(heads, beside, "published beside measured", numbers={1, 2, 3})
     units = {f"{row['series']} {row['x']}": _word(row["unit"]) for row in paper.to_dict("records")}
-    criteria = [
-        (
-            Cell(each["name"].replace("_", " ")),
-            Cell(_measured(each["measured"])),
-            Cell(f"{each['relation']} {each['bound']:.4g}"),
-            Cell(units.get(f"{CRITERION}{each['name']} {each['relation']}", "")),
-            Cell("holds" if each["holds"] else "does not hold", not each["holds"]),
-            Cell(_word(each["reason"])),
-        )
-        for each in one["criteria"]
-    ]
-    if criteria:
-        yield _worded(("criterion", "measured", "should be", "unit", "verdict", "reason"), criteria, "criteria", {1})
+    kinds = (
+        ("criteria", CRITERION, "criterion", f"measured{judged}", "criteria"),
+        ("checks", CHECK, "check", "from the printed cells", "checks of the paper's own arithmetic"),
+    )
+    for key, start, head, measured, title in kinds:
+        bounds = [
+            (
+                Cell(each["name"].replace("_", " ")),
+                Cell(_measured(each["measured"])),
+                Cell(f"{each['relation']} {each['bound']:.4g}"),
+                Cell(units.get(f"{start}{each['name']} {each['relation']}", "")),
+                Cell("holds" if each["holds"] else "does not hold", not each["holds"]),
+                Cell(_word(each["reason"])),
+            )
+            for each in one[key]
+        ]
+        if bounds:
+            yield _worded((head, measured, "should be", "unit", "verdict", "reason"), bounds, title, {1})
 
 
 def _worded(heads: Sequence[str], rows: Sequence[tuple[Cell, ...]], title: str, numbers: set[int]) -> Table:
@@ -167,7 +186,7 @@ def _overview(rows: Sequence[Mapping[str, Any]]) -> Table:
         (
             Cell(one["id"]),
             Cell(ROWS[one["id"]].what),
-            Cell("holds" if one["holds"] else "does not hold", not one["holds"]),
+            Cell(word(one), not one["holds"]),
         )
         for one in rows
     )
