@@ -8,6 +8,11 @@ are printed, which were measured and which are estimates.
 
 from dataclasses import dataclass, replace
 from itertools import product
+from typing import Literal, TypeAlias
+
+InstructionSet: TypeAlias = Literal["x86", "arm64", "power", "riscv64", "s390x", "unknown"]
+"""Families of instruction sets in which a program is one and the same; IA-32 and x86-64 are both x86."""
+UNKNOWN: InstructionSet = "unknown"
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,6 +53,8 @@ class Platform:
     """The server of which this is a configuration, with parts switched off; empty: itself."""
     branch_miss_cycles: float = 16.0
     """Cycles lost by a mispredicted branch, about the length of the pipeline."""
+    isa: InstructionSet = "unknown"
+    """Instruction set: what is counted in instructions on one platform is not on a platform of another."""
 
     @property
     def vcpus(self) -> int:
@@ -81,6 +88,21 @@ class Platform:
         319.5
         """
         return self.idle_power_w + SWITCHED_SHARE_OF_TDP * self.tdp_w
+
+
+def same_instructions(one: Platform, other: Platform) -> bool:
+    """Return whether the same program retires the same instructions on both: servers of one known instruction set.
+
+    Configurations of one server are the same, whatever is known of it.
+
+    Examples
+    --------
+    >>> same_instructions(PLATFORMS["piii"], PLATFORMS["rome_7742"])
+    True
+    >>> same_instructions(PLATFORMS["rome_7742"], PLATFORMS["altra_q80_30"])
+    False
+    """
+    return (one.isa == other.isa != UNKNOWN) or (one.variant_of or one.name) == (other.variant_of or other.name)
 
 
 REFERENCE_CORE_CPI = 0.85
@@ -149,19 +171,19 @@ _PRINTED = "clock and cache sizes as printed by Stewart et al. (2008, section 4.
 _XEON = Platform(
     "xeon_2h_2c_2p", 4, 2, 2.8e9, 2.8e9, 2.8e9, 8 * _MIB, 130e-9, 6.4e9, 8 * _GIB, 270.0, 230.0, 2.6,
     f"2 × Intel Xeon 2.80 GHz dual core (Paxville DP): {_PRINTED}; one front-side bus of 800 MT/s",
-    caches=(Cache(32 * _KIB, 4), Cache(2 * _MIB, 24)), branch_miss_cycles=31.0,
+    isa="x86", caches=(Cache(32 * _KIB, 4), Cache(2 * _MIB, 24)), branch_miss_cycles=31.0,
 )  # fmt: skip
 
 SERVERS_2008 = (
     Platform("piii", 2, 1, 1.1e9, 1.1e9, 1.1e9, 256 * _KIB, 110e-9, 0.8e9, 2 * _GIB, 66.0, 75.0, 2.0,
              f"2 × Intel Pentium III 1.10 GHz (Coppermine): {_PRINTED}; one front-side bus of 100 MT/s",
-             caches=(Cache(32 * _KIB, 3), Cache(128 * _KIB, 8)), branch_miss_cycles=15.0),
+             isa="x86", caches=(Cache(32 * _KIB, 3), Cache(128 * _KIB, 8)), branch_miss_cycles=15.0),
     Platform("pres", 2, 1, 2.2e9, 2.2e9, 2.2e9, 1 * _MIB, 140e-9, 3.2e9, 4 * _GIB, 122.0, 150.0, 2.5,
              f"2 × Intel Pentium 4 2.20 GHz (Prescott): {_PRINTED}; one front-side bus of 400 MT/s",
-             caches=(Cache(16 * _KIB, 4), Cache(512 * _KIB, 22)), branch_miss_cycles=31.0),
+             isa="x86", caches=(Cache(16 * _KIB, 4), Cache(512 * _KIB, 22)), branch_miss_cycles=31.0),
     Platform("pd4", 8, 1, 3.4e9, 3.4e9, 3.4e9, 64 * _MIB, 132e-9, 12.8e9, 16 * _GIB, 600.0, 450.0, 2.6,
              f"4 × Intel Xeon MP 3.40 GHz dual core (Tulsa): {_PRINTED}; two front-side buses of 800 MT/s",
-             sockets=4, caches=(Cache(32 * _KIB, 4), Cache(4 * _MIB, 24, 2), Cache(16 * _MIB, 110, 2)),
+             sockets=4, isa="x86", caches=(Cache(32 * _KIB, 4), Cache(4 * _MIB, 24, 2), Cache(16 * _MIB, 110, 2)),
              branch_miss_cycles=31.0),
     *(configuration(_XEON, f"xeon_{threads}h_{cores}c_{sockets}p", threads, cores, sockets)
       for threads, cores, sockets in product((1, 2), repeat=3) if (threads, cores, sockets) != (2, 2, 2)),
@@ -184,46 +206,46 @@ def _levels(
 MODERN_SERVERS = (
     Platform("sandybridge_2670", 16, 2, 2.6e9, 1.2e9, 3.0e9, 40 * 2.0**20, 81e-9, 102.4e9, 128 * _GIB, 230.0, 80.0,
              1.12, "2 × Intel Xeon E5-2670: ARK; 4 channels DDR3-1600 a socket",
-             caches=_levels((32, 4), (256, 12), (20, 39, 8)), branch_miss_cycles=15.0),
+             isa="x86", caches=_levels((32, 4), (256, 12), (20, 39, 8)), branch_miss_cycles=15.0),
     Platform("haswell_2698v3", 32, 2, 2.3e9, 1.2e9, 2.8e9, 80 * 2.0**20, 90e-9, 136.5e9, 256 * _GIB, 270.0, 90.0, 1.0,
              "2 × Intel Xeon E5-2698 v3: ARK; 4 channels DDR4-2133 a socket",
-             caches=_levels((32, 4), (256, 12), (40, 49, 16))),
+             isa="x86", caches=_levels((32, 4), (256, 12), (40, 49, 16))),
     Platform("broadwell_2698v4", 40, 2, 2.2e9, 1.2e9, 2.7e9, 100 * 2.0**20, 90e-9, 153.6e9, 256 * _GIB, 270.0, 90.0,
              0.95, "2 × Intel Xeon E5-2698 v4: ARK; 4 channels DDR4-2400 a socket",
-             caches=_levels((32, 4), (256, 12), (50, 50, 20))),
+             isa="x86", caches=_levels((32, 4), (256, 12), (50, 50, 20))),
     Platform("skylake_6148", 40, 2, 2.4e9, 1.0e9, 3.1e9, 55 * 2.0**20, 94e-9, 256.0e9, 384 * _GIB, 300.0, 100.0, 0.88,
              "2 × Intel Xeon Gold 6148: ARK; 6 channels DDR4-2666 a socket",
-             caches=_levels((32, 4), (1024, 14), (27.5, 43, 20))),
+             isa="x86", caches=_levels((32, 4), (1024, 14), (27.5, 43, 20))),
     Platform("cascadelake_8280", 56, 2, 2.7e9, 1.0e9, 3.3e9, 77 * _MIB, 90e-9, 281.6e9, 384 * _GIB, 410.0, 110.0, 0.88,
              "2 × Intel Xeon Platinum 8280: ARK; 6 channels DDR4-2933 a socket",
-             caches=_levels((32, 4), (1024, 14), (38.5, 46, 28))),
+             isa="x86", caches=_levels((32, 4), (1024, 14), (38.5, 46, 28))),
     Platform("icelake_8380", 80, 2, 2.3e9, 0.8e9, 3.0e9, 120 * 2.0**20, 96e-9, 409.6e9, 512 * _GIB, 540.0, 150.0,
              0.76, "2 × Intel Xeon Platinum 8380: ARK; 8 channels DDR4-3200 a socket",
-             caches=_levels((48, 5), (1280, 14), (60, 50, 40)), branch_miss_cycles=17.0),
+             isa="x86", caches=_levels((48, 5), (1280, 14), (60, 50, 40)), branch_miss_cycles=17.0),
     Platform("sapphirerapids_8480", 112, 2, 2.0e9, 0.8e9, 3.0e9, 210 * _MIB, 110e-9, 614.4e9, 1024 * _GIB, 700.0, 230.0,
              0.66, "2 × Intel Xeon Platinum 8480+: ARK; 8 channels DDR5-4800 a socket",
-             caches=_levels((48, 5), (2048, 15), (105, 66, 56)), branch_miss_cycles=17.0),
+             isa="x86", caches=_levels((48, 5), (2048, 15), (105, 66, 56)), branch_miss_cycles=17.0),
     Platform("emeraldrapids_8592", 128, 2, 1.9e9, 0.8e9, 2.9e9, 640 * _MIB, 110e-9, 716.8e9, 1024 * _GIB, 700.0, 200.0,
              0.65, "2 × Intel Xeon Platinum 8592+: ARK; 8 channels DDR5-5600 a socket",
-             caches=_levels((48, 5), (2048, 15), (320, 66, 64)), branch_miss_cycles=17.0),
+             isa="x86", caches=_levels((48, 5), (2048, 15), (320, 66, 64)), branch_miss_cycles=17.0),
     Platform("graniterapids_6980p", 256, 2, 2.0e9, 0.8e9, 3.2e9, 1008 * _MIB, 125e-9, 1228.8e9, 1536 * _GIB, 1000.0,
              320.0, 0.63, "2 × Intel Xeon 6980P: ARK; 12 channels DDR5-6400 a socket",
-             caches=_levels((48, 5), (2048, 15), (504, 72, 128)), branch_miss_cycles=17.0),
+             isa="x86", caches=_levels((48, 5), (2048, 15), (504, 72, 128)), branch_miss_cycles=17.0),
     Platform("naples_7601", 32, 2, 2.2e9, 1.2e9, 2.7e9, 64 * _MIB, 95e-9, 170.6e9, 256 * _GIB, 180.0, 75.0, 0.99,
              "1 × AMD EPYC 7601: product page; 8 channels DDR4-2666",
-             sockets=1, caches=_levels((32, 4), (512, 12), (8, 35, 4)), branch_miss_cycles=18.0),
+             sockets=1, isa="x86", caches=_levels((32, 4), (512, 12), (8, 35, 4)), branch_miss_cycles=18.0),
     Platform("rome_7742", 64, 2, 2.25e9, 1.5e9, 3.2e9, 256 * 2.0**20, 104e-9, 204.8e9, 512 * _GIB, 225.0, 95.0, 0.86,
              "1 × AMD EPYC 7742: product page; 8 channels DDR4-3200",
-             sockets=1, caches=_levels((32, 4), (512, 12), (16, 39, 4)), branch_miss_cycles=18.0),
+             sockets=1, isa="x86", caches=_levels((32, 4), (512, 12), (16, 39, 4)), branch_miss_cycles=18.0),
     Platform("milan_7763", 64, 2, 2.45e9, 1.5e9, 3.2e9, 256 * _MIB, 96e-9, 204.8e9, 512 * _GIB, 280.0, 105.0, 0.72,
              "1 × AMD EPYC 7763: product page; 8 channels DDR4-3200",
-             sockets=1, caches=_levels((32, 4), (512, 12), (32, 46, 8)), branch_miss_cycles=13.0),
+             sockets=1, isa="x86", caches=_levels((32, 4), (512, 12), (32, 46, 8)), branch_miss_cycles=13.0),
     Platform("genoa_9654", 96, 2, 2.4e9, 1.5e9, 3.5e9, 384 * _MIB, 115e-9, 460.8e9, 768 * _GIB, 360.0, 140.0, 0.63,
              "1 × AMD EPYC 9654: product page; 12 channels DDR5-4800",
-             sockets=1, caches=_levels((32, 4), (1024, 14), (32, 50, 8)), branch_miss_cycles=13.0),
+             sockets=1, isa="x86", caches=_levels((32, 4), (1024, 14), (32, 50, 8)), branch_miss_cycles=13.0),
     Platform("altra_q80_30", 80, 1, 3.0e9, 1.0e9, 3.0e9, 32 * _MIB, 95e-9, 204.8e9, 256 * _GIB, 210.0, 70.0, 0.88,
              "1 × Ampere Altra Q80-30 (Arm Neoverse N1): product page; 8 channels DDR4-3200",
-             sockets=1, caches=_levels((64, 4), (1024, 11), (32, 90, 80)), branch_miss_cycles=11.0),
+             sockets=1, isa="arm64", caches=_levels((64, 4), (1024, 11), (32, 90, 80)), branch_miss_cycles=11.0),
 )  # fmt: skip
 """Servers of 2012 and later, by maker and generation."""
 

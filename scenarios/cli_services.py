@@ -6,7 +6,7 @@ from typing import Annotated
 import typer
 
 from scenarios.command import Json, command, say
-from scenarios.options import refuse
+from scenarios.options import interval, refuse
 
 __all__ = ("platforms", "predict", "select")
 
@@ -21,9 +21,20 @@ From = Annotated[str, typer.Option("--from", metavar="PLATFORM", help="Platform 
 Platforms = Annotated[
     Path | None, typer.Option("--platforms", metavar="FILE", help="Your own platforms, YAML, beside the shipped ones.")
 ]
+Ratio = Annotated[
+    str | None,
+    typer.Option(
+        metavar="LOW,HIGH",
+        help="Instructions of a request on platforms of another instruction set over those of the log (90% interval).",
+    ),
+]
 Benchmarks = Annotated[
     Path | None, typer.Option(metavar="FILE", help="Public scores: CSV or Parquet with platform and score_per_s.")
 ]
+
+
+def _ratio(text: str | None) -> tuple[float, float] | None:
+    return None if text is None else interval("--instruction-ratio", text, 0.1, 10.0)
 
 
 @command
@@ -38,13 +49,15 @@ def predict(
         str | None, typer.Option(help="Way to predict; by itself testbed, or published where nobody counted CPU time.")
     ] = None,
     service: Service = None,
+    instruction_ratio: Ratio = None,
     json: Json = False,
 ) -> None:
     """Predict service and response time on platforms where a service never ran, from its log where it did."""
     from scenarios import calibrated
     from scenarios import predict as predictions
 
-    asked = calibrated.Asked(log, origin, tuple(to.split(",")), platforms, benchmarks, method, service)
+    ratio = _ratio(instruction_ratio)
+    asked = calibrated.Asked(log, origin, tuple(to.split(",")), platforms, benchmarks, method, service, ratio)
     say(predictions.predict(asked), predictions.show_predict, json)
 
 
@@ -54,12 +67,11 @@ def select(
     *,
     origin: From,
     bound: Annotated[str, typer.Option(metavar="TIME", help="Bound on mean response time, such as 150ms.")],
-    to: Annotated[
-        str | None, typer.Option(metavar="PLATFORM,…", help="Platforms to choose from; all that are known.")
-    ] = None,
+    to: Annotated[str | None, typer.Option(metavar="PLATFORM,…", help="Platforms to choose from.")] = None,
     platforms: Platforms = None,
     benchmarks: Benchmarks = None,
     method: Annotated[str | None, typer.Option(help="Way to predict, as of wsc predict.")] = None,
+    instruction_ratio: Ratio = None,
     json: Json = False,
 ) -> None:
     """Rank platforms by how many requests a second they would serve per watt within a bound on response time."""
@@ -70,7 +82,8 @@ def select(
         refuse("--bound", "needs a unit, such as 150ms or 2s", bound)
     bound_s = options.duration("--bound", bound)
     names = tuple(to.split(",")) if to is not None else ()
-    asked = calibrated.Asked(log, origin, names, platforms, benchmarks, method)
+    ratio = _ratio(instruction_ratio)
+    asked = calibrated.Asked(log, origin, names, platforms, benchmarks, method, instruction_ratio=ratio)
     say(choices.select(asked, bound_s), choices.show_select, json)
 
 

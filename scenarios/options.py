@@ -102,6 +102,29 @@ def factors(option: str, text: str) -> tuple[float, ...]:
     return tuple(dict.fromkeys(number(option, part.strip()) for part in text.split(",")))
 
 
+def interval(option: str, text: str, least: float, most: float) -> tuple[float, float]:
+    """Return the two ends of an interval that is written as `0.9,1.2`, the low end first.
+
+    Parameters
+    ----------
+    least, most : bounds on both ends, which may be reached
+
+    Raises
+    ------
+    FaultsError
+        If the text is no such interval.
+
+    Examples
+    --------
+    >>> interval("--instruction-ratio", "0.9,1.2", 0.1, 10.0)
+    (0.9, 1.2)
+    """
+    ends = [_float(part.strip()) for part in text.split(",")]
+    if len(ends) != 2 or not least <= ends[0] <= ends[1] <= most:
+        refuse(option, f"should be LOW,HIGH with {least:g} <= LOW <= HIGH <= {most:g}, such as 0.9,1.2", text)
+    return ends[0], ends[1]
+
+
 def duration(option: str, text: str) -> float:
     """Return seconds above 0 that are written as `60s`, `5min`, `200ms`, `1h` or `0.2`.
 

@@ -9,7 +9,7 @@ from typing import Annotated, ClassVar, TypeAlias, cast
 from annotated_types import Ge, Gt, Le, MinLen
 from pydantic import Field, TypeAdapter
 
-from models.platforms import PLATFORMS, Cache, Platform, pooled_bytes
+from models.platforms import PLATFORMS, Cache, InstructionSet, Platform, pooled_bytes
 from models.scenario import FORBID, Forbid
 from scenarios.building import build
 from scenarios.faults import Fault, FaultsError, shown
@@ -80,6 +80,8 @@ class Sheet:
     """Cycles per instruction without memory delays, relative to Haswell at equal instructions."""
     branch_miss_cycles: Annotated[float, Ge(0), Le(1000)] = 16.0
     """Cycles lost by a mispredicted branch."""
+    isa: InstructionSet = "unknown"
+    """Instruction set; unknown: wsc predict and wsc select carry no instruction counts to it or from it."""
     variant_of: str = ""
     """The server of which this is a configuration, with parts switched off; empty: itself."""
     source: Annotated[str, Field(max_length=1000)] = ""

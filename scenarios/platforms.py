@@ -189,6 +189,7 @@ def _lines(one: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
         "instruction CPI",
         f"{one['instruction_cpi']:.3g} without memory delays: {one['core_cpi_factor']:g} of Haswell's",
     )
+    yield "instruction set", one["isa"]
     yield "branch miss", f"{one['branch_miss_cycles']:g} cycles"
     yield "power", f"{one['idle_power_w']:g} W idle, {one['peak_power_w']:g} W busy; TDP {one['tdp_w']:g} W"
     yield "source", one["source"]

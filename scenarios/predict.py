@@ -13,7 +13,8 @@ from rich.table import Table
 from analysis.crossplatform.evidence import Prediction, ServiceLog
 from analysis.crossplatform.split import halves, outside_hull
 from models.platforms import Platform
-from scenarios.calibrated import Asked, Calibrated, calibrate, head, rate_per_s, unsaid
+from scenarios.calibrated import SETTLED, Asked, Calibrated, calibrate, do_not_carry_over, head, rate_per_s, unsaid
+from scenarios.faults import Fault, FaultsError
 from scenarios.measured import show_notes
 
 _ROUNDING = 1e-9
@@ -34,24 +35,29 @@ def predict(asked: Asked) -> dict[str, Any]:
     Returns
     -------
     dict
-        kind, from, method, types, intervals, requests_per_s, outside_hull (share of the mixes of the log's second half
-        outside those of its first, as counts by type, intervals without requests left out: how much it extrapolates
-        itself), targets and notes. A target: platform, service_time_s (of the whole machine, CPU time over logical
-        processors) with service_low and service_high, processor_s (CPU time of a request), response_time_s with low and
-        high, utilisation. Ends of 90% intervals; NaN for what a method does not say. A platform that cannot carry the
-        volume has utilisation 1, no response time, and the CPU time of half, a quarter, … the volume.
+        kind, from, isa (of the log), method, types, intervals, requests_per_s, outside_hull (share of the mixes of the
+        log's second half outside those of its first, as counts by type, intervals without requests left out: how much
+        it extrapolates itself), targets and notes. A target: platform, isa, service_time_s (of the whole machine, CPU
+        time over logical processors) with service_low and service_high, processor_s (CPU time of a request),
+        response_time_s with low and high, utilisation. Ends of 90% intervals; NaN for what a method does not say. A
+        platform that cannot carry the volume has utilisation 1, no response time, and the CPU time of half, a quarter,
+        … the volume.
 
     Raises
     ------
     FaultsError
         If a file cannot be used or does not suffice for the method, with all its faults; if an option is wrong; if the
-        method says nothing of a platform that was named.
+        method says nothing of a platform that was named; if the log's instruction counts do not carry over to one and
+        nothing is said of how its instructions compare.
     PlatformError
         If a platform is not known.
     RunError
         If a folder is no cross-platform run, or a table of it cannot be read.
     """
     made = calibrate(asked)
+    if made.foreign:
+        said = do_not_carry_over(made.evidence.platform, made.foreign)
+        raise FaultsError([Fault(str(asked.log), 0, 0, "", f"{said}; {SETTLED}")])
     log = made.evidence.log
     targets = [_target(made, platform) for platform in made.targets]
     silent = [row["platform"] for row in targets if np.isnan([row[name] for name in _SAID]).all()]
@@ -156,6 +162,7 @@ def _target(made: Calibrated, platform: Platform) -> dict[str, Any]:
         said = replace(said, service_high_s=service * roomy.service_high_s / roomy.service_time_s)
     return {
         "platform": platform.name,
+        "isa": platform.isa,
         "service_time_s": service,
         "service_low": float(said.service_low_s[0]),
         "service_high": float(said.service_high_s[0]),

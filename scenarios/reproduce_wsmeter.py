@@ -157,7 +157,11 @@ def _ipc_vs_throughput(sources: Sources, _paper: pd.DataFrame) -> Outcome:
 
 WSMETER: dict[str, Row] = {
     "wsmeter/fig1": _dvfs("shares of jobs that gain and lose", motivation.measure_fig1, motivation.fig1),
-    "wsmeter/fig2": _dvfs("instances of a gaining and a losing job, chosen in each metric by itself", motivation.measure_fig2, motivation.fig2),
+    "wsmeter/fig2": _dvfs(
+        "instances of a gaining and a losing job, chosen in each metric by itself",
+        motivation.measure_fig2,
+        motivation.fig2,
+    ),
     "wsmeter/fig3": _dvfs("machines of the old and the new WSC", motivation.measure_fig3, motivation.fig3),
     "wsmeter/fig4": Row("jobs on two WSCs", ("two_wscs",), _jobs_of_two(selection.measure_fig4, selection.fig4)),
     "wsmeter/fig5": Row(

@@ -11,7 +11,7 @@ from rich.console import Console
 from rich.table import Table
 
 from analysis.crossplatform.choice import compare
-from scenarios.calibrated import Asked, calibrate, head, rate_per_s, unsaid
+from scenarios.calibrated import SETTLED, Asked, calibrate, do_not_carry_over, head, rate_per_s, unsaid
 from scenarios.faults import Fault, FaultsError
 from scenarios.measured import show_notes
 from scenarios.predict import milliseconds, told
@@ -32,18 +32,23 @@ def select(asked: Asked, bound_s: float) -> dict[str, Any]:
     Returns
     -------
     dict
-        kind, from, method, types, intervals, bound_s, platforms and notes. A platform: rank, platform,
-        throughput_per_s with low and high (90% interval), watts, throughput_per_watt, probability_best.
+        kind, from, isa (of the log), method, types, intervals, bound_s, platforms, not_ranked (platforms to which the
+        log's instruction counts do not carry over) and notes. A platform: rank, platform, throughput_per_s with low and
+        high (90% interval), watts, throughput_per_watt, probability_best.
 
     Raises
     ------
     FaultsError, PlatformError, RunError
-        As `predict.predict`; also if the log has no response times, or is the folder of a fleet's run.
+        As `predict.predict`, but platforms to which instruction counts do not carry over are left out unless there are
+        no others; also if the log has no response times, or is the folder of a fleet's run.
     """
     if is_served(asked.log):
         said = "stays in a fleet have servers of their own, so no machine's throughput is known; wsc predict takes it"
         raise FaultsError([Fault(str(asked.log), 0, 0, "", said)])
     made = calibrate(asked)
+    others = do_not_carry_over(made.evidence.platform, made.foreign) if made.foreign else ""
+    if not made.targets:
+        raise FaultsError([Fault(str(asked.log), 0, 0, "", f"{others}; {SETTLED}")])
     log = made.evidence.log
     if np.isnan(log.response_time_s).all():
         said = "response times are not in the log: no throughput within a bound on them is known"
@@ -51,12 +56,19 @@ def select(asked: Asked, bound_s: float) -> dict[str, Any]:
     candidates = {platform.name: platform for platform in made.targets}
     table = compare(made.predictor, candidates, log.counts.sum(axis=0), bound_s)
     silent = table["platform"][table["throughput_per_s"].isna()].tolist()
-    notes = [*made.notes, *unsaid(asked, made, silent, "response times"), *_notes(table, rate_per_s(log), bound_s)]
+    left_out = [f"not ranked: {others}; {SETTLED}"] if others else []
+    notes = [
+        *left_out,
+        *made.notes,
+        *unsaid(asked, made, silent, "response times"),
+        *_notes(table, rate_per_s(log), bound_s),
+    ]
     return {
         "kind": "select",
         **head(made),
         "bound_s": bound_s,
         "platforms": table.to_dict("records"),
+        "not_ranked": [one.name for one in made.foreign],
         "notes": notes,
     }
 

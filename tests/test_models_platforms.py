@@ -186,3 +186,11 @@ def test_no_more_can_be_on_than_there_is(asked, problem):
 def test_a_cache_that_is_shared_by_more_cores_than_there_are_is_there_once():
     assert pooled_bytes(Cache(8 * MIB, 40, cores=4), cores=3) == 8 * MIB
     assert pooled_bytes(Cache(8 * MIB, 40, cores=4), cores=5) == 16 * MIB
+
+
+def test_servers_of_arm_are_the_only_shipped_ones_whose_instructions_are_not_those_of_x86():
+    """The makers' names in the sources say which: Intel and AMD make x86, Ampere makes Arm."""
+    for name, platform in PLATFORMS.items():
+        arm, x86 = "Arm" in platform.source, "Intel" in platform.source or "AMD" in platform.source
+        assert arm != x86, name
+        assert platform.isa == ("arm64" if arm else "x86"), name

@@ -24,6 +24,8 @@ from scenarios.select import select
 from scenarios.source import settings
 
 TO = ("pres", "pd4", "rome_7742")
+ARM = "altra_q80_30"
+X86 = tuple(name for name in PLATFORMS if name != ARM)
 TYPES = {"buy": 6e6, "see": 2e6, "bid": 12e6}
 
 
@@ -69,7 +71,9 @@ def test_the_payloads_have_every_key_of_the_contract(log):
     assert all(keys <= row.keys() for row in made["targets"])
     ranked = json.loads(wsc("select", log, "--from", "piii", "--bound", "150ms", "--json").stdout)
     assert (ranked["kind"], ranked["bound_s"]) == ("select", 0.15)
-    assert [row["rank"] for row in ranked["platforms"]] == list(range(1, len(PLATFORMS) + 1))
+    assert [row["rank"] for row in ranked["platforms"]] == list(range(1, len(X86) + 1))
+    assert {row["platform"] for row in ranked["platforms"]} == set(X86)
+    assert ranked["not_ranked"] == ["altra_q80_30"]
     keys = {"platform", "throughput_per_s", "low", "high", "watts", "throughput_per_watt", "probability_best"}
     assert all(keys <= row.keys() for row in ranked["platforms"])
 
@@ -404,8 +408,137 @@ def test_ones_own_platform_is_predicted_for(log, tmp_path):
     assert [one["name"] for one in listed] == ["faster"]
 
 
+@pytest.mark.parametrize("method", [None, "published", "calibrated", "cycle_scalar", "cycle_mix"])
+def test_instruction_counts_are_not_carried_to_another_instruction_set(log, method):
+    asked = () if method is None else ("--method", method)
+    result = wsc("predict", log, "--from", "piii", "--to", f"rome_7742,{ARM}", *asked)
+    assert (result.exit_code, result.stdout) == (2, "")
+    assert result.stderr == (
+        f"{log}: instruction counts of a log on piii (x86) do not carry over to altra_q80_30 (arm64); "
+        "--instruction-ratio LOW,HIGH says how many instructions a request takes there over those here (90%)\n"
+    )
+
+
+def test_what_is_not_carried_over_is_not_ranked_and_named(log):
+    result = wsc("select", log, "--from", "piii", "--bound", "150ms", "--to", f"pres,{ARM}")
+    assert result.exit_code == 0
+    assert "   1 pres" in result.stdout
+    assert "not ranked: instruction counts of a log on piii (x86) do not carry over to altra_q80_30 (arm64);" in (
+        result.stdout
+    )
+    assert ARM not in result.stdout.partition("note:")[0]
+    alone = wsc("select", log, "--from", "piii", "--bound", "150ms", "--to", ARM)
+    assert (alone.exit_code, alone.stdout) == (2, "")
+    assert "do not carry over to altra_q80_30 (arm64); --instruction-ratio LOW,HIGH" in alone.stderr
+
+
+def test_a_log_of_arm_says_nothing_of_x86_and_all_of_itself(tmp_path):
+    table = log_table().assign(utilisation=0.5)
+    table[["instructions", "l1_misses", "l2_misses"]] *= 1e3
+    table.to_csv(log := tmp_path / "arm.csv", index=False)
+    said = wsc("predict", log, "--from", ARM, "--to", f"{ARM},piii,pres", "--method", "published")
+    assert said.exit_code == 2
+    assert "altra_q80_30 (arm64) do not carry over to piii (x86), pres (x86);" in said.stderr
+    (row,) = predict(Asked(log, ARM, (ARM,), method="published"))["targets"]
+    assert (row["platform"], row["isa"]) == (ARM, "arm64")
+    ranked = select(Asked(log, ARM, method="published"), 0.15)
+    assert [one["platform"] for one in ranked["platforms"]] == [ARM]
+    assert set(ranked["not_ranked"]) == set(X86)
+
+
+def test_a_platform_of_ones_own_without_an_instruction_set_is_of_an_unknown_one(log, tmp_path):
+    sheet = "{extends: pres, isa: unknown}"
+    (tmp_path / "mine.yaml").write_text(f"mine: {sheet}\nlean: {{extends: mine, tdp_w: 60, variant_of: mine}}\n")
+    mine = ("--platforms", tmp_path / "mine.yaml", "--method", "cycle_mix")
+    result = wsc("predict", log, "--from", "piii", "--to", "mine", *mine)
+    assert result.exit_code == 2
+    assert "piii (x86) do not carry over to mine (unknown: its sheet has no isa)" in result.stderr
+    assert wsc("predict", log, "--from", "mine", "--to", "lean", *mine).exit_code == 0
+    (tmp_path / "mine.yaml").write_text("mine: {extends: pres, isa: amd64}\n")
+    wrong = wsc("predict", log, "--from", "piii", "--to", "mine", *mine)
+    assert wrong.exit_code == 2
+    assert f"{tmp_path}/mine.yaml:1:28: mine.isa: " in wrong.stderr
+
+
+def told(log, tmp_path, ratio=None):
+    """Return what is said of the Altra, with a ratio, or as if it were of the log's instruction set."""
+    (tmp_path / "mine.yaml").write_text(f"as_x86: {{extends: {ARM}, isa: x86}}\n")
+    to = ("as_x86",) if ratio is None else (ARM,)
+    return predict(Asked(log, "piii", to, platforms=tmp_path / "mine.yaml", instruction_ratio=ratio))["targets"][0]
+
+
+def test_a_ratio_of_instructions_lengthens_requests_and_widens_their_interval(log, tmp_path):
+    """The oracle: errors of a log-normal ratio and of a prediction add as squares, in logarithms."""
+    plain, same, twice = told(log, tmp_path), told(log, tmp_path, (1.0, 1.0)), told(log, tmp_path, (2.0, 2.0))
+    for name in ("service_time_s", "service_low", "service_high", "response_time_s", "low", "high"):
+        assert same[name] == pytest.approx(plain[name], rel=1e-9), name
+    assert twice["service_time_s"] == pytest.approx(2 * plain["service_time_s"], rel=2e-3)  # buses are busier
+    assert twice["response_time_s"] > plain["response_time_s"]
+    wide = told(log, tmp_path, (0.8, 1.8))
+    median, half = math.sqrt(0.8 * 1.8), math.log(1.8 / 0.8) / 2
+    assert wide["service_time_s"] == pytest.approx(median * plain["service_time_s"], rel=2e-3)
+    for end in ("service_low", "service_high"):
+        own = math.log(plain[end] / plain["service_time_s"])
+        assert abs(math.log(wide[end] / wide["service_time_s"])) == pytest.approx(math.hypot(own, half), rel=5e-3)
+    centred = told(log, tmp_path, (0.5, 2.0))
+    assert centred["response_time_s"] == pytest.approx(plain["response_time_s"], rel=1e-9)
+    assert centred["low"] < plain["low"]
+    assert centred["high"] > plain["high"]
+
+
+def test_a_ratio_of_instructions_widens_the_interval_of_throughput(log, tmp_path):
+    (tmp_path / "mine.yaml").write_text(f"as_x86: {{extends: {ARM}, isa: x86}}\n")
+
+    def row(to, ratio):
+        asked = Asked(log, "piii", (to,), platforms=tmp_path / "mine.yaml", instruction_ratio=ratio)
+        return select(asked, 0.15)["platforms"][0]
+
+    plain, wide = row("as_x86", None), row(ARM, (0.8, 1.25))
+    middle = plain["throughput_per_s"]
+    assert wide["throughput_per_s"] == pytest.approx(middle, rel=1e-3)
+    for end in ("low", "high"):
+        asked = math.hypot(math.log(plain[end] / middle), math.log(1.25))
+        assert abs(math.log(wide[end] / middle)) == pytest.approx(asked, rel=0.1), end
+
+
+def test_scores_of_another_instruction_set_are_left_out_but_of_the_method_that_goes_by_scores(log, tmp_path):
+    scores = tmp_path / "scores.csv"
+    scores.write_text(f"platform,score_per_s\npiii,10\npres,40\n{ARM},4000\n")
+    made = predict(Asked(log, "piii", ("pres",), benchmarks=scores))
+    assert f"scores of {ARM} left out: not known to be of the instruction set of piii (x86)" in made["notes"]
+    scores.write_text("platform,score_per_s\npiii,10\npres,40\n")
+    without_it = predict(Asked(log, "piii", ("pres",), benchmarks=scores))
+    assert made["targets"] == without_it["targets"]
+    scores.write_text(f"platform,score_per_s\npiii,10\n{ARM},40\n")
+    (there,) = predict(Asked(log, "piii", (ARM,), benchmarks=scores, method="benchmark"))["targets"]
+    (here,) = predict(Asked(log, "piii", ("piii",), benchmarks=scores, method="benchmark"))["targets"]
+    assert there["service_time_s"] == pytest.approx(here["service_time_s"] / 4, rel=1e-9)
+
+
+@pytest.mark.parametrize(
+    ("arguments", "problem"),
+    [
+        (
+            ("--to", ARM, "--instruction-ratio", "1.2"),
+            "should be LOW,HIGH with 0.1 <= LOW <= HIGH <= 10, such as 0.9,1.2",
+        ),
+        (("--to", ARM, "--instruction-ratio", "1.2,0.9"), "should be LOW,HIGH with 0.1 <= LOW <= HIGH <= 10"),
+        (("--to", ARM, "--instruction-ratio", "0,nan"), "should be LOW,HIGH with 0.1 <= LOW <= HIGH <= 10"),
+        (("--to", "pres", "--instruction-ratio", "0.9,1.2"), "all platforms asked for have the instructions of piii"),
+        (
+            ("--to", ARM, "--method", "published", "--instruction-ratio", "0.9,1.2"),
+            "method published states no interval that it could widen, only testbed does",
+        ),
+    ],
+)
+def test_a_ratio_that_is_none_or_changes_nothing_is_refused(log, arguments, problem):
+    result = wsc("predict", log, "--from", "piii", *arguments)
+    assert (result.exit_code, result.stdout) == (2, "")
+    assert result.stderr.startswith(f"--instruction-ratio: {problem}")
+
+
 def test_what_is_printed_fits_a_narrow_terminal(log):
-    for command, more in (("predict", ("--to", ",".join(PLATFORMS))), ("select", ("--bound", "150ms"))):
+    for command, more in (("predict", ("--to", ",".join(X86))), ("select", ("--bound", "150ms"))):
         result = CliRunner().invoke(cli.app, [command, str(log), "--from", "piii", *more], env={"COLUMNS": "80"})
         assert result.exit_code == 0
         assert "graniterapids_6980p" in result.stdout
