@@ -62,6 +62,8 @@ def test_every_fact_is_printed_with_its_verdict_and_the_table_below():
     row = {"id": "world/calibration", "holds": False, "note": "a note", "files": [], "criteria": bounds}
     numbers_of = {"cpi_p50": 1.71, "mai_p5": 0.002, "free": 3.0}
     row |= {"published": numbers_of, "measured": numbers_of, "table": [{"switch": "smt", "margin": 0.01234567}]}
+    row |= {"finding": True, "metric": "", "judged_metric": "", "judged": {}, "checks": []}
+    row |= {"printed_cells": {"median": {"stated": 0.07, "computed": 0.065}}}
     console = Console(record=True, width=100, quiet=False, file=StringIO())
     show([row], console)
     lines = [line.split() for line in console.export_text().splitlines()]
@@ -69,6 +71,7 @@ def test_every_fact_is_printed_with_its_verdict_and_the_table_below():
     assert ["mai_p5", "0.002", "0.002", "does", "not", "hold"] in lines
     assert ["free", "3", "3"] in lines
     assert ["smt", "0.01235"] in lines
+    assert ["median", "0.07", "0.065"] in lines
 
 
 def as_published(**changed):
