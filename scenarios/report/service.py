@@ -1,10 +1,11 @@
 """A service on several platforms in a report: what methods predicted, beside what happened on each platform."""
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 import pandas as pd
 
+from models.platforms import PLATFORMS, same_instructions
 from scenarios.output import Progress
 from scenarios.report.figures import saved
 from scenarios.report.printed import printed
@@ -38,10 +39,24 @@ def predicted(subject: Subject, progress: Progress) -> Iterator[Section]:
         told.says,
         (*told.tables, *_intervals(payload)),
         saved(payload["figures"], _PICTURED),
-        (f"wsc run {run.path}", f"wsc predict {run.path} --from {payload['from']} --to {','.join(scenario.targets)}"),
+        (f"wsc run {run.path}", asking(str(run.path), payload["from"], scenario.targets)),
         (_verdict(payload),),
         payload,
     )
+
+
+def asking(run: str, origin: str, targets: Sequence[str]) -> str:
+    """Return the command that predicts from a run's log; in a simulated world all platforms need the same instructions.
+
+    Examples
+    --------
+    >>> asking("runs/web", "skylake_6148", ["rome_7742"])
+    'wsc predict runs/web --from skylake_6148 --to rome_7742'
+    >>> asking("runs/web", "skylake_6148", ["altra_q80_30"])
+    'wsc predict runs/web --from skylake_6148 --to altra_q80_30 --instruction-ratio 1,1'
+    """
+    alike = all(same_instructions(PLATFORMS[origin], PLATFORMS[name]) for name in targets)
+    return f"wsc predict {run} --from {origin} --to {','.join(targets)}" + ("" if alike else " --instruction-ratio 1,1")
 
 
 def _busy(payload: Mapping[str, Any]) -> Table:
