@@ -158,9 +158,9 @@ class Kernel:
 
 @dataclass(frozen=True, slots=True)
 class Incident:
-    """Something that makes a function dearer where all the given tags match; empty tags match everything.
+    """Something that makes a function more expensive where all the given tags match; empty tags match everything.
 
-    It acts on where an instance's instructions are spent. How many it has stays what the fleet gives it, so a dearer
+    It acts on where an instance's instructions are spent. How many it has stays what the fleet gives it, so a costlier
     function takes from the others: fewer requests are served.
     """
 

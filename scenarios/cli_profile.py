@@ -187,15 +187,43 @@ def regress(
         str | None, typer.Option(metavar="TIME", help="Part one run here into before and after, such as 7d.")
     ] = None,
     event: Event = None,
+    min_factor: Annotated[
+        str, typer.Option(metavar="FACTOR", help="Factor that a function's growth must significantly exceed.")
+    ] = "1.25",
+    min_cost: Annotated[
+        str, typer.Option(metavar="SHARE", help="Least cost of the growth, as a share of all events after.")
+    ] = "0.01%",
+    false_alarms: Annotated[
+        str, typer.Option(metavar="SHARE", help="Chance of any false alarm; or share of false ones among the alarms.")
+    ] = "1%",
+    adjustment: Annotated[
+        str,
+        typer.Option(
+            metavar="METHOD",
+            help="Correction for the number of functions: holm (chance of any false alarm), benjamini-hochberg or "
+            "benjamini-yekutieli (share of false ones among the alarms).",
+        ),
+    ] = "holm",
     json: Json = False,
 ) -> None:
-    """Name the functions that became dearer, and the revision, compiler, platform or data centre at fault."""
+    """Name the functions that became more expensive, and the revision, compiler, platform or data centre at fault."""
     from scenarios import options, profile_ask
+    from scenarios.faults import Fault, FaultsError, shown
 
+    given = {"min_factor": min_factor, "min_cost": min_cost, "false_alarms": false_alarms, "adjustment": adjustment}
+    criteria, wrong = profile_ask.read_criteria(given)
+    faults = [Fault(f"--{name.replace('_', '-')}", 1, 1, "", should, shown(text)) for name, should, text in wrong]
+    at_s: float | None = None
     if b is not None and at is not None:
-        refuse("--at", "is for one run; two were given", at)
-    at_s = options.duration("--at", at) if at is not None else None
-    say(profile_ask.regress(a, b, at_s, event), profile_ask.show_regress, json)
+        faults.append(Fault("--at", 1, 1, "", "is for one run; two were given", shown(at)))
+    elif at is not None:
+        try:
+            at_s = options.duration("--at", at)
+        except FaultsError as error:
+            faults += error.faults
+    if faults:
+        raise FaultsError(faults)
+    say(profile_ask.regress(a, b, at_s, event, criteria), profile_ask.show_regress, json)
 
 
 def _rows(top: str) -> int | None:

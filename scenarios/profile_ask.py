@@ -1,6 +1,7 @@
-"""`wsc profile ask`: the named questions, and `wsc profile regress`: what became dearer and why."""
+"""`wsc profile ask`: the named questions, and `wsc profile regress`: what became more expensive and why."""
 
-from collections.abc import Iterable, Mapping, Sequence
+import math
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -16,11 +17,14 @@ if TYPE_CHECKING:
     from rich.console import Console
 
     from analysis.profiling.database import Database
+    from analysis.profiling.regression import Criteria
 
 _CAUSES = ("revision", "compiler", "kernel", "platform", "datacentre")
 _TAGS = ("function", "image", "application", *_CAUSES)
 _NONE = ("", "[none]")
 """What a tag says that is not known."""
+ADJUSTMENTS = ("holm", "benjamini-hochberg", "benjamini-yekutieli")
+"""Corrections for the number of functions."""
 
 
 def listing() -> list[dict[str, Any]]:
@@ -78,10 +82,83 @@ def ask(folder: Path, name: str, given: Iterable[str]) -> dict[str, Any]:
     return {**head, "parameters": {**question.parameters, **said}, "rows": table.to_dict("records")}
 
 
+def read_criteria(given: Mapping[str, str]) -> "tuple[Criteria | None, list[tuple[str, str, str]]]":
+    """Return when a change is worth an alarm, as text says it; or none, and everything that is wrong.
+
+    Parameters
+    ----------
+    given : min_factor (such as 1.25), min_cost and false_alarms (such as 0.01% and 1%), adjustment; defaults for others
+
+    Returns
+    -------
+    tuple
+        The criteria, none if there are faults; the faults: name, what it should be, and the text.
+
+    Examples
+    --------
+    >>> read_criteria({"false_alarms": "5%", "adjustment": "benjamini-hochberg"})[0].false_alarms
+    0.05
+    >>> for fault in read_criteria({"min_factor": "0.5", "min_cost": "2"})[1]:
+    ...     print(*fault)
+    min_factor should be a factor of at least 1 and at most 64, such as 1.25 0.5
+    min_cost should be a share from 0 to 1, such as 0.01% 2
+    """
+    from analysis.profiling.regression import Criteria
+
+    values: dict[str, Any] = {}
+    faults = []
+    for name, text in given.items():
+        should, read = _CRITERIA[name]
+        value = read(text.strip())
+        if value is None:
+            faults.append((name, should, text))
+        values[name] = value
+    return (None if faults else Criteria(**values)), faults
+
+
+def _share(text: str) -> float:
+    number = text.removesuffix("%").strip()
+    try:
+        return float(number) / (100.0 if text.endswith("%") else 1.0)
+    except ValueError:
+        return math.nan
+
+
+def _factor_of(text: str) -> float | None:
+    value = _share(text) if not text.endswith("%") else math.nan
+    return value if 1 <= value <= 64 else None
+
+
+def _cost_of(text: str) -> float | None:
+    value = _share(text)
+    return value if 0 <= value <= 1 else None
+
+
+def _rate_of(text: str) -> float | None:
+    value = _share(text)
+    return value if 0 < value < 1 else None
+
+
+def _adjustment_of(text: str) -> str | None:
+    return text if text in ADJUSTMENTS else None
+
+
+_CRITERIA: "Mapping[str, tuple[str, Callable[[str], Any]]]" = {
+    "min_factor": ("should be a factor of at least 1 and at most 64, such as 1.25", _factor_of),
+    "min_cost": ("should be a share from 0 to 1, such as 0.01%", _cost_of),
+    "false_alarms": ("should be a share between 0 and 1, such as 1%", _rate_of),
+    "adjustment": (f"should be {', '.join(ADJUSTMENTS[:-1])} or {ADJUSTMENTS[-1]}", _adjustment_of),
+}
+
+
 def regress(
-    before: Path, after: Path | None = None, at_s: float | None = None, event: str | None = None
+    before: Path,
+    after: Path | None = None,
+    at_s: float | None = None,
+    event: str | None = None,
+    criteria: "Criteria | None" = None,
 ) -> dict[str, Any]:
-    """Return the functions that became dearer from one profile to the next, and what each change goes with.
+    """Return the functions that became more expensive from one profile to the next, and what each change goes with.
 
     Parameters
     ----------
@@ -89,11 +166,14 @@ def regress(
     after : the later one; none: the same, which then needs a time
     at_s : visits before that time are `before`, those from then on `after`
     event : what is compared; none: cycles, or the first event of a profile that has no cycles
+    criteria : when a change is worth an alarm
 
     Returns
     -------
     dict
-        kind, event, criteria, samples of both, alarms (the columns of `analysis.profiling.regression.alarms`).
+        kind, event, criteria, samples of both, alarms (the columns of `analysis.profiling.regression.alarms`),
+        probability, detectable (share, functions, factor: by how much functions of that share of all events must grow
+        to be reported with the probability; no factor: they would not be, even if they grew by `most_factor`).
 
     Raises
     ------
@@ -106,7 +186,7 @@ def regress(
     """
     from analysis.profiling.database import Database
     from analysis.profiling.query import QueryError, unknown
-    from analysis.profiling.regression import Criteria, alarms
+    from analysis.profiling.regression import Criteria
 
     if at_s is None and after is None:
         raise FaultsError([Fault("--at", 0, 0, "", "one run needs a time that parts before from after")])
@@ -121,15 +201,45 @@ def regress(
             tables[side] = cells(database, since_s, until_s, event)
         if tables[side].empty:
             raise QueryError(f"{side}: no samples of {event}")
-    criteria, blank = Criteria(), _blank(tables.values())
-    before_rows, after_rows = (tables[side].drop(columns=blank) for side in ("before", "after"))
-    found = alarms(before_rows, after_rows, criteria, cluster="machine")
+    wanted = criteria or Criteria()
     return {
         "kind": "profile regress",
         "event": event,
-        "criteria": asdict(criteria),
+        "criteria": asdict(wanted),
         "samples": {side: int(table["samples"].sum()) for side, table in tables.items()},
-        "alarms": found.to_dict("records"),
+        **compared(tables["before"], tables["after"], wanted),
+    }
+
+
+def compared(before: "pd.DataFrame", after: "pd.DataFrame", criteria: "Criteria") -> dict[str, Any]:
+    """Return the alarms between two tables of `cells`, and what could have been found.
+
+    Parameters
+    ----------
+    before, after : as from `cells`
+    criteria : when a change is worth an alarm
+
+    Returns
+    -------
+    dict
+        alarms, probability, detectable, most_factor, as of `regress`.
+
+    Raises
+    ------
+    NotEnoughDataError
+        If a side has samples of one machine alone.
+    """
+    from analysis.profiling.detection import FACTORS
+    from analysis.profiling.regression import PROBABILITY, Comparison
+
+    blank = _blank([before, after])
+    comparison = Comparison.of(before.drop(columns=blank), after.drop(columns=blank), cluster="machine")
+    sizes = comparison.detectable(criteria).to_dict("records")
+    return {
+        "alarms": comparison.alarms(criteria).to_dict("records"),
+        "probability": PROBABILITY,
+        "most_factor": float(FACTORS[-1]),
+        "detectable": [row | {"factor": row["factor"] if math.isfinite(row["factor"]) else None} for row in sizes],
     }
 
 
@@ -196,22 +306,23 @@ def show_answer(payload: Mapping[str, Any], console: "Console") -> None:
 
 
 def show_regress(payload: Mapping[str, Any], console: "Console") -> None:
-    """Print the alarms, the clearest first.
+    """Print the alarms, the clearest first, and what could have been found.
 
     Examples
     --------
     >>> from rich.console import Console
-    >>> said = {"samples": {"before": 10, "after": 12}, "alarms": []}
-    >>> show_regress(said | {"criteria": {"false_alarms": 0.01, "min_factor": 1.25}}, Console(width=90))
-    10 samples before, 12 after: no function became dearer by over 25% (false alarms: 1%)
+    >>> said = {"event": "cycles", "samples": {"before": 10, "after": 12}, "alarms": [], "probability": 0.8}
+    >>> said |= {"detectable": [{"share": 0.01, "functions": 7, "factor": 2.61}], "most_factor": 64.0}
+    >>> criteria = {"false_alarms": 0.01, "min_factor": 1.25, "min_cost": 0.0001, "adjustment": "holm"}
+    >>> show_regress(said | {"criteria": criteria}, Console(width=90))
+    10 samples before, 12 after: no function is shown to be more expensive by over 25% (chance of any false alarm: 1%)
+    on these machines a function of 1% of cycles must grow by 2.7 × to be reported (with 80% probability)
     """
-    samples, found, criteria = payload["samples"], payload["alarms"], payload["criteria"]
-    count = f"{len(found)} function{'s' * (len(found) != 1)}" if found else "no function"
+    samples, found = payload["samples"], payload["alarms"]
     console.print(
-        f"{samples['before']:,} samples before, {samples['after']:,} after: {count} became dearer "
-        f"by over {criteria['min_factor'] - 1:.0%} (false alarms: {criteria['false_alarms']:.0%})",
-        soft_wrap=True,
+        f"{samples['before']:,} samples before, {samples['after']:,} after: {verdict(payload)}", soft_wrap=True
     )
+    console.print(could_find(payload), soft_wrap=True)
     rows = [
         {"function": row["function"], "goes_with": _blamed(row)}
         | {name: row[name] for name in ("factor", "low", "high")}
@@ -219,6 +330,58 @@ def show_regress(payload: Mapping[str, Any], console: "Console") -> None:
         for row in found
     ]
     print_rows(rows, console, {"cost_share": "cost"})
+
+
+def verdict(payload: Mapping[str, Any]) -> str:
+    """Return in words how many functions became more expensive, by what criteria.
+
+    Parameters
+    ----------
+    payload : as of `regress`; alarms and criteria suffice
+
+    Examples
+    --------
+    >>> criteria = {"false_alarms": 0.05, "min_factor": 1.1, "adjustment": "benjamini-hochberg"}
+    >>> verdict({"alarms": [{}, {}], "criteria": criteria})
+    '2 functions became more expensive by over 10% (share of false alarms among all: 5%)'
+    """
+    found, criteria = payload["alarms"], payload["criteria"]
+    count = f"{len(found)} function{'s' * (len(found) != 1)} became" if found else "no function is shown to be"
+    rate = f"{100 * criteria['false_alarms']:.3g}%"
+    kept = "chance of any false alarm" if criteria["adjustment"] == "holm" else "share of false alarms among all"
+    return f"{count} more expensive by over {100 * (criteria['min_factor'] - 1):.3g}% ({kept}: {rate})"
+
+
+def could_find(payload: Mapping[str, Any]) -> str:
+    """Return in words by how much functions of some sizes must grow to be reported.
+
+    Parameters
+    ----------
+    payload : as of `regress`; event, criteria, probability, detectable and most_factor suffice
+
+    Examples
+    --------
+    >>> rows = [{"share": 0.001, "factor": None}, {"share": 0.01, "factor": 3.0}, {"share": 0.1, "factor": 1.79}]
+    >>> could_find({"event": "cycles", "probability": 0.8, "detectable": rows, "most_factor": 64.0})
+    ... # doctest: +NORMALIZE_WHITESPACE
+    'on these machines a function of 1% of cycles must grow by 3 ×, one of 10% by 1.8 × to be reported
+    (with 80% probability); one of 0.1% is not reported even if it grows by 64 ×'
+    """
+    rows, event = payload["detectable"], payload["event"]
+    if not rows:
+        return f"no function has {100 * payload['criteria']['min_cost']:.3g}% of {event}, so none could be reported"
+    # Rounded up, so that growth by what is said suffices.
+    factors = [(row["share"], math.ceil(row["factor"] * 10 - 1e-9) / 10) for row in rows if row["factor"]]
+    finite = [(f"{100 * share:.2g}%", f"{factor:g} ×") for share, factor in factors]
+    never = [f"{100 * row['share']:.2g}%" for row in rows if not row["factor"]]
+    most, known = f"{payload['most_factor']:g} ×", f"(with {payload['probability']:.0%} probability)"
+    if not finite:
+        size = " or ".join(never)
+        return f"on these machines a function of {size} of {event} is not reported even if it grows by {most} {known}"
+    parts = [f"a function of {finite[0][0]} of {event} must grow by {finite[0][1]}"]
+    parts += [f"one of {size} by {factor}" for size, factor in finite[1:]]
+    rest = f"; one of {' or '.join(never)} is not reported even if it grows by {most}" if never else ""
+    return f"on these machines {', '.join(parts)} to be reported {known}{rest}"
 
 
 def _blamed(row: Mapping[str, Any]) -> str:

@@ -63,3 +63,26 @@ def test_one_profile_alone_needs_a_time(imported):
     ended = run("regress", imported)
     assert ended.exit_code == 2
     assert "--at: one run needs a time" in ended.output
+
+
+def test_criteria_of_alarms_are_options_and_all_faults_come_at_once(imported):
+    given = {"--min-factor": "0.5", "--min-cost": "2", "--false-alarms": "0%", "--adjustment": "none", "--at": "soon"}
+    ended = run("regress", imported, *(word for pair in given.items() for word in pair))
+    assert ended.exit_code == 2
+    for option, text in given.items():
+        assert any(line.startswith(f"{option}: ") and text in line for line in ended.output.splitlines())
+
+
+def test_no_alarm_says_what_could_have_been_found(small_profile):
+    """In words and as JSON: a function of that size must grow by that much, at the criteria that are named."""
+    asked = ("regress", small_profile, "--at", "2d", "--min-factor", "1.1", "--false-alarms", "5%")
+    payload = json.loads(run(*asked, "--json").stdout)
+    expected = {"min_factor": 1.1, "min_cost": 0.0001, "false_alarms": 0.05, "adjustment": "holm"}
+    assert payload["criteria"] == expected
+    assert payload["alarms"] == []
+    (size,) = payload["detectable"]
+    assert size["functions"] > 0
+    told = run(*asked).stdout
+    assert "no function is shown to be more expensive by over 10% (chance of any false alarm: 5%)" in told
+    assert f"on these machines a function of {100 * size['share']:.2g}% of cycles" in told
+    assert "80% probability" in told

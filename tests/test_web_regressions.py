@@ -1,6 +1,12 @@
+from dataclasses import replace
+
 import pandas as pd
 
+from analysis.profiling.formats.foreign import Frame, Measure, made
+from analysis.profiling.formats.pprof_writing import write_pprof
+from analysis.profiling.regression import Criteria
 from scenarios import profile_ask
+from scenarios.profile_files import import_files
 from scenarios.web import site
 from scenarios.web.application import application
 from tests.web_pages import ask, harmless
@@ -19,16 +25,56 @@ def test_alarms_are_those_of_the_command_and_kept(small_profile, monkeypatch):
 
     monkeypatch.setattr(profile_ask, "cells", cells)
     monkeypatch.setattr(site, "cells", cells)
-    (alarm,) = profile_ask.regress(small_profile, small_profile, 2 * 86400.0)["alarms"]
+    payload = profile_ask.regress(small_profile, small_profile, 2 * 86400.0)
+    (alarm,) = payload["alarms"]
     pages = application(small_profile)
     asked.clear()
     page = harmless(ask(pages, "/regress?at=2d"))
     for told in ("f", "revision", "new", f"{alarm['factor']:.4g}", f"{alarm['cost']:.2%}"):
         assert told in page.said
+    said = " ".join("".join(page.said).split())
+    for told in (profile_ask.verdict(payload), profile_ask.could_find(payload)):
+        assert told[1:] in said
     alike = {told.text.replace(f'value="{at}"', "") for at in ("2d", "2.0d", "48h", "172800", "172800s")
              if (told := ask(pages, f"/regress?at={at}"))}  # fmt: skip
     assert len(alike) == 1
     assert asked == [(None, 172800.0), (172800.0, None)]
+
+
+def test_a_page_takes_criteria_as_the_command_does_and_says_all_faults_at_once(pages, small_profile):
+    loose = "min_factor=1.1&min_cost=0&false_alarms=50%25&adjustment=benjamini-hochberg"
+    page = harmless(ask(pages, f"/regress?at=2d&{loose}"))
+    criteria = Criteria(0.5, 1.1, 0.0, "benjamini-hochberg")
+    payload = profile_ask.regress(small_profile, None, 2 * 86400.0, criteria=criteria)
+    said = " ".join("".join(page.said).split())
+    assert profile_ask.verdict(payload)[1:] in said
+    assert "over 10% (share of false alarms among all: 50%)" in said
+    assert profile_ask.could_find(payload)[1:] in said
+    wrong = "at=x&event=nosuch&min_factor=0.9&min_cost=-1&false_alarms=1&adjustment=none&top=3"
+    answer = ask(pages, f"/regress?{wrong}")
+    assert answer.status == 400
+    for name in ("at", "event", "min_factor", "min_cost", "false_alarms", "adjustment", "top"):
+        assert f"{name}: " in answer.text
+
+
+def test_events_of_an_imported_profile_are_offered_and_compared(tmp_path):
+    """Two machines a day, no cycles: the page takes the first event, and any other that is there."""
+    for day in range(2):
+        for machine in range(2):
+            stack = [((Frame("f", "a"),), (30 + day, 600)), ((Frame("g", "a"),), (70 + machine, 1400))]
+            profile = replace(
+                made([Measure("samples"), Measure("cpu", "nanoseconds")], stack), start_s=(20_000 + day) * 86400.0
+            )
+            (tmp_path / f"{day}{machine}.pb.gz").write_bytes(write_pprof(profile))
+    import_files(sorted(tmp_path.glob("*.pb.gz")), tmp_path / "made", machines=10)
+    pages = application(tmp_path / "made")
+    page = harmless(ask(pages, "/regress"))
+    assert [text for text in page.said if text in ("cpu", "samples", "cycles")] == ["cpu", "samples"]
+    for url, event in (("/regress?at=1d", "cpu"), ("/regress?at=1d&event=samples", "samples")):
+        answer = ask(pages, url)
+        assert answer.status == 200
+        assert f"of {event}" in " ".join("".join(harmless(answer).said).split())
+    assert "there are cpu, samples" in ask(pages, "/regress?at=1d&event=cycles").text
 
 
 def test_a_day_that_parts_nothing_is_refused(pages):

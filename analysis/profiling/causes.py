@@ -1,4 +1,4 @@
-"""Which tag of the samples explains that a function became dearer: every possible cause fitted to the same cells."""
+"""Which tag of the samples explains that a function costs more: every possible cause fitted to the same cells."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -12,6 +12,8 @@ from analysis.profiling.nested import Nested, tied
 from analysis.statistics import Bools, Floats
 
 RANKS = (*TAGS, "application", "everywhere")
+_ENOUGH = 10
+"""Functions of an application from which their median change is a level that all of them share."""
 _ROLLED_OUT = ("revision", "compiler", "kernel")
 """Tags whose values replace each other, so that old and new stand side by side within a period."""
 
@@ -88,7 +90,7 @@ class Fits:
 
     @property
     def statistic(self) -> Floats:
-        """(H, F) χ² with one degree of freedom of the causes that make a function dearer; 0 for others."""
+        """(H, F) χ² with one degree of freedom of the causes that make a function more expensive; 0 for others."""
         here = self.eligible & (self.score > 0)
         return np.divide(self.score**2, self.information, out=np.zeros_like(self.score), where=here)
 
@@ -150,23 +152,69 @@ def _fitted(found: Cells, design: Floats, drift: float) -> tuple[Floats, Floats,
 def drift_of(all_cells: Sequence[Cells]) -> float:
     """Return the variance of healthy deviations of an application's log odds in a period.
 
-    The median of the squared changes over all functions of all applications is what it should be under a normal law (an
-    empirical null, Efron 2004): a few functions that did become dearer do not matter.
+    The median of the squared changes over all functions of all applications, each about the median change of its
+    application, is what it should be under a normal law (an empirical null, Efron 2004): a few functions that did
+    become more expensive do not matter, nor that all others then have less.
 
     Examples
     --------
     >>> drift_of([])
     0.0
     """
-    squares, variances = [], []
-    for found in all_cells:
-        information, score, _ = _fitted(found, found.tags["later"].to_numpy(np.float64)[:, None], 0.0)
+    return drift_behind(changes(all_cells))
+
+
+def changes(all_cells: Sequence[Cells]) -> list[tuple[Floats, Floats]]:
+    """Return, for each application, the changes of its functions' log odds between the periods and their variances.
+
+    Parameters
+    ----------
+    all_cells : of `analysis.profiling.cells.cells`
+
+    Examples
+    --------
+    >>> changes([])
+    []
+    """
+    found = []
+    for one in all_cells:
+        information, score, _ = _fitted(one, one.tags["later"].to_numpy(np.float64)[:, None], 0.0)
         known = information[0] > 1e-9
-        squares.append((score[0, known] / information[0, known]) ** 2)
-        variances.append(1.0 / information[0, known])
-    if not squares or not sum(map(len, squares)):
+        found.append((score[0, known] / information[0, known], 1.0 / information[0, known]))
+    return found
+
+
+def drift_behind(changes: Sequence[tuple[Floats, Floats]]) -> float:
+    """Return the variance of deviations that makes changes of log odds as large as they are, in the median.
+
+    Parameters
+    ----------
+    changes : as `changes` returns them
+
+    Examples
+    --------
+    >>> drift_behind([(np.array([0.1, -0.2, 0.3]), np.array([1e-9, 1e-9, 1e-9]))]) > 0.04
+    True
+    """
+    if not sum(len(change) for change, _ in changes):
         return 0.0
-    return _root(np.concatenate(squares), np.concatenate(variances))
+    return _root(
+        np.concatenate([_apart(change, variance) ** 2 for change, variance in changes]),
+        np.concatenate([variance for _, variance in changes]),
+    )
+
+
+def _apart(change: Floats, variance: Floats) -> Floats:
+    """Return an application's changes about their median, weighted by precision; of few functions, as they are.
+
+    Shares add up to 1: where one large function grows, all others of its application fall by the same amount, which is
+    no drift. Taken for one, it would hide the growth, and the more so the larger that is.
+    """
+    if len(change) < _ENOUGH:
+        return change
+    order = np.argsort(change, kind="stable")
+    weight = np.cumsum(1.0 / variance[order])
+    return np.asarray(change - change[order[int(np.searchsorted(weight, weight[-1] / 2.0))]], dtype=np.float64)
 
 
 def _root(square: Floats, variance: Floats) -> float:

@@ -63,11 +63,24 @@ class Cells:
     """(F,) variance of log odds between units."""
     passing: Floats
     """(F,) variance of log odds between a unit's rows."""
+    usual: float = _USUAL
+    """Variance of log odds between clusters that is usual in the application."""
 
     @property
     def later(self) -> Floats:
         """(R,) 1 in the later period."""
         return self.tags["later"].to_numpy(np.float64)[self.cell]
+
+    @property
+    def size(self) -> Floats:
+        """(C,) samples of each cell."""
+        return np.bincount(self.cell, self.count, len(self.tags)).astype(np.float64)
+
+    @property
+    def pairs(self) -> float:
+        """What the squares of rows' strays from their cells are divided by for a variance between clusters."""
+        squares, cubes = (np.bincount(self.cell, self.count**power, len(self.tags)) for power in (2, 3))
+        return float((squares - 2 * cubes / self.size + squares**2 / self.size**2).sum())
 
     @property
     def stray(self) -> Floats:
@@ -144,10 +157,10 @@ def cells(table: pd.DataFrame, cluster: str) -> Iterator[Cells]:
             counted.append(_counted(str(about["application"].iloc[0]), about[["later", *tags]], seen))
     counted = [one for one in counted if len(one.functions)]
     moments = [_moments(one) for one in counted]
-    together, apart = (sum(one[i] for one in moments) for i in (1, 2))
+    together, apart = (sum(one[i] for one in moments) for i in (2, 3))
     share = float(np.clip(together / apart, 0.0, 0.9)) if apart > 0 else 0.0
-    for one, (between, _, _) in zip(counted, moments, strict=True):
-        yield replace(one, lasting=share * between, passing=(1.0 - share) * between)
+    for one, (between, usual, _, _) in zip(counted, moments, strict=True):
+        yield replace(one, lasting=share * between, passing=(1.0 - share) * between, usual=usual)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -224,38 +237,54 @@ def summed(values: Floats, group: Ints, groups: int) -> Floats:
     return np.asarray(member @ values, dtype=np.float64)
 
 
-def _moments(found: Cells) -> tuple[Floats, float, float]:
-    """Return (F,) variances of log odds between clusters, and over functions sums of what of it lasts and of all.
+def _moments(found: Cells) -> tuple[Floats, float, float, float]:
+    """Return (F,) variances of log odds between clusters, the usual one, and sums of what of them lasts and of all.
 
     What the clusters of a cell differ beyond independent samples is summed over cells before it is divided, since most
-    cells have few samples of a function. It is smoothed with what is usual in the application, and counts as far as its
-    clusters' samples tell it (Smyth 2004, section 3: moderated variances). What lasts is what a unit's rows have in
-    common.
+    cells have few samples of a function. What lasts is what a unit's rows have in common.
     """
     combined, units = len(found.tags), len(found.block)
     one = found.count[:, None]
-    size, squares, cubes = (summed(one**power, found.cell, combined) for power in (1, 2, 3))
     both = found.expected * (1.0 - found.expected)
-    middle = (summed(found.seen, found.cell, combined) / size)[found.cell]
+    middle = (summed(found.seen, found.cell, combined) / found.size[:, None])[found.cell]
     apart = found.seen - one * middle
     square, each = apart**2 / both**2, one / both
-    excess = square.sum(axis=0) - (each * (1.0 - one / size[found.cell])).sum(axis=0)
+    excess = square.sum(axis=0) - (each * (1.0 - one / found.size[found.cell, None])).sum(axis=0)
     told = (one * both).sum(axis=0)
     typical = told >= MIN_SAMPLES
-    weight = float((squares - 2 * cubes / size + squares**2 / size**2).sum())
-    several = weight > 1e-9
-    own = excess / weight if several else np.zeros(len(excess))
+    several = found.pairs > 1e-9
+    own = excess / found.pairs if several else np.zeros(len(excess))
     usual = max(float(np.median(own[typical])), 0.0) if several and typical.any() else _USUAL
-    inside = usual * one * both
-    support = ((inside / (1.0 + inside)) ** 2).sum(axis=0) * several
-    between = np.maximum((own * support + usual * PRIOR_CLUSTERS) / (support + PRIOR_CLUSTERS), 0.0)
+    between = smoothed(own, usual, one * both * several)
     pairs = float((summed(one, found.unit, units) ** 2).sum() - (one**2).sum())
     if pairs <= 0:
-        return between, 0.0, 0.0
+        return between, usual, 0.0, 0.0
     common = summed(apart / both, found.unit, units) ** 2
     lasting = (common.sum(axis=0) - square.sum(axis=0)) / pairs
     held = np.where(typical, told, 0.0)
-    return between, float((held * lasting).sum()), float((held * np.maximum(own, 0.0)).sum())
+    return between, usual, float((held * lasting).sum()), float((held * np.maximum(own, 0.0)).sum())
+
+
+def smoothed(own: Floats, usual: float, information: Floats) -> Floats:
+    """Return (F,) variances between clusters, smoothed with what is usual as far as the samples do not tell them.
+
+    A function's own variance counts as far as its clusters' samples tell it (Smyth 2004, section 3: moderated
+    variances), the usual one like that of `PRIOR_CLUSTERS` clusters.
+
+    Parameters
+    ----------
+    own : (F,) variances of log odds between clusters as they were seen
+    usual : variance that is usual in the application
+    information : (R, F) inverse variances of the log odds of independent samples; 0 if no cell has two clusters
+
+    Examples
+    --------
+    >>> smoothed(np.array([0.3]), 0.1, np.full((10, 1), 1e9)).round(6)
+    array([0.2])
+    """
+    inside = usual * information
+    support = ((inside / (1.0 + inside)) ** 2).sum(axis=0)
+    return np.asarray(np.maximum((own * support + usual * PRIOR_CLUSTERS) / (support + PRIOR_CLUSTERS), 0.0))
 
 
 def _coded(column: pd.Series) -> tuple[Ints, np.ndarray[tuple[int], np.dtype[np.object_]]]:

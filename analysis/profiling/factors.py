@@ -1,4 +1,4 @@
-"""By what factor a cause makes a function dearer, with its error: a quasi-likelihood fit to the function's cells."""
+"""By what factor a cause makes a function cost more, with its error: a quasi-likelihood fit to the function's cells."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass

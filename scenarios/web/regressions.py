@@ -1,13 +1,15 @@
-"""The page of alarms: functions that became dearer at a time, and what each change goes with."""
+"""The page of alarms: functions that became more expensive at a time, and what each change goes with."""
 
 from collections.abc import Mapping
+from dataclasses import asdict
 from typing import Any
 
 import numpy as np
 import pandas as pd
 
 from analysis.profiling.asking import visits_of_fleet
-from analysis.profiling.regression import Criteria
+from analysis.profiling.query import unknown
+from scenarios.profile_ask import ADJUSTMENTS, could_find, read_criteria, verdict
 from scenarios.web.asked import Asked, Pairs, RefusedError, gather, time_s
 from scenarios.web.site import Page, Site
 from scenarios.web.tables import table
@@ -15,6 +17,8 @@ from scenarios.web.tables import table
 DAY_S = 86400.0
 _SHOWN = ["function", "dimension", "value", "application", "factor", "low", "high", "cost", "p_value"]
 _NAMES = {"dimension": "goes with", "low": "factor from", "high": "factor to", "cost": "cost_share"}
+_USUAL = {"min_factor": "1.25", "min_cost": "0.01%", "false_alarms": "1%", "adjustment": ADJUSTMENTS[0]}
+"""Criteria as the form shows them unless others are asked for."""
 
 
 def regress(site: Site, pairs: Pairs) -> Page:
@@ -23,32 +27,50 @@ def regress(site: Site, pairs: Pairs) -> Page:
     Raises
     ------
     RefusedError
-        If `at` is no time that parts the visits, or there are no samples on a side.
+        With everything that is wrong: a time that does not part the visits, an unknown event, a criterion out of range.
     """
     problems = list[str]()
-    given = gather(pairs, ("at",), problems).get("at", [])
-    at_s = _time_s(given, problems)
-    if problems:
+    given = gather(pairs, ("at", "event", *_USUAL), problems)
+    problems += [f"{name}: is given {len(texts)} times" for name, texts in given.items() if len(texts) > 1]
+    asked = {name: texts[0].strip() for name, texts in given.items()}
+    at_s = time_s("at", asked["at"], problems) if "at" in asked else None
+    event = asked.get("event", site.events[0] if site.events else "cycles")
+    if event not in site.events:
+        problems.append(f"event: {unknown('event', event, site.events)}")
+    texts = _USUAL | {name: asked[name] for name in _USUAL if name in asked}
+    criteria, faults = read_criteria(texts)
+    problems += [f"{name}: {should}, got {text[:60]}" for name, should, text in faults]
+    if problems or criteria is None:
         raise RefusedError(problems)
     visits = visits_of_fleet(site.database)
     start = np.floor(visits["start_s"].to_numpy(np.float64) / DAY_S).astype(np.int64)
-    found, sides = None, None
-    if at_s is not None:
-        at, rows = at_s / DAY_S, site.alarms(at_s)
-        told = rows.reindex(columns=_SHOWN).rename(columns=_NAMES)
-        sides = table(_sides(visits, at), f"What is compared; functions that became dearer: {len(rows)}")
-        fleet = Asked(site.default())
-
-        def link(row: Mapping[str, Any]) -> str:
-            return fleet.only("function", str(row["function"])).grouped("application", "revision").url("/query")
-
-        found = table(told, f"Functions that became dearer at day {at:g}", {"function": link})
-    shown = {
-        "at": given[0].strip() if given else "",
+    shown: dict[str, Any] = {
+        "at": asked.get("at", ""),
+        "event": event,
+        "texts": texts,
+        "adjustments": ADJUSTMENTS,
         "days": sorted(set(start.tolist()))[1:],
-        "criteria": Criteria(),
-        "found": found,
-        "sides": sides,
+        "span": [f"{day:.4g}" for day in (visits["start_s"].min() / DAY_S, visits["start_s"].max() / DAY_S)],
+        "found": None,
+        "sides": None,
+        "verdict": "",
+        "could_find": "",
+    }
+    if at_s is None:
+        return Page("regress.html", "Regressions", shown)
+    payload = {"event": event, "criteria": asdict(criteria), **site.regression(at_s, event, criteria)}
+    told = pd.DataFrame(payload["alarms"]).reindex(columns=_SHOWN).rename(columns=_NAMES)
+    fleet = Asked(site.default()).about(event)
+
+    def link(row: Mapping[str, Any]) -> str:
+        return fleet.only("function", str(row["function"])).grouped("application", "revision").url("/query")
+
+    at = at_s / DAY_S
+    shown |= {
+        "sides": table(_sides(visits, at), "What is compared"),
+        "found": table(told, f"Functions that became more expensive at day {at:g}", {"function": link}),
+        "verdict": verdict(payload),
+        "could_find": could_find(payload),
     }
     return Page("regress.html", "Regressions", shown)
 
@@ -64,10 +86,3 @@ def _sides(visits: pd.DataFrame, at: float) -> pd.DataFrame:
             "machines": sides["nunique"].to_numpy(),
         }
     )
-
-
-def _time_s(given: list[str], problems: list[str]) -> float | None:
-    """Return the time that is asked for; adds to `problems` what is none."""
-    if len(given) > 1:
-        problems.append(f"at: is given {len(given)} times")
-    return time_s("at", given[0], problems) if len(given) == 1 else None

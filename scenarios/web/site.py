@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
 from threading import Lock
-from typing import Any
+from typing import Any, TypeVar, cast
 
 import jinja2
 import pandas as pd
@@ -16,13 +16,14 @@ import pyarrow.parquet as pq
 from analysis.profiling.asking import of_fleet
 from analysis.profiling.database import Database
 from analysis.profiling.query import DIMENSIONS, Query
-from analysis.profiling.regression import alarms
+from analysis.profiling.regression import Criteria
 from analysis.profiling.storage import Identity
 from analysis.statistics import NotEnoughDataError
-from scenarios.profile_ask import cells
+from scenarios.profile_ask import cells, compared
 from scenarios.profile_intervals import intervals, without
 from scenarios.web.asked import MOST_ROWS, RefusedError
 
+_T = TypeVar("_T")
 HERE = Path(__file__).parent
 _SUGGESTED = ("application", "compiler", "datacentre", "kernel", "platform", "collection")
 _SUGGESTIONS = 200
@@ -52,7 +53,7 @@ class Site:
     def __init__(self, run: Path) -> None:
         self.run = run
         self.database = Database([run])
-        self._kept = OrderedDict[tuple[object, Identity], pd.DataFrame | None]()
+        self._kept = OrderedDict[tuple[object, Identity], object]()
         self._lock = Lock()
         self.templates = jinja2.Environment(
             loader=jinja2.FileSystemLoader(HERE / "templates"),
@@ -124,40 +125,42 @@ class Site:
         """Return in a line why a query's shares have no intervals; nothing if they have."""
         return without(self.database, query) if self.intervals(query) is None else ""
 
-    def alarms(self, at_s: float) -> pd.DataFrame:
-        """Return the functions that became dearer from before a time to after it, and what each change goes with.
+    def regression(self, at_s: float, event: str, criteria: Criteria) -> Mapping[str, Any]:
+        """Return the functions that became more expensive from before a time to after it, and what could be found.
 
         Parameters
         ----------
         at_s : visits before that time are set beside those from then on
+        event : of `events`
+        criteria : when a change is worth an alarm
 
         Raises
         ------
         RefusedError
-            If there are no samples of cycles on a side.
+            If there are no samples of the event on a side, or of one machine alone.
         """
-        found = self._once(("alarms", at_s), lambda: self._alarms(at_s))
-        return pd.DataFrame() if found is None else found
+        return self._once(("regression", at_s, event, criteria), lambda: self._regression(at_s, event, criteria))
 
     def _share_intervals(self, query: Query) -> pd.DataFrame | None:
         found = intervals(self.database, query)
         return None if found is None else found.drop(columns="standard_error").head(MOST_ROWS)
 
-    def _alarms(self, at_s: float) -> pd.DataFrame:
-        sides = {"before": cells(self.database, None, at_s), "after": cells(self.database, at_s, None)}
+    def _regression(self, at_s: float, event: str, criteria: Criteria) -> Mapping[str, Any]:
+        before, after = cells(self.database, None, at_s, event), cells(self.database, at_s, None, event)
+        sides = {"before": before, "after": after}
         if empty := [side for side, table in sides.items() if table.empty]:
-            raise RefusedError([f"at: there are no samples of cycles {side} it" for side in empty])
+            raise RefusedError([f"at: there are no samples of {event} {side} it" for side in empty])
         try:
-            return alarms(sides["before"], sides["after"], cluster="machine")
+            return compared(before, after, criteria)
         except NotEnoughDataError as error:
             raise RefusedError([f"at: {error}"]) from None
 
-    def _once(self, asked: object, make: Callable[[], pd.DataFrame | None]) -> pd.DataFrame | None:
+    def _once(self, asked: object, make: Callable[[], _T]) -> _T:
         """Return what is made of the profile as it is now, kept for when the same is asked again."""
         key = (asked, self.database.identity)
         with self._lock:
             if key in self._kept:
-                return self._kept[key]
+                return cast("_T", self._kept[key])
         found = make()
         with self._lock:
             self._kept[key] = found

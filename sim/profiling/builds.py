@@ -138,7 +138,7 @@ def software_factors(programs: Programs, builds: Builds, jobs: Jobs) -> Floats:
     """Return by what factor the new build changes each trait of each job, in the first state on the reference.
 
     Instructions per request follow those of the functions; core CPI and memory accesses per instruction follow from
-    the share that dearer or cheaper functions then have.
+    the share that more expensive or cheaper functions then have.
 
     Parameters
     ----------

@@ -69,7 +69,7 @@ def row_weights(software: Software, rows: Rows) -> Floats:
 
 
 def _strike(software: Software, incident: Incident, rows: Rows, weight: Floats) -> None:
-    """Multiply the weights that an incident makes dearer."""
+    """Multiply the weights that an incident makes more expensive."""
     programs, builds, places = software.programs, software.builds, software.places
     program = int(rows.program[0])
     names = programs.code.name
