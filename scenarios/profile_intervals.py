@@ -11,14 +11,23 @@ from analysis.profiling.drawn import drawn_collections
 from analysis.profiling.query import Query, QueryError
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     import pandas as pd
 
     from analysis.profiling.database import Database
+    from analysis.statistics import Bools, Floats
 
 LEVEL = 0.95
 """Confidence of the intervals."""
 CLUSTER = "visit"
 """What the collector draws at random."""
+ERRORS = ["standard_error", "degrees"]
+"""Columns of a share's error and of the degrees of freedom that it is known to."""
+FALSE_CHANGES = 0.05
+"""Chance that any change of a table or a drawing is called significant though nothing changed."""
+DEPENDENT = "no intervals: some visits are on both sides"
+_ROUNDING = 1e-9
 _MOST_CELLS = 2_000_000
 
 
@@ -42,7 +51,7 @@ def of_fleet(database: "Database", question: Query) -> tuple[Query, list[str]]:
 
 
 def intervals(database: "Database", question: Query) -> "pd.DataFrame | None":
-    """Return keys, low, high and standard_error of each share over visits; none where no visit was drawn at random.
+    """Return keys, low, high, standard_error and degrees of each share over visits; none if none was drawn at random.
 
     Parameters
     ----------
@@ -63,7 +72,7 @@ def intervals(database: "Database", question: Query) -> "pd.DataFrame | None":
     except QueryError:
         return None
     found = share_intervals(clustered, cluster=CLUSTER, confidence=LEVEL)
-    return found[[*question.by, "low", "high", "standard_error"]]
+    return found[[*question.by, "low", "high", *ERRORS]]
 
 
 def drawn(database: "Database", question: Query) -> bool:
@@ -84,29 +93,103 @@ def without(database: "Database", question: Query) -> str:
     return f"no intervals: {database.undrawn(question) or 'there are too many rows'}"
 
 
-def with_change(table: "pd.DataFrame", by: list[str], a: "pd.DataFrame", b: "pd.DataFrame") -> "pd.DataFrame":
-    """Add low and high of the change of two independent shares to the rows of a difference.
+def difference(a: "Database", of_a: Query, b: "Database", of_b: Query) -> "tuple[pd.DataFrame, str]":
+    """Return the changes between two queries, with intervals where there can be any; and else why there are none.
 
     Parameters
     ----------
-    table : rows with the keys and change
+    a, b : databases, or one and the same
+    of_a, of_b : what is asked of them: one event, by the same dimensions
+
+    Returns
+    -------
+    tuple
+        The rows of `Database.diff`, with low, high and significant as of `with_change`; a line that says why there are
+        no intervals, empty if there are.
+
+    Raises
+    ------
+    QueryError, ProfileError
+        As of `Database.diff`.
+    """
+    table = a.diff(of_a, of_b, b)
+    if why := incomparable(a, of_a, b, of_b):
+        return table, why
+    sides = [intervals(a, of_a), intervals(b, of_b)]
+    if sides[0] is None or sides[1] is None:
+        return table, without(*((a, of_a) if sides[0] is None else (b, of_b)))
+    return with_change(table, list(of_a.by), sides[0], sides[1]), ""
+
+
+def incomparable(a: "Database", of_a: Query, b: "Database", of_b: Query) -> str:
+    """Return in a line why the changes between two queries have no intervals; nothing if they can have some.
+
+    Parameters
+    ----------
+    a, b : databases, or one and the same
+    of_a, of_b : what is asked of them
+    """
+    if not independent(a, of_a, b, of_b):
+        return DEPENDENT
+    sides = ((a, of_a), (b, of_b))
+    return next((without(*side) for side in sides if {CLUSTER, "process"} & set(side[1].by) or not drawn(*side)), "")
+
+
+def with_change(table: "pd.DataFrame", by: list[str], a: "pd.DataFrame", b: "pd.DataFrame") -> "pd.DataFrame":
+    """Add low and high of the change of two independent shares to the rows of a difference, and if it is significant.
+
+    The interval of each row, 95%, is normal. A change is significant if it is in t so far from 0 that over all K rows
+    the chance that any is called so by chance is at most `FALSE_CHANGES` (Bonferroni: a two-sided p-value below 0.05 /
+    K), with the degrees of freedom of Welch (1947).
+
+    Parameters
+    ----------
+    table : all rows of the difference, with the keys and change
     by : the keys
-    a, b : of each side, keys and standard_error
+    a, b : of each side, keys, standard_error and degrees
 
     Examples
     --------
     >>> import pandas as pd
-    >>> side = pd.DataFrame({"function": ["f"], "standard_error": [0.01]})
+    >>> side = pd.DataFrame({"function": ["f"], "standard_error": [0.01], "degrees": [20.0]})
     >>> with_change(pd.DataFrame({"function": ["f"], "change": [0.1]}), ["function"], a=side, b=side).round(3)
-      function  change    low   high
-    0        f     0.1  0.072  0.128
+      function  change    low   high  significant
+    0        f     0.1  0.072  0.128         True
     """
-    errors = np.zeros(len(table))
+    variances = []
+    freedoms = []
     for side in (a, b):
-        found = table[by].merge(side[[*by, "standard_error"]], on=by, how="left")["standard_error"].fillna(0.0)
-        errors = np.hypot(errors, found.to_numpy(np.float64))
+        found = table[by].merge(side[[*by, *ERRORS]], on=by, how="left")
+        variances.append(found["standard_error"].fillna(0.0).to_numpy(np.float64) ** 2)
+        freedoms.append(found["degrees"].fillna(1.0).to_numpy(np.float64))
+    errors = np.sqrt(variances[0] + variances[1])
     reach = NormalDist().inv_cdf(0.5 + LEVEL / 2) * errors
-    return table.assign(low=table["change"] - reach, high=table["change"] + reach)
+    beyond = significant(table["change"].to_numpy(np.float64), variances, freedoms)
+    return table.assign(low=table["change"] - reach, high=table["change"] + reach, significant=beyond)
+
+
+def significant(change: "Floats", variances: "Sequence[Floats]", degrees: "Sequence[Floats]") -> "Bools":
+    """Return which of K changes are significant, so that the chance of any false one is at most `FALSE_CHANGES`.
+
+    Parameters
+    ----------
+    change : (K,) differences of two independent shares
+    variances, degrees : of both shares, (K,) each
+
+    Examples
+    --------
+    >>> one = np.ones(2)
+    >>> significant(np.array([0.03, 0.1]), [0.0001 * one, 0.0001 * one], [20 * one, 20 * one])
+    array([False,  True])
+    """
+    from scipy.stats import t
+
+    whole = variances[0] + variances[1]
+    parts = sum(one**2 / freedom for one, freedom in zip(variances, degrees, strict=True))
+    with np.errstate(divide="ignore", invalid="ignore"):
+        freedom = np.where(parts > 0, whole**2 / np.maximum(parts, 1e-300), 1.0)
+        distance = np.where((whole > 0) & (np.abs(change) > _ROUNDING), np.abs(change) / np.sqrt(whole), 0.0)
+    return np.asarray(2.0 * t.sf(distance, np.maximum(freedom, 1.0)) * max(len(change), 1) <= FALSE_CHANGES)
 
 
 def independent(a: "Database", of_a: Query, b: "Database", of_b: Query) -> bool:

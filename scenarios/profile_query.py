@@ -10,17 +10,17 @@ from typing import TYPE_CHECKING, Any, TypeVar
 from analysis.profiling.query import DIMENSIONS, Query, QueryError, Where, parse_where, unknown
 from scenarios.faults import Fault, FaultsError
 from scenarios.options import duration
-from scenarios.profile_intervals import LEVEL, independent, intervals, of_fleet, with_change, without
+from scenarios.profile_intervals import ERRORS, FALSE_CHANGES, LEVEL, difference, intervals, of_fleet, without
 from scenarios.profile_tables import amount, plural, print_rows
 
 if TYPE_CHECKING:
+    import pandas as pd
     from rich.console import Console
 
     from analysis.profiling.database import Database
 
 _T = TypeVar("_T")
 _DAY_S = 86400.0
-_DEPENDENT = "no intervals: some visits are on both sides"
 _ORDER = {
     "profile query": ("share", "low", "high", "value", "samples"),
     "profile diff": ("share_a", "share_b", "change", "low", "high", "value_a", "value_b"),
@@ -160,7 +160,7 @@ def query(paths: Sequence[Path], asked: Asked) -> dict[str, Any]:
         if found is None:
             notes.append(without(database, question))
     if found is not None:
-        table = table.merge(found.drop(columns="standard_error"), on=list(question.by), how="left")
+        table = table.merge(found.drop(columns=ERRORS), on=list(question.by), how="left")
     return {
         "kind": "profile query",
         "event": question.event,
@@ -193,8 +193,9 @@ def diff(
     -------
     dict
         event, unit, by, a and b (total of samples and value, where), rows (the dimensions, value_a, value_b, share_a,
-        share_b, change and, where no visit is on both sides, its low and high), changed_rows (how many rows there are
-        before the cut), confidence, notes.
+        share_b, change and, where both sides were drawn at random and no visit is on both, its low and high and whether
+        it is significant among all rows), changed_rows (how many rows there are before the cut), significant_rows (of
+        these; none without intervals), confidence, notes.
 
     Raises
     ------
@@ -220,7 +221,6 @@ def diff(
             for each, only in ((first, where_a), (second, where_b))
         ]
         sides = [side for side, _ in found]
-        table = first.diff(sides[0], sides[1], second)
         totals = [first.total(sides[0], second), second.total(sides[1], first)]
         empty = [
             _empty(each, side, asked, name)
@@ -230,12 +230,7 @@ def diff(
         if empty:
             raise FaultsError(empty)
         unit = first.units().get(question.event, "")
-        errors = None
-        if independent(first, sides[0], second, sides[1]):
-            errors = intervals(first, sides[0]), intervals(second, sides[1])
-    known = errors is not None and errors[0] is not None and errors[1] is not None
-    if errors is not None and errors[0] is not None and errors[1] is not None:
-        table = with_change(table, list(question.by), errors[0], errors[1])
+        table, lacking = difference(first, sides[0], second, sides[1])
     told = [
         {"total": {"samples": samples, "value": value}, "where": _told(side.where)}
         for (samples, value), side in zip(totals, sides, strict=True)
@@ -251,8 +246,9 @@ def diff(
         "b": told[1],
         "changed_rows": len(table),
         "rows": table.head(asked.top or len(table)).to_dict("records"),
-        "confidence": LEVEL if known else None,
-        "notes": notes if known or errors is not None else [*notes, _DEPENDENT],
+        "confidence": None if lacking else LEVEL,
+        "significant_rows": None if lacking else int(table["significant"].sum()),
+        "notes": [*notes, lacking or _beyond(table)],
     }
 
 
@@ -344,6 +340,13 @@ def _empty(database: "Database", question: Query, asked: Asked, side: str = "") 
 def _apart(first: "Database", second: "Database") -> Fault:
     there = [", ".join(each.events()) or "none" for each in (first, second)]
     return Fault("--event", 0, 0, "", f"A and B share no event: A has {there[0]}; B has {there[1]}")
+
+
+def _beyond(table: "pd.DataFrame") -> str:
+    """Return in a line how many changes are significant, and by what rule."""
+    count, rows = int(table["significant"].sum()), plural(len(table), "row")
+    verb = "are" if count > 1 else "is"
+    return f"{count or 'none'} of {rows} {verb} beyond chance (chance of any false one: {FALSE_CHANGES:.0%})"
 
 
 def _count(database: "Database", question: Query) -> int | None:

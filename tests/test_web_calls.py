@@ -1,3 +1,7 @@
+from analysis.profiling.formats.foreign import Frame, Measure, made
+from analysis.profiling.formats.pprof_writing import write_pprof
+from scenarios.profile_files import import_files
+from scenarios.web.application import application
 from tests.small_profile import FUNCTIONS
 from tests.web_pages import SIDES, ask, expected, harmless
 
@@ -63,3 +67,38 @@ def test_the_call_graph_is_drawn_from_text_that_no_name_breaks_out_of(pages):
     assert (
         sum(line.lstrip().startswith("n") and "[label=" in line for line in dot.splitlines()) >= len(set(FUNCTIONS)) - 1
     )
+
+
+def test_what_is_found_is_what_the_table_has_however_small_its_frames(pages, small_profile):
+    """Functions by name, by a part of several names, root frames, and nothing: each stack counts once."""
+    total = int(expected(small_profile, "cpu_time")["value"].sum())
+    page = harmless(ask(pages, "/flame"))
+    for name in ("memcpy", "deflate"):
+        found = ask(pages, f"/found.json?find={name.upper()}").json()
+        assert found["total"] == total
+        assert found["functions"] == 1
+        assert f"{found['value'] / total:.2%}" in page.said
+    assert ask(pages, "/found.json?find=mai").json()["value"] == total
+    search = expected(small_profile, "cpu_time", lambda rows: rows["application"] == "search")["value"].sum()
+    assert ask(pages, "/found.json?find=search&by=application").json()["value"] == search
+    assert ask(pages, "/found.json?find=nosuch").json() == {"value": 0, "total": total, "functions": 0}
+    later = ask(pages, "/found.json?find=main&a=day=0&b=day=1").json()
+    assert (
+        later["value"] == expected(small_profile, "cpu_time", lambda rows: rows["start_s"] // 86400 == 1)["value"].sum()
+    )
+    for wrong in ("/found.json", "/found.json?find=a&find=b", "/found.json?find=a&top=x"):
+        assert ask(pages, wrong).status == 400
+
+
+def test_pages_of_stacks_as_deep_as_an_importer_takes_are_made(tmp_path):
+    """16,384 frames: more than any writer or reader of JSON that recurses could take."""
+    stack = tuple(Frame(f"f{number % 9}", "a") for number in range(16_384))
+    (tmp_path / "deep.pb.gz").write_bytes(write_pprof(made([Measure("samples")], [(stack, (7,))])))
+    import_files([tmp_path / "deep.pb.gz"], tmp_path / "made")
+    pages = application(tmp_path / "made")
+    for path in ("/flame.json", "/flamediff.json"):
+        answer = ask(pages, path)
+        assert answer.status == 200
+        assert answer.text.count('"name":"f') == 16_384
+    for path in ("/flame", "/flamediff", "/callgraph"):
+        assert ask(pages, path).status == 200

@@ -1,10 +1,11 @@
 import itertools
+import json
 from collections import Counter
 
 import numpy as np
 import pandas as pd
 
-from scenarios.web.graph import MOST_EDGES, call_graph, dot, flame, flame_difference
+from scenarios.web.graph import MOST_EDGES, as_json, call_graph, dot, flame, flame_difference
 
 
 def drawn(names: int, paths: int, seed: int):
@@ -93,3 +94,18 @@ def test_changes_are_against_the_other_profile_at_the_same_total():
     assert set(deltas(flame_difference(stacks, [(path, 10 * value) for path, value in stacks]))) == {0}
     grown = flame_difference([(("a",), 30), (("b",), 10)], [(("a",), 50), (("b",), 50)])
     assert [child["delta"] for child in grown["children"]] == [10, -10]
+
+
+def test_frames_are_written_as_another_writer_of_json_writes_them():
+    root = flame_difference(drawn(6, 300, 5), drawn(6, 300, 6), 0.0)
+    assert as_json(root) == json.dumps(root, separators=(",", ":"))
+    assert json.loads(as_json({"rows": [1, 'é"', None, {"children": 3}]})) == {"rows": [1, 'é"', None, {"children": 3}]}
+
+
+def test_stacks_as_deep_as_an_importer_takes_are_written_whole():
+    """16,384 frames, each a recursive call: so many objects, one in the other, each of the whole value."""
+    text = as_json(flame([(("f",) * 16_384, 7), (("f", "g"), 5)]))
+    assert text.count('"name":"f"') == 16_384
+    assert text.count('"value":7') == 16_383
+    depth = list(itertools.accumulate({"{": 1, "}": -1}.get(character, 0) for character in text))
+    assert (max(depth), depth[-1]) == (16_385, 0)

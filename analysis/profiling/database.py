@@ -285,6 +285,48 @@ class Database:
         bare = replace(query, by=())
         return self._of_stacks("edges", bare, lambda cursor, sums: paths.edges(cursor, sums, top), top)
 
+    def apart(self, query: Query, most: int) -> pd.DataFrame:
+        """Sum the samples that have call paths by path and by the query's dimensions of processes.
+
+        Parameters
+        ----------
+        query : as in `stacks`, but its dimensions of processes stay apart
+        most : rows beyond which the answer is empty
+
+        Returns
+        -------
+        DataFrame
+            The query's dimensions of processes, `path`, its `number`, `value`.
+
+        Raises
+        ------
+        QueryError, ProfileError
+            As `stacks` does.
+        """
+        kept = replace(query, by=tuple(name for name in query.by if name in PROCESS_DIMENSIONS))
+        return self._of_stacks(f"apart {most}", kept, lambda cursor, sums: paths.apart(cursor, sums, most), None)
+
+    def through(self, query: Query, term: str) -> tuple[int, int]:
+        """Sum the samples whose call path has a function of which the name contains a text, each once.
+
+        Parameters
+        ----------
+        query : as in `stacks`; values of its dimensions of processes count as further names
+        term : the text, in any case
+
+        Returns
+        -------
+        tuple
+            Value of these samples; how many of the functions on their paths match.
+
+        Raises
+        ------
+        QueryError, ProfileError
+            As `stacks` does.
+        """
+        kept = replace(query, by=tuple(name for name in query.by if name in PROCESS_DIMENSIONS))
+        return self._of_stacks(f"through {term}", kept, lambda cursor, sums: paths.through(cursor, sums, term), None)
+
     def callers(self, function: str, query: Query) -> pd.DataFrame:
         """Sum the samples whose call path has a function by who called it.
 
@@ -407,13 +449,13 @@ class Database:
         self,
         kind: str,
         query: Query,
-        ask: Callable[[duckdb.DuckDBPyConnection, Sums], pd.DataFrame],
+        ask: Callable[[duckdb.DuckDBPyConnection, Sums], _T],
         top: int | None,
-    ) -> pd.DataFrame:
+    ) -> _T:
         _check_top(top)
         self._check(query)
 
-        def answer(cursor: duckdb.DuckDBPyConnection) -> pd.DataFrame:
+        def answer(cursor: duckdb.DuckDBPyConnection) -> _T:
             if not self._stacks_checked:
                 views.check_stacks(cursor, self._folders, frames=False)
                 self._stacks_checked = True

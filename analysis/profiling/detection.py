@@ -40,8 +40,8 @@ def expected_factor(all_cells: Sequence[Cells], function: int, factor: float, dr
     >>> rows = pd.concat([rows.assign(function=0), rows.assign(function=1, samples=900.0, value=9.0)])
     >>> found = list(cells(rows.assign(later=rows["machine"] >= 40), "machine"))
     >>> expected = expected_factor(found, 0, 1.5, 0.0)
-    >>> round(float(np.exp(expected.log)), 3), round(expected.error, 3)
-    (1.5, 0.02)
+    >>> round(float(np.exp(expected.log)), 3), expected.error < 0.1
+    (1.5, True)
     """
     rows, shares, expected, variances = rows_of(all_cells, function), [], [], []
     for found in all_cells:

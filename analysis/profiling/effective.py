@@ -74,7 +74,7 @@ def share_intervals(clustered: pd.DataFrame, *, cluster: str = "machine", confid
     with np.errstate(divide="ignore", invalid="ignore"):
         varies = (variance > _ROUNDING * binomial) & (binomial > 1e-15)
         effective = np.where(varies, binomial / variance, float(len(data.size)))
-        degrees = _degrees(data)
+        degrees = share_degrees(data)
     shrunk = (norm.ppf(0.5 + confidence / 2) / t.ppf(0.5 + confidence / 2, degrees)) ** 2
     low, high = _beta(share, effective * np.where(varies, shrunk, 1.0), confidence)
     unknown = ~np.isfinite(variance)
@@ -191,12 +191,20 @@ _RESULTS = {
 }
 
 
-def _degrees(data: Clusters) -> Floats:
-    """Return (K,) degrees of freedom of the variances, from the fourth moments of the residuals (Satterthwaite)."""
+def share_degrees(data: Clusters) -> Floats:
+    """Return (K,) degrees of freedom of the variances, from the fourth moments of the residuals (Satterthwaite).
+
+    Examples
+    --------
+    >>> table = pd.DataFrame({"f": ["a", "b"] * 2, "machine": [1, 1, 2, 2], "samples": 1, "value": [1, 3, 3, 1]})
+    >>> share_degrees(Clusters.of(table))
+    array([1., 1.])
+    """
     second, fourth = data.moment(2), data.moment(4)
     clusters = len(data.size)
     spread = np.maximum(fourth - second**2 / clusters, 0.0)
-    degrees = np.where(spread > 0, 2 * second**2 / spread, np.inf)
+    with np.errstate(divide="ignore", invalid="ignore"):
+        degrees = np.where(spread > 0, 2 * second**2 / spread, np.inf)
     return np.asarray(np.clip(degrees, 1.0, max(clusters - 1, 1)), dtype=np.float64)
 
 

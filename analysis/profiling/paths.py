@@ -123,6 +123,75 @@ def callers(cursor: duckdb.DuckDBPyConnection, sums: Sums, function: str) -> pd.
     )
 
 
+def apart(cursor: duckdb.DuckDBPyConnection, sums: Sums, most: int) -> pd.DataFrame:
+    """Return sums by call path and by the query's dimensions of processes, paths numbered in no order that matters.
+
+    Parameters
+    ----------
+    cursor, sums : as in `paths`
+    most : rows, and paths, beyond which the answer is empty
+
+    Returns
+    -------
+    DataFrame
+        The dimensions, `path` (tuple of names of functions, the outermost first), `number` (of the path), `value`.
+    """
+    names = _code_functions(cursor)
+    first = [(part.stack, frames.same_paths(part, len(names))) for part in frames.read_by_leaf(cursor)]
+    stack = np.concatenate([each[0] for each in first]) if first else np.empty(0, np.int64)
+    path = np.concatenate([each[1] for each in first]) if first else np.empty(0, np.int64)
+    cursor.register("equal", pa.table({"stack": stack, "path": path}))
+    by = "".join(f"{name}, " for name in sums.by)
+    found = summed(
+        cursor,
+        sums,
+        f"SELECT {by} path AS number, {sums.numbers('sum(samples)', 'sum(value)')} FROM groups JOIN equal USING (stack)"
+        f" JOIN process_keys USING (pkey) GROUP BY {by} path ORDER BY {by} path LIMIT ?",
+        most + 1,
+    )
+    numbers = np.unique(found["number"].to_numpy(np.int64))
+    if len(found) > most or len(numbers) > most:
+        return found.head(0).assign(path=pd.Series(dtype=object))
+    cursor.register("wanted", pa.table({"stack": numbers}))
+    listed = cursor.execute(
+        "SELECT s.stack, list(f.code ORDER BY s.depth DESC) FROM stacks s SEMI JOIN wanted USING (stack)"
+        " JOIN function_codes f ON s.location = f.location GROUP BY s.stack"
+    ).fetchall()
+    paths_of = pd.Series({number: tuple(names[code] for code in codes) for number, codes in listed}, dtype=object)
+    return found.assign(path=found["number"].map(paths_of)).drop(columns="samples")
+
+
+def through(cursor: duckdb.DuckDBPyConnection, sums: Sums, term: str) -> tuple[int, int]:
+    """Return the value of all samples with a function or a dimension's value that contains a text, and the functions.
+
+    Parameters
+    ----------
+    cursor, sums : as in `paths`
+    term : in any case; each sample counts once
+
+    Returns
+    -------
+    tuple
+        Value; how many functions' names contain it, of those that have a stack with samples.
+    """
+    names = _code_functions(cursor)
+    weights, small = _weights(cursor, sums), term.lower()
+    matching = np.array([small in name.lower() for name in names], dtype=bool)
+    reached, seen = [np.empty(0, np.int64)], np.zeros(len(names), dtype=bool)
+    for part in frames.read(cursor):
+        hit = matching[part.code] & np.repeat(weights.places(part.stack) >= 0, part.length)
+        seen[np.unique(part.code[hit])] = True
+        reached.append(np.unique(np.repeat(part.stack, part.length)[hit]))
+    cursor.register("reached", pa.table({"stack": np.concatenate(reached)}))
+    own = "".join(f" OR contains(lower({name}::VARCHAR), $term)" for name in sums.by)
+    (value,) = cursor.execute(
+        "SELECT coalesce(sum(value), 0)::VARCHAR FROM groups JOIN process_keys USING (pkey)"
+        f" WHERE stack IN (SELECT stack FROM reached){own}",
+        {"term": small} if sums.by else None,
+    ).fetchone() or ("0",)
+    return int(value), int(seen.sum())
+
+
 def _code_functions(cursor: duckdb.DuckDBPyConnection) -> list[str]:
     """Number the functions' names in their order, by location, and return the names."""
     cursor.execute(

@@ -177,7 +177,7 @@ class Comparison:
         Holm's correction and the others (for Benjamini and Yekutieli's, also divided by Σ 1/i). The factor is the least
         at which the mean probability over these functions is `PROBABILITY`. Growth on some platforms or in some builds
         alone must be larger. In six kinds of made-up fleets of which this was not made, 60 draws each, growth by the
-        factor was named in 67 to 88%, by half of it (1 + (factor − 1) / 2) in 2 to 22%, each ± 6% (standard error).
+        factor was named in 72 to 88%, by half of it (1 + (factor − 1) / 2) in 2 to 22%, each ± 6% (standard error).
 
         Parameters
         ----------

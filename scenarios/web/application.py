@@ -19,6 +19,7 @@ from analysis.profiling.query import QueryError
 from analysis.statistics import NotEnoughDataError
 from scenarios.web import annotation, calls, findings, listing, regressions
 from scenarios.web.asked import Pairs, RefusedError
+from scenarios.web.graph import as_json
 from scenarios.web.guard import LOOPBACK, Guard
 from scenarios.web.site import HERE, Page, Site
 
@@ -45,6 +46,7 @@ DATA: Mapping[str, BuildJson] = {
     "/query.json": listing.query_json,
     "/flame.json": calls.flame_json,
     "/flamediff.json": calls.flamediff_json,
+    "/found.json": calls.found_json,
 }
 """Path to what makes its JSON."""
 _LOG = logging.getLogger(__name__)
@@ -111,7 +113,7 @@ def _json(site: Site, build: BuildJson) -> Endpoint:
     """Return the endpoint of JSON."""
 
     def make(request: Request) -> Response:
-        return JSONResponse(build(site, _pairs(request)))
+        return Response(as_json(build(site, _pairs(request))), media_type="application/json")
 
     return _safely(make, lambda problems, status: JSONResponse({"problems": problems}, status))
 

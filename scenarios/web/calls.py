@@ -8,10 +8,12 @@ from typing import Any
 import pandas as pd
 
 from analysis.profiling.query import PROCESS_DIMENSIONS, Query
-from scenarios.web.asked import Asked, Pairs, RefusedError, Restrictions, read
+from scenarios.profile_intervals import FALSE_CHANGES
+from scenarios.web.asked import Asked, Pairs, RefusedError, Restrictions, gather, read
 from scenarios.web.charts import OTHER
-from scenarios.web.graph import MOST_EDGES, USUAL_EDGES, Stack, call_graph, dot, flame, flame_difference
-from scenarios.web.listing import both, unit_of
+from scenarios.web.differences import frames, functions, sides
+from scenarios.web.graph import MOST_EDGES, USUAL_EDGES, Stack, Tree, call_graph, dot, flame
+from scenarios.web.listing import both, marked, unit_of
 from scenarios.web.site import Page, Site
 from scenarios.web.tables import Link, table, worded
 
@@ -60,6 +62,7 @@ def flamegraph(site: Site, pairs: Pairs) -> Page:
     shown = {
         **_shared(site, asked, "/flame", total),
         "json": asked.url("/flame.json"),
+        "found": asked.url("/found.json"),
         "nodes": table(_functions(inclusive, asked.top), "Functions", {"function": _to_query(asked)}, unit=unit),
         "paths": table(_paths(site.database.stacks(asked.query, asked.top), total), "Call paths", unit=unit),
     }
@@ -76,25 +79,72 @@ def flamediff(site: Site, pairs: Pairs) -> Page:
     """Return the differential flame graph of B against A; without scripts the shares of functions as a table."""
     pairs = list(pairs)
     asked, (a, b), texts = both(site, pairs, site.default(_ROOTS, stacks=True))
-    before, after = site.database.inclusive(a), site.database.inclusive(b)
+    after = site.database.inclusive(b)
+    found = sides(site, a, b, [])
+    why = found if isinstance(found, str) else ""
+    changes = _changes(site.database.inclusive(a), after) if isinstance(found, str) else functions(*found)
+    changes = changes.sort_values(["change", "function"], key=_greatest, ignore_index=True)
+    told = changes.drop(columns="significant", errors="ignore").head(asked.top)
+    links = {"function": _to_query(asked)}
     shown = {
         **_shared(site, replace(asked, query=b), "/flamediff", sum(map(int, after["own"]))),
         "asked": asked,
         "sides": texts,
         "json": Asked(asked.query, asked.top).url("/flamediff.json"),
+        "found": Asked(asked.query, asked.top).url("/found.json"),
         "own": [(side, text) for side in ("a", "b") for text in texts[side]],
-        "table": table(
-            _changes(before, after, asked.top), "Functions, callees included", {"function": _to_query(asked)}, bar=""
-        ),
+        "table": marked(changes, table(told, "Functions, callees included", links, bar="")),
+        "rows": len(changes),
+        "beyond": int(changes["significant"].sum()) if "significant" in changes else 0,
+        "without": why,
+        "false_changes": FALSE_CHANGES,
     }
     return Page("flamediff.html", "Differential flame graph", shown)
 
 
 def flamediff_json(site: Site, pairs: Pairs) -> Mapping[str, Any]:
-    """Return the frames of B, each with its change since A, A scaled to the total of B."""
+    """Return the frames of B, each with its change since A, A scaled to the total of B, and if it is significant.
+
+    The root says by what rule: tested and significant_frames, how many frames were and are, and false_changes; or
+    lacking, why none can be told from chance.
+    """
     asked, (a, b), _ = both(site, pairs, site.default(_ROOTS, stacks=True))
     roots = _roots(site, asked.query)
-    return flame_difference(_stacks(site, b, roots), _stacks(site, a, roots))
+    tree = Tree(_stacks(site, b, roots), _stacks(site, a, roots))
+    found = sides(site, a, b, [value for ((_, (value,)),) in roots])
+    if isinstance(found, str):
+        return {"lacking": found, **tree.nested()}
+    beyond = frames(tree, *found)
+    rule = {"tested": len(beyond), "significant_frames": sum(beyond.values()), "false_changes": FALSE_CHANGES}
+    return {**rule, **tree.nested(significant=beyond)}
+
+
+def found_json(site: Site, pairs: Pairs) -> Mapping[str, Any]:
+    """Return how much goes through functions, or root frames, with a text in their names: value, total, functions.
+
+    Of a difference that is of B. Each sample counts once, however many frames of its stack match, and whether they are
+    large enough to be drawn or not.
+    """
+    pairs = list(pairs)
+    problems = list[str]()
+    texts = gather([pair for pair in pairs if pair[0] == "find"], {"find"}, problems).get("find", [])
+    if len(texts) != 1:
+        problems.append(f"find: should be given once, got {len(texts)}")
+    rest, default = [pair for pair in pairs if pair[0] != "find"], site.default(_ROOTS, stacks=True)
+    if any(name in {"a", "b"} for name, _ in rest):
+        _, (_, query), _ = both(site, rest, default, problems)
+    else:
+        try:
+            query = read(rest, default).query
+        except RefusedError as error:
+            raise RefusedError([*problems, *error.problems]) from None
+        if problems:
+            raise RefusedError(problems)
+    key = next((name for name in query.by if name in PROCESS_DIMENSIONS), None)
+    by = () if key is None else (key,)
+    value, matching = site.database.through(replace(query, by=by), texts[0])
+    total = sum(map(int, site.database.inclusive(query)["own"]))
+    return {"value": value, "total": total, "functions": matching}
 
 
 def _roots(site: Site, query: Query) -> list[Restrictions]:
@@ -162,13 +212,17 @@ def _paths(stacks: pd.DataFrame, total: int) -> pd.DataFrame:
     return stacks[["path", "samples", "value"]].assign(share=shares)
 
 
-def _changes(before: pd.DataFrame, after: pd.DataFrame, top: int) -> pd.DataFrame:
+def _changes(before: pd.DataFrame, after: pd.DataFrame) -> pd.DataFrame:
     old = dict(zip(before["function"], before["share"], strict=True))
     new = dict(zip(after["function"], after["share"], strict=True))
     rows = [(name, float(old.get(name, 0.0)), float(new.get(name, 0.0))) for name in old | new]
-    rows.sort(key=lambda row: (-abs(row[2] - row[1]), row[0]))
-    frame = pd.DataFrame(rows[:top], columns=["function", "share_a", "share_b"])
+    frame = pd.DataFrame(rows, columns=["function", "share_a", "share_b"])
     return frame.assign(change=frame["share_b"] - frame["share_a"])
+
+
+def _greatest(column: pd.Series) -> pd.Series:
+    """Return by what changes are sorted, the greatest in either direction first, then by name."""
+    return -column.abs() if column.name == "change" else column
 
 
 def _to_query(asked: Asked) -> Link:

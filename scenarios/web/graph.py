@@ -1,7 +1,7 @@
 """Dynamic call graphs out of call stacks: which functions call which, and the graph as text for Graphviz."""
 
+import json
 import math
-from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from urllib.parse import urlencode
@@ -114,7 +114,88 @@ def dot(graph: CallGraph, pairs: Sequence[tuple[str, str]] = (), path: str = "/q
     return "\n".join([*lines, "}"])
 
 
-def flame(stacks: Iterable[Stack], smallest_share: float = 1 / 4000) -> dict[str, object]:
+SMALLEST_SHARE = 1 / 4000
+"""Share of the whole below which frames are left out."""
+
+
+class Tree:
+    """Frames of two sets of stacks: each a function under the frame that called it; the root, number 0, calls nothing.
+
+    A frame's number is larger than its caller's, so no path is ever followed by recursion, however deep it is.
+
+    Examples
+    --------
+    >>> tree = Tree([(("main", "f"), 3), (("main",), 1)], [(("main",), 2)])
+    >>> tree.names, tree.caller, tree.after, tree.before
+    (['all', 'main', 'f'], [-1, 0, 1], [4, 4, 3], [2, 2, 0])
+    """
+
+    def __init__(self, after: Iterable[Stack], before: Iterable[Stack] = ()) -> None:
+        self.names, self.caller = ["all"], [-1]
+        self._number: dict[tuple[int, str], int] = {}
+        own = [[(self.add(path), value) for path, value in stacks] for stacks in (after, before)]
+        self.after, self.before = (self._with_callees(values) for values in own)
+
+    def add(self, path: Sequence[str]) -> int:
+        """Return the number of the last frame of a path, root first; of frames that are new, a new one."""
+        at = 0
+        for name in path:
+            found = self._number.get((at, name))
+            if found is None:
+                found = self._number[at, name] = len(self.names)
+                self.names.append(name)
+                self.caller.append(at)
+            at = found
+        return at
+
+    def find(self, path: Iterable[str]) -> int:
+        """Return the number of the last frame of a path, root first, that there is."""
+        at = 0
+        for name in path:
+            found = self._number.get((at, name))
+            if found is None:
+                break
+            at = found
+        return at
+
+    def _with_callees(self, own: Iterable[tuple[int, int]]) -> list[int]:
+        values = [0] * len(self.names)
+        for number, value in own:
+            values[number] += value
+        for number in range(len(values) - 1, 0, -1):
+            values[self.caller[number]] += values[number]
+        return values
+
+    def nested(
+        self, smallest_share: float = SMALLEST_SHARE, significant: Mapping[int, bool] | None = None
+    ) -> dict[str, object]:
+        """Return the frames as name, value, children by name, and with a set before: delta, and whether significant.
+
+        Parameters
+        ----------
+        smallest_share : frames below this share of the whole are left out; their callers keep their value
+        significant : of some frames, whether their change is; none: of no frame anything is known
+        """
+        total, total_before = self.after[0], self.before[0]
+        made: dict[int, dict[str, object]] = {}
+        children: dict[int, list[int]] = {}
+        for number, name in enumerate(self.names):
+            value = self.after[number]
+            if number and value < smallest_share * total:
+                continue
+            made[number] = {"name": name, "value": value}
+            if total_before:
+                made[number]["delta"] = value - self.before[number] * total // total_before
+            if significant is not None:
+                made[number]["significant"] = significant.get(number, False)
+            if number:
+                children.setdefault(self.caller[number], []).append(number)
+        for number, called in children.items():
+            made[number]["children"] = [made[child] for child in sorted(called, key=self.names.__getitem__)]
+        return made[0]
+
+
+def flame(stacks: Iterable[Stack], smallest_share: float = SMALLEST_SHARE) -> dict[str, object]:
     """Return stacks as a tree of frames: name, value with all that it calls, children by name.
 
     Parameters
@@ -127,11 +208,11 @@ def flame(stacks: Iterable[Stack], smallest_share: float = 1 / 4000) -> dict[str
     >>> flame([(("main", "f"), 3), (("main",), 1)])["children"]
     [{'name': 'main', 'value': 4, 'children': [{'name': 'f', 'value': 3}]}]
     """
-    return flame_difference(stacks, (), smallest_share)
+    return Tree(stacks).nested(smallest_share)
 
 
 def flame_difference(
-    after: Iterable[Stack], before: Iterable[Stack], smallest_share: float = 1 / 4000
+    after: Iterable[Stack], before: Iterable[Stack], smallest_share: float = SMALLEST_SHARE
 ) -> dict[str, object]:
     """Return the frames of `after` with each one's change since `before`, which is scaled to the same total.
 
@@ -146,29 +227,38 @@ def flame_difference(
     >>> frame["name"], frame["value"], frame["delta"]
     ('f', 30, 10)
     """
-    values, old = _frames(after), _frames(before)
-    total, total_before = values.get((), 0), old.get((), 0)
-    kept = {path: value for path, value in values.items() if value * 1.0 >= smallest_share * total or not path}
-    made: dict[tuple[str, ...], dict[str, object]] = {}
-    for path in sorted(kept, key=lambda path: (len(path), path)):
-        frame: dict[str, object] = {"name": path[-1] if path else "all", "value": kept[path]}
-        if total_before:
-            frame["delta"] = kept[path] - old.get(path, 0) * total // total_before
-        made[path] = frame
-        parent = made.get(path[:-1]) if path else None
-        if parent is not None:
-            children = parent.setdefault("children", [])
-            if isinstance(children, list):
-                children.append(frame)
-    return made.get((), {"name": "all", "value": 0})
+    return Tree(after, before).nested(smallest_share)
 
 
-def _frames(stacks: Iterable[Stack]) -> Mapping[tuple[str, ...], int]:
-    values = Counter[tuple[str, ...]]()
-    for path, value in stacks:
-        for depth in range(len(path) + 1):
-            values[path[:depth]] += value
-    return values
+def as_json(frame: Mapping[str, object]) -> str:
+    """Return a tree of frames as JSON, however deep: what `json.dumps` gives, which recurses and so cannot.
+
+    Parameters
+    ----------
+    frame : values that JSON has, and perhaps children, a list of frames, as its last one
+
+    Examples
+    --------
+    >>> as_json({"name": "all", "value": 4, "children": [{"name": "f", "value": 3}, {"name": "g", "value": 1}]})
+    '{"name":"all","value":4,"children":[{"name":"f","value":3},{"name":"g","value":1}]}'
+    """
+    text: list[str] = []
+    waiting: list[Mapping[str, object] | str] = [frame]
+    while waiting:
+        item = waiting.pop()
+        if isinstance(item, str):
+            text.append(item)
+            continue
+        children = item.get("children")
+        own = json.dumps({name: value for name, value in item.items() if name != "children"}, separators=(",", ":"))
+        if not isinstance(children, list) or not children:
+            text.append(own)
+            continue
+        text.append(f'{own[:-1]},"children":[')
+        waiting.append("]}")
+        for index, child in enumerate(reversed(children)):
+            waiting += [",", child] if index else [child]
+    return "".join(text)
 
 
 def _share(value: int, total: int) -> float:

@@ -1,6 +1,6 @@
 """The query view: what matches, how much of it, and links that refine; the home page's tops; two queries compared."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 from urllib.parse import urlencode
@@ -9,6 +9,7 @@ import numpy as np
 import pandas as pd
 
 from analysis.profiling.query import DIMENSIONS, Query
+from scenarios.profile_intervals import FALSE_CHANGES
 from scenarios.web.asked import Asked, Pairs, RefusedError, Restrictions, gather, read, restrictions
 from scenarios.web.site import Page, Site
 from scenarios.web.tables import Cell, Link, Table, named, said, table, worded
@@ -120,21 +121,53 @@ def plain(value: object) -> object:
 def diff(site: Site, pairs: Pairs) -> Page:
     """Return two queries side by side: each key's share in A, in B, and the change, greatest first."""
     asked, sides, texts = both(site, pairs, site.default())
-    found = site.database.diff(sides[0], sides[1])
-    found = found.iloc[: asked.top]
+    found, lacking = site.difference(sides[0], sides[1])
     caption = f"{named(asked.query.event)} by {', '.join(asked.query.by)}: A and B"
+    order = [*asked.query.by, "share_a", "share_b", "change", "low", "high", "value_a", "value_b"]
+    told = found.iloc[: asked.top].reindex(columns=[name for name in order if name in found])
     links = {key: _refine(asked, key) for key in asked.query.by}
     shown = {
         "asked": asked,
         "action": "/diff",
         "suggestions": site.suggestions,
         "sides": texts,
-        "table": table(found, caption, links, bar="", unit=unit_of(site, asked.query.event)),
+        "table": marked(found, table(told, caption, links, bar="", unit=unit_of(site, asked.query.event))),
+        "rows": len(found),
+        "beyond": int(found["significant"].sum()) if "significant" in found else 0,
+        "without": lacking,
+        "false_changes": FALSE_CHANGES,
     }
     return Page("diff.html", "Difference of two queries", shown)
 
 
-def both(site: Site, pairs: Pairs, default: Query) -> tuple[Asked, tuple[Query, Query], dict[str, list[str]]]:
+def marked(found: pd.DataFrame, made: Table) -> Table:
+    """Return a table whose significant changes are marked as grown or shrunk.
+
+    Parameters
+    ----------
+    found : columns change and, if there are intervals, significant; its first rows are those of the table
+    made : the table, with a column of the change
+
+    Examples
+    --------
+    >>> found = pd.DataFrame({"change": [0.2, -0.1], "significant": [True, False]})
+    >>> [row[0].mark for row in marked(found, table(found[["change"]], "Changes")).rows]
+    ['grown', '']
+    """
+    if "significant" not in found:
+        return made
+    at = made.heads.index("change")
+    marks = ["grown" if change > 0 else "shrunk" for change in found["change"].iloc[: len(made.rows)]]
+    marks = [mark if beyond else "" for mark, beyond in zip(marks, found["significant"], strict=False)]
+    rows = [
+        (*row[:at], replace(row[at], mark=mark), *row[at + 1 :]) for row, mark in zip(made.rows, marks, strict=True)
+    ]
+    return replace(made, rows=tuple(rows))
+
+
+def both(
+    site: Site, pairs: Pairs, default: Query, wrong: Sequence[str] = ()
+) -> tuple[Asked, tuple[Query, Query], dict[str, list[str]]]:
     """Return what a page of two queries asks: what they share, the queries A and B, and their own restrictions as text.
 
     Parameters
@@ -142,6 +175,7 @@ def both(site: Site, pairs: Pairs, default: Query) -> tuple[Asked, tuple[Query, 
     site : whose days are compared, the last with the first, where neither A nor B has a restriction of its own
     pairs : parameters; `a` and `b` are restrictions ``dimension=value``, and ``since=`` and ``until=`` a time
     default : what holds where nothing is given
+    wrong : what is wrong already
 
     Raises
     ------
@@ -150,11 +184,11 @@ def both(site: Site, pairs: Pairs, default: Query) -> tuple[Asked, tuple[Query, 
     """
     pairs = list(pairs)
     common = [(name, value) for name, value in pairs if name not in _SIDES]
-    problems = list[str]()
+    problems = list(wrong)
     try:
         asked = read(common, default)
     except RefusedError as error:
-        problems, asked = error.problems, Asked(default)
+        problems, asked = [*problems, *error.problems], Asked(default)
     texts = {
         side: gather([pair for pair in pairs if pair[0] == side], {side}, problems).get(side, []) for side in _SIDES
     }

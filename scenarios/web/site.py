@@ -20,7 +20,7 @@ from analysis.profiling.regression import Criteria
 from analysis.profiling.storage import Identity
 from analysis.statistics import NotEnoughDataError
 from scenarios.profile_ask import cells, compared
-from scenarios.profile_intervals import intervals, without
+from scenarios.profile_intervals import ERRORS, difference, intervals, without
 from scenarios.web.asked import MOST_ROWS, RefusedError
 
 _T = TypeVar("_T")
@@ -125,6 +125,15 @@ class Site:
         """Return in a line why a query's shares have no intervals; nothing if they have."""
         return without(self.database, query) if self.intervals(query) is None else ""
 
+    def difference(self, a: Query, b: Query) -> tuple[pd.DataFrame, str]:
+        """Return the changes from one query to another, with intervals and significance; or why they have none.
+
+        Parameters
+        ----------
+        a, b : of one event, by the same dimensions
+        """
+        return self._once(("difference", a, b), lambda: difference(self.database, a, self.database, b))
+
     def regression(self, at_s: float, event: str, criteria: Criteria) -> Mapping[str, Any]:
         """Return the functions that became more expensive from before a time to after it, and what could be found.
 
@@ -143,7 +152,7 @@ class Site:
 
     def _share_intervals(self, query: Query) -> pd.DataFrame | None:
         found = intervals(self.database, query)
-        return None if found is None else found.drop(columns="standard_error").head(MOST_ROWS)
+        return None if found is None else found.drop(columns=ERRORS).head(MOST_ROWS)
 
     def _regression(self, at_s: float, event: str, criteria: Criteria) -> Mapping[str, Any]:
         before, after = cells(self.database, None, at_s, event), cells(self.database, at_s, None, event)

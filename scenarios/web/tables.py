@@ -31,12 +31,13 @@ _TIMES = (("days", 86400 * 10**9), ("hours", 3600 * 10**9), ("min", 60 * 10**9),
 
 @dataclass(frozen=True, slots=True)
 class Cell:
-    """One cell: what it says, in full when pointed at, where it leads, and the length of its bar (0..1)."""
+    """One cell: what it says, in full when pointed at, where it leads, its bar's length (0..1), how it is marked."""
 
     text: str
     full: str = ""
     href: str = ""
     bar: float | None = None
+    mark: str = ""
 
 
 @dataclass(frozen=True, slots=True)
