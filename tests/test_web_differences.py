@@ -64,7 +64,7 @@ def test_a_difference_has_the_intervals_of_the_command_and_marks_what_really_cha
     assert payload["significant_rows"] == 1
     assert marked(page) == ["grown"]
     assert "1 of 40 rows is beyond chance and coloured" in said(page)
-    assert "the chance that any colour is false is at most 5%" in said(page)
+    assert "the chance that any colour of the table is false is at most 5%" in said(page)
 
 
 def test_frames_are_coloured_where_the_change_is_beyond_chance(grown):

@@ -7,7 +7,7 @@ const [base = "http://127.0.0.1:8000/", pictures = ""] = process.argv.slice(2);
 const MOST_EDGES = 150;
 const MOST_PAGES = 30;
 const PAGES = ["/", "/query", "/callgraph", "/flame", "/source", "/diff?a=day=0&b=day=1", "/flamediff?a=day=0&b=day=1",
-  "/rollouts", "/stability", "/regress", "/regress?at=2d", "/questions", "/questions/versions"];
+  "/rollouts", "/stability", "/regress", "/regress?at=2d", "/regress?at=2d&adjustment=benjamini-hochberg&min_factor=1.1", "/questions", "/questions/versions"];
 const problems = [];
 const expect = (fine, what) => {
   if (!fine) problems.push(what);
@@ -69,9 +69,15 @@ async function withScripts(options, suffix) {
   const frames = await page.locator(".drawing rect").count();
   expect(frames > 1, `/flame: ${frames} frames drawn`);
   await page.locator("input[type=search]").fill("a");
-  expect((await page.locator(".says").textContent()).includes("match"), "/flame: search says nothing");
+  await page.waitForFunction(() => document.querySelector(".says").textContent.includes("too small or too deep"));
+  expect((await page.locator(".says").textContent()).includes("of all"), "/flame: search says no share of all");
+  await page.locator(".drawing g.frame").nth(1).dispatchEvent("click");
+  await page.waitForFunction(() => document.querySelector(".says").textContent.includes("within the frame shown"));
+  await page.locator(".picture button").click();
+  expect(!(await page.locator(".says").textContent()).includes("match"), "/flame: the whole graph still says what matched");
   await visit(page, "/flamediff?a=day=0&b=day=1");
   expect(await page.locator(".drawing rect").count() > 1, "/flamediff: no frames drawn");
+  expect((await page.locator(".says").textContent()).includes("beyond chance"), "/flamediff: says no rule for its colours");
   await page.context().close();
 }
 

@@ -79,7 +79,7 @@
     if (frames.lacking) return `Nothing is coloured: ${frames.lacking}.`;
     if (frames.tested === undefined) return "";
     return `${frames.significant_frames} of ${frames.tested} frames are beyond chance and coloured (chance of any false ` +
-      `colour: ${100 * frames.false_changes}%).`;
+      `colour of the drawing: ${100 * frames.false_changes}%).`;
   }
 
   async function drawFlame(place) {
