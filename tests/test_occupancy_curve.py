@@ -111,6 +111,21 @@ def test_a_fault_is_named(arguments, fault):
         curve(*arguments)
 
 
+def test_windows_that_make_up_the_curve_copy_each_point_about_once(monkeypatch):
+    """Counted, not timed: with four times the curve in four times the windows, four times as much is copied."""
+
+    def copied(moments):
+        seen, points, join = curve(np.arange(0.0, moments, 2.0), np.arange(1.0, moments, 2.0)), [], np.concatenate
+        with monkeypatch.context() as patch:
+            patch.setattr(np, "concatenate", lambda parts: points.append(sum(map(len, parts))) or join(parts))
+            for start_s in range(0, moments - 20, 20):
+                window(seen, float(start_s), start_s + 20.0)
+        return sum(points)
+
+    assert 0 < copied(1_000) < 3 * 1_000
+    assert copied(4_000) < 4.2 * copied(1_000)
+
+
 def test_a_window_beyond_the_curve_is_refused():
     with pytest.raises(ValueError, match="0 s to 9 s is not within the curve, 0 s to 2 s"):
         window(curve([0.0], [2.0]), 0.0, 9.0)

@@ -1,5 +1,8 @@
 """Figures of a report can be read: legends beside the data, cells high enough for their numbers, panels stacked."""
 
+from io import BytesIO
+
+import numpy as np
 import pandas as pd
 import pytest
 
@@ -7,7 +10,8 @@ from analysis.figures.day import draw_day
 from analysis.figures.estimates import draw_estimates
 from analysis.figures.hot_functions import draw_functions
 from analysis.figures.scorecard import coverage_map
-from analysis.figures.style import COLUMN_INCHES
+from analysis.figures.style import COLUMN_INCHES, write
+from analysis.figures.utilisation import draw_beside
 
 EPOCHS = pd.DataFrame({"start_s": [0.0, 300.0], "quota_vcpu": 8.0, "cpu_s": 1200.0, "energy_j": 6e4})
 EPOCHS = EPOCHS.assign(capped_share=0.5)
@@ -52,3 +56,14 @@ def test_cells_of_a_heat_map_are_higher_than_their_numbers(corners, names):
     assert figure.bbox.x0 <= title.x0
     assert title.x1 <= figure.bbox.x1
     assert title.y1 <= figure.bbox.y1
+
+
+def test_the_svg_of_a_long_run_is_no_larger_than_that_of_a_middling_one():
+    def size(intervals):
+        busy = np.random.default_rng(0).uniform(0.2, 0.9, intervals)
+        beside = pd.DataFrame({"start_s": 60.0 * np.arange(intervals), "law": busy + 0.01, "counted": busy})
+        write(draw_beside(beside), file := BytesIO(), "svg")
+        return len(file.getvalue())
+
+    assert size(20) < size(1_000)
+    assert size(4_000) < size(1_000)

@@ -128,6 +128,20 @@ def test_fig6_errors_by_hand():
     np.testing.assert_allclose(made["normalised"], [0.0, 0.25])
 
 
+def test_utilisation_beside_the_counter_is_that_of_a_slow_count_in_windows_of_any_length():
+    rng = np.random.default_rng(3)
+    arrival, edges = np.sort(rng.uniform(0, 50, 60)), np.concatenate(([0.0], np.sort(rng.uniform(0, 60, 9)), [60.0]))
+    departure = arrival + rng.exponential(3.0, 60)
+    cpu = pd.DataFrame({"start_s": edges[:-1], "end_s": edges[1:], "utilisation": 0.5})
+    seen = accuracy.beside(pd.DataFrame({"arrival_s": arrival, "departure_s": departure}), cpu, servers=2)
+    for row in seen.itertuples():
+        moments = np.unique(np.clip(np.concatenate((arrival, departure, edges)), row.start_s, row.end_s))
+        present = [((arrival <= t) & (departure > t)).sum() for t in moments[:-1]]
+        length_s = row.end_s - row.start_s
+        assert row.law == pytest.approx((np.minimum(present, 2) * np.diff(moments)).sum() / (2 * length_s), rel=1e-12)
+        assert row.jobs == pytest.approx((present * np.diff(moments)).sum() / length_s, rel=1e-12)
+
+
 def test_table1_holds_where_one_server_is_briefly_overloaded():
     assert failing("occupancy/table1", capacity.measure_table1(SLICED, DEMAND.sum())) == []
 

@@ -5,6 +5,9 @@ from matplotlib.figure import Figure
 
 from analysis.figures.style import BLUE, ORANGE, label, legend, panels, percent
 
+_DOTS = 2000
+"""More dots are drawn as an image within the SVG, which would otherwise grow by 300 bytes with each interval."""
+
 
 def draw_beside(beside: pd.DataFrame) -> Figure:
     """Return utilisation over time both ways, and every interval's error over its utilisation.
@@ -20,15 +23,16 @@ def draw_beside(beside: pd.DataFrame) -> Figure:
     ['time (min)', 'counted utilisation']
     """
     figure, (course, error) = panels(columns=2, height_inches=2.0)
-    minutes = beside["start_s"] / 60.0
-    course.plot(minutes, beside["counted"], "_", color=ORANGE, markersize=4, label="counted")
-    course.plot(minutes, beside["law"], "o", color=BLUE, markersize=2, fillstyle="none", label="by the Occupancy Law")
+    minutes, image = beside["start_s"] / 60.0, len(beside) > _DOTS
+    course.plot(minutes, beside["counted"], "_", color=ORANGE, markersize=4, label="counted", rasterized=image)
+    words, ring = "by the Occupancy Law", {"markersize": 2, "fillstyle": "none", "color": BLUE, "rasterized": image}
+    course.plot(minutes, beside["law"], "o", label=words, **ring)
     course.set_ylim(bottom=0.0)
     percent(course)
     label(course, "time (min)", "utilisation")
     legend(course, columns=2, above=True)
     error.axhline(0.0, color=ORANGE, linewidth=0.8)
-    error.plot(beside["counted"], beside["law"] - beside["counted"], "o", color=BLUE, markersize=2, fillstyle="none")
+    error.plot(beside["counted"], beside["law"] - beside["counted"], "o", **ring)
     percent(error, "x")
     percent(error, decimals=2)
     label(error, "counted utilisation", "law less counted")

@@ -98,6 +98,8 @@ def curve(
 def window(curve: Curve, start_s: float | None = None, end_s: float | None = None) -> Curve:
     """Return the part of a curve between two times.
 
+    Only the part is copied, and finding it takes logarithmic time: many windows cost what they hold.
+
     Parameters
     ----------
     curve : the whole
@@ -120,15 +122,17 @@ def window(curve: Curve, start_s: float | None = None, end_s: float | None = Non
         raise ValueError(f"{start:g} s to {end:g} s is not within the curve, {curve.start_s:g} s to {curve.end_s:g} s")
     if (start, end) == (curve.start_s, curve.end_s):
         return curve
-    time, present = curve.time_s, np.concatenate(([curve.initial], curve.jobs, [curve.final]))
+    time = curve.time_s
     i, j = int(np.searchsorted(time, start, "left")), int(np.searchsorted(time, end, "right"))
     inner, came = time[i:j], curve.arrivals[i:j]
     opens = int(i == j or inner[0] > start)
     closes = int(end > start and (i == j or inner[-1] < end))
-    jobs = present[i + 1 - opens : j + closes]
+    jobs = curve.jobs[i - opens : j + closes - 1]
+    initial = curve.initial if i == 0 else curve.jobs[i - 1]
+    final = curve.final if j > len(curve.jobs) else curve.jobs[j - 1]
     inner = np.concatenate((np.full(opens, start), inner, np.full(closes, end)))
     came = np.concatenate((np.zeros(opens, np.int64), came, np.zeros(closes, np.int64)))
-    return Curve(inner, jobs, came, int(present[i]), int(present[j]))
+    return Curve(inner, jobs, came, int(initial), int(final))
 
 
 def _finished(departure_s: ArrayLike) -> Floats:
