@@ -1,10 +1,10 @@
 """How often a log tells its policy and servers: known worlds, and worlds in which no candidate is right.
 
-Usage: python benchmarks/identification.py [--requests 1000] [--repeats 20] [--seed 1] [--json]
+Usage: python benchmarks/identification.py [--requests 1000] [--repeats 20] [--seed 1] [--known] [--json]
 
 Poisson arrivals, utilisation drawn evenly from 0.5 to 0.9; 1, 2 and 4 servers; demands uniform on 1 to 2 s,
 exponential and Pareto with tail index 2, all of mean 1.5 s. The candidates are all policies that can be reconstructed,
-on 1 to 16 servers.
+on 1 to 16 servers and some of the larger numbers; with --known the number of servers is said, as by `--servers`.
 Every repeat has random numbers of its own. Right is the true policy on the true number of servers; a refusal is not.
 """
 
@@ -36,7 +36,7 @@ def load(rng, law, servers, n):
     return np.cumsum(rng.exponential(demand.mean() / (rng.uniform(0.5, 0.9) * servers), n)), demand
 
 
-def known(requests, repeats, seed):
+def known(requests, repeats, seed, servers_known):
     """Return one row per log of a policy that is a candidate."""
     rows = []
     for law, servers, policy, repeat in product(LAWS, SERVERS, POLICIES, range(repeats)):
@@ -46,7 +46,8 @@ def known(requests, repeats, seed):
         arrival, demand = load(rng, law, servers, requests)
         classes = rng.integers(0, 3, requests)
         log = serve(policy, arrival, demand, servers, priority=classes, choice=rng.random(requests))
-        found = identify(arrival, log.departure_s, priority=classes)
+        expected = servers if servers_known else None
+        found = identify(arrival, log.departure_s, priority=classes, expected_servers=expected)
         rows.append(
             {"law": law, "servers": servers, "policy": policy, "found": found.policy, "found_servers": found.servers}
             | {"why": found.reason, "true_is_rival": (policy, servers) in found.rivals}
@@ -151,13 +152,17 @@ COUNTER = (
 )
 
 
-def unknown(requests, repeats, seed):
+def unknown(requests, repeats, seed, servers_known):
     """Return one row per log of a world in which no candidate is right."""
     rows = []
     for world, law, servers, repeat in product(COUNTER, LAWS, SERVERS, range(repeats)):
         rng = stream(seed, f"{world.__name__} {law} {servers} {repeat}")
-        found = identify(*world(rng, *load(rng, law, servers, requests), servers))
-        rows.append({"world": world.__name__, "law": law, "servers": servers, "found": found.policy})
+        log = world(rng, *load(rng, law, servers, requests), servers)
+        found = identify(*log, expected_servers=servers if servers_known else None)
+        rows.append(
+            {"world": world.__name__, "law": law, "servers": servers}
+            | {"found": found.policy, "found_servers": found.servers}
+        )
     return rows
 
 
@@ -192,12 +197,13 @@ def main():
     parser.add_argument("--requests", type=int, default=1000)
     parser.add_argument("--repeats", type=int, default=20)
     parser.add_argument("--seed", type=int, default=1)
+    parser.add_argument("--known", action="store_true", help="say the number of servers")
     parser.add_argument("--json", action="store_true")
     asked = parser.parse_args()
     payload = {
         "kind": "identification",
-        "known": known(asked.requests, asked.repeats, asked.seed),
-        "unknown": unknown(asked.requests, max(1, asked.repeats // 4), asked.seed),
+        "known": known(asked.requests, asked.repeats, asked.seed, asked.known),
+        "unknown": unknown(asked.requests, max(1, asked.repeats // 4), asked.seed, asked.known),
     }
     if asked.json:
         print(dumps(payload))

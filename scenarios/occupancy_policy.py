@@ -13,6 +13,8 @@ from analysis.occupancy.replay import explained
 MOST_SLICES = 100_000_000
 """Time slices that a replay may take: some 10 s."""
 
+KNOWN = "a policy that you know is replayed without being identified, if the log does not contradict it: --policy fcfs"
+
 
 @dataclass(frozen=True, slots=True)
 class Served:
@@ -94,9 +96,15 @@ def settle(log: Cleaned, said: Served, work_s: float, *, find_out: bool = False)
         return Settled(bare, notes=[why])
     identified = None
     if find_out:
-        found = identify(log.arrival_s, log.departure_s, priority=log.priority, quantum_s=said.quantum_s)
+        found = identify(
+            log.arrival_s,
+            log.departure_s,
+            expected_servers=said.servers,
+            priority=log.priority,
+            quantum_s=said.quantum_s,
+        )
         if found.policy is None:
-            return Settled(bare, notes=[f"no policy identified: {found.reason}"])
+            return Settled(bare, notes=[f"no policy identified: {found.reason}", KNOWN])
         identified = {"policy": found.policy, "servers": found.servers, "score": found.score}
         if found.servers != said.servers:
             why = f"the log speaks for {found.servers} servers under {found.policy}, not {said.servers}: no replay"

@@ -83,3 +83,20 @@ def test_nothing_is_settled_about_a_log_without_pairs(log):
     found = settle(Cleaned(log.arrival_s, np.sort(log.departure_s), (), 0, paired=False), Served(2, "ps"), 1.0)
     assert found.served.policy is None
     assert math.isnan(found.misfits)
+
+
+def test_the_policy_is_looked_for_on_the_servers_that_were_said():
+    """Milliseconds make other numbers of servers likelier, until demands are tested."""
+    rng = np.random.default_rng(2)
+    demand, arrival = rng.exponential(0.02, 8_000), np.cumsum(rng.exponential(0.04, 8_000))
+    departure = serve("ps", arrival, demand, 1).departure_s
+    stamped = Cleaned(np.floor(1e3 * arrival) / 1e3, np.floor(1e3 * departure) / 1e3, (), 0, paired=True)
+    found = settle(stamped, Served(1), 1.0, find_out=True)
+    assert (found.served.policy, found.identified["servers"], found.notes) == ("ps", 1, [])
+
+
+def test_where_no_policy_is_identified_the_way_without_is_named():
+    few = Cleaned(np.arange(50.0), np.arange(50.0) + 0.5, (), 0, paired=True)
+    why, otherwise = settle(few, Served(1), 1.0, find_out=True).notes
+    assert why == "no policy identified: 0 departures while more than 1 were present: it takes 20 to tell policies"
+    assert "--policy fcfs" in otherwise

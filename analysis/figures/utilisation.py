@@ -1,5 +1,7 @@
 """Utilisation of a run's servers: by the Occupancy Law, and as their own accounting counted it."""
 
+from typing import Any
+
 import pandas as pd
 from matplotlib.figure import Figure
 
@@ -25,7 +27,8 @@ def draw_beside(beside: pd.DataFrame) -> Figure:
     figure, (course, error) = panels(columns=2, height_inches=2.0)
     minutes, image = beside["start_s"] / 60.0, len(beside) > _DOTS
     course.plot(minutes, beside["counted"], "_", color=ORANGE, markersize=4, label="counted", rasterized=image)
-    words, ring = "by the Occupancy Law", {"markersize": 2, "fillstyle": "none", "color": BLUE, "rasterized": image}
+    words = "by the Occupancy Law"
+    ring: dict[str, Any] = {"markersize": 2, "fillstyle": "none", "color": BLUE, "rasterized": image}
     course.plot(minutes, beside["law"], "o", label=words, **ring)
     course.set_ylim(bottom=0.0)
     percent(course)
