@@ -1,5 +1,6 @@
 """`wsc occupancy`: what the operational laws say of a request log, as a JSON-ready dict and as text to read."""
 
+from collections.abc import Iterator
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
@@ -20,7 +21,7 @@ from scenarios.faults import Fault, FaultsError
 from scenarios.measured import faults_in
 from scenarios.occupancy_changes import capacity, speeds
 from scenarios.occupancy_policy import Served, caveats, hindrance, settle
-from scenarios.occupancy_rates import service_rates, shown_instead
+from scenarios.occupancy_rates import COARSE, servers_test, service_rates
 from scenarios.options import refuse
 from scenarios.pictures import save
 
@@ -105,9 +106,19 @@ def occupancy(
     _refuse(asked, cleaned, seen)
     payload = {"kind": "occupancy", "log": str(log), "origin_s": read.origin_s, **laws(cleaned, seen, asked)}
     payload["notes"] = [*read.notes, *payload["notes"]]
+    if given is None:
+        payload["notes"] += _doubts(payload["servers_test"], asked.servers)
     if out is not None:
         payload["figures"] = _drawn(seen, asked.servers, payload, out)
     return payload
+
+
+def _doubts(test: dict[str, str], servers: int) -> Iterator[str]:
+    """Yield what must be known of a number of servers that no test confirms, unless a finding says it."""
+    if test["verdict"] == "not tested" and test["reason"] != COARSE:
+        yield f"the number of servers was not tested: {test['reason']}"
+    elif test["verdict"] == "cannot tell":
+        yield f"whether {servers} is the number of servers cannot be told: {test['reason']}"
 
 
 def _refuse(asked: Asked, log: Cleaned, seen: Curve) -> None:
@@ -164,9 +175,9 @@ def laws(log: Cleaned, seen: Curve, asked: Asked) -> dict[str, Any]:
     said = Served(asked.servers, asked.policy, asked.quantum_s)
     found = settle(log, said, _slowest_s(asked, seen), find_out=asked.identify)
     served, notes, completed = found.served, list(found.notes), service_rates(log)
-    other = shown_instead(completed, asked.servers)
-    if other is not None:
-        notes.append(f"completions show {other} servers, not {asked.servers}: both the work done and the rates do")
+    test = servers_test(log, completed, asked.servers, total.peak)
+    if test["verdict"] == "contradicted" and not any(test["reason"].startswith(each.name) for each in log.findings):
+        notes.append(test["reason"])
     notes += caveats(served, asked.to, asked.speed)
     payload = {
         "requests": len(log.arrival_s),
@@ -189,6 +200,7 @@ def laws(log: Cleaned, seen: Curve, asked: Asked) -> dict[str, Any]:
         "capacity": capacity(log, seen, served, asked.to) if asked.to else [],
         "speeds": speeds(log, seen, served, asked.speed),
         **completed,
+        "servers_test": test,
         "findings": [asdict(each) for each in log.findings],
         "notes": notes,
     }

@@ -7,14 +7,20 @@ from analysis.logs.hygiene import Cleaned
 from analysis.occupancy import bounds
 from analysis.occupancy.catalogue import finding, never_more_work
 from analysis.occupancy.curve import Curve
+from analysis.occupancy.law import law
 from analysis.occupancy.replay import replay
 from scenarios.occupancy_policy import Served
 
 _NAN = float("nan")
+_HUGE = 100.0
+"""An interval for fewer servers that begins at today's queueing and ends at so many response times says nothing."""
 
 
 def capacity(log: Cleaned, seen: Curve, served: Served, to: Iterable[int]) -> list[dict[str, Any]]:
     """Return bounds on queueing, and the replay where there is a policy, for each number of servers.
+
+    Each row says whether its interval, and its bound on the change, exclude anything that was not plain before:
+    `bounds_say_nothing` and `change_says_nothing`.
 
     Parameters
     ----------
@@ -40,7 +46,20 @@ def capacity(log: Cleaned, seen: Curve, served: Served, to: Iterable[int]) -> li
     matched = (log.arrival_s, log.departure_s) if log.paired else None
     table = bounds.capacity(seen, served.servers, to, matched, per_job=_per_job(served))
     rows = [{str(name): value for name, value in row.items()} for row in table.to_dict("records")]
+    now = law(seen, served.servers)
+    rows = [row | _empty(row, served.servers, now.queueing_time_s, now.response_time_s) for row in rows]
     return [row | _replayed(log, served, row["servers"], 1.0) for row in rows]
+
+
+def _empty(row: dict[str, Any], servers: int, queueing_s: float, response_s: float) -> dict[str, bool]:
+    """Return whether the bounds of a row exclude nothing: more servers do not add queueing, fewer do not take any."""
+    low_s, high_s, off_s = row["queueing_s_low"], row["queueing_s_high"], 1e-9 * response_s
+    waits, unmoved = queueing_s > 0, abs(row["change_s_paper_bound"]) <= off_s
+    if row["servers"] > servers:
+        return {"bounds_say_nothing": waits and high_s >= queueing_s - off_s, "change_says_nothing": waits and unmoved}
+    fewer = row["servers"] < servers
+    loose = low_s <= queueing_s + off_s and high_s >= _HUGE * response_s
+    return {"bounds_say_nothing": fewer and loose, "change_says_nothing": fewer and unmoved}
 
 
 def speeds(log: Cleaned, seen: Curve, served: Served, factors: Iterable[float]) -> list[dict[str, Any]]:
@@ -75,12 +94,15 @@ def speeds(log: Cleaned, seen: Curve, served: Served, factors: Iterable[float]) 
 def _faster(seen: Curve, served: Served, factor: float) -> dict[str, Any]:
     if 0 < factor < 1:
         note = "bounds are about servers that are not slower"
-        return {"speed": factor, "queueing_s_low": _NAN, "queueing_s_high": _NAN, "note": note}
+        unknown = {"queueing_s_low": _NAN, "queueing_s_high": _NAN, "bounds_say_nothing": True}
+        return {"speed": factor, **unknown, "note": note}
     policy = served.policy
     fcfs = policy is not None and policy != "unknown" and finding(policy, "speed").verdict == "proved"
     made = bounds.faster(seen, served.servers, factor, per_job=_per_job(served), fcfs=fcfs)
     within = {"queueing_s_low": made.queueing_low_s, "queueing_s_high": made.queueing_high_s}
-    return {"speed": factor, **within, "note": made.note}
+    now_s = made.queueing_s
+    empty = factor > 1 and now_s > 0 and made.queueing_high_s >= now_s * (1 - 1e-9)
+    return {"speed": factor, **within, "bounds_say_nothing": empty, "note": made.note}
 
 
 def _per_job(served: Served) -> bool:

@@ -205,6 +205,10 @@ def _totals(stream: Stream, total: _Total) -> dict[str, Any]:
     return {
         "kind": "total",
         "servers": stream.servers,
+        "servers_test": {
+            "verdict": "not tested",
+            "reason": "events are not requests: departures belong to no arrivals",
+        },
         "events": total.events,
         "start_s": stream.start_s,
         "end_s": stream.now_s,

@@ -12,6 +12,8 @@ from rich.table import Table
 from scenarios.measured import show_notes
 
 _WORST = 5
+NOTHING = "says nothing"
+"""What stands in place of bounds that exclude nothing."""
 
 
 def show_occupancy(payload: Mapping[str, Any], console: Console) -> None:
@@ -79,17 +81,29 @@ def _share(value: float) -> str:
 def _capacity(payload: Mapping[str, Any]) -> Table:
     table = _table("servers", "queueing, s", "change, s", *_replay_heads(payload))
     for row in payload["capacity"]:
-        sign = "≤" if row["servers"] >= payload["servers"] else "≥"
-        cells = [_range(row["queueing_s_low"], row["queueing_s_high"])]
-        cells.append(f"{sign} {'+' if row['change_s_paper_bound'] > 0 else ''}{_number(row['change_s_paper_bound'])}")
-        table.add_row(f"{row['servers']}", *cells, *_replayed(row))
+        table.add_row(f"{row['servers']}", _bounds(row), _change(row, payload), *_replayed(row))
     return table
+
+
+def _bounds(row: Mapping[str, Any]) -> str:
+    known = not math.isnan(row["queueing_s_low"])
+    return NOTHING if known and row["bounds_say_nothing"] else _range(row["queueing_s_low"], row["queueing_s_high"])
+
+
+def _change(row: Mapping[str, Any], payload: Mapping[str, Any]) -> str:
+    """Return the bound on the change; without a sign where nobody waits that more servers could help."""
+    bound_s = row["change_s_paper_bound"]
+    if row["change_says_nothing"]:
+        return NOTHING
+    if bound_s == 0 and row["servers"] >= payload["servers"]:
+        return _number(bound_s)
+    return f"{'≤' if row['servers'] >= payload['servers'] else '≥'} {'+' if bound_s > 0 else ''}{_number(bound_s)}"
 
 
 def _speeds(payload: Mapping[str, Any]) -> Table:
     table = _table("speed", "queueing, s", *_replay_heads(payload))
     for row in payload["speeds"]:
-        table.add_row(f"{row['speed']:g}", _range(row["queueing_s_low"], row["queueing_s_high"]), *_replayed(row))
+        table.add_row(f"{row['speed']:g}", _bounds(row), *_replayed(row))
     return table
 
 

@@ -21,6 +21,7 @@ from analysis.occupancy.curve import Curve, curve
 from analysis.occupancy.law import law
 from models.requests import Contention
 from scenarios.occupancy import Asked, laws
+from scenarios.occupancy_text import NOTHING
 from scenarios.output import Progress
 from scenarios.pictures import save
 from scenarios.queue_truth import errors, truth
@@ -189,7 +190,8 @@ def _capacity_table(made: Mapping[str, Any], replays: list[dict[str, Any]]) -> T
 
 
 def _capacity_cells(row: Mapping[str, Any], happened_s: float) -> Iterator[str]:
-    yield f"{_seconds(row['queueing_s_low'])} to {_seconds(row['queueing_s_high'])}"
+    bounds = f"{_seconds(row['queueing_s_low'])} to {_seconds(row['queueing_s_high'])}"
+    yield NOTHING if row["bounds_say_nothing"] else bounds
     yield _seconds(row["replay_s"])
     yield f"{_seconds(row['replay_low'])} to {_seconds(row['replay_high'])}" if math.isfinite(row["replay_s"]) else ""
     yield _seconds(happened_s)

@@ -20,6 +20,7 @@ CONTRACT = {
     "utilisation", "peak", "identified", "intervals", "capacity",
 }  # fmt: skip
 ROW = {"servers", "queueing_s_low", "queueing_s_high", "change_s_paper_bound", "replay_s", "replay_low", "replay_high"}
+ROW |= {"bounds_say_nothing", "change_says_nothing"}
 
 
 def wsc(*arguments):
@@ -115,7 +116,8 @@ def test_other_speeds_are_rows_beside_other_numbers(log, trace):
     arrival, demand, _ = trace
     row = payload(log, "--servers", 2, "--speed", "2", "--policy", "ps")["speeds"][0]
     faster = serve("ps", arrival, demand / 2.0, 2).departure_s
-    assert set(row) == {"speed", "queueing_s_low", "queueing_s_high", "replay_s", "replay_low", "replay_high", "note"}
+    known = {"speed", "queueing_s_low", "queueing_s_high", "bounds_say_nothing", "note"}
+    assert set(row) == known | {"replay_s", "replay_low", "replay_high"}
     assert row["replay_s"] == pytest.approx((faster - arrival - demand / 2.0).sum(), rel=1e-6)
     assert "speed" in wsc(log, "--servers", 2, "--speed", "0.5,2").stdout
 
@@ -130,6 +132,23 @@ def test_completions_that_show_other_servers_are_a_note(tmp_path):
     assert (told in wrong["notes"], right["notes"]) == (True, [])
     assert right["rates"] == wrong["rates"]
     assert right["servers_by_work"]["servers"] == right["servers_by_rates"]["servers"] == 2
+
+
+def test_an_untested_number_of_servers_and_bounds_that_say_nothing_are_said_in_words(tmp_path):
+    rng = np.random.default_rng(3)
+    arrival = rng.exponential(0.25, 4_000).cumsum()
+    times = pd.DataFrame({"arrival_s": arrival, "departure_s": arrival + rng.uniform(0.5, 1.0, 4_000)})
+    times.to_csv(tmp_path / "log.csv", index=False)
+    peak = payload(tmp_path / "log.csv", "--servers", 40)["peak"]
+    said = payload(tmp_path / "log.csv", "--servers", 40, "--to", f"{peak},80")
+    why = f"at most {peak} requests were present, and every number from {peak} on makes the same of the log"
+    assert said["servers_test"] == {"verdict": "not tested", "reason": why}
+    shown = wsc(tmp_path / "log.csv", "--servers", 40, "--to", f"{peak},80").stdout
+    assert f"note: the number of servers was not tested: {why}\n" in shown
+    assert [line.split() for line in shown.splitlines() if line.startswith((f"{peak} ", "80 "))] == [
+        [str(peak), "says", "nothing", "says", "nothing"],
+        ["80", "0.0", "to", "0.0", "0.0"],
+    ]
 
 
 @pytest.fixture(scope="module")

@@ -85,3 +85,29 @@ def test_a_policy_that_is_not_replayed_still_says_what_is_proved(load):
     row = capacity(log, seen, Served(2, "fcfs", replayed=False), [3])[0]
     assert math.isnan(row["replay_s"])
     assert math.isfinite(row["b3"])
+
+
+def test_bounds_that_exclude_nothing_say_so():
+    """Six at once on two servers: a third might have helped, but nobody knows whom; two of two never had a queue."""
+    arrival, departure = np.zeros(6), np.array([1.0, 1.0, 2.0, 2.0, 3.0, 3.0])
+    crowd = Cleaned(arrival, departure, (), 0, paired=True)
+    more, same, plenty = capacity(crowd, curve(arrival, departure), Served(2), [3, 2, 6])
+    assert (more["bounds_say_nothing"], more["change_says_nothing"]) == (False, False)
+    assert (same["bounds_say_nothing"], same["change_says_nothing"]) == (False, False)
+    assert (plenty["bounds_say_nothing"], plenty["change_says_nothing"]) == (False, False)
+    alone = Cleaned(10 * np.arange(99.0), 10 * np.arange(99.0) + 1, (), 0, paired=True)
+    fewer, more = capacity(alone, curve(alone.arrival_s, alone.departure_s), Served(2), [1, 3])
+    assert fewer["change_says_nothing"]
+    assert (more["bounds_say_nothing"], more["change_says_nothing"]) == (False, False)
+
+
+def test_an_interval_up_to_a_hundred_response_times_says_nothing_of_fewer_servers():
+    rng = np.random.default_rng(3)
+    arrival = rng.exponential(0.25, 4_000).cumsum()
+    departure = arrival + rng.uniform(0.5, 1.0, 4_000)
+    log = Cleaned(arrival, departure, (), 0, paired=True)
+    seen = curve(arrival, departure)
+    row = capacity(log, seen, Served(40), [int(seen.jobs.max())])[0]
+    assert row["queueing_s_low"] == 0.0
+    assert row["queueing_s_high"] > 100 * (departure - arrival).sum()
+    assert (row["bounds_say_nothing"], row["change_says_nothing"]) == (True, True)

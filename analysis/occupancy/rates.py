@@ -31,6 +31,10 @@ class Saturation:
     """How much likelier the best number is than the next, as a natural logarithm."""
     reason: str
     """Why there is no answer; empty if there is one."""
+    least: int | None = None
+    """The fewest servers that are not a hundred times less likely than the best number; None: nothing is known."""
+    most: int | None = None
+    """The most such servers; None: as many as were ever present, or more."""
 
 
 def rates(arrival_s: Floats, departure_s: Floats, *, mean_demand_s: float | None = None) -> pd.DataFrame:
@@ -117,9 +121,11 @@ def servers_of(table: pd.DataFrame, *, mean_demand_s: float | None = None, error
     if off > MATERIAL:
         reason = f"rates are {off:.0%} off those of {best + 1} servers, the likeliest: the policy or demands forbid it"
         return Saturation(None, np.nan, score, reason)
+    limits = _limits(likely[best] - likely)
     if score < CLEAR:
-        return Saturation(None, np.nan, score, f"{best + 1} and {second + 1} servers explain the rates about equally")
-    return Saturation(int(best) + 1, float(rate[best]), score, "")
+        reason = f"{best + 1} and {second + 1} servers explain the rates about equally"
+        return Saturation(None, np.nan, score, reason, *limits)
+    return Saturation(int(best) + 1, float(rate[best]), score, "", *limits)
 
 
 def lone_demand(arrival_s: Floats, departure_s: Floats) -> tuple[float, float]:
@@ -174,9 +180,17 @@ def _by_work(mean_s: Floats, demand_s: float, error_s: float) -> Saturation:
     if not off[best] <= FAR:
         reason = f"{best + 1} servers have worked {mean_s[best]:.4g} s per request, which needs {demand_s:.4g} s"
         return Saturation(None, np.nan, score, reason)
+    limits = _limits((off**2 - off[best] ** 2) / 2)
     if score < CLEAR:
-        return Saturation(None, np.nan, score, f"{best + 1} and {second + 1} servers have worked about as much")
-    return Saturation(int(best) + 1, 1.0 / demand_s, score, "")
+        reason = f"{best + 1} and {second + 1} servers have worked about as much"
+        return Saturation(None, np.nan, score, reason, *limits)
+    return Saturation(int(best) + 1, 1.0 / demand_s, score, "", *limits)
+
+
+def _limits(behind: Floats) -> tuple[int, int | None]:
+    """Return the fewest and the most servers that are not ruled out, given by how much each number is less likely."""
+    near = np.flatnonzero(behind < CLEAR) + 1
+    return int(near[0]), int(near[-1]) if near[-1] < len(behind) else None
 
 
 def _capped(value: Floats, weight: Floats) -> Floats:
