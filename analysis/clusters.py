@@ -6,6 +6,7 @@ import numpy as np
 import pandas as pd
 
 from analysis.statistics import Ints, NotEnoughDataError
+from models.errors import InputError
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -73,7 +74,7 @@ def random_machines(rng: np.random.Generator, rows: MachineRows, size: int) -> I
     array([1, 0, 2])
     """
     if size < 1:
-        raise ValueError(f"size must be at least 1 machine, got {size}")
+        raise InputError(f"size must be at least 1 machine, got {size}")
     if size > len(rows.machines):
         raise NotEnoughDataError(size, len(rows.machines), "machines")
     return rows.select(rng.choice(len(rows.machines), size, replace=False))
@@ -129,7 +130,7 @@ def covering_machines(
         if coverage >= floor:
             return Cluster(chosen, coverage, reselections)
         best = max(best, coverage)
-    raise ValueError(f"quota coverage must reach {floor:.3f}; the best of {attempts} draws of {size} has {best:.3f}")
+    raise InputError(f"quota coverage must reach {floor:.3f}; the best of {attempts} draws of {size} has {best:.3f}")
 
 
 def random_instances(rng: np.random.Generator, measurements: pd.DataFrame, allocation: pd.DataFrame) -> Ints:

@@ -9,6 +9,7 @@ import pandas as pd
 
 from analysis.distance import distance_correlations, pearson_correlation
 from analysis.statistics import Floats, Ints, NotEnoughDataError, machine_values, quota_shares
+from models.errors import InputError
 
 COEFFICIENTS = ("distance_correlation", "bias_corrected", "pearson")
 
@@ -162,7 +163,7 @@ def effective_correlation(
     cell, which = np.unique(unit_code * len(names) + job_code, return_inverse=True)
     share = _shares_of_error(seen, jobs, job_code, names)
     if not share.any():
-        raise ValueError("the values of no job vary")
+        raise InputError("the values of no job vary")
     squares = _sums(which, share, len(cell)) ** 2
     own = _sums(cell // len(names), squares, len(units))
     together = _sums(unit_code, share, len(units)) ** 2 - own

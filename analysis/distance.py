@@ -3,6 +3,7 @@
 import numpy as np
 
 from analysis.statistics import Floats, Ints, NotEnoughDataError
+from models.errors import InputError
 
 Sums = tuple[tuple[float, float, float], ...]
 
@@ -112,7 +113,7 @@ def _ratio(covariance: float, variance_x: float, variance_y: float) -> float:
 
 def _check(x: Floats, y: Floats, least: int) -> None:
     if len(x) != len(y):
-        raise ValueError(f"x and y must be pairs, got {len(x)} and {len(y)} values")
+        raise InputError(f"x and y must be pairs, got {len(x)} and {len(y)} values")
     if len(x) < least:
         raise NotEnoughDataError(least, len(x), "pairs")
 

@@ -14,6 +14,7 @@ import pandas as pd
 from analysis.coverage import Covered, plannable
 from analysis.plan import plan as allocate
 from analysis.statistics import Current, Floats, NotEnoughDataError, Table, quota_shares
+from models.errors import InputError
 
 __all__ = ["ESTIMATORS", "Baseline", "Current", "CurrentIs", "Estimate", "Estimator", "WSMeter"]
 
@@ -161,7 +162,7 @@ class WSMeter:
         _check_positive("t", self.t)
         _check_positive("widening", self.widening)
         if self.min_instances < 2:
-            raise ValueError(f"min_instances must be at least 2, a spread needs two; got {self.min_instances}")
+            raise InputError(f"min_instances must be at least 2, a spread needs two; got {self.min_instances}")
 
     @property
     def name(self) -> str:
@@ -256,7 +257,7 @@ def _relative(
     variance = after[1] + (ratio * ratio * before[1] if sampled else 0.0)
     change, margin = ratio - 1, half_width_se * math.sqrt(variance) / current
     if not (math.isfinite(change) and math.isfinite(margin)):
-        raise ValueError(f"the change from {current:g} to {new:g} is too large to compute")
+        raise InputError(f"the change from {current:g} to {new:g} is too large to compute")
     return Estimate(
         estimator=estimator,
         machines=machines,
@@ -283,13 +284,13 @@ def _weighted(weight: Floats, jobs: Current) -> Moments:
 
 def _check_positive(name: str, value: float) -> None:
     if not (math.isfinite(value) and value > 0):
-        raise ValueError(f"{name} must be a finite number above 0, got {value}")
+        raise InputError(f"{name} must be a finite number above 0, got {value}")
 
 
 def _positive(metric: float) -> float:
     """Return the current metric if a change relative to it means anything."""
     if not (math.isfinite(metric) and metric > 0):
-        raise ValueError(f"the current metric must be above 0 for a relative change, got {metric}")
+        raise InputError(f"the current metric must be above 0 for a relative change, got {metric}")
     return metric
 
 

@@ -9,6 +9,7 @@ import pandas as pd
 
 from analysis.cells import TableFault
 from analysis.readers import Field, TableError, not_used, read_table
+from models.errors import InputError
 
 __all__ = [
     "METRICS",
@@ -103,11 +104,11 @@ def performance(
     0    3    1.5       4.0
     """
     if metric not in METRICS:
-        raise ValueError(f"metric must be one of {', '.join(METRICS)}, got {metric}")
+        raise InputError(f"metric must be one of {', '.join(METRICS)}, got {metric}")
     counted = counters[counters["window"] == window]
     if counted.empty:
         there = ", ".join(map(str, counters["window"].unique())) or "none"
-        raise ValueError(f"window must be one of {there}, got {window}")
+        raise InputError(f"window must be one of {there}, got {window}")
     above, below = METRICS[metric]
     long_enough = counted["wall_s"] >= min_presence * counted["wall_s"].max()
     counted = counted[long_enough & (counted[below] > 0)]

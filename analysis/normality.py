@@ -5,6 +5,7 @@ import pandas as pd
 from scipy.special import ndtr
 
 from analysis.statistics import Floats, NotEnoughDataError
+from models.errors import InputError
 
 
 def sample_means(values: Floats, size: int, draws: int, rng: np.random.Generator) -> Floats:
@@ -35,7 +36,7 @@ def sample_means(values: Floats, size: int, draws: int, rng: np.random.Generator
     """
     for name, number in (("size", size), ("draws", draws)):
         if number < 1:
-            raise ValueError(f"{name} must be at least 1, got {number}")
+            raise InputError(f"{name} must be at least 1, got {number}")
     if size > len(values):
         raise NotEnoughDataError(size, len(values), "values")
     return np.array([rng.choice(values, size, replace=False, shuffle=False).mean() for _ in range(draws)])
@@ -67,7 +68,7 @@ def standardised_means(values: Floats, size: int, draws: int, rng: np.random.Gen
     """
     means, sigma = sample_means(values, size, draws, rng), float(np.std(values))
     if not sigma > 0:
-        raise ValueError(f"the values do not vary (standard deviation {sigma}), their means cannot be standardised")
+        raise InputError(f"the values do not vary (standard deviation {sigma}), their means cannot be standardised")
     standardised: Floats = (means - np.mean(values)) * np.sqrt(size) / sigma
     return standardised
 

@@ -15,6 +15,7 @@ import numpy as np
 from analysis.allocation import Problem, fits, levels, total_cost, total_variance
 from analysis.knapsack import Knapsack, prove, sweep
 from analysis.statistics import Floats, Ints
+from models.errors import InputError
 
 TOLERANCE = 1e-9
 """Share of the cost up to which a cost counts as the least where the costs have no common unit above it."""
@@ -94,7 +95,7 @@ def least_cost(problem: Problem) -> Solution:
     """
     grouped, member = _group(problem)
     if not fits(grouped, grouped.count * (grouped.high - grouped.low)):
-        raise ValueError("the bound on the variance is exceeded even with all instances")
+        raise InputError("the bound on the variance is exceeded even with all instances")
     nothing = np.zeros(len(grouped.cost), dtype=np.int64)
     steps, optimal = (nothing, True) if fits(grouped, nothing) else _search(grouped)
     return Solution(_spread(grouped, steps, member), optimal)

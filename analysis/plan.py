@@ -11,6 +11,7 @@ import pandas as pd
 from analysis.allocation import Problem, continuous, total_variance
 from analysis.optimum import Solution, least_cost
 from analysis.statistics import Floats, Ints
+from models.errors import InputError, WscError
 
 COLUMNS = ("job", "weight", "mean", "std", "instances", "cost")
 
@@ -32,7 +33,7 @@ class Plan:
     """Jobs that have fewer instances than the minimum; all of theirs are observed."""
 
 
-class MarginOutOfReachError(ValueError):
+class MarginOutOfReachError(WscError):
     """Not even all instances reach the margin; `best` is the margin that they reach, `margin` the one asked for."""
 
     def __init__(self, margin: float, best: float) -> None:
@@ -137,7 +138,7 @@ def _problem(table: pd.DataFrame, margin: float, t: float, min_instances: int) -
     weight, mean, std, cost = (_decimals(table[name]) for name in ("weight", "mean", "std", "cost"))
     metric = sum(map(mul, weight, mean), Fraction(0))
     if metric <= 0:
-        raise ValueError(f"the weighted mean must be above 0, got {float(metric / sum(weight)):g}")
+        raise InputError(f"the weighted mean must be above 0, got {float(metric / sum(weight)):g}")
     bound = (_decimal(margin) * metric / _decimal(t)) ** 2
     *variance, bound_units = _in_units([*((w * s) ** 2 for w, s in zip(weight, std, strict=True)), bound])
     cost_units = _in_units(cost)
@@ -177,16 +178,16 @@ def _check(table: pd.DataFrame, margin: float, t: float, min_instances: int) -> 
     """Raise ValueError for a parameter or a table that makes no sense."""
     for name, value in (("margin", margin), ("t", t)):
         if not (math.isfinite(value) and value > 0):
-            raise ValueError(f"{name} must be a finite number above 0, got {value}")
+            raise InputError(f"{name} must be a finite number above 0, got {value}")
     if min_instances < 1:
-        raise ValueError(f"min_instances must be at least 1, got {min_instances}")
+        raise InputError(f"min_instances must be at least 1, got {min_instances}")
     missing = [name for name in COLUMNS if name not in table.columns]
     if missing:
-        raise ValueError(f"the table lacks {', '.join(missing)}")
+        raise InputError(f"the table lacks {', '.join(missing)}")
     if table.empty:
-        raise ValueError("the table has no job")
+        raise InputError("the table has no job")
     if table["job"].duplicated().any():
-        raise ValueError(f"job {table['job'][table['job'].duplicated()].iloc[0]} is there twice")
+        raise InputError(f"job {table['job'][table['job'].duplicated()].iloc[0]} is there twice")
     _check_values(table)
 
 
@@ -199,6 +200,6 @@ def _check_values(table: pd.DataFrame) -> None:
             kind = "a whole number" if name == "instances" else "a number"
             at_least = f" of at least {bound:g}" if math.isfinite(bound) else ""
             got = f"got {value[wrong][0]} for job {table['job'].to_numpy()[wrong][0]}"
-            raise ValueError(f"{name} must be {kind}{at_least}, {got}")
+            raise InputError(f"{name} must be {kind}{at_least}, {got}")
     if not table["weight"].sum() > 0:
-        raise ValueError(f"the weights must add up to more than 0, got {table['weight'].sum()}")
+        raise InputError(f"the weights must add up to more than 0, got {table['weight'].sum()}")

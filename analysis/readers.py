@@ -12,6 +12,7 @@ import pyarrow as pa
 
 from analysis.cells import Cells, TableFault, read_cells
 from analysis.statistics import Bools
+from models.errors import WscError
 
 PRINTED = 20
 """Faults that a message spells out; the others are counted."""
@@ -30,7 +31,7 @@ Kind = Literal["text", "real", "count", "flag"]
 Problem = tuple[Bools, str]
 
 
-class TableError(ValueError):
+class TableError(WscError):
     """A table cannot be used; `faults` holds every fault in the order of the file."""
 
     def __init__(self, faults: Sequence[TableFault]) -> None:

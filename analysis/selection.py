@@ -6,6 +6,7 @@ import numpy as np
 import pandas as pd
 
 from analysis.statistics import Floats, NotEnoughDataError, job_statistics
+from models.errors import InputError
 
 
 def common_jobs(a: pd.DataFrame, b: pd.DataFrame) -> pd.DataFrame:
@@ -49,7 +50,7 @@ def top_jobs(jobs: pd.DataFrame, n: int) -> pd.DataFrame:
     ['b', 'c']
     """
     if n < 0:
-        raise ValueError(f"n must be 0 or more jobs, got {n}")
+        raise InputError(f"n must be 0 or more jobs, got {n}")
     order = np.argsort(-jobs["quota"].to_numpy(dtype=np.float64), kind="stable")
     return jobs.take(order[:n]).reset_index(drop=True)
 
@@ -89,7 +90,7 @@ def selection_curve(measurements: pd.DataFrame, jobs: pd.DataFrame, sizes: Seque
     1     2            1.00   1.75   0.000000
     """
     if min(sizes, default=1) < 1:
-        raise ValueError(f"a selection needs at least 1 job, got {min(sizes)}")
+        raise InputError(f"a selection needs at least 1 job, got {min(sizes)}")
     ranked = top_jobs(jobs, len(jobs))
     mean = job_statistics(measurements).set_index("job")["mean"].reindex(ranked["job"]).to_numpy()
     if np.isnan(mean).all():

@@ -7,6 +7,8 @@ import numpy as np
 import numpy.typing as npt
 import pandas as pd
 
+from models.errors import InputError, WscError
+
 Floats = npt.NDArray[np.float64]
 Ints = npt.NDArray[np.int64]
 Bools = npt.NDArray[np.bool_]
@@ -16,7 +18,7 @@ ROUNDING = 1e-12
 """Relative differences up to here are rounding: what is no farther apart does not differ."""
 
 
-class NotEnoughDataError(ValueError):
+class NotEnoughDataError(WscError):
     """Too little data for the method; `needed` says how much would do, `have` what was given."""
 
     def __init__(self, needed: int, have: int, what: str = "measurements") -> None:
@@ -246,7 +248,7 @@ def _coded(measurements: pd.DataFrame, column: str) -> tuple[Ints, pd.Index]:
     """Return each row's place among the sorted distinct values of a column."""
     code, values = pd.factorize(measurements[column], sort=True)
     if len(code) and code.min() < 0:
-        raise ValueError(f"{column} must not be missing, it is in row {int(code.argmin())}")
+        raise InputError(f"{column} must not be missing, it is in row {int(code.argmin())}")
     return code.astype(np.int64, copy=False), pd.Index(values)
 
 
@@ -257,7 +259,7 @@ def _finite(measurements: pd.DataFrame, column: str, above: float = 0.0) -> Floa
     if wrong.any():
         row = int(wrong.argmax())
         bound = "" if above == -np.inf else f" above {above:g}"
-        raise ValueError(f"{column} must be a finite number{bound}, got {values[row]} in row {row}")
+        raise InputError(f"{column} must be a finite number{bound}, got {values[row]} in row {row}")
     return values
 
 

@@ -8,6 +8,7 @@ import numpy as np
 from scipy.stats import norm, t
 
 from analysis.statistics import Floats, NotEnoughDataError
+from models.errors import InputError, WscError
 
 BATCH = 5
 """Observations averaged before the warm-up is looked for: MSER-5."""
@@ -22,7 +23,7 @@ GROWTHS = 3
 its very limit the mean grows by the root of 2."""
 
 
-class UnsteadyError(ValueError):
+class UnsteadyError(WscError):
     """A mean keeps growing with the series, as without a steady state: `mean` after `have` observations."""
 
     def __init__(self, have: int, mean: float) -> None:
@@ -144,9 +145,9 @@ def batch_means(series: Floats, level: float = 0.95, batches: int = BATCHES) -> 
     (10.0, 0.05, True)
     """
     if not 0 < level < 1:
-        raise ValueError(f"level: {level} is not between 0 and 1")
+        raise InputError(f"level: {level} is not between 0 and 1")
     if batches < 3:
-        raise ValueError(f"batches: {batches} is below 3")
+        raise InputError(f"batches: {batches} is below 3")
     values = _finite(series)
     if len(values) < batches:
         raise NotEnoughDataError(batches, len(values), "observations")
@@ -230,7 +231,7 @@ def until(longer: Iterable[Floats], half_width_share: float, *, level: float = 0
     (16000, True)
     """
     if not half_width_share > 0:
-        raise ValueError(f"half_width_share: {half_width_share} is not above 0")
+        raise InputError(f"half_width_share: {half_width_share} is not above 0")
     needed, have, means = LEAST, 0, list[float]()
     for series in longer:
         have = len(series)
@@ -273,13 +274,13 @@ def _batch_means(values: Floats, size: int) -> Floats:
 def _finite(series: Floats) -> Floats:
     values: Floats = np.asarray(series, np.float64)
     if values.ndim != 1:
-        raise ValueError(f"series: {values.ndim} dimensions, must have 1")
+        raise InputError(f"series: {values.ndim} dimensions, must have 1")
     if (wrong := np.flatnonzero(~np.isfinite(values))).size:
-        raise ValueError(f"series: value {wrong[0]} is {values[wrong[0]]}")
+        raise InputError(f"series: value {wrong[0]} is {values[wrong[0]]}")
     return values
 
 
 def _at_least_one(name: str, number: int) -> int:
     if number < 1:
-        raise ValueError(f"{name}: {number} is below 1")
+        raise InputError(f"{name}: {number} is below 1")
     return number

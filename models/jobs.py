@@ -15,6 +15,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from models.errors import InputError
 from models.machines import Machines
 from models.randomness import stream
 from models.scenario import Population, Service, World
@@ -108,7 +109,7 @@ def build_jobs(world: World, machines: Machines) -> Jobs:
     room = population.allocated_share * float(machines.vcpus.sum())
     taken = sum(service.instances * service.quota_vcpu for service in services)
     if taken >= room:
-        raise ValueError(f"population.services ask for {taken:.0f} vCPUs; the allocated share holds {room:.0f}")
+        raise InputError(f"population.services ask for {taken:.0f} vCPUs; the allocated share holds {room:.0f}")
     drawn = _drawn(world, room - taken, float(machines.vcpus.min()))
     columns = [_together(drawn[name], [_said(service)[name] for service in services]) for name in _ARRAYS]
     order = np.argsort(-columns[0] * columns[1], kind="stable")
@@ -174,7 +175,7 @@ def _quota_shares(world: World, size: dict[str, int]) -> Floats:
         return np.asarray(every / every.sum())
     heavy_share = population.heavyweight_share
     if not 0 < heavy_share < 1:
-        raise ValueError(
+        raise InputError(
             f"population.heavyweight_share should leave quota to {heavy} heavyweights and {light.size} other jobs, "
             f"got {heavy_share:g}"
         )

@@ -10,6 +10,8 @@ from dataclasses import dataclass, replace
 from itertools import product
 from typing import Literal, TypeAlias
 
+from models.errors import InputError
+
 InstructionSet: TypeAlias = Literal["x86", "arm64", "power", "riscv64", "s390x", "unknown"]
 """Families of instruction sets in which a program is one and the same; IA-32 and x86-64 are both x86."""
 UNKNOWN: InstructionSet = "unknown"
@@ -141,7 +143,7 @@ def configuration(server: Platform, name: str, threads_per_core: int, cores: int
     most = server.threads_per_core, server.cores // server.sockets, server.sockets
     for (what, number), has in zip(asked.items(), most, strict=True):
         if not 1 <= number <= has:
-            raise ValueError(f"{server.name} has 1 to {has} {what}, {number} asked")
+            raise InputError(f"{server.name} has 1 to {has} {what}, {number} asked")
     caches = tuple(replace(cache, cores=min(cache.cores, cores)) for cache in server.caches)
     return replace(
         server,

@@ -14,6 +14,7 @@ from analysis.crossplatform.evidence import Evidence, Floats, Method, Prediction
 from analysis.crossplatform.logs import read
 from analysis.crossplatform.methods import METHODS
 from analysis.readers import Field, read_table
+from models.errors import InputError
 from models.platforms import UNKNOWN, Platform, same_instructions
 from scenarios.faults import Fault, FaultsError
 from scenarios.measured import faults_in
@@ -290,7 +291,7 @@ def _refuse_impossible(evidence: Evidence) -> None:
     cycles = rows.utilisation.sum() * log.interval_s * platform.vcpus * platform.base_frequency_hz
     each = float(cycles / rows.instructions.sum())
     if not CYCLES[0] <= each <= CYCLES[1]:
-        raise ValueError(
+        raise InputError(
             f"its utilisation and instructions would be {each:.3g} cycles per instruction on {platform.name}, must be "
             f"{CYCLES[0]:g} to {CYCLES[1]:g}: is it the log of another platform, or a counter in another unit?"
         )

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal, cast
 
 import typer
 
+from models.errors import InputError
 from scenarios import cli_convert, cli_crosscheck, cli_effects, cli_experiments, cli_report, cli_services
 from scenarios.cli_profile import profiles
 from scenarios.command import Json, app, command, folder, say, say_each
@@ -371,7 +372,7 @@ def _judge(out: Path) -> Callable[[str, Mapping[str, Any], "Progress"], list[dic
         if isinstance(scenario, ProfileScenario):
             return [validate(scenario, out, False, tell)]
         if not isinstance(scenario, ServiceScenario):
-            raise ValueError(f"{name}: is a {scenario.kind}, of which no worlds are judged")
+            raise InputError(f"{name}: is a {scenario.kind}, of which no worlds are judged")
         return worlds(scenario, out, False, tell)
 
     return judge

@@ -1,14 +1,17 @@
 """What every command of `wsc` shares: how it ends in an error, how it says its result, how it names a folder."""
 
+import errno
 import functools
 import os
 import traceback
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
+from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, ParamSpec, TypeVar
 
 import typer
 
+from models.errors import WscError
 from scenarios.entry import INTERRUPTED, interrupted, interruptible
 
 if TYPE_CHECKING:
@@ -19,6 +22,14 @@ Json = Annotated[bool, typer.Option("--json", help="Print one JSON value and not
 _P = ParamSpec("_P")
 _T = TypeVar("_T")
 _FAULTY = 2
+_OURS = 70
+"""Exit status of a fault of ours, EX_SOFTWARE of sysexits."""
+_BUG = (
+    "this is a fault of wsc, not of your input: please report it with the command, the lines above and what "
+    "`python -m pip list` prints"
+)
+_FULL = {errno.ENOSPC, errno.EDQUOT, errno.EROFS, errno.EMFILE, errno.ENFILE}
+"""Errors of the system that whoever owns it can mend, whatever file they name."""
 _WIDE = 160
 """Columns of what is printed to a file or another program, which is as wide as it is told."""
 
@@ -38,7 +49,9 @@ def command(function: Callable[_P, None]) -> Callable[_P, None]:
 
 
 def guard(function: Callable[_P, None]) -> Callable[_P, None]:
-    """Make expected errors of a command, faults above all, end it in a plain line and a status.
+    """Make what the user can mend end a command in a plain line and status 2, and faults of ours in a traceback and 70.
+
+    The user can mend a `WscError`, and an error of the system about a path that was given or about no path at all.
 
     Examples
     --------
@@ -64,12 +77,40 @@ def guard(function: Callable[_P, None]) -> Callable[_P, None]:
         except Exception as error:
             if interrupted():
                 raise _interrupted() from None
-            if not (isinstance(error, OSError) or expected(error)):
-                raise
-            typer.echo(_printable(str(error)), err=True)
-            raise typer.Exit(_FAULTY) from None
+            if isinstance(error, WscError) or (
+                isinstance(error, OSError) and _mendable(error, [*args, *kwargs.values()])
+            ):
+                typer.echo(_printable(str(error)), err=True)
+                raise typer.Exit(_FAULTY) from None
+            traceback.print_exc()
+            typer.echo(_BUG, err=True)
+            raise typer.Exit(_OURS) from None
 
     return guarded
+
+
+def _mendable(error: Exception, given: Sequence[object]) -> bool:
+    """Return whether an error is the system's, of a path that the user gave or of none, such as a full disk."""
+    if not isinstance(error, OSError):
+        return False
+    named = [Path(os.fsdecode(name)).absolute() for name in (error.filename, error.filename2) if _is_path(name)]
+    if not named or error.errno in _FULL:
+        return True
+    paths = [Path(each).absolute() for each in _paths(given)]
+    return any(one == path or path in one.parents or one in path.parents for one in named for path in paths)
+
+
+def _is_path(name: object) -> bool:
+    return isinstance(name, str | bytes)
+
+
+def _paths(given: Iterable[object]) -> Iterator[str]:
+    """Yield the values of options that may be paths, those in lists too."""
+    for value in given:
+        if isinstance(value, str | Path):
+            yield str(value)
+        elif isinstance(value, list | tuple):
+            yield from _paths(value)
 
 
 def _printable(text: str) -> str:
@@ -149,17 +190,3 @@ def say_each(payloads: list[_T], show: Callable[[_T, "Console"], None], json: bo
             show(payload, console)
 
     say(dict[str, Any](kind="sweep", runs=payloads), show_all, json)
-
-
-def expected(error: Exception) -> bool:
-    """Return whether the testbed raised the error, to say what the user can mend.
-
-    Examples
-    --------
-    >>> expected(KeyError("a table"))
-    False
-    """
-    frames = [frame for frame, _ in traceback.walk_tb(error.__traceback__)]
-    raised_in = str(frames[-1].f_globals.get("__name__", "")) if isinstance(error, ValueError) else ""
-    ours = {"models", "sim", "analysis", "scenarios"}
-    return bool({type(error).__module__.partition(".")[0], raised_in.partition(".")[0]} & ours)

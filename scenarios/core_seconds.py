@@ -15,6 +15,7 @@ import numpy as np
 import pandas as pd
 
 from analysis.profiling.metrics import core_seconds
+from models.errors import InputError
 from models.profiles import ProfileWorld
 from scenarios.collectors import frame
 from scenarios.execution import profile_world
@@ -85,7 +86,7 @@ def world_of(asked: Asked) -> ProfileWorld:
     """
     scenario = load(asked.scenario, settings(list(asked.overrides)))
     if not isinstance(scenario, ProfileScenario):
-        raise ValueError(f"{asked.scenario}: should be of kind profile, got {scenario.kind}")
+        raise InputError(f"{asked.scenario}: should be of kind profile, got {scenario.kind}")
     world = profile_world(scenario)
     collector = replace(world.profiling.collector, events=("cycles",), stacks_per_s=0.0, watches=())
     return replace(world, profiling=replace(world.profiling, collector=collector))

@@ -22,6 +22,7 @@ from analysis.effects.strata import Stratified
 from analysis.effects.study import Study
 from analysis.measurements import Metric
 from analysis.statistics import ROUNDING, NotEnoughDataError
+from models.errors import InputError
 from scenarios.audit import read_about
 from scenarios.faults import Fault, FaultsError
 from scenarios.measured import faults_in, show_findings, show_notes
@@ -179,7 +180,7 @@ def _estimated(
 def _by_platform(rows: pd.DataFrame, study: Study) -> Stratified:
     """Return the estimator of machines that were drawn within platforms."""
     if "platform" not in rows:
-        raise ValueError("the estimator stratified needs the column platform")
+        raise InputError("the estimator stratified needs the column platform")
     platform = rows.groupby("machine")["platform"].first().reindex(study.cells.machines)
     return Stratified(pd.factorize(platform, sort=True)[0].astype(np.int64))
 

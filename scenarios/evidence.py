@@ -10,6 +10,7 @@ from matplotlib.figure import Figure
 
 from analysis.figures.criteria import COLUMNS
 from analysis.measurements import Metric, performance
+from models.errors import InputError
 from scenarios.output import Progress
 from scenarios.rundir import Run
 from scenarios.truth import halves_of
@@ -33,7 +34,7 @@ def no_worlds(scenario: str, _overrides: Mapping[str, Any], _progress: Progress)
     ValueError
         Always.
     """
-    raise ValueError(f"{scenario}: its worlds are not to be had here")
+    raise InputError(f"{scenario}: its worlds are not to be had here")
 
 
 def published(row: str) -> pd.DataFrame:
@@ -55,11 +56,11 @@ def published(row: str) -> pd.DataFrame:
     """
     file = files("analysis.figures") / "published" / f"{row.replace('/', '_')}.csv"
     if not file.is_file():
-        raise ValueError(f"{row}: no table of printed numbers")
+        raise InputError(f"{row}: no table of printed numbers")
     with file.open(encoding="utf-8") as text:
         table = pd.read_csv(text, dtype={"series": str, "x": str, "unit": str, "read_from": str})
     if tuple(table.columns) != COLUMNS:
-        raise ValueError(f"{row}: columns must be {', '.join(COLUMNS)}, got {', '.join(table.columns)}")
+        raise InputError(f"{row}: columns must be {', '.join(COLUMNS)}, got {', '.join(table.columns)}")
     return table
 
 
@@ -77,7 +78,7 @@ class Halves:
         jobs = self.jobs[self.jobs["name"].isin(names)]
         missing = sorted(set(names) - set(jobs["name"]))
         if missing:
-            raise ValueError(f"the run has no job named {', '.join(missing)}")
+            raise InputError(f"the run has no job named {', '.join(missing)}")
         kept = [table[table["job"].isin(jobs["job"])].reset_index(drop=True) for table in (self.current, self.new)]
         return Halves(kept[0], kept[1], jobs.reset_index(drop=True))
 
@@ -121,7 +122,7 @@ class Sources:
         key = ("trial", name, *sorted(asked.items()))
         if key not in self.kept:
             if name not in self.trials:
-                raise ValueError(f"{name}: it is not to be had here")
+                raise InputError(f"{name}: it is not to be had here")
             self.kept[key] = self.trials[name](progress=self.progress, **asked)
         told: dict[str, Any] = self.kept[key]
         return told

@@ -4,6 +4,8 @@ import json
 from collections.abc import Iterable
 from dataclasses import dataclass
 
+from models.errors import WscError
+
 _LONGEST = 60
 _WIDEST = 400
 """Characters of what was found that a fault's line has."""
@@ -41,7 +43,7 @@ class Fault:
         return f"{place}: {field}{self.problem}{got}"
 
 
-class FaultsError(ValueError):
+class FaultsError(WscError):
     """Everything that is wrong with the input, sorted by place; `str()` has one fault a line.
 
     Examples

@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 from analysis.crossplatform.choice import loss_of_best, rated_power_w, wrong_choices
 from analysis.crossplatform.evidence import Prediction, Predictor
 from analysis.crossplatform.throughput import bounded_throughput
+from models.errors import WscError
 from models.platforms import PLATFORMS
 from scenarios.schema import ServiceScenario
 from scenarios.trial import Actual, Tables, Trial, chosen, errors, trial
@@ -59,7 +60,7 @@ def judge(tables: Tables, scenario: ServiceScenario) -> dict[str, Any]:
     for method in chosen(settings.methods):
         try:
             predictor = asked.fit(method)
-        except ValueError as error:
+        except WscError as error:
             notes.append(f"{method.name}: {error}")
             continue
         rows += [

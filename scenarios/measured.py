@@ -21,6 +21,7 @@ from analysis.estimators import Baseline, Current, CurrentIs, Estimate, WSMeter
 from analysis.measurements import Reading, TableError, read_jobs, read_measurements, read_plan
 from analysis.plan import plan as allocate
 from analysis.statistics import NotEnoughDataError
+from models.errors import WscError
 from scenarios.faults import Fault, FaultsError
 
 _ROWS = 40
@@ -256,12 +257,13 @@ def faults_in(path: Path) -> Iterator[None]:
     Raises
     ------
     FaultsError
-        In place of a TableError, an OSError or another ValueError; faults that have their places keep them.
+        In place of a TableError, an OSError or another WscError; faults that have their places keep them.
 
     Examples
     --------
+    >>> from models.errors import InputError
     >>> with faults_in(Path("jobs.csv")):
-    ...     raise ValueError("holds no jobs")
+    ...     raise InputError("holds no jobs")
     Traceback (most recent call last):
     scenarios.faults.FaultsError: jobs.csv: holds no jobs
     """
@@ -273,7 +275,7 @@ def faults_in(path: Path) -> Iterator[None]:
         raise FaultsError(_faults(path, error)) from error
     except OSError as error:
         raise FaultsError([Fault(str(path), 0, 0, "", "cannot be read", str(error.strerror))]) from error
-    except ValueError as error:
+    except WscError as error:
         raise FaultsError([Fault(str(path), 0, 0, "", str(error))]) from error
 
 

@@ -19,6 +19,7 @@ from analysis.effects.sequential import price
 from analysis.effects.staged import is_staged, staged
 from analysis.effects.study import Study
 from analysis.statistics import ROUNDING, Floats, NotEnoughDataError
+from models.errors import InputError
 from scenarios.effect import verdict
 from scenarios.measured import faults_in, show_notes
 from scenarios.observed import estimable, experiment, together
@@ -132,7 +133,7 @@ def _ends(table: pd.DataFrame, every: str, step: float | None) -> Floats:
     periods = np.unique(table["period"].to_numpy(dtype=np.float64))
     study: Floats = periods[periods >= table.loc[table["treated"] > 0, "period"].min()]
     if not len(study):
-        raise ValueError("nothing has the feature: no row has treated 1, or there is no such column")
+        raise InputError("nothing has the feature: no row has treated 1, or there is no such column")
     if every == "period":
         return study
     look = np.floor((study - study[0]) / (step or _day(periods)) + 1e-9)

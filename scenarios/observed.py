@@ -13,6 +13,7 @@ from analysis.audit.table import repeated, unusable, unusable_amounts
 from analysis.effects.observations import joined, of_run, read_observations
 from analysis.measurements import Metric
 from analysis.readers import PRINTED, Field, read_table
+from models.errors import InputError
 from models.scenario import Window
 from models.table_keys import KEYS
 from scenarios.faults import Fault, FaultsError, shown
@@ -229,7 +230,7 @@ def _read(path: Path, metric: Metric, *, strict: bool) -> tuple[pd.DataFrame, li
     try:
         return recorded(open_run(path), metric)
     except RunError as error:
-        raise ValueError(str(error).removeprefix(f"{path}: ")) from None
+        raise InputError(str(error).removeprefix(f"{path}: ")) from None
 
 
 def _windows(run: Run, counters: pd.DataFrame) -> pd.DataFrame:

@@ -18,6 +18,7 @@ import pandas as pd
 import pyarrow as pa
 
 from analysis.profiling.symbolise import Repository, Symboliser
+from models.errors import InputError
 from models.profiles import Incident, ProfileWorld
 from scenarios.collectors import frame, no_stacks
 from scenarios.execution import profile_world
@@ -91,7 +92,7 @@ def chosen(there: pd.DataFrame, rng: np.random.Generator, half_s: float) -> tupl
     ('p', 86400.0, 2.21, 0.01)
     """
     if not len(there):
-        raise ValueError("no function has enough of the fleet's cycles where this cause acts")
+        raise InputError("no function has enough of the fleet's cycles where this cause acts")
     one = there.iloc[int(rng.integers(len(there)))]
     factor = math.exp(rng.uniform(math.log(FACTORS[0]), math.log(FACTORS[1])))
     from_s = half_s if one["cause"] in {"platform", "datacentre"} else 0.0

@@ -12,11 +12,12 @@ from rich.console import Console
 from rich.markup import escape
 from rich.table import Table
 
+from models.errors import WscError
 from models.platforms import PLATFORMS, Platform
 from scenarios.wording import closest
 
 
-class PlatformError(ValueError):
+class PlatformError(WscError):
     """Names that are no platforms, or are there twice. `names` has them; `str()` has one a line."""
 
     def __init__(self, faults: Mapping[str, str]) -> None:

@@ -6,6 +6,7 @@ from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypedDict
 
+from models.errors import InputError
 from scenarios.faults import Fault, FaultsError, shown
 from scenarios.output import Progress
 from scenarios.profile_tables import amount, plural
@@ -292,7 +293,7 @@ def _read_each(paths: Sequence[Path], read: Callable[[Path], "Profile"], progres
     if len(faults) == 1:
         raise faults[0]
     if faults:
-        raise ValueError("\n".join(map(str, faults)))
+        raise InputError("\n".join(map(str, faults)))
     return profiles
 
 

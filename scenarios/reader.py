@@ -9,6 +9,7 @@ from ruamel.yaml.error import MarkedYAMLError, YAMLError
 from ruamel.yaml.nodes import MappingNode, ScalarNode, SequenceNode
 from ruamel.yaml.nodes import Node as YamlNode
 
+from models.errors import InputError
 from scenarios.faults import Fault, shown
 from scenarios.tree import Node, Place, Scalar
 
@@ -136,5 +137,5 @@ def _scalar(tag: str, text: str) -> Scalar:
     if kind == "float":
         return float(text.replace("_", "").lower().replace(".inf", "inf").replace(".nan", "nan"))
     if kind.startswith("!"):
-        raise ValueError(tag)
+        raise InputError(tag)
     return text

@@ -6,6 +6,7 @@ from pathlib import Path
 import pandas as pd
 
 from analysis.measurements import Metric, performance
+from models.errors import InputError
 from scenarios.rundir import Run
 from scenarios.schema import WSMeter
 
@@ -105,7 +106,7 @@ def job_quotas(run: Run, settings: WSMeter) -> pd.DataFrame:
     names = run.table("jobs", ["name"])["name"]
     missing = sorted(set(settings.jobs) - set(names))
     if missing:
-        raise ValueError(f"{run.path}: no job is named {', '.join(missing)}")
+        raise InputError(f"{run.path}: no job is named {', '.join(missing)}")
     return jobs[names.isin(settings.jobs)].reset_index(drop=True)
 
 

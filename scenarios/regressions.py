@@ -16,6 +16,7 @@ import numpy as np
 import pandas as pd
 
 from analysis.profiling.regression import alarms
+from models.errors import InputError
 from models.profiles import Incident
 from models.randomness import stream
 from scenarios.kept import each, folder_of
@@ -52,7 +53,7 @@ def regressions(planted: int, healthy: int, out: Path, progress: Progress) -> di
         If there is nothing to plant or to leave alone.
     """
     if min(planted, healthy) < 1:
-        raise ValueError(f"at least one planted and one healthy pair are needed, got {planted} and {healthy}")
+        raise InputError(f"at least one planted and one healthy pair are needed, got {planted} and {healthy}")
     fleets = -(-max(planted, healthy) // PER_FLEET)
     asked = {"world": asdict(world_of(0)), "factors": FACTORS, "worth": WORTH, "per_fleet": PER_FLEET}
     shares = {seed: [_within(total, seed) for total in (planted, healthy)] for seed in range(fleets)}

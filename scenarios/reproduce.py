@@ -13,6 +13,7 @@ from rich.table import Table
 from analysis.figures.criteria import CHECK, PRINTED, Criterion, judge, number, printed
 from analysis.plan import MarginOutOfReachError
 from analysis.statistics import NotEnoughDataError
+from models.errors import InputError
 from scenarios.evidence import Outcome, Row, Sources, published
 from scenarios.pictures import save
 from scenarios.reproduce_designs import DESIGNS
@@ -51,7 +52,7 @@ def chosen(which: str) -> list[str]:
         return short
     if not found:
         papers = sorted({row.split("/")[0] for row in ROWS})
-        raise ValueError(f"nothing to reproduce is called {which!r}; there are all, {', '.join([*papers, *ROWS])}")
+        raise InputError(f"nothing to reproduce is called {which!r}; there are all, {', '.join([*papers, *ROWS])}")
     return found
 
 

@@ -14,6 +14,7 @@ from typing import Any
 import pandas as pd
 import pyarrow.parquet as pq
 
+from models.errors import InputError, WscError
 from scenarios import partitions
 from scenarios.provenance import file_digest, source_digest, versions
 from scenarios.unfinished import SUFFIX, abandoned, hidden
@@ -23,7 +24,7 @@ MANIFEST = "manifest.json"
 _DIGEST_CHARACTERS = 12
 
 
-class RunError(Exception):
+class RunError(WscError):
     """A directory is not a finished run, or a run lacks what was asked of it."""
 
 
@@ -185,7 +186,7 @@ def run_directory(out: Path, name: str, digest: str) -> Path:
     'runs/small-14166dc299f9'
     """
     if not name or name.startswith(".") or Path(name).name != name:
-        raise ValueError(f"scenario name {name!r}: must be usable as the name of a visible folder")
+        raise InputError(f"scenario name {name!r}: must be usable as the name of a visible folder")
     return Path(out) / f"{name}-{digest[:_DIGEST_CHARACTERS]}"
 
 

@@ -5,6 +5,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
+from models.errors import InputError
 from models.randomness import stream
 from models.requests import Arrivals, Bursts, LoadPoint
 from sim.distributions import LEAST_CV, gamma
@@ -93,7 +94,7 @@ def rate(arrivals: Arrivals, horizon_s: float, seed: int) -> Rate:
     load_s = np.array([point.time_s for point in arrivals.load])
     if (back := np.flatnonzero(np.diff(load_s) < 0)).size:
         i = int(back[0]) + 1
-        raise ValueError(f"load: point {i} at {load_s[i]} s is earlier than the one before, at {load_s[i - 1]} s")
+        raise InputError(f"load: point {i} at {load_s[i]} s is earlier than the one before, at {load_s[i - 1]} s")
     inside_s = np.concatenate((load_s, switch_s))
     time_s = np.unique(np.concatenate(([0.0, horizon_s], inside_s[(inside_s > 0) & (inside_s < horizon_s)])))
     begin, end = _load(arrivals.load, time_s)

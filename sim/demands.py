@@ -6,6 +6,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 from numpy.typing import NDArray
 
+from models.errors import InputError
 from models.randomness import stream
 from models.requests import Contention, Load, QueueWorld
 from sim import distributions
@@ -79,7 +80,7 @@ def mean_demand(load: Load) -> float:
     0.5
     """
     if not load.types:
-        raise ValueError("load: has no types")
+        raise InputError("load: has no types")
     weights = sum(each.weight for each in load.types)
     return sum(each.weight * distributions.mean(each.demand_s) for each in load.types) / weights
 
@@ -185,7 +186,7 @@ def pace_at(pace: Steps, time_s: Floats) -> Floats:
     """
     start_s, value = (np.asarray(each, np.float64) for each in pace)
     if start_s.shape != value.shape or not start_s.size:
-        raise ValueError(f"seconds_per_instruction: {start_s.size} times, but {value.size} values; one at least")
+        raise InputError(f"seconds_per_instruction: {start_s.size} times, but {value.size} values; one at least")
     if not (np.diff(start_s) > 0).all() or not (np.isfinite(value) & (value >= 0)).all():
-        raise ValueError("seconds_per_instruction: times must increase, values must be finite and at least 0")
+        raise InputError("seconds_per_instruction: times must increase, values must be finite and at least 0")
     return value[np.maximum(np.searchsorted(start_s, time_s, "right") - 1, 0)]

@@ -5,6 +5,7 @@ from collections.abc import Callable, Mapping
 import numpy as np
 from numpy.typing import NDArray
 
+from models.errors import InputError
 from models.requests import Distribution
 
 Floats = NDArray[np.float64]
@@ -41,26 +42,26 @@ def check(distribution: Distribution, what: str) -> None:
     --------
     >>> check(Distribution("uniform", low=2.0, high=1.0), "demand_s")
     Traceback (most recent call last):
-    ValueError: demand_s: high 1.0 is below low 2.0
+    models.errors.InputError: demand_s: high 1.0 is below low 2.0
     """
     needed = FIELDS[distribution.kind]
     given = {name: getattr(distribution, name) for name in ("mean", "cv", "low", "high", "shape")}
     for name, value in given.items():
         if (value is None) == (name in needed):
-            raise ValueError(f"{what}: {distribution.kind} {'needs' if value is None else 'takes no'} {name}")
+            raise InputError(f"{what}: {distribution.kind} {'needs' if value is None else 'takes no'} {name}")
         if value is not None and not (np.isfinite(value) and value >= 0):
-            raise ValueError(f"{what}: {name} {value} is not a finite number of at least 0")
+            raise InputError(f"{what}: {name} {value} is not a finite number of at least 0")
     _check_bounds(distribution, what)
 
 
 def _check_bounds(distribution: Distribution, what: str) -> None:
     low, high, cv = distribution.low, distribution.high, distribution.cv
     if low is not None and high is not None and high < low:
-        raise ValueError(f"{what}: high {high} is below low {low}")
+        raise InputError(f"{what}: high {high} is below low {low}")
     if distribution.kind == "hyperexponential" and cv is not None and cv < 1:
-        raise ValueError(f"{what}: cv {cv} of a hyperexponential distribution is below 1")
+        raise InputError(f"{what}: cv {cv} of a hyperexponential distribution is below 1")
     if distribution.kind == "pareto" and not (low and distribution.shape):
-        raise ValueError(f"{what}: low and shape of a Pareto distribution must be above 0")
+        raise InputError(f"{what}: low and shape of a Pareto distribution must be above 0")
 
 
 def mean(distribution: Distribution) -> float:

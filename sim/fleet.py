@@ -12,6 +12,7 @@ import numba
 import numpy as np
 from numpy.typing import NDArray
 
+from models.errors import InputError
 from models.jobs import Jobs, build_jobs
 from models.machines import Machines, build_machines
 from models.randomness import stream
@@ -282,7 +283,7 @@ def crossover(day: Day, number: int = 0) -> Arm:
     array([2])
     """
     if not day.world.periods:
-        raise ValueError("the feature's roll-out has no crossover")
+        raise InputError("the feature's roll-out has no crossover")
     return replace(nowhere(day), switched=acting(day.world, plan_crossover(day.world, day.machines, number)))
 
 
@@ -367,7 +368,7 @@ def run_arm(
     [slice(5, 10, None), slice(15, 20, None)]
     """
     if threads is not None and threads < 1:
-        raise ValueError(f"threads should be at least 1, is {threads}")
+        raise InputError(f"threads should be at least 1, is {threads}")
     inputs, count = _inputs(day, arm, visits), min(threads or _MOST_THREADS, _MOST_THREADS)
     bounds = inputs.domain_start
     if around is not None:
@@ -475,7 +476,7 @@ def window_of_epoch(world: World) -> Ints:
 def _refuse_overlap(world: World) -> None:
     for before, after in pairwise(world.windows):
         if after.start_s < before.end_s:
-            raise ValueError(
+            raise InputError(
                 f"window {after.name} starts at {after.start_s:g} s, before {before.name} ends at {before.end_s:g} s"
             )
 

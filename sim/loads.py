@@ -2,6 +2,7 @@
 
 import pandas as pd
 
+from models.errors import InputError
 from models.requests import Distribution, Load, QueueWorld
 from sim import distributions
 from sim.demands import Steps
@@ -26,22 +27,22 @@ def check_load(world: QueueWorld, trace: pd.DataFrame | None = None, pace: Steps
     --------
     >>> check_load(QueueWorld())
     Traceback (most recent call last):
-    ValueError: load: needs one of arrivals, clients and trace, got none
+    models.errors.InputError: load: needs one of arrivals, clients and trace, got none
     """
     load = world.load
     sources = {"arrivals": load.arrivals, "clients": load.clients, "trace": load.trace}
     if len(given := [name for name, source in sources.items() if source is not None]) != 1:
-        raise ValueError(f"load: needs one of arrivals, clients and trace, got {' and '.join(given) or 'none'}")
+        raise InputError(f"load: needs one of arrivals, clients and trace, got {' and '.join(given) or 'none'}")
     demands = {"types": load.types or None, "job": load.job, "trace": load.trace}
     if len(given := [name for name, demand in demands.items() if demand is not None]) != 1:
-        raise ValueError(f"load: needs demands from one of types, job and trace, got {' and '.join(given) or 'none'}")
+        raise InputError(f"load: needs demands from one of types, job and trace, got {' and '.join(given) or 'none'}")
     if load.sessions is not None and load.arrivals is None:
-        raise ValueError("load: sessions need arrivals")
+        raise InputError("load: sessions need arrivals")
     if load.job is not None and load.clients is not None:
-        raise ValueError("load: demands from a job need arrivals, because a client's pace would never change")
+        raise InputError("load: demands from a job need arrivals, because a client's pace would never change")
     for what, asked, got in (("trace", load.trace, trace), ("seconds_per_instruction", load.job, pace)):
         if (asked is None) != (got is None):
-            raise ValueError(f"{what}: {'is missing' if got is None else 'is given, but the load does not ask for it'}")
+            raise InputError(f"{what}: {'is missing' if got is None else 'is given, but the load does not ask for it'}")
     for what, distribution in _distributions(world, load).items():
         distributions.check(distribution, what)
 
@@ -49,7 +50,7 @@ def check_load(world: QueueWorld, trace: pd.DataFrame | None = None, pace: Steps
 def _distributions(world: QueueWorld, load: Load) -> dict[str, Distribution]:
     asked: dict[str, Distribution] = {f"types: {each.name}: demand_s": each.demand_s for each in load.types}
     if len(asked) != len(load.types):
-        raise ValueError("types: two have the same name")
+        raise InputError("types: two have the same name")
     if load.job is not None:
         asked["job: instructions"] = load.job.instructions
     for name, who in (("sessions", load.sessions), ("clients", load.clients)):

@@ -5,6 +5,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
+from models.errors import InputError
 from models.randomness import stream
 from models.requests import Observation
 from sim.distributions import gamma
@@ -106,7 +107,7 @@ def utilisation(
     """
     for name, length in {"servers": servers, "interval_s": interval_s, "end_s": end_s, "tick_s": tick_s}.items():
         if length is not None and not length > 0:
-            raise ValueError(f"{name}: {length} is not above 0")
+            raise InputError(f"{name}: {length} is not above 0")
     edges_s = interval_s * np.arange(np.ceil(end_s / interval_s) + 1)
     clock = edges_s if tick_s is None else _looks(edges_s, tick_s)
     with np.errstate(invalid="ignore", divide="ignore"):

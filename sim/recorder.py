@@ -15,6 +15,7 @@ import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
 from models import tables
+from models.errors import InputError
 
 Values: TypeAlias = npt.NDArray[Any] | Sequence[Any] | pa.Array | pd.Series
 """One column as writers have it: a numpy array, a list, an Arrow array (dictionaries too) or a pandas series."""
@@ -214,11 +215,11 @@ def _rows(table: str, schema: pa.Schema, columns: Mapping[str, Values]) -> pa.Re
     missing = [name for name in schema.names if name not in columns]
     for problem, names in (("unknown column", unknown), ("missing column", missing)):
         if names:
-            raise ValueError(f"{table}: {problem} {', '.join(names)}")
+            raise InputError(f"{table}: {problem} {', '.join(names)}")
     arrays = [_array(f"{table}.{field.name}", field.type, columns[field.name]) for field in schema]
     for field, array in zip(schema, arrays, strict=True):
         if len(array) != len(arrays[0]):
-            raise ValueError(
+            raise InputError(
                 f"{table}.{field.name}: {len(array)} rows, but {table}.{schema.names[0]} has {len(arrays[0])}"
             )
     return pa.record_batch(arrays, schema=schema)
@@ -229,12 +230,12 @@ def _array(where: str, kind: pa.DataType, values: Values) -> pa.Array:
     try:
         array = _arrow(values, kind)
         if not _fits(array.type, kind):
-            raise ValueError(f"{where}: expects {kind}, got {array.type}")
+            raise InputError(f"{where}: expects {kind}, got {array.type}")
         array = array.cast(kind)
     except pa.ArrowException as fault:
-        raise ValueError(f"{where}: expects {kind}: {fault}") from fault
+        raise InputError(f"{where}: expects {kind}: {fault}") from fault
     if array.null_count:
-        raise ValueError(f"{where}: {array.null_count} of {len(array)} values are missing")
+        raise InputError(f"{where}: {array.null_count} of {len(array)} values are missing")
     return array
 
 

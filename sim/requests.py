@@ -9,6 +9,7 @@ import pandas as pd
 import pyarrow as pa
 from numpy.typing import NDArray
 
+from models.errors import InputError
 from models.requests import QueueWorld
 from sim.demands import Steps
 from sim.observe import Delays, delays, utilisation
@@ -81,7 +82,7 @@ def requests(
     progress("drawing requests", 0.0)
     workload, way = _asked(world, trace, seconds_per_instruction)
     if not len(workload.arrival_s):
-        raise ValueError(f"no request comes within horizon_s = {world.horizon_s:g}")
+        raise InputError(f"no request comes within horizon_s = {world.horizon_s:g}")
     parts = 1 + len(world.replays)
     progress(f"serving {len(workload.arrival_s)} requests", 0.1)
     served = serve_world(world, workload, way)

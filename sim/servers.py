@@ -15,6 +15,8 @@ import numpy as np
 import simpy
 from numpy.typing import NDArray
 
+from models.errors import InputError
+
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
 Bools = NDArray[np.bool_]
@@ -85,7 +87,7 @@ def contend(
     simple = np.zeros(n, np.bool_) if plain is None else plain
     for name, values in {**seconds, "after": follows, "plain": simple}.items():
         if len(values) != n:
-            raise ValueError(f"{name}: {len(values)} values for {n} requests")
+            raise InputError(f"{name}: {len(values)} values for {n} requests")
     _check_times({"arrival_s": np.where(follows < 0, arrival_s, 0.0), **seconds}, follows)
     _check_numbers(lock_share, {"servers": servers, "parts": parts}, {"limit": limit, "workers": workers})
     site = _Site(simpy.Environment(), servers, workers or maxsize, limit or maxsize)
@@ -103,18 +105,18 @@ def contend(
 def _check_times(times: dict[str, Floats], follows: Ints) -> None:
     for name, values in times.items():
         if (wrong := np.flatnonzero(~(np.isfinite(values) & (values >= 0)))).size:
-            raise ValueError(f"{name}: value {wrong[0]} is {values[wrong[0]]}; it must be finite and at least 0")
+            raise InputError(f"{name}: value {wrong[0]} is {values[wrong[0]]}; it must be finite and at least 0")
     if (wrong := np.flatnonzero(follows >= np.arange(len(follows)))).size:
-        raise ValueError(f"after: request {wrong[0]} follows {follows[wrong[0]]}, which does not come before it")
+        raise InputError(f"after: request {wrong[0]} follows {follows[wrong[0]]}, which does not come before it")
 
 
 def _check_numbers(lock_share: float, counts: dict[str, int], limits: dict[str, int]) -> None:
     if not 0 <= lock_share <= 1:
-        raise ValueError(f"lock_share: {lock_share} is not a share")
+        raise InputError(f"lock_share: {lock_share} is not a share")
     for least, numbers in ((1, counts), (0, limits)):
         for name, number in numbers.items():
             if number < least:
-                raise ValueError(f"{name}: {number} is below {least}")
+                raise InputError(f"{name}: {number} is below {least}")
 
 
 class _Site:

@@ -5,6 +5,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
+from models.errors import InputError
 from models.queues.serve import serve
 from models.randomness import stream
 from models.requests import Clients, Contention, QueueWorld
@@ -52,26 +53,26 @@ def check(world: QueueWorld) -> None:
     --------
     >>> check(QueueWorld(contention=Contention(lock_share=0.5)))
     Traceback (most recent call last):
-    ValueError: contention and workers need policy fcfs, got ps
+    models.errors.InputError: contention and workers need policy fcfs, got ps
     """
     station, seen = world.station, world.observation
     if world.replays and (world.load.clients is not None or world.load.sessions is not None):
-        raise ValueError("replays: need an open load, because sessions and clients react to the server")
+        raise InputError("replays: need an open load, because sessions and clients react to the server")
     if is_contended(world):
         if station.policy != "fcfs":
-            raise ValueError(f"contention and workers need policy fcfs, got {station.policy}")
+            raise InputError(f"contention and workers need policy fcfs, got {station.policy}")
         if station.speeds or station.rates:
-            raise ValueError("contention and workers need servers of speed 1, without speeds and rates")
+            raise InputError("contention and workers need servers of speed 1, without speeds and rates")
     for name, given in (("speeds", station.speeds), ("rates", station.rates)):
         if given and len(given) != station.servers:
-            raise ValueError(f"{name}: {len(given)} for {station.servers} servers")
+            raise InputError(f"{name}: {len(given)} for {station.servers} servers")
         if given and max(world.replays, default=0) > len(given):
-            raise ValueError(f"replays: {max(world.replays)} servers, but {name} are given for {len(given)}")
+            raise InputError(f"replays: {max(world.replays)} servers, but {name} are given for {len(given)}")
     least = min((station.servers, *world.replays))
     if (own := seen.background_share * capacity(station)) >= capacity(of_servers(station, least)):
-        raise ValueError(f"replays: background work of {own:g} servers leaves nothing of {least}")
+        raise InputError(f"replays: background work of {own:g} servers leaves nothing of {least}")
     if seen.counter_interval_s < seen.counter_tick_s:
-        raise ValueError(f"counter_interval_s {seen.counter_interval_s} is below counter_tick_s {seen.counter_tick_s}")
+        raise InputError(f"counter_interval_s {seen.counter_interval_s} is below counter_tick_s {seen.counter_tick_s}")
 
 
 def is_contended(world: QueueWorld) -> bool:

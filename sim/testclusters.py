@@ -10,6 +10,7 @@ import pandas as pd
 import pyarrow as pa
 from numpy.typing import NDArray
 
+from models.errors import InputError
 from models.jobs import Jobs
 from models.machines import Machines, build_machines, replaced
 from models.scenario import World
@@ -50,7 +51,7 @@ def measure(day: Day, arm: Arm, around: Ints | None = None, threads: int | None 
     (438, 900.0, 20)
     """
     if around is not None and not around.size:
-        raise ValueError("a measurement needs at least one machine, got none")
+        raise InputError("a measurement needs at least one machine, got none")
     blocks = [_frame(counter_columns(day, block)) for block in run_arm(day, arm, threads, around)]
     return pd.concat(blocks, ignore_index=True).merge(stays(day), on="residence")
 
@@ -176,7 +177,7 @@ def first_fit(size: Floats, capacity: Floats) -> Ints:
 
 def _static(world: World, jobs: Jobs, job: Ints, machine: Ints, shard: Ints | None) -> Day:
     if not job.size:
-        raise ValueError("a test cluster needs at least one instance, got none")
+        raise InputError("a test cluster needs at least one instance, got none")
     count = int(machine.max()) + 1
     machines = _fresh(world, count)
     return day_of(world, machines, jobs, from_placement(world, count, job, machine, shard))

@@ -4,6 +4,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from models.errors import InputError
 from models.machines import Floats, Ints
 from models.scenario import World
 from sim.placement import ENDINGS, HORIZON
@@ -64,9 +65,9 @@ def from_placement(world: World, machines_count: int, job: Ints, machine: Ints, 
     """
     shard = _order_within(job) if shard is None else shard
     if not len(job) == len(machine) == len(shard):
-        raise ValueError(f"job, machine and shard have {len(job)}, {len(machine)} and {len(shard)} entries")
+        raise InputError(f"job, machine and shard have {len(job)}, {len(machine)} and {len(shard)} entries")
     if len(machine) and not 0 <= machine.min() <= machine.max() < machines_count:
-        raise ValueError(f"machines are 0 to {machines_count - 1}, got {machine.min()} to {machine.max()}")
+        raise InputError(f"machines are 0 to {machines_count - 1}, got {machine.min()} to {machine.max()}")
     count = len(job)
     return Timeline(
         instance=np.arange(count),

@@ -11,6 +11,7 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
+from models.errors import InputError
 from models.randomness import stream
 from models.requests import Arrivals, Clients, Load, QueueWorld
 from sim import distributions
@@ -116,7 +117,7 @@ def kept(workload: Workload, keep: Bools) -> Workload:
     """
     after = workload.after[keep]
     if not keep[after[after != NOBODY]].all():
-        raise ValueError("a request is kept, but the one that it follows is not")
+        raise InputError("a request is kept, but the one that it follows is not")
     place = np.cumsum(keep) - 1
     return Workload(
         workload.arrival_s[keep],
@@ -156,11 +157,11 @@ def expected_client_requests(world: QueueWorld) -> int:
     """
     clients = world.load.clients
     if clients is None:
-        raise ValueError("load: has no clients")
+        raise InputError("load: has no clients")
     demand_s = mean_demand(world.load)
     cycle_s = distributions.mean(clients.think_s) + demand_s + world.observation.rtt_s + world.observation.overhead_s
     if cycle_s == 0:
-        raise ValueError("clients: neither thinking nor service takes any time, so requests are without number")
+        raise InputError("clients: neither thinking nor service takes any time, so requests are without number")
     busy_s = demand_s * clients.count / world.station.servers
     return int(1.1 * world.horizon_s / max(cycle_s, busy_s)) + 10
 
@@ -217,7 +218,7 @@ def _traced(world: QueueWorld, trace: pd.DataFrame) -> Workload:
     arrival_s, demand_s = (_column(trace, name) for name in ("arrival_s", "demand_s"))
     codes, names = pd.factorize(trace["type"], sort=True) if "type" in trace else (np.zeros(len(trace), int), ["trace"])
     if (missing := np.flatnonzero(codes < 0)).size:
-        raise ValueError(f"trace: type of row {missing[0]} is missing")
+        raise InputError(f"trace: type of row {missing[0]} is missing")
     order = np.argsort(arrival_s, kind="stable")
     order = order[arrival_s[order] < world.horizon_s]
     nothing = np.zeros(len(order), np.int64)
@@ -236,8 +237,8 @@ def _traced(world: QueueWorld, trace: pd.DataFrame) -> Workload:
 
 def _column(trace: pd.DataFrame, name: str) -> Floats:
     if name not in trace:
-        raise ValueError(f"trace: column {name} is missing")
+        raise InputError(f"trace: column {name} is missing")
     values: Floats = trace[name].to_numpy(np.float64)
     if (wrong := np.flatnonzero(~(np.isfinite(values) & (values >= 0)))).size:
-        raise ValueError(f"trace: {name} of row {wrong[0]} is {values[wrong[0]]}; it must be finite and at least 0")
+        raise InputError(f"trace: {name} of row {wrong[0]} is {values[wrong[0]]}; it must be finite and at least 0")
     return values

@@ -5,6 +5,8 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, fields
 from typing import Any, Literal, get_args
 
+from models.errors import WscError
+
 Selection = Literal["random", "probabilities", "covering", "densest", "chosen"]
 Baseline = Literal["concurrent", "before"]
 Clusters = Literal["instance", "machine", "rack"]
@@ -19,7 +21,7 @@ _WORDS: Mapping[str, tuple[str, ...]] = {
 }
 
 
-class AboutError(ValueError):
+class AboutError(WscError):
     """What is said of an experiment cannot be used; `problems` holds (field, problem, what was found), all at once."""
 
     def __init__(self, problems: list[tuple[str, str, object]]) -> None:

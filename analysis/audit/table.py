@@ -6,6 +6,7 @@ import numpy as np
 import pandas as pd
 
 from analysis.statistics import Bools, Floats, Ints
+from models.errors import WscError
 
 NEEDED = ("period", "job", "machine", "weight", "value", "treated")
 """Columns that every table of observations has."""
@@ -16,7 +17,7 @@ _COARSE = 0.05
 """Share of rows whose value another machine has, too, from which equal values say nothing."""
 
 
-class ObservationsError(ValueError):
+class ObservationsError(WscError):
     """A table of observations cannot be audited."""
 
 

@@ -7,6 +7,7 @@ from analysis.crosscheck.check import Check
 from analysis.occupancy.curve import curve
 from analysis.occupancy.law import intervals
 from analysis.statistics import Floats
+from models.errors import InputError
 
 EXACT = 1e-9
 """Difference of two utilisations that rounding may make."""
@@ -53,7 +54,7 @@ def _law_s(stamps: pd.DataFrame, rows: pd.DataFrame, epoch_s: float) -> Floats:
     arrival, departure = (stamps[name].to_numpy(np.float64) for name in ("arrival_s", "departure_s"))
     try:
         seen = curve(arrival, departure, first * epoch_s, last * epoch_s)
-    except ValueError:
+    except InputError:
         return np.full(len(rows), np.nan)
     found = intervals(seen, int(rows["servers"].iloc[0]), epoch_s)["service_time_s"].to_numpy(np.float64)
     return found if len(found) == len(rows) else np.full(len(rows), np.nan)

@@ -12,6 +12,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from analysis.crossplatform.evidence import NORMAL_90, Predictor
 from analysis.crossplatform.throughput import Bounded, bounded_throughput
+from models.errors import InputError
 from models.platforms import Platform
 
 Floats = NDArray[np.float64]
@@ -71,7 +72,7 @@ def losses(actual: ArrayLike, predicted: ArrayLike) -> Floats:
     """
     actual, predicted = _paired(actual, predicted)
     if not (actual >= 0).all():
-        raise ValueError(f"actual throughput per watt must not be negative, got {actual.min():g}")
+        raise InputError(f"actual throughput per watt must not be negative, got {actual.min():g}")
     with np.errstate(divide="ignore", invalid="ignore"):
         return np.asarray(1.0 - actual[np.argsort(ranks(predicted))] / actual[np.argsort(ranks(actual))])
 
@@ -140,13 +141,13 @@ def loss_of_best(actual: ArrayLike, predicted: ArrayLike, size: int = 5) -> floa
 def _paired(actual: ArrayLike, predicted: ArrayLike) -> tuple[Floats, Floats]:
     both = np.asarray(actual, dtype=np.float64), np.asarray(predicted, dtype=np.float64)
     if both[0].ndim != 1 or both[0].shape != both[1].shape:
-        raise ValueError(f"actual and predicted must be of the same platforms, got {both[0].shape} and {both[1].shape}")
+        raise InputError(f"actual and predicted must be of the same platforms, got {both[0].shape} and {both[1].shape}")
     return both
 
 
 def _within(name: str, value: int, greatest: int) -> None:
     if not 1 <= value <= greatest:
-        raise ValueError(f"{name} must be 1 to {greatest}, got {value}")
+        raise InputError(f"{name} must be 1 to {greatest}, got {value}")
 
 
 def interval_draws(rng: np.random.Generator, values: Sequence[Bounded], draws: int = 4000) -> Floats:
@@ -213,7 +214,7 @@ def probability_best(worth: ArrayLike) -> Floats:
     """
     worth = np.asarray(worth, dtype=np.float64)
     if worth.ndim != 2 or not worth.size:
-        raise ValueError(f"draws must be a table of draws by platforms, got shape {worth.shape}")
+        raise InputError(f"draws must be a table of draws by platforms, got shape {worth.shape}")
     best = np.where(np.isnan(worth), -np.inf, worth).max(axis=1, keepdims=True)
     wins = worth == best
     return np.asarray((wins / np.maximum(wins.sum(axis=1, keepdims=True), 1)).mean(axis=0))
@@ -260,7 +261,7 @@ def compare(
     [[1, 'rome_7742'], [2, 'haswell_2698v3']]
     """
     if not platforms:
-        raise ValueError("platforms to choose from are none, must be at least one")
+        raise InputError("platforms to choose from are none, must be at least one")
     bounded = [bounded_throughput(predictor, platform, mix, bound_s) for platform in platforms.values()]
     watts = np.array([power_w(platform) for platform in platforms.values()])
     table = pd.DataFrame(

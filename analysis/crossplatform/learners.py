@@ -15,6 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from analysis.crossplatform.evidence import NORMAL_90, Evidence, Prediction, Predictor, ServiceLog
+from models.errors import InputError
 from models.platforms import Platform
 
 Floats = NDArray[np.float64]
@@ -64,7 +65,7 @@ def network(evidence: Evidence) -> Predictor:
     --------
     >>> network(Evidence("piii", {}, {}))
     Traceback (most recent call last):
-    ValueError: logs must be of at least 2 platforms, got 0: one tells nothing of how the platform matters
+    models.errors.InputError: logs must be of at least 2 platforms, got 0: one tells nothing of how the platform matters
     """
     response = _best_network(*_training(evidence, _rates, RESPONSE))
 
@@ -93,7 +94,7 @@ def modern(evidence: Evidence) -> Predictor:
     --------
     >>> modern(Evidence("piii", {}, {}))
     Traceback (most recent call last):
-    ValueError: logs must be of at least 2 platforms, got 0: one tells nothing of how the platform matters
+    models.errors.InputError: logs must be of at least 2 platforms, got 0: one tells nothing of how the platform matters
     """
     data = [_training(evidence, _shares, target) for target in (SERVICE, RESPONSE)]
     service, response = (_process(inputs, output) for inputs, output, _ in data)
@@ -158,7 +159,7 @@ def _training(evidence: Evidence, inputs: Inputs, target: str) -> tuple[Floats, 
     """Return inputs, measured output and whether an interval is held out, of all logs; nothing if one has no output."""
     logs = evidence.logs
     if len(logs) < 2:
-        raise ValueError(
+        raise InputError(
             f"logs must be of at least 2 platforms, got {len(logs)}: one tells nothing of how the platform matters"
         )
     measured = {name: _measured(log, evidence.platforms[name], target) for name, log in logs.items()}
@@ -166,7 +167,7 @@ def _training(evidence: Evidence, inputs: Inputs, target: str) -> tuple[Floats, 
     sizes = {name: int(each.sum()) for name, each in known.items()}
     for name, size in sizes.items():
         if 0 < size < FEWEST:
-            raise ValueError(f"the log of {name} has {size} intervals with {target}, a learner needs {FEWEST} at least")
+            raise InputError(f"the log of {name} has {size} intervals with {target}, a learner needs {FEWEST} at least")
     every = [inputs(evidence.platforms[name], log.counts[known[name]], log.interval_s) for name, log in logs.items()]
     output = [each[known[name]] for name, each in measured.items()]
     later = [np.arange(size) >= (1.0 - HELD_OUT) * size for size in sizes.values()]

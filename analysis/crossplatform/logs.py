@@ -14,6 +14,7 @@ from analysis.crossplatform.evidence import Floats, ServiceLog
 from analysis.crossplatform.log_columns import REQUESTS, LogColumn, log_columns
 from analysis.logs.columns import PER_SECOND, unit_of
 from analysis.readers import TableError
+from models.errors import InputError
 
 _EMPTY = ("", "-", "nan", "null", "none", "na", "n/a", "nat", "<na>")
 """Cells of what nobody measured."""
@@ -53,7 +54,7 @@ def from_tables(counts: pd.DataFrame, log: pd.DataFrame, cpu: pd.DataFrame, plat
     start_s = measured["start_s"].to_numpy(dtype=np.float64)
     if len(start_s) < 2:
         known = ", ".join(sorted(map(str, log["platform"].unique())))
-        raise ValueError(f"{platform} must have at least 2 intervals, got {len(start_s)}; there are logs of {known}")
+        raise InputError(f"{platform} must have at least 2 intervals, got {len(start_s)}; there are logs of {known}")
     _once(start_s, f"the log of {platform}")
     busy = cpu[cpu["platform"] == platform]
     utilisation = np.full(len(start_s), np.nan)
@@ -244,7 +245,7 @@ def _pivoted(counts: pd.DataFrame, start_s: Floats) -> tuple[tuple[str, ...], Fl
     column, types = pd.factorize(counts["type"])
     row = pd.Index(start_s).get_indexer(pd.Index(counts["start_s"]))
     if (row < 0).any():
-        raise ValueError(f"counts must be of intervals in the log, got one at {counts['start_s'].iloc[row.argmin()]} s")
+        raise InputError(f"counts must be of intervals in the log, got one at {counts['start_s'].iloc[row.argmin()]} s")
     cell = row * len(types) + column
     _once(cell, "counts of a type")
     flat = np.zeros(len(start_s) * len(types))
@@ -256,4 +257,4 @@ def _once(keys: NDArray[np.float64] | NDArray[np.int64], what: str) -> None:
     """Refuse keys that are there twice."""
     again = len(keys) - len(np.unique(keys))
     if again:
-        raise ValueError(f"{what} must have each interval once, got {again} again")
+        raise InputError(f"{what} must have each interval once, got {again} again")

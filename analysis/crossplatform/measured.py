@@ -11,6 +11,7 @@ from analysis.crossplatform.evidence import ServiceLog
 from analysis.crossplatform.mix import MixModel, fit
 from analysis.crossplatform.response import busy, stay_s, thread_rates
 from analysis.crossplatform.service import sizes_bytes
+from models.errors import InputError
 from models.platforms import Platform
 
 Floats = NDArray[np.float64]
@@ -102,9 +103,9 @@ def measure(log: ServiceLog, platform: Platform, priors: Priors) -> Measured:
     rows = log.taken(_usable(log, platform))
     levels, sizes = log.misses.shape[1], sizes_bytes(platform)
     if levels < 2:
-        raise ValueError(f"the log has misses of {levels} cache level, must be of at least 2")
+        raise InputError(f"the log has misses of {levels} cache level, must be of at least 2")
     if levels > sizes.size:
-        raise ValueError(
+        raise InputError(
             f"the log has misses of {levels} cache levels, the spec sheet of {platform.name} only {sizes.size}: more "
             "are counted than that machine has"
         )
@@ -136,7 +137,7 @@ def _usable(log: ServiceLog, platform: Platform) -> Bools:
     }
     for problem, there in problems.items():
         if there:
-            raise ValueError(f"{problem}: no service time is known there; method published needs none")
+            raise InputError(f"{problem}: no service time is known there; method published needs none")
     return np.asarray(usable)
 
 

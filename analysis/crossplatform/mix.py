@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 from scipy.special import ndtri
 
 from analysis.crossplatform.least_squares import Design, nearest, posterior
+from models.errors import InputError
 
 Floats = NDArray[np.float64]
 Bools = NDArray[np.bool_]
@@ -188,16 +189,16 @@ def _checked(counts: Floats, metric: Floats, method: Regression) -> tuple[Floats
     """Return counts and metric as arrays that a regression can be run on."""
     counts, target = np.asarray(counts, dtype=np.float64), np.asarray(metric, dtype=np.float64)
     if method not in REGRESSIONS:
-        raise ValueError(f"method must be one of {', '.join(REGRESSIONS)}, got {method!r}")
+        raise InputError(f"method must be one of {', '.join(REGRESSIONS)}, got {method!r}")
     if counts.ndim != 2 or target.shape != counts.shape[:1]:
-        raise ValueError(f"counts must be (n, J) and the metric (n,), got {counts.shape} and {target.shape}")
+        raise InputError(f"counts must be (n, J) and the metric (n,), got {counts.shape} and {target.shape}")
     wrong = ~(np.isfinite(counts) & (counts >= 0)).all(axis=1) | ~np.isfinite(target)
     if wrong.any():
         row = int(wrong.argmax())
-        raise ValueError(f"counts must be at least 0 and all finite, got {counts[row]} and {target[row]} in row {row}")
+        raise InputError(f"counts must be at least 0 and all finite, got {counts[row]} and {target[row]} in row {row}")
     came = int(counts.any(axis=0).sum())
     if not came:
-        raise ValueError("requests must have come in some interval, got none")
+        raise InputError("requests must have come in some interval, got none")
     if len(counts) < came + 2:
-        raise ValueError(f"{came} types need at least {came + 2} intervals, got {len(counts)}")
+        raise InputError(f"{came} types need at least {came + 2} intervals, got {len(counts)}")
     return counts, target

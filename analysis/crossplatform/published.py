@@ -15,6 +15,7 @@ from analysis.crossplatform.evidence import Evidence, Prediction, Predictor, Ser
 from analysis.crossplatform.mix import MixModel, fit
 from analysis.crossplatform.response import queueing
 from analysis.crossplatform.service import cycles_per_instruction, service_time_s, sizes_bytes
+from models.errors import InputError
 from models.platforms import Platform
 
 Floats = NDArray[np.float64]
@@ -75,9 +76,9 @@ def compose(log: ServiceLog, platform: Platform) -> Composition:
     """
     levels, sizes = log.misses.shape[1], sizes_bytes(platform)
     if levels < 2:
-        raise ValueError(f"the log has misses of {levels} cache level, must be of at least 2")
+        raise InputError(f"the log has misses of {levels} cache level, must be of at least 2")
     if levels > sizes.size:
-        raise ValueError(
+        raise InputError(
             f"the log has misses of {levels} cache levels, the spec sheet of {platform.name} only {sizes.size}: more "
             "are counted than that machine has"
         )
@@ -217,7 +218,7 @@ def kappa(evidence: Evidence) -> float:
     """
     log = evidence.log
     if not np.isfinite(log.utilisation).any():
-        raise ValueError(
+        raise InputError(
             f"utilisation is not in the log of {evidence.calibration}: without it no service time is known there and "
             "nothing to calibrate kappa on; method published needs none"
         )

@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 from analysis.crossplatform import mix
 from analysis.crossplatform.evidence import Evidence, Predictor
 from analysis.crossplatform.published import queued
+from models.errors import InputError
 from models.platforms import Platform
 
 Floats = NDArray[np.float64]
@@ -49,17 +50,17 @@ def public_scores(evidence: Evidence) -> dict[str, float]:
     """
     table = evidence.benchmarks
     if table is None:
-        raise ValueError("benchmarks are not given: a public score of the old and of each new platform is needed")
+        raise InputError("benchmarks are not given: a public score of the old and of each new platform is needed")
     table = table.dropna(subset=["score_per_s"])
     if table["platform"].duplicated().any():
         twice = table.loc[table["platform"].duplicated(), "platform"].iloc[0]
-        raise ValueError(f"benchmarks score platform {twice} more than once, must be once")
+        raise InputError(f"benchmarks score platform {twice} more than once, must be once")
     scores = {str(name): float(score) for name, score in zip(table["platform"], table["score_per_s"], strict=True)}
     for name, score in scores.items():
         if not 0 < score < np.inf:
-            raise ValueError(f"the benchmark score of {name} must be positive and finite, got {score:g}")
+            raise InputError(f"the benchmark score of {name} must be positive and finite, got {score:g}")
     if evidence.calibration not in scores:
-        raise ValueError(f"benchmarks have no score of {evidence.calibration}, on which the service was measured")
+        raise InputError(f"benchmarks have no score of {evidence.calibration}, on which the service was measured")
     return scores
 
 
@@ -142,7 +143,7 @@ def _busy(evidence: Evidence) -> tuple[Floats, Floats]:
     log = evidence.log
     known = np.isfinite(log.utilisation)
     if not known.any() or not log.counts[known].sum() > 0:
-        raise ValueError(
+        raise InputError(
             f"utilisation is not in the log of {evidence.calibration}: its service time has to be known to be scaled"
         )
     return log.counts[known], log.utilisation[known] * log.interval_s

@@ -15,6 +15,7 @@ from scipy.optimize import linprog
 
 from analysis.crossplatform.evidence import Predictor
 from analysis.crossplatform.response import thread_rates
+from models.errors import InputError
 from models.platforms import Platform
 from models.queues.birth_death import present
 
@@ -77,7 +78,7 @@ def alone(
     array([[0.1, 0.1]])
     """
     if not platforms or types < 1:
-        raise ValueError(f"at least one platform and one type are needed, got {len(platforms)} and {types}")
+        raise InputError(f"at least one platform and one type are needed, got {len(platforms)} and {types}")
     counts = ALONE_PER_S * interval_s * np.eye(types)
     said = [predictor(platform, counts, interval_s) for platform in platforms]
     processor_s = [each.service_time_s * platform.vcpus for each, platform in zip(said, platforms, strict=True)]
@@ -122,10 +123,10 @@ def to_the_best(time_s: ArrayLike) -> Floats:
     """
     time = np.asarray(time_s, dtype=np.float64)
     if time.ndim != 2 or not time.size:
-        raise ValueError(f"time_s has shape {time.shape}, must be (types, platforms)")
+        raise InputError(f"time_s has shape {time.shape}, must be (types, platforms)")
     silent = np.flatnonzero(np.isnan(time).all(axis=1))
     if silent.size:
-        raise ValueError(f"time_s says nothing of type {silent[0]} on any platform")
+        raise InputError(f"time_s says nothing of type {silent[0]} on any platform")
     return np.asarray(np.eye(time.shape[1])[np.where(np.isnan(time), np.inf, time).argmin(axis=1)])
 
 
@@ -206,7 +207,7 @@ class _Offered:
             method="highs",
         )
         if done.x is None or done.fun is None:
-            raise ValueError("the machines would have to be used more than most_used for these requests")
+            raise InputError("the machines would have to be used more than most_used for these requests")
         return np.maximum(done.x[: j * m].reshape(j, m), 0.0), float(done.fun)
 
 
@@ -241,5 +242,5 @@ def _checked(
     if not 0.0 < most_used < 1.0:
         faults.append(f"most_used is {most_used:g}, must be above 0 and below 1")
     if faults:
-        raise ValueError("; ".join(faults))
+        raise InputError("; ".join(faults))
     return rate, time, work_rates

@@ -11,6 +11,7 @@ from analysis.crossplatform.departures import COMMON, Departures, Parameters, Pr
 from analysis.crossplatform.evidence import Evidence
 from analysis.crossplatform.measured import FULL, Measured, exponent_prior, service_s
 from analysis.crossplatform.service import sizes_bytes
+from models.errors import InputError
 from models.platforms import Platform
 
 Floats = NDArray[np.float64]
@@ -98,7 +99,7 @@ def _check(table: pd.DataFrame) -> None:
     faults = [f"score_per_s of {row.platform} is {row.score_per_s:g}, must be above 0" for row in wrong.itertuples()]
     twice = sorted(set(table["platform"][table["platform"].duplicated()]))
     if faults or twice:
-        raise ValueError("benchmarks: " + "; ".join([*faults, *(f"{name} is scored twice" for name in twice)]))
+        raise InputError("benchmarks: " + "; ".join([*faults, *(f"{name} is scored twice" for name in twice)]))
 
 
 @dataclass(frozen=True, slots=True, eq=False)

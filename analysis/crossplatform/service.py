@@ -5,6 +5,7 @@ from collections.abc import Sequence
 import numpy as np
 from numpy.typing import NDArray
 
+from models.errors import InputError
 from models.platforms import Platform
 
 Floats = NDArray[np.float64]
@@ -25,7 +26,7 @@ def sizes_bytes(platform: Platform) -> Floats:
     array([ 32., 128.])
     """
     if not platform.caches:
-        raise ValueError(f"caches of platform {platform.name} are not given, must be at least one level")
+        raise InputError(f"caches of platform {platform.name} are not given, must be at least one level")
     return np.array([cache.size_bytes for cache in platform.caches])
 
 
@@ -66,7 +67,7 @@ def cycles_per_instruction(
     reached = np.asarray(misses, dtype=np.float64)
     latency = np.array([cache.latency_cycles for cache in platform.caches])
     if len(reached) != len(latency):
-        raise ValueError(f"misses of {len(reached)} levels are given, must be of the {len(latency)} of {platform.name}")
+        raise InputError(f"misses of {len(reached)} levels are given, must be of the {len(latency)} of {platform.name}")
     hits = np.concatenate([np.broadcast_to(first_level_hits, (1, *reached.shape[1:])), reached[:-1] - reached[1:]])
     memory_cycles = platform.memory_latency_s * platform.base_frequency_hz
     return np.asarray(platform.instruction_cpi + np.tensordot(latency, hits, axes=1) + reached[-1] * memory_cycles)

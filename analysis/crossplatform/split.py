@@ -7,6 +7,7 @@ from numpy.typing import NDArray
 from scipy.optimize import nnls
 
 from analysis.crossplatform.evidence import Floats, ServiceLog
+from models.errors import InputError
 
 Halves: TypeAlias = tuple[ServiceLog, ServiceLog]
 
@@ -56,7 +57,7 @@ def split(log: ServiceLog, how: str) -> Halves:
     count = len(log.start_s)
     first = int(_share(how) * count)
     if not 0 < first < count:
-        raise ValueError(f"{how} must leave intervals to fit to and to judge on, got {count} intervals")
+        raise InputError(f"{how} must leave intervals to fit to and to judge on, got {count} intervals")
     return log.taken(slice(0, first)), log.taken(slice(first, count))
 
 
@@ -112,23 +113,23 @@ def _share(how: str) -> float:
     if how == "halves":
         return 0.5
     if how.startswith("random"):
-        raise ValueError(
+        raise InputError(
             f"split must not be {how}: intervals next to each other have nearly the same mix, so those judged on would "
             "hardly differ from those fitted to; say halves or share:S"
         )
     kind, _, share = how.partition(":")
     if kind == "share" and share.replace(".", "", 1).isdecimal() and 0 < float(share) < 1:
         return float(share)
-    raise ValueError(f"split must be halves or share:S with S above 0 and below 1, got {how!r}")
+    raise InputError(f"split must be halves or share:S with S above 0 and below 1, got {how!r}")
 
 
 def _scaled(train_counts: Floats, test_counts: Floats) -> tuple[Floats, Floats]:
     """Return both sets of mixes in units of the greatest training count of each type."""
     train, test = (np.asarray(counts, dtype=np.float64) for counts in (train_counts, test_counts))
     if train.ndim != 2 or test.ndim != 2 or train.shape[1] != test.shape[1] or not (train.size and test.size):
-        raise ValueError(f"mixes must be (n, J) and (m, J) with n, m and J above 0, got {train.shape} and {test.shape}")
+        raise InputError(f"mixes must be (n, J) and (m, J) with n, m and J above 0, got {train.shape} and {test.shape}")
     if not (np.isfinite(train).all() and np.isfinite(test).all()):
-        raise ValueError("counts must be finite, got one that is not")
+        raise InputError("counts must be finite, got one that is not")
     largest: NDArray[np.float64] = np.abs(train).max(axis=0)
     largest[largest == 0] = 1.0
     return train / largest, test / largest

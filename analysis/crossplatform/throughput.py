@@ -7,6 +7,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from analysis.crossplatform.evidence import Prediction, Predictor
+from models.errors import InputError
 from models.platforms import Platform
 
 Floats = NDArray[np.float64]
@@ -71,12 +72,12 @@ def bounded_throughput(
     """
     shares = np.asarray(mix, dtype=np.float64)
     if shares.ndim != 1 or not shares.size or not (shares >= 0).all() or not 0 < shares.sum() < np.inf:
-        raise ValueError(
+        raise InputError(
             f"mix must be one share per request type, none negative and not all zero, got {shares.tolist()}"
         )
     for name, value in (("bound_s", bound_s), ("interval_s", interval_s)):
         if not 0 < value < np.inf:
-            raise ValueError(f"{name} must be positive and finite, got {value:g}")
+            raise InputError(f"{name} must be positive and finite, got {value:g}")
     one_s = interval_s * shares / shares.sum()
 
     low, high = np.full(3, LEAST_PER_S), np.full(3, GREATEST_PER_S)

@@ -7,6 +7,8 @@ from typing import Literal, TypeAlias, get_args
 import numpy as np
 from numpy.typing import NDArray
 
+from models.errors import InputError
+
 Floats = NDArray[np.float64]
 Form: TypeAlias = Literal["logarithmic", "exponential", "power_law", "log_normal"]
 """The columns of table 2: y = A + B ln x, ln y = A + B x, ln y = A + B ln x, ln y = A + B ln x + B' ln² x."""
@@ -114,16 +116,16 @@ def _features(form: Form, size: Floats) -> Floats:
 def _checked(size_bytes: Floats, misses_per_instruction: Floats, form: Form) -> tuple[Floats, Floats]:
     """Return sizes and rates as arrays that the form can be fitted to."""
     if form not in FORMS:
-        raise ValueError(f"form must be one of {', '.join(FORMS)}, got {form!r}")
+        raise InputError(f"form must be one of {', '.join(FORMS)}, got {form!r}")
     size = np.asarray(size_bytes, dtype=np.float64)
     misses = np.asarray(misses_per_instruction, dtype=np.float64)
     if size.ndim != 1 or misses.ndim < 1 or misses.shape[-1] != len(size):
-        raise ValueError(f"sizes must be (L,) and misses (..., L), got {size.shape} and {misses.shape}")
+        raise InputError(f"sizes must be (L,) and misses (..., L), got {size.shape} and {misses.shape}")
     for name, values, least in (("size", size, True), ("misses per instruction", misses, form != "logarithmic")):
         wrong = ~(np.isfinite(values) & ((values > 0) if least else (values >= 0)))
         if wrong.any():
-            raise ValueError(f"{name} must be {'above 0' if least else 'at least 0'}, got {values[wrong][0]:g}")
+            raise InputError(f"{name} must be {'above 0' if least else 'at least 0'}, got {values[wrong][0]:g}")
     needed, have = 3 if form == "log_normal" else 2, len(np.unique(size))
     if have < needed:
-        raise ValueError(f"{form} needs {needed} different cache sizes, got {have}")
+        raise InputError(f"{form} needs {needed} different cache sizes, got {have}")
     return size, misses

@@ -5,12 +5,13 @@ import pandas as pd
 from numba import njit
 
 from analysis.statistics import Bools, Floats, Ints, NotEnoughDataError
+from models.errors import WscError
 
 SETTLED = 1e-9
 """A chance this near to 0 or 1 is taken as that; what this moves is far below any sampling error."""
 
 
-class BalanceError(ValueError):
+class BalanceError(WscError):
     """Inclusion probabilities or balancing variables that cannot be used; says where and what was found."""
 
 

@@ -11,6 +11,7 @@ from analysis.effects.cells import Cells
 from analysis.effects.effect import Answers, Effect, Method
 from analysis.effects.study import Study, concluded
 from analysis.statistics import Bools, Floats, Ints, NotEnoughDataError
+from models.errors import InputError
 
 
 class _Sums(NamedTuple):
@@ -75,9 +76,9 @@ class Balanced:
         array([0.1])
         """
         if len(self.aux) != len(cells.machines):
-            raise ValueError(f"balancing variables are needed of {len(cells.machines)} machines, not {len(self.aux)}")
+            raise InputError(f"balancing variables are needed of {len(cells.machines)} machines, not {len(self.aux)}")
         if cells.known:
-            raise ValueError("a crossover has no contrast between machines: each is its own control")
+            raise InputError("a crossover has no contrast between machines: each is its own control")
         found = self.base.many(cells, treated)
         each = _influences(cells, treated, _covariates(self.base), np.nan_to_num(found.change))
         saved = [balanced_error(one, draw, self.aux, self.left).saved for one, draw in zip(each, treated, strict=True)]

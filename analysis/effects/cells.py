@@ -7,6 +7,7 @@ import pandas as pd
 
 from analysis.effects.switching import Switched
 from analysis.statistics import Floats, Ints
+from models.errors import InputError
 
 COVARIATE = "x"
 """Columns of covariates are named x0, x1, …"""
@@ -96,7 +97,7 @@ def cells(
     """
     job = pd.Index(jobs["job"]).get_indexer(rows["job"])
     if (job < 0).any():
-        raise ValueError(f"job {rows['job'].to_numpy()[job < 0][0]} is not among the fleet's jobs")
+        raise InputError(f"job {rows['job'].to_numpy()[job < 0][0]} is not among the fleet's jobs")
     machine, machines = pd.factorize(rows["machine"], sort=True)
     pair, inverse = np.unique(machine.astype(np.int64) * len(jobs) + job, return_inverse=True)
     total = len(pair)
@@ -114,7 +115,7 @@ def cells(
     index = pd.Index(machines)
     rack = np.arange(len(machines)) if racks is None else pd.factorize(racks.reindex(index))[0].astype(np.int64)
     if (rack < 0).any():
-        raise ValueError(f"machine {machines[rack < 0][0]} is in no rack")
+        raise InputError(f"machine {machines[rack < 0][0]} is in no rack")
     return Cells(
         start=np.searchsorted(pair // len(jobs), np.arange(len(machines) + 1)),
         job=(pair % len(jobs)).astype(np.int64),

@@ -8,6 +8,7 @@ from numba import njit
 from ortools.sat.python import cp_model
 
 from analysis.statistics import Bools, Floats, Ints
+from models.errors import WscError
 
 EFFORT_S = 20.0
 """Deterministic time (about seconds, the same on every machine) that CP-SAT may spend on a cover."""
@@ -15,11 +16,11 @@ ATTEMPTS = 50
 """Times that a fleet is dealt anew where bundles lack a job."""
 
 
-class ShortageError(ValueError):
+class ShortageError(WscError):
     """Jobs that are on too few machines for what is asked; one line each."""
 
 
-class NoProbabilityError(ValueError):
+class NoProbabilityError(WscError):
     """Machines were chosen, not drawn: no weight makes them stand for the fleet."""
 
 

@@ -12,6 +12,7 @@ from numba import njit
 
 from analysis.effects.keys import numbered
 from analysis.statistics import Bools, Floats, Ints, NotEnoughDataError
+from models.errors import InputError
 
 _TURNS = 500
 _SETTLED = 1e-11
@@ -116,7 +117,7 @@ def _rows(table: pd.DataFrame, identity: list[str], by: Floats, scale: "pd.Serie
     job, jobs = pd.factorize(table["job"])
     scales = scale.reindex(jobs).to_numpy(dtype=np.float64)
     if np.isnan(scales).any():
-        raise ValueError(f"job {jobs[int(np.isnan(scales).argmax())]} is not among the fleet's jobs")
+        raise InputError(f"job {jobs[int(np.isnan(scales).argmax())]} is not among the fleet's jobs")
     return _Rows(
         np.arange(len(table)),
         numbered([table[name] for name in identity])[0],

@@ -9,6 +9,7 @@ from analysis.effects.cells import Cells
 from analysis.effects.classic import Published, Ratio
 from analysis.effects.effect import Answers, Method
 from analysis.statistics import Bools
+from models.errors import InputError
 
 RECOMMENDED = "adjusted"
 
@@ -45,7 +46,7 @@ def method(name: str) -> Method:
     for one in METHODS:
         if one.name == name:
             return one
-    raise ValueError(f"estimator must be one of {', '.join(one.name for one in METHODS)}, got {name}")
+    raise InputError(f"estimator must be one of {', '.join(one.name for one in METHODS)}, got {name}")
 
 
 def together(methods: Sequence[Method], cells: Cells, treated: Bools) -> list[Answers]:

@@ -11,6 +11,7 @@ from analysis.cells import TableFault, read_cells
 from analysis.measurements import METRICS, Metric, Reading, read_jobs
 from analysis.readers import Field, TableError, not_used, read_table
 from analysis.statistics import Bools, Floats
+from models.errors import InputError
 
 __all__ = ["FIELDS", "joined", "of_run", "read_jobs", "read_observations"]
 
@@ -146,7 +147,7 @@ def joined(tables: Mapping[str, pd.DataFrame], *, strict: bool = True) -> pd.Dat
         if len(twice):
             one, before = twice[0], first[number[twice[0]]]
             said = ", ".join(f"{name} {whole[name].iloc[one]}" for name in IDENTITY if name in shared)
-            raise ValueError(f"{said} stands in {origin[one]} and in {origin[before]}: {len(twice)} rows stand in two")
+            raise InputError(f"{said} stands in {origin[one]} and in {origin[before]}: {len(twice)} rows stand in two")
     return whole
 
 
@@ -189,14 +190,14 @@ def of_run(
     [[0.0, 3.0, 5.0, 3.0]]
     """
     if metric not in METRICS:
-        raise ValueError(f"metric must be one of {', '.join(METRICS)}, got {metric}")
+        raise InputError(f"metric must be one of {', '.join(METRICS)}, got {metric}")
     above, below = METRICS[metric]
     rows = counters.merge(windows, on="window").merge(
         instances.drop(columns=["start_s", "end_s"], errors="ignore"), on="residence", validate="many_to_one"
     )
     rows = rows[(rows[above] > 0) & (rows[below] > 0) & (rows["cpu_s"] > 0)].reset_index(drop=True)
     if rows.empty:
-        raise ValueError(f"windows must be of {', '.join(map(str, counters['window'].unique())) or 'none'}")
+        raise InputError(f"windows must be of {', '.join(map(str, counters['window'].unique())) or 'none'}")
     state = _state(rows, treated)
     made = {
         "period": rows["start_s"],

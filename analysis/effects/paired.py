@@ -11,6 +11,7 @@ from analysis.effects.effect import Answers, Effect
 from analysis.effects.study import Study, concluded
 from analysis.effects.totals import Totals, totals
 from analysis.statistics import Bools, Floats, Ints, NotEnoughDataError
+from models.errors import InputError
 
 FEWEST = 3
 """Pairs below which nothing is said."""
@@ -69,7 +70,7 @@ class Paired:
         array([0.1])
         """
         if cells.known:
-            raise ValueError("a crossover has no contrast between machines: each is its own control")
+            raise InputError("a crossover has no contrast between machines: each is its own control")
         chosen = np.asarray(treated, dtype=np.bool_)
         first, second = self._sides(chosen)
         sums = totals(cells)
@@ -105,9 +106,9 @@ class Paired:
         """Return in which pairs the first machine has the feature, and in which the second; (R, P)."""
         first, second = treated[:, self.pairs[:, 0]], treated[:, self.pairs[:, 1]]
         if (first & second).any():
-            raise ValueError("both machines of a pair have the feature")
+            raise InputError("both machines of a pair have the feature")
         if int(treated.sum()) != int(first.sum() + second.sum()):
-            raise ValueError("a machine that is in no pair has the feature")
+            raise InputError("a machine that is in no pair has the feature")
         return first, second
 
 
@@ -140,7 +141,7 @@ def matched(aux: Floats, stratum: Ints | None = None) -> Ints:
     """
     if not np.isfinite(aux).all():
         machine, column = np.argwhere(~np.isfinite(aux))[0]
-        raise ValueError(f"variable {column} of machine {machine} must be finite, got {aux[machine, column]}")
+        raise InputError(f"variable {column} of machine {machine} must be finite, got {aux[machine, column]}")
     spread = aux.std(axis=0)
     scaled: Floats = (aux - aux.mean(axis=0)) / np.where(spread > 0, spread, 1.0)
     groups = np.zeros(len(aux), dtype=np.int64) if stratum is None else stratum

@@ -12,6 +12,7 @@ from analysis.effects.cells import Cells
 from analysis.effects.few_machines import moderated, randomisation_p
 from analysis.effects.study import Study
 from analysis.statistics import ROUNDING, Bools, Floats, Ints
+from models.errors import InputError
 
 Control = Literal["benjamini-hochberg", "benjamini-yekutieli"]
 
@@ -49,7 +50,7 @@ class Criteria:
         if self.min_machines < 2:
             faults.append(f"min_machines must be at least 2, got {self.min_machines}")
         if faults:
-            raise ValueError("\n".join(faults))
+            raise InputError("\n".join(faults))
 
 
 def per_job(study: Study, criteria: Criteria | None = None) -> pd.DataFrame:

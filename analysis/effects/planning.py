@@ -10,6 +10,7 @@ import numpy as np
 from analysis.effects.effect import Answers
 from analysis.effects.rehearsals import Rehearsal
 from analysis.statistics import Bools, Floats
+from models.errors import InputError
 
 _CLOSE = 1.08
 """Sizes of a bracket that are no further apart are near enough to interpolate."""
@@ -37,9 +38,9 @@ class Wanted:
     def __post_init__(self) -> None:
         for name in ("detect", "power", "confidence"):
             if not 0 < getattr(self, name) < 1:
-                raise ValueError(f"{name} must be between 0 and 1, got {getattr(self, name):g}")
+                raise InputError(f"{name} must be between 0 and 1, got {getattr(self, name):g}")
         if self.draws < 20:
-            raise ValueError(f"draws must be at least 20, got {self.draws}")
+            raise InputError(f"draws must be at least 20, got {self.draws}")
 
 
 @dataclass(frozen=True, slots=True)

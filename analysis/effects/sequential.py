@@ -11,6 +11,7 @@ from scipy.special import lambertw
 from scipy.stats import t as student
 
 from analysis.statistics import Floats
+from models.errors import WscError
 
 _COLUMNS = ("change", "error", "freedom", "share")
 _NORMAL = 1e6
@@ -19,7 +20,7 @@ _LEAST = 1e-6
 """Least confidence: nearer to 0, a float hardly tells the error from 1."""
 
 
-class LooksError(ValueError):
+class LooksError(WscError):
     """A table of looks cannot be used; one line a fault."""
 
 

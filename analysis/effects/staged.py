@@ -12,6 +12,7 @@ from analysis.effects.per_job import between
 from analysis.effects.stays import checked, identity, stays
 from analysis.effects.study import Link
 from analysis.statistics import Bools, Floats, Ints, NotEnoughDataError
+from models.errors import InputError
 
 _PRIOR = 10.0
 """Degrees of freedom that the variance over all jobs counts for in the variance of one."""
@@ -62,7 +63,7 @@ def staged(
     (0.02, 'staged', 6, ('periods without a machine that lacks the feature were left out: 3',))
     """
     if not 0 < confidence < 1:
-        raise ValueError(f"confidence must be between 0 and 1, got {confidence}")
+        raise InputError(f"confidence must be between 0 and 1, got {confidence}")
     table = checked(observations)
     _never_back(table)
     if not table["treated"].any():
@@ -154,7 +155,7 @@ def _never_back(table: pd.DataFrame) -> None:
     again = (~states & states.groupby("machine").cummax()).to_numpy()
     if again.any():
         machine, period = states.index[int(np.argmax(again))]
-        raise ValueError(
+        raise InputError(
             f"machine {machine} has lost the feature again in period {period}, which is no staged roll-out"
         )
 
@@ -178,7 +179,7 @@ def _fleet(study: pd.DataFrame, past: pd.DataFrame, jobs: pd.DataFrame | None) -
         scale = scale.fillna(known.groupby("job")["value"].mean())
     unknown = ~study["job"].isin(index).to_numpy()
     if unknown.any():
-        raise ValueError(f"job {study['job'].to_numpy()[unknown][0]} is not among the fleet's jobs")
+        raise InputError(f"job {study['job'].to_numpy()[unknown][0]} is not among the fleet's jobs")
     relative: Floats = np.nan_to_num(scale.to_numpy(dtype=np.float64), nan=1.0)
     return _Fleet(index, np.asarray(quota / quota.sum(), dtype=np.float64), relative)
 

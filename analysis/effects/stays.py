@@ -7,6 +7,7 @@ import pandas as pd
 
 from analysis.effects.keys import numbered
 from analysis.statistics import Bools, Floats
+from models.errors import InputError
 
 REQUIRED = ("period", "job", "machine", "weight", "value", "treated")
 
@@ -24,15 +25,15 @@ def checked(observations: pd.DataFrame) -> pd.DataFrame:
     >>> checked(pd.DataFrame({"period": [0]}))
     Traceback (most recent call last):
     ...
-    ValueError: the table lacks job, machine, weight, value, treated
+    models.errors.InputError: the table lacks job, machine, weight, value, treated
     """
     missing = [name for name in REQUIRED if name not in observations.columns]
     if missing:
-        raise ValueError(f"the table lacks {', '.join(missing)}")
+        raise InputError(f"the table lacks {', '.join(missing)}")
     table = observations.reset_index(drop=True)
     for name in ("period", "job", "machine", "instance", "shard"):
         if name in table and table[name].isna().any():
-            raise ValueError(f"{name} must not be missing, it is in row {int(table[name].isna().argmax())}")
+            raise InputError(f"{name} must not be missing, it is in row {int(table[name].isna().argmax())}")
     for name in ("weight", "value", "present_s"):
         if name in table:
             _finite(table, name, "above 0", lambda numbers: numbers > 0)
@@ -40,13 +41,13 @@ def checked(observations: pd.DataFrame) -> pd.DataFrame:
         if name in table:
             _finite(table, name, "of 0 or more", lambda numbers: numbers >= 0)
     if not table["treated"].isin([0, 1]).all():
-        raise ValueError(f"treated must be 0 or 1, got {table.loc[~table['treated'].isin([0, 1]), 'treated'].iloc[0]}")
+        raise InputError(f"treated must be 0 or 1, got {table.loc[~table['treated'].isin([0, 1]), 'treated'].iloc[0]}")
     table["treated"] = table["treated"].astype(bool)
     together, first = numbered([table["machine"], table["period"]])
     having = table["treated"].to_numpy(dtype=np.bool_)
     if (mixed := having != having[first][together]).any():
         machine, period = table.loc[int(mixed.argmax()), ["machine", "period"]]
-        raise ValueError(f"machine {machine} is with and without the feature in period {period}")
+        raise InputError(f"machine {machine} is with and without the feature in period {period}")
     return table
 
 
@@ -55,7 +56,7 @@ def _finite(table: pd.DataFrame, name: str, what: str, right: Callable[[Floats],
     wrong = ~(np.isfinite(numbers) & right(numbers))
     if wrong.any():
         at = int(wrong.argmax())
-        raise ValueError(f"{name} must be a finite number {what}, got {numbers[at]} in row {at}")
+        raise InputError(f"{name} must be a finite number {what}, got {numbers[at]} in row {at}")
 
 
 def stays(table: pd.DataFrame) -> pd.DataFrame:
@@ -131,11 +132,11 @@ def _checked_jobs(jobs: pd.DataFrame) -> pd.DataFrame:
     """Return job and quota of the whole fleet, each job once."""
     missing = [name for name in ("job", "quota") if name not in jobs.columns]
     if missing:
-        raise ValueError(f"the table of jobs lacks {', '.join(missing)}")
+        raise InputError(f"the table of jobs lacks {', '.join(missing)}")
     table = jobs[["job", "quota"]].reset_index(drop=True)
     twice = table["job"].isna() | table["job"].duplicated()
     if twice.any():
-        raise ValueError(
+        raise InputError(
             f"each job must be there once, {table['job'][twice.argmax()]} is again in row {twice.argmax()}"
         )
     _finite(table, "quota", "of 0 or more", lambda numbers: numbers >= 0)

@@ -12,6 +12,7 @@ from analysis.effects.effect import Answers, Effect
 from analysis.effects.study import Study, concluded
 from analysis.effects.totals import Totals, totals
 from analysis.statistics import Bools, Floats, Ints, NotEnoughDataError
+from models.errors import InputError
 
 
 class _Arms(NamedTuple):
@@ -66,9 +67,9 @@ class Stratified:
         array([0.1])
         """
         if len(self.stratum) != len(cells.machines):
-            raise ValueError(f"each of {len(cells.machines)} machines needs a stratum, {len(self.stratum)} are given")
+            raise InputError(f"each of {len(cells.machines)} machines needs a stratum, {len(self.stratum)} are given")
         if cells.known:
-            raise ValueError("a crossover has no contrast between machines: each is its own control")
+            raise InputError("a crossover has no contrast between machines: each is its own control")
         sums = totals(cells)
         stratum = np.unique(self.stratum, return_inverse=True)[1].astype(np.int64)
         answers = np.array([_answer(sums, stratum, draw, self.combined) for draw in treated]).reshape(-1, 3)
@@ -131,7 +132,7 @@ def allocate(machines: Ints, deviation: Floats, total: int, low: int = 2) -> Int
     array([30, 60])
     """
     if not (np.isfinite(deviation).all() and (deviation >= 0).all()):
-        raise ValueError(f"deviations of strata must be finite and 0 or more, got {deviation.tolist()}")
+        raise InputError(f"deviations of strata must be finite and 0 or more, got {deviation.tolist()}")
     high = machines - low
     if (high < low).any():
         raise NotEnoughDataError(2 * low, int(machines.min()), "machines in every stratum")

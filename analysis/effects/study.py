@@ -13,6 +13,7 @@ from analysis.effects.levels import FEW
 from analysis.effects.stays import checked, fleet_of, identity, racks_of, scale_of, stays
 from analysis.effects.switchable import observed
 from analysis.statistics import Bools, NotEnoughDataError
+from models.errors import InputError
 
 Link = Literal["none", "own", "shard"]
 
@@ -198,7 +199,7 @@ def concluded(method: Method, study: Study, confidence: float = 0.95) -> Effect:
         If the method has no answer: too few machines with or without the feature, or no job seen with both.
     """
     if not 0 < confidence < 1:
-        raise ValueError(f"confidence must be between 0 and 1, got {confidence}")
+        raise InputError(f"confidence must be between 0 and 1, got {confidence}")
     answers = method.many(study.cells, study.treated[None, :])
     machines, controls = int(study.treated.sum()), int((~study.treated).sum())
     if study.cells.switched is not None:

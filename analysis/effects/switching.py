@@ -13,6 +13,7 @@ import pandas as pd
 from analysis.effects.keys import numbered
 from analysis.effects.levels import Common, Own, Rows, alone, shared
 from analysis.statistics import Bools, Floats, Ints
+from models.errors import InputError
 
 _MIXED = 0.05
 """Share of domains and periods in which a domain's machines may differ and still be said to switch together."""
@@ -140,7 +141,7 @@ def switched(table: pd.DataFrame, identity: list[str], by: Floats, scale: "pd.Se
     """
     job = pd.Index(scale.index).get_indexer(table["job"]).astype(np.int64)
     if (job < 0).any():
-        raise ValueError(f"job {table['job'].to_numpy()[job < 0][0]} is not among the fleet's jobs")
+        raise InputError(f"job {table['job'].to_numpy()[job < 0][0]} is not among the fleet's jobs")
     period, periods = pd.factorize(table["period"], sort=True)
     rack, _ = pd.factorize(table["rack"] if "rack" in table else table["machine"])
     there = table["present_s"].to_numpy(dtype=np.float64) if "present_s" in table else np.ones(len(table))

@@ -16,6 +16,7 @@ from analysis.effects.stays import exposure, identity, stays
 from analysis.effects.study import Study, concluded
 from analysis.effects.study import example as small
 from analysis.statistics import Bools, Floats, Ints
+from models.errors import InputError
 
 NEVER = 2**30
 """Stage from which a machine has the feature that does not get it."""
@@ -57,9 +58,9 @@ class Waves:
         array([0.1])
         """
         if treated.shape != self.since.shape or ((self.since < NEVER) != treated).any():
-            raise ValueError(f"stages are known of other machines than the {int(treated.sum())} with the feature")
+            raise InputError(f"stages are known of other machines than the {int(treated.sum())} with the feature")
         if len(cells.machines) != treated.shape[1]:
-            raise ValueError(f"stages are known of {treated.shape[1]} machines, not of {len(cells.machines)}")
+            raise InputError(f"stages are known of {treated.shape[1]} machines, not of {len(cells.machines)}")
         found = np.array([_answer(self.sums, draw) for draw in self.since]).reshape(-1, 3)
         return Answers(found[:, 0], found[:, 1], found[:, 2])
 
@@ -111,7 +112,7 @@ def stage_rows(before: pd.DataFrame, off: pd.DataFrame, on: pd.DataFrame, starts
     """
     keys = identity(off)
     if len(off) != len(on) or (off[[*keys, "period"]].to_numpy() != on[[*keys, "period"]].to_numpy()).any():
-        raise ValueError("the study without and with the feature should hold the same stays and periods row by row")
+        raise InputError("the study without and with the feature should hold the same stays and periods row by row")
     stage = np.searchsorted(starts, off["period"].to_numpy(), side="right") - 1
     group = off.assign(stage=stage).groupby([*keys, "stage"], sort=False, observed=True).ngroup().to_numpy()
     first = np.unique(group, return_index=True)[1]
@@ -146,7 +147,7 @@ def sums_of(rows: pd.DataFrame, jobs: pd.DataFrame) -> tuple[wave_sums.Sums, pd.
     index = pd.Index(jobs["job"])
     job = index.get_indexer(pd.Index(rows["job"])).astype(np.int64)
     if (job < 0).any():
-        raise ValueError(f"job {rows['job'].to_numpy()[job < 0][0]} is not among the fleet's jobs")
+        raise InputError(f"job {rows['job'].to_numpy()[job < 0][0]} is not among the fleet's jobs")
     stages = int(rows["stage"].max()) + 1
     pair = machine.astype(np.int64) * len(index) + job
     cell, inverse = np.unique(pair * stages + rows["stage"].to_numpy(), return_inverse=True)

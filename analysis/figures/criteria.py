@@ -16,6 +16,8 @@ from typing import Any, Final
 import numpy as np
 import pandas as pd
 
+from models.errors import InputError
+
 COLUMNS: Final = ("figure", "series", "x", "value", "unit", "tolerance", "read_from")
 """Columns of a published table."""
 CRITERION: Final = "criterion:"
@@ -183,11 +185,11 @@ def judge(measured: pd.DataFrame, published: pd.DataFrame, kind: str = CRITERION
     cv = 0.15, at most 0.3: holds
     """
     if not published["series"].str.startswith((CRITERION, CHECK)).any():
-        raise ValueError("the published table has no criterion row, so nothing could hold or fail")
+        raise InputError("the published table has no criterion row, so nothing could hold or fail")
     bounds = published[published["series"].str.startswith(kind)]
     unknown = sorted(set(bounds["x"]) - set(RELATIONS))
     if unknown:
-        raise ValueError(f"a criterion's relation must be one of {', '.join(RELATIONS)}, got {unknown[0]!r}")
+        raise InputError(f"a criterion's relation must be one of {', '.join(RELATIONS)}, got {unknown[0]!r}")
     single = measured[measured["x"].isna()].drop_duplicates("series")
     values = dict(zip(single["series"], single["value"], strict=True))
     if f"{kind}agreement" in set(bounds["series"]):

@@ -10,6 +10,7 @@ from scipy.stats import t as student
 from analysis.figures import style
 from analysis.figures.changes import Interval, share_interval
 from analysis.figures.criteria import curve, number, numbers, rows
+from models.errors import InputError
 
 WIDEST_RATIO = 2.2
 """Ratio of measured to published at which the drawing is cut."""
@@ -143,7 +144,7 @@ def measure_covariance(fleets: pd.DataFrame) -> pd.DataFrame:
     """
     ends = fleets[fleets["axis"] == "both"].sort_values(["level", "seed"])
     if ends.empty:
-        raise ValueError("axis 'both' is missing from the sweep")
+        raise InputError("axis 'both' is missing from the sweep")
     none, most = (
         ends[ends["level"] == level].set_index("seed") for level in (ends["level"].min(), ends["level"].max())
     )

@@ -12,6 +12,7 @@ from analysis.logs.copies import copies
 from analysis.logs.losses import lost_arrivals, lost_departures
 from analysis.logs.repair import imputed, overdue
 from analysis.statistics import Bools, Floats, Ints
+from models.errors import InputError
 
 _LOOKED_AT = 200_000
 """Requests from the beginning of the log that tests look at."""
@@ -97,7 +98,7 @@ def clean(log: pd.DataFrame, servers: int, resolution_s: float = 0.0) -> Cleaned
     lost departures: 1; open for longer than 6 s, three times the longest response; put in as the request before took
     """
     if servers < 1:
-        raise ValueError(f"servers must be at least 1, got {servers}")
+        raise InputError(f"servers must be at least 1, got {servers}")
     rows = log[["arrival_s", "departure_s"]].notna().any(axis=1)
     log = log[rows] if not rows.all() else log
     came, left = (log[name].to_numpy(dtype=np.float64) for name in ("arrival_s", "departure_s"))
@@ -108,7 +109,7 @@ def clean(log: pd.DataFrame, servers: int, resolution_s: float = 0.0) -> Cleaned
         findings += cancelled
     came, left = (kept[name].to_numpy(dtype=np.float64) for name in ("arrival_s", "departure_s"))
     if np.isnan(came).all() or np.isnan(left).all():
-        raise ValueError(f"the log has no {'arrivals' if np.isnan(came).all() else 'departures'}")
+        raise InputError(f"the log has no {'arrivals' if np.isnan(came).all() else 'departures'}")
     paired = not np.isnan(left - came).all()
     classes = kept["priority"].to_numpy(dtype=np.int64) if paired and "priority" in kept else None
     given = Cleaned(came, left, (), 0, paired, classes)
@@ -199,7 +200,7 @@ def _forwards(log: Cleaned, backwards: Bools) -> tuple[Cleaned, Finding]:
     count, least = int(backwards.sum()), float(np.nanmin(left - came))
     pairs = int(np.count_nonzero(~np.isnan(left - came)))
     if count > _SWAPPED * pairs:
-        raise ValueError(f"are arrival and departure swapped? {count:,} of {pairs:,} requests leave before they come")
+        raise InputError(f"are arrival and departure swapped? {count:,} of {pairs:,} requests leave before they come")
     evidence = f"the least response time is {least:.3g} s"
     if count > _OFTEN * pairs:
         done = f"the clocks differ by {-least:.3g} s or more, all departures moved by that"

@@ -9,6 +9,7 @@ from analysis.logs.sources import Log, head_of
 from analysis.logs.swf import is_swf, read_swf
 from analysis.logs.table_logs import read_table_log
 from analysis.readers import TableError
+from models.errors import InputError
 
 
 def read_log(
@@ -50,7 +51,7 @@ def read_log(
     1      0.383        0.388
     """
     if unit is not None and unit not in PER_SECOND:
-        raise ValueError(f"a unit is one of {', '.join(PER_SECOND)}, got {unit}")
+        raise InputError(f"a unit is one of {', '.join(PER_SECOND)}, got {unit}")
     head = head_of(path)
     if priority and (is_access_log(head) or is_swf(head)):
         raise TableError([TableFault(1, 1, priority, "should be a column", "a format without such columns")])
@@ -69,7 +70,7 @@ def _stamp(arrival: str | None, departure: str | None) -> str | None:
     """Return whether the stamp of an access log was said to be the arrival or the departure."""
     said = [name for name in (arrival, departure) if name is not None]
     if len(said) > 1 or any(name != "time" for name in said):
-        raise ValueError(
+        raise InputError(
             f"an access log has one stamp, time, which is an arrival or a departure, got {', '.join(said)}"
         )
     return "arrival" if arrival else "departure" if departure else None

@@ -8,6 +8,7 @@ from analysis.occupancy.budget import busy_periods
 from analysis.occupancy.curve import Curve, Floats, Ints, curve
 from analysis.occupancy.law import area
 from analysis.occupancy.order import order_of
+from models.errors import InputError
 from models.queues.open import srpt
 
 
@@ -43,12 +44,12 @@ def least_queueing(
     1.0
     """
     if not np.all(departure_s >= arrival_s):
-        raise ValueError("every job needs a departure, not before its arrival")
+        raise InputError("every job needs a departure, not before its arrival")
     seen = curve(arrival_s, departure_s) if seen is None else seen
     order = order_of(arrival_s)
     demand_s = _alone(seen.time_s, seen.jobs <= servers, arrival_s, departure_s, order)
     if np.isnan(demand_s).any():
-        raise ValueError("the curve is not that of the pairs: some come or go when it shows neither")
+        raise InputError("the curve is not that of the pairs: some come or go when it shows neither")
     done_s = srpt(arrival_s[order], demand_s[order] / to, 1)
     work_s = area(seen, servers)
     return float(np.sum(done_s - arrival_s[order]) + (work_s - np.sum(demand_s)) / to) - work_s

@@ -12,6 +12,7 @@ from analysis.occupancy.budget import Periods, busiest, busy_periods
 from analysis.occupancy.curve import Curve, Floats
 from analysis.occupancy.departures import most_queueing
 from analysis.occupancy.law import area
+from models.errors import InputError
 
 NAN = float("nan")
 COLUMNS = (
@@ -225,7 +226,7 @@ def capacity(
 
 def _check(holds: bool, fault: str) -> None:
     if not holds:
-        raise ValueError(fault)
+        raise InputError(fault)
 
 
 def _above(curve: Curve, periods: Periods, level: int) -> Floats:

@@ -11,6 +11,7 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
+from models.errors import InputError
 from models.queues.policy import Policy
 from models.queues.serve import serve
 
@@ -164,7 +165,7 @@ def broken(policy: Policy, claim: Claim, example: Example) -> bool:
     False
     """
     if (claim == "speed") != (example.to == 0):
-        raise ValueError(f"an example for {claim} needs {'a speed and no' if claim == 'speed' else 'a'} number `to`")
+        raise InputError(f"an example for {claim} needs {'a speed and no' if claim == 'speed' else 'a'} number `to`")
     before = _departures(policy, example, example.servers, 1.0)
     after = _departures(policy, example, example.to or example.servers, example.speed)
     arrival_s = np.asarray(example.arrival_s, dtype=float)

@@ -7,6 +7,7 @@ from numba import njit
 from numpy.typing import ArrayLike, NDArray
 
 from analysis.occupancy.order import in_order
+from models.errors import InputError
 
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
@@ -81,16 +82,16 @@ def curve(
     arrival, departure = _in_order(arrival_s, "arrival"), _in_order(_finished(departure_s), "departure")
     ends = [float(x) for x in (start_s, end_s) if x is not None]
     if not np.all(np.isfinite(ends)):
-        raise ValueError(f"start_s and end_s must be finite, got {start_s} and {end_s}")
+        raise InputError(f"start_s and end_s must be finite, got {start_s} and {end_s}")
     if len(ends) < 2 and not len(arrival) + len(departure):
-        raise ValueError("without arrivals and departures both start_s and end_s are needed")
+        raise InputError("without arrivals and departures both start_s and end_s are needed")
     if initial < 0:
-        raise ValueError(f"initial must be at least 0, got {initial}")
+        raise InputError(f"initial must be at least 0, got {initial}")
     first = min([*ends, *arrival[:1], *departure[:1]])
     last = max([*ends, *arrival[-1:], *departure[-1:]])
     time, present, came = _merge(arrival, departure, first, last, initial)
     if present[-1] < 0:
-        raise ValueError(f"at {time[-1]:g} s more jobs have left than had arrived: {-present[-1]} too many")
+        raise InputError(f"at {time[-1]:g} s more jobs have left than had arrived: {-present[-1]} too many")
     whole = Curve(time, present[:-1], came, initial, int(present[-1]))
     return whole if start_s is None and end_s is None else window(whole, start_s, end_s)
 
@@ -119,7 +120,7 @@ def window(curve: Curve, start_s: float | None = None, end_s: float | None = Non
     start = curve.start_s if start_s is None else float(start_s)
     end = curve.end_s if end_s is None else float(end_s)
     if not curve.start_s <= start <= end <= curve.end_s:
-        raise ValueError(f"{start:g} s to {end:g} s is not within the curve, {curve.start_s:g} s to {curve.end_s:g} s")
+        raise InputError(f"{start:g} s to {end:g} s is not within the curve, {curve.start_s:g} s to {curve.end_s:g} s")
     if (start, end) == (curve.start_s, curve.end_s):
         return curve
     time = curve.time_s
@@ -143,10 +144,10 @@ def _finished(departure_s: ArrayLike) -> Floats:
 
 def _in_order(time_s: ArrayLike, name: str) -> Floats:
     if np.ndim(time_s) != 1:
-        raise ValueError(f"{name}_s must have one dimension, got {np.ndim(time_s)}")
+        raise InputError(f"{name}_s must have one dimension, got {np.ndim(time_s)}")
     time = in_order(time_s)
     if len(time) and not np.isfinite(time[[0, -1]]).all():
-        raise ValueError(f"every {name} must be a finite time, got {time[-1] if np.isfinite(time[0]) else time[0]}")
+        raise InputError(f"every {name} must be a finite time, got {time[-1] if np.isfinite(time[0]) else time[0]}")
     return time
 
 

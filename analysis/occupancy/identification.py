@@ -11,6 +11,7 @@ from analysis.occupancy.agreement import Finding, agreement, met_on_arrival
 from analysis.occupancy.inversion import Policy, Reconstruction, reconstruct
 from analysis.occupancy.likelihood import log_likelihood
 from analysis.occupancy.pairs import Floats, Ints, Pairs, pairs
+from models.errors import InputError
 
 POLICIES: tuple[Policy, ...] = ("fcfs", "lcfs", "lcfs_pr", "ps", "rr", "fb", "srpt", "sjf", "random", "priority")
 """Candidates, in the order in which one is named where several explain a log alike."""
@@ -157,7 +158,7 @@ def identify(
             _between(on, partial(explained, policy))
         candidates += on.values()
     if not candidates and len(rows) > 0:
-        raise ValueError(f"policies {tuple(policies)} on {tuple(numbers)} servers: there is no candidate among them")
+        raise InputError(f"policies {tuple(policies)} on {tuple(numbers)} servers: there is no candidate among them")
     return _judge(sorted(candidates, key=lambda each: -round(each.log_likelihood, 6)), events, expected_servers)
 
 

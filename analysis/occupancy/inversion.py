@@ -10,6 +10,7 @@ from analysis.occupancy.attained import Attained, ranked, shared, shortest
 from analysis.occupancy.levels import levelled
 from analysis.occupancy.pairs import Bools, Floats, Ints, Log, Pairs, pairs
 from analysis.occupancy.rotation import rotated
+from models.errors import InputError
 
 Policy = Literal["fcfs", "lcfs", "lcfs_pr", "ps", "rr", "srpt", "sjf", "fb", "priority", "random", "unknown"]
 ROUNDING = 64 * np.finfo(np.float64).eps
@@ -159,7 +160,7 @@ def _rank(policy: Policy, events: Pairs, priority: Ints | None) -> Ints:
     if policy == "priority":
         given = 0 if priority is None else len(priority)
         if priority is None or given != n:
-            raise ValueError(f"policy priority needs {n} classes, got {given}")
+            raise InputError(f"policy priority needs {n} classes, got {given}")
         by_class = np.lexsort((arrived, np.asarray(priority)[events.order]))
         rank = np.empty(n, dtype=np.int64)
         rank[by_class] = arrived
@@ -183,17 +184,17 @@ def _clock(events: Pairs, servers: int, rates: Floats | None) -> Floats:
 def _check(policy: Policy, servers: int, quantum_s: float, rates: Floats | None) -> None:
     """Refuse what cannot be reconstructed, and arguments out of bounds."""
     if policy not in get_args(Policy):
-        raise ValueError(f"policy {policy!r}: it must be one of {', '.join(get_args(Policy))}")
+        raise InputError(f"policy {policy!r}: it must be one of {', '.join(get_args(Policy))}")
     if servers < 1:
-        raise ValueError(f"{servers} servers: there must be at least 1")
+        raise InputError(f"{servers} servers: there must be at least 1")
     if servers > 1 and policy in ("sjf", "random"):
-        raise ValueError(
+        raise InputError(
             f"demands under {policy} on {servers} servers cannot be known: whom a server took does not follow from "
             "arrivals and departures; it does on 1 server"
         )
     if servers > 1 and policy == "unknown":
-        raise ValueError(f"an unknown policy on {servers} servers does not say who is served; on 1 server it does")
+        raise InputError(f"an unknown policy on {servers} servers does not say who is served; on 1 server it does")
     if not quantum_s > 0:
-        raise ValueError(f"a quantum of {quantum_s} s: it must be above 0")
+        raise InputError(f"a quantum of {quantum_s} s: it must be above 0")
     if rates is not None and (np.shape(rates) != (servers,) or not (np.asarray(rates) > 0).all()):
-        raise ValueError(f"rates {rates}: there must be {servers}, each above 0")
+        raise InputError(f"rates {rates}: there must be {servers}, each above 0")

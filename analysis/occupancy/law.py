@@ -8,6 +8,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from analysis.occupancy.curve import Curve, Ints, window
 from analysis.occupancy.slices import Slices, table
+from models.errors import InputError
 
 
 @dataclass(frozen=True, slots=True)
@@ -96,7 +97,7 @@ def area(curve: Curve, level: float) -> float:
     [2.0, 4.0, 5.0, 6.0]
     """
     if not level >= 0:
-        raise ValueError(f"level must be at least 0, got {level}")
+        raise InputError(f"level must be at least 0, got {level}")
     return _integral(curve, np.minimum(curve.jobs, level))
 
 
@@ -130,7 +131,7 @@ def work(curve: Curve, rates: ArrayLike) -> float:
     """
     rate = np.asarray(rates, dtype=np.float64)
     if rate.ndim != 1 or not len(rate) or not (np.isfinite(rate) & (rate >= 0)).all():
-        raise ValueError(f"rates must be one finite rate >= 0 for each number of busy servers, got {rate.tolist()}")
+        raise InputError(f"rates must be one finite rate >= 0 for each number of busy servers, got {rate.tolist()}")
     return _integral(curve, np.concatenate(([0.0], rate))[np.minimum(curve.jobs, len(rate))])
 
 
@@ -233,7 +234,7 @@ def intervals(
 
 def _checked(servers: int) -> int:
     if servers < 1:
-        raise ValueError(f"servers must be at least 1, got {servers}")
+        raise InputError(f"servers must be at least 1, got {servers}")
     return servers
 
 

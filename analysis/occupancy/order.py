@@ -4,6 +4,8 @@ import numpy as np
 from numba import njit
 from numpy.typing import ArrayLike, NDArray
 
+from models.errors import InputError
+
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
 MOST_MOVES = 8
@@ -57,7 +59,7 @@ def order_of(time_s: ArrayLike) -> Ints:
 
 def _check(time: Floats) -> None:
     if time.ndim != 1:
-        raise ValueError(f"times must have one dimension, got {time.ndim}")
+        raise InputError(f"times must have one dimension, got {time.ndim}")
 
 
 @njit(cache=True)

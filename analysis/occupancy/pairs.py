@@ -8,6 +8,7 @@ from numba import njit
 from numpy.typing import NDArray
 
 from analysis.occupancy.order import order_of
+from models.errors import InputError
 
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
@@ -99,11 +100,11 @@ def _merge(arrived: Floats, left: Floats, stays: Ints, leaves: Ints) -> tuple[Fl
 def _check(arrival_s: Floats, departure_s: Floats) -> None:
     """Refuse arrays that are no pairs."""
     if arrival_s.ndim != 1 or arrival_s.shape != departure_s.shape:
-        raise ValueError(f"{arrival_s.shape} arrivals and {departure_s.shape} departures: both must be (n,)")
+        raise InputError(f"{arrival_s.shape} arrivals and {departure_s.shape} departures: both must be (n,)")
     if not np.isfinite(arrival_s).all():
         row = int(np.flatnonzero(~np.isfinite(arrival_s))[0])
-        raise ValueError(f"arrival {row} is {arrival_s[row]}: it must be a number")
+        raise InputError(f"arrival {row} is {arrival_s[row]}: it must be a number")
     wrong = np.isinf(departure_s) | (departure_s < arrival_s)
     if wrong.any():
         row = int(np.flatnonzero(wrong)[0])
-        raise ValueError(f"departure {row} is {departure_s[row]}: it must be a number from {arrival_s[row]} on, or NaN")
+        raise InputError(f"departure {row} is {departure_s[row]}: it must be a number from {arrival_s[row]} on, or NaN")

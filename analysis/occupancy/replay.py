@@ -9,6 +9,7 @@ from analysis.occupancy.identification import CLOSE_S, MISFITS
 from analysis.occupancy.inversion import Policy, Reconstruction, reconstruct
 from analysis.occupancy.law import law
 from analysis.occupancy.pairs import Floats, Ints, pairs
+from models.errors import InputError
 from models.queues.serve import serve
 
 STRAYS = 0.01
@@ -153,11 +154,11 @@ def replay(
     (0.0, array([2., 4.]))
     """
     if policy == "unknown":
-        raise ValueError("policy unknown: without a policy nothing says whom other servers would take")
+        raise InputError("policy unknown: without a policy nothing says whom other servers would take")
     if not (speed > 0 and np.isfinite(speed)):
-        raise ValueError(f"speed {speed}: it must be a number above 0")
+        raise InputError(f"speed {speed}: it must be a number above 0")
     if not 0 <= error < 1:
-        raise ValueError(f"error {error}: it must be from 0 up to below 1")
+        raise InputError(f"error {error}: it must be from 0 up to below 1")
     if made is None:
         made = reconstruct(policy, arrival_s, departure_s, servers, priority=priority, quantum_s=quantum_s, rates=rates)
     order = np.argsort(arrival_s, kind="stable")

@@ -7,6 +7,7 @@ import pandas as pd
 from numba import njit
 
 from analysis.occupancy.curve import Floats, Ints
+from models.errors import InputError
 
 MOST_SLICES = 20_000_000
 """So many intervals are gigabytes; more is a wrong unit."""
@@ -31,11 +32,11 @@ class Slices:
 
     def __post_init__(self) -> None:
         if self.servers < 1:
-            raise ValueError(f"servers must be at least 1, got {self.servers}")
+            raise InputError(f"servers must be at least 1, got {self.servers}")
         if not (self.interval_s > 0 and np.isfinite(self.interval_s)):
-            raise ValueError(f"interval_s must be above 0 and finite, got {self.interval_s}")
+            raise InputError(f"interval_s must be above 0 and finite, got {self.interval_s}")
         if not np.isfinite(self.origin_s):
-            raise ValueError(f"the first interval must start at a finite time, got {self.origin_s}")
+            raise InputError(f"the first interval must start at a finite time, got {self.origin_s}")
 
     def advance(self, time_s: Floats, jobs: Ints) -> Floats:
         """Return the intervals completed by pieces [time_s[i], time_s[i + 1]) with `jobs[i]` present.
@@ -63,7 +64,7 @@ class Slices:
         """
         most = max((time_s[-1] - self.origin_s) / self.interval_s - self.index, 0.0) + 2
         if most > MOST_SLICES:
-            raise ValueError(f"intervals of {self.interval_s:g} s: {most:.3g} of them, {MOST_SLICES:.0e} is the most")
+            raise InputError(f"intervals of {self.interval_s:g} s: {most:.3g} of them, {MOST_SLICES:.0e} is the most")
         clock = (float(self.origin_s), float(self.interval_s), self.index, int(most))
         rows: Floats = _cut(time_s, jobs, self.servers, clock, self.sums)
         self.index += len(rows)

@@ -10,6 +10,7 @@ from numpy.typing import ArrayLike
 
 from analysis.occupancy.curve import Floats, Ints
 from analysis.occupancy.slices import Slices, table
+from models.errors import InputError
 
 
 @dataclass(slots=True)
@@ -41,7 +42,7 @@ class Stream:
     def __post_init__(self) -> None:
         for name, value in (("initial", self.initial), ("reorder", self.reorder)):
             if value < 0:
-                raise ValueError(f"{name} must be at least 0, got {value}")
+                raise InputError(f"{name} must be at least 0, got {value}")
         self._slices = Slices(self.servers, self.start_s, self.interval_s)
         self.jobs, self.now_s = self.initial, self.start_s
 
@@ -102,7 +103,7 @@ class Stream:
         last_s = max([self.now_s, *self._held_s[-1:].tolist()])
         end = last_s if end_s is None else float(end_s)
         if not last_s <= end < np.inf:
-            raise ValueError(f"end_s must be finite and not before the last event at {last_s:g} s, got {end}")
+            raise InputError(f"end_s must be finite and not before the last event at {last_s:g} s, got {end}")
         time, step = np.append(self._held_s, end), np.append(self._held, 0)
         self._held_s, self._held = time[:0], step[:0]
         done = self._count(time, step)
@@ -148,9 +149,9 @@ def alerts(intervals: pd.DataFrame, ratio: float, consecutive: int = 1) -> pd.Da
     0        1      3          2    4.0
     """
     if not ratio >= 0:
-        raise ValueError(f"ratio must be at least 0, got {ratio}")
+        raise InputError(f"ratio must be at least 0, got {ratio}")
     if consecutive < 1:
-        raise ValueError(f"consecutive must be at least 1, got {consecutive}")
+        raise InputError(f"consecutive must be at least 1, got {consecutive}")
     service_s, queueing_s = (intervals[name].to_numpy(np.float64) for name in ("service_time_s", "queueing_time_s"))
     start, end = intervals["start_s"].to_numpy(), intervals["end_s"].to_numpy()
     high = queueing_s > ratio * service_s
@@ -169,11 +170,11 @@ def alerts(intervals: pd.DataFrame, ratio: float, consecutive: int = 1) -> pd.Da
 def _events(time_s: ArrayLike, change: ArrayLike) -> tuple[Floats, Ints]:
     time, step = np.atleast_1d(np.asarray(time_s, dtype=np.float64)), np.atleast_1d(np.asarray(change))
     if time.shape != step.shape or time.ndim != 1:
-        raise ValueError(f"as many times as changes are needed, got shapes {time.shape} and {step.shape}")
+        raise InputError(f"as many times as changes are needed, got shapes {time.shape} and {step.shape}")
     if not np.isfinite(time).all():
-        raise ValueError(f"every time must be finite, got {time[~np.isfinite(time)][0]}")
+        raise InputError(f"every time must be finite, got {time[~np.isfinite(time)][0]}")
     if not np.isin(step, (-1, 0, 1)).all():
-        raise ValueError(f"every change must be -1, 0 or 1, got {step[~np.isin(step, (-1, 0, 1))][0]}")
+        raise InputError(f"every change must be -1, 0 or 1, got {step[~np.isin(step, (-1, 0, 1))][0]}")
     return time, step.astype(np.int64)
 
 

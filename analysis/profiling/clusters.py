@@ -6,6 +6,7 @@ import numpy as np
 import pandas as pd
 
 from analysis.statistics import Floats, Ints
+from models.errors import InputError
 
 MEASURES = ("samples", "value")
 """Columns that count; every other one but the cluster is a key."""
@@ -52,7 +53,7 @@ class Clusters:
         table = clustered.groupby([*by, cluster], sort=True, observed=True, as_index=False)[list(MEASURES)].sum()
         value, samples = (table[name].to_numpy(dtype=np.float64) for name in ("value", "samples"))
         if not (np.isfinite(value).all() and (value >= 0).all()):
-            raise ValueError("value must be finite and not negative in every row")
+            raise InputError("value must be finite and not negative in every row")
         kept = value > 0
         table, value, samples = table[kept], value[kept], samples[kept]
         total = table.groupby(by, sort=True, observed=True)["value"].sum()
@@ -107,8 +108,8 @@ class Clusters:
 def _keys(clustered: pd.DataFrame, cluster: str) -> list[str]:
     missing = [name for name in (cluster, *MEASURES) if name not in clustered.columns]
     if missing:
-        raise ValueError(f"columns are missing: {', '.join(missing)}")
+        raise InputError(f"columns are missing: {', '.join(missing)}")
     by = [str(name) for name in clustered.columns if name not in (cluster, *MEASURES)]
     if not by:
-        raise ValueError("there is no key: every column is the cluster, samples or value")
+        raise InputError("there is no key: every column is the cluster, samples or value")
     return by

@@ -15,6 +15,7 @@ from scipy.stats import norm, t
 
 from analysis.profiling.clusters import Clusters
 from analysis.statistics import Floats, NotEnoughDataError
+from models.errors import InputError
 
 _ROUNDING = 1e-12
 """Variance of a share, relative to that of one sample, which is rounding: all clusters are alike."""
@@ -66,7 +67,7 @@ def share_intervals(clustered: pd.DataFrame, *, cluster: str = "machine", confid
     (['b', 'a'], [0.75, 0.25])
     """
     if not 0 < confidence < 1:
-        raise ValueError(f"confidence must be between 0 and 1, got {confidence:g}")
+        raise InputError(f"confidence must be between 0 and 1, got {confidence:g}")
     data = Clusters.of(clustered, cluster)
     share = data.shares
     variance = share_variances(data)
@@ -162,7 +163,7 @@ def needed(intervals: pd.DataFrame, clusters: int, half_width: float, confidence
     [[160.0, inf]]
     """
     if not half_width > 0:
-        raise ValueError(f"half_width must be above 0, got {half_width:g}")
+        raise InputError(f"half_width must be above 0, got {half_width:g}")
     wanted = (half_width / norm.ppf(0.5 + confidence / 2)) ** 2
     error, share, effect = (
         intervals[name].to_numpy(dtype=np.float64) for name in ("standard_error", "share", "design_effect")

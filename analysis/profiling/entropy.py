@@ -10,6 +10,7 @@ import pandas as pd
 from analysis.profiling.clusters import Clusters
 from analysis.profiling.effective import share_variances
 from analysis.statistics import Floats, NotEnoughDataError
+from models.errors import InputError
 
 Correction = Literal["none", "miller-madow", "chao-shen"]
 
@@ -39,7 +40,7 @@ def entropy(counts: Floats, *, correction: Correction = "miller-madow", bits: bo
     1.0
     """
     if not (np.isfinite(counts).all() and (counts >= 0).all()):
-        raise ValueError("counts must be finite and not negative")
+        raise InputError("counts must be finite and not negative")
     seen = np.sort(counts[counts > 0])
     if not len(seen):
         raise NotEnoughDataError(1, 0, "samples")
@@ -52,7 +53,7 @@ def entropy(counts: Floats, *, correction: Correction = "miller-madow", bits: bo
     elif correction == "chao-shen":
         nats = _chao_shen(share, total, int(np.sum(seen == 1)))
     else:
-        raise ValueError(f"correction must be none, miller-madow or chao-shen, got {correction}")
+        raise InputError(f"correction must be none, miller-madow or chao-shen, got {correction}")
     return nats / math.log(2) if bits else nats
 
 

@@ -9,6 +9,7 @@ from scipy.stats import norm, t
 from analysis.profiling.clusters import MEASURES
 from analysis.profiling.effective import share_intervals
 from analysis.statistics import Bools, Floats, Ints, NotEnoughDataError
+from models.errors import InputError
 
 _DAY_S = 86400.0
 _KNOWN = ("ok", "down")
@@ -50,10 +51,10 @@ def cpi(
     ([[2.0, 3.0]], True)
     """
     if not 0 < confidence < 1:
-        raise ValueError(f"confidence must be between 0 and 1, got {confidence:g}")
+        raise InputError(f"confidence must be between 0 and 1, got {confidence:g}")
     by = [str(name) for name in cycles.columns if name not in (cluster, *MEASURES)]
     if not by or set(cycles.columns) != set(instructions.columns):
-        raise ValueError("both tables must have the same columns: keys, the cluster, samples, value")
+        raise InputError("both tables must have the same columns: keys, the cluster, samples, value")
     pairs = _pairs(cycles, instructions, [*by, cluster])
     keys = pairs.groupby(by, sort=True, observed=True)[["cycles", "instructions", "samples"]].sum()
     key = pd.MultiIndex.from_frame(keys.index.to_frame()).get_indexer(pd.MultiIndex.from_frame(pairs[by]))
@@ -190,7 +191,7 @@ def _seconds(visits: pd.DataFrame, cycles: pd.DataFrame) -> tuple[pd.DataFrame, 
     used = ((table["status"] == "ok") & (table["value"] > 0)).to_numpy()
     wrong = used & ~(frequency > 0)
     if wrong.any():
-        raise ValueError(f"visit {table['visit'][int(wrong.argmax())]}: cycles but no frequency")
+        raise InputError(f"visit {table['visit'][int(wrong.argmax())]}: cycles but no frequency")
     return table, np.divide(table["value"].to_numpy(np.float64), frequency, out=np.zeros(len(table)), where=used)
 
 

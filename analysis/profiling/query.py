@@ -7,6 +7,8 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from types import MappingProxyType
 
+from models.errors import WscError
+
 PROCESS_DIMENSIONS: Mapping[str, str] = MappingProxyType(
     {
         "application": "program that ran: the job's name, [kernel] or [daemons]",
@@ -55,7 +57,7 @@ _MOST_LISTED = 12
 _LONGEST = 60
 
 
-class QueryError(ValueError):
+class QueryError(WscError):
     """A query cannot be answered as it is asked; `str()` says why, with the nearest names that would do."""
 
 

@@ -13,6 +13,7 @@ from analysis.profiling.cells import TAGS, Cells, cells, comparable
 from analysis.profiling.detection import FACTORS, chances, least_factor
 from analysis.profiling.factors import factor_of, rows_of
 from analysis.statistics import Bools, Floats, NotEnoughDataError
+from models.errors import InputError
 
 Adjustment = Literal["holm", "benjamini-hochberg", "benjamini-yekutieli"]
 MIN_CLUSTERS = 2
@@ -54,7 +55,7 @@ class Criteria:
         if not 0 <= self.min_cost <= 1:
             faults.append(f"min_cost must be a share, 0 to 1, got {self.min_cost:g}")
         if faults:
-            raise ValueError("\n".join(faults))
+            raise InputError("\n".join(faults))
 
 
 def adjusted(p_values: Floats, adjustment: Adjustment = "holm") -> Floats:
@@ -257,7 +258,7 @@ def _joined(before: pd.DataFrame, after: pd.DataFrame, cluster: str) -> tuple[pd
     sides = {"before": before, "after": after}
     missing = [f"{side}: {name}" for side, table in sides.items() for name in needed if name not in table.columns]
     if missing:
-        raise ValueError(f"columns are missing: {', '.join(missing)}")
+        raise InputError(f"columns are missing: {', '.join(missing)}")
     table = pd.concat([before.assign(later=False), after.assign(later=True)], ignore_index=True)
     table = comparable(table) if "image" in table.columns else table
     tags = [name for name in TAGS if name in table.columns]

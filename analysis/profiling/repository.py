@@ -8,6 +8,7 @@ import pyarrow.compute as pc
 from numpy.typing import NDArray
 
 from models import tables
+from models.errors import WscError
 
 Ints = NDArray[np.int64]
 Columns = dict[str, pa.Array | Ints]
@@ -16,7 +17,7 @@ UNKNOWN, GENERATED = "[unknown]", "[generated]"
 """Function that no symbol covers, and image of memory without one."""
 
 
-class SymboliseError(ValueError):
+class SymboliseError(WscError):
     """Raw profiles, symbols or builds that cannot be put together; one line per fault."""
 
 

@@ -10,6 +10,7 @@ import pandas as pd
 from analysis.profiling.clusters import Clusters
 from analysis.profiling.stability import expected_distance
 from analysis.statistics import Floats, NotEnoughDataError
+from models.errors import InputError
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,7 +57,7 @@ def sqrt_law(samples: Floats, distances: Floats) -> PowerLaw:
     (2.0, 0.5, 2.0)
     """
     if not ((samples > 0).all() and (distances > 0).all()):
-        raise ValueError("samples and distances must be above 0")
+        raise InputError("samples and distances must be above 0")
     x, y = np.log(samples), np.log(distances)
     if len(np.unique(x)) < 2:
         raise NotEnoughDataError(2, len(np.unique(x)), "numbers of samples")
@@ -109,7 +110,7 @@ def subset_distances(
     for fraction in fractions:
         size = round(fraction * clusters)
         if not 1 <= size <= clusters:
-            raise ValueError(f"a part must hold 1 to {clusters} clusters, got {fraction:g}, which is {size}")
+            raise InputError(f"a part must hold 1 to {clusters} clusters, got {fraction:g}, which is {size}")
         for _ in range(draws):
             inside = np.zeros(clusters)
             inside[rng.choice(clusters, size, replace=False)] = 1.0

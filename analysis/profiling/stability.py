@@ -12,6 +12,7 @@ from analysis.profiling.clusters import Clusters
 from analysis.profiling.effective import share_variances
 from analysis.profiling.entropy import Entropy, clustered_entropy
 from analysis.statistics import Floats, NotEnoughDataError
+from models.errors import InputError
 
 _MEAN_ABSOLUTE = math.sqrt(2.0 / math.pi)
 """Mean of the absolute value of a standard normal number."""
@@ -46,7 +47,7 @@ def manhattan(x: "pd.Series[float]", y: "pd.Series[float]", k: int | None = None
 def _aligned(x: "pd.Series[float]", y: "pd.Series[float]", k: int | None) -> tuple[pd.Index, Floats]:
     """Return the entries that are compared, in order, and the absolute difference of their shares."""
     if k is not None and k < 1:
-        raise ValueError(f"k must be at least 1, got {k}")
+        raise InputError(f"k must be at least 1, got {k}")
     for one in (x, y):
         if not float(one.sum()) > 0:
             raise NotEnoughDataError(1, 0, "samples")

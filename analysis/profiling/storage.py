@@ -8,6 +8,7 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.parquet as pq
 
+from models.errors import WscError
 from models.tables import TABLES, schema
 
 NEEDED = ("visits", "processes", "builds", "rates", "samples", "locations", "stacks")
@@ -21,7 +22,7 @@ TAKEN = "taken"
 """Column that samples may have besides: how many samples a row rests on, where that is not its count."""
 
 
-class ProfileError(ValueError):
+class ProfileError(WscError):
     """A folder holds no usable profile; `str()` has one fault a line."""
 
 

@@ -8,6 +8,8 @@ Reversibility and Stochastic Networks, section 3.3).
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from models.errors import InputError
+
 Floats = NDArray[np.float64]
 
 
@@ -41,9 +43,9 @@ def law(offered: ArrayLike, rates: ArrayLike) -> Floats:
     """
     rate, work = np.asarray(rates, dtype=np.float64), np.asarray(offered, dtype=np.float64)
     if not rate.ndim or not rate.size or not ((rate > 0.0) & np.isfinite(rate)).all():
-        raise ValueError(f"rates must be positive and finite, at least one, got {rate.tolist()}")
+        raise InputError(f"rates must be positive and finite, at least one, got {rate.tolist()}")
     if not (work >= 0.0).all():
-        raise ValueError(f"offered must not be negative, got {work.min():g}")
+        raise InputError(f"offered must not be negative, got {work.min():g}")
     load = work / rate[..., -1]
     share = np.zeros((*load.shape, rate.shape[-1] + 1))
     with np.errstate(divide="ignore", invalid="ignore"):

@@ -11,6 +11,7 @@ from typing import Literal, get_args
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from models.errors import InputError
 from models.queues.cluster import Machines, Requests, Routing, run
 
 Floats = NDArray[np.float64]
@@ -89,7 +90,7 @@ def dispatch(
     (array([0, 1, 0]), array([2., 1., 2.]))
     """
     if router not in ROUTERS:
-        raise ValueError(f"router is {router!r}, must be one of {', '.join(ROUTERS)}")
+        raise InputError(f"router is {router!r}, must be one of {', '.join(ROUTERS)}")
     own = _integers("cores", cores, None, 1, np.inf)
     m = own.size
     demand = _values("demand_s", demand_s, (None, m))
@@ -97,7 +98,7 @@ def dispatch(
     arrival = _values("arrival_s", arrival_s, (n,), -np.inf)
     back = np.flatnonzero(np.diff(arrival) < 0.0)
     if back.size:
-        raise ValueError(
+        raise InputError(
             f"arrival_s[{back[0] + 1}] is {arrival[back[0] + 1]}, earlier than {arrival[back[0]]} before it"
         )
     value = _value(router, own, weights, predicted_s)
@@ -105,7 +106,7 @@ def dispatch(
     given = _integers("choice", np.full(n, -1) if choice is None else choice, (n,), -1, m - 1)
     companion = _companions(beside, n)
     if router == "fixed" and ((given < 0) & (companion < 0)).any():
-        raise ValueError("router fixed needs choice, the machine of each request")
+        raise InputError("router fixed needs choice, the machine of each request")
     requests = Requests(arrival, demand, kinds, companion, given, np.empty(n))
     routing = Routing(
         ROUTERS.index(router), value, np.zeros_like(value), _totals("believed_rates", believed_rates, own)
@@ -121,17 +122,17 @@ def _value(router: Router, cores: Ints, weights: ArrayLike | None, predicted_s: 
     """Return what the router compares machines by, (J, m)."""
     if router in PREDICTING:
         if predicted_s is None:
-            raise ValueError(f"router {router} needs predicted_s, the time of each type on each machine")
+            raise InputError(f"router {router} needs predicted_s, the time of each type on each machine")
         predicted = _values("predicted_s", predicted_s, (None, cores.size))
         if (predicted == 0.0).any():
-            raise ValueError(f"predicted_s{np.argwhere(predicted == 0.0)[0].tolist()} is 0.0, must be positive")
+            raise InputError(f"predicted_s{np.argwhere(predicted == 0.0)[0].tolist()} is 0.0, must be positive")
         return predicted
     given = (cores if router == "least_loaded" else np.ones(cores.size)) if weights is None else weights
     rows = np.atleast_2d(np.asarray(given, np.float64))
     weight = _values("weights", rows, (None, cores.size))
     nowhere = np.flatnonzero(weight.sum(axis=1) == 0.0)
     if nowhere.size:
-        raise ValueError(f"weights[{nowhere[0]}] are all 0, one must be positive")
+        raise InputError(f"weights[{nowhere[0]}] are all 0, one must be positive")
     return weight
 
 
@@ -142,7 +143,7 @@ def _companions(beside: ArrayLike | None, n: int) -> Ints:
     companion = _integers("beside", beside, (n,), -1, np.inf)
     late = np.flatnonzero(companion >= np.arange(n))
     if late.size:
-        raise ValueError(f"beside[{late[0]}] is {companion[late[0]]}, must be an earlier request or -1")
+        raise InputError(f"beside[{late[0]}] is {companion[late[0]]}, must be an earlier request or -1")
     return companion
 
 
@@ -151,11 +152,11 @@ def _values(name: str, values: ArrayLike, shape: tuple[int | None, ...], low: fl
     array = np.array(values, dtype=np.float64)
     if array.ndim != len(shape) or any(want not in (None, have) for want, have in zip(shape, array.shape, strict=True)):
         wanted = str(shape).replace("None", "any")
-        raise ValueError(f"{name} has shape {array.shape}, must be {wanted}")
+        raise InputError(f"{name} has shape {array.shape}, must be {wanted}")
     wrong = np.argwhere(~(np.isfinite(array) & (array >= low)))
     if len(wrong):
         bound = "finite" if low == -np.inf else f"finite and at least {low:g}"
-        raise ValueError(f"{name}{wrong[0].tolist()} is {array[tuple(wrong[0])]}, must be {bound}")
+        raise InputError(f"{name}{wrong[0].tolist()} is {array[tuple(wrong[0])]}, must be {bound}")
     return array
 
 
@@ -163,12 +164,12 @@ def _integers(name: str, values: ArrayLike, shape: tuple[int, ...] | None, low: 
     """Return whole numbers from low to high as an integer array; without a shape, of any length but 0."""
     array = np.array(values)
     if array.ndim != 1 or array.shape != (shape or array.shape) or (shape is None and array.size == 0):
-        raise ValueError(f"{name} has shape {array.shape}, must be {shape or '(m,), m >= 1'}")
+        raise InputError(f"{name} has shape {array.shape}, must be {shape or '(m,), m >= 1'}")
     if array.size and not np.issubdtype(array.dtype, np.integer):
-        raise ValueError(f"{name} holds {array.dtype}, must be integers")
+        raise InputError(f"{name} holds {array.dtype}, must be integers")
     wrong = np.flatnonzero((array < low) | (array > high))
     if wrong.size:
-        raise ValueError(f"{name}[{wrong[0]}] is {array[wrong[0]]}, must be from {low} to {high:g}")
+        raise InputError(f"{name}[{wrong[0]}] is {array[wrong[0]]}, must be from {low} to {high:g}")
     return array.astype(np.int64)
 
 
@@ -176,11 +177,11 @@ def _totals(name: str, rates: Sequence[ArrayLike] | None, cores: Ints) -> Floats
     """Return the work per second of each machine while 1, 2, .. of its processors are busy: (m, greatest cores)."""
     total = np.full((cores.size, int(cores.max())), np.nan)
     if rates is not None and len(rates) != cores.size:
-        raise ValueError(f"{name} has {len(rates)} rows, must have {cores.size}, one for each machine")
+        raise InputError(f"{name} has {len(rates)} rows, must have {cores.size}, one for each machine")
     for i, k in enumerate(cores.tolist()):
         number = np.arange(1, k + 1)
         row = number if rates is None else _values(f"{name}[{i}]", rates[i], (k,))
         if (row == 0.0).any():
-            raise ValueError(f"{name}[{i}][{int(np.argmin(row))}] is 0.0, must be positive")
+            raise InputError(f"{name}[{i}][{int(np.argmin(row))}] is 0.0, must be positive")
         total[i, :k] = number * (row / number)  # as a station rounds it
     return total

@@ -11,6 +11,7 @@ import numpy as np
 from numba import njit
 from numpy.typing import NDArray
 
+from models.errors import InputError
 from models.queues.kernels import Floats, Ints, Jobs
 from models.randomness import stream
 from models.requests import Distribution
@@ -37,15 +38,15 @@ class Traffic(NamedTuple):
 def _demand(demand: Distribution) -> tuple[float, float, float]:
     """Return the checked low, high and mean that a traffic holds."""
     if demand.kind not in KINDS:
-        raise ValueError(f"demand is {demand.kind}, only {', '.join(KINDS)} are drawn here")
+        raise InputError(f"demand is {demand.kind}, only {', '.join(KINDS)} are drawn here")
     names = ("low", "high") if demand.kind == "uniform" else ("mean",)
     values = [getattr(demand, name) for name in names]
     for name, value in zip(names, values, strict=True):
         if value is None or not 0.0 <= value < np.inf:
-            raise ValueError(f"demand: {name} is {value}, a finite number of at least 0 is needed")
+            raise InputError(f"demand: {name} is {value}, a finite number of at least 0 is needed")
     values = [float(value) for value in values]
     if demand.kind == "uniform" and values[1] < values[0]:
-        raise ValueError(f"demand: high is {values[1]}, below low, {values[0]}")
+        raise InputError(f"demand: high is {values[1]}, below low, {values[0]}")
     if demand.kind == "uniform":
         return values[0], values[1], 0.0
     return (values[0], 0.0, 0.0) if demand.kind == "constant" else (0.0, 0.0, values[0])
@@ -72,10 +73,10 @@ def traffic(rate_per_s: float, demand: Distribution, seed: int, class_shares: Se
     array([0.25])
     """
     if not 0.0 < rate_per_s < np.inf:
-        raise ValueError(f"rate_per_s is {rate_per_s}, it must be above 0 and finite")
+        raise InputError(f"rate_per_s is {rate_per_s}, it must be above 0 and finite")
     shares = np.asarray(class_shares, dtype=np.float64)
     if shares.ndim != 1 or not shares.size or not (shares > 0.0).all() or abs(shares.sum() - 1.0) > 1e-9:
-        raise ValueError(f"class_shares are {class_shares}, positive shares that sum to 1 are needed")
+        raise InputError(f"class_shares are {class_shares}, positive shares that sum to 1 are needed")
     keys = stream(seed, "queues").integers(0, 2**64, 3, dtype=np.uint64)
     low_s, high_s, mean_s = _demand(demand)
     return Traffic(float(rate_per_s), low_s, high_s, mean_s, np.cumsum(shares)[:-1], keys)

@@ -11,6 +11,7 @@ from typing import NamedTuple
 import numpy as np
 from numba import njit
 
+from models.errors import InputError
 from models.queues import kernels, slices
 from models.queues.draws import Traffic, fill, rows, traffic
 from models.queues.kernels import Floats, Ints, Jobs, Line
@@ -162,9 +163,9 @@ def simulate(
     check_servers(servers, quantum_s)
     what = traffic(rate_per_s, demand, seed, class_shares)
     if requests < 1:
-        raise ValueError(f"requests is {requests}, at least 1 is needed")
+        raise InputError(f"requests is {requests}, at least 1 is needed")
     if per_octave < 1 or per_octave & (per_octave - 1):
-        raise ValueError(f"per_octave is {per_octave}, a power of two is needed")
+        raise InputError(f"per_octave is {per_octave}, a power of two is needed")
     classes, bins = what.shares.size + 1, OCTAVES * per_octave
     cut = 53 - per_octave.bit_length()
     tally = Tally(np.zeros((classes, 3)), np.zeros((classes, bins), np.int64), np.zeros(2), cut)

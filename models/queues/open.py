@@ -9,6 +9,7 @@ from typing import Literal, get_args
 import numpy as np
 from numpy.typing import NDArray
 
+from models.errors import InputError
 from models.queues import kernels, slices
 from models.queues.kernels import Floats, Ints, Jobs
 
@@ -28,7 +29,7 @@ def check_policy(policy: str) -> None:
     >>> check_policy("ps")
     """
     if policy not in get_args(OpenPolicy):
-        raise ValueError(f"policy is one of {', '.join(get_args(OpenPolicy))}, got {policy}")
+        raise InputError(f"policy is one of {', '.join(get_args(OpenPolicy))}, got {policy}")
 
 
 def check_servers(servers: int, quantum_s: float) -> None:
@@ -44,19 +45,19 @@ def check_servers(servers: int, quantum_s: float) -> None:
     >>> check_servers(4, 0.1)
     """
     if servers < 1:
-        raise ValueError(f"servers is {servers}, at least 1 is needed")
+        raise InputError(f"servers is {servers}, at least 1 is needed")
     if not 0.0 < quantum_s < np.inf:
-        raise ValueError(f"quantum_s is {quantum_s}, it must be above 0 and finite")
+        raise InputError(f"quantum_s is {quantum_s}, it must be above 0 and finite")
 
 
 def _times(name: str, given: NDArray[np.generic]) -> Floats:
     """Return an array of times that are numbers, ready for a kernel."""
     times = np.ascontiguousarray(given, dtype=np.float64)
     if times.ndim != 1:
-        raise ValueError(f"{name} has {times.ndim} dimensions, 1 is needed")
+        raise InputError(f"{name} has {times.ndim} dimensions, 1 is needed")
     bad = np.flatnonzero(~np.isfinite(times))
     if bad.size:
-        raise ValueError(f"{name} {bad[0]} is {times[bad[0]]}, it must be finite")
+        raise InputError(f"{name} {bad[0]} is {times[bad[0]]}, it must be finite")
     return times
 
 
@@ -67,13 +68,13 @@ def _jobs(arrival_s: Floats, demand_s: Floats, classes: Ints | None) -> Jobs:
     ranks = np.zeros(n, np.int64) if classes is None else np.ascontiguousarray(classes, dtype=np.int64)
     for name, given in (("demand_s", demand_s), ("priority", ranks)):
         if given.shape != (n,):
-            raise ValueError(f"{name} has shape {given.shape}, arrival_s has ({n},)")
+            raise InputError(f"{name} has shape {given.shape}, arrival_s has ({n},)")
     early = np.flatnonzero(arrival_s[1:] < arrival_s[:-1])
     if early.size:
-        raise ValueError(f"arrival {early[0] + 1} is earlier than the one before it")
+        raise InputError(f"arrival {early[0] + 1} is earlier than the one before it")
     negative = np.flatnonzero(demand_s < 0)
     if negative.size:
-        raise ValueError(f"demand_s {negative[0]} is {demand_s[negative[0]]}, at least 0 is needed")
+        raise InputError(f"demand_s {negative[0]} is {demand_s[negative[0]]}, at least 0 is needed")
     return Jobs(arrival_s, demand_s, ranks, np.empty(n), np.empty(n))
 
 
@@ -111,7 +112,7 @@ def times(
     check_policy(policy)
     check_servers(servers, quantum_s)
     if policy == "priority" and priority is None:
-        raise ValueError("priority needs the class of each request")
+        raise InputError("priority needs the class of each request")
     jobs = _jobs(arrival_s, demand_s, priority if policy == "priority" else None)
     n = jobs.arrival_s.size
     if policy == "rr":

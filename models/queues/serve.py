@@ -6,6 +6,7 @@ from typing import get_args
 import numpy as np
 from numpy.typing import ArrayLike
 
+from models.errors import InputError
 from models.queues import open as plain
 from models.queues import station
 from models.queues.layout import Floats, Ints, Load, Station, Times
@@ -88,9 +89,9 @@ def serve(
     array([0., 6.])
     """
     if policy not in POLICIES:
-        raise ValueError(f"policy is {policy!r}, must be one of {', '.join(POLICIES)}")
+        raise InputError(f"policy is {policy!r}, must be one of {', '.join(POLICIES)}")
     if servers < 1:
-        raise ValueError(f"servers is {servers}, must be at least 1")
+        raise InputError(f"servers is {servers}, must be at least 1")
     demand = _values("demand_s", demand_s, None, 0.0)
     n = demand.size
     parent = np.full(n, station.NOBODY) if after is None else _parents(after, n)
@@ -103,7 +104,7 @@ def serve(
         _choices(policy, choice, n),
     )
     if not 0.0 < quantum_s < np.inf:
-        raise ValueError(f"quantum_s is {quantum_s}, must be positive and finite")
+        raise InputError(f"quantum_s is {quantum_s}, must be positive and finite")
     if after is None and speeds is None and rates is None and policy in ("fcfs", "ps", "priority", "srpt", "rr"):
         arrival = load.arrival_s
         return Service(arrival, *plain.times(policy, arrival, demand, servers, load.priority, quantum_s=quantum_s))
@@ -118,11 +119,11 @@ def _values(name: str, values: ArrayLike, n: int | None, low: float) -> Floats:
     """Return finite numbers of at least `low` as a float array of length n."""
     array = np.array(values, dtype=np.float64)
     if array.ndim != 1 or (n is not None and array.size != n):
-        raise ValueError(f"{name} has shape {array.shape}, must be ({'n' if n is None else n},)")
+        raise InputError(f"{name} has shape {array.shape}, must be ({'n' if n is None else n},)")
     wrong = np.flatnonzero(~(np.isfinite(array) & (array >= low)))
     if wrong.size:
         bound = "finite" if low == -np.inf else f"finite and at least {low:g}"
-        raise ValueError(f"{name}[{wrong[0]}] is {array[wrong[0]]}, must be {bound}")
+        raise InputError(f"{name}[{wrong[0]}] is {array[wrong[0]]}, must be {bound}")
     return array
 
 
@@ -130,9 +131,9 @@ def _integers(name: str, values: ArrayLike, n: int) -> Ints:
     """Return whole numbers as an integer array of length n."""
     array = np.array(values)
     if array.shape != (n,):
-        raise ValueError(f"{name} has shape {array.shape}, must be ({n},)")
+        raise InputError(f"{name} has shape {array.shape}, must be ({n},)")
     if n > 0 and not np.issubdtype(array.dtype, np.integer):
-        raise ValueError(f"{name} holds {array.dtype}, must be integers")
+        raise InputError(f"{name} holds {array.dtype}, must be integers")
     return array.astype(np.int64)
 
 
@@ -141,7 +142,7 @@ def _parents(after: ArrayLike, n: int) -> Ints:
     parent = _integers("after", after, n)
     wrong = np.flatnonzero((parent < station.NOBODY) | (parent >= np.arange(n)))
     if wrong.size:
-        raise ValueError(f"after[{wrong[0]}] is {parent[wrong[0]]}, must be an earlier request or -1")
+        raise InputError(f"after[{wrong[0]}] is {parent[wrong[0]]}, must be an earlier request or -1")
     return parent
 
 
@@ -149,16 +150,16 @@ def _arrivals(arrival_s: ArrayLike, parent: Ints) -> Floats:
     """Return the arrivals, NaN where a request follows another."""
     array = np.array(arrival_s, dtype=np.float64)
     if array.shape != parent.shape:
-        raise ValueError(f"arrival_s has shape {array.shape}, must be {parent.shape} like demand_s")
+        raise InputError(f"arrival_s has shape {array.shape}, must be {parent.shape} like demand_s")
     array[parent != station.NOBODY] = np.nan
     opened = np.flatnonzero(parent == station.NOBODY)
     wrong = opened[~np.isfinite(array[opened])]
     if wrong.size:
-        raise ValueError(f"arrival_s[{wrong[0]}] is {array[wrong[0]]}, must be finite")
+        raise InputError(f"arrival_s[{wrong[0]}] is {array[wrong[0]]}, must be finite")
     back = np.flatnonzero(np.diff(array[opened]) < 0.0)
     if back.size:
         before, late = opened[back[0]], opened[back[0] + 1]
-        raise ValueError(f"arrival_s[{late}] is {array[late]}, earlier than arrival_s[{before}], {array[before]}")
+        raise InputError(f"arrival_s[{late}] is {array[late]}, earlier than arrival_s[{before}], {array[before]}")
     return array
 
 
@@ -166,7 +167,7 @@ def _thinks(think_s: ArrayLike, parent: Ints) -> Floats:
     """Return think times, zero where nobody thinks."""
     array = np.array(think_s, dtype=np.float64)
     if array.shape != parent.shape:
-        raise ValueError(f"think_s has shape {array.shape}, must be {parent.shape}")
+        raise InputError(f"think_s has shape {array.shape}, must be {parent.shape}")
     return _values("think_s", np.where(parent == station.NOBODY, 0.0, array), parent.size, 0.0)
 
 
@@ -187,12 +188,12 @@ def _classes(policy: Policy, priority: ArrayLike | None, n: int) -> Ints:
     """Return the classes, which only one policy needs."""
     if priority is None:
         if policy == "priority":
-            raise ValueError("policy priority needs priority, the class of each request")
+            raise InputError("policy priority needs priority, the class of each request")
         return np.zeros(n, np.int64)
     classes = _integers("priority", priority, n)
     wrong = np.flatnonzero(classes < 0)
     if wrong.size:
-        raise ValueError(f"priority[{wrong[0]}] is {classes[wrong[0]]}, must be at least 0")
+        raise InputError(f"priority[{wrong[0]}] is {classes[wrong[0]]}, must be at least 0")
     return classes
 
 
@@ -200,19 +201,19 @@ def _choices(policy: Policy, choice: ArrayLike | None, n: int) -> Floats:
     """Return the draws by which waiting jobs are chosen, which only one policy needs."""
     if choice is None:
         if policy == "random":
-            raise ValueError("policy random needs choice, a draw in [0, 1) per request")
+            raise InputError("policy random needs choice, a draw in [0, 1) per request")
         return np.zeros(n)
     draws = _values("choice", choice, n, 0.0)
     wrong = np.flatnonzero(draws >= 1.0)
     if wrong.size:
-        raise ValueError(f"choice[{wrong[0]}] is {draws[wrong[0]]}, must be below 1")
+        raise InputError(f"choice[{wrong[0]}] is {draws[wrong[0]]}, must be below 1")
     return draws
 
 
 def _speeds(servers: int, speeds: ArrayLike | None, rates: ArrayLike | None) -> tuple[Floats, Floats]:
     """Return the speeds of the cores, fastest first, and the factor on them while 1..k are busy."""
     if speeds is not None and rates is not None:
-        raise ValueError("speeds and rates are both given, only one may be")
+        raise InputError("speeds and rates are both given, only one may be")
     speed, factor = np.ones(servers), np.ones(servers)
     if speeds is not None:
         speed = _positive("speeds", speeds, servers)
@@ -225,5 +226,5 @@ def _positive(name: str, values: ArrayLike, n: int) -> Floats:
     """Return n positive numbers."""
     array = _values(name, values, n, 0.0)
     if (array == 0.0).any():
-        raise ValueError(f"{name}[{np.flatnonzero(array == 0.0)[0]}] is 0.0, must be positive")
+        raise InputError(f"{name}[{np.flatnonzero(array == 0.0)[0]}] is 0.0, must be positive")
     return array

@@ -22,6 +22,7 @@ from functools import cache
 from json import dumps
 from typing import Any, Literal
 
+from models.errors import InputError
 from models.jobs import drawn_names
 from models.randomness import stream
 from models.scenario import Crossover, Feature, Recording, Rollout, Software, World
@@ -197,7 +198,7 @@ def crossover(of: World) -> World:
     (288, 16, ['wash.000', 'rest.000'])
     """
     if of.feature is None or of.feature.platforms:
-        raise ValueError("a crossover needs a feature that can be switched off, not another platform")
+        raise InputError("a crossover needs a feature that can be switched off, not another platform")
     domain = of.fleet.machines_per_rack * of.fleet.racks_per_power_domain
     unit: Literal["machine", "domain"] = "domain" if of.fleet.machines > (_DOMAINS - 1) * domain else "machine"
     plan = Rollout(1.0, unit, crossover=Crossover(CROSSOVER_PERIOD_S, wash_s=WASH_S))

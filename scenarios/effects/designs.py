@@ -14,6 +14,7 @@ from analysis.effects.study import potential
 from analysis.effects.switchable import Switchable
 from analysis.effects.switching import coins
 from analysis.effects.waves import stage_rows, sums_of
+from models.errors import InputError
 from models.randomness import stream
 from scenarios.effects.fleets import STUDY, Fleet, Span, Switching, fleet
 from scenarios.effects.pieces import Design
@@ -110,7 +111,7 @@ def _crossovers(made: Fleet, day: Switching) -> tuple[Cells, ...]:
 
 def _one_job(made: Fleet) -> Design:
     if made.one_job is None:
-        raise ValueError("a feature of one job was not simulated")
+        raise InputError("a feature of one job was not simulated")
     before, off, job = made.day.before, made.day.off, made.one_job.job
     cells = only(potential(before, off, made.one_job.on, made.jobs), job, before)
     return Design("one_job", (cells,), made.one_job.truth, estimators=_BESIDE)

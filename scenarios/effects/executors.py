@@ -7,6 +7,7 @@ from contextlib import contextmanager
 from importlib import import_module
 from typing import Any, Protocol
 
+from models.errors import WscError
 from scenarios.options import refuse
 from scenarios.parallel import processes
 from scenarios.provenance import source_digest, versions
@@ -19,7 +20,7 @@ _PATIENCE_S = 10
 """How long a scheduler is waited for."""
 
 
-class ExecutorError(ValueError):
+class ExecutorError(WscError):
     """Pieces cannot be worked on where they should be."""
 
 

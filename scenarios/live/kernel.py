@@ -12,6 +12,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal
 
+from models.errors import InputError
+
 Scheduler = Literal["rr", "fifo", "nice", "other"]
 """SCHED_RR, SCHED_FIFO, the default scheduler at nice -20, or the default scheduler as it is."""
 SCHEDULERS: tuple[Scheduler, ...] = ("rr", "fifo", "nice", "other")
@@ -71,7 +73,7 @@ def schedstat(text: str) -> Account:
     """
     fields = text.split()
     if len(fields) != 3 or not all(field.isdecimal() for field in fields):
-        raise ValueError(f"schedstat should be three whole numbers, got {text!r}")
+        raise InputError(f"schedstat should be three whole numbers, got {text!r}")
     return Account(int(fields[0]) / 1e9, int(fields[1]) / 1e9)
 
 
@@ -117,7 +119,7 @@ def ticks(text: str, cpus: Iterable[int], per_second: int) -> Ticks:
     for cpu in cpus:
         fields = [int(word) for word in lines.get(f"cpu{cpu}", [])]
         if len(fields) < 8:
-            raise ValueError(f"/proc/stat should have a line cpu{cpu} with eight numbers or more")
+            raise InputError(f"/proc/stat should have a line cpu{cpu} with eight numbers or more")
         user, nice, system, _, _, irq, softirq, steal = fields[:8]
         busy += user + nice + system + irq + softirq
         stolen += steal

@@ -3,6 +3,7 @@
 import numpy as np
 from numpy.typing import NDArray
 
+from models.errors import InputError
 from models.randomness import stream
 from scenarios.live.client import Session
 
@@ -40,7 +41,7 @@ def sessions(seed: int, length_s: float, servers: int) -> list[Session]:
     (8, 7, True)
     """
     if servers < 1:
-        raise ValueError(f"servers must be at least 1, got {servers}")
+        raise InputError(f"servers must be at least 1, got {servers}")
     random = stream(seed, "live sessions")
     each_s = REQUESTS_PER_SESSION * float(np.mean(DEMAND_S)) * _BURST
     bursts_s = _sawtooth(random, length_s, _SESSION_TOOTH_S, SESSION_LOAD, each_s / servers)
@@ -85,7 +86,7 @@ def _sawtooth(
 ) -> Floats:
     """Return Poisson times; each brings `each_s` seconds of load, which climbs from low to high in every tooth."""
     if not 0 < length_s < np.inf:
-        raise ValueError(f"length_s must be above 0 and finite, got {length_s}")
+        raise InputError(f"length_s must be above 0 and finite, got {length_s}")
     low, high = load
     tooth_s = length_s / max(1, round(length_s / tooth_s))
     time_s = np.sort(random.uniform(0, length_s, random.poisson(high / each_s * length_s)))

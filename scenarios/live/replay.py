@@ -12,6 +12,7 @@ from analysis.occupancy.bounds import capacity
 from analysis.occupancy.curve import curve
 from analysis.occupancy.law import law
 from analysis.occupancy.replay import replay as served_again
+from models.errors import InputError
 from scenarios.live.client import Session
 from scenarios.live.command import (
     REQUESTS,
@@ -123,7 +124,7 @@ def comparison(logs: Mapping[int, pd.DataFrame], waited_s: Mapping[int, float]) 
     for servers, log in logs.items():
         lost = int(log["departure_s"].isna().sum())
         if lost:
-            raise ValueError(f"with {servers} servers {lost} of {len(log)} requests were not answered")
+            raise InputError(f"with {servers} servers {lost} of {len(log)} requests were not answered")
     curves = {servers: curve(log["arrival_s"], log["departure_s"]) for servers, log in logs.items()}
     queueing = {servers: law(seen, servers).queueing_time_s for servers, seen in curves.items()}
     return {

@@ -13,6 +13,7 @@ from typing import Any, Literal
 
 import pandas as pd
 
+from models.errors import WscError
 from scenarios.live.client import Session
 from scenarios.live.kernel import Scheduler, supported
 
@@ -21,7 +22,7 @@ _POLL_S = 0.5
 _MAY = "import os; os.sched_setscheduler(0, os.SCHED_FIFO, os.sched_param(1)); os.setpriority(os.PRIO_PROCESS, 0, -1)"
 
 
-class LiveError(ValueError):
+class LiveError(WscError):
     """This machine cannot run the server or the client, or one of them failed."""
 
 

@@ -8,6 +8,7 @@ import pandas as pd
 
 from analysis.occupancy.curve import Curve, curve
 from analysis.occupancy.law import law
+from models.errors import InputError
 from scenarios.live.run import Observed
 
 LEAST_UTILISATION = 0.01
@@ -88,7 +89,7 @@ def summary(requests: pd.DataFrame, cpu: pd.DataFrame, servers: int) -> dict[str
     """
     answered = requests[requests["departure_s"].notna()]
     if answered.empty or cpu.empty:
-        raise ValueError(
+        raise InputError(
             f"of {len(requests)} requests {len(answered)} were answered in {len(cpu)} intervals; none will do"
         )
     start_s, end_s = float(cpu["start_s"].iloc[0]), float(cpu["end_s"].iloc[-1])

@@ -10,6 +10,7 @@ import pandas as pd
 
 from analysis.figures.criteria import CHECK, CRITERION
 from analysis.figures.criteria import printed as numbers_of
+from models.errors import InputError
 from scenarios.evidence import Outcome, published
 from scenarios.faults import Fault, FaultsError
 from scenarios.report.figures import saved
@@ -71,7 +72,7 @@ def _judged(row: str, file: Path) -> dict[str, Any]:
     """Return what `wsc reproduce` says of a row, from the table that it wrote."""
     table = pd.read_csv(file, dtype={"series": str, "metric": str, "quantity": str}).fillna({"quantity": ""})
     if not set(table.columns) >= _COLUMNS:
-        raise ValueError(f"should have the columns {', '.join(sorted(_COLUMNS))}")
+        raise InputError(f"should have the columns {', '.join(sorted(_COLUMNS))}")
     (judged, of), (drawn, other) = _part(table, "judged"), _part(table, "drawn")
     outcome = Outcome(judged, None if drawn.empty else drawn, ("", "") if drawn.empty else (of, other))
     return told(row, published(row), outcome, _pictures(file))

@@ -6,7 +6,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from scenarios.command import expected
+from models.errors import WscError
 from scenarios.execution import reopen
 from scenarios.output import Progress
 from scenarios.report import agreement, asked, damage, effect, fleet, papers, profile, queue, service
@@ -106,9 +106,7 @@ def _concluded(name: str, lens: Lens, subject: Subject, progress: Progress) -> I
     """Yield what a lens says; why nothing can be concluded, where a run has too little for it."""
     try:
         yield from lens(subject, progress)
-    except Exception as error:
-        if not expected(error):
-            raise
+    except WscError as error:
         why = tuple(str(error).splitlines())
         says = f"nothing could be concluded: {why[0] if why else type(error).__name__}"
         yield Section(f"{name}: not concluded", why, verdicts=(Verdict(name, says),))

@@ -11,7 +11,7 @@ from typing import Any
 from matplotlib import figure as drawing
 
 from analysis.figures.style import BLUE, label, panels, percent
-from scenarios.command import expected
+from models.errors import WscError
 from scenarios.execution import reopen
 from scenarios.output import Progress
 from scenarios.report import commands
@@ -20,7 +20,7 @@ from scenarios.report.figures import drawn
 from scenarios.report.page import Page
 from scenarios.report.section import Figure, Section, Verdict, table
 from scenarios.run import measure
-from scenarios.rundir import MANIFEST, RunError
+from scenarios.rundir import MANIFEST
 from scenarios.schema import AnyScenario
 from scenarios.wording import plain, share
 from scenarios.worlds import BEST
@@ -90,9 +90,7 @@ def _measured(path: Path, folder: Path) -> _One:
         scenario, run = reopen(path)
         settings = flat(run.manifest["resolved"])
         payload = measure(scenario, run, folder, lambda _what, _share: None)
-    except Exception as error:
-        if not (isinstance(error, RunError) or expected(error)):
-            raise
+    except WscError as error:
         return _One("", path.name, path, {}, {}, {}, str(error).splitlines()[0])
     return _One(
         scenario.kind, scenario.name, path, settings, dict(_SAID[scenario.kind](payload)), payload, "", scenario

@@ -7,6 +7,7 @@ from dataclasses import dataclass, field, replace
 from urllib.parse import urlencode
 
 from analysis.profiling.query import Query, QueryError
+from models.errors import WscError
 
 Pairs = Iterable[tuple[str, str]]
 Restrictions = tuple[tuple[str, tuple[str, ...]], ...]
@@ -19,7 +20,7 @@ _TIME = re.compile(r"(?P<number>[0-9]{1,9}(?:\.[0-9]{1,9})?)(?P<unit>[smhd]?)")
 _FIELDS = frozenset({"event", "by", "where", "since", "until", "top"})
 
 
-class RefusedError(ValueError):
+class RefusedError(WscError):
     """A page cannot be made of what was asked; `problems` has one line each, `status` is that of HTTP.
 
     Examples

@@ -9,6 +9,7 @@ import numpy as np
 import pandas as pd
 
 from analysis.profiling.query import DIMENSIONS, Query
+from models.errors import WscError
 from scenarios.profile_intervals import FALSE_CHANGES
 from scenarios.web.asked import Asked, Pairs, RefusedError, Restrictions, gather, read, restrictions
 from scenarios.web.site import Page, Site
@@ -228,7 +229,7 @@ def _side(asked: Asked, side: str, texts: list[str], problems: list[str]) -> Que
         return replace(read([*shared, *given.items()]).query, where=where)
     except RefusedError as error:
         problems.extend(f"{side}: {problem}" for problem in error.problems)
-    except ValueError as error:
+    except WscError as error:
         problems.extend(f"{side}: {line}" for line in str(error).splitlines())
     return asked.query
 

@@ -3,6 +3,7 @@
 import numpy as np
 import pandas as pd
 
+from models.errors import InputError
 from sim.fleet import Block
 from sim.profiling.collection import Collection
 from sim.profiling.noise import uniforms
@@ -50,7 +51,7 @@ def cycles_of_visits(setting: Setting, collection: Collection, block: Block) -> 
     world, register, plan = setting.world, collection.register, collection.plan
     events = asked_events(world)
     if events != ("cycles",):
-        raise ValueError(f"cycles must be the only event, got {', '.join(events)}")
+        raise InputError(f"cycles must be the only event, got {', '.join(events)}")
     seen = visited(setting.day, register, plan, block, setting.rows)
     each = stands_for(setting.rates, plan.names, register.platform_names, events)[seen.collection, seen.platform, 0]
     drawn = uniforms(sample_keys(world, seen.stay, seen.epoch[seen.of], events)[:, 0])

@@ -12,6 +12,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from models.errors import InputError
 from models.programs import Programs
 from models.randomness import key
 from sim.profiling.noise import keys_of, mixed, normals
@@ -99,7 +100,7 @@ def summed(programs: Programs, rows: Rows, weights: Floats, totals: Floats) -> F
     True
     """
     if np.unique(rows.platform).size != 1:
-        raise ValueError(f"rows are on {np.unique(rows.platform).size} platforms, must be on one")
+        raise InputError(f"rows are on {np.unique(rows.platform).size} platforms, must be on one")
     costs = _costs(programs, programs.functions(int(rows.program[0])), int(rows.platform[0]))
     return _events(costs, [np.einsum("r,rf->f", part, weights) for part in _per_weight(costs, weights, totals)])
 

@@ -21,6 +21,7 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
+from models.errors import InputError
 from models.profiles import ProfileWorld
 from models.served import Served, ServedType
 from sim import slots
@@ -179,7 +180,7 @@ def followed(world: ProfileWorld, day: Day) -> Day:
     """
     missing = [one.job for one in world.served if one.job not in day.jobs.names]
     if missing:
-        raise ValueError(f"served: no job is named {', '.join(missing)}")
+        raise InputError(f"served: no job is named {', '.join(missing)}")
     names = [one.job for one in world.served]
     return replace(day, followed=np.isin(np.array(day.jobs.names), names) if names else None)
 

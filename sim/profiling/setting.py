@@ -6,6 +6,7 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
+from models.errors import InputError
 from models.profiles import ProfileWorld
 from models.scenario import Window
 from sim.fleet import Arm, Block, Day, recorded
@@ -141,4 +142,4 @@ def _refuse_unknown(world: ProfileWorld, software: Software) -> None:
         if incident.revision not in revisions:
             wrong.append(f"profiling.incidents.{i}.revision: no build is of {incident.revision}")
     if wrong:
-        raise ValueError("\n".join(wrong))
+        raise InputError("\n".join(wrong))

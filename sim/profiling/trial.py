@@ -9,6 +9,7 @@ from typing import Literal
 import numpy as np
 from numpy.typing import NDArray
 
+from models.errors import InputError
 from models.machines import Machines
 from models.profiles import ProfileWorld
 from models.randomness import stream
@@ -72,7 +73,7 @@ def chosen(world: ProfileWorld, machines: Machines, who: Who) -> Ints:
     [3, 0, 16]
     """
     if world.trial is None:
-        raise ValueError("trial: the world has none")
+        raise InputError("trial: the world has none")
     old = [i for i, name in enumerate(machines.platform_names) if name in world.trial.platforms]
     may = np.flatnonzero(np.isin(machines.platform, old))
     if who == "everywhere":
@@ -81,7 +82,7 @@ def chosen(world: ProfileWorld, machines: Machines, who: Who) -> Ints:
         return may[:0]
     wanted = world.trial.machines
     if wanted > may.size:
-        raise ValueError(f"trial.machines: should be at most {may.size}, the machines of those platforms, got {wanted}")
+        raise InputError(f"trial.machines: should be at most {may.size}, the machines of those platforms, got {wanted}")
     return np.sort(stream(world.seed, "machines under trial").choice(may, wanted, replace=False))
 
 

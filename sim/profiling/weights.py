@@ -9,6 +9,7 @@ rolled out changes at midnight.
 import numpy as np
 from numpy.typing import NDArray
 
+from models.errors import InputError
 from models.profiles import Incident
 from sim.profiling.noise import keys_of, mixed, normals
 from sim.profiling.rows import DAY_S, Rows, Software
@@ -45,7 +46,7 @@ def row_weights(software: Software, rows: Rows) -> Floats:
     True
     """
     if np.unique(rows.program).size > 1:
-        raise ValueError(f"rows are of {np.unique(rows.program).size} programs, must be of one")
+        raise InputError(f"rows are of {np.unique(rows.program).size} programs, must be of one")
     if not rows.count:
         return np.zeros((0, 0))
     programs, builds, how = software.programs, software.builds, software.programs.how

@@ -8,6 +8,7 @@ import pandas as pd
 from numpy.typing import NDArray
 
 from models.applications import build_activities
+from models.errors import InputError
 from models.queues.cluster import OPEN
 from models.queues.dispatch import PREDICTING, Dispatch, Router, dispatch
 from models.services import ServiceWorld
@@ -76,9 +77,9 @@ def gather(world: ServiceWorld, platforms: Sequence[str], load: float) -> Cluste
     (2, (22, 2))
     """
     if not platforms:
-        raise ValueError("platforms is empty, must name at least one machine")
+        raise InputError("platforms is empty, must name at least one machine")
     if not 0.0 < load < np.inf:
-        raise ValueError(f"load is {load:g}, must be positive and finite")
+        raise InputError(f"load is {load:g}, must be positive and finite")
     service = build_activities(world.application, world.runtime, world.mechanisms, world.seed, "application")
     machines = draw_machines(replace(world, platforms=tuple(dict.fromkeys(platforms))))
     sites = tuple(Site(service, machines[name], world.mechanisms) for name in platforms)

@@ -7,6 +7,7 @@ from types import MappingProxyType
 import numpy as np
 from numpy.typing import NDArray
 
+from models.errors import InputError
 from models.platforms import PLATFORMS, Platform
 from models.randomness import stream
 from models.services import Hardware, Mechanisms, ServiceWorld
@@ -72,7 +73,7 @@ def _sheets(names: Iterable[str], platforms: Mapping[str, Platform]) -> list[Pla
     faults = [f"no platform {name!r}" for name in names if name not in platforms]
     faults += [f"platform {name!r} has no caches" for name in names if name in platforms and not platforms[name].caches]
     if faults:
-        raise ValueError("; ".join(faults))
+        raise InputError("; ".join(faults))
     return [platforms[name] for name in names]
 
 

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
+from models.errors import InputError
 from models.randomness import stream
 from models.services import ServiceWorld
 
@@ -40,7 +41,7 @@ def starts(world: ServiceWorld) -> Floats:
     """
     n = round(world.horizon_s / world.interval_s)
     if n < 1 or not np.isclose(n * world.interval_s, world.horizon_s, rtol=1e-9, atol=0.0):
-        raise ValueError(f"horizon_s is {world.horizon_s:g}, must be a multiple of interval_s, {world.interval_s:g}")
+        raise InputError(f"horizon_s is {world.horizon_s:g}, must be a multiple of interval_s, {world.interval_s:g}")
     return world.interval_s * np.arange(n, dtype=np.float64)
 
 

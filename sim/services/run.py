@@ -6,6 +6,7 @@ from pathlib import Path
 import numpy as np
 import pandas as pd
 
+from models.errors import InputError
 from models.services import ServiceWorld
 from sim.recorder import write_table
 from sim.requests import Outcome, Progress
@@ -52,7 +53,7 @@ def services(
     load = mixes.draw(world, service.popularity)
     jobs = work.draw(world, service, load)
     if not jobs.request.size:
-        raise ValueError(f"no request comes within horizon_s = {world.horizon_s:g}")
+        raise InputError(f"no request comes within horizon_s = {world.horizon_s:g}")
     edge_s, runs = np.append(load.start_s, world.horizon_s), {}
     for i, (name, site) in enumerate(sites.items()):
         progress(f"serving {jobs.request.size} requests on {name}", i / (len(sites) + 1))
@@ -92,7 +93,7 @@ def check(world: ServiceWorld) -> None:
     --------
     >>> check(ServiceWorld(platforms=("pres",)))
     Traceback (most recent call last):
-    ValueError: measured: piii is not among the platforms, pres
+    models.errors.InputError: measured: piii is not among the platforms, pres
     """
     faults = [
         f"{what}: {name} is named twice"
@@ -105,7 +106,7 @@ def check(world: ServiceWorld) -> None:
         if name not in world.platforms
     ]
     if faults:
-        raise ValueError("; ".join(faults))
+        raise InputError("; ".join(faults))
 
 
 def record(world: ServiceWorld, directory: Path, progress: Progress = lambda _what, _share: None) -> Outcome:

@@ -11,6 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from models.applications import Activities
+from models.errors import InputError
 from models.services import Mechanisms
 from sim.services.costs import Costs, corrected, costs_of, first_guess
 from sim.services.hardware import Machine
@@ -73,9 +74,9 @@ def demands(activities: Activities, machine: Machine, rate_per_s: Floats, mechan
     """
     a = activities.instructions.size
     if rate_per_s.ndim != 2 or rate_per_s.shape[1] != a:
-        raise ValueError(f"rate_per_s has shape {rate_per_s.shape}, must be (intervals, {a})")
+        raise InputError(f"rate_per_s has shape {rate_per_s.shape}, must be (intervals, {a})")
     if not (np.isfinite(rate_per_s) & (rate_per_s >= 0)).all():
-        raise ValueError("rate_per_s must be finite and not negative")
+        raise InputError("rate_per_s must be finite and not negative")
     setting = set_up(activities, machine, mechanisms, np.ascontiguousarray(rate_per_s.T, dtype=np.float64))
     costs, busy = _solved(setting)
     return Demands(

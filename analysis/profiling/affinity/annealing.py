@@ -11,6 +11,7 @@ import numpy as np
 from numba import njit
 
 from analysis.statistics import Floats
+from models.errors import InputError
 
 MOVES = 8_000_000
 """Moves, for 100 jobs on 4 platforms; more pairs take more in proportion."""
@@ -51,10 +52,10 @@ def anneal(cost: Floats, load: Floats, capacity: Floats, seed: int, moves: int |
     """
     known = np.where(np.isfinite(cost), cost, 0.0)
     if (load[~np.isfinite(cost)] > 0).any():
-        raise ValueError("the assignment to begin with has jobs where they may not run")
+        raise InputError("the assignment to begin with has jobs where they may not run")
     used = np.asarray((known * load).sum(axis=0))
     if (used > capacity * (1.0 + 1e-6)).any():
-        raise ValueError("the assignment to begin with exceeds a capacity")
+        raise InputError("the assignment to begin with exceeds a capacity")
     scale = float(used.sum()) / max(1, len(cost))
     if scale <= 0 or cost.shape[1] < 2:
         return np.array(load)

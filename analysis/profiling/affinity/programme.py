@@ -18,6 +18,7 @@ import numpy as np
 import scipy.sparse as sp
 
 from analysis.statistics import Bools, Floats
+from models.errors import WscError
 
 CERTIFIED = 1e-9
 """Relative gap between cost and bound, and relative excess of a capacity, up to which an optimum is certified."""
@@ -28,7 +29,7 @@ _MARGIN, _WIDER, _ALL = 0.03, 4.0, 1e6
 _PAYS = 1e-10
 
 
-class AffinityError(ValueError):
+class AffinityError(WscError):
     """There is no assignment; `str()` says why."""
 
 

@@ -4,6 +4,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
+from models.errors import WscError
+
 _SHOWN = 20
 _LONGEST = 60
 
@@ -17,7 +19,7 @@ class FormatFault(NamedTuple):
     got: str
 
 
-class FormatError(ValueError):
+class FormatError(WscError):
     """Everything that is wrong with a file; `str()` has one fault a line, of many the first 20 and how many more.
 
     Examples

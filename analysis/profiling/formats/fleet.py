@@ -10,6 +10,7 @@ from analysis.profiling.asking import FLEET
 from analysis.profiling.formats.foreign import Profile
 from analysis.profiling.storage import TAKEN
 from analysis.statistics import Floats, Ints
+from models.errors import WscError
 
 LEAST = 2
 """Files at least, and machines of the fleet for each of them: half of a fleet or more is no small sample of it."""
@@ -24,7 +25,7 @@ _LEVELS = ("inuse",)
 """Beginnings of events that are levels, not counts over the visit's time."""
 
 
-class SampleError(ValueError):
+class SampleError(WscError):
     """Files that are no small random sample of so many machines."""
 
 

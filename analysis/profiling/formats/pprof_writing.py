@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 
 from analysis.profiling.formats.foreign import LARGEST, Frame, Measure, Origin, Profile, Sample
 from analysis.profiling.formats.wire import bytes_field, number_field, packed_field
+from models.errors import InputError
 
 _LABELS = ("application", "process", "machine", "platform", "datacentre", "kernel")
 
@@ -37,7 +38,7 @@ def write_pprof(profile: Profile) -> bytes:
     for measure in profile.measures:
         total = profile.total(measure.event)
         if total > LARGEST:
-            raise ValueError(f"{measure.event} sums to {total}, more than the {LARGEST} that pprof's format holds")
+            raise InputError(f"{measure.event} sums to {total}, more than the {LARGEST} that pprof's format holds")
     return gzip.compress(_Writer(profile).written(), 6, mtime=0)
 
 

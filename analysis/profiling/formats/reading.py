@@ -14,6 +14,7 @@ from analysis.profiling.formats.foreign import Profile
 from analysis.profiling.formats.perf_script import is_perf_script, read_perf_script
 from analysis.profiling.formats.pprof import read_pprof
 from analysis.profiling.formats.tables import to_tables
+from models.errors import InputError
 
 _HEAD_BYTES = 1 << 16
 _FIRST_LINES = 50
@@ -116,7 +117,7 @@ def read_all(paths: Sequence[Path]) -> list[Profile]:
     if len(faults) == 1:
         raise faults[0]
     if faults:
-        raise ValueError("\n".join(map(str, faults)))
+        raise InputError("\n".join(map(str, faults)))
     return profiles
 
 
