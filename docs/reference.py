@@ -33,8 +33,9 @@ number does not exist.
 
 `counters`, `machine_windows` and `epochs` are of the recorded fleet, in which a part of the machines has the feature.
 The same three of the counterfactual fleets begin with `truth_nowhere_` and `truth_everywhere_`. Whatever begins with
-`truth_` no real fleet could have, and no analysis of a fleet reads it. `instance_epochs`, `machine_epochs` and `rounds`
-are there only if the scenario's `recording` asks for them.
+`truth_` no real fleet could have, and no analysis of a fleet reads it. `instance_epochs` and `machine_epochs` are there
+only if the scenario's `recording` asks for them. `rounds` did not happen but was concluded, and is made anew when an
+estimator changes: it lies in the folder `concluded`, as `rounds-<digest of the code>.parquet`.
 
 Of a fleet of several cells each table is a folder, `<table>/cell=<name>/part.parquet`, with a file for every cell that
 says what the cell would have written alone: numbers count within the cell, and readers of Parquet that know such

@@ -17,7 +17,6 @@ from scenarios.cells import HERE, Cell, Workers, alone, cleared, gathered
 from scenarios.effects.executors import executor
 from scenarios.kinds import KINDS
 from scenarios.loader import load
-from scenarios.loop import rounds
 from scenarios.output import Progress
 from scenarios.paces import Steps, pace
 from scenarios.provenance import file_digest
@@ -26,7 +25,6 @@ from scenarios.schema import AnyScenario, ProfileScenario, QueueScenario, Scenar
 from scenarios.source import digest
 from scenarios.traces import read_trace
 from sim.experiment import experiment
-from sim.recorder import write_table
 from sim.requests import requests
 
 Simulate = Callable[[Any, Draft, Path, Progress], Mapping[str, int]]
@@ -91,12 +89,8 @@ def reopen(path: Path) -> tuple[AnyScenario, Run]:
 
 
 def _simulate_fleet(scenario: Scenario, draft: Draft, _out: Path, progress: Progress) -> Mapping[str, int]:
-    world = World(**{field.name: getattr(scenario, field.name) for field in fields(World)})
-    outcome = experiment(world, draft.path, progress=progress)
+    outcome = experiment(fleet_world(scenario), draft.path, progress=progress)
     draft.add(*outcome.tables)
-    if scenario.feature is not None and scenario.recording.loop is not None:
-        made = rounds(outcome.day, scenario.recording.loop, progress)
-        draft.add(write_table(draft.path, "rounds", {str(name): made[name] for name in made.columns}))
     return outcome.counts
 
 
@@ -143,6 +137,17 @@ def _simulate_profile(scenario: ProfileScenario, draft: Draft, _out: Path, progr
     made = write_symbolised(draft.path)
     draft.add(*made)
     return {**outcome.counts, "locations": next(each.rows for each in made if each.table == "locations")}
+
+
+def fleet_world(scenario: Scenario) -> World:
+    """Return what a scenario says of the world, without its name and its analyses.
+
+    Examples
+    --------
+    >>> fleet_world(Scenario(name="day", seed=3)).seed
+    3
+    """
+    return World(**{field.name: getattr(scenario, field.name) for field in fields(World)})
 
 
 def profile_world(scenario: ProfileScenario) -> ProfileWorld:

@@ -4,9 +4,14 @@ import hashlib
 import json
 from collections.abc import Callable, Mapping, Sequence, Set
 from concurrent.futures import Executor
+from contextlib import suppress
 from importlib.metadata import version
 from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import Any, TypeVar
+
+import pandas as pd
+import pyarrow as pa
 
 import analysis
 import models
@@ -14,9 +19,10 @@ import scenarios
 import sim
 from scenarios.output import Progress
 from scenarios.parallel import spread, through
-from scenarios.provenance import source_digest, versions
+from scenarios.provenance import conclusion_digest, source_digest, versions
 from scenarios.rundir import make_folder
 from scenarios.unfinished import abandoned, whole
+from sim.recorder import write_table
 
 _T = TypeVar("_T")
 
@@ -102,6 +108,42 @@ def each(
         kept[file] = made
         tell(what, len(kept) / len(files))
     return [kept[file] for file in files]
+
+
+def concluded(run: Path, name: str, make: Callable[[], pd.DataFrame]) -> pd.DataFrame:
+    """Return a table that was concluded of a run: the one that is kept, if this very code made it, or a new one.
+
+    It is kept in the run's folder, apart from what happened, under the digest of all the code and all the libraries.
+
+    Parameters
+    ----------
+    run : folder of the run
+    name : a table of `models.tables`
+    make : makes it; called if it is not kept
+
+    Examples
+    --------
+    >>> import tempfile
+    >>> shares = dict.fromkeys(["target_margin", "planned_margin", "margin", "change", "quota_coverage"], 0.5)
+    >>> counts = {"round": [1], "machines": [25], "jobs": [9]}
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     first = concluded(Path(folder), "rounds", lambda: pd.DataFrame(counts | shares | {"accepted": True}))
+    ...     concluded(Path(folder), "rounds", lambda: None).equals(first)
+    True
+    """
+    folder = run / "concluded"
+    file = folder / f"{name}-{conclusion_digest()[:12]}.parquet"
+    if file.is_file():
+        with suppress(OSError, pa.ArrowException):
+            return pd.read_parquet(file)
+    table = make()
+    make_folder(folder)
+    with TemporaryDirectory(dir=folder) as unfinished:
+        write_table(Path(unfinished), name, {str(column): table[column] for column in table.columns})
+        Path(unfinished, f"{name}.parquet").replace(file)
+    for other in set(folder.glob(f"{name}-*.parquet")) - {file}:
+        other.unlink(missing_ok=True)
+    return pd.read_parquet(file)
 
 
 def digest(made: Sequence[Mapping[str, Any]]) -> str:

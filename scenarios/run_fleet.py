@@ -18,7 +18,8 @@ from analysis.statistics import NotEnoughDataError
 from models.scenario import World
 from scenarios.beside import beside, beside_table
 from scenarios.clusters import clusters
-from scenarios.execution import obtain
+from scenarios.execution import fleet_world, obtain
+from scenarios.kept import concluded
 from scenarios.loader import load
 from scenarios.output import Progress
 from scenarios.pictures import save
@@ -60,11 +61,27 @@ def measure(scenario: Scenario, found: Run, out: Path, progress: Progress) -> di
         "unit": unit,
         "truth": {"change": true},
         "estimates": made.to_dict("records"),
-        "rounds": found.table("rounds").to_dict("records") if found.has("rounds") else [],
+        "rounds": _rounds(scenario, found, progress).to_dict("records"),
         "beside": [beside(found, other, settings) for other in others],
         "fleet": summary(found),
         "figures": [str(file) for file in files],
     }
+
+
+def _rounds(scenario: Scenario, found: Run, progress: Progress) -> pd.DataFrame:
+    """Return what each round of WSMeter's loop planned, rolled out and found; no row if the scenario asks for none."""
+    loop = scenario.recording.loop
+    if scenario.feature is None or loop is None:
+        return pd.DataFrame()
+
+    def rolled_out() -> pd.DataFrame:
+        from scenarios.loop import rounds
+        from sim.fleet import prepare
+
+        progress("preparing the loop", 0.0)
+        return rounds(prepare(fleet_world(scenario)), loop, progress)
+
+    return concluded(found.path, "rounds", rolled_out)
 
 
 def validate(scenario: Scenario, out: Path, force: bool, progress: Progress) -> dict[str, Any]:

@@ -16,7 +16,7 @@ import pyarrow.parquet as pq
 
 from models.errors import InputError, WscError
 from scenarios import partitions
-from scenarios.provenance import file_digest, source_digest, versions
+from scenarios.provenance import file_digest, source_of_run, versions
 from scenarios.unfinished import SUFFIX, abandoned, hidden
 from sim.recorder import TableSummary
 
@@ -305,7 +305,8 @@ def reusable(path: Path) -> bool:
     if not intact(path):
         return False
     manifest = open_run(path).manifest
-    return bool(manifest.get("source") == source_digest() and manifest.get("versions") == versions())
+    source = source_of_run(str(manifest.get("kind")))
+    return bool(manifest.get("source") == source and manifest.get("versions") == versions())
 
 
 def _manifest(draft: Draft, name: str, digest: str) -> dict[str, Any]:
@@ -325,7 +326,8 @@ def _manifest(draft: Draft, name: str, digest: str) -> dict[str, Any]:
     tables |= {table: partitions.whole(parts) for table, parts in sorted(draft.parts.items())}
     head = {"kind": draft.facts["kind"], "scenario": name, "digest": digest}
     cells = {"cells": draft.cells} if draft.cells else {}
-    return head | draft.facts | cells | {"versions": versions(), "source": source_digest(), "tables": tables}
+    code = {"versions": versions(), "source": source_of_run(draft.facts["kind"])}
+    return head | draft.facts | cells | code | {"tables": tables}
 
 
 def _file_facts(file: Path) -> dict[str, Any]:

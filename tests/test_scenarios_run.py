@@ -3,8 +3,11 @@
 import json
 import math
 import shutil
+from dataclasses import replace
 from io import StringIO
+from pathlib import Path
 
+import pandas as pd
 import pytest
 from rich.console import Console
 
@@ -99,10 +102,29 @@ def test_the_estimates_are_those_of_the_recorded_halves(payload):
     assert made["low"].to_list() == pytest.approx((made["change"] - made["margin"]).to_list())
 
 
-def test_the_loop_is_recorded_as_a_table_of_the_run(payload):
+def test_the_loop_is_concluded_and_kept_apart_from_what_happened(payload):
     found = open_run(payload["run"])
-    assert "rounds" in found.listed
-    assert found.table("rounds")["round"].tolist() == list(range(1, len(payload["rounds"]) + 1))
+    measure(scenario(), found, found.path.parent, quiet)
+    assert "rounds" not in found.listed
+    (kept,) = (found.path / "concluded").iterdir()
+    assert pd.read_parquet(kept)["round"].tolist() == list(range(1, len(payload["rounds"]) + 1))
+
+
+def test_an_estimator_that_changes_makes_the_loop_anew_and_leaves_the_run(payload, monkeypatch):
+    """The loop used to be a table of the run, whose digest knows nothing of estimators: it stayed as it was."""
+    path = Path(payload["run"])
+    first = (path / "manifest.json").stat().st_mtime_ns
+    monkeypatch.setattr("scenarios.kept.conclusion_digest", lambda: "of another estimator")
+    usual = WSMeter.estimate
+
+    def tenfold(*args):
+        made = usual(*args)
+        return replace(made, margin=10 * made.margin)
+
+    monkeypatch.setattr(WSMeter, "estimate", tenfold)
+    again = measure(scenario(), open_run(path), path.parent, quiet)
+    assert again["rounds"][0]["margin"] == pytest.approx(10 * payload["rounds"][0]["margin"])
+    assert (path / "manifest.json").stat().st_mtime_ns == first
 
 
 def test_a_fleet_without_a_feature_has_no_change_to_estimate(out):

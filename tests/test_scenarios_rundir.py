@@ -154,9 +154,9 @@ def test_a_cut_or_missing_table_and_a_cut_manifest_are_noticed(tmp_path):
 def test_a_run_of_other_code_or_versions_is_not_reused(tmp_path, monkeypatch):
     path = make(tmp_path)
     assert reusable(path)
-    for name in ("source_digest", "versions"):
+    for name in ("source_of_run", "versions"):
         with monkeypatch.context() as other:
-            other.setattr(f"scenarios.rundir.{name}", lambda: "other")
+            other.setattr(f"scenarios.rundir.{name}", lambda *_: "other")
             assert intact(path)
             assert not reusable(path)
     (path / "rounds.parquet").unlink()
