@@ -69,7 +69,7 @@ def guard(function: Callable[_P, None]) -> Callable[_P, None]:
                 function(*args, **kwargs)
         except KeyboardInterrupt:
             raise _interrupted() from None
-        except BrokenPipeError:
+        except (BrokenPipeError, typer.Exit, typer.Abort, typer.BadParameter):
             raise
         except MemoryError as error:
             typer.echo(f"there is not enough memory: {error}".removesuffix(": "), err=True)

@@ -62,7 +62,7 @@ def plan(table: Path, margin: float, t: float = 2.0, min_instances: int = 4) -> 
     if made.jobs_below_minimum:
         notes.append(f"jobs with fewer than {min_instances} instances, observed whole: {made.jobs_below_minimum}")
     return {
-        "kind": "fleet",
+        "kind": "plan",
         "allocation": {str(job): int(n) for job, n in zip(chosen["job"], chosen["instances"], strict=True)},
         "cost": float(made.cost),
         "margin": float(made.margin),
@@ -119,7 +119,7 @@ def estimate(
     audited = _audited(before.table, after.table, fleet_jobs)
     trusted = all(one.severity != "error" for one in audited.findings)
     return {
-        "kind": "fleet",
+        "kind": "estimate",
         "current_is": current_is,
         "estimates": made,
         "trusted": trusted,

@@ -65,7 +65,7 @@ def listing() -> list[dict[str, Any]]:
     'wsmeter/fig1'
     """
     return [
-        {"kind": "fleet", "id": name, "what": row.what, "scenarios": list(row.scenarios)} for name, row in ROWS.items()
+        {"kind": "row", "id": name, "what": row.what, "scenarios": list(row.scenarios)} for name, row in ROWS.items()
     ]
 
 
@@ -116,7 +116,7 @@ def told(name: str, paper: pd.DataFrame, outcome: Outcome, written: Sequence[Pat
     judged, drawn = outcome.metrics
     says = verdict(findings), arithmetic(cells), *explained(name, findings, outcome.judged), outcome.note
     return {
-        "kind": "fleet",
+        "kind": "row",
         "id": name,
         "holds": all(check.holds for check in findings or cells),
         "finding": bool(findings),

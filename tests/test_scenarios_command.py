@@ -37,6 +37,11 @@ def test_what_the_user_can_mend_is_a_line_and_status_2(capsys, error):
     assert isinstance(error, WscError)
 
 
+@pytest.mark.parametrize("status", [0, 1])
+def test_a_status_that_a_command_ends_with_is_its_own(status):
+    assert ended(raising(typer.Exit(status))) == status
+
+
 def ours():
     return [
         lambda: list(zip([1], [1, 2], strict=True)),

@@ -49,7 +49,7 @@ def test_a_plan_has_the_keys_of_the_contract_and_table_2s_optimum(tmp_path):
     assert payload["continuous"] == pytest.approx({"compute": 20.47, "network": 48.42}, abs=0.005)
     assert payload["allocation"] in ({"compute": 20, "network": 49}, {"compute": 21, "network": 48})
     assert payload["margin"] <= 0.03
-    assert json.loads(dumps(payload))["kind"] == "fleet"
+    assert json.loads(dumps(payload))["kind"] == "plan"
 
 
 def test_a_plan_is_shown_largest_first(tmp_path):
@@ -83,6 +83,7 @@ def test_a_margin_out_of_reach_is_a_fault_of_the_table(tmp_path):
 
 def test_estimates_have_the_keys_of_the_contract(tables):
     payload = measured.estimate(*tables)
+    assert payload["kind"] == "estimate"
     assert [row["estimator"] for row in payload["estimates"]] == ["baseline", "wsmeter", "wsmeter-widened"]
     for row in payload["estimates"]:
         assert {"estimator", "machines", "change", "low", "high", "margin", "quota_coverage"} <= row.keys()
