@@ -20,7 +20,7 @@ from scenarios.faults import Fault, FaultsError
 from scenarios.measured import faults_in
 from scenarios.options import refuse
 from scenarios.platforms import available, choose_each
-from scenarios.rundir import Run, RunError, open_run
+from scenarios.rundir import RunError, open_run
 from scenarios.stay_logs import is_served, log_on
 from scenarios.trial import log_of
 from scenarios.wording import closest
@@ -261,25 +261,11 @@ def _read(path: Path, origin: str, known: Mapping[str, Platform]) -> tuple[dict[
     missing = [name for name in _TABLES if not found.has(name)]
     if missing and found.manifest.get("kind") != "cross_platform":
         raise RunError(f"{path}: is a run of kind {found.manifest.get('kind')}, which has no table {missing[0]}")
-    tables = {name: table_of(found, name) for name in _TABLES}
+    tables = {name: found.table(name) for name in _TABLES}
     ran = [name for name in tables["service_log"]["platform"].unique() if name in known and name != origin]
     with faults_in(path):
         logs = {name: log_of(tables, name) for name in (origin, *ran)}
-    return logs, table_of(found, "benchmarks") if found.has("benchmarks") else None
-
-
-def table_of(found: Run, name: str) -> pd.DataFrame:
-    """Return a table of a run.
-
-    Raises
-    ------
-    RunError
-        If it is not there or cannot be read, as a file that is cut off.
-    """
-    try:
-        return found.table(name)
-    except (OSError, ValueError) as error:
-        raise RunError(f"{found.path}: table {name} cannot be read: is {found.file(name).name} cut off?") from error
+    return logs, found.table("benchmarks") if found.has("benchmarks") else None
 
 
 def _refuse_impossible(evidence: Evidence) -> None:

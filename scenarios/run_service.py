@@ -11,7 +11,6 @@ from rich.console import Console
 from rich.table import Table
 
 from analysis.figures.prediction import draw_errors
-from scenarios.calibrated import table_of
 from scenarios.judged_world import judge
 from scenarios.output import Progress
 from scenarios.pictures import save
@@ -65,7 +64,7 @@ def tables_of(found: Run) -> Tables:
     RunError
         If another table is not there, or one cannot be read.
     """
-    return {name: table_of(found, name) for name in _TABLES if name in _NEEDED or found.has(name)}
+    return {name: found.table(name) for name in _TABLES if name in _NEEDED or found.has(name)}
 
 
 def validate(scenario: ServiceScenario, out: Path, force: bool, progress: Progress) -> dict[str, Any]:

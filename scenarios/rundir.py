@@ -12,6 +12,7 @@ from time import perf_counter
 from typing import Any
 
 import pandas as pd
+import pyarrow as pa
 import pyarrow.parquet as pq
 
 from models.errors import InputError, WscError
@@ -93,7 +94,7 @@ class Run:
         Raises
         ------
         RunError
-            If the table or a column is not there; the message lists those that are.
+            If the table or a column is not there, and then the message lists those that are; or it cannot be read.
         FaultsError
             If a cell's part of it is damaged.
         """
@@ -103,9 +104,12 @@ class Run:
             parts = self.parts or self._parts()
             wanted = self._known(name, parts.columns(name), columns)
             return parts.read(name, self.cells if self.cell is None else (self.cell,), wanted)
-        with pq.ParquetFile(self.file(name)) as file:
-            wanted = self._known(name, file.schema_arrow.names, columns)
-            frame: pd.DataFrame = file.read(wanted).to_pandas()
+        try:
+            with pq.ParquetFile(self.file(name)) as file:
+                wanted = self._known(name, file.schema_arrow.names, columns)
+                frame: pd.DataFrame = file.read(wanted).to_pandas()
+        except (OSError, pa.ArrowException) as error:
+            raise RunError(f"{self.path}: table {name} cannot be read: is {self.file(name).name} cut off?") from error
         return frame
 
     def file(self, name: str) -> Path:

@@ -7,6 +7,7 @@ import pandas as pd
 import pytest
 
 from analysis.crossplatform.evidence import Method, Prediction
+from models.errors import InputError
 from models.platforms import PLATFORMS
 from scenarios import judged_world
 from scenarios.judged_world import actual_throughput, judge
@@ -111,7 +112,7 @@ def test_the_true_throughput_is_that_under_the_bound_of_the_analysis(tables):
 
 def test_a_method_that_cannot_be_calibrated_is_told_and_hides_no_other(monkeypatch, tables):
     def refusing(_evidence):
-        raise ValueError("utilisation is not in the log")
+        raise InputError("utilisation is not in the log")
 
     methods = [Method("shy", "", refusing), Method("guess", "", guesser({"pres": 0.01, "pd4": 0.004}))]
     monkeypatch.setattr(judged_world, "chosen", lambda _names: methods)
