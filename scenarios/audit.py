@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from rich.console import Console
 
 _SAID = (".yaml", ".yml", ".json")
+_FEWEST_RACKS = 2
 _COLOURS = {"error": "red", "warning": "yellow", "note": "dim"}
 
 
@@ -65,6 +66,7 @@ def audit(paths: Sequence[Path]) -> dict[str, Any]:
         about = read_about(said[0]) if said else about
     except FaultsError as error:
         faults += error.faults
+    faults += racks_wrong(about, rows, said[0]) if said and len(rows) else []
     if faults:
         raise FaultsError(faults)
     try:
@@ -72,6 +74,34 @@ def audit(paths: Sequence[Path]) -> dict[str, Any]:
     except ObservationsError as error:
         raise FaultsError([Fault(str(together(seen)), 0, 0, "", str(error))]) from None
     return found.payload()
+
+
+def racks_wrong(about: About, rows: pd.DataFrame, said: Path) -> list[Fault]:
+    """Return why racks cannot be the clusters that an experiment is said to have; nothing if they can or need not be.
+
+    Parameters
+    ----------
+    about : what is said of the experiment
+    rows : observations
+    said : the file that says it
+
+    Examples
+    --------
+    >>> rows = pd.DataFrame({"machine": [1, 2], "treated": [0, 1], "rack": [7, 7]})
+    >>> print(*racks_wrong(About(clusters="rack"), rows, Path("about.yaml")))
+    about.yaml: clusters: rack needs 2 racks with and without the feature, got 1 with it and 1 without it
+    """
+    if about.clusters != "rack":
+        return []
+    if "rack" not in rows:
+        return [Fault(str(said), 0, 0, "clusters", "rack needs the column rack in the observations")]
+    machines = rows.groupby("machine").agg(having=("treated", "max"), rack=("rack", "first"))
+    racks = [set(machines.loc[machines["having"] == arm, "rack"]) for arm in (1, 0)]
+    counts = [len(racks[0])] if (machines["having"] == 1).all() else [len(each) for each in racks]
+    if min(counts) >= _FEWEST_RACKS:
+        return []
+    got = " and ".join(f"{count} {arm} it" for count, arm in zip(counts, ("with", "without"), strict=False))
+    return [Fault(str(said), 0, 0, "clusters", f"rack needs {_FEWEST_RACKS} racks with and without the feature", got)]
 
 
 def _is_of_jobs(path: Path) -> bool:

@@ -23,7 +23,7 @@ from analysis.effects.study import Study
 from analysis.measurements import Metric
 from analysis.statistics import ROUNDING, NotEnoughDataError
 from models.errors import InputError
-from scenarios.audit import read_about
+from scenarios.audit import racks_wrong, read_about
 from scenarios.faults import Fault, FaultsError
 from scenarios.measured import faults_in, show_findings, show_notes
 from scenarios.observed import estimable, experiment, together
@@ -87,8 +87,8 @@ def effect(
         if not _takes_racks(table, estimator):
             known = replace(known, clusters=None)  # then the guard of whole racks is not to be quiet
             notes.append("clusters: rack is not taken by this estimator: its error is that of machines")
-        elif "rack" not in table:
-            raise FaultsError([Fault(str(about), 0, 0, "clusters", "rack needs the column rack in the observations")])
+        elif wrong := racks_wrong(known, table, about or Path()):
+            raise FaultsError(wrong)
         else:
             cluster = "rack"
     audited = _audited(table, whole, known, sources)

@@ -7,13 +7,14 @@ from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pandas as pd
 from rich.box import SIMPLE_HEAD
 from rich.console import Console
 from rich.markup import escape
 from rich.table import Table
 
-from analysis.audit.findings import Audit
+from analysis.audit.findings import Audit, Finding, Severity
 from analysis.audit.guards import GUARDS, examine
 from analysis.audit.table import ObservationsError
 from analysis.audit.tails import heavy_tails_of_samples
@@ -35,6 +36,8 @@ _ASKED = {
     "weights_renormalised",
 }
 """Guards of two tables of instances, of which neither a past nor how machines were chosen is known."""
+_AGAIN, _MOSTLY = 0.05, 0.25
+"""Shares of new rows, beyond chance, from which rows that stand in the current table are a warning, and an error."""
 WIDENING = 1.2
 """Factor on the margin of the widened estimator (WSMeter, section 6.3)."""
 
@@ -140,22 +143,46 @@ def status(payload: Mapping[str, Any]) -> int:
 
 
 def _audited(current: pd.DataFrame, new: pd.DataFrame, jobs: pd.DataFrame | None) -> Audit:
-    """Return what the guards say that need no past; a machine of both tables counts as two, but for rows told again."""
-    tables = []
-    for treated, table in enumerate((current, new)):
-        alone = pd.Series([f"{treated} {row}" for row in range(len(table))])
-        names = {name: table.get(name, other) for name, other in (("machine", alone), ("job", "all"), ("weight", 1.0))}
-        tables.append(table.assign(period=1, treated=treated, **names))
+    """Return what the guards say that need no past; a machine of both tables counts as two."""
+    tables = [table.assign(period=1, treated=treated) for treated, table in enumerate((current, new))]
     both = pd.concat(tables, ignore_index=True)
     apart = both.assign(machine=both["treated"].astype(str) + " " + both["machine"].astype(str))
     single = (both["job"] == both["job"].iloc[0]).all()
     asked = _ASKED - {"heavy_tails"} if single else _ASKED  # of a single job a note says it, which knows a whole fleet
+    again = _told_again(current, new)
     try:
         found = examine(apart, jobs, without=GUARDS.keys() - asked)
-        twice = examine(both, jobs, without=GUARDS.keys() - {"duplicated_rows"})
-    except ObservationsError:
-        return Audit((), ())
-    return Audit((*twice.findings, *found.findings), (*twice.checked, *found.checked))
+    except ObservationsError as error:
+        unusable = Finding("unusable_values", "error", str(error), {}, "measure again; nothing can be compared")
+        return Audit((*again, unusable), ("duplicated_rows",))
+    return Audit((*again, *found.findings), ("duplicated_rows", *found.checked))
+
+
+def _told_again(current: pd.DataFrame, new: pd.DataFrame) -> list[Finding]:
+    """Return whether rows of the new table stand in the current one, in more numbers than rounded values explain.
+
+    A row stands there if all columns that both tables have agree. Rows that a machine or an instance tells apart agree
+    by chance as often as two rows of the current table, others as often as one of them has a double there.
+    """
+    shared = [name for name in current.columns if name in new.columns]
+    if any(table["machine"].tolist() == [str(row) for row in range(len(table))] for table in (current, new)):
+        shared.remove("machine")  # every row is a machine of its own, named by its place
+    counts = [table.value_counts(shared, dropna=False) for table in (current, new)]
+    both = int(np.minimum(*counts[0].align(counts[1], join="inner")).sum())
+    sizes = current.groupby(["job", "value"])["value"].size()
+    if {"machine", "instance"} & {*shared}:
+        whole = current.groupby("job")["value"].size()
+        chance = float((sizes * (sizes - 1)).sum() / max((whole * (whole - 1)).sum(), 1))
+    else:
+        chance = float(sizes[sizes > 1].sum() / len(current))
+    share = both / len(new)
+    if share - chance <= _AGAIN:
+        return []
+    severity: Severity = "error" if share - chance > _MOSTLY else "warning"
+    what = f"{both:,} of {len(new):,} new rows stand in the current table, too; rounding explains {chance:.0%} of them"
+    evidence = {"rows": both, "share": share, "by_chance": chance}
+    remedy = "leave the machines with the feature out of the current table, and give measurements of two times"
+    return [Finding("duplicated_rows", severity, what, evidence, remedy)]
 
 
 def show_plan(payload: Mapping[str, Any], console: Console) -> None:

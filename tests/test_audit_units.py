@@ -65,6 +65,23 @@ def test_an_arm_in_another_unit_from_mid_study_on_is_found(factor, arm):
         assert f"from period {PAST + 2} on" in what
 
 
+@pytest.mark.parametrize("factor", [30.0, 100.0, 1000.0])
+@pytest.mark.parametrize("treated", [0.1, 0.5])
+def test_an_arm_in_another_unit_from_the_start_is_found_however_large_it_is(factor, treated):
+    table = fleet(np.random.default_rng(9), treated=treated)
+    table = table[table["period"] >= PAST]
+    (what,) = seen(table.assign(value=table["value"] * np.where(table["treated"] == 1, factor, 1.0)))
+    assert "of the same jobs, rows with the feature are some" in what
+
+
+@pytest.mark.parametrize("factor", [2.0, 3.0])
+def test_half_of_an_arms_machines_in_another_unit_are_found(factor):
+    table = fleet(np.random.default_rng(10), machines=80, treated=0.5)
+    having = np.unique(table.loc[table["treated"] == 1, "machine"])
+    table.loc[table["machine"].isin(having[::2]) & (table["period"] >= PAST + 2), "value"] *= factor
+    assert any(f"from period {PAST + 2} on" in what for what in seen(table))
+
+
 def test_a_jump_before_the_study_is_found_and_says_whose():
     table = fleet(np.random.default_rng(6))
     having = table.groupby("machine")["treated"].transform("max")

@@ -218,9 +218,20 @@ def test_clusters_of_racks_make_the_interval_that_of_racks_or_leave_the_guards_e
 def test_clusters_of_racks_need_racks(files):
     about = files[2].with_name("about.yaml")
     about.write_text("clusters: rack\n")
-    result = invoke("effect", *files[:2], "--about", about)
-    assert result.exit_code == 2
-    assert f"{about}: clusters: rack needs the column rack in the observations" in result.output
+    for command in (["effect", *files[:2], "--about", about], ["audit", *files[:2], about]):
+        result = invoke(*command)
+        assert result.exit_code == 2
+        assert f"{about}: clusters: rack needs the column rack in the observations" in result.output
+
+
+def test_one_rack_an_arm_is_too_few(tmp_path):
+    file, about = tmp_path / "seen.csv", tmp_path / "about.yaml"
+    about.write_text("clusters: rack\n")
+    racks(count=2, treated=1).to_csv(file, index=False)
+    for command in (["effect", file, "--about", about], ["audit", file, about]):
+        result = invoke(*command)
+        assert result.exit_code == 2
+        assert "rack needs 2 racks with and without the feature, got 1 with it and 1 without it" in result.output
 
 
 def test_a_staged_roll_out_has_its_own_estimator_and_no_effects_on_single_jobs(files):

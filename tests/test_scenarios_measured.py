@@ -173,9 +173,57 @@ def test_the_current_fleet_is_not_taken_for_the_new_one(tables, tmp_path):
     for new in (tables[0], copied):
         with pytest.raises(FaultsError, match=r"should hold other measurements than .*, got the same"):
             measured.estimate(tables[0], new)
-    mixed = pd.concat([pd.read_csv(tables[0]).iloc[-40:], pd.read_csv(tables[1])])
-    mixed.to_csv(copied, index=False)
-    assert "duplicated_rows" in {one["code"] for one in measured.estimate(tables[0], copied)["findings"]}
+
+
+def current_and_new(tables, case):
+    """Tables that have rows in common, or as many values, in ways that no measurement has."""
+    current, new = (pd.read_csv(table) for table in tables)
+    moved = new.assign(machine=new["machine"] + 1000)
+    return {
+        "the current fleet shuffled": (current, current.sample(frac=1, random_state=1)),
+        "one row less": (current, current.sample(frac=1, random_state=1).iloc[1:]),
+        "the new rows within the current ones": (pd.concat([current, moved]), moved),
+        "some of the current rows among the new ones": (current, pd.concat([current.iloc[-60:], new])),
+        "values alone, shuffled": (current[["job", "value"]], current[["job", "value"]].sample(frac=1, random_state=1)),
+    }[case]
+
+
+@pytest.mark.parametrize(
+    "case",
+    [
+        "the current fleet shuffled",
+        "one row less",
+        "the new rows within the current ones",
+        "some of the current rows among the new ones",
+        "values alone, shuffled",
+    ],
+)
+def test_rows_of_the_current_fleet_among_the_new_ones_leave_no_verdict(tables, tmp_path, case):
+    files = [tmp_path / "one.csv", tmp_path / "other.csv"]
+    for table, file in zip(current_and_new(tables, case), files, strict=True):
+        table.to_csv(file, index=False)
+    payload = measured.estimate(*files)
+    assert not payload["trusted"]
+    assert [one["severity"] for one in payload["findings"] if one["code"] == "duplicated_rows"] == ["error"]
+
+
+@pytest.mark.parametrize("digits", [1, 2, 9])
+@pytest.mark.parametrize("columns", [["job", "value"], ["job", "machine", "instance", "value"]])
+def test_two_measurements_of_the_same_machines_are_no_copies_however_they_are_rounded(tmp_path, digits, columns):
+    files = []
+    for name in ("before", "after"):
+        rng = np.random.default_rng(len(name))
+        rows = pd.DataFrame({"job": np.arange(400) % 4, "machine": np.arange(400) // 4, "instance": np.arange(400)})
+        rows = rows.assign(value=(1 + rng.normal(0, 0.05, 400)).round(digits))
+        rows[columns].to_csv(tmp_path / f"{name}.csv", index=False)
+        files.append(tmp_path / f"{name}.csv")
+    assert "duplicated_rows" not in {one["code"] for one in measured.estimate(*files)["findings"]}
+
+
+def test_new_rows_without_a_usable_value_are_no_comparison(tables, tmp_path):
+    rows = pd.read_csv(tables[1]).assign(value=0.0)
+    rows.to_csv(tmp_path / "zero.csv", index=False)
+    assert not measured.estimate(tables[0], tmp_path / "zero.csv")["trusted"]
 
 
 def test_estimates_of_a_large_fleet_fit_eighty_columns_unbroken():

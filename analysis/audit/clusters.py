@@ -117,14 +117,15 @@ def few_clusters(case: Case) -> list[Finding] | None:
     elif table.crossover or not (table.ever.any() and table.never.any()):
         return None
     else:
-        untreated, treated = float(table.never.sum()), float(table.ever.sum())
+        unit = table.units()
+        untreated, treated = (float(len(np.unique(unit[arm]))) for arm in (table.never, table.ever))
     least = min(untreated, treated)
     if least >= _FEW:
         return [] if case.plain is not None else None
-    unit = "racks" if table.rack is not None and (table.by_rack or table.whole_racks()) else "machines"
+    named = "racks" if table.rack is not None and (table.by_rack or table.whole_racks()) else "machines"
     evidence = {"untreated": untreated, "treated": treated, "coverage": _normal_covers(least)}
-    what = f"one arm rests on {least:.1f} {unit} in effect: its error is hardly known"
-    remedy = f"more {unit}; until then Student's t with the effective number less 1"
+    what = f"one arm rests on {least:.1f} {named} in effect: its error is hardly known"
+    remedy = f"more {named}; until then Student's t with the effective number less 1"
     return [Finding("few_clusters", "error" if least < _FEW / 2 else "warning", what, evidence, remedy)]
 
 

@@ -86,6 +86,8 @@ class Table:
         job, names = pd.factorize(rows["job"], sort=True)
         machine, machines = pd.factorize(rows["machine"], sort=True)
         treated = rows["treated"].to_numpy() == 1
+        if not treated.any() and (observations["treated"] == 1).any():
+            raise ObservationsError("no row with the feature has a value and a weight above 0")
         if not treated.any():
             raise ObservationsError("nothing has the feature: no row has treated 1, or there is no such column")
         study = period >= period[treated].min()

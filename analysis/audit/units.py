@@ -15,6 +15,8 @@ from analysis.statistics import Bools, Floats, Ints
 
 _DECADES = 1.5
 """Distance from the job's median, in powers of ten, from which a value is in another unit."""
+_ARMS_DECADES = 0.99
+"""The same of the arms' medians; no feature makes ten times of anything."""
 _OTHER_UNIT = 0.001
 """Share of such rows up to which they are outliers."""
 _MOST_OF_AN_ARM = 0.5
@@ -23,6 +25,8 @@ _JUMP = 1.4
 """Ratio of the arms' jumps from which a jump is another unit: one of 1.5 is seen through noise."""
 _MOST_SPLITS = 16
 """Periods, evenly apart, from which a jump is looked for: one between two of them is hardly diluted."""
+_DEVIATIONS, _FEWEST, _AFFECTED = 8.0, 3, 0.05
+"""Deviations of a machine's jump, machines, and their share of an arm, from which a part of the machines has jumped."""
 _LEVELS = 100.0
 """Ratio of jobs' levels from which their values are taken to be in units of their own."""
 
@@ -45,16 +49,18 @@ class _Jump:
 def unit_change(case: Case) -> list[Finding]:
     """Find values or weights in another unit: far from their job's median, or in one arm from some period on.
 
-    A single row is in another unit from 30 times its job's median on. An arm is from 1.5 times on if it moves so much
-    more than the other from one period to another, while nobody gets or loses the feature: then no effect of the
-    feature can be the reason. A jump when the feature begins cannot be told from its effect. Jumps are tested at a
-    chance of `ALPHA` over all periods and jobs (Bonferroni), with errors clustered by machine.
+    An arm is in another unit if the medians of the jobs that both arms have are 10 times apart, a single row from 30
+    times its job's median on. An arm that moves 1.5 times or more relative to the other between periods, while nobody
+    gets or loses the feature, is in another unit from then on, or the effect still builds up. A jump when the feature
+    begins cannot be told from its effect. So is a part of an arm's machines, if they jump by far more than machines do:
+    of an experiment of a few instances a machine, from about twice on. Jumps of arms are tested at a chance of `ALPHA` over all periods and jobs
+    (Bonferroni), with errors clustered by machine.
 
     Examples
     --------
     >>> rows = {"period": 1, "job": "a", "machine": range(4), "weight": 1.0, "treated": [0, 0, 0, 1]}
-    >>> unit_change(Case.of(pd.DataFrame(rows | {"value": [1.0, 1.1, 0.9, 1200.0]})))[0].evidence["factor"]
-    1144.1551070947098
+    >>> unit_change(Case.of(pd.DataFrame(rows | {"value": [1.0, 1.1, 0.9, 1200.0]})))[0].what
+    'value: of the same jobs, rows with the feature are some 1,200 times those without'
     >>> seen = pd.DataFrame(
     ...     [(period, machine) for period in (1, 2) for machine in range(9)], columns=["period", "machine"]
     ... )
@@ -65,6 +71,10 @@ def unit_change(case: Case) -> list[Finding]:
     """
     found = []
     for name in ("value", "weight"):
+        if ratio := _between_arms(case.table, name):
+            what = f"{name}: of the same jobs, rows with the feature are some {ratio:,.4g} times those without"
+            found.append(Finding("unit_change", "error", what, {"factor": ratio}, "bring all files to one unit"))
+            continue
         number = case.table.rows[name].to_numpy(dtype=np.float64)
         decades = _decades(number, case.table.job)
         far = np.abs(decades) > _DECADES
@@ -76,7 +86,16 @@ def unit_change(case: Case) -> list[Finding]:
         what = f"{name}: {far.mean():.1%} of the rows are some {factor:,.0f} times off their job's median"
         where = _where(case, far)
         found.append(Finding("unit_change", "error", f"{what}{where}", evidence, "bring all files to one unit"))
-    return found or [_finding(case, jump) for jump in _jumps(case.table)]
+    return found or [_finding(case, jump) for jump in _jumps(case.table)] or list(_some_machines(case))
+
+
+def _between_arms(table: Table, name: str) -> float:
+    """Return the typical ratio of the arms' medians of a job in the study; 0 if they are no 10 times apart."""
+    rows = pd.DataFrame({"job": table.job, "number": np.log10(table.rows[name].to_numpy(dtype=np.float64))})
+    medians = [rows[table.study & arm].groupby("job")["number"].median() for arm in (table.treated, ~table.treated)]
+    apart = (medians[0] - medians[1]).dropna()
+    typical = float(apart.median()) if len(apart) else 0.0
+    return 10**typical if abs(typical) >= _ARMS_DECADES else 0.0
 
 
 def _decades(number: Floats, job: "np.typing.NDArray[np.int64]") -> Floats:
@@ -123,6 +142,55 @@ def _jumps(table: Table) -> Iterator[_Jump]:
             pair = _pair(table, own, with_it, split)
             if pair is not None and _alarms(pair, most):
                 yield _jump(table, own, with_it, split, pair, past=past, job=job)
+
+
+def _some_machines(case: Case) -> Iterator[Finding]:
+    """Yield, if a part of an arm's machines jumps by far more than machines do, how many and from which period on.
+
+    A machine's jump is of the mean logarithm of its rows, less that of their job and period, and is compared with the
+    jumps of all machines by their median absolute deviation.
+    """
+    table, with_it = case.table, case.table.ever
+    rows = table.study & ~(table.ever & table.never)[table.machine]
+    at, log = table.machine[rows], pd.Series(np.log(table.relative[rows]))
+    log -= log.groupby([table.job[rows], table.period[rows]]).transform("median")
+    worst = None
+    for split in _splits(np.unique(table.period[rows])).tolist():
+        far, jump, there = _far(at, log.to_numpy(dtype=np.float64), table.period[rows] >= split, len(table.machines))
+        shares = [float(far[there & arm].mean()) if (there & arm).any() else 0.0 for arm in (~with_it, with_it)]
+        if far.sum() >= _FEWEST and max(shares) >= _AFFECTED and (worst is None or far.sum() > worst[0]):
+            worst = int(far.sum()), split, shares, float(np.exp(np.median(np.abs(jump[far]))))
+    if worst is None:
+        return
+    number, split, shares, ratio = worst
+    shift = abs(shares[1] - shares[0]) * (ratio - 1) / 2
+    material = case.plain is None or case.plain.half_widths(shift) > MATERIAL
+    what = (
+        f"value: from period {_named(table.periods[split])} on, {number} machines are about {ratio:.2f} times off what "
+        f"they were, as no others are: {shares[1]:.0%} of those with the feature, {shares[0]:.0%} of those without"
+    )
+    evidence = {"machines": number, "ratio": ratio, "treated": shares[1], "untreated": shares[0]}
+    remedy = "find out what changed on them then, and bring all rows to one unit"
+    yield Finding("unit_change", "error" if material else "warning", what, evidence, remedy)
+
+
+def _far(at: Ints, log: Floats, later: Bools, machines: int) -> tuple[Bools, Floats, Bools]:
+    """Return which machines jump far more than others, all jumps, and which machines have rows at both times."""
+    count = np.array([np.bincount(at[half], minlength=machines) for half in (~later, later)])
+    sums = np.array([np.bincount(at[half], log[half], machines) for half in (~later, later)])
+    there: Bools = np.asarray((count > 0).all(axis=0), dtype=np.bool_)
+    mean = sums / np.maximum(count, 1)
+    jump = np.where(there, mean[1] - mean[0], 0.0)
+    if not there.any():
+        return there, jump, there
+    scaled = (jump - np.median(jump[there])) / np.sqrt((1 / np.maximum(count, 1)).sum(axis=0))
+    typical = 1.4826 * float(np.median(np.abs(scaled[there])))
+    far = there & (np.abs(scaled) > _DEVIATIONS * typical) & (np.abs(jump) > np.log(_JUMP))
+    return far, jump, there
+
+
+def _named(period: object) -> str:
+    return f"{period:g}" if isinstance(period, float) else str(period)
 
 
 def _splits(periods: Ints) -> Ints:
@@ -190,15 +258,14 @@ def _finding(case: Case, jump: _Jump) -> Finding:
     if jump.job is not None and case.plain is not None:
         shift = share * abs(jump.ratio - 1) / 2
         severity = "error" if case.plain.half_widths(shift) > MATERIAL else "warning"
-    since = f"{jump.since:g}" if isinstance(jump.since, float) else str(jump.since)
     rows = "rows" if jump.job is None else f"rows of job {table.jobs[jump.job]}"
     arms = ("of machines that later have the feature", "others") if jump.past else ("with the feature", "those without")
     what = (
-        f"value: from period {since} on, {rows} {arms[0]} are {jump.arms[1]:.2f} times their level before, "
-        f"{arms[1]} {jump.arms[0]:.2f} times"
+        f"value: from period {_named(jump.since)} on, {rows} {arms[0]} are {jump.arms[1]:.2f} times their level "
+        f"before, {arms[1]} {jump.arms[0]:.2f} times"
     )
     evidence = {"ratio": jump.ratio, "chance": jump.chance, "share": share}
-    remedy = "find out what changed then, and bring all rows to one unit"
+    remedy = "find out what changed then: bring all rows to one unit, or leave out the time until the effect is whole"
     return Finding("unit_change", severity, what, evidence, remedy)
 
 
