@@ -51,10 +51,10 @@ def unit_change(case: Case) -> list[Finding]:
 
     An arm is in another unit if the medians of the jobs that both arms have are 10 times apart, a single row from 30
     times its job's median on. An arm that moves 1.5 times or more relative to the other between periods, while nobody
-    gets or loses the feature, is in another unit from then on, or the effect still builds up. A jump when the feature
-    begins cannot be told from its effect. So is a part of an arm's machines, if they jump by far more than machines do:
-    of an experiment of a few instances a machine, from about twice on. Jumps of arms are tested at a chance of `ALPHA` over all periods and jobs
-    (Bonferroni), with errors clustered by machine.
+    gets or loses the feature, is in another unit from then on, or the effect still builds up. So is a part of its
+    machines that jump by far more than machines do: with a few instances a machine, from about twice on. A jump when
+    the feature begins cannot be told from its effect. Jumps of arms are tested at a chance of `ALPHA` over all periods
+    and jobs (Bonferroni), with errors clustered by machine.
 
     Examples
     --------
@@ -153,10 +153,10 @@ def _some_machines(case: Case) -> Iterator[Finding]:
     table, with_it = case.table, case.table.ever
     rows = table.study & ~(table.ever & table.never)[table.machine]
     at, log = table.machine[rows], pd.Series(np.log(table.relative[rows]))
-    log -= log.groupby([table.job[rows], table.period[rows]]).transform("median")
+    left: Floats = (log - log.groupby([table.job[rows], table.period[rows]]).transform("median")).to_numpy(np.float64)
     worst = None
     for split in _splits(np.unique(table.period[rows])).tolist():
-        far, jump, there = _far(at, log.to_numpy(dtype=np.float64), table.period[rows] >= split, len(table.machines))
+        far, jump, there = _far(at, left, table.period[rows] >= split, len(table.machines))
         shares = [float(far[there & arm].mean()) if (there & arm).any() else 0.0 for arm in (~with_it, with_it)]
         if far.sum() >= _FEWEST and max(shares) >= _AFFECTED and (worst is None or far.sum() > worst[0]):
             worst = int(far.sum()), split, shares, float(np.exp(np.median(np.abs(jump[far]))))
