@@ -184,3 +184,24 @@ def test_a_ratio_without_a_past_leaves_the_past_alone():
     new = table[(table["period"] == 1) | ~table["machine"].isin(table.loc[table["treated"], "machine"])]
     study = Study.of(new, jobs)
     assert Ratio().estimate(study).change == Ratio(cuped=False).estimate(study).change
+
+
+@pytest.mark.parametrize("baseline", ["before", "concurrent"])
+def test_jobs_and_quota_are_those_that_the_published_estimator_covers(baseline):
+    """Of jobs on fewer than four treated instances it says nothing: they were counted as if it did."""
+    rng = np.random.default_rng(8)
+    count = np.array([1, 6, 12, 30, 60])
+    job = np.repeat(np.arange(5), count)
+    now = pd.DataFrame(
+        {"job": job, "machine": rng.integers(40, size=len(job)), "weight": 1.0, "instance": range(len(job))}
+    )
+    tables = []
+    for period in (0, 1):
+        treated = (now["machine"] % 2 == 0) & (period == 1)
+        tables.append(now.assign(period=period, value=1 + 0.1 * rng.normal(size=len(job)), treated=treated.astype(int)))
+    on = tables[1].groupby("job")["treated"].sum()
+    covers = (on >= 4) & ((on < count) | (baseline == "before"))
+    made = Published(baseline=baseline).estimate(Study.of(pd.concat(tables, ignore_index=True)))
+    assert 0 < covers.sum() < 5
+    assert made.jobs == covers.sum()
+    assert made.quota_coverage == pytest.approx(count[covers].sum() / count.sum())

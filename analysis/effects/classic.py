@@ -1,7 +1,7 @@
 """What one would use otherwise: the published estimator on the same cells, and ratios of machines, also with CUPED."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Literal
 
 import numpy as np
@@ -30,7 +30,7 @@ class Published:
     """Factor on the margin; the paper's remedy for what it leaves out is 1.2."""
 
     def many(self, cells: Cells, treated: Bools) -> Answers:
-        """Return what it says of R draws; the margin is twice the standard error, whatever the confidence.
+        """Return what it says of R draws; the margin is twice the standard error at 95%, and in proportion otherwise.
 
         Parameters
         ----------
@@ -52,15 +52,32 @@ class Published:
         return covered([self], cells, treated)[0]
 
     def estimate(self, study: Study, confidence: float = 0.95) -> Effect:
-        """Return what it says of one experiment.
+        """Return what it says of one experiment; of the quota it speaks for the covered jobs' alone.
 
         Examples
         --------
         >>> from analysis.effects.study import example
-        >>> round(Published().estimate(example()).change, 1)
-        0.1
+        >>> made = Published().estimate(example())
+        >>> round(made.change, 1), made.jobs
+        (0.1, 4)
         """
-        return concluded(self, study, confidence)
+        made, jobs = concluded(self, study, confidence), self.jobs(study.cells, study.treated)
+        return replace(made, jobs=int(jobs.sum()), quota_coverage=float(study.cells.share[jobs].sum()))
+
+    def jobs(self, cells: Cells, treated: Bools) -> Bools:
+        """Return which jobs are covered where these machines, (M,), have the feature; (J,).
+
+        Examples
+        --------
+        >>> from analysis.effects.study import example
+        >>> study = example()
+        >>> Published().jobs(study.cells, study.treated)
+        array([ True,  True,  True,  True])
+        """
+        having = np.repeat(treated, np.diff(cells.start))
+        all_of, on = (np.bincount(cells.job, cells.instances * arm, len(cells.jobs)) for arm in (1, having))
+        covers = on >= self.min_instances
+        return np.asarray(covers & (on < all_of) if self.baseline == "concurrent" else covers, dtype=np.bool_)
 
 
 @dataclass(frozen=True, slots=True)
