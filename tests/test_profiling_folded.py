@@ -86,14 +86,63 @@ def test_two_counts_a_line_are_those_before_and_after():
     assert [measure.event for measure in profile.measures] == ["before", "after"]
     assert [frame.function for frame in profile.frames] == ["read", "main", "operator ()"]
     assert [sample.amounts for sample in profile.samples] == [(13, 276), (4, 0)]
-    assert profile.notes == ("two counts a line, as of difffolded.pl: read as the events before and after",)
+    assert profile.notes == (
+        "two counts a line, as of difffolded.pl: read as the events before and after; "
+        'if the first of them is the end of a name, put such names in quotes, as main;"req 200" 10',
+    )
 
 
-def test_a_name_that_ends_in_a_number_stays_one_if_other_lines_have_one_count():
-    profile = read_folded(b"main;GC Thread 1 274\nmain 4\n", "one.folded")
-    assert [measure.event for measure in profile.measures] == ["samples"]
-    assert profile.frames[0].function == "GC Thread 1"
+def test_a_name_in_quotes_may_end_in_numbers():
+    profile = read_folded(b'main;"req 200" 10\nmain;"req 404 1" 3\n')
+    assert [frame.function for frame in profile.frames] == ['"req 200"', "main", '"req 404 1"']
+    assert [sample.amounts for sample in profile.samples] == [(10,), (3,)]
     assert profile.notes == ()
+
+
+@pytest.mark.parametrize(("counts", "events"), [("{}", ["samples"]), ("{} 7", ["before", "after"])])
+def test_a_name_that_ends_in_a_number_stays_one_if_most_lines_have_none_and_a_note_counts_such_lines(counts, events):
+    text = "".join(f"{stack} {counts.format(5)}\n" for stack in ("main;GC Thread 1", "main", "main;f"))
+    profile = read_folded(text.encode(), "one.folded")
+    assert [measure.event for measure in profile.measures] == events
+    assert profile.frames[0].function == "GC Thread 1"
+    assert profile.notes[-1] == (
+        "1 line has a function whose name ends in a number, as GC Thread 1; "
+        "if that number is a count, give all lines as many"
+    )
+
+
+@pytest.mark.parametrize(
+    ("text", "faults"),
+    [
+        (
+            "main;a 10 12\nmain;b 20",
+            ["2: counts: should be 2, as on 1 of 2 lines (QUOTES), got 1: main;b 20"],
+        ),
+        (
+            "main;a 1 2\nmain;b 20\nmain;c 3 4\nmain;d 5",
+            [
+                "2: counts: should be 2, as on 2 of 4 lines (QUOTES), got 1: main;b 20",
+                "4: counts: should be 2, as on 2 of 4 lines (QUOTES), got 1: main;d 5",
+            ],
+        ),
+        (
+            "main 1\nmain;b 20\nmain;f 1 2 3",
+            ["3: counts: should be 1, as on 2 of 3 lines (QUOTES), "
+             "got 3: main;f 1 2 3"],
+        ),
+        (
+            "main;f 1 2 3\nmain 4 5 6",
+            ["1: counts: should be one, or two as of difffolded.pl, got 3: main;f 1 2 3",
+             "2: counts: should be one, or two as of difffolded.pl, got 3: main 4 5 6"],
+        ),
+    ],
+)  # fmt: skip
+def test_unlike_numbers_of_counts_and_more_than_two_are_faults_of_their_lines(text, faults):
+    with pytest.raises(FormatError) as caught:
+        read_folded(text.encode(), "a.folded")
+    assert str(caught.value).splitlines() == [
+        f"a.folded:{fault}".replace("QUOTES", "a name that ends in a number goes in quotes") for fault in faults
+    ]
 
 
 def test_a_second_count_beyond_64_bits_is_refused_too():

@@ -221,7 +221,8 @@ def test_faults_of_several_options_are_said_at_once(profile):
 def test_how_a_file_was_understood_is_said_with_the_answer(tmp_path):
     file = tmp_path / "two.folded"
     file.write_text("main;read 12 274\nmain; 4 31\n")
-    two = f"{file}: two counts a line, as of difffolded.pl: read as the events before and after"
+    two = f"{file}: two counts a line, as of difffolded.pl: read as the events before and after; if the first of them"
+    two += ' is the end of a name, put such names in quotes, as main;"req 200" 10'
     nameless = f"{file}: 1 line has a function without a name, which is read as [unknown]"
     answer = query([file], Asked(event="before"))
     assert answer["events"] == ["after", "before"]

@@ -1,5 +1,7 @@
 """Folded stacks: a line a stack, functions from the root joined by semicolons, then a count (Gregg 2011)."""
 
+import itertools
+from collections import Counter
 from collections.abc import Iterator, Sequence
 
 from analysis.profiling.formats.faults import FaultList, plain, refusal
@@ -15,6 +17,11 @@ from analysis.profiling.formats.foreign import (
 )
 
 _DIGITS = 40
+_LONGEST = 60
+_TWO = ("before", "after")
+"""Events of two counts a line."""
+_CURE = "a name that ends in a number goes in quotes"
+_IF_NAMES = 'if the first of them is the end of a name, put such names in quotes, as main;"req 200" 10'
 
 
 def is_folded(line: str) -> bool:
@@ -33,7 +40,8 @@ def read_folded(data: bytes, name: str = "stacks.folded") -> Profile:
     """Read folded stacks; equal ones are summed, empty lines skipped.
 
     A function without a name, as `main;;read` has one, is read as [unknown]. If every line ends in two counts, as
-    those of `difffolded.pl` do, they are two measures, `before` and `after`.
+    those of `difffolded.pl` do, they are two measures, `before` and `after`. A name may end in a number if fewer than
+    half of the lines have such a name, which a note counts; or in any number if it stands in quotes.
 
     Parameters
     ----------
@@ -44,7 +52,7 @@ def read_folded(data: bytes, name: str = "stacks.folded") -> Profile:
     ------
     FormatError
         If a line does not end in a count from 0 to 2⁶³ − 1 after a blank, names no function, is deeper than 16,384
-        functions, or there is none.
+        functions, or there is none; if numbers at the ends of lines are unlike, or more than two.
 
     Examples
     --------
@@ -56,7 +64,9 @@ def read_folded(data: bytes, name: str = "stacks.folded") -> Profile:
     """
     faults = FaultList(name)
     lines = [(number, line) for number, line in enumerate(data.decode(errors="replace").split("\n"), 1) if line.strip()]
-    measures = _measures([line for _, line in lines])
+    numbers = [_trailing_numbers(line) for _, line in lines]
+    measures = _measures(numbers)
+    numbered = _names_that_end_in_a_number(lines, numbers, len(measures), faults)
     frames: dict[str, int] = {}
     sums: dict[tuple[int, ...], tuple[int, ...]] = {}
     held = nameless = 0
@@ -79,7 +89,7 @@ def read_folded(data: bytes, name: str = "stacks.folded") -> Profile:
         tuple(map(Frame, frames)),
         tuple(Sample(stack, counts) for stack, counts in sums.items()),
         name=name,
-        notes=tuple(_notes(len(measures), nameless)),
+        notes=tuple(_notes(len(measures), nameless, numbered)),
     )
 
 
@@ -111,20 +121,52 @@ def write_folded(profile: Profile, event: str) -> str:
     return "".join(f"{path} {count}\n" for path, count in sorted(sums.items()) if count)
 
 
-def _measures(lines: Sequence[str]) -> tuple[Measure, ...]:
-    """Return what the lines count: samples, or two things if every line has two counts."""
-    twice = bool(lines) and all(map(_has_two_counts, lines))
-    return (Measure("before"), Measure("after")) if twice else (Measure("samples"),)
+def _measures(numbers: Sequence[int]) -> tuple[Measure, ...]:
+    """Return what the lines count: samples, or two things if every line ends in two numbers or more."""
+    return tuple(map(Measure, _TWO)) if min(numbers, default=0) >= len(_TWO) else (Measure("samples"),)
 
 
-def _has_two_counts(line: str) -> bool:
-    words = line.rsplit(None, 2)
-    return len(words) == 3 and all(word.isascii() and word.isdigit() for word in words[1:])
+def _trailing_numbers(line: str) -> int:
+    """Return how many numbers a line ends in after its first word."""
+    words = reversed(line.split()[1:])
+    return sum(1 for _ in itertools.takewhile(lambda word: word.isascii() and word.isdigit(), words))
 
 
-def _notes(counts: int, nameless: int) -> Iterator[str]:
+def _names_that_end_in_a_number(
+    lines: Sequence[tuple[int, str]], numbers: Sequence[int], columns: int, faults: FaultList
+) -> list[str]:
+    """Return the lines whose last name ends in a number; if these could as well be counts, add faults instead.
+
+    A number before the counts belongs to a name if most lines have none. One that at least half of the lines have is a
+    count that others lack, and two of them are no name.
+    """
+    longer = [(place, line, found) for (place, line), found in zip(lines, numbers, strict=True) if found > columns]
+    if not longer or not min(numbers):  # A line without any count is a fault that `_parsed` adds.
+        return []
+    usual = max(Counter(numbers).items(), key=lambda pair: (pair[1], pair[0]))[0]
+    on = f"as on {numbers.count(usual):,} of {len(numbers):,} lines"
+    if usual > len(_TWO):
+        for place, line, found in longer:
+            faults.add(str(place), "counts", "should be one, or two as of difffolded.pl", f"{found}: {line}")
+    elif 2 * len(longer) >= len(numbers):
+        for (place, line), found in zip(lines, numbers, strict=True):
+            if found != usual:
+                faults.add(str(place), "counts", f"should be {usual}, {on} ({_CURE})", f"{found}: {line}")
+    else:
+        for place, line, found in longer:
+            if found > columns + 1:
+                faults.add(str(place), "counts", f"should be {columns}, {on} ({_CURE})", f"{found}: {line}")
+    return [line for _, line, _ in longer]
+
+
+def _notes(counts: int, nameless: int, numbered: Sequence[str]) -> Iterator[str]:
     if counts > 1:
-        yield "two counts a line, as of difffolded.pl: read as the events before and after"
+        yield f"two counts a line, as of difffolded.pl: read as the events before and after; {_IF_NAMES}"
+    if numbered:
+        lines = "1 line has" if len(numbered) == 1 else f"{len(numbered):,} lines have"
+        name = plain(numbered[0].rsplit(None, counts)[0].rpartition(";")[2].strip())
+        wrong = "if that number is a count, give all lines as many"
+        yield f"{lines} a function whose name ends in a number, as {name[:_LONGEST]}; {wrong}"
     if nameless:
         lines = "1 line has" if nameless == 1 else f"{nameless:,} lines have"
         yield f"{lines} a function without a name, which is read as {UNKNOWN}"
