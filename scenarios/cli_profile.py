@@ -87,7 +87,7 @@ def import_(
         str | None, typer.Option(metavar="N", help="Machines that those of the files were drawn from at random.")
     ] = None,
     equal_lengths: Annotated[
-        bool, typer.Option("--equal-lengths", help="Drawn machines were profiled equally long, whatever files say.")
+        bool, typer.Option("--equal-lengths", help="Drawn machines were profiled equally long; files do not say it.")
     ] = False,
     json: Json = False,
 ) -> None:

@@ -85,13 +85,13 @@ def import_files(
     out : the directory, which must not be there
     progress : called with what is being done
     machines : of the fleet that those of the files were drawn from at random, one profile each; none: nobody drew
-    equal_lengths : of drawn machines, whether all were profiled equally long, whatever the files say
+    equal_lengths : of drawn machines, whether all were profiled equally long, where the files do not say how long
 
     Raises
     ------
     FaultsError
         If there is no file, `out` is there or cannot be made, or the files are no small sample of the fleet: too many,
-        the same twice, or of lengths that differ and are not known.
+        the same twice, of lengths that differ and are not known, or of lengths that differ and are said to be equal.
     ValueError
         With every fault of the files.
     OSError
@@ -242,27 +242,59 @@ def _drawn(
     profiles: Sequence["Profile"], tables: Mapping[str, "pd.DataFrame"], machines: int, *, equal_lengths: bool
 ) -> tuple[dict[str, "pd.DataFrame"], list[str]]:
     """Return files as a sample of so many machines, and notes on it."""
-    from analysis.profiling.formats.fleet import LengthError, SampleError, drawn, repeated
+    from analysis.profiling.formats.fleet import LengthError, SampleError, drawn, levels, repeated, unlike_lengths
 
-    twice = [Fault(name, 0, 0, "", f"holds the very samples of {other}") for name, other in repeated(profiles)]
-    if twice:
-        raise FaultsError(twice)
+    faults = [Fault(name, 0, 0, "", f"holds the very samples of {other}") for name, other in repeated(profiles)]
+    faults += _faulty_lengths(profiles, equal_lengths=equal_lengths)
+    if faults:
+        raise FaultsError(faults)
+    unlike_s = unlike_lengths(profiles)
     spans = any(profile.span for profile in profiles)
     try:
         made = drawn(tables, machines, spans=spans, equal=equal_lengths)
     except LengthError as error:
-        problem = f"{error}; --equal-lengths takes all as equally long"
+        problem = f"{error}; {_cure(profiles)}"
         raise FaultsError([Fault("--drawn-from", 0, 0, "", problem)]) from None
     except SampleError as error:
         raise FaultsError([Fault("--drawn-from", 0, 0, "", str(error))]) from None
     visits = made["visits"]
     notes = [_stands_for(visits, machines)]
+    if equal_lengths and unlike_s is not None:
+        between = f"lengths of {unlike_s[0]:g} s to {unlike_s[1]:g} s are left out of account"
+        notes.append(f"{between}: right for levels such as {levels(profiles)[0]}, wrong for counts over time")
     if not equal_lengths and not visits["length_s"].any():
         notes.append("no file says how long it took: all are taken as equally long")
     again = len(visits) - visits["machine"].nunique()
     if again:
         notes.append(f"{plural(again, 'visit')} to machines visited before: intervals take them for other machines")
     return made, notes
+
+
+def _faulty_lengths(profiles: Sequence["Profile"], *, equal_lengths: bool) -> list[Fault]:
+    """Return what is wrong with the lengths that files say: under a millisecond beside longer, or said to be equal."""
+    from analysis.profiling.formats.fleet import SHORTEST_S, levels, too_short, unlike_lengths
+
+    unlike_s = unlike_lengths(profiles)
+    if unlike_s is None or (equal_lengths and levels(profiles)):
+        return []
+    least_s, most_s = unlike_s
+    least = f"should be at least {SHORTEST_S:g} s beside files of up to {most_s:g} s: leave it out or record it anew"
+    faults = [Fault(name, 0, 0, "", f"its length {least}", f"{length_s:g} s") for name, length_s in too_short(profiles)]
+    if equal_lengths:
+        problem = f"the files say {least_s:g} s to {most_s:g} s; leave --equal-lengths out"
+        faults.append(Fault("--equal-lengths", 0, 0, "", problem))
+    return faults
+
+
+def _cure(profiles: Sequence["Profile"]) -> str:
+    """Return in words what mends lengths that cannot be weighed by."""
+    from analysis.profiling.formats.fleet import levels, unlike_lengths
+
+    unlike_s = unlike_lengths(profiles)
+    if unlike_s is None or levels(profiles):
+        return "--equal-lengths takes all as equally long"
+    said = f"files that do say their lengths, {unlike_s[0]:g} s to {unlike_s[1]:g} s, differ"
+    return f"{said}: leave the others out or record them anew"
 
 
 def _stands_for(visits: "pd.DataFrame", machines: int) -> str:

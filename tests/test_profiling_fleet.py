@@ -2,6 +2,7 @@
 
 import json
 import re
+from dataclasses import replace
 
 import numpy as np
 import pandas as pd
@@ -210,7 +211,10 @@ def test_a_machine_that_was_visited_twice_is_told(halves):
 def test_too_many_machines_drawn_are_a_fault_of_the_option(halves):
     done = wsc("profile", "import", *halves.glob("after-*"), "--drawn-from", 40, "--out", halves / "x")
     assert done.exit_code == 2
-    assert "--drawn-from: 24 profiles are a small sample of at least 48 machines, got 40" in done.stderr
+    assert done.stderr == (
+        "--drawn-from: should be at least 48, twice the 24 files: intervals take these for a small sample of all "
+        "machines; leave it out to ask of these machines alone, got 40\n"
+    )
     assert not (halves / "x").exists()
 
 
@@ -270,3 +274,46 @@ def test_a_mix_of_known_and_unknown_lengths_is_a_fault_that_names_the_option(hal
     assert problem in done.stderr.replace("\n", " ")
     assert not (halves / "x").exists()
     assert wsc(*words, "--equal-lengths").exit_code == 0
+
+
+def test_lengths_that_files_say_are_not_said_to_be_equal(tmp_path):
+    files = [pprof(tmp_path, str(at), {"f": 3 + at}, length_s) for at, length_s in enumerate((10.0, 10.0, 100.0))]
+    words = ("profile", "import", *files, "--drawn-from", 30, "--out", tmp_path / "x")
+    done = wsc(*words, "--equal-lengths")
+    assert done.exit_code == 2
+    assert done.stderr == "--equal-lengths: the files say 10 s to 100 s; leave --equal-lengths out\n"
+    assert not (tmp_path / "x").exists()
+    assert wsc(*words).exit_code == 0
+    alike = ("profile", "import", *files[:2], "--drawn-from", 30, "--equal-lengths", "--out", tmp_path / "y")
+    assert wsc(*alike).exit_code == 0
+
+
+def test_where_lengths_differ_a_file_that_does_not_say_its_own_is_to_be_left_out(tmp_path):
+    files = [pprof(tmp_path, str(at), {"f": 3 + at}, length_s) for at, length_s in enumerate((10.0, 100.0, 0.0))]
+    done = wsc("profile", "import", *files, "--drawn-from", 30, "--out", tmp_path / "x")
+    assert done.exit_code == 2
+    assert done.stderr == (
+        "--drawn-from: 1 of 3 profiles does not say how long it took; files that do say their lengths, "
+        "10 s to 100 s, differ: leave the others out or record them anew\n"
+    )
+
+
+def test_a_level_may_be_weighted_equally_and_a_note_names_the_lengths(tmp_path):
+    for at, length_s in enumerate((30.0, 60.0)):
+        heap = made([Measure("inuse_space", "bytes")], [((Frame("f"),), (60 + at,))])
+        (tmp_path / f"{at}.pb").write_bytes(write_pprof(replace(heap, length_s=length_s)))
+    words = ("profile", "import", *tmp_path.glob("*.pb"), "--drawn-from", 30, "--out", tmp_path / "x")
+    assert "--equal-lengths takes all as equally long" in wsc(*words).stderr
+    done = wsc(*words, "--equal-lengths")
+    assert done.exit_code == 0
+    said = "lengths of 30 s to 60 s are left out of account: right for levels such as inuse_space, wrong for counts"
+    assert said in done.output
+
+
+@pytest.mark.parametrize("option", [(), ("--equal-lengths",)])
+def test_a_length_under_a_millisecond_beside_longer_ones_is_a_fault_of_its_file(tmp_path, option):
+    files = [pprof(tmp_path, str(at), {"f": 3 + at}, length_s) for at, length_s in enumerate((10.0, 1e-6))]
+    done = wsc("profile", "import", *files, "--drawn-from", 30, *option, "--out", tmp_path / "x")
+    assert done.exit_code == 2
+    problem = "its length should be at least 0.001 s beside files of up to 10 s: leave it out or record it anew"
+    assert f"{files[1]}: {problem}, got 1e-06 s" in done.stderr.splitlines()

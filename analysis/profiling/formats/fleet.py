@@ -21,6 +21,8 @@ _ALIKE, _ALIKE_SPANS = 0.01, 0.05
 """By how much equal lengths may differ; and the times from first to last samples of equal lengths."""
 _ROUNDING = 0.005
 """By how much a whole weight may differ from the wanted one where lengths differ."""
+SHORTEST_S = 1e-3
+"""Least length of a visit beside longer ones: what took less holds no machine's samples of a time."""
 _LEVELS = ("inuse",)
 """Beginnings of events that are levels, not counts over the visit's time."""
 
@@ -51,7 +53,7 @@ def drawn(
     machines : of the fleet, those drawn included
     spans : lengths are only the times from first to last samples, which tell nothing but that lengths are equal where
         they differ by at most 5%
-    equal : all visits were equally long, whatever the files say
+    equal : all visits are weighted as if equally long, whatever the files say; see `unlike_lengths`
 
     Returns
     -------
@@ -109,12 +111,61 @@ def repeated(profiles: Sequence[Profile]) -> list[tuple[str, str]]:
     return found
 
 
+def unlike_lengths(profiles: Sequence[Profile]) -> tuple[float, float] | None:
+    """Return the shortest and the longest length that files say, in seconds, where these differ by over 1%.
+
+    Times from first to last samples say no length.
+
+    Examples
+    --------
+    >>> from dataclasses import replace
+    >>> from analysis.profiling.formats.foreign import Frame, Measure, made
+    >>> one = made([Measure("cpu")], [((Frame("f"),), (60,))])
+    >>> unlike_lengths([one, replace(one, length_s=10.0), replace(one, length_s=100.0)])
+    (10.0, 100.0)
+    """
+    stated_s = [profile.length_s for profile in profiles if profile.length_s > 0 and not profile.span]
+    least, most = min(stated_s, default=0.0), max(stated_s, default=0.0)
+    return (least, most) if most - least > _ALIKE * most else None
+
+
+def too_short(profiles: Sequence[Profile]) -> list[tuple[str, float]]:
+    """Return the names and lengths in seconds of files that say less than a millisecond while others say more.
+
+    Examples
+    --------
+    >>> from dataclasses import replace
+    >>> from analysis.profiling.formats.foreign import Frame, Measure, made
+    >>> one = made([Measure("cpu")], [((Frame("f"),), (60,))])
+    >>> too_short([replace(one, length_s=1e-6), replace(one, length_s=10.0)])
+    [('profile', 1e-06)]
+    """
+    unlike_s = unlike_lengths(profiles)
+    if unlike_s is None or unlike_s[1] < SHORTEST_S:
+        return []
+    stated = [profile for profile in profiles if not profile.span]
+    return [(profile.name, profile.length_s) for profile in stated if 0 < profile.length_s < SHORTEST_S]
+
+
+def levels(profiles: Sequence[Profile]) -> list[str]:
+    """Return the events that are levels, such as `inuse_space`, and no counts over a time.
+
+    Examples
+    --------
+    >>> from analysis.profiling.formats.foreign import Frame, Measure, made
+    >>> levels([made([Measure("inuse_space"), Measure("alloc_space")], [((Frame("f"),), (60, 90))])])
+    ['inuse_space']
+    """
+    events = {measure.event for profile in profiles for measure in profile.measures}
+    return sorted(event for event in events if event.startswith(_LEVELS))
+
+
 def _weight(files: int, machines: int) -> int:
     if files < LEAST:
         raise SampleError(f"a sample of a fleet needs profiles of at least {LEAST} machines, got {files}")
     if machines < LEAST * files:
-        problem = f"{files} profiles are a small sample of at least {LEAST * files} machines, got {machines}"
-        raise SampleError(f"{problem}; of fewer, they are asked as they are")
+        least = f"should be at least {LEAST * files}, twice the {files} files: intervals take these for a small sample"
+        raise SampleError(f"{least} of all machines; leave it out to ask of these machines alone, got {machines}")
     return round(machines / files)
 
 
