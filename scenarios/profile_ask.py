@@ -21,6 +21,8 @@ if TYPE_CHECKING:
 
 _CAUSES = ("revision", "compiler", "kernel", "platform", "datacentre")
 _TAGS = ("function", "image", "application", *_CAUSES)
+_TELLING = 10
+"""Least number of functions of a machine, and a fifth of its samples, to tell it from any other by what was sampled."""
 _NONE = ("", "[none]")
 """What a tag says that is not known."""
 ADJUSTMENTS = ("holm", "benjamini-hochberg", "benjamini-yekutieli")
@@ -178,7 +180,7 @@ def regress(
     Raises
     ------
     FaultsError
-        If one profile is given and no time.
+        If one profile is given and no time, or both sides hold the same visits.
     NotEnoughDataError
         If a side has samples of one machine alone.
     QueryError, ProfileError
@@ -201,6 +203,8 @@ def regress(
             tables[side] = cells(database, since_s, until_s, event)
         if tables[side].empty:
             raise QueryError(f"{side}: no samples of {event}")
+    if at_s is None:
+        _refuse_shared(tables["before"], tables["after"])
     wanted = criteria or Criteria()
     return {
         "kind": "profile regress",
@@ -209,6 +213,32 @@ def regress(
         "samples": {side: int(table["samples"].sum()) for side, table in tables.items()},
         **compared(tables["before"], tables["after"], wanted),
     }
+
+
+def _refuse_shared(before: "pd.DataFrame", after: "pd.DataFrame") -> None:
+    """Refuse two sides with visits in common, which are not independent and would look as if nothing had changed."""
+    shared, machines = len(_fingerprints(before) & _fingerprints(after)), before["machine"].nunique()
+    rows = ["samples", *(name for name in _TAGS if name in before)]
+    same = before[rows].sort_values(rows, ignore_index=True).equals(after[rows].sort_values(rows, ignore_index=True))
+    if not (shared or same):
+        return
+    found = "the very samples of RUN" if same else f"the very samples of {shared:,} of RUN's {machines:,} machines"
+    cure = "give a profile of another time, or RUN alone and --at"
+    raise FaultsError(
+        [Fault("LATER", 0, 0, "", f"holds {found}: visits on both sides say nothing of a change; {cure}")]
+    )
+
+
+def _fingerprints(table: "pd.DataFrame") -> set[int]:
+    """Return a number for what was sampled on each machine, of those with so much that none are alike by chance."""
+    from pandas.util import hash_pandas_object
+
+    tags = [name for name in _TAGS if name in table]
+    number = hash_pandas_object(table[[*tags, "samples"]].astype(dict.fromkeys(tags, str)), index=False)
+    found = table[["samples"]].assign(number=number).groupby(table["machine"].astype(str))
+    machines = found.agg(rows=("samples", "size"), samples=("samples", "sum"), number=("number", "sum"))
+    telling = (machines["rows"] >= _TELLING) & (machines["samples"] >= 5 * _TELLING)
+    return set(machines.loc[telling, "number"].tolist())
 
 
 def compared(before: "pd.DataFrame", after: "pd.DataFrame", criteria: "Criteria") -> dict[str, Any]:

@@ -1,7 +1,9 @@
 """Questions with names and regressions, through the command."""
 
 import json
+import shutil
 
+import numpy as np
 import pytest
 from typer.testing import CliRunner
 
@@ -53,10 +55,44 @@ def test_a_question_that_is_not_there_names_the_command_that_lists_them(imported
 
 @pytest.mark.filterwarnings("error")
 def test_one_machine_on_a_side_is_too_few_to_compare(imported):
-    for other in (imported, imported.parent / "made"):
-        ended = run("regress", imported, other)
-        assert ended.exit_code == 2
-        assert "2 machines with samples before are needed, 1 given" in ended.output
+    later = imported.parent / "later.pb.gz"
+    later.write_bytes(write_pprof(made([Measure("samples"), Measure("cycles", "events")], STACKS[:1])))
+    import_files([later], imported.parent / "later")
+    ended = run("regress", imported, imported.parent / "later")
+    assert ended.exit_code == 2
+    assert "2 machines with samples before are needed, 1 given" in ended.output
+
+
+def drawn(folder, name, machines, seed=1):
+    """An import of machines by number: 12 functions each, counts that depend on the number and the seed alone."""
+    for machine in machines:
+        counts = np.random.default_rng([seed, machine]).integers(20, 90, 12)
+        lines = [f"main;f{at} {count}\n" for at, count in enumerate(counts)]
+        (folder / f"{name}-{machine}.folded").write_text("".join(lines))
+    import_files(sorted(folder.glob(f"{name}-*")), folder / name, machines=100)
+    return folder / name
+
+
+def test_a_profile_is_not_compared_with_itself_or_a_copy(tmp_path):
+    one = drawn(tmp_path, "one", range(6))
+    shutil.copytree(one, tmp_path / "copy")
+    for other in (one, tmp_path / "copy"):
+        ended = run("regress", one, other)
+        assert (ended.exit_code, ended.stdout) == (2, "")
+        said = "LATER: holds the very samples of RUN: visits on both sides say nothing of a change; give a profile of"
+        assert ended.stderr == f"{said} another time, or RUN alone and --at\n"
+
+
+def test_sides_that_share_visits_are_not_compared(tmp_path):
+    ended = run("regress", drawn(tmp_path, "one", range(6)), drawn(tmp_path, "other", range(4, 12)))
+    assert (ended.exit_code, ended.stdout) == (2, "")
+    assert ended.stderr.startswith("LATER: holds the very samples of 2 of RUN's 6 machines: visits on both sides")
+
+
+def test_machines_that_are_only_visited_again_are_compared(tmp_path):
+    ended = run("regress", drawn(tmp_path, "one", range(6)), drawn(tmp_path, "other", range(6), seed=2))
+    assert ended.exit_code == 0
+    assert "no function is shown to be more expensive" in ended.stdout
 
 
 def test_one_profile_alone_needs_a_time(imported):
