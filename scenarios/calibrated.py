@@ -29,7 +29,7 @@ BY_ITSELF = "testbed"
 """The method that is taken if none is asked for."""
 WITHOUT_UTILISATION = "published"
 """The same where nobody counted CPU time."""
-SETTLED = "--instruction-ratio LOW,HIGH says how many instructions a request takes there over those here (90%)"
+_SETTLED = "--instruction-ratio LOW,HIGH says how many instructions a request takes there over those here (90%)"
 """What a user can do where instruction counts do not carry over."""
 CYCLES = (0.1, 100.0)
 """Cycles that the mean instruction may take: no machine retires as many as ten in one."""
@@ -135,6 +135,25 @@ def do_not_carry_over(origin: Platform, foreign: Sequence[Platform]) -> str:
     """
     names = ", ".join(f"{one.name} ({_isa(one)})" for one in foreign)
     return f"instruction counts of a log on {origin.name} ({_isa(origin)}) do not carry over to {names}"
+
+
+def cures(origin: Platform, foreign: Sequence[Platform]) -> str:
+    """Return in words what a user can do where instruction counts do not carry over.
+
+    Examples
+    --------
+    >>> from models.platforms import PLATFORMS
+    >>> cures(PLATFORMS["piii"], [PLATFORMS["altra_q80_30"]])[:50]
+    '--instruction-ratio LOW,HIGH says how many instruc'
+    >>> cures(PLATFORMS["piii"], [replace(PLATFORMS["piii"], name="mine", isa="unknown")])[:82]
+    'a line such as `isa: x86` in the sheet of mine says which instructions it has; whe'
+    """
+    unknown = [one.name for one in (origin, *foreign) if one.isa == UNKNOWN]
+    if not unknown:
+        return _SETTLED
+    known = next((one.isa for one in (origin, *foreign) if one.isa != UNKNOWN), "x86")
+    line = f"a line such as `isa: {known}` in the sheet of {', '.join(unknown)} says which instructions it has"
+    return f"{line}; where they differ, {_SETTLED}"
 
 
 def _isa(platform: Platform) -> str:

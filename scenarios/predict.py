@@ -13,7 +13,7 @@ from rich.table import Table
 from analysis.crossplatform.evidence import Prediction, ServiceLog
 from analysis.crossplatform.split import halves, outside_hull
 from models.platforms import Platform
-from scenarios.calibrated import SETTLED, Asked, Calibrated, calibrate, do_not_carry_over, head, rate_per_s, unsaid
+from scenarios.calibrated import Asked, Calibrated, calibrate, cures, do_not_carry_over, head, rate_per_s, unsaid
 from scenarios.faults import Fault, FaultsError
 from scenarios.measured import show_notes
 
@@ -56,8 +56,8 @@ def predict(asked: Asked) -> dict[str, Any]:
     """
     made = calibrate(asked)
     if made.foreign:
-        said = do_not_carry_over(made.evidence.platform, made.foreign)
-        raise FaultsError([Fault(str(asked.log), 0, 0, "", f"{said}; {SETTLED}")])
+        sides = made.evidence.platform, made.foreign
+        raise FaultsError([Fault(str(asked.log), 0, 0, "", f"{do_not_carry_over(*sides)}; {cures(*sides)}")])
     log = made.evidence.log
     targets = [_target(made, platform) for platform in made.targets]
     silent = [row["platform"] for row in targets if np.isnan([row[name] for name in _SAID]).all()]

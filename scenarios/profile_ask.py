@@ -202,7 +202,7 @@ def regress(
                 raise QueryError(f"{side}: {unknown('event', event, events)}")
             tables[side] = cells(database, since_s, until_s, event)
         if tables[side].empty:
-            raise QueryError(f"{side}: no samples of {event}")
+            raise QueryError(f"{side}: the event {event} has no samples")
     if at_s is None:
         _refuse_shared(tables["before"], tables["after"])
     wanted = criteria or Criteria()

@@ -11,7 +11,7 @@ from rich.console import Console
 from rich.table import Table
 
 from analysis.crossplatform.choice import compare
-from scenarios.calibrated import SETTLED, Asked, calibrate, do_not_carry_over, head, rate_per_s, unsaid
+from scenarios.calibrated import Asked, calibrate, cures, do_not_carry_over, head, rate_per_s, unsaid
 from scenarios.faults import Fault, FaultsError
 from scenarios.measured import show_notes
 from scenarios.predict import milliseconds, told
@@ -46,9 +46,10 @@ def select(asked: Asked, bound_s: float) -> dict[str, Any]:
         said = "stays in a fleet have servers of their own, so no machine's throughput is known; wsc predict takes it"
         raise FaultsError([Fault(str(asked.log), 0, 0, "", said)])
     made = calibrate(asked)
-    others = do_not_carry_over(made.evidence.platform, made.foreign) if made.foreign else ""
+    sides = made.evidence.platform, made.foreign
+    others = f"{do_not_carry_over(*sides)}; {cures(*sides)}" if made.foreign else ""
     if not made.targets:
-        raise FaultsError([Fault(str(asked.log), 0, 0, "", f"{others}; {SETTLED}")])
+        raise FaultsError([Fault(str(asked.log), 0, 0, "", others)])
     log = made.evidence.log
     if np.isnan(log.response_time_s).all():
         said = "response times are not in the log: no throughput within a bound on them is known"
@@ -56,7 +57,7 @@ def select(asked: Asked, bound_s: float) -> dict[str, Any]:
     candidates = {platform.name: platform for platform in made.targets}
     table = compare(made.predictor, candidates, log.counts.sum(axis=0), bound_s)
     silent = table["platform"][table["throughput_per_s"].isna()].tolist()
-    left_out = [f"not ranked: {others}; {SETTLED}"] if others else []
+    left_out = [f"not ranked: {others}"] if others else []
     notes = [
         *left_out,
         *made.notes,

@@ -452,7 +452,13 @@ def test_a_platform_of_ones_own_without_an_instruction_set_is_of_an_unknown_one(
     mine = ("--platforms", tmp_path / "mine.yaml", "--method", "cycle_mix")
     result = wsc("predict", log, "--from", "piii", "--to", "mine", *mine)
     assert result.exit_code == 2
-    assert "piii (x86) do not carry over to mine (unknown: its sheet has no isa)" in result.stderr
+    told = (
+        "piii (x86) do not carry over to mine (unknown: its sheet has no isa); a line such as `isa: x86` in the sheet "
+        "of mine says which instructions it has; where they differ, --instruction-ratio LOW,HIGH"
+    )
+    assert told in result.stderr
+    ranked = wsc("select", log, "--from", "piii", "--to", "pres,mine", "--bound", "150ms", *mine)
+    assert f"not ranked: instruction counts of a log on {told}" in ranked.stdout
     assert wsc("predict", log, "--from", "mine", "--to", "lean", *mine).exit_code == 0
     (tmp_path / "mine.yaml").write_text("mine: {extends: pres, isa: amd64}\n")
     wrong = wsc("predict", log, "--from", "piii", "--to", "mine", *mine)

@@ -1,3 +1,4 @@
+import re
 from dataclasses import replace
 
 import pandas as pd
@@ -75,12 +76,13 @@ def test_events_of_an_imported_profile_are_offered_and_compared(tmp_path):
         assert answer.status == 200
         assert f"of {event}" in " ".join("".join(harmless(answer).said).split())
     assert "there are cpu, samples" in ask(pages, "/regress?at=1d&event=cycles").text
+    assert "the event samples has no samples after that time" in ask(pages, "/regress?at=99d&event=samples").text
 
 
 def test_a_day_that_parts_nothing_is_refused(pages):
     for day, told in (
-        ("0", "no samples of cycles before it"),
-        ("99d", "after it"),
+        ("0", "at: the event cycles has no samples before that time"),
+        ("99d", "at: the event cycles has no samples after that time"),
         ("2", "samples before"),
         ("x", "a time such as"),
         ("1w", "36h"),
@@ -90,3 +92,25 @@ def test_a_day_that_parts_nothing_is_refused(pages):
         assert told in answer.text
     assert "/regress?at=2d" in harmless(ask(pages, "/regress")).all("a", "href")
     assert "/regress" in harmless(ask(pages, "/")).all("a", "href")
+
+
+def days(folder, starts):
+    """The page of an import of files that began at these days, without a time."""
+    for at, day in enumerate(starts):
+        file = replace(made([Measure("samples")], [((Frame("f", "a"),), (30 + at,))]), start_s=day * 86400.0)
+        (folder / f"{at}.pb.gz").write_bytes(write_pprof(file))
+    import_files(sorted(folder.glob("*.pb.gz")), folder / "made", machines=10)
+    return " ".join("".join(harmless(ask(application(folder / "made"), "/regress")).said).split())
+
+
+def test_visits_of_one_time_cannot_be_parted_and_the_page_says_what_to_do(tmp_path):
+    said = days(tmp_path, [0, 0])
+    assert "All visits began on one day, day 0, at the same time, so that no time parts them" in said
+    assert "a profile cannot be compared with itself. To compare it with another day, import that as a profile" in said
+    assert "give a time between" not in said
+
+
+def test_a_time_within_the_only_day_is_named_and_taken(tmp_path):
+    said = days(tmp_path, [20_000, 20_000, 20_000.5, 20_000.5])
+    (time,) = re.findall(r"a time between them, such as (\S+), sets", said)
+    assert ask(application(tmp_path / "made"), f"/regress?at={time}").status == 200

@@ -50,7 +50,8 @@ def regress(site: Site, pairs: Pairs) -> Page:
         "texts": texts,
         "adjustments": ADJUSTMENTS,
         "days": sorted(set(start.tolist()))[1:],
-        "span": [f"{day:.4g}" for day in (visits["start_s"].min() / DAY_S, visits["start_s"].max() / DAY_S)],
+        "day": int(start.min()),
+        "span": _span(visits["start_s"]),
         "found": None,
         "sides": None,
         "verdict": "",
@@ -73,6 +74,13 @@ def regress(site: Site, pairs: Pairs) -> Page:
         "could_find": could_find(payload),
     }
     return Page("regress.html", "Regressions", shown)
+
+
+def _span(start_s: "pd.Series[float]") -> list[str]:
+    """Return the days of the first and the last visit and a time between; nothing if no time is told between them."""
+    first, last = start_s.min() / DAY_S, start_s.max() / DAY_S
+    words = [f"{day:.6g}" for day in (first, last)]
+    return [*words, f"{(first + last) / 2:.6g}d"] if words[0] != words[1] else []
 
 
 def _sides(visits: pd.DataFrame, at: float) -> pd.DataFrame:

@@ -158,7 +158,7 @@ class Site:
         before, after = cells(self.database, None, at_s, event), cells(self.database, at_s, None, event)
         sides = {"before": before, "after": after}
         if empty := [side for side, table in sides.items() if table.empty]:
-            raise RefusedError([f"at: there are no samples of {event} {side} it" for side in empty])
+            raise RefusedError([f"at: the event {event} has no samples {side} that time" for side in empty])
         try:
             return compared(before, after, criteria)
         except NotEnoughDataError as error:
