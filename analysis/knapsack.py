@@ -30,7 +30,7 @@ class Knapsack:
     floor: int
     """A known lower bound."""
     ceiling: int
-    """What is dearer is of no interest."""
+    """What is more expensive is of no interest."""
     tolerance: float
     """A difference in cost that does not matter."""
 

@@ -6,7 +6,8 @@ Tables are random: lognormal CPI with interactions of 20%, lognormal loads, capa
 
 - exact: seconds of `analysis.profiling.affinity.programme.assign`, the best of the repeats, and its relative gap to the
   bound of the dual; `highs` is `scipy.optimize.linprog` on the same programme with sparse matrices, `times` the ratio.
-- annealing: seconds, and how much dearer its assignment is than the optimum; only for tables of up to 1,000 jobs.
+- annealing: seconds, and how much more expensive its assignment is than the optimum; only for tables of up to 1,000
+  jobs.
 """
 
 import argparse

@@ -70,7 +70,7 @@ def stability(
     with Database(folders) as database:
         clustered = database.clustered(of_fleet(database, event, (*own, "day")), cluster)
         if not len(clustered):
-            raise QueryError(f"no samples of {event}")
+            raise QueryError(f"the event {event} has no samples")
         days = periods(clustered, cluster=cluster, k=k, bits=bits)
         days = days.merge(_cpi_by_day(database, cluster), on="day", how="left")
     return {

@@ -1,4 +1,4 @@
-"""Pairs of profiles of a made-up fleet, healthy or with one function dearer where one tag matches."""
+"""Pairs of profiles of a made-up fleet, healthy or with one function more expensive where one tag matches."""
 
 from dataclasses import dataclass
 

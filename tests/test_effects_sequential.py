@@ -50,7 +50,7 @@ def test_the_mixture_makes_the_horizon_s_interval_the_narrowest(freedom, confide
     assert float(boundary.multiplier(1.0)) == pytest.approx(others.min(), rel=1e-6)
 
 
-def test_the_price_is_about_one_and_a_half_and_dearer_with_few_clusters():
+def test_the_price_is_about_one_and_a_half_and_higher_with_few_clusters():
     assert price() == pytest.approx(1.549, abs=5e-4)
     assert price(199.0) < price(24.0) < price(11.0) < price(5.0) < 1.9
 

@@ -1,4 +1,4 @@
-"""The factor by which a cause makes a function dearer."""
+"""The factor by which a cause makes a function more expensive."""
 
 from dataclasses import replace
 

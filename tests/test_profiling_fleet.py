@@ -174,7 +174,7 @@ def halves(tmp_path):
     return tmp_path
 
 
-def test_shares_of_drawn_files_have_intervals_and_a_dearer_function_is_found(halves):
+def test_shares_of_drawn_files_have_intervals_and_a_more_expensive_function_is_found(halves):
     asked = json.loads(wsc("profile", "query", halves / "before", "--json").stdout)
     assert asked["confidence"] == 0.95
     assert all(row["low"] < row["share"] < row["high"] for row in asked["rows"])

@@ -16,7 +16,7 @@ def world(**collector):
 
 
 def test_cost_is_of_the_order_of_published_profilers():
-    """DCPI: 1 to 3% at 5,200 samples a second on 333 MHz, 640 to 1,920 cycles; kernels have become dearer to enter."""
+    """DCPI: 1 to 3% at 5,200 samples a second on 333 MHz, 640 to 1,920 cycles; kernels cost more to enter."""
     for name in FLEET:
         assert 640 < sample_cost_cycles(name, "cycles") < 4000
         assert sample_cost_cycles(name, "cpu_time") - sample_cost_cycles(name, "cycles") == pytest.approx(

@@ -104,7 +104,7 @@ def test_a_compiler_that_some_jobs_had_before_and_others_get_now_is_named():
 
 
 def test_a_mix_that_changes_is_no_regression():
-    """Job a spends 40% in f and the others 5%; four times its load raises f's share of all, and nothing is dearer."""
+    """Job a spends 40% in f and the others 5%; four times its load raises f's share; nothing is more expensive."""
     rng = stream(3, "mix")
 
     def dear(tags):

@@ -77,7 +77,7 @@ def test_no_rows_have_no_weights():
         ("revision", REVISION, "build", 1),
     ],
 )  # fmt: skip
-def test_an_incident_makes_its_function_dearer_where_its_tags_match(tag, value, field, number):
+def test_an_incident_makes_its_function_more_expensive_where_its_tags_match(tag, value, field, number):
     world = asked(incidents=(Incident("malloc", 3.0, **{tag: value}),), compiler=None)
     software, rows = fleet(world)[2], everywhere_new()
     before, after = row_weights(fleet(asked(compiler=None))[2], rows), row_weights(software, rows)

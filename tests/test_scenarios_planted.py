@@ -43,7 +43,7 @@ def test_halves_are_told_apart_by_the_midnight_between(fleet):
     assert set(before["kernel"]) == {"6.1.90"}
 
 
-def test_an_incident_makes_its_function_dearer_where_and_when_it_acts_and_changes_no_totals(fleet):
+def test_an_incident_makes_its_function_more_expensive_where_and_when_it_acts_and_changes_no_totals(fleet):
     half_s = fleet.half_s
     struck = Incident("memmove", 3.0, half_s, datacentre="west")
     healthy, planted = fleet.seen(0), fleet.seen(0, [struck])

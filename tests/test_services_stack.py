@@ -200,20 +200,20 @@ def test_memory_is_as_slow_as_in_the_fleet_under_the_same_traffic():
 
 
 @pytest.mark.parametrize(
-    ("mechanism", "name", "dearer"),
+    ("mechanism", "name", "costlier"),
     [
         ("branches", "piii", True), ("overlap", "piii", False), ("bus", "piii", True), ("coherence", "piii", True),
         ("shared_cache", "pd4", True), ("smt", "xeon_2h_1c_1p", True), ("spin", "piii", True),
         ("effective_cache", "piii", True),
     ],
 )  # fmt: skip
-def test_every_mechanism_makes_requests_dearer_and_overlap_cheaper(mechanism, name, dearer):
+def test_every_mechanism_makes_requests_more_expensive_and_overlap_cheaper(mechanism, name, costlier):
     def cost(mechanisms):
         service = _service(mechanisms, type_reuse_log_sd=1.0)  # far apart, some would not need what others take
         return demands(service, _machine(name, mechanisms), _load(service, [9.0]), mechanisms).cpu_s[0, :5]
 
     change = cost(ALL) / cost(replace(ALL, **{mechanism: False})) - 1
-    assert (change > 1e-4).all() if dearer else (change < -1e-4).all()
+    assert (change > 1e-4).all() if costlier else (change < -1e-4).all()
 
 
 @each_machine

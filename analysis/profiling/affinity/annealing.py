@@ -1,8 +1,8 @@
 """The assignment by simulated annealing, which the paper used: from the present one, by moves that keep capacities.
 
 A move takes a random amount of a job from one platform to another. Where that one is full, a random job there makes
-room in exchange. Dearer assignments are accepted with probability exp(−Δ/T); T falls geometrically (Kirkpatrick et al.
-1983). Nothing is ever accepted that exceeds a capacity, so the search may be stopped at any time.
+room in exchange. More expensive assignments are accepted with probability exp(−Δ/T); T falls geometrically (Kirkpatrick
+et al. 1983). Nothing is ever accepted that exceeds a capacity, so the search may be stopped at any time.
 """
 
 import math
