@@ -167,6 +167,33 @@ def test_durations_of_a_table_without_a_unit_are_compared_with_its_length(read, 
     assert len(read(f"start_s,duration_s\n{blank}{rows}").table) == 60
 
 
+@pytest.mark.parametrize("blank", ["", "\n"])
+@pytest.mark.parametrize(("unit", "per_s"), [("ms", 1e3), ("us", 1e6), ("ns", 1e9)])
+@pytest.mark.parametrize("length_s", [25, 3_600])
+def test_durations_without_a_unit_beside_stamps_in_less_than_seconds_are_a_fault_until_it_is_said(
+    read, blank, unit, per_s, length_s
+):
+    """1,000 requests of 5 to 104 ms; the quick reader and the careful one, which a blank line asks for."""
+    start = ORIGIN + np.arange(1_000) * length_s / 1_000
+    took_s = 0.005 + 0.001 * (np.arange(1_000) % 100)
+    rows = "".join(f"{int(at * per_s)},{round(s * per_s)}\n" for at, s in zip(start, took_s, strict=True))
+    with pytest.raises(TableError) as caught:
+        read(f"start,duration\n{blank}{rows}")
+    what = f"is it in {unit}, as start is, or in s? say --unit {unit} or --unit s"
+    assert caught.value.lines() == [f"1:1: duration: {what}, got a name without a unit"]
+    with pytest.raises(TableError, match=f"say --unit {unit} or call it duration_s, got a name without a unit"):
+        read(f"start_{unit},duration\n{blank}{rows}")
+    for text, said in ((f"start,duration\n{rows}", unit), (f"start,duration_{unit}\n{rows}", None)):
+        table = read(text, unit=said).table
+        assert (table["departure_s"] - table["arrival_s"]).sum() == pytest.approx(took_s.sum(), rel=1e-4)
+
+
+def test_durations_beside_stamps_in_seconds_are_seconds_and_those_in_ms_may_be_if_that_is_said(read):
+    for head, scale, said in (("start,duration", 1, None), ("start_s,duration", 1, None), ("start,duration", 1e3, "s")):
+        table = read(f"{head}\n" + "".join(f"{int((ORIGIN + i) * scale)},0.5\n" for i in range(60)), unit=said).table
+        assert (table["departure_s"] - table["arrival_s"]).tolist() == [0.5] * 60
+
+
 @pytest.mark.parametrize(
     ("stamp", "took", "first"),
     [

@@ -189,6 +189,33 @@ def unit_of(name: str, values: Floats, said: str | None = None) -> tuple[str, st
     return said or "s", "" if said else f"column {name} is read as seconds; --unit says another"
 
 
+def undecided(stamp: str, duration: str, notes: Sequence[str]) -> TableFault | None:
+    """Return the fault of durations without a unit beside stamps in milliseconds or less: either unit may be meant.
+
+    Parameters
+    ----------
+    stamp, duration : names of the columns
+    notes : what `unit_of` said of them
+
+    Examples
+    --------
+    >>> notes = ["column start is read as milliseconds since 1970", "column took is read as seconds; --unit says another"]
+    >>> undecided("start", "took", notes).problem
+    'is it in ms, as start is, or in s? say --unit ms or --unit s'
+    >>> undecided("start_s", "took", notes[1:])
+    """
+    if not any(note.startswith(f"column {duration} is read as seconds;") for note in notes):
+        return None
+    named = _parts(stamp)[1]
+    since = re.compile(rf"column {re.escape(stamp)} is read as (\w+) since 1970$")
+    unit = named or next((_UNITS[match[1]] for match in map(since.match, notes) if match), "s")
+    if unit == "s":
+        return None
+    seconds = f"call it {duration}_s" if named else "--unit s"
+    problem = f"is it in {unit}, as {stamp} is, or in s? say --unit {unit} or {seconds}"
+    return TableFault(1, 1, duration, problem, "a name without a unit")
+
+
 def too_long(stamp_s: Floats, took_s: Floats) -> int | None:
     """Return the first of the durations that cannot be: far longer than the time between the first and the last stamp.
 

@@ -13,7 +13,7 @@ import pyarrow.csv as pacsv
 import pyarrow.parquet as pq
 
 from analysis.cells import Cells, TableFault, read_cells
-from analysis.logs.columns import FARTHEST_S, PER_SECOND, Roles, roles, too_long, unit_of
+from analysis.logs.columns import FARTHEST_S, PER_SECOND, Roles, roles, too_long, undecided, unit_of
 from analysis.logs.copies import might_repeat
 from analysis.logs.sources import Log, head_of, stream_of
 from analysis.readers import TableError
@@ -57,8 +57,8 @@ def read_table_log(
     ------
     TableError
         With every fault: a missing column, a cell that is no time or no class, a time beyond 1e15 s, a negative
-        duration, durations far longer than the whole log where nothing says their unit, zones in some cells of a
-        column only, a file that is cut off.
+        duration, durations without a unit beside stamps in ms, us or ns, durations far longer than the whole log where
+        nothing says their unit, zones in some cells of a column only, a file that is cut off.
     OSError
         If the file cannot be opened.
 
@@ -76,12 +76,16 @@ def read_table_log(
         columns = _quickly(path, which)
         if columns is not None:
             notes, times = _in_seconds(columns, which, unit)
-            if _sound(times, columns, which) and _too_long(times, which, notes) is None:
+            sound = _sound(times, columns, which)
+            if sound:
+                _refuse_undecided(which, notes)
+            if sound and _too_long(times, which, notes) is None:
                 log = _log(times, columns, which, notes)
                 return log if _named(log.table) else _with_rest(log, _others(path, names, which))
     cells = read_cells(path)
     which, columns = _carefully(cells, (arrival, departure, duration, priority), unit)
     notes, times = _in_seconds(columns, which, unit)
+    _refuse_undecided(which, notes)
     _refuse_long(times, which, notes, cells)
     log = _log(times, columns, which, notes)
     if _named(log.table):
@@ -209,6 +213,14 @@ def _too_long(times: Mapping[str, Times], which: Roles, notes: Sequence[str]) ->
     ):
         return None
     return too_long(times[stamp].value_s, times[name].value_s)
+
+
+def _refuse_undecided(which: Roles, notes: Sequence[str]) -> None:
+    """Raise the fault of durations that may be in the unit of the stamps or in seconds."""
+    stamp = which.arrival or which.departure
+    fault = undecided(stamp, which.duration, notes) if stamp and which.duration else None
+    if fault is not None:
+        raise TableError([fault])
 
 
 def _refuse_long(times: Mapping[str, Times], which: Roles, notes: Sequence[str], cells: Cells) -> None:
