@@ -87,7 +87,7 @@ def test_batches_of_equal_requests_are_reported_with_what_chance_explains():
     assert found.count == pytest.approx(12_000, abs=100)
     assert found.evidence.startswith("pairs of rows, in groups of 4; chance explains ")
     assert int(found.evidence.rpartition(" ")[2]) < 200
-    assert found.done.startswith("all kept: batches of equal requests look so too")
+    assert found.done.startswith("all kept: batches of equal requests look like this too")
 
 
 @pytest.mark.parametrize(("pages", "decimals"), [(None, 3), (20, 3), (1, 3), (1, 0), (20, 0)])
@@ -127,9 +127,9 @@ def test_the_whole_row_of_a_table_counts_also_columns_that_are_not_used(tmp_path
     assert ("rows alike" in names(made)) == (kept == 90)
 
 
-def test_a_few_rows_that_repeat_whole_are_kept_unless_an_id_says_that_they_are_one_request(tmp_path):
-    """Two health checks in the same second."""
-    for column, kept in (("page", 4), ("id", 3)):
+def test_a_few_rows_that_repeat_whole_are_kept_unless_a_name_says_that_they_are_one_request(tmp_path):
+    """Two health checks in the same second; an `id` may be that of anything."""
+    for column, kept in (("page", 4), ("id", 4), ("request_id", 3)):
         (tmp_path / "log").write_text(f"start_s,end_s,{column}\n5,6,/a\n6,7,/b\n6,7,/b\n7,8,/c\n")
         assert len(clean(read_log(tmp_path / "log").table, servers=1).arrival_s) == kept
 
@@ -148,13 +148,74 @@ def test_names_that_come_with_other_times_name_something_else():
     assert (len(made.arrival_s), names(made)) == (5_000, ["coarse stamps"])
 
 
-def test_a_name_that_repeats_with_other_times_is_reported_and_all_rows_are_kept():
+def test_a_name_that_repeats_with_other_times_is_reported_and_kept_and_copies_are_left_out_all_the_same():
     log = rounded(*served(10, 0.03, 1_000)).assign(request=np.arange(1_000))
     again = log.iloc[[7, 70]].assign(departure_s=lambda rows: rows["departure_s"] + 1.0)
     made = clean(pd.concat([log, log.iloc[[9]], again]), servers=4)
     found = next(each for each in made.findings if each.name == "names that repeat")
     assert found.count == 2
-    assert (len(made.arrival_s), made.repaired) == (1_003, 0)
+    assert (len(made.arrival_s), made.repaired) == (1_002, 1)
+
+
+@pytest.mark.parametrize("column", ["id", "request_id"])
+@pytest.mark.parametrize("blank", ["", "\n"])
+def test_one_reused_id_does_not_stop_the_cleaning_of_a_doubled_file(tmp_path, column, blank):
+    arrival, departure = served(100, 0.03, 2_000)
+    rows = [f"{i},{came:.6f},{left:.6f}\n" for i, (came, left) in enumerate(zip(arrival, departure, strict=True))]
+    rows[70] = rows[70].replace("70,", "7,", 1)
+    (tmp_path / "log.csv").write_text(f"{column},arrival_s,departure_s\n{blank}" + "".join(rows) * 2)
+    made = clean(read_log(tmp_path / "log.csv").table, servers=4)
+    assert len(made.arrival_s) == 2_000
+    assert [(each.name, each.count) for each in made.findings[:2]] == [
+        ("rows written twice", 2_000),
+        ("names that repeat", 1),
+    ]
+
+
+@pytest.mark.parametrize("column", ["trace_id", "traceId", "session", "user_id", "customer"])
+@pytest.mark.parametrize("more", ["", ",page"])
+def test_requests_that_share_a_trace_a_session_or_a_user_are_no_copies(tmp_path, column, more):
+    """Traces of two equal requests in one millisecond, which may ask for one of 20 pages."""
+    rng = np.random.default_rng(3)
+    came = np.round(rng.exponential(0.05, 1_000).cumsum(), 3)
+    rows = "".join(f"{i},{t:.3f},{t + 0.02:.3f}{more and f',/{i % 20}'}\n" * 2 for i, t in enumerate(came))
+    (tmp_path / "log.csv").write_text(f"{column},arrival_s,departure_s{more}\n{rows}")
+    made = clean(read_log(tmp_path / "log.csv").table, servers=4)
+    assert (len(made.arrival_s), made.repaired) == (2_000, 0)
+    assert "rows alike" in names(made)
+
+
+def test_rows_of_different_traces_are_not_the_same_row(tmp_path):
+    """Pages of their own, each asked for by two traces in the same millisecond."""
+    rows = "".join(f"{trace},{i},{i}.02,/{i}\n" for i in range(100) for trace in (2 * i, 2 * i + 1))
+    (tmp_path / "log.csv").write_text(f"trace_id,arrival_s,departure_s,page\n{rows}")
+    assert len(clean(read_log(tmp_path / "log.csv").table, servers=4).arrival_s) == 200
+
+
+def test_an_id_that_mostly_comes_with_other_times_names_no_requests():
+    """Sessions of two requests under the name `id`: in 50 of them both came in one millisecond and took equally long."""
+    rng = np.random.default_rng(5)
+    arrival = rng.exponential(0.05, 2_000).cumsum().round(3)
+    arrival[1:100:2] = arrival[:100:2]
+    log = pd.DataFrame({"arrival_s": arrival, "departure_s": arrival + 0.02})
+    made = clean(log.assign(id=np.arange(2_000) // 2), servers=4)
+    assert (len(made.arrival_s), made.repaired) == (2_000, 0)
+
+
+def test_pages_that_repeat_in_an_access_log_are_no_names_that_repeat(tmp_path):
+    pages = np.random.default_rng(6).integers(0, 5_000, 5_000)
+    arrival, departure = served(60, 0.03, 5_000, "ps")
+    arrival, departure = arrival.round(3), departure.round(3)
+    pages[1], arrival[1], departure[1] = pages[0], arrival[0], departure[0]
+    rows = "".join(
+        f'10.0.0.1 - - [{ORIGIN + departure[i]:.3f}] "GET /{pages[i]} HTTP/1.1" 200 5 "-" "x" '
+        f"{departure[i] - arrival[i]:.3f}\n"
+        for i in np.argsort(departure, kind="stable")
+    )
+    (tmp_path / "access.log").write_text(rows)
+    table = read_log(tmp_path / "access.log").table
+    assert "rest" in table
+    assert not {"rows alike", "names that repeat"} & set(names(clean(table, servers=4)))
 
 
 def test_without_pairs_a_name_comes_with_the_arrival_and_with_the_departure():

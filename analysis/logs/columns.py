@@ -26,7 +26,13 @@ _ARRIVAL = ("arrival", "arrival_time", "arr", "arrived", "start", "start_time", 
 _DEPARTURE = ("departure", "departure_time", "dep", "departed", "end", "end_time", "finish", "finished", "completed")
 _DURATION = ("duration", "response_time", "latency", "elapsed", "request_time", "time_taken", "rt", "took")
 _STAMP = ("timestamp", "time", "ts", "date", "datetime")
-_REQUEST = ("request_id", "req_id", "trace_id", "request", "id", "uuid")
+_REQUEST = ("request_id", "req_id", "span_id", "request", "id", "uuid")
+_ANYTHING = ("id", "uuid")
+"""Names of columns that need not name requests."""
+_SEVERAL = re.compile(
+    r"(trace|correlation|conversation|session|visitor|user|customer|client|account|tenant|batch|parent)(_?(id|uuid))?"
+)
+"""Columns whose values have several requests each."""
 _TYPE = ("type", "class", "cls", "kind")
 _FEW = 30
 _LONG, _FAR = 10.0, 1e5
@@ -149,6 +155,29 @@ def _parts(name: str) -> tuple[str, str | None]:
     words = [word for word in re.split(r"[^a-z0-9]+", snake) if word]
     unit = _UNITS.get(words[-1]) if len(words) > 1 else None
     return "_".join(words[:-1] if unit else words), unit
+
+
+def names_requests(name: str) -> bool:
+    """Return whether a column's name says that each request has one of its values, as `id` alone does not.
+
+    Examples
+    --------
+    >>> names_requests("requestId"), names_requests("id")
+    (True, False)
+    """
+    bare = _parts(name)[0]
+    return bare in _REQUEST and bare not in _ANYTHING
+
+
+def names_several(name: str) -> bool:
+    """Return whether a column's values have several requests each: a trace, a session, a user.
+
+    Examples
+    --------
+    >>> names_several("traceId"), names_several("user"), names_several("request_id")
+    (True, True, False)
+    """
+    return _SEVERAL.fullmatch(_parts(name)[0]) is not None
 
 
 def unit_of(name: str, values: Floats, said: str | None = None) -> tuple[str, str]:

@@ -17,6 +17,8 @@ MOST_WRITTEN = 3
 """A request is written so many times at most; names that fewer than n / 3 rows differ in name something else."""
 LEAST = 30
 """Rows that repeat whole: fewer may be of requests that a file happens not to tell apart."""
+MOST_REUSED = 0.1
+"""Names of requests come again with other times, as retries do, so often at most; an `id` does per row that repeats."""
 _DECIMALS = 6
 """Times are compared to the microsecond: differences of floats differ in their last bits."""
 
@@ -34,7 +36,7 @@ class Copies:
     usual: int
     """Rows in the usual group of rows alike."""
     conflicts: int
-    """Rows whose name was there before with other times; 0 if the names do not name requests at all."""
+    """Rows whose id was there before with other times; 0 if ids do not name requests at all, or there are none."""
 
     @property
     def beyond_chance(self) -> bool:
@@ -63,17 +65,19 @@ def might_repeat(arrival_s: Floats, departure_s: Floats) -> bool:
 def copies(log: pd.DataFrame, tick_s: float) -> Copies:
     """Return which rows of a log are copies of others, and how many pairs are alike without being so for certain.
 
-    A row is a copy for certain if its times are those of an earlier row and so is its name: its `request`, or else all
-    that the file says beside the times, `rest`. That is a name only if it never comes with other times and at least a
-    third of the rows differ in it, and `rest` only if 30 rows repeat. Without such names nothing is certain: requests
-    that came in one tick of the clock may have taken equally long. How many pairs have is estimated from pairs of
-    requests in adjacent ticks, which cannot be copies: the share of those that took equally long (and say the same),
-    or of those a single tick apart that did or left together, times the pairs in one tick.
+    A row is a copy for certain if its times are those of an earlier row and so is its name: its `request`, else its
+    `id`, else all that the file says beside the times, `rest`. That is a name only if at least a third of the rows differ
+    in it and it hardly comes with other times: in a tenth of the names of `request`, in one row for ten that repeat of
+    `id`, and never of `rest`. Of the last two 30 rows must repeat. Where `own` is there, `rest` without what several
+    requests share, the evidence is its own: a trace of two requests is no request written twice. Without such names
+    nothing is certain: requests that came in one tick of the clock may have taken equally long. How many pairs have is
+    estimated from pairs of requests in adjacent ticks, which cannot be copies: the share of those that took equally
+    long (and say the same), or of those a single tick apart that did or left together, times the pairs in one tick.
 
     Parameters
     ----------
-    log : columns arrival_s and departure_s, NaN: not seen; perhaps `request` or `rest`, and `stamp_s`, the stamp as it
-        was written if the times were put between ticks
+    log : columns arrival_s and departure_s, NaN: not seen; perhaps `request`, `id`, or `rest` and `own`, and `stamp_s`,
+        the stamp as it was written if the times were put between ticks
     tick_s : what stamps are multiples of; 0: of nothing
 
     Examples
@@ -88,25 +92,32 @@ def copies(log: pd.DataFrame, tick_s: float) -> Copies:
     took = np.round(left - came, _DECIMALS)
     moved = "stamp_s" in log
     stamp = log["stamp_s"].to_numpy(dtype=np.float64) if moved else came
-    name = next((log[each] for each in ("request", "rest") if each in log and log[each].notna().all()), None)
-    codes = None if name is None else pd.factorize(name)[0].astype(np.int64)
+    kind = next((each for each in ("request", "id", "rest") if each in log and log[each].notna().all()), None)
+    codes = None if kind is None else pd.factorize(log[kind])[0].astype(np.int64)
     if (codes is None and not might_repeat(stamp, stamp + took)) or (codes is not None and _unique(codes)):
         return Copies(np.zeros(len(log), dtype=np.bool_), 0, 0.0, 0, 0)
     times = _codes([np.round(stamp, _DECIMALS), took if moved else np.round(left, _DECIMALS)])
     conflicts = 0
-    if codes is not None:
-        listed = np.isnan(took).all()
+    if kind is not None and codes is not None:
         # Without pairs a name comes twice, with an arrival and with a departure.
-        named = _codes([codes, np.isnan(came)]) if listed else codes
-        whole = _codes([named, times])
-        names, rows = int(named.max(initial=-1)) + 1, int(whole.max(initial=-1)) + 1
+        ends = [np.isnan(came)] if np.isnan(took).all() else []
+        again = pd.Series(_codes([codes, *ends, times])).duplicated().to_numpy()
+        own = codes if kind != "rest" or "own" not in log else pd.factorize(log["own"])[0].astype(np.int64)
+        named = _codes([own, *ends])
+        names, rows = _number(named), _number(_codes([named, times]))
         if MOST_WRITTEN * names >= len(log):
-            conflicts = rows - names
-            least = 1 if "request" in log else LEAST
-            if len(log) - rows >= least and not conflicts:
-                return Copies(pd.Series(whole).duplicated().to_numpy(), 0, 0.0, 0, 0)
+            conflicts = 0 if kind == "rest" else rows - names
+            if _certain(kind, names, rows - names, int(again.sum())):
+                return Copies(again, 0, 0.0, 0, conflicts)
     pairs, by_chance, usual = _alike(stamp, took, codes, tick_s)
     return Copies(np.zeros(len(log), dtype=np.bool_), pairs, by_chance, usual, conflicts)
+
+
+def _certain(kind: str, names: int, others: int, repeated: int) -> bool:
+    """Return whether so many rows that repeat are copies, where so many others have an earlier name and other times."""
+    if kind == "request":
+        return repeated > 0 and others <= MOST_REUSED * names
+    return repeated >= LEAST and others <= (MOST_REUSED * repeated if kind == "id" else 0)
 
 
 def _codes(columns: Sequence[np.ndarray]) -> Ints:
@@ -157,7 +168,11 @@ class _Cells:
 
 
 def _unique(codes: Ints) -> bool:
-    return int(codes.max(initial=-1)) + 1 == len(codes)
+    return _number(codes) == len(codes)
+
+
+def _number(codes: Ints) -> int:
+    return int(codes.max(initial=-1)) + 1
 
 
 def _pairs(counts: Ints) -> int:

@@ -19,7 +19,8 @@ _LOOKED_AT = 200_000
 _COARSE = 0.05
 """Stamps coarser than this part of the median response time are worth a finding."""
 _UNTESTED = "all figures are estimates, bounds are not guaranteed; clocks and servers are not tested"
-_BATCHES = "all kept: batches of equal requests look so too; only names of requests (an id) show which are copies"
+_BATCHES = "all kept: batches of equal requests look like this too"
+_NAMES = "; a name for each request, such as a column request_id, would show which are copies"
 _ASKED = "is the duration another field, or in another unit (--unit)?"
 _IDLE = 0.001
 """So small a utilisation is worth a question."""
@@ -78,8 +79,8 @@ def clean(log: pd.DataFrame, servers: int, resolution_s: float = 0.0) -> Cleaned
 
     Parameters
     ----------
-    log : columns arrival_s and departure_s, NaN: not seen; perhaps `request`, which names requests, `rest` and
-        `stamp_s` (`copies`), `priority`, and `cancelled`, which left without service. Rows with one of the two stamps
+    log : columns arrival_s and departure_s, NaN: not seen; perhaps `request`, which names requests, `id`,
+        `rest`, `own` and `stamp_s` (`copies`), `priority`, and `cancelled`, which left without service. Rows with one of the two stamps
         each are a log without pairs
     servers : k >= 1
     resolution_s : what the stamps were multiples of before a reader put them between; 0: as the stamps are
@@ -130,18 +131,21 @@ def _tick(came: Floats, left: Floats) -> float:
 def _once(log: pd.DataFrame, tick_s: float) -> tuple[pd.DataFrame, list[Finding], list[Finding]]:
     """Return a log without rows that are certainly copies, what was left out, and what may be copies."""
     seen = copies(log, tick_s)
+    kept, left_out, reported = log, list[Finding](), list[Finding]()
     if seen.again.any():
         named = "the same request again, name and times"
-        evidence = named if "request" in log else "the whole row again, in a log whose rows tell their requests apart"
-        return log[~seen.again], [Finding("rows written twice", int(seen.again.sum()), evidence, "left out")], []
-    reported = list[Finding]()
+        by_id = "request" in log or "id" in log
+        evidence = named if by_id else "the whole row again, in a log whose rows tell their requests apart"
+        kept, left_out = log[~seen.again], [Finding("rows written twice", int(seen.again.sum()), evidence, "left out")]
     if seen.beyond_chance:
-        evidence = f"pairs of rows, in groups of {seen.usual}; chance explains {seen.by_chance:,.0f}"
-        reported.append(Finding("rows alike", seen.pairs, evidence, _BATCHES))
+        evidence = f"pairs of rows, in groups of {seen.usual:,}; chance explains {seen.by_chance:,.0f}"
+        done = _BATCHES if "request" in log else _BATCHES + _NAMES
+        reported.append(Finding("rows alike", seen.pairs, evidence, done))
     if seen.conflicts:
         evidence = "the name of an earlier request, but other times"
-        reported.append(Finding("names that repeat", seen.conflicts, evidence, "all kept: are they names of requests?"))
-    return log, [], reported
+        done = "all kept: retries, or are they no names of requests?"
+        reported.append(Finding("names that repeat", seen.conflicts, evidence, done))
+    return kept, left_out, reported
 
 
 def _served(log: pd.DataFrame) -> tuple[pd.DataFrame, list[Finding]]:

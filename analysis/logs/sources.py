@@ -18,8 +18,9 @@ class Log:
     table: pd.DataFrame
     """Columns `arrival_s` and `departure_s`, NaN where it was not seen; perhaps `type`, `request` and `priority`.
 
-    Further ones, where they matter: `rest`, a number for all else that the file says of each, if rows have times in
-    common; `stamp_s`, the stamp as written, if times were put between ticks; `cancelled`, which left without service.
+    Further ones, where they matter: `id`, which may name requests or something else; `rest`, a number for all else that
+    the file says of each, if rows have times in common, and `own`, the same without columns that name what has several
+    requests, if there are any; `stamp_s`, the stamp as written, if times were put between ticks; `cancelled`, which left without service.
     """
     notes: tuple[str, ...] = ()
     origin_s: float = 0.0

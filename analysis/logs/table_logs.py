@@ -13,7 +13,17 @@ import pyarrow.csv as pacsv
 import pyarrow.parquet as pq
 
 from analysis.cells import Cells, TableFault, read_cells
-from analysis.logs.columns import FARTHEST_S, PER_SECOND, Roles, roles, too_long, undecided, unit_of
+from analysis.logs.columns import (
+    FARTHEST_S,
+    PER_SECOND,
+    Roles,
+    names_requests,
+    names_several,
+    roles,
+    too_long,
+    undecided,
+    unit_of,
+)
 from analysis.logs.copies import might_repeat
 from analysis.logs.sources import Log, head_of, stream_of
 from analysis.readers import TableError
@@ -195,7 +205,8 @@ def _log(times: Mapping[str, Times], columns: Mapping[str, pa.ChunkedArray], whi
     else:
         came, left = seconds[str(which.arrival)], seconds[str(which.departure)]
     table = pd.DataFrame({"arrival_s": came, "departure_s": left})
-    for to, name in (("type", which.type), ("request", which.request)):
+    named = "request" if which.request is not None and names_requests(which.request) else "id"
+    for to, name in (("type", which.type), (named, which.request)):
         if name is not None:
             table[to] = columns[name].to_pandas()
     for name in which.classes():
@@ -237,7 +248,11 @@ def _refuse_long(times: Mapping[str, Times], which: Roles, notes: Sequence[str],
 
 def _named(table: pd.DataFrame) -> bool:
     """Return whether it does not matter what else the rows say: they have names, or no two have the same times."""
-    return "request" in table or not might_repeat(*(table[name].to_numpy() for name in ("arrival_s", "departure_s")))
+    return (
+        "request" in table
+        or "id" in table
+        or not might_repeat(*(table[name].to_numpy() for name in ("arrival_s", "departure_s")))
+    )
 
 
 def _others(path: Path, names: Sequence[str], which: Roles) -> pd.DataFrame:
@@ -262,11 +277,17 @@ def _is_plain(kind: pa.DataType) -> bool:
 
 
 def _with_rest(log: Log, others: pd.DataFrame) -> Log:
-    """Return a log with a number for all that its rows say beside the times, if they say anything."""
+    """Return a log with a number for all that its rows say beside the times, if they say anything.
+
+    Where they say of which trace, session or user they are, another number is for all but that.
+    """
     if others.empty:
         return log
-    rest = pd.util.hash_pandas_object(others, index=False).to_numpy()
-    return replace(log, table=log.table.assign(rest=rest))
+    columns = {"rest": pd.util.hash_pandas_object(others, index=False).to_numpy()}
+    own = [name for name in others if not names_several(str(name))]
+    if len(own) < len(others.columns):
+        columns["own"] = pd.util.hash_pandas_object(others[own], index=False).to_numpy() if own else 0
+    return replace(log, table=log.table.assign(**columns))
 
 
 def _carefully(
