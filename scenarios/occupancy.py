@@ -1,7 +1,7 @@
 """`wsc occupancy`: what the operational laws say of a request log, as a JSON-ready dict and as text to read."""
 
 from collections.abc import Iterator
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -102,6 +102,7 @@ def occupancy(
     with faults_in(log):
         read = given or read_log(file, **asdict(columns))
         cleaned = clean(read.table, asked.servers, read.resolution_s)
+        cleaned = replace(cleaned, findings=(*read.findings, *cleaned.findings))
         seen = _curve(cleaned)
     _refuse(asked, cleaned, seen)
     payload = {"kind": "occupancy", "log": str(log), "origin_s": read.origin_s, **laws(cleaned, seen, asked)}

@@ -234,7 +234,8 @@ def _law(payload: Mapping[str, Any]) -> str:
 
 
 def _rest(payload: Mapping[str, Any]) -> str:
-    counts = {"present": "present", "late": "late", "surplus": "departures of nobody", "faults": "lines left out"}
+    left_out = "line left out" if payload["faults"] == 1 else "lines left out"
+    counts = {"present": "present", "late": "late", "surplus": "departures of nobody", "faults": left_out}
     return ", ".join(f"{payload[name]:,} {what}" for name, what in counts.items() if payload[name] or name == "present")
 
 

@@ -80,14 +80,31 @@ def test_lines_of_another_form_are_left_out_and_named(read):
     good = COMBINED.format("1696946136.500", "0.250").encode()
     log = read(good * 2 + b"restarted\n" + b'\xff\xfe [1696946137.1] "\n' + good * 3)
     assert len(log.table) == 5
-    assert log.notes[0] == "2 lines are of another form and left out: line 3, 4"
+    (found,) = log.findings
+    assert str(found) == "lines of another form: 2; 28.6% of the lines: line 3, 4; left out"
+
+
+@pytest.mark.parametrize(("other", "finding"), [(19, False), (20, True), (999, True), (1_000, None)])
+def test_lines_of_another_form_are_a_note_below_one_percent_a_finding_above_and_a_fault_from_half_on(
+    read, other, finding
+):
+    good = "".join(COMBINED.format(f"1696946136.{i % 1000:03}", f"0.{i % 89:03}") for i in range(2_000 - other))
+    text = good + "restarted\n" * other
+    if finding is None:
+        with pytest.raises(TableError, match="should be a line of an access log"):
+            read(text)
+        return
+    log = read(text)
+    noted = "19 lines are of another form and left out: line 1982, 1983, 1984, 1985, 1986, …"
+    assert (log.notes[0] == noted) == (not finding)
+    assert [each.name for each in log.findings] == ["lines of another form"] * finding
 
 
 def test_lines_with_absurd_times_are_left_out_and_named(read):
     good = COMBINED.format("1696946136.500", "0.250") * 3
     log = read(good + COMBINED.format("1e308", "0.250") + COMBINED.format("1696946136.500", "9" * 17 + ".5"))
     assert len(log.table) == 3
-    assert log.notes[0] == "2 lines are of another form and left out: line 4, 5"
+    assert str(log.findings[0]) == "lines of another form: 2; 40.0% of the lines: line 4, 5; left out"
 
 
 @pytest.mark.parametrize(("stamp", "resolution_s"), [("10/Oct/2023:13:55:36 +0000", 1.0), ("1696946136.500", 0.0)])

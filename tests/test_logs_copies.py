@@ -193,7 +193,7 @@ def test_rows_of_different_traces_are_not_the_same_row(tmp_path):
 
 
 def test_an_id_that_mostly_comes_with_other_times_names_no_requests():
-    """Sessions of two requests under the name `id`: in 50 of them both came in one millisecond and took equally long."""
+    """Sessions of two requests under the name `id`: in 50 of them both came in one millisecond, for as long."""
     rng = np.random.default_rng(5)
     arrival = rng.exponential(0.05, 2_000).cumsum().round(3)
     arrival[1:100:2] = arrival[:100:2]

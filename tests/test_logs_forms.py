@@ -1,5 +1,6 @@
 """Formats of proxies: one workload, whose service time is known, in each; what could be two things is a fault."""
 
+import json
 from datetime import UTC, datetime
 
 import numpy as np
@@ -144,7 +145,7 @@ def test_numbers_in_quotes_are_no_durations(read):
 def test_a_few_lines_with_several_numbers_are_of_another_form(read):
     good = COMBINED.format(stamp="1696946136.500") + "0.250\n"
     log = read(good * 300 + good.replace("0.250", "0.250 0.125"))
-    assert (len(log.table), log.notes[0]) == (300, "1 lines are of another form and left out: line 301")
+    assert (len(log.table), log.notes[0]) == (300, "1 line is of another form and left out: line 301")
 
 
 def test_durations_far_longer_than_the_log_are_a_fault_until_the_unit_is_said(read):
@@ -220,7 +221,10 @@ def doubts(came, took, servers=4):
 def test_durations_that_hardly_any_log_has_are_questioned():
     came = np.arange(100.0) + 0.1234567
     (zero,) = doubts(came, np.where(came < 60, 0.0, 10.0))
-    assert (zero.name, zero.count, zero.evidence) == ("responses of 0 s", 60, "of 100")
+    assert str(zero) == (
+        "responses of 0 s: 60; half or more of the 100 responses take no time; kept: is the duration another field, "
+        "or in another unit (--unit)? Or are the stamps too coarse?"
+    )
     (idle,) = doubts(came, np.full(100, 1e-4))
     assert (idle.name, idle.evidence) == (
         "hardly any load", "all responses together keep 4 servers busy for 2.5e-05 of the time at most"
@@ -230,6 +234,39 @@ def test_durations_that_hardly_any_log_has_are_questioned():
     assert all(
         "is the duration another field, or in another unit (--unit)?" in each.done for each in (zero, idle, long)
     )
+
+
+ODD = "kept: is that number a duration? --unit says that it is one, and its unit"
+
+
+@pytest.mark.parametrize(
+    ("number", "finding"),
+    [
+        ("443", "durations that never vary: 40; the number after the bytes is 443 on all lines"),
+        ("2.{:02}", "durations unlike nginx's: 40; the number after the bytes has a decimal point, but not three "
+         "decimals as nginx's $request_time has"),
+        ("0.{:03}", None),
+        ("40{:02}", None),
+        ("rt=0.100", None),
+    ],
+)  # fmt: skip
+def test_the_only_number_is_questioned_where_it_looks_like_no_duration(read, number, finding):
+    """A port, a compression ratio; a duration of nginx, of Apache, and one with a name."""
+
+    def text(n):
+        return "".join(COMBINED.format(stamp=f"{ORIGIN + 10 * i}.500") + number.format(i) + "\n" for i in range(n))
+
+    assert [str(each) for each in read(text(40)).findings] == [f"{finding}; {ODD}"] * (finding is not None)
+    assert read(text(40), unit="ms").findings == read(text(30)).findings == ()
+
+
+def test_the_command_shows_what_the_reader_found(tmp_path):
+    text = "".join(COMBINED.format(stamp=f"{ORIGIN + i}.500") + "443\n" for i in range(40))
+    (tmp_path / "access.log").write_text(text)
+    words = ["occupancy", str(tmp_path / "access.log"), "--servers", "4"]
+    assert "found: durations that never vary: 40; " in CliRunner().invoke(cli.app, words).stdout
+    said = json.loads(CliRunner().invoke(cli.app, [*words, "--json"]).stdout)
+    assert (said["findings"][0]["name"], said["repaired"]) == ("durations that never vary", 0)
 
 
 def test_usual_logs_and_short_ones_are_not_questioned(workload):

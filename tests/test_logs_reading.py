@@ -203,7 +203,7 @@ SWF = "; Computer: made up\n; Note: tests\n\n 1 0 5 10 1 {rest}\n 2 7 -1 -1 4 {r
 def test_the_standard_workload_format_is_submit_and_wait_and_run(read):
     log = read(SWF.format(rest="-1 " * 13))
     np.testing.assert_array_equal(stamps(log), [[0.0, 15.0], [7.0, np.nan]])
-    assert log.notes == ("1 jobs ran on several processors at once: the law is about jobs that use one at a time",)
+    assert log.notes == ("1 job ran on several processors at once: the law is about jobs that use one at a time",)
 
 
 def job(number, submit, wait, run, status):
@@ -223,15 +223,31 @@ def test_jobs_that_were_cancelled_before_they_ran_are_never_served(read):
     assert (len(log.arrival_s), log.repaired, log.unfinished) == (3, 4, 0)
     (found,) = log.findings
     assert (found.name, found.count) == ("cancelled before service", 4)
-    assert found.evidence == "they waited 511 s in all, 1 for an unknown time"
+    assert found.evidence == "they waited 511 s in all, without 1 whose waiting is unknown"
     assert found.done == "left out, and their waiting is in no figure: they were never served"
 
 
 def test_a_workload_without_cancelled_jobs_is_as_it_was_and_one_of_them_alone_is_refused(read):
     assert clean(read(SERVED).table, servers=1).findings == ()
     assert clean(read(SERVED + job(3, 2, -1, -1, -1)).table, servers=1).unfinished == 1
-    with pytest.raises(ValueError, match="the log has no arrivals"):
+    with pytest.raises(ValueError, match="all 4 jobs were cancelled before they ran: none was served"):
         clean(read(CANCELLED).table, servers=1)
+
+
+def test_waiting_times_that_are_all_unknown_are_no_zeros(read):
+    unknown = "".join(job(number, 41, -1, -1, 5) for number in range(10, 30))
+    (found,) = clean(read(SERVED + unknown).table, servers=1).findings
+    assert (found.count, found.evidence) == (20, "how long they waited is unknown")
+
+
+def test_jobs_that_failed_without_running_are_reported(read):
+    """Status 1 may take less than a second, status -1 says nothing."""
+    failed = job(8, 50, 100, 0, 0) + job(9, 51, 20, -1, 4)
+    (found,) = read(SERVED + failed + job(10, 60, 0, 0, 1) + job(11, 61, 0, 0, -1)).findings
+    assert (found.name, found.count) == ("jobs that never ran", 2)
+    assert found.evidence == "they failed (status 0, 2, 3 or 4) without a run time, after waiting 120 s in all"
+    assert found.done.startswith("kept: they count as served, or as unfinished if the run time is unknown")
+    assert read(SERVED).findings == ()
 
 
 @pytest.mark.parametrize("servers", [1, 3])

@@ -107,7 +107,7 @@ def test_a_bad_line_is_told_at_once_left_out_and_ends_with_status_2():
     done = wsc("0,+1\nsoon,-1\n4,-1\n", "--interval", "2s")
     assert done.exit_code == 2
     assert [line[:5] for line in done.stdout.splitlines()] == ["0.0 s", "2.0 s", "2 eve"]
-    assert done.stdout.endswith("0 present, 1 lines left out\n")
+    assert done.stdout.endswith("0 present, 1 line left out\n")
     assert done.stderr.splitlines() == [
         'stdin:2:1: time: should be a finite number, got "soon"',
         "stdin: every line should be an event, got 1 left out",

@@ -12,7 +12,7 @@ import pyarrow.compute as pc
 from analysis.cells import TableFault
 from analysis.logs.columns import FARTHEST_S, PER_SECOND, too_long
 from analysis.logs.copies import might_repeat
-from analysis.logs.sources import Log, stream_of
+from analysis.logs.sources import Finding, Log, counted, stream_of
 from analysis.readers import PRINTED, TableError
 from analysis.statistics import Bools, Floats, Ints
 
@@ -90,6 +90,8 @@ _RARE = 0.01
 _TRIED = 10_000
 """Lines from the beginning that show which form a log has."""
 _LISTENER = "an access log stamps requests when they are taken: waiting in the accept queue before that is in no figure"
+_FEW = 30
+"""Lines that may have the same number by chance."""
 _SKIPPED = 5
 """Lines that a note names; the others are counted."""
 
@@ -156,13 +158,15 @@ def read_access_log(path: Path, time: str | None = None, unit: str | None = None
     said = unit or form.unit
     took_s = took / PER_SECOND[said or ("s" if nginx else "us")]
     read = (np.abs(stamp_s) <= FARTHEST_S) & (took_s <= FARTHEST_S)
-    notes = _skipped(lines, read, form)
+    notes, findings = _skipped(lines, read, form)
     by_end = time == "departure" if time else nginx
     took_s = took_s[read]
     origin = float(np.floor(stamp_s[read].min()))
     stamp_s = stamp_s[read] - origin
     if not said:
         _refuse_long(stamp_s, took_s, np.flatnonzero(read))
+        if form is _SINGLE:
+            findings += _doubtful(took_s, texts.filter(pa.array(read)), nginx)
     notes += [_understood(form, nginx, by_end, said or ("s" if nginx else "us")), _LISTENER]
     end_s, resolution_s = stamp_s if by_end else stamp_s + took_s, 0.0
     moved = np.array_equal(stamp_s, np.floor(stamp_s))
@@ -175,7 +179,7 @@ def read_access_log(path: Path, time: str | None = None, unit: str | None = None
         table["stamp_s"] = stamp_s
     if might_repeat(stamp_s, stamp_s + took_s):
         table["rest"] = _rest(lines.filter(pa.array(read)), form)
-    return Log(table, tuple(notes), origin, resolution_s=resolution_s)
+    return Log(table, tuple(notes), origin, resolution_s=resolution_s, findings=tuple(findings))
 
 
 def within_seconds(earliest_s: Floats) -> tuple[Floats, str]:
@@ -269,6 +273,19 @@ def _refuse_long(stamp_s: Floats, took_s: Floats, rows: Ints) -> None:
         raise TableError([TableFault(int(rows[where]) + 1, 1, "duration", what, f"{took_s[where]:.4g} s")])
 
 
+def _doubtful(took_s: Floats, texts: pa.Array, nginx: bool) -> list[Finding]:
+    """Return what is odd about the only number after the bytes, which is taken for the duration for lack of others."""
+    done = "kept: is that number a duration? --unit says that it is one, and its unit"
+    if len(took_s) > _FEW and np.ptp(took_s) == 0:
+        evidence = f"the number after the bytes is {texts[0].as_py().decode()} on all lines"
+        return [Finding("durations that never vary", len(took_s), evidence, done)]
+    thousandths = pc.match_substring_regex(texts, r"\.\d{3}$").to_numpy(False).astype(bool)
+    if nginx and len(took_s) > _FEW and np.mean(~thousandths) > 0.5:
+        evidence = "the number after the bytes has a decimal point, but not three decimals as nginx's $request_time has"
+        return [Finding("durations unlike nginx's", int(np.count_nonzero(~thousandths)), evidence, done)]
+    return []
+
+
 def _rest(lines: pa.Array, form: Form) -> Ints:
     """Return a number for all that a line says beside its times; another one for each line if all lines differ."""
     if pc.count_distinct(lines).as_py() == len(lines):
@@ -277,8 +294,8 @@ def _rest(lines: pa.Array, form: Form) -> Ints:
     return np.asarray(rest.dictionary_encode().indices.to_numpy(False), dtype=np.int64)
 
 
-def _skipped(lines: pa.Array, read: Bools, form: Form) -> list[str]:
-    """Return a note on lines of another form; a file of which they are most, or tell no duration, is refused."""
+def _skipped(lines: pa.Array, read: Bools, form: Form) -> tuple[list[str], list[Finding]]:
+    """Return a note on lines of another form, from 1% of the lines on a finding; half of the lines are refused."""
     empty = pc.equal(pc.binary_length(lines), 0).to_numpy(False)
     other = np.flatnonzero(~read & ~empty)
     if form is _SINGLE:
@@ -290,7 +307,12 @@ def _skipped(lines: pa.Array, read: Bools, form: Form) -> list[str]:
         shown = ((row, lines[row].as_py().decode(errors="replace")[:60]) for row in other)
         raise TableError([TableFault(int(row) + 1, 1, "line", what, f'"{text}"') for row, text in shown])
     named = ", ".join(str(row + 1) for row in other[:_SKIPPED]) + (", …" if len(other) > _SKIPPED else "")
-    return [f"{len(other)} lines are of another form and left out: line {named}"] if len(other) else []
+    share = len(other) / max(int(np.count_nonzero(~empty)), 1)
+    if share >= _RARE:
+        evidence = f"{share:.1%} of the lines: line {named}"
+        return [], [Finding("lines of another form", len(other), evidence, "left out")]
+    are = f"{counted(len(other), 'line')} {'is' if len(other) == 1 else 'are'}"
+    return [f"{are} of another form and left out: line {named}"] if len(other) else [], []
 
 
 def _understood(form: Form, nginx: bool, by_end: bool, unit: str) -> str:

@@ -228,10 +228,10 @@ def undecided(stamp: str, duration: str, notes: Sequence[str]) -> TableFault | N
 
     Examples
     --------
-    >>> notes = ["column start is read as milliseconds since 1970", "column took is read as seconds; --unit says another"]
-    >>> undecided("start", "took", notes).problem
+    >>> supposed = "column took is read as seconds; --unit says another"
+    >>> undecided("start", "took", ["column start is read as milliseconds since 1970", supposed]).problem
     'is it in ms, as start is, or in s? say --unit ms or --unit s'
-    >>> undecided("start_s", "took", notes[1:])
+    >>> undecided("start_s", "took", [supposed])
     """
     if not any(note.startswith(f"column {duration} is read as seconds;") for note in notes):
         return None

@@ -66,13 +66,14 @@ def copies(log: pd.DataFrame, tick_s: float) -> Copies:
     """Return which rows of a log are copies of others, and how many pairs are alike without being so for certain.
 
     A row is a copy for certain if its times are those of an earlier row and so is its name: its `request`, else its
-    `id`, else all that the file says beside the times, `rest`. That is a name only if at least a third of the rows differ
-    in it and it hardly comes with other times: in a tenth of the names of `request`, in one row for ten that repeat of
-    `id`, and never of `rest`. Of the last two 30 rows must repeat. Where `own` is there, `rest` without what several
-    requests share, the evidence is its own: a trace of two requests is no request written twice. Without such names
-    nothing is certain: requests that came in one tick of the clock may have taken equally long. How many pairs have is
-    estimated from pairs of requests in adjacent ticks, which cannot be copies: the share of those that took equally
-    long (and say the same), or of those a single tick apart that did or left together, times the pairs in one tick.
+    `id`, else all that the file says beside the times, `rest`. That is a name only if at least a third of the rows
+    differ in it and it hardly comes with other times: a tenth of the names of `request` at most, one row for ten that
+    repeat of `id`, and none of `rest`. Of the last two 30 rows must repeat. Where `own` is there, `rest` without what
+    several requests share, the evidence is its own: a trace of two requests is no request written twice. Without such
+    names nothing is certain: requests that came in one tick of the clock may have taken equally long. How many pairs
+    have is estimated from pairs of requests in adjacent ticks, which cannot be copies: the share of those that took
+    equally long (and say the same), or of those a single tick apart that did or left together, times the pairs in one
+    tick.
 
     Parameters
     ----------

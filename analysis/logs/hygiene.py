@@ -1,4 +1,4 @@
-"""Faults that request logs have: found, repaired where that is safe, and always told."""
+"""Faults that request logs have: found, repaired where that is safe, and always reported."""
 
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
@@ -11,6 +11,7 @@ from analysis.logs.conservation import conserves_work
 from analysis.logs.copies import copies
 from analysis.logs.losses import lost_arrivals, lost_departures
 from analysis.logs.repair import imputed, overdue
+from analysis.logs.sources import Finding
 from analysis.statistics import Bools, Floats, Ints
 from models.errors import InputError
 
@@ -30,19 +31,6 @@ _OFTEN = 0.01
 """A larger share of departures before their arrivals is a clock's fault, a smaller one that of the rows."""
 _SWAPPED = 0.95
 """So large a share is neither's: the columns are."""
-
-
-@dataclass(frozen=True, slots=True)
-class Finding:
-    """Something about a log: what, in how many requests, what it is seen by and what was done."""
-
-    name: str
-    count: int
-    evidence: str
-    done: str
-
-    def __str__(self) -> str:
-        return f"{self.name}: {self.count:,}; {self.evidence}; {self.done}"
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -74,14 +62,14 @@ def clean(log: pd.DataFrame, servers: int, resolution_s: float = 0.0) -> Cleaned
     if chance does not explain them. Requests that were cancelled before any service are left out. Departures before
     their arrivals are moved if a clock is off, else left out. Lost departures and arrivals are put in: one lost
     departure would count as a request that waits for ever. Coarse stamps, drifting clocks, servers that idle while
-    requests wait, and durations that may be something else are told only; clocks and servers are not tested where
+    requests wait, and durations that may be something else are reported only; clocks and servers are not tested where
     stamps are coarse, which would blame them for it.
 
     Parameters
     ----------
-    log : columns arrival_s and departure_s, NaN: not seen; perhaps `request`, which names requests, `id`,
-        `rest`, `own` and `stamp_s` (`copies`), `priority`, and `cancelled`, which left without service. Rows with one of the two stamps
-        each are a log without pairs
+    log : columns arrival_s and departure_s, NaN: not seen; perhaps `request`, which names requests, `id`, `rest`,
+        `own` and `stamp_s` (`copies`), `priority`, and `cancelled`, which left without service. Rows with one of the
+        two stamps each are a log without pairs
     servers : k >= 1
     resolution_s : what the stamps were multiples of before a reader put them between; 0: as the stamps are
 
@@ -143,7 +131,7 @@ def _once(log: pd.DataFrame, tick_s: float) -> tuple[pd.DataFrame, list[Finding]
         reported.append(Finding("rows alike", seen.pairs, evidence, done))
     if seen.conflicts:
         evidence = "the name of an earlier request, but other times"
-        done = "all kept: retries, or are they no names of requests?"
+        done = "all kept: they may be retries, or no names of requests"
         reported.append(Finding("names that repeat", seen.conflicts, evidence, done))
     return kept, left_out, reported
 
@@ -160,8 +148,14 @@ def _served(log: pd.DataFrame) -> tuple[pd.DataFrame, list[Finding]]:
         return log, []
     waited = (log["departure_s"] - log["arrival_s"])[cancelled]
     unknown = int(waited.isna().sum())
-    evidence = f"they waited {waited.sum():.4g} s in all" + (f", {unknown:,} for an unknown time" if unknown else "")
+    evidence = "how long they waited is unknown"
+    if unknown < len(waited):
+        evidence = f"they waited {waited.sum():,.4g} s in all" + (
+            f", without {unknown:,} whose waiting is unknown" if unknown else ""
+        )
     done = "left out, and their waiting is in no figure: they were never served"
+    if cancelled.all():
+        raise InputError(f"all {len(log):,} jobs were cancelled before they ran: none was served")
     return log[~cancelled], [Finding("cancelled before service", int(cancelled.sum()), evidence, done)]
 
 
@@ -235,9 +229,14 @@ def _lists(log: Cleaned, servers: int) -> Cleaned:
 
 
 def _told(log: Cleaned, servers: int, tick_s: float) -> Iterator[Finding]:
-    """Yield what is only told: unfinished requests, doubtful durations, coarse stamps, clocks, servers."""
+    """Yield what is only reported: unfinished requests, doubtful durations, coarse stamps, clocks, servers."""
     if log.unfinished:
-        yield Finding("unfinished requests", log.unfinished, "no departure until the end of the log", "kept as present")
+        yield Finding(
+            "unfinished requests",
+            log.unfinished,
+            "no departure until the end of the log",
+            "kept: they count as present",
+        )
     took = log.departure_s - log.arrival_s
     usual = float(np.nanmedian(took)) if not np.isnan(took).all() else 0.0
     if log.paired and len(took) >= _FEW:
@@ -258,7 +257,8 @@ def _doubtful(log: Cleaned, took: Floats, servers: int) -> Iterator[Finding]:
     least_s = min(float(np.ptp(stamps[~np.isnan(stamps)])) for stamps in (log.arrival_s, log.departure_s))
     if usual == 0:
         count = int(np.count_nonzero(known == 0))
-        yield Finding("responses of 0 s", count, f"of {len(known):,}", f"kept: {_ASKED}, or are the stamps too coarse")
+        evidence = f"half or more of the {len(known):,} responses take no time"
+        yield Finding("responses of 0 s", count, evidence, f"kept: {_ASKED} Or are the stamps too coarse?")
     elif usual > least_s > 0:
         evidence = f"half of the responses take {usual:.3g} s or more, the stamps span {least_s:.3g} s"
         count = int(np.count_nonzero(known > least_s))
@@ -281,7 +281,7 @@ def _drift(came: Floats, left: Floats, servers: int) -> Iterator[Finding]:
     moved = clocks.drift(came, took, met, servers)
     if moved is not None and moved.p_value < clocks.LEVEL and abs(moved.whole_s) > clocks.MATERIAL * usual:
         evidence = f"least responses change by {moved.whole_s:+.3g} s over the log"
-        yield Finding("drift", len(came), evidence, "left so: a drifting clock, or a service whose speed changes")
+        yield Finding("drift", len(came), evidence, "reported only: a clock drifts, or the service changes its speed")
 
 
 def _servers(came: Floats, left: Floats, servers: int) -> Iterator[Finding]:
@@ -299,4 +299,4 @@ def _servers(came: Floats, left: Floats, servers: int) -> Iterator[Finding]:
                 if longer
                 else f"more servers than {servers}"
             )
-        yield Finding(what, len(came), evidence, "told only")
+        yield Finding(what, len(came), evidence, "reported only")

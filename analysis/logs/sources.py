@@ -11,6 +11,19 @@ _HEAD_BYTES = 1 << 16
 _GZIP = b"\x1f\x8b"
 
 
+@dataclass(frozen=True, slots=True)
+class Finding:
+    """Something about a log: what, in how many requests, what it is seen by and what was done."""
+
+    name: str
+    count: int
+    evidence: str
+    done: str
+
+    def __str__(self) -> str:
+        return f"{self.name}: {self.count:,}; {self.evidence}; {self.done}"
+
+
 @dataclass(frozen=True, slots=True, eq=False)
 class Log:
     """A request log: its requests, and what a reader should know about how it was understood."""
@@ -20,13 +33,27 @@ class Log:
 
     Further ones, where they matter: `id`, which may name requests or something else; `rest`, a number for all else that
     the file says of each, if rows have times in common, and `own`, the same without columns that name what has several
-    requests, if there are any; `stamp_s`, the stamp as written, if times were put between ticks; `cancelled`, which left without service.
+    requests, if there are any; `stamp_s`, the stamp as written, if times were put between ticks; `cancelled`, which
+    left without service.
     """
     notes: tuple[str, ...] = ()
     origin_s: float = 0.0
     """What the times count from, in seconds since 1970; 0 if they are the file's own."""
     resolution_s: float = 0.0
     """What stamps were multiples of, in seconds, before they were put between; 0: they are as the file has them."""
+    findings: tuple[Finding, ...] = ()
+    """What the reader saw that `clean` cannot see."""
+
+
+def counted(count: int, noun: str) -> str:
+    """Return so many of something, with its plural in s.
+
+    Examples
+    --------
+    >>> counted(1, "line"), counted(2_000, "line")
+    ('1 line', '2,000 lines')
+    """
+    return f"{count:,} {noun}{'' if count == 1 else 's'}"
 
 
 def head_of(path: Path) -> bytes:

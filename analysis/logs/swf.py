@@ -7,13 +7,13 @@ import pandas as pd
 
 from analysis.cells import TableFault
 from analysis.logs.columns import FARTHEST_S
-from analysis.logs.sources import Log, stream_of
+from analysis.logs.sources import Finding, Log, counted, stream_of
 from analysis.readers import TableError
-from analysis.statistics import Ints
+from analysis.statistics import Bools, Ints
 
 _FIELDS = ("request", "submit_s", "wait_s", "run_s", "processors")
-_STATUS, _CANCELLED = 10, 5
-"""The column of a job's status, and that of a cancelled one."""
+_STATUS, _CANCELLED, _FAILED = 10, 5, (0, 2, 3, 4)
+"""The column of a job's status, that of a cancelled one, and those of jobs that did not complete."""
 
 
 def is_swf(head: bytes) -> bool:
@@ -32,6 +32,7 @@ def read_swf(path: Path) -> Log:
     """Read a log in the Standard Workload Format (Chapin et al. 1999): departure = submit + wait + run.
 
     A job of status 5 that did not run was cancelled while it waited: it left at submit + wait and was never served.
+    Jobs that failed and did not run are kept, with a finding.
 
     Parameters
     ----------
@@ -77,8 +78,19 @@ def read_swf(path: Path) -> Log:
         table["departure_s"] = table["departure_s"].mask(cancelled, known["submit_s"] + known["wait_s"])
         table["cancelled"] = cancelled
     parallel = int((known["processors"] > 1).sum())
-    note = f"{parallel} jobs ran on several processors at once: the law is about jobs that use one at a time"
-    return Log(table, (note,) if parallel else ())
+    note = f"{counted(parallel, 'job')} ran on several processors at once: the law is about jobs that use one at a time"
+    never = (pd.to_numeric(status, errors="coerce").isin(_FAILED) & ~(known["run_s"] > 0)).to_numpy()
+    return Log(table, (note,) if parallel else (), findings=_never_ran(never, known))
+
+
+def _never_ran(never: Bools, jobs: pd.DataFrame) -> tuple[Finding, ...]:
+    """Return the finding of jobs that failed without running, which count as requests all the same."""
+    if not never.any():
+        return ()
+    waited_s = jobs["wait_s"][never].sum()
+    evidence = f"they failed (status 0, 2, 3 or 4) without a run time, after waiting {waited_s:,.4g} s in all"
+    done = "kept: they count as served, or as unfinished if the run time is unknown; their waiting is in all figures"
+    return (Finding("jobs that never ran", int(never.sum()), evidence, done),)
 
 
 def _refuse(jobs: pd.DataFrame, text: pd.DataFrame, lines: Ints) -> None:
