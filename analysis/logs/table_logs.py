@@ -283,11 +283,11 @@ def _with_rest(log: Log, others: pd.DataFrame) -> Log:
     """
     if others.empty:
         return log
-    columns: dict[str, object] = {"rest": pd.util.hash_pandas_object(others, index=False).to_numpy()}
+    table = log.table.assign(rest=pd.util.hash_pandas_object(others, index=False).to_numpy())
     own = [name for name in others if not names_several(str(name))]
     if len(own) < len(others.columns):
-        columns["own"] = pd.util.hash_pandas_object(others[own], index=False).to_numpy() if own else 0
-    return replace(log, table=log.table.assign(**columns))
+        table["own"] = pd.util.hash_pandas_object(others[own], index=False).to_numpy() if own else 0
+    return replace(log, table=table)
 
 
 def _carefully(
