@@ -242,10 +242,10 @@ def test_waiting_times_that_are_all_unknown_are_no_zeros(read):
 
 def test_jobs_that_failed_without_running_are_reported(read):
     """Status 1 may take less than a second, status -1 says nothing."""
-    failed = job(8, 50, 100, 0, 0) + job(9, 51, 20, -1, 4)
+    failed = job(8, 50, 39_980, 0, 0) + job(9, 51, 20, -1, 4)
     (found,) = read(SERVED + failed + job(10, 60, 0, 0, 1) + job(11, 61, 0, 0, -1)).findings
     assert (found.name, found.count) == ("jobs that never ran", 2)
-    assert found.evidence == "they failed (status 0, 2, 3 or 4) without a run time, after waiting 120 s in all"
+    assert found.evidence == "they failed (status 0, 2, 3 or 4) without a run time, after waiting 40,000 s in all"
     assert found.done.startswith("kept: they count as served, or as unfinished if the run time is unknown")
     assert read(SERVED).findings == ()
 

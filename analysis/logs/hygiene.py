@@ -11,7 +11,7 @@ from analysis.logs.conservation import conserves_work
 from analysis.logs.copies import copies
 from analysis.logs.losses import lost_arrivals, lost_departures
 from analysis.logs.repair import imputed, overdue
-from analysis.logs.sources import Finding
+from analysis.logs.sources import Finding, in_seconds
 from analysis.statistics import Bools, Floats, Ints
 from models.errors import InputError
 
@@ -150,7 +150,7 @@ def _served(log: pd.DataFrame) -> tuple[pd.DataFrame, list[Finding]]:
     unknown = int(waited.isna().sum())
     evidence = "how long they waited is unknown"
     if unknown < len(waited):
-        evidence = f"they waited {waited.sum():,.4g} s in all" + (
+        evidence = f"they waited {in_seconds(waited.sum())} in all" + (
             f", without {unknown:,} whose waiting is unknown" if unknown else ""
         )
     done = "left out, and their waiting is in no figure: they were never served"

@@ -56,6 +56,17 @@ def counted(count: int, noun: str) -> str:
     return f"{count:,} {noun}{'' if count == 1 else 's'}"
 
 
+def in_seconds(value_s: float) -> str:
+    """Return a time in seconds with four digits, or all before the point.
+
+    Examples
+    --------
+    >>> in_seconds(0.25), in_seconds(40_000.0)
+    ('0.25 s', '40,000 s')
+    """
+    return f"{value_s:,.0f} s" if value_s >= 1000 else f"{value_s:.4g} s"
+
+
 def head_of(path: Path) -> bytes:
     """Return the beginning of a file, unpacked if it is gzipped; of a damaged one what there is.
 

@@ -7,7 +7,7 @@ import pandas as pd
 
 from analysis.cells import TableFault
 from analysis.logs.columns import FARTHEST_S
-from analysis.logs.sources import Finding, Log, counted, stream_of
+from analysis.logs.sources import Finding, Log, counted, in_seconds, stream_of
 from analysis.readers import TableError
 from analysis.statistics import Bools, Ints
 
@@ -88,7 +88,7 @@ def _never_ran(never: Bools, jobs: pd.DataFrame) -> tuple[Finding, ...]:
     if not never.any():
         return ()
     waited_s = jobs["wait_s"][never].sum()
-    evidence = f"they failed (status 0, 2, 3 or 4) without a run time, after waiting {waited_s:,.4g} s in all"
+    evidence = f"they failed (status 0, 2, 3 or 4) without a run time, after waiting {in_seconds(waited_s)} in all"
     done = "kept: they count as served, or as unfinished if the run time is unknown; their waiting is in all figures"
     return (Finding("jobs that never ran", int(never.sum()), evidence, done),)
 
