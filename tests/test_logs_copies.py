@@ -202,6 +202,15 @@ def test_an_id_that_mostly_comes_with_other_times_names_no_requests():
     assert (len(made.arrival_s), made.repaired) == (2_000, 0)
 
 
+def test_a_column_request_that_holds_pages_names_no_requests():
+    """5,000 requests for 5,000 pages; two for the same page came in one millisecond and took equally long."""
+    log = rounded(*served(60, 0.03, 5_000)).assign(request=np.random.default_rng(6).integers(0, 5_000, 5_000))
+    log.iloc[1] = log.iloc[0]
+    made = clean(log, servers=4)
+    assert (len(made.arrival_s), made.repaired) == (5_000, 0)
+    assert "names that repeat" in names(made)
+
+
 def test_pages_that_repeat_in_an_access_log_are_no_names_that_repeat(tmp_path):
     pages = np.random.default_rng(6).integers(0, 5_000, 5_000)
     arrival, departure = served(60, 0.03, 5_000, "ps")
