@@ -1,3 +1,4 @@
+from analysis.profiling.database import Database
 from analysis.profiling.formats.foreign import Frame, Measure, made
 from analysis.profiling.formats.pprof_writing import write_pprof
 from scenarios.profile_files import import_files
@@ -102,3 +103,18 @@ def test_pages_of_stacks_as_deep_as_an_importer_takes_are_made(tmp_path):
         assert answer.text.count('"name":"f') == 16_384
     for path in ("/flame", "/flamediff", "/callgraph"):
         assert ask(pages, path).status == 200
+
+
+def test_a_flame_graph_asks_for_its_stacks_once(pages, monkeypatch):
+    """It used to ask for each of twenty root frames, and for all together to subtract them."""
+    asked = []
+    for name in ("stacks", "apart"):
+        usual = getattr(Database, name)
+
+        def counted(self, *args, usual=usual, **more):
+            asked.append(args[0])
+            return usual(self, *args, **more)
+
+        monkeypatch.setattr(Database, name, counted)
+    assert ask(pages, "/flame.json").status == 200
+    assert len(asked) == 1

@@ -285,13 +285,14 @@ class Database:
         bare = replace(query, by=())
         return self._of_stacks("edges", bare, lambda cursor, sums: paths.edges(cursor, sums, top), top)
 
-    def apart(self, query: Query, most: int) -> pd.DataFrame:
+    def apart(self, query: Query, most: int, *, greatest: bool = False) -> pd.DataFrame:
         """Sum the samples that have call paths by path and by the query's dimensions of processes.
 
         Parameters
         ----------
         query : as in `stacks`, but its dimensions of processes stay apart
         most : rows beyond which the answer is empty
+        greatest : whether it then is of so many rows, those of the greatest values
 
         Returns
         -------
@@ -304,7 +305,12 @@ class Database:
             As `stacks` does.
         """
         kept = replace(query, by=tuple(name for name in query.by if name in PROCESS_DIMENSIONS))
-        return self._of_stacks(f"apart {most}", kept, lambda cursor, sums: paths.apart(cursor, sums, most), None)
+        return self._of_stacks(
+            f"apart {most} {greatest}",
+            kept,
+            lambda cursor, sums: paths.apart(cursor, sums, most, greatest=greatest),
+            None,
+        )
 
     def through(self, query: Query, term: str) -> tuple[int, int]:
         """Sum the samples whose call path has a function of which the name contains a text, each once.

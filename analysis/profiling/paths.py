@@ -123,13 +123,14 @@ def callers(cursor: duckdb.DuckDBPyConnection, sums: Sums, function: str) -> pd.
     )
 
 
-def apart(cursor: duckdb.DuckDBPyConnection, sums: Sums, most: int) -> pd.DataFrame:
+def apart(cursor: duckdb.DuckDBPyConnection, sums: Sums, most: int, *, greatest: bool = False) -> pd.DataFrame:
     """Return sums by call path and by the query's dimensions of processes, paths numbered in no order that matters.
 
     Parameters
     ----------
     cursor, sums : as in `paths`
     most : rows, and paths, beyond which the answer is empty
+    greatest : beyond which it is of the greatest values instead
 
     Returns
     -------
@@ -142,12 +143,13 @@ def apart(cursor: duckdb.DuckDBPyConnection, sums: Sums, most: int) -> pd.DataFr
     path = np.concatenate([each[1] for each in first]) if first else np.empty(0, np.int64)
     cursor.register("equal", pa.table({"stack": stack, "path": path}))
     by = "".join(f"{name}, " for name in sums.by)
+    order = f"value DESC, {by}" if greatest else by
     found = summed(
         cursor,
         sums,
         f"SELECT {by} path AS number, {sums.numbers('sum(samples)', 'sum(value)')} FROM groups JOIN equal USING (stack)"
-        f" JOIN process_keys USING (pkey) GROUP BY {by} path ORDER BY {by} path LIMIT ?",
-        most + 1,
+        f" JOIN process_keys USING (pkey) GROUP BY {by} path ORDER BY {order} path LIMIT ?",
+        most if greatest else most + 1,
     )
     numbers = np.unique(found["number"].to_numpy(np.int64))
     if len(found) > most or len(numbers) > most:

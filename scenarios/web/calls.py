@@ -158,26 +158,16 @@ def _roots(site: Site, query: Query) -> list[Restrictions]:
 
 def _stacks(site: Site, query: Query, roots: Sequence[Restrictions]) -> list[Stack]:
     """Return stacks, each below the root frame that its process belongs to; what none of the roots has is below one."""
-    whole = Counter(_paths_of(site, query))
     if not roots:
-        return list(whole.items())
-    made = list[Stack]()
-    for ((key, (value,)),) in roots:
-        allowed = dict(query.where).get(key)
-        if allowed is not None and value not in allowed:
-            continue
-        own = _paths_of(
-            site, replace(query, where=(*(pair for pair in query.where if pair[0] != key), (key, (value,))))
-        )
-        made.extend(((value, *path), count) for path, count in own.items())
-        whole.subtract(own)
-    made.extend(((OTHER, *path), count) for path, count in whole.items() if count > 0)
-    return made
-
-
-def _paths_of(site: Site, query: Query) -> dict[tuple[str, ...], int]:
-    found = site.database.stacks(query, _MOST_PATHS)
-    return {tuple(path): int(value) for path, value in zip(found["path"], found["value"], strict=True)}
+        found = site.database.stacks(query, _MOST_PATHS)
+        return [(tuple(path), int(value)) for path, value in zip(found["path"], found["value"], strict=True)]
+    ((key, _),) = roots[0]
+    named = {value for ((_, (value,)),) in roots}
+    found = site.database.apart(replace(query, by=(key,)), _MOST_PATHS, greatest=True)
+    sums = Counter[tuple[str, ...]]()
+    for process, path, value in zip(found[key].map(str), found["path"], found["value"], strict=True):
+        sums[process if process in named else OTHER, *path] += int(value)
+    return list(sums.items())
 
 
 def _shared(site: Site, asked: Asked, action: str, total: int) -> dict[str, Any]:
