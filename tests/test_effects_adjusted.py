@@ -63,7 +63,23 @@ def between_of(table):
     return max((q - (a * (1 - a) * seen["variance"]).sum()) / (1 - (a**2).sum()), 1e-12)
 
 
-def twin(rows, jobs, treated, how, known=False):  # noqa: PLR0915
+def pooled(table, how):
+    """Add jobs' shares, trust and gains to the table; return the variance between them, their mean, the change."""
+    table["w"] = table["quota"] / table["quota"].sum() * table["scale"] * table["level"]
+    table["w"] /= table["w"].sum()
+    tau, seen = between_of(table), table["effect"].notna()
+    trust = ((1.0 if how.pooling == "none" else tau / (tau + table["variance"])) * seen).fillna(0.0)
+    centre = (1 / (tau + table["variance"])).fillna(0.0) if how.pooling == "random" else table["w"] * trust
+    centre = centre / centre.sum()
+    effect = table["effect"].fillna(0.0)
+    table["trust"], middle = trust, (centre * effect).sum()
+    table["gain"] = (
+        centre if how.pooling == "random" else table["w"] * trust + (table["w"] * (1 - trust)).sum() * centre
+    )
+    return tau, middle, (table["gain"] * effect).sum()
+
+
+def twin(rows, jobs, treated, how, known=False):
     """Change, standard error and degrees of freedom, by the book and slowly."""
     seen = rows.assign(arm=rows["machine"].isin(treated).astype(int))
     seen["cluster"] = seen[how.cluster]
@@ -74,25 +90,15 @@ def twin(rows, jobs, treated, how, known=False):  # noqa: PLR0915
     covariates = [] if known else [f"x{k}" for k in range(9) if f"x{k}" in rows][: how.covariates]
     seen["z"] = seen["y"] - (seen[covariates].to_numpy() @ slopes_of(seen, covariates) if covariates else 0.0)
     table = job_table(seen, jobs, known)
-    table["w"] = table["quota"] / table["quota"].sum() * table["scale"] * table["level"]
-    table["w"] /= table["w"].sum()
-    tau = between_of(table)
-    there = table["effect"].notna()
-    trust = (1.0 if how.pooling == "none" else tau / (tau + table["variance"])) * there
-    trust = trust.fillna(0.0)
-    centre = (1 / (tau + table["variance"])).fillna(0.0) if how.pooling == "random" else table["w"] * trust
-    centre = centre / centre.sum()
-    effect = table["effect"].fillna(0.0)
-    middle = (centre * effect).sum()
-    gain = centre if how.pooling == "random" else table["w"] * trust + (table["w"] * (1 - trust)).sum() * centre
-    change = (gain * effect).sum()
+    tau, middle, change = pooled(table, how)
+    gain, effect, trust = table["gain"], table["effect"].fillna(0.0), table["trust"]
     hidden = table["hidden_on"] + (1 + change) ** 2 * table["hidden_off"]
     left = tau * ((gain - table["w"]) ** 2).sum() + (gain**2 * hidden).sum()
     total, guessed = left, 0.0
     for arm, rows_of in seen.groupby("arm"):
         sums, weights = {}, {}
         for job, of_job in rows_of.groupby("job"):
-            if not there[job]:
+            if np.isnan(table["effect"][job]):
                 continue
             mean = np.average(of_job["z"], weights=of_job["presence"])
             rest = of_job["z"] - mean
