@@ -66,7 +66,7 @@ evidence: $(READY) ## the long evidence: many draws, many fleets, every row; an 
 	$(BIN)/wsc validate docs/examples/many_fleets.yaml --draws 500
 	for name in rubis stockonline tpcw; do $(BIN)/wsc validate cross_$$name; done
 	$(BIN)/wsc reproduce all --out figures
-	$(BIN)/python -m tests.capacity_worlds 100000
+	$(BIN)/python -m tests.helpers.capacity_worlds 100000
 	$(BIN)/python benchmarks/identification.py --repeats 12
 
 clean: ## remove runs/, figures/ and caches; .venv stays

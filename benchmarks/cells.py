@@ -24,10 +24,10 @@ import numpy as np
 SIMULATE = """
 import sys
 from pathlib import Path
-from scenarios.cells import Workers
-from scenarios.execution import obtain
-from scenarios.loader import load
-from scenarios.source import settings
+from scenarios.runs.cells import Workers
+from scenarios.runs.execution import obtain
+from scenarios.files.loader import load
+from scenarios.files.source import settings
 cells, machines, out = sys.argv[1:]
 asked = [f"cells={cells}", f"fleet.machines={machines}", "recording.loop=null", "analyses.wsmeter.machines=[25]"]
 scenario = load("cpu_upgrade", settings(asked))
@@ -36,8 +36,8 @@ obtain(scenario, Path(out), False, lambda what, share: None, workers=Workers(pro
 ANALYSE = """
 import sys
 from pathlib import Path
-from scenarios.execution import reopen
-from scenarios.run import measure
+from scenarios.runs.execution import reopen
+from scenarios.measure import measure
 folder = next(Path(sys.argv[3]).glob("cpu_upgrade-*"))
 measure(*reopen(folder), Path(sys.argv[3]), lambda what, share: None)
 """

@@ -21,7 +21,7 @@ from pathlib import Path
 import numpy as np
 
 from models.queues.dispatch import PREDICTING, ROUTERS, dispatch
-from sim import readable
+from sim.queues import readable
 
 APPLICATIONS = ("cross_rubis", "cross_stockonline", "cross_tpcw")
 HUNDRED = 100
@@ -43,9 +43,9 @@ def least(call, repeats, clock=time.process_time):
 
 def judged(name, worlds):
     """Return the wall seconds that so many worlds of an application took, and how many were judged."""
-    from scenarios.loader import load
-    from scenarios.source import settings
-    from scenarios.worlds import worlds as judge
+    from scenarios.crossplatform.worlds import worlds as judge
+    from scenarios.files.loader import load
+    from scenarios.files.source import settings
 
     scenario = load(name, settings([f"analyses.crossplatform.worlds={worlds}"]))
     with tempfile.TemporaryDirectory() as out:
@@ -66,7 +66,7 @@ def many_worlds(worlds):
 
 def ten_hours(folder, horizon_s=36000.0):
     """Write the log that a service left on one platform, a row an interval, and return the file."""
-    from models.services import ServiceWorld
+    from models.services.world import ServiceWorld
     from sim.services.run import services
 
     tables = services(ServiceWorld(horizon_s=horizon_s, platforms=(ORIGIN,)), throughput=False, types=False)
@@ -93,8 +93,8 @@ def predicted(log, targets):
 def one_prediction(repeats):
     """Print how long a prediction takes, and return the seconds of the process."""
     from models.platforms import SERVERS_2008
-    from scenarios.calibrated import Asked
-    from scenarios.predict import predict
+    from scenarios.crossplatform.calibrated import Asked
+    from scenarios.crossplatform.predict import predict
 
     targets = tuple(platform.name for platform in SERVERS_2008 if platform.name != ORIGIN)
     with tempfile.TemporaryDirectory() as folder:

@@ -108,7 +108,7 @@ def _said(test: Any) -> tuple[float, float, float]:
 
 def main() -> None:
     """Print a block for every size."""
-    from scenarios.effects.designs import designs
+    from scenarios.effects.scorecard.designs import designs
 
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--corner", default="base")

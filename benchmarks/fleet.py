@@ -3,9 +3,9 @@
     python benchmarks/fleet.py [--machines 6000,100000] [--repeats 3]
 
 Every size runs in a process of its own, with compiled kernels cached. The last lines compare one instance-epoch of the
-compiled kernel, on one thread, with its readable twin in plain Python, `tests/reference_day.py`, which solves the same
-physics and shares no code with it. The twin finds the fixed point by nested root finding and not by iteration, so most
-of the ratio is the method's and not the compiler's.
+compiled kernel, on one thread, with its readable twin in plain Python, `tests/helpers/reference_day.py`, which solves
+the same physics and shares no code with it. The twin finds the fixed point by nested root finding and not by iteration,
+so most of the ratio is the method's and not the compiler's.
 """
 
 import argparse
@@ -19,9 +19,9 @@ from pathlib import Path
 CHILD = """
 import sys
 from pathlib import Path
-from scenarios.execution import obtain
-from scenarios.loader import load
-from scenarios.source import settings
+from scenarios.runs.execution import obtain
+from scenarios.files.loader import load
+from scenarios.files.source import settings
 scenario = load("today", settings(["fleet.machines=" + sys.argv[1]]))
 run = obtain(scenario, Path(sys.argv[2]), True, lambda what, share: None)
 """
@@ -45,10 +45,10 @@ def microseconds(machines: int, epochs: int, simulate: str) -> float:
 
     What it needs is imported here: Linux counts what a process's parent held as its own peak memory.
     """
-    from scenarios.loader import load
-    from scenarios.source import settings
-    from sim.fleet import nowhere, prepare, run_arm
-    from tests.reference_day import ReferenceDay
+    from scenarios.files.loader import load
+    from scenarios.files.source import settings
+    from sim.fleet.fleet import nowhere, prepare, run_arm
+    from tests.helpers.reference_day import ReferenceDay
 
     jobs = ["population.jobs=300", "population.common_jobs=40"]
     day = prepare(load("today", settings([f"fleet.machines={machines}", f"horizon_s={300.0 * epochs}", *jobs])))

@@ -20,7 +20,7 @@ from rich.table import Table
 from analysis.occupancy.identification import identify
 from models.queues.serve import serve
 from models.randomness import stream
-from scenarios.output import dumps
+from scenarios.views.output import dumps
 
 POLICIES = ("fcfs", "lcfs", "lcfs_pr", "ps", "rr", "fb", "srpt", "sjf", "random", "priority")
 SERVERS = (1, 2, 4)

@@ -22,7 +22,7 @@ import pandas as pd
 from ortools.sat.python import cp_model
 from scipy.optimize import minimize
 
-from analysis.plan import plan
+from analysis.wsmeter.plan import plan
 from models.randomness import stream
 
 T, LEAST = 2.0, 4

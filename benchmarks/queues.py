@@ -7,7 +7,7 @@ priority three equal classes; for round robin a quantum of 0.1 s), in CPU second
 
 - fused: `models.queues.fused.simulate`, random numbers and a histogram of response times included;
 - arrays: `models.queues.open.times` on arrays drawn beforehand, which are not timed;
-- twin: `sim.readable.serve`, the same on the same arrays;
+- twin: `sim.queues.readable.serve`, the same on the same arrays;
 - LINE: LDES, the discrete-event engine in C++ that `line-solver` ships, asked for means alone (no confidence intervals,
   no warm-up test), one replication. Its rate is the further requests of a longer run over its further CPU seconds, so
   that starting it and reading the model cost nothing. It has no round robin. `--line-python` is a Python that can
@@ -28,8 +28,8 @@ import numpy as np
 from models.queues import open as queues
 from models.queues.draws import draw, traffic
 from models.queues.fused import simulate
-from models.requests import Distribution
-from sim import readable
+from models.queues.world import Distribution
+from sim.queues import readable
 
 POLICIES = ("fcfs", "ps", "priority", "srpt", "rr")
 SERVERS, LOAD, THIRDS = 4, 0.7, (1 / 3, 1 / 3, 1 / 3)

@@ -16,12 +16,12 @@ from rich.console import Console
 from rich.table import Table
 
 from analysis.audit.tails import heavy_tails_of_samples
-from analysis.estimators import WSMeter
-from analysis.measurements import read_measurements
 from analysis.statistics import Current, NotEnoughDataError
+from analysis.wsmeter.estimators import WSMeter
+from analysis.wsmeter.measurements import read_measurements
 from models.randomness import stream
-from scenarios.output import dumps
-from scenarios.validate import binomial_interval
+from scenarios.views.output import dumps
+from scenarios.wsmeter.validate import binomial_interval
 
 KINDS = ("population", "sample")
 ESTIMATORS = tuple(WSMeter(widening=w, current_is=kind) for kind in KINDS for w in (1.0, 1.2))

@@ -20,8 +20,8 @@ import pandas as pd
 from analysis.effects.cells import Cells
 from analysis.effects.methods import METHODS, RECOMMENDED, method
 from models.randomness import stream
-from scenarios.effects.designs import designs
-from scenarios.effects.pieces import Asked, Design, Piece, judged
+from scenarios.effects.scorecard.designs import designs
+from scenarios.effects.scorecard.pieces import Asked, Design, Piece, judged
 
 SIZES = {1000: (12, 25, 50, 100, 200, 400), 6000: (25, 50, 100, 200, 400)}
 """Of test machines, for the sizes of fleets that figures are given for."""

@@ -6,12 +6,12 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from analysis.effects.observations import FIELDS as OBSERVATIONS
-from analysis.measurements import JOBS, MEASUREMENTS, PLAN
 from analysis.profiling.affinity.table import FIELDS as AFFINITIES
-from analysis.readers import Field
+from analysis.tables.readers import Field
 from analysis.traces.totals import MACHINES
-from scenarios.calibrated import SCORES
-from scenarios.traces import COLUMNS as TRACE
+from analysis.wsmeter.measurements import JOBS, MEASUREMENTS, PLAN
+from scenarios.crossplatform.calibrated import SCORES
+from scenarios.files.traces import COLUMNS as TRACE
 
 DOCS = Path(__file__).parent
 HEAD = """

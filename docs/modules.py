@@ -5,8 +5,8 @@ from collections.abc import Iterator
 from pathlib import Path
 
 FOLDERS = ("models", "sim", "analysis", "scenarios")
-_COMMANDS = "cli"
-"""How modules begin that only hold commands, which have a page of their own."""
+_COMMANDS = Path("scenarios", "commands")
+"""The commands have a page of their own."""
 
 
 def write(root: Path, out: Path) -> None:
@@ -31,8 +31,8 @@ def pages(root: Path) -> Iterator[tuple[str, str]]:
 
 def _package(folder: Path, name: str) -> Iterator[tuple[str, str]]:
     """Yield the page of a package, with its modules, and those of the packages in it."""
-    modules = [path for path in sorted(folder.glob("*.py")) if path.stem != "__init__" and not _of_commands(path)]
-    packages = [path.parent for path in sorted(folder.glob("*/__init__.py"))]
+    modules = [path for path in sorted(folder.glob("*.py")) if path.stem != "__init__"]
+    packages = [path.parent for path in sorted(folder.glob("*/__init__.py")) if path.parts[-3:-1] != _COMMANDS.parts]
     text = _page(name, _purpose(folder / "__init__.py"), [f"{name}.{path.name}" for path in packages])
     for path in modules:
         members = ", ".join(_members(path))
@@ -47,7 +47,7 @@ def commands() -> str:
     import typer
     from typer.testing import CliRunner
 
-    from scenarios.cli import app
+    from scenarios.commands.cli import app
 
     runner = CliRunner(env={"COLUMNS": "100", "TERM": "dumb", "NO_COLOR": "1"})
     known = typer.main.get_command(app).commands
@@ -71,10 +71,6 @@ def _members(path: Path) -> Iterator[str]:
             targets = node.targets if isinstance(node, ast.Assign) else [getattr(node, "target", None)]
             names = [each.id for each in targets if isinstance(each, ast.Name)]
             yield from [name for name in names if name.isupper() and name[0] != "_"]
-
-
-def _of_commands(path: Path) -> bool:
-    return path.stem == _COMMANDS or path.stem.startswith(f"{_COMMANDS}_")
 
 
 def _purpose(path: Path) -> str:

@@ -13,7 +13,7 @@ from typing import Any
 
 from docs import inputs
 from models.tables import TABLES, Column
-from scenarios.json_schema import json_schema
+from scenarios.files.json_schema import json_schema
 
 DOCS = Path(__file__).parent
 MADE = "<!-- Made by docs/reference.py: edit models/ or docs/defaults.csv and run it again. -->\n"

@@ -7,10 +7,13 @@ from typing import Any, TypeAlias
 
 from pydantic import TypeAdapter
 
-from scenarios import checks, profile_checks, queue_checks, service_checks
-from scenarios.findings import Check, Finding, made
-from scenarios.schema import PROFILE, QUEUE, SCENARIO, SERVICE, AnyScenario
-from scenarios.source import beside, named_beside
+from scenarios.files.checks import fleet as checks
+from scenarios.files.checks import profile as profile_checks
+from scenarios.files.checks import queue as queue_checks
+from scenarios.files.checks import service as service_checks
+from scenarios.files.findings import Check, Finding, made
+from scenarios.files.schema import PROFILE, QUEUE, SCENARIO, SERVICE, AnyScenario
+from scenarios.files.source import beside, named_beside
 
 Resolve: TypeAlias = Callable[[str, Path], str]
 """From what a file says of another, and the file that says it, to the other as seen from the working directory."""
@@ -50,7 +53,7 @@ def findings(scenario: AnyScenario, faulty: Set[str] = frozenset()) -> list[Find
 
     Examples
     --------
-    >>> from scenarios.schema import Scenario
+    >>> from scenarios.files.schema import Scenario
     >>> findings(Scenario(name="day"))
     []
     >>> found = findings(Scenario(name="day", epoch_s=7.0))[0]

@@ -7,7 +7,7 @@ import pytest
 from hypothesis import settings
 from numba.core.dispatcher import Dispatcher
 
-from tests import small_profile as profiles
+from tests.helpers import small_profile as profiles
 
 settings.register_profile("testbed", deadline=None, max_examples=50)
 settings.load_profile("testbed")

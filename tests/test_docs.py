@@ -18,9 +18,9 @@ import typer
 from docs import inputs, reference
 from docs.shown import DOCUMENTS, ROOT, SERVES, blocks, commands, examples, recipes, renewed, run, skeleton
 from models.tables import TABLES
-from scenarios.cli import app
-from scenarios.loader import load_each, shipped
-from scenarios.reproduce import listing
+from scenarios.commands.cli import app
+from scenarios.files.loader import load_each, shipped
+from scenarios.papers.reproduce import listing
 
 EXAMPLES = ROOT / "docs" / "examples"
 BLOCKS = [block for document in DOCUMENTS for block in blocks(document)]

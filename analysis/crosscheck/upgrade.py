@@ -12,9 +12,9 @@ import pandas as pd
 from scipy.stats import norm
 
 from analysis.crosscheck.check import FALSE_ALARM, Check
-from analysis.estimators import WSMeter
-from analysis.measurements import performance
 from analysis.statistics import NotEnoughDataError, job_statistics
+from analysis.wsmeter.estimators import WSMeter
+from analysis.wsmeter.measurements import performance
 
 if TYPE_CHECKING:
     from analysis.crossplatform.evidence import Method, ServiceLog

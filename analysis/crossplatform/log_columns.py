@@ -20,7 +20,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from difflib import get_close_matches
 
-from analysis.cells import TableFault
+from analysis.tables.cells import TableFault
 
 REQUESTS = "requests_"
 _PATTERN = re.compile(

@@ -9,11 +9,11 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
-from analysis.cells import Cells, TableFault, read_cells
 from analysis.crossplatform.evidence import Floats, ServiceLog
 from analysis.crossplatform.log_columns import REQUESTS, LogColumn, log_columns
-from analysis.logs.columns import PER_SECOND, unit_of
-from analysis.readers import TableError
+from analysis.occupancy.logs.columns import PER_SECOND, unit_of
+from analysis.tables.cells import Cells, TableFault, read_cells
+from analysis.tables.readers import TableError
 from models.errors import InputError
 
 _EMPTY = ("", "-", "nan", "null", "none", "na", "n/a", "nat", "<na>")

@@ -7,10 +7,10 @@ from pathlib import Path
 import numpy as np
 import pandas as pd
 
-from analysis.cells import TableFault, read_cells
-from analysis.measurements import METRICS, Metric, Reading, read_jobs
-from analysis.readers import Field, TableError, not_used, read_table
 from analysis.statistics import Bools, Floats
+from analysis.tables.cells import TableFault, read_cells
+from analysis.tables.readers import Field, TableError, not_used, read_table
+from analysis.wsmeter.measurements import METRICS, Metric, Reading, read_jobs
 from models.errors import InputError
 
 __all__ = ["FIELDS", "joined", "of_run", "read_jobs", "read_observations"]
@@ -64,8 +64,8 @@ def read_observations(path: Path, *, strict: bool = True) -> Reading:
     Raises
     ------
     TableError
-        With every fault, as `analysis.readers.read_table`; or with the rows of a period that lies between the others,
-        which are of equal length.
+        With every fault, as `analysis.tables.readers.read_table`; or with the rows of a period that lies between the
+        others, which are of equal length.
 
     Examples
     --------
@@ -166,7 +166,7 @@ def of_run(
     instances : a run's table of instances
     windows : window, start_s: the counting windows to take, one period each
     treated : machine, start_s, end_s: when machines had the feature; nothing has it otherwise
-    metric : a name in `analysis.measurements.METRICS`
+    metric : a name in `analysis.wsmeter.measurements.METRICS`
 
     Returns
     -------

@@ -8,9 +8,9 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from analysis.cells import TableFault
-from analysis.readers import MOST_COUNTED
 from analysis.statistics import Bools, Floats
+from analysis.tables.cells import TableFault
+from analysis.tables.readers import MOST_COUNTED
 from analysis.traces.faults import Faults
 from analysis.traces.files import Block
 from analysis.traces.layouts import Column, Kind

@@ -2,8 +2,8 @@
 
 from dataclasses import dataclass, field
 
-from analysis.cells import TableFault
-from analysis.readers import PRINTED
+from analysis.tables.cells import TableFault
+from analysis.tables.readers import PRINTED
 
 _KEPT = 50 * PRINTED
 

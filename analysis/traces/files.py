@@ -13,9 +13,9 @@ import pyarrow.compute as pc
 import pyarrow.csv as pacsv
 import pyarrow.parquet as pq
 
-from analysis.cells import TableFault
-from analysis.logs.sources import head_of, stream_of
+from analysis.occupancy.logs.sources import head_of, stream_of
 from analysis.statistics import Ints
+from analysis.tables.cells import TableFault
 from analysis.traces.faults import Faults
 from analysis.traces.layouts import Layout
 

@@ -8,8 +8,8 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from analysis.cells import TableFault
 from analysis.statistics import Bools, Floats
+from analysis.tables.cells import TableFault
 from analysis.traces.cells import names, numbers
 from analysis.traces.faults import Faults
 from analysis.traces.files import Block, blocks

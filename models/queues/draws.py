@@ -13,8 +13,8 @@ from numpy.typing import NDArray
 
 from models.errors import InputError
 from models.queues.kernels import Floats, Ints, Jobs
+from models.queues.world import Distribution
 from models.randomness import stream
-from models.requests import Distribution
 
 KINDS = ("constant", "exponential", "uniform")
 _GOLDEN = np.uint64(0x9E3779B97F4A7C15)

@@ -17,7 +17,7 @@ from models.queues.draws import Traffic, fill, rows, traffic
 from models.queues.kernels import Floats, Ints, Jobs, Line
 from models.queues.open import OpenPolicy, check_policy, check_servers
 from models.queues.slices import Ring
-from models.requests import Distribution
+from models.queues.world import Distribution
 
 BLOCK = 1 << 12
 """Requests drawn at once: what is known of them fits a core's own cache."""

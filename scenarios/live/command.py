@@ -14,9 +14,9 @@ from scenarios.live.gate import before, during, reasons
 from scenarios.live.load import DEMAND_S, REQUESTS_PER_SESSION, THINK_S, sessions
 from scenarios.live.run import LiveError, Place, Wish, observe, place
 from scenarios.live.summary import summary, tables
-from scenarios.output import Progress, dumps
-from scenarios.rundir import make_folder
-from scenarios.unfinished import whole
+from scenarios.runs.rundir import make_folder
+from scenarios.runs.unfinished import whole
+from scenarios.views.output import Progress, dumps
 
 if TYPE_CHECKING:
     from rich.console import Console

@@ -5,8 +5,8 @@ from typing import Any
 
 import pandas as pd
 
+from scenarios.files.source import LIBRARY
 from scenarios.live.command import CPU, REQUESTS, SUMMARY
-from scenarios.source import LIBRARY
 
 FOLDER = LIBRARY / "live"
 

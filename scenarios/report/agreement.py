@@ -3,12 +3,12 @@
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from typing import Any
 
-from scenarios.crosscheck import crosscheck, show
-from scenarios.output import Progress
-from scenarios.profile_tables import plural
+from scenarios.crosscheck.crosscheck import crosscheck, show
+from scenarios.files.schema import ProfileScenario, Scenario
 from scenarios.report.printed import printed
 from scenarios.report.section import Cell, Heading, Section, Subject, Table, Verdict
-from scenarios.schema import ProfileScenario, Scenario
+from scenarios.views.output import Progress
+from scenarios.views.tables import plural
 
 _COMPARED = {
     "upgrade_wsmeter": ("tried", "true"),

@@ -8,14 +8,14 @@ from typing import Any
 
 from ruamel.yaml import YAML
 
-from scenarios.faults import FaultsError
+from scenarios.files.faults import FaultsError
+from scenarios.files.loader import load
+from scenarios.files.schema import AnyScenario
+from scenarios.files.source import library
 from scenarios.kinds import KINDS
-from scenarios.loader import load
-from scenarios.profile_tables import plural
 from scenarios.report.section import Section, Subject, table
-from scenarios.schema import AnyScenario
-from scenarios.source import library
-from scenarios.wording import plain
+from scenarios.views.tables import plural
+from scenarios.views.wording import plain
 
 _NAMING = frozenset({"name", "kind", "description"})
 

@@ -12,10 +12,10 @@ from typing import Any
 from ruamel.yaml import YAML
 
 from analysis.effects.methods import METHODS
-from scenarios.effects import command
-from scenarios.effects.corners import CORNERS
-from scenarios.effects.designs import DESIGNS
-from scenarios.effects.pieces import Piece, cut
+from scenarios.commands import scorecard as command
+from scenarios.effects.scorecard.corners import CORNERS
+from scenarios.effects.scorecard.designs import DESIGNS
+from scenarios.effects.scorecard.pieces import Piece, cut
 
 _PREFIX = "scorecard-"
 

@@ -4,10 +4,10 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
-from scenarios import run_tables
-from scenarios.faults import Fault, FaultsError
+from scenarios.files.faults import Fault, FaultsError
 from scenarios.report.section import Section, Verdict, table
-from scenarios.rundir import Run
+from scenarios.runs import verify as run_tables
+from scenarios.runs.rundir import Run
 
 _TRUTH = "truth_"
 

@@ -4,15 +4,15 @@ import math
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
-from models.scenario import Feature
-from scenarios.effect import effect, show
-from scenarios.output import Progress
-from scenarios.recorded import METRICS
+from models.fleet.world import Feature
+from scenarios.effects.effect import effect, show
+from scenarios.files.schema import ProfileScenario, Scenario
 from scenarios.report.fleet import asked
 from scenarios.report.printed import printed
 from scenarios.report.section import Section, Subject, Verdict
-from scenarios.rundir import Run
-from scenarios.schema import ProfileScenario, Scenario
+from scenarios.runs.rundir import Run
+from scenarios.views.output import Progress
+from scenarios.wsmeter.recorded import METRICS
 
 _COMPARES: Mapping[str, str] = {
     "concurrent": "machines with the feature beside machines without it in the same periods",

@@ -9,19 +9,19 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from analysis.figures.day import draw_day
-from analysis.figures.estimates import draw_estimates
-from models.scenario import Rollout
-from scenarios.epochs import epoch_length_s
-from scenarios.output import Progress
-from scenarios.recorded import METRICS
+from analysis.figures.wsmeter.day import draw_day
+from analysis.figures.wsmeter.estimates import draw_estimates
+from models.fleet.world import Rollout
+from scenarios.files.schema import ProfileScenario, Scenario, WSMeter
 from scenarios.report.figures import drawn, saved
 from scenarios.report.printed import printed
 from scenarios.report.section import Figure, Section, Subject, Table, Verdict, table
-from scenarios.run_fleet import capacity, estimates, has_truth, measure, render, summary, unit_of
-from scenarios.rundir import Run
-from scenarios.schema import ProfileScenario, Scenario, WSMeter
-from scenarios.truth import Tables, change
+from scenarios.runs.epochs import epoch_length_s
+from scenarios.runs.rundir import Run
+from scenarios.views.output import Progress
+from scenarios.wsmeter.measure import capacity, estimates, has_truth, measure, render, summary, unit_of
+from scenarios.wsmeter.recorded import METRICS
+from scenarios.wsmeter.truth import Tables, change
 
 _HOURS_MOST = 48
 _DAY_S = 86400.0

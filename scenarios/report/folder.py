@@ -5,13 +5,13 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from scenarios.effects.pieces import PARTS
-from scenarios.faults import Fault, FaultsError
-from scenarios.output import Progress
+from scenarios.crossplatform.worlds import PARTS as OF_WORLDS
+from scenarios.effects.scorecard.pieces import PARTS
+from scenarios.files.faults import Fault, FaultsError
 from scenarios.report import reproduced, run, scorecard, sweep, worlds
 from scenarios.report.page import Page
-from scenarios.rundir import MANIFEST
-from scenarios.worlds import PARTS as OF_WORLDS
+from scenarios.runs.rundir import MANIFEST
+from scenarios.views.output import Progress
 
 _HELD = "holds no run, no runs, no pieces of a scorecard or of worlds, and nothing that wsc reproduce wrote"
 
@@ -36,7 +36,7 @@ def report(path: Path, progress: Progress) -> Page:
     --------
     >>> report(Path("/dev/null"), lambda what, share: None)
     Traceback (most recent call last):
-    scenarios.faults.FaultsError: /dev/null: is neither a folder nor what wsc scorecard --json printed
+    scenarios.files.faults.FaultsError: /dev/null: is neither a folder nor what wsc scorecard --json printed
     """
     if path.exists() and not path.is_dir():
         return scorecard.saved(path)

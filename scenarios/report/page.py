@@ -8,10 +8,10 @@ from typing import Any
 
 import jinja2
 
-from scenarios.faults import Fault, FaultsError
+from scenarios.files.faults import Fault, FaultsError
 from scenarios.report.section import Section, Table
-from scenarios.rundir import make_folder
-from scenarios.unfinished import whole
+from scenarios.runs.rundir import make_folder
+from scenarios.runs.unfinished import whole
 
 HERE = Path(__file__).parent
 _SHARED = HERE.parent / "web" / "static" / "style.css"
@@ -129,7 +129,7 @@ def refuse(file: Path) -> None:
     --------
     >>> refuse(Path("/dev/null"))
     Traceback (most recent call last):
-    scenarios.faults.FaultsError: /dev/null: is there and is no report; give another --out
+    scenarios.files.faults.FaultsError: /dev/null: is there and is no report; give another --out
     """
     if not file.exists():
         return

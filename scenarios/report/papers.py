@@ -6,9 +6,9 @@ from collections.abc import Iterator
 import pandas as pd
 
 from analysis.figures.criteria import printed as numbers
-from scenarios.evidence import published
-from scenarios.output import Progress
+from scenarios.papers.evidence import published
 from scenarios.report.section import Section, Subject, table
+from scenarios.views.output import Progress
 
 _MOST = 6
 """Numbers told of one figure or table."""
@@ -23,7 +23,7 @@ def printed(subject: Subject, _progress: Progress) -> Iterator[Section]:
     >>> next(printed(example("queue_sessions"), lambda what, share: None)).commands
     ('wsc reproduce occupancy/fig6',)
     """
-    from scenarios.reproduce import ROWS
+    from scenarios.papers.reproduce import ROWS
 
     name = subject.scenario.name
     chosen = {row: ROWS[row].what for row in ROWS if name in ROWS[row].scenarios}

@@ -6,15 +6,15 @@ from typing import Any
 
 from rich.console import Console
 
-from scenarios.output import Progress
-from scenarios.profile_stability import show_stability, stability
+from scenarios.files.schema import ProfileScenario
+from scenarios.profiling.measure import measure, render
+from scenarios.profiling.served import service_table, services
+from scenarios.profiling.stability import show_stability, stability
 from scenarios.report.figures import saved
 from scenarios.report.printed import printed
 from scenarios.report.section import Section, Subject, Verdict
-from scenarios.run_profile import measure, render
-from scenarios.schema import ProfileScenario
-from scenarios.served import service_table, services
-from scenarios.wording import large
+from scenarios.views.output import Progress
+from scenarios.views.wording import large
 
 _PICTURED = {
     "functions": "The hottest functions and their shares of cycles, with intervals, beside the truth",

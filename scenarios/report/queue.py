@@ -4,14 +4,14 @@ import math
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-from models.requests import Contention
-from scenarios.occupancy_text import show_occupancy
-from scenarios.output import Progress
+from models.queues.world import Contention
+from scenarios.files.schema import QueueScenario
+from scenarios.occupancy.measure import measure, render
+from scenarios.occupancy.text import show_occupancy
 from scenarios.report.figures import saved
 from scenarios.report.printed import printed
 from scenarios.report.section import Section, Subject, Table, Verdict, table
-from scenarios.run_queue import measure, render
-from scenarios.schema import QueueScenario
+from scenarios.views.output import Progress
 
 _PICTURED = {
     "occupancy": "Requests present over time, split into those in service and those that wait, and utilisation",
@@ -33,7 +33,7 @@ def laws(subject: Subject, progress: Progress) -> Iterator[Section]:
     >>> from scenarios.report.section import example
     >>> next(laws(example(), lambda what, share: None))
     Traceback (most recent call last):
-    scenarios.rundir.RunError: runs/rush: no table requests; there are none
+    scenarios.runs.rundir.RunError: runs/rush: no table requests; there are none
     """
     scenario, run = subject.scenario, subject.run
     if not isinstance(scenario, QueueScenario):

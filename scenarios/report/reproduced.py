@@ -11,13 +11,13 @@ import pandas as pd
 from analysis.figures.criteria import CHECK, CRITERION
 from analysis.figures.criteria import printed as numbers_of
 from models.errors import InputError
-from scenarios.evidence import Outcome, published
-from scenarios.faults import Fault, FaultsError
+from scenarios.files.faults import Fault, FaultsError
+from scenarios.papers.evidence import Outcome, published
+from scenarios.papers.reproduce import ROWS, show, told, word
 from scenarios.report.figures import saved
 from scenarios.report.page import Page
 from scenarios.report.printed import printed
 from scenarios.report.section import Cell, Heading, Section, Table, Verdict
-from scenarios.reproduce import ROWS, show, told, word
 
 _COLUMNS = {"metric", "quantity", "series", "x", "measured"}
 

@@ -7,11 +7,11 @@ from pathlib import Path
 from typing import Any
 
 from models.errors import WscError
-from scenarios.execution import reopen
-from scenarios.output import Progress
 from scenarios.report import agreement, asked, damage, effect, fleet, papers, profile, queue, service
 from scenarios.report.page import Page
 from scenarios.report.section import Lens, Section, Subject, Verdict
+from scenarios.runs.execution import reopen
+from scenarios.views.output import Progress
 
 LENSES: Mapping[str, Lens] = {
     "The fleet": fleet.happened,
@@ -55,7 +55,7 @@ def report(path: Path, progress: Progress) -> Page:
     --------
     >>> report(Path("nowhere"), lambda what, share: None)
     Traceback (most recent call last):
-    scenarios.rundir.RunError: nowhere: not a finished run, there is no manifest.json
+    scenarios.runs.rundir.RunError: nowhere: not a finished run, there is no manifest.json
     """
     scenario, run = reopen(path)
     subject = Subject(scenario, run)

@@ -9,11 +9,11 @@ from typing import Any
 import pandas as pd
 
 from analysis.effects.methods import RECOMMENDED
-from analysis.figures.scorecard import coverage_map, curves
-from scenarios.effects.designs import THINNED
-from scenarios.effects.pieces import Asked
-from scenarios.effects.scorecard import LEAST_FLEETS, show, told
-from scenarios.faults import Fault, FaultsError
+from analysis.figures.world.scorecard import coverage_map, curves
+from scenarios.effects.scorecard.designs import THINNED
+from scenarios.effects.scorecard.pieces import Asked
+from scenarios.effects.scorecard.scorecard import LEAST_FLEETS, show, told
+from scenarios.files.faults import Fault, FaultsError
 from scenarios.report import commands
 from scenarios.report.figures import drawn
 from scenarios.report.page import Page
@@ -58,7 +58,7 @@ def saved(file: Path) -> Page:
     --------
     >>> saved(Path("/dev/null"))
     Traceback (most recent call last):
-    scenarios.faults.FaultsError: /dev/null: is neither a folder nor what wsc scorecard --json printed
+    scenarios.files.faults.FaultsError: /dev/null: is neither a folder nor what wsc scorecard --json printed
     """
     try:
         payload = json.loads(file.read_text(encoding="utf-8"), object_hook=_numbers)

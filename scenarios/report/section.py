@@ -5,9 +5,9 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, TypeAlias
 
-from scenarios.output import Progress
-from scenarios.rundir import Run
-from scenarios.schema import AnyScenario, QueueScenario
+from scenarios.files.schema import AnyScenario, QueueScenario
+from scenarios.runs.rundir import Run
+from scenarios.views.output import Progress
 
 
 @dataclass(frozen=True, slots=True)

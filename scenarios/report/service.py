@@ -6,14 +6,14 @@ from typing import Any
 import pandas as pd
 
 from models.platforms import PLATFORMS, same_instructions
-from scenarios.output import Progress
+from scenarios.crossplatform.measure import measure, render
+from scenarios.crossplatform.worlds import BEST
+from scenarios.files.schema import ServiceScenario
 from scenarios.report.figures import saved
 from scenarios.report.printed import printed
 from scenarios.report.section import Section, Subject, Table, Verdict, table
-from scenarios.run_service import measure, render
-from scenarios.schema import ServiceScenario
-from scenarios.wording import share
-from scenarios.worlds import BEST
+from scenarios.views.output import Progress
+from scenarios.views.wording import share
 
 _PICTURED = {"errors": "Median error of service time by method, platform by platform"}
 

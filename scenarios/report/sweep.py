@@ -12,18 +12,18 @@ from matplotlib import figure as drawing
 
 from analysis.figures.style import BLUE, label, panels, percent
 from models.errors import WscError
-from scenarios.execution import reopen
-from scenarios.output import Progress
+from scenarios.crossplatform.worlds import BEST
+from scenarios.files.schema import AnyScenario
+from scenarios.measure import measure
 from scenarios.report import commands
 from scenarios.report.asked import again, file_of, flat
 from scenarios.report.figures import drawn
 from scenarios.report.page import Page
 from scenarios.report.section import Figure, Section, Verdict, table
-from scenarios.run import measure
-from scenarios.rundir import MANIFEST
-from scenarios.schema import AnyScenario
-from scenarios.wording import plain, share
-from scenarios.worlds import BEST
+from scenarios.runs.execution import reopen
+from scenarios.runs.rundir import MANIFEST
+from scenarios.views.output import Progress
+from scenarios.views.wording import plain, share
 
 _MOST_SETTINGS = 6
 _MOST_COMMANDS = 12

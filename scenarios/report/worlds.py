@@ -5,11 +5,11 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
+from scenarios.crossplatform.measure import show_validate
+from scenarios.crossplatform.worlds import BEST, summary
 from scenarios.report.page import Page
 from scenarios.report.printed import printed
 from scenarios.report.section import Section, Verdict
-from scenarios.run_service import show_validate
-from scenarios.worlds import BEST, summary
 
 _MIDDLE = "-worlds-"
 

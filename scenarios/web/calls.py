@@ -8,7 +8,7 @@ from typing import Any
 import pandas as pd
 
 from analysis.profiling.query import PROCESS_DIMENSIONS, Query
-from scenarios.profile_intervals import FALSE_CHANGES
+from scenarios.profiling.intervals import FALSE_CHANGES
 from scenarios.web.asked import Asked, Pairs, RefusedError, Restrictions, gather, read
 from scenarios.web.charts import OTHER
 from scenarios.web.differences import frames, functions, sides

@@ -10,7 +10,7 @@ from analysis.profiling.clusters import Clusters
 from analysis.profiling.effective import share_degrees, share_variances
 from analysis.profiling.query import PROCESS_DIMENSIONS, Query
 from analysis.statistics import Floats, Ints
-from scenarios.profile_intervals import CLUSTER, ERRORS, incomparable, with_change
+from scenarios.profiling.intervals import CLUSTER, ERRORS, incomparable, with_change
 from scenarios.web.charts import OTHER
 from scenarios.web.graph import SMALLEST_SHARE, Tree
 from scenarios.web.site import Site

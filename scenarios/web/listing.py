@@ -10,7 +10,7 @@ import pandas as pd
 
 from analysis.profiling.query import DIMENSIONS, Query
 from models.errors import WscError
-from scenarios.profile_intervals import FALSE_CHANGES
+from scenarios.profiling.intervals import FALSE_CHANGES
 from scenarios.web.asked import Asked, Pairs, RefusedError, Restrictions, gather, read, restrictions
 from scenarios.web.site import Page, Site
 from scenarios.web.tables import Cell, Link, Table, named, said, table, worded

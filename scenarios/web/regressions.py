@@ -9,7 +9,7 @@ import pandas as pd
 
 from analysis.profiling.asking import visits_of_fleet
 from analysis.profiling.query import unknown
-from scenarios.profile_ask import ADJUSTMENTS, could_find, read_criteria, verdict
+from scenarios.profiling.ask import ADJUSTMENTS, could_find, read_criteria, verdict
 from scenarios.web.asked import Asked, Pairs, RefusedError, gather, time_s
 from scenarios.web.site import Page, Site
 from scenarios.web.tables import table

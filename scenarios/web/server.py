@@ -5,7 +5,7 @@ from contextlib import suppress
 from errno import EACCES, EADDRINUSE
 from pathlib import Path
 
-from scenarios.faults import Fault, FaultsError, shown
+from scenarios.files.faults import Fault, FaultsError, shown
 
 HOST = "127.0.0.1"
 """Reached from this machine alone."""
@@ -31,7 +31,7 @@ def serve(run: Path, port: int = 8000) -> None:
     --------
     >>> serve(Path("runs/none"), 70_000)
     Traceback (most recent call last):
-    scenarios.faults.FaultsError: --port: should be 0 to 65535, got 70000
+    scenarios.files.faults.FaultsError: --port: should be 0 to 65535, got 70000
     """
     listening = listen(port)
     try:

@@ -19,8 +19,8 @@ from analysis.profiling.query import DIMENSIONS, Query
 from analysis.profiling.regression import Criteria
 from analysis.profiling.storage import Identity
 from analysis.statistics import NotEnoughDataError
-from scenarios.profile_ask import cells, compared
-from scenarios.profile_intervals import ERRORS, difference, intervals, without
+from scenarios.profiling.ask import cells, compared
+from scenarios.profiling.intervals import ERRORS, difference, intervals, without
 from scenarios.web.asked import MOST_ROWS, RefusedError
 
 _T = TypeVar("_T")

@@ -10,11 +10,11 @@ from typing import Any
 
 import numpy as np
 
-from models.functions import Functions, image_functions
-from models.images import MODULE
-from models.machines import Ints
-from models.profiles import ProfileWorld
-from models.programs import Programs
+from models.fleet.machines import Ints
+from models.profiling.functions import Functions, image_functions
+from models.profiling.images import MODULE
+from models.profiling.programs import Programs
+from models.profiling.world import ProfileWorld
 from models.randomness import key
 from sim.profiling.builds import Builds
 from sim.profiling.noise import Keys, mixed
@@ -138,10 +138,10 @@ def lay_out_images(world: ProfileWorld, programs: Programs, builds: Builds) -> A
     --------
     >>> from sim.profiling.builds import build_builds
     >>> from sim.profiling.places import platform_names
-    >>> from models.jobs import build_jobs
-    >>> from models.machines import build_machines
-    >>> from models.scenario import Fleet, Population
-    >>> from models.programs import build_programs
+    >>> from models.fleet.jobs import build_jobs
+    >>> from models.fleet.machines import build_machines
+    >>> from models.fleet.world import Fleet, Population
+    >>> from models.profiling.programs import build_programs
     >>> world = ProfileWorld(3, 86400.0, 3600.0, Fleet(8), Population(12, 8, heavyweights=2))
     >>> programs = build_programs(world, build_jobs(world, build_machines(world)), platform_names(world))
     >>> layout = lay_out_images(world, programs, build_builds(world, programs))

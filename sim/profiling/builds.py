@@ -5,13 +5,13 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from models.images import KERNEL
-from models.jobs import Jobs
-from models.profiles import Compiler, ProfileWorld
-from models.programs import Programs
+from models.fleet.jobs import Jobs
+from models.profiling.images import KERNEL
+from models.profiling.programs import Programs
+from models.profiling.world import Compiler, ProfileWorld
 from models.randomness import stream, streams
-from sim import slots
-from sim.fleet import NEVER, Day
+from sim.fleet import slots
+from sim.fleet.fleet import NEVER, Day
 from sim.profiling.changes import kernel_factors, release_factors
 
 Floats = NDArray[np.float64]
@@ -67,10 +67,10 @@ def build_builds(world: ProfileWorld, programs: Programs) -> Builds:
 
     Examples
     --------
-    >>> from models.jobs import build_jobs
-    >>> from models.machines import build_machines
-    >>> from models.programs import build_programs
-    >>> from models.scenario import Fleet, Population
+    >>> from models.fleet.jobs import build_jobs
+    >>> from models.fleet.machines import build_machines
+    >>> from models.profiling.programs import build_programs
+    >>> from models.fleet.world import Fleet, Population
     >>> world = ProfileWorld(2, 14 * 86400.0, 3600.0, Fleet(8), Population(12, 8, heavyweights=2))
     >>> programs = build_programs(world, build_jobs(world, build_machines(world)), ["haswell_2698v3"])
     >>> builds = build_builds(world, programs)
@@ -113,13 +113,13 @@ def residence_release(world: ProfileWorld, day: Day, builds: Builds) -> Ints:
 
     Returns
     -------
-    (R,) array of epochs, `sim.fleet.NEVER` for those that never do: `sim.fleet.Arm.stay_from`
+    (R,) array of epochs, `sim.fleet.fleet.NEVER` for those that never do: `sim.fleet.fleet.Arm.stay_from`
 
     Examples
     --------
-    >>> from models.programs import build_programs
-    >>> from models.scenario import Fleet, Population
-    >>> from sim.fleet import prepare
+    >>> from models.profiling.programs import build_programs
+    >>> from models.fleet.world import Fleet, Population
+    >>> from sim.fleet.fleet import prepare
     >>> day = prepare(world := ProfileWorld(2, 4 * 86400.0, 3600.0, Fleet(8), Population(12, 8, heavyweights=2)))
     >>> builds = build_builds(world, build_programs(world, day.jobs, ["haswell_2698v3"]))
     >>> set(np.unique(residence_release(world, day, builds))) <= {24, 48, 72, 96, 120, NEVER}
@@ -147,13 +147,13 @@ def software_factors(programs: Programs, builds: Builds, jobs: Jobs) -> Floats:
 
     Returns
     -------
-    (J, TRAITS) array in the columns of `sim.slots`, as `sim.parameters.software_table`; 1 where nothing changes
+    (J, TRAITS) array in the columns of `sim.fleet.slots`, as `software_table`; 1: no change
 
     Examples
     --------
-    >>> from models.programs import build_programs
-    >>> from models.scenario import Fleet, Population
-    >>> from sim.fleet import prepare
+    >>> from models.profiling.programs import build_programs
+    >>> from models.fleet.world import Fleet, Population
+    >>> from sim.fleet.fleet import prepare
     >>> day = prepare(world := ProfileWorld(2, 86400.0, 3600.0, Fleet(8), Population(12, 8, heavyweights=2)))
     >>> programs = build_programs(world, day.jobs, ["haswell_2698v3"])
     >>> bool((software_factors(programs, build_builds(world, programs), day.jobs) == 1.0).all())

@@ -3,9 +3,9 @@
 import numpy as np
 from numpy.typing import NDArray
 
-from models.images import KERNEL
-from models.profiles import ProfileWorld
-from models.programs import Programs
+from models.profiling.images import KERNEL
+from models.profiling.programs import Programs
+from models.profiling.world import ProfileWorld
 from sim.profiling.noise import keys_of, mixed, normals, uniforms
 
 Floats = NDArray[np.float64]
@@ -28,10 +28,10 @@ def release_factors(
 
     Examples
     --------
-    >>> from models.jobs import build_jobs
-    >>> from models.machines import build_machines
-    >>> from models.programs import build_programs
-    >>> from models.scenario import Fleet, Population
+    >>> from models.fleet.jobs import build_jobs
+    >>> from models.fleet.machines import build_machines
+    >>> from models.profiling.programs import build_programs
+    >>> from models.fleet.world import Fleet, Population
     >>> world = ProfileWorld(2, 86400.0, 3600.0, Fleet(8), Population(12, 8, heavyweights=2))
     >>> programs = build_programs(world, build_jobs(world, build_machines(world)), ["haswell_2698v3"])
     >>> none = np.zeros(12, bool)
@@ -56,10 +56,10 @@ def changed_functions(world: ProfileWorld, programs: Programs) -> NDArray[np.boo
 
     Examples
     --------
-    >>> from models.jobs import build_jobs
-    >>> from models.machines import build_machines
-    >>> from models.programs import build_programs
-    >>> from models.scenario import Fleet, Population
+    >>> from models.fleet.jobs import build_jobs
+    >>> from models.fleet.machines import build_machines
+    >>> from models.profiling.programs import build_programs
+    >>> from models.fleet.world import Fleet, Population
     >>> world = ProfileWorld(2, 172800.0, 3600.0, Fleet(8), Population(12, 8, heavyweights=2))
     >>> programs = build_programs(world, build_jobs(world, build_machines(world)), ["haswell_2698v3"])
     >>> bool(0.1 < changed_functions(world, programs).mean() < 0.2)
@@ -93,10 +93,10 @@ def kernel_factors(world: ProfileWorld, programs: Programs) -> Floats:
 
     Examples
     --------
-    >>> from models.jobs import build_jobs
-    >>> from models.machines import build_machines
-    >>> from models.programs import build_programs
-    >>> from models.scenario import Fleet, Population
+    >>> from models.fleet.jobs import build_jobs
+    >>> from models.fleet.machines import build_machines
+    >>> from models.profiling.programs import build_programs
+    >>> from models.fleet.world import Fleet, Population
     >>> world = ProfileWorld(2, 86400.0, 3600.0, Fleet(8), Population(12, 8, heavyweights=2))
     >>> programs = build_programs(world, build_jobs(world, build_machines(world)), ["haswell_2698v3"])
     >>> np.unique(programs.code.image[kernel_factors(world, programs) != 1.0])

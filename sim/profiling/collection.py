@@ -5,7 +5,7 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from sim.fleet import Block, Visits
+from sim.fleet.fleet import Block, Visits
 from sim.profiling.collector import Plan, plan_visits
 from sim.profiling.rates import samples_per_s
 from sim.profiling.register import Register, machine_register
@@ -60,7 +60,7 @@ class Collection:
 
         Examples
         --------
-        >>> from sim.fleet import run_arm
+        >>> from sim.fleet.fleet import run_arm
         >>> from sim.profiling.setting import example
         >>> made = Collection.of(setting := Setting.of(example()))
         >>> block = next(run_arm(setting.day, setting.arm, visits=made.visits))

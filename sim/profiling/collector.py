@@ -13,10 +13,10 @@ import numpy as np
 import simpy
 from numpy.typing import NDArray
 
-from models.machines import Floats, Ints
-from models.profiles import ProfileWorld, Watch
+from models.fleet.machines import Floats, Ints
+from models.profiling.world import ProfileWorld, Watch
 from models.randomness import stream
-from sim.fleet import Day
+from sim.fleet.fleet import Day
 from sim.profiling.register import Register
 
 FLEET = "fleet"
@@ -47,7 +47,7 @@ class Plan:
 
     @property
     def answered(self) -> Ints:
-        """Visits that were answered, by machine and epoch: the order in which `sim.fleet.Visits` wants them.
+        """Visits that were answered, by machine and epoch: the order in which `sim.fleet.fleet.Visits` wants them.
 
         Examples
         --------
@@ -100,9 +100,9 @@ def plan_visits(
 
     Examples
     --------
-    >>> from models.scenario import Fleet, Population
-    >>> from models.profiles import Collector, Profiling
-    >>> from sim.fleet import nowhere, prepare
+    >>> from models.fleet.world import Fleet, Population
+    >>> from models.profiling.world import Collector, Profiling
+    >>> from sim.fleet.fleet import nowhere, prepare
     >>> from sim.profiling.places import place
     >>> from sim.profiling.register import machine_register
     >>> asked = Profiling(collector=Collector(one_in=10, failure_share=0.0))
@@ -269,8 +269,8 @@ def quota_share(day: Day, job: str, epoch: Ints) -> Floats:
 
     Examples
     --------
-    >>> from models.scenario import Fleet, Population
-    >>> from sim.fleet import prepare
+    >>> from models.fleet.world import Fleet, Population
+    >>> from sim.fleet.fleet import prepare
     >>> day = prepare(ProfileWorld(3, 900.0, 300.0, Fleet(20), Population(60, 50)))
     >>> share = quota_share(day, day.jobs.names[0], np.zeros(20, np.int64))
     >>> bool(0.0 < share.sum() < 20.0)

@@ -4,7 +4,7 @@ import numpy as np
 import pandas as pd
 
 from models.errors import InputError
-from sim.fleet import Block
+from sim.fleet.fleet import Block
 from sim.profiling.collection import Collection
 from sim.profiling.noise import uniforms
 from sim.profiling.overhead import sample_cost_cycles
@@ -39,7 +39,7 @@ def cycles_of_visits(setting: Setting, collection: Collection, block: Block) -> 
     Examples
     --------
     >>> from dataclasses import replace
-    >>> from sim.fleet import run_arm
+    >>> from sim.fleet.fleet import run_arm
     >>> from sim.profiling.setting import example
     >>> asked = example().profiling
     >>> alone = replace(asked, collector=replace(asked.collector, events=("cycles",), stacks_per_s=0.0))

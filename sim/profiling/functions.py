@@ -13,7 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from models.errors import InputError
-from models.programs import Programs
+from models.profiling.programs import Programs
 from models.randomness import key
 from sim.profiling.noise import keys_of, mixed, normals
 from sim.profiling.rows import Rows
@@ -25,7 +25,7 @@ EVENTS = ("cycles", "instructions", "l1_misses", "l2_misses", "llc_misses", "mis
 """The last axis of what functions do."""
 CYCLES, INSTRUCTIONS, L1_MISSES, L2_MISSES, LLC_MISSES, MISPREDICTIONS = range(6)
 ROW_SUMS = (0, 1, 2, 3, 5)
-"""Columns of `sim.fleet.Block.rows` that `spread` takes; those of `visit_sums` are these."""
+"""Columns of `sim.fleet.fleet.Block.rows` that `spread` takes; those of `visit_sums` are these."""
 COMMON = 0.5
 """Share of the variance between visits that all events of a visit have in common; the rest is each event's own, as
 events follow one another within the visit."""
@@ -49,9 +49,9 @@ def spread(programs: Programs, rows: Rows, weights: Floats, totals: Floats) -> F
 
     Examples
     --------
-    >>> from models.profiles import ProfileWorld
-    >>> from models.scenario import Fleet, Population
-    >>> from sim.fleet import nowhere, prepare
+    >>> from models.profiling.world import ProfileWorld
+    >>> from models.fleet.world import Fleet, Population
+    >>> from sim.fleet.fleet import nowhere, prepare
     >>> from sim.profiling.rows import rows_of, software_of
     >>> from sim.profiling.weights import row_weights
     >>> day = prepare(world := ProfileWorld(2, 86400.0, 3600.0, Fleet(8), Population(12, 8, heavyweights=2)))
@@ -87,9 +87,9 @@ def summed(programs: Programs, rows: Rows, weights: Floats, totals: Floats) -> F
 
     Examples
     --------
-    >>> from models.profiles import ProfileWorld
-    >>> from models.scenario import Fleet, Population
-    >>> from sim.fleet import nowhere, prepare
+    >>> from models.profiling.world import ProfileWorld
+    >>> from models.fleet.world import Fleet, Population
+    >>> from sim.fleet.fleet import nowhere, prepare
     >>> from sim.profiling.rows import rows_of, software_of
     >>> from sim.profiling.weights import row_weights
     >>> day = prepare(world := ProfileWorld(2, 86400.0, 3600.0, Fleet(8), Population(12, 8, heavyweights=2)))
@@ -168,9 +168,9 @@ def jitter(programs: Programs, rows: Rows, events: Floats, visit: Ints, names: S
 
     Examples
     --------
-    >>> from models.profiles import ProfileWorld
-    >>> from models.scenario import Fleet, Population
-    >>> from sim.fleet import nowhere, prepare
+    >>> from models.profiling.world import ProfileWorld
+    >>> from models.fleet.world import Fleet, Population
+    >>> from sim.fleet.fleet import nowhere, prepare
     >>> from sim.profiling.rows import rows_of, software_of
     >>> from sim.profiling.weights import row_weights
     >>> day = prepare(world := ProfileWorld(2, 86400.0, 3600.0, Fleet(8), Population(12, 8, heavyweights=2)))

@@ -6,7 +6,7 @@ from typing import Self
 import numpy as np
 from numpy.typing import NDArray
 
-from models.programs import Programs
+from models.profiling.programs import Programs
 from sim.profiling.addresses import MOST_INSTRUCTIONS, Addresses
 from sim.profiling.choices import Draws, Lists
 from sim.profiling.noise import mixed, uniforms

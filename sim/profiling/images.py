@@ -6,8 +6,8 @@ from dataclasses import dataclass
 import numpy as np
 import pyarrow as pa
 
-from models.profiles import ProfileWorld
-from models.programs import Programs
+from models.profiling.programs import Programs
+from models.profiling.world import ProfileWorld
 from sim.profiling.addresses import DAEMON, Addresses, lay_out_images
 from sim.profiling.builds import Builds, build_builds
 from sim.profiling.sources import Columns, contents, source_columns, symbol_columns
@@ -99,10 +99,10 @@ def example() -> Layout:
     >>> len(set(example().build_columns()["build_id"])) == example().addresses.image_of_build.size
     True
     """
-    from models.jobs import build_jobs  # the only use
-    from models.machines import build_machines
-    from models.programs import build_programs
-    from models.scenario import Fleet, Population
+    from models.fleet.jobs import build_jobs  # the only use
+    from models.fleet.machines import build_machines
+    from models.fleet.world import Fleet, Population
+    from models.profiling.programs import build_programs
 
     world = ProfileWorld(3, 2 * 86400.0, 3600.0, Fleet(8), Population(12, 8, heavyweights=2))
     programs = build_programs(world, build_jobs(world, build_machines(world)), list(world.fleet.platforms))

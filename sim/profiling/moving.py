@@ -11,13 +11,13 @@ from dataclasses import dataclass, replace
 import numpy as np
 from numpy.typing import NDArray
 
+from models.fleet.world import Window, World
 from models.platforms import PLATFORMS
-from models.profiles import ProfileWorld
-from models.scenario import Window, World
-from sim.fleet import NEVER, Arm, Day, day_of, recorded, run_arm
+from models.profiling.world import ProfileWorld
+from sim.fleet.fleet import NEVER, Arm, Day, day_of, recorded, run_arm
+from sim.fleet.timeline import from_placement
 from sim.profiling.places import Places, place
 from sim.profiling.trial import prepare_trial
-from sim.timeline import from_placement
 
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]

@@ -13,7 +13,7 @@ import numpy as np
 import pandas as pd
 
 from models.platforms import PLATFORMS, REFERENCE_CORE_CPI, Platform
-from models.profiles import ProfileWorld
+from models.profiling.world import ProfileWorld
 from models.randomness import stream
 
 COUNTED = ("cycles", "instructions", "l1_misses", "l2_misses", "llc_misses", "mispredictions")

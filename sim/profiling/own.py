@@ -3,8 +3,8 @@
 import numpy as np
 from numpy.typing import NDArray
 
-from models.images import MODULE
-from models.programs import Programs
+from models.profiling.images import MODULE
+from models.profiling.programs import Programs
 from sim.profiling.addresses import Addresses
 from sim.profiling.rates import NOMINAL_CPI, NOMINAL_PER_INSTRUCTION
 

@@ -5,8 +5,8 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from models.machines import Machines
-from models.profiles import Kernel, ProfileWorld
+from models.fleet.machines import Machines
+from models.profiling.world import Kernel, ProfileWorld
 from models.randomness import stream
 
 Floats = NDArray[np.float64]
@@ -38,8 +38,8 @@ def place(world: ProfileWorld, machines: Machines) -> Places:
 
     Examples
     --------
-    >>> from models.machines import build_machines
-    >>> from models.scenario import Fleet
+    >>> from models.fleet.machines import build_machines
+    >>> from models.fleet.world import Fleet
     >>> world = ProfileWorld(horizon_s=14 * 86400.0, fleet=Fleet(40, machines_per_rack=4, racks_per_power_domain=1))
     >>> made = place(world, build_machines(world))
     >>> made.kernels, np.bincount(made.datacentre), np.unique(made.kernel_from_s / 86400.0)
@@ -65,7 +65,7 @@ def platform_names(world: ProfileWorld) -> tuple[str, ...]:
 
     Examples
     --------
-    >>> from models.scenario import Feature, Fleet
+    >>> from models.fleet.world import Feature, Fleet
     >>> upgrade = Feature("upgrade", {"haswell_2698v3": "skylake_6148"})
     >>> platform_names(ProfileWorld(fleet=Fleet(platforms={"haswell_2698v3": 1.0}), feature=upgrade))
     ('haswell_2698v3', 'skylake_6148')

@@ -5,7 +5,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from models.programs import Programs
+from models.profiling.programs import Programs
 
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
@@ -55,11 +55,11 @@ def thread_counts(programs: Programs, program: Ints, cpu_s: Floats, length_s: fl
 
     Examples
     --------
-    >>> from models.jobs import build_jobs
-    >>> from models.machines import build_machines
-    >>> from models.profiles import ProfileWorld
-    >>> from models.programs import build_programs
-    >>> from models.scenario import Fleet, Population
+    >>> from models.fleet.jobs import build_jobs
+    >>> from models.fleet.machines import build_machines
+    >>> from models.profiling.world import ProfileWorld
+    >>> from models.profiling.programs import build_programs
+    >>> from models.fleet.world import Fleet, Population
     >>> world = ProfileWorld(2, 172800.0, 3600.0, Fleet(8), Population(12, 8, heavyweights=2))
     >>> made = build_programs(world, build_jobs(world, build_machines(world)), ["haswell_2698v3"])
     >>> thread_counts(made, np.array([0, 0]), np.array([0.0, 90000.0]), 300.0)[1]
@@ -89,11 +89,11 @@ def amounts(programs: Programs, program: int, cycles: Floats, use: Use) -> Float
 
     Examples
     --------
-    >>> from models.jobs import build_jobs
-    >>> from models.machines import build_machines
-    >>> from models.profiles import ProfileWorld
-    >>> from models.programs import build_programs
-    >>> from models.scenario import Fleet, Population
+    >>> from models.fleet.jobs import build_jobs
+    >>> from models.fleet.machines import build_machines
+    >>> from models.profiling.world import ProfileWorld
+    >>> from models.profiling.programs import build_programs
+    >>> from models.fleet.world import Fleet, Population
     >>> world = ProfileWorld(2, 172800.0, 3600.0, Fleet(8), Population(12, 8, heavyweights=2))
     >>> made = build_programs(world, build_jobs(world, build_machines(world)), ["haswell_2698v3"])
     >>> cycles = np.ones((1, made.functions(0).size))

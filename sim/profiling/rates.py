@@ -11,7 +11,7 @@ import numpy as np
 import pandas as pd
 
 from models.platforms import PLATFORMS
-from models.profiles import ProfileWorld
+from models.profiling.world import ProfileWorld
 from sim.profiling.collector import FLEET
 from sim.profiling.overhead import COUNTED, max_rates
 

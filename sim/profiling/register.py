@@ -4,11 +4,11 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from models.machines import Floats, Ints
-from models.profiles import ProfileWorld
-from sim.fleet import Arm, Day
+from models.fleet.machines import Floats, Ints
+from models.profiling.world import ProfileWorld
+from sim.fleet.fleet import Arm, Day
+from sim.fleet.timeline import KINDS
 from sim.profiling.places import Places
-from sim.timeline import KINDS
 
 _BACK = {"drain": "drain_end", "failure": "repair"}
 """What ends each kind of time out of service."""
@@ -126,8 +126,8 @@ def machine_register(world: ProfileWorld, day: Day, arm: Arm, places: Places) ->
 
     Examples
     --------
-    >>> from models.scenario import Fleet, Population
-    >>> from sim.fleet import nowhere, prepare
+    >>> from models.fleet.world import Fleet, Population
+    >>> from sim.fleet.fleet import nowhere, prepare
     >>> from sim.profiling.places import place
     >>> world = ProfileWorld(3, 900.0, 300.0, Fleet(20), Population(60, 50))
     >>> day = prepare(world)

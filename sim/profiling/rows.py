@@ -10,9 +10,9 @@ from typing import Self
 import numpy as np
 from numpy.typing import NDArray
 
-from models.profiles import ProfileWorld
-from models.programs import Programs, build_programs
-from sim.fleet import Arm, Day
+from models.profiling.programs import Programs, build_programs
+from models.profiling.world import ProfileWorld
+from sim.fleet.fleet import Arm, Day
 from sim.profiling.builds import Builds, build_builds
 from sim.profiling.noise import keys_of, mixed, uniforms
 from sim.profiling.places import Places, place, platform_names
@@ -74,8 +74,8 @@ def software_of(world: ProfileWorld, day: Day) -> Software:
 
     Examples
     --------
-    >>> from models.scenario import Fleet, Population
-    >>> from sim.fleet import prepare
+    >>> from models.fleet.world import Fleet, Population
+    >>> from sim.fleet.fleet import prepare
     >>> day = prepare(world := ProfileWorld(2, 86400.0, 3600.0, Fleet(8), Population(12, 8, heavyweights=2)))
     >>> software_of(world, day).programs.count
     12
@@ -95,9 +95,9 @@ def rows_of(day: Day, arm: Arm, software: Software) -> Rows:
 
     Examples
     --------
-    >>> from models.machines import build_machines
-    >>> from models.scenario import Fleet, Population
-    >>> from sim.fleet import nowhere, prepare
+    >>> from models.fleet.machines import build_machines
+    >>> from models.fleet.world import Fleet, Population
+    >>> from sim.fleet.fleet import nowhere, prepare
     >>> day = prepare(world := ProfileWorld(2, 86400.0, 3600.0, Fleet(8), Population(12, 8, heavyweights=2)))
     >>> rows = rows_of(day, nowhere(day), software_of(world, day))
     >>> rows.count == day.row_window.size, rows.build.max()
@@ -135,10 +135,10 @@ def state_of(programs: Programs, program: Ints, shard: Ints, day: Ints) -> Ints:
 
     Examples
     --------
-    >>> from models.jobs import build_jobs
-    >>> from models.machines import build_machines
-    >>> from models.programs import build_programs
-    >>> from models.scenario import Fleet, Population
+    >>> from models.fleet.jobs import build_jobs
+    >>> from models.fleet.machines import build_machines
+    >>> from models.profiling.programs import build_programs
+    >>> from models.fleet.world import Fleet, Population
     >>> world = ProfileWorld(2, 86400.0, 3600.0, Fleet(8), Population(12, 8, heavyweights=2))
     >>> programs = build_programs(world, build_jobs(world, build_machines(world)), ["haswell_2698v3"])
     >>> bool((state_of(programs, np.arange(12), np.zeros(12, int), np.arange(12)) < programs.states).all())

@@ -15,9 +15,9 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from models.platforms import PLATFORMS
-from models.profiles import ProfileWorld
-from sim.experiment import Columns, Outcome, Progress, counts, describe, record
-from sim.fleet import Block, run_arm
+from models.profiling.world import ProfileWorld
+from sim.fleet.experiment import Columns, Outcome, Progress, counts, describe, record
+from sim.fleet.fleet import Block, run_arm
 from sim.profiling.collection import Collection
 from sim.profiling.places import Places
 from sim.profiling.sampling import OWN_SHARE

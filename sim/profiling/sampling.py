@@ -13,10 +13,10 @@ import pandas as pd
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from models.profiles import ProfileWorld
-from models.programs import Programs
+from models.profiling.programs import Programs
+from models.profiling.world import ProfileWorld
 from models.randomness import key
-from sim.fleet import Block, Day
+from sim.fleet.fleet import Block, Day
 from sim.profiling.addresses import INSTRUCTION_BYTES
 from sim.profiling.builds import Builds
 from sim.profiling.choices import draw_samples
@@ -71,7 +71,7 @@ class Sampler:
 
     Examples
     --------
-    >>> from sim.fleet import run_arm
+    >>> from sim.fleet.fleet import run_arm
     >>> from sim.profiling.collection import Collection
     >>> from sim.profiling.setting import Setting, example
     >>> made = Collection.of(setting := Setting.of(example()))

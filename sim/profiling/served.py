@@ -22,10 +22,10 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from models.errors import InputError
-from models.profiles import ProfileWorld
-from models.served import Served, ServedType
-from sim import slots
-from sim.fleet import Block, Day, Visits, window_of_epoch
+from models.fleet.served import Served, ServedType
+from models.profiling.world import ProfileWorld
+from sim.fleet import slots
+from sim.fleet.fleet import Block, Day, Visits, window_of_epoch
 from sim.profiling.stay_requests import Stay, StayLog, serve_stay
 from sim.recorder import Values
 
@@ -69,7 +69,7 @@ class Service:
 
     Examples
     --------
-    >>> from sim.fleet import nowhere, prepare, run_arm
+    >>> from sim.fleet.fleet import nowhere, prepare, run_arm
     >>> made = followed(world := example(), prepare(world))
     >>> block, columns = Service(world, made).serve(next(run_arm(made, nowhere(made))))
     >>> sorted(columns)
@@ -173,7 +173,7 @@ def followed(world: ProfileWorld, day: Day) -> Day:
 
     Examples
     --------
-    >>> from sim.fleet import prepare
+    >>> from sim.fleet.fleet import prepare
     >>> made = followed(world := example(), prepare(world))
     >>> bool(made.traced.any()), bool(followed(replace(world, served=()), made).traced.any())
     (True, False)
@@ -193,8 +193,8 @@ def example() -> ProfileWorld:
     >>> example().served[0].job
     'shop'
     """
-    from models.profiles import Collector, Profiling  # the only use
-    from models.scenario import Fleet, Population, Service
+    from models.fleet.world import Fleet, Population, Service
+    from models.profiling.world import Collector, Profiling  # the only use
 
     fleet = Fleet(16, machines_per_rack=4, racks_per_power_domain=2)
     shop = Service("shop", 4, 2.0, 0.9, 0.01, instructions_per_request=4e10, utilisation=0.5, open_load=True)

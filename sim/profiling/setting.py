@@ -7,9 +7,9 @@ import pandas as pd
 from numpy.typing import NDArray
 
 from models.errors import InputError
-from models.profiles import ProfileWorld
-from models.scenario import Window
-from sim.fleet import Arm, Block, Day, recorded
+from models.fleet.world import Window
+from models.profiling.world import ProfileWorld
+from sim.fleet.fleet import Arm, Block, Day, recorded
 from sim.profiling.builds import residence_release, software_factors
 from sim.profiling.functions import ROW_SUMS
 from sim.profiling.images import Layout, lay_out
@@ -106,7 +106,7 @@ def of_block(setting: Setting, block: Block) -> tuple[Rows, Floats]:
 
     Examples
     --------
-    >>> from sim.fleet import run_arm
+    >>> from sim.fleet.fleet import run_arm
     >>> made = Setting.of(example())
     >>> rows, totals = of_block(made, next(run_arm(made.day, made.arm)))
     >>> totals.shape == (rows.program.size, 5)
@@ -124,8 +124,8 @@ def example() -> ProfileWorld:
     >>> example().days
     2
     """
-    from models.profiles import Collector, Kernel, Profiling  # the only use
-    from models.scenario import Fleet, Population
+    from models.fleet.world import Fleet, Population
+    from models.profiling.world import Collector, Kernel, Profiling  # the only use
 
     asked = Profiling(kernel=Kernel(start_s=DAY_S, waves=1), collector=Collector(one_in=8, round_s=7200.0))
     fleet = Fleet(16, machines_per_rack=4, racks_per_power_domain=2)

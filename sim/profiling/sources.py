@@ -12,9 +12,9 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from models.machines import Ints
-from models.profiles import ProfileWorld
-from models.programs import Programs
+from models.fleet.machines import Ints
+from models.profiling.programs import Programs
+from models.profiling.world import ProfileWorld
 from sim.profiling.addresses import INSTRUCTION_BYTES, Addresses
 from sim.profiling.builds import OLD, Builds
 from sim.profiling.changes import changed_functions

@@ -3,7 +3,7 @@
 import numpy as np
 from numpy.typing import NDArray
 
-from models.call_paths import CallPaths
+from models.profiling.call_paths import CallPaths
 from sim.profiling.addresses import Addresses
 from sim.recorder import Values
 

@@ -5,11 +5,11 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
+from models.fleet.served import Served
 from models.queues.serve import serve
 from models.randomness import stream
-from models.served import Served
-from sim.distributions import gamma
-from sim.observe import present, utilisation
+from sim.queues.distributions import gamma
+from sim.queues.observe import present, utilisation
 
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]

@@ -10,11 +10,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from models.errors import InputError
-from models.machines import Machines
-from models.profiles import ProfileWorld
+from models.fleet.machines import Machines
+from models.fleet.served import HardwareTrial
+from models.profiling.world import ProfileWorld
 from models.randomness import stream
-from models.served import HardwareTrial
-from sim.fleet import Day, prepare
+from sim.fleet.fleet import Day, prepare
 
 Ints = NDArray[np.int64]
 Who = Literal["drawn", "nowhere", "everywhere"]
@@ -66,7 +66,7 @@ def chosen(world: ProfileWorld, machines: Machines, who: Who) -> Ints:
     Examples
     --------
     >>> from dataclasses import replace
-    >>> from models.machines import build_machines
+    >>> from models.fleet.machines import build_machines
     >>> from sim.profiling.setting import example
     >>> asked = replace(example(), trial=HardwareTrial({"haswell_2698v3": "skylake_6148"}, machines=3))
     >>> [chosen(asked, build_machines(asked), who).size for who in ("drawn", "nowhere", "everywhere")]
@@ -97,8 +97,8 @@ def exchanged(machines: Machines, trial: HardwareTrial, which: Ints) -> Machines
 
     Examples
     --------
-    >>> from models.machines import build_machines
-    >>> from models.scenario import Fleet, World
+    >>> from models.fleet.machines import build_machines
+    >>> from models.fleet.world import Fleet, World
     >>> made = build_machines(World(fleet=Fleet(3)))
     >>> new = exchanged(made, HardwareTrial({"haswell_2698v3": "skylake_6148"}), np.array([1]))
     >>> new.platform, new.vcpus

@@ -11,8 +11,8 @@ from pathlib import Path
 import numpy as np
 
 from models.tables import ARMS
-from sim.experiment import Progress, record
-from sim.fleet import NEVER, Arm, Block, Day, Visits, run_arm
+from sim.fleet.experiment import Progress, record
+from sim.fleet.fleet import NEVER, Arm, Block, Day, Visits, run_arm
 from sim.profiling.served import Service, followed
 from sim.profiling.setting import Setting
 from sim.profiling.trial import prepare_trial
@@ -63,7 +63,7 @@ def write_twins(
     Examples
     --------
     >>> import tempfile
-    >>> from models.served import HardwareTrial
+    >>> from models.fleet.served import HardwareTrial
     >>> from sim.profiling.served import example
     >>> asked = replace(example(), trial=HardwareTrial({"haswell_2698v3": "skylake_6148"}, machines=3))
     >>> with tempfile.TemporaryDirectory() as directory:

@@ -6,7 +6,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from models.platforms import PLATFORMS
-from sim.fleet import Block, Day
+from sim.fleet.fleet import Block, Day
 from sim.profiling.collector import Plan
 from sim.profiling.register import Register
 from sim.profiling.rows import Rows
@@ -80,7 +80,7 @@ def visited(day: Day, register: Register, plan: Plan, block: Block, rows: Rows) 
 
     Examples
     --------
-    >>> from sim.fleet import run_arm
+    >>> from sim.fleet.fleet import run_arm
     >>> from sim.profiling.collection import Collection
     >>> from sim.profiling.setting import Setting, example
     >>> made = Collection.of(setting := Setting.of(example()))

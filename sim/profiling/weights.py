@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from models.errors import InputError
-from models.profiles import Incident
+from models.profiling.world import Incident
 from sim.profiling.noise import keys_of, mixed, normals
 from sim.profiling.rows import DAY_S, Rows, Software
 
@@ -36,9 +36,9 @@ def row_weights(software: Software, rows: Rows) -> Floats:
 
     Examples
     --------
-    >>> from models.profiles import ProfileWorld
-    >>> from models.scenario import Fleet, Population
-    >>> from sim.fleet import nowhere, prepare
+    >>> from models.profiling.world import ProfileWorld
+    >>> from models.fleet.world import Fleet, Population
+    >>> from sim.fleet.fleet import nowhere, prepare
     >>> from sim.profiling.rows import rows_of, software_of
     >>> day = prepare(world := ProfileWorld(2, 86400.0, 3600.0, Fleet(8), Population(12, 8, heavyweights=2)))
     >>> rows = rows_of(day, nowhere(day), software := software_of(world, day))

@@ -6,9 +6,9 @@ from typing import Literal
 import numpy as np
 from numpy.typing import NDArray
 
-from models.applications import Activities, build_activities
 from models.queues.birth_death import present
-from models.services import Mechanisms, ServiceWorld
+from models.services.applications import Activities, build_activities
+from models.services.world import Mechanisms, ServiceWorld
 from sim.services.hardware import Machine, draw_machines
 from sim.services.stack import Demands, demands, smt_rates
 

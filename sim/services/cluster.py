@@ -7,11 +7,11 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
-from models.applications import build_activities
 from models.errors import InputError
 from models.queues.cluster import OPEN
 from models.queues.dispatch import PREDICTING, Dispatch, Router, dispatch
-from models.services import ServiceWorld
+from models.services.applications import build_activities
+from models.services.world import ServiceWorld
 from sim.services import mixes, work
 from sim.services.capacity import Site, alone, saturation
 from sim.services.hardware import draw_machines

@@ -6,7 +6,7 @@ import numpy as np
 from numba import njit
 from numpy.typing import NDArray
 
-from sim.interference import DAMPING, QUEUEING, UTILISATION_LIMIT
+from sim.fleet.interference import DAMPING, QUEUEING, UTILISATION_LIMIT
 from sim.services.setting import Setting
 
 Floats = NDArray[np.float64]
@@ -48,8 +48,8 @@ def first_guess(setting: Setting) -> Floats:
 
     Examples
     --------
-    >>> from models.applications import build_activities
-    >>> from models.services import Application, Mechanisms, Runtime, ServiceWorld
+    >>> from models.services.applications import build_activities
+    >>> from models.services.world import Application, Mechanisms, Runtime, ServiceWorld
     >>> from sim.services.hardware import draw_machines
     >>> from sim.services.setting import set_up
     >>> service = build_activities(Application(types=2), Runtime(), Mechanisms(), 1, "service")
@@ -69,8 +69,8 @@ def costs_of(setting: Setting, guess: Floats) -> Costs:
 
     Examples
     --------
-    >>> from models.applications import build_activities
-    >>> from models.services import Application, Mechanisms, Runtime, ServiceWorld
+    >>> from models.services.applications import build_activities
+    >>> from models.services.world import Application, Mechanisms, Runtime, ServiceWorld
     >>> from sim.services.hardware import draw_machines
     >>> from sim.services.setting import set_up
     >>> service = build_activities(Application(types=2), Runtime(), Mechanisms(), 1, "service")
@@ -100,7 +100,7 @@ def costs_of(setting: Setting, guess: Floats) -> Costs:
 
 @njit(cache=True, inline="always")
 def _latency_factor(utilisation: float) -> float:
-    """Return `sim.interference.latency_factor`: numba's cache does not look into other files."""
+    """Return `sim.fleet.interference.latency_factor`: numba's cache does not look into other files."""
     u = min(utilisation, UTILISATION_LIMIT)
     return 1.0 + QUEUEING * u * u / (1.0 - u)
 
@@ -159,8 +159,8 @@ def corrected(setting: Setting, guess: Floats, needs: Costs) -> Floats:
 
     Examples
     --------
-    >>> from models.applications import build_activities
-    >>> from models.services import Application, Mechanisms, Runtime, ServiceWorld
+    >>> from models.services.applications import build_activities
+    >>> from models.services.world import Application, Mechanisms, Runtime, ServiceWorld
     >>> from sim.services.hardware import draw_machines
     >>> from sim.services.setting import set_up
     >>> service = build_activities(Application(types=2), Runtime(), Mechanisms(), 1, "service")

@@ -6,9 +6,9 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
-from models.applications import Activities
 from models.randomness import stream
-from models.services import ServiceWorld
+from models.services.applications import Activities
+from models.services.world import ServiceWorld
 from sim.services import capacity
 from sim.services.capacity import Site
 from sim.services.counters import sample
@@ -215,8 +215,8 @@ def miss_curve(service: Activities, held: float) -> pd.DataFrame:
 
     Examples
     --------
-    >>> from models.applications import build_activities
-    >>> from models.services import Application, Mechanisms, Runtime
+    >>> from models.services.applications import build_activities
+    >>> from models.services.world import Application, Mechanisms, Runtime
     >>> service = build_activities(Application(), Runtime(), Mechanisms(collection=False, ticks=False), 1, "service")
     >>> curve = miss_curve(service, held=1.0)
     >>> round(float(curve["misses_per_instruction"][1]), 6)

@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 from models.errors import InputError
 from models.platforms import PLATFORMS, Platform
 from models.randomness import stream
-from models.services import Hardware, Mechanisms, ServiceWorld
+from models.services.world import Hardware, Mechanisms, ServiceWorld
 
 Floats = NDArray[np.float64]
 

@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 from models.errors import InputError
 from models.randomness import stream
-from models.services import ServiceWorld
+from models.services.world import ServiceWorld
 
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
@@ -64,7 +64,7 @@ def draw(world: ServiceWorld, popularity: Floats) -> Mixes:
 
     Examples
     --------
-    >>> from models.services import ServiceLoad
+    >>> from models.services.world import ServiceLoad
     >>> world = ServiceWorld(horizon_s=90.0, load=ServiceLoad(2.0, swing=0.0, mix_log_sd=0.0, trend_log_sd=0.0))
     >>> draw(world, np.array([0.75, 0.25])).expected
     array([[45., 15.],

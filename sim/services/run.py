@@ -7,9 +7,9 @@ import numpy as np
 import pandas as pd
 
 from models.errors import InputError
-from models.services import ServiceWorld
+from models.services.world import ServiceWorld
+from sim.queues.requests import Outcome, Progress
 from sim.recorder import write_table
-from sim.requests import Outcome, Progress
 from sim.services import capacity, frames, mixes, serving, work
 
 Frames = dict[str, pd.DataFrame]

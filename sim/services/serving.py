@@ -5,7 +5,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from sim.laws import BrokenLawError
+from sim.queues.laws import BrokenLawError
 from sim.services.capacity import Site
 from sim.services.counters import count
 from sim.services.sharing import Shared, share
@@ -49,7 +49,7 @@ def run(site: Site, work: Work, edge_s: Floats) -> Run:
 
     Examples
     --------
-    >>> from models.services import ServiceWorld
+    >>> from models.services.world import ServiceWorld
     >>> from sim.services import capacity, mixes, work
     >>> world = ServiceWorld(horizon_s=600.0, platforms=("piii",))
     >>> site = capacity.sites(world)["piii"]
@@ -81,7 +81,7 @@ def responses(site: Site, work: Work, edge_s: Floats) -> Floats:
 
     Examples
     --------
-    >>> from models.services import ServiceWorld
+    >>> from models.services.world import ServiceWorld
     >>> from sim.services import capacity, mixes, work
     >>> world = ServiceWorld(horizon_s=600.0, platforms=("piii",))
     >>> site = capacity.sites(world)["piii"]
@@ -129,7 +129,7 @@ def obey(shared: Shared, demand_s: Floats) -> None:
     >>> obey(served, demand_s)
     >>> obey(served, 0.5 * demand_s)
     Traceback (most recent call last):
-    sim.laws.BrokenLawError: conservation of work: processors did 3 s, jobs got 2 s; this is a bug ...
+    sim.queues.laws.BrokenLawError: conservation of work: processors did 3 s, jobs got 2 s; this is a bug ...
     """
     did_s = float(shared.work_s.sum())
     got_s = float(np.clip(shared.edge_level_s[-1] - shared.arrival_level_s, 0.0, demand_s).sum())

@@ -5,9 +5,9 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from models.applications import Activities
-from models.services import Mechanisms
-from sim.interference import LINE_BYTES, WRITE_BACK
+from models.services.applications import Activities
+from models.services.world import Mechanisms
+from sim.fleet.interference import LINE_BYTES, WRITE_BACK
 from sim.services.hardware import Machine
 
 Floats = NDArray[np.float64]
@@ -62,8 +62,8 @@ def set_up(activities: Activities, machine: Machine, mechanisms: Mechanisms, rat
 
     Examples
     --------
-    >>> from models.applications import build_activities
-    >>> from models.services import Application, Runtime, ServiceWorld
+    >>> from models.services.applications import build_activities
+    >>> from models.services.world import Application, Runtime, ServiceWorld
     >>> from sim.services.hardware import draw_machines
     >>> service = build_activities(Application(types=2), Runtime(), Mechanisms(), 1, "service")
     >>> machine = draw_machines(ServiceWorld(platforms=("piii",)))["piii"]

@@ -1,8 +1,9 @@
 """What a request costs on a machine: the stack of cores, caches and memory, solved for each interval of the load.
 
-The same stack as the fleet's (`sim.kernel`): CPI is core CPI plus, for every level of caches that an access misses, the
-latency of the next one over the misses that overlap; running requests hold shared caches in proportion to their miss
-rates; memory latency grows with the traffic of all processors. The load is open: requests come however slow they are.
+The same stack as the fleet's (`sim.fleet.kernel`): CPI is core CPI plus, for every level of caches that an access
+misses, the latency of the next one over the misses that overlap; running requests hold shared caches in proportion to
+their miss rates; memory latency grows with the traffic of all processors. The load is open: requests come however slow
+they are.
 """
 
 from dataclasses import dataclass, replace
@@ -10,9 +11,9 @@ from dataclasses import dataclass, replace
 import numpy as np
 from numpy.typing import NDArray
 
-from models.applications import Activities
 from models.errors import InputError
-from models.services import Mechanisms
+from models.services.applications import Activities
+from models.services.world import Mechanisms
 from sim.services.costs import Costs, corrected, costs_of, first_guess
 from sim.services.hardware import Machine
 from sim.services.setting import Setting, set_up
@@ -63,8 +64,8 @@ def demands(activities: Activities, machine: Machine, rate_per_s: Floats, mechan
 
     Examples
     --------
-    >>> from models.applications import build_activities
-    >>> from models.services import Application, Runtime, ServiceWorld
+    >>> from models.services.applications import build_activities
+    >>> from models.services.world import Application, Runtime, ServiceWorld
     >>> from sim.services.hardware import draw_machines
     >>> service = build_activities(Application(types=2), Runtime(), Mechanisms(), 1, "service")
     >>> machine = draw_machines(ServiceWorld(platforms=("piii",)))["piii"]
@@ -96,8 +97,8 @@ def smt_rates(activities: Activities, machine: Machine, mechanisms: Mechanisms) 
 
     Examples
     --------
-    >>> from models.applications import build_activities
-    >>> from models.services import Application, Runtime, ServiceWorld
+    >>> from models.services.applications import build_activities
+    >>> from models.services.world import Application, Runtime, ServiceWorld
     >>> from sim.services.hardware import draw_machines
     >>> service = build_activities(Application(types=2), Runtime(), Mechanisms(), 1, "service")
     >>> smt_rates(service, draw_machines(ServiceWorld(platforms=("piii",)))["piii"], Mechanisms())

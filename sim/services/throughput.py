@@ -7,7 +7,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from models.randomness import stream
-from models.services import ServiceWorld
+from models.services.world import ServiceWorld
 from sim.services import serving, work
 from sim.services.capacity import Site, ceiling, response
 

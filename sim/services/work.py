@@ -6,10 +6,10 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from models.applications import Activities
 from models.randomness import stream
-from models.services import ServiceWorld
-from sim.distributions import gamma
+from models.services.applications import Activities
+from models.services.world import ServiceWorld
+from sim.queues.distributions import gamma
 from sim.services.mixes import Mixes, arrive
 
 Floats = NDArray[np.float64]
@@ -52,7 +52,7 @@ def draw(world: ServiceWorld, activities: Activities, mixes: Mixes) -> Work:
 
     Examples
     --------
-    >>> from models.applications import build_activities
+    >>> from models.services.applications import build_activities
     >>> world = ServiceWorld(horizon_s=30.0)
     >>> what = build_activities(world.application, world.runtime, world.mechanisms, 1, "application")
     >>> work = draw(world, what, Mixes(np.array([0.0]), np.full((1, 22), 4.0)))
@@ -104,7 +104,7 @@ def of(world: ServiceWorld, activities: Activities, arrival_s: Floats, kind: Int
 
     Examples
     --------
-    >>> from models.applications import build_activities
+    >>> from models.services.applications import build_activities
     >>> world = ServiceWorld(horizon_s=60.0)
     >>> what = build_activities(world.application, world.runtime, world.mechanisms, 1, "application")
     >>> of(world, what, np.array([1.0, 31.0]), np.array([3, 4]), amounts(world, 2)).interval.max()

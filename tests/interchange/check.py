@@ -16,7 +16,7 @@ from analysis.profiling.database import Database
 from analysis.profiling.formats.foreign import Frame, Measure, made
 from analysis.profiling.formats.pprof_writing import write_pprof
 from analysis.profiling.query import Query
-from scenarios.profile_files import Selection, export, import_files
+from scenarios.profiling.files import Selection, export, import_files
 
 HERE = Path(__file__).parent
 

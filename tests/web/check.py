@@ -12,8 +12,8 @@ from pathlib import Path
 
 from typer.testing import CliRunner
 
-from scenarios.cli import app
-from tests import report_pages, small_profile
+from scenarios.commands.cli import app
+from tests.helpers import report_pages, small_profile
 
 HERE = Path(__file__).resolve().parent
 WSC = Path(sys.executable).with_name("wsc")

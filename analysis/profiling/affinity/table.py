@@ -7,10 +7,10 @@ from pathlib import Path
 import numpy as np
 import pandas as pd
 
-from analysis.cells import Cells, TableFault, read_cells
 from analysis.profiling.affinity.columns import impossible, unknown_columns
-from analysis.readers import Field, TableError, read_table
 from analysis.statistics import Bools, Floats, Ints
+from analysis.tables.cells import Cells, TableFault, read_cells
+from analysis.tables.readers import Field, TableError, read_table
 
 COUNTERS = ("l1_misses", "l2_misses", "llc_misses", "mispredictions")
 """Columns of what was counted, per instruction; empty where the job was not sampled."""
@@ -149,7 +149,7 @@ def read(path: Path) -> Table:
     ...     _ = file.write_text("job,platform,load,cpi,capacity\\na,p,5,2,10\\nb,p,1,,11\\n")
     ...     read(file)
     Traceback (most recent call last):
-    analysis.readers.TableError: 3:4: cpi: should be known on one platform at least for job b, got ""
+    analysis.tables.readers.TableError: 3:4: cpi: should be known on one platform at least for job b, got ""
     3:5: capacity: should be the same in all rows of platform p (10 in line 2), got 11
     """
     cells = read_cells(path)

@@ -1,0 +1,268 @@
+"""Stewart et al. (2008), Tables 7 and 8, Figure 7, in simulated worlds: which platform to buy, for which requests."""
+
+from collections.abc import Mapping
+from typing import Final
+
+import numpy as np
+import pandas as pd
+from matplotlib.figure import Figure
+
+from analysis.crossplatform import choice
+from analysis.figures import style
+from analysis.figures.criteria import curve, numbers, rows
+from analysis.figures.crossplatform.prediction import OURS
+
+ACTUAL: Final = "actual"
+"""Stands in the column `method` for what was measured on the platforms."""
+PAPERS: Final[Mapping[str, str]] = {"cycle_scalar": "cycle-based", "benchmark": "benchmark", OURS: "our method"}
+"""Methods of Table 7 and Figure 7, and how the paper calls them."""
+SHORT: Final[Mapping[str, str]] = {"cycle_scalar": "cycle", "benchmark": "benchmark", OURS: OURS}
+"""The same methods as the paper's printed numbers are named."""
+SIZE: Final = 5
+"""Platforms of a subset in Figure 7."""
+SUBSETS: Final = 252
+"""Subsets of five of the ten platforms."""
+TOP: Final = (1, 2, 3)
+TYPES: Final = 4
+"""Types of requests in Table 8."""
+PAIR: Final = ("pres", "xeon_1h_2c_1p")
+"""Table 8: PRES, and the dual-core Xeon of one processor."""
+
+
+def _by_method(worth: pd.DataFrame) -> pd.DataFrame:
+    """Return throughput per watt with a row a world and platform, and a column a method."""
+    made = worth.pivot_table(index=["seed", "platform"], columns="method", values="throughput_per_watt", sort=False)
+    return made[[ACTUAL, *(name for name in made.columns if name != ACTUAL)]]
+
+
+def ranking(worth: pd.DataFrame) -> pd.DataFrame:
+    """Return Table 7 of one world: each platform's rank by throughput per watt, actual and by each method.
+
+    Parameters
+    ----------
+    worth : seed, platform, method (one is `ACTUAL`), throughput_per_watt
+
+    Returns
+    -------
+    DataFrame
+        platform and ranks, in the order of the actual ones; of the first world.
+
+    Examples
+    --------
+    >>> made = [(1, "pres", "actual", 2.0), (1, "pd4", "actual", 3.0), (1, "pres", "x", 2.0), (1, "pd4", "x", 1.0)]
+    >>> ranking(pd.DataFrame(made, columns=["seed", "platform", "method", "throughput_per_watt"])).values.tolist()
+    [['pd4', 1, 2], ['pres', 2, 1]]
+    """
+    first = _by_method(worth[worth["seed"] == worth["seed"].iloc[0]]).droplevel("seed")
+    ranked = first.apply(lambda column: pd.Series(choice.ranks(column.to_numpy()), column.index))
+    ranked.columns.name = None
+    return ranked.sort_values(ACTUAL).reset_index()
+
+
+def measure_table7(worth: pd.DataFrame) -> pd.DataFrame:
+    """Return how far methods mis-rank platforms in simulated worlds, and what the published one loses by it.
+
+    Parameters
+    ----------
+    worth : as for `ranking`, of every world; methods of `PAPERS` among them
+
+    Returns
+    -------
+    DataFrame
+        series, x, value: medians over worlds of largest mis-rank and largest loss of each method, misrank_{method} and
+        loss_max_{method} by the paper's names, and the judged numbers.
+
+    Examples
+    --------
+    >>> made = [(1, p, m, w) for m in ("actual", *PAPERS) for p, w in (("pres", 2.0), ("pd4", 3.0))]
+    >>> worth = pd.DataFrame(made, columns=["seed", "platform", "method", "throughput_per_watt"])
+    >>> measured = measure_table7(worth)
+    >>> measured["value"].unique().tolist(), measured["series"].tolist()[:2]
+    ([0.0], ['misrank_cycle', 'loss_max_cycle'])
+    """
+    off, lost = dict[str, list[int]](), dict[str, list[float]]()
+    for _, world in _by_method(worth).groupby(level="seed", sort=False):
+        actual = choice.ranks(world[ACTUAL].to_numpy())
+        for method in PAPERS:
+            predicted = choice.ranks(world[method].to_numpy())
+            off.setdefault(method, []).append(int(np.abs(predicted - actual).max()))
+            losses = choice.losses(world[ACTUAL].to_numpy(), world[method].to_numpy())
+            lost.setdefault(method, []).append(float(np.nanmax(losses)))
+    ours = np.asarray(off[OURS])
+    medians = {
+        f"{what}_{SHORT[method]}": float(np.median(table[method]))
+        for method in PAPERS
+        for what, table in (("misrank", off), ("loss_max", lost))
+    }
+    return numbers(
+        **medians,
+        simulated_rank_error=float(np.median(ours)),
+        simulated_gain_over_cycles=float(np.median(off["cycle_scalar"] - ours)),
+        simulated_gain_over_benchmark=float(np.median(off["benchmark"] - ours)),
+        simulated_loss=float(np.median(lost[OURS])),
+    )
+
+
+def wrong(worth: pd.DataFrame) -> pd.DataFrame:
+    """Return how often each method names a wrong best, top two and top three of subsets of five.
+
+    Parameters
+    ----------
+    worth : as for `ranking`
+
+    Returns
+    -------
+    DataFrame
+        seed, method, best, top_2, top_3 (shares of the subsets), loss (mean, of throughput per watt).
+
+    Examples
+    --------
+    >>> made = [(1, p, m, w) for m in ("actual", "x") for p, w in zip("abcde", range(5))]
+    >>> table = wrong(pd.DataFrame(made, columns=["seed", "platform", "method", "throughput_per_watt"]))
+    >>> table[["method", "best", "loss"]].values.tolist()
+    [['x', 0.0, 0.0]]
+    """
+    found = []
+    for seed, world in _by_method(worth).groupby(level="seed", sort=False):
+        actual = world[ACTUAL].to_numpy()
+        for method in world.columns.drop(ACTUAL):
+            shares = choice.wrong_choices(actual, world[method].to_numpy(), SIZE, TOP)
+            lost = choice.loss_of_best(actual, world[method].to_numpy(), SIZE)
+            found.append((seed, method, *shares, lost))
+    return pd.DataFrame(found, columns=["seed", "method", "best", "top_2", "top_3", "loss"])
+
+
+def measure_fig7(decisions: pd.DataFrame) -> pd.DataFrame:
+    """Return how often the paper's methods choose wrongly in simulated worlds.
+
+    Parameters
+    ----------
+    decisions : of `wrong`
+
+    Returns
+    -------
+    DataFrame
+        series, x (1, 2, 3 for best, top two, top three), value: means over worlds, by the paper's names of methods;
+        right_published, of the 252 subsets; times_{method}, wrong ones over those of `OURS`; and the judged numbers.
+
+    Examples
+    --------
+    >>> made = pd.DataFrame({"seed": 1, "method": list(PAPERS), "best": [0.4, 0.2, 0.1], "top_2": 0.3, "top_3": 0.3,
+    ...                      "loss": 0.0})
+    >>> number = measure_fig7(made).set_index("series")["value"]
+    >>> float(number["simulated_cycles_over_ours"]), float(number["simulated_benchmark_over_ours"])
+    (4.0, 2.0)
+    """
+    mean = decisions.groupby("method")[["best", "top_2", "top_3"]].mean()
+    parts = [rows(f"wrong_{SHORT[method]}", TOP, mean.T[method]) for method in PAPERS]
+    best = mean["best"].to_dict()
+    ours = best[OURS]
+    over = {method: best[method] / ours if ours > 0 else np.inf for method in PAPERS}
+    values = {
+        "right_published": SUBSETS * (1.0 - ours),
+        **{f"times_{SHORT[method]}": over[method] for method in PAPERS},
+        "simulated_wrong_best": ours,
+        "simulated_cycles_over_ours": over["cycle_scalar"],
+        "simulated_benchmark_over_ours": over["benchmark"],
+    }
+    return pd.concat([*parts, numbers(**values)], ignore_index=True)
+
+
+def fig7(measured: pd.DataFrame, _published: pd.DataFrame) -> Figure:
+    """Draw the share of wrong decisions for the best, the top two and the top three of five platforms."""
+    figure, (axes,) = style.panels()
+    places = np.arange(len(TOP))
+    for shift, (method, name) in enumerate(PAPERS.items()):
+        axes.bar(places + 0.27 * shift, curve(measured, f"wrong_{SHORT[method]}")[1], 0.25, label=name)
+    axes.set_xticks(places + 0.27, ["best", "top 2", "top 3"])
+    style.label(axes, "", "wrong decisions in simulated worlds")
+    style.percent(axes)
+    style.legend(axes, columns=3, above=True)
+    return figure
+
+
+def measure_table8(types: pd.DataFrame) -> pd.DataFrame:
+    """Return how often the better processor of `PAIR` is predicted for a type of request.
+
+    Parameters
+    ----------
+    types : seed, type, platform (of `PAIR`), actual_s, predicted_s; the types that are asked about in each world
+
+    Returns
+    -------
+    DataFrame
+        series, x, value: simulated_right, the share of right choices, and right_choices, the same of four types;
+        simulated_error_median, of the predicted response times; simulated_disagreement, the share of types for which
+        the less often better processor is the better one.
+
+    Examples
+    --------
+    >>> made = [(1, "view", "pres", 0.1, 0.1), (1, "view", "xeon_1h_2c_1p", 0.2, 0.05)]
+    >>> types = pd.DataFrame(made, columns=["seed", "type", "platform", "actual_s", "predicted_s"])
+    >>> measure_table8(types).set_index("series")["value"].round(3).to_dict()["simulated_error_median"]
+    0.375
+    """
+    both = types.pivot_table(index=["seed", "type"], columns="platform", values=["actual_s", "predicted_s"])
+    better = {what: both[what][PAIR[0]] <= both[what][PAIR[1]] for what in ("actual_s", "predicted_s")}
+    right = float((better["actual_s"] == better["predicted_s"]).mean())
+    first = float(better["actual_s"].mean())
+    off = np.abs(types["predicted_s"] / types["actual_s"] - 1.0)
+    return numbers(
+        right_choices=TYPES * right,
+        simulated_right=right,
+        simulated_error_median=float(off.median()),
+        simulated_disagreement=min(first, 1.0 - first),
+    )
+
+
+def measure_routing(routed: pd.DataFrame, ours: str, rivals: Mapping[str, str]) -> pd.DataFrame:
+    """Return in how many worlds routing by predicted service time is better than what load balancers do.
+
+    Parameters
+    ----------
+    routed : seed, policy, mean_s, p99_s (response times)
+    ours : the policy that is judged
+    rivals : policy to the name that it has in the judged numbers
+
+    Returns
+    -------
+    DataFrame
+        series, x, value: shares of the worlds in which ours has the lower mean and 99th percentile.
+
+    Examples
+    --------
+    >>> made = pd.DataFrame({"seed": 1, "policy": ["ours", "round_robin"], "mean_s": [0.1, 0.2], "p99_s": [0.9, 0.8]})
+    >>> measure_routing(made, "ours", {"round_robin": "round_robin"})["value"].tolist()
+    [1.0, 0.0]
+    """
+    by = routed.pivot_table(index="seed", columns="policy", values=["mean_s", "p99_s"])
+    values = {
+        f"{what}_over_{name}": float((by[f"{what}_s"][ours] < by[f"{what}_s"][rival]).mean())
+        for rival, name in rivals.items()
+        for what in ("mean", "p99")
+    }
+    return numbers(**values)
+
+
+def routing(measured_by_world: pd.DataFrame) -> Figure:
+    """Draw mean and 99th percentile of each policy, a line a world.
+
+    Parameters
+    ----------
+    measured_by_world : seed, policy, mean_s, p99_s
+
+    Examples
+    --------
+    >>> made = pd.DataFrame({"seed": 1, "policy": ["a", "b"], "mean_s": [0.1, 0.2], "p99_s": [0.9, 0.8]})
+    >>> len(routing(made).axes)
+    2
+    """
+    figure, axes = style.panels(columns=2)
+    policies = list(dict.fromkeys(measured_by_world["policy"]))
+    for panel, what in zip(axes, ("mean", "p99"), strict=True):
+        by = measured_by_world.pivot_table(index="policy", columns="seed", values=f"{what}_s").loc[policies]
+        panel.plot(range(len(policies)), by.to_numpy() * 1e3, "o-", color=style.BLUE, markersize=2, linewidth=0.5)
+        panel.set_xticks(range(len(policies)), [name.replace("_", " ") for name in policies], rotation=20, ha="right")
+        style.label(panel, "", f"{what} response time (ms)")
+        panel.set_ylim(bottom=0.0)
+    return figure

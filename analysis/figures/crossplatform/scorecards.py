@@ -1,0 +1,186 @@
+"""How methods of cross-platform prediction do over many worlds: errors, coverage, mechanisms, undecidable mixes."""
+
+from typing import Final
+
+import numpy as np
+import pandas as pd
+from matplotlib.figure import Figure
+
+from analysis.figures import style
+from analysis.figures.criteria import numbers
+from analysis.figures.crossplatform.traits import APPLICATIONS
+
+BEST: Final = "testbed"
+CALIBRATED: Final = "calibrated"
+MOVED: Final = 0.01
+"""Change of the error from which a mechanism counts as one that matters."""
+
+
+def measure_prediction(scores: pd.DataFrame) -> pd.DataFrame:
+    """Return what the criteria on many worlds are put to.
+
+    Parameters
+    ----------
+    scores : worlds (default, doubled, ...), application, method, service_error (median over worlds and targets),
+        coverage, half_width, wrong, loss, beats (share of worlds and targets in which the best method errs least)
+
+    Returns
+    -------
+    DataFrame
+        series, x, value: errors by application; beats_rivals, coverage_min, coverage_max, half_width, wrong_best and
+        loss of the best method, the least favourable over applications.
+
+    Examples
+    --------
+    >>> row = {"worlds": ["default", "default", "doubled"], "application": "rubis", "coverage": 0.9, "loss": 0.0,
+    ...        "method": [CALIBRATED, BEST, BEST], "service_error": [0.1, 0.05, 0.06], "half_width": 0.1, "wrong": 0.1,
+    ...        "beats": 0.9}
+    >>> measure_prediction(pd.DataFrame(row)).set_index("series")["value"].to_dict()["best_doubled_rubis"]
+    0.06
+    """
+    default = scores[scores["worlds"] == "default"]
+    best = default[default["method"] == BEST]
+    doubled = scores[(scores["worlds"] == "doubled") & (scores["method"] == BEST)]
+    parts = {CALIBRATED: default[default["method"] == CALIBRATED], "best": best, "best_doubled": doubled}
+    values = {
+        f"{name}_{row['application']}": row["service_error"]
+        for name, table in parts.items()
+        for row in table.to_dict("records")
+    }
+    return numbers(
+        **values,
+        beats_rivals=float(best["beats"].min()),
+        coverage_min=float(best["coverage"].min()),
+        coverage_max=float(best["coverage"].max()),
+        half_width=float(best["half_width"].max()),
+        wrong_best=float(best["wrong"].max()),
+        loss=float(best["loss"].max()),
+    )
+
+
+def prediction(scores: pd.DataFrame) -> Figure:
+    """Draw each method's median error in each kind of worlds, a panel an application.
+
+    Parameters
+    ----------
+    scores : as for `measure_prediction`
+
+    Examples
+    --------
+    >>> row = {"worlds": "default", "application": "rubis", "method": ["published", BEST], "service_error": [0.2, 0.1]}
+    >>> len(prediction(pd.DataFrame(row)).axes)
+    1
+    """
+    applications = list(dict.fromkeys(scores["application"]))
+    figure, axes = style.panels(columns=len(applications), height_inches=2.8, share_y=True)
+    methods = list(dict.fromkeys(scores.loc[scores["service_error"].notna(), "method"]))
+    for panel, application in zip(axes, applications, strict=True):
+        of = scores[scores["application"] == application]
+        for marker, (kind, table) in zip("osD^v", of.groupby("worlds", sort=False), strict=False):
+            error = table.set_index("method")["service_error"].reindex(methods)
+            panel.plot(error, range(len(methods)), marker, markersize=3.5, label=str(kind))
+        panel.set_yticks(range(len(methods)), [name.replace("_", " ") for name in methods])
+        style.percent(panel, "x")
+        style.label(panel, "median error", "", APPLICATIONS.get(application, application))
+    axes[0].invert_yaxis()
+    style.legend(axes[-1])
+    return figure
+
+
+def ablation(errors: pd.DataFrame) -> pd.DataFrame:
+    """Return the error with each mechanism switched off, and what switching it off moves.
+
+    Parameters
+    ----------
+    errors : off (a mechanism, nothing or everything), seed, target, service_error
+
+    Returns
+    -------
+    DataFrame
+        off, error (median over worlds and targets), signed (median over pairs of world and target of the change of the
+        error), moved (median of its size), the largest first but for nothing and everything.
+
+    Examples
+    --------
+    >>> made = pd.DataFrame({"off": ["nothing", "everything", "bus"], "seed": 1, "target": "pres",
+    ...                      "service_error": [0.2, 0.0, 0.15]})
+    >>> ablation(made).round(3)[["off", "moved"]].values.tolist()
+    [['nothing', 0.0], ['everything', 0.2], ['bus', 0.05]]
+    """
+    wide = errors.pivot_table(index=["seed", "target"], columns="off", values="service_error", sort=False)
+    change = wide.sub(wide["nothing"], axis=0)
+    made = pd.DataFrame({"error": wide.median(), "signed": change.median(), "moved": change.abs().median()})
+    ends = ["nothing", "everything"]
+    order = [*ends, *made.drop(index=ends).sort_values("moved", ascending=False, kind="stable").index]
+    return made.loc[order].rename_axis("off").reset_index()
+
+
+def measure_ablation(table: pd.DataFrame) -> pd.DataFrame:
+    """Return the error without any mechanism, and how many mechanisms matter.
+
+    Parameters
+    ----------
+    table : of `ablation`
+
+    Examples
+    --------
+    >>> made = pd.DataFrame({"off": ["nothing", "everything", "bus"], "error": [0.2, 0.01, 0.1],
+    ...                      "moved": [0.0, 0.2, 0.1]})
+    >>> measure_ablation(made)["value"].tolist()
+    [0.01, 1.0]
+    """
+    left = float(table.loc[table["off"] == "everything", "error"].iloc[0])
+    single = table[~table["off"].isin(["nothing", "everything"])]
+    return numbers(nothing_left=left, shares_found=int((single["moved"] >= MOVED).sum()))
+
+
+def draw_ablation(table: pd.DataFrame) -> Figure:
+    """Draw the published method's error with each mechanism switched off.
+
+    Parameters
+    ----------
+    table : of `ablation`
+
+    Examples
+    --------
+    >>> made = pd.DataFrame({"off": ["nothing", "everything"], "error": [0.2, 0.0], "moved": [0.0, 0.2]})
+    >>> len(draw_ablation(made).axes[0].patches)
+    2
+    """
+    figure, (axes,) = style.panels(height_inches=2.8)
+    places = np.arange(len(table))
+    axes.barh(places, table["error"], color=style.BLUE)
+    axes.set_yticks(places, [f"without {name.replace('_', ' ')}" for name in table["off"]])
+    axes.invert_yaxis()
+    style.percent(axes, "x")
+    style.label(axes, "median error of the published method", "")
+    return figure
+
+
+def measure_mix(table: pd.DataFrame) -> pd.DataFrame:
+    """Return how much better than one type the request mix is, and whether it says when it cannot tell the types.
+
+    Parameters
+    ----------
+    table : load (changing, stationary), application, seed, error and one_type (test errors of CPU time), identified
+
+    Returns
+    -------
+    DataFrame
+        series, x, value: gain_nonstationary, the smallest over applications of the median over worlds; shares of the
+        worlds whose types are identified.
+
+    Examples
+    --------
+    >>> made = pd.DataFrame({"load": ["changing", "stationary"], "application": "rubis", "seed": 1,
+    ...                      "error": [0.1, np.nan], "one_type": [0.4, np.nan], "identified": [1.0, 0.0]})
+    >>> measure_mix(made)["value"].tolist()
+    [4.0, 1.0, 0.0]
+    """
+    changing = table[table["load"] == "changing"]
+    gain = (changing["one_type"] / changing["error"]).groupby(changing["application"]).median()
+    return numbers(
+        gain_nonstationary=float(gain.min()),
+        identified_nonstationary=float(changing["identified"].mean()),
+        identified_stationary=float(table.loc[table["load"] == "stationary", "identified"].mean()),
+    )

@@ -1,0 +1,275 @@
+"""Kelly et al. (2008), Figures 2 to 5: occupancy curves, and where the Occupancy Law and the bounds lie in them."""
+
+import numpy as np
+import pandas as pd
+from matplotlib.axes import Axes
+from matplotlib.figure import Figure
+
+from analysis.figures import style
+from analysis.figures.criteria import curve as series
+from analysis.figures.criteria import number, numbers, rows
+from analysis.figures.occupancy.accuracy import in_service
+from analysis.occupancy.curve import Curve, Floats, curve
+from analysis.occupancy.law import area, intervals, law
+from models.queues.serve import serve
+
+UNIT_JOBS, UNIT_ARRIVAL_S = 4, 1.0
+"""Figure 2: four jobs of unit demand arrive together."""
+_ROUNDING = 1e-12
+
+
+def of_servers(replays: pd.DataFrame, servers: int) -> Curve:
+    """Return the occupancy curve of a load served by so many servers.
+
+    Parameters
+    ----------
+    replays : servers, arrival_s, departure_s
+    servers : which of them
+
+    Examples
+    --------
+    >>> replays = pd.DataFrame({"servers": 1, "arrival_s": [0.0, 0.0], "departure_s": [1.0, 2.0]})
+    >>> of_servers(replays, 1).jobs.tolist()
+    [2, 1]
+    """
+    one = replays[replays["servers"] == servers]
+    return curve(one["arrival_s"].to_numpy(), one["departure_s"].to_numpy())
+
+
+def measure_fig2(demand_s: float = 1.0) -> pd.DataFrame:
+    """Return the curves of four equal jobs with one and with two servers, and the areas under them.
+
+    Parameters
+    ----------
+    demand_s : of each job
+
+    Returns
+    -------
+    DataFrame
+        series, x, value: jobs_k{k} at times 0, 1, 2, …; service_k{k}, queueing_k{k} and response_k{k} in seconds.
+
+    Examples
+    --------
+    >>> series(measure_fig2(), "jobs_k2")[1]
+    [0.0, 4.0, 2.0, 0.0, 0.0, 0.0]
+    """
+    arrival_s, demands_s = np.full(UNIT_JOBS, UNIT_ARRIVAL_S), np.full(UNIT_JOBS, demand_s)
+    parts = []
+    for k in (1, 2):
+        made = curve(arrival_s, serve("fcfs", arrival_s, demands_s, k).departure_s)
+        total, times = law(made, k), np.arange(6.0)
+        areas = {"service": total.service_time_s, "queueing": total.queueing_time_s, "response": total.response_time_s}
+        parts.append(rows(f"jobs_k{k}", times, _jobs_at(made, times)))
+        parts.append(numbers(**{f"{name}_k{k}": value for name, value in areas.items()}))
+    return pd.concat(parts, ignore_index=True)
+
+
+def measure_fig3(served: pd.DataFrame, servers: int, interval_s: float = 60.0) -> pd.DataFrame:
+    """Return how exactly the area below and above N = k is service and queueing time, by the servers' own record.
+
+    Parameters
+    ----------
+    served : arrival_s, start_s, departure_s, demand_s; exact stamps of servers without preemption, all requests
+    servers : k
+    interval_s : length of the intervals in which the law is tested as well
+
+    Returns
+    -------
+    DataFrame
+        series, x, value: the curve, split_error, service_error, queueing_error and interval_error (relative).
+
+    Examples
+    --------
+    >>> stamps = {"arrival_s": [0.0, 0.0], "start_s": [0.0, 1.0], "departure_s": [1.0, 2.0]}
+    >>> served = pd.DataFrame({**stamps, "demand_s": [1.0, 1.0]})
+    >>> number(measure_fig3(served, 1), "service_error")
+    0.0
+    """
+    made = curve(served["arrival_s"].to_numpy(), served["departure_s"].to_numpy())
+    total, demand_s = law(made, servers), float(served["demand_s"].sum())
+    response_s = float((served["departure_s"] - served["arrival_s"]).sum())
+    parts = intervals(made, servers, interval_s)
+    recorded = in_service(served, servers, [*parts["start_s"], parts["end_s"].iloc[-1]])
+    off = np.abs(parts["utilisation"] - recorded["utilisation"]) / max(float(recorded["utilisation"].max()), 1e-9)
+    return pd.concat(
+        [
+            _staircase("jobs", made),
+            numbers(
+                servers=float(servers),
+                split_error=abs(total.service_time_s + total.queueing_time_s - response_s) / response_s,
+                service_error=abs(total.service_time_s - demand_s) / demand_s,
+                queueing_error=abs(total.queueing_time_s - (response_s - demand_s)) / max(response_s - demand_s, 1e-9),
+                interval_error=float(off.max()),
+            ),
+        ],
+        ignore_index=True,
+    )
+
+
+def measure_fig4(replays: pd.DataFrame, servers: int, to: int) -> pd.DataFrame:
+    """Return the area between two numbers of servers, and how much more queueing than that really vanishes.
+
+    Parameters
+    ----------
+    replays : servers, arrival_s, departure_s; the same load served by `servers` and by `to`
+    servers, to : k < k'
+
+    Returns
+    -------
+    DataFrame
+        series, x, value: the curve, area, reduction (seconds), area_error, excess (share of the area).
+
+    Examples
+    --------
+    >>> replays = pd.DataFrame({"servers": [1, 1, 2, 2], "arrival_s": 0.0, "departure_s": [1.0, 2.0, 1.0, 1.0]})
+    >>> number(measure_fig4(replays, 1, 2), "excess")
+    0.0
+    """
+    before, after = of_servers(replays, servers), of_servers(replays, to)
+    between = _above(before, servers) - _above(before, to)
+    shaded = area(before, to) - area(before, servers)
+    reduction = _above(before, servers) - _above(after, to)
+    return pd.concat(
+        [
+            _staircase("jobs", before),
+            numbers(
+                servers=float(servers),
+                to=float(to),
+                area=shaded,
+                reduction=reduction,
+                area_error=abs(between - shaded),
+                excess=reduction / shaded - 1.0,
+            ),
+        ],
+        ignore_index=True,
+    )
+
+
+def measure_fig5(replays: pd.DataFrame) -> pd.DataFrame:
+    """Return whether more servers ever make the curve higher, and the bound's slack, over all pairs of a replayed load.
+
+    Parameters
+    ----------
+    replays : servers, arrival_s, departure_s; the same load served by several numbers of servers
+
+    Returns
+    -------
+    DataFrame
+        series, x, value: the curves of the least and the next number of servers, rise_max (jobs), slack_min (seconds),
+        identity_error (relative).
+
+    Examples
+    --------
+    >>> replays = pd.DataFrame({"servers": [1, 1, 2, 2], "arrival_s": 0.0, "departure_s": [1.0, 2.0, 1.0, 1.0]})
+    >>> number(measure_fig5(replays), "rise_max")
+    0.0
+    """
+    curves = {int(k): of_servers(replays, int(k)) for k in sorted(replays["servers"].unique())}
+    pairs = [(a, b) for a in curves for b in curves if a < b]
+    rise, slack, identity = [], [], []
+    for a, b in pairs:
+        reduction = _above(curves[a], a) - _above(curves[b], b)
+        response_s, less_s = (law(curves[k], k).response_time_s for k in (a, b))
+        served = law(curves[a], a).service_time_s - law(curves[b], b).service_time_s
+        rise.append(_rise(curves[a], curves[b]))
+        slack.append(reduction - (area(curves[a], b) - area(curves[a], a)))
+        identity.append(abs(reduction - (response_s - less_s - served)) / max(_above(curves[a], a), 1e-9))
+    first, second = list(curves)[:2]
+    return pd.concat(
+        [
+            _staircase(f"jobs_k{first}", curves[first]),
+            _staircase(f"jobs_k{second}", curves[second]),
+            numbers(rise_max=max(rise), slack_min=min(slack), identity_error=max(identity)),
+        ],
+        ignore_index=True,
+    )
+
+
+def _above(made: Curve, level: int) -> float:
+    """Return the area above a level, from the steps themselves."""
+    return float(np.sum(np.maximum(made.jobs - level, 0) * np.diff(made.time_s)))
+
+
+def _rise(before: Curve, after: Curve) -> float:
+    """Return by how many jobs `after` is ever above `before`, at most, for longer than rounding of the clock."""
+    times = np.unique(np.concatenate([before.time_s, after.time_s]))
+    lasting = np.diff(times) > _ROUNDING * max(1.0, float(np.abs(times).max()))
+    middle = ((times[1:] + times[:-1]) / 2)[lasting]
+    return float(np.max(_jobs_at(after, middle) - _jobs_at(before, middle)))
+
+
+def _jobs_at(made: Curve, times_s: Floats) -> Floats:
+    at = np.searchsorted(made.time_s, times_s, side="right") - 1
+    inside = (at >= 0) & (at < made.jobs.size)
+    return np.where(inside, made.jobs[np.clip(at, 0, made.jobs.size - 1)], 0).astype(float)
+
+
+def _staircase(name: str, made: Curve) -> pd.DataFrame:
+    return rows(name, made.time_s, np.append(made.jobs, 0.0))
+
+
+def fig2(measured: pd.DataFrame, _published: pd.DataFrame) -> Figure:
+    """Draw the two staircases of four unit jobs."""
+    figure, axes = style.panels(columns=2, share_y=True)
+    for panel, k in zip(axes, (1, 2), strict=True):
+        times, jobs = series(measured, f"jobs_k{k}")
+        panel.fill_between(times, np.minimum(jobs, k), step="post", color=style.SKY, alpha=0.5, linewidth=0)
+        panel.step(times, jobs, where="post", color=style.BLUE)
+        style.label(panel, "time (s)", "jobs present", f"k = {k}")
+    return figure
+
+
+def fig3(measured: pd.DataFrame, _published: pd.DataFrame) -> Figure:
+    """Draw the curve's busiest stretch split at N = k into service and queueing time."""
+    figure, (panel,) = style.panels()
+    times, jobs = _stretch(*series(measured, "jobs"))
+    servers = number(measured, "servers")
+    panel.fill_between(
+        times, np.minimum(jobs, servers), step="post", color=style.SKY, alpha=0.6, linewidth=0, label="service time"
+    )
+    _between(panel, times, jobs, (servers, np.inf), color=style.ORANGE, name="queueing time")
+    _finish(panel, times, jobs, f"the Occupancy Law, k = {servers:g}")
+    return figure
+
+
+def fig4(measured: pd.DataFrame, _published: pd.DataFrame) -> Figure:
+    """Draw the curve's busiest stretch with the area between k and k'."""
+    figure, (panel,) = style.panels()
+    times, jobs = _stretch(*series(measured, "jobs"))
+    servers, to = number(measured, "servers"), number(measured, "to")
+    _between(panel, times, jobs, (servers, to), color=style.ORANGE, name=f"between N = {servers:g} and N = {to:g}")
+    _finish(panel, times, jobs, f"{number(measured, 'excess'):.0%} more queueing than the area vanishes in all")
+    return figure
+
+
+def fig5(measured: pd.DataFrame, _published: pd.DataFrame) -> Figure:
+    """Draw queueing with few and with more servers, one over the other."""
+    figure, (panel,) = style.panels()
+    names = sorted({name for name in measured["series"] if name.startswith("jobs_k")})
+    few, more = (int(name.removeprefix("jobs_k")) for name in names)
+    times, jobs = _stretch(*series(measured, names[0]))
+    _between(panel, times, jobs, (few, np.inf), color=style.SKY, name=f"queueing, k = {few}")
+    later, left = (np.asarray(column) for column in series(measured, names[1]))
+    inside = (later >= times[0]) & (later <= times[-1])
+    shading = {"color": style.ORANGE, "name": f"queueing, k' = {more}"}
+    _between(panel, later[inside], left[inside], (more, np.inf), **shading)
+    _finish(panel, times, jobs, "more servers: the curve is never higher")
+    return figure
+
+
+def _stretch(times: list[float], jobs: list[float], most_events: int = 120) -> tuple[Floats, Floats]:
+    """Return the part of a staircase around its peak, at most so many steps of it."""
+    peak = int(np.argmax(jobs))
+    first = max(0, min(peak - most_events // 2, len(times) - most_events))
+    return np.asarray(times[first : first + most_events]), np.asarray(jobs[first : first + most_events])
+
+
+def _between(panel: Axes, times: Floats, jobs: Floats, levels: tuple[float, float], *, color: str, name: str) -> None:
+    top = np.clip(jobs, *levels)
+    panel.fill_between(times, levels[0], top, step="post", color=color, alpha=0.6, linewidth=0, label=name)
+
+
+def _finish(panel: Axes, times: Floats, jobs: Floats, title: str) -> None:
+    panel.step(times, jobs, where="post", color=style.BLUE, linewidth=0.8)
+    style.label(panel, "time (s)", "jobs present", title)
+    style.legend(panel)

@@ -1,0 +1,1 @@
+"""Figures of this world: what its calibration, its mechanisms and its estimators are held against."""

@@ -1,0 +1,148 @@
+"""What a fleet's tables say about its population, its machines and its days: facts that real fleets publish.
+
+Every function returns measured rows (series, x, value), one single number a fact.
+"""
+
+import numpy as np
+import pandas as pd
+
+from analysis.figures.criteria import numbers
+from analysis.figures.wsmeter.changes import machine_cv
+from analysis.statistics import NotEnoughDataError, job_statistics
+
+TOP_SHARES = {"1": 0.01, "5": 0.05, "10": 0.1, "20": 0.2}
+TOP_JOBS = 200
+"""Jobs whose quota WSMeter adds up (Lee et al. 2018, section 6.3)."""
+DAY_S = 86400.0
+
+
+def quota_facts(jobs: pd.DataFrame) -> pd.DataFrame:
+    """Return how much of the CPU quota the largest jobs hold, and quantiles of instances per job.
+
+    Parameters
+    ----------
+    jobs : columns quota, instances; every job of the fleet once
+
+    Examples
+    --------
+    >>> jobs = pd.DataFrame({"quota": [8.0, 1.0, 1.0], "instances": [4, 1, 1]})
+    >>> quota_facts(jobs).set_index("series")["value"][["quota_of_top_20pct", "instances_of_job_p50"]].tolist()
+    [0.8, 1.0]
+    """
+    held = np.cumsum(np.sort(jobs["quota"].to_numpy(dtype=np.float64))[::-1])
+    tops = {f"{name}pct": max(1, round(share * len(jobs))) for name, share in TOP_SHARES.items()}
+    tops[str(TOP_JOBS)] = min(TOP_JOBS, len(jobs))
+    sizes = quantiles("instances_of_job", jobs["instances"], (50, 75, 90, 95, 99))
+    return numbers(**{f"quota_of_top_{name}": held[n - 1] / held[-1] for name, n in tops.items()}, **sizes)
+
+
+def placement_facts(instances: pd.DataFrame, at_s: float) -> pd.DataFrame:
+    """Return how many instances a machine holds at one moment, and how often a job has just one there.
+
+    Machines without any instance are not counted.
+
+    Parameters
+    ----------
+    instances : columns job, machine, start_s, end_s; one row per stay
+    at_s : the moment, seconds
+
+    Raises
+    ------
+    NotEnoughDataError
+        If nothing runs then.
+
+    Examples
+    --------
+    >>> stays = pd.DataFrame({"job": [1, 1, 2], "machine": [7, 7, 8], "start_s": 0.0, "end_s": 60.0})
+    >>> placement_facts(stays, 30.0).set_index("series")["value"]["single_pairs"].item()
+    0.5
+    """
+    there = instances[(instances["start_s"] <= at_s) & (instances["end_s"] > at_s)]
+    if there.empty:
+        raise NotEnoughDataError(1, 0, f"instances at {at_s:g} s")
+    on_machine = there.groupby("machine").size().to_numpy()
+    pairs = there.groupby(["job", "machine"]).size().to_numpy()
+    low, middle, high = np.quantile(on_machine, (0.05, 0.5, 0.95))
+    return numbers(
+        instances_on_machine_mean=on_machine.mean(),
+        instances_on_machine_p5=low,
+        instances_on_machine_p50=middle,
+        instances_on_machine_p95=high,
+        instances_on_machine_p5_over_p50=low / middle,
+        instances_on_machine_p95_over_p50=high / middle,
+        single_pairs=(pairs == 1).mean(),
+    )
+
+
+def service_facts(measurements: pd.DataFrame, names: pd.DataFrame) -> pd.DataFrame:
+    """Return the spread of performance between the instances of named services, over their mean.
+
+    Parameters
+    ----------
+    measurements : columns job, weight, value
+    names : columns job, name; the services asked about
+
+    Examples
+    --------
+    >>> table = pd.DataFrame({"job": 1, "weight": 1.0, "value": [0.9, 1.1]})
+    >>> service_facts(table, pd.DataFrame({"job": [1], "name": ["compute"]}))["value"].round(3).tolist()
+    [0.1]
+    """
+    jobs = job_statistics(measurements).merge(names[["job", "name"]], on="job")
+    return numbers(**{f"job_cv_{name}": cv for name, cv in zip(jobs["name"], jobs["std"] / jobs["mean"], strict=True)})
+
+
+def machine_facts(measurements: pd.DataFrame) -> pd.DataFrame:
+    """Return the spread of performance between machines, over their mean.
+
+    Parameters
+    ----------
+    measurements : columns machine, weight, value and perhaps exposure
+
+    Examples
+    --------
+    >>> table = pd.DataFrame({"machine": [1, 2], "weight": 1.0, "value": [0.85, 1.15]})
+    >>> machine_facts(table)["value"].round(3).tolist()
+    [0.15]
+    """
+    return numbers(machine_cv=machine_cv(measurements)[0])
+
+
+def diurnal_facts(epochs: pd.DataFrame) -> pd.DataFrame:
+    """Return the half-amplitude of the fleet's daily load swing over its mean: least squares of one harmonic.
+
+    Parameters
+    ----------
+    epochs : columns start_s, cpu_s; whole days
+
+    Raises
+    ------
+    NotEnoughDataError
+        If the epochs span less than a day.
+
+    Examples
+    --------
+    >>> start_s = np.arange(288) * 300.0
+    >>> epochs = pd.DataFrame({"start_s": start_s, "cpu_s": 10 + np.cos(2 * np.pi * start_s / 86400)})
+    >>> diurnal_facts(epochs)["value"].round(6).tolist()
+    [0.1]
+    """
+    start_s, load = epochs["start_s"].to_numpy(dtype=np.float64), epochs["cpu_s"].to_numpy(dtype=np.float64)
+    needed = round(DAY_S / (start_s[1] - start_s[0])) if len(start_s) > 1 else 2
+    if len(start_s) < needed:
+        raise NotEnoughDataError(needed, len(start_s), "epochs")
+    angle = 2 * np.pi * start_s / DAY_S
+    (mean, *wave), *_ = np.linalg.lstsq(np.column_stack([np.ones_like(angle), np.cos(angle), np.sin(angle)]), load)
+    return numbers(diurnal_half_amplitude=float(np.hypot(*wave)) / mean)
+
+
+def quantiles(name: str, values: pd.Series, percents: tuple[int, ...]) -> dict[str, float]:
+    """Return quantiles by name, such as ``cpi_p50``.
+
+    Examples
+    --------
+    >>> quantiles("cpi", pd.Series([1.0, 2.0, 3.0]), (50,))
+    {'cpi_p50': 2.0}
+    """
+    found = np.quantile(values.to_numpy(dtype=np.float64), [percent / 100 for percent in percents])
+    return {f"{name}_p{percent}": float(value) for percent, value in zip(percents, found, strict=True)}

@@ -1,0 +1,123 @@
+"""Why jobs gain or lose under a governor: their gain against their memory stalls and their machines' power limits."""
+
+import numpy as np
+import pandas as pd
+from scipy.stats import norm, rankdata
+
+from analysis.figures.criteria import numbers
+from analysis.figures.wsmeter.changes import Interval, mean_interval
+from analysis.statistics import Floats, Ints, NotEnoughDataError
+
+STRATA = 10
+"""Groups of jobs of about the same stall share within which gain and power limit are ranked."""
+
+
+def job_table(gain: pd.DataFrame, hosts: pd.DataFrame, stall: pd.DataFrame, capped: pd.DataFrame) -> pd.DataFrame:
+    """Return each job's gain, stall share and how often its machines' power cap lowered the clock.
+
+    Parameters
+    ----------
+    gain : columns job, gain (relative change of its mean performance)
+    hosts : columns job, machine; one row per stay
+    stall : columns job, stall_share
+    capped : columns machine, capped_share
+
+    Returns
+    -------
+    DataFrame
+        job, gain, stall_share, capped_share (mean over the job's stays).
+
+    Examples
+    --------
+    >>> gain = pd.DataFrame({"job": [1], "gain": [0.02]})
+    >>> hosts = pd.DataFrame({"job": [1, 1], "machine": [7, 8]})
+    >>> capped = pd.DataFrame({"machine": [7, 8], "capped_share": [0.0, 1.0]})
+    >>> job_table(gain, hosts, pd.DataFrame({"job": [1], "stall_share": [0.3]}), capped).iloc[0].tolist()
+    [1.0, 0.02, 0.3, 0.5]
+    """
+    limits = hosts[["job", "machine"]].merge(capped, on="machine").groupby("job", as_index=False)["capped_share"].mean()
+    return gain.merge(stall, on="job").merge(limits, on="job")[["job", "gain", "stall_share", "capped_share"]]
+
+
+def measure_mechanism(jobs: pd.DataFrame, stall_threshold: float) -> pd.DataFrame:
+    """Return how a job's gain goes with its stall share, and with the power limit among jobs that stall alike.
+
+    Rank correlations are Spearman's (1904), with 95% intervals by Fisher's z with the variance of Bonett and Wright
+    (2000); the second one is of ranks within tenths of the jobs by stall share.
+
+    Parameters
+    ----------
+    jobs : of `job_table`: gain, stall_share, capped_share
+    stall_threshold : stall share above which the policy slows a core down
+
+    Returns
+    -------
+    DataFrame
+        series, x, value: rank_stall, rank_capped, rank_capped_given_stall with _low and _high, the last one also of the
+        jobs below and above the threshold apart; mean gain of the tenths that stall least and most, with intervals;
+        the curve of gain over stall share by tenths.
+
+    Raises
+    ------
+    NotEnoughDataError
+        If there are fewer than 40 jobs in all.
+
+    Examples
+    --------
+    >>> stall = np.linspace(0.1, 0.9, 100)
+    >>> jobs = pd.DataFrame({"gain": 0.05 - 0.1 * stall, "stall_share": stall, "capped_share": np.tile([0.2, 0.4], 50)})
+    >>> round(float(measure_mechanism(jobs, 0.5).set_index("series")["value"]["rank_stall"]), 3)
+    -1.0
+    """
+    if len(jobs) < 4 * STRATA:
+        raise NotEnoughDataError(4 * STRATA, len(jobs), "jobs measured in both arms")
+    gain, stall, capped = (jobs[name].to_numpy(dtype=np.float64) for name in ("gain", "stall_share", "capped_share"))
+    stratum = _strata(stall)
+    tenths = pd.DataFrame({"stratum": stratum, "gain": gain, "stall": stall}).groupby("stratum")
+    middle = tenths.mean()
+    curve = pd.DataFrame({"series": "gain_by_stall", "x": middle["stall"], "value": middle["gain"]})
+    singles = numbers(
+        **_named("rank_stall", _interval(_correlation(rankdata(gain), rankdata(stall)), len(gain))),
+        **_named("rank_capped", _interval(_correlation(rankdata(gain), rankdata(capped)), len(gain))),
+        **_named("rank_capped_given_stall", _within(gain, capped, stall)),
+        **_named(
+            "rank_capped_below_threshold", _within(*(part[stall <= stall_threshold] for part in (gain, capped, stall)))
+        ),
+        **_named(
+            "rank_capped_above_threshold", _within(*(part[stall > stall_threshold] for part in (gain, capped, stall)))
+        ),
+        **_named("gain_without_stall", mean_interval(gain[stratum == 0])),
+        **_named("gain_with_stall", mean_interval(gain[stratum == STRATA - 1])),
+    )
+    return pd.concat([singles, curve], ignore_index=True)
+
+
+def _named(name: str, ends: Interval) -> dict[str, float]:
+    return dict(zip((name, f"{name}_low", f"{name}_high"), ends, strict=True))
+
+
+def _strata(stall: Floats) -> Ints:
+    return (rankdata(stall, method="ordinal") - 1).astype(np.int64) * STRATA // len(stall)
+
+
+def _within(gain: Floats, capped: Floats, stall: Floats) -> Interval:
+    """Return the correlation of ranks within strata; NaN where one side is constant in all of them, or of few jobs."""
+    if len(gain) < 4 * STRATA:
+        return (float("nan"),) * 3
+    table = pd.DataFrame({"gain": gain, "capped": capped, "stratum": _strata(stall)})
+    ranks = table.groupby("stratum")[["gain", "capped"]].rank()
+    return _interval(_correlation(ranks["gain"].to_numpy(), ranks["capped"].to_numpy()), len(gain) - STRATA)
+
+
+def _correlation(left: Floats, right: Floats) -> float:
+    """Return Pearson's correlation; NaN where one side is constant."""
+    a, b = left - left.mean(), right - right.mean()
+    size = float(np.sqrt((a @ a) * (b @ b)))
+    return float(a @ b) / size if size > 0 else float("nan")
+
+
+def _interval(correlation: float, count: int) -> Interval:
+    inside = np.clip(correlation, -1 + 1e-12, 1 - 1e-12)
+    error = float(norm.ppf(0.975)) * np.sqrt((1 + correlation**2 / 2) / (count - 3))
+    low, high = np.tanh(np.arctanh(inside) + np.array([-error, error]))
+    return (correlation, float(low), float(high))

@@ -1,0 +1,250 @@
+"""WSMeter, Figures 13 and 16 and the efficiency: what fidelity costs, in machines of real test clusters."""
+
+import numpy as np
+import pandas as pd
+from matplotlib.figure import Figure
+
+from analysis.figures import style
+from analysis.figures.criteria import curve, number, numbers, rows
+from analysis.figures.wsmeter.changes import Interval
+from analysis.figures.wsmeter.draws import cluster_draws, mean_of, of, worst_step
+from analysis.figures.wsmeter.plans import machine_quota, plan_table
+from analysis.statistics import quota_shares
+from analysis.wsmeter.plan import MarginOutOfReachError, Plan, plan
+
+
+def measure_fig13(
+    current: pd.DataFrame,
+    new: pd.DataFrame,
+    jobs: pd.DataFrame,
+    sizes: tuple[int, ...] = (25, 50, 100, 200, 400),
+    draws: int = 100,
+) -> pd.DataFrame:
+    """Return coverage and margin over the test cluster's size, mean and best of the draws.
+
+    Parameters
+    ----------
+    current, new : measurement tables of the halves without and with the feature
+    jobs : columns job, quota, instances
+    sizes : machines per test cluster
+    draws : clusters per size
+
+    Returns
+    -------
+    DataFrame
+        series, x, value: mean and best margin and quota_coverage over size, and their smallest improvement from one
+        size to the next (lower 95% end).
+
+    Examples
+    --------
+    >>> old = pd.DataFrame({"job": 1, "machine": range(60), "weight": 1.0, "value": [0.9, 1.1] * 30})
+    >>> jobs = pd.DataFrame({"job": [1], "quota": [60.0], "instances": [99]})
+    >>> measured = measure_fig13(old, old, jobs, sizes=(25, 50), draws=20)
+    >>> number(measured, "margin_fall_low") > 0
+    True
+    """
+    table = of(cluster_draws(current, new, jobs, sizes, draws=draws), "wsmeter")
+    done = sorted(table["machines"].unique())
+    by_size = table.groupby("machines")
+    coverage = [mean_of(table, "wsmeter", size, "quota_coverage") for size in done]
+    singles = numbers(
+        draws=draws,
+        coverage_rise_low=worst_step(table, "wsmeter", "quota_coverage", 1),
+        margin_fall_low=worst_step(table, "wsmeter", "margin", -1),
+        coverage_largest_low=coverage[-1][1],
+    )
+    curves = {
+        "quota_coverage_mean": by_size["quota_coverage"].mean(),
+        "quota_coverage_best": by_size["quota_coverage"].max(),
+        "margin_mean": by_size["margin"].mean(),
+        "margin_best": by_size["margin"].min(),
+    }
+    return pd.concat([singles, *(rows(name, done, value) for name, value in curves.items())], ignore_index=True)
+
+
+def fig13(measured: pd.DataFrame, published: pd.DataFrame) -> Figure:
+    """Draw coverage and margin over the test cluster's size."""
+    figure, axes = style.panels(columns=2)
+    for panel, name, text in zip(
+        axes, ("quota_coverage", "margin"), ("share of CPU quota covered", "margin of error"), strict=True
+    ):
+        for which, colour in (("best", style.ORANGE), ("mean", style.BLUE)):
+            sizes, value = curve(measured, f"{name}_{which}")
+            panel.plot(
+                sizes, value, "o-", color=colour, markersize=3, label=f"{which} of {number(measured, 'draws'):.0f}"
+            )
+        panel.set_ylim(0, None)
+        style.percent(panel)
+        style.label(panel, "machines in the test cluster", text)
+    style.legend(axes[1])
+    return figure
+
+
+def measure_fig16(
+    current: pd.DataFrame,
+    new: pd.DataFrame,
+    jobs: pd.DataFrame,
+    sizes: tuple[int, ...] = (25, 50, 100, 200),
+    *,
+    draws: int = 200,
+    ideal_coverage: float = 0.915,
+) -> pd.DataFrame:
+    """Return the margin over the cost: machine baseline, WSMeter and the solver's ideal.
+
+    Parameters
+    ----------
+    current, new : measurement tables of the halves without and with the feature
+    jobs : columns job, quota, instances
+    sizes : machines per test cluster
+    draws : clusters per size
+    ideal_coverage : share of the quota that the jobs of the ideal plan hold
+
+    Returns
+    -------
+    DataFrame
+        series, x, value: mean margins over machines, and the extreme ends of the 95% intervals of WSMeter's mean
+        margin over the baseline's, and over the ideal's at the same cost.
+
+    Examples
+    --------
+    >>> old = pd.DataFrame({"job": 1, "machine": range(99), "weight": 1.0, "value": [0.9, 1.1, 1.0] * 33})
+    >>> jobs = pd.DataFrame({"job": [1], "quota": [60.0], "instances": [99]})
+    >>> measured = measure_fig16(old, old, jobs, (25, 50), draws=20)
+    >>> 0.9 < number(measured, "ratio_to_ideal_low") < number(measured, "ratio_to_ideal_high") < 1.2
+    True
+    """
+    table = cluster_draws(current, new, jobs, sizes, draws=draws)
+    done = sorted(of(table, "wsmeter")["machines"].unique())
+    margins = {name: [mean_of(table, name, s, "margin") for s in done] for name in ("baseline", "wsmeter")}
+    cost, margin, coverage = _ideal(current, jobs, ideal_coverage)
+    at_cost = np.exp(np.interp(np.log(done), np.log(cost), np.log(margin), left=np.nan, right=np.nan))
+    below = [_ratio(ours, theirs) for ours, theirs in zip(margins["wsmeter"], margins["baseline"], strict=True)]
+    above = [_ratio(ours, (m, m, m)) for ours, m in zip(margins["wsmeter"], at_cost, strict=True) if np.isfinite(m)]
+    singles = numbers(
+        ideal_coverage=coverage,
+        ratio_to_baseline_high=max((ratio[2] for ratio in below), default=np.nan),
+        ratio_to_ideal_low=min((ratio[1] for ratio in above), default=np.nan),
+        ratio_to_ideal_high=max((ratio[2] for ratio in above), default=np.nan),
+    )
+    curves = [rows(f"margin_{name}", done, [mean for mean, _, _ in ends]) for name, ends in margins.items()]
+    return pd.concat([singles, *curves, rows("margin_ideal", cost, margin)], ignore_index=True)
+
+
+def _ideal(current: pd.DataFrame, jobs: pd.DataFrame, coverage: float) -> tuple[list[float], list[float], float]:
+    """Return the cost and margin of optimal plans over the heaviest jobs that hold `coverage` of the quota."""
+    everyone = plan_table(current, jobs, len(jobs))
+    share = pd.Series(quota_shares(jobs, pd.Index(everyone["job"]))).cumsum()
+    table = everyone[share.shift(fill_value=0.0) < coverage].reset_index(drop=True)
+    targets = np.geomspace(0.06, 0.005, 10)
+    plans = [made for target in targets if (made := _feasible(table, float(target))) is not None]
+    best = {made.cost / machine_quota(current): made.margin for made in plans}
+    return (list(best), list(best.values()), float(share.iloc[len(table) - 1]))
+
+
+def _feasible(table: pd.DataFrame, target: float) -> Plan | None:
+    """Return the plan for a target, or None if even all instances do not reach it."""
+    try:
+        return plan(table, target)
+    except MarginOutOfReachError:
+        return None
+
+
+def _ratio(ours: Interval, theirs: Interval) -> Interval:
+    """Return the ratio of two means with its 95% interval (delta method)."""
+    ratio = ours[0] / theirs[0]
+    error = ratio * float(np.hypot((ours[2] - ours[0]) / ours[0], (theirs[2] - theirs[0]) / theirs[0]))
+    return (ratio, ratio - error, ratio + error)
+
+
+def fig16(measured: pd.DataFrame, published: pd.DataFrame) -> Figure:
+    """Draw the margin over the cost, both axes logarithmic, with the printed margins as crosses."""
+    figure, (axes,) = style.panels()
+    names = (
+        ("baseline", "o-", style.ORANGE, "baseline"),
+        ("wsmeter", "s-", style.BLUE, "WSMeter"),
+        ("ideal", "-", style.GREEN, "ideal"),
+    )
+    for name, form, colour, text in names:
+        axes.plot(*curve(measured, f"margin_{name}"), form, color=colour, markersize=3, label=text)
+        axes.plot(*curve(published, f"margin_{name}"), "x", color=colour, markersize=5)
+    axes.plot([], [], "x", color=style.GREY, label="published")
+    axes.set_xscale("log")
+    sizes, _ = curve(measured, "margin_baseline")
+    axes.set_xticks(sizes, [f"{size:.0f}" for size in sizes])
+    style.log_percent(axes, [0.005, 0.01, 0.02, 0.05])
+    style.label(axes, "cost (machines)", "margin of error")
+    style.legend(axes)
+    return figure
+
+
+def measure_efficiency(
+    current: pd.DataFrame,
+    new: pd.DataFrame,
+    jobs: pd.DataFrame,
+    sizes: tuple[int, ...] = (25, 50),
+    draws: int = 500,
+) -> pd.DataFrame:
+    """Return how many times as many machines the baseline needs for WSMeter's margin, at several sizes.
+
+    A margin falls with the square root of the machines, so it is the squared ratio of the margins at one size.
+
+    Parameters
+    ----------
+    current, new : measurement tables of the halves without and with the feature
+    jobs : columns job, quota, instances
+    sizes : machines per test cluster
+    draws : clusters per size
+
+    Returns
+    -------
+    DataFrame
+        series, x, value: `efficiency` (margin widened by 20%) with its 95% interval, `efficiency_plain`, and
+        `efficiency_by_error`, the ratio of the variances of the real errors against the references.
+
+    Examples
+    --------
+    >>> old = pd.DataFrame({"job": 1, "machine": range(99), "weight": 1.0, "value": [0.9, 1.1, 1.0] * 33})
+    >>> jobs = pd.DataFrame({"job": [1], "quota": [60.0], "instances": [99]})
+    >>> measured = measure_efficiency(old, old, jobs, (25,), draws=20)
+    >>> round(number(measured, "efficiency_plain", 25), 3)
+    1.0
+    """
+    table = cluster_draws(current, new, jobs, sizes, draws=draws)
+    done = sorted(of(table, "wsmeter")["machines"].unique())
+    wide = np.array([_squared_ratio(table, size, "wsmeter-widened") for size in done])
+    plain = [_squared_ratio(table, size, "wsmeter")[0] for size in done]
+    curves = {f"efficiency{end}": wide[:, i] for i, end in enumerate(("", "_low", "_high"))}
+    curves["efficiency_plain"] = np.array(plain)
+    curves["efficiency_by_error"] = np.array([_error(table, "baseline", s) / _error(table, "wsmeter", s) for s in done])
+    singles = numbers(efficiency_low_min=float(wide[:, 1].min()))
+    return pd.concat([singles, *(rows(name, done, value) for name, value in curves.items())], ignore_index=True)
+
+
+def _error(table: pd.DataFrame, estimator: str, size: int) -> float:
+    """Return the variance of the real errors against the references."""
+    kept = of(table, estimator, size)
+    return float((kept["change"] - kept["reference"]).to_numpy().var(ddof=1))
+
+
+def _squared_ratio(table: pd.DataFrame, size: int, estimator: str) -> Interval:
+    ratio, low, _ = _ratio(mean_of(table, "baseline", size, "margin"), mean_of(table, estimator, size, "margin"))
+    error = 2 * ratio * (ratio - low)
+    return (ratio**2, ratio**2 - error, ratio**2 + error)
+
+
+def efficiency(measured: pd.DataFrame, published: pd.DataFrame) -> Figure:
+    """Draw the machines of the baseline over those of WSMeter at equal margin."""
+    figure, (axes,) = style.panels()
+    sizes, value = curve(measured, "efficiency")
+    low, high = (curve(measured, f"efficiency_{end}")[1] for end in ("low", "high"))
+    at = np.arange(len(sizes))
+    axes.bar(at - 0.2, value, 0.38, color=style.BLUE, label="by margin (widened 20%)")
+    axes.errorbar(at - 0.2, value, [np.subtract(value, low), np.subtract(high, value)], fmt="none", color="black")
+    axes.bar(at + 0.2, curve(measured, "efficiency_by_error")[1], 0.38, color=style.SKY, label="by real error")
+    for place, paper in zip(at, (number(published, "efficiency", size) for size in sizes), strict=True):
+        axes.hlines(paper, place - 0.4, place, color=style.RED, label="" if place else "published")
+    axes.axhline(4, color=style.GREY, linestyle=":", label="published claim: more than 4×")
+    axes.set_xticks(at, [f"{size:.0f}" for size in sizes])
+    style.label(axes, "machines in WSMeter's test cluster", "machines: baseline over WSMeter")
+    style.legend(axes, above=True)
+    return figure

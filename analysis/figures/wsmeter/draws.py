@@ -1,0 +1,156 @@
+"""Repeated test clusters from the half with the feature, each estimate beside its reference (WSMeter, section 6.1)."""
+
+import itertools
+from dataclasses import replace
+
+import numpy as np
+import pandas as pd
+
+from analysis.figures.wsmeter.changes import Interval, mean_interval, share_interval
+from analysis.statistics import Current, Measured, NotEnoughDataError
+from analysis.wsmeter.clusters import MachineRows, random_machines
+from analysis.wsmeter.coverage import Covered
+from analysis.wsmeter.estimators import Baseline, Estimate, WSMeter
+
+WIDENING = 1.2
+"""Factor on WSMeter's margin for a conservative statement (section 6.3)."""
+
+
+def cluster_draws(
+    current: pd.DataFrame, new: pd.DataFrame, jobs: pd.DataFrame, sizes: tuple[int, ...], *, draws: int, seed: int = 1
+) -> pd.DataFrame:
+    """Draw test clusters and estimate the change from each, by machines and by jobs.
+
+    Parameters
+    ----------
+    current, new : measurement tables of the halves without and with the feature
+    jobs : columns job, quota; every job of the fleet
+    sizes : machines per cluster; sizes that exceed the machines of `new` are left out
+    draws : clusters per size
+    seed : of the draws
+
+    Returns
+    -------
+    DataFrame
+        estimator (baseline, wsmeter, wsmeter-widened), machines, draw, change, margin, quota_coverage, reference (the
+        change over the whole of both halves: of the mean machine, or of the covered jobs), includes (the reference
+        lies in the interval), excludes (no change does not). A cluster that covers no job has no wsmeter row.
+
+    Raises
+    ------
+    NotEnoughDataError
+        If every size exceeds the machines of `new`.
+
+    Examples
+    --------
+    >>> old = pd.DataFrame({"job": 1, "machine": range(8), "weight": 1.0, "value": [0.9, 1.1] * 4})
+    >>> jobs = pd.DataFrame({"job": [1], "quota": [8.0]})
+    >>> made = cluster_draws(old, old.assign(value=old["value"] * 1.1), jobs, (8,), draws=1)
+    >>> made["reference"].round(3).tolist()
+    [0.1, 0.1, 0.1]
+    """
+    index = MachineRows.of(new)
+    fitting = [size for size in sizes if size <= len(index.machines)]
+    if not fitting:
+        raise NotEnoughDataError(min(sizes), len(index.machines), "machines with the feature")
+    before, measured = Current.of(current), Measured.of(new)
+    after = measured.summary()
+    rng = np.random.default_rng(seed)
+    made = []
+    for size in fitting:
+        for draw in range(draws):
+            sample = measured.summary(random_machines(rng, index, size))
+            made += [{"draw": draw, **row} for row in _estimates(before, after, sample, jobs)]
+    return _judged(pd.DataFrame(made))
+
+
+def _estimates(before: Current, after: Current, sample: Current, jobs: pd.DataFrame) -> list[dict[str, object]]:
+    by_machine = Baseline().estimate(before, sample, jobs)
+    reference = float(after.machine_value.mean() / before.machine_value.mean() - 1)
+    made = [_row(by_machine, reference)]
+    try:
+        over = Covered.of(before, sample, WSMeter().min_instances, 1, jobs)
+    except NotEnoughDataError:
+        return made
+    by_job = WSMeter().over(over)
+    truth = after.mean[after.job.get_indexer(over.job)]
+    reference = float(over.weight @ truth / (over.weight @ over.current.mean) - 1)
+    widened = replace(by_job, estimator="wsmeter-widened", margin=WIDENING * by_job.margin)
+    return [*made, _row(by_job, reference), _row(widened, reference)]
+
+
+def _row(estimate: Estimate, reference: float) -> dict[str, object]:
+    fields = ("estimator", "machines", "change", "margin", "quota_coverage")
+    return {name: getattr(estimate, name) for name in fields} | {"reference": reference}
+
+
+def _judged(table: pd.DataFrame) -> pd.DataFrame:
+    return table.assign(
+        includes=(table["change"] - table["reference"]).abs() <= table["margin"],
+        excludes=table["change"].abs() > table["margin"],
+    )
+
+
+def of(draws: pd.DataFrame, estimator: str, machines: int | None = None) -> pd.DataFrame:
+    """Return the draws of one estimator, at one size or at all.
+
+    Examples
+    --------
+    >>> table = pd.DataFrame({"estimator": ["a", "b"], "machines": [25, 25]})
+    >>> len(of(table, "a", 25))
+    1
+    """
+    kept = draws[draws["estimator"] == estimator]
+    return kept if machines is None else kept[kept["machines"] == machines]
+
+
+def mean_of(draws: pd.DataFrame, estimator: str, machines: int, column: str) -> Interval:
+    """Return the mean of a column over the draws of one size, with its 95% interval; NaN without such draws.
+
+    Examples
+    --------
+    >>> table = pd.DataFrame({"estimator": "a", "machines": 25, "margin": [0.02, 0.02]})
+    >>> mean_of(table, "a", 25, "margin")
+    (0.02, 0.02, 0.02)
+    """
+    values = of(draws, estimator, machines)[column].to_numpy(dtype=np.float64)
+    return mean_interval(values) if len(values) else (np.nan, np.nan, np.nan)
+
+
+def share_of(draws: pd.DataFrame, estimator: str, column: str, machines: int | None = None) -> Interval:
+    """Return the share of draws in which something holds, with its 95% interval.
+
+    Examples
+    --------
+    >>> table = pd.DataFrame({"estimator": "a", "machines": 25, "includes": [True, True]})
+    >>> share_of(table, "a", "includes", 25)[0]
+    1.0
+    """
+    kept = of(draws, estimator, machines)[column]
+    return share_interval(int(kept.sum()), len(kept))
+
+
+def worst_step(draws: pd.DataFrame, estimator: str, column: str, sign: float) -> float:
+    """Return the lower 95% end of the rise (sign 1) or fall (sign −1) of a mean to the next size, the smallest.
+
+    Parameters
+    ----------
+    draws : of `cluster_draws`
+    estimator, column : whose mean
+    sign : 1 for a rise with size, −1 for a fall
+
+    Returns
+    -------
+    float
+        NaN if there is only one size.
+
+    Examples
+    --------
+    >>> table = pd.DataFrame({"estimator": "a", "machines": [1, 1, 2, 2], "margin": [0.4, 0.4, 0.3, 0.3]})
+    >>> round(worst_step(table, "a", "margin", -1), 3)
+    0.1
+    """
+    sizes = sorted(of(draws, estimator)["machines"].unique())
+    at = [mean_of(draws, estimator, size, column) for size in sizes]
+    steps = [sign * (b[0] - a[0]) - float(np.hypot(a[0] - a[1], b[0] - b[1])) for a, b in itertools.pairwise(at)]
+    return min(steps, default=float("nan"))

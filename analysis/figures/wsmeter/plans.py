@@ -1,0 +1,169 @@
+"""WSMeter, Figure 12 and Table 1: what the optimal plans cost, for several selections of jobs and fidelities."""
+
+import numpy as np
+import pandas as pd
+from matplotlib.figure import Figure
+
+from analysis.figures import style
+from analysis.figures.criteria import curve, number, numbers, rows
+from analysis.wsmeter.coverage import plannable
+from analysis.wsmeter.plan import Plan, plan
+
+
+def plan_table(current: pd.DataFrame, jobs: pd.DataFrame, top: int) -> pd.DataFrame:
+    """Return what the plan needs of the heaviest jobs; observing an instance costs its CPU quota.
+
+    Parameters
+    ----------
+    current : measurement table of the current WSC
+    jobs : columns job, quota, instances
+    top : heaviest jobs kept, of those with four instances or more
+
+    Returns
+    -------
+    DataFrame
+        job, weight, mean, std (of the population), instances, cost (CPU quota); in order of falling quota.
+
+    Raises
+    ------
+    NotEnoughDataError
+        If no job has four instances.
+
+    Examples
+    --------
+    >>> table = pd.DataFrame({"job": 1, "machine": [1, 1, 2, 2], "weight": 2.0, "value": [1.0, 3.0, 1.0, 3.0]})
+    >>> plan_table(table, pd.DataFrame({"job": [1], "quota": [8.0], "instances": [4]}), top=1)["cost"].tolist()
+    [2.0]
+    """
+    return plannable(current, jobs).nlargest(top, "weight").reset_index(drop=True)
+
+
+def machine_quota(current: pd.DataFrame) -> float:
+    """Return the CPU quota that one machine's measured instances hold: what a plan's cost is counted in.
+
+    Examples
+    --------
+    >>> machine_quota(pd.DataFrame({"machine": [1, 1, 2], "weight": 2.0}))
+    3.0
+    """
+    return float(current["weight"].sum()) / current["machine"].nunique()
+
+
+def measure_fig12(
+    current: pd.DataFrame,
+    jobs: pd.DataFrame,
+    tops: tuple[int, ...] = (50, 100, 200),
+    minima: tuple[int, ...] = (4, 20),
+    target: float = 0.01,
+) -> pd.DataFrame:
+    """Return machines and margin of the optimal plans for several job selections and least sample sizes.
+
+    Parameters
+    ----------
+    current : measurement table of the current WSC
+    jobs : columns job, quota, instances
+    tops : heaviest jobs selected
+    minima : least instances per job
+    target : relative margin asked for
+
+    Returns
+    -------
+    DataFrame
+        series, x, value: `margin_minN`, `machines_minN` and `at_minimum_minN` (share of the jobs held at the least
+        sample size) over the number of jobs, growth from the fewest to the most jobs, and the largest gap of the
+        margins with the first minimum from the target.
+
+    Examples
+    --------
+    >>> table = pd.DataFrame({"job": [1, 1, 2, 2] * 50, "machine": range(200), "weight": 1.0})
+    >>> table = table.assign(value=[1.0, 1.1] * 100)
+    >>> jobs = pd.DataFrame({"job": [1, 2], "quota": 100.0, "instances": 100})
+    >>> measured = measure_fig12(table, jobs, tops=(1, 2), target=0.02)
+    >>> number(measured, "margin_min4", 1) <= 0.02
+    True
+    """
+    parts = [numbers(target_margin=target)]
+    for least in minima:
+        tables = [plan_table(current, jobs, top) for top in tops]
+        plans = [plan(table, target, min_instances=least) for table in tables]
+        margin, cost = [made.margin for made in plans], [made.cost / machine_quota(current) for made in plans]
+        parts += [rows(f"margin_min{least}", tops, margin), rows(f"machines_min{least}", tops, cost)]
+        held = [_at_minimum(*both, least) for both in zip(plans, tables, strict=True)]
+        parts.append(rows(f"at_minimum_min{least}", tops, held))
+        singles = {"cost_growth": cost[-1] / cost[0], "margin_gap": max(abs(m - target) for m in margin)}
+        parts.append(
+            numbers(
+                **{f"cost_growth_min{least}": singles["cost_growth"]},
+                **{f"margin_min{least}_gap": singles["margin_gap"], f"margin_min{least}_max": max(margin)},
+            )
+        )
+    return pd.concat(parts, ignore_index=True)
+
+
+def _at_minimum(made: Plan, table: pd.DataFrame, least: int) -> float:
+    """Return the share of the jobs of which the plan observes no more instances than the minimum asks for."""
+    asked = np.minimum(least, table["instances"].to_numpy())
+    return float(np.mean(made.allocation["instances"].to_numpy() <= asked))
+
+
+def fig12(measured: pd.DataFrame, published: pd.DataFrame) -> Figure:
+    """Draw machines, and how many jobs are held at the minimum beside the margin that comes of it, over the jobs."""
+    figure, axes = style.panels(columns=2)
+    for shift, (least, colour) in enumerate(((4, style.BLUE), (20, style.ORANGE))):
+        for panel, name in zip(axes, ("machines", "at_minimum"), strict=True):
+            tops, value = curve(measured, f"{name}_min{least}")
+            at = np.arange(len(tops)) + 0.38 * (shift - 0.5)
+            bars = panel.bar(at, value, width=0.36, color=colour, label=f"at least {least} instances")
+            panel.set_xticks(range(len(tops)), [f"top {top:.0f}" for top in tops])
+        margins = [f"{100 * margin:.2f}" for margin in curve(measured, f"margin_min{least}")[1]]
+        axes[1].bar_label(bars, margins, fontsize=6, padding=1)
+    axes[1].set_ylim(0.0, 1.1)
+    style.percent(axes[1])
+    style.label(axes[0], "jobs selected", "machines")
+    target = number(published, "target_margin")
+    style.label(
+        axes[1],
+        "jobs selected",
+        "jobs held at the minimum",
+        f"on the bars: margin of error in %; asked for {100 * target:g}%",
+    )
+    style.legend(axes[0], above=True)
+    return figure
+
+
+def measure_table1(
+    current: pd.DataFrame, jobs: pd.DataFrame, targets: tuple[float, ...] = (0.03, 0.01), top: int = 200
+) -> pd.DataFrame:
+    """Return the ideal test cluster for two target fidelities over the heaviest jobs.
+
+    Parameters
+    ----------
+    current : measurement table of the current WSC
+    jobs : columns job, quota, instances
+    targets : relative margins, the wider first
+    top : heaviest jobs selected
+
+    Returns
+    -------
+    DataFrame
+        series, x, value: machines and margin per target (x), the share of jobs held at the least sample size and
+        the margin over the target at the first target, the growth of machines to the last.
+
+    Examples
+    --------
+    >>> table = pd.DataFrame({"job": 1, "machine": range(99), "weight": 1.0, "value": [0.9, 1.1, 1.0] * 33})
+    >>> jobs = pd.DataFrame({"job": [1], "quota": [60.0], "instances": [99]})
+    >>> measured = measure_table1(table, jobs, targets=(0.06, 0.03))
+    >>> [number(measured, "machines", target) for target in (0.06, 0.03)]
+    [8.0, 30.0]
+    """
+    table = plan_table(current, jobs, top)
+    plans = [plan(table, target) for target in targets]
+    singles = numbers(
+        jobs=len(table),
+        share_at_minimum=_at_minimum(plans[0], table, 4),
+        margin_over_target=plans[0].margin / targets[0],
+        machines_growth=plans[-1].cost / plans[0].cost,
+    )
+    machines, margin = [made.cost / machine_quota(current) for made in plans], [made.margin for made in plans]
+    return pd.concat([singles, rows("machines", targets, machines), rows("margin", targets, margin)], ignore_index=True)

@@ -1,0 +1,322 @@
+"""WSMeter, Figures 17 to 19: what test clusters say about a CPU upgrade and a DVFS policy."""
+
+import numpy as np
+import pandas as pd
+from matplotlib.axes import Axes
+from matplotlib.figure import Figure
+
+from analysis.figures import style
+from analysis.figures.criteria import curve, number, numbers, rows
+from analysis.figures.wsmeter.changes import NORMAL_95, machine_change, machine_cv
+from analysis.figures.wsmeter.draws import cluster_draws, mean_of, of, share_of, worst_step
+from analysis.statistics import job_statistics, quota_shares
+from analysis.wsmeter.estimators import Baseline
+
+EXAMPLES = 3
+"""Single draws shown at each size, as in the paper."""
+SHARES = {
+    "includes_new": (style.GREEN, "include the new"),
+    "includes_new_widened": (style.SKY, "widened by 20%"),
+    "excludes_current": (style.ORANGE, "exclude the current"),
+}
+"""Colours and names of the shares of draws."""
+
+
+def measure_fig17(
+    current: pd.DataFrame,
+    new: pd.DataFrame,
+    jobs: pd.DataFrame,
+    sizes: tuple[int, ...] = (25, 50, 100),
+    draws: int = 500,
+) -> pd.DataFrame:
+    """Return what the machine-granularity baseline says about the feature, over many test clusters.
+
+    Parameters
+    ----------
+    current, new : measurement tables of the halves without and with the feature
+    jobs : columns job, quota
+    sizes : machines per test cluster
+    draws : clusters per size
+
+    Returns
+    -------
+    DataFrame
+        series, x, value: per size (x) the mean margin, the shares of draws that include the new and exclude the
+        current performance with 95% Wilson intervals, three example draws; the machines' spread; the reference; draws,
+        the fewest of any size.
+
+    Examples
+    --------
+    >>> old = pd.DataFrame({"job": 1, "machine": range(60), "weight": 1.0, "value": [0.9, 1.1] * 30})
+    >>> jobs = pd.DataFrame({"job": [1], "quota": [60.0]})
+    >>> measured = measure_fig17(old, old.assign(value=old["value"] * 1.1), jobs, (25, 50), draws=20)
+    >>> round(number(measured, "change_reference"), 3)
+    0.1
+    """
+    table = cluster_draws(current, new, jobs, sizes, draws=draws)
+    cv, cv_low, cv_high = machine_cv(current)
+    done = [size for size in sizes if len(of(table, "baseline", size))]
+    excludes = {size: share_of(table, "baseline", "excludes", size) for size in done}
+    singles = numbers(
+        cv=cv,
+        cv_low=cv_low,
+        cv_high=cv_high,
+        change_reference=float(of(table, "baseline")["reference"].iloc[0]),
+        includes_new_high_min=min(share_of(table, "baseline", "includes", size)[2] for size in done),
+        **{f"excludes_current_high_{size}": ends[2] for size, ends in excludes.items()},
+        **{f"excludes_current_low_{size}": ends[1] for size, ends in excludes.items()},
+        draws=_fewest(table, "baseline"),
+    )
+    return pd.concat([singles, *_by_size(table, "baseline", done)], ignore_index=True)
+
+
+def _by_size(table: pd.DataFrame, estimator: str, sizes: list[int]) -> list[pd.DataFrame]:
+    """Return the curves over cluster size that Figures 17 to 19 draw."""
+    margins = [mean_of(table, estimator, size, "margin") for size in sizes]
+    coverage = [mean_of(table, estimator, size, "quota_coverage")[0] for size in sizes]
+    parts = [rows("margin", sizes, [margin[0] for margin in margins]), rows("quota_coverage", sizes, coverage)]
+    parts += _shares_by_size("includes_new", table, estimator, "includes", sizes)
+    parts += _shares_by_size("excludes_current", table, estimator, "excludes", sizes)
+    for example in range(EXAMPLES):
+        for column in ("change", "margin", "reference"):
+            shown = [of(table, estimator, size)[column].iloc[example : example + 1] for size in sizes]
+            parts.append(rows(f"example{example}_{column}", sizes, [v.item() if len(v) else np.nan for v in shown]))
+    return parts
+
+
+def _shares_by_size(
+    name: str, table: pd.DataFrame, estimator: str, column: str, sizes: list[int]
+) -> list[pd.DataFrame]:
+    """Return the curve of a share of draws over cluster size, and those of the ends of its intervals."""
+    ends = np.array([share_of(table, estimator, column, size) for size in sizes]).reshape(-1, 3)
+    return [rows(f"{name}{end}", sizes, ends[:, i]) for i, end in enumerate(("", "_low", "_high"))]
+
+
+def _fewest(table: pd.DataFrame, estimator: str) -> float:
+    """Return the draws of the size that has fewest estimates of this estimator."""
+    sizes = table["machines"].unique()
+    return float(min(len(of(table, estimator, size)) for size in sizes))
+
+
+def measure_fig18(
+    current: pd.DataFrame,
+    new: pd.DataFrame,
+    jobs: pd.DataFrame,
+    sizes: tuple[int, ...] = (25, 50),
+    draws: int = 500,
+) -> pd.DataFrame:
+    """Return what WSMeter says about the CPU upgrade, over many test clusters.
+
+    Parameters
+    ----------
+    current, new : measurement tables of the halves without and with the feature
+    jobs : columns job, quota
+    sizes : machines per test cluster
+    draws : clusters per size
+
+    Returns
+    -------
+    DataFrame
+        series, x, value: as of `measure_fig17`, with coverage of the quota, the changes over the covered and over
+        all jobs, and the share of draws that include the new performance after widening by 20%, at each size too.
+
+    Examples
+    --------
+    >>> old = pd.DataFrame({"job": 1, "machine": range(60), "weight": 1.0, "value": [0.9, 1.1] * 30})
+    >>> jobs = pd.DataFrame({"job": [1], "quota": [60.0]})
+    >>> measured = measure_fig18(old, old.assign(value=old["value"] * 1.1), jobs, draws=20)
+    >>> number(measured, "quota_coverage", 25)
+    1.0
+    """
+    table = cluster_draws(current, new, jobs, sizes, draws=draws)
+    done = [size for size in sizes if len(of(table, "wsmeter", size))]
+    coverage = [mean_of(table, "wsmeter", size, "quota_coverage")[1] for size in done]
+    excludes = [share_of(table, "wsmeter", "excludes", size)[1] for size in done]
+    singles = numbers(
+        **_shares(table),
+        **_changes(table, current, new, jobs),
+        **{f"margin_{size}_high": mean_of(table, "wsmeter", size, "margin")[2] for size in done},
+        excludes_current_low_min=min(excludes, default=np.nan),
+        quota_coverage_low_min=min(coverage, default=np.nan),
+        draws=_fewest(table, "wsmeter"),
+    )
+    return pd.concat([singles, *_widened_by_size(table, done), *_by_size(table, "wsmeter", done)], ignore_index=True)
+
+
+def _widened_by_size(table: pd.DataFrame, sizes: list[int]) -> list[pd.DataFrame]:
+    """Return the mean margin and the inclusion over cluster size after widening by 20%."""
+    margins = [mean_of(table, "wsmeter-widened", size, "margin")[0] for size in sizes]
+    shares = _shares_by_size("includes_new_widened", table, "wsmeter-widened", "includes", sizes)
+    return [rows("margin_widened", sizes, margins), *shares]
+
+
+def _shares(table: pd.DataFrame) -> dict[str, float]:
+    """Return the shares of draws, all sizes together, that include the new performance."""
+    plain, low, high = share_of(table, "wsmeter", "includes")
+    widened, widened_low, widened_high = share_of(table, "wsmeter-widened", "includes")
+    return {
+        "includes_new": plain,
+        "includes_new_low": low,
+        "includes_new_high": high,
+        "includes_new_widened": widened,
+        "includes_new_widened_low": widened_low,
+        "includes_new_widened_high": widened_high,
+    }
+
+
+def _changes(table: pd.DataFrame, current: pd.DataFrame, new: pd.DataFrame, jobs: pd.DataFrame) -> dict[str, float]:
+    """Return the changes over covered jobs (mean over draws), over all jobs seen in both halves, and of machines."""
+    both = job_statistics(current).merge(job_statistics(new), on="job", suffixes=("_current", "_new"))
+    share = np.nan_to_num(quota_shares(jobs, pd.Index(both["job"])))
+    everything = float(share @ both["mean_new"].to_numpy() / (share @ both["mean_current"].to_numpy()) - 1)
+    machines, error = machine_change(current, new)
+    return {
+        "change_covered": float(of(table, "wsmeter")["reference"].mean()),
+        "change_all": everything,
+        "change_all_abs": abs(everything),
+        "change_machines": machines,
+        "change_machines_error": error,
+    }
+
+
+def measure_fig19(
+    current: pd.DataFrame,
+    new: pd.DataFrame,
+    jobs: pd.DataFrame,
+    sizes: tuple[int, ...] = (100, 200, 400),
+    draws: int = 300,
+) -> pd.DataFrame:
+    """Return what WSMeter says about the DVFS policy, and how many machines the baseline would need.
+
+    Parameters
+    ----------
+    current, new : measurement tables of the halves without and with the feature
+    jobs : columns job, quota
+    sizes : machines per test cluster
+    draws : clusters per size
+
+    Returns
+    -------
+    DataFrame
+        series, x, value: as of `measure_fig18`; baseline_machines make its margin half of the change between the
+        halves (footnote 6 of the paper), baseline_machines_low with the upper 95% end of that change.
+
+    Examples
+    --------
+    >>> old = pd.DataFrame({"job": 1, "machine": range(200), "weight": 1.0, "value": [0.9, 1.1] * 100})
+    >>> jobs = pd.DataFrame({"job": [1], "quota": [60.0]})
+    >>> measured = measure_fig19(old, old.assign(value=old["value"] * 1.1), jobs, draws=20)
+    >>> round(number(measured, "baseline_machines"))
+    16
+    """
+    table = cluster_draws(current, new, jobs, sizes, draws=draws)
+    done = [size for size in sizes if len(of(table, "wsmeter", size))]
+    changes = _changes(table, current, new, jobs)
+    cv, upper = machine_cv(current)[0], abs(changes["change_machines"]) + NORMAL_95 * changes["change_machines_error"]
+    singles = numbers(
+        **_shares(table),
+        **changes,
+        **{f"margin_{size}_high": mean_of(table, "wsmeter", size, "margin")[2] for size in done},
+        **{f"excludes_current_low_{size}": share_of(table, "wsmeter", "excludes", size)[1] for size in done},
+        **{f"quota_coverage_{size}_low": mean_of(table, "wsmeter", size, "quota_coverage")[1] for size in done},
+        margin_fall_low=worst_step(table, "wsmeter", "margin", -1),
+        baseline_machines=(2 * cv / (changes["change_machines"] / 2)) ** 2,
+        baseline_machines_low=(2 * cv / (upper / 2)) ** 2,
+    )
+    return pd.concat([singles, *_widened_by_size(table, done), *_by_size(table, "wsmeter", done)], ignore_index=True)
+
+
+def fig17(measured: pd.DataFrame, published: pd.DataFrame) -> Figure:
+    """Draw example estimates of the baseline per cluster size, and how many draws include and exclude."""
+    return _study(measured, published, number(published, "change_reference"))
+
+
+def fig18(measured: pd.DataFrame, published: pd.DataFrame) -> Figure:
+    """Draw example estimates of WSMeter per cluster size, and how many draws include and exclude."""
+    return _study(measured, published, number(published, "change_covered"))
+
+
+fig19 = fig18
+
+
+def _study(measured: pd.DataFrame, published: pd.DataFrame, paper: float) -> Figure:
+    figure, axes = style.panels(columns=2)
+    sizes, _ = curve(measured, "margin")
+    for example in range(EXAMPLES):
+        at = np.arange(len(sizes)) + 0.22 * (example - (EXAMPLES - 1) / 2)
+        change, margin, reference = (
+            curve(measured, f"example{example}_{column}")[1] for column in ("change", "margin", "reference")
+        )
+        axes[0].errorbar(at, change, margin, fmt="o", color=style.BLUE, markersize=3, capsize=2, linewidth=1)
+        axes[0].plot(at, reference, "_", color=style.RED, markersize=9)
+    axes[0].axhline(0, color=style.GREY, linewidth=0.8)
+    axes[0].axhline(paper, color=style.GREY, linestyle=":", label="published change")
+    axes[0].plot([], [], "o", color=style.BLUE, markersize=3, label="estimate")
+    axes[0].plot([], [], "_", color=style.RED, markersize=9, label="reference")
+    axes[0].set_xticks(range(len(sizes)), [f"{size:.0f}" for size in sizes])
+    style.percent(axes[0])
+    style.label(axes[0], "machines (three draws of each size)", "change of IPC against current")
+    style.legend(axes[0], columns=2, above=True)
+    _inclusion(axes[1], measured, published)
+    return figure
+
+
+def _inclusion(axes: Axes, measured: pd.DataFrame, published: pd.DataFrame) -> None:
+    """Draw the shares of draws over cluster size with their intervals; widened ones where they were measured."""
+    lowest = 1.0
+    for shift, (name, (colour, text)) in zip((-0.12, 0.0, 0.12), SHARES.items(), strict=True):
+        sizes, share = curve(measured, name)
+        if not sizes:
+            continue
+        low, high = (curve(measured, f"{name}_{end}")[1] for end in ("low", "high"))
+        error = np.clip([np.subtract(share, low), np.subtract(high, share)], 0, None)
+        at = np.arange(len(sizes)) + shift
+        axes.errorbar(at, share, error, fmt="s", color=colour, markersize=4, capsize=2, linewidth=1, label=text)
+        axes.set_xticks(range(len(sizes)), [f"{size:.0f}" for size in sizes])
+        lowest = min(lowest, *low)
+    axes.axhline(0.95, color=style.GREY, linestyle=":", label="nominal 95%")
+    paper = number(published, "includes_new")
+    if np.isfinite(paper):
+        axes.axhline(paper, color=style.GREY, linestyle="--", linewidth=0.8, label="published inclusion")
+    axes.set_ylim(0.7 if lowest > 0.7 else 0.0, 1.01 if lowest > 0.7 else 1.03)
+    style.percent(axes, decimals=0)
+    style.label(axes, "machines (all draws, 95% intervals)", "share of draws")
+    style.legend(axes, columns=2, above=True)
+
+
+def measure_baseline(cv15: float, cv13: float) -> pd.DataFrame:
+    """Return the margins and sizes of the machine baseline in sections 6.3 and 6.4, by the estimator itself.
+
+    Parameters
+    ----------
+    cv15, cv13 : spread of the machines over their mean in case studies I and II
+
+    Returns
+    -------
+    DataFrame
+        series, x, value: margins over machines, machines over the margin (exact, and to two digits as printed).
+
+    Examples
+    --------
+    >>> round(number(measure_baseline(0.15, 0.13), "margin_cv15", 25), 4)
+    0.06
+    """
+    target = 0.006
+    sizes = {"cv15": (25, 100), "cv13": (100,)}
+    spread = {"cv15": cv15, "cv13": cv13}
+    margins = [rows(f"margin_{n}", at, [_margin(spread[n], size) for size in at]) for n, at in sizes.items()]
+    machines = float(Baseline().plan(_machines(cv13, 2, ddof=0), None, target)["machines"].iloc[0])
+    in_hundreds = rows("machines_cv13_rounded", [target], [round(machines, -2)])
+    singles = numbers(cv15=cv15, cv13=cv13)
+    return pd.concat([singles, *margins, rows("machines_cv13", [target], [machines]), in_hundreds], ignore_index=True)
+
+
+def _margin(cv: float, size: int) -> float:
+    return Baseline().estimate(_machines(cv, 2, ddof=0), _machines(cv, size, ddof=1)).margin
+
+
+def _machines(cv: float, size: int, ddof: int) -> pd.DataFrame:
+    """Return as many machines whose mean is 1 and whose standard deviation is exactly `cv`."""
+    spread = np.linspace(-1.0, 1.0, size)
+    value = 1.0 + cv * spread / spread.std(ddof=ddof)
+    return pd.DataFrame({"job": 0, "machine": np.arange(size), "weight": 1.0, "value": value})

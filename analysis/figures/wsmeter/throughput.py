@@ -1,0 +1,111 @@
+"""WSMeter, section 3.1: does IPC move with user-level throughput? Job by job, under each feature."""
+
+import numpy as np
+import pandas as pd
+from matplotlib.figure import Figure
+from scipy.stats import rankdata
+
+from analysis.figures import style
+from analysis.figures.criteria import curve, number, numbers, rows
+from analysis.figures.wsmeter.changes import Interval, job_changes
+from analysis.statistics import Floats
+
+FEATURES = ("cpu_upgrade", "dvfs_policy")
+
+
+def changes_of_both(
+    ipc: tuple[pd.DataFrame, pd.DataFrame], throughput: tuple[pd.DataFrame, pd.DataFrame], min_instances: int = 20
+) -> pd.DataFrame:
+    """Return every job's change of IPC beside its change of throughput.
+
+    Parameters
+    ----------
+    ipc, throughput : (current, new) measurement tables in either metric
+    min_instances : instances that a job must have in each half
+
+    Returns
+    -------
+    DataFrame
+        job, ipc, throughput (relative changes), instances (the fewer of both halves).
+
+    Examples
+    --------
+    >>> old = pd.DataFrame({"job": 1, "weight": 1.0, "value": [1.0, 1.0]})
+    >>> both = changes_of_both((old, old), (old, old.assign(value=1.1)), min_instances=1)
+    >>> both[["ipc", "throughput"]].round(3).values.tolist()
+    [[0.0, 0.1]]
+    """
+    by_ipc, by_throughput = (job_changes(*tables, min_instances) for tables in (ipc, throughput))
+    both = by_ipc.merge(by_throughput, on="job", suffixes=("", "_throughput"))
+    fewer = both[["instances_current", "instances_new"]].min(axis=1)
+    columns = {"ipc": both["change"], "throughput": both["change_throughput"], "instances": fewer}
+    return pd.DataFrame({"job": both["job"], **columns})
+
+
+def measure_ipc_vs_throughput(
+    cpu_upgrade: pd.DataFrame, dvfs_policy: pd.DataFrame, resamples: int = 1000, seed: int = 1
+) -> pd.DataFrame:
+    """Return the rank correlation between both changes under either feature.
+
+    Parameters
+    ----------
+    cpu_upgrade, dvfs_policy : columns job, ipc, throughput; of `changes_of_both`
+    resamples : of the jobs, for the 95% percentile bootstrap interval
+    seed : of the resamples
+
+    Returns
+    -------
+    DataFrame
+        series, x, value: a point per job and feature, rank correlations (Spearman 1904) with intervals, drop_low =
+        lower end under the upgrade less upper end under DVFS.
+
+    Examples
+    --------
+    >>> jobs = pd.DataFrame({"job": range(9), "ipc": np.arange(9.0), "throughput": np.arange(9.0)})
+    >>> measured = measure_ipc_vs_throughput(jobs, jobs.assign(ipc=-jobs["ipc"]), resamples=9)
+    >>> number(measured, "rank_correlation_dvfs_policy")
+    -1.0
+    """
+    rng = np.random.default_rng(seed)
+    parts, ends = [], {}
+    for name, table in zip(FEATURES, (cpu_upgrade, dvfs_policy), strict=True):
+        ends[name] = _rank_correlation(table["ipc"].to_numpy(), table["throughput"].to_numpy(), resamples, rng)
+        parts.append(rows(f"throughput_{name}", table["ipc"], table["throughput"]))
+        for end, value in zip(("", "_low", "_high"), ends[name], strict=True):
+            parts.append(numbers(**{f"rank_correlation_{name}{end}": value}))
+    parts.append(numbers(drop_low=ends["cpu_upgrade"][1] - ends["dvfs_policy"][2]))
+    return pd.concat(parts, ignore_index=True)
+
+
+def _rank_correlation(x: Floats, y: Floats, resamples: int, rng: np.random.Generator) -> Interval:
+    if len(x) < 3:
+        return (np.nan, np.nan, np.nan)
+    picks = rng.integers(len(x), size=(resamples, len(x)))
+    low, high = np.nanquantile(_spearman(x[picks], y[picks]), [0.025, 0.975])
+    return (float(_spearman(x[None], y[None])[0]), float(low), float(high))
+
+
+def _spearman(x: Floats, y: Floats) -> Floats:
+    """Return the rank correlation of every row of x with the same row of y; NaN where one does not vary."""
+    ranks = np.stack([rankdata(x, axis=1), rankdata(y, axis=1)], axis=2)
+    varies = (np.ptp(ranks, axis=1) > 0).all(axis=1)
+    found = np.full(len(ranks), np.nan)
+    found[varies] = [np.corrcoef(pairs, rowvar=False)[1, 0] for pairs in ranks[varies]]
+    return found
+
+
+def ipc_vs_throughput(measured: pd.DataFrame, published: pd.DataFrame) -> Figure:
+    """Draw every job's change of throughput over its change of IPC, one panel per feature."""
+    figure, axes = style.panels(columns=2)
+    for panel, name in zip(axes, FEATURES, strict=True):
+        ipc, throughput = curve(measured, f"throughput_{name}")
+        panel.plot(ipc, throughput, ".", color=style.BLUE, markersize=2.5, alpha=0.6, label="a job")
+        ends = [np.min(ipc, initial=0.0), np.max(ipc, initial=0.0)]
+        panel.plot(ends, ends, color=style.GREY, linestyle=":", label="published: they go together")
+        value, low, high = (number(measured, f"rank_correlation_{name}{end}") for end in ("", "_low", "_high"))
+        title = f"{name.replace('_', ' ')}: rank correlation {value:.2f} [{low:.2f}, {high:.2f}]"
+        style.label(panel, "change of IPC", "change of throughput", title)
+        style.percent(panel, "x")
+        style.percent(panel)
+    style.legend(axes[1])
+    return figure

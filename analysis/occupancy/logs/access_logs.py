@@ -1,0 +1,321 @@
+"""Access logs of web servers and proxies: a line for each request, with the time that it took."""
+
+import re
+from pathlib import Path
+from typing import NamedTuple
+
+import numpy as np
+import pandas as pd
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from analysis.occupancy.logs.columns import FARTHEST_S, PER_SECOND, too_long
+from analysis.occupancy.logs.copies import might_repeat
+from analysis.occupancy.logs.sources import Finding, Log, counted, stream_of
+from analysis.statistics import Bools, Floats, Ints
+from analysis.tables.cells import TableFault
+from analysis.tables.readers import PRINTED, TableError
+
+_QUOTED = r'"(?:[^"\\]|\\.)*"'
+_FIELD = rf"(?:[^\" ]|{_QUOTED})+"
+_NUMBER = r"\d+(?:\.\d+)?"
+_WORD = (  # a field that is no number
+    rf'(?:(?:[^" ]|{_QUOTED})*(?:[^" 0-9.]|{_QUOTED})(?:[^" ]|{_QUOTED})*'
+    r"|\.[0-9.]*|[0-9.]*\.|[0-9]*\.[0-9]*\.[0-9.]*)"
+)
+_TIME = r"[-+.:/ 0-9A-Za-z]+"  # $time_local, $time_iso8601, $msec
+_REQUEST = rf"\] {_QUOTED} \d{{3}} (?:\d+|-)"  # the common format up to the bytes
+
+
+class Form(NamedTuple):
+    """How the lines of a log are built around time and duration: regular expressions (RE2 syntax)."""
+
+    name: str
+    before: str
+    """Up to the time."""
+    between: str
+    duration: str
+    after: str
+    unit: str | None = None
+    """Of durations; None: seconds with a decimal point, as nginx writes them, or whole microseconds as Apache does."""
+    by_end: bool = False
+    """Whether the time is the request's end; where the unit is None the decimal point tells."""
+
+    def pattern(self) -> str:
+        """Return what matches a line and names its time and its duration."""
+        return rf"^{self.before}(?P<time>{_TIME}){self.between}(?P<duration>{self.duration}){self.after}\r?$"
+
+    def others(self) -> str:
+        """Return what matches a line and numbers what is around its time and its duration."""
+        return rf"^({self.before}){_TIME}({self.between}){self.duration}({self.after})\r?$"
+
+
+_HEAD = r'[^"]*\['
+_SINGLE = Form("single", _HEAD, rf"{_REQUEST}(?: {_WORD})* ", _NUMBER, rf"(?: {_WORD})*")
+FORMS = (
+    Form(  # log_format upstreaminfo, Log format in the user guide of ingress-nginx
+        "ingress-nginx's default format",
+        _HEAD,
+        rf"{_REQUEST} {_QUOTED} {_QUOTED} \d+ ",
+        _NUMBER,
+        r" \[[^\]]*\](?: \[[^\]]*\])? .*",
+        "s",
+        by_end=True,
+    ),
+    Form(  # Default format string, Access logging in Envoy's documentation; Istio's adds three fields
+        "Envoy's default format",
+        r"\[",
+        rf"\] {_QUOTED} (?:\d{{1,3}}|-) (?:-|[A-Z][A-Za-z0-9,]*) (?:[^\" ]+ [^\" ]+ {_QUOTED} )?\d+ \d+ ",
+        r"\d+",
+        r' (?:\d+|-) ".*',
+        "ms",
+    ),
+    Form(  # Common Log Format, Access logs in Traefik's documentation
+        "Traefik's common format",
+        _HEAD,
+        rf'\] ".*" (?:\d+|-) (?:\d+|-) .*(?:{_QUOTED}|-) (?:\d+|-) (?:{_QUOTED}|-) (?:{_QUOTED}|-) ',
+        r"\d+",
+        "ms",
+        "ms",
+    ),
+    Form("named", _HEAD, rf"{_REQUEST}(?: .*)? (?:rt|request_time)=", _NUMBER, "(?: .*)?"),
+    _SINGLE,
+)
+"""The formats that are known, and the common or the combined one with the duration after it; the first that fits."""
+_SEVERAL = rf"^{_HEAD}{_TIME}{_REQUEST}(?: {_FIELD})* {_NUMBER}(?: {_FIELD})* {_NUMBER}(?: {_FIELD})*\r?$"
+"""Lines with several numbers after the bytes, of which any could be the duration."""
+_SAID = "the form that --duration says"
+_RARE = 0.01
+"""So few lines with several numbers are lines of another form."""
+_TRIED = 10_000
+"""Lines from the beginning that show which form a log has."""
+_LISTENER = "an access log stamps requests when they are taken: waiting in the accept queue before that is in no figure"
+_FEW = 30
+"""Lines that may have the same number by chance."""
+_SKIPPED = 5
+"""Lines that a note names; the others are counted."""
+
+
+def is_access_log(head: bytes) -> bool:
+    """Return whether a file that begins so is an access log: one of its first lines looks like one.
+
+    Examples
+    --------
+    >>> is_access_log(b'10.0.0.1 - - [10/Oct/2023:13:55:36 +0000] "GET / HTTP/1.1" 200 5 "-" "curl" 0.012\\n')
+    True
+    >>> is_access_log(b"arrival_s,departure_s\\n0,1\\n")
+    False
+    """
+    lines = pa.array(head.splitlines()[:PRINTED], pa.binary())
+    return bool(pc.any(pc.match_substring_regex(lines, r'^[^",]*\[[^\]]+\] "')).as_py())
+
+
+def read_access_log(path: Path, time: str | None = None, unit: str | None = None, duration: str | None = None) -> Log:
+    """Read an access log: nginx or Apache with the duration after the bytes, ingress-nginx, Envoy, Istio or Traefik.
+
+    nginx stamps a request when it ends and gives its time in seconds with three decimals ($request_time; module
+    ngx_http_log_module). Apache stamps it when it starts (%t) and gives whole microseconds (%D) or seconds (%T, which
+    needs `unit`; module mod_log_config). So the decimal point tells them apart. The default formats of ingress-nginx
+    (end, seconds), Envoy (start, milliseconds) and Traefik (start, milliseconds) are known by their fields. Where
+    stamps are whole seconds, departures are put where the order of the lines, which is that of completion, leaves room
+    for them.
+
+    Parameters
+    ----------
+    path : the file, plain or gzipped
+    time : arrival or departure, if the stamp is not what it is by default
+    unit : s, ms, us or ns of the durations, if it is not the default
+    duration : which field it is, if several could be: the number of a number after the bytes, from 1, or the name of a
+        field `name=0.25`
+
+    Raises
+    ------
+    TableError
+        If most lines are not of these formats, several numbers could be the duration, durations are far longer than
+        the whole log, a format that has a unit is said to have another, or the file is cut off.
+    OSError
+        If the file cannot be opened.
+
+    Examples
+    --------
+    >>> import tempfile
+    >>> line = '::1 - - [10/Oct/2023:13:55:3{} +0000] "GET / HTTP/1.1" 200 5 "-" "curl" {}\\n'
+    >>> with tempfile.NamedTemporaryFile() as file:
+    ...     _ = Path(file.name).write_text(line.format(6, "0.500") + line.format(7, "0.250"))
+    ...     log = read_access_log(Path(file.name))
+    >>> log.table.to_numpy().tolist(), log.origin_s
+    ([[0.0, 0.5, 0.0], [1.25, 1.5, 1.0]], 1696946136.0)
+    """
+    lines = _lines(path)
+    form = _form(lines, duration)
+    if form.unit and unit not in (None, form.unit):
+        raise TableError([TableFault(1, 1, "--unit", f"should be {form.unit}, as in {form.name}", str(unit))])
+    parts = pc.extract_regex(lines, form.pattern())
+    stamp_s = _stamps(pc.struct_field(parts, "time"))
+    texts = pc.struct_field(parts, "duration")
+    took = np.asarray(pc.fill_null(texts.cast(pa.string()).cast(pa.float64()), np.nan).to_numpy(False))
+    nginx = form.by_end or (pc.mean(pc.match_substring(texts, ".").cast(pa.float64())).as_py() or 0.0) > 0.5
+    said = unit or form.unit
+    took_s = took / PER_SECOND[said or ("s" if nginx else "us")]
+    read = (np.abs(stamp_s) <= FARTHEST_S) & (took_s <= FARTHEST_S)
+    notes, findings = _skipped(lines, read, form)
+    by_end = time == "departure" if time else nginx
+    took_s = took_s[read]
+    origin = float(np.floor(stamp_s[read].min()))
+    stamp_s = stamp_s[read] - origin
+    if not said:
+        _refuse_long(stamp_s, took_s, np.flatnonzero(read))
+        if form is _SINGLE:
+            findings += _doubtful(took_s, texts.filter(pa.array(read)), nginx)
+    notes += [_understood(form, nginx, by_end, said or ("s" if nginx else "us")), _LISTENER]
+    end_s, resolution_s = stamp_s if by_end else stamp_s + took_s, 0.0
+    moved = np.array_equal(stamp_s, np.floor(stamp_s))
+    if moved:
+        resolution_s = 1.0
+        end_s, how = within_seconds(end_s)
+        notes.append(f"stamps are whole seconds: {how}; durations are exact, so is the aggregate response time")
+    table = pd.DataFrame({"arrival_s": end_s - took_s, "departure_s": end_s})
+    if moved:
+        table["stamp_s"] = stamp_s
+    if might_repeat(stamp_s, stamp_s + took_s):
+        table["rest"] = _rest(lines.filter(pa.array(read)), form)
+    return Log(table, tuple(notes), origin, resolution_s=resolution_s, findings=tuple(findings))
+
+
+def within_seconds(earliest_s: Floats) -> tuple[Floats, str]:
+    """Return when requests ended that are known to the second, and how that was found, from the order of their lines.
+
+    Request i ended between `earliest_s[i]` and a second later, not before the requests of the lines above it and not
+    after those below it. Requests with the same room share it evenly, in order.
+
+    Parameters
+    ----------
+    earliest_s : (n,) array, seconds: the least that each end can be, in order of the lines
+
+    Examples
+    --------
+    >>> within_seconds(np.array([0.0, 0.0, 0.75, 0.25, 1.5]))[0]
+    array([0.25 , 0.75 , 0.875, 1.125, 2.   ])
+    >>> within_seconds(np.array([9.0, 0.0]))
+    (array([9.5, 0.5]), 'the lines are not in order of completion, so half a second is added to each')
+    """
+    low = np.maximum.accumulate(earliest_s)
+    high = np.minimum.accumulate(earliest_s[::-1])[::-1] + 1.0
+    if np.mean(low > high) > 0.01:
+        return earliest_s + 0.5, "the lines are not in order of completion, so half a second is added to each"
+    new = np.concatenate(([True], (np.diff(low) != 0) | (np.diff(high) != 0)))
+    run = np.cumsum(new) - 1
+    size = np.bincount(run)
+    place = np.arange(len(low)) - np.flatnonzero(new)[run]
+    end_s = low + (high - low) * (place + 0.5) / size[run]
+    return end_s, "departures are put where the order of the lines leaves room for them"
+
+
+def _lines(path: Path) -> pa.Array:
+    try:
+        with stream_of(path) as source:
+            data = source.read()
+    except OSError as error:
+        if error.errno:
+            raise
+        raise TableError([TableFault(1, 1, "file", "should be a whole gzip file", "one cut off or damaged")]) from None
+    return pa.array(data.removesuffix(b"\n").split(b"\n"), pa.large_binary())
+
+
+def _stamps(texts: pa.Array) -> Floats:
+    """Return time stamps as seconds since 1970, NaN where there is none; each text is read once."""
+    coded = texts.cast(pa.large_string()).dictionary_encode()
+    known = pd.Series(coded.dictionary.to_pandas(), dtype=object)
+    seconds = pd.to_numeric(known, errors="coerce").astype(float)
+    for form in ("%d/%b/%Y:%H:%M:%S %z", "ISO8601"):
+        clock = pd.to_datetime(known, format=form, errors="coerce", utc=True)
+        seconds = seconds.fillna((clock - pd.Timestamp(0, tz="UTC")).dt.total_seconds())
+    codes = pc.fill_null(coded.indices, len(known)).to_numpy(False)
+    return np.asarray(np.append(seconds.to_numpy(), np.nan)[codes], dtype=np.float64)
+
+
+def _form(lines: pa.Array, duration: str | None) -> Form:
+    """Return the form of most lines at the beginning; of single numbers if there is none."""
+    if duration is not None:
+        return _said(duration)
+    head = lines.slice(0, _TRIED)
+    fits = [pc.sum(pc.match_substring_regex(head, form.pattern())).as_py() or 0 for form in FORMS]
+    return FORMS[int(np.argmax(fits))] if max(fits) else _SINGLE
+
+
+def _said(duration: str) -> Form:
+    """Return the form with the duration in a field that was said: by its number among numbers, or by its name."""
+    if duration.isdecimal() and int(duration) > 0:
+        between = rf"{_REQUEST}(?:(?: {_WORD})* {_NUMBER}){{{int(duration) - 1}}}(?: {_WORD})* "
+        return Form(_SAID, _HEAD, between, _NUMBER, rf"(?: {_FIELD})*")
+    return Form(_SAID, _HEAD, rf'{_REQUEST}(?: .*)? {re.escape(duration)}[=:]"?', _NUMBER, '"?(?: .*)?')
+
+
+def _refuse_several(lines: pa.Array, other: Ints) -> None:
+    """Raise the fault of other lines, if they hold several numbers, which says how to settle it."""
+    several = other[pc.match_substring_regex(lines.take(pa.array(other)), _SEVERAL).to_numpy(False).astype(bool)]
+    if len(several) <= _RARE * len(lines):
+        return
+    row = int(several[0])
+    tail = re.sub(rf"^{_HEAD}{_TIME}{_REQUEST}", "", lines[row].as_py().decode(errors="replace"))
+    numbers = [field for field in re.findall(_FIELD, tail) if re.fullmatch(_NUMBER, field)]
+    options = " or ".join(f"--duration {place}" for place in range(1, len(numbers) + 1))
+    what = f"which of its {len(numbers)} numbers is the duration? say {options} ({len(several):,} such lines)"
+    raise TableError([TableFault(row + 1, 1, "line", what, f'"{" ".join(numbers)}"')])
+
+
+def _refuse_long(stamp_s: Floats, took_s: Floats, rows: Ints) -> None:
+    """Raise the fault of durations far longer than the log, which must be something else or in another unit."""
+    where = too_long(stamp_s, took_s)
+    if where is not None:
+        span = float(np.ptp(stamp_s))
+        what = f"should not be far longer than the whole log, {span:.4g} s: say --unit, or which field with --duration"
+        raise TableError([TableFault(int(rows[where]) + 1, 1, "duration", what, f"{took_s[where]:.4g} s")])
+
+
+def _doubtful(took_s: Floats, texts: pa.Array, nginx: bool) -> list[Finding]:
+    """Return what is odd about the only number after the bytes, which is taken for the duration for lack of others."""
+    done = "kept: is that number a duration? --unit says that it is one, and its unit"
+    if len(took_s) > _FEW and np.ptp(took_s) == 0:
+        evidence = f"the number after the bytes is {texts[0].as_py().decode()} on all lines"
+        return [Finding("durations that never vary", len(took_s), evidence, done)]
+    thousandths = pc.match_substring_regex(texts, r"\.\d{3}$").to_numpy(False).astype(bool)
+    if nginx and len(took_s) > _FEW and np.mean(~thousandths) > 0.5:
+        evidence = "the number after the bytes has a decimal point, but not three decimals as nginx's $request_time has"
+        return [Finding("durations unlike nginx's", int(np.count_nonzero(~thousandths)), evidence, done)]
+    return []
+
+
+def _rest(lines: pa.Array, form: Form) -> Ints:
+    """Return a number for all that a line says beside its times; another one for each line if all lines differ."""
+    if pc.count_distinct(lines).as_py() == len(lines):
+        return np.arange(len(lines))
+    rest = pc.replace_substring_regex(lines, form.others(), r"\1 \2 \3")
+    return np.asarray(rest.dictionary_encode().indices.to_numpy(False), dtype=np.int64)
+
+
+def _skipped(lines: pa.Array, read: Bools, form: Form) -> tuple[list[str], list[Finding]]:
+    """Return a note on lines of another form, from 1% of the lines on a finding; half of the lines are refused."""
+    empty = pc.equal(pc.binary_length(lines), 0).to_numpy(False)
+    other = np.flatnonzero(~read & ~empty)
+    if form is _SINGLE:
+        _refuse_several(lines, other)
+    if 2 * len(other) >= np.count_nonzero(~empty):
+        what = "should be a line of an access log that ends in the request's duration"
+        if form.name == _SAID:
+            what = "should be a line of an access log with the duration where --duration says"
+        shown = ((row, lines[row].as_py().decode(errors="replace")[:60]) for row in other)
+        raise TableError([TableFault(int(row) + 1, 1, "line", what, f'"{text}"') for row, text in shown])
+    named = ", ".join(str(row + 1) for row in other[:_SKIPPED]) + (", …" if len(other) > _SKIPPED else "")
+    share = len(other) / max(int(np.count_nonzero(~empty)), 1)
+    if share >= _RARE:
+        evidence = f"{share:.1%} of the lines: line {named}"
+        return [], [Finding("lines of another form", len(other), evidence, "left out")]
+    are = f"{counted(len(other), 'line')} {'is' if len(other) == 1 else 'are'}"
+    return [f"{are} of another form and left out: line {named}"] if len(other) else [], []
+
+
+def _understood(form: Form, nginx: bool, by_end: bool, unit: str) -> str:
+    kind = "with a decimal point, as nginx writes them" if nginx else "whole numbers, as Apache writes them"
+    where = f"lines are in {form.name}, durations" if form.unit else f"durations are {kind}:"
+    return f"{where} read in {unit}, with stamps of the request's {'end' if by_end else 'start'}"

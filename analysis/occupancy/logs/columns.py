@@ -1,0 +1,274 @@
+"""Which columns of a request log hold what, and in which unit: as said, or by their names."""
+
+import re
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from analysis.statistics import Floats
+from analysis.tables.cells import TableFault
+from analysis.tables.readers import TableError
+
+PER_SECOND = {"s": 1.0, "ms": 1e3, "us": 1e6, "ns": 1e9}
+"""How many of a unit make a second."""
+FARTHEST_S = 1e15
+"""Times further than this from 0, 30 million years, are no times; floats tell eighths of a second there."""
+
+_SPELLED = {
+    "s": ("s", "sec", "secs", "second", "seconds"),
+    "ms": ("ms", "msec", "msecs", "millis", "milliseconds"),
+    "us": ("us", "usec", "usecs", "micros", "microseconds"),
+    "ns": ("ns", "nsec", "nanos", "nanoseconds"),
+}
+_UNITS = {word: unit for unit, words in _SPELLED.items() for word in words}
+_ARRIVAL = ("arrival", "arrival_time", "arr", "arrived", "start", "start_time", "started", "begin", "sent", "submit")
+_DEPARTURE = ("departure", "departure_time", "dep", "departed", "end", "end_time", "finish", "finished", "completed")
+_DURATION = ("duration", "response_time", "latency", "elapsed", "request_time", "time_taken", "rt", "took")
+_STAMP = ("timestamp", "time", "ts", "date", "datetime")
+_REQUEST = ("request_id", "req_id", "span_id", "request", "id", "uuid")
+_ANYTHING = ("id", "uuid")
+"""Names of columns that need not name requests."""
+_SEVERAL = re.compile(
+    r"(trace|correlation|conversation|session|visitor|user|customer|client|account|tenant|batch|parent)(_?(id|uuid))?"
+)
+"""Columns whose values have several requests each."""
+_TYPE = ("type", "class", "cls", "kind")
+_FEW = 30
+_LONG, _FAR = 10.0, 1e5
+"""Times the length of a log that half of its durations, and any of them, may take."""
+_EPOCH = {"s": 1e9, "ms": 1e12, "us": 1e15, "ns": 1e18}
+"""Times since 1970 lie between once and ten times these from 2001 to 2286."""
+
+
+@dataclass(frozen=True, slots=True)
+class Roles:
+    """Names of the columns that hold what; two of the first three are there."""
+
+    arrival: str | None = None
+    departure: str | None = None
+    duration: str | None = None
+    request: str | None = None
+    type: str | None = None
+    priority: str | None = None
+
+    def times(self) -> list[str]:
+        """Return the columns that hold times."""
+        return [name for name in (self.arrival, self.departure, self.duration) if name is not None]
+
+    def classes(self) -> list[str]:
+        """Return the column that holds priorities, if there is one."""
+        return [self.priority] if self.priority is not None else []
+
+    def labels(self) -> list[str]:
+        """Return the columns that hold names of requests and of their types."""
+        return [name for name in (self.request, self.type) if name is not None]
+
+
+def roles(
+    names: Sequence[str],
+    arrival: str | None = None,
+    departure: str | None = None,
+    duration: str | None = None,
+    priority: str | None = None,
+) -> Roles:
+    """Return which columns hold what: those that were said, and those whose names are common for the rest.
+
+    A time stamp of no telling name beside a duration may be a request's start or its end, and which makes a
+    difference; so it has to be said. So has a column of priorities, since 0 is served first here, and last elsewhere.
+
+    Parameters
+    ----------
+    names : the file's columns
+    arrival, departure, duration, priority : names that were said
+
+    Raises
+    ------
+    TableError
+        If a column is not there or said twice, all three columns of times were said, or no pair of columns says when
+        requests came and went.
+
+    Examples
+    --------
+    >>> roles(["cls", "arr_ms", "dep_ms"])
+    Roles(arrival='arr_ms', departure='dep_ms', duration=None, request=None, type='cls', priority=None)
+    >>> roles(["timestamp", "latency (ms)"])
+    Traceback (most recent call last):
+    analysis.tables.readers.TableError: 1:1: timestamp: is it a start (--arrival) or an end (--departure)?, got either
+    """
+    options = {"--arrival": arrival, "--departure": departure, "--duration": duration, "--priority": priority}
+    faults = list(_contradictions({option: name for option, name in options.items() if name is not None}))
+    if faults:
+        raise TableError(faults)
+    said = [name for name in options.values() if name is not None]
+    missing = [name for name in said if name not in names]
+    if missing:
+        raise TableError([_lacking(name, names) for name in missing])
+    free = [name for name in names if name not in said]
+    came = arrival or (None if departure and duration else _named(free, _ARRIVAL))
+    left = departure or (None if arrival and duration else _named(free, _DEPARTURE))
+    took = duration or (None if came and left else _named(free, _DURATION))
+    if came and left:
+        took = None
+    if sum(name is not None for name in (came, left, took)) < 2:
+        raise TableError([_unsaid(names, free, took)])
+    return Roles(came, left, took, _named(free, _REQUEST), _named(free, _TYPE), priority)
+
+
+def _contradictions(said: Mapping[str, str]) -> Iterator[TableFault]:
+    """Yield what is wrong with options whatever the file has: a column for two of them, three times where two do."""
+    first = dict[str, str]()
+    for option, name in said.items():
+        if name in first:
+            yield TableFault(1, 1, option, f"should be another column than that of {first[name]}", name)
+        first.setdefault(name, option)
+    if {"--arrival", "--departure", "--duration"} <= set(said):
+        shown = f"{said['--arrival']}, {said['--departure']} and {said['--duration']}"
+        yield TableFault(1, 1, "--duration", "should not be said beside --arrival and --departure", shown)
+
+
+def _lacking(name: str, names: Sequence[str]) -> TableFault:
+    return TableFault(1, 1, name, "column is missing", f"columns {', '.join(names)}")
+
+
+def _unsaid(names: Sequence[str], free: Sequence[str], took: str | None) -> TableFault:
+    """Return what is missing: which end a stamp marks, or any two columns of times."""
+    stamp = _named(free, _STAMP)
+    if stamp and took:
+        return TableFault(1, 1, stamp, "is it a start (--arrival) or an end (--departure)?", "either")
+    shown = ", ".join(names)
+    if len(names) == 1 and re.search(r"[;\t|]", shown):
+        return TableFault(1, 1, "columns", "should be separated by commas", shown)
+    what = "two of --arrival, --departure and --duration should be said"
+    return TableFault(1, 1, "columns", what, f"columns {shown}")
+
+
+def _named(names: Sequence[str], known: Sequence[str]) -> str | None:
+    """Return the column whose name, without its unit, comes first among the known ones."""
+    bare = {_parts(name)[0]: name for name in reversed(names)}
+    return next((bare[word] for word in known if word in bare), None)
+
+
+def _parts(name: str) -> tuple[str, str | None]:
+    """Return a column's name in lower case without its unit, and the unit."""
+    snake = re.sub(r"(?<=[a-z0-9])(?=[A-Z])", "_", name).lower().replace("µ", "u")
+    words = [word for word in re.split(r"[^a-z0-9]+", snake) if word]
+    unit = _UNITS.get(words[-1]) if len(words) > 1 else None
+    return "_".join(words[:-1] if unit else words), unit
+
+
+def names_requests(name: str) -> bool:
+    """Return whether a column's name says that each request has one of its values, as `id` alone does not.
+
+    Examples
+    --------
+    >>> names_requests("requestId"), names_requests("id")
+    (True, False)
+    """
+    bare = _parts(name)[0]
+    return bare in _REQUEST and bare not in _ANYTHING
+
+
+def names_several(name: str) -> bool:
+    """Return whether a column's values have several requests each: a trace, a session, a user.
+
+    Examples
+    --------
+    >>> names_several("traceId"), names_several("user"), names_several("request_id")
+    (True, True, False)
+    """
+    return _SEVERAL.fullmatch(_parts(name)[0]) is not None
+
+
+def unit_of(name: str, values: Floats, said: str | None = None) -> tuple[str, str]:
+    """Return the unit of a column of numbers, and a note if it was neither in the name nor said.
+
+    The name comes first. Numbers that all lie where times since 1970 do are such times, whose size tells the unit.
+    Otherwise it is what was said, or seconds.
+
+    Parameters
+    ----------
+    name : the column's name, such as `arr_ms`, `latency (us)` or `durationMs`
+    values : its numbers, NaN where there is none
+    said : s, ms, us or ns
+
+    Raises
+    ------
+    TableError
+        If the name says another unit than was said.
+
+    Examples
+    --------
+    >>> unit_of("arr_ms", np.array([0.0, 12.0]))
+    ('ms', '')
+    >>> unit_of("start", np.array([1.7e9, 1.7e9 + 60]), "ms")
+    ('s', 'column start is read as seconds since 1970')
+    >>> unit_of("took", np.array([0.2]))
+    ('s', 'column took is read as seconds; --unit says another')
+    """
+    named = _parts(name)[1]
+    if named and said and named != said:
+        raise TableError([TableFault(1, 1, name, f"should be in {said}, as --unit says", f"a name in {named}")])
+    if named:
+        return named, ""
+    seen = values[np.isfinite(values)]
+    for unit, least in _EPOCH.items():
+        if len(seen) and least <= seen.min() and seen.max() < 10 * least and seen.max() < 2 * seen.min():
+            return unit, f"column {name} is read as {_SPELLED[unit][-1]} since 1970"
+    return said or "s", "" if said else f"column {name} is read as seconds; --unit says another"
+
+
+def undecided(stamp: str, duration: str, notes: Sequence[str]) -> TableFault | None:
+    """Return the fault of durations without a unit beside stamps in milliseconds or less: either unit may be meant.
+
+    Parameters
+    ----------
+    stamp, duration : names of the columns
+    notes : what `unit_of` said of them
+
+    Examples
+    --------
+    >>> supposed = "column took is read as seconds; --unit says another"
+    >>> undecided("start", "took", ["column start is read as milliseconds since 1970", supposed]).problem
+    'is it in ms, as start is, or in s? say --unit ms or --unit s'
+    >>> undecided("start_s", "took", [supposed])
+    """
+    if not any(note.startswith(f"column {duration} is read as seconds;") for note in notes):
+        return None
+    named = _parts(stamp)[1]
+    since = re.compile(rf"column {re.escape(stamp)} is read as (\w+) since 1970$")
+    unit = named or next((_UNITS[match[1]] for match in map(since.match, notes) if match), "s")
+    if unit == "s":
+        return None
+    seconds = f"call it {duration}_s" if named else "--unit s"
+    problem = f"is it in {unit}, as {stamp} is, or in s? say --unit {unit} or {seconds}"
+    return TableFault(1, 1, duration, problem, "a name without a unit")
+
+
+def too_long(stamp_s: Floats, took_s: Floats) -> int | None:
+    """Return the first of the durations that cannot be: far longer than the time between the first and the last stamp.
+
+    They are if half of them are more than ten times as long, or one 100,000 times: the beginning of a log may hold
+    long requests only. Fewer than 30 requests, or stamps that are all the same, tell nothing.
+
+    Parameters
+    ----------
+    stamp_s, took_s : (n,) arrays, seconds; NaN: not seen
+
+    Returns
+    -------
+    None if all may be.
+
+    Examples
+    --------
+    >>> stamp = np.arange(60.0)
+    >>> too_long(stamp, np.full(60, 300.0)), too_long(stamp, np.full(60, 1.7e9))
+    (None, 0)
+    """
+    known = np.flatnonzero(~np.isnan(stamp_s + took_s))
+    if len(known) < _FEW:
+        return None
+    span, took = float(np.ptp(stamp_s[known])), took_s[known]
+    times = _LONG if float(np.median(took)) > _LONG * span else _FAR
+    far = known[took > times * span]
+    return int(far[0]) if span > 0 and len(far) else None

@@ -1,0 +1,1 @@
+"""Foreign files become columns: bytes, cells and located faults, whatever the lens."""

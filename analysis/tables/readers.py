@@ -1,0 +1,237 @@
+"""Tables read from files and checked whole: every fault at once, each with its place."""
+
+import json
+from collections.abc import Callable, Collection, Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Literal
+
+import numpy as np
+import pandas as pd
+import pyarrow as pa
+
+from analysis.statistics import Bools
+from analysis.tables.cells import Cells, TableFault, read_cells
+from models.errors import WscError
+
+PRINTED = 20
+"""Faults that a message spells out; the others are counted."""
+
+_WIDEST = 200
+"""Characters of a cell that a message shows."""
+LEAST, MOST = 1e-50, 1e50
+"""Between these lie all numbers but 0 that a table may hold: squares of their ratios are still floats."""
+MOST_COUNTED = 2**53 - 1
+"""Up to here a float holds every whole number."""
+
+Kind = Literal["text", "real", "count", "flag"]
+"""What a column holds; a flag is 0, 1, true or false."""
+
+
+Problem = tuple[Bools, str]
+
+
+class TableError(WscError):
+    """A table cannot be used; `faults` holds every fault in the order of the file."""
+
+    def __init__(self, faults: Sequence[TableFault]) -> None:
+        self.faults = tuple(sorted(faults, key=lambda fault: fault[:2]))
+        super().__init__("\n".join(self.lines()))
+
+    def lines(self) -> list[str]:
+        """Return one line per fault, the first twenty, and how many more there are."""
+        said = [f"{line}:{column}: {name}: {what}, got {got}" for line, column, name, what, got in self.printed]
+        return said + ([f"and {self.unprinted} more"] if self.unprinted else [])
+
+    @property
+    def printed(self) -> tuple[TableFault, ...]:
+        """The faults that are spelled out."""
+        return self.faults[:PRINTED]
+
+    @property
+    def unprinted(self) -> int:
+        """How many faults are only counted."""
+        return max(0, len(self.faults) - PRINTED)
+
+
+@dataclass(frozen=True, slots=True)
+class Field:
+    """A column that a table has: what it holds, and from where on."""
+
+    name: str
+    kind: Kind
+    above_zero: bool = True
+    """Whether a number must be above 0, rather than 0 or more."""
+    required: bool = True
+    may_be_empty: bool = False
+    """Whether a cell may be empty, which then is NaN."""
+    lenient: bool = False
+    """Whether a number that cannot be used (none, not finite, 0 or below) is no fault, but left for others to judge."""
+
+
+def _nothing(names: Sequence[str]) -> Sequence[str]:
+    """Say that no column identifies a row."""
+    return names[:0]
+
+
+def read_table(
+    path: Path, fields: Sequence[Field], key: Callable[[Sequence[str]], Sequence[str]] = _nothing
+) -> pd.DataFrame:
+    """Read the named columns of a CSV or Parquet file, gzipped or not, whatever its name ends in.
+
+    Identifiers come back as text, so that 7 in one file is 7 in another. Columns beyond `fields` are read as they
+    are. Blank lines of a CSV file are skipped.
+
+    Parameters
+    ----------
+    path : the file
+    fields : columns that are checked; one that is not required may be missing
+    key : from the file's column names to those by which a row may be there only once; none: rows may repeat
+
+    Returns
+    -------
+    DataFrame
+        The file's columns with a plain RangeIndex.
+
+    Raises
+    ------
+    TableError
+        With every fault: missing, repeated, empty, wrongly typed, not finite, out of bounds, ragged, cut off.
+    OSError
+        If the file cannot be opened.
+
+    Examples
+    --------
+    >>> import tempfile
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     file = Path(folder) / "jobs.csv"
+    ...     _ = file.write_text("job,quota\\na,2\\nb,x\\n")
+    ...     read_table(file, [Field("job", "text"), Field("quota", "real")])
+    Traceback (most recent call last):
+    analysis.tables.readers.TableError: 3:2: quota: should be a number, got "x"
+    """
+    cells = read_cells(path)
+    faults = list(cells.faults)
+    columns = dict(cells.columns)
+    for wanted in fields:
+        if wanted.name in cells.columns:
+            columns[wanted.name], found = _checked(cells, wanted)
+            faults += found
+        elif wanted.required and cells.names:
+            faults.append(TableFault(1, 1, wanted.name, "column is missing", f"columns {', '.join(cells.names)}"))
+    faults += _repeated_rows(cells, key(cells.names))
+    if cells.names and not len(cells.lines) and not cells.faults:
+        faults.append(TableFault(2, 1, "rows", "should hold at least one row", "none"))
+    if faults:
+        raise TableError(faults)
+    return pd.DataFrame(columns)
+
+
+def not_used(given: pd.DataFrame, known: Collection[str]) -> Iterator[str]:
+    """Yield a note that names the columns of a table that nobody reads, if there are any.
+
+    Examples
+    --------
+    >>> list(not_used(pd.DataFrame(columns=["job", "colour", "size"]), ["job"]))
+    ['columns not used: colour, size']
+    """
+    others = [str(name) for name in given.columns if name not in known]
+    if others:
+        yield f"columns not used: {', '.join(others)}"
+
+
+def _repeated_rows(cells: Cells, key: Sequence[str]) -> Iterator[TableFault]:
+    """Yield a fault for every row whose key stood in an earlier row."""
+    if not key or not len(cells.lines) or not set(key) <= set(cells.columns):
+        return
+    group = (
+        pd.DataFrame({name: cells.columns[name].astype(str) for name in key}).groupby(list(key), sort=False).ngroup()
+    )
+    _, first, code = np.unique(group, return_index=True, return_inverse=True)
+    whole = len(key) == len(cells.names)
+    name = "row" if whole else ", ".join(key)
+    column = 1 if whole else cells.position(key[0])
+    for row in np.flatnonzero(first[code] != np.arange(len(code))):
+        line, before = int(cells.lines[row]), int(cells.lines[first[code[row]]])
+        yield TableFault(line, column, name, "should be there once", f"the same as in line {before}")
+
+
+def _checked(cells: Cells, wanted: Field) -> tuple[pd.Series, list[TableFault]]:
+    """Return a column as what it should hold, and its faults."""
+    given, column = cells.columns[wanted.name], cells.position(wanted.name)
+    kind = cells.types.get(wanted.name)
+    if kind is not None and not _fits(kind, wanted.kind):
+        what = {"text": "text or whole numbers", "flag": "0 and 1, true and false"}.get(wanted.kind, "numbers")
+        return given, [TableFault(1, column, wanted.name, f"should hold {what}", f"type {kind}")]
+    text = given.map(_as_text).astype(str).str.strip()
+    if wanted.kind == "flag":
+        made, problems = _flags(text)
+    else:
+        made, problems = _texts(text) if wanted.kind == "text" else _numbers(given, text, wanted)
+    found = [
+        TableFault(int(cells.lines[row]), column, wanted.name, problem, _shown(given.iloc[row]))
+        for wrong, problem in problems
+        for row in np.flatnonzero(wrong)
+    ]
+    return made, found
+
+
+def _texts(text: pd.Series) -> tuple[pd.Series, list[Problem]]:
+    return text, [((text == "").to_numpy(), "should not be empty")]
+
+
+def _flags(text: pd.Series) -> tuple[pd.Series, list[Problem]]:
+    """Return a column as 0 and 1, NaN where a cell says neither, and which rows have which problem."""
+    value = pd.to_numeric(text.str.lower().replace({"true": "1", "false": "0"}), errors="coerce")
+    empty = (text == "").to_numpy()
+    return value, [
+        (empty, "should not be empty"),
+        (~value.isin([0, 1]).to_numpy() & ~empty, "should be 0 or 1, true or false"),
+    ]
+
+
+def _numbers(given: pd.Series, text: pd.Series, wanted: Field) -> tuple[pd.Series, list[Problem]]:
+    """Return a column as numbers, NaN where a cell is none, and which rows have which problem, one at most."""
+    number = given if given.dtype.kind in "iuf" else pd.to_numeric(text, errors="coerce")
+    value = number.to_numpy(dtype=np.float64, na_value=np.nan)
+    empty = (text == "").to_numpy()
+    infinite = np.isinf(value) | (np.isnan(value) & text.str.lower().str.lstrip("+-").eq("nan").to_numpy())
+    low = (value <= 0) if wanted.above_zero else (value < 0)
+    with np.errstate(invalid="ignore"):
+        broken = (value != np.floor(value)) & (wanted.kind == "count")
+    most = MOST_COUNTED if wanted.kind == "count" else MOST
+    least = f"at least {LEAST:g}" if wanted.above_zero else f"0 or at least {LEAST:g}"
+    ranges = [
+        (np.isfinite(value) & (value > most), f"should be at most {most:.16g}"),
+        ((value > 0) & (value < LEAST) & ~broken, f"should be {least}"),
+    ]
+    if wanted.lenient:
+        return pd.Series(value), ranges
+    return pd.Series(value), [
+        (empty & (not wanted.may_be_empty), "should not be empty"),
+        (np.isnan(value) & ~empty & ~infinite, "should be a number"),
+        (infinite, "should be a finite number"),
+        (np.isfinite(value) & low, f"should be {'above 0' if wanted.above_zero else 'at least 0'}"),
+        (np.isfinite(value) & ~low & broken, "should be a whole number"),
+        *ranges,
+    ]
+
+
+def _fits(kind: pa.DataType, wanted: Kind) -> bool:
+    types = pa.types
+    if wanted == "text":
+        if types.is_dictionary(kind):
+            kind = kind.value_type
+        return bool(types.is_string(kind) or types.is_large_string(kind) or types.is_integer(kind))
+    if wanted == "flag" and types.is_boolean(kind):
+        return True
+    return bool(types.is_integer(kind) or types.is_floating(kind) or types.is_decimal(kind))
+
+
+def _as_text(cell: object) -> str:
+    return "" if cell is None else str(cell)
+
+
+def _shown(cell: object) -> str:
+    text = json.dumps(cell) if isinstance(cell, str) else "null" if cell is None else str(cell)
+    return text if len(text) <= _WIDEST else text[: _WIDEST - 1] + "…"

@@ -1,0 +1,249 @@
+"""Measurement tables: one row per measured instance, from a run's tables or from files of a real fleet."""
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Literal
+
+import pandas as pd
+
+from analysis.tables.cells import TableFault
+from analysis.tables.readers import Field, TableError, not_used, read_table
+from models.errors import InputError
+
+__all__ = [
+    "METRICS",
+    "Metric",
+    "Reading",
+    "TableError",
+    "TableFault",
+    "performance",
+    "read_jobs",
+    "read_measurements",
+    "read_plan",
+]
+
+Metric = Literal["ipc", "ips", "requests_per_cpu_s", "requests_per_s"]
+
+METRICS: Mapping[str, tuple[str, str]] = {
+    "ipc": ("instructions", "cycles"),
+    "ips": ("instructions", "cpu_s"),
+    "requests_per_cpu_s": ("requests", "cpu_s"),
+    "requests_per_s": ("requests", "wall_s"),
+}
+"""Performance metric to the counter it counts and the counter it divides by."""
+
+MEASUREMENTS = (
+    Field("job", "text", required=False),
+    Field("machine", "text", required=False),
+    Field("weight", "real", required=False),
+    Field("value", "real", above_zero=False),
+    Field("exposure", "real", required=False),
+    Field("instance", "text", required=False),
+    Field("residence", "text", required=False),
+)
+JOBS = (Field("job", "text"), Field("quota", "real"), Field("instances", "count"))
+PLAN = (
+    Field("job", "text"),
+    Field("weight", "real", above_zero=False),
+    Field("mean", "real"),
+    Field("std", "real", above_zero=False),
+    Field("instances", "count"),
+    Field("cost", "real", above_zero=False),
+)
+_SAY_NOTHING = {"job", "weight", "value", "exposure"}
+"""Columns that are rightly equal in two rows: alone they do not tell that one row was written twice."""
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Reading:
+    """A table read from a file, and what a reader should know about how it was understood."""
+
+    table: pd.DataFrame
+    notes: tuple[str, ...]
+
+
+def performance(
+    counters: pd.DataFrame,
+    instances: pd.DataFrame,
+    metric: Metric,
+    window: str = "all",
+    min_presence: float = 0.1,
+) -> pd.DataFrame:
+    """Return the measurement table of a counting window.
+
+    Stays shorter than `min_presence` of the window and stays without cycles or CPU time are too short to measure and
+    are left out. An instance that moved has one row per stay.
+
+    Parameters
+    ----------
+    counters : a run's table of counters, per residence and window
+    instances : a run's table of instances, per residence
+    metric : a name in `METRICS`: instructions per cycle, instructions per CPU second, requests per CPU second or
+        requests per second
+    window : name of the counting window
+    min_presence : share of the window's length (the longest stay's), 0..1
+
+    Returns
+    -------
+    DataFrame
+        job, machine, weight (CPU quota, hardware threads), value (per cycle or per second), exposure (cycles or
+        seconds, what a machine's ratio weighs by), rack, instance, residence, feature.
+
+    Raises
+    ------
+    ValueError
+        If the metric or the window is not there; the message lists those that are.
+
+    Examples
+    --------
+    >>> stay = {"residence": [0], "job": 3, "machine": 5, "quota_vcpu": 2.0, "rack": 1, "instance": 0, "feature": True}
+    >>> counted = {"residence": [0], "window": "all", "instructions": 6.0, "cycles": 4.0, "wall_s": 10.0}
+    >>> performance(pd.DataFrame(counted), pd.DataFrame(stay), "ipc")[["job", "value", "exposure"]]
+       job  value  exposure
+    0    3    1.5       4.0
+    """
+    if metric not in METRICS:
+        raise InputError(f"metric must be one of {', '.join(METRICS)}, got {metric}")
+    counted = counters[counters["window"] == window]
+    if counted.empty:
+        there = ", ".join(map(str, counters["window"].unique())) or "none"
+        raise InputError(f"window must be one of {there}, got {window}")
+    above, below = METRICS[metric]
+    long_enough = counted["wall_s"] >= min_presence * counted["wall_s"].max()
+    counted = counted[long_enough & (counted[below] > 0)]
+    rows = counted.merge(instances, on="residence", validate="one_to_one")
+    made = {
+        "job": rows["job"],
+        "machine": rows["machine"],
+        "weight": rows["quota_vcpu"],
+        "value": rows[above] / rows[below],
+        "exposure": rows[below],
+    }
+    return pd.DataFrame(made | {name: rows[name] for name in ("rack", "instance", "residence", "feature")})
+
+
+def read_measurements(path: Path) -> Reading:
+    """Read an instance table, or a table of one value per machine, of a real fleet.
+
+    Only `value` is required. Without `job` all rows are one job, without `machine` every row is a machine of its own,
+    without `weight` every row weighs 1. Further columns are allowed and named in a note.
+
+    Parameters
+    ----------
+    path : CSV or Parquet, gzipped or not; columns job, machine, weight, value and perhaps exposure, instance,
+        residence
+
+    Returns
+    -------
+    Reading
+        The measurement table, and notes on what was missing or not used.
+
+    Raises
+    ------
+    TableError
+        With every fault. A row is repeated when its residence, or its job, machine and instance, or (without such
+        identifiers) all its columns stand in an earlier row.
+
+    Examples
+    --------
+    >>> import tempfile
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     file = Path(folder) / "latency.csv"
+    ...     _ = file.write_text("value,VM_id\\n89.0,0\\n96.5,1\\n")
+    ...     read_measurements(file).table
+       job machine  weight  value
+    0  all       0     1.0   89.0
+    1  all       1     1.0   96.5
+    """
+    given = read_table(path, MEASUREMENTS, _identity)
+    table = _with_defaults(given)
+    return Reading(table, tuple(_notes(given)))
+
+
+def read_jobs(path: Path) -> Reading:
+    """Read a fleet's jobs: columns job, quota (CPU quota of the whole job), instances.
+
+    Parameters
+    ----------
+    path : CSV or Parquet, gzipped or not
+
+    Raises
+    ------
+    TableError
+        With every fault; a job may stand there once.
+
+    Examples
+    --------
+    >>> import tempfile
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     file = Path(folder) / "jobs.csv"
+    ...     _ = file.write_text("job,quota,instances\\nsearch,30,10\\n")
+    ...     read_jobs(file).table
+          job  quota  instances
+    0  search   30.0         10
+    """
+    return _one_row_per_job(path, JOBS)
+
+
+def read_plan(path: Path) -> Reading:
+    """Read the table that a plan is made from: columns job, weight, mean, std, instances, cost.
+
+    Parameters
+    ----------
+    path : CSV or Parquet, gzipped or not; mean and std in the same units, instances the most that can be observed,
+        cost that of observing one
+
+    Raises
+    ------
+    TableError
+        With every fault; a job may stand there once.
+
+    Examples
+    --------
+    >>> import tempfile
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     file = Path(folder) / "table.csv"
+    ...     _ = file.write_text("job,weight,mean,std,instances,cost\\ncompute,0.5,100,7.4,1500,1\\n")
+    ...     read_plan(file).table
+           job  weight   mean  std  instances  cost
+    0  compute     0.5  100.0  7.4       1500   1.0
+    """
+    return _one_row_per_job(path, PLAN)
+
+
+def _one_row_per_job(path: Path, fields: Sequence[Field]) -> Reading:
+    table = read_table(path, fields, lambda names: ["job"] if "job" in names else [])
+    known = [wanted.name for wanted in fields]
+    table = table.assign(instances=table["instances"].astype("int64"))
+    return Reading(table[known], tuple(not_used(table, known)))
+
+
+def _identity(names: Sequence[str]) -> Sequence[str]:
+    """Return the columns that say which measurement a row is."""
+    if "residence" in names:
+        return ["residence"]
+    if "instance" in names:
+        return [name for name in ("job", "machine", "instance") if name in names]
+    return names if set(names) - _SAY_NOTHING else []
+
+
+def _with_defaults(given: pd.DataFrame) -> pd.DataFrame:
+    table = given.copy(deep=False)
+    if "job" not in given.columns:
+        table["job"] = "all"
+    if "machine" not in given.columns:
+        table["machine"] = pd.Series(range(len(given))).astype(str)
+    if "weight" not in given.columns:
+        table["weight"] = 1.0
+    return table[[wanted.name for wanted in MEASUREMENTS if wanted.name in table.columns]]
+
+
+def _notes(given: pd.DataFrame) -> Iterator[str]:
+    meaning = {
+        "job": "all rows are one job",
+        "machine": "every row is a machine of its own",
+        "weight": "every row weighs 1",
+    }
+    yield from (f"no column {name}: {what}" for name, what in meaning.items() if name not in given.columns)
+    yield from not_used(given, [wanted.name for wanted in MEASUREMENTS])

@@ -1,0 +1,205 @@
+"""The sample-size plan: how many instances of each job to observe for a margin of error, at the least cost."""
+
+import math
+from dataclasses import dataclass
+from fractions import Fraction
+from operator import mul
+
+import numpy as np
+import pandas as pd
+
+from analysis.statistics import Floats, Ints
+from analysis.wsmeter.allocation import Problem, continuous, total_variance
+from analysis.wsmeter.optimum import Solution, least_cost
+from models.errors import InputError, WscError
+
+COLUMNS = ("job", "weight", "mean", "std", "instances", "cost")
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Plan:
+    """How many instances of each job to observe, what that costs and what it promises."""
+
+    allocation: pd.DataFrame
+    """Columns job, instances and continuous, the real-valued optimum."""
+    cost: float
+    margin: float
+    """Achieved margin of error, relative to the current metric."""
+    optimal: bool
+    """Whether it is proven that no whole numbers of instances are cheaper."""
+    continuous_cost: float
+    """Cost of the real-valued optimum, below which no plan can be."""
+    jobs_below_minimum: int
+    """Jobs that have fewer instances than the minimum; all of theirs are observed."""
+
+
+class MarginOutOfReachError(WscError):
+    """Not even all instances reach the margin; `best` is the margin that they reach, `margin` the one asked for."""
+
+    def __init__(self, margin: float, best: float) -> None:
+        super().__init__(f"margin {margin:.6g} is out of reach: observing all instances gives {best:.6g}")
+        self.margin, self.best = margin, best
+
+
+def plan(table: pd.DataFrame, margin: float, t: float = 2.0, min_instances: int = 4) -> Plan:
+    """Return the cheapest numbers of instances for a margin of error (Lee et al. 2018, WSMeter, section 4.3).
+
+    Minimises ``Σ N cost`` with ``min <= N <= max`` and ``Σ w² σ² / N <= (margin · μ / t)²``, where ``μ = Σ w μ`` is the
+    current metric and the weights sum to 1. Bounds are inclusive, and the maximum is the job's number of instances; a
+    job with fewer than `min_instances` is observed whole. Covariance between jobs is left out, as in the paper.
+
+    Numbers count as the decimals they print as (0.3 is three tenths), so that a margin that is met exactly is met.
+
+    Parameters
+    ----------
+    table : columns job, weight (0 or more; normalised here), mean and std (units of the metric; std over the whole
+        population), instances (1 or more), cost (of observing one instance, 0 or more)
+    margin : relative to μ, above 0
+    t : half-width of the interval in standard errors
+    min_instances : fewest instances of a job, 1 or more
+
+    Returns
+    -------
+    Plan
+        In the order of `table`. `optimal` is exact for whole costs with a total below 1e9, otherwise up to 1e-9 of the
+        cost (see `analysis.wsmeter.optimum.least_cost`).
+
+    Raises
+    ------
+    MarginOutOfReachError
+        If all instances give a larger margin; it carries the best one.
+    ValueError
+        If the table lacks a column, has no job, a job twice or an impossible value, or if a parameter or the weighted
+        mean is not above 0.
+
+    Examples
+    --------
+    >>> services = pd.DataFrame({"job": ["compute", "network"], "weight": 0.5, "mean": 100.0, "std": [7.4, 17.5]})
+    >>> found = plan(services.assign(instances=1500, cost=1.0), margin=0.03)
+    >>> found.cost, round(found.continuous_cost, 2), found.optimal
+    (69.0, 68.89, True)
+    """
+    _check(table, margin, t, min_instances)
+    problem = _problem(table, margin, t, min_instances)
+    solution = least_cost(problem)
+    return _plan(table, problem, margin, min_instances, solution)
+
+
+def rounded(table: pd.DataFrame, margin: float, t: float = 2.0, min_instances: int = 4) -> Plan:
+    """Return the real-valued optimum rounded up, as in Table 2 of the paper (Lee et al. 2018, WSMeter, section 6.5).
+
+    It meets the margin and costs less than one instance of every job more than the optimum.
+
+    Parameters
+    ----------
+    table, margin, t, min_instances : as for `plan`
+
+    Returns
+    -------
+    Plan
+        `optimal` is false: nothing is proven.
+
+    Raises
+    ------
+    MarginOutOfReachError, ValueError
+        As for `plan`.
+
+    Examples
+    --------
+    >>> services = pd.DataFrame({"job": ["compute", "network"], "weight": 0.5, "mean": 100.0, "std": [7.4, 17.5]})
+    >>> rounded(services.assign(instances=1500, cost=1.0), margin=0.03).allocation["instances"].tolist()
+    [21, 49]
+    """
+    _check(table, margin, t, min_instances)
+    problem = _problem(table, margin, t, min_instances)
+    whole = np.ceil(np.round(_continuous(problem), 9)).astype(np.int64)
+    return _plan(table, problem, margin, min_instances, Solution(whole, optimal=False))
+
+
+def _plan(table: pd.DataFrame, problem: Problem, margin: float, min_instances: int, solution: Solution) -> Plan:
+    real, instances = _continuous(problem), solution.instances
+    cost = table["cost"].to_numpy(dtype=np.float64)
+    allocation = pd.DataFrame({"job": table["job"].to_numpy(), "instances": instances, "continuous": real})
+    return Plan(
+        allocation=allocation,
+        cost=float(sum(map(mul, _decimals(table["cost"]), instances.tolist()))),
+        margin=_margin(problem, margin, instances),
+        optimal=solution.optimal,
+        continuous_cost=float(cost @ real),
+        jobs_below_minimum=int((table["instances"].to_numpy() < min_instances).sum()),
+    )
+
+
+def _problem(table: pd.DataFrame, margin: float, t: float, min_instances: int) -> Problem:
+    """Return the problem in whole numbers.
+
+    The weights are left as they are: their sum cancels between the variance and the square of the mean.
+    """
+    weight, mean, std, cost = (_decimals(table[name]) for name in ("weight", "mean", "std", "cost"))
+    metric = sum(map(mul, weight, mean), Fraction(0))
+    if metric <= 0:
+        raise InputError(f"the weighted mean must be above 0, got {float(metric / sum(weight)):g}")
+    bound = (_decimal(margin) * metric / _decimal(t)) ** 2
+    *variance, bound_units = _in_units([*((w * s) ** 2 for w, s in zip(weight, std, strict=True)), bound])
+    cost_units = _in_units(cost)
+    high = table["instances"].to_numpy(dtype=np.int64)
+    low = np.minimum(high, min_instances)
+    problem = Problem(tuple(variance), bound_units, tuple(cost_units), low, high, np.ones_like(high))
+    if total_variance(problem, high - low) > 1:
+        raise MarginOutOfReachError(margin, _margin(problem, margin, high))
+    return problem
+
+
+def _margin(problem: Problem, margin: float, instances: Ints) -> float:
+    """Return the margin of error: it goes as the root of the variance, which is 1 at the margin asked for."""
+    return margin * math.sqrt(total_variance(problem, instances - problem.low))
+
+
+def _continuous(problem: Problem) -> Floats:
+    cost = np.array(problem.cost, dtype=np.float64)
+    return continuous(problem.share, cost, problem.low.astype(np.float64), problem.high.astype(np.float64))
+
+
+def _decimal(value: float) -> Fraction:
+    return Fraction(repr(float(value)))
+
+
+def _decimals(column: pd.Series) -> list[Fraction]:
+    return [_decimal(value) for value in column.tolist()]
+
+
+def _in_units(values: list[Fraction]) -> list[int]:
+    """Return values as whole multiples of the largest unit that 1 and all of them are multiples of."""
+    units = math.lcm(*(value.denominator for value in values))
+    return [int(value * units) for value in values]
+
+
+def _check(table: pd.DataFrame, margin: float, t: float, min_instances: int) -> None:
+    """Raise ValueError for a parameter or a table that makes no sense."""
+    for name, value in (("margin", margin), ("t", t)):
+        if not (math.isfinite(value) and value > 0):
+            raise InputError(f"{name} must be a finite number above 0, got {value}")
+    if min_instances < 1:
+        raise InputError(f"min_instances must be at least 1, got {min_instances}")
+    missing = [name for name in COLUMNS if name not in table.columns]
+    if missing:
+        raise InputError(f"the table lacks {', '.join(missing)}")
+    if table.empty:
+        raise InputError("the table has no job")
+    if table["job"].duplicated().any():
+        raise InputError(f"job {table['job'][table['job'].duplicated()].iloc[0]} is there twice")
+    _check_values(table)
+
+
+def _check_values(table: pd.DataFrame) -> None:
+    least = {"weight": 0.0, "mean": -math.inf, "std": 0.0, "instances": 1.0, "cost": 0.0}
+    for name, bound in least.items():
+        value = table[name].to_numpy(dtype=np.float64)
+        wrong = ~np.isfinite(value) | (value < bound) | ((name == "instances") & (value % 1 != 0))
+        if wrong.any():
+            kind = "a whole number" if name == "instances" else "a number"
+            at_least = f" of at least {bound:g}" if math.isfinite(bound) else ""
+            got = f"got {value[wrong][0]} for job {table['job'].to_numpy()[wrong][0]}"
+            raise InputError(f"{name} must be {kind}{at_least}, {got}")
+    if not table["weight"].sum() > 0:
+        raise InputError(f"the weights must add up to more than 0, got {table['weight'].sum()}")

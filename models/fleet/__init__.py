@@ -1,0 +1,1 @@
+"""A fleet as it is asked for: machines, jobs, features and load."""

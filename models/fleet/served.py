@@ -1,0 +1,65 @@
+"""What is asked of a fleet besides its jobs: services of which every request is served, and hardware under trial.
+
+Every field's bounds stand in its annotation, as in `models.fleet.world`.
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Annotated, ClassVar, Literal
+
+from annotated_types import Ge, Lt, MinLen
+
+from models.fleet.world import FORBID, Count, Forbid, NonNegative, Positive
+
+
+@dataclass(frozen=True, slots=True)
+class ServedType:
+    """One type of request of a served service: how much of it is asked when, and how long it is."""
+
+    __pydantic_config__: ClassVar[Forbid] = FORBID
+
+    name: Annotated[str, MinLen(1)]
+    """Its name in the tables."""
+    weight: Positive = 1.0
+    """Its share of the requests in the mean of a day, relative to the other types."""
+    size: Positive = 1.0
+    """Its mean instructions, relative to those of the other types."""
+    swing: Annotated[float, Ge(0), Lt(1)] = 0.0
+    """Half-amplitude of the day's wave of its weight, relative to its mean."""
+    peak_hour: Annotated[float, Ge(0), Lt(24)] = 14.0
+    """When its weight is greatest."""
+
+
+@dataclass(frozen=True, slots=True)
+class Served:
+    """A service of the population whose requests are served one by one, on the machines that its instances run on.
+
+    Requests come at random (Poisson), as many in the mean as the service's load has instructions for. Each instance is
+    a station of as many servers as its quota has hardware threads.
+    """
+
+    __pydantic_config__: ClassVar[Forbid] = FORBID
+
+    job: Annotated[str, MinLen(1)]
+    """Name of one of `population.services`, with a quota of whole hardware threads."""
+    policy: Literal["ps", "fcfs"] = "ps"
+    """Scheduling of an instance's requests: processor sharing, or first come first served."""
+    request_cv: NonNegative = 1.0
+    """Coefficient of variation of the instructions of requests of one type (gamma)."""
+    types: Annotated[tuple[ServedType, ...], MinLen(1)] = (ServedType("request"),)
+    """Types of requests; the mean over them is the service's `instructions_per_request`."""
+
+
+@dataclass(frozen=True, slots=True)
+class HardwareTrial:
+    """A new generation of processors under consideration: a few machines have it for the whole horizon.
+
+    Instances stay where they were placed, as if machines had been exchanged under them.
+    """
+
+    __pydantic_config__: ClassVar[Forbid] = FORBID
+
+    platforms: Annotated[Mapping[str, str], MinLen(1)]
+    """Platform to the platform that may replace it, with at least as many hardware threads, new in the fleet."""
+    machines: Count = 12
+    """Machines of those platforms that have the new one, drawn at random."""

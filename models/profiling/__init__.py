@@ -1,0 +1,1 @@
+"""What a profiler can see: programs, their functions, images and call paths."""

@@ -1,0 +1,247 @@
+"""What is asked of a request server: frozen dataclasses for arrivals, demands, servers and what is observed of them.
+
+Every field's bounds stand in its annotation; the text under a field is its documentation. Shares are in 0..1.
+"""
+
+from dataclasses import dataclass, field
+from typing import Annotated, ClassVar, Literal
+
+from annotated_types import Ge, Gt, Le, MinLen
+
+from models.fleet.world import FORBID, Count, Forbid, NonNegative, Positive, Share
+from models.queues.policy import Policy
+
+LONGEST_S = 366 * 86400
+"""A year: the longest horizon."""
+
+
+@dataclass(frozen=True, slots=True)
+class Distribution:
+    """A distribution of times, or of amounts. Each kind needs the fields named with it, and takes no other."""
+
+    __pydantic_config__: ClassVar[Forbid] = FORBID
+
+    kind: Literal["constant", "uniform", "exponential", "gamma", "lognormal", "hyperexponential", "pareto"]
+    """constant (mean); uniform (low, high); exponential (mean); gamma, lognormal (mean, cv); hyperexponential (mean,
+    cv at least 1, balanced means); pareto (low, high, shape), which is bounded on both sides."""
+    mean: NonNegative | None = None
+    """Mean."""
+    cv: NonNegative | None = None
+    """Coefficient of variation: standard deviation over mean."""
+    low: NonNegative | None = None
+    """Least value."""
+    high: NonNegative | None = None
+    """Greatest value."""
+    shape: Positive | None = None
+    """Tail index of a Pareto distribution."""
+
+
+@dataclass(frozen=True, slots=True)
+class LoadPoint:
+    """A point of the load curve; the curve is straight between points and level before the first and after the last."""
+
+    __pydantic_config__: ClassVar[Forbid] = FORBID
+
+    time_s: NonNegative
+    """When."""
+    factor: NonNegative
+    """Arrival rate as a multiple of `rate_per_s`."""
+
+
+@dataclass(frozen=True, slots=True)
+class Bursts:
+    """Arrivals that alternate between calm and burst, each for an exponential time (a Markov-modulated process)."""
+
+    __pydantic_config__: ClassVar[Forbid] = FORBID
+
+    factor: Annotated[float, Ge(1)] = 4.0
+    """Arrival rate in a burst over that in calm; the mean rate stays what it is."""
+    burst_s: Positive = 20.0
+    """Mean length of a burst."""
+    calm_s: Positive = 100.0
+    """Mean time between bursts."""
+
+
+@dataclass(frozen=True, slots=True)
+class Arrivals:
+    """How requests or sessions arrive from outside: a renewal process in operational time, so that rates may vary."""
+
+    __pydantic_config__: ClassVar[Forbid] = FORBID
+
+    rate_per_s: Positive = 1.0
+    """Mean arrivals per second where the load curve is 1."""
+    cv: NonNegative = 1.0
+    """Coefficient of variation of the gaps (gamma): 1 is Poisson, 0 is a clock."""
+    load: tuple[LoadPoint, ...] = ()
+    """The load curve over time; none is a constant load."""
+    bursts: Bursts | None = None
+    """Bursts on top of it; null: none."""
+
+
+@dataclass(frozen=True, slots=True)
+class RequestType:
+    """One type of request: how often it comes, what it needs and how urgent it is."""
+
+    __pydantic_config__: ClassVar[Forbid] = FORBID
+
+    name: Annotated[str, MinLen(1)]
+    """Its name in the tables."""
+    demand_s: Distribution
+    """Service demand: CPU seconds on a server of speed 1."""
+    weight: Positive = 1.0
+    """Its share of the requests, relative to the other types."""
+    priority: Annotated[int, Ge(0), Le(1000)] = 0
+    """Class of the static preemptive priority policy; 0 is served first."""
+
+
+@dataclass(frozen=True, slots=True)
+class JobDemand:
+    """Demands from a fleet's job: instructions of a request times seconds per instruction on its machine then."""
+
+    __pydantic_config__: ClassVar[Forbid] = FORBID
+
+    scenario: Annotated[str, MinLen(1)]
+    """A fleet scenario: a library name or a path relative to this file."""
+    job: Annotated[str, MinLen(1)]
+    """Name of one of its jobs."""
+    instructions: Distribution
+    """Instructions of one request."""
+    instance: Annotated[int, Ge(0)] = 0
+    """Which of the job's instances, counted from 0."""
+
+
+@dataclass(frozen=True, slots=True)
+class Trace:
+    """Requests replayed from a file: CSV or Parquet with columns `arrival_s` and `demand_s`, and perhaps `type`."""
+
+    __pydantic_config__: ClassVar[Forbid] = FORBID
+
+    file: Annotated[str, MinLen(1)]
+    """Path, relative to this file."""
+
+
+@dataclass(frozen=True, slots=True)
+class Sessions:
+    """Semi-open load: a session arrives, asks, waits for the answer, thinks, asks again; then it leaves."""
+
+    __pydantic_config__: ClassVar[Forbid] = FORBID
+
+    requests: Count = 8
+    """Requests of a session."""
+    think_s: Distribution = field(default_factory=lambda: Distribution("uniform", low=3.0, high=6.0))
+    """Time between an answer and the next request."""
+
+
+@dataclass(frozen=True, slots=True)
+class Clients:
+    """Closed load: so many clients that ask, wait for the answer, think and ask again until the horizon."""
+
+    __pydantic_config__: ClassVar[Forbid] = FORBID
+
+    count: Count = 10
+    """Clients."""
+    think_s: Distribution = field(default_factory=lambda: Distribution("exponential", mean=1.0))
+    """Time between an answer and the next request; the first comes after one such time."""
+
+
+@dataclass(frozen=True, slots=True)
+class Load:
+    """What the server is asked to do. Exactly one source: `arrivals` (open, or semi-open with `sessions`), `clients` or
+    `trace`; and exactly one demand: `types`, `job` or the trace's own."""
+
+    __pydantic_config__: ClassVar[Forbid] = FORBID
+
+    arrivals: Arrivals | None = None
+    """Requests, or sessions, from outside; none arrives after the horizon."""
+    sessions: Sessions | None = None
+    """What each arrival does; null: it is one request."""
+    clients: Clients | None = None
+    """A fixed number of clients."""
+    trace: Trace | None = None
+    """A recorded trace."""
+    types: tuple[RequestType, ...] = ()
+    """Types of requests with their demands."""
+    job: JobDemand | None = None
+    """Demands from a fleet's job."""
+
+
+@dataclass(frozen=True, slots=True)
+class Station:
+    """One queue and its servers."""
+
+    __pydantic_config__: ClassVar[Forbid] = FORBID
+
+    servers: Annotated[int, Ge(1), Le(4096)] = 4
+    """Servers (cores)."""
+    policy: Policy = "ps"
+    """Scheduling: first come first served; last come first served without and with preemption; processor sharing;
+    round robin; shortest remaining processing time; shortest job first; feedback (least attained service); static
+    preemptive priority; random."""
+    quantum_s: Positive = 0.1
+    """Time slice of round robin."""
+    speeds: tuple[Positive, ...] = ()
+    """Speed of each server; none means 1 each."""
+    rates: tuple[Positive, ...] = ()
+    """Work done per second by 1, 2, … busy servers together (hyper-threads); none means as many as are busy."""
+
+
+@dataclass(frozen=True, slots=True)
+class Contention:
+    """What breaks the assumptions of the operational laws; each is off by default. Needs first come first served."""
+
+    __pydantic_config__: ClassVar[Forbid] = FORBID
+
+    blocking_s: Distribution | None = None
+    """Every request waits so long for a disk or another service halfway through, off the CPU."""
+    lock_share: Share = 0.0
+    """Share of a request's demand done while it holds the one lock; its server idles while it waits for that."""
+    concurrency_limit: Annotated[int, Ge(0)] = 0
+    """Requests admitted at once, the rest wait outside; 0: no limit."""
+    parallelism: Annotated[int, Ge(1), Le(4096)] = 1
+    """Into how many equal parts a request is split that run at once."""
+
+
+@dataclass(frozen=True, slots=True)
+class Observation:
+    """What a client and the server's own accounting see."""
+
+    __pydantic_config__: ClassVar[Forbid] = FORBID
+
+    rtt_s: NonNegative = 0.0
+    """Round trip of the network between client and server."""
+    overhead_s: NonNegative = 0.0
+    """Mean further latency of a request that needs no service (accept, parse, reply); half before, half after."""
+    accept_at_application: bool = False
+    """Whether arrivals are stamped only when one of `workers` takes the request, as an access log does."""
+    workers: Annotated[int, Ge(0)] = 0
+    """Worker processes that take requests from the listener's queue; 0: as many as come."""
+    background_share: Annotated[float, Ge(0), Le(0.5)] = 0.0
+    """Share of the CPU capacity used by work that is in no request log (daemons, kernel)."""
+    background_s: Positive = 0.002
+    """Mean demand of one piece of such work."""
+    counter_interval_s: Positive = 60.0
+    """How often utilisation is read."""
+    counter_tick_s: Annotated[float, Gt(0)] = 0.01
+    """Utilisation is counted by looking which servers are busy this often."""
+
+
+@dataclass(frozen=True, slots=True)
+class QueueWorld:
+    """Everything that decides what a request server's hours look like. Same world, same tables."""
+
+    __pydantic_config__: ClassVar[Forbid] = FORBID
+
+    seed: Annotated[int, Ge(0)] = 1
+    """All random draws follow from it."""
+    horizon_s: Annotated[float, Gt(0), Le(LONGEST_S)] = 3600.0
+    """Time in which requests or sessions arrive. Nothing is cut off: every request runs to its end."""
+    load: Load = field(default_factory=Load)
+    """Arrivals and service demands."""
+    station: Station = field(default_factory=Station)
+    """Servers and scheduling."""
+    contention: Contention = field(default_factory=Contention)
+    """What breaks the laws."""
+    observation: Observation = field(default_factory=Observation)
+    """What is seen from outside."""
+    replays: tuple[Annotated[int, Ge(1), Le(4096)], ...] = ()
+    """Other numbers of servers that the same open load is served with, each recorded too."""

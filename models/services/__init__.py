@@ -1,0 +1,1 @@
+"""Services on several platforms as they are asked for: applications and what their operations cost."""

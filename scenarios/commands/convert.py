@@ -1,0 +1,55 @@
+"""The command about other people's tables: `wsc convert`."""
+
+from pathlib import Path
+from typing import Annotated, Literal
+
+import typer
+
+from scenarios.commands.guard import Json, command, say
+from scenarios.files.options import duration, refuse
+
+__all__ = ("convert",)
+
+_LONGEST_S = 366 * 86400.0
+
+
+@command
+def convert(
+    trace: Annotated[
+        Literal["google2011", "google2019", "alibaba2018"], typer.Argument(metavar="TRACE", help="Whose tables.")
+    ],
+    files: Annotated[
+        list[Path],
+        typer.Argument(
+            metavar="FILE…", help="task_usage, instance_usage or container_usage: CSV, JSON lines, Parquet."
+        ),
+    ],
+    *,
+    out: Annotated[Path, typer.Option(metavar="FILE", help="Observations: .parquet or .csv.")] = Path(
+        "observations.parquet"
+    ),
+    period: Annotated[str, typer.Option(metavar="TIME", help="Length of periods, such as 1h or 1d.")] = "1h",
+    requests: Annotated[
+        list[Path] | None,
+        typer.Option(metavar="FILE", help="task_events, instance_events or container_meta; may be repeated."),
+    ] = None,
+    machines: Annotated[
+        Path | None,
+        typer.Option(metavar="FILE", help="machine, and perhaps treated, since_s, until_s, clock_hz, platform, rack."),
+    ] = None,
+    jobs_out: Annotated[
+        Path | None, typer.Option(metavar="FILE", help="Also write the jobs: job, quota, instances.")
+    ] = None,
+    json: Json = False,
+) -> None:
+    """Make a public trace of a cluster into the observations that effect, audit, design and monitor take."""
+    length_s = duration("--period", period)
+    if not 1.0 <= length_s <= _LONGEST_S or length_s != round(length_s):
+        refuse("--period", "should be whole seconds, at most 366 days", period)
+    from scenarios.effects import convert as made
+    from scenarios.views.output import progress
+
+    asked = made.Asked(trace, tuple(files), out, tuple(requests or ()), machines, jobs_out, length_s)
+    with progress(quiet=json) as tell:
+        payload = made.convert(asked, tell)
+    say(payload, made.show, json)

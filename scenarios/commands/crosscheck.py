@@ -1,0 +1,30 @@
+"""The command that compares lenses: `wsc crosscheck`."""
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from scenarios.commands.guard import Json, command, say
+
+__all__ = ("crosscheck",)
+
+
+@command
+def crosscheck(
+    run: Annotated[Path, typer.Argument(metavar="RUN", help="Folder of a run.")],
+    *,
+    json: Json = False,
+) -> None:
+    """Say whether counters, profile, requests and predictions agree on a run; status 1 if they do not."""
+    from scenarios.crosscheck import crosscheck as compared
+    from scenarios.runs.rundir import open_run
+    from scenarios.runs.verify import changed
+    from scenarios.views.output import progress
+
+    with progress(quiet=json) as tell:
+        payload = compared.crosscheck(run, tell)
+    say(payload, compared.show, json)
+    if files := changed(open_run(run)):
+        typer.echo(f"changed since the run was made: {', '.join(files)}", err=True)
+    raise typer.Exit(compared.status(payload))

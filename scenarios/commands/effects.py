@@ -1,0 +1,139 @@
+"""The commands about experiments on a fleet: `wsc design`, `wsc effect`."""
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Annotated, Literal
+
+import typer
+
+from scenarios.commands.guard import Json, command, say
+from scenarios.files.options import number, refuse, share, whole
+
+__all__ = ("design", "effect")
+
+
+Jobs = Annotated[Path | None, typer.Option(metavar="FILE", help="The whole fleet's jobs: job, quota, instances.")]
+Confidence = Annotated[str, typer.Option(metavar="SHARE", help="Of intervals.")]
+Estimator = Annotated[str, typer.Option(metavar="NAME", help="Estimator; a wrong name lists them.")]
+_MOST_DAYS = 366
+_MOST_DRAWS = 100_000
+
+
+@command
+def effect(
+    tables: Annotated[
+        list[Path],
+        typer.Argument(
+            metavar="TABLE…",
+            help="Observations, CSV or Parquet: period, job, machine, weight, value, treated; or a run's folder.",
+        ),
+    ],
+    *,
+    jobs: Jobs = None,
+    estimator: Estimator = "adjusted",
+    confidence: Confidence = "95%",
+    per_job: Annotated[bool, typer.Option("--per-job", help="Name the jobs that gained and lost.")] = False,
+    metric: Annotated[
+        Literal["ips", "ipc", "requests_per_cpu_s", "requests_per_s"], typer.Option(help="Of a run: what is measured.")
+    ] = "ips",
+    about: Annotated[
+        Path | None, typer.Option(metavar="FILE", help="What is known of the experiment, for the guards; YAML or JSON.")
+    ] = None,
+    json: Json = False,
+) -> None:
+    """Say by how much a feature changed a fleet's performance; first of all, what would make the answer false."""
+    sure = share("--confidence", confidence)
+    check_estimator(estimator, ["stratified"])
+    from scenarios.effects import effect as measured
+    from scenarios.views.output import progress
+    from scenarios.wsmeter.own import status
+
+    with progress(quiet=json) as tell:
+        tell("reading and estimating", 0.0)
+        payload = measured.effect(
+            tables, jobs, estimator=estimator, confidence=sure, by_job=per_job, metric=metric, about=about
+        )
+        tell("reading and estimating", 1.0)
+    say(payload, measured.show, json)
+    raise typer.Exit(status(payload))
+
+
+@command
+def design(
+    sources: Annotated[
+        list[str],
+        typer.Argument(
+            metavar="TABLE…|SCENARIO",
+            help="Observations of your fleet without the feature, of two periods or more; or a scenario to simulate.",
+        ),
+    ],
+    *,
+    detect: Annotated[str, typer.Option(metavar="SHARE", help="Change of the fleet that is to be seen.")],
+    power: Annotated[str, typer.Option(metavar="SHARE", help="Share of experiments that are to see it.")] = "95%",
+    confidence: Confidence = "95%",
+    days: Annotated[str, typer.Option(metavar="N", help="Days of the longer study, and of the time before.")] = "7",
+    crossover: Annotated[
+        bool, typer.Option("--crossover", help="The feature can be switched on and off from period to period.")
+    ] = False,
+    spread: Annotated[
+        str | None,
+        typer.Option(metavar="SHARE", help="Standard deviation of the jobs' effects; twice the change if not said."),
+    ] = None,
+    apart: Annotated[
+        str | None,
+        typer.Option(metavar="SHARE", help="Of what machines add to effects; a quarter of --spread."),
+    ] = None,
+    jobs: Jobs = None,
+    draws: Annotated[str, typer.Option(metavar="N", help="Experiments rehearsed for each size.")] = "500",
+    seed: Annotated[int, typer.Option(metavar="N", min=0, help="Of all random draws.")] = 1,
+    assign: Annotated[
+        Path | None,
+        typer.Option(
+            metavar="FILE",
+            help="Draw the machines of the first design: machine, start_s, end_s, treated; .csv or .parquet.",
+        ),
+    ] = None,
+    json: Json = False,
+) -> None:
+    """Say which experiment finds a change of a given size, on how many machines, for how long, and why."""
+    length = number("--days", days)
+    if length > _MOST_DAYS:
+        refuse("--days", f"should be at most {_MOST_DAYS}", days)
+    rehearsed = whole("--draws", draws, _MOST_DRAWS)
+    if rehearsed < 100:
+        refuse("--draws", "should be at least 100", draws)
+    sizes = share("--detect", detect), share("--power", power), share("--confidence", confidence)
+    effects = _spread("--spread", spread), _spread("--apart", apart)
+    from scenarios.effects import design as planned
+    from scenarios.views.output import progress
+
+    asked = planned.Asked(*sizes, length, crossover, *effects, rehearsed, seed, assign)
+    with progress(quiet=json) as tell:
+        payload = planned.design(sources, asked, jobs, tell)
+    say(payload, planned.show, json)
+
+
+def check_estimator(name: str, more: Sequence[str] = ()) -> None:
+    """Refuse what is no estimator of a fleet-wide effect, nor one of `more`.
+
+    Raises
+    ------
+    FaultsError
+        With the names that there are.
+
+    Examples
+    --------
+    >>> check_estimator("adjusted")
+    """
+    from analysis.effects.methods import METHODS
+
+    names = [*(one.name for one in METHODS), *more]
+    if name not in names:
+        refuse("--estimator", f"should be one of {', '.join(names)}", name)
+
+
+def _spread(option: str, text: str | None) -> float | None:
+    """Return a standard deviation, which may be 0."""
+    if text is None:
+        return None
+    return 0.0 if text.strip() in {"0", "0%"} else share(option, text)

@@ -1,0 +1,270 @@
+"""The commands about profiles: `wsc profile …`, `wsc affinity`, `wsc serve`."""
+
+from pathlib import Path
+from typing import Annotated, Literal
+
+import typer
+
+from scenarios.commands.guard import Json, command, guard, say
+from scenarios.files.options import refuse, whole
+
+__all__ = ("profiles",)
+
+Profile = Annotated[Path, typer.Argument(metavar="RUN", help="Folder of a profiled run, or of imported profiles.")]
+Profiles = Annotated[
+    list[Path],
+    typer.Argument(metavar="RUN|FILE…", help="Folders of profiled runs, or pprof, folded or perf script files."),
+]
+By = Annotated[str, typer.Option(metavar="KEY,…", help="Dimensions to group by.")]
+Where = Annotated[
+    list[str] | None, typer.Option(metavar="KEY=VALUE,…", help="Only samples with these values; may be repeated.")
+]
+Event = Annotated[str | None, typer.Option(metavar="EVENT", help="Event; cycles if there are any.")]
+Top = Annotated[str, typer.Option(metavar="N", help="Rows to print, or all.")]
+Since = Annotated[str | None, typer.Option(metavar="TIME", help="Visits from this time on, such as 2d or 36h.")]
+Until = Annotated[str | None, typer.Option(metavar="TIME", help="Visits before this time.")]
+
+profiles = typer.Typer(
+    help="Ask, compare, import and export fleet-wide profiles.",
+    no_args_is_help=True,
+    context_settings={"help_option_names": ["-h", "--help"]},
+)
+
+
+@profiles.command()
+@guard
+def query(
+    paths: Profiles,
+    *,
+    by: By = "function",
+    where: Where = None,
+    event: Event = None,
+    top: Top = "20",
+    since: Since = None,
+    until: Until = None,
+    json: Json = False,
+) -> None:
+    """Group samples by any dimensions and restrict the others; shares with 95% intervals."""
+    rows = _rows(top)
+    from scenarios.profiling import query as profile_query
+
+    asked = profile_query.Asked(by, tuple(where or ()), event, since, until, rows)
+    say(profile_query.query(paths, asked), profile_query.show, json)
+
+
+@profiles.command()
+@guard
+def diff(
+    a: Annotated[Path, typer.Argument(metavar="A", help="Folder of a run, or a file.")],
+    b: Annotated[Path, typer.Argument(metavar="B", help="The other; the same folder under another restriction.")],
+    *,
+    by: By = "function",
+    where: Where = None,
+    where_a: Annotated[list[str] | None, typer.Option(metavar="KEY=VALUE", help="Restriction of A alone.")] = None,
+    where_b: Annotated[list[str] | None, typer.Option(metavar="KEY=VALUE", help="Restriction of B alone.")] = None,
+    event: Event = None,
+    top: Top = "20",
+    since: Since = None,
+    until: Until = None,
+    json: Json = False,
+) -> None:
+    """Set two profiles side by side, the largest change of share first."""
+    rows = _rows(top)
+    from scenarios.profiling import query as profile_query
+
+    asked = profile_query.Asked(by, tuple(where or ()), event, since, until, rows)
+    payload = profile_query.diff([a], [b], asked, tuple(where_a or ()), tuple(where_b or ()))
+    say(payload, profile_query.show, json)
+
+
+@profiles.command("import")
+@guard
+def import_(
+    files: Annotated[list[Path], typer.Argument(metavar="FILE…", help="pprof, gperftools, folded, perf script.")],
+    *,
+    out: Annotated[Path, typer.Option(metavar="DIR", help="New folder that the tables go into.")] = Path("imported"),
+    drawn_from: Annotated[
+        str | None, typer.Option(metavar="N", help="Machines that those of the files were drawn from at random.")
+    ] = None,
+    equal_lengths: Annotated[
+        bool, typer.Option("--equal-lengths", help="Drawn machines were profiled equally long; files do not say it.")
+    ] = False,
+    json: Json = False,
+) -> None:
+    """Read profiles of other tools into a folder that every other command takes."""
+    machines = None if drawn_from is None else whole("--drawn-from", drawn_from)
+    if equal_lengths and machines is None:
+        refuse("--equal-lengths", "is for --drawn-from, which is not given", "--equal-lengths")
+    from scenarios.profiling import files as profile_files
+    from scenarios.views.output import progress
+
+    with progress(quiet=json) as tell:
+        payload = profile_files.import_files(files, out, tell, machines, equal_lengths=equal_lengths)
+    say(payload, profile_files.show_imported, json)
+
+
+@profiles.command()
+@guard
+def export(
+    runs: Annotated[list[Path], typer.Argument(metavar="RUN…", help="Folders of profiled runs.")],
+    *,
+    form: Annotated[Literal["pprof", "folded", "llvm"], typer.Option("--format", help="Format to write.")],
+    out: Annotated[Path, typer.Option(metavar="FILE", help="File to write.")],
+    event: Annotated[str, typer.Option(metavar="EVENT", help="Event to write.")] = "cycles",
+    where: Where = None,
+    weighted: Annotated[bool, typer.Option("--weighted", help="Estimates for the fleet in place of samples.")] = False,
+    json: Json = False,
+) -> None:
+    """Write a profile for pprof, flame graphs, or a compiler's feedback."""
+    from scenarios.profiling import files as profile_files
+
+    selection = profile_files.Selection(event, tuple(where or ()), weighted)
+    say(profile_files.export(runs, form, out, selection), profile_files.show_exported, json)
+
+
+@profiles.command()
+@guard
+def stability(
+    runs: Annotated[list[Path], typer.Argument(metavar="RUN…", help="Folders of profiled runs.")],
+    *,
+    by: By = "application",
+    event: Annotated[str, typer.Option(metavar="EVENT", help="Event.")] = "cycles",
+    k: Annotated[str, typer.Option(metavar="N", help="Largest entries that distances count, or all.")] = "20",
+    bits: Annotated[bool, typer.Option("--bits", help="Entropy in bits in place of nats.")] = False,
+    json: Json = False,
+) -> None:
+    """Say how profiles vary from day to day, beside what sampling alone would make them vary."""
+    entries = None if k == "all" else whole("--k", k)
+    from scenarios.profiling import stability as profile_stability
+
+    keys = tuple(name.strip() for name in by.split(",") if name.strip())
+    payload = profile_stability.stability(runs, keys, event, entries, bits=bits)
+    say(payload, profile_stability.show_stability, json)
+
+
+@profiles.command()
+@guard
+def ask(
+    run: Annotated[Path | None, typer.Argument(metavar="[RUN]", help="Folder of a profiled run.")] = None,
+    question: Annotated[str | None, typer.Argument(metavar="[QUESTION]", help="Name of a question.")] = None,
+    *,
+    sets: Annotated[
+        list[str] | None, typer.Option("--set", metavar="PARAMETER=VALUE", help="A parameter; may be repeated.")
+    ] = None,
+    judge: Annotated[
+        bool, typer.Option("--judge", help="Of colocate: take each pair apart in simulation, and compare CPI.")
+    ] = False,
+    listed: Annotated[bool, typer.Option("--list", help="List the questions and their parameters.")] = False,
+    json: Json = False,
+) -> None:
+    """Answer a question that has a name: shared code, savings, locks, memory, old hardware and others."""
+    from scenarios.profiling import ask as profile_ask
+
+    if listed:
+        say(profile_ask.listing(), profile_ask.show_listing, json)
+        return
+    if run is None or question is None:
+        refuse("RUN QUESTION", "both are needed; --list names the questions", "nothing" if run is None else str(run))
+    if judge and question != "colocate":
+        refuse("--judge", "only answers to colocate can be judged", question)
+    payload = profile_ask.ask(run, question, tuple(sets or ()))
+    if judge:
+        from scenarios.profiling import colocate_trial
+        from scenarios.views.output import progress
+
+        with progress(quiet=json) as tell:
+            payload["tried"] = colocate_trial.tried(run, colocate_trial.suffering(payload["rows"]), tell)
+    say(payload, profile_ask.show_answer, json)
+
+
+@profiles.command()
+@guard
+def regress(
+    a: Annotated[Path, typer.Argument(metavar="RUN", help="Folder of a profiled run.")],
+    b: Annotated[Path | None, typer.Argument(metavar="[LATER]", help="A later run, in place of --at.")] = None,
+    *,
+    at: Annotated[
+        str | None, typer.Option(metavar="TIME", help="Part one run here into before and after, such as 7d.")
+    ] = None,
+    event: Event = None,
+    min_factor: Annotated[
+        str, typer.Option(metavar="FACTOR", help="Factor that a function's growth must significantly exceed.")
+    ] = "1.25",
+    min_cost: Annotated[
+        str, typer.Option(metavar="SHARE", help="Least cost of the growth, as a share of all events after.")
+    ] = "0.01%",
+    false_alarms: Annotated[
+        str, typer.Option(metavar="SHARE", help="Chance of any false alarm; or share of false ones among the alarms.")
+    ] = "1%",
+    adjustment: Annotated[
+        str,
+        typer.Option(
+            metavar="METHOD",
+            help="Correction for the number of functions: holm (chance of any false alarm), benjamini-hochberg or "
+            "benjamini-yekutieli (share of false ones among the alarms).",
+        ),
+    ] = "holm",
+    json: Json = False,
+) -> None:
+    """Name the functions that became more expensive, and the revision, compiler, platform or data centre at fault."""
+    from scenarios.files import options
+    from scenarios.files.faults import Fault, FaultsError, shown
+    from scenarios.profiling import ask as profile_ask
+
+    given = {"min_factor": min_factor, "min_cost": min_cost, "false_alarms": false_alarms, "adjustment": adjustment}
+    criteria, wrong = profile_ask.read_criteria(given)
+    faults = [Fault(f"--{name.replace('_', '-')}", 1, 1, "", should, shown(text)) for name, should, text in wrong]
+    at_s: float | None = None
+    if b is not None and at is not None:
+        faults.append(Fault("--at", 1, 1, "", "is for one run; two were given", shown(at)))
+    elif at is not None:
+        try:
+            at_s = options.duration("--at", at)
+        except FaultsError as error:
+            faults += error.faults
+    if faults:
+        raise FaultsError(faults)
+    say(profile_ask.regress(a, b, at_s, event, criteria), profile_ask.show_regress, json)
+
+
+def _rows(top: str) -> int | None:
+    """Return how many rows are wanted, none for all."""
+    return None if top == "all" else whole("--top", top)
+
+
+@command
+def serve(
+    run: Profile,
+    *,
+    port: Annotated[str, typer.Option(metavar="N", help="Port on this machine; 0 takes a free one.")] = "8000",
+) -> None:
+    """Show a profile in a browser: queries, call graphs, flame graphs, sources; read-only, to this machine alone."""
+    if not port.isdigit():
+        refuse("--port", "should be a whole number", port)
+    from scenarios.web import server
+
+    server.serve(run, int(port))
+
+
+@command
+def affinity(
+    table: Annotated[
+        Path,
+        typer.Argument(
+            metavar="TABLE.csv|RUN",
+            help="Rows of job, platform, load, cpi, capacity and perhaps clock_hz, cpi_se; or a profiled run's folder.",
+        ),
+    ],
+    *,
+    method: Annotated[Literal["lp", "anneal"], typer.Option(help="The exact optimum, or simulated annealing.")] = "lp",
+    keep_traffic: Annotated[
+        bool, typer.Option("--keep-traffic", help="Give no platform more cache misses (column misses) than it has now.")
+    ] = False,
+    judge: Annotated[bool, typer.Option("--judge", help="Of a run: move the jobs in simulation.")] = False,
+    json: Json = False,
+) -> None:
+    """Assign jobs to the platforms where they take the fewest cycles, within the platforms' capacities."""
+    from scenarios.profiling import affinity as advised
+
+    payload = advised.affinity(table, method, keep_traffic=keep_traffic, judged=judge)
+    say(payload, advised.show, json)

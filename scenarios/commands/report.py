@@ -1,0 +1,31 @@
+"""The command that hands on what was found: `wsc report`."""
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from scenarios.commands.guard import Json, command, folder, say
+
+__all__ = ("report",)
+
+
+@command
+def report(
+    run: Annotated[Path, typer.Argument(metavar="RUN|DIR", help="Folder of a run, or of results.")],
+    *,
+    out: Annotated[
+        Path | None, typer.Option(metavar="FILE", help="The page; report.html in the folder if not said.")
+    ] = None,
+    json: Json = False,
+) -> None:
+    """Write one page that says what was asked, what happened, and what every lens concluded.
+
+    Of a folder of results: a sweep's runs, a scorecard's, worlds' or collectors' pieces, or reproduced figures.
+    """
+    from scenarios.commands import report_page as made
+    from scenarios.views.output import progress
+
+    with progress(quiet=json) as tell, folder("--out"):
+        payload = made.report(run, out, tell)
+    say(payload, made.show, json)

@@ -1,0 +1,1 @@
+"""Do counters, profile, requests and predictions agree on a run?"""

@@ -1,0 +1,99 @@
+"""What the profile says beside counters, WSMeter, the monitor and the stays; and whether all of it is there."""
+
+from collections.abc import Iterator
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from analysis.crosscheck import cpi, samples, visits
+from analysis.crosscheck.check import Check
+from models.profiling.world import ProfileWorld
+from scenarios.crosscheck.counters import sampled
+from scenarios.runs.execution import reopen
+from scenarios.runs.rundir import Run
+
+if TYPE_CHECKING:
+    from analysis.profiling.database import Database
+    from analysis.profiling.query import Where
+
+_FLEET: "Where" = (("collection", ("fleet",)),)
+_NEEDED = ("samples", "visits", "processes", "locations", "rates")
+_MISSES = "llc_misses"
+
+
+def checks(run: Run) -> Iterator[Check]:
+    """Yield whether the profile agrees with what else is known of the fleet, and is whole.
+
+    Parameters
+    ----------
+    run : a finished run; nothing is said of one without a profile
+
+    Raises
+    ------
+    RunError
+        If the manifest does not hold a scenario of this version.
+    ProfileError
+        If the profile's tables do not fit together.
+
+    Examples
+    --------
+    >>> from pathlib import Path
+    >>> list(checks(Run(Path("nowhere"), {})))
+    []
+    """
+    if not all(run.has(name) for name in _NEEDED):
+        return
+    from analysis.profiling.database import Database
+
+    with Database([run.path]) as database:
+        if all(run.has(name) for name in ("counters", "instances", "jobs")):
+            yield from _rates(run, database)
+        if run.has("monitor"):
+            yield _core_seconds(run, database)
+    yield from _visits(run)
+    found = run.table("samples", ["process", "event", "count"])
+    whole = run.table("visits")
+    whole = whole[whole["collection"] == "fleet"]
+    yield samples.visits_with_samples(whole, run.table("processes"), found, run.table("rates"))
+    if run.has("raw_samples"):
+        yield samples.symbolised(run.table("raw_samples", ["process", "event", "count"]), found)
+
+
+def _rates(run: Run, database: "Database") -> Iterator[Check]:
+    """Yield what is known of each job's cycles, and of its misses, per instruction."""
+    from analysis.profiling.query import Query
+
+    counters, instances, jobs = (run.table(name) for name in ("counters", "instances", "jobs"))
+    events = ["cycles", "instructions", *({_MISSES} & set(database.events()))]
+    seen = {event: database.clustered(Query(event, ("application",), _FLEET), "visit") for event in events}
+    found = cpi.profiled(seen["cycles"], seen["instructions"], jobs)
+    made = [
+        cpi.within("profile_counters", found, cpi.counted(counters, instances)),
+        cpi.alike("profile_wsmeter", found, sampled(run, counters, instances)),
+    ]
+    if _MISSES in seen:
+        misses = cpi.profiled(seen[_MISSES], seen["instructions"], jobs)
+        counted = cpi.counted(counters.assign(cycles=counters[_MISSES]), instances)
+        made.append(cpi.within("profile_misses", misses, counted))
+    yield from (check for check in made if check is not None)
+
+
+def _core_seconds(run: Run, database: "Database") -> Check:
+    from analysis.profiling.query import Query
+
+    table = database.table("visits")
+    cycles = database.query(Query(by=("visit",), where=_FLEET))
+    by_visit = cycles.assign(visit=cycles["visit"].astype(np.int64))
+    return samples.seconds(table[table["collection"] == "fleet"], by_visit, run.table("monitor"))
+
+
+def _visits(run: Run) -> Iterator[Check]:
+    """Yield whether visits are where and when the collector's rounds and the stays on machines put them."""
+    table, world = run.table("visits"), reopen(run.path)[0]
+    if isinstance(world, ProfileWorld) and run.has("machines"):
+        asked = world.profiling.collector
+        per_round = len(run.table("machines", ["machine"])) / asked.one_in
+        fleet = table[table["collection"] == "fleet"]
+        yield visits.rounds(fleet, asked.round_s, world.horizon_s, per_round)
+    if run.has("instances"):
+        yield visits.residents(table, run.table("processes", ["visit", "residence"]), run.table("instances"))

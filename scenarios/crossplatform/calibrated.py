@@ -1,0 +1,388 @@
+"""A method calibrated on the log of a user's service: files read, platforms found, evidence gathered."""
+
+import math
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pandas as pd
+
+from analysis.crossplatform import mix
+from analysis.crossplatform.evidence import Evidence, Floats, Method, Prediction, Predictor, ServiceLog
+from analysis.crossplatform.logs import read
+from analysis.crossplatform.methods import METHODS
+from analysis.tables.readers import Field, read_table
+from models.errors import InputError
+from models.platforms import UNKNOWN, Platform, same_instructions
+from scenarios.crossplatform.platforms import available, choose_each
+from scenarios.crossplatform.trial import log_of
+from scenarios.files.faults import Fault, FaultsError
+from scenarios.files.options import refuse
+from scenarios.occupancy.stay_logs import is_served, log_on
+from scenarios.runs.rundir import RunError, open_run
+from scenarios.views.wording import closest
+from scenarios.wsmeter.own import faults_in
+
+BY_ITSELF = "testbed"
+"""The method that is taken if none is asked for."""
+WITHOUT_UTILISATION = "published"
+"""The same where nobody counted CPU time."""
+_SETTLED = "--instruction-ratio LOW,HIGH says how many instructions a request takes there over those here (90%)"
+"""What a user can do where instruction counts do not carry over."""
+CYCLES = (0.1, 100.0)
+"""Cycles that the mean instruction may take: no machine retires as many as ten in one."""
+SCORES = (Field("platform", "text"), Field("score_per_s", "real"))
+"""Columns of public scores; counters may stand beside them."""
+_COUNTED = ("instructions", "l1_misses", "l2_misses")
+_TABLES = ("service_counts", "service_log", "service_cpu")
+_SCORED = ("benchmark", "testbed")
+"""Methods that look at public scores."""
+_RARER = 1e6
+"""Requests that come so much more rarely fill no machine, so that no end of an interval is cut off."""
+_SCORES = "benchmark"
+"""The method that goes by scores alone, whatever they were made with: it counts no instructions."""
+
+
+@dataclass(frozen=True, slots=True)
+class Asked:
+    """What is asked of a log: where it was made, for which platforms, on what evidence and by which method."""
+
+    log: Path
+    origin: str
+    to: tuple[str, ...] = ()
+    """Platforms that are predicted for; none: all that are known."""
+    platforms: Path | None = None
+    benchmarks: Path | None = None
+    method: str | None = None
+    service: str | None = None
+    """Of a fleet's run that served several."""
+    instruction_ratio: tuple[float, float] | None = None
+    """Instructions of a request on a platform of another instruction set over those of the log: ends of 90%."""
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Calibrated:
+    """A method calibrated on a whole log, and what it is asked about."""
+
+    evidence: Evidence
+    targets: tuple[Platform, ...]
+    """That something can be said of."""
+    method: Method
+    predictor: Predictor
+    notes: tuple[str, ...]
+    foreign: tuple[Platform, ...] = ()
+    """Asked for, but of another instruction set, with nothing said of how its instructions compare."""
+
+
+def calibrate(asked: Asked) -> Calibrated:
+    """Return the method that is asked for, calibrated on the whole log.
+
+    Raises
+    ------
+    FaultsError, PlatformError, RunError
+        As `predict.predict`; also if the log's CPU time and instructions cannot be of the platform that it is said of.
+    """
+    known = available(asked.platforms)
+    origin = asked.origin.strip()
+    _, chosen = choose_each([[origin], [name.strip() for name in asked.to]], known)
+    if is_served(asked.log):
+        log, note = log_on(asked.log, asked.service, known[origin])
+        logs, scores, read = {origin: log}, None, [note]
+    elif asked.service is not None:
+        refuse("--service", "is about the folder of a fleet's run that served requests", asked.service)
+    else:
+        (logs, scores), read = _read(asked.log, origin, known), []
+    method, notes = _method(asked.method, logs[origin])
+    notes = [*read, *notes]
+    evidence = Evidence(origin, logs, known, scores)
+    if method.learns and len(logs) > 1:
+        notes.append(f"learnt from the logs of {', '.join(logs)}")
+    if not method.learns:
+        evidence = evidence.of_one()
+    if asked.benchmarks is not None:
+        evidence = replace(evidence, benchmarks=_scores(asked.benchmarks))
+    elif scores is not None and method.name in _SCORED:
+        notes.append("public scores are those of the run's table benchmarks")
+    evidence, left_out = _of_one_instruction_set(evidence, method)
+    notes += left_out
+    targets = tuple(chosen) or tuple(known.values())
+    foreign = tuple(one for one in targets if not same_instructions(evidence.platform, one) and method.name != _SCORES)
+    _refuse_ratio(asked, method, foreign)
+    with faults_in(asked.log):
+        _refuse_impossible(evidence)
+        predictor = method.fit(evidence)
+    if asked.instruction_ratio is not None:
+        predictor = translated(predictor, evidence.platform, asked.instruction_ratio)
+        notes.append(_said_of_ratio(asked.instruction_ratio, evidence.platform, foreign))
+        foreign = ()
+    targets = tuple(one for one in targets if one not in foreign)
+    return Calibrated(evidence, targets, method, predictor, (*notes, *_notes(evidence)), foreign)
+
+
+def do_not_carry_over(origin: Platform, foreign: Sequence[Platform]) -> str:
+    """Return in words to which platforms the instruction counts of a log do not carry over.
+
+    Examples
+    --------
+    >>> from models.platforms import PLATFORMS
+    >>> do_not_carry_over(PLATFORMS["piii"], [PLATFORMS["altra_q80_30"]])
+    'instruction counts of a log on piii (x86) do not carry over to altra_q80_30 (arm64)'
+    >>> mine = replace(PLATFORMS["piii"], name="mine", isa="unknown")
+    >>> do_not_carry_over(PLATFORMS["piii"], [mine])[-54:]
+    'not carry over to mine (unknown: its sheet has no isa)'
+    """
+    names = ", ".join(f"{one.name} ({_isa(one)})" for one in foreign)
+    return f"instruction counts of a log on {origin.name} ({_isa(origin)}) do not carry over to {names}"
+
+
+def cures(origin: Platform, foreign: Sequence[Platform]) -> str:
+    """Return in words what a user can do where instruction counts do not carry over.
+
+    Examples
+    --------
+    >>> from models.platforms import PLATFORMS
+    >>> cures(PLATFORMS["piii"], [PLATFORMS["altra_q80_30"]])[:50]
+    '--instruction-ratio LOW,HIGH says how many instruc'
+    >>> cures(PLATFORMS["piii"], [replace(PLATFORMS["piii"], name="mine", isa="unknown")])[:82]
+    'a line such as `isa: x86` in the sheet of mine says which instructions it has; whe'
+    """
+    unknown = [one.name for one in (origin, *foreign) if one.isa == UNKNOWN]
+    if not unknown:
+        return _SETTLED
+    known = next((one.isa for one in (origin, *foreign) if one.isa != UNKNOWN), "x86")
+    line = f"a line such as `isa: {known}` in the sheet of {', '.join(unknown)} says which instructions it has"
+    return f"{line}; where they differ, {_SETTLED}"
+
+
+def _isa(platform: Platform) -> str:
+    return "unknown: its sheet has no isa" if platform.isa == UNKNOWN else platform.isa
+
+
+def _of_one_instruction_set(evidence: Evidence, method: Method) -> tuple[Evidence, list[str]]:
+    """Leave out logs, and scores where they are read as instructions, of platforms whose instructions are others."""
+    origin = evidence.platform
+    alike = {name for name, one in evidence.platforms.items() if same_instructions(origin, one)}
+    notes = list[str]()
+    others = [evidence.platforms[name] for name in evidence.logs if name not in alike]
+    if others:
+        notes.append(f"logs left out: {do_not_carry_over(origin, others)}")
+        evidence = replace(evidence, logs={name: log for name, log in evidence.logs.items() if name in alike})
+    table = evidence.benchmarks
+    if table is not None and method.name != _SCORES:
+        scored = [one for name, one in evidence.platforms.items() if name in set(table["platform"]) - alike]
+        if scored:
+            names = ", ".join(one.name for one in scored)
+            known = f"{origin.name} ({_isa(origin)})"
+            notes.append(f"scores of {names} left out: not known to be of the instruction set of {known}")
+            evidence = replace(evidence, benchmarks=table[~table["platform"].isin([one.name for one in scored])])
+    return evidence, notes
+
+
+def _refuse_ratio(asked: Asked, method: Method, foreign: Sequence[Platform]) -> None:
+    """Refuse a ratio of instructions that would change nothing, or by which the method has no interval to widen."""
+    if asked.instruction_ratio is None:
+        return
+    said = ",".join(f"{end:g}" for end in asked.instruction_ratio)
+    if method.name == _SCORES:
+        refuse("--instruction-ratio", f"method {_SCORES} goes by scores and counts no instructions", said)
+    if not foreign:
+        refuse("--instruction-ratio", f"all platforms asked for have the instructions of {asked.origin.strip()}", said)
+    if method.name != BY_ITSELF:
+        problem = f"method {method.name} states no interval that it could widen, only {BY_ITSELF} does"
+        refuse("--instruction-ratio", problem, said)
+
+
+def _said_of_ratio(ratio: tuple[float, float], origin: Platform, foreign: Sequence[Platform]) -> str:
+    names = ", ".join(f"{one.name} ({_isa(one)})" for one in foreign)
+    return (
+        f"on {names} a request is taken to need {ratio[0]:g} to {ratio[1]:g} times (90%) as many instructions as on "
+        f"{origin.name} ({_isa(origin)}), with as many misses in each"
+    )
+
+
+def translated(predictor: Predictor, origin: Platform, ratio: tuple[float, float]) -> Predictor:
+    """Return a predictor that takes requests to need other numbers of instructions on other instruction sets.
+
+    The ratio is log-normal: its median is the geometric mean of the ends. Its spread and that of service times add as
+    independent errors do, in logarithms: each end is the predictor's own where as many more, or fewer, instructions
+    are needed as brings service times there.
+
+    Parameters
+    ----------
+    predictor : for platforms of the log's own instruction set
+    origin : platform of the log
+    ratio : ends of a 90% interval of instructions there over instructions here
+
+    Examples
+    --------
+    >>> from models.platforms import PLATFORMS
+    >>> def ten(platform, counts, _interval_s):
+    ...     time_s = np.full(len(counts), 1e8 / platform.base_frequency_hz)
+    ...     return Prediction(*[time_s] * 6)
+    >>> said = translated(ten, PLATFORMS["piii"], (0.5, 2.0))(PLATFORMS["altra_q80_30"], np.ones((1, 1)), 30.0)
+    >>> (said.service_low_s / said.service_time_s).round(3), (said.service_high_s / said.service_time_s).round(3)
+    (array([0.5]), array([2.]))
+    """
+    median = math.sqrt(ratio[0] * ratio[1])
+    width = math.log(ratio[1] / median)
+
+    def predict(platform: Platform, counts: Floats, interval_s: float) -> Prediction:
+        if same_instructions(origin, platform):
+            return predictor(platform, counts, interval_s)
+
+        def at(by: float, rarer: float = 1.0) -> Prediction:
+            return predictor(_slowed(platform, median * by), counts, interval_s * rarer)
+
+        said, alone = at(1.0), at(1.0, _RARER)
+        few = at(1.0 / _further(alone.service_time_s / alone.service_low_s, width))
+        many = at(_further(alone.service_high_s / alone.service_time_s, width))
+        return replace(
+            said,
+            service_low_s=few.service_low_s,
+            service_high_s=many.service_high_s,
+            response_low_s=few.response_low_s,
+            response_high_s=many.response_high_s,
+        )
+
+    return predict
+
+
+def _further(factors: Floats, width: float) -> float:
+    """Return by which factor an end of an interval is further away if a log-normal factor of this width comes to it.
+
+    The greatest of all mixes' ends counts, which are nearly alike; mixes without requests have none.
+    """
+    with np.errstate(divide="ignore", invalid="ignore"):
+        own = np.log(factors)
+    widest = float(np.max(own[np.isfinite(own)], initial=0.0))
+    return math.exp(math.hypot(widest, width) - widest)
+
+
+def _slowed(platform: Platform, by: float) -> Platform:
+    """Return a platform on which everything takes so many times as long: as many times the instructions, all alike."""
+    clocks = {f"{name}_frequency_hz": getattr(platform, f"{name}_frequency_hz") / by for name in ("base", "min", "max")}
+    return replace(
+        platform,
+        **clocks,
+        memory_latency_s=platform.memory_latency_s * by,
+        memory_bandwidth_bytes_per_s=platform.memory_bandwidth_bytes_per_s / by,
+    )
+
+
+def _read(path: Path, origin: str, known: Mapping[str, Platform]) -> tuple[dict[str, ServiceLog], pd.DataFrame | None]:
+    """Return the log of a file, or those of a run with its public scores; that of the origin first."""
+    if not path.is_dir():
+        with faults_in(path):
+            return {origin: read(path)}, None
+    found = open_run(path)
+    missing = [name for name in _TABLES if not found.has(name)]
+    if missing and found.manifest.get("kind") != "cross_platform":
+        raise RunError(f"{path}: is a run of kind {found.manifest.get('kind')}, which has no table {missing[0]}")
+    tables = {name: found.table(name) for name in _TABLES}
+    ran = [name for name in tables["service_log"]["platform"].unique() if name in known and name != origin]
+    with faults_in(path):
+        logs = {name: log_of(tables, name) for name in (origin, *ran)}
+    return logs, found.table("benchmarks") if found.has("benchmarks") else None
+
+
+def _refuse_impossible(evidence: Evidence) -> None:
+    """Refuse a log that, had it been made on its platform, would have instructions that take no possible time."""
+    log, platform = evidence.log, evidence.platform
+    rows = log.taken(np.isfinite(log.utilisation))
+    if not rows.instructions.sum() > 0:
+        return
+    cycles = rows.utilisation.sum() * log.interval_s * platform.vcpus * platform.base_frequency_hz
+    each = float(cycles / rows.instructions.sum())
+    if not CYCLES[0] <= each <= CYCLES[1]:
+        raise InputError(
+            f"its utilisation and instructions would be {each:.3g} cycles per instruction on {platform.name}, must be "
+            f"{CYCLES[0]:g} to {CYCLES[1]:g}: is it the log of another platform, or a counter in another unit?"
+        )
+
+
+def _scores(path: Path) -> pd.DataFrame:
+    """Return public scores from a file; the counters of a request are NaN where they are not published."""
+    with faults_in(path):
+        table = read_table(path, SCORES, lambda _names: ("platform",))
+    for name in _COUNTED:
+        table[name] = pd.to_numeric(table[name], errors="coerce") if name in table else np.nan
+    return table[["platform", "score_per_s", *_COUNTED]]
+
+
+def _method(name: str | None, log: ServiceLog) -> tuple[Method, list[str]]:
+    known = {method.name: method for method in METHODS}
+    counted = bool(np.isfinite(log.utilisation).any())
+    if name is not None and name not in known:
+        refuse("--method", f"there is no such method ({closest(name, known)})", name)
+    if name is None and not counted:
+        said = f"no utilisation in the log: method {WITHOUT_UTILISATION}, which rests on spec sheets alone"
+        return known[WITHOUT_UTILISATION], [said]
+    return known[name or BY_ITSELF], []
+
+
+def _notes(evidence: Evidence) -> Iterator[str]:
+    """Yield what must be known to read a prediction."""
+    verdict = mix.fit(evidence.log.counts, evidence.log.instructions)
+    if not verdict.identified:
+        yield f"{verdict.verdict}; the prediction is for this mix, not for others"
+
+
+def rate_per_s(log: ServiceLog) -> float:
+    """Return the requests per second of a whole log.
+
+    Examples
+    --------
+    >>> nothing, counts = np.zeros(2), np.array([[30.0], [90.0]])
+    >>> rate_per_s(ServiceLog(("buy",), 30.0, np.array([0.0, 30.0]), counts, nothing, counts, nothing, nothing))
+    2.0
+    """
+    return float(log.requests.sum() / (len(log.start_s) * log.interval_s))
+
+
+def unsaid(asked: Asked, made: Calibrated, silent: Sequence[str], what: str) -> list[str]:
+    """Return the note that a method says nothing of some platforms; a fault if somebody asked for them, or for all.
+
+    Parameters
+    ----------
+    asked : with the platforms that were named
+    made : with the method
+    silent : names of platforms
+    what : of which nothing is said
+
+    Raises
+    ------
+    FaultsError
+        If platforms were named, or there is nothing to be said of any.
+    """
+    if not silent:
+        return []
+    score = ", for want of a public score" if made.method.name == "benchmark" else ""
+    said = f"method {made.method.name} says nothing of {what} on {', '.join(silent)}{score}"
+    if asked.to or len(silent) == len(made.targets):
+        raise FaultsError([Fault(str(asked.log), 0, 0, "", said)])
+    return [said]
+
+
+def head(made: Calibrated) -> dict[str, Any]:
+    """Return what every answer from a log begins with: where it was made, the method, types and intervals.
+
+    Examples
+    --------
+    >>> import tempfile
+    >>> rows = ["start_s,requests_buy,instructions,l1_misses,l2_misses"]
+    >>> rows += [f"{30 * i},{i + 1},{i + 1}e6,{i + 1}e4,{i + 1}e3" for i in range(4)]
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     _ = (file := Path(folder) / "log.csv").write_text("\\n".join(rows))
+    ...     head(calibrate(Asked(file, "piii", ("pres",))))
+    {'from': 'piii', 'isa': 'x86', 'method': 'published', 'types': ['buy'], 'intervals': 4}
+    """
+    log = made.evidence.log
+    return {
+        "from": made.evidence.calibration,
+        "isa": made.evidence.platform.isa,
+        "method": made.method.name,
+        "types": list(log.types),
+        "intervals": len(log.start_s),
+    }

@@ -1,0 +1,1 @@
+"""Every estimator of a feature judged on fleets from all corners of a sweep."""

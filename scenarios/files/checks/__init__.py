@@ -1,0 +1,1 @@
+"""What the fields of a scenario must satisfy together, a module for each kind."""

@@ -1,0 +1,354 @@
+"""What fields of a fleet scenario must satisfy together."""
+
+import math
+import sys
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+from models.fleet.jobs import drawn_names
+from models.fleet.world import Feature, World
+from models.platforms import PLATFORMS, Platform
+from scenarios.files.faults import shown
+from scenarios.files.findings import Check, Finding, repeated
+from scenarios.files.schema import Scenario
+from scenarios.files.source import absent, locate
+from scenarios.files.tree import Keys
+
+_ROUNDING = 1e-9
+_MOST_NAMES = 20
+_MOST_EPOCHS = 100_000
+_MOST_MACHINE_EPOCHS = 2_000_000_000
+_SERVICE_MEMORY_BYTES_PER_VCPU = 2.5e9
+
+
+def platform_shares(scenario: World) -> Iterator[Finding]:
+    """Shares of platforms sum to 1."""
+    total = sum(scenario.fleet.platforms.values())
+    if abs(total - 1) > _ROUNDING:
+        yield Finding(("fleet", "platforms"), "the shares should sum to 1", f"{total:.6g}")
+
+
+def platform_names(scenario: World) -> Iterator[Finding]:
+    """Every platform is known, the replacing ones too."""
+    known = f"unknown platform; known: {', '.join(sorted(PLATFORMS))}"
+    for name in scenario.fleet.platforms:
+        if name not in PLATFORMS:
+            yield Finding(("fleet", "platforms", name), known, shown(name))
+    for old, new in _replacements(scenario.feature):
+        if new not in PLATFORMS:
+            yield Finding(("feature", "platforms", old), known, shown(new))
+
+
+def replaced_platforms(scenario: World) -> Iterator[Finding]:
+    """A feature replaces platforms of the fleet, with at least as many hardware threads: placement does not change."""
+    for old, new in _replacements(scenario.feature):
+        keys = ("feature", "platforms", old)
+        if old not in scenario.fleet.platforms:
+            yield Finding(keys, f"the fleet has no such platform; it has {', '.join(scenario.fleet.platforms)}")
+        elif old in PLATFORMS and new in PLATFORMS and PLATFORMS[old].vcpus > PLATFORMS[new].vcpus:
+            needed, has = PLATFORMS[old].vcpus, PLATFORMS[new].vcpus
+            yield Finding(
+                keys, f"should have at least the {needed} hardware threads of {old}", f"{shown(new)} with {has}"
+            )
+
+
+def epochs(scenario: World) -> Iterator[Finding]:
+    """The epoch divides the horizon, into no more epochs than can be simulated and recorded."""
+    count = scenario.horizon_s / scenario.epoch_s
+    if count > _MOST_EPOCHS:
+        least = f"{scenario.horizon_s / _MOST_EPOCHS:.6g}"
+        problem = f"should be at least {least}, {_MOST_EPOCHS} epochs in horizon_s = {scenario.horizon_s:g}"
+        yield Finding(("epoch_s",), problem, f"{scenario.epoch_s:g}")
+    elif not multiple(scenario.horizon_s, scenario.epoch_s):
+        yield Finding(("epoch_s",), f"should divide horizon_s = {scenario.horizon_s:g}", f"{scenario.epoch_s:g}")
+
+
+def machine_epochs(scenario: World) -> Iterator[Finding]:
+    """Every machine's every epoch is recorded only if the table can be kept."""
+    rows = scenario.fleet.machines * scenario.horizon_s / scenario.epoch_s
+    if scenario.recording.machine_epochs and rows > _MOST_MACHINE_EPOCHS:
+        problem = f"should be false beyond {_MOST_MACHINE_EPOCHS} rows (machines times epochs)"
+        yield Finding(("recording", "machine_epochs"), problem, f"true with {rows:.6g} rows")
+
+
+def window_names(scenario: World) -> Iterator[Finding]:
+    """Windows have different names."""
+    names = [window.name for window in scenario.recording.windows]
+    for i, name in repeated(names):
+        yield Finding(("recording", "windows", i, "name"), "another window has this name", shown(name))
+
+
+def window_bounds(scenario: World) -> Iterator[Finding]:
+    """Windows lie inside the horizon, are not empty and begin and end with an epoch."""
+    for i, window in enumerate(scenario.recording.windows):
+        for key, value in (("start_s", window.start_s), ("end_s", window.end_s)):
+            if not multiple(value, scenario.epoch_s):
+                problem = f"should be a multiple of epoch_s = {scenario.epoch_s:g}"
+                yield Finding(("recording", "windows", i, key), problem, f"{value:g}")
+        if window.end_s > scenario.horizon_s:
+            problem = f"should be at most horizon_s = {scenario.horizon_s:g}"
+            yield Finding(("recording", "windows", i, "end_s"), problem, f"{window.end_s:g}")
+        if window.end_s <= window.start_s:
+            problem = f"should be after start_s = {window.start_s:g}"
+            yield Finding(("recording", "windows", i, "end_s"), problem, f"{window.end_s:g}")
+        for other in scenario.recording.windows[:i]:
+            if other.start_s < window.end_s and window.start_s < other.end_s:
+                problem = f"overlaps window {other.name}, {other.start_s:g} to {other.end_s:g}; a count has one window"
+                yield Finding(("recording", "windows", i, "start_s"), problem, f"{window.start_s:g}")
+
+
+def job_counts(scenario: World) -> Iterator[Finding]:
+    """There is a job, heavyweights are common jobs, and common jobs are jobs."""
+    population = scenario.population
+    if population.jobs == 0 and not population.services:
+        yield Finding(("population", "jobs"), "should be at least 1 unless there are services", "0")
+    if population.common_jobs > population.jobs:
+        problem = f"should be at most jobs = {population.jobs}"
+        yield Finding(("population", "common_jobs"), problem, str(population.common_jobs))
+    if population.heavyweights > population.common_jobs:
+        problem = f"should be at most common_jobs = {population.common_jobs}"
+        yield Finding(("population", "heavyweights"), problem, str(population.heavyweights))
+
+
+def service_names(scenario: World) -> Iterator[Finding]:
+    """Services have names of their own, which no drawn job has."""
+    names = [service.name for service in scenario.population.services]
+    drawn = set(drawn_names(scenario.population, scenario.seed))
+    for i, name in repeated(names):
+        yield Finding(("population", "services", i, "name"), "another service has this name", shown(name))
+    for i, name in enumerate(names):
+        if name in drawn:
+            yield Finding(("population", "services", i, "name"), "a drawn job has this name", shown(name))
+
+
+def service_sizes(scenario: World) -> Iterator[Finding]:
+    """An instance of a service fits on a machine, and all its instances on all machines."""
+    sheets = [sheet for _, sheet in _sheets(scenario)]
+    most = min((_service_vcpus(sheet) for sheet in sheets), default=math.inf)
+    for i, service in enumerate(scenario.population.services):
+        keys = ("population", "services", i)
+        room = scenario.fleet.machines * math.floor(most / service.quota_vcpu) if sheets else math.inf
+        if service.quota_vcpu > most:
+            problem = f"should be at most {most:g}, what fits on a machine"
+            yield Finding((*keys, "quota_vcpu"), problem, f"{service.quota_vcpu:g}")
+        elif service.instances > room:
+            yield Finding(
+                (*keys, "instances"), f"should be at most {room}, what fits on the fleet", str(service.instances)
+            )
+
+
+def service_room(scenario: World) -> Iterator[Finding]:
+    """The services leave room for the drawn jobs."""
+    vcpus = sum(share * sheet.vcpus for share, sheet in _sheets(scenario)) * scenario.fleet.machines
+    room = scenario.population.allocated_share * vcpus
+    taken = sum(service.instances * service.quota_vcpu for service in scenario.population.services)
+    if vcpus and taken >= room:
+        problem = f"should ask for less than {room:.0f} hardware threads, the allocated share of the fleet"
+        yield Finding(("population", "services"), problem, f"{taken:.0f}")
+
+
+def memory(scenario: World) -> Iterator[Finding]:
+    """The memory that the quotas ask for is there."""
+    sheets = _sheets(scenario)
+    asked = sum(share * sheet.vcpus for share, sheet in sheets) * scenario.population.allocated_share
+    held = sum(share * sheet.memory_bytes for share, sheet in sheets)
+    if asked * scenario.population.memory_bytes_per_vcpu > held:
+        problem = f"should be at most {held / asked:.3g}, the fleet's memory over its allocated hardware threads"
+        yield Finding(
+            ("population", "memory_bytes_per_vcpu"), problem, f"{scenario.population.memory_bytes_per_vcpu:g}"
+        )
+
+
+def software_jobs(scenario: World) -> Iterator[Finding]:
+    """New software names jobs that run."""
+    services = [service.name for service in scenario.population.services]
+    known = {*services, *drawn_names(scenario.population, scenario.seed)}
+    for i, software in enumerate(scenario.feature.software if scenario.feature else ()):
+        for k, job in enumerate(software.jobs):
+            if job not in known:
+                problem = f"there is no such job; there are {', '.join([*services, 'heavyweight-01'])}, …"
+                yield Finding(("feature", "software", i, "jobs", k), problem, shown(job))
+
+
+def feature_changes(scenario: World) -> Iterator[Finding]:
+    """A feature changes something."""
+    feature = scenario.feature
+    if feature is not None and not feature.platforms and feature.governor is None and not feature.software:
+        yield Finding(("feature",), "changes nothing: say platforms, governor or software")
+
+
+def rollout(scenario: World) -> Iterator[Finding]:
+    """A roll-out by instance is of software alone, and its last wave begins inside the horizon."""
+    if scenario.feature is None:
+        return
+    plan, keys = scenario.feature.rollout, ("feature", "rollout")
+    alone = scenario.feature.software and not scenario.feature.platforms and scenario.feature.governor is None
+    if plan.unit == "instance" and not alone:
+        yield Finding(
+            (*keys, "unit"), "should be machine, rack or domain unless the feature is software alone", shown(plan.unit)
+        )
+    last_s = plan.start_s + (plan.waves - 1) * plan.interval_s
+    if last_s >= scenario.horizon_s:
+        problem = f"the last wave should begin before horizon_s = {scenario.horizon_s:g}"
+        yield Finding((*keys, "start_s"), problem, f"{last_s:g}")
+
+
+def crossover(scenario: World) -> Iterator[Finding]:
+    """What is switched on and off can be, by machine or rack, in whole epochs, and settles within a period.
+
+    Hardware stays where it is. Each machine is in one wave: it begins with the first pair of periods.
+    """
+    feature = scenario.feature
+    if feature is None:
+        return
+    keys, plan = ("feature", "rollout", "crossover"), feature.rollout.crossover
+    if not multiple(feature.settle_s, scenario.epoch_s):
+        problem = f"should be a multiple of epoch_s = {scenario.epoch_s:g}"
+        yield Finding(("feature", "settle_s"), problem, f"{feature.settle_s:g}")
+    if plan is None:
+        return
+    if feature.platforms:
+        yield Finding(keys, "should be null: platforms are not switched on and off")
+    if feature.rollout.unit == "instance" or feature.rollout.waves > 1:
+        yield Finding(keys, "should be null where the roll-out is by instance or in waves")
+    if not multiple(plan.period_s, scenario.epoch_s) or not multiple(feature.rollout.start_s, scenario.epoch_s):
+        problem = f"period and start of the roll-out should be multiples of epoch_s = {scenario.epoch_s:g}"
+        yield Finding((*keys, "period_s"), problem, f"{plan.period_s:g} and {feature.rollout.start_s:g}")
+    if plan.wash_s is not None and (plan.wash_s >= plan.period_s or not multiple(plan.wash_s, scenario.epoch_s)):
+        problem = f"should be a multiple of epoch_s = {scenario.epoch_s:g} below period_s = {plan.period_s:g}"
+        yield Finding((*keys, "wash_s"), problem, f"{plan.wash_s:g}")
+    if feature.settle_s >= plan.period_s:
+        problem = f"should be less than the crossover's period_s = {plan.period_s:g}"
+        yield Finding(("feature", "settle_s"), problem, f"{feature.settle_s:g}")
+    if 2 * plan.period_s * (plan.pairs or 1) > (scenario.horizon_s - feature.rollout.start_s) * (1 + _ROUNDING):
+        problem = f"there should be room for {plan.pairs or 1} pairs of periods in horizon_s = {scenario.horizon_s:g}"
+        yield Finding((*keys, "period_s"), problem, f"{plan.period_s:g}")
+
+
+def measured_windows(scenario: Scenario) -> Iterator[Finding]:
+    """The windows that are measured are recorded."""
+    names = [window.name for window in scenario.windows]
+    asked: list[tuple[Keys, str]] = [(("analyses", "wsmeter", "window"), scenario.analyses.wsmeter.window)]
+    if scenario.recording.loop is not None:
+        asked.append((("recording", "loop", "window"), scenario.recording.loop.window))
+    for keys, window in asked:
+        together = window.endswith("*") and keys[0] == "analyses"
+        if not (any(name.startswith(window[:-1]) for name in names) if together else window in names):
+            there = ", ".join(names[:_MOST_NAMES]) + (", …" if len(names) > _MOST_NAMES else "")
+            yield Finding(keys, f"there is no such window; there are {there}", shown(window))
+
+
+def cluster_sizes(scenario: Scenario) -> Iterator[Finding]:
+    """Test clusters are drawn without replacement from what has the feature, so they are no larger than that."""
+    if scenario.feature is None:
+        return
+    share, of = scenario.feature.rollout.share, "machines"
+    units: float = scenario.fleet.machines
+    if scenario.feature.rollout.unit == "instance":
+        units, of = _rebuilt_instances(scenario), "instances"
+    most = scenario.cells * math.floor(min(share * units + _ROUNDING, sys.maxsize))
+    for i, size in enumerate(scenario.analyses.wsmeter.machines):
+        if size > most:
+            problem = f"should be at most the {most} {of} with the feature"
+            yield Finding(("analyses", "wsmeter", "machines", i), problem, str(size))
+
+
+def cell_local_jobs(scenario: Scenario) -> Iterator[Finding]:
+    """New software of several cells is of jobs that all of them run."""
+    if scenario.cells == 1:
+        return
+    services = {service.name for service in scenario.population.services}
+    common = {*services, *drawn_names(scenario.population, scenario.seed)[: scenario.population.common_jobs]}
+    local = {*drawn_names(scenario.population, scenario.seed)} - common
+    for i, software in enumerate(scenario.feature.software if scenario.feature else ()):
+        for k, job in enumerate(software.jobs):
+            if job in local:
+                problem = f"should be a service or a common job, which all {scenario.cells} cells run"
+                yield Finding(("feature", "software", i, "jobs", k), problem, shown(job))
+
+
+def cell_loop(scenario: Scenario) -> Iterator[Finding]:
+    """The loop of plan and roll-out is of one cell."""
+    if scenario.cells > 1 and scenario.recording.loop is not None:
+        yield Finding(("recording", "loop"), f"should be null where there are {scenario.cells} cells")
+
+
+def repeated_sizes(scenario: Scenario) -> Iterator[Finding]:
+    """Test clusters have different sizes."""
+    for i, size in repeated(scenario.analyses.wsmeter.machines):
+        yield Finding(("analyses", "wsmeter", "machines", i), "another test cluster has this size", str(size))
+
+
+def companions(scenario: Scenario) -> Iterator[Finding]:
+    """The scenarios that are run beside this one are there."""
+    for i, name in enumerate(scenario.analyses.beside):
+        if not locate(name).is_file():
+            yield Finding(("analyses", "beside", i), absent(name, locate(name)), shown(name))
+
+
+WORLD_CHECKS: Mapping[Check[Any], tuple[str, ...]] = {
+    platform_shares: ("fleet.platforms",),
+    platform_names: (),
+    replaced_platforms: ("fleet.platforms", "feature.platforms"),
+    epochs: ("horizon_s", "epoch_s"),
+    machine_epochs: ("horizon_s", "epoch_s", "fleet.machines", "recording.machine_epochs"),
+    window_names: ("recording.windows",),
+    window_bounds: ("recording.windows", "horizon_s", "epoch_s"),
+    job_counts: ("population.jobs", "population.common_jobs", "population.heavyweights", "population.services"),
+    service_names: ("population.services", "population.jobs", "population.common_jobs", "population.heavyweights"),
+    service_sizes: ("population.services", "fleet"),
+    service_room: ("population.services", "population.allocated_share", "fleet"),
+    memory: ("population.memory_bytes_per_vcpu", "population.allocated_share", "fleet"),
+    software_jobs: ("feature.software", "population.services", "population.heavyweights"),
+    feature_changes: ("feature",),
+    rollout: ("feature", "horizon_s"),
+    crossover: ("feature", "horizon_s", "epoch_s"),
+}
+"""What every fleet must satisfy, whatever is looked at in it, with the fields that each check needs."""
+CHECKS: Mapping[Check[Any], tuple[str, ...]] = {
+    **WORLD_CHECKS,
+    measured_windows: ("analyses.wsmeter.window", "recording.loop", "recording.windows"),
+    companions: ("analyses.beside",),
+    repeated_sizes: ("analyses.wsmeter.machines",),
+    cluster_sizes: ("analyses.wsmeter.machines", "cells", "fleet.machines", "feature", "population.services"),
+    cell_local_jobs: ("cells", "feature.software", "population.services", "population.heavyweights"),
+    cell_loop: ("cells", "recording.loop"),
+}
+"""Every check with the fields that it needs."""
+
+
+def _replacements(feature: Feature | None) -> list[tuple[str, str]]:
+    return list(feature.platforms.items()) if feature else []
+
+
+def multiple(value: float, unit: float) -> bool:
+    """Return whether `value` is a whole number of `unit`, up to rounding.
+
+    Examples
+    --------
+    >>> multiple(0.9, 0.3), multiple(1.0, 0.3)
+    (True, False)
+    """
+    units = value / unit
+    return math.isfinite(units) and abs(units - round(units)) < _ROUNDING * max(1.0, units)
+
+
+def _rebuilt_instances(scenario: Scenario) -> float:
+    """Return how many instances new software reaches; unbounded when it names none or drawn jobs."""
+    jobs = {job for software in scenario.feature.software for job in software.jobs} if scenario.feature else set()
+    instances = {service.name: service.instances for service in scenario.population.services}
+    return sum(instances[job] for job in jobs) if jobs and jobs <= instances.keys() else math.inf
+
+
+def _sheets(scenario: World) -> list[tuple[float, Platform]]:
+    """Return share and spec sheet of the fleet's platforms; nothing when one of them is unknown."""
+    platforms = scenario.fleet.platforms
+    if not platforms.keys() <= PLATFORMS.keys():
+        return []
+    total = sum(platforms.values())
+    return [(share / total, PLATFORMS[name]) for name, share in platforms.items()]
+
+
+def _service_vcpus(sheet: Platform) -> float:
+    """Return the largest quota whose hardware threads and memory one machine has."""
+    return min(sheet.vcpus, sheet.memory_bytes / _SERVICE_MEMORY_BYTES_PER_VCPU)

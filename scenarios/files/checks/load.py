@@ -1,0 +1,165 @@
+"""What the load of a queue scenario must satisfy: where requests come from, and what they need."""
+
+import itertools
+from collections.abc import Iterator
+from pathlib import Path
+
+from analysis.tables.readers import TableError
+from models.fleet.jobs import drawn_names
+from models.queues.world import JobDemand
+from scenarios.files.building import build
+from scenarios.files.checks import fleet as checks
+from scenarios.files.distributions import faults_of, within
+from scenarios.files.faults import FaultsError, shown
+from scenarios.files.findings import Finding, made, repeated
+from scenarios.files.schema import SCENARIO, QueueScenario, Scenario
+from scenarios.files.source import absent, kind_of, locate, named, read
+from scenarios.files.traces import read_trace
+from scenarios.files.tree import Place
+from sim.queues.distributions import mean
+
+_SOURCES = ("arrivals", "clients", "trace")
+
+
+def distributions(scenario: QueueScenario) -> Iterator[Finding]:
+    """Every distribution has the fields of its kind and no other."""
+    for part in ("load", "contention"):
+        for keys, asked in within(getattr(scenario, part), (part,)):
+            yield from faults_of(asked, keys)
+
+
+def sources(scenario: QueueScenario) -> Iterator[Finding]:
+    """Requests come from one source."""
+    load = scenario.load
+    given = [name for name in _SOURCES if getattr(load, name) is not None]
+    if not given:
+        yield Finding(("load",), f"should say where requests come from: {', '.join(_SOURCES[:-1])} or {_SOURCES[-1]}")
+    for name in given[1:]:
+        yield Finding(("load", name), f"is a second source of requests beside {given[0]}; set one of them to null")
+    if load.sessions is not None and load.arrivals is None:
+        yield Finding(("load", "sessions"), "needs arrivals, each of which begins a session")
+
+
+def demands(scenario: QueueScenario) -> Iterator[Finding]:
+    """What requests need is said once: by types, by a fleet's job or by the trace."""
+    load = scenario.load
+    asked = {"types": bool(load.types), "job": load.job is not None, "trace": load.trace is not None}
+    given = [name for name, there in asked.items() if there]
+    if not given and any(getattr(load, name) is not None for name in _SOURCES):
+        yield Finding(("load",), "should say what requests need: types or job")
+    for name in given[1:]:
+        yield Finding(("load", name), f"says again what requests need, beside {given[0]}; one of them is too many")
+    if load.job is not None and load.clients is not None:
+        yield Finding(("load", "job"), "needs arrivals: a client's requests have no pace that changes over the day")
+
+
+def load_points(scenario: QueueScenario) -> Iterator[Finding]:
+    """The load curve goes forward in time and is somewhere above 0."""
+    points = scenario.load.arrivals.load if scenario.load.arrivals is not None else ()
+    keys = ("load", "arrivals", "load")
+    for i, (before, point) in enumerate(itertools.pairwise(points), 1):
+        if point.time_s < before.time_s:
+            problem = f"should be at least {before.time_s:g}, the time of the point before"
+            yield Finding((*keys, i, "time_s"), problem, f"{point.time_s:g}")
+    if points and not any(point.factor for point in points):
+        yield Finding(keys, "should be above 0 somewhere, or nothing arrives")
+
+
+def type_names(scenario: QueueScenario) -> Iterator[Finding]:
+    """Types of requests have different names."""
+    for i, name in repeated([each.name for each in scenario.load.types]):
+        yield Finding(("load", "types", i, "name"), "another type has this name", shown(name))
+
+
+def closed_cycle(scenario: QueueScenario) -> Iterator[Finding]:
+    """Clients do not ask without end in no time."""
+    if scenario.load.clients is not None and cycle_s(scenario) == 0 and sound(scenario):
+        yield Finding(("load", "clients", "think_s"), "should take some time, because nothing else does")
+
+
+def trace(scenario: QueueScenario) -> Iterator[Finding]:
+    """A trace can be read, and some of it lies inside the horizon."""
+    asked, keys = scenario.load.trace, ("load", "trace", "file")
+    if asked is None:
+        return
+    try:
+        arrival_s = read_trace(Path(asked.file))["arrival_s"]
+    except TableError as error:
+        for line, column, field, problem, got in error.printed:
+            yield Finding((field,), problem, got, Place(asked.file, line, column))
+        if error.unprinted:
+            line, column = error.faults[len(error.printed)][:2]
+            yield Finding((), f"and {error.unprinted} more faults from here on", "", Place(asked.file, line, column))
+    except OSError as error:
+        yield Finding(keys, f"cannot be read: {error.strerror}", shown(asked.file))
+    else:
+        if arrival_s.min() >= scenario.horizon_s:
+            problem = f"should hold a request before horizon_s = {scenario.horizon_s:g}"
+            yield Finding(keys, problem, f"none before {arrival_s.min():g}")
+
+
+def job(scenario: QueueScenario) -> Iterator[Finding]:
+    """The fleet's job is there, and its day is no shorter than the queue's."""
+    asked, keys = scenario.load.job, ("load", "job")
+    if asked is None:
+        return
+    fleet, problem = _fleet(asked)
+    if fleet is None:
+        yield Finding((*keys, "scenario"), problem, shown(asked.scenario))
+        return
+    services = {service.name: service.instances for service in fleet.population.services}
+    if asked.job not in {*services, *drawn_names(fleet.population, fleet.seed)}:
+        problem = f"there is no such job; there are {', '.join([*services, 'heavyweight-01'])}, …"
+        yield Finding((*keys, "job"), problem, shown(asked.job))
+    elif asked.instance >= services.get(asked.job, asked.instance + 1):
+        problem = f"should be less than {services[asked.job]}, the job's instances counted from 0"
+        yield Finding((*keys, "instance"), problem, str(asked.instance))
+    if scenario.horizon_s > fleet.horizon_s:
+        problem = f"should be at most {fleet.horizon_s:g}, the horizon of {fleet.name}"
+        yield Finding(("horizon_s",), problem, f"{scenario.horizon_s:g}")
+
+
+def cycle_s(scenario: QueueScenario) -> float:
+    """Return the least mean time between two requests of one client, seconds; 0 if that cannot be told.
+
+    Examples
+    --------
+    >>> from models.queues.world import Clients, Distribution, Load, RequestType
+    >>> types = (RequestType("page", Distribution("constant", mean=0.5)),)
+    >>> cycle_s(QueueScenario(name="rush", load=Load(clients=Clients(), types=types)))
+    1.5
+    """
+    load, seen = scenario.load, scenario.observation
+    if load.clients is None or not sound(scenario):
+        return 0.0
+    weights = sum(each.weight for each in load.types) or 1.0
+    demand_s = sum(each.weight * mean(each.demand_s) for each in load.types) / weights
+    return mean(load.clients.think_s) + demand_s + seen.rtt_s + seen.overhead_s
+
+
+def sound(scenario: QueueScenario) -> bool:
+    """Return whether every distribution of the load has its fields, so that it has a mean.
+
+    Examples
+    --------
+    >>> sound(QueueScenario(name="rush"))
+    True
+    """
+    return not any(any(faults_of(asked)) for _, asked in within(scenario.load))
+
+
+def _fleet(asked: JobDemand) -> tuple[Scenario | None, str]:
+    """Return the fleet whose job is asked for, or why there is none."""
+    if not locate(asked.scenario).is_file():
+        return None, absent(asked.scenario, locate(asked.scenario))
+    try:
+        root, faults = read(asked.scenario)
+    except FaultsError as error:
+        return None, f"has faults: {error.faults[0]}"
+    if root.child("sweep") is not None or kind_of(root) != "fleet":
+        return None, f"should be a fleet, not a {'sweep' if root.child('sweep') is not None else kind_of(root)}"
+    built = build(SCENARIO, named(root, asked.scenario))
+    fleet, wrong = built
+    if fleet is None or faults or wrong or made(checks.CHECKS, fleet):
+        return None, "has faults, which wsc check tells"
+    return fleet, ""

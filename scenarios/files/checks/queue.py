@@ -1,0 +1,210 @@
+"""What fields of a queue scenario must satisfy together."""
+
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+
+from analysis.tables.readers import TableError
+from models.queues.world import Contention
+from scenarios.files.checks.load import (
+    closed_cycle,
+    cycle_s,
+    demands,
+    distributions,
+    job,
+    load_points,
+    sound,
+    sources,
+    trace,
+    type_names,
+)
+from scenarios.files.faults import shown
+from scenarios.files.findings import Check, Finding, repeated
+from scenarios.files.schema import QueueScenario
+from scenarios.files.traces import read_trace
+from scenarios.files.tree import Keys
+from scenarios.occupancy.policy import MOST_SLICES
+from sim.queues.distributions import mean
+from sim.queues.offered import capacity, of_servers
+
+MOST_REQUESTS = 20_000_000
+"""Requests that one run may ask for; memory is proportional to them."""
+MOST_LOOKS = 100_000_000
+"""Times that the counter may look which servers are busy."""
+MOST_INTERVALS = 100_000
+"""Intervals that an answer may list."""
+_PER_INSTRUCTION_S = 5e-10
+"""Time of an instruction on machines of which nothing else is known here."""
+
+
+def priorities(scenario: QueueScenario) -> Iterator[Finding]:
+    """Priorities stand with the types of requests."""
+    if scenario.station.policy == "priority" and not scenario.load.types:
+        yield Finding(("station", "policy"), "needs load.types, which say each type's priority", '"priority"')
+
+
+def server_speeds(scenario: QueueScenario) -> Iterator[Finding]:
+    """Every server has its speed, or every number of busy servers its rate, and not both."""
+    station = scenario.station
+    for name, given in (("speeds", station.speeds), ("rates", station.rates)):
+        if given and len(given) != station.servers:
+            problem = f"should have {station.servers} items, one for each of station.servers"
+            yield Finding(("station", name), problem, str(len(given)))
+    if station.speeds and station.rates:
+        yield Finding(("station", "rates"), "cannot be said beside speeds: a server's speed would be said twice")
+
+
+def replays(scenario: QueueScenario) -> Iterator[Finding]:
+    """A load is replayed on other numbers of servers only if it does not depend on the answers."""
+    load, station = scenario.load, scenario.station
+    if not scenario.replays:
+        return
+    if load.sessions is not None or load.clients is not None:
+        closed = "sessions" if load.sessions is not None else "clients"
+        yield Finding(("replays",), f"needs an open load, but load.{closed} wait for their answers")
+    for i, _ in repeated(scenario.replays):
+        yield Finding(("replays", i), "is there twice", str(scenario.replays[i]))
+    for i, servers in enumerate(scenario.replays):
+        if servers == station.servers:
+            yield Finding(("replays", i), "is station.servers itself, which table requests holds", str(servers))
+        if servers > station.servers and (station.speeds or station.rates):
+            problem = f"should be at most station.servers = {station.servers}, whose speeds or rates are said"
+            yield Finding(("replays", i), problem, str(servers))
+
+
+def background(scenario: QueueScenario) -> Iterator[Finding]:
+    """The work that is in no log leaves something of the fewest servers."""
+    station, share = scenario.station, scenario.observation.background_share
+    for i, servers in enumerate(scenario.replays):
+        if share * capacity(station) >= capacity(of_servers(station, servers)):
+            problem = f"should be more, or the background work of {share * capacity(station):g} servers leaves nothing"
+            yield Finding(("replays", i), problem, str(servers))
+
+
+def contention(scenario: QueueScenario) -> Iterator[Finding]:
+    """What breaks the laws is modelled for alike servers that serve in order of arrival."""
+    if not _contended(scenario):
+        return
+    station = scenario.station
+    if station.policy != "fcfs":
+        yield Finding(("station", "policy"), f"should be fcfs with {_contended(scenario)}", shown(station.policy))
+    for name in ("speeds", "rates"):
+        if getattr(station, name):
+            yield Finding(("station", name), f"should be empty with {_contended(scenario)}")
+
+
+def size(scenario: QueueScenario) -> Iterator[Finding]:
+    """No more requests are asked for than can be kept in memory."""
+    seen = scenario.observation
+    if not sound(scenario):
+        return
+    background = seen.background_share * scenario.station.servers / seen.background_s
+    for way, rate in (_rate(scenario), (("observation", "background_s"), background)):
+        if rate * scenario.horizon_s > MOST_REQUESTS:
+            problem = f"should make at most {MOST_REQUESTS} requests in horizon_s = {scenario.horizon_s:g}"
+            yield Finding(way, problem, f"up to {rate * scenario.horizon_s:.3g}")
+
+
+def slices(scenario: QueueScenario) -> Iterator[Finding]:
+    """Round robin, as it happens or is replayed, takes no more time slices than can be waited for."""
+    station, analysed = scenario.station, scenario.analyses.occupancy.policy
+    if "rr" not in (station.policy, analysed) or not sound(scenario) or any(size(scenario)):
+        return
+    slowest = min((1.0, *station.speeds, *(rate / busy for busy, rate in enumerate(station.rates, 1))))
+    work_s = _work_s(scenario) / slowest
+    if work_s / station.quantum_s > MOST_SLICES:
+        problem = (
+            f"should be at least {1.001 * work_s / MOST_SLICES:.4g}, or {work_s:.3g} s of service are too many slices"
+        )
+        yield Finding(("station", "quantum_s"), problem, f"{station.quantum_s:g}")
+
+
+def listener(scenario: QueueScenario) -> Iterator[Finding]:
+    """Arrivals can be stamped late only where somebody takes them late."""
+    if scenario.observation.accept_at_application and not scenario.observation.workers:
+        problem = "needs workers, at least 1: without them every request is taken as it comes"
+        yield Finding(("observation", "accept_at_application"), problem, "true")
+
+
+def counter(scenario: QueueScenario) -> Iterator[Finding]:
+    """The counter looks at least once an interval, and not more often than can be counted."""
+    seen = scenario.observation
+    if seen.counter_tick_s > seen.counter_interval_s:
+        problem = f"should be at most counter_interval_s = {seen.counter_interval_s:g}"
+        yield Finding(("observation", "counter_tick_s"), problem, f"{seen.counter_tick_s:g}")
+    elif scenario.horizon_s / seen.counter_tick_s > MOST_LOOKS:
+        problem = f"should be at least {scenario.horizon_s / MOST_LOOKS:.6g}, {MOST_LOOKS} looks in horizon_s"
+        yield Finding(("observation", "counter_tick_s"), problem, f"{seen.counter_tick_s:g}")
+
+
+def intervals(scenario: QueueScenario) -> Iterator[Finding]:
+    """There are not more intervals than anybody can look at."""
+    interval_s = scenario.analyses.occupancy.interval_s
+    if scenario.horizon_s / interval_s > MOST_INTERVALS:
+        problem = f"should be at least {scenario.horizon_s / MOST_INTERVALS:.6g}, {MOST_INTERVALS} intervals"
+        yield Finding(("analyses", "occupancy", "interval_s"), problem, f"{interval_s:g}")
+
+
+def capacities(scenario: QueueScenario) -> Iterator[Finding]:
+    """Other numbers of servers are asked for once each."""
+    for i, servers in repeated(scenario.analyses.occupancy.to):
+        yield Finding(("analyses", "occupancy", "to", i), "is there twice", str(servers))
+
+
+CHECKS: Mapping[Check[QueueScenario], tuple[str, ...]] = {
+    distributions: (),
+    sources: ("load",),
+    demands: ("load",),
+    load_points: ("load.arrivals",),
+    type_names: ("load.types",),
+    priorities: ("load.types", "station.policy"),
+    server_speeds: ("station",),
+    replays: ("load", "station", "replays"),
+    background: ("station", "replays", "observation.background_share"),
+    listener: ("observation",),
+    contention: ("station", "contention", "observation"),
+    closed_cycle: ("load",),
+    size: ("load", "horizon_s", "station.servers", "observation"),
+    counter: ("observation", "horizon_s"),
+    intervals: ("analyses.occupancy.interval_s", "horizon_s"),
+    capacities: ("analyses.occupancy.to",),
+    slices: ("load", "horizon_s", "station", "analyses.occupancy.policy"),
+    trace: ("load.trace", "horizon_s"),
+    job: ("load.job", "horizon_s"),
+}
+"""Every check with the fields that it needs."""
+
+
+def _rate(scenario: QueueScenario) -> tuple[Keys, float]:
+    """Return how many requests may come per second, and the field that says so; 0 of a trace."""
+    load = scenario.load
+    if load.arrivals is not None:
+        highest = max((point.factor for point in load.arrivals.load), default=1.0)
+        length = load.sessions.requests if load.sessions is not None else 1
+        return ("load", "arrivals", "rate_per_s"), load.arrivals.rate_per_s * highest * length
+    if load.clients is not None and cycle_s(scenario) > 0:
+        return ("load", "clients", "count"), load.clients.count / cycle_s(scenario)
+    return ("load",), 0.0
+
+
+def _work_s(scenario: QueueScenario) -> float:
+    """Return the service that may be demanded on servers of speed 1, seconds: to within the machine's pace of a job."""
+    load = scenario.load
+    if load.trace is not None:
+        try:
+            table = read_trace(Path(load.trace.file))
+        except (TableError, OSError):  # `trace` tells
+            return 0.0
+        return float(table.loc[table["arrival_s"] < scenario.horizon_s, "demand_s"].sum())
+    each_s = sum(one.weight * mean(one.demand_s) for one in load.types) / (sum(one.weight for one in load.types) or 1)
+    if load.job is not None:
+        each_s = mean(load.job.instructions) * _PER_INSTRUCTION_S
+    return _rate(scenario)[1] * scenario.horizon_s * each_s
+
+
+def _contended(scenario: QueueScenario) -> str:
+    """Return the dotted path of the first thing that breaks the laws; empty if nothing does."""
+    asked, seen, nothing = scenario.contention, scenario.observation, Contention()
+    for name in ("blocking_s", "lock_share", "concurrency_limit", "parallelism"):
+        if getattr(asked, name) != getattr(nothing, name):
+            return f"contention.{name}"
+    return "observation.workers" if seen.workers else ""

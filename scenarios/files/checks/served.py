@@ -1,0 +1,91 @@
+"""What fields about served services and hardware under trial must satisfy together, in a profile scenario."""
+
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+from models.fleet.world import Service
+from models.platforms import PLATFORMS
+from scenarios.files.faults import shown
+from scenarios.files.findings import Check, Finding, repeated
+from scenarios.files.schema import ProfileScenario
+from scenarios.files.tree import Keys
+
+MOST_REQUESTS = 20_000_000
+"""Requests that all served services together may be asked within the horizon."""
+_CLOCK_HZ = 2.8e9
+"""Of the reference machine; a request's pace without neighbours is what counts requests here."""
+
+
+def served_services(scenario: ProfileScenario) -> Iterator[Finding]:
+    """Services that are served are there, once, with whole servers and a load from outside."""
+    there = {service.name: service for service in scenario.population.services}
+    for i, name in repeated([one.job for one in scenario.served]):
+        yield Finding(("served", i, "job"), "is served twice", shown(name))
+    for i, one in enumerate(scenario.served):
+        keys: Keys = ("served", i, "job")
+        if one.job in there:
+            yield from _suits(there[one.job], keys)
+        else:
+            known = ", ".join(there) or "none"
+            yield Finding(keys, f"population.services has no such service; it has {known}", shown(one.job))
+        for k, name in repeated([kind.name for kind in one.types]):
+            yield Finding(("served", i, "types", k, "name"), "another type has this name", shown(name))
+
+
+def _suits(service: Service, keys: Keys) -> Iterator[Finding]:
+    """Yield what of a service keeps its requests from being served."""
+    if not float(service.quota_vcpu).is_integer():
+        yield Finding(keys, "its quota_vcpu should be whole, as many servers", f"{service.quota_vcpu:.12g}")
+    if not service.open_load:
+        yield Finding(keys, "its open_load should be true: requests come from outside", "false")
+    if service.network_s_per_request:
+        yield Finding(keys, "its network_s_per_request should be 0", f"{service.network_s_per_request:.12g}")
+
+
+def served_requests(scenario: ProfileScenario) -> Iterator[Finding]:
+    """Requests are no more than can be kept, and of one length all the time."""
+    if not scenario.served:
+        return
+    names = {one.job for one in scenario.served}
+    asked = sum(
+        one.instances * one.quota_vcpu * one.utilisation * _CLOCK_HZ / one.core_cpi / one.instructions_per_request
+        for one in scenario.population.services
+        if one.name in names
+    )
+    if asked * scenario.horizon_s > MOST_REQUESTS:
+        problem = f"should be at most {MOST_REQUESTS:,} requests within horizon_s: raise instructions_per_request"
+        yield Finding(("served",), problem, f"about {asked * scenario.horizon_s:,.0f}")
+    if scenario.profiling.releases.share > 0:
+        problem = "should be 0 where services are served: a new build would change what a request is"
+        yield Finding(("profiling", "releases", "share"), problem, f"{scenario.profiling.releases.share:.12g}")
+
+
+def trial(scenario: ProfileScenario) -> Iterator[Finding]:
+    """Hardware under trial is known, new in the fleet, takes what it replaces, and has machines to be put into."""
+    if scenario.trial is None:
+        return
+    fleet, feature = scenario.fleet.platforms, scenario.feature
+    brought = set(feature.platforms.values()) | set(feature.platforms) if feature is not None else set()
+    for old, new in scenario.trial.platforms.items():
+        keys = ("trial", "platforms", old)
+        if old not in fleet:
+            yield Finding(keys, f"the fleet has no such platform; it has {', '.join(fleet)}")
+        elif new not in PLATFORMS:
+            yield Finding(keys, f"unknown platform; known: {', '.join(sorted(PLATFORMS))}", shown(new))
+        elif new in fleet or {old, new} & brought:
+            yield Finding(keys, "should be new in the fleet, and not of the feature", shown(new))
+        elif old in PLATFORMS and PLATFORMS[new].vcpus < PLATFORMS[old].vcpus:
+            yield Finding(keys, f"should have at least {PLATFORMS[old].vcpus} hardware threads", shown(new))
+    share = sum(part for name, part in fleet.items() if name in scenario.trial.platforms)
+    room = int(share * scenario.fleet.machines)
+    if scenario.trial.machines > room > 0:
+        problem = f"should be at most {room}, the machines on those platforms"
+        yield Finding(("trial", "machines"), problem, str(scenario.trial.machines))
+
+
+CHECKS: Mapping[Check[Any], tuple[str, ...]] = {
+    served_services: ("served", "population.services"),
+    served_requests: ("served", "population.services", "horizon_s", "profiling.releases"),
+    trial: ("trial", "fleet", "feature.platforms"),
+}
+"""Every check with the fields that it needs."""

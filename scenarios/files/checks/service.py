@@ -1,0 +1,115 @@
+"""What fields of a cross-platform scenario must satisfy together."""
+
+import math
+from collections.abc import Collection, Iterator, Mapping, Sequence
+
+from models.platforms import PLATFORMS
+from scenarios.files.faults import shown
+from scenarios.files.findings import Check, Finding, repeated
+from scenarios.files.schema import ServiceScenario
+from scenarios.files.tree import Keys
+from scenarios.views.wording import closest
+
+MOST_REQUESTS = 20_000_000
+"""Requests that all platforms together may serve; memory is proportional to those of one."""
+MOST_INTERVALS = 100_000
+"""Intervals that a log may have."""
+SPARE_INTERVALS = 2
+"""Intervals that calibration needs beyond one for each type of request."""
+_TRACE = ("analyses", "crossplatform")
+
+
+def platforms(scenario: ServiceScenario) -> Iterator[Finding]:
+    """Platforms are known, and each is there once."""
+    yield from _named(("platforms",), scenario.platforms, PLATFORMS, "unknown platform")
+
+
+def measured(scenario: ServiceScenario) -> Iterator[Finding]:
+    """A log is of a platform that serves, and each is there once."""
+    yield from _named(("measured",), scenario.measured, scenario.platforms, "should be one of platforms")
+
+
+def calibration(scenario: ServiceScenario) -> Iterator[Finding]:
+    """Predictions start from a platform that has a log."""
+    if scenario.calibration not in scenario.measured:
+        yield _unknown((*_TRACE, "from"), scenario.calibration, scenario.measured, "should be one of measured")
+
+
+def targets(scenario: ServiceScenario) -> Iterator[Finding]:
+    """What is predicted for served too, so that there is a truth, and is not where predictions start from."""
+    said = scenario.analyses.crossplatform.targets
+    yield from _named((*_TRACE, "targets"), said, scenario.platforms, "should be one of platforms")
+    for i, name in enumerate(said):
+        if name == scenario.calibration:
+            yield Finding((*_TRACE, "targets", i), "is the platform that predictions start from", shown(name))
+    if not scenario.targets:
+        yield Finding(("platforms",), f"should hold another platform than {scenario.calibration}, to be predicted for")
+
+
+def methods(scenario: ServiceScenario) -> Iterator[Finding]:
+    """Every way to predict is tried once."""
+    for i, name in repeated(scenario.analyses.crossplatform.methods):
+        yield Finding((*_TRACE, "methods", i), "is there twice", shown(name))
+
+
+def intervals(scenario: ServiceScenario) -> Iterator[Finding]:
+    """The trace is whole intervals, and half of it suffices to tell the types of requests apart."""
+    count = scenario.horizon_s / scenario.interval_s
+    if not math.isclose(count, round(count), rel_tol=1e-9) or count < 1:
+        problem = f"should be a multiple of interval_s = {scenario.interval_s:g}"
+        yield Finding(("horizon_s",), problem, f"{scenario.horizon_s:g}")
+        return
+    needed = scenario.application.types + SPARE_INTERVALS
+    if count // 2 < needed:
+        problem = (
+            f"should be at least {2 * needed * scenario.interval_s:g}: half of the trace needs {needed} intervals to "
+            f"tell {scenario.application.types} types apart"
+        )
+        yield Finding(("horizon_s",), problem, f"{scenario.horizon_s:g}")
+    if count > MOST_INTERVALS:
+        problem = f"should be at least {scenario.horizon_s / MOST_INTERVALS:.6g}, {MOST_INTERVALS} intervals"
+        yield Finding(("interval_s",), problem, f"{scenario.interval_s:g}")
+
+
+def size(scenario: ServiceScenario) -> Iterator[Finding]:
+    """No more requests are asked for than can be served in reasonable time."""
+    requests = scenario.load.requests_per_s * scenario.load.volume * scenario.horizon_s * len(scenario.platforms)
+    if requests > MOST_REQUESTS:
+        problem = f"should make at most {MOST_REQUESTS} requests on all platforms within horizon_s"
+        yield Finding(("load", "requests_per_s"), problem, f"up to {requests:.3g}")
+
+
+def bounds(scenario: ServiceScenario) -> Iterator[Finding]:
+    """Bounds on response time are there once each, and platforms are chosen under one of them."""
+    for i, bound_s in repeated(scenario.bounds_s):
+        yield Finding(("bounds_s", i), "is there twice", f"{bound_s:g}")
+    bound_s = scenario.analyses.crossplatform.bound_s
+    if bound_s not in scenario.bounds_s:
+        known = ", ".join(f"{one:g}" for one in scenario.bounds_s) or "none"
+        yield Finding((*_TRACE, "bound_s"), f"should be one of bounds_s, {known}", f"{bound_s:g}")
+
+
+CHECKS: Mapping[Check[ServiceScenario], tuple[str, ...]] = {
+    platforms: ("platforms",),
+    measured: ("platforms", "measured"),
+    calibration: ("measured", "analyses"),
+    targets: ("platforms", "measured", "analyses"),
+    methods: ("analyses",),
+    intervals: ("horizon_s", "interval_s", "application.types"),
+    size: ("load", "horizon_s", "platforms"),
+    bounds: ("bounds_s", "analyses"),
+}
+"""Every check with the fields that it needs."""
+
+
+def _named(keys: Keys, names: Sequence[str], known: Collection[str], problem: str) -> Iterator[Finding]:
+    """Yield what is wrong with a list of names."""
+    for i, name in enumerate(names):
+        if name not in known:
+            yield _unknown((*keys, i), name, known, problem)
+    for i, name in repeated(names):
+        yield Finding((*keys, i), "is there twice", shown(name))
+
+
+def _unknown(keys: Keys, name: str, known: Collection[str], problem: str) -> Finding:
+    return Finding(keys, f"{problem} ({closest(name, known)})", shown(name))

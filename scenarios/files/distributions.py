@@ -1,0 +1,64 @@
+"""Distributions as scenario files say them: where they are, and what is wrong with each."""
+
+import dataclasses
+from collections.abc import Iterator
+
+from models.queues.world import Distribution
+from scenarios.files.findings import Finding
+from scenarios.files.tree import Keys
+from sim.queues.distributions import FIELDS
+
+
+def within(part: object, keys: Keys = ()) -> Iterator[tuple[Keys, Distribution]]:
+    """Yield every distribution that a dataclass holds, with the way to it.
+
+    Examples
+    --------
+    >>> from models.queues.world import Load, Sessions
+    >>> [keys for keys, _ in within(Load(sessions=Sessions()))]
+    [('sessions', 'think_s')]
+    """
+    if isinstance(part, Distribution):
+        yield keys, part
+    elif isinstance(part, tuple):
+        for i, item in enumerate(part):
+            yield from within(item, (*keys, i))
+    elif dataclasses.is_dataclass(part):
+        for field in dataclasses.fields(part):
+            yield from within(getattr(part, field.name), (*keys, field.name))
+
+
+def faults_of(asked: Distribution, keys: Keys = ()) -> Iterator[Finding]:
+    """Yield what is wrong with a distribution.
+
+    Parameters
+    ----------
+    asked : the distribution
+    keys : the way to it in its file
+
+    Examples
+    --------
+    >>> [(*found.keys, found.problem) for found in faults_of(Distribution("uniform", low=2.0, mean=1.0))]
+    [('mean', 'is no field of uniform, which takes low and high'), ('high', 'is required by uniform')]
+    """
+    needed = FIELDS[asked.kind]
+    given = {name: getattr(asked, name) for name in ("mean", "cv", "low", "high", "shape")}
+    for name, value in given.items():
+        if name in needed and value is None:
+            yield Finding((*keys, name), f"is required by {asked.kind}")
+        if name not in needed and value is not None:
+            problem = f"is no field of {asked.kind}, which takes {' and '.join(needed)}"
+            yield Finding((*keys, name), problem, f"{value:g}")
+    if all(given[name] is not None for name in needed):
+        yield from _bounds(asked, keys)
+
+
+def _bounds(asked: Distribution, keys: Keys) -> Iterator[Finding]:
+    """Yield what is wrong with the values of a distribution that has all its fields."""
+    low, high, cv = asked.low, asked.high, asked.cv
+    if low is not None and high is not None and high < low:
+        yield Finding((*keys, "high"), f"should be at least low = {low:g}", f"{high:g}")
+    if asked.kind == "pareto" and low == 0:
+        yield Finding((*keys, "low"), "should be greater than 0", f"{low:g}")
+    if asked.kind == "hyperexponential" and cv is not None and cv < 1:
+        yield Finding((*keys, "cv"), "should be at least 1", f"{cv:g}")

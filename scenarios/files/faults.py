@@ -1,0 +1,75 @@
+"""Faults of what a user wrote: where, in which field, what is wrong and what was found; all reported at once."""
+
+import json
+from collections.abc import Iterable
+from dataclasses import dataclass
+
+from models.errors import WscError
+
+_LONGEST = 60
+_WIDEST = 400
+"""Characters of what was found that a fault's line has."""
+
+
+@dataclass(frozen=True, slots=True, order=True)
+class Fault:
+    """One fault: its place (line and column from 1; line 0: the file as a whole), field, problem and what was found.
+
+    An option of the command line is a place of its own; its line is which of that name.
+
+    Examples
+    --------
+    >>> print(Fault("day.yaml", 3, 13, "fleet.machines", "should be a whole number", shown("3")))
+    day.yaml:3:13: fleet.machines: should be a whole number, got "3"
+    >>> print(Fault("day.yaml", 0, 0, "", "is not there"))
+    day.yaml: is not there
+    >>> print(Fault("--days", 1, 1, "", "should be a number greater than 0", shown("0")))
+    --days: should be a number greater than 0, got "0"
+    """
+
+    file: str
+    line: int
+    column: int
+    field: str
+    problem: str
+    got: str = ""
+
+    def __str__(self) -> str:
+        place = f"{self.file}:{self.line}:{self.column}" if self.line else self.file
+        if self.file.startswith("--"):
+            place = f"{self.file}:{self.line}" if self.line > 1 else self.file
+        field = f"{self.field}: " if self.field else ""
+        got = f", got {_cut(self.got, _WIDEST)}" if self.got else ""
+        return f"{place}: {field}{self.problem}{got}"
+
+
+class FaultsError(WscError):
+    """Everything that is wrong with the input, sorted by place; `str()` has one fault a line.
+
+    Examples
+    --------
+    >>> raise FaultsError([Fault("b.yaml", 2, 1, "seed", "is said twice"), Fault("b.yaml", 1, 1, "", "is empty")])
+    Traceback (most recent call last):
+    scenarios.files.faults.FaultsError: b.yaml:1:1: is empty
+    b.yaml:2:1: seed: is said twice
+    """
+
+    def __init__(self, faults: Iterable[Fault]) -> None:
+        self.faults = sorted(set(faults))
+        super().__init__("\n".join(map(str, self.faults)))
+
+
+def shown(value: object) -> str:
+    """Return a value as a user would write it, shortened to 60 characters.
+
+    Examples
+    --------
+    >>> shown(True), shown("3"), shown(None), shown({"a": 1}), shown(1.0)
+    ('true', '"3"', 'null', '{"a": 1}', '1.0')
+    """
+    text = json.dumps(value, ensure_ascii=False, default=str)
+    return _cut(text, _LONGEST)
+
+
+def _cut(text: str, longest: int) -> str:
+    return text if len(text) <= longest else text[: longest - 1] + "…"

@@ -1,0 +1,176 @@
+"""The JSON Schema of scenario files, for editors: every key with its meaning, unit, bounds and default."""
+
+import ast
+import dataclasses
+import inspect
+import itertools
+import sys
+from collections.abc import Iterator, Mapping
+from typing import Any, get_args, get_type_hints
+
+from pydantic import TypeAdapter
+
+from scenarios.files.schema import (
+    PROFILE,
+    QUEUE,
+    SCENARIO,
+    SERVICE,
+    SWEEP,
+    ProfileScenario,
+    QueueScenario,
+    Scenario,
+    ServiceScenario,
+    SweepFile,
+)
+
+_UNITS = {
+    "_s": "seconds",
+    "_per_s": "per second",
+    "_hz": "hertz",
+    "_bytes": "bytes",
+    "_vcpu": "hardware threads",
+    "_day": "per day",
+    "_s_per_request": "seconds",
+    "_log_sd": "standard deviation of the natural logarithm",
+    "_bytes_per_vcpu": "bytes per hardware thread",
+    "_share": "share of 1",
+}
+
+
+def json_schema() -> dict[str, Any]:
+    """Return the JSON Schema of scenario files: `$defs` has a part for every kind and theirs.
+
+    Keys that a base file may say are not required: what is required is checked after `extends` is followed. A file that
+    extends another may leave the kind to that one.
+
+    Examples
+    --------
+    >>> parts = json_schema()["$defs"]
+    >>> parts["Scenario"]["properties"]["horizon_s"]["description"]
+    'Simulated time, a multiple of the epoch. Unit: seconds.'
+    >>> parts["Fleet"]["properties"]["machines"]["minimum"]
+    1
+    """
+    parts: dict[str, Any] = {}
+    for name, adapter in (*((kind.__name__, _ADAPTERS[kind]) for kind in _KINDS.values()), ("SweepFile", SWEEP)):
+        schema = adapter.json_schema()
+        parts |= schema.pop("$defs")
+        parts[name] = schema
+    for kind in (*_KINDS.values(), *_parts(*_KINDS.values(), SweepFile)):
+        _describe(parts[kind.__name__], kind)
+    del parts["SweepFile"]
+    listed = {name for part in parts.values() for name in parts if _is_item(part, name)}
+    for name in parts.keys() - listed - {"Sweep"}:
+        parts[name].pop("required", None)
+    for kind in _KINDS.values():
+        parts[kind.__name__]["properties"] |= {"extends": _EXTENDS, "sweep": {"$ref": "#/$defs/Sweep"}}
+    return {
+        "$schema": _DIALECT,
+        "title": "Scenario",
+        "type": "object",
+        **_by_kind(),
+        "$defs": dict(sorted(parts.items())),
+    }
+
+
+_KINDS: Mapping[str, type] = {
+    "fleet": Scenario,
+    "queue": QueueScenario,
+    "cross_platform": ServiceScenario,
+    "profile": ProfileScenario,
+}
+_ADAPTERS: Mapping[type, TypeAdapter[Any]] = {
+    Scenario: SCENARIO,
+    QueueScenario: QUEUE,
+    ServiceScenario: SERVICE,
+    ProfileScenario: PROFILE,
+}
+_DIALECT = "https://json-schema.org/draft/2020-12/schema"
+_EXTENDS = {
+    "type": "string",
+    "description": "The scenario that this one differs from: a library name or a path relative to this file. Maps "
+    "merge, lists and scalars replace, null is a value.",
+}
+
+
+def _by_kind() -> dict[str, Any]:
+    """Return what a file of each kind is; one that says no kind is a fleet, or whatever it extends."""
+    parts = {name: {"$ref": f"#/$defs/{kind.__name__}"} for name, kind in _KINDS.items()}
+    said = {"kind": {"enum": list(_KINDS), "default": "fleet", "description": "What is simulated."}}
+    chosen: dict[str, Any] = {
+        "if": {"required": ["extends"], "not": {"required": ["kind"]}},
+        "then": {"anyOf": list(parts.values())},
+        "else": parts.pop("fleet"),
+    }
+    for name, part in reversed(parts.items()):
+        named = {"required": ["kind"], "properties": {"kind": {"const": name}}}
+        chosen = {"if": named, "then": part, "else": chosen}
+    return {"properties": said, **chosen}
+
+
+def _parts(*roots: type) -> list[type]:
+    """Return the dataclasses that the fields of `roots` are made of."""
+    found: list[type] = []
+    waiting = [hint for root in roots for hint in get_type_hints(root).values()]
+    while waiting:
+        hint = waiting.pop()
+        waiting += get_args(hint)
+        if dataclasses.is_dataclass(hint) and isinstance(hint, type) and hint not in found:
+            found.append(hint)
+            waiting += get_type_hints(hint).values()
+    return found
+
+
+def _is_item(part: dict[str, Any], name: str) -> bool:
+    """Return whether some property of `part` is a list of `name`."""
+    return any(one.get("items") == {"$ref": f"#/$defs/{name}"} for one in part["properties"].values())
+
+
+def _describe(part: dict[str, Any], kind: type) -> None:
+    """Put meaning, unit and default into the properties of one JSON Schema object."""
+    meanings, hints = field_meanings(kind), get_type_hints(kind, include_extras=True)
+    part["description"] = (inspect.getdoc(kind) or "").split("\n\n")[0].replace("\n", " ")
+    for one in dataclasses.fields(kind):
+        entry = part["properties"][_key(one.name, hints[one.name])]
+        entry.pop("title", None)
+        entry["description"] = " ".join([meanings[one.name], *_unit(one.name)])
+        if one.default_factory is not dataclasses.MISSING and not dataclasses.is_dataclass(one.default_factory):
+            entry["default"] = _said(one.default_factory())
+
+
+def _key(name: str, hint: object) -> str:
+    """Return what a file calls a field: its alias if it has one, as where the name is a word of Python."""
+    return next((one.alias for one in getattr(hint, "__metadata__", ()) if getattr(one, "alias", None)), name)
+
+
+def _said(value: object) -> object:
+    """Return a default as a file would say it: of a dataclass, what differs from its own defaults."""
+    if not dataclasses.is_dataclass(value) or isinstance(value, type):
+        return value
+    known = {one.name: one.default for one in dataclasses.fields(value)}
+    return {name: item for name, item in dataclasses.asdict(value).items() if item != known[name]}
+
+
+def _unit(name: str) -> list[str]:
+    suffixes = sorted((suffix for suffix in _UNITS if name.endswith(suffix)), key=len)
+    return [f"Unit: {_UNITS[suffixes[-1]]}."] if suffixes else []
+
+
+def field_meanings(kind: type) -> dict[str, str]:
+    """Return what each field of a dataclass means: the text under it in the source, inherited fields included.
+
+    Examples
+    --------
+    >>> field_meanings(Scenario)["seed"]
+    'All random draws follow from it.'
+    """
+    bases = [base for base in reversed(kind.__mro__) if dataclasses.is_dataclass(base)]
+    return {name: text for base in bases for name, text in _texts(base)}
+
+
+def _texts(kind: type) -> Iterator[tuple[str, str]]:
+    tree = ast.parse(inspect.getsource(sys.modules[kind.__module__]))
+    body = next(node for node in tree.body if isinstance(node, ast.ClassDef) and node.name == kind.__name__).body
+    for one, text in itertools.pairwise(body):
+        if isinstance(one, ast.AnnAssign) and isinstance(one.target, ast.Name) and isinstance(text, ast.Expr):
+            yield one.target.id, " ".join(str(ast.literal_eval(text.value)).split())

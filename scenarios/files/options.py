@@ -1,0 +1,167 @@
+"""Numbers on the command line, which may not be what they seem: written out, checked, refused with their place."""
+
+import math
+from typing import NoReturn
+
+from scenarios.files.faults import Fault, FaultsError, shown
+
+MOST_SERVERS = 4096
+"""As many as a scenario's station may have."""
+_MOST = 10**9
+
+
+def share(option: str, text: str) -> float:
+    """Return a share between 0 and 1 that is written as `3%` or `0.03`.
+
+    Raises
+    ------
+    FaultsError
+        If the text is no such share.
+
+    Examples
+    --------
+    >>> share("--margin", "3%"), share("--margin", "0.03")
+    (0.03, 0.03)
+    """
+    per_cent = text.strip().endswith("%")
+    value = _float(text.strip().removesuffix("%")) / (100 if per_cent else 1)
+    if not 0 < value < 1:
+        refuse(option, "should be a share between 0 and 1, such as 3% or 0.03", text)
+    return value
+
+
+def number(option: str, text: str) -> float:
+    """Return a finite number above 0.
+
+    Raises
+    ------
+    FaultsError
+        If the text is no such number.
+
+    Examples
+    --------
+    >>> number("--t", "1.96")
+    1.96
+    """
+    value = _float(text)
+    if not 0 < value < math.inf:
+        refuse(option, "should be a number greater than 0", text)
+    return value
+
+
+def whole(option: str, text: str, most: int = _MOST) -> int:
+    """Return a whole number of at least 1 and at most so many.
+
+    Raises
+    ------
+    FaultsError
+        If the text is no such number.
+
+    Examples
+    --------
+    >>> whole("--min-instances", "4")
+    4
+    """
+    digits = text.lstrip("0") if text.isascii() and text.isdecimal() else ""
+    if not digits:
+        refuse(option, "should be a whole number of at least 1", text)
+    if len(digits) > len(str(most)) or int(digits) > most:
+        refuse(option, f"should be at most {most}", text)
+    return int(digits)
+
+
+def numbers_of(option: str, text: str, most: int = _MOST) -> tuple[int, ...]:
+    """Return whole numbers of at least 1 and at most so many that are written as `1,2,8`, each once.
+
+    Raises
+    ------
+    FaultsError
+        If one is no such number.
+
+    Examples
+    --------
+    >>> numbers_of("--to", "1,2,8,2")
+    (1, 2, 8)
+    """
+    return tuple(dict.fromkeys(whole(option, part.strip(), most) for part in text.split(",")))
+
+
+def factors(option: str, text: str) -> tuple[float, ...]:
+    """Return numbers above 0 that are written as `1.5,2`, each once.
+
+    Raises
+    ------
+    FaultsError
+        If one is no such number.
+
+    Examples
+    --------
+    >>> factors("--speed", "1.5,2")
+    (1.5, 2.0)
+    """
+    return tuple(dict.fromkeys(number(option, part.strip()) for part in text.split(",")))
+
+
+def interval(option: str, text: str, least: float, most: float) -> tuple[float, float]:
+    """Return the two ends of an interval that is written as `0.9,1.2`, the low end first.
+
+    Parameters
+    ----------
+    least, most : bounds on both ends, which may be reached
+
+    Raises
+    ------
+    FaultsError
+        If the text is no such interval.
+
+    Examples
+    --------
+    >>> interval("--instruction-ratio", "0.9,1.2", 0.1, 10.0)
+    (0.9, 1.2)
+    """
+    ends = [_float(part.strip()) for part in text.split(",")]
+    if len(ends) != 2 or not least <= ends[0] <= ends[1] <= most:
+        refuse(option, f"should be LOW,HIGH with {least:g} <= LOW <= HIGH <= {most:g}, such as 0.9,1.2", text)
+    return ends[0], ends[1]
+
+
+def duration(option: str, text: str) -> float:
+    """Return seconds above 0 that are written as `60s`, `5min`, `200ms`, `1h` or `0.2`.
+
+    Raises
+    ------
+    FaultsError
+        If the text is no such time.
+
+    Examples
+    --------
+    >>> duration("--interval", "5min"), duration("--interval", "200ms"), duration("--interval", "0.2")
+    (300.0, 0.2, 0.2)
+    """
+    bare = text.strip().lower()
+    units = {"ms": 1e-3, "us": 1e-6, "min": 60.0, "h": 3600.0, "d": 86400.0, "m": 60.0, "s": 1.0}
+    unit = next((each for each in units if bare.endswith(each)), "")
+    value = _float(bare.removesuffix(unit).strip()) * units.get(unit, 1.0)
+    if not 0 < value < math.inf:
+        refuse(option, "should be a time above 0, such as 60s, 5min or 200ms", text)
+    return value
+
+
+def _float(text: str) -> float:
+    try:
+        return float(text)
+    except ValueError:
+        return math.nan
+
+
+def refuse(option: str, problem: str, text: str) -> NoReturn:
+    """Raise the fault that an option's text has.
+
+    Examples
+    --------
+    >>> refuse("--margin", "should be a share", "big")
+    Traceback (most recent call last):
+    ...
+    scenarios.files.faults.FaultsError: --margin: should be a share, got "big"
+    """
+    raise FaultsError([Fault(option, 1, 1, "", problem, shown(text))])

@@ -1,0 +1,290 @@
+"""Scenario files as they stand: where they are, what they extend, `--set`, and the digest that names a run."""
+
+import dataclasses
+import functools
+import hashlib
+import json
+import operator
+import os
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+from types import MappingProxyType
+
+from models.fleet.world import World
+from models.profiling.world import ProfileWorld
+from models.queues.world import QueueWorld
+from models.services.world import ServiceWorld
+from scenarios.files.faults import Fault, FaultsError, shown
+from scenarios.files.reader import parse
+from scenarios.files.tree import Node, Place, merge, put, without
+from scenarios.views.wording import closest
+
+LIBRARY = Path(__file__).parents[1] / "library"
+_OWN = ("name", "description", "extends")
+"""What a file says of itself alone: a file that extends it does not inherit these."""
+_NOTHING: Mapping[str, str] = MappingProxyType({})
+
+
+@dataclass(frozen=True, slots=True)
+class Override:
+    """A value from the command line for a dotted path; `value` is YAML, None if the text had no `=`.
+
+    A fault in it is located as `option:number`: which of the options of that name, if not the first.
+    """
+
+    path: str
+    value: str | None
+    option: str = "--set"
+    number: int = 1
+    column: int = 1
+
+    def place(self, column: int = 1) -> Place:
+        """Return the place of a column of the option's text."""
+        return Place(self.option, self.number, column)
+
+
+def settings(texts: Iterable[str]) -> list[Override]:
+    """Return the overrides that `--set path=value` options ask for.
+
+    Examples
+    --------
+    >>> settings(["fleet.machines=500"])
+    [Override(path='fleet.machines', value='500', option='--set', number=1, column=16)]
+    """
+    parted = [(number, *text.partition("=")) for number, text in enumerate(texts, 1)]
+    return [
+        Override(path, value if equals else None, "--set", number, len(path) + 2)
+        for number, path, equals, value in parted
+    ]
+
+
+def read(reference: str) -> tuple[Node, list[Fault]]:
+    """Return a scenario file as a tree of located values, everything that it extends merged in, and its faults.
+
+    Maps merge; lists and scalars replace; null is a value. `name` and `description` are a file's own and are not
+    inherited.
+
+    Parameters
+    ----------
+    reference : name of a library scenario, or path of a file (with a slash, or ending in .yaml or .yml)
+
+    Raises
+    ------
+    FaultsError
+        If there is no tree: a file of the chain is missing, is not YAML, or extends itself. Faults that leave a
+        tree, such as a key said twice, are returned with it, so that they can be reported with all others.
+
+    Examples
+    --------
+    >>> root, faults = read("small")
+    >>> root.child("extends") is None, faults
+    (True, [])
+    """
+    path, faults = locate(reference), list[Fault]()
+    if not path.is_file():
+        raise FaultsError([Fault(reference, 0, 0, "", absent(reference, path))])
+    root = _chain(path, (), faults)
+    if root is None:
+        raise FaultsError(faults)
+    return root, faults
+
+
+def locate(reference: str, other: Path | None = None) -> Path:
+    """Return the path of a scenario: a library name, or a path, relative to the file `other` if given.
+
+    Examples
+    --------
+    >>> locate("small").parent.name, str(locate("day.yaml", Path("fleets/base.yaml")))
+    ('library', 'fleets/day.yaml')
+    """
+    if _is_path(reference):
+        return Path(os.path.normpath(other.parent / reference if other else reference))
+    return LIBRARY / f"{reference}.yaml"
+
+
+def _is_path(reference: str) -> bool:
+    return "/" in reference or reference.endswith((".yaml", ".yml"))
+
+
+def beside(file: str, other: Path) -> str:
+    """Return the path of a file that stands relative to another.
+
+    Examples
+    --------
+    >>> beside("trace.csv", Path("queues/rush.yaml"))
+    'queues/trace.csv'
+    """
+    return os.path.normpath(other.parent / file)
+
+
+def named_beside(reference: str, other: Path) -> str:
+    """Return a scenario that another file names: a library name stays, a path is relative to that file.
+
+    Examples
+    --------
+    >>> named_beside("small", Path("queues/rush.yaml")), named_beside("day.yaml", Path("queues/rush.yaml"))
+    ('small', 'queues/day.yaml')
+    """
+    return beside(reference, other) if _is_path(reference) else reference
+
+
+def library() -> list[str]:
+    """Return the names of the shipped scenarios and sweeps, sorted.
+
+    Examples
+    --------
+    >>> "small" in library()
+    True
+    """
+    return sorted(path.stem for path in LIBRARY.glob("*.yaml"))
+
+
+def absent(reference: str, path: Path) -> str:
+    """Return why there is no scenario file where a reference leads.
+
+    Examples
+    --------
+    >>> absent("cpu_upgrad", locate("cpu_upgrad"))
+    'there is no such scenario (did you mean cpu_upgrade?)'
+    >>> absent("nowhere.yaml", Path("nowhere.yaml"))
+    'there is no such scenario (wsc scenarios lists them)'
+    """
+    if path.is_dir():
+        return "is a folder, not a scenario file"
+    return f"there is no such scenario ({closest(reference, library(), 'wsc scenarios')})"
+
+
+def kind_of(root: Node) -> str:
+    """Return the kind of scenario that a file says, known or not; a fleet if it says none.
+
+    Examples
+    --------
+    >>> kind_of(parse("{kind: queue}", "x.yaml")[0]), kind_of(parse("{seed: 3}", "x.yaml")[0])
+    ('queue', 'fleet')
+    """
+    said = root.child("kind")
+    return "fleet" if said is None else str(said.plain())
+
+
+def named(root: Node, reference: str) -> Node:
+    """Return the tree with the file's own name as `name` unless it says one.
+
+    Examples
+    --------
+    >>> named(parse("{seed: 1}", "day.yaml")[0], "day.yaml").plain()
+    {'seed': 1, 'name': 'day'}
+    """
+    if not isinstance(root.value, dict) or "name" in root.value:
+        return root
+    return replace(root, value={**root.value, "name": Node(Path(reference).stem, root.place, root.place)})
+
+
+def override(root: Node, overrides: Iterable[Override]) -> tuple[Node, list[Fault]]:
+    """Return the tree with values replaced, such as `fleet.machines=500` or `population.services.0.instances=10`.
+
+    A value is YAML. It takes the place of what was there, a whole map or list included; maps on the way are made.
+    Faults: an override that is no `path=value`, a value that is not YAML, a list position that does not exist.
+
+    Examples
+    --------
+    >>> tree, _ = parse("{seed: 1}", "day.yaml")
+    >>> override(tree, settings(["fleet.machines=500"]))[0].plain()
+    {'seed': 1, 'fleet': {'machines': 500}}
+    >>> print(override(tree, settings(["fleet.machines"]))[1][0])
+    --set: should be path=value, got "fleet.machines"
+    """
+    faults: list[Fault] = []
+    for one in overrides:
+        keys = one.path.strip().split(".")
+        if one.value is None or not all(keys):
+            text = one.path if one.value is None else f"{one.path}={one.value}"
+            faults.append(one.place().fault("", "should be path=value", shown(text)))
+            continue
+        value, wrong = parse(one.value, one.option, one.number, one.column, one.path)
+        faults += wrong
+        if value is not None:
+            root = put(root, keys, replace(value, key=one.place()), faults)
+    return root, faults
+
+
+def digest(world: World | QueueWorld | ServiceWorld, inputs: Mapping[str, str] = _NOTHING) -> str:
+    """Return the 12 hexadecimal digits that name what decides a run's tables.
+
+    They are the head of the SHA-256 of JSON (no blanks, shortest floats) of the fields of the world alone: the
+    name, the description and the analyses of a scenario are not part of it. Maps count in the order that they have in
+    the world; a scenario that was loaded has them sorted, whatever the order in its files.
+
+    Parameters
+    ----------
+    world : what is asked
+    inputs : dotted path of a value that names something outside, such as a file, to a digest of what that holds;
+        the name itself counts for nothing then
+
+    Examples
+    --------
+    >>> digest(World()) == digest(World(seed=1)), digest(World()) == digest(World(seed=2))
+    (True, False)
+    """
+    kind = next(kind for kind in (ProfileWorld, World, QueueWorld, ServiceWorld) if isinstance(world, kind))
+    fields = {field.name: getattr(world, field.name) for field in dataclasses.fields(kind)}
+    said = json.loads(json.dumps(fields, default=dataclasses.asdict, allow_nan=False))
+    for path, content in inputs.items():
+        *above, last = path.split(".")
+        functools.reduce(operator.getitem, above, said)[last] = content
+    text = json.dumps(said, separators=(",", ":"))
+    return hashlib.sha256(text.encode()).hexdigest()[:12]
+
+
+def _label(path: Path) -> str:
+    """Return a path as the user sees it: relative when the file lies below the working directory."""
+    absolute = Path(os.path.abspath(path))
+    below = absolute.is_relative_to(Path.cwd())
+    return str(absolute.relative_to(Path.cwd()) if below else path)
+
+
+def _chain(path: Path, above: tuple[Path, ...], faults: list[Fault]) -> Node | None:
+    label = _label(path)
+    try:
+        text = path.read_text(encoding="utf-8")
+    except (OSError, UnicodeDecodeError) as error:
+        faults.append(Fault(label, 0, 0, "", f"cannot be read: {getattr(error, 'strerror', None) or 'is not UTF-8'}"))
+        return None
+    root, wrong = parse(text, label)
+    faults += wrong
+    if root is None:
+        return None
+    if not isinstance(root.value, dict):
+        faults.append(root.place.fault("", "a scenario is a map of keys to values", shown(root.plain())))
+        return None
+    named = root.child("extends")
+    return root if named is None else _extended(root, named, path, (*above, path.resolve()), faults)
+
+
+def _extended(root: Node, named: Node, path: Path, chain: tuple[Path, ...], faults: list[Fault]) -> Node | None:
+    base_path = _base(named, path, chain, faults)
+    base = _chain(base_path, chain, faults) if base_path else None
+    if base is not None and base.child("sweep") is not None:
+        faults.append(named.place.fault("extends", "should be a scenario, not a sweep", shown(named.value)))
+    elif base is not None and (kind := root.child("kind")) is not None and kind.plain() != kind_of(base):
+        problem = f"should be kind {kind_of(base)}, as the scenario that is extended"
+        faults.append(kind.place.fault("kind", problem, shown(kind.plain())))
+        return None
+    return merge(without(base, _OWN), without(root, ("extends",))) if base is not None else None
+
+
+def _base(named: Node, path: Path, chain: Sequence[Path], faults: list[Fault]) -> Path | None:
+    """Return the file that `extends` names, None after adding why it cannot be."""
+    if not isinstance(named.value, str):
+        faults.append(named.place.fault("extends", "should be a scenario's name or path", shown(named.plain())))
+        return None
+    base = locate(named.value, path)
+    if base.resolve() in chain:
+        loop = [*chain[chain.index(base.resolve()) :], base]
+        problem = f"goes round in a circle: {' -> '.join(one.name for one in loop)}"
+        faults.append(named.place.fault("extends", problem))
+    elif not base.is_file():
+        faults.append(named.place.fault("extends", absent(named.value, base), shown(named.value)))
+    else:
+        return base
+    return None

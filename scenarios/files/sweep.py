@@ -1,0 +1,116 @@
+"""Sweeps: one scenario, axes and seeds become many scenarios."""
+
+import itertools
+import re
+from collections.abc import Sequence
+from dataclasses import replace
+from math import prod
+
+from scenarios.files.faults import Fault, FaultsError, shown
+from scenarios.files.schema import SweepFile
+from scenarios.files.source import locate, read
+from scenarios.files.tree import Node, put
+
+MOST = 1000
+"""Scenarios of a sweep at most."""
+
+Axis = tuple[str, Sequence[Node]]
+
+
+def expand(asked: SweepFile, root: Node, reference: str, faults: list[Fault]) -> list[Node]:
+    """Return one tree per combination of the sweep's values and seeds, adding to `faults` why there is none.
+
+    A value keeps its place in the sweep file, so that a fault in it is reported there. Each name is the sweep's name
+    with the last key of each axis and the value: `coverage-machines-300-seed-2`.
+
+    Parameters
+    ----------
+    asked : what the sweep file says
+    root : its tree, for the places
+    reference : the sweep file, against which the scenario's path is resolved
+
+    Examples
+    --------
+    >>> from scenarios.files.schema import Sweep
+    >>> from scenarios.files.reader import parse
+    >>> root, _ = parse("sweep: {scenario: small, axes: {fleet.machines: [300, 400]}, seeds: [1, 2]}", "s.yaml")
+    >>> asked = SweepFile(name="sizes", sweep=Sweep("small", {"fleet.machines": (300, 400)}, (1, 2)))
+    >>> [tree.child("name").value for tree in expand(asked, root, "s.yaml", [])][:2]
+    ['sizes-machines-300-seed-1', 'sizes-machines-300-seed-2']
+    """
+    axes = _axes(asked, root)
+    faults += _asked_too_much(asked, root, prod(len(values) for _, values in axes))
+    base = _base(asked.sweep.scenario, root, reference, faults)
+    if base is None or faults:
+        return []
+    paths = [path for path, _ in axes]
+    chosen = itertools.product(*(enumerate(values) for _, values in axes))
+    return [_one(base, asked.name, paths, values, faults) for values in chosen]
+
+
+def _asked_too_much(asked: SweepFile, root: Node, count: int) -> list[Fault]:
+    """Return what is wrong with the axes as a whole."""
+    place = root.nearest(("sweep", "axes")).place
+    faults = [place.fault("sweep.axes", f"should make at most {MOST} scenarios", str(count))] if count > MOST else []
+    for path, values in asked.sweep.axes.items():
+        key = root.nearest(("sweep", "axes", path)).key
+        if path == "name" or (path == "seed" and asked.sweep.seeds):
+            faults.append(key.fault(f"sweep.axes.{path}", "is already said by the sweep"))
+        if len(set(map(shown, values))) < len(values):
+            faults.append(key.fault(f"sweep.axes.{path}", "says a value twice", shown(values)))
+    return faults
+
+
+def _axes(asked: SweepFile, root: Node) -> list[Axis]:
+    axes = [(path, root.nearest(("sweep", "axes", path))) for path in _in_order(asked, root)]
+    if asked.sweep.seeds:
+        axes.append(("seed", root.nearest(("sweep", "seeds"))))
+    return [(path, [replace(value, key=node.key) for value in _items(node)]) for path, node in axes]
+
+
+def _in_order(asked: SweepFile, root: Node) -> list[str]:
+    """Return the paths of the axes as the file orders them; the first varies slowest."""
+    node = root.nearest(("sweep", "axes"))
+    return [path for path in node.value if path in asked.sweep.axes] if isinstance(node.value, dict) else []
+
+
+def _items(node: Node) -> list[Node]:
+    return node.value if isinstance(node.value, list) else []
+
+
+def _base(scenario: str, root: Node, reference: str, faults: list[Fault]) -> Node | None:
+    node, path = root.nearest(("sweep", "scenario")), locate(scenario, locate(reference))
+    if not path.is_file():
+        faults.append(node.place.fault("sweep.scenario", "there is no such scenario", shown(scenario)))
+        return None
+    try:
+        base, wrong = read(str(path))
+    except FaultsError as error:
+        faults += error.faults
+        return None
+    faults += wrong
+    if base.child("sweep") is not None:
+        faults.append(node.place.fault("sweep.scenario", "should be a scenario, not a sweep", shown(scenario)))
+    return base
+
+
+def _one(base: Node, name: str, paths: Sequence[str], values: Sequence[tuple[int, Node]], faults: list[Fault]) -> Node:
+    """Return the tree of one combination."""
+    suffixes = [f"{word}-{_said(number, value)}" for word, (number, value) in zip(_words(paths), values, strict=True)]
+    for path, (_, value) in zip(paths, values, strict=True):
+        base = put(base, path.split("."), value, faults)
+    label = Node("-".join([name, *suffixes]), base.place, base.place)
+    return put(base, ["name"], label, faults)
+
+
+def _words(paths: Sequence[str]) -> list[str]:
+    """Return a short word for each path: its last key, or all of it where two paths end alike."""
+    last = [path.rpartition(".")[2] for path in paths]
+    words = [word if last.count(word) == 1 else path for word, path in zip(last, paths, strict=True)]
+    return [re.sub(r"[^a-z0-9_]", "-", word.lower()) for word in words]
+
+
+def _said(number: int, value: Node) -> str:
+    """Return a value as part of a name: itself if it is one word or number, else its position on the axis."""
+    text = shown(value.plain()).strip('"').lower()
+    return text if re.fullmatch(r"[a-z0-9][a-z0-9_.-]*", text) else str(number + 1)

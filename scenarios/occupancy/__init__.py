@@ -1,0 +1,1 @@
+"""The occupancy laws on runs of queues and on request logs of one's own."""

@@ -1,0 +1,1 @@
+"""Fleet-wide profiles of runs and of one's own files: asked, compared, judged."""

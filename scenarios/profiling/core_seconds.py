@@ -1,0 +1,172 @@
+"""Core-seconds by many collectors of one fleet: how far they are off the fleet's monitor, and how often they know it.
+
+Only what visits count is needed, not the functions that it fell on, so hundreds of collectors cost as much as a few
+that look at functions (`validate_profile`). The fleet is simulated for some of them at a time.
+"""
+
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, dataclass, replace
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pandas as pd
+
+from analysis.profiling.metrics import core_seconds
+from models.errors import InputError
+from models.profiling.world import ProfileWorld
+from scenarios.files.loader import load
+from scenarios.files.schema import ProfileScenario
+from scenarios.files.source import settings
+from scenarios.profiling.collectors import frame
+from scenarios.runs.execution import profile_world
+from scenarios.runs.kept import each, folder_of
+from scenarios.views.output import Progress
+from sim.fleet.fleet import run_arm
+from sim.profiling.collection import Collection, visits_of
+from sim.profiling.counted import cycles_of_visits
+from sim.profiling.run import monitor_columns
+from sim.profiling.setting import Setting
+
+TOGETHER = 25
+"""Collectors for which the fleet is simulated at once."""
+LEVEL = 0.95
+"""Confidence of the intervals."""
+
+
+@dataclass(frozen=True, slots=True)
+class Asked:
+    """Whose collectors are asked, and how many."""
+
+    scenario: str
+    """Of the library, of kind profile."""
+    draws: int
+    """Collectors, with seeds from 0 on; rounded up to a multiple of `TOGETHER`."""
+    overrides: tuple[str, ...] = ()
+    """Values in place of the scenario's, as `--set` takes them."""
+
+
+def many(asked: Asked, out: Path, progress: Progress) -> dict[str, Any]:
+    """Return how right many collectors were about core-seconds.
+
+    Those that were judged before by this very code are read; what was interrupted goes on where it stopped.
+
+    Parameters
+    ----------
+    asked : whose collectors
+    out : folder of all runs
+    progress : told what is being done and the share done
+
+    Returns
+    -------
+    dict
+        as `summary`.
+    """
+    question = {"world": asdict(world_of(asked)), "together": TOGETHER, "level": LEVEL}
+    folder = folder_of(out, f"core-seconds-{asked.scenario}", question, ["scipy", "pandas"])
+    first = range(0, asked.draws, TOGETHER)
+    made = each(first, partial(judged, asked), folder, {"draws"}, progress, what="counting core-seconds")
+    return summary([one for group in made for one in group["draws"]])
+
+
+def world_of(asked: Asked) -> ProfileWorld:
+    """Return the fleet, with a collector that counts cycles alone.
+
+    Raises
+    ------
+    ValueError
+        If the scenario is of another kind.
+
+    Examples
+    --------
+    >>> world_of(Asked("profiled_small", 25, ("profiling.collector.one_in=10",))).profiling.collector.events
+    ('cycles',)
+    """
+    scenario = load(asked.scenario, settings(list(asked.overrides)))
+    if not isinstance(scenario, ProfileScenario):
+        raise InputError(f"{asked.scenario}: should be of kind profile, got {scenario.kind}")
+    world = profile_world(scenario)
+    collector = replace(world.profiling.collector, events=("cycles",), stacks_per_s=0.0, watches=())
+    return replace(world, profiling=replace(world.profiling, collector=collector))
+
+
+def judged(asked: Asked, seed: int) -> dict[str, Any]:
+    """Return how right a group of collectors was.
+
+    Parameters
+    ----------
+    asked : whose collectors
+    seed : of the first of them
+
+    Returns
+    -------
+    dict
+        seed; draws: of each collector seed, visits (that answered), error (relative), standard_error (relative, as
+        stated), covered, by_platform_error and by_fleet_error.
+    """
+    setting = Setting.of(world_of(asked))
+    several = [setting.seen_by(each) for each in range(seed, seed + TOGETHER)]
+    collections = [Collection.of(one) for one in several]
+    every = visits_of(collections)
+    counted: list[list[pd.DataFrame]] = [[] for _ in collections]
+    monitor: list[pd.DataFrame] = []
+    for block in run_arm(setting.day, setting.arm, visits=every):
+        monitor.append(frame(monitor_columns(setting, collections[0], block)))
+        for parts, one, collection in zip(counted, several, collections, strict=True):
+            parts.append(cycles_of_visits(one, collection, collection.view(block, every)))
+    truth = pd.concat(monitor, ignore_index=True)
+    rows = [_judged(pd.concat(parts), one, truth) for parts, one in zip(counted, collections, strict=True)]
+    return {"seed": seed, "draws": [{"seed": seed + i} | row for i, row in enumerate(rows)]}
+
+
+def _judged(counted: pd.DataFrame, collection: Collection, monitor: pd.DataFrame) -> dict[str, Any]:
+    """Return how right one collector was."""
+    visits = frame(collection.sampler.visit_columns()).drop(columns="frequency_hz")
+    visits = visits.merge(counted[["visit", "frequency_hz"]], "left", "visit")
+    made = core_seconds(visits, counted[["visit", "value"]], monitor, confidence=LEVEL)
+    return {
+        "visits": int((visits["status"] == "ok").sum()),
+        "error": made.core_s / made.monitor_s - 1.0,
+        "standard_error": made.standard_error / made.monitor_s,
+        "half_width": (made.high - made.low) / 2.0 / made.core_s,
+        "covered": int(made.low <= made.monitor_s <= made.high),
+        "by_platform_error": made.by_platform_s / made.monitor_s - 1.0,
+        "by_fleet_error": made.by_fleet_s / made.monitor_s - 1.0,
+    }
+
+
+def summary(draws: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
+    """Return what all collectors together say.
+
+    Returns
+    -------
+    dict
+        draws; visits and half_width (means); coverage and its standard error coverage_error; error (root mean square);
+        bias, by_platform_bias and by_fleet_bias (means of errors); spread (standard deviation of errors in units of
+        what was stated; none of one draw).
+
+    Examples
+    --------
+    >>> one = {"visits": 9, "error": 0.01, "standard_error": 0.01, "half_width": 0.02, "covered": 1}
+    >>> one |= {"by_platform_error": 0.0, "by_fleet_error": 0.02}
+    >>> made = summary([one, one | {"error": -0.03, "covered": 0}])
+    >>> made["coverage"], round(made["bias"], 6), round(made["spread"], 6)
+    (0.5, -0.01, 2.828427)
+    """
+    rows = pd.DataFrame(list(draws))
+    coverage = float(rows["covered"].mean())
+    told = rows["error"] / rows["standard_error"]
+    return {
+        "draws": len(rows),
+        "visits": float(rows["visits"].mean()),
+        "half_width": float(rows["half_width"].mean()),
+        "coverage": coverage,
+        "coverage_error": math.sqrt(coverage * (1.0 - coverage) / len(rows)),
+        "error": float(np.sqrt((rows["error"] ** 2).mean())),
+        "bias": float(rows["error"].mean()),
+        "by_platform_bias": float(rows["by_platform_error"].mean()),
+        "by_fleet_bias": float(rows["by_fleet_error"].mean()),
+        "spread": float(told.std(ddof=1)) if len(rows) > 1 else None,
+    }

@@ -1,0 +1,399 @@
+"""Profiles of other tools become profile directories, and profile directories become files of other tools."""
+
+import shutil
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import asdict, dataclass, replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, TypedDict
+
+from models.errors import InputError
+from scenarios.files.faults import Fault, FaultsError, shown
+from scenarios.runs.rundir import FolderError, make_folder
+from scenarios.runs.unfinished import hidden, whole
+from scenarios.views.output import Progress
+from scenarios.views.tables import amount, plural
+from scenarios.views.wording import closest
+
+if TYPE_CHECKING:
+    import pandas as pd
+    from rich.console import Console
+
+    from analysis.profiling.formats.foreign import Profile
+
+FORMATS = ("pprof", "folded", "llvm")
+"""What profiles are exported as."""
+_LISTED = 12
+
+
+class Imported(TypedDict):
+    """What `wsc profile import` says."""
+
+    kind: str
+    out: str
+    totals: list[dict[str, Any]]
+    """File, event, unit, period, samples, value."""
+    rows: dict[str, int]
+    notes: list[str]
+
+
+class Exported(TypedDict):
+    """What `wsc profile export` says."""
+
+    kind: str
+    out: str
+    format: str
+    event: str
+    samples: int
+    value: int | None
+    """Estimate for the fleet in the event's unit; null: too large for the format."""
+    written: int
+    """Sum of what the file holds: of samples, or of values if weighted."""
+    unit: str
+    """Of the value."""
+    bytes: int
+    notes: list[str]
+
+
+@dataclass(frozen=True, slots=True)
+class Selection:
+    """What of a profile is exported."""
+
+    event: str = "cycles"
+    where: tuple[str, ...] = ()
+    """Restrictions such as `job=search`."""
+    weighted: bool = False
+    """Values for the fleet in place of samples."""
+
+
+EVERYTHING = Selection()
+"""Samples of cycles, all of them."""
+
+
+def import_files(
+    paths: Sequence[Path],
+    out: Path,
+    progress: Progress | None = None,
+    machines: int | None = None,
+    *,
+    equal_lengths: bool = False,
+) -> Imported:
+    """Read profiles of other tools into a new profile directory, which appears when it is complete.
+
+    Parameters
+    ----------
+    paths : files in any format of `analysis.profiling.formats.reading`
+    out : the directory, which must not be there
+    progress : called with what is being done
+    machines : of the fleet that those of the files were drawn from at random, one profile each; none: nobody drew
+    equal_lengths : of drawn machines, whether all were profiled equally long, where the files do not say how long
+
+    Raises
+    ------
+    FaultsError
+        If there is no file, `out` is there or cannot be made, or the files are no small sample of the fleet: too many,
+        the same twice, of lengths that differ and are not known, or of lengths that differ and are said to be equal.
+    ValueError
+        With every fault of the files.
+    OSError
+        If a file cannot be read.
+
+    Examples
+    --------
+    >>> import tempfile
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     file = Path(folder) / "stacks.txt"
+    ...     _ = file.write_text("main;read 12\\n")
+    ...     import_files([file], Path(folder) / "made")["totals"][0]["value"]
+    12
+    """
+    from analysis.profiling.formats.reading import read_foreign
+    from analysis.profiling.formats.tables import to_tables, totals
+
+    if not paths:
+        raise FaultsError([Fault("FILE", 0, 0, "", "should be at least one")])
+    if out.exists():
+        raise FaultsError([Fault("--out", 0, 0, "", f"is already there: {out}")])
+    profiles = _read_each(paths, read_foreign, progress)
+    tables, notes = to_tables(profiles), [f"{profile.name}: {note}" for profile in profiles for note in profile.notes]
+    if machines is not None:
+        tables, told = _drawn(profiles, tables, machines, equal_lengths=equal_lengths)
+        notes += told
+    _write_folder(tables, out)
+    return Imported(
+        kind="profile import",
+        out=str(out),
+        totals=[asdict(total) for profile in profiles for total in totals(profile)],
+        rows={name: len(table) for name, table in tables.items()},
+        notes=notes,
+    )
+
+
+def export(runs: Sequence[Path], form: str, out: Path, selection: Selection = EVERYTHING) -> Exported:
+    """Write what a profile holds of an event into a file for other tools.
+
+    Parameters
+    ----------
+    runs : profile directories
+    form : pprof (both samples and values; weighted: values are shown first), folded or llvm (one image)
+    out : the file, replaced when the new one is complete
+    selection : what of it
+
+    Raises
+    ------
+    FaultsError
+        If there is no such format, the folder of `out` is not there, llvm is asked for several images, or values for
+        the fleet do not fit 64 bits.
+    ValueError
+        If the profile cannot be read, or the event or a restriction is unknown.
+    """
+    from analysis.profiling.database import Database
+    from analysis.profiling.formats.extract import extract
+    from analysis.profiling.query import Query, parse_where
+
+    if form not in FORMATS:
+        raise FaultsError([Fault("--format", 0, 0, "", closest(form, FORMATS), shown(form))])
+    if out.is_dir() or not out.parent.is_dir():
+        problem = "is a folder" if out.is_dir() else f"no folder {out.parent}"
+        raise FaultsError([Fault("--out", 0, 0, "", problem, shown(str(out)))])
+    query = Query(selection.event, where=parse_where(selection.where))
+    with Database(runs) as database:
+        samples, value = database.total(query)
+        profile = extract(database, query, out.name)
+        unit = database.units().get(selection.event, "")
+    fits = len(profile.measures) > 1
+    if selection.weighted and not fits:
+        raise FaultsError([Fault("--weighted", 0, 0, "", profile.notes[0])])
+    measure = profile.measures[selection.weighted].event
+    content, notes = _WRITERS[form](profile, measure)
+    _write_file(content, out)
+    return Exported(
+        kind="profile export",
+        out=str(out),
+        format=form,
+        event=selection.event,
+        samples=samples,
+        value=value if fits else None,
+        written=profile.total(measure),
+        unit=unit,
+        bytes=len(content),
+        notes=[*profile.notes, *notes],
+    )
+
+
+def show_imported(payload: Imported, console: "Console") -> None:
+    """Print what was imported: a line an event of each file; of more than a dozen files, of all together.
+
+    Examples
+    --------
+    >>> from rich.console import Console
+    >>> total = {"file": "a.pb", "event": "cpu", "unit": "ns", "period": 10, "samples": 3, "value": 30}
+    >>> said = Imported(kind="profile import", out="made", totals=[total], rows={"samples": 1}, notes=[])
+    >>> show_imported(said, Console())
+    a.pb: cpu: 3 samples, 30 ns
+    made: 1 row of samples
+    """
+    for each in _summed(payload["totals"]):
+        counts = f"{plural(each['samples'], 'sample')}, {each['value']:,} {each['unit']}"
+        _say(f"{each['file']}: {each['event']}: {counts}", console)
+    for note in payload["notes"]:
+        _say(note, console)
+    _say(f"{payload['out']}: {plural(payload['rows']['samples'], 'row')} of samples", console)
+
+
+def show_exported(payload: Exported, console: "Console") -> None:
+    """Print what was exported.
+
+    Examples
+    --------
+    >>> from rich.console import Console
+    >>> said = Exported(
+    ...     kind="profile export", out="a.pb.gz", format="pprof", event="cycles", samples=3, value=30, written=3,
+    ...     bytes=99, notes=[], unit="events",
+    ... )
+    >>> show_exported(said, Console())
+    a.pb.gz: cycles: 3 samples, 30 events in the fleet; a file of 99 bytes
+    """
+    of_fleet = "" if payload["value"] is None else f", {amount(payload['value'])} {payload['unit']} in the fleet"
+    counts = f"{plural(payload['samples'], 'sample')}{of_fleet}; a file of {plural(payload['bytes'], 'byte')}"
+    _say(f"{payload['out']}: {payload['event']}: {counts}", console)
+    for note in payload["notes"]:
+        _say(note, console)
+
+
+def _summed(totals: Sequence[Mapping[str, Any]]) -> Sequence[Mapping[str, Any]]:
+    """Return totals by file and event, of many files those by event alone."""
+    files = {each["file"] for each in totals}
+    if len(files) <= _LISTED:
+        return totals
+    sums: dict[tuple[str, str], dict[str, Any]] = {}
+    for each in totals:
+        key = each["event"], each["unit"]
+        row = sums.setdefault(key, {**each, "file": f"{len(files):,} files", "samples": 0, "value": 0})
+        row["samples"] += each["samples"]
+        row["value"] += each["value"]
+    return list(sums.values())
+
+
+def _say(text: str, console: "Console") -> None:
+    console.print(text, soft_wrap=True, markup=False)
+
+
+def _drawn(
+    profiles: Sequence["Profile"], tables: Mapping[str, "pd.DataFrame"], machines: int, *, equal_lengths: bool
+) -> tuple[dict[str, "pd.DataFrame"], list[str]]:
+    """Return files as a sample of so many machines, and notes on it."""
+    from analysis.profiling.formats.fleet import LengthError, SampleError, drawn, levels, repeated, unlike_lengths
+
+    faults = [Fault(name, 0, 0, "", f"holds the very samples of {other}") for name, other in repeated(profiles)]
+    faults += _faulty_lengths(profiles, equal_lengths=equal_lengths)
+    if faults:
+        raise FaultsError(faults)
+    unlike_s = unlike_lengths(profiles)
+    spans = any(profile.span for profile in profiles)
+    try:
+        made = drawn(tables, machines, spans=spans, equal=equal_lengths)
+    except LengthError as error:
+        problem = f"{error}; {_cure(profiles)}"
+        raise FaultsError([Fault("--drawn-from", 0, 0, "", problem)]) from None
+    except SampleError as error:
+        raise FaultsError([Fault("--drawn-from", 0, 0, "", str(error))]) from None
+    visits = made["visits"]
+    notes = [_stands_for(visits, machines)]
+    if equal_lengths and unlike_s is not None:
+        between = f"lengths of {unlike_s[0]:g} s to {unlike_s[1]:g} s are left out of account"
+        notes.append(f"{between}: right for levels such as {levels(profiles)[0]}, wrong for counts over time")
+    if not equal_lengths and not visits["length_s"].any():
+        notes.append("no file says how long it took: all are taken as equally long")
+    again = len(visits) - visits["machine"].nunique()
+    if again:
+        notes.append(f"{plural(again, 'visit')} to machines visited before: intervals take them for other machines")
+    return made, notes
+
+
+def _faulty_lengths(profiles: Sequence["Profile"], *, equal_lengths: bool) -> list[Fault]:
+    """Return what is wrong with the lengths that files say: under a millisecond beside longer, or said to be equal."""
+    from analysis.profiling.formats.fleet import SHORTEST_S, levels, too_short, unlike_lengths
+
+    unlike_s = unlike_lengths(profiles)
+    if unlike_s is None or (equal_lengths and levels(profiles)):
+        return []
+    least_s, most_s = unlike_s
+    least = f"should be at least {SHORTEST_S:g} s beside files of up to {most_s:g} s: leave it out or record it anew"
+    faults = [Fault(name, 0, 0, "", f"its length {least}", f"{length_s:g} s") for name, length_s in too_short(profiles)]
+    if equal_lengths:
+        problem = f"the files say {least_s:g} s to {most_s:g} s; leave --equal-lengths out"
+        faults.append(Fault("--equal-lengths", 0, 0, "", problem))
+    return faults
+
+
+def _cure(profiles: Sequence["Profile"]) -> str:
+    """Return in words what mends lengths that cannot be weighed by."""
+    from analysis.profiling.formats.fleet import levels, unlike_lengths
+
+    unlike_s = unlike_lengths(profiles)
+    if unlike_s is None or levels(profiles):
+        return "--equal-lengths takes all as equally long"
+    said = f"files that do say their lengths, {unlike_s[0]:g} s to {unlike_s[1]:g} s, differ"
+    return f"{said}: leave the others out or record them anew"
+
+
+def _stands_for(visits: "pd.DataFrame", machines: int) -> str:
+    """Return in a line for how many machines visits stand, and for how long where lengths differ."""
+    said = f"each of {plural(len(visits), 'visit')} stands for {round(machines / len(visits)):,} machines"
+    weight, length_s = visits["weight"].to_numpy(), visits["length_s"].to_numpy()
+    if (weight == weight[0]).all():
+        return said
+    longest = length_s.argmax()
+    time_s = length_s[longest] * weight[longest] / round(machines / len(visits))
+    between = f"visits of {length_s.min():g} s to {length_s.max():g} s are weighted by rate"
+    return f"{said}, for {time_s:g} s: {between}, so that a longer one counts no more"
+
+
+def _read_each(paths: Sequence[Path], read: Callable[[Path], "Profile"], progress: Progress | None) -> list["Profile"]:
+    """Read every file; raise the faults of all of them together."""
+    profiles, faults = list["Profile"](), list[Exception]()
+    for number, path in enumerate(paths):
+        if problem := _no_file(path):
+            faults.append(FaultsError([Fault(str(path), 0, 0, "", problem)]))
+            continue
+        if progress is not None:
+            progress("reading", number / len(paths))
+        try:
+            profiles.append(read(path))
+        except (ValueError, OSError) as error:
+            faults.append(error)
+    if len(faults) == 1:
+        raise faults[0]
+    if faults:
+        raise InputError("\n".join(map(str, faults)))
+    return profiles
+
+
+def _no_file(path: Path) -> str:
+    """Return why a path is no file to import; empty: it may be one."""
+    if path.is_dir():
+        return "is a folder; files are imported, and a folder with a profile's tables is asked as it is"
+    return "" if path.exists() else "is not there"
+
+
+def _write_folder(tables: Mapping[str, "pd.DataFrame"], out: Path) -> None:
+    """Write tables into a hidden folder beside its place, and move it there when it is complete."""
+    from analysis.profiling.formats.tables import write_tables
+
+    partial = hidden(out)
+    try:
+        make_folder(partial)
+        write_tables(tables, partial)
+        partial.rename(out)
+    except FolderError as error:
+        raise FaultsError([Fault("--out", 0, 0, "", str(error).replace(str(partial), str(out)))]) from None
+    except OSError as error:
+        problem = f"cannot make a folder at {out}: {error.strerror or error}"
+        raise FaultsError([Fault("--out", 0, 0, "", problem)]) from None
+    finally:
+        shutil.rmtree(partial, ignore_errors=True)
+
+
+def _write_file(content: bytes, out: Path) -> None:
+    """Write a file under another name, and give it its own when it is whole."""
+    try:
+        with whole(out) as partial:
+            partial.write_bytes(content)
+    except OSError as error:
+        problem = f"cannot write {out}: {error.strerror or error}"
+        raise FaultsError([Fault("--out", 0, 0, "", problem)]) from None
+
+
+def _pprof(profile: "Profile", measure: str) -> tuple[bytes, list[str]]:
+    from analysis.profiling.formats.pprof_writing import write_pprof
+
+    return write_pprof(replace(profile, default=measure)), []
+
+
+def _folded(profile: "Profile", measure: str) -> tuple[bytes, list[str]]:
+    from analysis.profiling.formats.folded import write_folded
+
+    return write_folded(profile, measure).encode(errors="replace"), []
+
+
+def _llvm(profile: "Profile", measure: str) -> tuple[bytes, list[str]]:
+    """Return the samples of the one image that there is, and a note on those that a compiler cannot use."""
+    from analysis.profiling.formats.sample_profile import symbolised, write_sample_profile
+
+    images = sorted({profile.frames[sample.stack[0]].image for sample in profile.samples})
+    if len(images) != 1:
+        listed = ", ".join(images[:_LISTED]) + (f" and {len(images) - _LISTED} more" if len(images) > _LISTED else "")
+        problem = "should choose one image, as --where image=NAME does"
+        raise FaultsError([Fault("--where", 0, 0, "", problem, listed or "no samples")])
+    at = [each.event for each in profile.measures].index(measure)
+    tops = [(profile.frames[sample.stack[0]], sample.amounts[at]) for sample in profile.samples]
+    without = sum(amount for frame, amount in tops if not symbolised(frame, images[0]))
+    notes = [f"{without:,} without a symbol are left out"] if without else []
+    return write_sample_profile(profile, measure, images[0]).encode(errors="replace"), notes
+
+
+_WRITERS: Mapping[str, Callable[["Profile", str], tuple[bytes, list[str]]]] = {
+    "pprof": _pprof,
+    "folded": _folded,
+    "llvm": _llvm,
+}

@@ -1,0 +1,258 @@
+"""Many collectors look at the same fleet: how often are the intervals of its profile right?
+
+Each draw is another collector: other machines at other times, other samples. The fleet is the one of the run, simulated
+again for a group of collectors at once; samples are symbolised against a repository that holds every build, so that a
+function's share can be held against the truth.
+"""
+
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict
+from functools import lru_cache, partial
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pandas as pd
+from numpy.typing import NDArray
+from rich.box import SIMPLE_HEAD
+from rich.console import Console
+from rich.table import Table
+from scipy.stats import norm, t
+
+from analysis.profiling.effective import share_intervals
+from analysis.profiling.entropy import clustered_entropy, entropy
+from analysis.profiling.metrics import core_seconds, cpi
+from analysis.profiling.stability import manhattan
+from scenarios.files.schema import GWP, PROFILE, ProfileScenario
+from scenarios.profiling.collectors import Look, Looks
+from scenarios.profiling.profiled import FUNCTION, true_cpi, true_shares
+from scenarios.runs.execution import obtain, profile_world, reopen
+from scenarios.runs.kept import each, folder_of
+from scenarios.runs.rundir import Run, RunError
+from scenarios.views.output import Progress
+
+_PARTS = {"seed", "functions", "core_seconds", "cpi", "samples", "visits"}
+_JUDGES = ("scipy", "pandas")
+"""Libraries that decide what intervals say, beside those that decide a run."""
+LEAST_DRAWS = 5
+"""Draws from which a mean's interval over draws is told."""
+
+
+def validate(scenario: ProfileScenario, out: Path, force: bool, progress: Progress) -> dict[str, Any]:
+    """Return what `wsc validate` says: how often intervals held the truth, over many collectors of one fleet.
+
+    Draws that were judged before by this very code are read; what was interrupted goes on where it stopped.
+
+    Parameters
+    ----------
+    scenario : the fleet, and how many collectors look at it
+    out : folder of all runs
+    force : simulate and judge again what is there
+    progress : told what is being done and the share done
+
+    Raises
+    ------
+    RunError
+        If the scenario records no truth, so that there is nothing to be right about.
+    """
+    if not scenario.recording.truth:
+        raise RunError(f"{scenario.name}: there is no truth to validate against, recording.truth is false")
+    found = obtain(scenario, out, force, progress)
+    seeds = range(scenario.analyses.profiling.draws)
+    judge = partial(judged, scenario, found.path)
+    what = "judging collectors"
+    draws = each(seeds, judge, place(scenario, out), _PARTS, progress, force=force, what=what)
+    head = {"kind": scenario.kind, "run": str(found.path), "scenario": scenario.name, "seed": scenario.seed}
+    return head | {"confidence": scenario.analyses.profiling.confidence} | summary(draws)
+
+
+def place(scenario: ProfileScenario, out: Path) -> Path:
+    """Return the folder of a scenario's judged collectors: same question and same code, same place.
+
+    Examples
+    --------
+    >>> place(ProfileScenario(name="fortnight"), Path("runs")).name[:21]
+    'collectors-fortnight-'
+    """
+    asked = asdict(profile_world(scenario)) | asdict(scenario.analyses.profiling) | {"draws": 0}
+    return folder_of(out, f"collectors-{scenario.name}", asked, _JUDGES)
+
+
+def judged(scenario: ProfileScenario, run: Path, seed: int) -> dict[str, Any]:
+    """Return how right one collector was.
+
+    Parameters
+    ----------
+    scenario : the fleet and the settings of the analysis
+    run : the run that has the truth
+    seed : of the collector
+
+    Returns
+    -------
+    dict
+        seed, samples of cycles, visits that answered; functions: covered (one flag for each of the top functions, in
+        order of their true shares; one that was never seen is a miss), naive (the same of intervals that take samples
+        for independent), half_width (mean of those seen, relative), manhattan, manhattan_expected (what the intervals'
+        errors would give), entropy, entropy_plain, entropy_true; cpi: covered, one flag for each of the top
+        applications, error (median); core_seconds: error, covered, half_width, by_fleet_error.
+    """
+    settings, found = scenario.analyses.profiling, reopen(run)[1]
+    look = _looks(PROFILE.dump_json(scenario).decode()).look(seed)
+    answered = look.visits[look.visits["status"] == "ok"]
+    return {
+        "seed": seed,
+        "samples": int(look.functions["samples"].sum()),
+        "visits": len(answered),
+        "functions": _functions(look.functions, true_shares(found, FUNCTION), settings),
+        "cpi": _cpi(look, found, settings),
+        "core_seconds": _seconds(look, found.table("monitor"), settings),
+    }
+
+
+@lru_cache(maxsize=1)
+def _looks(text: str) -> Looks:
+    """Return the collectors of a scenario's fleet, made once in each process."""
+    return Looks.of(profile_world(PROFILE.validate_json(text)))
+
+
+def _functions(clustered: pd.DataFrame, true: pd.DataFrame, settings: GWP) -> dict[str, Any]:
+    """Return how right the shares of functions are, those with the most cycles first."""
+    made = share_intervals(clustered, cluster="visit", confidence=settings.confidence)
+    both = true.merge(made, "left", list(FUNCTION)).fillna({"share": 0.0})
+    both = both.sort_values("true", ascending=False, kind="stable").head(settings.top_functions)
+    # A function that was never seen has no interval: that is a miss, as NaN compares false.
+    covered = (both["low"] <= both["true"]) & (both["true"] <= both["high"])
+    alone = np.sqrt(both["share"] * (1.0 - both["share"]) / max(float(clustered["samples"].sum()), 1.0))
+    naive = (both["share"] - both["true"]).abs() <= norm.ppf(0.5 + settings.confidence / 2) * alone
+    every = made.merge(true, "outer", list(FUNCTION)).fillna({"share": 0.0, "true": 0.0, "standard_error": 0.0})
+    said = clustered_entropy(clustered, cluster="visit")
+    return {
+        "covered": covered.astype(int).tolist(),
+        "naive": naive.astype(int).tolist(),
+        "half_width": float(((both["high"] - both["low"]) / 2 / both["true"]).mean()),
+        "design_effect": float(both["design_effect"].median()),
+        "manhattan": manhattan(every["true"], every["share"]),
+        "manhattan_expected": math.sqrt(2 / math.pi) * float(every["standard_error"].sum()),
+        "entropy": said.value,
+        "entropy_plain": said.plain,
+        "entropy_true": entropy(true["true"].to_numpy(np.float64), correction="none"),
+    }
+
+
+def _cpi(look: Look, found: Run, settings: GWP) -> dict[str, Any]:
+    """Return how right CPI is of the applications with the most cycles."""
+    made = cpi(look.cycles, look.instructions, cluster="visit", confidence=settings.confidence)
+    both = made.merge(true_cpi(found), "inner", "application").head(settings.top)
+    inside = (both["low"] <= both["cpi_true"]) & (both["cpi_true"] <= both["high"])
+    errors = (both["cpi"] / both["cpi_true"] - 1.0).abs()
+    return {"covered": inside.astype(int).tolist(), "error": float(errors.median())}
+
+
+def _seconds(look: Look, monitor: pd.DataFrame, settings: GWP) -> dict[str, Any]:
+    """Return how right core-seconds are, held against the fleet's monitor."""
+    made = core_seconds(look.visits, look.of_visits, monitor, confidence=settings.confidence)
+    return {
+        "error": made.core_s / made.monitor_s - 1.0,
+        "covered": int(made.low <= made.monitor_s <= made.high),
+        "half_width": (made.high - made.low) / 2 / made.core_s,
+        "by_fleet_error": made.by_fleet_s / made.monitor_s - 1.0,
+    }
+
+
+def summary(draws: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
+    """Return what many collectors say of the intervals.
+
+    Parameters
+    ----------
+    draws : one at least, as `judged` returns them
+
+    Returns
+    -------
+    dict
+        draws, samples and visits (means); functions: coverage with its 95% interval over draws, least_coverage of any
+        single function, naive_coverage, half_width, design_effect, manhattan beside manhattan_expected, entropy_bias
+        with and without correction; cpi: coverage, error; core_seconds: coverage, half_width (relative), error (root
+        mean square), bias and by_fleet_bias.
+
+    Examples
+    --------
+    >>> functions = {"covered": [1, 0], "naive": [0, 0], "half_width": 0.2, "design_effect": 3.0, "manhattan": 0.1}
+    >>> functions |= {"manhattan_expected": 0.1, "entropy": 3.0, "entropy_plain": 2.9, "entropy_true": 3.0}
+    >>> draw = {"seed": 0, "samples": 9, "visits": 3, "functions": functions, "cpi": {"covered": [1], "error": 0.1}}
+    >>> seconds = {"error": 0.03, "covered": 1, "by_fleet_error": 0.0, "half_width": 0.04}
+    >>> made = summary([draw | {"core_seconds": seconds}])
+    >>> made["functions"]["coverage"], made["functions"]["least_coverage"], made["core_seconds"]["error"]
+    (0.5, 0.0, 0.03)
+    """
+    parts = ("functions", "cpi", "core_seconds")
+    functions, ratios, seconds = (pd.DataFrame([one[part] for one in draws]) for part in parts)
+    flags = np.array(functions["covered"].tolist(), np.float64)
+    return {
+        "draws": len(draws),
+        "samples": float(np.mean([one["samples"] for one in draws])),
+        "visits": float(np.mean([one["visits"] for one in draws])),
+        "functions": _between("coverage", flags.mean(axis=1))
+        | {"judged": flags.shape[1], "least_coverage": float(flags.mean(axis=0).min())}
+        | {"naive_coverage": float(np.mean(functions["naive"].tolist()))}
+        | {name: float(functions[name].mean()) for name in ("half_width", "design_effect", *_DISTANCES)}
+        | {
+            "entropy_bias": float((functions["entropy"] - functions["entropy_true"]).mean()),
+            "entropy_plain_bias": float((functions["entropy_plain"] - functions["entropy_true"]).mean()),
+        },
+        "cpi": _between("coverage", np.array([np.mean(one) for one in ratios["covered"]]))
+        | {"error": float(ratios["error"].mean())},
+        "core_seconds": _between("coverage", seconds["covered"].to_numpy(np.float64))
+        | {
+            "half_width": float(seconds["half_width"].mean()),
+            "error": math.sqrt(float((seconds["error"] ** 2).mean())),
+            "bias": float(seconds["error"].mean()),
+            "by_fleet_bias": float(seconds["by_fleet_error"].mean()),
+        },
+    }
+
+
+_DISTANCES = ("manhattan", "manhattan_expected")
+
+
+def _between(name: str, each_draw: NDArray[np.float64]) -> dict[str, float]:
+    """Return the mean over draws and its 95% interval (Student's); NaN of fewer than `LEAST_DRAWS`."""
+    mean, half = float(each_draw.mean()), math.nan
+    if each_draw.size >= LEAST_DRAWS:
+        half = float(t.ppf(0.975, each_draw.size - 1)) * float(each_draw.std(ddof=1)) / math.sqrt(each_draw.size)
+    return {name: mean, f"{name}_low": max(mean - half, 0.0), f"{name}_high": min(mean + half, 1.0)}
+
+
+def show(payload: Mapping[str, Any], console: Console) -> None:
+    """Print how often intervals held the truth."""
+    functions, seconds = payload["functions"], payload["core_seconds"]
+    console.print(
+        f"{payload['scenario']} (seed {payload['seed']}): {payload['draws']} collectors of one fleet, on average "
+        f"{payload['visits']:,.0f} visits that answered and {payload['samples']:,.0f} samples of cycles",
+        soft_wrap=True,
+    )
+    said = f"{payload['confidence']:.0%} intervals"
+    table = Table("", "hold the truth", "", title=said, box=SIMPLE_HEAD, padding=0)
+    rows = {f"shares of the top {functions['judged']} functions": functions, "CPI of applications": payload["cpi"]}
+    for name, row in (rows | {"core-seconds": seconds}).items():
+        table.add_row(name, f"{row['coverage']:.1%}", _within(row))
+    console.print(table)
+    console.print(
+        f"  half-width of a share: {functions['half_width']:.1%} of it, at a design effect of "
+        f"{functions['design_effect']:.1f}; least coverage of a function {functions['least_coverage']:.0%}",
+        f"  intervals that take samples for independent hold the truth in {functions['naive_coverage']:.1%}",
+        f"  Manhattan distance to the truth {functions['manhattan']:.4f}, by the intervals "
+        f"{functions['manhattan_expected']:.4f}",
+        f"  bias of entropy {functions['entropy_bias']:+.4f} nats, without correction "
+        f"{functions['entropy_plain_bias']:+.4f}",
+        f"  error of CPI {payload['cpi']['error']:.1%}; of core-seconds {seconds['error']:.2%} (bias "
+        f"{seconds['bias']:+.2%}, with one frequency for all {seconds['by_fleet_bias']:+.2%})",
+        f"  run: {payload['run']}",
+        sep="\n",
+        soft_wrap=True,
+    )
+
+
+def _within(row: Mapping[str, float]) -> str:
+    low, high = row["coverage_low"], row["coverage_high"]
+    return f"{low:.1%} to {high:.1%}" if math.isfinite(low) and math.isfinite(high) else ""

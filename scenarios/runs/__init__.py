@@ -1,0 +1,1 @@
+"""Runs as directories: made, kept, found again and verified."""

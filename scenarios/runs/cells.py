@@ -1,0 +1,178 @@
+"""The cells of a large fleet: data centres that are simulated as pieces, anywhere, and kept as they are done.
+
+A cell is a fleet of its own, as its scenario says, with a seed that belongs to its name. So it depends on no other
+cell, nor on how many there are. Cells run the same common jobs, since these belong to the universe, and have local jobs
+of their own.
+"""
+
+import shutil
+from collections.abc import Callable, Mapping, Sequence
+from concurrent.futures import Executor
+from dataclasses import replace
+from pathlib import Path
+from typing import NamedTuple
+
+from models.randomness import stream
+from scenarios.files.faults import Fault, FaultsError
+from scenarios.files.options import refuse, whole
+from scenarios.files.schema import AnyScenario, Scenario
+from scenarios.runs.executors import PROCESSES, checked
+from scenarios.runs.parallel import through
+from scenarios.runs.rundir import Draft, RunError, open_run
+from scenarios.views.output import Progress
+
+_SEEDS = 2**48
+
+
+class Cell(NamedTuple):
+    """A cell of a fleet."""
+
+    name: str
+    seed: int
+
+
+class Workers(NamedTuple):
+    """Where cells are worked on, as `executors.executor` takes it."""
+
+    where: str = PROCESSES
+    processes: int | None = None
+
+
+HERE = Workers()
+"""Processes of this machine, one for each processor."""
+
+
+def cells(seed: int, count: int) -> list[Cell]:
+    """Return the cells of a fleet; a further one changes none of the others.
+
+    Parameters
+    ----------
+    seed : the fleet's
+    count : of cells
+
+    Examples
+    --------
+    >>> [cell.name for cell in cells(1, 3)], cells(1, 3)[:2] == cells(1, 2), cells(1, 1) == cells(2, 1)
+    (['c0001', 'c0002', 'c0003'], True, False)
+    """
+    names = [f"c{number:04d}" for number in range(1, count + 1)]
+    return [Cell(name, int(stream(seed, f"cell {name}").integers(_SEEDS))) for name in names]
+
+
+def alone(scenario: Scenario, cell: Cell) -> Scenario:
+    """Return a cell as a fleet of its own.
+
+    Examples
+    --------
+    >>> one = alone(Scenario(name="large", cells=4), Cell("c0003", 7))
+    >>> one.name, one.seed, one.cells
+    ('c0003', 7, 1)
+    """
+    return replace(scenario, name=cell.name, seed=cell.seed, cells=1)
+
+
+def gathered(
+    scenario: Scenario,
+    draft: Draft,
+    make: Callable[[Cell], Path],
+    pool: Executor,
+    progress: Progress,
+) -> dict[str, int]:
+    """Make the runs of all cells, take their tables into a draft and return how much there is of what.
+
+    Parameters
+    ----------
+    scenario : of the whole fleet
+    draft : of its run
+    make : returns the folder of a cell's finished run; of a module, since other processes import it
+    pool : what the work runs through
+    progress : told the share of the cells that is done
+
+    Raises
+    ------
+    RunError
+        If a process ends without an answer, or what a worker wrote is not seen here.
+
+    Examples
+    --------
+    >>> import tempfile
+    >>> from concurrent.futures import ThreadPoolExecutor
+    >>> from models.fleet.world import Fleet, Population
+    >>> from scenarios.runs.execution import obtain
+    >>> tiny = Scenario(name="tiny", horizon_s=900.0, fleet=Fleet(20), population=Population(60, 50), cells=2)
+    >>> with tempfile.TemporaryDirectory() as out, ThreadPoolExecutor(1) as pool:
+    ...     def made(cell):
+    ...         return obtain(alone(tiny, cell), Path(out), False, lambda what, share: None).path
+    ...     draft = Draft(Path(out, "draft"), Path(out, "run"))
+    ...     gathered(tiny, draft, made, pool, lambda what, share: None)["machines"]
+    40
+    """
+    asked = cells(scenario.seed, scenario.cells)
+    made = list[Path]()
+    progress("simulating cells", 0.0)
+    for folder in through(pool, make, asked):
+        made.append(folder)
+        progress("simulating cells", len(made) / len(asked))
+    for folder in sorted(made):
+        if not folder.is_dir():
+            told = (
+                f"{folder}: a worker wrote there what is not seen here; --out should be a folder that all workers share"
+            )
+            raise RunError(told)
+        run = open_run(folder)
+        draft.take(str(run.manifest["scenario"]), run)
+    return _counts(scenario, [cell["counts"] for cell in draft.cells.values()])
+
+
+def _counts(scenario: Scenario, found: Sequence[Mapping[str, int]]) -> dict[str, int]:
+    """Return how much there is of what in all cells; a job that all of them run counts once."""
+    summed = {name: sum(each[name] for each in found) for name in found[0]}
+    shared = scenario.population.common_jobs + len(scenario.population.services)
+    jobs = summed["jobs"] - shared * (len(found) - 1)
+    return {"cells": len(found), **summed, "jobs": jobs, "epochs": found[0]["epochs"]}
+
+
+def cleared(folder: Path) -> Path:
+    """Return a folder after whatever was in it has been removed.
+
+    Examples
+    --------
+    >>> cleared(Path("nowhere")).exists()
+    False
+    """
+    shutil.rmtree(folder, ignore_errors=True)
+    return folder
+
+
+def workers_of(scenarios: Sequence[AnyScenario], where: str | None, count: str | None) -> Workers:
+    """Return where the cells of scenarios are worked on, as the command line says.
+
+    Parameters
+    ----------
+    scenarios : that will be run; none if a run is there already
+    where : ``processes`` or ``dask:ADDRESS``; processes if not said
+    count : of processes; one for each processor if not said
+
+    Raises
+    ------
+    FaultsError
+        If `where` or `count` is no such thing, or is said although no scenario has several cells.
+
+    Examples
+    --------
+    >>> workers_of([Scenario(name="large", cells=4)], None, "2")
+    Workers(where='processes', processes=2)
+    """
+    several = any(isinstance(one, Scenario) and one.cells > 1 for one in scenarios)
+    said = {"--executor": where, "--workers": count}
+    found = [
+        Fault(option, 1, 1, "", "is of fleets that have several cells to be simulated", text)
+        for option, text in said.items()
+        if text is not None and not several
+    ]
+    if found:
+        raise FaultsError(found)
+    place = checked(where or PROCESSES)
+    if count is not None and place != PROCESSES:
+        refuse("--workers", "is of processes; a Dask cluster has as many workers as it has", count)
+    return Workers(place, whole("--workers", count) if count is not None else None)

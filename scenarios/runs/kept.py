@@ -1,0 +1,183 @@
+"""Parts of a long computation, each kept as soon as it is done: what was interrupted goes on where it stopped."""
+
+import hashlib
+import json
+from collections.abc import Callable, Mapping, Sequence, Set
+from concurrent.futures import Executor
+from contextlib import suppress
+from importlib.metadata import version
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import Any, TypeVar
+
+import pandas as pd
+import pyarrow as pa
+
+import analysis
+import models
+import scenarios
+import sim
+from scenarios.runs.parallel import spread, through
+from scenarios.runs.provenance import conclusion_digest, source_digest, versions
+from scenarios.runs.rundir import make_folder
+from scenarios.runs.unfinished import abandoned, whole
+from scenarios.views.output import Progress
+from sim.recorder import write_table
+
+_T = TypeVar("_T")
+
+
+def folder_of(out: Path, stem: str, asked: Mapping[str, Any], libraries: Sequence[str]) -> Path:
+    """Return where parts are kept: same question and same code, same place.
+
+    Parameters
+    ----------
+    out : folder of all runs
+    stem : first part of the folder's name
+    asked : what decides the parts, as JSON holds it
+    libraries : what decides them beside the libraries that decide a run
+
+    Examples
+    --------
+    >>> one, other = (folder_of(Path("runs"), "fleet-collectors", {"top": top}, ["scipy"]) for top in (1, 2))
+    >>> one == other, one.name[:17]
+    (False, 'fleet-collectors-')
+    """
+    made_by = source_digest(models, sim, analysis, scenarios), versions(), [version(name) for name in libraries]
+    text = json.dumps([asked, *made_by], separators=(",", ":"), sort_keys=True)
+    return out / f"{stem}-{hashlib.sha256(text.encode()).hexdigest()[:12]}"
+
+
+def _of_seed(seed: object) -> dict[str, Any]:
+    return {"seed": seed}
+
+
+def each(
+    items: Sequence[_T],
+    make: Callable[[_T], dict[str, Any]],
+    folder: Path,
+    parts: Set[str],
+    tell: Progress,
+    *,
+    force: bool = False,
+    what: str = "judging worlds",
+    named: Callable[[_T], dict[str, Any]] = _of_seed,
+    executor: Executor | None = None,
+) -> list[dict[str, Any]]:
+    """Return what is made of every item: what is kept in a folder is read, the rest made in parallel and kept.
+
+    Parameters
+    ----------
+    items : what `make` is called with, one by one; seeds, unless `named` says otherwise
+    make : of a module, since other processes import it; what it returns is what JSON can hold, and has its item's names
+    folder : where parts are kept, one file each; made if need be
+    parts : keys that everything kept must have
+    tell : told the share that is done
+    force : make again what is kept
+    what : how `tell` calls it
+    named : by which names an item is told from the others, in what is made of it and in its file's name
+    executor : what the work runs through; processes of this machine if not said
+
+    Raises
+    ------
+    FolderError
+        If the folder cannot be made.
+    RunError
+        If a process ends without an answer.
+
+    Examples
+    --------
+    >>> import tempfile
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     each([3], lambda seed: {"seed": seed}, Path(folder), {"seed"}, lambda what, share: None)
+    [{'seed': 3}]
+    """
+    make_folder(folder)
+    _tidy(folder)
+    files = [_file(folder, named(item)) for item in items]
+    kept = dict[Path, dict[str, Any]]()
+    for item, file in zip(items, files, strict=True):
+        made = None if force else _kept(file, named(item), parts)
+        if made is not None:
+            kept[file] = made
+    missing = [item for item, file in zip(items, files, strict=True) if file not in kept]
+    tell(what, len(kept) / len(files))
+    for made in spread(make, missing) if executor is None else through(executor, make, missing):
+        file = _file(folder, {name: made[name] for name in named(items[0])})
+        _keep(file, made)
+        kept[file] = made
+        tell(what, len(kept) / len(files))
+    return [kept[file] for file in files]
+
+
+def concluded(run: Path, name: str, make: Callable[[], pd.DataFrame]) -> pd.DataFrame:
+    """Return a table that was concluded of a run: the one that is kept, if this very code made it, or a new one.
+
+    It is kept in the run's folder, apart from what happened, under the digest of all the code and all the libraries.
+
+    Parameters
+    ----------
+    run : folder of the run
+    name : a table of `models.tables`
+    make : makes it; called if it is not kept
+
+    Examples
+    --------
+    >>> import tempfile
+    >>> shares = dict.fromkeys(["target_margin", "planned_margin", "margin", "change", "quota_coverage"], 0.5)
+    >>> counts = {"round": [1], "machines": [25], "jobs": [9]}
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     first = concluded(Path(folder), "rounds", lambda: pd.DataFrame(counts | shares | {"accepted": True}))
+    ...     concluded(Path(folder), "rounds", lambda: None).equals(first)
+    True
+    """
+    folder = run / "concluded"
+    file = folder / f"{name}-{conclusion_digest()[:12]}.parquet"
+    if file.is_file():
+        with suppress(OSError, pa.ArrowException):
+            return pd.read_parquet(file)
+    table = make()
+    make_folder(folder)
+    with TemporaryDirectory(dir=folder) as unfinished:
+        write_table(Path(unfinished), name, {str(column): table[column] for column in table.columns})
+        Path(unfinished, f"{name}.parquet").replace(file)
+    for other in set(folder.glob(f"{name}-*.parquet")) - {file}:
+        other.unlink(missing_ok=True)
+    return pd.read_parquet(file)
+
+
+def digest(made: Sequence[Mapping[str, Any]]) -> str:
+    """Return the SHA-256 digest of parts in their order, as canonical JSON: sorted keys, shortest digits, no spaces.
+
+    Examples
+    --------
+    >>> digest([{"seed": 1, "share": 0.5}]) == digest([{"share": 0.5, "seed": 1}])
+    True
+    """
+    text = json.dumps(list(made), separators=(",", ":"), sort_keys=True)
+    return hashlib.sha256(text.encode()).hexdigest()
+
+
+def _keep(file: Path, made: dict[str, Any]) -> None:
+    """Keep what was made of an item, all of it or nothing."""
+    with whole(file) as unfinished:
+        unfinished.write_text(json.dumps(made), encoding="utf-8")
+
+
+def _tidy(folder: Path) -> None:
+    """Remove what processes left half-written that were killed."""
+    for unfinished in abandoned(folder):
+        unfinished.unlink(missing_ok=True)
+
+
+def _kept(file: Path, names: dict[str, Any], parts: Set[str]) -> dict[str, Any] | None:
+    """Return what was kept of an item; None if nothing was, or it cannot be read."""
+    try:
+        made = json.loads(file.read_text(encoding="utf-8"))
+    except (OSError, ValueError):
+        return None
+    return made if isinstance(made, dict) and made.keys() >= parts and made.items() >= names.items() else None
+
+
+def _file(folder: Path, names: Mapping[str, Any]) -> Path:
+    return folder / f"{'-'.join(str(name) for name in names.values())}.json"

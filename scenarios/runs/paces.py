@@ -1,0 +1,73 @@
+"""The pace of a fleet's job: seconds per instruction of one of its instances over the day, from a run's tables."""
+
+import numpy as np
+import pandas as pd
+from numpy.typing import NDArray
+
+from scenarios.runs.rundir import Run, RunError
+
+Floats = NDArray[np.float64]
+Steps = tuple[Floats, Floats]
+"""A step function of time: from each time (seconds, increasing) on, the value beside it."""
+
+
+def pace(run: Run, job: str, instance: int) -> Steps:
+    """Return seconds per instruction of one instance of a job, epoch by epoch, on the machines that it ran on.
+
+    An epoch in which the instance did not run keeps the pace before it.
+
+    Parameters
+    ----------
+    run : of a fleet, with every instance's every epoch recorded
+    job : its name
+    instance : which of the job's instances, counted from 0 in order of their first start
+
+    Returns
+    -------
+    ((m,) array, (m,) array)
+        Start of each epoch in which it ran, seconds, increasing; CPU seconds per instruction in it.
+
+    Raises
+    ------
+    RunError
+        If there is no such job or instance, or the instance never ran.
+
+    Examples
+    --------
+    >>> import tempfile
+    >>> from pathlib import Path
+    >>> tables = {
+    ...     "jobs": {"job": [0], "name": ["shop"]},
+    ...     "instances": {"residence": [0, 1], "instance": [4, 4], "job": [0, 0], "start_s": [0.0, 600.0]},
+    ...     "epochs": {"epoch": [0, 1, 2], "start_s": [0.0, 300.0, 600.0]},
+    ...     "instance_epochs": {"residence": [0, 1], "epoch": [0, 2], "instructions": 2e9, "cpu_s": [1.0, 0.8]},
+    ... }
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     for name, columns in tables.items():
+    ...         pd.DataFrame(columns).to_parquet(Path(folder, f"{name}.parquet"))
+    ...     pace(Run(Path(folder), {}), "shop", 0)
+    (array([  0., 600.]), array([5.e-10, 4.e-10]))
+    """
+    stays = _stays(run, job, instance)
+    counted = run.table("instance_epochs", ["residence", "epoch", "instructions", "cpu_s"])
+    counted = counted[counted["residence"].isin(stays) & (counted["instructions"] > 0)]
+    if counted.empty:
+        raise RunError(f"{run.path}: instance {instance} of job {job} executed no instruction")
+    both = counted.groupby("epoch", as_index=False)[["instructions", "cpu_s"]].sum()
+    start_s = run.table("epochs", ["epoch", "start_s"]).set_index("epoch")["start_s"]
+    return start_s[both["epoch"]].to_numpy(), (both["cpu_s"] / both["instructions"]).to_numpy()
+
+
+def _stays(run: Run, job: str, instance: int) -> pd.Series:
+    """Return the residences of one instance."""
+    jobs = run.table("jobs", ["job", "name"])
+    number = jobs[jobs["name"] == job]["job"]
+    if number.empty:
+        raise RunError(f"{run.path}: no job is named {job}")
+    stays = run.table("instances", ["residence", "instance", "job", "start_s"])
+    stays = stays[stays["job"] == number.iloc[0]].sort_values(["start_s", "instance"], kind="stable")
+    there = stays["instance"].unique()
+    if instance >= len(there):
+        raise RunError(f"{run.path}: job {job} has {len(there)} instances, counted from 0, so there is no {instance}")
+    chosen: pd.Series = stays[stays["instance"] == there[instance]]["residence"]
+    return chosen

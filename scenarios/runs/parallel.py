@@ -1,0 +1,159 @@
+"""Work spread over processes of one thread each; whatever ends it, Ctrl-C included, ends them at once."""
+
+import os
+import signal
+from collections.abc import Callable, Iterator, Sequence
+from concurrent.futures import BrokenExecutor, CancelledError, Executor, ProcessPoolExecutor, as_completed
+from contextlib import contextmanager
+from multiprocessing import get_context, parent_process, resource_tracker
+from multiprocessing.connection import wait
+from multiprocessing.forkserver import ensure_running
+from threading import Thread
+from typing import TypeVar
+
+from scenarios.runs.rundir import RunError
+
+_T = TypeVar("_T")
+_R = TypeVar("_R")
+_LIBRARIES = ["numba", "ortools.sat.python.cp_model", "pandas", "pyarrow.parquet", "pydantic", "scipy.stats"]
+"""What the fork server loads once for all its processes; it takes longer than all else that they begin with."""
+_THREADS = ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS", "NUMBA_NUM_THREADS")
+
+
+def spread(function: Callable[[_T], _R], items: Sequence[_T], workers: int | None = None) -> Iterator[_R]:
+    """Yield what a function makes of each item, in the order in which they are done.
+
+    Parameters
+    ----------
+    function : of a module, since processes import it
+    items : what it is called with, one by one
+    workers : processes; one for each processor if not said; with one, or for one item, no other process is started
+
+    Raises
+    ------
+    RunError
+        If a process ends without an answer, as when the machine is out of memory.
+    Exception
+        What the function raises, of the first item for which it does.
+
+    Examples
+    --------
+    >>> sorted(spread(abs, [-1, 2, -3], workers=1))
+    [1, 2, 3]
+    """
+    count = min(workers or processors(), len(items))
+    if count <= 1:
+        yield from map(function, items)
+        return
+    with processes(count) as pool:
+        yield from through(pool, function, items)
+
+
+def through(executor: Executor, function: Callable[[_T], _R], items: Sequence[_T]) -> Iterator[_R]:
+    """Yield what a function makes of each item by way of an executor, in the order in which they are done.
+
+    What has not begun when the iteration ends is not begun any more.
+
+    Raises
+    ------
+    RunError
+        If a worker ends without an answer.
+    Exception
+        What the function raises, of the first item for which it does.
+
+    Examples
+    --------
+    >>> from concurrent.futures import ThreadPoolExecutor
+    >>> with ThreadPoolExecutor(2) as pool:
+    ...     sorted(through(pool, abs, [-1, 2, -3]))
+    [1, 2, 3]
+    """
+    futures = [executor.submit(function, item) for item in items]
+    try:
+        for future in as_completed(futures):
+            yield future.result()
+    except (BrokenExecutor, CancelledError) as lost:
+        raise RunError("a process ended without an answer: is there enough memory?") from lost
+    finally:
+        for future in futures:
+            future.cancel()
+
+
+@contextmanager
+def processes(count: int | None = None) -> Iterator[Executor]:
+    """Yield an executor whose processes have one thread each, so that they do not get into each other's way.
+
+    They come from a fork server. When the block ends well, they finish and tidy up after themselves; when it ends in an
+    error or an interrupt, they are ended with whatever they are at. They end with this process, however that ends.
+
+    Parameters
+    ----------
+    count : processes; one for each processor if not said
+
+    Examples
+    --------
+    >>> with processes(2) as pool:
+    ...     pool.submit(abs, -1).result()
+    1
+    """
+    context = get_context("forkserver")
+    context.set_forkserver_preload(_LIBRARIES)
+    resource_tracker.ensure_running()  # the fork server needs it; where it is started, Ctrl-C is let through again
+    with _single_threaded(), _undisturbed():
+        ensure_running()
+    pool = ProcessPoolExecutor(count or processors(), context, initializer=_begin)
+    try:
+        yield pool
+    except BaseException:
+        for process in list((pool._processes or {}).values()):
+            process.terminate()
+        raise
+    finally:
+        pool.shutdown(cancel_futures=True)
+
+
+def processors() -> int:
+    """Return how many processors this process may use.
+
+    Examples
+    --------
+    >>> processors() >= 1
+    True
+    """
+    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+
+
+def _begin() -> None:
+    """Leave Ctrl-C, which a terminal sends to every process, to the one that hands out the work; end when that ends."""
+    signal.signal(signal.SIGINT, signal.SIG_IGN)
+    Thread(target=_end_with_parent, daemon=True).start()
+
+
+def _end_with_parent() -> None:
+    parent = parent_process()
+    if parent is not None:
+        wait([parent.sentinel])
+        os._exit(1)
+
+
+@contextmanager
+def _single_threaded() -> Iterator[None]:
+    """Let processes that start meanwhile compute on one thread each: libraries read this when they are imported."""
+    before = {name: os.environ[name] for name in _THREADS if name in os.environ}
+    os.environ.update(dict.fromkeys(_THREADS, "1"))
+    try:
+        yield
+    finally:
+        for name in _THREADS:
+            del os.environ[name]
+        os.environ.update(before)
+
+
+@contextmanager
+def _undisturbed() -> Iterator[None]:
+    """Let a process that starts meanwhile never see Ctrl-C; it reaches this one afterwards."""
+    before = signal.pthread_sigmask(signal.SIG_BLOCK, [signal.SIGINT])
+    try:
+        yield
+    finally:
+        signal.pthread_sigmask(signal.SIG_SETMASK, before)

@@ -1,0 +1,373 @@
+"""Run directories: ``runs/<scenario>-<digest>/`` with one Parquet file per table and a manifest written last."""
+
+import json
+import shutil
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass, field, replace
+from datetime import UTC, datetime
+from errno import EEXIST, ENOTEMPTY
+from pathlib import Path
+from time import perf_counter
+from typing import Any
+
+import pandas as pd
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+from models.errors import InputError, WscError
+from scenarios.runs import partitions
+from scenarios.runs.provenance import file_digest, source_of_run, versions
+from scenarios.runs.unfinished import SUFFIX, abandoned, hidden
+from sim.recorder import TableSummary
+
+MANIFEST = "manifest.json"
+_DIGEST_CHARACTERS = 12
+
+
+class RunError(WscError):
+    """A directory is not a finished run, or a run lacks what was asked of it."""
+
+
+class FolderError(RunError):
+    """A folder cannot be made; `str()` says where and why."""
+
+    def __init__(self, folder: Path, fault: OSError) -> None:
+        super().__init__(f"cannot make a folder at {folder}: {fault.strerror}")
+
+
+@dataclass(frozen=True, slots=True)
+class Run:
+    """A finished run: its directory and its manifest. Tables are read when asked for.
+
+    `cell` and `parts` are of one cell seen alone, see `split`.
+    """
+
+    path: Path
+    manifest: Mapping[str, Any]
+    cell: str | None = None
+    parts: partitions.Parts | None = None
+
+    @property
+    def listed(self) -> Mapping[str, Mapping[str, Any]]:
+        """What the manifest says of each table: rows, digest, and file_bytes, file_digest, or these by cell."""
+        return dict(self.manifest["tables"])
+
+    @property
+    def cells(self) -> tuple[str, ...]:
+        """Names of the cells of which tables are in parts, in order; none of a run that is whole."""
+        return tuple(self.manifest.get("cells", ()))
+
+    @property
+    def tables(self) -> tuple[str, ...]:
+        """Names of the tables that are there, in alphabetical order."""
+        whole = {file.stem for file in self.path.glob("*.parquet")}
+        return tuple(sorted(whole | {name for name in self.listed if self.has(name)} if self.cells else whole))
+
+    def has(self, name: str) -> bool:
+        """Return whether a table is there; a copy of a run may lack its ``truth_`` tables."""
+        return self.file(name).is_dir() if self.cells else self.file(name).is_file()
+
+    def split(self) -> tuple["Run", ...]:
+        """Return the run cell by cell, each with its own rows and the whole fleet's numbers; a whole run is one part.
+
+        Examples
+        --------
+        >>> facts = {"numbers": {}}
+        >>> run = Run(Path("runs/cells-1"), {"tables": {}, "cells": {"c0001": facts, "c0002": facts}})
+        >>> [part.cell for part in run.split()]
+        ['c0001', 'c0002']
+        """
+        if not self.cells or self.cell is not None:
+            return (self,)
+        parts = self._parts()
+        return tuple(replace(self, cell=name, parts=parts) for name in self.cells)
+
+    def table(self, name: str, columns: Sequence[str] | None = None) -> pd.DataFrame:
+        """Read a table, with a plain RangeIndex; of several cells as `partitions.Parts.read` says.
+
+        Parameters
+        ----------
+        name : a table of `models.tables` that was recorded
+        columns : which columns, in this order; all without it
+
+        Raises
+        ------
+        RunError
+            If the table or a column is not there, and then the message lists those that are; or it cannot be read.
+        FaultsError
+            If a cell's part of it is damaged.
+        """
+        if not self.has(name):
+            raise RunError(f"{self.path}: no table {name}; there are {', '.join(self.tables) or 'none'}")
+        if self.cells:
+            parts = self.parts or self._parts()
+            wanted = self._known(name, parts.columns(name), columns)
+            return parts.read(name, self.cells if self.cell is None else (self.cell,), wanted)
+        try:
+            with pq.ParquetFile(self.file(name)) as file:
+                wanted = self._known(name, file.schema_arrow.names, columns)
+                frame: pd.DataFrame = file.read(wanted).to_pandas()
+        except (OSError, pa.ArrowException) as error:
+            raise RunError(f"{self.path}: table {name} cannot be read: is {self.file(name).name} cut off?") from error
+        return frame
+
+    def file(self, name: str) -> Path:
+        """Return where a table is, or would be if it were there; of several cells it is a folder."""
+        return self.path / (name if self.cells else f"{name}.parquet")
+
+    def files(self) -> Iterator[tuple[Path, Mapping[str, Any]]]:
+        """Yield every file that the manifest lists, and what it says of it."""
+        for name, said in self.listed.items():
+            if "partitions" not in said:
+                yield self.file(name), said
+            for cell, part in said.get("partitions", {}).items():
+                yield partitions.partition(self.path, name, cell), part
+
+    def _known(self, name: str, known: list[str], columns: Sequence[str] | None) -> list[str]:
+        """Return the columns that are asked for, all if none is named, if the table has them."""
+        unknown = [column for column in columns or () if column not in known]
+        if unknown:
+            raise RunError(f"{self.path}: {name} has no column {', '.join(unknown)}; it has {', '.join(known)}")
+        return known if columns is None else list(columns)
+
+    def _parts(self) -> partitions.Parts:
+        numbers = {cell: said["numbers"] for cell, said in self.manifest["cells"].items()}
+        return partitions.Parts(self.path, self.listed, numbers)
+
+
+@dataclass(slots=True)
+class Draft:
+    """A run that is being made: where its tables go, and what its manifest will say.
+
+    `path` is the hidden directory to write into, `destination` where the finished run will be.
+    """
+
+    path: Path
+    destination: Path
+    facts: dict[str, Any] = field(default_factory=dict)
+    tables: dict[str, TableSummary] = field(default_factory=dict)
+    cells: dict[str, dict[str, Any]] = field(default_factory=dict)
+    parts: dict[str, dict[str, Mapping[str, Any]]] = field(default_factory=dict)
+
+    def describe(self, kind: str, seed: int, scenario: Mapping[str, Any], counts: Mapping[str, int]) -> None:
+        """Say what was run: the scenario's kind and seed, all its resolved values, and how much there was of what."""
+        self.facts = {"kind": kind, "seed": seed, "resolved": dict(scenario), "counts": dict(counts)}
+
+    def add(self, *summaries: TableSummary) -> None:
+        """Take tables that `sim.recorder` has written to `path` into the run."""
+        self.tables |= {summary.table: summary for summary in summaries}
+
+    def take(self, cell: str, run: Run) -> None:
+        """Take the tables of a cell's own run as its parts of the tables of this one."""
+        self.cells[cell] = {
+            "seed": run.manifest["seed"],
+            "counts": run.manifest["counts"],
+            "numbers": partitions.used([run.file(name) for name in run.listed]),
+        }
+        for name, said in run.listed.items():
+            partitions.place(run.file(name), self.path, name, cell)
+            self.parts.setdefault(name, {})[cell] = said
+
+
+def run_directory(out: Path, name: str, digest: str) -> Path:
+    """Return where the run of a scenario is kept: same question, same place.
+
+    Parameters
+    ----------
+    out : parent folder of all runs
+    name : the scenario's name
+    digest : digest of the resolved scenario, hexadecimal; its first 12 characters are used
+
+    Raises
+    ------
+    ValueError
+        If the name cannot be a folder's name.
+
+    Examples
+    --------
+    >>> run_directory(Path("runs"), "small", "14166dc299f94f01").as_posix()
+    'runs/small-14166dc299f9'
+    """
+    if not name or name.startswith(".") or Path(name).name != name:
+        raise InputError(f"scenario name {name!r}: must be usable as the name of a visible folder")
+    return Path(out) / f"{name}-{digest[:_DIGEST_CHARACTERS]}"
+
+
+def make_folder(folder: Path) -> None:
+    """Make a folder and those above it, unless it is there.
+
+    Raises
+    ------
+    FolderError
+        If something else is in its place, or it may not be made.
+
+    Examples
+    --------
+    >>> make_folder(Path("/dev/null"))
+    Traceback (most recent call last):
+    scenarios.runs.rundir.FolderError: cannot make a folder at /dev/null: File exists
+    """
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+    except OSError as fault:
+        raise FolderError(folder, fault) from fault
+
+
+@contextmanager
+def creating(out: Path, name: str, digest: str) -> Iterator[Draft]:
+    """Make a run in a hidden directory beside its place, and move it there when it is complete.
+
+    The manifest is written last. Whatever ends the block early, Ctrl-C included, removes the hidden directory; one
+    that a killed process left behind is removed by the next `creating` in the same folder. A run that was already
+    there is replaced, and stays until the new one is complete.
+
+    Parameters
+    ----------
+    out : parent folder of all runs, made if need be
+    name : the scenario's name
+    digest : digest of the resolved scenario, hexadecimal
+
+    Yields
+    ------
+    Draft
+        Write tables into its `path`, then call its `add` and `describe`.
+
+    Raises
+    ------
+    FolderError
+        If `out` cannot be made.
+    RunError
+        If `describe` was not called, or a table in `path` was not added, or the other way round.
+
+    Examples
+    --------
+    >>> import tempfile
+    >>> from sim.recorder import write_table
+    >>> with tempfile.TemporaryDirectory() as out:
+    ...     with creating(Path(out), "small", "14166dc299f9") as draft:
+    ...         draft.add(write_table(draft.path, "events", {"time_s": [], "kind": [], "machine": [], "instance": []}))
+    ...         draft.describe("fleet", seed=1, scenario={"seed": 1}, counts={"machines": 300})
+    ...     open_run(draft.destination).manifest["counts"]
+    {'machines': 300}
+    """
+    destination = run_directory(out, name, digest)
+    make_folder(destination.parent)
+    _remove_stale(destination.parent)
+    draft = Draft(hidden(destination), destination)
+    started, clock = datetime.now(UTC), perf_counter()
+    try:
+        draft.path.mkdir()
+        yield draft
+        manifest = _manifest(draft, name, digest)
+        manifest |= {"started": started.isoformat(timespec="seconds"), "duration_s": round(perf_counter() - clock, 3)}
+        (draft.path / MANIFEST).write_text(json.dumps(manifest, indent=1, allow_nan=False) + "\n", encoding="utf-8")
+        _swap(draft.path, destination)
+    except BaseException:
+        _remove(draft.path)
+        raise
+
+
+def open_run(path: Path) -> Run:
+    """Open a finished run; one copied without its ``truth_`` tables opens too.
+
+    Raises
+    ------
+    RunError
+        If there is no readable manifest, or the directory is an unfinished run.
+    FaultsError
+        If the cells' parts of its tables are not those that it lists.
+    """
+    path = Path(path)
+    if path.name.endswith(SUFFIX):
+        raise RunError(f"{path}: an unfinished run")
+    try:
+        manifest = json.loads((path / MANIFEST).read_text(encoding="utf-8"))
+    except FileNotFoundError:
+        raise RunError(f"{path}: not a finished run, there is no {MANIFEST}") from None
+    except NotADirectoryError:
+        raise RunError(f"{path}: is a file, not the folder of a run") from None
+    except (OSError, ValueError) as fault:
+        raise RunError(f"{path}: {MANIFEST} cannot be read: {fault}") from fault
+    if not isinstance(manifest, dict) or not isinstance(manifest.get("tables"), dict):
+        raise RunError(f"{path}: {MANIFEST} does not list the run's tables")
+    partitions.check(path, manifest["tables"])
+    return Run(path, manifest)
+
+
+def intact(path: Path) -> bool:
+    """Return whether a run is complete and undamaged: every table has the size and the bytes that the manifest says."""
+    try:
+        run = open_run(path)
+        return all(_file_facts(file).items() <= dict(said).items() for file, said in run.files())
+    except (RunError, OSError, TypeError, ValueError):
+        return False
+
+
+def reusable(path: Path) -> bool:
+    """Return whether a run is intact and this very code with these versions would make the same again."""
+    if not intact(path):
+        return False
+    manifest = open_run(path).manifest
+    source = source_of_run(str(manifest.get("kind")))
+    return bool(manifest.get("source") == source and manifest.get("versions") == versions())
+
+
+def _manifest(draft: Draft, name: str, digest: str) -> dict[str, Any]:
+    """Return what the manifest says but for the clock, or complain of what the draft left unsaid."""
+    written = {file.name.removesuffix(SUFFIX).removesuffix(".parquet") for file in draft.path.glob("*.parquet*")}
+    if not draft.facts:
+        raise RunError(f"{draft.destination.name}: the run was not described")
+    if written != set(draft.tables):
+        raise RunError(
+            f"{draft.destination.name}: tables written ({', '.join(sorted(written))}) "
+            f"are not the tables added ({', '.join(sorted(draft.tables))})"
+        )
+    tables = {
+        table: {"rows": made.rows, "digest": made.digest} | _file_facts(draft.path / f"{table}.parquet")
+        for table, made in sorted(draft.tables.items())
+    }
+    tables |= {table: partitions.whole(parts) for table, parts in sorted(draft.parts.items())}
+    head = {"kind": draft.facts["kind"], "scenario": name, "digest": digest}
+    cells = {"cells": draft.cells} if draft.cells else {}
+    code = {"versions": versions(), "source": source_of_run(draft.facts["kind"])}
+    return head | draft.facts | cells | code | {"tables": tables}
+
+
+def _file_facts(file: Path) -> dict[str, Any]:
+    return {"file_bytes": file.stat().st_size, "file_digest": file_digest(file)}
+
+
+def _swap(finished: Path, destination: Path) -> None:
+    """Move the finished run into its place; one that stands there, or that another process puts there, makes way."""
+    retired: list[Path] = []
+    while not _moved(finished, destination):
+        aside = hidden(destination)
+        with suppress(FileNotFoundError):
+            destination.rename(aside)
+            retired.append(aside)
+    for run in retired:
+        _remove(run)
+
+
+def _moved(finished: Path, destination: Path) -> bool:
+    """Move a directory to a free place, or return False if a run stands there."""
+    try:
+        finished.rename(destination)
+    except OSError as fault:
+        if fault.errno not in {ENOTEMPTY, EEXIST}:
+            raise
+        return False
+    return True
+
+
+def _remove_stale(out: Path) -> None:
+    """Remove the hidden directories of processes that are no more."""
+    for directory in abandoned(out):
+        _remove(directory)
+
+
+def _remove(directory: Path) -> None:
+    """Remove a directory, its manifest first, so that no part of it ever looks complete."""
+    (directory / MANIFEST).unlink(missing_ok=True)
+    shutil.rmtree(directory, ignore_errors=True)

@@ -1,0 +1,99 @@
+"""What is not finished yet has a hidden name beside its place, which names the process that makes it."""
+
+import os
+import re
+import secrets
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+from pathlib import Path
+
+from scenarios.files.faults import shown
+
+SUFFIX = ".partial"
+TABLES = (".parquet", ".csv")
+"""What files of tables end in."""
+_HIDDEN = re.compile(r"\..+\.(?P<process>[1-9][0-9]*)\.[0-9a-f]{8}\.partial")
+
+
+def hidden(place: Path) -> Path:
+    """Return a hidden name beside a place that belongs to this process and to this caller alone.
+
+    Examples
+    --------
+    >>> made = hidden(Path("runs/small"))
+    >>> made.parent == Path("runs"), made.name.startswith(f".small.{os.getpid()}.")
+    (True, True)
+    """
+    return place.with_name(f".{place.name}.{os.getpid()}.{secrets.token_hex(4)}{SUFFIX}")
+
+
+def unwritable(file: Path) -> str:
+    """Return why a table cannot be written there; empty: it may be.
+
+    Examples
+    --------
+    >>> unwritable(Path("plan.xls"))
+    'should end in .parquet or .csv, got "plan.xls"'
+    """
+    if file.suffix not in TABLES:
+        return f"should end in {' or '.join(TABLES)}, got {shown(file.name)}"
+    if file.is_dir():
+        return "is a folder"
+    return "" if file.parent.is_dir() else f"no folder {file.parent}"
+
+
+@contextmanager
+def whole(file: Path) -> Iterator[Path]:
+    """Yield a hidden name for what becomes a file: it takes its place at the end, whole, or nothing does.
+
+    Examples
+    --------
+    >>> import tempfile
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     with whole(Path(folder, "a")) as partial:
+    ...         partial.write_bytes(b"text")
+    ...     [file.name for file in Path(folder).iterdir()]
+    4
+    ['a']
+    """
+    partial = hidden(file)
+    try:
+        yield partial
+        partial.replace(file)
+    finally:
+        with suppress(OSError):
+            partial.unlink(missing_ok=True)
+
+
+def abandoned(folder: Path) -> Iterator[Path]:
+    """Yield what processes that are no more left unfinished in a folder.
+
+    Examples
+    --------
+    >>> import tempfile
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     hidden(Path(folder, "a")).touch()
+    ...     list(abandoned(Path(folder)))
+    []
+    """
+    for path in folder.iterdir():
+        made_by = _HIDDEN.fullmatch(path.name)
+        if made_by and not alive(int(made_by["process"])):
+            yield path
+
+
+def alive(process: int) -> bool:
+    """Return whether there is a process of this number.
+
+    Examples
+    --------
+    >>> alive(os.getpid())
+    True
+    """
+    try:
+        os.kill(process, 0)
+    except ProcessLookupError:
+        return False
+    except PermissionError:
+        return True
+    return True

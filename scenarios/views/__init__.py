@@ -1,0 +1,1 @@
+"""What people see: tables, words and numbers, said once."""

@@ -1,0 +1,1 @@
+"""WSMeter on runs of fleets and on measurements of one's own."""

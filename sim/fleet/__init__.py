@@ -1,0 +1,1 @@
+"""A day of a fleet: placement, turnover, interference, power and governors, epoch by epoch."""

@@ -1,0 +1,332 @@
+"""The epoch kernel: a power domain's whole horizon, all machines' physics, compiled.
+
+Power domains share only the load and phase tables, so one thread simulates each from the first to the last epoch:
+results do not depend on threads, and memory follows the domains in flight.
+
+In each epoch of each machine, stays leave and enter (`sim.fleet.turnover`); every resident's demand follows from its
+load and its pace in the epoch before; the governor chooses frequencies from the activity of the epoch before
+(`sim.fleet.power`); the interference fixed point is solved (`sim.fleet.interference`); counters, power and energy are
+summed. Then the allowance of the domain's machines follows the gap between its budget and its power.
+
+Numba's cache looks into the file of a function and at what it closes over, but not into other files. So `_simulated`
+alone is cached, and closes over a digest of the files whose compiled functions and columns it is made of.
+"""
+
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
+from hashlib import sha256
+from inspect import getsource
+
+import numpy as np
+from numba import njit
+
+from sim.fleet import draws, interference, layout, power, slots, turnover
+from sim.fleet.draws import mix, noise
+from sim.fleet.interference import LINE_BYTES, WRITE_BACK, solve
+from sim.fleet.layout import Contention, Domain, Done, Floats, Here, Inputs, Ints, Outputs, Residents
+from sim.fleet.power import govern, heat
+from sim.fleet.slots import (
+    ACCESS_NOW,
+    BUSY,
+    CORE,
+    CORE_CYCLES,
+    CORE_NOW,
+    CPI,
+    CPU_S,
+    CYCLES,
+    E_CAPPED,
+    E_CPU_S,
+    E_CYCLES,
+    E_ENERGY_J,
+    E_INSTANCES,
+    E_INSTRUCTIONS,
+    E_MISSES,
+    E_QUOTA,
+    E_RESIDUAL,
+    ELASTIC,
+    FIELDS,
+    FLOOR,
+    FREQUENCY,
+    GAIN1,
+    GAIN2,
+    INSTR,
+    INSTRUCTIONS,
+    JOB,
+    KEY,
+    M_CAPPED,
+    M_ENERGY_J,
+    MARKS,
+    MISSES,
+    MPI,
+    NETWORK,
+    NO_TRACE,
+    NOISE_SD,
+    PACE,
+    QUOTA,
+    REQUESTS,
+    ROW,
+    SET1,
+    SET2,
+    SHARE,
+    SMT,
+    SPIN,
+    STALL,
+    TRACE,
+    USE,
+    WANDER,
+)
+from sim.fleet.turnover import switches, turn_over, write_out
+
+CAPPING_GAIN = 0.5  # how strongly a power domain's allowance follows the gap between budget and power, per epoch
+MIN_ALLOWANCE = 0.5  # lowest allowance of a machine in a capped domain, relative to its own cap
+LEAST_FACTOR = 0.2  # least factor by which wandering behaviour may change core CPI or memory accesses
+
+
+@njit(cache=False)
+def _surroundings(inputs: Inputs, domain: Domain, local: int, epoch: int) -> Here:
+    """Return what the machine is to its residents in this epoch."""
+    machine, settings = inputs.machines[domain.first + local], inputs.settings[0]
+    own_key = settings.key ^ mix(np.uint64(machine.number + 1))
+    if epoch == 0:
+        domain.wander[local] = noise(own_key, -1)
+    domain.wander[local] *= settings.rho
+    domain.wander[local] += np.sqrt(1.0 - settings.rho**2) * noise(own_key, epoch)
+    after = 1 if epoch >= machine.feature_from else 0
+    if inputs.switched.shape[0] > 0:
+        after = 1 if inputs.switched[domain.first + local, epoch] else 0
+    platform = inputs.platforms[machine.platform[after]]
+    contention = Contention(
+        platform.latency_s * machine.latency_factor, platform.bandwidth * machine.bandwidth_factor,
+        platform.llc_bytes, settings.llc, settings.bandwidth, settings.tolerance, settings.iterations,
+    )  # fmt: skip
+    own = max(LEAST_FACTOR, 1.0 + settings.machine_sd * domain.wander[local])
+    return Here(
+        machine.platform[after], machine.governor[after], contention, machine.power_factor,
+        inputs.rack_access[epoch, machine.rack] * own, inputs.rack_network[epoch, machine.rack],
+        platform.limit_w * domain.allowance[0],
+    )  # fmt: skip
+
+
+@njit(cache=False)
+def _wander(residents: Residents, rho: float, epoch: int) -> None:
+    """Let every resident's own behaviour wander on: an autoregression of variance 1."""
+    hot, mark, n = residents
+    fresh = np.sqrt(1.0 - rho * rho)
+    for i in range(n):
+        hot[WANDER, i] = rho * hot[WANDER, i] + fresh * noise(np.uint64(mark[KEY, i]), epoch)
+
+
+@njit(cache=False)
+def _behave(residents: Residents, core_cpi: float, access: float, phase: Floats) -> None:
+    """Set every resident's core CPI and memory accesses of this epoch, before its co-runners."""
+    hot, mark, n = residents
+    for i in range(n):
+        mood = phase[mark[JOB, i]] * max(LEAST_FACTOR, 1.0 + hot[NOISE_SD, i] * hot[WANDER, i])
+        hot[CORE_NOW, i] = hot[CORE, i] * core_cpi * mood
+        hot[ACCESS_NOW, i] = access * mood
+
+
+@njit(cache=False, error_model="numpy")
+def _guess(residents: Residents, contention: Contention, frequency: float) -> None:
+    """Set what newcomers (CPI 0) did in the epoch before as if they had an equal share of the cache and idle memory."""
+    hot, _, n = residents
+    square = (contention.llc_bytes / max(n, 1)) ** 2
+    for i in range(n):
+        if hot[CPI, i] == 0.0:
+            misses = hot[FLOOR, i] + hot[GAIN1, i] / (hot[SET1, i] + square) + hot[GAIN2, i] / (hot[SET2, i] + square)
+            hot[CPI, i] = hot[CORE_NOW, i] + misses * hot[STALL, i] * contention.idle_latency_s * frequency
+            hot[SHARE, i] = contention.llc_bytes / n
+            hot[FREQUENCY, i] = frequency
+
+
+@njit(cache=False, error_model="numpy")
+def _demand(residents: Residents, load: Floats, network: float) -> float:
+    """Set how many hardware threads every resident keeps busy; return their sum.
+
+    Busy threads follow the pace of the epoch before: a job that serves a given load needs less CPU time on a faster
+    machine, and time spent waiting for the network is not busy.
+    """
+    hot, mark, n = residents
+    for i in range(n):
+        hot[USE, i] = hot[BUSY, i] * load[mark[JOB, i]]
+    for i in range(n):
+        pace_s = hot[CPI, i] / hot[FREQUENCY, i]
+        want = hot[USE, i] * (1.0 + hot[ELASTIC, i] * (pace_s / hot[PACE, i] - 1.0))
+        request_s = hot[INSTR, i] * pace_s
+        hot[USE, i] = min(want, hot[QUOTA, i]) * request_s / (request_s + hot[NETWORK, i] * network)
+    busy = 0.0
+    for i in range(n):
+        busy += hot[USE, i]
+    return busy
+
+
+@njit(cache=False, error_model="numpy")
+def _share_out(residents: Residents, contention: Contention, threads: float, sibling: float) -> None:
+    """Let busy siblings slow each other down, and cut the cache by quota if it is not shared."""
+    hot, _, n = residents
+    for i in range(n):
+        hot[CORE_NOW, i] *= 1.0 + hot[SMT, i] * sibling
+    if not contention.share_llc:
+        for i in range(n):
+            hot[SHARE, i] = contention.llc_bytes * hot[QUOTA, i] / threads
+
+
+@njit(cache=False, error_model="numpy")
+def _count(residents: Residents, epoch_s: float, crowding: float, sums: Floats) -> None:
+    """Add the epoch to every resident's counters and to the domain's."""
+    hot, _, n = residents
+    quota, every_cycle, every_instruction = sums[E_QUOTA], sums[E_CYCLES], sums[E_INSTRUCTIONS]
+    every_miss, every_cpu_s = sums[E_MISSES], sums[E_CPU_S]
+    for i in range(n):
+        cycles = hot[USE, i] * hot[FREQUENCY, i] * epoch_s
+        instructions = cycles / hot[CPI, i]
+        misses = instructions * hot[MPI, i]
+        hot[CYCLES, i] += cycles
+        hot[INSTRUCTIONS, i] += instructions
+        hot[MISSES, i] += misses
+        hot[CPU_S, i] += hot[USE, i] * epoch_s
+        hot[REQUESTS, i] += instructions * (1.0 - hot[SPIN, i] * crowding) / hot[INSTR, i]
+        hot[CORE_CYCLES, i] += instructions * hot[CORE_NOW, i]
+        quota += hot[QUOTA, i]
+        every_cycle += cycles
+        every_instruction += instructions
+        every_miss += misses
+        every_cpu_s += hot[USE, i] * epoch_s
+    sums[E_INSTANCES] += n
+    sums[E_QUOTA], sums[E_CYCLES], sums[E_INSTRUCTIONS] = quota, every_cycle, every_instruction
+    sums[E_MISSES], sums[E_CPU_S] = every_miss, every_cpu_s
+
+
+@njit(cache=False, error_model="numpy", inline="always")
+def _note(hot: Floats, i: int, epoch_s: float, row: Floats) -> None:
+    """Write down what a resident did in this epoch: cycles, instructions, misses, CPU time, cycles but for stalls."""
+    row[0] = hot[USE, i] * hot[FREQUENCY, i] * epoch_s
+    row[1] = row[0] / hot[CPI, i]
+    row[2], row[3], row[4] = row[1] * hot[MPI, i], hot[USE, i] * epoch_s, row[1] * hot[CORE_NOW, i]
+
+
+@njit(cache=False, error_model="numpy")
+def _follow(residents: Residents, epoch: int, epoch_s: float, trace: Floats) -> None:
+    """Write down what the traced residents did in this epoch."""
+    hot, mark, n = residents
+    for i in range(n):
+        if mark[TRACE, i] > NO_TRACE:
+            _note(hot, i, epoch_s, trace[mark[TRACE, i] + epoch])
+
+
+@njit(cache=False, error_model="numpy")
+def _visit(residents: Residents, window: int, epoch_s: float, sums: Floats, rows: Ints) -> None:
+    """Write down what each resident of a visited machine did in this epoch, and its counter row."""
+    hot, mark, n = residents
+    for i in range(n):
+        _note(hot, i, epoch_s, sums[i])
+        rows[i] = mark[ROW, i] + window
+
+
+@njit(cache=False, error_model="numpy", inline="always")
+def _step(inputs: Inputs, outputs: Outputs, domain: Domain, local: int, epoch: int) -> Done:
+    """Simulate one epoch of one machine."""
+    residents = Residents(domain.hot[local], domain.mark[local], domain.residents[local])
+    here = _surroundings(inputs, domain, local, epoch)
+    contention, epoch_s = here.contention, inputs.settings[0].epoch_s
+    platform, governor = inputs.platforms[here.platform], inputs.governors[here.governor]
+    _wander(residents, inputs.settings[0].rho, epoch)
+    _behave(residents, platform.core_cpi, here.access, inputs.phase[epoch])
+    _guess(residents, contention, platform.max_hz)
+    busy = _demand(residents, inputs.load[epoch], here.network)
+    utilisation = busy / platform.threads
+    sibling = utilisation**2 if inputs.settings[0].smt else 0.0  # between random placement and idle cores first
+    _share_out(residents, contention, platform.threads, sibling)
+    activity = domain.activity[local]
+    if activity[0] + activity[1] == 0.0 or switches(inputs, domain.first + local, epoch):
+        heat(residents, platform, governor.stall_threshold, sibling, activity)
+    room = (here.limit_w - platform.idle_w) / (platform.dynamic_w * here.power_factor)
+    state_hz, capped = govern(residents, platform, governor, activity, room)
+    solved = solve(residents.hot, residents.n, contention, domain.latency_s[local] or contention.idle_latency_s)
+    domain.latency_s[local], misses_per_s, residual = solved
+    _count(residents, epoch_s, utilisation, domain.sums[epoch])
+    if outputs.trace.size > 0:
+        _follow(residents, epoch, epoch_s, outputs.trace)
+    dynamic = heat(residents, platform, governor.stall_threshold, sibling, activity)
+    power_w = platform.idle_w + platform.dynamic_w * here.power_factor * dynamic
+    if inputs.visit.shape[0] > 0 and inputs.visit[domain.first + local, epoch] >= 0:
+        at = inputs.visit[domain.first + local, epoch]
+        outputs.visit_power_w[at] = power_w
+        _visit(residents, inputs.window_of_epoch[epoch], epoch_s, outputs.visit_sums[at], outputs.visit_rows[at])
+    traffic = misses_per_s * LINE_BYTES * WRITE_BACK / contention.bandwidth
+    peak_w, residual = platform.idle_w + platform.dynamic_w, residual if residents.n > 0 else 0.0
+    return Done(state_hz, capped, power_w, power_w * epoch_s, peak_w, utilisation, traffic, residual)
+
+
+@njit(cache=False)
+def _open(inputs: Inputs, outputs: Outputs, number: int) -> Domain:
+    """Return a power domain before the first epoch: nobody is there."""
+    first, last = inputs.domain_start[number], inputs.domain_start[number + 1]
+    m = last - first
+    return Domain(
+        first, np.zeros((m, FIELDS, inputs.slots)), np.zeros((m, MARKS, inputs.slots), np.int64), np.zeros(m, np.int64),
+        inputs.stay_start[first:last].copy(), np.zeros(m, np.int64), np.zeros(m), np.zeros((m, 2)), np.zeros(m),
+        np.ones(1), outputs.epoch_sums[number],
+    )  # fmt: skip
+
+
+@njit(cache=False, error_model="numpy")
+def _pass(inputs: Inputs, outputs: Outputs, domain: Domain, epoch: int) -> None:
+    """Simulate one epoch of a power domain."""
+    sums, window, power_w, peak_w = domain.sums[epoch], inputs.window_of_epoch[epoch], 0.0, 0.0
+    for local in range(domain.residents.size):
+        new_window = window != inputs.window_of_epoch[epoch - 1]
+        if epoch >= domain.change[local] or new_window or switches(inputs, domain.first + local, epoch):
+            turn_over(inputs, outputs.rows, domain, local, epoch)
+        done = _step(inputs, outputs, domain, local, epoch)
+        sums[E_ENERGY_J] += done.energy_j
+        sums[E_CAPPED] += done.capped
+        sums[E_RESIDUAL] = max(sums[E_RESIDUAL], done.residual)
+        power_w += done.power_w
+        peak_w += done.peak_w
+        if window >= 0:
+            outputs.machine_rows[domain.first + local, window, M_ENERGY_J] += done.energy_j
+            outputs.machine_rows[domain.first + local, window, M_CAPPED] += done.capped
+        if outputs.machine_trace.shape[0] > 0:
+            row = outputs.machine_trace[domain.first + local, epoch]
+            row[0], row[1], row[2], row[3] = done.state_hz, done.power_w, done.utilisation, done.bandwidth_utilisation
+    budget_w = inputs.settings[0].budget_share * peak_w
+    wish = domain.allowance[0] + CAPPING_GAIN * (budget_w - power_w) / budget_w
+    domain.allowance[0] = min(1.0, max(MIN_ALLOWANCE, wish))
+
+
+def _cached(parts: int) -> Callable[[Inputs, Outputs, int, int], None]:
+    """Return the compiled simulation of domains; it does nothing with `parts` but to close over it."""
+
+    @njit(nogil=True, cache=True)
+    def simulated(inputs: Inputs, outputs: Outputs, first: int, last: int) -> None:
+        _ = parts
+        for number in range(first, last):
+            domain = _open(inputs, outputs, number)
+            for epoch in range(inputs.window_of_epoch.size):
+                _pass(inputs, outputs, domain, epoch)
+            for local in range(domain.residents.size):
+                for i in range(domain.residents[local]):
+                    write_out(domain.hot[local], domain.mark[local], i, inputs.window_of_epoch[-1], outputs.rows)
+
+    compiled: Callable[[Inputs, Outputs, int, int], None] = simulated
+    return compiled
+
+
+_PARTS = "".join(getsource(part) for part in (draws, interference, layout, power, slots, turnover))
+_simulated = _cached(int.from_bytes(sha256(_PARTS.encode()).digest()[:7]))
+
+
+def simulate(inputs: Inputs, outputs: Outputs, threads: int) -> None:
+    """Simulate several power domains over the whole horizon; fill the outputs. Nothing is checked here.
+
+    Parameters
+    ----------
+    inputs, outputs : of these domains
+    threads : at most this many, each with one domain at a time; results do not depend on it
+    """
+    domains = range(inputs.domain_start.size - 1)
+    _simulated(inputs, outputs, 0, 0)  # compiled here, in the thread that interrupts reach
+    with ThreadPoolExecutor(max(1, min(threads, len(domains)))) as pool:
+        for _ in pool.map(lambda number: _simulated(inputs, outputs, number, number + 1), domains):
+            pass

@@ -1,0 +1,200 @@
+"""The arrays that the epoch kernel reads and fills: records and tables, their fields, shapes and units."""
+
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+Floats = NDArray[np.float64]
+Ints = NDArray[np.int64]
+Bools = NDArray[np.bool_]
+Records = NDArray[np.void]
+
+STAY = np.dtype(
+    [
+        ("job", np.int64),
+        ("shard", np.int64),
+        ("instance", np.int64),
+        ("start", np.int64),  # first epoch
+        ("end", np.int64),  # first epoch after
+        ("soft_from", np.int64),  # epoch from which it runs new code
+        ("row", np.int64),  # first counter row minus first window
+        ("traced", np.int64),  # first trace row minus first epoch, or `slots.NO_TRACE`
+    ]
+)
+PLATFORM = np.dtype(
+    [
+        ("cores", np.float64),
+        ("threads", np.float64),
+        ("min_hz", np.float64),
+        ("max_hz", np.float64),
+        ("step_hz", np.float64),
+        ("base_hz", np.float64),
+        ("llc_bytes", np.float64),
+        ("latency_s", np.float64),
+        ("bandwidth", np.float64),  # bytes per second
+        ("idle_w", np.float64),
+        ("dynamic_w", np.float64),  # what all cores add, computing at base frequency
+        ("core_cpi", np.float64),  # factor
+        ("limit_w", np.float64),  # power cap
+    ]
+)
+POLICIES = ("performance", "ondemand", "stall_aware")
+GOVERNOR = np.dtype(
+    [
+        ("policy", np.int64),  # index into POLICIES
+        ("ondemand_threshold", np.float64),
+        ("stall_threshold", np.float64),
+        ("step_down_hz", np.float64),
+    ]
+)
+MACHINE = np.dtype(
+    [
+        ("number", np.int64),  # in the fleet; its noise belongs to it
+        ("rack", np.int64),
+        ("platform", np.int64, 2),  # rows of the tables before and after the feature
+        ("governor", np.int64, 2),
+        ("feature_from", np.int64),  # epoch
+        ("latency_factor", np.float64),
+        ("bandwidth_factor", np.float64),
+        ("power_factor", np.float64),
+    ]
+)
+SETTINGS = np.dtype(  # switches and constants of the world
+    [
+        ("key", np.uint64),  # of all noise
+        ("epoch_s", np.float64),
+        ("llc", np.bool_),
+        ("bandwidth", np.bool_),
+        ("smt", np.bool_),
+        ("tolerance", np.float64),
+        ("iterations", np.int64),
+        ("budget_share", np.float64),  # budget of a power domain relative to its peak power
+        ("rho", np.float64),  # autocorrelation from epoch to epoch of what instances and machines do of their own
+        ("machine_sd", np.float64),
+    ]
+)
+
+
+class Inputs(NamedTuple):
+    """D power domains of M machines, with R stays of J jobs, in K racks, for E epochs."""
+
+    domain_start: Ints
+    """(D+1,) first machine of each domain, and M."""
+    stay_start: Ints
+    """(M+1,) first stay of each machine, and R."""
+    machines: Records
+    """(M,) of `MACHINE`."""
+    stays: Records
+    """(R,) of `STAY`, by machine and start."""
+    slots: int
+    """Residents on a machine at most."""
+    jobs: Floats
+    """(J, 17) traits and spread between shards; `sim.fleet.slots` names the columns."""
+    software: Floats
+    """(J, 16) traits under new code relative to old."""
+    platforms: Records
+    """(P,) of `PLATFORM`."""
+    governors: Records
+    """(2,) of `GOVERNOR`, before and after the feature."""
+    window_of_epoch: Ints
+    """(E,) window, −1: none."""
+    load: Floats
+    """(E, J) relative to its mean."""
+    phase: Floats
+    """(E, J) factor on the behaviour of all of a job's instances."""
+    rack_access: Floats
+    """(E, K) factor on memory accesses."""
+    rack_network: Floats
+    """(E, K) factor on waiting for the network."""
+    settings: Records
+    """(1,) of `SETTINGS`."""
+    visit: Ints
+    """(M, E) which visit of a profiler this is, −1: none; (0, 0): there is no profiler."""
+    switched: Bools
+    """(M, E) whether the feature acts, if machines switch on and off; (0, 0): `feature_from` and `soft_from` say it."""
+
+
+class Outputs(NamedTuple):
+    """What the kernel fills; all zeros before."""
+
+    rows: Floats
+    """(N, 6) sums per stay and window: cycles, instructions, misses, CPU seconds, requests, cycles but for stalls."""
+    machine_rows: Floats
+    """(M, W, 2) energy in joules, and epochs in which the cap lowered the P-state."""
+    epoch_sums: Floats
+    """(D, E, 9) `sim.fleet.slots` names the columns."""
+    trace: Floats
+    """(T, 5) of traced stays by epoch: cycles, instructions, misses, CPU seconds, cycles but for stalls."""
+    machine_trace: Floats
+    """(M, E, 4) frequency, power, utilisation and bandwidth utilisation; (0, E, 4): not wanted."""
+    visit_sums: Floats
+    """(V, slots, 5) of visited machines' residents, the columns of `trace`."""
+    visit_rows: Ints
+    """(V, slots) counter row of each resident, among those of the block; −1: nobody."""
+    visit_power_w: Floats
+    """(V,) power of the machine."""
+
+
+class Contention(NamedTuple):
+    """What a machine's residents compete for, which of it they share, and how closely that is solved."""
+
+    idle_latency_s: float
+    bandwidth: float
+    """Bytes per second."""
+    llc_bytes: float
+    share_llc: bool
+    share_bandwidth: bool
+    tolerance: float
+    """Residual at which the fixed point counts as solved."""
+    iterations: int
+    """At most so many."""
+
+
+class Domain(NamedTuple):
+    """A power domain's m machines at work; arrays begin with the machine."""
+
+    first: int
+    hot: Floats  # (m, fields, slots)
+    mark: Ints  # (m, marks, slots)
+    residents: Ints  # how many
+    upcoming: Ints  # next stay to enter
+    change: Ints  # next epoch in which somebody leaves, enters or gets new code
+    latency_s: Floats
+    activity: Floats  # (m, 2) busy cores × activity / cores: residents below and above the stall threshold
+    wander: Floats
+    allowance: Floats  # (1,) power cap relative to the machines' own
+    sums: Floats  # (E, 9)
+
+
+class Residents(NamedTuple):
+    """Who is on one machine, in slots 0 to n − 1."""
+
+    hot: Floats  # (fields, slots)
+    mark: Ints  # (marks, slots)
+    n: int
+
+
+class Here(NamedTuple):
+    """What one machine is to its residents in one epoch."""
+
+    platform: int  # row of the table
+    governor: int
+    contention: Contention
+    power_factor: float
+    access: float
+    network: float
+    limit_w: float
+
+
+class Done(NamedTuple):
+    """What a machine did in one epoch."""
+
+    state_hz: float
+    capped: bool
+    power_w: float
+    energy_j: float
+    peak_w: float  # all cores computing at base frequency
+    utilisation: float
+    bandwidth_utilisation: float
+    residual: float

@@ -1,0 +1,192 @@
+"""Test clusters that a real team could build, other than by switching the feature on where instances already run.
+
+Each is a day of its own: the same jobs and shards, on machines that were added, packed full, or left otherwise empty.
+"""
+
+from dataclasses import replace
+
+import numpy as np
+import pandas as pd
+import pyarrow as pa
+from numpy.typing import NDArray
+
+from models.errors import InputError
+from models.fleet.jobs import Jobs
+from models.fleet.machines import Machines, build_machines, replaced
+from models.fleet.world import World
+from sim.fleet.experiment import Columns, counter_columns, instance_columns
+from sim.fleet.fleet import Arm, Day, day_of, run_arm
+from sim.fleet.timeline import from_placement
+
+Ints = NDArray[np.int64]
+Floats = NDArray[np.float64]
+
+
+def measure(day: Day, arm: Arm, around: Ints | None = None, threads: int | None = None) -> pd.DataFrame:
+    """Return the counters of an arm, joined with where and when.
+
+    Parameters
+    ----------
+    day, arm : what happens, and who has the feature
+    around : machines; only their power domains are simulated
+    threads : at most this many
+
+    Returns
+    -------
+    DataFrame
+        Columns of tables `counters` and `instances`, one row per stay and window.
+
+    Raises
+    ------
+    ValueError
+        If `around` holds no machine.
+
+    Examples
+    --------
+    >>> from models.fleet.world import Fleet, Population
+    >>> from sim.fleet.fleet import nowhere, prepare
+    >>> day = prepare(World(3, 900.0, 300.0, Fleet(20), Population(60, 50)))
+    >>> seen = measure(day, nowhere(day))
+    >>> len(seen), float(seen["wall_s"].max()), seen["machine"].nunique()
+    (438, 900.0, 20)
+    """
+    if around is not None and not around.size:
+        raise InputError("a measurement needs at least one machine, got none")
+    blocks = [_frame(counter_columns(day, block)) for block in run_arm(day, arm, threads, around)]
+    return pd.concat(blocks, ignore_index=True).merge(stays(day), on="residence")
+
+
+def stays(day: Day) -> pd.DataFrame:
+    """Return table `instances` of a day, one row per stay.
+
+    Examples
+    --------
+    >>> from models.fleet.world import Fleet, Population
+    >>> from sim.fleet.fleet import prepare
+    >>> stays(prepare(World(3, 900.0, 300.0, Fleet(20), Population(60, 50))))["residence"].tolist()[-1]
+    437
+    """
+    return _frame(instance_columns(day))
+
+
+def added(day: Day, which: Ints) -> Day:
+    """Return the day in which all that runs on `which` has migrated to new machines (section 5.2.2).
+
+    The new machines stand in racks of their own and have conditions of their own; co-runners stay together.
+
+    Parameters
+    ----------
+    day : before the migration
+    which : numbers of machines; the new ones have the same
+
+    Examples
+    --------
+    >>> from models.fleet.world import Fleet, Population
+    >>> from sim.fleet.fleet import prepare
+    >>> day = prepare(World(3, 900.0, 300.0, Fleet(20), Population(60, 50)))
+    >>> added(day, np.array([0, 1])).machines.rack[:4]
+    array([1, 1, 0, 0])
+    """
+    return day_of(day.world, replaced(day.machines, day.world, which), day.jobs, day.timeline)
+
+
+def packed(day: Day, instances: Ints) -> Day:
+    """Return the day in which these instances alone run, packed by falling quota onto as few new machines as will do.
+
+    This is the compact test cluster that Lee et al. (2018, section 5.2.2) warn of: nothing is left free, and no other
+    job is there. Instances are numbered anew, in their old order.
+
+    Parameters
+    ----------
+    day : where they ran
+    instances : their numbers; those that never ran are passed over
+
+    Raises
+    ------
+    ValueError
+        If no such instance ran.
+
+    Examples
+    --------
+    >>> from models.fleet.world import Fleet, Population
+    >>> from sim.fleet.fleet import prepare
+    >>> day = prepare(World(3, 900.0, 300.0, Fleet(20), Population(60, 50)))
+    >>> made = packed(day, np.array([0, 1, 2, 3]))
+    >>> made.machines.count, made.timeline.instance
+    (1, array([0, 1, 2, 3]))
+    """
+    stay = np.unique(day.timeline.instance, return_index=True)[1]
+    stay = stay[np.isin(day.timeline.instance[stay], instances)]
+    job, shard = day.timeline.job[stay], day.timeline.shard[stay]
+    size = np.column_stack([day.jobs.instance_quota_vcpu[job], day.jobs.instance_memory_bytes[job]])
+    capacity = np.array([day.machines.vcpus.min(), day.machines.memory_bytes.min()])
+    return _static(day.world, day.jobs, job, first_fit(size, capacity), shard)
+
+
+def alone(day: Day, jobs: Ints, copies: int) -> Day:
+    """Return the day in which `copies` instances of each job run, each on a machine that is otherwise empty.
+
+    Parameters
+    ----------
+    day : whose world and jobs
+    jobs : numbers of jobs
+    copies : instances of each
+
+    Raises
+    ------
+    ValueError
+        If there is no job or no copy.
+
+    Examples
+    --------
+    >>> from models.fleet.world import Fleet, Population
+    >>> from sim.fleet.fleet import prepare
+    >>> day = prepare(World(3, 900.0, 300.0, Fleet(20), Population(60, 50)))
+    >>> made = alone(day, np.array([5, 7]), 2)
+    >>> made.timeline.job, made.timeline.machine
+    (array([5, 5, 7, 7]), array([0, 1, 2, 3]))
+    """
+    job = np.repeat(jobs, copies)
+    return _static(day.world, day.jobs, job, np.arange(job.size), None)
+
+
+def first_fit(size: Floats, capacity: Floats) -> Ints:
+    """Return the bin of each item, filling bins in order of falling size.
+
+    Parameters
+    ----------
+    size : (n, r) array, what each item needs of r resources; the first decides the order
+    capacity : (r,) array, what a bin has; an item that is larger gets a bin of its own
+
+    Examples
+    --------
+    >>> first_fit(np.array([[4.0], [8.0], [6.0], [2.0]]), np.array([10.0]))
+    array([1, 0, 1, 0])
+    """
+    room = np.empty((len(size), len(capacity)))
+    where, bins = np.empty(len(size), np.int64), 0
+    for item in np.argsort(-size[:, 0], kind="stable"):
+        fits = np.flatnonzero((room[:bins] >= size[item]).all(axis=1))
+        if fits.size == 0:
+            room[bins] = capacity
+            bins += 1
+        where[item] = fits[0] if fits.size else bins - 1
+        room[where[item]] -= size[item]
+    return where
+
+
+def _static(world: World, jobs: Jobs, job: Ints, machine: Ints, shard: Ints | None) -> Day:
+    if not job.size:
+        raise InputError("a test cluster needs at least one instance, got none")
+    count = int(machine.max()) + 1
+    machines = _fresh(world, count)
+    return day_of(world, machines, jobs, from_placement(world, count, job, machine, shard))
+
+
+def _fresh(world: World, count: int) -> Machines:
+    return build_machines(replace(world, fleet=replace(world.fleet, machines=count)))
+
+
+def _frame(columns: Columns) -> pd.DataFrame:
+    frame: pd.DataFrame = pa.table(dict(columns)).to_pandas()
+    return frame

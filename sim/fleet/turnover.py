@@ -1,0 +1,130 @@
+"""Who is on a machine from epoch to epoch: stays that enter, get new code, are written out and leave; compiled."""
+
+import numpy as np
+from numba import njit
+
+from sim.fleet.draws import mix, normal
+from sim.fleet.layout import Domain, Floats, Inputs, Ints, Residents
+from sim.fleet.slots import (
+    CORE,
+    CYCLES,
+    END,
+    FLOOR,
+    GAIN1,
+    GAIN2,
+    INPUT_SD,
+    JOB,
+    KEY,
+    ROW,
+    SHARD,
+    SOFT_FROM,
+    TRACE,
+    TRAITS,
+    WANDER,
+)
+
+_OWN = np.uint64(0x5851F42D4C957F2D)
+
+
+@njit(cache=False)
+def _old_code(traits: Floats, job: int, shard: int, inputs: Inputs) -> None:
+    """Set traits to those of a job's shard, whose data decide how it departs from its job's mean, under old code."""
+    shard_key = mix(mix(inputs.settings[0].key + np.uint64(job)) + np.uint64(shard))
+    spread = inputs.jobs[job, INPUT_SD]
+    traits[:] = inputs.jobs[job, :TRAITS]
+    traits[CORE] *= np.exp(spread * normal(shard_key, 0) - 0.5 * spread * spread)
+    access_factor = np.exp(spread * normal(shard_key, 1) - 0.5 * spread * spread)
+    for field in (FLOOR, GAIN1, GAIN2):
+        traits[field] *= access_factor
+
+
+@njit(cache=False)
+def _enter(hot: Floats, mark: Ints, slot: int, stay: np.record, inputs: Inputs) -> None:
+    """Fill a slot with the stay that starts now."""
+    job, key = stay.job, inputs.settings[0].key
+    own_key = mix(mix(key ^ _OWN) + np.uint64(stay.instance))
+    hot[TRAITS:, slot] = 0.0
+    _old_code(hot[:TRAITS, slot], job, stay.shard, inputs)
+    mark[SHARD, slot] = stay.shard
+    hot[WANDER, slot] = normal(mix(own_key), stay.start)
+    mark[JOB, slot], mark[END, slot], mark[SOFT_FROM, slot] = job, stay.end, stay.soft_from
+    mark[ROW, slot], mark[TRACE, slot], mark[KEY, slot] = stay.row, stay.traced, np.int64(own_key)
+    if stay.soft_from < stay.start:
+        hot[:TRAITS, slot] *= inputs.software[stay.job]
+
+
+@njit(cache=False)
+def write_out(hot: Floats, mark: Ints, slot: int, window: int, rows: Floats) -> None:
+    """Add a resident's sums to its row of the window, if any, and clear them."""
+    if window >= 0:
+        rows[mark[ROW, slot] + window] += hot[CYCLES:, slot]
+    hot[CYCLES:, slot] = 0.0
+
+
+@njit(cache=False)
+def _leave(residents: Residents, epoch: int, window: int, rows: Floats) -> int:
+    """Write out residents whose stay ends and fill their slots with the last ones; return how many stay."""
+    (hot, mark, n), slot = residents, 0
+    while slot < n:
+        if mark[END, slot] > epoch:
+            slot += 1
+            continue
+        write_out(hot, mark, slot, window, rows)
+        n -= 1
+        hot[:, slot] = hot[:, n]
+        mark[:, slot] = mark[:, n]
+    return int(n)
+
+
+@njit(cache=False)
+def _next_change(residents: Residents, epoch: int, entering: int) -> int:
+    """Return the next epoch in which somebody leaves, enters or gets new code."""
+    _, mark, n = residents
+    change = entering
+    for i in range(n):
+        renewal = mark[SOFT_FROM, i]
+        change = min(change, mark[END, i], renewal if renewal > epoch else change)
+    return int(change)
+
+
+@njit(cache=False)
+def switches(inputs: Inputs, machine: int, epoch: int) -> bool:
+    """Return whether the feature begins or ceases to act on a machine that switches on and off."""
+    if inputs.switched.shape[0] == 0 or epoch == 0:
+        return False
+    return bool(inputs.switched[machine, epoch] != inputs.switched[machine, epoch - 1])
+
+
+@njit(cache=False)
+def _switch(inputs: Inputs, residents: Residents, newcomers: int, machine: int, epoch: int) -> None:
+    """Give residents the code of the machine's state: newcomers, or all of them when that has changed."""
+    hot, mark, n = residents
+    for i in range(0 if switches(inputs, machine, epoch) else newcomers, n):
+        _old_code(hot[:TRAITS, i], mark[JOB, i], mark[SHARD, i], inputs)
+        if inputs.switched[machine, epoch]:
+            hot[:TRAITS, i] *= inputs.software[mark[JOB, i]]
+
+
+@njit(cache=False)
+def turn_over(inputs: Inputs, rows: Floats, domain: Domain, local: int, epoch: int) -> None:
+    """Write out who leaves or has come to the end of a window; let stays enter, and new code in."""
+    hot, mark, n = domain.hot[local], domain.mark[local], domain.residents[local]
+    previous = inputs.window_of_epoch[epoch - 1] if epoch > 0 else -1
+    if previous != inputs.window_of_epoch[epoch]:
+        for i in range(n):
+            write_out(hot, mark, i, previous, rows)
+    n = _leave(Residents(hot, mark, n), epoch, previous, rows)
+    newcomers = n
+    following, end = domain.upcoming[local], inputs.stay_start[domain.first + local + 1]
+    while following < end and inputs.stays[following].start <= epoch:
+        _enter(hot, mark, n, inputs.stays[following], inputs)
+        n += 1
+        following += 1
+    for i in range(n):
+        if mark[SOFT_FROM, i] == epoch:
+            hot[:TRAITS, i] *= inputs.software[mark[JOB, i]]
+    if inputs.switched.shape[0] > 0:
+        _switch(inputs, Residents(hot, mark, n), newcomers, domain.first + local, epoch)
+    entering = inputs.stays[following].start if following < end else inputs.window_of_epoch.size
+    domain.residents[local], domain.upcoming[local] = n, following
+    domain.change[local] = _next_change(Residents(hot, mark, n), epoch, entering)

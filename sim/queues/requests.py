@@ -1,0 +1,189 @@
+"""A queue world becomes tables: its requests are drawn, served, observed and written."""
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+import pyarrow as pa
+from numpy.typing import NDArray
+
+from models.errors import InputError
+from models.queues.world import QueueWorld
+from sim.queues.demands import Steps
+from sim.queues.observe import Delays, delays, utilisation
+from sim.queues.service import Served, check, client_load, sent_times, serve_world
+from sim.queues.workloads import NOBODY, Workload, draw
+from sim.recorder import TableSummary, TableWriter, Values, write_table
+
+Floats = NDArray[np.float64]
+Ints = NDArray[np.int64]
+Columns = Mapping[str, Values]
+Progress = Callable[[str, float], None]
+"""Called with what is being done and the share done."""
+
+
+@dataclass(frozen=True, slots=True)
+class Outcome:
+    """What was written, and how much there was of what."""
+
+    tables: tuple[TableSummary, ...]
+    counts: Mapping[str, int]
+
+
+@dataclass(frozen=True, slots=True)
+class Stamps:
+    """When each of n requests arrived and departed, as its observer saw it; (n,) arrays, seconds."""
+
+    arrival_s: Floats
+    departure_s: Floats
+
+
+def requests(
+    world: QueueWorld,
+    directory: Path,
+    *,
+    trace: pd.DataFrame | None = None,
+    seconds_per_instruction: Steps | None = None,
+    progress: Progress = lambda _what, _share: None,
+) -> Outcome:
+    """Serve the requests of a queue world and write its tables into a directory.
+
+    Tables `requests`, `cpu`, `truth_requests` and `truth_cpu`; `replays` too if other numbers of servers are asked for.
+    Requests are numbered in order of arrival as observed.
+
+    Parameters
+    ----------
+    world : what is asked
+    directory : an existing directory
+    trace : columns arrival_s, demand_s (seconds) and perhaps type; where the load is a trace, and only there
+    seconds_per_instruction : step function of time; where demands come from a fleet's job, and only there
+    progress : called with what is being done and the share of the whole that is done
+
+    Raises
+    ------
+    ValueError
+        If the parts of the world do not go together, what its load needs is missing or not as it must be, or no request
+        comes within the horizon.
+
+    Examples
+    --------
+    >>> import tempfile
+    >>> from models.queues.world import Arrivals, Distribution, Load, RequestType
+    >>> types = (RequestType("page", Distribution("constant", mean=0.5)),)
+    >>> world = QueueWorld(horizon_s=40.0, load=Load(Arrivals(0.1, cv=0.0), types=types), replays=(1,))
+    >>> with tempfile.TemporaryDirectory() as directory:
+    ...     outcome = requests(world, Path(directory))
+    >>> outcome.counts["requests"], [table.rows for table in outcome.tables]
+    (4, [4, 1, 4, 1, 4])
+    """
+    check(world)
+    progress("drawing requests", 0.0)
+    workload, way = _asked(world, trace, seconds_per_instruction)
+    if not len(workload.arrival_s):
+        raise InputError(f"no request comes within horizon_s = {world.horizon_s:g}")
+    parts = 1 + len(world.replays)
+    progress(f"serving {len(workload.arrival_s)} requests", 0.1)
+    served = serve_world(world, workload, way)
+    seen = observe(world, workload, way, served)
+    order = np.argsort(seen.arrival_s, kind="stable")
+    progress("writing tables", 0.1 + 0.9 / parts)
+    tables = {
+        "requests": _request_columns(workload, seen, order),
+        "cpu": _counted(world, served, world.observation.counter_tick_s),
+        "truth_requests": _truth_columns(served, order),
+        "truth_cpu": _counted(world, served, None),
+    }
+    written = [write_table(directory, name, columns) for name, columns in tables.items()]
+    if world.replays:
+        with TableWriter(directory, "replays") as writer:
+            for i, servers in enumerate(world.replays):
+                progress(f"serving with {servers} servers", 0.1 + 0.9 * (i + 1) / parts)
+                again = observe(world, workload, way, serve_world(world, workload, way, servers))
+                writer.append(_replay_columns(servers, again, order))
+            written.append(writer.close())
+    return Outcome(tuple(written), _counts(world, workload, served))
+
+
+def _asked(world: QueueWorld, trace: pd.DataFrame | None, pace: Steps | None) -> tuple[Workload, Delays]:
+    if world.load.clients is not None and trace is None and pace is None:
+        return client_load(world, world.load.clients)
+    workload = draw(world, trace=trace, seconds_per_instruction=pace)
+    return workload, delays(world.observation, world.seed, len(workload.arrival_s))
+
+
+def observe(world: QueueWorld, workload: Workload, way: Delays, served: Served) -> Stamps:
+    """Return the stamps of an observer: the clients, or the application where it is that which stamps arrivals.
+
+    A client counts from sending a request to having the answer, network included. An application's log counts from
+    when a worker takes the request until its service is complete.
+
+    Parameters
+    ----------
+    world : says who observes
+    workload, way, served : n requests, what they met in the network, and what became of them
+
+    Examples
+    --------
+    >>> from models.queues.world import Arrivals, Distribution, Load, RequestType
+    >>> types = (RequestType("page", Distribution("constant", mean=0.5)),)
+    >>> world = QueueWorld(horizon_s=40.0, load=Load(Arrivals(0.1, cv=0.0), types=types))
+    >>> asked, way = draw(world), Delays(np.full(4, 0.125), np.full(4, 0.25))
+    >>> seen = observe(world, asked, way, serve_world(world, asked, way))
+    >>> (seen.departure_s - seen.arrival_s).round(9)
+    array([0.875, 0.875, 0.875, 0.875])
+    """
+    n = len(workload.arrival_s)
+    if world.observation.accept_at_application:
+        return Stamps(served.accepted_s[:n], served.departure_s[:n])
+    return Stamps(sent_times(workload, way, served), served.departure_s[:n] + way.after_s)
+
+
+def _request_columns(workload: Workload, seen: Stamps, order: Ints) -> Columns:
+    kind = pa.array(workload.kind[order].astype(np.int32))
+    return {
+        "request": np.arange(len(order)),
+        "type": pa.DictionaryArray.from_arrays(kind, pa.array(list(workload.names), pa.string())),
+        "session": workload.session[order],
+        "arrival_s": seen.arrival_s[order],
+        "departure_s": seen.departure_s[order],
+    }
+
+
+def _replay_columns(servers: int, seen: Stamps, order: Ints) -> Columns:
+    return {
+        "servers": np.full(len(order), servers),
+        "request": np.arange(len(order)),
+        "arrival_s": seen.arrival_s[order],
+        "departure_s": seen.departure_s[order],
+    }
+
+
+def _truth_columns(served: Served, order: Ints) -> Columns:
+    """Return requests and background work by the server's clock, in order of its arrivals."""
+    number = np.full(len(served.arrival_s), NOBODY)
+    number[order] = np.arange(len(order))
+    by_arrival = np.argsort(served.arrival_s, kind="stable")
+    return {
+        "request": number[by_arrival],
+        "arrival_s": served.arrival_s[by_arrival],
+        "start_s": served.start_s[by_arrival],
+        "departure_s": served.departure_s[by_arrival],
+        "demand_s": served.demand_s[by_arrival],
+    }
+
+
+def _counted(world: QueueWorld, served: Served, tick_s: float | None) -> Columns:
+    interval_s = world.observation.counter_interval_s
+    return utilisation(served.busy, world.station.servers, interval_s, served.end_s, tick_s)
+
+
+def _counts(world: QueueWorld, workload: Workload, served: Served) -> Mapping[str, int]:
+    chains = int((workload.after == NOBODY).sum())
+    return {
+        "requests": len(workload.arrival_s),
+        "sessions": chains if world.load.sessions is not None else 0,
+        "clients": world.load.clients.count if world.load.clients is not None else 0,
+        "background": len(served.arrival_s) - len(workload.arrival_s),
+    }

@@ -1,0 +1,247 @@
+"""Serving a queue world: its requests on so many servers, none cut off, with background work to the end."""
+
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from models.errors import InputError
+from models.queues.serve import serve
+from models.queues.world import Clients, Contention, QueueWorld
+from models.randomness import stream
+from sim.queues.laws import obey
+from sim.queues.observe import Busy, Delays, delays, present
+from sim.queues.offered import Background, Offered, background, capacity, of_servers, offered
+from sim.queues.servers import contend
+from sim.queues.workloads import NOBODY, Workload, draw, expected_client_requests, kept
+
+Floats = NDArray[np.float64]
+Stamps = tuple[Floats, Floats, Floats, Floats]
+
+
+@dataclass(frozen=True, slots=True)
+class Served:
+    """What became of n requests, and after them of m pieces of background work: (n + m,) arrays, seconds."""
+
+    arrival_s: Floats
+    """When it entered the queue."""
+    accepted_s: Floats
+    """When a worker took it from the listener; without workers: when it entered."""
+    start_s: Floats
+    """When a server first took it."""
+    departure_s: Floats
+    """When its service was complete."""
+    demand_s: Floats
+    """Service demand on a server of speed 1."""
+    busy: Busy
+    """How many servers worked."""
+    end_s: float
+    """End of the last counting interval; background work that came later is left out."""
+
+
+def check(world: QueueWorld) -> None:
+    """Raise ValueError if the parts of a world do not go together.
+
+    Raises
+    ------
+    ValueError
+        If other numbers of servers are asked for a load that is not open; contention or workers for another policy
+        than first come first served, or for servers that differ; more servers than speeds or rates are given for; as
+        much background work as one of the numbers of servers can do; or the counter is read more often than it ticks.
+
+    Examples
+    --------
+    >>> check(QueueWorld(contention=Contention(lock_share=0.5)))
+    Traceback (most recent call last):
+    models.errors.InputError: contention and workers need policy fcfs, got ps
+    """
+    station, seen = world.station, world.observation
+    if world.replays and (world.load.clients is not None or world.load.sessions is not None):
+        raise InputError("replays: need an open load, because sessions and clients react to the server")
+    if is_contended(world):
+        if station.policy != "fcfs":
+            raise InputError(f"contention and workers need policy fcfs, got {station.policy}")
+        if station.speeds or station.rates:
+            raise InputError("contention and workers need servers of speed 1, without speeds and rates")
+    for name, given in (("speeds", station.speeds), ("rates", station.rates)):
+        if given and len(given) != station.servers:
+            raise InputError(f"{name}: {len(given)} for {station.servers} servers")
+        if given and max(world.replays, default=0) > len(given):
+            raise InputError(f"replays: {max(world.replays)} servers, but {name} are given for {len(given)}")
+    least = min((station.servers, *world.replays))
+    if (own := seen.background_share * capacity(station)) >= capacity(of_servers(station, least)):
+        raise InputError(f"replays: background work of {own:g} servers leaves nothing of {least}")
+    if seen.counter_interval_s < seen.counter_tick_s:
+        raise InputError(f"counter_interval_s {seen.counter_interval_s} is below counter_tick_s {seen.counter_tick_s}")
+
+
+def is_contended(world: QueueWorld) -> bool:
+    """Return whether the servers of a world break the assumptions of the operational laws.
+
+    Examples
+    --------
+    >>> is_contended(QueueWorld()), is_contended(QueueWorld(contention=Contention(parallelism=2)))
+    (False, True)
+    """
+    return world.contention != Contention() or world.observation.workers > 0
+
+
+def client_load(world: QueueWorld, clients: Clients) -> tuple[Workload, Delays]:
+    """Return the requests that the clients of a closed load send before the horizon.
+
+    How many these are is known only when they are served, so chains are drawn, served, and drawn longer until each
+    passes the horizon. What is sent before it depends on nothing that is sent after it; so the rest may be dropped, and
+    served again without it, the same requests are sent at the same times. The first guess of the length changes
+    nothing.
+
+    Parameters
+    ----------
+    world, clients : what is asked, and by whom
+
+    Raises
+    ------
+    ValueError
+        If the load does not fit together.
+
+    Examples
+    --------
+    >>> from models.queues.world import Distribution, Load, RequestType
+    >>> types = (RequestType("page", Distribution("constant", mean=0.5)),)
+    >>> two = Clients(2, Distribution("constant", mean=9.5))
+    >>> asked, _ = client_load(QueueWorld(horizon_s=100.0, load=Load(clients=two, types=types)), two)
+    >>> asked.session
+    array([0, 1, 0, 1, 0, 1, 0, 1, 0, 1, 0, 1, 0, 1, 0, 1, 0, 1, 0, 1])
+    """
+    length, servers = expected_client_requests(world), world.station.servers
+    own = background(world.observation, capacity(world.station), world.seed, world.horizon_s)
+    while True:
+        workload = draw(world, client_requests=length)
+        way = delays(world.observation, world.seed, len(workload.arrival_s))
+        early = sent_times(workload, way, _once(world, servers, workload, way, own)) < world.horizon_s
+        if not early[-clients.count :].any():
+            return kept(workload, early), Delays(way.before_s[early], way.after_s[early])
+        length = 2 * len(early) // clients.count
+
+
+def sent_times(workload: Workload, way: Delays, served: Served) -> Floats:
+    """Return when each request was sent, by its client's clock.
+
+    Examples
+    --------
+    >>> from models.queues.world import Arrivals, Distribution, Load, RequestType
+    >>> types = (RequestType("page", Distribution("constant", mean=0.5)),)
+    >>> world = QueueWorld(horizon_s=40.0, load=Load(Arrivals(0.1, cv=0.0), types=types))
+    >>> asked = draw(world)
+    >>> way = Delays(np.ones(4), np.ones(4))
+    >>> np.diff(sent_times(asked, way, serve_world(world, asked, way))).round(9)
+    array([10., 10., 10.])
+    """
+    n = len(workload.arrival_s)
+    return np.where(workload.after == NOBODY, workload.arrival_s, served.arrival_s[:n] - way.before_s)
+
+
+def serve_world(world: QueueWorld, workload: Workload, way: Delays, servers: int | None = None) -> Served:
+    """Return what becomes of requests on the servers of a world, beside the background work until all is counted.
+
+    Parameters
+    ----------
+    world : its station, contention and observation
+    workload, way : requests and their delays in the network
+    servers : other than the station's; the background work is that of the station as it is
+
+    Raises
+    ------
+    ValueError
+        If the parts of the world do not go together.
+
+    Examples
+    --------
+    >>> from models.queues.world import Arrivals, Distribution, Load, RequestType
+    >>> types = (RequestType("page", Distribution("constant", mean=0.5)),)
+    >>> world = QueueWorld(horizon_s=40.0, load=Load(Arrivals(0.1, cv=0.0), types=types))
+    >>> asked = draw(world)
+    >>> done = serve_world(world, asked, Delays(np.zeros(4), np.zeros(4)))
+    >>> (done.departure_s - done.arrival_s).round(9), done.end_s
+    (array([0.5, 0.5, 0.5, 0.5]), 60.0)
+    """
+    check(world)
+    n, interval_s = len(workload.arrival_s), world.observation.counter_interval_s
+    until_s = 1.02 * world.horizon_s + 2 * interval_s
+    while True:
+        own = background(world.observation, capacity(world.station), world.seed, until_s)
+        served = _once(world, servers or world.station.servers, workload, way, own)
+        last_s = max(world.horizon_s, float(served.departure_s[:n].max(initial=0.0)))
+        end_s = interval_s * float(np.ceil(last_s / interval_s))
+        if not len(own.arrival_s) or until_s >= end_s:
+            return _until(served, n, end_s)
+        # More background work may delay the end again; it takes at most half of the capacity.
+        until_s = max(end_s, world.horizon_s + 2 * (end_s - world.horizon_s)) + interval_s
+
+
+def _until(served: Served, n: int, end_s: float) -> Served:
+    """Leave out background work that came after the end."""
+    keep = np.arange(len(served.arrival_s)) < n
+    keep |= served.arrival_s < end_s
+    return Served(
+        served.arrival_s[keep],
+        served.accepted_s[keep],
+        served.start_s[keep],
+        served.departure_s[keep],
+        served.demand_s[keep],
+        served.busy,
+        end_s,
+    )
+
+
+def _once(world: QueueWorld, servers: int, workload: Workload, way: Delays, own: Background) -> Served:
+    """Serve requests and background work once, and see that it was done by the laws."""
+    given = offered(workload, way, own)
+    if is_contended(world):
+        stamps, busy = _contended(world, servers, workload.blocking_s, given)
+    else:
+        stamps, busy = _plain(world, servers, given)
+    back = np.empty(len(given.number), np.int64)
+    back[given.number] = np.arange(len(given.number))
+    arrival_s, accepted_s, start_s, departure_s = (stamp[back] for stamp in stamps)
+    station = of_servers(world.station, servers)
+    demand_s, parts = given.demand_s[back], world.contention.parallelism
+    obey(station, arrival_s, start_s, departure_s, demand_s=demand_s, busy=busy, parts=parts)
+    return Served(arrival_s, accepted_s, start_s, departure_s, demand_s, busy, np.inf)
+
+
+def _plain(world: QueueWorld, servers: int, given: Offered) -> tuple[Stamps, Busy]:
+    station = of_servers(world.station, servers)
+    done = serve(
+        station.policy,
+        given.arrival_s,
+        given.demand_s,
+        station.servers,
+        after=given.after if (given.after != NOBODY).any() else None,
+        think_s=given.think_s,
+        priority=given.priority,
+        quantum_s=station.quantum_s,
+        choice=stream(world.seed, "choices").random(len(given.number)) if station.policy == "random" else None,
+        speeds=station.speeds or None,
+        rates=station.rates or None,
+    )
+    busy = present(done.arrival_s, done.departure_s, servers)
+    return (done.arrival_s, done.arrival_s, done.start_s, done.departure_s), busy
+
+
+def _contended(world: QueueWorld, servers: int, blocking_s: Floats, given: Offered) -> tuple[Stamps, Busy]:
+    own = given.number >= len(blocking_s)
+    done = contend(
+        given.arrival_s,
+        given.demand_s,
+        servers,
+        after=given.after,
+        think_s=given.think_s,
+        blocking_s=np.where(own, 0.0, np.append(blocking_s, 0.0)[np.where(own, -1, given.number)]),
+        lock_share=world.contention.lock_share,
+        limit=world.contention.concurrency_limit,
+        workers=world.observation.workers,
+        parts=world.contention.parallelism,
+        plain=own,
+    )
+    busy = present(done.work_from_s, done.work_to_s, servers)
+    return (done.arrival_s, done.accepted_s, done.start_s, done.departure_s), busy

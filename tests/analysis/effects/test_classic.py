@@ -1,0 +1,207 @@
+"""The published estimator against the one that is run on two tables, and ratios against gbstats and a slow twin."""
+
+import warnings
+
+import numpy as np
+import pandas as pd
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from analysis.effects.classic import Published, Ratio
+from analysis.effects.study import Study
+from analysis.statistics import NotEnoughDataError
+from analysis.wsmeter.estimators import WSMeter
+from tests.helpers.effect_studies import observed
+
+SEED = st.integers(0, 10**6)
+
+
+def tables(seed):
+    """A random experiment, with some instances gone and some jobs too rare, and the fleet's jobs."""
+    rng = np.random.default_rng(seed)
+    table = observed(rng, machines=24, jobs=5)
+    gone = (rng.random(len(table)) < 0.2) | ((table["job"] == 4) & (table["machine"] > 5))
+    jobs = pd.DataFrame({"job": range(6), "quota": rng.uniform(1, 9, 6)})
+    return table[~gone | (table["machine"] < 2)].reset_index(drop=True), jobs
+
+
+@settings(max_examples=6)
+@given(SEED)
+def test_published_is_wsmeter_against_yesterdays_fleet(seed):
+    table, jobs = tables(seed)
+    made = Published().estimate(Study.of(table, jobs))
+    past, new = table[table["period"] == 0], table[table["treated"]]
+    known = jobs[jobs["job"] < 5]
+    expected = WSMeter(min_instances=4).estimate(past, new, known)
+    assert made.change == pytest.approx(expected.change, abs=1e-12)
+    assert made.margin == pytest.approx(expected.margin, abs=1e-12)
+    wide = Published(widening=1.2).estimate(Study.of(table, jobs))
+    assert wide.margin == pytest.approx(1.2 * expected.margin, abs=1e-12)
+
+
+@settings(max_examples=6)
+@given(SEED)
+def test_the_concurrent_one_takes_the_machines_without_the_feature(seed):
+    table, jobs = tables(seed)
+    made = Published(baseline="concurrent").estimate(Study.of(table, jobs))
+    now = table[table["period"] == 1]
+    expected = WSMeter().estimate(now[~now["treated"]], now[now["treated"]], jobs)
+    assert made.change == pytest.approx(expected.change, abs=1e-12)
+    assert made.margin == pytest.approx(expected.margin, abs=1e-12)
+
+
+def test_no_covered_job_is_no_answer():
+    table, jobs = tables(1)
+    with pytest.raises(NotEnoughDataError):
+        Published(min_instances=100).estimate(Study.of(table, jobs))
+
+
+def machine_sums(table):
+    """Each machine's arm, and its sums of quota times value and of quota, now and before."""
+    parts = table.assign(m=table["weight"] * table["value"], d=table["weight"])
+    now, past = (parts[parts["period"] == day].groupby("machine")[["m", "d"]].sum() for day in (1, 0))
+    treated = table[table["period"] == 1].groupby("machine")["treated"].any()
+    return now.join(past.add_suffix("_past")).fillna(0.0).assign(treated=treated)
+
+
+def by_gradient(arms, theta):
+    """Relative change and its variance by the delta method, with numeric derivatives of all eight means."""
+    names = ["m", "d", "m_past", "d_past"]
+    means = np.concatenate([arm[names].mean() for arm in arms])
+    spread = np.zeros((8, 8))
+    for k, arm in enumerate(arms):
+        spread[4 * k : 4 * k + 4, 4 * k : 4 * k + 4] = arm[names].cov() / len(arm)
+
+    def change(b):
+        off, on = b[:4], b[4:]
+        return (on[0] / on[1] - off[0] / off[1] - theta * (on[2] / on[3] - off[2] / off[3])) / (off[0] / off[1])
+
+    steps = 1e-6 * np.abs(means)
+    gradient = np.array([(change(means + e) - change(means - e)) / (2 * e.sum()) for e in np.diag(steps)])
+    return change(means), np.sqrt(gradient @ spread @ gradient)
+
+
+def linear(arm, theta):
+    """Adjusted, linearised machines of an arm, about 0."""
+    parts = [
+        (arm["m" + when] - arm["m" + when].sum() / arm["d" + when].sum() * arm["d" + when]) / arm["d" + when].mean()
+        for when in ("", "_past")
+    ]
+    return parts[0] - theta * parts[1]
+
+
+@settings(max_examples=6)
+@given(SEED, st.booleans())
+def test_a_ratio_is_the_delta_method_of_its_sums_over_machines(seed, cuped):
+    table, jobs = tables(seed)
+    made = Ratio(cuped=cuped).estimate(Study.of(table, jobs))
+    sums = machine_sums(table)
+    arms = [sums[~sums["treated"]], sums[sums["treated"]]]
+    theta = 0.0
+    if cuped:
+        pairs = [(linear(arm, 0.0), linear(arm, 0.0) - linear(arm, 1.0)) for arm in arms]
+        theta = sum(np.cov(now, past)[0, 1] for now, past in pairs) / sum(past.var() for _, past in pairs)
+    change, error = by_gradient(arms, theta)
+    assert made.change == pytest.approx(change, rel=1e-9)
+    assert made.error == pytest.approx(error, rel=1e-6)
+    parts = [linear(arm, theta).var() / len(arm) for arm in arms]
+    expected = sum(parts) ** 2 / sum(part**2 / (len(arm) - 1) for part, arm in zip(parts, arms, strict=True))
+    assert made.freedom == pytest.approx(expected, rel=1e-9)
+
+
+def gbstats():
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        pytest.importorskip("gbstats")
+        from gbstats.frequentist import tests
+        from gbstats.models import statistics
+    return statistics, tests
+
+
+def mean_of(statistics, value):
+    return statistics.SampleMeanStatistic(n=len(value), sum=value.sum(), sum_squares=(value**2).sum())
+
+
+def t_test(tests, stats):
+    if hasattr(tests, "TTest") and hasattr(tests.TTest, "point_estimate"):
+        found = tests.TwoSidedTTest(*stats)
+        return found.point_estimate, np.sqrt(found.variance), found.dof
+    from gbstats.models.tests import EffectMoments
+
+    found = EffectMoments(*stats).compute_result()
+    return found.point_estimate, found.standard_error, found.degrees_of_freedom
+
+
+def test_without_the_past_it_is_the_ratio_of_gbstats():
+    statistics, tests = gbstats()
+    table, jobs = tables(3)
+    sums = machine_sums(table)
+    stats = [
+        statistics.RatioStatistic(
+            n=len(arm),
+            m_statistic=mean_of(statistics, arm["m"]),
+            d_statistic=mean_of(statistics, arm["d"]),
+            m_d_sum_of_products=(arm["m"] * arm["d"]).sum(),
+        )
+        for arm in (sums[~sums["treated"]], sums[sums["treated"]])
+    ]
+    made = Ratio(cuped=False).estimate(Study.of(table, jobs))
+    assert (made.change, made.error, made.freedom) == pytest.approx(t_test(tests, stats), rel=1e-9)
+
+
+def test_with_the_past_it_is_the_regression_adjusted_ratio_of_gbstats():
+    statistics, tests = gbstats()
+    if not hasattr(statistics, "RegressionAdjustedRatioStatistic"):
+        pytest.skip("this gbstats has no regression-adjusted ratio")
+    table, jobs = tables(3)
+    sums = machine_sums(table)
+    stats = [
+        statistics.RegressionAdjustedRatioStatistic(
+            n=len(arm),
+            m_statistic_post=mean_of(statistics, arm["m"]),
+            d_statistic_post=mean_of(statistics, arm["d"]),
+            m_statistic_pre=mean_of(statistics, arm["m_past"]),
+            d_statistic_pre=mean_of(statistics, arm["d_past"]),
+            m_post_m_pre_sum_of_products=(arm["m"] * arm["m_past"]).sum(),
+            d_post_d_pre_sum_of_products=(arm["d"] * arm["d_past"]).sum(),
+            m_pre_d_pre_sum_of_products=(arm["m_past"] * arm["d_past"]).sum(),
+            m_post_d_post_sum_of_products=(arm["m"] * arm["d"]).sum(),
+            m_post_d_pre_sum_of_products=(arm["m"] * arm["d_past"]).sum(),
+            m_pre_d_post_sum_of_products=(arm["m_past"] * arm["d"]).sum(),
+            theta=None,
+        )
+        for arm in (sums[~sums["treated"]], sums[sums["treated"]])
+    ]
+    made = Ratio().estimate(Study.of(table, jobs))
+    assert (made.change, made.error, made.freedom) == pytest.approx(t_test(tests, stats), rel=1e-9)
+
+
+def test_a_ratio_without_a_past_leaves_the_past_alone():
+    table, jobs = tables(1)
+    study = Study.of(table[table["period"] == 1], jobs)
+    assert Ratio().estimate(study).change == Ratio(cuped=False).estimate(study).change
+    new = table[(table["period"] == 1) | ~table["machine"].isin(table.loc[table["treated"], "machine"])]
+    study = Study.of(new, jobs)
+    assert Ratio().estimate(study).change == Ratio(cuped=False).estimate(study).change
+
+
+@pytest.mark.parametrize("baseline", ["before", "concurrent"])
+def test_jobs_and_quota_are_those_that_the_published_estimator_covers(baseline):
+    """Of jobs on fewer than four treated instances it says nothing: they were counted as if it did."""
+    rng = np.random.default_rng(8)
+    count = np.array([1, 6, 12, 30, 60])
+    job = np.repeat(np.arange(5), count)
+    now = pd.DataFrame(
+        {"job": job, "machine": rng.integers(40, size=len(job)), "weight": 1.0, "instance": range(len(job))}
+    )
+    tables = []
+    for period in (0, 1):
+        treated = (now["machine"] % 2 == 0) & (period == 1)
+        tables.append(now.assign(period=period, value=1 + 0.1 * rng.normal(size=len(job)), treated=treated.astype(int)))
+    on = tables[1].groupby("job")["treated"].sum()
+    covers = (on >= 4) & ((on < count) | (baseline == "before"))
+    made = Published(baseline=baseline).estimate(Study.of(pd.concat(tables, ignore_index=True)))
+    assert 0 < covers.sum() < 5
+    assert made.jobs == covers.sum()
+    assert made.quota_coverage == pytest.approx(count[covers].sum() / count.sum())

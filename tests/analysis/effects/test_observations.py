@@ -1,0 +1,137 @@
+"""Tables of observations: what is read, what is refused and where, files taken together, runs as observations."""
+
+import numpy as np
+import pandas as pd
+import pytest
+
+from analysis.effects.observations import between, joined, of_run, read_observations
+from analysis.tables.readers import TableError
+
+HEAD = "period,job,machine,weight,value,treated\n"
+
+
+def written(folder, text, name="seen.csv"):
+    file = folder / name
+    file.write_text(text)
+    return file
+
+
+def test_parquet_and_csv_say_the_same(tmp_path):
+    file = written(tmp_path, HEAD + "0,a,7,2,1.5,0\n1,a,7,2,1.75,1\n")
+    plain = read_observations(file).table
+    plain.assign(machine=[7, 7]).to_parquet(tmp_path / "seen.parquet")
+    pd.testing.assert_frame_equal(plain, read_observations(tmp_path / "seen.parquet").table)
+
+
+def test_all_faults_are_told_at_once_with_line_and_column(tmp_path):
+    text = HEAD + "0,a,m,2,1.5,0\n\n0,,m,-1,nan,0\n1,b,m,2,1.5,2\n1,b,m,x,1.5,0\n0,a,m,2,1.5,0\n"
+    with pytest.raises(TableError) as caught:
+        read_observations(written(tmp_path, text))
+    assert [(line, column, name) for line, column, name, _, _ in caught.value.faults] == [
+        (4, 2, "job"),
+        (4, 4, "weight"),
+        (4, 5, "value"),
+        (5, 6, "treated"),
+        (6, 4, "weight"),
+        (7, 1, "row"),
+    ]
+
+
+def test_flags_may_be_numbers_or_words_and_nothing_else(tmp_path):
+    row = pd.DataFrame({"period": range(4), "job": "a", "machine": "m", "weight": 1.0, "value": 1.0})
+    for said in (["0", "1", "1.0", "0"], ["False", "TRUE", "true", " false"]):
+        row.assign(treated=said).to_csv(tmp_path / "seen.csv", index=False)
+        assert read_observations(tmp_path / "seen.csv").table["treated"].tolist() == [0, 1, 1, 0]
+    for typed in ([False, True, True, False], [0.0, 1.0, 1.0, 0.0]):
+        row.assign(treated=typed).to_parquet(tmp_path / "seen.parquet")
+        assert read_observations(tmp_path / "seen.parquet").table["treated"].tolist() == [0, 1, 1, 0]
+    row.assign(treated=["yes", "", "nan", "0.5"]).to_csv(tmp_path / "seen.csv", index=False)
+    with pytest.raises(TableError) as caught:
+        read_observations(tmp_path / "seen.csv")
+    assert str(caught.value).splitlines() == [
+        '2:6: treated: should be 0 or 1, true or false, got "yes"',
+        '3:6: treated: should not be empty, got ""',
+        '4:6: treated: should be 0 or 1, true or false, got "nan"',
+        '5:6: treated: should be 0 or 1, true or false, got "0.5"',
+    ]
+    row.assign(treated=["0", "1", "1", "0"]).to_parquet(tmp_path / "seen.parquet")
+    with pytest.raises(TableError, match="treated: should hold 0 and 1, true and false, got type"):
+        read_observations(tmp_path / "seen.parquet")
+
+
+@pytest.mark.parametrize("column", ["period", "job", "machine", "weight", "value"])
+def test_a_missing_column_is_named(tmp_path, column):
+    table = pd.DataFrame({"period": [0], "job": "a", "machine": "m", "weight": 1.0, "value": 1.0}).drop(columns=column)
+    table.to_csv(tmp_path / "seen.csv", index=False)
+    with pytest.raises(TableError, match=f"{column}: column is missing"):
+        read_observations(tmp_path / "seen.csv")
+
+
+def test_without_treated_nothing_has_the_feature_and_unknown_columns_are_told(tmp_path):
+    reading = read_observations(written(tmp_path, "period,job,machine,weight,value,colour\n0,a,m,2,1.5,red\n"))
+    assert reading.table["treated"].tolist() == [0]
+    assert "colour" not in reading.table
+    assert reading.notes == ("columns not used: colour", "no column treated: nothing has the feature")
+
+
+def test_files_are_joined_by_what_all_of_them_have(tmp_path):
+    row = {"job": ["a"], "machine": ["m"], "weight": [1.0], "value": [2.0], "treated": [0]}
+    first, second = (pd.DataFrame({"period": [period]} | row) for period in (0.0, 1.0))
+    whole = joined({"one": first.assign(rack="r"), "two": second})
+    assert "rack" not in whole
+    assert whole["period"].tolist() == [0.0, 1.0]
+    with pytest.raises(ValueError, match=r"period 0\.0, job a, machine m stands in three and in one"):
+        joined({"one": first, "two": second, "three": first})
+
+
+def stays():
+    """Return two stays in two windows, machine 1 with the feature from second 10 on."""
+    instances = pd.DataFrame(
+        {"residence": [0, 1], "instance": [5, 6], "job": 3, "shard": [0, 1], "machine": [0, 1], "rack": 0}
+    ).assign(platform="x", quota_vcpu=[1.0, 2.0], start_s=0.0, end_s=20.0, feature=[False, True])
+    counters = pd.DataFrame({"residence": [0, 1, 0, 1], "window": ["a", "a", "b", "b"]}).assign(
+        cycles=[2.0, 4.0, 6.0, 8.0], instructions=[6.0, 6.0, 6.0, 0.0], cpu_s=[1.0, 2.0, 3.0, 4.0], wall_s=10.0
+    )
+    windows = pd.DataFrame({"window": ["a", "b"], "start_s": [0.0, 10.0], "end_s": [10.0, 20.0]})
+    return counters, instances, windows
+
+
+def test_a_run_becomes_observations_by_hand():
+    counters, instances, windows = stays()
+    counters.loc[3, "instructions"] = 2.0
+    treated = pd.DataFrame({"machine": [1], "start_s": [10.0], "end_s": [np.inf]})
+    made = of_run(counters, instances, windows, treated, "ips")
+    assert made["period"].tolist() == [0.0, 0.0, 10.0, 10.0]
+    assert made["value"].tolist() == [6.0, 3.0, 2.0, 0.5]
+    assert made["treated"].tolist() == [0, 0, 0, 1]
+    assert made["weight"].tolist() == [1.0, 2.0, 1.0, 2.0]
+    assert of_run(counters, instances, windows, treated, "ipc")["value"].tolist() == [3.0, 1.5, 1.0, 0.25]
+
+
+def test_rows_without_work_and_periods_of_both_states_are_left_out():
+    counters, instances, windows = stays()
+    assert len(of_run(counters, instances, windows)) == 3
+    half = pd.DataFrame({"machine": [1], "start_s": [5.0], "end_s": [np.inf]})
+    made = of_run(counters, instances, windows, half)
+    assert made[["machine", "period"]].to_numpy().tolist() == [[0.0, 0.0], [0.0, 10.0]]
+
+
+def test_unknown_metrics_and_windows_are_refused():
+    counters, instances, windows = stays()
+    with pytest.raises(ValueError, match="metric must be one of ipc, ips"):
+        of_run(counters, instances, windows, metric="mips")
+    with pytest.raises(ValueError, match="windows must be of a, b"):
+        of_run(counters, instances, windows.assign(window=["c", "d"]))
+
+
+def test_a_period_between_the_others_is_named_by_its_lines(tmp_path):
+    rows = [f"{period},a,m1,2,1.5" for period in (0, 1, 1.5, 2, 3, 10, 11)]
+    (tmp_path / "odd.csv").write_text("\n".join(["period,job,machine,weight,value", "", *rows]))
+    with pytest.raises(TableError) as refused:
+        read_observations(tmp_path / "odd.csv")
+    assert refused.value.lines() == ["5:1: period: should be as far from the next period as others are, got 1.5"]
+
+
+@pytest.mark.parametrize("periods", [[0, 1], [0, 1, 5], [0, 1, 3, 7], [3, 4, 5, 20, 21], [0, 23, 47, 71, 94, 118, 142]])
+def test_gaps_hours_that_are_set_back_and_uneven_lengths_are_left_alone(periods):
+    assert not between(np.array(periods, dtype=float)).any()

@@ -1,0 +1,315 @@
+"""The rows about the world: a criterion is false in a world that lacks its finding, and the runs give what it needs."""
+
+from functools import cache
+from io import StringIO
+
+import numpy as np
+import pandas as pd
+import pytest
+from rich.console import Console
+
+from analysis.figures.criteria import CRITERION, judge, number, numbers, printed, rows
+from analysis.figures.world import world
+from analysis.figures.world.mechanism import measure_mechanism
+from scenarios.files.loader import load
+from scenarios.files.source import Override
+from scenarios.papers import variations
+from scenarios.papers import world as reproduce_world
+from scenarios.papers.evidence import Sources, published
+from scenarios.papers.reproduce import ROWS, chosen, show
+from scenarios.papers.variations import Fleets
+from scenarios.runs.execution import obtain
+from scenarios.views.output import dumps
+
+printed_of = cache(published)
+CALIBRATION = printed_of("world/calibration")
+FACTS = printed(CALIBRATION)
+
+
+def failing(row, measured):
+    return {check.name for check in judge(measured, printed_of(row)) if not check.holds}
+
+
+def test_every_row_about_the_world_is_reproduced_and_has_a_short_name():
+    assert set(reproduce_world.WORLD) <= set(ROWS)
+    assert chosen("calibration") == ["world/calibration"]
+    assert chosen("dvfs-mechanism") == ["world/dvfs-mechanism"]
+    assert set(reproduce_world.WORLD) <= set(chosen("world"))
+
+
+@pytest.mark.parametrize("row", reproduce_world.WORLD)
+def test_every_criterion_has_a_reason_and_a_bound(row):
+    table = published(row)
+    bounds = table[table["series"].str.startswith(CRITERION)]
+    assert bounds["read_from"].str.split().str.len().min() >= 3
+    assert np.isfinite(bounds["value"]).all()
+    assert (table["figure"] == row).all()
+
+
+def test_the_bounds_of_a_fact_are_its_tolerance_on_either_side():
+    bounds = CALIBRATION[CALIBRATION["series"].str.startswith(CRITERION)]
+    for fact in FACTS.to_dict("records"):
+        own = bounds[bounds["series"] == CRITERION + fact["series"]]
+        ends = dict(zip(own["x"], own["value"], strict=True))
+        if np.isnan(fact["tolerance"]):
+            assert ends == {"at most": fact["value"]}
+        else:
+            low, high = fact["value"] - fact["tolerance"], fact["value"] + fact["tolerance"]
+            assert ends == pytest.approx({"at least": low, "at most": high}, rel=1e-4)
+
+
+def test_every_fact_is_printed_with_its_verdict_and_the_table_below():
+    bounds = [{"name": "cpi_p50", "holds": True}, {"name": "mai_p5", "holds": True}, {"name": "mai_p5", "holds": False}]
+    row = {"id": "world/calibration", "holds": False, "note": "a note", "files": [], "criteria": bounds}
+    numbers_of = {"cpi_p50": 1.71, "mai_p5": 0.002, "free": 3.0}
+    row |= {"published": numbers_of, "measured": numbers_of, "table": [{"switch": "smt", "margin": 0.01234567}]}
+    row |= {"finding": True, "metric": "", "judged_metric": "", "judged": {}, "checks": []}
+    row |= {"printed_cells": {"median": {"stated": 0.07, "computed": 0.065}}}
+    console = Console(record=True, width=100, quiet=False, file=StringIO())
+    show([row], console)
+    lines = [line.split() for line in console.export_text().splitlines()]
+    assert ["cpi_p50", "1.71", "1.71", "holds"] in lines
+    assert ["mai_p5", "0.002", "0.002", "does", "not", "hold"] in lines
+    assert ["free", "3", "3"] in lines
+    assert ["smt", "0.01235"] in lines
+    assert ["median", "0.07", "0.065"] in lines
+
+
+def as_published(**changed):
+    return numbers(**(dict(zip(FACTS["series"], FACTS["value"], strict=True)) | changed))
+
+
+def test_a_world_like_the_published_ones_holds():
+    assert failing("world/calibration", as_published()) == set()
+
+
+@pytest.mark.parametrize("fact", FACTS.to_dict("records"), ids=lambda fact: fact["series"])
+def test_a_world_that_differs_in_one_fact_fails_in_this_one(fact):
+    off = 1.01 * np.nan_to_num(fact["tolerance"], nan=0.01)
+    assert failing("world/calibration", as_published(**{fact["series"]: fact["value"] + off})) == {fact["series"]}
+    below = failing("world/calibration", as_published(**{fact["series"]: fact["value"] - off}))
+    assert below == (set() if np.isnan(fact["tolerance"]) else {fact["series"]})
+
+
+def test_a_fact_that_was_not_measured_does_not_hold():
+    measured = as_published()
+    assert failing("world/calibration", measured[measured["series"] != "machine_cv"]) == {"machine_cv"}
+
+
+def test_the_drawing_has_a_line_per_fact_and_marks_those_outside():
+    figure = world.calibration(as_published(machine_cv=0.5, cpi_p50=99.0), FACTS)
+    axes = figure.axes[0]
+    assert [text.get_text() for text in axes.get_yticklabels()] == FACTS["series"].str.replace("_", " ").tolist()
+    marked = {line.get_label(): len(line.get_xdata()) for line in axes.lines}
+    assert (marked["holds"], marked["does not hold"]) == (len(FACTS) - 2, 2)
+
+
+EFFECT = {
+    "llc": {"slowdown": 0.98},
+    "bandwidth": {"slowdown": 0.95},
+    "smt": {"slowdown": 0.8},
+    "power_cap": {"slowdown": 1.03, "speed": 1.05},
+    "input_variance": {"job_cv": 0.5, "margin": 0.6},
+    "rack_effects": {},
+}
+
+
+def fleets(effect=EFFECT, rack_ratio=40.0, moved=0.02, seeds=(1, 2)):
+    """Fleets in which every switch multiplies what it should."""
+    table = []
+    for seed in seeds:
+        for switch in variations.SWITCHES:
+            row = dict.fromkeys(world.METRICS, 1.0 + 0.1 * seed) | {"moved": moved if switch != "base" else 0.0}
+            row |= {name: row[name] * factor for name, factor in effect.get(switch, {}).items()}
+            ratio = {"rack_effects": rack_ratio, "base": np.nan}.get(switch, 1.0)
+            table.append({"seed": seed, "switch": switch, "rack_variance_ratio": ratio} | row)
+    return pd.DataFrame(table)
+
+
+def test_mechanisms_that_do_what_they_should_hold():
+    assert failing("world/ablation", world.measure_ablation(fleets())) == set()
+
+
+@pytest.mark.parametrize(
+    ("switch", "criteria"),
+    [
+        ("llc", {"slowdown_fall_without_llc"}),
+        ("bandwidth", {"slowdown_fall_without_bandwidth"}),
+        ("smt", {"slowdown_fall_without_smt"}),
+        ("power_cap", {"speed_rise_without_power_cap"}),
+        ("input_variance", {"job_cv_fall_without_input_variance", "margin_fall_without_input_variance"}),
+    ],
+)
+def test_a_mechanism_that_does_nothing_fails_by_its_name(switch, criteria):
+    assert failing("world/ablation", world.measure_ablation(fleets(EFFECT | {switch: {}}))) == criteria
+
+
+def test_a_faster_clock_that_waits_fewer_cycles_fails():
+    wrong = EFFECT | {"power_cap": {"slowdown": 0.97, "speed": 1.05}}
+    assert failing("world/ablation", world.measure_ablation(fleets(wrong))) == {"slowdown_rise_without_power_cap"}
+
+
+def test_racks_that_share_nothing_and_switches_that_move_nothing_fail():
+    lonely, still = world.measure_ablation(fleets(rack_ratio=1.1)), world.measure_ablation(fleets(moved=0.0))
+    assert failing("world/ablation", lonely) == {"rack_variance_ratio_without_rack_effects"}
+    assert failing("world/ablation", still) == {"moved_min"}
+
+
+def test_one_fleet_in_which_a_mechanism_does_nothing_is_enough_to_fail():
+    both = pd.concat([fleets(), fleets(EFFECT | {"smt": {}}, seeds=(3,))])
+    assert failing("world/ablation", world.measure_ablation(both)) == {"slowdown_fall_without_smt"}
+
+
+def test_the_ablation_is_drawn_with_a_panel_a_metric():
+    figure = world.ablation(world.measure_ablation(fleets()), tuple(variations.SWITCHES))
+    assert [axes.get_xlabel() for axes in figure.axes] == list(world.METRICS.values())
+    assert figure.axes[0].get_yticklabels()[1].get_text() == "no LLC sharing"
+
+
+def swept(seeds=5, loss=0.3, widening=0.05, correlation=5.0, without=0.95):
+    """Coverage that falls with the effective correlation, which rises with what is shared."""
+    table, rng = [], np.random.default_rng(1)
+    for seed in range(seeds):
+        for axis, (rack, machine) in variations.AXES.items():
+            for level in variations.LEVELS:
+                shared = correlation * level * (rack + machine)
+                covered = without - loss * shared / 2 + 0.002 * rng.standard_normal()
+                table.append({"seed": seed, "axis": axis, "level": level, "correlation": shared, "covered": covered})
+    fleets = pd.DataFrame(table)
+    wide = (fleets["covered"] + widening).clip(upper=1)
+    return fleets.assign(draws=300, truth=fleets["covered"], covered_widened=wide, truth_widened=wide)
+
+
+def test_coverage_that_falls_with_what_is_shared_holds():
+    assert failing("world/covariance", world.measure_covariance(swept())) == set()
+
+
+@pytest.mark.parametrize(
+    ("counter", "criteria"),
+    [
+        ({"loss": 0.0}, {"coverage_drop_low", "rank_correlation"}),
+        ({"loss": -0.04, "without": 0.93}, {"coverage_drop_low", "rank_correlation"}),
+        ({"correlation": -5.0, "loss": -0.3}, {"correlation_rise_low"}),
+        ({"without": 0.85}, {"coverage_without_high"}),
+        ({"widening": -0.01}, {"widened_gain_low"}),
+    ],
+)
+def test_a_sweep_without_the_finding_fails_by_its_name(counter, criteria):
+    assert failing("world/covariance", world.measure_covariance(swept(**counter))) >= criteria
+
+
+def test_curves_hold_means_intervals_and_the_spread_between_fleets():
+    sweep = swept()
+    measured = world.measure_covariance(sweep)
+    here = sweep[(sweep["axis"] == "rack") & (sweep["level"] == 0.1)]["covered"]
+    assert number(measured, "covered_rack", 0.1) == pytest.approx(here.mean(), abs=0.001)
+    assert number(measured, "covered_rack_between", 0.1) == pytest.approx(here.std())
+    half = 1.96 * np.sqrt(here.mean() * (1 - here.mean()) / 1500)
+    assert number(measured, "covered_rack_high", 0.1) - here.mean() == pytest.approx(half, rel=0.1)
+    assert number(measured, "coverage_default") == pytest.approx(0.95 - 0.3 * 0.1, abs=0.005)
+
+
+def test_a_sweep_without_both_is_refused_and_one_fleet_has_no_interval():
+    with pytest.raises(ValueError, match="axis 'both' is missing"):
+        world.measure_covariance(swept().query("axis == 'rack'"))
+    assert np.isnan(number(world.measure_covariance(swept(seeds=1)), "coverage_drop_low"))
+
+
+def test_coverage_is_drawn_for_both_targets():
+    figure = world.covariance(world.measure_covariance(swept()), printed(published("world/covariance")))
+    assert [axes.get_title() for axes in figure.axes] == ["change of the covered jobs", "change of the whole fleet"]
+
+
+def jobs(by_stall=-0.1, by_cap=0.05):
+    rng = np.random.default_rng(1)
+    stall, capped = rng.random(2000), rng.random(2000)
+    gain = -0.5 * by_stall + by_stall * stall + by_cap * (capped - 0.5) + 0.005 * rng.standard_normal(2000)
+    return pd.DataFrame({"gain": gain, "stall_share": stall, "capped_share": capped})
+
+
+@pytest.mark.parametrize(
+    ("world_of", "criteria"),
+    [
+        ({}, set()),
+        ({"by_stall": 0.0}, {"rank_stall_high", "gain_without_stall_low", "gain_with_stall_high"}),
+        ({"by_stall": 0.1}, {"rank_stall_high", "gain_without_stall_low", "gain_with_stall_high"}),
+        ({"by_cap": 0.0}, {"rank_capped_given_stall_low"}),
+        ({"by_cap": -0.05}, {"rank_capped_given_stall_low"}),
+    ],
+)
+def test_gains_that_do_not_follow_stall_or_power_fail(world_of, criteria):
+    assert failing("world/dvfs-mechanism", measure_mechanism(jobs(**world_of), 0.65)) == criteria
+
+
+def test_the_mechanism_is_drawn_with_its_correlations():
+    figure = world.mechanism(measure_mechanism(jobs(), 0.65), rows("none", [], []))
+    assert "with stall share" in figure.axes[0].texts[0].get_text()
+
+
+SMALL = {
+    "fleet.machines": 80,
+    "fleet.machines_per_rack": 20,
+    "fleet.racks_per_power_domain": 1,
+    "population.jobs": 100,
+    "population.common_jobs": 60,
+    "population.heavyweights": 10,
+    "analyses.wsmeter.machines": [10],
+}
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory):
+    return tmp_path_factory.mktemp("runs")
+
+
+@pytest.fixture
+def sources(folder):
+    """Runs of the library's scenarios on 80 machines with 100 jobs, an hour or two long."""
+
+    def small(name, values, tell):
+        said = {key: value for key, value in values.items() if key not in SMALL} | SMALL
+        said["horizon_s"] = 3600.0 if name != "today" else min(said.get("horizon_s", 86400.0), 2 * 86400.0)
+        overrides = [Override(path, dumps(value), "value") for path, value in said.items()]
+        return obtain(load(name, overrides), folder, False, tell)
+
+    return Sources(small, lambda _what, _share: None)
+
+
+def test_switching_off_changes_what_is_simulated_and_the_base_is_the_reference(sources):
+    table = variations.ablation(sources, Fleets((1,), 10, draws=5))
+    assert table["switch"].tolist() == list(variations.SWITCHES)
+    assert table.set_index("switch")["moved"]["base"] == 0
+    assert (table["moved"][1:] > 0).all()
+    assert np.isfinite(table.drop(columns=["switch", "rack_variance_ratio"]).to_numpy()).all()
+    assert table.set_index("switch")["slowdown"]["smt"] < table.set_index("switch")["slowdown"]["base"]
+
+
+def test_a_setting_that_two_axes_share_is_measured_once(sources, monkeypatch):
+    monkeypatch.setattr(variations, "LEVELS", (0.0, 0.2))
+    table = variations.covariance(sources, Fleets((1,), 10, draws=5))
+    assert len(table) == 6
+    assert len(sources.kept) == 4
+    assert np.isfinite(table["correlation"].to_numpy(dtype=float)).all()
+    assert table[table["level"] == 0].drop(columns="axis").drop_duplicates().shape[0] == 1
+
+
+def test_the_fleet_as_it_is_tells_every_fact_that_is_published(sources, monkeypatch):
+    services = pd.DataFrame({"job": [1, 1, 2, 2], "weight": 1.0, "value": [1.0, 1.1, 2.0, 2.6]})
+    named = pd.DataFrame({"job": [1, 2], "name": ["compute", "network"]})
+    whole = pd.concat(
+        [
+            *reproduce_world._fleet_facts(sources.run("today")),
+            reproduce_world.calibration.service_facts(services, named),
+            reproduce_world._series_facts(
+                sources.run("today", horizon_s=172800.0, **{"recording.instance_epoch_share": 0.5})
+            ),
+        ]
+    )
+    assert set(whole["series"]) == set(FACTS["series"])
+    assert np.isfinite(whole["value"]).all()
+
+
+def test_jobs_of_a_run_gain_by_their_stalls(sources):
+    outcome = reproduce_world.WORLD["world/dvfs-mechanism"].compute(sources, FACTS.iloc[:0])
+    assert number(outcome.judged, "rank_stall") < 0
+    assert outcome.table["measured"].notna().any()

@@ -1,0 +1,150 @@
+"""B2 and B3 against a linear programme over all courses, against every course tried, and against served workloads."""
+
+from itertools import product
+
+import numpy as np
+import pytest
+from scipy.optimize import linprog
+from scipy.sparse import coo_array
+
+from analysis.occupancy import departures
+from analysis.occupancy.budget import busiest, busy_periods
+from analysis.occupancy.curve import curve
+from analysis.occupancy.departures import most_queueing
+from tests.helpers.capacity_worlds import MONOTONIC, PER_JOB, excesses, served, workloads
+
+
+def programme(pieces, to, suffixes):
+    """Most queueing over mixtures of courses with enough work allowed: one unit flows from job count to job count."""
+    width, jobs, came, allowed = pieces
+    start = np.concatenate(([0], np.cumsum(jobs + 1)))
+    edges = []
+    for i, n in [(piece, count) for piece in range(len(jobs)) for count in range(jobs[piece] + 1)]:
+        if n > 0:
+            edges.append((start[i] + n, start[i] + n - 1, -1, 0.0, 0.0))
+        after = start[i + 1] + min(n + came[i + 1], jobs[i + 1]) if i + 1 < len(jobs) else start[-1]
+        edges.append((start[i] + n, after, i, width[i] * max(n - to, 0), width[i] * min(n, to)))
+    tail, head, piece, queueing, busy = (np.array(column) for column in zip(*edges, strict=True))
+    each = np.arange(len(edges))
+    signs = np.repeat([-1.0, 1.0], len(edges))
+    flow = coo_array((signs, (np.concatenate((tail, head)), np.tile(each, 2))), shape=(start[-1] + 1, len(edges)))
+    net = np.zeros(start[-1] + 1)
+    net[start[0] + jobs[0]], net[-1] = -1.0, 1.0
+    since = range(len(jobs)) if suffixes else (0,)
+    least = np.array([np.where(piece >= i, busy, 0.0) for i in since])
+    most = [np.sum(width[i:] * allowed[i:]) for i in since]
+    answer = linprog(-queueing, A_ub=least, b_ub=most, A_eq=flow.tocsr(), b_eq=net, method="highs")
+    assert answer.status == 0
+    return -answer.fun
+
+
+def problems(policy, servers, to, count=12, seed=3):
+    """Curves of workloads served under the policy, and per busy period what the programme needs."""
+    load = workloads(count, seed)
+    seen = curve(load[0], served(policy, load, servers))
+    allowed = np.minimum(seen.jobs, servers) * 1.0
+    periods = busy_periods(seen)
+    spans = [slice(*ends) for ends in zip(periods.first, periods.last, strict=True)]
+    pieces = (np.diff(seen.time_s), seen.jobs, seen.arrivals, allowed)
+    return seen, periods, allowed, [tuple(each[span] for each in pieces) for span in spans]
+
+
+@pytest.mark.parametrize(("servers", "to"), [(1, 2), (1, 3), (2, 3)])
+@pytest.mark.parametrize("policy", ["ps", "fcfs", "srpt"])
+def test_b2_is_the_optimum_of_the_linear_programme(policy, servers, to):
+    seen, periods, allowed, parts = problems(policy, servers, to)
+    expected = [programme(part, to, suffixes=False) for part in parts]
+    np.testing.assert_allclose(most_queueing(seen, periods, to, allowed), expected, rtol=2e-6, atol=1e-9)
+
+
+@pytest.mark.parametrize(("servers", "to"), [(1, 2), (1, 3), (2, 3)])
+@pytest.mark.parametrize("policy", ["ps", "fb", "lcfs_pr"])
+def test_b3_is_never_below_the_optimum_of_the_linear_programme_and_within_two_per_cent_in_all(policy, servers, to):
+    seen, periods, allowed, parts = problems(policy, servers, to)
+    expected = np.array([programme(part, to, suffixes=True) for part in parts])
+    found = most_queueing(seen, periods, to, allowed, suffixes=True)
+    assert np.all(found >= expected - 1e-9)
+    assert found.sum() <= 1.02 * expected.sum() + 1e-9
+
+
+@pytest.mark.parametrize("seed", range(6))
+def test_no_course_that_keeps_the_rules_exceeds_b2(seed):
+    rng = np.random.default_rng(seed)
+    arrival = np.sort(rng.integers(0, 4, 5)).astype(float)
+    seen = curve(arrival, served("fcfs", (arrival, rng.integers(1, 3, 5).astype(float), None), 1))
+    periods, allowed, width = busy_periods(seen), np.minimum(seen.jobs, 1.0), np.diff(seen.time_s)
+    most = np.sum(most_queueing(seen, periods, 2, allowed))
+    best = 0.0
+    for course in product(*(range(n + 1) for n in seen.jobs)):
+        rises = np.diff(course) <= seen.arrivals[1:-1]
+        busy = periods.sums(width * np.minimum(course, 2))
+        if rises.all() and np.all(busy <= periods.sums(width * allowed)):
+            best = max(best, np.sum(width * np.maximum(np.array(course) - 2, 0)))
+    assert 0.0 < best <= most + 1e-9
+
+
+@pytest.mark.parametrize(("servers", "to"), [(1, 3), (2, 3)])
+@pytest.mark.parametrize("policy", MONOTONIC)
+def test_no_workload_breaks_a_bound(policy, servers, to):
+    """2,000 workloads each; `python -m tests.helpers.capacity_worlds 100000` looks at more."""
+    assert excesses(policy, workloads(2_000, seed=7), servers, to).max() < 1e-8
+
+
+@pytest.mark.parametrize("policy", PER_JOB)
+def test_faster_servers_break_no_bound(policy):
+    assert excesses(policy, workloads(2_000, seed=8), 2, 2, speed=1.25).max() < 1e-8
+    assert excesses(policy, workloads(2_000, seed=9), 1, 2, speed=2.0).max() < 1e-8
+
+
+@pytest.mark.parametrize("policy", PER_JOB)
+def test_each_bound_is_at_least_as_sharp_as_the_one_before(policy):
+    excess = excesses(policy, workloads(2_000, seed=10), 1, 2)
+    assert np.all(np.diff(excess, axis=0) >= -1e-6 * (1 - excess[:-1]))
+    assert np.all(np.diff(excess.sum(axis=1)) > 0)
+
+
+def test_a_departure_and_an_arrival_at_one_moment_are_no_standstill():
+    """The job that goes may be a waiting one, so with more servers the count may rise where it did not before."""
+    seen = curve([0.0, 0.0, 0.0, 2.0], [1.0, 2.0, 3.0, 4.0])
+    assert seen.jobs.tolist() == [3, 2, 2, 1]
+    apart = curve([0.0, 0.0, 0.0, 2.1], [1.0, 2.0, 3.0, 4.0])
+    most = [most_queueing(each, busy_periods(each), 1, np.minimum(each.jobs, 1.0))[0] for each in (seen, apart)]
+    assert most == pytest.approx([4.0, 3.9])
+
+
+@pytest.mark.parametrize("suffixes", [False, True])
+@pytest.mark.parametrize("initial", [2, 4])
+def test_a_course_starts_with_the_jobs_that_are_there(initial, suffixes):
+    seen = curve([1.0, 1.5], np.arange(1.0, initial + 3.0), start_s=0.0, initial=initial)
+    assert seen.jobs[0] == initial
+    assert seen.arrivals[0] == 0
+    allowed = np.minimum(seen.jobs, 1.0)
+    expected = programme((np.diff(seen.time_s), seen.jobs, seen.arrivals, allowed), 2, suffixes)
+    most = most_queueing(seen, busy_periods(seen), 2, allowed, suffixes)[0]
+    assert expected * (1 - 1e-9) <= most <= expected * (1.02 if suffixes else 1 + 2e-6)
+
+
+@pytest.mark.parametrize("rounds", [0, 1, 2, 5])
+def test_a_search_that_is_cut_short_still_gives_a_bound(monkeypatch, rounds):
+    seen, periods, allowed, _ = problems("ps", 1, 2)
+    best = most_queueing(seen, periods, 2, allowed)
+    monkeypatch.setattr(departures, "ROUNDS", rounds)
+    found = most_queueing(seen, periods, 2, allowed)
+    assert np.all(found >= best * (1 - 1e-6))
+    assert np.any(found > 1.001 * best) == (rounds < 5)
+
+
+def test_a_busy_period_that_is_too_large_or_open_gets_no_bound(monkeypatch):
+    seen = curve([0.0, 0.0, 9.0], [1.0, 2.0, np.nan], end_s=10.0)
+    assert np.isinf(most_queueing(seen, busy_periods(seen), 2, np.minimum(seen.jobs, 1.0))).tolist() == [False, True]
+    monkeypatch.setattr(departures, "MOST_STATES", 3)
+    assert np.isinf(most_queueing(seen, busy_periods(seen), 2, np.minimum(seen.jobs, 1.0))).all()
+
+
+def test_b2_of_a_long_busy_period_is_below_b1():
+    rng = np.random.default_rng(4)
+    arrival, demand = np.cumsum(rng.exponential(1.8, 3000)), rng.uniform(1.0, 2.0, 3000)
+    seen = curve(arrival, served("ps", (arrival, demand, None), 1))
+    periods, allowed = busy_periods(seen), np.minimum(seen.jobs, 1.0)
+    b1 = busiest(seen, periods, 2, periods.sums(np.diff(seen.time_s) * allowed) / 2)
+    assert most_queueing(seen, periods, 2, allowed).sum() < 0.95 * b1.sum()

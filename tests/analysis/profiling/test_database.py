@@ -1,0 +1,390 @@
+import shutil
+import tempfile
+import threading
+from functools import cache
+from itertools import pairwise
+from pathlib import Path
+
+import duckdb
+import numpy as np
+import pandas as pd
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from analysis.profiling import database as module
+from analysis.profiling import frames
+from analysis.profiling.database import Database
+from analysis.profiling.query import DIMENSIONS, Query, QueryError
+from analysis.profiling.storage import ProfileError
+from tests.helpers.profile_tables import EVENTS, SMALL_TABLES, long_form, random_tables, write_folder
+
+HOSTILE = ("'; DROP TABLE samples; --", "' OR '1'='1", "../../etc/passwd", "x') UNION SELECT 1 --", "%", "*")
+
+
+@cache
+def made(seed):
+    """Return the tables of a profile, its folder, its database and its long form; kept for the session."""
+    tables = random_tables(seed)
+    folder = write_folder(Path(tempfile.mkdtemp(prefix="wsc-test-")), tables)
+    database = Database([folder], threads=1)
+    return tables, folder, database, long_form(tables)
+
+
+def restricted(rows, query):
+    """Return the rows that a query takes, by plain pandas."""
+    rows = rows[rows["event"] == query.event]
+    for name, values in query.where:
+        text = rows[name].map(lambda value: str(value).lower() if isinstance(value, bool) else str(value))
+        rows = rows[text.isin(values)]
+    if query.since_s is not None:
+        rows = rows[rows["start_s"] >= query.since_s]
+    return rows if query.until_s is None else rows[rows["start_s"] < query.until_s]
+
+
+def by_pandas(rows, query):
+    """Return what a query should answer, as a list of tuples, in Python's integers."""
+    sums = {}
+    for row in restricted(rows, query).to_dict("records"):
+        key = tuple(row[name] for name in query.by)
+        samples, value = sums.get(key, (0, 0))
+        sums[key] = samples + row["count"], value + row["value"]
+    total = sum(value for _, value in sums.values())
+    ordered = sorted(sums.items(), key=lambda item: (-item[1][1], item[0]))
+    return [(*key, samples, value, value / total if total else 0.0) for key, (samples, value) in ordered]
+
+
+@st.composite
+def asked(draw):
+    """Draw a seed of a profile and a query that it can answer."""
+    seed = draw(st.integers(0, 5))
+    _, _, _, rows = made(seed)
+    by = draw(st.lists(st.sampled_from(sorted(DIMENSIONS)), max_size=3, unique=True))
+    where = []
+    for name in draw(st.lists(st.sampled_from(sorted(DIMENSIONS)), max_size=2)):
+        known = sorted({str(value).lower() if isinstance(value, bool) else str(value) for value in rows[name]})
+        where.append((name, tuple(draw(st.lists(st.sampled_from(known), min_size=1, max_size=2)))))
+    since, until = draw(st.none() | st.floats(0, 1e5)), draw(st.none() | st.floats(2e5, 4e5))
+    return seed, Query(draw(st.sampled_from(EVENTS)), tuple(by), tuple(where), since, until)
+
+
+@given(asked())
+@settings(max_examples=25, deadline=None)
+def test_every_query_is_a_group_by_of_the_long_form(case):
+    seed, query = case
+    _, _, database, rows = made(seed)
+    expected = by_pandas(rows, query)
+    assert list(database.query(query).itertuples(index=False, name=None)) == expected
+    assert database.total(query) == (sum(row[-3] for row in expected), sum(row[-2] for row in expected))
+    top = database.query(query, 2)
+    assert list(top.itertuples(index=False, name=None)) == expected[:2]
+
+
+def walked(tables, rows):
+    """Return (path of names from the outermost, samples, value) of each sample with a stack, one by one."""
+    function = tables["locations"].set_index("location")["function"]
+    frames = tables["stacks"].sort_values("depth").groupby("stack")["location"].apply(list)
+    for row in rows[rows["stack"] >= 0].to_dict("records"):
+        yield tuple(function[frame] for frame in reversed(frames[row["stack"]])), row["count"], row["value"]
+
+
+def tallied(items):
+    """Return sums by key, the greatest value first, ties by key."""
+    sums = {}
+    for key, samples, value in items:
+        before = sums.get(key, (0, 0))
+        sums[key] = before[0] + samples, before[1] + value
+    ordered = sorted(sums.items(), key=lambda item: (-item[1][1], item[0]))
+    return [(key, samples, value) for key, (samples, value) in ordered]
+
+
+@pytest.mark.parametrize("seed", range(5))
+def test_call_paths_are_those_that_one_walks_by_hand(seed, monkeypatch):
+    monkeypatch.setattr(frames, "_FRAMES_AT_ONCE", (1_500_000, 5)[seed % 2])
+    monkeypatch.setattr(frames, "_PATHS_AT_ONCE", (1_500_000, 5)[seed % 2])
+    tables, _, database, rows = made(seed)
+    query = Query("cpu_time", ())
+    walks = list(walked(tables, restricted(rows, query)))
+    found = database.stacks(query)
+    assert list(found.itertuples(index=False, name=None)) == tallied(walks)
+    inclusive = tallied((name, samples, value) for path, samples, value in walks for name in set(path))
+    columns = ["function", "samples", "value"]
+    assert list(database.inclusive(query)[columns].itertuples(index=False, name=None)) == inclusive
+    own = database.inclusive(query).set_index("function")["own"]
+    leaves = {name: value for name, _, value in tallied((path[-1], s, v) for path, s, v in walks)}
+    assert {name: value for name, value in own.items() if value} == {n: v for n, v in leaves.items() if v}
+    calls = tallied((call, samples, value) for path, samples, value in walks for call in set(pairwise(path)))
+    edges = database.edges(query).itertuples(index=False, name=None)
+    assert [((caller, called), samples, value) for caller, called, samples, value in edges] == calls
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_callers_are_those_that_one_walks_by_hand(seed):
+    tables, _, database, rows = made(seed)
+    for application in rows["application"].unique():
+        query = Query("cpu_time", ("job", "function"), (("job", (application,)),))
+        for called in tables["locations"]["function"].unique():
+            items = []
+            for path, samples, value in walked(tables, restricted(rows, query)):
+                above = ("[root]", *path)
+                callers = {above[at] for at, name in enumerate(path) if name == called}
+                items += [((application, caller), samples, value) for caller in callers]
+            found = database.callers(called, query).itertuples(index=False, name=None)
+            assert [((job, caller), samples, value) for job, caller, samples, value in found] == tallied(items)
+
+
+def test_clusters_add_up_to_the_query():
+    _, _, database, _ = made(2)
+    query = Query(by=("function", "job"))
+    parts = database.clustered(query, "visit").groupby(list(query.by))[["samples", "value"]].sum()
+    whole = database.query(query).set_index(list(query.by))[["samples", "value"]]
+    pd.testing.assert_frame_equal(parts.sort_index(), whole.sort_index())
+    for cluster in ("function", "application", "line"):
+        with pytest.raises(QueryError, match="clusters should be"):
+            database.clustered(query, cluster)
+
+
+def test_a_difference_has_every_key_of_either_side():
+    _, _, database, rows = made(1)
+    early, late = Query(until_s=1.5e5), Query(since_s=1.5e5)
+    a, b = ({row[0]: row for row in by_pandas(rows, each)} for each in (early, late))
+    nothing = ("", 0, 0, 0.0)
+    expected = [
+        (name, a.get(name, nothing)[2], b.get(name, nothing)[2], a.get(name, nothing)[3], b.get(name, nothing)[3])
+        for name in {**a, **b}
+    ]
+    expected.sort(key=lambda row: (-abs(row[4] - row[3]), row[0]))
+    found = database.diff(early, late)
+    assert list(found.drop(columns="change").itertuples(index=False, name=None)) == expected
+    np.testing.assert_array_equal(found["change"], found["share_b"] - found["share_a"])
+    assert found["value_a"].dtype == found["value_b"].dtype == np.int64
+    with pytest.raises(QueryError, match="one event, by the same"):
+        database.diff(early, Query("instructions"))
+
+
+def test_a_difference_takes_names_that_only_the_other_profile_has(tmp_path):
+    _, _, database, _ = made(1)
+    tables = random_tables(1)
+    tables["processes"]["application"] = "new"
+    with Database([write_folder(tmp_path, tables)]) as other:
+        only = Query().restricted("job", "new")
+        assert database.diff(only, only, other)["share_a"].eq(0.0).all()
+        assert database.total(only, other) == (0, 0)
+        with pytest.raises(QueryError, match='unknown application "new"'):
+            database.query(only)
+
+
+def test_bytes_do_not_depend_on_threads():
+    tables = random_tables(3, rows=20_000, visits=200, processes=3_000, locations=400)
+    with tempfile.TemporaryDirectory() as folder:
+        write_folder(Path(folder), tables)
+        said = []
+        for threads in (1, 2):
+            with Database([Path(folder)], threads=threads) as database:
+                by_all = Query(by=("function", "job", "machine", "day"))
+                answers = [database.query(by_all), database.query(by_all, 7), database.stacks(Query("cpu_time"))]
+                said.append([answer.to_csv() for answer in answers])
+    assert said[0] == said[1]
+
+
+def test_several_folders_are_put_together():
+    (_, folder, database, rows), (_, other, second, more) = made(0), made(4)
+    with Database([folder, other]) as both:
+        query = Query(by=("function", "job", "revision"))
+        assert list(both.query(query).itertuples(index=False, name=None)) == by_pandas(pd.concat([rows, more]), query)
+        apart = [set(each.table("visits")["visit"]) for each in (database, second)]
+        assert len(both.table("visits")["visit"].unique()) == sum(map(len, apart))
+        stacked = sum(each.stacks(Query("cpu_time"))["value"].sum() for each in (database, second))
+        assert both.stacks(Query("cpu_time"))["value"].sum() == stacked
+
+
+@pytest.mark.parametrize("text", HOSTILE)
+def test_hostile_text_is_only_ever_a_value(text):
+    _, _, database, _ = made(0)
+    for name in ("function", "job", "machine", "symbolised", "day"):
+        with pytest.raises(QueryError, match="unknown"):
+            database.query(Query(where=((name, (text,)),)))
+    for refused in (
+        lambda: database.query(Query(event=text)),
+        lambda: database.callers(text, Query("cpu_time")),
+        lambda: database.table(text),
+        lambda: database.values(text),
+        lambda: database.clustered(Query(), text),
+    ):
+        with pytest.raises(QueryError, match="unknown"):
+            refused()
+    assert database.total(Query())[0] > 0
+
+
+def test_hostile_names_in_the_tables_are_only_names(tmp_path):
+    tables = random_tables(0)
+    tables["locations"]["function"] = [HOSTILE[number % len(HOSTILE)] for number in range(len(tables["locations"]))]
+    with Database([write_folder(tmp_path / "it's; a [folder] *", tables)]) as database:
+        expected = by_pandas(long_form(tables), Query())
+        assert list(database.query(Query()).itertuples(index=False, name=None)) == expected
+        assert database.query(Query(where=(("function", (HOSTILE[0],)),)))["function"].tolist() == [HOSTILE[0]]
+
+
+def test_a_folder_whose_name_is_a_pattern_is_no_pattern(tmp_path):
+    tables = random_tables(0)
+    write_folder(tmp_path / "ab", random_tables(1))
+    with Database([write_folder(tmp_path / "a*", tables)]) as database:
+        assert database.total(Query())[1] == sum(row[2] for row in by_pandas(long_form(tables), Query()))
+
+
+def test_the_connection_reaches_no_other_file(tmp_path):
+    _, folder, database, _ = made(0)
+    secret = tmp_path / "secret.csv"
+    secret.write_text("a\n1\n")
+    connection = database._connection.cursor()
+    for statement in (
+        f"SELECT * FROM read_csv('{secret}')",
+        f"SELECT * FROM '{folder.parent}/*/*.parquet'",
+        f"COPY visits TO '{tmp_path / 'out.csv'}'",
+        f"ATTACH '{tmp_path / 'new.db'}'",
+        "SET enable_external_access = true",
+        "SET threads = 7",
+        "INSTALL httpfs",
+    ):
+        with pytest.raises(duckdb.Error):
+            connection.execute(statement)
+    assert [file.name for file in tmp_path.iterdir()] == ["secret.csv"]
+
+
+def test_an_answer_is_kept_until_a_file_changes(tmp_path, monkeypatch):
+    folder = write_folder(tmp_path, random_tables(0))
+    calls = []
+    summing = module.sum_samples
+    monkeypatch.setattr(module, "sum_samples", lambda *given: calls.append(1) or summing(*given))
+    with Database([folder]) as database:
+        first = database.query(Query())
+        first.loc[:, "value"] = 0
+        again = database.query(Query())
+        assert (len(calls), again["value"].sum() > 0) == (1, True)
+        write_folder(tmp_path, random_tables(1))
+        changed = database.query(Query())
+        assert list(changed.itertuples(index=False, name=None)) == by_pandas(long_form(random_tables(1)), Query())
+        assert len(calls) == 2
+        database.query(Query(), 1)
+        assert len(calls) == 3
+
+
+def test_many_threads_may_ask_at_once():
+    _, _, _, rows = made(2)
+    queries = [Query(event, (name,)) for event in EVENTS for name in ("function", "job", "machine", "line")]
+    found = {}
+    with Database([made(2)[1]]) as database:
+
+        def ask(query):
+            found[query] = list(database.query(query).itertuples(index=False, name=None))
+
+        threads = [threading.Thread(target=ask, args=(query,)) for query in queries]
+        for thread in threads:
+            thread.start()
+        for thread in threads:
+            thread.join()
+    assert found == {query: by_pandas(rows, query) for query in queries}
+
+
+def test_sums_beyond_64_bits_stay_exact(tmp_path):
+    tables = random_tables(0)
+    tables["samples"]["count"] = 2**62
+    with Database([write_folder(tmp_path, tables)]) as database:
+        query = Query(by=("function", "job"))
+        expected = by_pandas(long_form(tables), query)
+        assert list(database.query(query).itertuples(index=False, name=None)) == expected
+        assert expected[0][-2] > 2**64
+        assert database.clustered(query)["value"].sum() == database.total(query)[1]
+        assert database.diff(query, query)["value_b"].tolist() == database.diff(query, query)["value_a"].tolist()
+        assert sum(database.stacks(Query("cpu_time"))["value"]) == database.total(Query("cpu_time"))[1]
+
+
+def test_sums_too_large_for_any_integer_are_refused(tmp_path):
+    tables = random_tables(0)
+    tables["samples"]["count"] = 2**63 - 1
+    tables["rates"]["period"] = 2**62
+    with (
+        Database([write_folder(tmp_path, tables)]) as database,
+        pytest.raises(ProfileError, match=r"too large|beyond 1e37"),
+    ):
+        database.query(Query())
+
+
+def test_samples_without_a_rate_are_refused(tmp_path):
+    tables = random_tables(0)
+    tables["visits"]["platform"] = ["haswell", "rome"] * 2 + ["haswell"]
+    rates = tables["rates"]
+    tables["rates"] = rates[(rates["event"] != "cycles") | (rates["platform"] != "rome")]
+    with Database([write_folder(tmp_path, tables)]) as database:
+        with pytest.raises(ProfileError, match="no period of cycles"):
+            database.query(Query())
+        assert database.query(Query(where=(("platform", ("haswell",)),)))["value"].sum() > 0
+        assert database.query(Query("instructions"))["value"].sum() > 0
+
+
+def test_an_event_with_samples_and_no_rate_at_all_is_refused_as_such(tmp_path):
+    tables = random_tables(0)
+    tables["rates"] = tables["rates"].query("event != 'cycles'")
+    with Database([write_folder(tmp_path, tables)]) as database:
+        with pytest.raises(ProfileError, match="no period of cycles"):
+            database.query(Query())
+        with pytest.raises(QueryError, match='unknown event "cycels"; did you mean cycles'):
+            database.query(Query("cycels"))
+
+
+def test_answers_that_are_too_long_are_refused_but_their_top_is_told(monkeypatch):
+    _, _, database, _ = made(0)
+    monkeypatch.setattr(module, "MOST_ROWS", 3)
+    query = Query(by=("function", "line", "process"))
+    with pytest.raises(QueryError, match="more than 3"):
+        database.clustered(query, "collection", 3)
+    assert len(database.query(query, 2)) == 2
+    for top in (0, -1, 4):
+        with pytest.raises(QueryError, match="top should be"):
+            database.query(query, top)
+    with pytest.raises(QueryError, match="more than 3"):
+        database.table("locations")
+
+
+def test_a_profile_without_samples_answers_with_nothing(tmp_path):
+    tables = random_tables(0)
+    tables["samples"] = tables["samples"].head(0)
+    with Database([write_folder(tmp_path, tables)]) as database:
+        assert database.query(Query(by=("function", "day"))).empty
+        assert database.total(Query()) == (0, 0)
+        assert database.events() == []
+        assert database.stacks(Query("cpu_time")).empty
+        assert database.inclusive(Query("cpu_time")).empty
+        assert database.edges(Query("cpu_time")).empty
+        assert database.diff(Query(), Query(until_s=5.0)).empty
+
+
+def test_tables_are_as_they_were_written_and_the_truth_is_not_told(tmp_path):
+    tables = random_tables(0)
+    folder = write_folder(tmp_path, tables)
+    shutil.copy(folder / "builds.parquet", folder / "truth_cpi.parquet")
+    with Database([folder]) as database:
+        for name in SMALL_TABLES:
+            pd.testing.assert_frame_equal(
+                database.table(name), tables[name], check_dtype=False, check_column_type=False
+            )
+        with pytest.raises(QueryError, match="unknown table"):
+            database.table("truth_cpi")
+
+
+def test_values_are_in_the_order_of_the_dimension(tmp_path):
+    tables = random_tables(0)
+    tables["locations"]["line"] = [10, 9, 100] * 4
+    with Database([write_folder(tmp_path, tables)]) as database:
+        assert database.values("line") == ["9", "10", "100"]
+        assert database.values("line", 2) == ["9", "10"]
+        assert database.values("symbolised") == ["false", "true"]
+
+
+def test_a_total_of_nothing_is_no_row():
+    """Keys that are constants are no keys to GROUP BY ALL, which then has a row for nothing."""
+    query = Query(by=(), where=(("builder", ("[none]",)),))
+    _, _, database, rows = made(0)
+    assert by_pandas(rows, query) == []
+    assert database.query(query).empty
+    assert database.total(query) == (0, 0)

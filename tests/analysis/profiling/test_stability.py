@@ -1,0 +1,145 @@
+"""Manhattan distance, days beside each other, and what sampling alone makes of them."""
+
+import math
+
+import numpy as np
+import pandas as pd
+import pytest
+from scipy.spatial.distance import cityblock
+from scipy.stats import binom
+
+from analysis.profiling.stability import (
+    clustered_distance,
+    expected_distance,
+    manhattan,
+    periods,
+)
+from analysis.statistics import NotEnoughDataError
+from models.randomness import stream
+from tests.helpers.clustered_counts import SHARES, clustered, slow_variances, table
+
+
+def test_the_whole_distance_is_another_librarys():
+    rng = stream(4, "cityblock")
+    x, y = rng.dirichlet(np.ones(12)), rng.dirichlet(np.ones(12))
+    assert manhattan(pd.Series(x), pd.Series(y)) == pytest.approx(cityblock(x, y))
+
+
+def test_the_k_largest_of_x_count_and_what_y_lacks_is_zero():
+    x = pd.Series({"a": 5.0, "b": 3.0, "c": 2.0})
+    y = pd.Series({"b": 1.0, "z": 9.0})
+    assert manhattan(x, y, k=1) == pytest.approx(0.5)
+    assert manhattan(x, y, k=2) == pytest.approx(0.5 + 0.2)
+    assert manhattan(x, y, k=99) == pytest.approx(0.5 + 0.2 + 0.2)
+    assert manhattan(x, y) == pytest.approx(0.5 + 0.2 + 0.2 + 0.9)
+
+
+def test_the_closed_form_is_the_binomial_law_for_many_samples():
+    n = 20_000
+    exact = sum(binom(n, p).expect(lambda k, p=p: abs(k / n - p)) for p in SHARES[:10])
+    assert expected_distance(SHARES, n, k=10) == pytest.approx(exact, rel=0.01)
+
+
+@pytest.mark.statistical
+def test_the_closed_form_for_two_samples_and_for_a_part_of_the_whole():
+    """Means of 400 distances within 3% of the closed forms; the standard error is 0.7%."""
+    rng = stream(5, "closed form")
+    one, other = (rng.multinomial(n, SHARES, 400) / n for n in (5000, 2000))
+    assert np.abs(one - other).sum(axis=1).mean() == pytest.approx(
+        expected_distance(SHARES, 5000, against=2000), rel=0.03
+    )
+    whole = rng.multinomial(20_000, SHARES)
+    part = rng.multivariate_hypergeometric(whole, 8000, 400) / 8000
+    found = np.abs(part - whole / 20_000).sum(axis=1).mean()
+    assert found == pytest.approx(expected_distance(whole / 20_000, 8000, fraction=0.4), rel=0.03)
+
+
+@pytest.mark.statistical
+def test_what_sampling_alone_makes_is_said_for_clustered_samples():
+    """60 pairs of samples of one profile: mean distance within 6% of the mean expected, over 3 standard errors."""
+    rng = stream(6, "pairs")
+    found = [clustered_distance(table(clustered(rng)), table(clustered(rng))) for _ in range(60)]
+    assert np.mean([one.value for one in found]) == pytest.approx(np.mean([one.expected for one in found]), rel=0.06)
+    naive = expected_distance(SHARES, 80 * 150, against=80 * 150)
+    assert np.mean([one.value for one in found]) > 1.5 * naive
+
+
+@pytest.mark.statistical
+@pytest.mark.parametrize("apart", [0.0, 0.05, 0.2])
+def test_the_corrected_distance_is_near_the_true_one(apart):
+    """40 pairs: the corrected mean is within 0.035 of the truth; plain is 0.09 off at 0; standard errors 0.003."""
+    rng = stream(7, f"corrected {apart}")
+    other = SHARES * np.where(np.arange(30) % 2, 1 + apart, 1 - apart)
+    other /= other.sum()
+    truth = cityblock(SHARES, other)
+    found = [clustered_distance(table(clustered(rng)), table(clustered(rng, other))) for _ in range(40)]
+    assert abs(np.mean([one.corrected for one in found]) - truth) < 0.035
+    assert apart > 0 or np.mean([one.value for one in found]) > 0.08
+
+
+def test_days_are_compared_with_the_day_before_and_with_all():
+    rng = stream(8, "days")
+    counts = [clustered(rng, machines=30) for _ in range(3)]
+    days = pd.concat([table(one, day=day) for day, one in enumerate(counts)], ignore_index=True)
+    found = periods(days, cluster="machine").set_index("day")
+    shares = [one.sum(axis=0) / one.sum() for one in counts]
+    mean = sum(one.sum(axis=0) for one in counts) / sum(one.sum() for one in counts)
+    assert np.isnan(found.loc[0, "previous"])
+    assert found.loc[2, "previous"] == pytest.approx(cityblock(shares[2], shares[1]))
+    assert found.loc[1, "mean"] == pytest.approx(cityblock(shares[1], mean))
+    assert found["samples"].tolist() == [one.sum() for one in counts]
+    assert (found["mean_expected"] < found["previous_expected"].max()).all()
+
+
+def unlike_days():
+    """Three days of unequal size, six entries that are all seen on each."""
+    rng, shares = stream(9, "unlike days"), np.full(6, 1 / 6)
+    counts = [clustered(rng, shares, machines, 20.0) for machines in (10, 20, 60)]
+    days = pd.concat([table(one, day=day) for day, one in enumerate(counts)], ignore_index=True)
+    return counts, periods(days, cluster="machine").set_index("day")
+
+
+def test_what_sampling_makes_of_a_day_and_the_mean_that_it_is_part_of():
+    """The day counts 1 − w in the difference and every other one w: (1 − w)² v + Σ w² v of the others."""
+    counts, found = unlike_days()
+    weight = np.array([one.sum() for one in counts]) / sum(one.sum() for one in counts)
+    variance = np.array([slow_variances(one) for one in counts])
+    for day in range(3):
+        factor = np.where(np.arange(3) == day, 1 - weight, weight) ** 2
+        expected = math.sqrt(2 / math.pi) * np.sqrt(factor @ variance).sum()
+        assert found.loc[day, "mean_expected"] == pytest.approx(expected)
+
+
+def test_what_sampling_makes_of_two_days_and_what_a_day_is_worth():
+    counts, found = unlike_days()
+    variance = [slow_variances(one) for one in counts]
+    for day, one in enumerate(counts):
+        share = one.sum(axis=0) / one.sum()
+        effective = np.sum(share * (1 - share)) / variance[day].sum()
+        assert found.loc[day, "effective_samples"] == pytest.approx(effective)
+        assert found.loc[day, "design_effect"] == pytest.approx(one.sum() / effective)
+        if day:
+            expected = math.sqrt(2 / math.pi) * np.sqrt(variance[day] + variance[day - 1]).sum()
+            assert found.loc[day, "previous_expected"] == pytest.approx(expected)
+
+
+@pytest.mark.statistical
+def test_days_of_one_profile_are_as_far_from_their_mean_as_is_said():
+    """25 draws of days of 10, 20 and 60 machines: mean distance within 20% of that expected, over 3 errors."""
+    rng, shares = stream(10, "around the mean"), np.full(6, 1 / 6)
+    found = []
+    for _ in range(25):
+        days = [table(clustered(rng, shares, machines, 20.0), day=day) for day, machines in enumerate((10, 20, 60))]
+        found.append(periods(pd.concat(days, ignore_index=True), cluster="machine")[["mean", "mean_expected"]])
+    ratio = sum(one["mean"] for one in found) / sum(one["mean_expected"] for one in found)
+    assert ratio.tolist() == pytest.approx([1.0] * 3, abs=0.2)
+
+
+def test_what_is_wrong_is_said():
+    empty = pd.DataFrame({"f": [], "day": [], "visit": [], "samples": [], "value": []})
+    with pytest.raises(NotEnoughDataError, match="1 samples are needed"):
+        periods(empty)
+    with pytest.raises(ValueError, match="k must be at least 1"):
+        manhattan(pd.Series({"a": 1.0}), pd.Series({"a": 1.0}), k=0)
+    with pytest.raises(NotEnoughDataError):
+        manhattan(pd.Series({"a": 1.0}), pd.Series({"a": 0.0}))

@@ -1,0 +1,162 @@
+import numpy as np
+import pandas as pd
+import pytest
+
+from analysis.tables.readers import Field, read_table
+from analysis.wsmeter.measurements import TableError, read_jobs, read_measurements, read_plan
+from analysis.wsmeter.plan import plan
+
+HEADER = "job,machine,weight,value"
+GOOD = [HEADER, "web,m1,1,2.5", "web,m2,2,3", "db,m1,0.5,1e3"]
+
+
+def written(path, lines):
+    path.write_text("\n".join(lines) + "\n")
+    return path
+
+
+def said(path, reader=read_measurements):
+    """Return the message of the error that reading the file raises."""
+    with pytest.raises(TableError) as caught:
+        reader(path)
+    return str(caught.value)
+
+
+@pytest.fixture
+def file(tmp_path):
+    return tmp_path / "table.csv"
+
+
+def parquet(path, table):
+    table.to_parquet(path)
+    return path
+
+
+@pytest.mark.parametrize(
+    ("row", "message"),
+    [
+        ("web,m1,1,", '4:4: value: should not be empty, got ""'),
+        ("web,m1,1,nan", '4:4: value: should be a finite number, got "nan"'),
+        ("web,m1,1,-inf", '4:4: value: should be a finite number, got "-inf"'),
+        ("web,m1,1,1e999", '4:4: value: should be a finite number, got "1e999"'),
+        ("web,m1,1,-0.5", '4:4: value: should be at least 0, got "-0.5"'),
+        ("web,m1,1,fast", '4:4: value: should be a number, got "fast"'),
+        ("web,m1,1,1_000", '4:4: value: should be a number, got "1_000"'),
+        ("web,m1,1,0x10", '4:4: value: should be a number, got "0x10"'),
+        ("web,m1,1,True", '4:4: value: should be a number, got "True"'),
+        ("web,m1,1,1e308", '4:4: value: should be at most 1e+50, got "1e308"'),
+        ("web,m1,1,1e-51", '4:4: value: should be 0 or at least 1e-50, got "1e-51"'),
+        ("web,m1,1e-51,1", '4:3: weight: should be at least 1e-50, got "1e-51"'),
+        ("web,m1,0,1", '4:3: weight: should be above 0, got "0"'),
+        ("web,m1,-1,1", '4:3: weight: should be above 0, got "-1"'),
+        ("web,m1,NaN,1", '4:3: weight: should be a finite number, got "NaN"'),
+        (" ,m1,1,1", '4:1: job: should not be empty, got " "'),
+        ("web,,1,1", '4:2: machine: should not be empty, got ""'),
+        ("web,m1,1", "4:1: row: should have 4 fields, got 3"),
+        ("web,m1,1,1,1", "4:1: row: should have 4 fields, got 5"),
+        ("web,m2,2,3", "4:1: row: should be there once, got the same as in line 3"),
+    ],
+)
+def test_a_bad_row_is_located(file, row, message):
+    assert said(written(file, [*GOOD[:3], row, GOOD[3]])) == message
+
+
+@pytest.mark.parametrize(
+    ("lines", "message"),
+    [
+        ([""], "1:1: file: should begin with a line of column names, got an empty file"),
+        (
+            [line.replace(",", ";") for line in GOOD],
+            "1:1: file: should be separated by commas, got a header that looks separated by ;",
+        ),
+        (
+            [line.replace(",", "\t") for line in GOOD],
+            "1:1: file: should be separated by commas, got a header that looks separated by tabs",
+        ),
+        (["job;value", "a;1,5"], "1:1: file: should be separated by commas, got a header that looks separated by ;"),
+        ([HEADER], "2:1: rows: should hold at least one row, got none"),
+        (["job,machine", "a,m"], "1:1: value: column is missing, got columns job, machine"),
+        (["value,job,value", "1,a,2"], "1:3: value: should be there once, got it again after column 1"),
+        (
+            ["job|machine|value", "a|m|1"],
+            "1:1: file: should be separated by commas, got a header that looks separated by |",
+        ),
+        (
+            ["job,machine,instance,weight,value", "a,m,7,1,2", "a,n,7,1,2", "a,m,7,1,3"],
+            "4:1: job, machine, instance: should be there once, got the same as in line 2",
+        ),
+        (
+            ["residence,job,machine,value", "5,a,m,2", "5,b,n,1"],
+            "3:1: residence: should be there once, got the same as in line 2",
+        ),
+    ],
+)
+def test_a_bad_file_is_located(file, lines, message):
+    assert said(written(file, lines)) == message
+
+
+def test_lines_are_those_of_the_file_whatever_stands_between(file):
+    lines = [HEADER, "", '"two', 'lines",m,1,1', "", "b,m,1,x"]
+    assert said(written(file, lines)) == '6:4: value: should be a number, got "x"'
+
+
+def test_all_faults_come_at_once_in_the_order_of_the_file(file):
+    assert said(written(file, [HEADER, "a,m,-1,x", "a,,1,1", "b,m,1"])).splitlines() == [
+        '2:3: weight: should be above 0, got "-1"',
+        '2:4: value: should be a number, got "x"',
+        '3:2: machine: should not be empty, got ""',
+        "4:1: row: should have 4 fields, got 3",
+    ]
+
+
+def test_beyond_twenty_faults_are_counted(file):
+    lines = said(written(file, ["value", *["x"] * 30])).splitlines()
+    assert (len(lines), lines[19], lines[20]) == (21, '21:1: value: should be a number, got "x"', "and 10 more")
+
+
+@pytest.mark.parametrize(
+    ("columns", "message"),
+    [
+        ({"value": ["1", "2"]}, "1:1: value: should hold numbers, got type large_string"),
+        ({"value": [True, False]}, "1:1: value: should hold numbers, got type bool"),
+        ({"value": [1.0, 2.0], "job": [1.5, 2.5]}, "1:2: job: should hold text or whole numbers, got type double"),
+        ({"value": [1.0, np.inf]}, "3:1: value: should be a finite number, got inf"),
+        ({"value": [1.0, -2.0]}, "3:1: value: should be at least 0, got -2.0"),
+        ({"value": [1.0, 2.0], "job": ["a", None]}, "3:2: job: should not be empty, got null"),
+        ({"value": [1, 2], "residence": [4, 4]}, "3:2: residence: should be there once, got the same as in line 2"),
+    ],
+)
+def test_a_bad_parquet_table_is_located(tmp_path, columns, message):
+    assert said(parquet(tmp_path / "table.parquet", pd.DataFrame(columns))) == message
+
+
+def test_an_empty_value_in_parquet_is_told_from_a_nan(tmp_path):
+    path = parquet(tmp_path / "table.parquet", pd.DataFrame({"value": pd.array([1.0, None], dtype="Float64")}))
+    assert said(path) == "3:1: value: should not be empty, got null"
+
+
+@pytest.mark.parametrize("count", [2**53, 2**53 + 1, 2**63, 10**40])
+def test_a_count_that_a_float_may_not_hold_is_located(file, count):
+    rows = ["job,quota,instances", f"a,1,{2**53 - 1}", f"b,1,{count}"]
+    assert read_jobs(written(file, rows[:2])).table["instances"].tolist() == [2**53 - 1]
+    told = f'3:3: instances: should be at most 9007199254740991, got "{count}"'
+    assert said(written(file, rows), read_jobs) == told
+
+
+@pytest.mark.parametrize("extreme", ["1e50", "1e-50"])
+def test_a_plan_from_the_largest_and_smallest_numbers_warns_of_nothing(file, extreme):
+    head = "job,weight,mean,std,instances,cost"
+    made = read_plan(written(file, [head, f"a,{extreme},{extreme},1e-50,99,1", "b,1e50,1e-50,1e-50,99,1e50"])).table
+    assert plan(made, 0.5).margin <= 0.5
+
+
+def test_a_very_long_cell_is_shown_in_part(file):
+    message = said(written(file, [*GOOD, "web,m1,1," + "x" * 5000]))
+    assert message.endswith("xxx…")
+    assert len(message) < 300
+
+
+def test_a_missing_key_is_told_as_a_missing_column(file):
+    written(file, ["jobs,quota", "a,2"])
+    with pytest.raises(TableError, match=r"^1:1: job: column is missing, got columns jobs, quota$"):
+        read_table(file, [Field("job", "text")], lambda _names: ("job",))

@@ -1,0 +1,34 @@
+"""Profiles of machines drawn at random on two days: forty functions under four others, one of them perhaps grown."""
+
+import itertools
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+
+from analysis.profiling.formats.foreign import Frame, Measure, made
+from analysis.profiling.formats.pprof_writing import write_pprof
+from scenarios.profiling.files import import_files
+
+WEIGHTS = np.repeat([8.0, 4.0, 2.0, 1.0], 10)
+GROWN = 12
+"""Function that grows; it is called by `mid0`."""
+
+
+def write(folder: Path, rng: np.random.Generator, factor: float = 1.0, machines: int | None = 400) -> Path:
+    """Write two days of twelve machines each; from the second on one function costs `factor` times as much."""
+    files = []
+    for day, machine in itertools.product(range(2), range(12)):
+        cost = WEIGHTS * rng.lognormal(0.0, 0.15, len(WEIGHTS))
+        cost[GROWN] *= factor if day else 1.0
+        seen = rng.multinomial(500, cost / cost.sum())
+        stacks = [
+            ((Frame(f"f{i}", "a"), Frame(f"mid{i % 4}", "a"), Frame("main", "a")), (k, 10 * k))
+            for i, k in enumerate(seen.tolist())
+            if k
+        ]
+        profile = made([Measure("samples"), Measure("cpu", "nanoseconds")], stacks)
+        files.append(folder / f"{day}-{machine:02}.pb.gz")
+        files[-1].write_bytes(write_pprof(replace(profile, start_s=(20_000 + day) * 86400.0 + 60.0 * machine)))
+    import_files(files, folder / "made", machines=machines)
+    return folder / "made"

@@ -1,0 +1,361 @@
+"""A fleet's day once more, slow and readable: plain Python from what is documented, sharing no code with the kernel.
+
+Where the kernel iterates, this solves: the interference fixed point by nested root finding.
+"""
+
+import math
+from collections import defaultdict
+from dataclasses import dataclass, field, replace
+from itertools import groupby
+
+from scipy.optimize import brentq
+
+from models.fleet.jobs import REFERENCE_SHARE_BYTES
+from models.platforms import PLATFORMS
+from models.randomness import key
+
+WORD = 2**64
+GOLDEN = 0x9E3779B97F4A7C15
+
+
+def scatter(number):
+    """splitmix64's finaliser."""
+    number = ((number ^ (number >> 30)) * 0xBF58476D1CE4E5B9) % WORD
+    number = ((number ^ (number >> 27)) * 0x94D049BB133111EB) % WORD
+    return number ^ (number >> 31)
+
+
+def noise(own_key, epoch):
+    """Four 16-bit uniforms, standardised: mean 0, variance 1 (up to the grain of 2⁻¹⁶)."""
+    word = scatter((own_key + epoch * GOLDEN) % WORD)
+    parts = [(word >> shift) % 2**16 for shift in (0, 16, 32, 48)]
+    return sum((part + 0.5) / 2**16 - 0.5 for part in parts) * math.sqrt(3.0)
+
+
+def normal(own_key, counter):
+    """Box and Muller's cosine branch from the words 2c + 1 and 2c + 2."""
+    first, second = (scatter((own_key + (2 * counter + k) * GOLDEN) % WORD) >> 11 for k in (1, 2))
+    return math.sqrt(-2 * math.log((first + 0.5) / 2**53)) * math.cos(2 * math.pi * second / 2**53)
+
+
+def latency_factor(utilisation):
+    used = min(utilisation, 0.97)
+    return 1 + 0.9 * used**2 / (1 - used)
+
+
+@dataclass
+class Instance:
+    """One resident: what it is, and what it does in the epoch at hand."""
+
+    core_cpi: float
+    accesses: float
+    working_set: float
+    streaming: float
+    overlap: float
+    job: int = 0
+    stay: int = 0
+    own_key: int = 0
+    end: int = 0
+    wander: float = 0.0
+    instructions: float = 1.0
+    network_s: float = 0.0
+    use: float = 0.0
+    share: float = 0.0
+    frequency: float = 0.0
+    cpi: float | None = None
+    core_now: float = 0.0
+    access_now: float = 1.0
+
+    def mpi(self, share):
+        """Misses per instruction: they follow the part of two working sets that a share does not hold."""
+        here, reference = self._missing(share), self._missing(REFERENCE_SHARE_BYTES)
+        cacheable = (1 - self.streaming) * (here - reference) / max(reference, 0.1)
+        return self.access_now * self.accesses * (1 + cacheable)
+
+    def _missing(self, share):
+        sets = (self.working_set, 0.2 * self.working_set)
+        return sum(1 / (1 + (share / size) ** 2) for size in sets) / 2
+
+    def cpi_at(self, share, latency_s):
+        return self.core_now + self.mpi(share) / self.overlap * latency_s * self.frequency
+
+    def miss_rate(self, share, latency_s):
+        return self.use * self.frequency / self.cpi_at(share, latency_s) * self.mpi(share)
+
+    @property
+    def stall(self):
+        return 1 - self.core_now / self.cpi
+
+    @property
+    def activity(self):
+        """Power of the core it runs on, relative to a computing one."""
+        return 1 - (1 - 0.45) * self.stall
+
+
+def root(function, low, high):
+    """Where a falling function crosses zero between two points, or the end nearest to that."""
+    if function(low) <= 0:
+        return low
+    if function(high) >= 0:
+        return high
+    return brentq(function, low, high, xtol=1e-300, rtol=4e-15, maxiter=500)
+
+
+def share_under(resident, pressure, latency_s):
+    """Bytes of cache at which a resident misses `pressure` times per second and byte."""
+    most = resident.miss_rate(0.0, latency_s) / pressure
+    return root(lambda share: resident.miss_rate(share, latency_s) - pressure * share, 0.0, most)
+
+
+def shares_at(residents, llc_bytes, latency_s):
+    """Cache in proportion to miss rate: the pressure at which the shares fill the cache."""
+    most = sum(one.miss_rate(0.0, latency_s) for one in residents) / llc_bytes
+    if most == 0:
+        return [0.0 for _ in residents]
+    pressure = root(
+        lambda pressure: sum(share_under(one, pressure, latency_s) for one in residents) - llc_bytes, most * 1e-6, most
+    )
+    return [share_under(one, pressure, latency_s) for one in residents]
+
+
+def fixed_point(residents, idle_s, bandwidth, llc_bytes, *, share_llc=True, share_bandwidth=True):
+    """Return latency, misses per second and shares at which caches, latency and CPI agree."""
+
+    def shares(latency_s):
+        return shares_at(residents, llc_bytes, latency_s) if share_llc else [one.share for one in residents]
+
+    def misses(latency_s):
+        return sum(one.miss_rate(share, latency_s) for one, share in zip(residents, shares(latency_s), strict=True))
+
+    def gap(latency_s):
+        return idle_s * latency_factor(misses(latency_s) * 64 * 1.3 / bandwidth) - latency_s
+
+    latency_s = root(gap, idle_s, idle_s * latency_factor(1.0)) if share_bandwidth and residents else idle_s
+    return latency_s, misses(latency_s), shares(latency_s)
+
+
+@dataclass
+class Host:
+    """A machine from epoch to epoch."""
+
+    number: int
+    here: list = field(default_factory=list)
+    wander: float = 0.0
+    active: float = 0.0
+    stalled: float = 0.0
+
+
+class ReferenceDay:
+    """Counters by (stay, window) and (stay, epoch), machines by (machine, window) and (machine, epoch), epoch sums."""
+
+    def __init__(self, day, arm):
+        self.day, self.arm, self.world = day, arm, day.world
+        self.counters = defaultdict(lambda: [0.0] * 6)
+        self.stay_epochs, self.machine_epochs = {}, {}
+        self.energy_j, self.capped = defaultdict(float), defaultdict(float)
+        self.epoch_energy_j = [0.0] * self.world.epochs
+        self.key = key(f"behaviour {self.world.seed}")
+        self.rho = math.exp(-self.world.epoch_s / 1800.0)
+        domain_of = day.machines.power_domain.tolist()
+        for _, machines in groupby(range(day.machines.count), key=domain_of.__getitem__):
+            self.run_domain([Host(number) for number in machines])
+
+    def run_domain(self, hosts):
+        allowance = 1.0
+        for epoch in range(self.world.epochs):
+            power_w = [self.run_machine(host, epoch, allowance) for host in hosts]
+            budget_w = self.world.power.domain_budget_share * sum(
+                self.platform(host.number, epoch).peak_power_w for host in hosts
+            )
+            allowance += 0.5 * (budget_w - sum(power_w)) / budget_w
+            allowance = min(1.0, max(0.5, allowance))
+
+    def acts(self, machine, epoch):
+        if self.arm.switched is not None:
+            return bool(self.arm.switched[machine, epoch])
+        return epoch >= self.arm.machine_from[machine]
+
+    def switches(self, machine, epoch):
+        if self.arm.switched is None or epoch == 0:
+            return False
+        return self.acts(machine, epoch) != self.acts(machine, epoch - 1)
+
+    def platform(self, machine, epoch):
+        name = self.day.machines.platform_names[self.day.machines.platform[machine]]
+        feature = self.world.feature
+        if feature and self.acts(machine, epoch):
+            name = feature.platforms.get(name, name)
+        return PLATFORMS[name]
+
+    def governor(self, machine, epoch):
+        feature = self.world.feature
+        if feature and feature.governor and self.acts(machine, epoch):
+            return feature.governor
+        return self.world.power.governor
+
+    def window(self, epoch):
+        now_s = (epoch + 0.5) * self.world.epoch_s
+        return next((k for k, w in enumerate(self.world.windows) if w.start_s < now_s < w.end_s), None)
+
+    def run_machine(self, host, epoch, allowance):
+        day, world, number = self.day, self.world, host.number
+        platform, governor = self.platform(number, epoch), self.governor(number, epoch)
+        self.turn_over(host, epoch)
+        idle_s = platform.memory_latency_s * day.machines.latency_factor[number]
+        bandwidth = platform.memory_bandwidth_bytes_per_s * day.machines.bandwidth_factor[number]
+        self.behave(host, platform, epoch)
+        for one in host.here:
+            if one.cpi is None:
+                one.frequency = platform.max_frequency_hz
+                one.cpi = one.core_now + self.expected(one, platform.llc_bytes / len(host.here), idle_s)
+            self.want(one, number, epoch)
+        busy = sum(one.use for one in host.here)
+        crowding = busy / platform.vcpus
+        sibling = crowding**2 if world.interference.smt else 0.0
+        for one in host.here:
+            one.core_now *= 1 + day.jobs.smt_slowdown[one.job] * sibling
+        core_share = (1 - 0.4 * sibling) / platform.cores
+        if host.active + host.stalled == 0 or self.switches(number, epoch):
+            self.heat(host, core_share, governor)
+        cap_w = world.power.cap_share * platform.peak_power_w * allowance
+        state, capped = self.govern(host, platform, governor, cap_w, busy)
+        for one in host.here:
+            one.share = platform.llc_bytes * day.jobs.instance_quota_vcpu[one.job] / platform.vcpus
+        switches = {"share_llc": world.interference.llc, "share_bandwidth": world.interference.bandwidth}
+        latency_s, misses, shares = fixed_point(host.here, idle_s, bandwidth, platform.llc_bytes, **switches)
+        for one, share in zip(host.here, shares, strict=True):
+            one.cpi = one.cpi_at(share, latency_s)
+            self.count(one, share, epoch, crowding)
+        self.heat(host, core_share, governor)
+        dynamic = sum(one.use * core_share * one.activity * self.cube(one.frequency, platform) for one in host.here)
+        power_w = platform.idle_power_w + 0.85 * platform.tdp_w * day.machines.power_factor[number] * dynamic
+        self.machine_epochs[number, epoch] = state, power_w, crowding, misses * 64 * 1.3 / bandwidth
+        self.epoch_energy_j[epoch] += power_w * world.epoch_s
+        if self.window(epoch) is not None:
+            self.energy_j[number, self.window(epoch)] += power_w * world.epoch_s
+            self.capped[number, self.window(epoch)] += capped
+        return power_w
+
+    def turn_over(self, host, epoch):
+        timeline = self.day.timeline
+        host.here = [one for one in host.here if one.end > epoch]
+        for stay in range(timeline.job.size):
+            starts = timeline.start_epoch[stay] == epoch < timeline.end_epoch[stay]
+            if timeline.machine[stay] == host.number and starts:
+                host.here.append(self.arrive(stay))
+        if self.arm.switched is not None:
+            host.here = [self.coded(one, self.acts(host.number, epoch)) for one in host.here]
+            return
+        for one in host.here:
+            if epoch == max(self.arm.stay_from[one.stay], timeline.start_epoch[one.stay]):
+                self.renew(one)
+
+    def arrive(self, stay):
+        timeline, jobs = self.day.timeline, self.day.jobs
+        job = int(timeline.job[stay])
+        shard_key = scatter((scatter((self.key + job) % WORD) + int(timeline.shard[stay])) % WORD)
+        own_key = scatter((scatter(self.key ^ 0x5851F42D4C957F2D) + int(timeline.instance[stay])) % WORD)
+        spread = jobs.input_log_sd[job]
+        core, access = (math.exp(spread * normal(shard_key, k) - spread**2 / 2) for k in (0, 1))
+        return Instance(
+            core_cpi=jobs.core_cpi[job] * core,
+            accesses=jobs.memory_accesses_per_instruction[job] * access,
+            working_set=jobs.working_set_bytes[job],
+            streaming=jobs.streaming_share[job],
+            overlap=jobs.overlap[job],
+            job=job,
+            stay=stay,
+            own_key=own_key,
+            end=int(timeline.end_epoch[stay]),
+            wander=normal(scatter(own_key), int(timeline.start_epoch[stay])),
+            instructions=jobs.instructions_per_request[job],
+            network_s=jobs.network_s_per_request[job],
+        )
+
+    def coded(self, one, new):
+        """The same resident with the traits of old or new code."""
+        fresh = self.arrive(one.stay)
+        if new:
+            self.renew(fresh)
+        traits = ("core_cpi", "accesses", "instructions", "network_s")
+        return replace(one, **{name: getattr(fresh, name) for name in traits})
+
+    def renew(self, one):
+        for software in self.world.feature.software if self.world.feature else ():
+            if self.day.jobs.names[one.job] in software.jobs:
+                one.core_cpi *= software.core_cpi_factor
+                one.accesses *= software.memory_accesses_factor
+                one.instructions *= software.instructions_factor
+                one.network_s *= software.network_factor
+
+    def behave(self, host, platform, epoch):
+        day, given = self.day, self.world.conditions
+        own_key = self.key ^ scatter(host.number + 1)
+        before = host.wander if epoch else noise(own_key, -1)
+        host.wander = self.rho * before + math.sqrt(1 - self.rho**2) * noise(own_key, epoch)
+        shared = day.rack_access[epoch, day.machines.rack[host.number]]
+        shared *= max(0.2, 1 + given.machine_access_log_sd * host.wander)
+        for one in host.here:
+            one.wander = self.rho * one.wander + math.sqrt(1 - self.rho**2) * noise(one.own_key, epoch)
+            mood = day.phase[epoch, one.job] * max(0.2, 1 + day.jobs.instance_log_sd[one.job] * one.wander)
+            one.core_now = one.core_cpi * platform.core_cpi_factor * mood
+            one.access_now = shared * mood
+
+    def heat(self, host, core_share, governor):
+        stalling = [one for one in host.here if one.stall > governor.stall_threshold]
+        host.stalled = sum(one.use * core_share * one.activity for one in stalling)
+        host.active = sum(one.use * core_share * one.activity for one in host.here) - host.stalled
+
+    def expected(self, one, share, idle_s):
+        """Memory CPI of a newcomer with an equal share of the cache, before its surroundings are known."""
+        access, one.access_now = one.access_now, 1.0
+        memory_cpi = one.mpi(share) / one.overlap * idle_s * one.frequency
+        one.access_now = access
+        return memory_cpi
+
+    def want(self, one, machine, epoch):
+        day, jobs = self.day, self.day.jobs
+        pace_s = one.cpi / one.frequency
+        load = jobs.utilisation[one.job] * jobs.instance_quota_vcpu[one.job] * day.load[epoch, one.job]
+        if jobs.open_load[one.job]:
+            load *= pace_s / (1.15 * jobs.reference_cpi[one.job] / 2.8e9)
+        waiting_s = one.network_s * day.rack_network[epoch, day.machines.rack[machine]]
+        computing_s = one.instructions * pace_s
+        one.use = min(load, jobs.instance_quota_vcpu[one.job]) * computing_s / (computing_s + waiting_s)
+
+    def cube(self, frequency, platform):
+        relative = frequency / platform.base_frequency_hz
+        return relative * (0.6 + 0.4 * relative) ** 2
+
+    def govern(self, host, platform, governor, cap_w, busy):
+        lowest, step = platform.min_frequency_hz, platform.frequency_step_hz
+        states = [lowest + k * step for k in range(round((platform.max_frequency_hz - lowest) / step) + 1)]
+        if governor.policy == "ondemand":
+            wish = platform.max_frequency_hz * busy / (platform.vcpus * governor.ondemand_threshold)
+            states = states[: max(0, sum(state < wish for state in states)) + 1]
+        slower = governor.step_down_hz if governor.policy == "stall_aware" else 0.0
+
+        def fits(state):
+            low = max(state - slower, lowest)
+            dynamic = host.active * self.cube(state, platform) + host.stalled * self.cube(low, platform)
+            factor = self.day.machines.power_factor[host.number]
+            return platform.idle_power_w + 0.85 * platform.tdp_w * factor * dynamic <= cap_w
+
+        chosen = next((state for state in reversed(states) if fits(state)), states[0])
+        for one in host.here:
+            slow = slower > 0 and one.stall > governor.stall_threshold
+            one.frequency = max(chosen - slower, lowest) if slow else chosen
+        return chosen, chosen < states[-1]
+
+    def count(self, one, share, epoch, crowding):
+        cycles = one.use * one.frequency * self.world.epoch_s
+        instructions = cycles / one.cpi
+        useful = 1 - self.day.jobs.spin_share[one.job] * crowding
+        cpu_s = one.use * self.world.epoch_s
+        requests, core_cycles = instructions * useful / one.instructions, instructions * one.core_now
+        row = [cycles, instructions, instructions * one.mpi(share), cpu_s, requests, core_cycles]
+        self.stay_epochs[one.stay, epoch] = [*row[:4], core_cycles]
+        if self.window(epoch) is not None:
+            total = self.counters[one.stay, self.window(epoch)]
+            for k, value in enumerate(row):
+                total[k] += value

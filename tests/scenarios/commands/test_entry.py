@@ -1,0 +1,74 @@
+"""Ctrl-C at any moment, while modules of `wsc` or of a command are being loaded, and where a library hides it."""
+
+import os
+import signal
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from scenarios.commands import entry
+
+ROOT = Path(__file__).parents[3]
+SCRIPT = """
+import os, signal, sys
+from importlib.abc import MetaPathFinder
+
+class Interrupt(MetaPathFinder):
+    def find_spec(self, name, path=None, target=None):
+        if name == {module!r}:
+            try:
+                os.kill(os.getpid(), signal.SIGINT)
+            except KeyboardInterrupt:
+                if {swallowed}:
+                    raise ImportError("the module failed to import") from None
+                raise
+
+sys.meta_path.insert(0, Interrupt())
+from scenarios.commands.entry import main
+sys.argv = ["wsc", "platforms", "piii"]
+main()
+"""
+
+
+def wsc(module, swallowed=False, ignored=False):
+    return subprocess.run(
+        [sys.executable, "-c", SCRIPT.format(module=module, swallowed=swallowed)],
+        cwd=ROOT,
+        env=os.environ | {"PYTHONPATH": str(ROOT)},
+        capture_output=True,
+        text=True,
+        check=False,
+        preexec_fn=(lambda: signal.signal(signal.SIGINT, signal.SIG_IGN)) if ignored else None,
+    )
+
+
+@pytest.mark.parametrize(
+    ("module", "swallowed"),
+    [
+        ("typer", False),
+        ("scenarios.files.options", False),
+        ("scenarios.crossplatform.platforms", False),
+        ("scenarios.crossplatform.platforms", True),
+    ],
+)
+def test_an_interrupt_while_modules_are_loaded_ends_in_a_plain_line(module, swallowed):
+    ended = wsc(module, swallowed)
+    assert (ended.returncode, ended.stdout, ended.stderr) == (130, "", "interrupted\n")
+
+
+def test_without_an_interrupt_nothing_changes():
+    assert wsc("nothing").stdout.startswith("piii")
+
+
+def test_where_interrupts_are_ignored_they_stay_so():
+    ended = wsc("scenarios.crossplatform.platforms", ignored=True)
+    assert (ended.returncode, ended.stderr) == (0, "")
+
+
+def test_handlers_of_others_are_left_alone():
+    before = signal.getsignal(signal.SIGINT)
+    with entry.interruptible():
+        assert signal.getsignal(signal.SIGINT) is before
+    assert not entry.interrupted()

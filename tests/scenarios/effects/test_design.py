@@ -1,0 +1,256 @@
+"""`wsc design`: tables or a scenario in, ranked designs out."""
+
+import json
+
+import numpy as np
+import pandas as pd
+import pytest
+from typer.testing import CliRunner
+
+from analysis.effects.methods import method
+from analysis.effects.past import Past
+from analysis.effects.rehearsals import Assumed, spans
+from scenarios.commands.cli import app
+from scenarios.effects.design import Asked, design
+from scenarios.effects.effect import effect
+from scenarios.effects.scorecard import corners
+from scenarios.files.faults import FaultsError
+
+
+def fleet(periods=4, machines=60, sd=0.02, seed=1):
+    """Return a fleet's observations: four jobs on every machine, white noise between periods."""
+    rng = np.random.default_rng(seed)
+    machine, job = np.divmod(np.arange(4 * machines), 4)
+    own = 1.0 + 0.05 * rng.standard_normal(4 * machines)
+    return pd.concat(
+        [
+            pd.DataFrame({"period": period, "job": job, "machine": machine, "weight": 1.0 + job}).assign(
+                value=own * (1 + sd * rng.standard_normal(4 * machines))
+            )
+            for period in range(periods)
+        ],
+        ignore_index=True,
+    )
+
+
+def quiet(_what, _share):
+    """Tell nobody."""
+
+
+@pytest.fixture
+def table(tmp_path):
+    file = tmp_path / "past.csv"
+    fleet().to_csv(file, index=False)
+    return file
+
+
+@pytest.fixture(scope="module")
+def said(tmp_path_factory):
+    """What `wsc design --json` says of the table."""
+    file = tmp_path_factory.mktemp("past") / "past.csv"
+    fleet().to_csv(file, index=False)
+    result = invoke("design", file, "--detect", "2%", "--draws", "100", "--days", "1", "--json")
+    assert result.exit_code == 0, result.output
+    return json.loads(result.stdout)
+
+
+def invoke(*arguments):
+    return CliRunner().invoke(app, [str(each) for each in arguments])
+
+
+def test_json_keeps_its_contract_and_the_first_design_is_the_cheapest_trusted(said):
+    payload = said
+    keys = {"design", "estimator", "machines", "machine_hours", "margin", "power", "coverage", "why"}
+    assert all(keys <= row.keys() for row in payload["designs"])
+    found = [row for row in payload["designs"] if row["trusted"] and row["machines"]]
+    assert payload["designs"][0] == found[0]
+    assert found[0]["machine_hours"] == min(row["machine_hours"] for row in found)
+    assert {row["estimator"] for row in payload["designs"]} == {"adjusted", "cuped", "published", "balanced", "paired"}
+    assert payload["machines"] == 60
+
+
+def test_a_fleet_that_is_too_small_says_so_and_what_it_sees(table):
+    result = invoke("design", table, "--detect", "0.05%", "--draws", "100", "--days", "1")
+    assert result.exit_code == 0, result.output
+    assert "The fleet is too small for that." in result.output
+    payload = design([str(table)], Asked(detect=0.0005, days=1.0, draws=100), None, quiet)
+    assert payload["designs"][0]["machines"] is None
+    assert payload["smallest"] > 0.0005
+
+
+def test_only_what_was_before_the_feature_is_used(tmp_path):
+    rows = fleet()
+    rows["treated"] = ((rows["period"] == 3) & (rows["machine"] < 20)).astype(int)
+    rows.to_csv(tmp_path / "seen.csv", index=False)
+    payload = design([str(tmp_path / "seen.csv")], Asked(0.02, days=1.0, draws=100), None, quiet)
+    assert payload["periods"] == 3
+    assert any("only the periods before 3 are used" in note for note in payload["notes"])
+
+
+def test_a_crossover_needs_short_periods(table, tmp_path):
+    with pytest.raises(FaultsError, match="--crossover: needs periods of two hours or less, got periods of 24 h"):
+        design([str(table)], Asked(0.02, crossover=True), None, quiet)
+    fleet(periods=6).assign(period=lambda rows: 3600.0 * rows["period"]).to_csv(tmp_path / "hours.csv", index=False)
+    payload = design([str(tmp_path / "hours.csv")], Asked(0.02, days=0.25, crossover=True, draws=100), None, quiet)
+    assert "crossover of 6 periods" in {row["design"] for row in payload["designs"]}
+
+
+@pytest.mark.parametrize(("name", "read"), [("plan.csv", pd.read_csv), ("plan.parquet", pd.read_parquet)])
+def test_machines_of_the_first_design_are_drawn_into_a_file_that_may_hold_a_former_plan(table, tmp_path, name, read):
+    file = tmp_path / name
+    words = ("design", table, "--detect", "2%", "--draws", "100", "--days", "1", "--assign", file, "--json")
+    held = []
+    for seed in (1, 2):
+        result = invoke(*words, "--seed", seed)
+        assert result.exit_code == 0, result.output
+        payload = json.loads(result.stdout)
+        assert payload["assigned"] == {"file": str(file), "design": payload["designs"][0]["design"]}
+        made = read(file)
+        assert made.columns.tolist() == ["machine", "start_s", "end_s", "treated"]
+        assert made["treated"].sum() == payload["designs"][0]["machines"]
+        held.append(file.read_bytes())
+    assert held[0] != held[1]
+
+
+def test_where_no_design_finds_the_change_nothing_is_drawn(table, tmp_path):
+    file = tmp_path / "plan.csv"
+    result = invoke("design", table, "--detect", "0.05%", "--draws", "100", "--days", "1", "--assign", file)
+    assert result.exit_code == 0, result.output
+    assert "is not written" in " ".join(result.output.split())
+    assert not file.exists()
+
+
+@pytest.mark.parametrize("name", ["plan.xls", "none/plan.csv"])
+def test_a_place_for_the_machines_that_cannot_be_is_told_before_anything_is_done(table, tmp_path, name):
+    result = invoke("design", table, "--detect", "2%", "--assign", tmp_path / name)
+    assert result.exit_code == 2
+    assert "--assign: " in result.output
+
+
+@pytest.mark.parametrize(
+    ("arguments", "said"),
+    [
+        (["--detect", "0"], "--detect: should be"),
+        (["--detect", "1%", "--power", "1"], "--power: should be"),
+        (["--detect", "1%", "--draws", "5"], "--draws: should be at least 100"),
+        (["--detect", "1%", "--days", "0"], "--days: should be"),
+        (["--detect", "1%", "--spread", "-1"], "--spread: should be"),
+    ],
+)
+def test_options_that_make_no_sense_end_in_a_plain_line(table, arguments, said):
+    result = invoke("design", table, *arguments)
+    assert result.exit_code == 2
+    assert said in result.output
+    assert "Traceback" not in result.output
+
+
+def test_one_period_and_unknown_sources_are_refused(tmp_path):
+    fleet(periods=1).to_csv(tmp_path / "one.csv", index=False)
+    for source, said in ((tmp_path / "one.csv", "at least two periods"), ("no_such", "no_such")):
+        result = invoke("design", source, "--detect", "1%")
+        assert result.exit_code == 2
+        assert said in result.output
+    result = invoke("design", "queue_small", "--detect", "1%")
+    assert result.exit_code == 2
+    assert "should be fleet" in result.output
+
+
+def test_a_scenario_is_simulated_without_its_feature(tmp_path):
+    file = tmp_path / "tiny.yaml"
+    file.write_text(
+        "extends: fortnight\nfleet: {machines: 40}\npopulation: {jobs: 60, common_jobs: 40}\n"
+        "analyses: {wsmeter: {machines: [5]}}\n"
+    )
+    payload = design([str(file)], Asked(0.05, days=1.0, crossover=True, draws=100), None, quiet)
+    assert payload["machines"] == 40
+    assert {row["design"] for row in payload["designs"]} >= {
+        "1 day after 1 day",
+        f"crossover of {round(86400 / corners.CROSSOVER_PERIOD_S)} periods",
+    }
+
+
+@pytest.mark.parametrize("which", ["table", "jobs", "link"])
+def test_what_is_read_is_not_overwritten_by_who_gets_the_feature(table, tmp_path, which):
+    jobs = tmp_path / "jobs.csv"
+    jobs.write_text("job,quota,instances\n0,60,60\n1,120,60\n2,180,60\n3,240,60\n")
+    (tmp_path / "link.csv").symlink_to(table)
+    before = {file: file.read_bytes() for file in (table, jobs)}
+    file = {"table": table, "jobs": jobs, "link": tmp_path / "link.csv"}[which]
+    result = invoke("design", table, "--jobs", jobs, "--detect", "2%", "--assign", file)
+    assert (result.exit_code, result.output) == (2, f"--assign: would overwrite what is read, got {file}\n")
+    assert {file: file.read_bytes() for file in before} == before
+
+
+@pytest.mark.parametrize("name", ["scores.csv", "scores.parquet", "empty.csv", "torn.parquet"])
+def test_a_file_that_is_no_former_plan_stays(table, tmp_path, name):
+    file = tmp_path / name
+    scores = pd.DataFrame({"machine": [1], "score": [2.0]})
+    write = {
+        "scores.csv": lambda: scores.to_csv(file, index=False),
+        "scores.parquet": lambda: scores.to_parquet(file),
+        "empty.csv": file.touch,
+        "torn.parquet": lambda: file.write_bytes(b"PAR1 and no more"),
+    }
+    write[name]()
+    before = file.read_bytes()
+    result = invoke("design", table, "--detect", "2%", "--assign", file)
+    assert result.exit_code == 2
+    assert result.output.startswith("--assign: is there and holds no former plan (machine, start_s, end_s, treated)")
+    assert file.read_bytes() == before
+
+
+def test_it_is_said_how_the_result_of_each_design_is_estimated(table, said):
+    words = ("design", table, "--detect", "2%", "--draws", "100", "--days", "1")
+    rows = said["designs"]
+    assert {row["estimator"]: row["afterwards"] for row in rows} == {
+        "adjusted": "adjusted",
+        "cuped": "cuped",
+        "published": "published",
+        "balanced": "adjusted",
+        "paired": "adjusted",
+    }
+    text = " ".join(invoke(*words).output.split())
+    assert f"The first design's result afterwards: wsc effect … --estimator {rows[0]['afterwards']}" in text
+    for own in ("balanced", "paired"):
+        assert f"{own}: wsc effect estimates it by adjusted" in text
+
+
+def _own_and_afterwards(past, own, draws, machines):
+    """Return the latest course of a design with an estimator of its own, its draws, and what both estimators say."""
+    made = next(each for each in spans(past, 1.0, Assumed(0.05, 0.0, 0.0), []) if each.estimator == own)
+    course = made.courses[-1]
+    estimator, treated = course.arrange(machines, draws, np.random.default_rng(3))
+    both = [one.many(course.cells, treated) for one in (estimator, method("adjusted"))]
+    return course, treated, *both
+
+
+def _experiment(past, folder, machines, treated):
+    """Write the tables of an experiment on the latest two days of the past, with an effect of 5%."""
+    rows = past.between(len(past.periods) - 2, len(past.periods))
+    on = rows["machine"].isin(machines[treated]) & (rows["period"] == past.periods[-1])
+    rows = rows.assign(treated=on.astype(int), value=rows["value"] * np.where(on, 1.05, 1.0))
+    rows.to_csv(folder / "seen.csv", index=False)
+    return folder / "seen.csv"
+
+
+@pytest.mark.parametrize(("own", "afterwards"), [("balanced", "adjusted"), ("stratified", "stratified")])
+def test_the_estimator_named_says_of_the_tables_what_the_rehearsal_says_of_the_same_draw(tmp_path, own, afterwards):
+    rows = fleet(machines=90).assign(treated=0)
+    rows["platform"] = np.where(rows["machine"] % 3 == 0, "new", "old")
+    rows["value"] *= np.where(rows["platform"] == "new", 1.5, 1.0)
+    past = Past(rows, 86400.0)
+    course, treated, said, _ = _own_and_afterwards(past, own, 1, 30)
+    found = effect([_experiment(past, tmp_path, course.cells.machines, treated[0])], estimator=afterwards)
+    assert found["change"] == pytest.approx(said.change[0], abs=1e-9)
+    if own == afterwards:
+        assert found["error"] == pytest.approx(said.error[0], rel=1e-9)
+        assert found["freedom"] == pytest.approx(said.freedom[0], rel=1e-9)
+
+
+@pytest.mark.statistical
+@pytest.mark.parametrize("own", ["balanced", "paired"])
+def test_adjusted_covers_the_truth_in_designs_with_an_estimator_of_their_own(own):
+    """400 draws of each; that 95% intervals hold the truth in fewer than 92% of them has a chance of 0.3%."""
+    past = Past(fleet(machines=90).assign(treated=0), 86400.0)
+    course, _, _, said = _own_and_afterwards(past, own, 400, 30)
+    assert (abs(said.change - course.truth) <= said.margin(0.95)).mean() > 0.92

@@ -1,0 +1,401 @@
+"""`wsc effect`: from two exports to a verdict, findings first, faults with their places, runs in place of files."""
+
+import json
+import shutil
+
+import numpy as np
+import pandas as pd
+import pytest
+from typer.testing import CliRunner
+
+from analysis.effects.adjusted import Adjusted
+from analysis.effects.effect import Effect
+from analysis.effects.study import Study
+from scenarios.commands.cli import app
+from scenarios.effects.effect import effect, verdict
+from scenarios.files.faults import FaultsError
+from tests.helpers.report_pages import made
+
+JOBS = ("search", "mail", "ads")
+
+
+def fleet(change=0.05, machines=60, seed=1, treated=0.5):
+    """Return two weeks' means of a fleet of three jobs on every machine, and the jobs' table."""
+    rng = np.random.default_rng(seed)
+    machine, job = np.divmod(np.arange(3 * machines), 3)
+    own = (1.0 + job) * (1.0 + 0.04 * rng.standard_normal(3 * machines))
+    having = rng.permutation(machines)[: round(treated * machines)]
+    rows = []
+    for period in (0, 1):
+        on = np.isin(machine, having) & (period == 1)
+        value = own * (1.0 + 0.01 * rng.standard_normal(3 * machines)) * np.where(on, 1.0 + change, 1.0)
+        name = [JOBS[each] for each in job]
+        rows.append(
+            pd.DataFrame({"period": period, "job": name, "machine": machine, "weight": 1.0 + job, "value": value})
+            .assign(treated=on.astype(int))
+            .astype({"machine": str})
+        )
+    return rows
+
+
+@pytest.fixture
+def files(tmp_path):
+    made = []
+    for name, table in zip(("before.csv", "after.csv"), fleet(), strict=True):
+        table.to_csv(tmp_path / name, index=False)
+        made.append(tmp_path / name)
+    (tmp_path / "jobs.csv").write_text("job,quota,instances\nsearch,60,60\nmail,120,60\nads,180,60\n")
+    return *made, tmp_path / "jobs.csv"
+
+
+def invoke(*arguments):
+    return CliRunner().invoke(app, [str(each) for each in arguments])
+
+
+def test_two_exports_give_the_effect_and_what_wsmeter_would_say(files):
+    payload = effect(files[:2], files[2])
+    assert payload["low"] < 0.05 < payload["high"]
+    assert payload["zero_ruled_out"]
+    assert payload["verdict"].startswith("faster by")
+    assert payload["design"] == "concurrent"
+    assert abs(payload["published"]["change"] - 0.05) < 0.02
+    assert {"findings", "checked"} <= payload.keys()
+
+
+def test_json_has_every_field_of_the_effect(files):
+    result = invoke("effect", *files[:2], "--jobs", files[2], "--json")
+    assert result.exit_code == 0
+    payload = json.loads(result.stdout)
+    assert set(Effect.__dataclass_fields__) <= payload.keys()
+
+
+def test_findings_stand_above_the_verdict(files):
+    before, after = (pd.read_csv(file) for file in files[:2])
+    after.assign(treated=1).to_csv(files[1], index=False)
+    before.to_csv(files[0], index=False)
+    result = invoke("effect", *files[:2])
+    assert result.exit_code == 2
+    assert "2 machines without the feature while others have it are needed, 0 given" in result.output
+    pd.concat([after, after.iloc[:3].assign(weight=lambda rows: rows["weight"] * 2)]).to_csv(files[1], index=False)
+    text = invoke("effect", *files[:2]).output
+    if "remedy" in text:
+        assert text.index("remedy") < text.index("faster by")
+
+
+def test_jobs_are_named_where_asked_for(files):
+    payload = effect(files[:2], files[2], by_job=True)
+    assert {row["job"]: row["verdict"] for row in payload["per_job"]} == dict.fromkeys(JOBS, "gained")
+    assert "3 gained" in invoke("effect", *files[:2], "--per-job").output
+
+
+def test_faults_of_all_files_are_told_together(files):
+    files[0].write_text("period,job,machine,weight,value,treated\n0,a,m,1,2,7\n")
+    files[2].write_text("job,quota,instances\nsearch,none,3\n")
+    with pytest.raises(FaultsError) as caught:
+        effect([*files[:2], files[0].with_name("gone.csv")], files[2])
+    said = str(caught.value)
+    assert "before.csv:2:6: treated: should be 0 or 1" in said
+    assert "gone.csv: cannot be read" in said
+    assert 'jobs.csv:2:2: quota: should be a number, got "none"' in said
+
+
+@pytest.mark.parametrize(
+    ("options", "said"),
+    [
+        (["--estimator", "best"], "--estimator: should be one of published"),
+        (["--confidence", "2"], "--confidence: should be a share"),
+    ],
+)
+def test_options_that_make_no_sense_end_in_a_plain_line(files, options, said):
+    result = invoke("effect", *files[:2], *options)
+    assert result.exit_code == 2
+    assert said in result.output
+    assert "Traceback" not in result.output
+
+
+def test_jobs_that_the_fleet_does_not_have_are_told_and_nothing_else(files):
+    after = pd.read_csv(files[1])
+    after.assign(job="日本" + after["job"], shard=1, instance=after.index).to_csv(files[1], index=False)
+    before = pd.read_csv(files[0])
+    before.assign(shard=1, instance=before.index).to_csv(files[0], index=False)
+    result = invoke("effect", *files[:2], "--jobs", files[2])
+    assert result.exit_code == 2
+    assert result.output.strip().endswith("is not among the fleet's jobs")
+    assert result.output.count("\n") == 1
+
+
+@pytest.fixture(scope="module")
+def run(tmp_path_factory):
+    return made("small", tmp_path_factory.mktemp("runs"), "fleet.machines=80").path
+
+
+@pytest.mark.parametrize(("metric", "below"), [("ips", "cpu_s"), ("ipc", "cycles")])
+def test_a_run_has_its_metric_and_the_true_change(run, metric, below):
+    jobs = pd.read_parquet(run / "jobs.parquet").set_index("job")
+    instances = pd.read_parquet(run / "instances.parquet").set_index("residence")
+    means = []
+    for arm in ("nowhere", "everywhere"):
+        seen = pd.read_parquet(run / f"truth_{arm}_counters.parquet")
+        seen = seen[(seen["wall_s"] >= 0.1 * seen["wall_s"].max()) & (seen[below] > 0)]
+        value = seen["instructions"] / seen[below]
+        means.append(value.groupby(instances["job"].loc[seen["residence"]].to_numpy()).mean())
+    old, new = (float((mean * jobs["quota_vcpu"]).sum()) for mean in means)
+    done = invoke("effect", run, "--metric", metric, "--json")
+    payload = json.loads(done.stdout)
+    assert payload["metric"] == metric
+    assert payload["truth"]["change"] == pytest.approx(new / old - 1, rel=1e-9)
+    said = " ".join(invoke("effect", run, "--metric", metric).output.split())
+    assert f"({metric}); the true change of the whole fleet is {new / old - 1:+.2%}" in said
+
+
+def test_files_name_no_metric_and_have_no_truth(files):
+    payload = json.loads(invoke("effect", *files[:2], "--json").stdout)
+    assert payload["metric"] is None
+    assert payload["truth"] == {"change": None}
+    assert "measured" not in invoke("effect", *files[:2]).output
+
+
+def test_nothing_treated_is_refused(files):
+    result = invoke("effect", files[0])
+    assert result.exit_code == 2
+    assert "nothing has the feature" in result.output
+    files[1].write_text(files[0].read_text().replace("\n0,", "\n2,"))
+    assert invoke("effect", *files[:2]).stderr.startswith(f"{files[0]}, {files[1]}: nothing has the feature")
+
+
+def test_a_verdict_says_whether_zero_is_ruled_out_and_cannot_be_read_as_its_opposite():
+    assert verdict(-0.008, -0.011, -0.005) == "slower by 0.80% (0.50% to 1.10%); zero is ruled out"
+    assert verdict(0.001, -0.002, 0.004).startswith("zero is not ruled out: +0.10% (-0.20% to +0.40%); a gain above")
+
+
+def racks(change=0.0, count=20, size=10, treated=4, seed=1):
+    """Two periods of a fleet in which whole racks get the feature, and a rack's machines change together."""
+    rng = np.random.default_rng(seed)
+    machine, job = np.divmod(np.arange(count * size * 3), 3)
+    rack = machine // size
+    having = rng.permutation(count)[:treated]
+    rows = []
+    for period in (0, 1):
+        on = np.isin(rack, having) & (period == 1)
+        value = (1.0 + job) * np.exp(0.05 * rng.standard_normal(count)[rack] + 0.02 * rng.standard_normal(len(job)))
+        names = {"period": period, "job": [JOBS[each] for each in job], "machine": machine.astype(str), "rack": rack}
+        table = pd.DataFrame(names).assign(weight=1.0, value=value * (1 + change * on), treated=on.astype(int))
+        rows.append(table)
+    return pd.concat(rows, ignore_index=True)
+
+
+@pytest.mark.statistical
+def test_whole_racks_said_to_be_the_clusters_are_the_clusters():
+    """150 draws: a true coverage of 95% is below 90% with a chance of 0.5%; errors by machine cover about half."""
+    covered = np.zeros(2)
+    for seed in range(150):
+        study = Study.of(racks(seed=seed))
+        for which, cluster in enumerate(("rack", "machine")):
+            found = Adjusted(cluster=cluster).estimate(study)
+            covered[which] += found.low <= 0.0 <= found.high
+    by_rack, by_machine = covered / 150
+    assert by_rack >= 0.90
+    assert by_machine < 0.80
+
+
+def test_clusters_of_racks_make_the_interval_that_of_racks_or_leave_the_guards_error(tmp_path):
+    file, about = tmp_path / "seen.csv", tmp_path / "about.yaml"
+    about.write_text("clusters: rack\n")
+    racks(0.02).to_csv(file, index=False)
+    silent, said = effect([file]), effect([file], about=about)
+    assert [one["code"] for one in silent["findings"] if one["severity"] == "error"] == ["whole_racks"]
+    assert "clusters: rack" in silent["findings"][0]["remedy"]
+    assert said["trusted"]
+    assert (silent["cluster"], said["cluster"]) == ("machine", "rack")
+    assert said["margin"] == Adjusted(cluster="rack").estimate(Study.of(racks(0.02))).margin > 1.5 * silent["margin"]
+    assert "racks are the clusters" in invoke("effect", file, "--about", about).output
+    other = effect([file], about=about, estimator="cuped")
+    assert [one["code"] for one in other["findings"] if one["severity"] == "error"] == ["whole_racks"]
+    assert "clusters: rack is not taken by this estimator: its error is that of machines" in other["notes"]
+    assert "effects on single jobs are not estimated by rack" in effect([file], about=about, by_job=True)["notes"]
+
+
+def test_clusters_of_racks_need_racks(files):
+    about = files[2].with_name("about.yaml")
+    about.write_text("clusters: rack\n")
+    for command in (["effect", *files[:2], "--about", about], ["audit", *files[:2], about]):
+        result = invoke(*command)
+        assert result.exit_code == 2
+        assert f"{about}: clusters: rack needs the column rack in the observations" in result.output
+
+
+def test_one_rack_an_arm_is_too_few(tmp_path):
+    file, about = tmp_path / "seen.csv", tmp_path / "about.yaml"
+    about.write_text("clusters: rack\n")
+    racks(count=2, treated=1).to_csv(file, index=False)
+    for command in (["effect", file, "--about", about], ["audit", file, about]):
+        result = invoke(*command)
+        assert result.exit_code == 2
+        assert "rack needs 2 racks with and without the feature, got 1 with it and 1 without it" in result.output
+
+
+def test_a_staged_roll_out_has_its_own_estimator_and_no_effects_on_single_jobs(files):
+    """Half of the machines get the feature in period 1, half of the others in period 2."""
+    rows = pd.concat(fleet(), ignore_index=True)
+    last = rows[rows["period"] == 1].assign(period=2)
+    late = (last["treated"] == 0) & (last["machine"].astype(int) % 2 == 0)
+    last.loc[late, "value"] *= 1.05
+    pd.concat([rows, last.assign(treated=last["treated"].where(~late, 1))]).to_csv(files[0], index=False)
+    payload = effect(files[:1], files[2], by_job=True)
+    assert (payload["estimator"], payload["design"], payload["published"]) == ("staged", "staged", None)
+    assert payload["low"] < 0.05 < payload["high"]
+    assert "per_job" not in payload
+    assert "effects on single jobs are not estimated of a staged roll-out" in payload["notes"]
+    assert "no answer to a staged study" in invoke("effect", files[0]).output
+
+
+def test_what_no_one_has_with_and_without_the_feature_together_is_no_crossover(files):
+    """All machines swap: those with the feature in period 1 are without it in period 2, in which no other has it."""
+    rows = pd.concat(fleet(), ignore_index=True)
+    last = rows[rows["period"] == 1].assign(period=2, treated=0)
+    rows = rows[(rows["period"] == 0) | (rows["treated"] == 1)]
+    pd.concat([rows, last]).to_csv(files[0], index=False)
+    result = invoke("effect", files[0])
+    assert result.exit_code == 2
+    assert "jobs seen both with and without the feature in one period of a crossover are needed" in result.output
+
+
+def test_guards_hear_what_is_known_of_the_experiment(files, tmp_path):
+    about = tmp_path / "about.yaml"
+    about.write_text("looks: 14\ninterval: fixed\n")
+    told = effect(files[:2], files[2], about=about)
+    assert [one["code"] for one in told["findings"]] == ["peeking"]
+    assert "peeking" not in effect(files[:2], files[2])["checked"]
+    about.write_text("looks: 0\nclusters: job\n")
+    result = invoke("effect", *files[:2], "--about", about)
+    assert result.exit_code == 2
+    assert {"looks", "clusters"} <= {line.split(": ")[1] for line in result.output.splitlines()}
+
+
+def test_intervals_of_single_jobs_are_of_the_confidence_asked_for(files):
+    wide, narrow = (effect(files[:2], by_job=True, confidence=one)["per_job"] for one in (0.99, 0.8))
+    assert [row["change"] for row in wide] == [row["change"] for row in narrow]
+    assert all(row["low"] < other["low"] for row, other in zip(wide, narrow, strict=True))
+
+
+def test_names_with_brackets_are_printed_as_they_are(files):
+    for file in files:
+        file.write_text(file.read_text().replace("search", "[/a]").replace("mail", "[red]b"))
+    result = invoke("effect", *files[:2], "--per-job")
+    assert result.exit_code == 0, result.output
+    assert "[/a]" in result.output
+    assert "[red]b" in result.output
+
+
+@pytest.mark.parametrize("design", ["before and after", "staged", "crossover"])
+@pytest.mark.parametrize("change", [0.0, 0.1])
+def test_equal_machines_are_no_change_but_for_the_features(tmp_path, design, change):
+    """Within each job all values are equal, and sums of 0.1, 0.7 and 1.3 are not what they are on paper."""
+    rows = pd.DataFrame(
+        [(p, j, m) for p in range(4) for j in JOBS for m in range(21)], columns=["period", "job", "machine"]
+    )
+    on = {
+        "before and after": (rows["period"] > 1) & (rows["machine"] % 2 == 1),
+        "staged": (rows["period"] > rows["machine"] % 4) & (rows["machine"] % 4 != 3),
+        "crossover": (rows["period"] + rows["machine"]) % 2 == 1,
+    }[design]
+    value = rows["job"].map(dict(zip(JOBS, (0.1, 0.7, 1.3), strict=True))) * (1 + change * on)
+    rows.assign(weight=1.0, value=value, treated=on.astype(int)).to_csv(tmp_path / "seen.csv", index=False)
+    payload = effect([tmp_path / "seen.csv"], by_job=design != "staged")
+    assert (payload["margin"], payload["zero_ruled_out"]) == (0.0, change > 0)
+    assert payload["change"] == pytest.approx(change, abs=1e-12)
+    unchanged = "zero is not ruled out: +0.00% (+0.00% to +0.00%)"
+    assert payload["verdict"].startswith("faster by 10.00%" if change else unchanged)
+    assert "-0.00%" not in payload["verdict"]
+    assert any("machines do not differ at all within jobs" in note for note in payload["notes"])
+    assert "imbalance_before" not in {one["code"] for one in payload["findings"]}
+    assert {row["verdict"] for row in payload.get("per_job", [])} <= {"undecidable"}
+
+
+def test_names_in_files_do_nothing_to_a_terminal(files):
+    rows = files[1].read_text().splitlines()
+    files[1].write_text("\n".join([*rows, "1,\x1b[31mq,m,1,1,0"]))
+    ended = invoke("effect", *files[:2], "--jobs", files[2])
+    assert ended.exit_code == 2
+    assert ended.stderr == f"{files[0]}, {files[1]}: job \\x1b[31mq is not among the fleet's jobs\n"
+
+
+@pytest.fixture
+def in_another_unit(files):
+    """The values of machines with the feature are a thousand times what they were."""
+    rows = pd.read_csv(files[1])
+    rows.loc[rows["treated"] == 1, "value"] *= 1000
+    rows.to_csv(files[1], index=False)
+    return files
+
+
+def test_after_an_error_among_the_findings_there_is_no_verdict(in_another_unit):
+    ended = invoke("effect", *in_another_unit[:2], "--jobs", in_another_unit[2], "--per-job")
+    assert ended.exit_code == 1, ended.output
+    assert "error unit_change" in ended.output
+    assert "no verdict: mend unit_change first; the tables as they are give +" in ended.output
+    assert not any(word in ended.output for word in ("faster by", "ruled out", "gained"))
+
+
+def test_json_keeps_its_numbers_after_an_error_and_says_that_they_are_not_to_be_trusted(in_another_unit):
+    ended = invoke("effect", *in_another_unit[:2], "--per-job", "--json")
+    payload = json.loads(ended.stdout)
+    assert (ended.exit_code, payload["trusted"]) == (1, False)
+    assert payload["change"] > 500
+    assert {"low", "high", "per_job", "published"} <= payload.keys()
+    assert payload["verdict"].startswith("no verdict")
+
+
+def test_without_an_error_there_is_a_verdict(files):
+    ended = invoke("effect", *files[:2], "--json")
+    assert (ended.exit_code, json.loads(ended.stdout)["trusted"]) == (0, True)
+
+
+@pytest.mark.parametrize(
+    ("name", "told"), [("instances", "residence"), ("counters", "residence, window"), ("jobs", "job")]
+)
+def test_rows_that_a_run_has_twice_are_told_in_one_line(run, tmp_path, name, told):
+    copy = tmp_path / "run"
+    shutil.copytree(run, copy)
+    rows = pd.read_parquet(run / f"{name}.parquet")
+    pd.concat([rows, rows.iloc[:5]]).to_parquet(copy / f"{name}.parquet", index=False)
+    ended = invoke("effect", copy)
+    assert ended.exit_code == 2
+    assert ended.output.startswith(f"{copy / name}.parquet:{len(rows) + 2}:1: {told}: should be there once, got ")
+    assert ended.output.endswith(" again and 4 more\n")
+    assert ended.output.count("\n") == 1
+
+
+@pytest.mark.parametrize(("separator", "word"), [(";", ";"), ("\t", "tabs")])
+@pytest.mark.parametrize("command", ["effect", "audit"])
+def test_columns_between_other_marks_than_commas_are_told_once(files, separator, word, command):
+    files[0].write_text(files[0].read_text().replace(",", separator))
+    ended = invoke(command, *files[:2])
+    assert ended.exit_code == 2
+    assert (
+        ended.output
+        == f"{files[0]}:1:1: file: should be separated by commas, got a header that looks separated by {word}\n"
+    )
+
+
+def test_machines_drawn_by_platform_are_compared_within_platforms(files):
+    """New machines are twice as fast, and most of them get the feature: only within platforms is that no gain."""
+    for file in files[:2]:
+        rows = pd.read_csv(file)
+        new = rows["machine"] % 3 == 0
+        late = (rows["period"] == 1) & ((rows["machine"] % 3 == 0) | (rows["machine"] % 5 == 0))
+        rows["treated"] = (late & (rows["machine"] % 10 != 0)).astype(int)
+        rows["value"] = rows["job"].map({"search": 1.0, "mail": 2.0, "ads": 3.0}) * (1 + 0.001 * (rows["machine"] % 7))
+        rows["value"] *= np.where(rows["treated"] == 1, 1.05, 1.0) * np.where(new, 2.0, 1.0)
+        rows.assign(platform=np.where(new, "new", "old")).to_csv(file, index=False)
+    found = effect(files[1:2], files[2], estimator="stratified")
+    assert found["estimator"] == "stratified"
+    assert found["change"] == pytest.approx(0.05, abs=0.003)
+    assert effect(files[1:2], files[2])["change"] > 0.3
+
+
+def test_without_platforms_nothing_can_be_compared_within_them(files):
+    ended = invoke("effect", *files[:2], "--estimator", "stratified")
+    assert ended.exit_code == 2
+    assert ended.output.endswith("the estimator stratified needs the column platform\n")
+    assert invoke("monitor", *files[:2], "--estimator", "stratified").exit_code == 2

@@ -1,0 +1,146 @@
+"""The command that looks at an experiment any time: looks, horizons, verdicts and faults."""
+
+import io
+import json
+
+import numpy as np
+import pandas as pd
+import pytest
+from rich.console import Console
+
+from analysis.audit.guards import AT_THE_END
+from analysis.effects.methods import RECOMMENDED
+from models.randomness import stream
+from scenarios.effects.monitor import monitor, show
+from scenarios.files.faults import FaultsError
+
+
+def observations(change, *, periods=6, machines=40, step=1.0, waves=False):
+    rng = stream(1, "observations")
+    machine, job = np.divmod(np.arange(machines * 3), 3)
+    rows = pd.DataFrame({"job": job, "machine": machine, "weight": 1.0 + job})
+    own = 1.0 + 0.03 * rng.standard_normal(len(rows))
+    tables = []
+    for period in range(periods):
+        started = (period >= 2) & (machine % 2 == 0) & ((machine % 4 == 0) | (not waves) | (period >= 4))
+        value = own * (1 + change * started) * (1 + 0.01 * rng.standard_normal(len(rows)))
+        tables.append(rows.assign(period=period * step, value=value, treated=started.astype(int)))
+    return pd.concat(tables, ignore_index=True)
+
+
+def written(folder, table, name="table.csv"):
+    path = folder / name
+    table.to_csv(path, index=False)
+    return [path]
+
+
+def test_a_gain_is_found_and_the_looks_are_told(tmp_path):
+    payload = monitor(written(tmp_path, observations(0.05)), planned=8)
+    assert (payload["kind"], payload["estimator"], payload["design"]) == ("monitor", RECOMMENDED, "concurrent")
+    assert [look["period"] for look in payload["looks"]] == [2, 3, 4, 5]
+    assert [look["share"] for look in payload["looks"]] == [0.125, 0.25, 0.375, 0.5]
+    assert (payload["change"], payload["planned"], payload["notes"]) == ("gained", 8, [])
+    assert payload["decided"] in {2, 3, 4, 5}
+    assert json.loads(json.dumps(payload, allow_nan=False)) == payload
+    last = payload["looks"][-1]
+    assert last["low"] < last["fixed_low"] < 0.05 < last["fixed_high"] < last["high"]
+
+
+def test_no_change_stays_open_and_an_unplanned_horizon_is_noted(tmp_path):
+    payload = monitor(written(tmp_path, observations(0.0)))
+    assert (payload["change"], payload["decided"]) == ("open", None)
+    assert payload["notes"] == ["the horizon is taken to be the table's 4 looks; plan it before the first one"]
+
+
+def test_looks_are_taken_every_day_of_seconds_and_every_so_many_periods(tmp_path):
+    hours = written(tmp_path, observations(-0.05, periods=10, step=28800.0))
+    payload = monitor(hours, every="day")
+    # From the third period on, 57,600 s, a day is three periods of eight hours.
+    assert [look["period"] for look in payload["looks"]] == [115200, 201600, 259200]
+    assert payload["change"] == "lost"
+    days = written(tmp_path, observations(0.0), "days.csv")
+    assert [look["period"] for look in monitor(days, every="day")["looks"]] == [2, 3, 4, 5]
+    assert [look["period"] for look in monitor(days, every="2")["looks"]] == [3, 5]
+
+
+def test_a_staged_roll_out_has_its_own_estimator(tmp_path):
+    payload = monitor(written(tmp_path, observations(0.05, waves=True)))
+    assert (payload["estimator"], payload["design"], payload["machines"]) == ("staged", "staged", 20)
+
+
+def test_what_is_printed_says_the_verdict(tmp_path):
+    shown = io.StringIO()
+    show(monitor(written(tmp_path, observations(0.05)), planned=8), Console(file=shown, width=160))
+    assert "zero is ruled out since" in shown.getvalue()
+    assert "times as wide at the horizon of 8 looks" in shown.getvalue()
+
+
+def test_looks_past_the_plan_are_told_and_no_share_is_above_one(tmp_path):
+    payload = monitor(written(tmp_path, observations(0.05)), planned=1)
+    assert [look["share"] for look in payload["looks"]] == [1, 2, 3, 4]
+    assert payload["notes"][0].startswith("there are 4 looks, more than the 1 planned: intervals hold")
+    shown = io.StringIO()
+    show(payload, Console(file=shown, width=160))
+    assert "100%" in shown.getvalue()
+    assert not any(f"{share}00%" in shown.getvalue() for share in (2, 3, 4))
+    assert shown.getvalue().count("past ") >= 3
+    assert "at the horizon of 1 look." in shown.getvalue()
+
+
+def test_guards_that_need_no_end_are_asked_and_shown_as_notes(tmp_path):
+    table = observations(0.05)
+    table.loc[table["period"] >= 4, "value"] *= 1000
+    payload = monitor(written(tmp_path, table), planned=8)
+    assert [one["code"] for one in payload["findings"]] == ["unit_change"]
+    assert "unusable_values" in payload["checked"]
+    assert not set(payload["checked"]) & AT_THE_END
+    shown = io.StringIO()
+    show(payload, Console(file=shown, width=160))
+    assert "note: unit_change (error): value: " in shown.getvalue()
+    assert "remedy: bring all files to one unit" in shown.getvalue()
+
+
+def test_looks_at_which_machines_do_not_differ_say_nothing(tmp_path):
+    table = observations(0.0)
+    with pytest.raises(
+        FaultsError, match=r"2 machines with a job in each arm that differ in value are needed, 1 given"
+    ):
+        monitor(written(tmp_path, table.assign(value=0.1)))
+    table.loc[table["period"] < 4, "value"] = 0.1
+    payload = monitor(written(tmp_path, table))
+    assert [look["period"] for look in payload["looks"]] == [4, 5]
+    assert "no estimate until 3: 2 machines" in payload["notes"][1]
+
+
+def test_faults_are_located_and_all_told(tmp_path):
+    table = observations(0.0).astype({"treated": object})
+    table.loc[0, "treated"] = "x"
+    table.loc[1, "weight"] = 1e60
+    with pytest.raises(FaultsError) as caught:
+        monitor(written(tmp_path, table))
+    assert [line.partition("table.csv:")[2] for line in str(caught.value).splitlines()] == [
+        '2:6: treated: should be 0 or 1, true or false, got "x"',
+        '3:3: weight: should be at most 1e+50, got "1e+60"',
+    ]
+    with pytest.raises(FaultsError, match=r"table.csv: nothing has the feature: no row has treated 1"):
+        monitor(written(tmp_path, observations(0.0).assign(treated=0)))
+    with pytest.raises(FaultsError, match=r"^--every: should be a number greater than 0, got \"never\""):
+        monitor(written(tmp_path, observations(0.0)), every="never")
+    with pytest.raises(ValueError, match="estimator must be one of"):
+        monitor(written(tmp_path, observations(0.0)), estimator="best")
+
+
+@pytest.mark.parametrize("confidence", [1e-6, 0.01, 1 - 1e-15])
+def test_any_confidence_has_intervals(tmp_path, confidence):
+    looks = monitor(written(tmp_path, observations(0.05)), confidence=confidence)["looks"]
+    assert all(look["low"] <= look["fixed_low"] <= look["fixed_high"] <= look["high"] for look in looks)
+    with pytest.raises(ValueError, match="confidence must be at least 1e-06 and below 1, got 1e-300"):
+        monitor(written(tmp_path, observations(0.05)), confidence=1e-300)
+
+
+def test_an_estimator_that_is_asked_for_is_taken_of_a_staged_roll_out_too(tmp_path):
+    rows = observations(0.05, waves=True)
+    later = rows["machine"].isin(rows.loc[rows["period"].eq(4) & rows["treated"].eq(1), "machine"])
+    kept = written(tmp_path, rows[~later | rows["period"].ge(4) | rows["machine"].mod(4).eq(0)])
+    assert monitor(kept)["estimator"] == RECOMMENDED
+    assert monitor(kept, estimator="cuped")["estimator"] == "cuped"

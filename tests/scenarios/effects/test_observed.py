@@ -1,0 +1,95 @@
+"""Observations from files and runs: one table, faults of all sources together."""
+
+import json
+
+import pytest
+from typer.testing import CliRunner
+
+from analysis.audit.guards import AT_THE_END
+from scenarios.commands.cli import app
+from scenarios.effects.audit import audit
+from scenarios.effects.effect import effect
+from scenarios.effects.monitor import monitor
+from scenarios.effects.observed import experiment, observed
+from scenarios.files.faults import FaultsError
+
+
+def invoke(*arguments):
+    return CliRunner().invoke(app, [str(each) for each in arguments])
+
+
+def test_a_folder_that_is_no_run_and_a_bad_file_are_told_together(tmp_path):
+    (tmp_path / "bad.csv").write_text("period,job\n1,a\n")
+    with pytest.raises(FaultsError) as caught:
+        observed([tmp_path, tmp_path / "bad.csv"])
+    assert "not a finished run" in str(caught.value)
+    assert "bad.csv:1:1: machine: column is missing" in str(caught.value)
+
+
+def test_a_run_is_measured_where_machines_were_rolled_out(tmp_path):
+    options = ["fleet.machines=60", "population.jobs=60", "population.common_jobs=40", "horizon_s=259200.0"]
+    options += [
+        "feature.rollout.start_s=86400.0",
+        "analyses.wsmeter.window=day.02",
+        "analyses.wsmeter.machines=[10]",
+        "recording.truth=false",
+    ]
+    windows = [{"name": f"day.{k:02}", "start_s": 86400.0 * k, "end_s": 86400.0 * (k + 1)} for k in range(3)]
+    options.append(f"recording.windows={json.dumps(windows)}")
+    sets = [part for option in options for part in ("--set", option)]
+    made = invoke("run", "fortnight", "--out", tmp_path, *sets, "--json")
+    assert made.exit_code == 0, made.output
+    (folder,) = (each for each in tmp_path.iterdir() if each.is_dir())
+    table, notes = observed([folder])
+    assert sorted(table["period"].unique().tolist()) == [0.0, 86400.0, 172800.0]
+    assert table.loc[table["treated"] == 1, "period"].min() == 86400.0
+    assert notes == []
+    payload = effect([folder])
+    assert payload["design"] == "concurrent"
+    assert payload["machines"] == 30
+    assert payload["controls"] == 30
+    assert payload["margin"] < 0.1
+    audited = audit([folder])
+    assert (audited["findings"], audited["checked"]) == (payload["findings"], payload["checked"])
+    assert len(audited["checked"]) > 10
+    watched = monitor([folder])
+    assert set(watched["checked"]) == set(audited["checked"]) - AT_THE_END
+    table.drop(columns="file").assign(period=table["period"] + 1e6).to_csv(tmp_path / "later.csv", index=False)
+    assert audit([folder, tmp_path / "later.csv"])["checked"]
+
+
+def test_a_file_that_is_given_twice_is_told_before_it_is_read(tmp_path):
+    (tmp_path / "bad.csv").write_text("period,job\n1,a\n")
+    with pytest.raises(FaultsError) as caught:
+        experiment([tmp_path / "bad.csv", tmp_path / "b.csv", tmp_path / "bad.csv"])
+    assert str(caught.value) == f"{tmp_path / 'bad.csv'}: should be given once, got 2 times"
+
+
+def test_jobs_of_another_fleet_are_refused(tmp_path):
+    (tmp_path / "seen.csv").write_text("period,job,machine,weight,value,treated\n1,a,m,1,1,TRUE\n1,a,n,1,1,false\n")
+    (tmp_path / "jobs.csv").write_text("job,quota,instances\nb,1,1\n")
+    with pytest.raises(FaultsError, match=r"jobs.csv: job: should name the jobs of the observations"):
+        experiment([tmp_path / "seen.csv"], tmp_path / "jobs.csv")
+    (tmp_path / "jobs.csv").write_text("job,quota,instances\na,1,1\n")
+    table, jobs, notes = experiment([tmp_path / "seen.csv"], tmp_path / "jobs.csv")
+    assert (table["treated"].tolist(), jobs["quota"].tolist(), notes) == ([1, 0], [1.0], [])
+
+
+def test_values_of_a_job_that_no_sum_holds_are_a_fault(tmp_path):
+    rows = [f"1,{job},m{k},1,{1 + k / 100},{k % 2}" for job in "ab" for k in range(20)]
+    rows[7] = "1,a,m7,1,1e40,1"
+    (tmp_path / "seen.csv").write_text("\n".join(["period,job,machine,weight,value,treated", *rows]))
+    with pytest.raises(FaultsError, match=r'seen.csv: value: should be within 1e\+15 times .* 1 and 1e\+40 in "a"'):
+        experiment([tmp_path / "seen.csv"])
+
+
+def test_a_past_of_other_jobs_is_none(tmp_path):
+    """Nothing of what is studied was seen before: the answer is that of the study alone."""
+    rows = [f"1,a,m{k},1,{1 + k * 7 % 11 / 100},{k % 2}" for k in range(20)]
+    head, past = "period,job,machine,weight,value,treated", [f"0,b,m{k},1,2,0" for k in range(20)]
+    answers = []
+    for name, kept in (("with.csv", [*past, *rows]), ("without.csv", rows)):
+        (tmp_path / name).write_text("\n".join([head, *kept]))
+        made = effect([tmp_path / name])
+        answers.append((made["change"], made["margin"]))
+    assert answers[0] == pytest.approx(answers[1])

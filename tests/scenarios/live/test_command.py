@@ -1,0 +1,211 @@
+"""`wsc live`: what it prints and writes; the load is served by a queue in place of this machine."""
+
+import gzip
+import json
+import os
+
+import numpy as np
+import pandas as pd
+import pytest
+from typer.testing import CliRunner
+
+from analysis.occupancy.curve import curve
+from analysis.occupancy.law import law
+from models.queues.serve import serve
+from scenarios.commands import cli
+from scenarios.live import command as live
+from scenarios.live import replay as live_replay
+from scenarios.live import run as live_run
+from scenarios.live.gate import Before
+from scenarios.live.run import Observed
+
+FILES = {"cpu.csv", "requests.csv.gz", "summary.json"}
+
+
+def simulated(load, _length_s, where, interval_s, _tell):
+    """What would be recorded of open arrivals at the sessions' starts on servers that share themselves evenly."""
+    start_s = np.sort([session.start_s for session in load])
+    demand_s = np.array([session.demand_s[0] for session in load])
+    cpus = len(where.server_cpus)
+    left_s = serve("ps", start_s, demand_s, cpus).departure_s
+    seen = curve(start_s, left_s, 0.0, float(np.max(left_s)))
+    time_s = np.append(np.arange(0.0, seen.end_s, interval_s), seen.end_s)
+    totals = [law(seen, cpus, 0.0, end) for end in time_s]
+    samples = pd.DataFrame({"time_s": time_s, "run_s": [each.service_time_s for each in totals], "stolen_s": 0.0})
+    samples = samples.assign(wait_s=[each.queueing_time_s for each in totals], busy_s=samples["run_s"] + 0.01 * time_s)
+    requests = pd.DataFrame({"session": range(len(load)), "arrival_s": start_s, "departure_s": left_s})
+    wait_s = left_s - start_s - demand_s
+    workers = pd.DataFrame({"taken_s": start_s, "ended_s": left_s, "run_s": demand_s, "wait_s": wait_s})
+    return Observed(requests.assign(demand_s=demand_s), samples, workers, 0.999)
+
+
+@pytest.fixture
+def quiet(monkeypatch):
+    """A quiet machine with two CPUs, of which both server and load are simulated."""
+    monkeypatch.setattr(os, "sched_getaffinity", lambda _: {0, 1})
+    monkeypatch.setattr(live_run, "_privileged", lambda: True)
+    monkeypatch.setattr(live_run, "supported", lambda: True)
+    for module in (live, live_replay):
+        monkeypatch.setattr(module, "before", lambda _: Before(0.1, 0.0, 0.0, 0.95))
+        monkeypatch.setattr(module, "observe", simulated)
+    return monkeypatch
+
+
+def wsc(*words):
+    return CliRunner().invoke(cli.app, ["live", *words], env={"COLUMNS": "120"})
+
+
+def said(*words):
+    result = wsc("--json", *words)
+    assert result.exit_code == 0, result.stderr
+    return json.loads(result.stdout)
+
+
+@pytest.mark.usefixtures("quiet")
+def test_on_a_perfect_server_the_law_is_exact_and_the_machine_quiet(tmp_path):
+    payload = said("--minutes", "20", "--out", str(tmp_path))
+    assert (payload["kind"], payload["quiet"], payload["reasons"]) == ("live", True, [])
+    assert payload["errors"]["raw"]["max"] < 1e-5
+    assert abs(payload["errors"]["queueing"]) < 1e-5
+    assert payload["machine"]["scheduler"] == "nice"
+    assert payload["machine"]["server_cpus"] == [1]
+    assert payload["settings"]["interval_s"] == 20.0
+
+
+@pytest.mark.usefixtures("quiet")
+def test_the_files_hold_what_is_said_and_nothing_is_half_written(tmp_path):
+    (tmp_path / "other.txt").write_text("kept")
+    payload = said("--minutes", "10", "--out", str(tmp_path))
+    assert {file.name for file in tmp_path.iterdir()} == FILES | {"other.txt"}
+    assert json.loads((tmp_path / "summary.json").read_text()) == payload
+    log = pd.read_csv(tmp_path / "requests.csv.gz")
+    assert list(log) == ["session", "arrival_s", "departure_s", "demand_s"]
+    assert len(log) == payload["requests"]
+    assert len(pd.read_csv(tmp_path / "cpu.csv")) == len(payload["intervals"])
+
+
+@pytest.mark.usefixtures("quiet")
+def test_the_same_observations_make_the_same_bytes(tmp_path):
+    for name in ("one", "two"):
+        said("--minutes", "10", "--out", str(tmp_path / name))
+    made = [{file.name: file.read_bytes() for file in (tmp_path / name).iterdir()} for name in ("one", "two")]
+    assert made[0] == made[1]
+
+
+@pytest.mark.usefixtures("quiet")
+def test_text_for_people_says_scheduler_law_kernel_and_errors(tmp_path):
+    shown = wsc("--minutes", "10", "--out", str(tmp_path)).stdout
+    assert "server on CPU 1, client on CPU 0 of" in shown
+    assert "under nice" in shown
+    assert "utilisation by the law" in shown
+    assert "97th percentile" in shown
+    assert "not quiet" not in shown
+
+
+def test_a_busy_machine_is_said_with_its_evidence_and_the_exit_is_still_0(quiet, tmp_path):
+    quiet.setattr(live, "observe", lambda *asked: simulated(*asked).__class__(**spoilt(simulated(*asked))))
+    result = wsc("--minutes", "10", "--out", str(tmp_path))
+    assert result.exit_code == 0
+    assert "not quiet" in result.stdout
+    assert "a spinning process got 50.0% of a CPU" in result.stdout
+    assert said("--minutes", "10", "--out", str(tmp_path))["quiet"] is False
+
+
+def spoilt(seen):
+    return {"requests": seen.requests, "samples": seen.samples, "workers": seen.workers, "spin_share": 0.5}
+
+
+def test_an_interrupted_run_leaves_the_files_of_the_one_before(quiet, tmp_path):
+    before = said("--minutes", "10", "--out", str(tmp_path))
+
+    def interrupted(*_):
+        raise KeyboardInterrupt
+
+    quiet.setattr(live, "observe", interrupted)
+    assert wsc("--minutes", "10", "--seed", "2", "--out", str(tmp_path)).exit_code == 130
+    assert json.loads((tmp_path / "summary.json").read_text()) == before
+
+
+def test_a_log_is_gzipped_without_a_date(tmp_path):
+    live.write_log(tmp_path / "log.csv.gz", pd.DataFrame({"arrival_s": [0.5], "departure_s": [float("nan")]}))
+    content = (tmp_path / "log.csv.gz").read_bytes()
+    assert content[4:8] == bytes(4)
+    assert gzip.decompress(content) == b"arrival_s,departure_s\n0.5,\n"
+
+
+def test_a_system_without_the_kernels_accounts_is_refused_before_anything_is_made(quiet, tmp_path):
+    quiet.setattr(live_run, "supported", lambda: False)
+    for more in ((), ("--replay",)):
+        result = wsc("--out", str(tmp_path / "out"), *more)
+        assert (result.exit_code, result.stdout) == (2, "")
+        assert result.stderr.startswith("wsc live needs Linux with /proc/PID/schedstat")
+    assert not (tmp_path / "out").exists()
+
+
+@pytest.mark.usefixtures("quiet")
+@pytest.mark.parametrize(
+    ("words", "fault"),
+    [
+        (("--servers", "3"), "--servers must be 1 to 2, the CPUs that this process may use, got 3"),
+        (("--servers", "0"), '--servers: should be a whole number of at least 1, got "0"'),
+        (("--minutes", "nan"), '--minutes: should be a number greater than 0, got "nan"'),
+        (("--pool", "-1"), '--pool: should be a whole number of at least 1, got "-1"'),
+        (("--minutes", "0.001"), "with seed 1 no session starts in 0.06 s; more --minutes will do"),
+        (("--replay", "--minutes", "0.0001"), "with seed 1 nothing arrives in 0.006 s; more --minutes will do"),
+    ],
+)
+def test_what_cannot_be_done_is_said_in_a_line(tmp_path, words, fault):
+    result = wsc(*words, "--out", str(tmp_path))
+    assert (result.exit_code, result.stderr) == (2, f"{fault}\n")
+
+
+@pytest.mark.usefixtures("quiet")
+def test_a_pool_is_told_to_lack_the_wait_to_be_accepted(tmp_path):
+    shown = wsc("--minutes", "10", "--pool", "4", "--out", str(tmp_path)).stdout
+    assert "the kernel's figure of queueing lacks that" in shown
+
+
+@pytest.mark.usefixtures("quiet")
+def test_a_replay_sets_bounds_and_replays_beside_what_changed(tmp_path):
+    payload = said("--replay", "--minutes", "2", "--out", str(tmp_path))
+    assert {file.name for file in tmp_path.iterdir()} == {"requests_1.csv.gz", "requests_2.csv.gz", "summary.json"}
+    assert (payload["kind"], payload["quiet"]) == ("live_replay", True)
+    more, fewer = payload["changes"]
+    assert (more["servers"], more["to"], fewer["servers"], fewer["to"]) == (1, 2, 2, 1)
+    assert more["change_s"] == pytest.approx(-fewer["change_s"])
+    assert more["change_s"] == pytest.approx(more["kernel_change_s"], abs=1e-3)
+    bounds = [more["bounds"][name] for name in ("b0", "b1", "b2", "b3")]
+    assert 0 > bounds[0] >= bounds[1] >= bounds[2] >= bounds[3] >= more["change_s"] - 1e-3
+    assert 0 < fewer["bounds"]["b0"] <= fewer["change_s"]
+    assert fewer["bounds"]["b1"] is None
+
+
+@pytest.mark.usefixtures("quiet")
+def test_under_the_policy_that_served_the_replay_is_what_happened(tmp_path):
+    for change in said("--replay", "--minutes", "2", "--out", str(tmp_path))["changes"]:
+        replayed = change["replays"]["ps"]
+        assert replayed["change_s"] == pytest.approx(change["change_s"], abs=0.05)
+        assert replayed["low_s"] <= replayed["change_s"] <= replayed["high_s"]
+
+
+@pytest.mark.usefixtures("quiet")
+def test_the_table_of_a_replay_has_a_row_for_every_bound(tmp_path):
+    shown = wsc("--replay", "--minutes", "2", "--out", str(tmp_path)).stdout
+    names = (
+        "by the law",
+        "by the kernel",
+        "at least, by the paper",
+        "B1",
+        "B2",
+        "B3",
+        "replayed as ps",
+        "replayed as rr",
+    )
+    assert [name for name in names if f"\n{name} " in shown] == list(names)
+    assert "1 → 2" in shown
+
+
+def test_a_replay_with_lost_requests_is_refused():
+    log = pd.DataFrame({"arrival_s": [0.0, 1.0], "departure_s": [1.0, np.nan]})
+    with pytest.raises(ValueError, match="with 2 servers 1 of 2 requests were not answered"):
+        live_replay.comparison({1: log[:1], 2: log}, {1: 0.0, 2: 0.0})

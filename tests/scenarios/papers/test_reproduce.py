@@ -1,0 +1,259 @@
+"""`wsc reproduce`: rows are found, measured on runs, judged, drawn and written."""
+
+import json
+import math
+from pathlib import Path
+from string import Formatter
+
+import numpy as np
+import pandas as pd
+import pytest
+from matplotlib import rcParams
+from rich.console import Console
+
+from analysis.figures.criteria import CHECK, COLUMNS, CRITERION, RELATIONS, Criterion, printed
+from analysis.figures.wsmeter import cost, studies
+from analysis.figures.wsmeter.draws import cluster_draws
+from analysis.statistics import NotEnoughDataError
+from scenarios.papers import reproduce
+from scenarios.papers.evidence import Sources, published
+from scenarios.report import reproduced
+from scenarios.runs import pictures
+from scenarios.runs.rundir import RunError
+from scenarios.views.output import dumps
+from tests.helpers.reproduce_worlds import fleet
+
+FIGURES = [f"fig{n}" for n in (*range(1, 10), 11, 12, 13, 16, 17, 18, 19)]
+OTHERS = ["table1", "table2", "table2-local", "table3", "baseline", "efficiency", "ipc-vs-throughput"]
+WSMETER = [f"wsmeter/{name}" for name in FIGURES + OTHERS]
+each_row = pytest.mark.parametrize("row", WSMETER)
+
+
+class FakeRun:
+    """A run's tables, made from a fleet without a simulator."""
+
+    def __init__(self, seed=1, names=None, feature=True, **world):
+        made = fleet(**{"machines": 900, "slots": 8, "jobs": 60, "effect": 0.05, "seed": seed, **world})
+        table = pd.concat([made.current.assign(feature=False), made.new.assign(feature=feature)], ignore_index=True)
+        n = len(table)
+        counted = {"cycles": 1e9, "cpu_s": 1.0, "wall_s": 86400.0, "instructions": 1e9 * table["value"]}
+        stay = {"residence": range(n), "instance": range(n), "quota_vcpu": table["weight"]}
+        self.tables = {
+            "jobs": made.jobs.assign(quota_vcpu=made.jobs["quota"], name=names or made.jobs["name"]),
+            "instances": table[["job", "machine", "rack", "feature"]].assign(**stay),
+            "counters": pd.DataFrame({"residence": range(n), "window": "all", "requests": table["value"], **counted}),
+        }
+
+    def table(self, name, columns=None):
+        if name not in self.tables:
+            raise RunError(f"no table {name}; there are {', '.join(self.tables)}")
+        return self.tables[name] if columns is None else self.tables[name][list(columns)]
+
+
+def obtain(scenario, overrides, progress):
+    progress(scenario, 1.0)
+    overrides = {name: value for name, value in overrides.items() if "." not in name}
+    if scenario in ("customer_services", "empty_cluster"):
+        return FakeRun(jobs=2, popularity=0.0, names=["compute", "network"])
+    return FakeRun(**overrides)
+
+
+def nothing(_scenario, _overrides, _progress):
+    raise AssertionError("this row needs no run")
+
+
+def quiet(_what, _share):
+    """Say nothing."""
+
+
+@pytest.fixture
+def few_draws(monkeypatch):
+    def few(*tables_and_sizes, draws):
+        return cluster_draws(*tables_and_sizes, draws=min(draws, 15))
+
+    for module in (cost, studies):
+        monkeypatch.setattr(module, "cluster_draws", few)
+
+
+def test_every_row_of_the_paper_is_there_by_its_id():
+    assert [row["id"] for row in reproduce.listing()][: len(WSMETER)] == WSMETER
+
+
+@each_row
+def test_printed_numbers_and_criteria_say_where_they_come_from(row):
+    table = published(row)
+    assert tuple(table.columns) == COLUMNS
+    assert set(table["figure"]) == {row}
+    assert table[["value", "unit", "read_from"]].notna().all().all()
+    assert set(table.loc[table["series"].str.startswith((CRITERION, CHECK)), "x"]) <= set(RELATIONS)
+    assert table["series"].str.startswith(CRITERION).any()
+
+
+def test_a_row_of_printed_numbers_needs_no_run(tmp_path):
+    (made,) = reproduce.reproduce("wsmeter/table2", tmp_path, Sources(nothing, quiet))
+    assert {"kind", "id", "holds", "published", "measured", "note"} <= set(made)
+    assert made["holds"] is True
+    assert made["measured"]["cost"] == made["published"]["cost"] == 69
+    assert [Path(file).name for file in made["files"]] == ["wsmeter-table2.csv"]
+
+
+def test_a_row_from_a_run_is_drawn_and_tabulated(tmp_path):
+    (made,) = reproduce.reproduce("wsmeter/fig3", tmp_path, Sources(obtain, quiet))
+    assert {file.name for file in tmp_path.iterdir()} == {f"wsmeter-fig3.{kind}" for kind in ("csv", "png", "svg")}
+    table = pd.read_csv(tmp_path / "wsmeter-fig3.csv")
+    assert set(table["metric"]) == {"judged", "drawn"}
+    change = table[table["series"] == "change"].set_index("quantity")["published"]
+    assert change["ipc"] == 0.01
+    assert np.isnan(change["ips"])
+    assert "the paper's numbers are IPC" in made["note"]
+
+
+def slower(*_):
+    """Return a run in which the feature is worth 3% in instructions per second, and takes a tenth of the cycles off."""
+    run = FakeRun(effect=0.03)
+    feature = run.tables["instances"]["feature"].to_numpy()
+    run.tables["counters"]["cycles"] *= np.where(feature, 0.9, 1.0)
+    return run
+
+
+@pytest.mark.parametrize("row", ["wsmeter/fig2", "wsmeter/fig3", "wsmeter/fig19"])
+@pytest.mark.usefixtures("few_draws")
+def test_rows_judged_in_another_metric_than_the_papers_name_both(row, tmp_path, monkeypatch):
+    monkeypatch.setattr(pictures, "_KINDS", ("svg",))
+    (made,) = reproduce.reproduce(row, tmp_path, Sources(slower, quiet))
+    assert (made["metric"], made["judged_metric"]) == ("ipc", "ips")
+    changes = [name for name in made["measured"] if name.startswith("change")]
+    assert changes
+    for name in changes:
+        if np.isfinite(made["judged"][name]):
+            assert made["measured"][name] == pytest.approx(1.03 / 0.9 - 1, abs=0.05), name
+            assert made["judged"][name] == pytest.approx(0.03, abs=0.05), name
+    console = Console(record=True, width=200)
+    reproduce.show([made], console)
+    said = console.export_text()
+    assert all(head in said for head in ("published IPC", "measured IPC", "measured IPS"))
+    again = reproduced._judged(row, tmp_path / f"{row.replace('/', '-')}.csv")
+    assert (again["measured"], again["judged"]) == (
+        pytest.approx(made["measured"], nan_ok=True),
+        pytest.approx(made["judged"], nan_ok=True),
+    )
+
+
+def test_the_picture_says_the_number_that_stands_beside_the_published_one(tmp_path, monkeypatch):
+    monkeypatch.setattr(pictures, "_KINDS", ("svg",))
+    monkeypatch.setitem(rcParams, "svg.fonttype", "none")
+    (made,) = reproduce.reproduce("wsmeter/fig3", tmp_path, Sources(slower, quiet))
+    assert f"IPC {made['measured']['change']:+.1%} (published +1.0%)" in (tmp_path / "wsmeter-fig3.svg").read_text()
+
+
+def test_the_same_run_gives_the_same_bytes(tmp_path):
+    for folder in ("one", "two"):
+        reproduce.reproduce("wsmeter/fig3", tmp_path / folder, Sources(obtain, quiet))
+    for file in (tmp_path / "one").iterdir():
+        assert file.read_bytes() == (tmp_path / "two" / file.name).read_bytes(), file.name
+
+
+@pytest.mark.usefixtures("few_draws")
+def test_all_rows_are_measured_and_every_criterion_has_its_number(tmp_path, monkeypatch):
+    monkeypatch.setattr(pictures, "_KINDS", ("png",))
+    made = reproduce.reproduce("wsmeter", tmp_path, Sources(obtain, quiet))
+    missing = {
+        (row["id"], check["name"]) for row in made for check in row["criteria"] if not math.isfinite(check["measured"])
+    }
+    # Every job gains 5% here, so that none can be shown that loses.
+    assert missing == {
+        ("wsmeter/fig2", "instances_losing"),
+        ("wsmeter/fig2", "change_losing_high"),
+        ("wsmeter/fig2", "shift_losing_high"),
+    }
+    assert all(file.stat().st_size > 0 for file in tmp_path.iterdir())
+    json.loads(dumps(made), parse_constant=lambda name: pytest.fail(f"{name} is no JSON"))
+    reproduce.show(made, Console(quiet=True))
+
+
+def test_each_run_is_obtained_once(tmp_path):
+    asked = []
+
+    def counting(scenario, overrides, progress):
+        asked.append(scenario)
+        return obtain(scenario, overrides, progress)
+
+    sources = Sources(counting, quiet)
+    for metric in ("ipc", "ips", "ipc"):
+        sources.halves("dvfs_policy", metric)
+    assert asked == ["dvfs_policy"]
+
+
+def test_a_row_that_cannot_be_measured_does_not_hold_and_says_why(tmp_path):
+    (made,) = reproduce.reproduce("wsmeter/fig3", tmp_path, Sources(lambda *_: FakeRun(feature=False), quiet))
+    assert made["holds"] is False
+    assert "not measured: 1 measured instances with the feature are needed, 0 given" in made["note"]
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_a_run_without_the_table_is_an_error_that_names_it(tmp_path):
+    def bare(*_):
+        run = FakeRun()
+        del run.tables["counters"]
+        return run
+
+    with pytest.raises(RunError, match="no table counters; there are jobs, instances"):
+        reproduce.reproduce("wsmeter/fig3", tmp_path, Sources(bare, quiet))
+
+
+def test_a_customer_without_the_services_is_an_error_that_names_them(tmp_path):
+    with pytest.raises(ValueError, match="the run has no job named compute, network"):
+        reproduce.reproduce("wsmeter/table3", tmp_path, Sources(lambda *_: FakeRun(), quiet))
+
+
+def test_an_unknown_id_is_refused_with_what_there_is():
+    with pytest.raises(ValueError, match=r"'wsmeter/fig99'; there are all, .*wsmeter, .*wsmeter/fig1,"):
+        reproduce.chosen("wsmeter/fig99")
+
+
+def test_a_small_fleet_leaves_out_the_sizes_that_it_does_not_have():
+    halves = Sources(lambda *_: FakeRun(machines=120), quiet).halves("dvfs_policy", "ips")
+    assert halves.new["machine"].nunique() == 60
+    with pytest.raises(NotEnoughDataError, match="100 machines with the feature are needed, 60 given"):
+        reproduce.ROWS["wsmeter/fig19"].compute(Sources(lambda *_: FakeRun(machines=120), quiet), pd.DataFrame())
+
+
+def test_verdicts_tell_numbers_apart_that_nobody_printed():
+    made = reproduce.beside(pd.DataFrame({"series": [], "x": [], "value": []}), published("wsmeter/fig17"), [])
+    assert set(made[0]) == set(made[1])
+    assert all(np.isnan(value) for value in made[0].values())
+
+
+def test_every_explanation_belongs_to_a_criterion_of_its_row():
+    table = pd.read_csv(Path(cost.__file__).parents[1] / "explanations.csv")
+    for row, criterion, explanation in table.itertuples(index=False):
+        names = published(row)["series"].str.removeprefix("criterion:")
+        assert criterion in set(names), f"{row}: {criterion}"
+        assert len(explanation.split()) > 3
+
+
+@pytest.mark.parametrize("name", ["fig12", "fig18", "fig19", "table1", "efficiency"])
+@pytest.mark.usefixtures("few_draws")
+def test_numbers_in_explanations_are_measured_by_their_row(name):
+    row = f"wsmeter/{name}"
+    table = pd.read_csv(Path(cost.__file__).parents[1] / "explanations.csv")
+    texts = table.loc[table["row"] == row, "explanation"]
+    outcome = reproduce.ROWS[row].compute(Sources(obtain, quiet), printed(published(row)))
+    measured = {reproduce._name(one) for one in outcome.judged.dropna(subset="value").to_dict("records")}
+    for text in texts:
+        asked = {name for _, name, _, _ in Formatter().parse(text) if name is not None}
+        assert asked, text
+        assert asked <= measured, text
+
+
+@pytest.mark.usefixtures("few_draws")
+def test_an_explanation_of_one_fleet_says_what_other_fleets_say():
+    """The numbers of the other fleets are those of runs with their seeds, not words that were written down once."""
+    outcome = reproduce.ROWS["wsmeter/efficiency"].compute(Sources(obtain, quiet), pd.DataFrame())
+    assert outcome.table["seed"].tolist() == [1, 2, 3, 4, 5]
+    third = Sources(obtain, quiet).halves("cpu_upgrade", "ipc", seed=3)
+    own = cost.measure_efficiency(third.current, third.new, third.jobs).set_index("series")["value"]
+    assert outcome.table.set_index("seed").loc[3, "efficiency_low_min"] == pytest.approx(own["efficiency_low_min"])
+    low = Criterion("efficiency_low_min", "at least", 4.0, "", 3.0)
+    (said,) = reproduce.explained("wsmeter/efficiency", [low], outcome.judged)
+    assert f"{own['efficiency_low_min']:.2f}" in said

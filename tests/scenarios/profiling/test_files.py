@@ -1,0 +1,240 @@
+"""Profiles from and for other tools, through files."""
+
+import gzip
+
+import pandas as pd
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from analysis.profiling.database import Database
+from analysis.profiling.formats.foreign import Frame, Measure, made
+from analysis.profiling.formats.pprof import read_pprof
+from analysis.profiling.formats.pprof_writing import write_pprof
+from analysis.profiling.formats.tables import write_tables
+from analysis.profiling.query import Query, QueryError
+from analysis.profiling.storage import ProfileError
+from scenarios.files.faults import FaultsError
+from scenarios.profiling import files as profile_files
+from scenarios.profiling.files import Selection, export, import_files, show_exported, show_imported
+
+MAIN = Frame("main", "web", "aa11", "web.c", 1, 9)
+PARSE = Frame("parse", "web", "aa11", "parse.c", 10, 12)
+COPY = Frame("copy", "libc.so", "bb22", "copy.c", 5, 6)
+NOWHERE = Frame("[unknown]", "web", "aa11")
+STACKS = [((PARSE, MAIN), (40,)), ((COPY, PARSE, MAIN), (30,)), ((COPY, MAIN), (20,)), ((NOWHERE,), (10,))]
+
+
+def write_cpu(folder, stacks=STACKS, name="cpu.pb.gz"):
+    path = folder / name
+    path.write_bytes(write_pprof(made([Measure("cpu", "nanoseconds", 10)], stacks)))
+    return path
+
+
+def write_run(folder, weight=7):
+    """A directory with one leaf-only process beside one with call paths, at a weight."""
+    run = folder / "run"
+    import_files([write_cpu(folder)], run)
+    tables = {name: pd.read_parquet(run / f"{name}.parquet") for name in ("visits", "processes", "samples")}
+    processes, samples = tables["processes"], tables["samples"]
+    kernel = processes.assign(process=processes["process"] + 1, application="[kernel]", stacks=False)
+    leaves = samples.assign(process=1, stack=-1, count=2 * samples["count"]).astype(samples.dtypes)
+    changed = {
+        "visits": tables["visits"].assign(weight=weight),
+        "processes": pd.concat([processes, kernel]).astype(processes.dtypes),
+        "samples": pd.concat([samples, leaves]),
+    }
+    write_tables(changed, run)
+    return run
+
+
+def cpu(**rest):
+    return Selection("cpu", **rest)
+
+
+def test_an_imported_profile_has_the_totals_of_the_file(tmp_path):
+    said = import_files([write_cpu(tmp_path)], tmp_path / "made")
+    assert [(total["event"], total["samples"], total["value"]) for total in said["totals"]] == [("cpu", 10, 100)]
+    with Database([tmp_path / "made"]) as database:
+        assert database.total(Query("cpu")) == (10, 100)
+        assert database.query(Query("cpu", ("function",)))["value"].tolist() == [50, 40, 10]
+
+
+def test_files_are_collections_of_their_own(tmp_path):
+    files = [write_cpu(tmp_path, name=name) for name in ("a.pb.gz", "b.pb.gz")]
+    import_files(files, tmp_path / "made")
+    with Database([tmp_path / "made"]) as database:
+        assert database.values("collection") == ["a.pb.gz", "b.pb.gz"]
+        assert database.total(Query("cpu", where=(("collection", ("a.pb.gz",)),))) == (10, 100)
+
+
+def test_an_exported_profile_holds_the_totals_of_the_database(tmp_path):
+    run, out = write_run(tmp_path), tmp_path / "out.pb.gz"
+    said = export([run], "pprof", out, cpu())
+    assert (said["samples"], said["value"], said["written"]) == (30, 2100, 30)
+    profile = read_pprof(out.read_bytes())
+    assert [(measure.event, profile.total(measure.event)) for measure in profile.measures] == [
+        ("samples", 30),
+        ("cpu", 2100),
+    ]
+    assert {(frame.image, frame.build_id) for frame in profile.frames} == {("web", "aa11"), ("libc.so", "bb22")}
+    assert {origin.application for origin in profile.origins} == {"web", "[kernel]"}
+    paths = {tuple(profile.frames[at].function for at in sample.stack) for sample in profile.samples}
+    assert paths >= {("copy", "parse", "main"), ("copy",), ("parse",), ("parse", "main")}
+    assert profile.default == "samples"
+
+
+def test_restrictions_hold_and_weights_are_shown_first_if_asked_for(tmp_path):
+    run, out = write_run(tmp_path), tmp_path / "out.pb.gz"
+    said = export([run], "pprof", out, cpu(where=("job=[kernel]", "image=libc.so"), weighted=True))
+    assert (said["samples"], said["value"], said["written"]) == (10, 700, 700)
+    assert read_pprof(out.read_bytes()).default == "cpu"
+
+
+def test_folded_stacks_hold_samples_or_values(tmp_path):
+    run, out = write_run(tmp_path), tmp_path / "out.folded"
+    export([run], "folded", out, cpu(where=("job=web",)))
+    assert out.read_text() == "[unknown] 1\nmain;copy 2\nmain;parse 4\nmain;parse;copy 3\n"
+    export([run], "folded", out, cpu(where=("job=web",), weighted=True))
+    assert out.read_text() == "[unknown] 70\nmain;copy 140\nmain;parse 280\nmain;parse;copy 210\n"
+
+
+def test_a_compiler_gets_one_image(tmp_path):
+    run, out = write_run(tmp_path), tmp_path / "out.prof"
+    said = export([run], "llvm", out, cpu(where=("image=web",)))
+    assert out.read_text() == "parse:12:0\n 2: 12\nmain:0:0\n 8: 0 parse:4\n"
+    assert said["notes"] == ["3 without a symbol are left out"]
+    with pytest.raises(FaultsError, match="should choose one image, as --where image=NAME does, got libc"):
+        export([run], "llvm", out, cpu())
+
+
+def test_an_event_called_samples_has_both_its_measures(tmp_path):
+    (tmp_path / "stacks.txt").write_text("main;f 3\nmain 4\n")
+    import_files([tmp_path / "stacks.txt"], tmp_path / "run")
+    said = export([tmp_path / "run"], "pprof", tmp_path / "a.pb.gz", Selection("samples"))
+    profile = read_pprof((tmp_path / "a.pb.gz").read_bytes())
+    assert [measure.event for measure in profile.measures] == ["sample_count", "samples"]
+    assert said["written"] == profile.total("sample_count") == profile.total("samples") == 7
+
+
+def test_call_paths_that_refer_to_nothing_are_refused(tmp_path):
+    run = write_run(tmp_path)
+    stacks = pd.read_parquet(run / "stacks.parquet")
+    write_tables({"stacks": stacks.assign(location=stacks["location"] + 100)}, run)
+    with pytest.raises(ProfileError, match="location: should be a location, got"):
+        export([run], "folded", tmp_path / "a.folded", cpu())
+
+
+FUNCTIONS = st.sampled_from("fgh").map(lambda name: Frame(name, f"lib{name}", "", f"{name}.c", 3, 4))
+
+
+@settings(max_examples=4, deadline=None)
+@given(
+    st.lists(
+        st.tuples(st.lists(FUNCTIONS, min_size=1, max_size=3).map(tuple), st.tuples(st.integers(1, 99))), min_size=1
+    )
+)
+def test_exported_and_imported_again_it_is_the_same(tmp_path_factory, stacks):
+    folder = tmp_path_factory.mktemp("twice")
+    import_files([write_cpu(folder, stacks)], folder / "first")
+    export([folder / "first"], "pprof", folder / "again.pb.gz", cpu())
+    import_files([folder / "again.pb.gz"], folder / "second")
+    by = Query("cpu", ("function", "image", "file", "line"))
+    with Database([folder / "first"]) as first, Database([folder / "second"]) as second:
+        assert first.query(by).drop(columns="samples").equals(second.query(by).drop(columns="samples"))
+        columns = ["path", "value"]
+        assert first.stacks(Query("cpu"))[columns].equals(second.stacks(Query("cpu"))[columns])
+
+
+def test_values_beyond_64_bits_are_refused_or_left_out(tmp_path):
+    run, out = write_run(tmp_path, weight=2**60), tmp_path / "out.pb.gz"
+    said = export([run], "pprof", out, cpu())
+    assert said["value"] is None
+    assert "more than 64 bits hold" in said["notes"][0]
+    with pytest.raises(FaultsError, match="--weighted: cpu sums to"):
+        export([run], "pprof", out, cpu(weighted=True))
+
+
+@pytest.mark.parametrize(
+    ("form", "out", "selection", "said"),
+    [
+        ("pprov", "a.pb", cpu(), "--format: did you mean pprof"),
+        ("pprof", "no/a.pb", cpu(), "--out: no folder"),
+        ("pprof", ".", cpu(), "--out: is a folder"),
+        ("pprof", "a.pb", Selection("cycels"), 'unknown event "cycels"'),
+        ("pprof", "a.pb", cpu(where=("job=x",)), 'unknown application "x"'),
+        ("pprof", "a.pb", cpu(where=("x",)), "should be dimension=value"),
+    ],
+)
+def test_what_cannot_be_exported_is_refused(tmp_path, form, out, selection, said):
+    run = write_run(tmp_path)
+    with pytest.raises((FaultsError, QueryError), match=said):
+        export([run], form, tmp_path / out, selection)
+
+
+def test_nothing_is_left_of_an_import_that_fails(tmp_path):
+    (tmp_path / "bad").write_bytes(gzip.compress(b"hello"))
+    (tmp_path / "worse").write_bytes(b"")
+    with pytest.raises(ValueError, match="should be a profile") as caught:
+        import_files([tmp_path / "bad", tmp_path / "worse", tmp_path / "none"], tmp_path / "made")
+    assert len(str(caught.value).splitlines()) == 3
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["bad", "worse"]
+
+
+def test_nothing_is_left_of_an_import_that_is_interrupted(tmp_path, monkeypatch):
+    def interrupted(*_, **__):
+        raise KeyboardInterrupt
+
+    file = write_cpu(tmp_path)
+    monkeypatch.setattr("analysis.profiling.formats.tables.write_samples", interrupted)
+    with pytest.raises(KeyboardInterrupt):
+        import_files([file], tmp_path / "made")
+    assert [path.name for path in tmp_path.iterdir()] == [file.name]
+
+
+def test_nothing_is_left_of_an_export_that_is_interrupted(tmp_path, monkeypatch):
+    def interrupted(*_):
+        raise KeyboardInterrupt
+
+    run = write_run(tmp_path)
+    before = sorted(tmp_path.iterdir())
+    monkeypatch.setattr("pathlib.Path.replace", interrupted)
+    with pytest.raises(KeyboardInterrupt):
+        export([run], "folded", tmp_path / "a.folded", cpu())
+    assert sorted(tmp_path.iterdir()) == before
+
+
+def test_a_folder_that_is_there_is_kept(tmp_path):
+    with pytest.raises(FaultsError, match="--out: is already there"):
+        import_files([write_cpu(tmp_path)], tmp_path)
+
+
+def test_no_file_is_refused(tmp_path):
+    with pytest.raises(FaultsError, match="FILE: should be at least one"):
+        import_files([], tmp_path / "made")
+
+
+def test_what_is_said_fits_a_line_an_event(tmp_path, capsys):
+    console = pytest.importorskip("rich.console").Console(highlight=False)
+    show_imported(import_files([write_cpu(tmp_path)], tmp_path / "run"), console)
+    show_exported(export([tmp_path / "run"], "folded", tmp_path / "a.folded", cpu()), console)
+    said = capsys.readouterr().out.splitlines()
+    assert said[0] == f"{tmp_path / 'cpu.pb.gz'}: cpu: 10 samples, 100 nanoseconds"
+    assert said[2] == f"{tmp_path / 'a.folded'}: cpu: 10 samples, 100 nanoseconds in the fleet; a file of 55 bytes"
+
+
+def test_every_format_has_a_writer():
+    assert tuple(profile_files._WRITERS) == profile_files.FORMATS
+
+
+def test_what_is_no_file_and_where_no_folder_can_be_made_are_named_plainly(tmp_path):
+    good, taken = tmp_path / "a.folded", tmp_path / "taken"
+    good.write_text("main 1\n")
+    taken.write_text("")
+    with pytest.raises(ValueError, match="is a folder"):
+        import_files([tmp_path], tmp_path / "new")
+    with pytest.raises(ValueError, match="is not there"):
+        import_files([tmp_path / "none"], tmp_path / "new")
+    with pytest.raises(ValueError, match="--out: cannot make a folder") as caught:
+        import_files([good], taken / "new")
+    assert "partial" not in str(caught.value)

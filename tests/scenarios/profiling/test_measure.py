@@ -1,0 +1,195 @@
+"""`wsc run` and `wsc validate` of a profiled fleet: what samples say beside the truth, and how often that is right."""
+
+import json
+import math
+import shutil
+from io import StringIO
+
+import numpy as np
+import pandas as pd
+import pytest
+from rich.console import Console
+from typer.testing import CliRunner
+
+from analysis.profiling.database import Database
+from analysis.profiling.query import Query
+from scenarios.commands import cli
+from scenarios.files.loader import load
+from scenarios.files.source import settings
+from scenarios.measure import measure, render, run, show_validate, validate
+from scenarios.profiling.collectors import Looks
+from scenarios.profiling.profiled import within_jobs
+from scenarios.profiling.validate import judged, summary
+from scenarios.runs import kept
+from scenarios.runs.execution import obtain, profile_world, reopen
+from scenarios.runs.parallel import spread
+from scenarios.runs.rundir import RunError
+from scenarios.views.output import dumps
+
+SHORT = [
+    "fleet.machines=20",
+    "fleet.machines_per_rack=2",
+    "population.jobs=20",
+    "population.common_jobs=12",
+    "population.heavyweights=4",
+    "profiling.collector.round_s=7200",
+    "analyses.profiling.top_functions=40",
+    "analyses.profiling.draws=2",
+]
+
+
+def quiet(_what, _share):
+    pass
+
+
+def scenario(*more):
+    return load("profiled_small", settings([*SHORT, *more]))
+
+
+@pytest.fixture(scope="module")
+def out(tmp_path_factory):
+    return tmp_path_factory.mktemp("runs")
+
+
+@pytest.fixture(scope="module")
+def payload(out):
+    return run(scenario(), out, False, quiet)
+
+
+def text(show, payload):
+    console = Console(width=100, file=StringIO())
+    show(payload, console)
+    return console.file.getvalue()
+
+
+def test_the_payload_has_every_key_of_the_contract(payload):
+    keys = {"kind", "run", "scenario", "seed", "counts", "events", "visits", "stacks", "functions", "applications"}
+    assert keys | {"unsymbolised_share", "overhead_share", "core_seconds", "rollouts", "figures"} <= payload.keys()
+    assert payload["kind"] == "profile"
+    assert {"machines", "jobs", "days", "visits", "processes", "builds", "locations"} <= payload["counts"].keys()
+    assert {row["event"] for row in payload["events"]} >= {"cycles", "instructions", "llc_misses", "mispredictions"}
+    assert json.loads(dumps(payload))["seed"] == 1
+
+
+def test_what_the_samples_say_is_near_the_truth(payload):
+    functions = pd.DataFrame(payload["functions"])
+    assert (functions["share"] - functions["true"]).abs().sum() < 0.1
+    assert functions["share"].is_monotonic_decreasing
+    assert abs(payload["core_seconds"]["core_s"] / payload["core_seconds"]["monitor_s"] - 1) < 0.1
+    cpi = pd.DataFrame(payload["applications"])
+    assert (cpi["cpi"] / cpi["cpi_true"] - 1).abs().median() < 0.1
+    assert 0 < payload["overhead_share"] < 1e-4
+    assert 0.5 < payload["stacks"]["share"] <= 1
+    assert 0 <= payload["unsymbolised_share"] < 0.2
+
+
+def test_rollouts_reach_every_machine_that_they_should(payload):
+    shares = {(row["dimension"], row["name"]): (row["first"], row["last"]) for row in payload["rollouts"]}
+    assert shares["kernel", "6.6.30"][1] == 1.0
+    assert shares["compiler", "clang-17"][0] == 1.0
+    assert shares["platform", "haswell_2698v3"][1] < shares["platform", "haswell_2698v3"][0]
+    for end in (0, 1):
+        assert sum(both[end] for (dimension, _), both in shares.items() if dimension == "platform") == pytest.approx(1)
+
+
+def test_totals_are_the_same_before_and_after_symbolising(payload):
+    _, found = reopen(payload["run"])
+    raw, named = (found.table(name).groupby("event")["count"].sum() for name in ("raw_samples", "samples"))
+    pd.testing.assert_series_equal(raw, named, check_names=False)
+
+
+def test_the_database_sums_what_the_tables_say(payload):
+    _, found = reopen(payload["run"])
+    rows = found.table("samples").query("event == 'cycles'").merge(found.table("processes"), on="process")
+    rows = rows.merge(found.table("visits"), on="visit").query("collection == 'fleet' and job >= 0")
+    rates = found.table("rates").query("event == 'cycles' and collection == 'fleet'").set_index("platform")
+    stands_for = (rates["period"] * rates["duty"]).to_dict()
+    columns = (rows[name].tolist() for name in ("count", "platform", "weight"))
+    value = sum(count * int(stands_for[platform]) * weight for count, platform, weight in zip(*columns, strict=True))
+    with Database([found.path]) as database:
+        assert database.total(Query(where=within_jobs(database))) == (int(rows["count"].sum()), value)
+
+
+def test_a_copy_without_the_truth_says_the_same_but_for_the_truth(payload, tmp_path):
+    copy = shutil.copytree(payload["run"], tmp_path / "copy", ignore=shutil.ignore_patterns("truth_*", "*.png"))
+    again = measure(*reopen(copy), tmp_path, quiet)
+    for name in ("functions", "applications"):
+        told, asked = pd.DataFrame(again[name]), pd.DataFrame(payload[name])
+        unknown = [column for column in told if column in {"true", "cpi_true"}]
+        assert told[unknown].isna().all(axis=None)
+        pd.testing.assert_frame_equal(told.drop(columns=unknown), asked.drop(columns=unknown))
+    assert again["core_seconds"] == payload["core_seconds"]
+    assert "copy_user" in text(render, again)
+
+
+def test_text_shows_functions_in_brackets_as_they_are(payload):
+    row = {**payload["functions"][0], "function": "[unknown]", "image": "[generated]", "true": math.nan}
+    shown = text(render, {**payload, "functions": [row]})
+    assert "[unknown]" in shown
+    assert "[generated]" in shown
+
+
+def test_the_command_prints_json_and_takes_the_run_that_is_there(payload, out):
+    options = [f"--set={one}" for one in SHORT]
+    made = CliRunner().invoke(cli.app, ["run", "profiled_small", *options, "--out", str(out), "--json"])
+    assert made.exit_code == 0, made.output
+    assert json.loads(made.stdout)["run"] == payload["run"]
+
+
+def test_an_interrupted_run_leaves_nothing(tmp_path):
+    def interrupt(what, _share):
+        if what == "symbolising":
+            raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        obtain(scenario("horizon_s=86400", "feature=null", "profiling.kernel=null"), tmp_path, False, interrupt)
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_collectors_are_judged_once_and_kept(payload, out, monkeypatch):
+    seeds = []
+
+    def alone(function, items):
+        seeds.extend(items)
+        return spread(function, items, workers=1)
+
+    monkeypatch.setattr(kept, "spread", alone)
+    first = validate(scenario(), out, False, quiet)
+    assert (first["run"], first["draws"], seeds) == (payload["run"], 2, [0, 1])
+    assert validate(scenario("analyses.profiling.draws=1"), out, False, quiet)["draws"] == 1
+    assert seeds == [0, 1]
+    assert first["functions"]["judged"] == 40
+    assert first["functions"]["coverage"] > 0.7
+    shown = text(show_validate, first)
+    assert "top 40 functions" in shown
+    assert "core-seconds" in shown
+
+
+def test_without_truth_there_is_nothing_to_validate_against(tmp_path):
+    with pytest.raises(RunError, match=r"recording\.truth is false"):
+        validate(scenario("recording.truth=false"), tmp_path, False, quiet)
+
+
+def test_a_look_counts_what_a_run_of_the_same_collector_would(tmp_path):
+    """Draws differ, as the run counts more events; the number of samples by less than six standard deviations."""
+    asked = scenario("profiling.releases.unstored_share=0")
+    look = Looks.of(profile_world(asked)).look(0)
+    found = obtain(asked, tmp_path, False, quiet)
+    ours, theirs = look.visits.drop(columns="overhead_cycles"), found.table("visits").drop(columns="overhead_cycles")
+    pd.testing.assert_frame_equal(ours, theirs, check_dtype=False)
+    with Database([found.path]) as database:
+        where = within_jobs(database)
+        samples, _ = database.total(Query(where=where))
+        assert abs(look.functions["samples"].sum() - samples) < 6 * math.sqrt(samples)
+        shares = database.query(Query(by=("image", "function"), where=where)).set_index(["image", "function"])["share"]
+    mine = look.functions.groupby(["image", "function"])["value"].sum()
+    mine = (mine / mine.sum()).reindex(shares.index, fill_value=0.0)
+    assert (mine - shares).abs().sum() < 0.6
+    assert np.corrcoef(mine, shares)[0, 1] > 0.98
+
+
+def test_of_few_draws_no_interval_of_coverage_is_told(payload, out):
+    draw = judged(scenario(), out / payload["run"], 3)
+    few, many = summary([draw] * 4), summary([draw] * 5)
+    assert math.isnan(few["functions"]["coverage_low"])
+    assert many["functions"]["coverage_low"] == many["functions"]["coverage_high"]

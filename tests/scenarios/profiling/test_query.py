@@ -1,0 +1,231 @@
+import io
+import json
+
+import numpy as np
+import pytest
+from rich.console import Console
+
+from analysis.profiling.asking import of_fleet
+from analysis.profiling.database import Database
+from analysis.profiling.effective import share_intervals
+from analysis.profiling.query import Query, QueryError
+from analysis.profiling.storage import ProfileError
+from scenarios.files.faults import FaultsError
+from scenarios.profiling.query import Asked, diff, query, show
+from scenarios.views.output import dumps
+from tests.helpers.profile_tables import long_form, random_tables, write_folder
+from tests.helpers.small_profile import write
+
+
+@pytest.fixture(scope="module")
+def profile(tmp_path_factory):
+    tables = random_tables(0, rows=4000, visits=60, processes=200)
+    tables["visits"]["machine"] = np.arange(60) % 17
+    return tables, write_folder(tmp_path_factory.mktemp("profile"), tables)
+
+
+def shown(payload):
+    text = io.StringIO()
+    show(payload, Console(file=text, width=160, highlight=False))
+    return text.getvalue()
+
+
+def test_a_query_says_totals_over_everything_before_the_cut(profile):
+    tables, folder = profile
+    rows = long_form(tables).query("event == 'cycles' and collection == 'fleet'")
+    payload = json.loads(dumps(query([folder], Asked(by="function,job", top=2))))
+    assert (payload["event"], payload["unit"], payload["by"]) == ("cycles", "events", ["function", "application"])
+    assert payload["total"] == {"samples": rows["count"].sum(), "value": rows["value"].sum()}
+    assert len(payload["rows"]) == 2
+    for row in payload["rows"]:
+        own = rows[(rows["function"] == row["function"]) & (rows["application"] == row["application"])]
+        assert (row["samples"], row["value"]) == (own["count"].sum(), own["value"].sum())
+        assert row["share"] == row["value"] / payload["total"]["value"]
+        assert 0.0 <= row["low"] <= row["share"] <= row["high"] <= 1.0
+    unknown = rows.loc[~rows["symbolised"], "value"].sum() / rows["value"].sum()
+    assert payload["unsymbolised_share"] == pytest.approx(unknown, rel=1e-12)
+    assert payload["visits"] == rows["visit"].nunique()
+
+
+def test_restrictions_and_times_are_taken(profile):
+    tables, folder = profile
+    rows = long_form(tables).query("event == 'instructions' and application == 'search' and collection == 'watch'")
+    rows = rows[(rows["start_s"] >= 86400) & (rows["start_s"] < 2.5 * 86400)]
+    asked = Asked(where=("job=search", "collection=watch"), event="instructions", since="1d", until="60h", top=None)
+    payload = query([folder], asked)
+    assert payload["total"]["value"] == rows["value"].sum()
+    assert payload["where"][0] == {"dimension": "application", "values": ["search"]}
+    assert query([folder], Asked(since="0"))["total"] == query([folder], Asked())["total"]
+
+
+def test_clusters_among_the_dimensions_get_no_intervals(profile):
+    payload = query([profile[1]], Asked(by="visit"))
+    assert payload["confidence"] is None
+    assert "low" not in payload["rows"][0]
+
+
+def test_a_difference_of_one_profile_under_two_restrictions(profile):
+    _, folder = profile
+    payload = diff([folder], [folder], Asked(top=3), ["platform=haswell"], ["platform=rome"])
+    changes = [abs(row["change"]) for row in payload["rows"]]
+    assert changes == sorted(changes, reverse=True)
+    assert payload["changed_rows"] >= len(payload["rows"])
+    assert payload["b"]["where"][0] == {"dimension": "platform", "values": ["rome"]}
+    text = shown(payload)
+    assert "change" in text
+    assert "pp" in text
+
+
+def test_what_is_shown_holds_every_row_and_its_interval(profile):
+    payload = query([profile[1]], Asked(by="function,job", top=4))
+    text = shown(payload)
+    for row in payload["rows"]:
+        assert f"{row['share']:.2%}" in text
+        assert f"{row['low']:.2%} to {row['high']:.2%}" in text
+
+
+def test_names_are_shown_as_names(tmp_path):
+    tables = random_tables(0)
+    tables["locations"]["function"] = "[red]\x1b[2Jx\ny"
+    text = shown(query([write_folder(tmp_path, tables)], Asked()))
+    assert "[red]�[2Jx�y" in text
+    assert "\x1b" not in text
+
+
+@pytest.mark.parametrize(
+    ("asked", "said"),
+    [
+        (Asked(by="functoin"), "did you mean function"),
+        (Asked(by=" ,"), "--by: should name a dimension"),
+        (Asked(where=("job",)), "dimension=value"),
+        (Asked(where=("job=serch",)), "did you mean search"),
+        (Asked(event="cycels"), "did you mean cycles"),
+        (Asked(since="soon"), "should be a time above 0"),
+        (Asked(since="2d", until="1d"), "until should be after since"),
+        (Asked(top=0), "top should be from 1"),
+    ],
+)
+def test_what_cannot_be_answered_is_said_plainly(profile, asked, said):
+    with pytest.raises((FaultsError, QueryError)) as caught:
+        query([profile[1]], asked)
+    assert said in str(caught.value)
+
+
+def test_paths_that_are_not_there_are_all_named(tmp_path):
+    with pytest.raises(FaultsError) as caught:
+        query([tmp_path / "a", tmp_path / "b"], Asked())
+    assert len(str(caught.value).splitlines()) == 2
+    with pytest.raises(ProfileError, match="is no profile"):
+        query([tmp_path], Asked())
+
+
+def test_files_and_folders_are_asked_together(profile, tmp_path):
+    _, folder = profile
+    file = tmp_path / "app.folded"
+    file.write_text("main;work 30\nmain 10\n")
+    alone = query([file], Asked(top=None))
+    assert alone["total"] == {"samples": 40, "value": 40}
+    together = query([folder, file], Asked(event=alone["event"], top=None))
+    with_event = alone["event"] in {"cycles", "instructions", "cpu_time"}
+    before = query([folder], Asked(event=alone["event"]))["total"]["value"] if with_event else 0
+    assert together["total"]["value"] == 40 + before
+
+
+def test_asked_takes_the_first_event_where_there_are_no_cycles():
+    assert Asked().query(["alloc", "inuse"]) == Query("alloc")
+    assert Asked().query(["alloc", "cycles"]) == Query("cycles")
+
+
+def test_collections_that_look_again_are_not_added_to_the_fleet(profile):
+    tables, folder = profile
+    rows = long_form(tables).query("event == 'cycles'")
+    payload = query([folder], Asked())
+    assert payload["total"]["samples"] == rows.query("collection == 'fleet'")["count"].sum()
+    assert "without watch" in payload["notes"][0]
+    asked = query([folder], Asked(by="collection"))
+    assert asked["total"]["samples"] == rows["count"].sum()
+    assert asked["notes"] == ["no intervals: samples of several collections (fleet, watch) do not add up to one"]
+
+
+def test_intervals_are_those_of_visits(profile):
+    _, folder = profile
+    payload = query([folder], Asked(by="job"))
+    with Database([folder]) as database:
+        clustered = database.clustered(of_fleet(database, "cycles", ("application",)), "visit")
+    expected = share_intervals(clustered, cluster="visit").set_index("application")
+    for row in payload["rows"]:
+        assert row["low"] == pytest.approx(expected.loc[row["application"], "low"])
+        assert row["high"] == pytest.approx(expected.loc[row["application"], "high"])
+
+
+def test_a_change_has_an_interval_only_if_no_visit_is_on_both_sides(profile):
+    _, folder = profile
+    parted = diff([folder], [folder], Asked(by="job"), ["day=0"], ["day=1"])
+    with Database([folder]) as database:
+        errors = []
+        for day in ("0", "1"):
+            asked = of_fleet(database, "cycles", ("application",), (("day", (day,)),))
+            found = share_intervals(database.clustered(asked, "visit"), cluster="visit")
+            errors.append(found.set_index("application")["standard_error"])
+    for row in parted["rows"]:
+        error = float(np.hypot(*(side.get(row["application"], 0.0) for side in errors)))
+        assert row["high"] - row["low"] == pytest.approx(2 * 1.959963985 * error)
+        assert row["low"] <= row["change"] <= row["high"]
+    shared = diff([folder], [folder], Asked(by="function"), ["job=search"], ["job=mail"])
+    assert shared["confidence"] is None
+    assert "both sides" in shared["notes"][-1]
+
+
+def test_visits_of_one_machine_have_no_interval(tmp_path):
+    folder = write(tmp_path / "profile")
+    asked = Asked(where=("machine=1",))
+    payload = query([folder], asked)
+    assert payload["visits"] == 4
+    assert payload["confidence"] is None
+    assert payload["notes"] == ["no intervals: all samples are of one machine"]
+
+
+def test_files_of_other_tools_have_no_interval(tmp_path):
+    files = [tmp_path / f"{i}.folded" for i in range(3)]
+    for i, file in enumerate(files):
+        file.write_text(f"main;work {30 + i}\nmain 10\n")
+    payload = query(files, Asked())
+    assert payload["visits"] == 3
+    assert payload["confidence"] is None
+    assert "samples of samples" not in shown(payload)
+    assert "note: no intervals: samples of several collections" in shown(payload)
+    assert "note: no intervals: no collector drew these machines at random" in shown(query(files[:1], Asked()))
+
+
+@pytest.mark.parametrize(
+    ("asked", "said"),
+    [
+        (Asked(since="900d"), "--since: leaves no samples of cycles: visits are from"),
+        (Asked(where=("job=search", "job=mail")), "--where: leaves no samples"),
+    ],
+)
+def test_an_empty_selection_is_said(profile, asked, said):
+    with pytest.raises(FaultsError) as caught:
+        query([profile[1]], asked)
+    assert str(caught.value).startswith(said)
+
+
+def test_faults_of_several_options_are_said_at_once(profile):
+    with pytest.raises(FaultsError) as caught:
+        query([profile[1]], Asked(by="functoin", where=("job",), event="cycels", top=0))
+    lines = str(caught.value).splitlines()
+    assert [line.split(":")[0] for line in lines] == ["--by", "--event", "--top", "--where"]
+    assert "datacentre" in lines[0]
+
+
+def test_how_a_file_was_understood_is_said_with_the_answer(tmp_path):
+    file = tmp_path / "two.folded"
+    file.write_text("main;read 12 274\nmain; 4 31\n")
+    two = f"{file}: two counts a line, as of difffolded.pl: read as the events before and after; if the first of them"
+    two += ' is the end of a name, put such names in quotes, as main;"req 200" 10'
+    nameless = f"{file}: 1 line has a function without a name, which is read as [unknown]"
+    answer = query([file], Asked(event="before"))
+    assert answer["events"] == ["after", "before"]
+    assert [(row["function"], row["value"]) for row in answer["rows"]] == [("read", 12), ("[unknown]", 4)]
+    assert answer["notes"][:2] == [two, nameless]
+    assert diff([file], [file], Asked(), (), ())["notes"][:2] == [two, nameless]

@@ -1,0 +1,40 @@
+import pytest
+
+from analysis.profiling.questions import QUESTIONS
+from scenarios.profiling import files as profile_files
+from scenarios.web.application import application
+from tests.helpers.web_pages import ask, harmless
+
+
+@pytest.mark.parametrize("name", QUESTIONS)
+def test_every_question_has_a_page(pages, name):
+    """A question that this small profile cannot answer says so on its page, form included."""
+    answer = ask(pages, f"/questions/{name}")
+    assert answer.status == 200
+    page = harmless(answer)
+    assert page.count("table") + page.count("li") >= 1
+    assert set(page.all("input", "name")) == set(QUESTIONS[name].parameters)
+    assert f"/questions/{name}" in page.all("form", "action")
+    assert any(href == f"/questions/{name}" for href in harmless(ask(pages, "/questions")).all("a", "href"))
+
+
+def test_a_question_is_answered_and_told_its_parameters(pages):
+    answer = ask(pages, "/questions/deprecated?function=memcpy&event=cpu_time&top=5")
+    assert answer.status == 200
+    assert "deflate" in harmless(answer).said
+    assert ask(pages, "/questions/deprecated?function=memcpyy").status == 400
+    assert ask(pages, "/questions/versions?top=0").status == 400
+    assert ask(pages, "/questions/versions?function=f").status == 400
+    assert ask(pages, "/questions/version").status == 404
+    assert ask(pages, "/questions/<script>alert(1)").status == 404
+    assert harmless(ask(pages, "/questions/<script>alert(1)")).count("li")
+    assert ask(pages, "/questions/..%2f..%2fetc").status == 404
+
+
+def test_a_profile_that_was_not_drawn_has_no_intervals_and_says_why(tmp_path):
+    file = tmp_path / "stacks.folded"
+    file.write_text("main;read 12\nmain 4\n")
+    profile_files.import_files([file], tmp_path / "made")
+    page = harmless(ask(application(tmp_path / "made"), "/query"))
+    assert not {"low", "high"} & set(page.said)
+    assert "no collector drew these machines at random" in "".join(page.said)

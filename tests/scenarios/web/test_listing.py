@@ -1,0 +1,64 @@
+from urllib.parse import parse_qsl, urlsplit
+
+import pytest
+
+from tests.helpers.small_profile import EVENTS
+from tests.helpers.web_pages import ask, expected, harmless
+
+
+def test_the_query_view_has_the_numbers_that_pandas_has(pages, small_profile):
+    answer = ask(pages, "/query.json?event=llc_misses&by=function&where=platform=old&top=3").json()
+    rows = expected(small_profile, "llc_misses", lambda rows: rows["platform"] == "old")
+    by = rows.groupby("function")[["count", "value"]].sum()
+    assert answer["total"] == {"samples": int(rows["count"].sum()), "value": int(rows["value"].sum())}
+    assert len(answer["rows"]) == 3
+    for row in answer["rows"]:
+        assert (row["samples"], row["value"]) == tuple(by.loc[row["function"]])
+        assert row["share"] == pytest.approx(row["value"] / answer["total"]["value"], rel=1e-12)
+    page = harmless(ask(pages, "/query?event=llc_misses&by=function&where=platform=old&top=3"))
+    assert answer["rows"][0]["function"] in " ".join(page.said)
+    assert "low" in page.said
+    assert "high" in page.said
+
+
+def test_refining_restricts_and_groups_anew(pages):
+    page = harmless(ask(pages, "/query?by=application"))
+    link = next(link for link in page.all("a", "href") if "where=application" in link)
+    asked = parse_qsl(urlsplit(link).query)
+    assert ("by", "function") in asked
+    only = next(value for name, value in asked if name == "where" and value.startswith("application="))
+    refined = ask(pages, link)
+    assert refined.status == 200
+    assert f"{only.replace('=', ' = ')}" in harmless(refined).said
+
+
+@pytest.mark.parametrize(
+    ("url", "a", "b"),
+    [
+        ("/diff", "day=0", "day=3"),
+        ("/flamediff", "day=0", "day=3"),
+        ("/diff?since=1d&until=3d", "day=1", "day=2"),
+        ("/diff?a=platform=old", "platform=old", "everything"),
+        ("/diff?where=day=2", "everything", "everything"),
+    ],
+)
+def test_a_difference_begins_with_the_last_day_against_the_first(pages, url, a, b):
+    said = " ".join("".join(harmless(ask(pages, url)).said).split())
+    assert f"A: {a}. B: {b}." in said
+    assert ("Say in a field" in said) == (a == b)
+
+
+def test_a_difference_that_nobody_asked_for_is_that_of_its_days(pages):
+    page, asked = (harmless(ask(pages, url)) for url in ("/diff", "/diff?a=day=0&b=day=3"))
+    assert page.said == asked.said
+
+
+def test_home_tells_one_event_and_folds_the_others(pages, small_profile):
+    """The share without symbols is that of pandas."""
+    page = harmless(ask(pages, "/"))
+    rows = expected(small_profile, "cycles")
+    hidden = rows[~rows["symbolised"]]["value"].sum() / rows["value"].sum()
+    said = " ".join("".join(page.said).split())
+    assert f"in the fleet; {hidden:.1%} in code without symbols" in said
+    assert page.count("details") == len(EVENTS) - 1
+    assert page.count("table") == 2 * len(EVENTS)

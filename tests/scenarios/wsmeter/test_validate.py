@@ -1,0 +1,191 @@
+import io
+import math
+from dataclasses import replace
+
+import numpy as np
+import pandas as pd
+import pytest
+from rich.console import Console
+from scipy.stats import binomtest
+
+from analysis.statistics import NotEnoughDataError
+from scenarios.files.schema import WSMeter
+from scenarios.wsmeter.truth import Tables, halves_of, truth
+from scenarios.wsmeter.validate import binomial_interval, draws, estimators, show_validate, validate
+from tests.helpers.job_means import weighted
+
+SETTINGS = WSMeter(machines=(8, 15), draws=25)
+
+
+def world(seed=0, machines=80, jobs=10, instances=8, gain=0.1):
+    """Return a fleet of which a random half has a feature that speeds every job up by its own factor."""
+    rng = np.random.default_rng(seed)
+    machine = np.repeat(np.arange(machines), instances)
+    share = rng.dirichlet(np.full(jobs, 0.7))
+    job = rng.choice(jobs, len(machine), p=share)
+    off = rng.lognormal(0.2 * job, 0.1)
+    gains = 1 + gain * rng.uniform(0.5, 1.5, jobs)[job]
+    table = pd.DataFrame({"job": job, "machine": machine, "weight": 1.0, "value": off, "exposure": 1.0 + job})
+    feature = rng.permutation(machines)[machine] < machines / 2
+    observed = table.assign(value=np.where(feature, off * gains, off), feature=feature)
+    quota = pd.DataFrame({"job": np.arange(jobs), "quota": share, "instances": np.bincount(job, minlength=jobs)})
+    return Tables(observed, quota, table, table.assign(value=off * gains))
+
+
+@pytest.fixture(scope="module")
+def tables():
+    return world()
+
+
+@pytest.fixture(scope="module")
+def drawn(tables):
+    return draws(tables, SETTINGS, seed=1)
+
+
+@pytest.fixture(scope="module")
+def payload(tables):
+    return validate(tables, SETTINGS, seed=1)
+
+
+def test_the_reference_is_the_featured_half_over_the_same_jobs_with_the_same_weights(tables):
+    settings = replace(SETTINGS, machines=(8,), draws=1)
+    first = draws(tables, settings, seed=1).set_index("estimator")
+    current, having = halves_of(tables.observed)
+    count = first.loc["wsmeter", "jobs"]
+    quota = tables.jobs.set_index("job")["quota"]
+    matching = [
+        names
+        for names in _subsets(quota.index.tolist(), int(count))
+        if math.isclose(quota[names].sum() / quota.sum(), first.loc["wsmeter", "quota_coverage"], rel_tol=1e-12)
+    ]
+    assert len(matching) == 1
+    jobs = quota[matching[0]].to_dict()
+    expected = weighted(having, jobs) / weighted(current, jobs) - 1
+    assert first.loc["wsmeter", "reference"] == pytest.approx(expected)
+    assert first.loc["baseline", "reference"] == pytest.approx(truth(tables)["machine_reference"])
+
+
+def _subsets(names, size):
+    if size == 0:
+        return [[]]
+    return [[name, *rest] for at, name in enumerate(names) for rest in _subsets(names[at + 1 :], size - 1)]
+
+
+def test_the_scores_are_counts_over_the_draws(tables, drawn, payload):
+    change = truth(tables)["change"]
+    for row in payload["rows"]:
+        mine = drawn[(drawn["estimator"] == row["estimator"]) & (drawn["machines"] == row["machines"])]
+        mine = mine.to_dict("records")
+        over = [d["low"] <= d["reference"] <= d["high"] for d in mine]
+        true = [d["low"] <= change <= d["high"] for d in mine]
+        out = [not d["low"] <= 0 <= d["high"] for d in mine]
+        expected = {
+            "draws": 25,
+            "too_little_data": 0,
+            "bias": sum(d["change"] - change for d in mine) / 25,
+            "bias_covered": sum(d["change"] - d["reference"] for d in mine) / 25,
+            "margin": sum(d["margin"] for d in mine) / 25,
+            "covers_truth": sum(true) / 25,
+            "covers_covered": sum(over) / 25,
+            "excludes_current": sum(out) / 25,
+            "success": sum(a and b for a, b in zip(out, over, strict=True)) / 25,
+            "success_truth": sum(a and b for a, b in zip(out, true, strict=True)) / 25,
+            "quota_coverage": sum(d["quota_coverage"] for d in mine) / 25,
+        }
+        assert {name: row[name] for name in expected} == pytest.approx(expected)
+        exact = binomtest(sum(true), 25).proportion_ci(0.95)
+        assert (row["covers_truth_low"], row["covers_truth_high"]) == pytest.approx((exact.low, exact.high))
+
+
+def test_there_is_a_row_per_size_and_estimator(payload):
+    names = [each.name for each in estimators(SETTINGS)]
+    assert [(row["machines"], row["estimator"]) for row in payload["rows"]] == [(s, n) for s in (8, 15) for n in names]
+    assert {"kind", "unit", "truth", "rows"} <= payload.keys()
+
+
+def test_draws_do_not_look_at_the_counterfactual_fleets(tables, drawn):
+    blind = Tables(tables.observed, tables.jobs, pd.DataFrame(), pd.DataFrame())
+    pd.testing.assert_frame_equal(draws(blind, SETTINGS, seed=1), drawn)
+
+
+def test_the_same_seed_draws_the_same_and_another_size_shifts_nothing(tables, drawn):
+    pd.testing.assert_frame_equal(draws(tables, SETTINGS, seed=1), drawn)
+    only = draws(tables, replace(SETTINGS, machines=(15,)), seed=1)
+    pd.testing.assert_frame_equal(only, drawn[drawn["machines"] == 15].reset_index(drop=True))
+    assert not draws(tables, SETTINGS, seed=2)["change"].equals(drawn["change"])
+
+
+def test_only_the_top_jobs_are_considered(tables):
+    made = draws(tables, replace(SETTINGS, top_jobs=2), seed=1)
+    jobs = made[made["estimator"] == "wsmeter"]
+    share = tables.jobs["quota"].nlargest(2).sum() / tables.jobs["quota"].sum()
+    assert set(jobs["jobs"]) == {2}
+    assert jobs["quota_coverage"].tolist() == pytest.approx([share] * len(jobs))
+
+
+def test_clusters_are_drawn_again_until_they_cover_enough(tables, drawn):
+    low = drawn[(drawn["machines"] == 8) & (drawn["estimator"] == "wsmeter")]["quota_coverage"].median()
+    made = draws(tables, replace(SETTINGS, min_coverage=low, machines=(8,)), seed=1)
+    assert made[made["estimator"] == "wsmeter"]["quota_coverage"].min() >= low
+    assert made["reselections"].sum() > 0
+
+
+def test_for_a_feature_of_instances_a_size_is_a_number_of_instances(tables):
+    payload = validate(tables, replace(SETTINGS, machines=(40,)), seed=1, unit="instance")
+    assert payload["unit"] == "instance"
+    made = draws(tables.by_instance(), replace(SETTINGS, machines=(40,)), seed=1)
+    mean = {table: getattr(tables, table)["value"].mean() for table in ("nowhere", "everywhere")}
+    assert payload["truth"]["machine_change"] == pytest.approx(mean["everywhere"] / mean["nowhere"] - 1)
+    assert made["machines"].eq(40).all()
+
+
+def test_clusters_without_enough_instances_are_counted_and_left_out(tables):
+    settings = replace(SETTINGS, machines=(2,), min_instances=16)
+    rows = {row["estimator"]: row for row in validate(tables, settings, seed=1)["rows"]}
+    assert (rows["baseline"]["too_little_data"], rows["wsmeter"]["too_little_data"]) == (0, 25)
+    assert math.isnan(rows["wsmeter"]["covers_truth"])
+    assert shown({"truth": truth(tables), "rows": list(rows.values())}).count("too little data") == 2
+    assert (rows["wsmeter"]["covers_truth_low"], rows["wsmeter"]["covers_truth_high"]) == (0.0, 1.0)
+
+
+def test_progress_counts_every_draw(tables):
+    told = []
+    draws(tables, SETTINGS, 1, lambda done, of: told.append((done, of)))
+    assert told == [(done, 50) for done in range(1, 51)]
+
+
+def test_a_cluster_larger_than_the_featured_half_is_refused(tables):
+    with pytest.raises(NotEnoughDataError, match=r"^41 machines are needed, 40 given$"):
+        validate(tables, replace(SETTINGS, machines=(41,)), seed=1)
+
+
+@pytest.mark.parametrize(("successes", "trials"), [(0, 10), (10, 10), (3, 10), (477, 500)])
+def test_the_binomial_interval_is_the_exact_one(successes, trials):
+    exact = binomtest(successes, trials).proportion_ci(0.95, method="exact")
+    assert binomial_interval(successes, trials) == pytest.approx((exact.low, exact.high))
+
+
+def shown(payload):
+    text = io.StringIO()
+    show_validate(payload, Console(file=text, width=80))
+    return text.getvalue()
+
+
+def test_the_scores_are_shown_with_their_truth_in_eighty_columns(payload):
+    text = shown(payload)
+    assert f"True change {payload['truth']['change']:+.2%} (whole fleet, job level)" in text
+    assert text.count("wsmeter-widened") == 2
+    assert "…" not in text.split("\n", 2)[2]
+
+
+def test_a_slow_down_excludes_the_current_fleet_too():
+    settings = replace(SETTINGS, machines=(15,))
+    assert all(row["excludes_current"] > 0.9 for row in validate(world(gain=-0.5), settings, seed=1)["rows"])
+
+
+@pytest.mark.statistical
+def test_wsmeter_is_unbiased_over_the_covered_jobs():
+    """False-alarm rate: below 1e-4 (four standard errors of the mean over 300 draws)."""
+    made = draws(world(seed=5, machines=200), replace(SETTINGS, machines=(20,), draws=300), seed=1)
+    error = made[made["estimator"] == "wsmeter"].eval("change - reference")
+    assert abs(error.mean()) < 4 * error.std() / math.sqrt(300)

@@ -1,0 +1,43 @@
+from dataclasses import replace
+
+import numpy as np
+import pytest
+
+from models.fleet.jobs import build_jobs
+from models.fleet.machines import build_machines
+from sim.fleet import parameters
+from tests.helpers.small_days import EPOCH_S, WORLD
+
+
+@pytest.mark.statistical
+def test_common_behaviour_wanders_with_the_autocorrelation_of_its_formula():
+    """Mean 1, the spread asked for and five autocorrelations, within 4.5 standard errors each: 5 in 100,000 runs.
+
+    An autocorrelation ρ is measured by how far two epochs are apart: the mean square of their difference is 2 (1 − ρ).
+    """
+    columns, log_sd = 6000, 0.3
+    world = replace(WORLD, horizon_s=86400.0)
+    factors = parameters.wander(world, "a test", np.full(columns, log_sd))
+    logs = (np.log(factors) + log_sd**2 / 2) / log_sd
+    assert abs(factors[100].mean() - 1) < 4.5 * np.sqrt(np.expm1(log_sd**2) / columns)
+    assert abs((logs[200] ** 2).mean() - 1) < 4.5 * np.sqrt(2 / columns)
+    for lag in (1, 6, 12, 36, 72):
+        lag_s = lag * EPOCH_S
+        expected = 0.45 * np.exp(-lag_s / 1800) + 0.55 * np.exp(-lag_s / 28800)
+        apart = ((logs[10 + lag] - logs[10]) ** 2).mean() / 2
+        assert apart == pytest.approx(1 - expected, rel=4.5 * np.sqrt(2 / columns))
+
+
+def test_another_column_of_common_behaviour_changes_none_before_it():
+    few, many = (parameters.wander(WORLD, "racks", np.full(count, 0.2)) for count in (5, 9))
+    np.testing.assert_array_equal(few, many[:, :5])
+
+
+def test_load_peaks_at_the_peak_hour_and_averages_to_one():
+    world = replace(WORLD, horizon_s=86400.0)
+    machines = build_machines(world)
+    jobs = replace(build_jobs(world, machines), peak_hour=np.full(60, 9.0), diurnal_amplitude=np.full(60, 0.3))
+    load = parameters.load(world, jobs)
+    np.testing.assert_allclose(load.mean(axis=0), 1.0, rtol=1e-12)
+    assert (load.argmax(axis=0) == 9 * 12).all()
+    np.testing.assert_allclose(load.max(axis=0), 1.3)
