@@ -2,7 +2,8 @@
 
 import numpy as np
 
-from analysis.statistics import Floats, Ints, NotEnoughDataError
+from analysis.statistics import NotEnoughDataError
+from models.arrays import Floats, Ints
 from models.errors import InputError
 
 Sums = tuple[tuple[float, float, float], ...]

@@ -4,15 +4,10 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
-import numpy.typing as npt
 import pandas as pd
 
+from models.arrays import Floats, Ints
 from models.errors import InputError, WscError
-
-Floats = npt.NDArray[np.float64]
-Ints = npt.NDArray[np.int64]
-Bools = npt.NDArray[np.bool_]
-
 
 ROUNDING = 1e-12
 """Relative differences up to here are rounding: what is no farther apart does not differ."""

@@ -5,7 +5,7 @@ from scipy.stats import chi2, t
 
 from analysis.audit.case import Case
 from analysis.audit.findings import ALPHA, LEAST_COVERAGE, Finding, Severity, coverage
-from analysis.statistics import Bools, Floats, Ints
+from models.arrays import Bools, Floats, Ints
 
 _FEW = 7.0
 """Effective clusters of an arm below which intervals of normal quantiles cover less than 90%: Student's 6 degrees."""

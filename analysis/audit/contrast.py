@@ -6,7 +6,8 @@ import numpy as np
 from scipy.stats import t
 
 from analysis.audit.table import Table
-from analysis.statistics import ROUNDING, Bools, Floats, Ints
+from analysis.statistics import ROUNDING
+from models.arrays import Bools, Floats, Ints
 
 
 @dataclass(frozen=True, slots=True, eq=False)

@@ -7,7 +7,7 @@ from analysis.audit import contrast
 from analysis.audit.case import Case
 from analysis.audit.findings import ALPHA, MATERIAL, Finding
 from analysis.audit.table import Table
-from analysis.statistics import Floats
+from models.arrays import Floats
 
 _PER_CYCLE = {"ipc", "cpi", "instructions_per_cycle", "cycles_per_instruction"}
 _LEAST = 0.002

@@ -9,7 +9,7 @@ from scipy.stats import t
 from analysis.audit.case import Case
 from analysis.audit.findings import ALPHA, Finding
 from analysis.audit.table import Table
-from analysis.statistics import Bools, Floats
+from models.arrays import Bools, Floats
 
 _ALIKE, _OVER_TIME = 0.05, ("rows", "stayed")
 """How far apart the arms' windows may be where what adds up over periods is compared."""

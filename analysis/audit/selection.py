@@ -9,7 +9,8 @@ from scipy.stats import binomtest, norm, t
 from analysis.audit.case import Case
 from analysis.audit.findings import ALPHA, MATERIAL, Finding
 from analysis.audit.table import Table
-from analysis.statistics import ROUNDING, Bools, Floats, Ints
+from analysis.statistics import ROUNDING
+from models.arrays import Bools, Floats, Ints
 
 _MOST_JOBS = 500
 _SUSPECT = ("covering", "densest", "chosen")

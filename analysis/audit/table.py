@@ -5,7 +5,7 @@ from dataclasses import dataclass
 import numpy as np
 import pandas as pd
 
-from analysis.statistics import Bools, Floats, Ints
+from models.arrays import Bools, Floats, Ints
 from models.errors import WscError
 
 NEEDED = ("period", "job", "machine", "weight", "value", "treated")

@@ -8,7 +8,8 @@ from scipy.stats import norm, t
 from analysis.audit.case import Case
 from analysis.audit.contrast import Contrast
 from analysis.audit.findings import Finding, Severity
-from analysis.statistics import ROUNDING, Floats
+from analysis.statistics import ROUNDING
+from models.arrays import Floats
 
 _MOST = 0.2
 """Skewness of an estimate from which its interval errs (Cochran 1977, section 2.15: more than 25 G² are needed)."""

@@ -11,7 +11,7 @@ from analysis.audit.case import Case
 from analysis.audit.contrast import Contrast, contrast
 from analysis.audit.findings import ALPHA, MATERIAL, Finding, Severity
 from analysis.audit.table import Table
-from analysis.statistics import Bools, Floats, Ints
+from models.arrays import Bools, Floats, Ints
 
 _DECADES = 1.5
 """Distance from the job's median, in powers of ten, from which a value is in another unit."""

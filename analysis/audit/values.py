@@ -5,7 +5,7 @@ import numpy as np
 from analysis.audit.case import Case
 from analysis.audit.findings import Finding, Severity
 from analysis.audit.table import repeated, unusable, unusable_amounts
-from analysis.statistics import Bools
+from models.arrays import Bools
 
 _FEW = 0.01
 """Share of bad rows up to which they are worth a note only."""

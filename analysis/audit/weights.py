@@ -5,7 +5,7 @@ from scipy.special import gammaln
 
 from analysis.audit.case import Case
 from analysis.audit.findings import ALPHA, MATERIAL, Finding, Severity
-from analysis.statistics import Bools, Floats
+from models.arrays import Bools, Floats
 
 _MUCH, _SOME = 0.25, 0.05
 """Shares of the quota: uncovered so much is always told; so little never."""

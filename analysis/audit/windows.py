@@ -7,7 +7,7 @@ from analysis.audit.case import Case
 from analysis.audit.contrast import contrast
 from analysis.audit.findings import ALPHA, MATERIAL, Finding
 from analysis.audit.table import Table
-from analysis.statistics import Bools, Floats
+from models.arrays import Bools, Floats
 
 _LEAST_MACHINES = 8
 _LONE = 0.1

@@ -6,7 +6,7 @@ import pandas as pd
 from analysis.crosscheck.check import Check
 from analysis.occupancy.curve import curve
 from analysis.occupancy.law import intervals
-from analysis.statistics import Floats
+from models.arrays import Floats
 from models.errors import InputError
 
 EXACT = 1e-9

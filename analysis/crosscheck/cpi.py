@@ -6,7 +6,7 @@ from scipy.stats import t
 
 from analysis.crosscheck.check import CONFIDENCE, Check, misses
 from analysis.profiling.metrics import cpi
-from analysis.statistics import Ints
+from models.arrays import Ints
 
 LEAST = 10
 """Visits of a job, and stays in WSMeter's sample, that an interval needs to be one."""

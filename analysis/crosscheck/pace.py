@@ -7,9 +7,8 @@ import pandas as pd
 from scipy.stats import t
 
 from analysis.crosscheck.check import FALSE_ALARM, Check
-from analysis.statistics import Floats
+from models.arrays import HOUR_S, Floats
 
-HOUR_S = 3600.0
 LEAST = 100
 """Requests that an hour of a stay must have finished."""
 _LEAST_HOURS, _LEAST_STAYS = 12, 3

@@ -5,7 +5,7 @@ import pandas as pd
 
 from analysis.crosscheck.check import Check
 from analysis.crosscheck.totals import COUNTED, ratio
-from analysis.statistics import Floats
+from models.arrays import Floats
 
 _CELL = ["residence", "window"]
 

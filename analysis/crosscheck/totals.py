@@ -4,7 +4,7 @@ import numpy as np
 import pandas as pd
 
 from analysis.crosscheck.check import Check
-from analysis.statistics import Floats
+from models.arrays import Floats
 
 COUNTED = ("cycles", "instructions", "llc_misses", "cpu_s")
 """Counters that all of the tables have."""

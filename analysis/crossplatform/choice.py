@@ -8,14 +8,13 @@ from itertools import combinations
 
 import numpy as np
 import pandas as pd
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
 from analysis.crossplatform.evidence import NORMAL_90, Predictor
 from analysis.crossplatform.throughput import Bounded, bounded_throughput
+from models.arrays import Floats, Ints
 from models.errors import InputError
 from models.platforms import Platform
-
-Floats = NDArray[np.float64]
 
 
 def rated_power_w(platform: Platform) -> float:
@@ -30,7 +29,7 @@ def rated_power_w(platform: Platform) -> float:
     return platform.tdp_w
 
 
-def ranks(worth: ArrayLike) -> NDArray[np.int64]:
+def ranks(worth: ArrayLike) -> Ints:
     """Return the rank of each platform, 1 for the most worth; of equals the first named comes first, NaN comes last.
 
     Examples

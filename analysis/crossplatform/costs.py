@@ -10,12 +10,10 @@ from dataclasses import dataclass
 from typing import NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 
 from analysis.crossplatform.service import sizes_bytes
+from models.arrays import Floats
 from models.platforms import Platform
-
-Floats = NDArray[np.float64]
 
 LINE_BYTES, MOVED_PER_MISS = 64.0, 1.3
 """A cache line, and lines moved per miss: about three in ten are dirty when evicted (Hennessy and Patterson 2007)."""

@@ -12,9 +12,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from analysis.crossplatform.costs import Hardware, Machine, Software
+from models.arrays import Floats
 from models.platforms import Platform
-
-Floats = NDArray[np.float64]
 
 STEP = 1e-5
 """Of a derivative by difference."""

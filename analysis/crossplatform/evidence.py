@@ -10,11 +10,9 @@ from typing import TypeAlias
 
 import numpy as np
 import pandas as pd
-from numpy.typing import NDArray
 
+from models.arrays import Bools, Floats
 from models.platforms import Platform
-
-Floats = NDArray[np.float64]
 
 NORMAL_90 = 1.6448536269514722
 """Half the width of a 90% interval of a normal variable of deviation 1."""
@@ -53,7 +51,7 @@ class ServiceLog:
         with np.errstate(divide="ignore", invalid="ignore"):
             return np.where(self.requests > 0, self.utilisation * self.interval_s / self.requests, np.nan)
 
-    def taken(self, rows: NDArray[np.bool_] | slice) -> "ServiceLog":
+    def taken(self, rows: Bools | slice) -> "ServiceLog":
         """Return the log of some of its intervals."""
         arrays = ("start_s", "counts", "instructions", "misses", "response_time_s", "utilisation")
         return replace(self, **{name: getattr(self, name)[rows] for name in arrays})

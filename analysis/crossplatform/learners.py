@@ -15,11 +15,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from analysis.crossplatform.evidence import NORMAL_90, Evidence, Prediction, Predictor, ServiceLog
+from models.arrays import Bools, Floats
 from models.errors import InputError
 from models.platforms import Platform
 
-Floats = NDArray[np.float64]
-Bools = NDArray[np.bool_]
 Inputs: TypeAlias = Callable[[Platform, Floats, float], Floats]
 """From a platform, (m, J) counts and the length of their interval to (m, p) inputs; NaN where there is no request."""
 Learnt: TypeAlias = Callable[[Floats], Floats]

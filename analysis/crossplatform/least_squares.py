@@ -3,10 +3,9 @@
 from dataclasses import dataclass
 
 import numpy as np
-from numpy.typing import NDArray
 from scipy.optimize import nnls
 
-Floats = NDArray[np.float64]
+from models.arrays import Floats
 
 NULL = 1e-7
 """Singular values of the scaled design below this share of the largest are rounding errors of counts."""

@@ -7,13 +7,13 @@ from pathlib import Path
 
 import numpy as np
 import pandas as pd
-from numpy.typing import NDArray
 
-from analysis.crossplatform.evidence import Floats, ServiceLog
+from analysis.crossplatform.evidence import ServiceLog
 from analysis.crossplatform.log_columns import REQUESTS, LogColumn, log_columns
 from analysis.occupancy.logs.columns import PER_SECOND, unit_of
 from analysis.tables.cells import Cells, TableFault, read_cells
 from analysis.tables.readers import TableError
+from models.arrays import Bools, Floats, Ints
 from models.errors import InputError
 
 _EMPTY = ("", "-", "nan", "null", "none", "na", "n/a", "nat", "<na>")
@@ -234,7 +234,7 @@ def _text(cells: Cells, name: str) -> pd.Series:
     return cells.columns[name].astype(str).fillna("").str.strip()
 
 
-def _faults(cells: Cells, name: str, wrong: NDArray[np.bool_], problem: str) -> Iterator[TableFault]:
+def _faults(cells: Cells, name: str, wrong: Bools, problem: str) -> Iterator[TableFault]:
     for row in np.flatnonzero(wrong):
         found = f'"{cells.columns[name].iloc[row]}"'
         yield TableFault(int(cells.lines[row]), cells.position(name), name, problem, found)
@@ -253,7 +253,7 @@ def _pivoted(counts: pd.DataFrame, start_s: Floats) -> tuple[tuple[str, ...], Fl
     return tuple(map(str, types)), flat.reshape(len(start_s), len(types))
 
 
-def _once(keys: NDArray[np.float64] | NDArray[np.int64], what: str) -> None:
+def _once(keys: Floats | Ints, what: str) -> None:
     """Refuse keys that are there twice."""
     again = len(keys) - len(np.unique(keys))
     if again:

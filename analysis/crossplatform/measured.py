@@ -3,7 +3,6 @@
 from dataclasses import dataclass, replace
 
 import numpy as np
-from numpy.typing import NDArray
 
 from analysis.crossplatform import costs
 from analysis.crossplatform.departures import Parameters, Priors, model_of, prior
@@ -11,11 +10,9 @@ from analysis.crossplatform.evidence import ServiceLog
 from analysis.crossplatform.mix import MixModel, fit
 from analysis.crossplatform.response import busy, stay_s, thread_rates
 from analysis.crossplatform.service import sizes_bytes
+from models.arrays import Bools, Floats
 from models.errors import InputError
 from models.platforms import Platform
-
-Floats = NDArray[np.float64]
-Bools = NDArray[np.bool_]
 
 FULL = 0.95
 """Utilisation from which an interval's work runs over into the next ones: it is not used for calibration."""

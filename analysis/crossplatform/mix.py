@@ -8,14 +8,12 @@ from dataclasses import dataclass
 from typing import Literal, TypeAlias, get_args
 
 import numpy as np
-from numpy.typing import NDArray
 from scipy.special import ndtri
 
 from analysis.crossplatform.least_squares import Design, nearest, posterior
+from models.arrays import Bools, Floats
 from models.errors import InputError
 
-Floats = NDArray[np.float64]
-Bools = NDArray[np.bool_]
 Regression: TypeAlias = Literal["ols", "nnls", "bayes"]
 REGRESSIONS: tuple[Regression, ...] = get_args(Regression)
 

@@ -8,17 +8,15 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 import numpy as np
-from numpy.typing import NDArray
 
 from analysis.crossplatform import traits
 from analysis.crossplatform.evidence import Evidence, Prediction, Predictor, ServiceLog
 from analysis.crossplatform.mix import MixModel, fit
 from analysis.crossplatform.response import queueing
 from analysis.crossplatform.service import cycles_per_instruction, service_time_s, sizes_bytes
+from models.arrays import Floats
 from models.errors import InputError
 from models.platforms import Platform
-
-Floats = NDArray[np.float64]
 
 
 @dataclass(frozen=True, slots=True, eq=False)

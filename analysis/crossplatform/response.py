@@ -1,12 +1,11 @@
 """Mean response time from service time: the published queueing term, and the same for k logical processors."""
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
+from models.arrays import Floats
 from models.platforms import Platform
 from models.queues.birth_death import law, present
-
-Floats = NDArray[np.float64]
 
 ROUNDING = 1e-12
 """Load that counts as full when it is this close: utilisations of 1 may be off by their last bits."""

@@ -8,15 +8,13 @@ from collections.abc import Callable
 from functools import partial
 
 import numpy as np
-from numpy.typing import NDArray
 
 from analysis.crossplatform import mix
 from analysis.crossplatform.evidence import Evidence, Predictor
 from analysis.crossplatform.published import queued
+from models.arrays import Floats
 from models.errors import InputError
 from models.platforms import Platform
-
-Floats = NDArray[np.float64]
 
 
 def cycle_ratio(origin: Platform, target: Platform) -> float:

@@ -10,16 +10,15 @@ from dataclasses import dataclass
 from typing import Final
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 from scipy.optimize import linprog
 
 from analysis.crossplatform.evidence import Predictor
 from analysis.crossplatform.response import thread_rates
+from models.arrays import Floats
 from models.errors import InputError
 from models.platforms import Platform
 from models.queues.birth_death import present
-
-Floats = NDArray[np.float64]
 
 ALONE_PER_S: Final = 10.0
 """Arrival rate at which a type is looked at alone, as in table 8."""

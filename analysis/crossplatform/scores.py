@@ -4,17 +4,15 @@ from dataclasses import dataclass
 
 import numpy as np
 import pandas as pd
-from numpy.typing import NDArray
 
 from analysis.crossplatform import costs
 from analysis.crossplatform.departures import COMMON, Departures, Parameters, Priors, model_of, posterior, prior
 from analysis.crossplatform.evidence import Evidence
 from analysis.crossplatform.measured import FULL, Measured, exponent_prior, service_s
 from analysis.crossplatform.service import sizes_bytes
+from models.arrays import Floats
 from models.errors import InputError
 from models.platforms import Platform
-
-Floats = NDArray[np.float64]
 
 OWN_LOG_SD = 0.01
 """Of a measured mean service time around the model's."""

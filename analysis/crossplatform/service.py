@@ -3,12 +3,10 @@
 from collections.abc import Sequence
 
 import numpy as np
-from numpy.typing import NDArray
 
+from models.arrays import Floats
 from models.errors import InputError
 from models.platforms import Platform
-
-Floats = NDArray[np.float64]
 
 
 def sizes_bytes(platform: Platform) -> Floats:

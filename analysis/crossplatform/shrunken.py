@@ -6,14 +6,12 @@ kappa is shrunk towards 0, as the posterior mean of normal effects is (Gelman et
 """
 
 import numpy as np
-from numpy.typing import NDArray
 
 from analysis.crossplatform.departures import COMMON, Parameters, Priors, jacobian, model_of, prior
 from analysis.crossplatform.evidence import Evidence, Predictor
 from analysis.crossplatform.measured import Measured, measure, service_s
 from analysis.crossplatform.published import calibrate, kappa
-
-Floats = NDArray[np.float64]
+from models.arrays import Floats
 
 
 def own_share(measured: Measured, priors: Priors) -> float:

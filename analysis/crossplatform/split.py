@@ -3,10 +3,10 @@
 from typing import TypeAlias
 
 import numpy as np
-from numpy.typing import NDArray
 from scipy.optimize import nnls
 
-from analysis.crossplatform.evidence import Floats, ServiceLog
+from analysis.crossplatform.evidence import ServiceLog
+from models.arrays import Bools, Floats
 from models.errors import InputError
 
 Halves: TypeAlias = tuple[ServiceLog, ServiceLog]
@@ -97,7 +97,7 @@ def outside_hull(train_counts: Floats, test_counts: Floats) -> float:
     return float(outside.mean())
 
 
-def _separated(train: Floats, test: Floats) -> NDArray[np.bool_]:
+def _separated(train: Floats, test: Floats) -> Bools:
     """Return which test mixes lie beyond all training mixes in the direction that Fisher's discriminant takes to them.
 
     Most of those outside the hull do, and this costs far less than to look for a mixture.
@@ -130,6 +130,6 @@ def _scaled(train_counts: Floats, test_counts: Floats) -> tuple[Floats, Floats]:
         raise InputError(f"mixes must be (n, J) and (m, J) with n, m and J above 0, got {train.shape} and {test.shape}")
     if not (np.isfinite(train).all() and np.isfinite(test).all()):
         raise InputError("counts must be finite, got one that is not")
-    largest: NDArray[np.float64] = np.abs(train).max(axis=0)
+    largest: Floats = np.abs(train).max(axis=0)
     largest[largest == 0] = 1.0
     return train / largest, test / largest

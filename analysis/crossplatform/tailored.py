@@ -8,7 +8,6 @@ service's CPU time where it was measured and the scores of a public benchmark on
 from functools import cache
 
 import numpy as np
-from numpy.typing import NDArray
 
 from analysis.crossplatform import costs
 from analysis.crossplatform.departures import COMMON, Departures, Parameters, Priors, jacobian, model_of
@@ -17,9 +16,8 @@ from analysis.crossplatform.measured import OWN_SHARE, Measured, measure, servic
 from analysis.crossplatform.mix import MixModel
 from analysis.crossplatform.response import stay_s
 from analysis.crossplatform.scores import learn
+from models.arrays import Floats
 from models.platforms import Platform
-
-Floats = NDArray[np.float64]
 
 _WIDEST = 300.0
 """Logarithm of the greatest factor that an interval is wide: it says nothing then, and is cut off at a full machine."""

@@ -4,14 +4,12 @@ from dataclasses import dataclass
 from typing import Final
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
 from analysis.crossplatform.evidence import Prediction, Predictor
+from models.arrays import Bools, Floats
 from models.errors import InputError
 from models.platforms import Platform
-
-Floats = NDArray[np.float64]
-Bools = NDArray[np.bool_]
 
 LEAST_PER_S: Final = 0.01
 """Arrival rates below this count as none."""

@@ -5,11 +5,10 @@ from dataclasses import dataclass
 from typing import Literal, TypeAlias, get_args
 
 import numpy as np
-from numpy.typing import NDArray
 
+from models.arrays import Floats
 from models.errors import InputError
 
-Floats = NDArray[np.float64]
 Form: TypeAlias = Literal["logarithmic", "exponential", "power_law", "log_normal"]
 """The columns of table 2: y = A + B ln x, ln y = A + B x, ln y = A + B ln x, ln y = A + B ln x + B' ln² x."""
 FORMS: tuple[Form, ...] = get_args(Form)

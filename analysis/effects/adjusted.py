@@ -17,7 +17,7 @@ from analysis.effects.cells import Cells
 from analysis.effects.clustered import How
 from analysis.effects.effect import Answers, Effect
 from analysis.effects.study import Study, concluded
-from analysis.statistics import Bools, Ints
+from models.arrays import Bools, Ints
 
 Pooling = Literal["none", "shrunken", "random"]
 Cluster = Literal["machine", "rack"]

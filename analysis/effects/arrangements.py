@@ -13,7 +13,7 @@ from analysis.effects.cells import Cells
 from analysis.effects.effect import Method
 from analysis.effects.wave_sums import Sums
 from analysis.effects.waves import NEVER, Waves, rolled_out
-from analysis.statistics import Bools, Floats, Ints
+from models.arrays import Bools, Floats, Ints
 
 Arrange = Callable[[int, int, np.random.Generator], tuple[Method, Bools]]
 """From machines, draws and where they come from to the estimator and the treated machines, (R, M)."""

@@ -9,7 +9,7 @@ import pyarrow.parquet as pq
 
 from analysis.effects.planning import Plan
 from analysis.effects.switching import coins
-from analysis.statistics import Bools, Floats, Ints
+from models.arrays import Bools, Floats, Ints
 
 COLUMNS = ("machine", "start_s", "end_s", "treated")
 _DRAWN = 104_729

@@ -4,7 +4,8 @@ import numpy as np
 import pandas as pd
 from numba import njit
 
-from analysis.statistics import Bools, Floats, Ints, NotEnoughDataError
+from analysis.statistics import NotEnoughDataError
+from models.arrays import Bools, Floats, Ints
 from models.errors import WscError
 
 SETTLED = 1e-9

@@ -10,7 +10,8 @@ from analysis.effects.adjusted import Adjusted
 from analysis.effects.cells import Cells
 from analysis.effects.effect import Answers, Effect, Method
 from analysis.effects.study import Study, concluded
-from analysis.statistics import Bools, Floats, Ints, NotEnoughDataError
+from analysis.statistics import NotEnoughDataError
+from models.arrays import Bools, Floats, Ints
 from models.errors import InputError
 
 

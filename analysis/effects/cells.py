@@ -6,7 +6,7 @@ import numpy as np
 import pandas as pd
 
 from analysis.effects.switching import Switched
-from analysis.statistics import Floats, Ints
+from models.arrays import Floats, Ints
 from models.errors import InputError
 
 COVARIATE = "x"

@@ -10,7 +10,7 @@ from analysis.effects import moments
 from analysis.effects.cells import Cells
 from analysis.effects.effect import Answers, Effect
 from analysis.effects.study import Study, concluded
-from analysis.statistics import Bools, Floats
+from models.arrays import Bools, Floats
 
 _NORMAL = 1e15
 """Degrees of freedom of those who take the normal distribution, or a fixed multiple of the standard error."""

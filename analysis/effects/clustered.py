@@ -5,7 +5,7 @@ from typing import NamedTuple
 import numpy as np
 from numba import njit
 
-from analysis.statistics import Floats
+from models.arrays import Floats
 
 LEAST = 0.1
 """What is left of a cluster's residual at least: one machine that holds nearly all of a job must not decide all."""

@@ -8,7 +8,7 @@ import numpy as np
 
 from analysis.effects.levels import FEW, courses, levels
 from analysis.effects.switching import Switched
-from analysis.statistics import Floats, Ints
+from models.arrays import Floats, Ints
 
 
 def course_variance(made: Switched) -> float:

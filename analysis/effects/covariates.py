@@ -11,7 +11,7 @@ from dataclasses import dataclass
 import numpy as np
 import pandas as pd
 
-from analysis.statistics import Floats, Ints
+from models.arrays import Floats, Ints
 
 SHARD, MACHINE, LOAD, LOAD_SQUARE, LOAD_BEFORE, LOAD_BEFORE_SQUARE = (f"x{number}" for number in range(6))
 _SWEEPS = 30

@@ -7,7 +7,7 @@ import pandas as pd
 from numba import njit
 from ortools.sat.python import cp_model
 
-from analysis.statistics import Bools, Floats, Ints
+from models.arrays import Bools, Floats, Ints
 from models.errors import WscError
 
 EFFORT_S = 20.0

@@ -11,7 +11,8 @@ import pandas as pd
 from numba import njit
 
 from analysis.effects.keys import numbered
-from analysis.statistics import Bools, Floats, Ints, NotEnoughDataError
+from analysis.statistics import NotEnoughDataError
+from models.arrays import Bools, Floats, Ints
 from models.errors import InputError
 
 _TURNS = 500

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, NamedTuple, Protocol
 import numpy as np
 from scipy.stats import t
 
-from analysis.statistics import Bools, Floats
+from models.arrays import Bools, Floats
 
 if TYPE_CHECKING:
     from analysis.effects.cells import Cells

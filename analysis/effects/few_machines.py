@@ -3,7 +3,7 @@
 import numpy as np
 from scipy.special import digamma, polygamma
 
-from analysis.statistics import Floats, Ints
+from models.arrays import Floats, Ints
 
 _GRID = 16.0
 """Scores are rounded to this part of their standard deviation."""

@@ -13,7 +13,7 @@ import numpy as np
 from numba import njit
 
 from analysis.effects.clustered import LEAST, How, by_draw, grown_by, standard_error
-from analysis.statistics import Bools, Floats, Ints
+from models.arrays import Bools, Floats, Ints
 
 NONE, SHRUNKEN, RANDOM = range(3)
 BLOCK = 16

@@ -5,7 +5,7 @@ from collections.abc import Sequence
 import numpy as np
 import pandas as pd
 
-from analysis.statistics import Ints
+from models.arrays import Ints
 
 _MOST = 2**62
 """Numbers of combinations must stay below this."""

@@ -6,7 +6,7 @@ import numpy as np
 from numba import njit
 from numpy.typing import NDArray
 
-from analysis.statistics import Floats, Ints
+from models.arrays import Floats, Ints
 
 FEW = 10.0
 """Instances of which what they do together is known half."""

@@ -8,7 +8,7 @@ from analysis.effects.adjusted import Adjusted
 from analysis.effects.cells import Cells
 from analysis.effects.classic import Published, Ratio
 from analysis.effects.effect import Answers, Method
-from analysis.statistics import Bools
+from models.arrays import Bools
 from models.errors import InputError
 
 RECOMMENDED = "adjusted"

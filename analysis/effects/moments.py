@@ -5,7 +5,7 @@ from typing import NamedTuple
 import numpy as np
 from numba import njit
 
-from analysis.statistics import Bools, Floats, Ints
+from models.arrays import Bools, Floats, Ints
 
 _COUNT, _ON, _ON2, _OFF = range(4)
 """Columns of the values of cells."""

@@ -7,10 +7,10 @@ from pathlib import Path
 import numpy as np
 import pandas as pd
 
-from analysis.statistics import Bools, Floats
 from analysis.tables.cells import TableFault, read_cells
 from analysis.tables.readers import Field, TableError, not_used, read_table
 from analysis.wsmeter.measurements import METRICS, Metric, Reading, read_jobs
+from models.arrays import Bools, Floats
 from models.errors import InputError
 
 __all__ = ["FIELDS", "joined", "of_run", "read_jobs", "read_observations"]

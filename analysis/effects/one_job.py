@@ -7,7 +7,8 @@ import pandas as pd
 
 from analysis.effects.cells import Cells
 from analysis.effects.stays import stays
-from analysis.statistics import Floats, NotEnoughDataError
+from analysis.statistics import NotEnoughDataError
+from models.arrays import Floats
 
 
 def only(cells: Cells, job: object, before: pd.DataFrame | None = None) -> Cells:

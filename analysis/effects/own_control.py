@@ -16,7 +16,7 @@ from analysis.effects.cells import Cells
 from analysis.effects.effect import Answers
 from analysis.effects.levels import Common, Own, Rows, courses, levels
 from analysis.effects.switching import Switched
-from analysis.statistics import Bools, Floats, Ints
+from models.arrays import Bools, Floats, Ints
 
 _LEAST = 0.1
 """What is left of a cluster's residual at least: one machine that holds nearly all of a job must not decide all."""

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 import numpy as np
 import pandas as pd
 
-from analysis.statistics import Floats
+from models.arrays import Floats
 
 
 @dataclass(frozen=True, slots=True, eq=False)

@@ -11,7 +11,8 @@ from scipy.stats import t as student
 from analysis.effects.cells import Cells
 from analysis.effects.few_machines import moderated, randomisation_p
 from analysis.effects.study import Study
-from analysis.statistics import ROUNDING, Bools, Floats, Ints
+from analysis.statistics import ROUNDING
+from models.arrays import Bools, Floats, Ints
 from models.errors import InputError
 
 Control = Literal["benjamini-hochberg", "benjamini-yekutieli"]

@@ -9,7 +9,7 @@ import numpy as np
 
 from analysis.effects.effect import Answers
 from analysis.effects.rehearsals import Rehearsal
-from analysis.statistics import Bools, Floats
+from models.arrays import Bools, Floats
 from models.errors import InputError
 
 _CLOSE = 1.08

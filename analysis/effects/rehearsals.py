@@ -20,7 +20,8 @@ from analysis.effects.past import Past, drift
 from analysis.effects.study import potential
 from analysis.effects.switchable import Switchable
 from analysis.effects.switching import coins
-from analysis.statistics import Bools, Floats, Ints, NotEnoughDataError
+from analysis.statistics import NotEnoughDataError
+from models.arrays import Bools, Floats, Ints
 
 COURSES = 6
 """Stretches of the past, at most, that a design is rehearsed on."""

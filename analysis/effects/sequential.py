@@ -10,7 +10,7 @@ from scipy.optimize import minimize_scalar
 from scipy.special import lambertw
 from scipy.stats import t as student
 
-from analysis.statistics import Floats
+from models.arrays import Floats
 from models.errors import WscError
 
 _COLUMNS = ("change", "error", "freedom", "share")

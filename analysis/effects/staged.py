@@ -11,7 +11,8 @@ from analysis.effects.effect import Effect, half_width
 from analysis.effects.per_job import between
 from analysis.effects.stays import checked, identity, stays
 from analysis.effects.study import Link
-from analysis.statistics import Bools, Floats, Ints, NotEnoughDataError
+from analysis.statistics import NotEnoughDataError
+from models.arrays import Bools, Floats, Ints
 from models.errors import InputError
 
 _PRIOR = 10.0

@@ -6,7 +6,7 @@ import numpy as np
 import pandas as pd
 
 from analysis.effects.keys import numbered
-from analysis.statistics import Bools, Floats
+from models.arrays import Bools, Floats
 from models.errors import InputError
 
 REQUIRED = ("period", "job", "machine", "weight", "value", "treated")

@@ -11,7 +11,8 @@ from analysis.effects.cells import Cells
 from analysis.effects.effect import Answers, Effect
 from analysis.effects.study import Study, concluded
 from analysis.effects.totals import Totals, totals
-from analysis.statistics import Bools, Floats, Ints, NotEnoughDataError
+from analysis.statistics import NotEnoughDataError
+from models.arrays import Bools, Floats, Ints
 from models.errors import InputError
 
 

@@ -12,7 +12,8 @@ from analysis.effects.effect import Effect, Method, half_width
 from analysis.effects.levels import FEW
 from analysis.effects.stays import checked, fleet_of, identity, racks_of, scale_of, stays
 from analysis.effects.switchable import observed
-from analysis.statistics import Bools, NotEnoughDataError
+from analysis.statistics import NotEnoughDataError
+from models.arrays import Bools
 from models.errors import InputError
 
 Link = Literal["none", "own", "shard"]

@@ -11,7 +11,8 @@ from analysis.effects.course_error import course_variance
 from analysis.effects.crossovers import gains
 from analysis.effects.stays import checked, exposure, fleet_of, identity, racks_of, scale_of
 from analysis.effects.switching import Switched, switched
-from analysis.statistics import Bools, NotEnoughDataError
+from analysis.statistics import NotEnoughDataError
+from models.arrays import Bools
 
 _NOTHING = "jobs seen both with and without the feature in one period of a crossover"
 

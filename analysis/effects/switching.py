@@ -12,7 +12,7 @@ import pandas as pd
 
 from analysis.effects.keys import numbered
 from analysis.effects.levels import Common, Own, Rows, alone, shared
-from analysis.statistics import Bools, Floats, Ints
+from models.arrays import Bools, Floats, Ints
 from models.errors import InputError
 
 _MIXED = 0.05

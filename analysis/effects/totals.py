@@ -5,7 +5,7 @@ from typing import NamedTuple
 import numpy as np
 
 from analysis.effects.cells import Cells
-from analysis.statistics import Floats
+from models.arrays import Floats
 
 
 class Totals(NamedTuple):

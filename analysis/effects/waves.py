@@ -15,7 +15,7 @@ from analysis.effects.per_job import between
 from analysis.effects.stays import exposure, identity, stays
 from analysis.effects.study import Study, concluded
 from analysis.effects.study import example as small
-from analysis.statistics import Bools, Floats, Ints
+from models.arrays import Bools, Floats, Ints
 from models.errors import InputError
 
 NEVER = 2**30

@@ -7,7 +7,8 @@ from numba import njit
 from scipy.stats import CensoredData, ecdf, ks_2samp, logrank, spearmanr
 
 from analysis.occupancy.inversion import Reconstruction
-from analysis.occupancy.pairs import Bools, Floats, Ints, Pairs
+from analysis.occupancy.pairs import Pairs
+from models.arrays import Bools, Floats, Ints
 
 LEVEL = 0.003
 """Level of each of three tests: all together refuse less than 1% of the true."""

@@ -11,7 +11,8 @@ from heapq import heappop, heappush
 import numpy as np
 from numba import njit
 
-from analysis.occupancy.pairs import Bools, Floats, Ints, Log
+from analysis.occupancy.pairs import Log
+from models.arrays import Bools, Floats, Ints
 
 Attained = tuple[Floats, Bools, Floats]
 Heap = list[tuple[float, int]]

@@ -2,12 +2,12 @@
 
 import numpy as np
 from numba import njit
-from numpy.typing import NDArray
 
 from analysis.occupancy.budget import busy_periods
-from analysis.occupancy.curve import Curve, Floats, Ints, curve
+from analysis.occupancy.curve import Curve, curve
 from analysis.occupancy.law import area
 from analysis.occupancy.order import order_of
+from models.arrays import Bools, Floats, Ints
 from models.errors import InputError
 from models.queues.open import srpt
 
@@ -119,7 +119,7 @@ def _each(time_s: Floats, arrivals: Ints, initial: int, to: int, backlogs: tuple
 
 
 @njit(cache=True)
-def _alone(time_s: Floats, free: NDArray[np.bool_], arrival_s: Floats, departure_s: Floats, order: Ints) -> Floats:
+def _alone(time_s: Floats, free: Bools, arrival_s: Floats, departure_s: Floats, order: Ints) -> Floats:
     """Return for how long a server was free for each job of the log while it stayed; NaN if it did not come or go."""
     alone_s, demand_s, at = np.zeros(len(time_s)), np.full(len(order), np.nan), 0
     for i in range(len(free)):

@@ -5,7 +5,8 @@ from typing import NamedTuple
 import numpy as np
 from numba import njit
 
-from analysis.occupancy.curve import Curve, Floats, Ints
+from analysis.occupancy.curve import Curve
+from models.arrays import Floats, Ints
 
 
 class Periods(NamedTuple):

@@ -9,13 +9,11 @@ from typing import Literal, get_args
 
 import numpy as np
 import pandas as pd
-from numpy.typing import NDArray
 
+from models.arrays import Floats
 from models.errors import InputError
 from models.queues.policy import Policy
 from models.queues.serve import serve
-
-Floats = NDArray[np.float64]
 
 Claim = Literal["each job", "completions", "expansion", "speed"]
 """Every job departs no later; D_k'(t) >= D_k(t) (Assumption 3); the Capacity Expansion Law; Q_s <= Q / s."""

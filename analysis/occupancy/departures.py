@@ -13,7 +13,8 @@ from numba import njit
 from numpy.typing import NDArray
 
 from analysis.occupancy.budget import Periods
-from analysis.occupancy.curve import Curve, Floats, Ints
+from analysis.occupancy.curve import Curve
+from models.arrays import Floats, Ints
 
 MOST_STATES, MOST_CHOICES = 200_000_000, 5_000_000
 """Jobs present summed over the pieces of a busy period that B2 takes on, and of all that B3 does: a few seconds."""

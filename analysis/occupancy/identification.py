@@ -10,7 +10,8 @@ import pandas as pd
 from analysis.occupancy.agreement import Finding, agreement, met_on_arrival
 from analysis.occupancy.inversion import Policy, Reconstruction, reconstruct
 from analysis.occupancy.likelihood import log_likelihood
-from analysis.occupancy.pairs import Floats, Ints, Pairs, pairs
+from analysis.occupancy.pairs import Pairs, pairs
+from models.arrays import Floats, Ints
 from models.errors import InputError
 
 POLICIES: tuple[Policy, ...] = ("fcfs", "lcfs", "lcfs_pr", "ps", "rr", "fb", "srpt", "sjf", "random", "priority")

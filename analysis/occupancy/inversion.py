@@ -8,8 +8,9 @@ from numpy.typing import NDArray
 
 from analysis.occupancy.attained import Attained, ranked, shared, shortest
 from analysis.occupancy.levels import levelled
-from analysis.occupancy.pairs import Bools, Floats, Ints, Log, Pairs, pairs
+from analysis.occupancy.pairs import Log, Pairs, pairs
 from analysis.occupancy.rotation import rotated
+from models.arrays import Bools, Floats, Ints
 from models.errors import InputError
 
 Policy = Literal["fcfs", "lcfs", "lcfs_pr", "ps", "rr", "srpt", "sjf", "fb", "priority", "random", "unknown"]

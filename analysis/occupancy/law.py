@@ -6,8 +6,9 @@ import numpy as np
 import pandas as pd
 from numpy.typing import ArrayLike, NDArray
 
-from analysis.occupancy.curve import Curve, Ints, window
+from analysis.occupancy.curve import Curve, window
 from analysis.occupancy.slices import Slices, table
+from models.arrays import Ints
 from models.errors import InputError
 
 

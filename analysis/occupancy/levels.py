@@ -9,7 +9,8 @@ from typing import NamedTuple
 import numpy as np
 from numba import njit
 
-from analysis.occupancy.pairs import Bools, Floats, Ints, Log
+from analysis.occupancy.pairs import Log
+from models.arrays import Bools, Floats, Ints
 
 
 class Groups(NamedTuple):

@@ -4,7 +4,7 @@ import numpy as np
 from scipy.special import gammaln, logsumexp
 
 from analysis.occupancy.inversion import Reconstruction
-from analysis.occupancy.pairs import Floats
+from models.arrays import Floats
 
 RESOLUTIONS = tuple(2**power for power in range(11))
 """Numbers of equal bins between 0 and the longest stay, and of bins equal in ratio."""

@@ -2,12 +2,11 @@
 
 import numpy as np
 from numba import njit
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
+from models.arrays import Floats, Ints
 from models.errors import InputError
 
-Floats = NDArray[np.float64]
-Ints = NDArray[np.int64]
 MOST_MOVES = 8
 """Moves per time on average after which a log counts as not nearly in order, and is sorted as any array."""
 

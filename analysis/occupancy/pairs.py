@@ -5,14 +5,10 @@ from typing import NamedTuple
 
 import numpy as np
 from numba import njit
-from numpy.typing import NDArray
 
 from analysis.occupancy.order import order_of
+from models.arrays import Floats, Ints
 from models.errors import InputError
-
-Floats = NDArray[np.float64]
-Ints = NDArray[np.int64]
-Bools = NDArray[np.bool_]
 
 
 class Log(NamedTuple):

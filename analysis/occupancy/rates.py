@@ -7,7 +7,8 @@ import pandas as pd
 from scipy.stats import CensoredData, chi2, ecdf
 
 from analysis.occupancy.agreement import met_on_arrival, undisturbed
-from analysis.occupancy.pairs import Bools, Floats, pairs
+from analysis.occupancy.pairs import pairs
+from models.arrays import Bools, Floats
 
 CLEAR = float(np.log(100.0))
 """A number of servers is told from the next by a factor of 100 in likelihood: its errors are themselves estimates."""

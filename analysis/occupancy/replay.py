@@ -8,7 +8,8 @@ from analysis.occupancy.curve import curve
 from analysis.occupancy.identification import CLOSE_S, MISFITS
 from analysis.occupancy.inversion import Policy, Reconstruction, reconstruct
 from analysis.occupancy.law import law
-from analysis.occupancy.pairs import Floats, Ints, pairs
+from analysis.occupancy.pairs import pairs
+from models.arrays import Floats, Ints
 from models.errors import InputError
 from models.queues.serve import serve
 

@@ -5,7 +5,8 @@ from typing import NamedTuple
 import numpy as np
 from numba import njit
 
-from analysis.occupancy.pairs import Bools, Floats, Ints, Log
+from analysis.occupancy.pairs import Log
+from models.arrays import Bools, Floats, Ints
 
 WAITING, SERVING, GONE = 1, 2, 3
 HEAD, TAIL, COUNT = range(3)

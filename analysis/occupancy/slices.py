@@ -6,7 +6,7 @@ import numpy as np
 import pandas as pd
 from numba import njit
 
-from analysis.occupancy.curve import Floats, Ints
+from models.arrays import Floats, Ints
 from models.errors import InputError
 
 MOST_SLICES = 20_000_000

@@ -7,7 +7,8 @@ from itertools import pairwise
 import numpy as np
 from scipy.stats import norm, t
 
-from analysis.statistics import Floats, NotEnoughDataError
+from analysis.statistics import NotEnoughDataError
+from models.arrays import Floats
 from models.errors import InputError, WscError
 
 BATCH = 5

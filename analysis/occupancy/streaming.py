@@ -8,8 +8,8 @@ import pandas as pd
 from numba import njit
 from numpy.typing import ArrayLike
 
-from analysis.occupancy.curve import Floats, Ints
 from analysis.occupancy.slices import Slices, table
+from models.arrays import Floats, Ints
 from models.errors import InputError
 
 

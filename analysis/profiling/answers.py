@@ -8,7 +8,7 @@ import numpy as np
 import pandas as pd
 
 from analysis.profiling.sums import Sums
-from analysis.statistics import Floats
+from models.arrays import Floats
 
 
 def frame(cursor: duckdb.DuckDBPyConnection, sql: str, *values: object) -> pd.DataFrame:

@@ -7,11 +7,11 @@ import pandas as pd
 
 from analysis.profiling.held import Profile
 from analysis.profiling.query import Query, QueryError, Where
+from models.arrays import DAY_S
 
 Value = str | int | float
 FLEET = "fleet"
 """Collection that draws from all machines; others look again at some of them and must not be added."""
-DAY_S = 86400.0
 
 
 def of_fleet(database: Profile, event: str, by: Sequence[str], where: Where = ()) -> Query:

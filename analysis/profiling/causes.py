@@ -9,7 +9,7 @@ from scipy.stats import chi2
 
 from analysis.profiling.cells import TAGS, Cells, summed
 from analysis.profiling.nested import Nested, tied
-from analysis.statistics import Bools, Floats
+from models.arrays import Bools, Floats
 
 RANKS = (*TAGS, "application", "everywhere")
 _ENOUGH = 10

@@ -15,7 +15,7 @@ import pandas as pd
 from scipy.sparse import csr_array
 
 from analysis.profiling.repository import UNKNOWN
-from analysis.statistics import Floats, Ints
+from models.arrays import Floats, Ints
 
 TAGS = ("revision", "compiler", "kernel", "platform", "datacentre")
 """Tags that can be at fault, the likelier first where two explain the same cells."""

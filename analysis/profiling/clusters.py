@@ -5,7 +5,7 @@ from dataclasses import dataclass
 import numpy as np
 import pandas as pd
 
-from analysis.statistics import Floats, Ints
+from models.arrays import Floats, Ints
 from models.errors import InputError
 
 MEASURES = ("samples", "value")

@@ -3,10 +3,11 @@
 import numpy as np
 import pandas as pd
 
-from analysis.profiling.asking import DAY_S, mean_frequency, of_fleet, ranked, shares, span_s, visits_of_fleet
+from analysis.profiling.asking import mean_frequency, of_fleet, ranked, shares, span_s, visits_of_fleet
 from analysis.profiling.drawn import intervals
 from analysis.profiling.held import Profile
 from analysis.profiling.query import QueryError
+from models.arrays import DAY_S
 
 _YEAR_S = 365 * DAY_S
 

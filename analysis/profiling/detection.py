@@ -10,7 +10,7 @@ from scipy.stats import t
 from analysis.profiling.causes import drift_behind
 from analysis.profiling.cells import Cells, smoothed
 from analysis.profiling.factors import Factor, factor_of, rows_of
-from analysis.statistics import Floats
+from models.arrays import Floats
 
 FACTORS = np.geomspace(1.01, 64.0, 200)
 """Factors that are tried; a function that would have to grow by more than the last cannot be reported."""

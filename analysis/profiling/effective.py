@@ -14,7 +14,8 @@ from scipy.special import betaincinv
 from scipy.stats import norm, t
 
 from analysis.profiling.clusters import Clusters
-from analysis.statistics import Floats, NotEnoughDataError
+from analysis.statistics import NotEnoughDataError
+from models.arrays import Floats
 from models.errors import InputError
 
 _ROUNDING = 1e-12

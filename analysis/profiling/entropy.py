@@ -9,7 +9,8 @@ import pandas as pd
 
 from analysis.profiling.clusters import Clusters
 from analysis.profiling.effective import share_variances
-from analysis.statistics import Floats, NotEnoughDataError
+from analysis.statistics import NotEnoughDataError
+from models.arrays import Floats
 from models.errors import InputError
 
 Correction = Literal["none", "miller-madow", "chao-shen"]

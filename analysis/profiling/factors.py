@@ -8,7 +8,7 @@ from scipy.stats import t
 
 from analysis.profiling.cells import PRIOR_CLUSTERS, Cells
 from analysis.profiling.nested import Nested, tied
-from analysis.statistics import Floats, Ints
+from models.arrays import Floats, Ints
 
 _STEPS = 25
 _FAR = 5.0

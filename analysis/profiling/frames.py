@@ -10,7 +10,7 @@ import numpy.typing as npt
 import pandas as pd
 
 from analysis.profiling.views import row
-from analysis.statistics import Ints
+from models.arrays import Bools, Ints
 
 _FRAMES_AT_ONCE = 750_000
 """Frames that are summed at once, to bound the memory."""
@@ -51,7 +51,7 @@ class Frames:
         return np.diff(self.start)
 
     @property
-    def called(self) -> npt.NDArray[np.bool_]:
+    def called(self) -> Bools:
         """(n,) whether the next frame is the caller; otherwise there is none."""
         inner = np.ones(self.code.size, dtype=bool)
         inner[self.start[1:] - 1] = False

@@ -8,10 +8,10 @@ from scipy.stats import norm, t
 
 from analysis.profiling.clusters import MEASURES
 from analysis.profiling.effective import share_intervals
-from analysis.statistics import Bools, Floats, Ints, NotEnoughDataError
+from analysis.statistics import NotEnoughDataError
+from models.arrays import DAY_S, Bools, Floats, Ints
 from models.errors import InputError
 
-_DAY_S = 86400.0
 _KNOWN = ("ok", "down")
 """Statuses of visits of which it is known what the machine did."""
 
@@ -164,7 +164,7 @@ def core_seconds(
     weight = table["weight"].to_numpy(np.float64) * table["length_s"].to_numpy(np.float64)
     parts = _adjusted(table, weight, second, answered)
     total = float(parts.sum())
-    stratum = np.floor(table["start_s"].to_numpy(np.float64) / _DAY_S).astype(np.int64)
+    stratum = np.floor(table["start_s"].to_numpy(np.float64) / DAY_S).astype(np.int64)
     if cluster != "visit":
         stratum = np.zeros(len(table), dtype=np.int64)
     error = _between(parts, stratum, pd.factorize(table[cluster])[0].astype(np.int64))
@@ -205,7 +205,7 @@ def _mean_frequency(table: pd.DataFrame, by: list[str]) -> Floats:
 
 def _adjusted(table: pd.DataFrame, weight: Floats, second: Floats, answered: Bools) -> Floats:
     """Return (visits,) parts whose sum is the total with silent visits made up for, linearised in the answers."""
-    day = np.floor(table["start_s"].to_numpy(np.float64) / _DAY_S)
+    day = np.floor(table["start_s"].to_numpy(np.float64) / DAY_S)
     platform = pd.factorize(table["platform"])[0].astype(np.int64)
     fine = pd.factorize(pd.MultiIndex.from_arrays([platform, day]))[0].astype(np.int64)
     rate, scale = np.full(len(table), np.nan), np.zeros(len(table))

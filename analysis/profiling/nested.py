@@ -5,7 +5,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from analysis.profiling.cells import summed
-from analysis.statistics import Floats, Ints
+from models.arrays import Floats, Ints
 
 
 @dataclass(frozen=True, slots=True, eq=False)

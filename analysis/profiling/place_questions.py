@@ -10,7 +10,7 @@ from analysis.profiling.asking import mean_frequency, of_fleet, ranked, visits_o
 from analysis.profiling.held import Profile
 from analysis.profiling.metrics import cpi
 from analysis.profiling.query import QueryError
-from analysis.statistics import Floats, Ints
+from models.arrays import Floats, Ints
 
 _Row = tuple[str, str, int, int, int, int, float, float]
 _COUNTS = ["machines_beside", "machines_apart", "visits_beside", "visits_apart"]

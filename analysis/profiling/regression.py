@@ -12,7 +12,8 @@ from analysis.profiling.causes import Cause, Fits, candidates, changes, drift_of
 from analysis.profiling.cells import TAGS, Cells, cells, comparable
 from analysis.profiling.detection import FACTORS, chances, least_factor
 from analysis.profiling.factors import factor_of, rows_of
-from analysis.statistics import Bools, Floats, NotEnoughDataError
+from analysis.statistics import NotEnoughDataError
+from models.arrays import Bools, Floats
 from models.errors import InputError
 
 Adjustment = Literal["holm", "benjamini-hochberg", "benjamini-yekutieli"]

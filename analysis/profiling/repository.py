@@ -5,12 +5,11 @@ from dataclasses import dataclass
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
-from numpy.typing import NDArray
 
 from models import tables
+from models.arrays import Ints
 from models.errors import WscError
 
-Ints = NDArray[np.int64]
 Columns = dict[str, pa.Array | Ints]
 
 UNKNOWN, GENERATED = "[unknown]", "[generated]"

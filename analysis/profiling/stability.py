@@ -11,7 +11,8 @@ from scipy.special import ndtr
 from analysis.profiling.clusters import Clusters
 from analysis.profiling.effective import share_variances
 from analysis.profiling.entropy import Entropy, clustered_entropy
-from analysis.statistics import Floats, NotEnoughDataError
+from analysis.statistics import NotEnoughDataError
+from models.arrays import Floats
 from models.errors import InputError
 
 _MEAN_ABSOLUTE = math.sqrt(2.0 / math.pi)

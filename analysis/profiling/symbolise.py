@@ -14,13 +14,12 @@ from pathlib import Path
 import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
-from numpy.typing import NDArray
 
 from analysis.profiling.repository import Repository, SymboliseError, numbers
+from models.arrays import Ints
 
 __all__ = ["Repository", "SymboliseError", "Symboliser", "symbolised"]
 
-Ints = NDArray[np.int64]
 Columns = dict[str, pa.Array | Ints]
 
 BATCH_ROWS = 500_000

@@ -15,7 +15,7 @@ import pandas as pd
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from analysis.statistics import Ints
+from models.arrays import Ints
 
 _SEPARATOR = re.compile(r"[;\t|]")
 _HEAD = 1 << 16

@@ -10,8 +10,8 @@ import numpy as np
 import pandas as pd
 import pyarrow as pa
 
-from analysis.statistics import Bools
 from analysis.tables.cells import Cells, TableFault, read_cells
+from models.arrays import Bools
 from models.errors import WscError
 
 PRINTED = 20

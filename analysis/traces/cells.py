@@ -8,12 +8,12 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from analysis.statistics import Bools, Floats
 from analysis.tables.cells import TableFault
 from analysis.tables.readers import MOST_COUNTED
 from analysis.traces.faults import Faults
 from analysis.traces.files import Block
 from analysis.traces.layouts import Column, Kind
+from models.arrays import Bools, Floats
 
 MOST = 10_000.0
 """No amount is larger: CPUs, requests, cycles per instruction."""

@@ -14,10 +14,10 @@ import pyarrow.csv as pacsv
 import pyarrow.parquet as pq
 
 from analysis.occupancy.logs.sources import head_of, stream_of
-from analysis.statistics import Ints
 from analysis.tables.cells import TableFault
 from analysis.traces.faults import Faults
 from analysis.traces.layouts import Layout
+from models.arrays import Ints
 
 _BLOCK_BYTES = 1 << 23
 _BLOCK_ROWS = 1 << 16

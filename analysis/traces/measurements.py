@@ -8,12 +8,12 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from analysis.statistics import Bools, Floats
 from analysis.tables.cells import TableFault
 from analysis.traces.cells import names, numbers
 from analysis.traces.faults import Faults
 from analysis.traces.files import Block, blocks
 from analysis.traces.layouts import Format, Layout
+from models.arrays import Bools, Floats
 
 LEAST_CPI, MOST_CPI = 0.1, 100.0
 """What no processor does is a mistake of measurement: more than 10 instructions a cycle, less than one in 100."""

@@ -12,7 +12,7 @@ from operator import mul
 
 import numpy as np
 
-from analysis.statistics import Floats, Ints
+from models.arrays import Floats, Ints
 
 
 @dataclass(frozen=True, slots=True, eq=False)

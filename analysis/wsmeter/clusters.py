@@ -5,7 +5,8 @@ from dataclasses import dataclass
 import numpy as np
 import pandas as pd
 
-from analysis.statistics import Ints, NotEnoughDataError
+from analysis.statistics import NotEnoughDataError
+from models.arrays import Ints
 from models.errors import InputError
 
 

@@ -5,7 +5,8 @@ from dataclasses import dataclass
 import numpy as np
 import pandas as pd
 
-from analysis.statistics import Current, Floats, Ints, NotEnoughDataError, Table, quota_shares
+from analysis.statistics import Current, NotEnoughDataError, Table, quota_shares
+from models.arrays import Floats, Ints
 
 
 @dataclass(frozen=True, slots=True, eq=False)

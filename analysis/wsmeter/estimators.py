@@ -11,9 +11,10 @@ from typing import Literal, Protocol
 import numpy as np
 import pandas as pd
 
-from analysis.statistics import Current, Floats, NotEnoughDataError, Table, quota_shares
+from analysis.statistics import Current, NotEnoughDataError, Table, quota_shares
 from analysis.wsmeter.coverage import Covered, plannable
 from analysis.wsmeter.plan import plan as allocate
+from models.arrays import Floats
 from models.errors import InputError
 
 __all__ = ["ESTIMATORS", "Baseline", "Current", "CurrentIs", "Estimate", "Estimator", "WSMeter"]

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 import numpy as np
 from ortools.sat.python import cp_model
 
-from analysis.statistics import Floats, Ints
+from models.arrays import Floats, Ints
 
 STATES = 1 << 16
 """Combinations of items that the sweep keeps."""

@@ -4,7 +4,8 @@ import numpy as np
 import pandas as pd
 from scipy.special import ndtr
 
-from analysis.statistics import Floats, NotEnoughDataError
+from analysis.statistics import NotEnoughDataError
+from models.arrays import Floats
 from models.errors import InputError
 
 

@@ -12,9 +12,9 @@ from operator import mul
 
 import numpy as np
 
-from analysis.statistics import Floats, Ints
 from analysis.wsmeter.allocation import Problem, fits, levels, total_cost, total_variance
 from analysis.wsmeter.knapsack import Knapsack, prove, sweep
+from models.arrays import Floats, Ints
 from models.errors import InputError
 
 TOLERANCE = 1e-9

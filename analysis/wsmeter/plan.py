@@ -8,9 +8,9 @@ from operator import mul
 import numpy as np
 import pandas as pd
 
-from analysis.statistics import Floats, Ints
 from analysis.wsmeter.allocation import Problem, continuous, total_variance
 from analysis.wsmeter.optimum import Solution, least_cost
+from models.arrays import Floats, Ints
 from models.errors import InputError, WscError
 
 COLUMNS = ("job", "weight", "mean", "std", "instances", "cost")

@@ -15,13 +15,11 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from models.arrays import Bools, Floats, Ints
 from models.errors import InputError
 from models.fleet.machines import Machines
 from models.fleet.world import Population, Service, World
 from models.randomness import stream
-
-Floats = NDArray[np.float64]
-Ints = NDArray[np.int64]
 
 REFERENCE_SHARE_BYTES = 4.0 * 2**20
 """Cache share at which a job's memory accesses per instruction are quoted: 80 MiB among 20 instances."""
@@ -47,7 +45,7 @@ class Jobs:
     instances: Ints
     instance_quota_vcpu: Floats
     instance_memory_bytes: Floats
-    latency_critical: NDArray[np.bool_]
+    latency_critical: Bools
     core_cpi: Floats
     memory_accesses_per_instruction: Floats
     working_set_bytes: Floats
@@ -61,7 +59,7 @@ class Jobs:
     diurnal_amplitude: Floats
     peak_hour: Floats
     spin_share: Floats
-    open_load: NDArray[np.bool_]
+    open_load: Bools
     instructions_per_request: Floats
     network_s_per_request: Floats
 

@@ -8,12 +8,10 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from models.arrays import Floats, Ints
 from models.platforms import PLATFORMS, REFERENCE_CORE_CPI, Platform
 from models.profiling.world import Programs
 from models.randomness import stream
-
-Floats = NDArray[np.float64]
-Ints = NDArray[np.int64]
 
 BASE_CPI = 0.55
 """Cycles of an instruction that finds its data in the first level and its branches predicted, at the median."""

@@ -3,15 +3,12 @@
 from dataclasses import dataclass
 
 import numpy as np
-from numpy.typing import NDArray
 
+from models.arrays import Floats
 from models.profiling import world as profiles
 from models.profiling.function_names import handlers_of, library_names, own_names
 from models.profiling.functions import LIBRARY_CPI, Functions, image_functions, levelled
 from models.randomness import stream, streams
-
-Floats = NDArray[np.float64]
-Ints = NDArray[np.int64]
 
 KERNEL, MODULE = 0, 1
 """Images that every program's instructions may be in."""

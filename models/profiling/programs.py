@@ -11,8 +11,8 @@ from dataclasses import dataclass
 from functools import partial
 
 import numpy as np
-from numpy.typing import NDArray
 
+from models.arrays import Bools, Floats, Ints
 from models.fleet.jobs import Jobs
 from models.platforms import PLATFORMS
 from models.profiling import world as profiles
@@ -22,9 +22,6 @@ from models.profiling.functions import Functions, core_cpi, hit_rates, together
 from models.profiling.images import GENERATED, Own, Shared, generated_code, own_image, shared_images
 from models.profiling.world import ProfileWorld
 from models.randomness import stream, streams
-
-Floats = NDArray[np.float64]
-Ints = NDArray[np.int64]
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -63,7 +60,7 @@ class Programs:
     """(J,) busy threads of an instance, as the job expects."""
     lock_share: Floats
     """(J,) share of threads' time spent waiting for locks."""
-    stacks: NDArray[np.bool_]
+    stacks: Bools
     """(J,) whether it links the profiling library."""
     platforms: tuple[str, ...]
     core_cpi: Floats

@@ -6,11 +6,10 @@ Reversibility and Stochastic Networks, section 3.3).
 """
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
+from models.arrays import Floats
 from models.errors import InputError
-
-Floats = NDArray[np.float64]
 
 
 def law(offered: ArrayLike, rates: ArrayLike) -> Floats:

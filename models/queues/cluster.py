@@ -10,10 +10,8 @@ from typing import NamedTuple
 
 import numpy as np
 from numba import njit
-from numpy.typing import NDArray
 
-Floats = NDArray[np.float64]
-Ints = NDArray[np.int64]
+from models.arrays import Floats, Ints
 
 FIXED, ROUND_ROBIN, LEAST_LOADED, LEAST_EXPECTED, LEAST_ADDED = range(5)
 OPEN = -1

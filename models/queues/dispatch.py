@@ -9,13 +9,12 @@ from dataclasses import dataclass
 from typing import Literal, get_args
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
+from models.arrays import Floats, Ints
 from models.errors import InputError
 from models.queues.cluster import Machines, Requests, Routing, run
 
-Floats = NDArray[np.float64]
-Ints = NDArray[np.int64]
 Router = Literal["fixed", "round_robin", "least_loaded", "least_expected", "least_added"]
 ROUTERS: tuple[Router, ...] = get_args(Router)
 PREDICTING = frozenset({"least_expected", "least_added"})

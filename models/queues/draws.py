@@ -11,8 +11,9 @@ import numpy as np
 from numba import njit
 from numpy.typing import NDArray
 
+from models.arrays import Floats, Ints
 from models.errors import InputError
-from models.queues.kernels import Floats, Ints, Jobs
+from models.queues.kernels import Jobs
 from models.queues.world import Distribution
 from models.randomness import stream
 

@@ -11,10 +11,11 @@ from typing import NamedTuple
 import numpy as np
 from numba import njit
 
+from models.arrays import Floats, Ints
 from models.errors import InputError
 from models.queues import kernels, slices
 from models.queues.draws import Traffic, fill, rows, traffic
-from models.queues.kernels import Floats, Ints, Jobs, Line
+from models.queues.kernels import Jobs, Line
 from models.queues.open import OpenPolicy, check_policy, check_servers
 from models.queues.slices import Ring
 from models.queues.world import Distribution

@@ -9,9 +9,10 @@ from typing import Literal, get_args
 import numpy as np
 from numpy.typing import NDArray
 
+from models.arrays import Floats, Ints
 from models.errors import InputError
 from models.queues import kernels, slices
-from models.queues.kernels import Floats, Ints, Jobs
+from models.queues.kernels import Jobs
 
 OpenPolicy = Literal["fcfs", "ps", "priority", "srpt", "rr"]
 

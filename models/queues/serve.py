@@ -6,10 +6,11 @@ from typing import get_args
 import numpy as np
 from numpy.typing import ArrayLike
 
+from models.arrays import Floats, Ints
 from models.errors import InputError
 from models.queues import open as plain
 from models.queues import station
-from models.queues.layout import Floats, Ints, Load, Station, Times
+from models.queues.layout import Load, Station, Times
 from models.queues.policy import Policy
 
 POLICIES: tuple[Policy, ...] = get_args(Policy)

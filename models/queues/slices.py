@@ -15,7 +15,8 @@ from typing import NamedTuple
 import numpy as np
 from numba import njit
 
-from models.queues.kernels import Floats, Ints, Jobs
+from models.arrays import Floats, Ints
+from models.queues.kernels import Jobs
 
 PATIENCE = 16
 """Turns of the ring that are cheaper one by one, beyond two for everybody present."""

@@ -13,7 +13,8 @@ leave before a core is filled again; simultaneous arrivals come in order of inde
 import numpy as np
 from numba import njit
 
-from models.queues.layout import Cores, Floats, Groups, Heap, Ints, Load, Shop, Station, Times
+from models.arrays import Floats, Ints
+from models.queues.layout import Cores, Groups, Heap, Load, Shop, Station, Times
 
 FCFS, LCFS, LCFS_PR, PS, RR, SRPT, SJF, FB, PRIORITY, RANDOM = range(10)
 NOBODY = -1

@@ -11,12 +11,10 @@ Weights that fall with a power of the set's size make a curve near that power of
 from dataclasses import dataclass
 
 import numpy as np
-from numpy.typing import NDArray
 
+from models.arrays import Floats
 from models.randomness import stream
 from models.services.world import Application, Mechanisms, Runtime
-
-Floats = NDArray[np.float64]
 
 SET_BYTES: Floats = 2.0 ** np.arange(11, 29, dtype=np.float64)
 """Working sets of 2 KiB to 256 MiB. Weights in proportion to a power of their size make a curve that is within 4% of a

@@ -6,17 +6,15 @@ from typing import Any
 
 import numpy as np
 import pandas as pd
-from numpy.typing import NDArray
 
 from analysis.crossplatform.choice import loss_of_best, rated_power_w, wrong_choices
 from analysis.crossplatform.evidence import Prediction, Predictor
 from analysis.crossplatform.throughput import bounded_throughput
+from models.arrays import Floats
 from models.errors import WscError
 from models.platforms import PLATFORMS
 from scenarios.crossplatform.trial import Actual, Tables, Trial, chosen, errors, trial
 from scenarios.files.schema import ServiceScenario
-
-Floats = NDArray[np.float64]
 
 
 def judge(tables: Tables, scenario: ServiceScenario) -> dict[str, Any]:

@@ -9,16 +9,15 @@ from dataclasses import dataclass
 
 import numpy as np
 import pandas as pd
-from numpy.typing import NDArray
 
 from analysis.crossplatform.evidence import Evidence, Method, Prediction, Predictor, ServiceLog
 from analysis.crossplatform.logs import from_tables
 from analysis.crossplatform.methods import METHODS
 from analysis.crossplatform.split import outside_hull, split
+from models.arrays import Floats
 from models.platforms import PLATFORMS
 from scenarios.files.schema import ServiceScenario
 
-Floats = NDArray[np.float64]
 Tables = Mapping[str, pd.DataFrame]
 """Tables of a run by name, columns as in `models.tables`; those that begin with ``truth_`` may be missing."""
 

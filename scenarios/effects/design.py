@@ -15,6 +15,7 @@ from analysis.effects.past import Past, period_length
 from analysis.effects.planning import Plan, Wanted, fewest, ranked
 from analysis.effects.rehearsals import Assumed, Rehearsal, crossover, spans
 from analysis.statistics import NotEnoughDataError
+from models.arrays import HOUR_S
 from scenarios.effects.observed import observed
 from scenarios.effects.simulated_past import simulated, simulated_periods
 from scenarios.files.faults import Fault, FaultsError, shown
@@ -33,7 +34,6 @@ _AFTERWARDS = {
     "paired": "wsc effect estimates it by adjusted, with all machines without the feature as controls, not by pairs",
 }
 """Designs whose own estimator would need to know how machines were drawn, which tables of results do not tell."""
-_HOUR_S = 3600.0
 _LONGEST_S = 7200.0
 """Longest period of a crossover."""
 
@@ -107,7 +107,7 @@ def design(sources: Sequence[str], asked: Asked, jobs: Path | None, tell: Progre
     past, notes = _past(tables, jobs)
     if asked.crossover and past.period_s > _LONGEST_S:
         problem = "needs periods of two hours or less"
-        raise FaultsError([Fault("--crossover", 0, 0, "", problem, f"periods of {past.period_s / _HOUR_S:g} h")])
+        raise FaultsError([Fault("--crossover", 0, 0, "", problem, f"periods of {past.period_s / HOUR_S:g} h")])
     with faults_in(Path(tables[0])):
         found = list(_rehearsals(past, asked))
         if asked.crossover:

@@ -20,6 +20,7 @@ from analysis.effects.rehearsals import Assumed, Course, Rehearsal, at_random, c
 from analysis.effects.study import potential
 from analysis.effects.switchable import Switchable
 from analysis.effects.switching import coins
+from models.arrays import DAY_S
 from models.fleet.world import Recording, Window, World
 from models.randomness import stream
 from scenarios.effects.scorecard import corners
@@ -45,8 +46,7 @@ of another fleet do (base, seed 9; 0.0062, 0.0042, 0.0037): true ones differ by 
 """
 DRAWS = 2000
 _SCHEDULES = 12
-_DAY_S = 86400.0
-_PERIODS = round(_DAY_S / corners.CROSSOVER_PERIOD_S)
+_PERIODS = round(DAY_S / corners.CROSSOVER_PERIOD_S)
 """Of a day of a crossover."""
 _WEEK = 7
 _LAST = 3 * _WEEK
@@ -127,13 +127,13 @@ def judged(item: str, machines: int = 1000, draws: int = DRAWS) -> dict[str, Any
 
 def _spans(world: World, assumed: Mapping[int, Assumed]) -> Iterator[tuple[Rehearsal, tuple[Course, ...]]]:
     """Yield the designs of so many days, planned before the last week, with their courses in it."""
-    windows = tuple(Window(f"day.{day:02}", day * _DAY_S, (day + 1) * _DAY_S) for day in range(_LAST + _WEEK))
-    day = prepare(replace(world, horizon_s=len(windows) * _DAY_S, recording=Recording(windows=windows)))
-    since = round(_LAST * _DAY_S / day.world.epoch_s)
+    windows = tuple(Window(f"day.{day:02}", day * DAY_S, (day + 1) * DAY_S) for day in range(_LAST + _WEEK))
+    day = prepare(replace(world, horizon_s=len(windows) * DAY_S, recording=Recording(windows=windows)))
+    since = round(_LAST * DAY_S / day.world.epoch_s)
     arms = nowhere(day), on_machines(day, np.arange(day.machines.count), since)
     off, on = _same_rows([observations(day, arm) for arm in arms])
     jobs = job_quotas(day)
-    past = Past(_days(off, _WEEK, _LAST - _WEEK), _DAY_S, jobs)
+    past = Past(_days(off, _WEEK, _LAST - _WEEK), DAY_S, jobs)
     for days, told in assumed.items():
         rehearsal = next(iter(spans(past, days, told, [RECOMMENDED])))
         courses = []
@@ -156,13 +156,13 @@ def _same_rows(tables: Sequence[pd.DataFrame]) -> list[pd.DataFrame]:
 
 def _days(table: pd.DataFrame, first: int, days: int) -> pd.DataFrame:
     """Return the observations of so many days."""
-    within = (table["period"] >= first * _DAY_S) & (table["period"] < (first + days) * _DAY_S)
+    within = (table["period"] >= first * DAY_S) & (table["period"] < (first + days) * DAY_S)
     return table[within].reset_index(drop=True)
 
 
 def _crossover(world: World, assumed: Assumed) -> tuple[Rehearsal, tuple[Course, ...]]:
     """Return the crossover planned on a day without the feature, and its courses on the next day, really switched."""
-    day = prepare(replace(corners.crossover(world), horizon_s=2 * _DAY_S))
+    day = prepare(replace(corners.crossover(world), horizon_s=2 * DAY_S))
     jobs = job_quotas(day)
     arms = nowhere(day), everywhere(day), switching(day, 0), switching(day, 1)
     tables = _same_rows([_settled(observations(day, arm)) for arm in arms])

@@ -18,14 +18,14 @@ from analysis.effects.sequential import monitor as intervals
 from analysis.effects.sequential import price
 from analysis.effects.staged import is_staged, staged
 from analysis.effects.study import Study
-from analysis.statistics import ROUNDING, Floats, NotEnoughDataError
+from analysis.statistics import ROUNDING, NotEnoughDataError
+from models.arrays import DAY_S, Floats
 from models.errors import InputError
 from scenarios.effects.effect import verdict
 from scenarios.effects.observed import estimable, experiment, together
 from scenarios.files.options import number
 from scenarios.wsmeter.own import faults_in, show_notes
 
-_DAY_S = 86400.0
 _SECONDS = 60.0
 """Periods that lie at least so far apart are seconds, others are numbers of days."""
 
@@ -142,7 +142,7 @@ def _ends(table: pd.DataFrame, every: str, step: float | None) -> Floats:
 
 
 def _day(periods: Floats) -> float:
-    return _DAY_S if len(periods) > 1 and float(np.diff(periods).min()) >= _SECONDS else 1.0
+    return DAY_S if len(periods) > 1 and float(np.diff(periods).min()) >= _SECONDS else 1.0
 
 
 def _effects(

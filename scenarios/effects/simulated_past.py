@@ -7,12 +7,12 @@ import pandas as pd
 
 from analysis.effects.observations import of_run
 from analysis.effects.past import Past
+from models.arrays import DAY_S, HOUR_S
 from models.fleet.world import Recording, Window, World
 from scenarios.effects.scorecard import corners
 from sim.fleet.fleet import Arm, Day, nowhere, prepare
 from sim.fleet.testclusters import measure
 
-_DAY_S, _HOUR_S = 86400.0, 3600.0
 _QUARTER_S = 900.0
 """Longest epoch where the feature is switched."""
 
@@ -32,11 +32,11 @@ def simulated(world: World, days: int) -> Past:
     >>> past.periods.tolist(), past.period_s
     ([0.0, 86400.0], 86400.0)
     """
-    windows = tuple(Window(f"day.{day:03}", day * _DAY_S, (day + 1) * _DAY_S) for day in range(days))
-    return _without_feature(world, windows, _DAY_S, max(world.epoch_s, _HOUR_S))
+    windows = tuple(Window(f"day.{day:03}", day * DAY_S, (day + 1) * DAY_S) for day in range(days))
+    return _without_feature(world, windows, DAY_S, max(world.epoch_s, HOUR_S))
 
 
-def simulated_periods(world: World, periods: int = round(_DAY_S / corners.CROSSOVER_PERIOD_S)) -> Past:
+def simulated_periods(world: World, periods: int = round(DAY_S / corners.CROSSOVER_PERIOD_S)) -> Past:
     """Return a fleet's observations in periods of a crossover, without any feature and without what is washed out.
 
     Parameters

@@ -1,13 +1,11 @@
 """What `wsc live` asks of its server: bursty sessions under a sawtooth of load, or one open trace to be replayed."""
 
 import numpy as np
-from numpy.typing import NDArray
 
+from models.arrays import Floats
 from models.errors import InputError
 from models.randomness import stream
 from scenarios.live.client import Session
-
-Floats = NDArray[np.float64]
 
 DEMAND_S = (0.1, 0.5)
 """CPU seconds of a request, uniform: the shorter ones of Kelly et al. 2008, section 5.1."""

@@ -8,7 +8,6 @@ from typing import Any
 
 import numpy as np
 import pandas as pd
-from numpy.typing import NDArray
 from rich.box import SIMPLE_HEAD
 from rich.console import Console
 from rich.table import Table
@@ -19,6 +18,7 @@ from analysis.figures.occupancy.utilisation import draw_beside
 from analysis.occupancy.curve import Curve, curve
 from analysis.occupancy.law import law
 from analysis.occupancy.logs.hygiene import Cleaned
+from models.arrays import Floats
 from models.queues.world import Contention
 from scenarios.files.schema import QueueScenario
 from scenarios.occupancy.own import Asked, laws
@@ -29,8 +29,6 @@ from scenarios.occupancy.truth import errors, truth
 from scenarios.runs.pictures import save
 from scenarios.runs.rundir import Run
 from scenarios.views.output import Progress
-
-Floats = NDArray[np.float64]
 
 
 def measure(scenario: QueueScenario, found: Run, _out: Path, progress: Progress) -> dict[str, Any]:

@@ -8,10 +8,10 @@ from typing import Any
 
 import numpy as np
 import pandas as pd
-from numpy.typing import NDArray
 
 from analysis.occupancy.steady import BATCHES, LEAST, UnsteadyError, steady, until
 from analysis.statistics import NotEnoughDataError
+from models.arrays import Floats
 from models.queues.world import LONGEST_S
 from scenarios.files.schema import QueueScenario
 from scenarios.kinds import findings
@@ -21,8 +21,6 @@ from scenarios.views.output import Progress
 from sim.queues.demands import mean_demand
 from sim.queues.offered import capacity
 from sim.queues.service import is_contended
-
-Floats = NDArray[np.float64]
 
 LEVEL = 0.95
 """Confidence of the interval."""

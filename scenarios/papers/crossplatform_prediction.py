@@ -10,13 +10,14 @@ import pandas as pd
 from matplotlib.figure import Figure
 
 from analysis.crossplatform.choice import compare, rated_power_w
-from analysis.crossplatform.evidence import Evidence, Floats, Method, Predictor, ServiceLog
+from analysis.crossplatform.evidence import Evidence, Method, Predictor, ServiceLog
 from analysis.crossplatform.learners import network
 from analysis.crossplatform.methods import METHODS
 from analysis.crossplatform.published import published
 from analysis.crossplatform.split import halves
 from analysis.figures.criteria import from_cells, number, numbers
 from analysis.figures.crossplatform import choices, crossplatform_printed, prediction
+from models.arrays import Floats
 from models.platforms import PLATFORMS
 from scenarios.crossplatform.judged_world import actual_throughput
 from scenarios.crossplatform.trial import errors, trial

@@ -10,10 +10,11 @@ import pandas as pd
 from matplotlib.figure import Figure
 
 from analysis.crossplatform import mix, routing
-from analysis.crossplatform.evidence import Floats, ServiceLog
+from analysis.crossplatform.evidence import ServiceLog
 from analysis.crossplatform.split import halves
 from analysis.crossplatform.tailored import tailored
 from analysis.figures.crossplatform import choices, scorecards
+from models.arrays import Floats
 from models.platforms import PLATFORMS
 from models.queues.dispatch import Router
 from models.services.world import Mechanisms, ServiceWorld

@@ -10,7 +10,7 @@ from analysis.profiling.affinity.advice import Advice, Judgement, Method, Settin
 from analysis.profiling.affinity.held_out import compare
 from analysis.profiling.affinity.table import COUNTERS, Table, frame_of, read
 from analysis.profiling.affinity.terms import Structure
-from analysis.statistics import Floats
+from models.arrays import Floats
 from scenarios.files.faults import Fault, FaultsError
 from scenarios.views.tables import amount, plural, print_rows
 from scenarios.wsmeter.own import faults_in

@@ -9,7 +9,7 @@ import pandas as pd
 from analysis.profiling.affinity.advice import Advice, Settings, advise, judge, shares
 from analysis.profiling.affinity.sampled import aligned, true_table
 from analysis.profiling.affinity.table import Table
-from analysis.statistics import Floats
+from models.arrays import Floats
 from scenarios.files.faults import Fault, FaultsError
 from scenarios.files.schema import PROFILE, ProfileScenario
 from scenarios.profiling.affinity import judgement

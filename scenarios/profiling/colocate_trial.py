@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from analysis.statistics import Floats
+from models.arrays import Floats
 from scenarios.profiling.affinity_trial import world_of
 
 if TYPE_CHECKING:

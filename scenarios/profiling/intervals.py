@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     import pandas as pd
 
     from analysis.profiling.database import Database
-    from analysis.statistics import Bools, Floats
+    from models.arrays import Bools, Floats
 
 LEVEL = 0.95
 """Confidence of the intervals."""

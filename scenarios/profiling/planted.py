@@ -18,6 +18,7 @@ import pandas as pd
 import pyarrow as pa
 
 from analysis.profiling.symbolise import Repository, Symboliser
+from models.arrays import DAY_S
 from models.errors import InputError
 from models.profiling.world import Incident, ProfileWorld
 from scenarios.files.loader import load
@@ -28,7 +29,7 @@ from scenarios.runs.execution import profile_world
 from sim.fleet.fleet import NEVER, Block, Visits, run_arm
 from sim.profiling.builds import NEW
 from sim.profiling.collection import Collection, visits_of
-from sim.profiling.setting import DAY_S, Setting, of_block
+from sim.profiling.setting import Setting, of_block
 from sim.profiling.truth import Truth
 
 CAUSES = ("revision", "compiler", "platform", "datacentre")

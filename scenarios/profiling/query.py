@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from analysis.profiling.query import DIMENSIONS, Query, QueryError, Where, parse_where, unknown
+from models.arrays import DAY_S
 from scenarios.files.faults import Fault, FaultsError
 from scenarios.files.options import duration
 from scenarios.profiling.intervals import ERRORS, FALSE_CHANGES, LEVEL, difference, intervals, of_fleet, without
@@ -20,7 +21,6 @@ if TYPE_CHECKING:
     from analysis.profiling.database import Database
 
 _T = TypeVar("_T")
-_DAY_S = 86400.0
 _ORDER = {
     "profile query": ("share", "low", "high", "value", "samples"),
     "profile diff": ("share_a", "share_b", "change", "low", "high", "value_a", "value_b"),
@@ -331,7 +331,7 @@ def _empty(database: "Database", question: Query, asked: Asked, side: str = "") 
         ("--until", asked.until, question.until_s is not None and not (starts < question.until_s).any()),
     ):
         if outside:
-            span = f"{starts.min() / _DAY_S:.2f}d to {starts.max() / _DAY_S:.2f}d"
+            span = f"{starts.min() / DAY_S:.2f}d to {starts.max() / DAY_S:.2f}d"
             return Fault(option, 0, 0, "", f"{samples}: visits are from {span}", str(text))
     told = "; ".join(f"{name}={','.join(values)}" for name, values in question.where)
     return Fault("--where" if told else "--since and --until", 0, 0, "", samples, told)

@@ -14,7 +14,6 @@ from typing import Any
 
 import numpy as np
 import pandas as pd
-from numpy.typing import NDArray
 from rich.box import SIMPLE_HEAD
 from rich.console import Console
 from rich.table import Table
@@ -24,6 +23,7 @@ from analysis.profiling.effective import share_intervals
 from analysis.profiling.entropy import clustered_entropy, entropy
 from analysis.profiling.metrics import core_seconds, cpi
 from analysis.profiling.stability import manhattan
+from models.arrays import Floats
 from scenarios.files.schema import GWP, PROFILE, ProfileScenario
 from scenarios.profiling.collectors import Look, Looks
 from scenarios.profiling.profiled import FUNCTION, true_cpi, true_shares
@@ -215,7 +215,7 @@ def summary(draws: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
 _DISTANCES = ("manhattan", "manhattan_expected")
 
 
-def _between(name: str, each_draw: NDArray[np.float64]) -> dict[str, float]:
+def _between(name: str, each_draw: Floats) -> dict[str, float]:
     """Return the mean over draws and its 95% interval (Student's); NaN of fewer than `LEAST_DRAWS`."""
     mean, half = float(each_draw.mean()), math.nan
     if each_draw.size >= LEAST_DRAWS:

@@ -11,6 +11,7 @@ import pandas as pd
 
 from analysis.figures.wsmeter.day import draw_day
 from analysis.figures.wsmeter.estimates import draw_estimates
+from models.arrays import DAY_S
 from models.fleet.world import Rollout
 from scenarios.files.schema import ProfileScenario, Scenario, WSMeter
 from scenarios.report.figures import drawn, saved
@@ -24,7 +25,6 @@ from scenarios.wsmeter.recorded import METRICS
 from scenarios.wsmeter.truth import Tables, change
 
 _HOURS_MOST = 48
-_DAY_S = 86400.0
 _PICTURED = {
     "day": "CPU allocated and used, the share of power-capped machines, and power, over the time simulated",
     "estimates": "Estimates of the change from test clusters of several sizes, with their intervals",
@@ -133,7 +133,7 @@ def _complete_s(rollout: Rollout) -> float:
 
 def _no_estimate(full_s: float, horizon_s: float) -> Section:
     """Return why WSMeter says nothing of a feature that was rolled out during the days that are measured together."""
-    days = f"{full_s / _DAY_S:g} of {horizon_s / _DAY_S:g} days"
+    days = f"{full_s / DAY_S:g} of {horizon_s / DAY_S:g} days"
     why = f"no estimate: the roll-out is complete only after {days}"
     says = (
         f"For the first {days} not all machines that get the feature had it. WSMeter would compare all days together, "

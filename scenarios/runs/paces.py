@@ -1,12 +1,10 @@
 """The pace of a fleet's job: seconds per instruction of one of its instances over the day, from a run's tables."""
 
-import numpy as np
 import pandas as pd
-from numpy.typing import NDArray
 
+from models.arrays import Floats
 from scenarios.runs.rundir import Run, RunError
 
-Floats = NDArray[np.float64]
 Steps = tuple[Floats, Floats]
 """A step function of time: from each time (seconds, increasing) on, the value beside it."""
 

@@ -16,7 +16,7 @@ import numpy as np
 import pandas as pd
 import pyarrow.parquet as pq
 
-from analysis.statistics import Ints
+from models.arrays import Ints
 from models.tables import ARMS
 from scenarios.files.faults import Fault, FaultsError
 from scenarios.runs.provenance import file_digest

@@ -10,7 +10,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
-from analysis.statistics import Bools
+from models.arrays import Bools
 from models.table_keys import KEYS, REFERENCES
 from models.tables import TABLES, Column
 from scenarios.files.faults import Fault

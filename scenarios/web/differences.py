@@ -9,7 +9,7 @@ import pandas as pd
 from analysis.profiling.clusters import Clusters
 from analysis.profiling.effective import share_degrees, share_variances
 from analysis.profiling.query import PROCESS_DIMENSIONS, Query
-from analysis.statistics import Floats, Ints
+from models.arrays import Floats, Ints
 from scenarios.profiling.intervals import CLUSTER, ERRORS, incomparable, with_change
 from scenarios.web.charts import OTHER
 from scenarios.web.graph import SMALLEST_SHARE, Tree

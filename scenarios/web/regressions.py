@@ -9,12 +9,12 @@ import pandas as pd
 
 from analysis.profiling.asking import visits_of_fleet
 from analysis.profiling.query import unknown
+from models.arrays import DAY_S
 from scenarios.profiling.ask import ADJUSTMENTS, could_find, read_criteria, verdict
 from scenarios.web.asked import Asked, Pairs, RefusedError, gather, time_s
 from scenarios.web.site import Page, Site
 from scenarios.web.tables import table
 
-DAY_S = 86400.0
 _SHOWN = ["function", "dimension", "value", "application", "factor", "low", "high", "cost", "p_value"]
 _NAMES = {"dimension": "goes with", "low": "factor from", "high": "factor to", "cost": "cost_share"}
 _USUAL = {"min_factor": "1.25", "min_cost": "0.01%", "false_alarms": "1%", "adjustment": ADJUSTMENTS[0]}

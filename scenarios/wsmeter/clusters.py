@@ -6,8 +6,9 @@ from dataclasses import dataclass
 import numpy as np
 import pandas as pd
 
-from analysis.statistics import Current, Ints
+from analysis.statistics import Current
 from analysis.wsmeter.clusters import MachineRows, random_machines
+from models.arrays import Ints
 from models.randomness import stream
 from scenarios.files.schema import WSMeter
 from scenarios.runs.rundir import Run

@@ -15,10 +15,11 @@ from dataclasses import dataclass
 import numpy as np
 import pandas as pd
 
-from analysis.statistics import Floats, Ints, NotEnoughDataError
+from analysis.statistics import NotEnoughDataError
 from analysis.wsmeter.coverage import covered, plannable
 from analysis.wsmeter.estimators import Estimate, WSMeter
 from analysis.wsmeter.plan import MarginOutOfReachError, plan
+from models.arrays import Floats, Ints
 from models.fleet.world import Loop
 from models.randomness import stream
 from models.tables import ROUNDS

@@ -18,9 +18,10 @@ from typing import Protocol
 import numpy as np
 import pandas as pd
 
-from analysis.statistics import Current, Ints, NotEnoughDataError
+from analysis.statistics import Current, NotEnoughDataError
 from analysis.wsmeter.coverage import Covered
 from analysis.wsmeter.estimators import WSMeter
+from models.arrays import Ints
 from models.fleet.machines import build_machines
 from models.randomness import stream
 from scenarios.wsmeter.twins import Twins, observe

@@ -6,11 +6,12 @@ from dataclasses import dataclass, fields
 import numpy as np
 import pandas as pd
 
-from analysis.statistics import Current, Ints
+from analysis.statistics import Current
 from analysis.wsmeter.clusters import random_instances
 from analysis.wsmeter.coverage import Covered, plannable
 from analysis.wsmeter.measurements import Metric, performance
 from analysis.wsmeter.plan import plan
+from models.arrays import Ints
 from models.fleet.world import World
 from models.tables import COUNTERS
 from scenarios.files import schema

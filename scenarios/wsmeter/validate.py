@@ -14,10 +14,11 @@ from rich.console import Console
 from rich.table import Table
 from scipy.stats import beta
 
-from analysis.statistics import Current, Ints, NotEnoughDataError, quota_shares
+from analysis.statistics import Current, NotEnoughDataError, quota_shares
 from analysis.wsmeter.clusters import MachineRows, covering_machines, random_machines
 from analysis.wsmeter.coverage import Covered
 from analysis.wsmeter.estimators import Baseline, Estimator, WSMeter
+from models.arrays import Ints
 from models.randomness import stream
 from scenarios.files import schema
 from scenarios.wsmeter.truth import Tables, halves_of, truth

@@ -9,6 +9,8 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from models.arrays import Bools, Floats, Ints
+
 Records = NDArray[np.void]
 
 NOBODY = NOWHERE = -1
@@ -107,7 +109,7 @@ class State(NamedTuple):
     total: Records
 
 
-def requests(amount: NDArray[np.float64], unit: float) -> NDArray[np.int64]:
+def requests(amount: Floats, unit: float) -> Ints:
     """Return amounts in whole units, rounded up; a fraction below a thousandth counts as rounding error.
 
     Examples
@@ -118,7 +120,7 @@ def requests(amount: NDArray[np.float64], unit: float) -> NDArray[np.int64]:
     return np.ceil(np.round(amount / unit, 3)).astype(np.int64)
 
 
-def capacities(amount: NDArray[np.float64], unit: float) -> NDArray[np.int64]:
+def capacities(amount: Floats, unit: float) -> Ints:
     """Return amounts in whole units, rounded down; a lack below a thousandth counts as rounding error.
 
     Examples
@@ -129,7 +131,7 @@ def capacities(amount: NDArray[np.float64], unit: float) -> NDArray[np.int64]:
     return np.floor(np.round(amount / unit, 3)).astype(np.int64)
 
 
-def new_machines(vcpus: NDArray[np.float64], memory_bytes: NDArray[np.float64], domain: NDArray[np.int64]) -> Records:
+def new_machines(vcpus: Floats, memory_bytes: Floats, domain: Ints) -> Records:
     """Return empty machines.
 
     Parameters
@@ -150,10 +152,10 @@ def new_machines(vcpus: NDArray[np.float64], memory_bytes: NDArray[np.float64], 
 
 
 def new_jobs(
-    quota_vcpu: NDArray[np.float64],
-    memory_bytes: NDArray[np.float64],
-    latency_critical: NDArray[np.bool_],
-    instances: NDArray[np.int64],
+    quota_vcpu: Floats,
+    memory_bytes: Floats,
+    latency_critical: Bools,
+    instances: Ints,
 ) -> Records:
     """Return jobs of which nothing runs yet.
 
@@ -174,7 +176,7 @@ def new_jobs(
     return jobs
 
 
-def new_state(machines: Records, jobs: Records, arriving: NDArray[np.int64]) -> State:
+def new_state(machines: Records, jobs: Records, arriving: Ints) -> State:
     """Return a fleet in which every instance is pending, in order of job and shard.
 
     Parameters

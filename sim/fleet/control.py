@@ -26,8 +26,9 @@ import numpy as np
 import simpy
 from numpy.typing import NDArray
 
+from models.arrays import DAY_S, Floats, Ints
 from models.fleet.jobs import Jobs
-from models.fleet.machines import Floats, Ints, Machines
+from models.fleet.machines import Machines
 from models.fleet.world import World
 from models.randomness import stream
 from sim.fleet import placement
@@ -37,7 +38,6 @@ from sim.fleet.timeline import ENDINGS, KINDS, Timeline, from_placement
 
 __all__ = ["ENDINGS", "KINDS", "Timeline", "from_placement", "plan_day"]
 
-DAY_S = 86400.0
 
 Steps = Generator[simpy.Event, None, None]
 Rows = tuple[Floats, Ints, Ints, Ints]

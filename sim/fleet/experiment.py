@@ -11,8 +11,8 @@ from pathlib import Path
 
 import numpy as np
 import pyarrow as pa
-from numpy.typing import NDArray
 
+from models.arrays import Floats, Ints
 from models.fleet.world import World
 from models.tables import ARMS
 from sim.fleet import slots
@@ -21,8 +21,6 @@ from sim.fleet.fleet import Arm, Block, Day, everywhere, nowhere, prepare, recor
 from sim.fleet.rollout import plan_crossover
 from sim.recorder import TableSummary, TableWriter, Values, write_table
 
-Floats = NDArray[np.float64]
-Ints = NDArray[np.int64]
 Columns = Mapping[str, Values]
 Progress = Callable[[str, float], None]
 """Called with what is being done and the share done."""

@@ -10,8 +10,8 @@ from itertools import pairwise
 
 import numba
 import numpy as np
-from numpy.typing import NDArray
 
+from models.arrays import Bools, Floats, Ints
 from models.errors import InputError
 from models.fleet.jobs import Jobs, build_jobs
 from models.fleet.machines import Machines, build_machines
@@ -21,10 +21,6 @@ from sim.fleet import kernel, parameters, slots
 from sim.fleet.control import Timeline, plan_day
 from sim.fleet.layout import STAY, Inputs, Outputs, Records
 from sim.fleet.rollout import acting, plan_crossover
-
-Floats = NDArray[np.float64]
-Ints = NDArray[np.int64]
-Bools = NDArray[np.bool_]
 
 _MOST_THREADS = int(vars(numba.config)["NUMBA_NUM_THREADS"])
 NEVER = 2**40
@@ -85,7 +81,7 @@ class Day:
     followed: Bools | None = None
 
     @property
-    def traced(self) -> NDArray[np.bool_]:
+    def traced(self) -> Bools:
         """Which stays in `order` have every epoch recorded: a fixed random set of instances, and all `followed` jobs.
 
         Examples

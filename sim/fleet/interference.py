@@ -3,7 +3,8 @@
 import numpy as np
 from numba import njit
 
-from sim.fleet.layout import Contention, Floats
+from models.arrays import Floats
+from sim.fleet.layout import Contention
 from sim.fleet.slots import (
     ACCESS_NOW,
     CORE_NOW,

@@ -20,10 +20,11 @@ from inspect import getsource
 import numpy as np
 from numba import njit
 
+from models.arrays import Floats, Ints
 from sim.fleet import draws, interference, layout, power, slots, turnover
 from sim.fleet.draws import mix, noise
 from sim.fleet.interference import LINE_BYTES, WRITE_BACK, solve
-from sim.fleet.layout import Contention, Domain, Done, Floats, Here, Inputs, Ints, Outputs, Residents
+from sim.fleet.layout import Contention, Domain, Done, Here, Inputs, Outputs, Residents
 from sim.fleet.power import govern, heat
 from sim.fleet.slots import (
     ACCESS_NOW,

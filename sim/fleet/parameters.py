@@ -1,8 +1,8 @@
 """What the epoch kernel is told of a world: tables of parameters, and factors over time."""
 
 import numpy as np
-from numpy.typing import NDArray
 
+from models.arrays import Floats, Ints
 from models.fleet.jobs import REFERENCE_FREQUENCY_HZ, Jobs, miss_curve
 from models.fleet.machines import Machines
 from models.fleet.world import Governor, World
@@ -10,9 +10,6 @@ from models.platforms import PLATFORMS, SWITCHED_SHARE_OF_TDP
 from models.randomness import key, stream
 from sim.fleet import slots
 from sim.fleet.layout import GOVERNOR, MACHINE, PLATFORM, POLICIES, SETTINGS, Records
-
-Floats = NDArray[np.float64]
-Ints = NDArray[np.int64]
 
 FAST_S, SLOW_S, FAST_SHARE = 1800.0, 28800.0, 0.45
 """Time constants of common behaviour and the faster one's share of its variance: fitted to the autocorrelation of one

@@ -18,6 +18,7 @@ import numpy as np
 from numba import njit
 from numpy.typing import NDArray
 
+from models.arrays import Floats
 from sim.fleet.capacity import Records, Rules, State
 
 ENDINGS = ("horizon", "exit", "restart", "drain", "failure", "preemption")
@@ -392,9 +393,7 @@ def _depart(state: State, rules: Rules, instance: Whole, now_s: float) -> None:
 
 
 @njit(cache=True)
-def run_events(
-    state: State, rules: Rules, time_s: NDArray[np.float64], what: NDArray[np.int8], pick: NDArray[np.float64]
-) -> None:
+def run_events(state: State, rules: Rules, time_s: Floats, what: NDArray[np.int8], pick: Floats) -> None:
     """Let arrivals, exits and restarts happen in order of time.
 
     Parameters

@@ -3,7 +3,8 @@
 import numpy as np
 from numba import njit
 
-from sim.fleet.layout import Floats, Residents
+from models.arrays import Floats
+from sim.fleet.layout import Residents
 from sim.fleet.slots import CORE_NOW, CPI, FREQUENCY, USE
 
 ONDEMAND, STALL_AWARE = 1, 2

@@ -5,13 +5,11 @@ from dataclasses import dataclass
 
 import numpy as np
 import simpy
-from numpy.typing import NDArray
 
-from models.fleet.machines import Floats, Ints, Machines
+from models.arrays import Bools, Floats, Ints
+from models.fleet.machines import Machines
 from models.fleet.world import World
 from models.randomness import stream
-
-Bools = NDArray[np.bool_]
 
 
 @dataclass(frozen=True, slots=True)

@@ -8,8 +8,8 @@ from dataclasses import replace
 import numpy as np
 import pandas as pd
 import pyarrow as pa
-from numpy.typing import NDArray
 
+from models.arrays import Floats, Ints
 from models.errors import InputError
 from models.fleet.jobs import Jobs
 from models.fleet.machines import Machines, build_machines, replaced
@@ -17,9 +17,6 @@ from models.fleet.world import World
 from sim.fleet.experiment import Columns, counter_columns, instance_columns
 from sim.fleet.fleet import Arm, Day, day_of, run_arm
 from sim.fleet.timeline import from_placement
-
-Ints = NDArray[np.int64]
-Floats = NDArray[np.float64]
 
 
 def measure(day: Day, arm: Arm, around: Ints | None = None, threads: int | None = None) -> pd.DataFrame:

@@ -4,8 +4,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from models.arrays import Floats, Ints
 from models.errors import InputError
-from models.fleet.machines import Floats, Ints
 from models.fleet.world import World
 from sim.fleet.placement import ENDINGS, HORIZON
 

@@ -3,8 +3,9 @@
 import numpy as np
 from numba import njit
 
+from models.arrays import Floats, Ints
 from sim.fleet.draws import mix, normal
-from sim.fleet.layout import Domain, Floats, Inputs, Ints, Residents
+from sim.fleet.layout import Domain, Inputs, Residents
 from sim.fleet.slots import (
     CORE,
     CYCLES,

@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 
-from models.fleet.machines import Ints
+from models.arrays import Ints
 from models.profiling.functions import Functions, image_functions
 from models.profiling.images import MODULE
 from models.profiling.programs import Programs

@@ -1,11 +1,9 @@
 """Instances of one job taken away from another job's machines, to see in simulation what it did to them."""
 
 import numpy as np
-from numpy.typing import NDArray
 
+from models.arrays import Ints
 from sim.profiling.moving import Snapshot
-
-Ints = NDArray[np.int64]
 
 
 def neighbours(snapshot: Snapshot, job: int, beside: int) -> Ints:

@@ -3,8 +3,8 @@
 from dataclasses import dataclass
 
 import numpy as np
-from numpy.typing import NDArray
 
+from models.arrays import DAY_S, HOUR_S, Bools, Floats, Ints
 from models.fleet.jobs import Jobs
 from models.profiling.images import KERNEL
 from models.profiling.programs import Programs
@@ -14,10 +14,6 @@ from sim.fleet import slots
 from sim.fleet.fleet import NEVER, Day
 from sim.profiling.changes import kernel_factors, release_factors
 
-Floats = NDArray[np.float64]
-Ints = NDArray[np.int64]
-
-DAY_S, HOUR_S = 86400.0, 3600.0
 OLD, NEW = 0, 1
 BUILDERS = ("autobuild-1", "autobuild-2", "team-build", "release-farm")
 """Who builds programs; what all share comes from the release farm."""
@@ -38,13 +34,13 @@ class Builds:
     compiler: tuple[str, ...]
     builder: tuple[str, ...]
     built_s: Floats
-    stored: NDArray[np.bool_]
+    stored: Bools
     """(B,) whether its unstripped binary is in the symbol repository."""
     of_image: Ints
     """(I, 2) old and new build of each image, the same where there is one; −1: none (generated code)."""
     release_day: Ints
     """(J,) day at whose midnight the new build's first wave starts; `NEVER`: no new build."""
-    recompiled: NDArray[np.bool_]
+    recompiled: Bools
     """(J,) whether the new build is by the new compiler."""
     factor: Floats
     """(E,) instructions of each entry of a program under the new build, relative to the old."""
@@ -182,7 +178,7 @@ def _release_days(world: ProfileWorld, programs: Programs) -> Ints:
     return np.where((chosen < world.profiling.releases.share) & (world.days > 1), day, NEVER)
 
 
-def _recompiled(world: ProfileWorld, programs: Programs, day: Ints) -> NDArray[np.bool_]:
+def _recompiled(world: ProfileWorld, programs: Programs, day: Ints) -> Bools:
     """Return which releases are built by the new compiler: a share that grows linearly over its roll-out."""
     compiler = world.profiling.compiler
     uniform = np.array([rng.random() for rng in streams(world.seed, "compiler of the release", programs.names)])
@@ -206,7 +202,7 @@ class _Build:
     stored: bool
 
 
-def _rows(world: ProfileWorld, programs: Programs, day: Ints, recompiled: NDArray[np.bool_]) -> list[_Build]:
+def _rows(world: ProfileWorld, programs: Programs, day: Ints, recompiled: Bools) -> list[_Build]:
     """Return every build, image by image, the old one first."""
     compiler = world.profiling.compiler or Compiler()
     released = dict(zip(programs.image_of_program.tolist(), day.tolist(), strict=True))

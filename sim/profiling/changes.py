@@ -1,19 +1,15 @@
 """What new builds and the new kernel change: factors on the instructions of functions, each belonging to its name."""
 
 import numpy as np
-from numpy.typing import NDArray
 
+from models.arrays import Bools, Floats
 from models.profiling.images import KERNEL
 from models.profiling.programs import Programs
 from models.profiling.world import ProfileWorld
 from sim.profiling.noise import keys_of, mixed, normals, uniforms
 
-Floats = NDArray[np.float64]
 
-
-def release_factors(
-    world: ProfileWorld, programs: Programs, released: NDArray[np.bool_], recompiled: NDArray[np.bool_]
-) -> Floats:
+def release_factors(world: ProfileWorld, programs: Programs, released: Bools, recompiled: Bools) -> Floats:
     """Return the factors of new builds: releases change some own functions, the new compiler all that is linked.
 
     Parameters
@@ -51,7 +47,7 @@ def release_factors(
     return factor
 
 
-def changed_functions(world: ProfileWorld, programs: Programs) -> NDArray[np.bool_]:
+def changed_functions(world: ProfileWorld, programs: Programs) -> Bools:
     """Return (G,) which functions a release of their program changes, where they are of its own code.
 
     Examples

@@ -11,9 +11,8 @@ from dataclasses import dataclass, field
 
 import numpy as np
 import simpy
-from numpy.typing import NDArray
 
-from models.fleet.machines import Floats, Ints
+from models.arrays import DAY_S, Bools, Floats, Ints
 from models.profiling.world import ProfileWorld, Watch
 from models.randomness import stream
 from sim.fleet.fleet import Day
@@ -27,7 +26,6 @@ LEAST_FAILURES = 3
 """Failed visits in a round below which profiling goes on, whatever their share: small rounds have few visits."""
 PLANNED_USE = 0.55
 """Share of a job's quota that the collector takes to be used when it counts on samples still to come."""
-_DAY_S = 86400.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -209,7 +207,7 @@ class _Collection:
         chosen = chosen[np.lexsort((chosen, epoch[chosen]))]
         return chosen, epoch[chosen]
 
-    def _wanted(self, epoch: Ints) -> NDArray[np.bool_]:
+    def _wanted(self, epoch: Ints) -> Bools:
         """Return which machines the collection is about, each at its own epoch."""
         register, watch = self.register, self.watch
         every = np.arange(register.count)
@@ -240,7 +238,7 @@ class _Collection:
             return OK
         now.failures += 1
         if now.failures >= max(LEAST_FAILURES, collector.stop_failures * now.visits):
-            self.stopped_until = round((epoch * epoch_s // _DAY_S + 1.0) * _DAY_S / epoch_s)
+            self.stopped_until = round((epoch * epoch_s // DAY_S + 1.0) * DAY_S / epoch_s)
         return FAILED
 
     def _promise(self, machine: int, epoch: int) -> float:

@@ -10,16 +10,13 @@ from collections.abc import Sequence
 from typing import NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 
+from models.arrays import Floats, Ints
 from models.errors import InputError
 from models.profiling.programs import Programs
 from models.randomness import key
 from sim.profiling.noise import keys_of, mixed, normals
 from sim.profiling.rows import Rows
-
-Floats = NDArray[np.float64]
-Ints = NDArray[np.int64]
 
 EVENTS = ("cycles", "instructions", "l1_misses", "l2_misses", "llc_misses", "mispredictions")
 """The last axis of what functions do."""

@@ -6,13 +6,12 @@ from typing import Self
 import numpy as np
 from numpy.typing import NDArray
 
+from models.arrays import Floats, Ints
 from models.profiling.programs import Programs
 from sim.profiling.addresses import MOST_INSTRUCTIONS, Addresses
 from sim.profiling.choices import Draws, Lists
 from sim.profiling.noise import mixed, uniforms
 
-Floats = NDArray[np.float64]
-Ints = NDArray[np.int64]
 Whole = NDArray[np.int32]
 
 

@@ -9,8 +9,8 @@ import heapq
 from dataclasses import dataclass, replace
 
 import numpy as np
-from numpy.typing import NDArray
 
+from models.arrays import DAY_S, Bools, Floats, Ints
 from models.fleet.world import Window, World
 from models.platforms import PLATFORMS
 from models.profiling.world import ProfileWorld
@@ -19,11 +19,6 @@ from sim.fleet.timeline import from_placement
 from sim.profiling.places import Places, place
 from sim.profiling.trial import prepare_trial
 
-Floats = NDArray[np.float64]
-Ints = NDArray[np.int64]
-Bools = NDArray[np.bool_]
-
-DAY_S = 86400.0
 CYCLES, INSTRUCTIONS = 0, 1
 _BALANCE = 1e-9
 

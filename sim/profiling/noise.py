@@ -3,16 +3,16 @@
 import numpy as np
 from numpy.typing import NDArray
 
+from models.arrays import Floats, Ints
 from models.randomness import key
 
-Floats = NDArray[np.float64]
 Keys = NDArray[np.uint64]
 
 _GOLDEN = np.uint64(0x9E3779B97F4A7C15)
 _MIX_1, _MIX_2 = np.uint64(0xBF58476D1CE4E5B9), np.uint64(0x94D049BB133111EB)
 
 
-def keys_of(seed: int, name: str, *numbers: NDArray[np.int64]) -> Keys:
+def keys_of(seed: int, name: str, *numbers: Ints) -> Keys:
     """Return keys that belong to a seed, what the draws are for, and numbers.
 
     Parameters

@@ -1,15 +1,12 @@
 """What a machine does of its own: housekeeping of the kernel, and the daemon that monitors and profiles."""
 
 import numpy as np
-from numpy.typing import NDArray
 
+from models.arrays import Floats, Ints
 from models.profiling.images import MODULE
 from models.profiling.programs import Programs
 from sim.profiling.addresses import Addresses
 from sim.profiling.rates import NOMINAL_CPI, NOMINAL_PER_INSTRUCTION
-
-Floats = NDArray[np.float64]
-Ints = NDArray[np.int64]
 
 APPLICATIONS = ("[kernel]", "[daemons]")
 """The machine's own processes, as applications."""

@@ -3,12 +3,9 @@
 from typing import NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 
+from models.arrays import Floats, Ints
 from models.profiling.programs import Programs
-
-Floats = NDArray[np.float64]
-Ints = NDArray[np.int64]
 
 STACKED = ("cpu_time", "wall_time", "heap_bytes", "lock_wait")
 """Events that are sampled, each sample with its stack; threads are counted."""

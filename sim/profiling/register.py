@@ -4,7 +4,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from models.fleet.machines import Floats, Ints
+from models.arrays import Floats, Ints
 from models.profiling.world import ProfileWorld
 from sim.fleet.fleet import Arm, Day
 from sim.fleet.timeline import KINDS

@@ -8,18 +8,14 @@ from dataclasses import dataclass, fields
 from typing import Self
 
 import numpy as np
-from numpy.typing import NDArray
 
+from models.arrays import DAY_S, Bools, Ints
 from models.profiling.programs import Programs, build_programs
 from models.profiling.world import ProfileWorld
 from sim.fleet.fleet import Arm, Day
 from sim.profiling.builds import Builds, build_builds
 from sim.profiling.noise import keys_of, mixed, uniforms
 from sim.profiling.places import Places, place, platform_names
-
-Ints = NDArray[np.int64]
-
-DAY_S = 86400.0
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -49,7 +45,7 @@ class Rows:
         """Number of rows."""
         return int(self.program.size)
 
-    def take(self, which: Ints | NDArray[np.bool_] | slice) -> Self:
+    def take(self, which: Ints | Bools | slice) -> Self:
         """Return some of the rows.
 
         Parameters

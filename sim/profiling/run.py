@@ -12,8 +12,8 @@ from pathlib import Path
 
 import numpy as np
 import pyarrow as pa
-from numpy.typing import NDArray
 
+from models.arrays import DAY_S, Floats
 from models.platforms import PLATFORMS
 from models.profiling.world import ProfileWorld
 from sim.fleet.experiment import Columns, Outcome, Progress, counts, describe, record
@@ -21,12 +21,10 @@ from sim.fleet.fleet import Block, run_arm
 from sim.profiling.collection import Collection
 from sim.profiling.places import Places
 from sim.profiling.sampling import OWN_SHARE
-from sim.profiling.setting import DAY_S, Setting, of_block
+from sim.profiling.setting import Setting, of_block
 from sim.profiling.truth import Truth
 from sim.profiling.twins import served, write_twins
 from sim.recorder import TableSummary, TableWriter, write_table
-
-Floats = NDArray[np.float64]
 
 CPU_S = 3
 """Column of a block's rows with CPU time."""

@@ -13,6 +13,7 @@ import pandas as pd
 import pyarrow as pa
 from numpy.typing import NDArray
 
+from models.arrays import Floats, Ints
 from models.profiling.programs import Programs
 from models.profiling.world import ProfileWorld
 from models.randomness import key
@@ -39,8 +40,6 @@ from sim.recorder import Values
 
 __all__ = ["OWN_SHARE", "Sampler", "Taken"]
 
-Floats = NDArray[np.float64]
-Ints = NDArray[np.int64]
 Columns = dict[str, Values]
 
 CHUNK = 2_000_000

@@ -19,8 +19,8 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 import pyarrow as pa
-from numpy.typing import NDArray
 
+from models.arrays import Floats
 from models.errors import InputError
 from models.fleet.served import Served, ServedType
 from models.profiling.world import ProfileWorld
@@ -29,8 +29,6 @@ from sim.fleet.fleet import Block, Day, Visits, window_of_epoch
 from sim.profiling.stay_requests import Stay, StayLog, serve_stay
 from sim.recorder import Values
 
-Floats = NDArray[np.float64]
-Ints = NDArray[np.int64]
 Columns = dict[str, Values]
 
 CPU_S, INSTRUCTIONS = 3, 1

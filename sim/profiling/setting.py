@@ -4,8 +4,8 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 import pandas as pd
-from numpy.typing import NDArray
 
+from models.arrays import DAY_S, Floats
 from models.errors import InputError
 from models.fleet.world import Window
 from models.profiling.world import ProfileWorld
@@ -17,10 +17,6 @@ from sim.profiling.rates import rate_table
 from sim.profiling.rows import Rows, Software, rows_of, software_of
 from sim.profiling.served import followed
 from sim.profiling.trial import prepare_trial
-
-Floats = NDArray[np.float64]
-
-DAY_S = 86400.0
 
 
 @dataclass(frozen=True, slots=True)

@@ -10,9 +10,8 @@ from dataclasses import dataclass
 
 import numpy as np
 import pyarrow as pa
-from numpy.typing import NDArray
 
-from models.fleet.machines import Ints
+from models.arrays import Bools, Ints
 from models.profiling.programs import Programs
 from models.profiling.world import ProfileWorld
 from sim.profiling.addresses import INSTRUCTION_BYTES, Addresses
@@ -101,7 +100,7 @@ def contents(world: ProfileWorld, layout: Addresses, programs: Programs, builds:
     return Files(names, of_function, version, codes // count, codes % count, signature)
 
 
-def symbol_columns(layout: Addresses, files: Files, stored: NDArray[np.bool_]) -> Columns:
+def symbol_columns(layout: Addresses, files: Files, stored: Bools) -> Columns:
     """Return the columns of table `symbols`, by build and address.
 
     Parameters
@@ -142,7 +141,7 @@ def symbol_columns(layout: Addresses, files: Files, stored: NDArray[np.bool_]) -
     }
 
 
-def source_columns(layout: Addresses, files: Files, stored: NDArray[np.bool_]) -> Columns:
+def source_columns(layout: Addresses, files: Files, stored: Bools) -> Columns:
     """Return the columns of table `sources`: every line of every content that a stored build was made from.
 
     Parameters

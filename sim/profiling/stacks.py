@@ -3,11 +3,11 @@
 import numpy as np
 from numpy.typing import NDArray
 
+from models.arrays import Ints
 from models.profiling.call_paths import CallPaths
 from sim.profiling.addresses import Addresses
 from sim.recorder import Values
 
-Ints = NDArray[np.int64]
 VARIANTS = 4
 """Old or new build × old or new kernel: the same path has other addresses in each."""
 

@@ -3,16 +3,13 @@
 from dataclasses import dataclass
 
 import numpy as np
-from numpy.typing import NDArray
 
+from models.arrays import Floats, Ints
 from models.fleet.served import Served
 from models.queues.serve import serve
 from models.randomness import stream
 from sim.queues.distributions import gamma
 from sim.queues.observe import present, utilisation
-
-Floats = NDArray[np.float64]
-Ints = NDArray[np.int64]
 
 _DAY_H = 24.0
 

@@ -7,8 +7,8 @@ from dataclasses import replace
 from typing import Literal
 
 import numpy as np
-from numpy.typing import NDArray
 
+from models.arrays import Ints
 from models.errors import InputError
 from models.fleet.machines import Machines
 from models.fleet.served import HardwareTrial
@@ -16,7 +16,6 @@ from models.profiling.world import ProfileWorld
 from models.randomness import stream
 from sim.fleet.fleet import Day, prepare
 
-Ints = NDArray[np.int64]
 Who = Literal["drawn", "nowhere", "everywhere"]
 """Which machines have the new processors: those drawn for the trial, none, or all that may get them."""
 

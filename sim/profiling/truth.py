@@ -8,12 +8,10 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
+from models.arrays import Floats, Ints
 from sim.profiling.functions import CYCLES, EVENTS, INSTRUCTIONS, summed
 from sim.profiling.rows import Rows, Software, by_program
 from sim.profiling.weights import row_weights
-
-Floats = NDArray[np.float64]
-Ints = NDArray[np.int64]
 
 CHUNK = 1_000_000
 """Rows × functions that are worked on at a time."""

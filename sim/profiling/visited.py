@@ -5,14 +5,13 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
+from models.arrays import Bools, Floats, Ints
 from models.platforms import PLATFORMS
 from sim.fleet.fleet import Block, Day
 from sim.profiling.collector import Plan
 from sim.profiling.register import Register
 from sim.profiling.rows import Rows
 
-Floats = NDArray[np.float64]
-Ints = NDArray[np.int64]
 OWN = 2
 """Processes of each machine besides its residents: its kernel's and its daemon's, the last two."""
 
@@ -55,7 +54,7 @@ class Visited:
         return self.first[1:, None] - OWN + np.arange(OWN)
 
     @property
-    def busy(self) -> NDArray[np.bool_]:
+    def busy(self) -> Bools:
         """(V,) whether any resident ran."""
         return np.bincount(self.of, self.totals[:, 3], self.count) > 0
 

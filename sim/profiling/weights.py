@@ -7,14 +7,12 @@ rolled out changes at midnight.
 """
 
 import numpy as np
-from numpy.typing import NDArray
 
+from models.arrays import DAY_S, Floats
 from models.errors import InputError
 from models.profiling.world import Incident
 from sim.profiling.noise import keys_of, mixed, normals
-from sim.profiling.rows import DAY_S, Rows, Software
-
-Floats = NDArray[np.float64]
+from sim.profiling.rows import Rows, Software
 
 
 def row_weights(software: Software, rows: Rows) -> Floats:

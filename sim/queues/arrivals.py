@@ -3,14 +3,12 @@
 from dataclasses import dataclass
 
 import numpy as np
-from numpy.typing import NDArray
 
+from models.arrays import Floats
 from models.errors import InputError
 from models.queues.world import Arrivals, Bursts, LoadPoint
 from models.randomness import stream
 from sim.queues.distributions import LEAST_CV, gamma
-
-Floats = NDArray[np.float64]
 
 
 @dataclass(frozen=True, slots=True)

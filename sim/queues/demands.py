@@ -4,15 +4,13 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
-from numpy.typing import NDArray
 
+from models.arrays import Floats, Ints
 from models.errors import InputError
 from models.queues.world import Contention, Load, QueueWorld
 from models.randomness import stream
 from sim.queues import distributions
 
-Floats = NDArray[np.float64]
-Ints = NDArray[np.int64]
 Steps = tuple[Floats, Floats]
 """A step function of time: from each time (seconds, increasing) on, the value beside it; the first also before."""
 

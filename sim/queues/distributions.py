@@ -3,12 +3,11 @@
 from collections.abc import Callable, Mapping
 
 import numpy as np
-from numpy.typing import NDArray
 
+from models.arrays import Floats
 from models.errors import InputError
 from models.queues.world import Distribution
 
-Floats = NDArray[np.float64]
 Shape = int | tuple[int, ...]
 
 FIELDS: Mapping[str, tuple[str, ...]] = {

@@ -1,13 +1,10 @@
 """Laws that every run of a queue obeys, whatever is asked and however it is served: one that does not is wrong."""
 
 import numpy as np
-from numpy.typing import NDArray
 
+from models.arrays import Floats, Ints
 from models.queues.world import Station
 from sim.queues.observe import Busy, present
-
-Floats = NDArray[np.float64]
-Ints = NDArray[np.int64]
 
 CLOCK_SHARE = 1e-9
 """Of the last departure: by so much the times of one request may be off, rounding included."""

@@ -3,15 +3,12 @@
 from dataclasses import dataclass
 
 import numpy as np
-from numpy.typing import NDArray
 
+from models.arrays import Floats, Ints
 from models.errors import InputError
 from models.queues.world import Observation
 from models.randomness import stream
 from sim.queues.distributions import gamma
-
-Floats = NDArray[np.float64]
-Ints = NDArray[np.int64]
 
 OVERHEAD_CV = 0.2
 """Coefficient of variation of each half of the overhead."""

@@ -3,16 +3,13 @@
 from dataclasses import dataclass, replace
 
 import numpy as np
-from numpy.typing import NDArray
 
+from models.arrays import Floats, Ints
 from models.queues.world import Arrivals, Observation, Station
 from models.randomness import stream
 from sim.queues.arrivals import arrival_times
 from sim.queues.observe import Delays
 from sim.queues.workloads import NOBODY, Workload
-
-Floats = NDArray[np.float64]
-Ints = NDArray[np.int64]
 
 
 @dataclass(frozen=True, slots=True)

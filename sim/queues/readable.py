@@ -14,15 +14,13 @@ from itertools import count, pairwise
 
 import numpy as np
 import simpy
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 from simpy.events import EventPriority
 
+from models.arrays import Floats, Ints
 from models.queues.dispatch import Dispatch, Router
 from models.queues.policy import Policy
 from models.queues.serve import Service
-
-Floats = NDArray[np.float64]
-Ints = NDArray[np.int64]
 
 DEPARTURE, LOOK, ARRIVAL, EXPIRY = 1, 2, 3, 2**62
 """Order at one moment; request i arrives with order ARRIVAL + i."""

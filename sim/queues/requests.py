@@ -7,8 +7,8 @@ from pathlib import Path
 import numpy as np
 import pandas as pd
 import pyarrow as pa
-from numpy.typing import NDArray
 
+from models.arrays import Floats, Ints
 from models.errors import InputError
 from models.queues.world import QueueWorld
 from sim.queues.demands import Steps
@@ -17,8 +17,6 @@ from sim.queues.service import Served, check, client_load, sent_times, serve_wor
 from sim.queues.workloads import NOBODY, Workload, draw
 from sim.recorder import TableSummary, TableWriter, Values, write_table
 
-Floats = NDArray[np.float64]
-Ints = NDArray[np.int64]
 Columns = Mapping[str, Values]
 Progress = Callable[[str, float], None]
 """Called with what is being done and the share done."""

@@ -13,13 +13,10 @@ from typing import Any
 
 import numpy as np
 import simpy
-from numpy.typing import NDArray
 
+from models.arrays import Bools, Floats, Ints
 from models.errors import InputError
 
-Floats = NDArray[np.float64]
-Ints = NDArray[np.int64]
-Bools = NDArray[np.bool_]
 Events = Generator[simpy.Event, Any, None]
 
 

@@ -3,8 +3,8 @@
 from dataclasses import dataclass
 
 import numpy as np
-from numpy.typing import NDArray
 
+from models.arrays import Floats
 from models.errors import InputError
 from models.queues.serve import serve
 from models.queues.world import Clients, Contention, QueueWorld
@@ -15,7 +15,6 @@ from sim.queues.offered import Background, Offered, background, capacity, of_ser
 from sim.queues.servers import contend
 from sim.queues.workloads import NOBODY, Workload, draw, expected_client_requests, kept
 
-Floats = NDArray[np.float64]
 Stamps = tuple[Floats, Floats, Floats, Floats]
 
 

@@ -9,8 +9,8 @@ from dataclasses import dataclass
 
 import numpy as np
 import pandas as pd
-from numpy.typing import NDArray
 
+from models.arrays import Bools, Floats, Ints
 from models.errors import InputError
 from models.queues.world import Arrivals, Clients, Load, QueueWorld
 from models.randomness import stream
@@ -18,10 +18,6 @@ from sim.queues import distributions
 from sim.queues.arrivals import arrival_times
 from sim.queues.demands import Asked, Steps, ask, blocking, joined, mean_demand, pace_at, type_names
 from sim.queues.loads import check_load
-
-Floats = NDArray[np.float64]
-Ints = NDArray[np.int64]
-Bools = NDArray[np.bool_]
 
 NOBODY = -1
 FIRST_BLOCK = 64

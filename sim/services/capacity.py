@@ -4,15 +4,13 @@ from dataclasses import dataclass
 from typing import Literal
 
 import numpy as np
-from numpy.typing import NDArray
 
+from models.arrays import Floats
 from models.queues.birth_death import present
 from models.services.applications import Activities, build_activities
 from models.services.world import Mechanisms, ServiceWorld
 from sim.services.hardware import Machine, draw_machines
 from sim.services.stack import Demands, demands, smt_rates
-
-Floats = NDArray[np.float64]
 
 
 @dataclass(frozen=True, slots=True, eq=False)

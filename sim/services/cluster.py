@@ -5,8 +5,8 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 import pandas as pd
-from numpy.typing import NDArray
 
+from models.arrays import Bools, Floats, Ints
 from models.errors import InputError
 from models.queues.cluster import OPEN
 from models.queues.dispatch import PREDICTING, Dispatch, Router, dispatch
@@ -16,9 +16,6 @@ from sim.services import mixes, work
 from sim.services.capacity import Site, alone, saturation
 from sim.services.hardware import draw_machines
 from sim.services.work import Work
-
-Floats = NDArray[np.float64]
-Ints = NDArray[np.int64]
 
 PASSES = 2
 """How often requests are routed: first demands are those of requests spread evenly, then of the time before."""
@@ -141,7 +138,7 @@ def _expand(cluster: Cluster) -> _Jobs:
     return _Jobs(row, np.where(activity == types + 1, copy, OPEN), np.where(activity == types, latest, OPEN))
 
 
-def _demands(cluster: Cluster, jobs: _Jobs, share: NDArray[np.float64] | NDArray[np.bool_]) -> Floats:
+def _demands(cluster: Cluster, jobs: _Jobs, share: Floats | Bools) -> Floats:
     """Return what each job needs of each machine if machines get those shares of the jobs: (N, m) seconds."""
     n, kinds = cluster.edge_s.size - 1, cluster.sites[0].activities.instructions.size
     cell = (cluster.work.interval * kinds + cluster.work.activity)[jobs.row]

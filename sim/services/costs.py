@@ -4,12 +4,10 @@ from dataclasses import dataclass
 
 import numpy as np
 from numba import njit
-from numpy.typing import NDArray
 
+from models.arrays import Floats
 from sim.fleet.interference import DAMPING, QUEUEING, UTILISATION_LIMIT
 from sim.services.setting import Setting
-
-Floats = NDArray[np.float64]
 
 HALVINGS = 50
 """Steps of the bisection for memory latency on a saturated machine."""

@@ -2,12 +2,9 @@
 
 import numpy as np
 from numba import njit
-from numpy.typing import NDArray
 
+from models.arrays import Floats, Ints
 from sim.services.sharing import Shared
-
-Floats = NDArray[np.float64]
-Ints = NDArray[np.int64]
 
 
 def count(shared: Shared, demand_s: Floats, interval: Ints, amounts: Floats) -> Floats:

@@ -6,6 +6,7 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
+from models.arrays import Floats, Ints
 from models.randomness import stream
 from models.services.applications import Activities
 from models.services.world import ServiceWorld
@@ -16,8 +17,6 @@ from sim.services.serving import Run
 from sim.services.throughput import greatest_rate, traffic
 from sim.services.work import Work
 
-Floats = NDArray[np.float64]
-Ints = NDArray[np.int64]
 Runs = Mapping[str, Run]
 Sites = Mapping[str, Site]
 

@@ -5,14 +5,12 @@ from dataclasses import dataclass
 from types import MappingProxyType
 
 import numpy as np
-from numpy.typing import NDArray
 
+from models.arrays import Floats
 from models.errors import InputError
 from models.platforms import PLATFORMS, Platform
 from models.randomness import stream
 from models.services.world import Hardware, Mechanisms, ServiceWorld
-
-Floats = NDArray[np.float64]
 
 
 @dataclass(frozen=True, slots=True, eq=False)

@@ -6,14 +6,11 @@ The paper replays a nonstationary trace in open arrivals (Stewart et al. 2008, s
 from dataclasses import dataclass
 
 import numpy as np
-from numpy.typing import NDArray
 
+from models.arrays import Floats, Ints
 from models.errors import InputError
 from models.randomness import stream
 from models.services.world import ServiceWorld
-
-Floats = NDArray[np.float64]
-Ints = NDArray[np.int64]
 
 
 @dataclass(frozen=True, slots=True, eq=False)

@@ -3,17 +3,14 @@
 from dataclasses import dataclass
 
 import numpy as np
-from numpy.typing import NDArray
 
+from models.arrays import Floats, Ints
 from sim.queues.laws import BrokenLawError
 from sim.services.capacity import Site
 from sim.services.counters import count
 from sim.services.sharing import Shared, share
 from sim.services.stack import Demands
 from sim.services.work import Work
-
-Floats = NDArray[np.float64]
-Ints = NDArray[np.int64]
 
 LAW_SHARE = 1e-8
 """Of the work done: by so much rounding may part what the processors did and what the jobs got."""

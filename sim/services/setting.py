@@ -3,14 +3,12 @@
 from dataclasses import dataclass
 
 import numpy as np
-from numpy.typing import NDArray
 
+from models.arrays import Bools, Floats
 from models.services.applications import Activities
 from models.services.world import Mechanisms
 from sim.fleet.interference import LINE_BYTES, WRITE_BACK
 from sim.services.hardware import Machine
-
-Floats = NDArray[np.float64]
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -42,7 +40,7 @@ class Setting:
     """(L,) threads of other cores that use the same cache."""
     siblings: float
     """Other threads of the same core, which use all its caches."""
-    crowded: NDArray[np.bool_]
+    crowded: Bools
     """(L,) whether other threads use the same cache."""
     elsewhere: Floats
     """(L,) chance that a line that any processor wrote last is not in the own cache."""

@@ -9,16 +9,14 @@ they are.
 from dataclasses import dataclass, replace
 
 import numpy as np
-from numpy.typing import NDArray
 
+from models.arrays import Floats
 from models.errors import InputError
 from models.services.applications import Activities
 from models.services.world import Mechanisms
 from sim.services.costs import Costs, corrected, costs_of, first_guess
 from sim.services.hardware import Machine
 from sim.services.setting import Setting, set_up
-
-Floats = NDArray[np.float64]
 
 TOLERANCE, ITERATIONS = 1e-8, 60
 """Change of a share at which the fixed point counts as solved, and how often it is tried before bisection."""

@@ -4,15 +4,12 @@ from dataclasses import replace
 from typing import NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 
+from models.arrays import Floats, Ints
 from models.randomness import stream
 from models.services.world import ServiceWorld
 from sim.services import serving, work
 from sim.services.capacity import Site, ceiling, response
-
-Floats = NDArray[np.float64]
-Ints = NDArray[np.int64]
 
 REQUESTS = 20_000
 """Requests of one simulation, the same ones at every rate and on every platform."""

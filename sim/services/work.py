@@ -4,16 +4,13 @@ from dataclasses import dataclass
 from typing import NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 
+from models.arrays import Floats, Ints
 from models.randomness import stream
 from models.services.applications import Activities
 from models.services.world import ServiceWorld
 from sim.queues.distributions import gamma
 from sim.services.mixes import Mixes, arrive
-
-Floats = NDArray[np.float64]
-Ints = NDArray[np.int64]
 
 OTHER_TIERS_CV = 0.5
 """Coefficient of variation of a request's delay at the other tiers around its type's mean (gamma)."""

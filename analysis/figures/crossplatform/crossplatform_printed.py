@@ -8,12 +8,10 @@ from typing import Final
 
 import numpy as np
 import pandas as pd
-from numpy.typing import NDArray
 
 from analysis.crossplatform.choice import wrong_choices
 from analysis.figures.criteria import curve, number, numbers, rows
-
-Floats = NDArray[np.float64]
+from models.arrays import Floats
 
 ERRORS: Final = "error_"
 """How the series of a method's errors begins, over the number of the target."""

@@ -6,13 +6,11 @@ from typing import Any, Final
 import numpy as np
 import pandas as pd
 from matplotlib.figure import Figure
-from numpy.typing import NDArray
 
 from analysis.crossplatform import traits
 from analysis.figures import style
 from analysis.figures.criteria import curve, numbers, rows
-
-Floats = NDArray[np.float64]
+from models.arrays import Floats
 
 APPLICATIONS: Final[Mapping[str, str]] = {"rubis": "RUBiS", "stockonline": "StockOnline", "tpcw": "TPC-W"}
 """The paper's applications, and how it writes them."""

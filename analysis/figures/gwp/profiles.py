@@ -7,14 +7,12 @@ from typing import Final
 import numpy as np
 import pandas as pd
 from matplotlib.figure import Figure
-from numpy.typing import NDArray
 
 from analysis.figures import style
 from analysis.figures.criteria import curve, numbers, rows
 from analysis.profiling.entropy import entropy
 from analysis.profiling.stability import manhattan
-
-Floats = NDArray[np.float64]
+from models.arrays import Floats
 
 EVENTS: Final[Mapping[str, str]] = {
     "cycles": "cycles",

@@ -5,15 +5,12 @@ from typing import Final
 import numpy as np
 import pandas as pd
 from matplotlib.figure import Figure
-from numpy.typing import NDArray
 
 from analysis.figures import style
 from analysis.figures.criteria import curve, numbers, rows
 from analysis.profiling.sample_size import sqrt_law, subset_distances
 from analysis.profiling.stability import expected_distance
-
-Floats = NDArray[np.float64]
-Ints = NDArray[np.int64]
+from models.arrays import Ints
 
 PARTS: Final = tuple(float(part) for part in np.geomspace(0.002, 0.5, 11))
 """Parts of the samples that are kept."""

@@ -6,7 +6,7 @@ from matplotlib.figure import Figure
 
 from analysis.figures.style import BLUE, ORANGE, RED, SKY, label, legend, panels, percent
 from analysis.occupancy.curve import Curve
-from analysis.statistics import Floats
+from models.arrays import Floats
 
 _POINTS = 1000
 """A longer curve is drawn by its least and its greatest value in so many stretches."""

@@ -9,8 +9,9 @@ from analysis.figures import style
 from analysis.figures.criteria import curve as series
 from analysis.figures.criteria import number, numbers, rows
 from analysis.figures.occupancy.accuracy import in_service
-from analysis.occupancy.curve import Curve, Floats, curve
+from analysis.occupancy.curve import Curve, curve
 from analysis.occupancy.law import area, intervals, law
+from models.arrays import Floats
 from models.queues.serve import serve
 
 UNIT_JOBS, UNIT_ARRIVAL_S = 4, 1.0

@@ -9,11 +9,11 @@ import pandas as pd
 from analysis.figures.criteria import numbers
 from analysis.figures.wsmeter.changes import machine_cv
 from analysis.statistics import NotEnoughDataError, job_statistics
+from models.arrays import DAY_S
 
 TOP_SHARES = {"1": 0.01, "5": 0.05, "10": 0.1, "20": 0.2}
 TOP_JOBS = 200
 """Jobs whose quota WSMeter adds up (Lee et al. 2018, section 6.3)."""
-DAY_S = 86400.0
 
 
 def quota_facts(jobs: pd.DataFrame) -> pd.DataFrame:

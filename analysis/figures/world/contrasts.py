@@ -3,7 +3,8 @@
 import numpy as np
 import pandas as pd
 
-from analysis.statistics import Floats, NotEnoughDataError, job_statistics
+from analysis.statistics import NotEnoughDataError, job_statistics
+from models.arrays import Floats
 
 MIN_STAYS = 20
 """Stays of a job from which its spread is taken."""

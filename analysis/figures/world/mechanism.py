@@ -6,7 +6,8 @@ from scipy.stats import norm, rankdata
 
 from analysis.figures.criteria import numbers
 from analysis.figures.wsmeter.changes import Interval, mean_interval
-from analysis.statistics import Floats, Ints, NotEnoughDataError
+from analysis.statistics import NotEnoughDataError
+from models.arrays import Floats, Ints
 
 STRATA = 10
 """Groups of jobs of about the same stall share within which gain and power limit are ranked."""

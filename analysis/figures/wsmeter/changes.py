@@ -4,7 +4,8 @@ import numpy as np
 import pandas as pd
 from scipy.stats import binomtest
 
-from analysis.statistics import Floats, job_statistics, machine_values
+from analysis.statistics import job_statistics, machine_values
+from models.arrays import Floats
 
 Interval = tuple[float, float, float]
 """A point, and the lower and upper end of its interval."""

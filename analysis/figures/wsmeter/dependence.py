@@ -9,9 +9,10 @@ from analysis.figures import style
 from analysis.figures.criteria import curve, number, numbers, rows
 from analysis.figures.wsmeter.changes import NORMAL_95, share_interval
 from analysis.figures.wsmeter.motivation import histograms
-from analysis.statistics import Floats, NotEnoughDataError
+from analysis.statistics import NotEnoughDataError
 from analysis.wsmeter.dependence import colocated_values, rack_dependence
 from analysis.wsmeter.selection import top_jobs
+from models.arrays import Floats
 
 LEAST_RACKS = 10
 """Racks that two jobs must share for a coefficient to be worth anything."""

@@ -8,7 +8,8 @@ from matplotlib.figure import Figure
 from analysis.figures import style
 from analysis.figures.criteria import curve, number, numbers, rows
 from analysis.figures.wsmeter.changes import NORMAL_95, job_changes, machine_change, machine_cv, share_interval
-from analysis.statistics import Floats, machine_values
+from analysis.statistics import machine_values
+from models.arrays import Floats
 
 CLEAR_SE = 3.0
 """Standard errors from which a job's change counts as clear: 0.25% of unchanged jobs exceed them on either side."""

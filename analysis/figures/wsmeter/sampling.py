@@ -8,9 +8,10 @@ from scipy.stats import norm
 from analysis.figures import style
 from analysis.figures.criteria import curve, number, numbers, rows
 from analysis.figures.wsmeter.motivation import histograms
-from analysis.statistics import Floats, machine_values
+from analysis.statistics import machine_values
 from analysis.wsmeter.normality import ks_distance, sample_means, standardised_means
 from analysis.wsmeter.selection import top_jobs
+from models.arrays import Floats
 
 
 def measure_fig7(

@@ -8,7 +8,7 @@ from scipy.stats import rankdata
 from analysis.figures import style
 from analysis.figures.criteria import curve, number, numbers, rows
 from analysis.figures.wsmeter.changes import Interval, job_changes
-from analysis.statistics import Floats
+from models.arrays import Floats
 
 FEATURES = ("cpu_upgrade", "dvfs_policy")
 

@@ -12,9 +12,9 @@ import pyarrow.compute as pc
 from analysis.occupancy.logs.columns import FARTHEST_S, PER_SECOND, too_long
 from analysis.occupancy.logs.copies import might_repeat
 from analysis.occupancy.logs.sources import Finding, Log, counted, stream_of
-from analysis.statistics import Bools, Floats, Ints
 from analysis.tables.cells import TableFault
 from analysis.tables.readers import PRINTED, TableError
+from models.arrays import Bools, Floats, Ints
 
 _QUOTED = r'"(?:[^"\\]|\\.)*"'
 _FIELD = rf"(?:[^\" ]|{_QUOTED})+"

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 import numpy as np
 from scipy.stats import kendalltau, theilslopes
 
-from analysis.statistics import Floats, Ints
+from models.arrays import Floats, Ints
 
 WINDOWS = 40
 """Stretches of the log whose least response times are compared."""

@@ -6,9 +6,9 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from analysis.statistics import Floats
 from analysis.tables.cells import TableFault
 from analysis.tables.readers import TableError
+from models.arrays import Floats
 
 PER_SECOND = {"s": 1.0, "ms": 1e3, "us": 1e6, "ns": 1e9}
 """How many of a unit make a second."""

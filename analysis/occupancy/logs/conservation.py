@@ -8,7 +8,7 @@ from scipy.stats import CensoredData, logrank, norm
 
 from analysis.occupancy.curve import curve
 from analysis.occupancy.law import law
-from analysis.statistics import Bools, Floats, Ints
+from models.arrays import Bools, Floats, Ints
 
 LEVEL = 0.001
 """Level of each of two tests: a server of the model is blamed in less than one log of 500."""

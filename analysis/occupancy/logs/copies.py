@@ -7,7 +7,7 @@ import numpy as np
 import pandas as pd
 from scipy.stats import poisson
 
-from analysis.statistics import Bools, Floats, Ints
+from models.arrays import Bools, Floats, Ints
 
 LEVEL = 0.001
 """So rarely chance makes as many pairs alike as are reported."""

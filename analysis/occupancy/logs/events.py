@@ -8,9 +8,9 @@ from typing import NamedTuple
 import numpy as np
 
 from analysis.occupancy.logs.columns import FARTHEST_S, PER_SECOND, unit_of
-from analysis.statistics import Floats, Ints
 from analysis.tables.cells import TableFault
 from analysis.tables.readers import TableError
+from models.arrays import Floats, Ints
 
 _CHANGES = {"+1": 1, "1": 1, "-1": -1, "0": 0}
 _IN_A_ROW = 20

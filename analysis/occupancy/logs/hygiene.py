@@ -12,7 +12,7 @@ from analysis.occupancy.logs.copies import copies
 from analysis.occupancy.logs.losses import lost_arrivals, lost_departures
 from analysis.occupancy.logs.repair import imputed, overdue
 from analysis.occupancy.logs.sources import Finding, in_seconds
-from analysis.statistics import Bools, Floats, Ints
+from models.arrays import Bools, Floats, Ints
 from models.errors import InputError
 
 _LOOKED_AT = 200_000

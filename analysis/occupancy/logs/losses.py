@@ -6,7 +6,7 @@ import numpy as np
 from numba import njit
 
 from analysis.occupancy.curve import Curve, curve
-from analysis.statistics import Floats, Ints
+from models.arrays import Floats, Ints
 
 _ROUNDS = 4
 """Times that the rate of service and the share lost are estimated again; more change nothing."""

@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from analysis.statistics import Bools, Floats
+from models.arrays import Bools, Floats
 
 _ABSURD = 3.0
 """A request open for so many times the longest response time has lost its departure."""

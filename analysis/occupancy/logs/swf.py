@@ -7,9 +7,9 @@ import pandas as pd
 
 from analysis.occupancy.logs.columns import FARTHEST_S
 from analysis.occupancy.logs.sources import Finding, Log, counted, in_seconds, stream_of
-from analysis.statistics import Bools, Ints
 from analysis.tables.cells import TableFault
 from analysis.tables.readers import TableError
+from models.arrays import Bools, Ints
 
 _FIELDS = ("request", "submit_s", "wait_s", "run_s", "processors")
 _STATUS, _CANCELLED, _FAILED = 10, 5, (0, 2, 3, 4)

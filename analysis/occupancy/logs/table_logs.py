@@ -25,9 +25,9 @@ from analysis.occupancy.logs.columns import (
 )
 from analysis.occupancy.logs.copies import might_repeat
 from analysis.occupancy.logs.sources import Log, head_of, stream_of
-from analysis.statistics import Floats
 from analysis.tables.cells import Cells, TableFault, read_cells
 from analysis.tables.readers import TableError
+from models.arrays import Floats
 
 _NOT_SEEN = ("", "-", "nan", "null", "none", "na", "n/a")
 """Cells of a request whose arrival or departure was not seen."""

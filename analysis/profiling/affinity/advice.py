@@ -9,7 +9,7 @@ from analysis.profiling.affinity.annealing import anneal
 from analysis.profiling.affinity.programme import ROUNDING, AffinityError, Plan, any_assignment, assign, checked
 from analysis.profiling.affinity.shrinkage import Estimate, estimate
 from analysis.profiling.affinity.table import Table
-from analysis.statistics import Bools, Floats
+from models.arrays import Bools, Floats
 
 Method = Literal["lp", "anneal"]
 HEADROOM = 1.0

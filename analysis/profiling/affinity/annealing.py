@@ -10,7 +10,7 @@ import math
 import numpy as np
 from numba import njit
 
-from analysis.statistics import Floats
+from models.arrays import Floats
 from models.errors import InputError
 
 MOVES = 8_000_000

@@ -9,9 +9,8 @@ is made up for by those of the same platform and day.
 import numpy as np
 import pandas as pd
 
-from analysis.statistics import Floats
+from models.arrays import DAY_S, Floats
 
-_DAY_S = 86400.0
 ANSWERED = ("ok", "down")
 """Statuses of visits of which it is known what the machine did."""
 _STRATUM = ["platform", "day"]
@@ -37,7 +36,7 @@ def factors(visits: pd.DataFrame, machines: pd.DataFrame) -> "pd.Series[float]":
     """
     ones = pd.Series(1.0, index=pd.Index(visits["visit"], name="visit"))
     rows = visits[["visit", "machine", "platform", "start_s"]].astype({"platform": str}).assign(
-        day=np.floor(visits["start_s"] / _DAY_S).astype(np.int64),
+        day=np.floor(visits["start_s"] / DAY_S).astype(np.int64),
         time_s=visits["weight"].astype(np.float64) * visits["length_s"].astype(np.float64),
         answered=visits["status"].isin(ANSWERED),
     )  # fmt: skip
@@ -76,7 +75,7 @@ def _sizes(register: pd.DataFrame, days: Floats, pooled: bool) -> "pd.Series[flo
         register.assign(
             day=0 if pooled else int(day),
             time_s=np.clip(
-                np.minimum(register["end_s"], (day + 1) * _DAY_S) - np.maximum(register["begin_s"], day * _DAY_S),
+                np.minimum(register["end_s"], (day + 1) * DAY_S) - np.maximum(register["begin_s"], day * DAY_S),
                 0.0,
                 None,
             ),

@@ -6,8 +6,8 @@ from collections.abc import Iterator, Sequence
 import numpy as np
 import pandas as pd
 
-from analysis.statistics import Floats
 from analysis.tables.cells import Cells, TableFault
+from models.arrays import Floats
 
 _LEVELS = ("l1_misses", "l2_misses", "llc_misses")
 """Caches from the first level on: what misses in one missed in those before it."""

@@ -17,7 +17,7 @@ import pandas as pd
 from analysis.profiling.affinity.effects import fit
 from analysis.profiling.affinity.pairs import BY, ratio
 from analysis.profiling.affinity.terms import Terms
-from analysis.statistics import Bools, Floats
+from models.arrays import Bools, Floats
 
 _MOST_SQUARE = 4.0
 

@@ -5,7 +5,7 @@ from collections.abc import Callable
 import numpy as np
 
 from analysis.profiling.affinity.terms import Terms
-from analysis.statistics import Floats, Ints
+from models.arrays import Floats, Ints
 
 LEAST_SE = 1e-9
 """Standard error of log CPI below which it counts as known exactly."""

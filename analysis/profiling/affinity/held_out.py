@@ -8,7 +8,7 @@ import pandas as pd
 from analysis.profiling.affinity.effects import fit, left_out, variance_until
 from analysis.profiling.affinity.table import Table
 from analysis.profiling.affinity.terms import STRUCTURES, Structure, structure_of, terms_of, without
-from analysis.statistics import Bools, Floats
+from models.arrays import Bools, Floats
 
 _MOST_CELLS = 1000
 

@@ -5,7 +5,7 @@ import pandas as pd
 from scipy.optimize import nnls
 
 from analysis.profiling.metrics import cpi
-from analysis.statistics import Floats
+from models.arrays import Floats
 
 BY = ("application", "platform")
 CLUSTER = "visit"

@@ -17,7 +17,7 @@ from typing import Any
 import numpy as np
 import scipy.sparse as sp
 
-from analysis.statistics import Bools, Floats
+from models.arrays import Bools, Floats
 from models.errors import WscError
 
 CERTIFIED = 1e-9

@@ -11,7 +11,7 @@ from analysis.profiling.affinity.pairs import BY, CLUSTER, ratio
 from analysis.profiling.affinity.table import COUNTERS, Table
 from analysis.profiling.asking import visits_of_fleet
 from analysis.profiling.query import Query, QueryError, Where
-from analysis.statistics import Floats
+from models.arrays import Floats
 
 if TYPE_CHECKING:
     from analysis.profiling.database import Database

@@ -18,7 +18,7 @@ from analysis.profiling.affinity.effects import LEAST_SE, fit
 from analysis.profiling.affinity.held_out import HeldOut, held_out
 from analysis.profiling.affinity.table import Table
 from analysis.profiling.affinity.terms import Structure, structure_of, terms_of
-from analysis.statistics import Floats
+from models.arrays import Floats
 
 _LEAST_CELLS = 10
 

@@ -15,7 +15,7 @@ from analysis.crossplatform.costs import Hardware, Machine, Software, cycles
 from analysis.crossplatform.departures import Priors
 from analysis.crossplatform.service import sizes_bytes
 from analysis.profiling.affinity.table import Table
-from analysis.statistics import Bools, Floats
+from models.arrays import Bools, Floats
 from models.platforms import PLATFORMS, Platform
 
 _LEAST = 0.1

@@ -8,9 +8,9 @@ import numpy as np
 import pandas as pd
 
 from analysis.profiling.affinity.columns import impossible, unknown_columns
-from analysis.statistics import Bools, Floats, Ints
 from analysis.tables.cells import Cells, TableFault, read_cells
 from analysis.tables.readers import Field, TableError, read_table
+from models.arrays import Bools, Floats, Ints
 
 COUNTERS = ("l1_misses", "l2_misses", "llc_misses", "mispredictions")
 """Columns of what was counted, per instruction; empty where the job was not sampled."""

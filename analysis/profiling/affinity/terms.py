@@ -6,7 +6,7 @@ import numpy as np
 
 from analysis.profiling.affinity.spec_sheets import modelled
 from analysis.profiling.affinity.table import Table
-from analysis.statistics import Bools, Floats
+from models.arrays import Bools, Floats
 
 _MOST_SE = 2.0
 _JOBS_PER_FEATURE, _LEAST_MISSES, _TYPICAL, _FARTHEST = 5, 0.1, 0.1, 3.0

@@ -9,7 +9,7 @@ import pandas as pd
 from analysis.profiling.asking import FLEET
 from analysis.profiling.formats.foreign import Profile
 from analysis.profiling.storage import TAKEN
-from analysis.statistics import Floats, Ints
+from models.arrays import Floats, Ints
 from models.errors import WscError
 
 LEAST = 2

@@ -14,13 +14,13 @@ import pyarrow.parquet as pq
 from analysis.profiling.formats.faults import FaultList, plain
 from analysis.profiling.formats.foreign import LARGEST, UNKNOWN, Frame, Measure, Origin, Profile, Sample
 from analysis.profiling.storage import TAKEN, write_samples
+from models.arrays import DAY_S
 from models.tables import TABLES, schema
 
 NAMES = ("visits", "processes", "builds", "rates", "samples", "locations", "stacks")
 """Tables of a profile directory."""
 _COUNTERS = ("samples", "sample_count")
 """Measures that count samples."""
-_DAY_S = 86400.0
 _T = TypeVar("_T")
 
 
@@ -67,7 +67,7 @@ def to_tables(profiles: Sequence[Profile]) -> dict[str, pd.DataFrame]:
     for profile in profiles:
         _refuse(profile)
     known = [profile.start_s for profile in profiles if not math.isnan(profile.start_s)]
-    made = _Tables(origin_s=_DAY_S * (min(known) // _DAY_S) if known else 0.0)
+    made = _Tables(origin_s=DAY_S * (min(known) // DAY_S) if known else 0.0)
     for profile, collection in zip(profiles, _collections(profiles), strict=True):
         made.add(profile, collection)
     return made.frames()

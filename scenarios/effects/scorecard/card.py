@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from analysis.statistics import Bools
+from models.arrays import Bools
 from scenarios.effects.scorecard.corners import was_drawn
 from scenarios.effects.scorecard.needed import AGAINST, gains, needed, ratios
 

@@ -14,18 +14,14 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
+from models.arrays import DAY_S, Bools, Floats, Ints
 from scenarios.effects.scorecard import corners
 from sim.fleet.fleet import Arm, Day, crossover, everywhere, nowhere, on_machines, prepare, run_arm
 from sim.fleet.rollout import plan_crossover
 from sim.fleet.slots import CPU_S, CYCLES, INSTRUCTIONS
 
-Bools = NDArray[np.bool_]
-Floats = NDArray[np.float64]
-Ints = NDArray[np.int64]
-
 STUDY = 7
 """The day from which the feature may act; those before are the past."""
-_DAY_S = 86400.0
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -253,7 +249,7 @@ def _job_means(table: pd.DataFrame, jobs: int) -> Floats:
 
 def _study(day: Day) -> int:
     """Return the first epoch of the study."""
-    return round(STUDY * _DAY_S / day.world.epoch_s)
+    return round(STUDY * DAY_S / day.world.epoch_s)
 
 
 def _span(off: pd.DataFrame, on: pd.DataFrame, jobs: pd.DataFrame, days: int) -> Span:

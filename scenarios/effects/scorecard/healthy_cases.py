@@ -8,7 +8,7 @@ import numpy as np
 import pandas as pd
 
 from analysis.audit.about import About
-from analysis.statistics import Ints
+from models.arrays import Ints
 from scenarios.effects.scorecard.planted_fleets import Experiment, Potential, record, with_rare
 
 Case = Callable[[Potential, np.random.Generator], Experiment]

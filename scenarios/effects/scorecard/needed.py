@@ -10,7 +10,7 @@ import numpy as np
 import pandas as pd
 from scipy.stats import t
 
-from analysis.statistics import Floats
+from models.arrays import Floats
 
 WANTED = 0.95
 """Share of draws in which a change is to be detected."""

@@ -14,7 +14,7 @@ from analysis.effects.arrangements import Arrangement, drawn
 from analysis.effects.cells import Cells
 from analysis.effects.effect import Answers, Method
 from analysis.effects.methods import method, together
-from analysis.statistics import Bools
+from models.arrays import Bools
 from models.randomness import stream
 
 SIZES = (12, 25, 50, 100, 200, 400)

@@ -11,7 +11,7 @@ import numpy as np
 import pandas as pd
 
 from analysis.audit.about import About
-from analysis.statistics import Bools, Floats, Ints
+from models.arrays import Bools, Floats, Ints
 from scenarios.effects.scorecard.planted_fleets import Careless, Experiment, Potential, record, with_rare
 
 STRENGTHS = ("weak", "middling", "strong")

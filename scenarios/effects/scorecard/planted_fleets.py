@@ -10,7 +10,7 @@ from scipy.stats import t
 from analysis.audit.about import About
 from analysis.audit.contrast import contrast
 from analysis.audit.table import Table
-from analysis.statistics import Bools, Floats
+from models.arrays import DAY_S, Bools, Floats
 from scenarios.effects.scorecard import corners
 from scenarios.effects.scorecard.fleets import STUDY
 from sim.fleet.fleet import everywhere, nowhere, prepare
@@ -20,7 +20,6 @@ MACHINES, MACHINES_PER_RACK = 300, 10
 """Machines of a fleet; small racks, so that there are enough of them."""
 RARE = 0.04
 """Share of the machines that make a tail, where one is planted."""
-_DAY_S = 86400.0
 _STAY = ["residence", "window"]
 
 
@@ -54,7 +53,7 @@ class Potential:
         0.5
         """
         both = off.merge(on[[*_STAY, "instructions", "cycles", "cpu_s"]], on=_STAY, suffixes=("", "_on"))
-        both = both[(both["wall_s"] >= 0.1 * _DAY_S) & (both["cpu_s"] > 0) & (both["cpu_s_on"] > 0)]
+        both = both[(both["wall_s"] >= 0.1 * DAY_S) & (both["cpu_s"] > 0) & (both["cpu_s_on"] > 0)]
         rows = pd.DataFrame(
             {
                 "period": both["window"].astype(str).str[1:].astype(np.int64),

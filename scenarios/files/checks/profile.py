@@ -7,6 +7,7 @@ import math
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from typing import Any
 
+from models.arrays import DAY_S
 from models.fleet.jobs import drawn_names
 from models.profiling.world import Compiler, Incident, Kernel, Watch
 from scenarios.files.checks import served as served_checks
@@ -16,8 +17,6 @@ from scenarios.files.findings import Check, Finding, repeated
 from scenarios.files.schema import ProfileScenario
 from scenarios.files.tree import Keys
 
-DAY_S = 86400.0
-"""Programs change at midnight alone, and counts are kept by day."""
 MOST_VISITS = 2_000_000
 """Visits that all collections together may make."""
 LEAST_RATE, MOST_RATE = 1e-3, 1e5

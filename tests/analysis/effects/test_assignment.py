@@ -12,9 +12,9 @@ from analysis.effects.past import Past
 from analysis.effects.planning import Wanted, fewest
 from analysis.effects.rehearsals import Assumed, crossover, example, spans
 from analysis.effects.study import Study
+from models.arrays import HOUR_S
 
 WANTED = Wanted(detect=0.05, draws=100)
-HOUR_S = 3600.0
 
 
 def past(period_s, periods, machines=40):

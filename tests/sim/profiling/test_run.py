@@ -6,6 +6,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
+from models.arrays import DAY_S
 from models.fleet.world import Churn, Feature, Fleet, Population, Recording, Rollout
 from models.platforms import PLATFORMS
 from models.profiling.world import Collector, Compiler, Incident, Kernel, ProfileWorld, Profiling, Releases, Watch
@@ -19,7 +20,6 @@ from sim.profiling.run import profile
 from sim.profiling.sampling import OWN_SHARE
 from sim.profiling.setting import Setting
 
-DAY_S = 86400.0
 WORLD = ProfileWorld(
     seed=5,
     horizon_s=2 * DAY_S,

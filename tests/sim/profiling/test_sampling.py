@@ -10,6 +10,7 @@ import pyarrow as pa
 import pytest
 from scipy import stats
 
+from models.arrays import DAY_S
 from models.fleet.world import Feature, Fleet, Population, Recording, Rollout, Window
 from models.platforms import PLATFORMS
 from models.profiling.programs import build_programs
@@ -29,7 +30,6 @@ from sim.profiling.register import machine_register
 from sim.profiling.rows import Software, rows_of
 from sim.profiling.sampling import OWN_SHARE, Sampler
 
-DAY_S = 86400.0
 WORLD = ProfileWorld(
     seed=3,
     horizon_s=3 * DAY_S,

@@ -3,8 +3,7 @@ import pandas as pd
 import pytest
 
 from analysis.profiling.affinity.calibration import factors
-
-DAY_S = 86400.0
+from models.arrays import DAY_S
 
 
 def fleet(seed, count=300, days=3, rebuilt=True):

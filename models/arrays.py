@@ -1,0 +1,15 @@
+"""Types of arrays and lengths of time that all layers share."""
+
+from typing import Final
+
+import numpy as np
+from numpy.typing import NDArray
+
+Floats = NDArray[np.float64]
+"""Numbers, whatever the shape."""
+Ints = NDArray[np.int64]
+"""Whole numbers, whatever the shape."""
+Bools = NDArray[np.bool_]
+"""Truth values, whatever the shape."""
+HOUR_S: Final = 3600.0
+DAY_S: Final = 24 * HOUR_S
