@@ -6,8 +6,9 @@ from typing import Any
 from scenarios.crosscheck.crosscheck import crosscheck, show
 from scenarios.files.schema import ProfileScenario, Scenario
 from scenarios.report.printed import printed
-from scenarios.report.section import Cell, Heading, Section, Subject, Table, Verdict
+from scenarios.report.subject import Subject, composed
 from scenarios.views.output import Progress
+from scenarios.views.section import Cell, Heading, Section, Table, Verdict
 from scenarios.views.tables import plural
 
 _COMPARED = {
@@ -22,7 +23,7 @@ def agree(subject: Subject, progress: Progress) -> Iterator[Section]:
 
     Examples
     --------
-    >>> from scenarios.report.section import example
+    >>> from scenarios.report.subject import example
     >>> list(agree(example(), lambda what, share: None))
     []
     """
@@ -33,7 +34,7 @@ def agree(subject: Subject, progress: Progress) -> Iterator[Section]:
     told, failed = printed(payload, show), [one["check"] for one in payload if not one["holds"]]
     decisive = sum(bool(one["decisive"]) for one in payload)
     says = f"{len(payload) - len(failed)} of {len(payload)} checks between lenses hold; {decisive} are decisive"
-    yield Section(
+    yield composed(
         "Do the lenses agree?",
         told.says,
         told.tables,
@@ -52,7 +53,7 @@ def _trial(payload: Sequence[Mapping[str, Any]]) -> Iterator[Section]:
     numbers = (False, False, True, False, True, True, False, False)
     heads = ("of", "", "change", "", "change", "may differ by", "holds", "decisive")
     headings = tuple(Heading(text, number) for text, number in zip(heads, numbers, strict=True))
-    yield Section(
+    yield composed(
         "New processors on trial: predicted, tried and true",
         ("Relative change of instructions per CPU second where the new processors replace the old.",),
         (Table(headings, numbers, cells),),
@@ -66,7 +67,7 @@ def _cells(one: Mapping[str, Any]) -> Iterator[Cell]:
     left, right = _COMPARED[check]
     texts = (job or "fleet", left, f"{one['left']:+.2%}", right, f"{one['right']:+.2%}", f"{one['tolerance']:.2%}")
     yield from map(Cell, texts)
-    yield Cell("yes" if one["holds"] else "no", bad=not one["holds"])
+    yield Cell("yes") if one["holds"] else Cell("no", "bad")
     yield Cell("yes" if one["decisive"] else "no")
 
 

@@ -13,7 +13,8 @@ from scenarios.files.loader import load
 from scenarios.files.schema import AnyScenario
 from scenarios.files.source import library
 from scenarios.kinds import KINDS
-from scenarios.report.section import Section, Subject, table
+from scenarios.report.subject import Subject, composed
+from scenarios.views.section import Section, table
 from scenarios.views.tables import plural
 from scenarios.views.wording import plain
 
@@ -25,7 +26,7 @@ def facts(subject: Subject) -> dict[str, str]:
 
     Examples
     --------
-    >>> from scenarios.report.section import example
+    >>> from scenarios.report.subject import example
     >>> facts(example())["digest"]
     '6e44'
     """
@@ -55,8 +56,9 @@ def settings(subject: Subject) -> Section:
 
     Examples
     --------
-    >>> from scenarios.report.section import example
-    >>> settings(example()).commands[0]
+    >>> from scenarios.report.subject import example
+    >>> from scenarios.views.section import Command
+    >>> settings(example()).of(Command)[0].text
     'wsc run rush.yaml'
     """
     scenario = subject.scenario
@@ -76,7 +78,7 @@ def settings(subject: Subject) -> Section:
     )
     told = (sentence, f"Without the shipped scenario of that name: save this as {scenario.name}.yaml.")
     made = (table(("setting", "asked", "default"), rows, words=3),) if rows else ()
-    return Section("What was asked", told[: 1 + bool(code)], made, commands=commands, code=code)
+    return composed("What was asked", told[: 1 + bool(code)], made, commands=commands, code=code)
 
 
 def flat(value: Mapping[str, Any], above: str = "") -> dict[str, Any]:
@@ -154,7 +156,7 @@ def file_of(scenario: AnyScenario, name: str) -> str:
 
     Examples
     --------
-    >>> from scenarios.report.section import example
+    >>> from scenarios.report.subject import example
     >>> file_of(example().scenario, "other").splitlines()
     ['name: other', 'kind: queue', 'seed: 3']
     """

@@ -5,9 +5,10 @@ from pathlib import Path
 from typing import Any
 
 from scenarios.files.faults import Fault, FaultsError
-from scenarios.report.section import Section, Verdict, table
+from scenarios.report.subject import composed
 from scenarios.runs import verify as run_tables
 from scenarios.runs.rundir import Run
+from scenarios.views.section import Section, Verdict, table
 
 _TRUTH = "truth_"
 
@@ -26,9 +27,9 @@ def listed(run: Run) -> Section:
 
     Examples
     --------
-    >>> from scenarios.report.section import example
-    >>> listed(example().run).says
-    ('0 tables.',)
+    >>> from scenarios.report.subject import example
+    >>> listed(example().run).blocks
+    (Says(text='0 tables.', mark=''),)
     """
     faults = [*(fault for file, _ in run.files() for fault in _lost(file, run)), *run_tables.faults(run)]
     if faults:
@@ -42,7 +43,7 @@ def listed(run: Run) -> Section:
     says += [f"Changed since the run was made: {', '.join(changed)}."] if changed else []
     told = f"changed since the run was made: {', '.join(changed)}"
     verdicts = (Verdict("The tables", told, False),) if changed else ()
-    return Section(
+    return composed(
         "The run's tables", tuple(says), (table(("table", "rows", "bytes"), rows),) if rows else (), verdicts=verdicts
     )
 

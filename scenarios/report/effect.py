@@ -9,9 +9,10 @@ from scenarios.effects.effect import effect, show
 from scenarios.files.schema import ProfileScenario, Scenario
 from scenarios.report.fleet import asked
 from scenarios.report.printed import printed
-from scenarios.report.section import Section, Subject, Verdict
+from scenarios.report.subject import Subject, composed
 from scenarios.runs.rundir import Run
 from scenarios.views.output import Progress
+from scenarios.views.section import Section, Verdict
 from scenarios.wsmeter.recorded import METRICS
 
 _COMPARES: Mapping[str, str] = {
@@ -29,7 +30,7 @@ def concluded(subject: Subject, progress: Progress) -> Iterator[Section]:
 
     Examples
     --------
-    >>> from scenarios.report.section import example
+    >>> from scenarios.report.subject import example
     >>> list(concluded(example(), lambda what, share: None))
     []
     """
@@ -41,7 +42,7 @@ def concluded(subject: Subject, progress: Progress) -> Iterator[Section]:
     metric = settings.metric if settings.jobs is None else "ips"
     payload = effect([run.path], by_job=True, metric=metric)
     told = printed(payload | {"per_job": _named(payload.get("per_job", ()), run)}, show)
-    yield Section(
+    yield composed(
         "The feature's effect: what experiment and guards say",
         (*_explained(scenario.name, scenario.feature, payload), *told.says),
         told.tables,

@@ -10,7 +10,7 @@ from typing import Final
 from matplotlib import figure as drawing
 
 from analysis.figures.style import write
-from scenarios.report.section import Figure
+from scenarios.views.section import Figure
 
 _WIDTH: Final = re.compile(rb'<svg[^>]* width="([0-9.]+)pt"')
 _COMMON_REM: Final = 46.0

@@ -16,10 +16,11 @@ from models.fleet.world import Rollout
 from scenarios.files.schema import ProfileScenario, Scenario, WSMeter
 from scenarios.report.figures import drawn, saved
 from scenarios.report.printed import printed
-from scenarios.report.section import Figure, Section, Subject, Table, Verdict, table
+from scenarios.report.subject import Subject, composed
 from scenarios.runs.epochs import epoch_length_s
 from scenarios.runs.rundir import Run
 from scenarios.views.output import Progress
+from scenarios.views.section import Figure, Section, Table, Verdict, table
 from scenarios.wsmeter.measure import capacity, estimates, has_truth, measure, render, summary, unit_of
 from scenarios.wsmeter.recorded import METRICS
 from scenarios.wsmeter.truth import Tables, change
@@ -36,7 +37,7 @@ def happened(subject: Subject, _progress: Progress) -> Iterator[Section]:
 
     Examples
     --------
-    >>> from scenarios.report.section import example
+    >>> from scenarios.report.subject import example
     >>> list(happened(example(), lambda what, share: None))
     []
     """
@@ -51,7 +52,7 @@ def happened(subject: Subject, _progress: Progress) -> Iterator[Section]:
         f"{moved}, {fleet['drained_share']:.1%} of machines drained.",
     )
     figure = (drawn(draw_day(epochs, threads), _PICTURED["day"]),) if len(epochs) > 1 else ()
-    yield Section(
+    yield composed(
         "What happened",
         says,
         (course(epochs, threads),),
@@ -93,7 +94,7 @@ def wsmeter(subject: Subject, progress: Progress) -> Iterator[Section]:
 
     Examples
     --------
-    >>> from scenarios.report.section import example
+    >>> from scenarios.report.subject import example
     >>> list(wsmeter(example(), lambda what, share: None))
     []
     """
@@ -115,7 +116,7 @@ def wsmeter(subject: Subject, progress: Progress) -> Iterator[Section]:
         f"What is measured: {METRICS[asked(subject).metric]}. What is compared: test clusters of {payload['unit']}s "
         "with the feature beside all without it, as published: how they differ without the feature is not allowed for."
     )
-    yield Section(
+    yield composed(
         "WSMeter: the change from small test clusters",
         (says, *(line for line in told.says if line.startswith("True"))),
         told.tables,
@@ -139,7 +140,7 @@ def _no_estimate(full_s: float, horizon_s: float) -> Section:
         f"For the first {days} not all machines that get the feature had it. WSMeter would compare all days together, "
         "so that days without the feature count as days with it. The feature's effect above compares day by day.",
     )
-    return Section("WSMeter: no estimate of this feature", says, verdicts=(Verdict("WSMeter", why),))
+    return composed("WSMeter: no estimate of this feature", says, verdicts=(Verdict("WSMeter", why),))
 
 
 def _of_profiled(scenario: ProfileScenario, run: Run) -> tuple[dict[str, Any], tuple[Figure, ...]]:

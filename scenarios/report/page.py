@@ -1,26 +1,20 @@
 """A report as one page of HTML that needs nothing but itself, written whole or not at all."""
 
-import re
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
-import jinja2
-
 from scenarios.files.faults import Fault, FaultsError
-from scenarios.report.section import Section, Table
 from scenarios.runs.rundir import make_folder
 from scenarios.runs.unfinished import whole
+from scenarios.views.html import environment
+from scenarios.views.section import Says, Section, Verdict
 
 HERE = Path(__file__).parent
 _SHARED = HERE.parent / "web" / "static" / "style.css"
 _MARK = '<meta name="generator" content="wsc report">'
 _HEAD_BYTES = 1000
-_NAME = 48
-"""Characters of the longest name that stays on one line."""
-_READABLE = 0.8
-"""Of a figure's width: its letters are no smaller than this share of those of the page."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,18 +29,22 @@ class Page:
     whole: Any = None
     """What the command of the folder prints as JSON, where sections have no payloads of their own."""
 
+    @property
+    def verdicts(self) -> list[Verdict]:
+        """What all sections conclude, in order."""
+        return [verdict for section in self.sections for verdict in section.of(Verdict)]
+
     def payload(self, file: Path) -> dict[str, Any]:
         """Return what `wsc report --json` prints."""
-        verdicts = [one for section in self.sections for one in section.verdicts]
         return {
             "kind": "report",
             "of": self.kind,
             "title": self.title,
             "file": str(file),
-            "verdicts": [asdict(one) for one in verdicts],
+            "verdicts": [asdict(verdict) for verdict in self.verdicts],
             "payload": self.whole,
             "sections": [
-                {"title": section.title, "says": list(section.says), "payload": section.payload}
+                {"title": section.title, "says": [line.text for line in section.of(Says)], "payload": section.payload}
                 for section in self.sections
             ],
         }
@@ -57,35 +55,12 @@ def rendered(page: Page) -> str:
 
     Examples
     --------
-    >>> text = rendered(Page("fleet", "<b>", "", {}, [Section("day & night", ("1 < 2",))]))
+    >>> text = rendered(Page("fleet", "<b>", "", {}, [Section("day & night", (Says("1 < 2"),))]))
     >>> "<b>" in text, "&lt;b&gt;" in text, "1 &lt; 2" in text
     (False, True, True)
     """
-    environment = jinja2.Environment(
-        loader=jinja2.FileSystemLoader(HERE / "templates"),
-        autoescape=True,
-        undefined=jinja2.StrictUndefined,
-        trim_blocks=True,
-        lstrip_blocks=True,
-    )
-    environment.filters |= {"parts": _parts, "long": _long}
     style = _SHARED.read_text(encoding="utf-8") + (HERE / "templates" / "report.css").read_text(encoding="utf-8")
-    return environment.get_template("report.html").render(page=page, style=style, mark=_MARK, least=_least)
-
-
-def _least(width_rem: float) -> float:
-    """Return how wide a figure stays on narrow screens, where it can be moved sideways."""
-    return round(width_rem * _READABLE, 2)
-
-
-def _parts(text: str) -> list[str]:
-    """Return a heading in parts between which it may be broken: after dots and underscores of dotted paths."""
-    return re.split(r"(?<=[._])", text)
-
-
-def _long(table: Table) -> list[bool]:
-    """Return which columns hold sentences, which take several lines, and not names, which should stay on one."""
-    return [any(len(cell.text) > _NAME for cell in column) for column in zip(*table.rows, strict=True)]
+    return environment(HERE / "templates").get_template("report.html").render(page=page, style=style, mark=_MARK)
 
 
 def write(page: Page, file: Path) -> None:

@@ -7,8 +7,9 @@ import pandas as pd
 
 from analysis.figures.criteria import printed as numbers
 from scenarios.papers.evidence import published
-from scenarios.report.section import Section, Subject, table
+from scenarios.report.subject import Subject, composed
 from scenarios.views.output import Progress
+from scenarios.views.section import Section, table
 
 _MOST = 6
 """Numbers told of one figure or table."""
@@ -19,9 +20,9 @@ def printed(subject: Subject, _progress: Progress) -> Iterator[Section]:
 
     Examples
     --------
-    >>> from scenarios.report.section import example
-    >>> next(printed(example("queue_sessions"), lambda what, share: None)).commands
-    ('wsc reproduce occupancy/fig6',)
+    >>> from scenarios.report.subject import example
+    >>> next(printed(example("queue_sessions"), lambda what, share: None)).blocks[-1]
+    Command(text='wsc reproduce occupancy/fig6')
     """
     from scenarios.papers.reproduce import ROWS
 
@@ -31,7 +32,7 @@ def printed(subject: Subject, _progress: Progress) -> Iterator[Section]:
     told = [line for lines in each.values() for line in lines]
     if not told:
         return
-    yield Section(
+    yield composed(
         "What the papers printed",
         (f"{len(each)} figures and tables rest on scenario {name}; the commands set ours beside what was printed.",),
         (table(("figure or table", "what it shows", "number", "printed"), told, words=3),),

@@ -8,7 +8,7 @@ from rich import table as rich_table
 from rich.console import Console
 from rich.text import Text
 
-from scenarios.report.section import Cell, Heading, Table
+from scenarios.views.section import Cell, Heading, Table
 
 _T = TypeVar("_T")
 _LEFT_OUT = ("tables and figures:", "pieces and pictures:", "worlds:", "figure:")
@@ -40,8 +40,8 @@ def printed(payload: _T, show: Callable[[_T, Console], None]) -> Printed:
     ...     table.add_row("25", f"{payload:+.1%}", "[red]no[/red]")
     ...     console.print("  one [bold]test[/bold] cluster", table)
     >>> made = printed(0.07, show)
-    >>> made.says, made.tables[0].rows[0][1:]
-    (('One test cluster',), (Cell(text='+7.0%', bad=False), Cell(text='no', bad=True)))
+    >>> made.says, tuple(cell.text for cell in made.tables[0].rows[0][1:])
+    (('One test cluster',), ('+7.0%', 'no'))
     """
     kept = _Keeper()
     show(payload, kept)
@@ -118,7 +118,7 @@ def _numeric(cells: Sequence[Cell]) -> bool:
 
 def _cell(renderable: object) -> Cell:
     text = _text(renderable)
-    return Cell(text.plain.strip(), any(_BAD in str(span.style) for span in text.spans))
+    return Cell(text.plain.strip(), "bad" if any(_BAD in str(span.style) for span in text.spans) else "")
 
 
 def _text(renderable: object) -> Text:

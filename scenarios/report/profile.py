@@ -12,8 +12,9 @@ from scenarios.profiling.served import service_table, services
 from scenarios.profiling.stability import show_stability, stability
 from scenarios.report.figures import saved
 from scenarios.report.printed import printed
-from scenarios.report.section import Section, Subject, Verdict
+from scenarios.report.subject import Subject, composed
 from scenarios.views.output import Progress
+from scenarios.views.section import Section, Verdict
 from scenarios.views.wording import large
 
 _PICTURED = {
@@ -27,7 +28,7 @@ def cycles(subject: Subject, progress: Progress) -> Iterator[Section]:
 
     Examples
     --------
-    >>> from scenarios.report.section import example
+    >>> from scenarios.report.subject import example
     >>> list(cycles(example(), lambda what, share: None))
     []
     """
@@ -36,7 +37,7 @@ def cycles(subject: Subject, progress: Progress) -> Iterator[Section]:
         return
     payload = measure(scenario, run, run.path.parent, progress)
     told = printed(payload | {"services": []}, render)
-    yield Section(
+    yield composed(
         "The profile: where the cycles go",
         told.says,
         told.tables,
@@ -52,7 +53,7 @@ def stable(subject: Subject, progress: Progress) -> Iterator[Section]:
 
     Examples
     --------
-    >>> from scenarios.report.section import example
+    >>> from scenarios.report.subject import example
     >>> list(stable(example(), lambda what, share: None))
     []
     """
@@ -61,7 +62,7 @@ def stable(subject: Subject, progress: Progress) -> Iterator[Section]:
     progress("comparing days", 0.0)
     payload = stability([subject.run.path])
     told = printed(payload, show_stability)
-    yield Section(
+    yield composed(
         "The profile's stability",
         told.says,
         told.tables,
@@ -75,7 +76,7 @@ def served(subject: Subject, progress: Progress) -> Iterator[Section]:
 
     Examples
     --------
-    >>> from scenarios.report.section import example
+    >>> from scenarios.report.subject import example
     >>> list(served(example(), lambda what, share: None))
     []
     """
@@ -85,7 +86,7 @@ def served(subject: Subject, progress: Progress) -> Iterator[Section]:
         return
     told = printed(rows, _show)
     says = "; ".join(map(_responds, rows))
-    yield Section(
+    yield composed(
         "The requests: what the Occupancy Law says of each service",
         ("Utilisation and queueing from nothing but when requests came and went.", *_left(rows)),
         told.tables,

@@ -10,8 +10,9 @@ from scenarios.occupancy.measure import measure, render
 from scenarios.occupancy.text import show_occupancy
 from scenarios.report.figures import saved
 from scenarios.report.printed import printed
-from scenarios.report.section import Section, Subject, Table, Verdict, table
+from scenarios.report.subject import Subject, composed
 from scenarios.views.output import Progress
+from scenarios.views.section import Section, Table, Verdict, table
 
 _PICTURED = {
     "occupancy": "Requests present over time, split into those in service and those that wait, and utilisation",
@@ -30,7 +31,7 @@ def laws(subject: Subject, progress: Progress) -> Iterator[Section]:
 
     Examples
     --------
-    >>> from scenarios.report.section import example
+    >>> from scenarios.report.subject import example
     >>> next(laws(example(), lambda what, share: None))
     Traceback (most recent call last):
     scenarios.runs.rundir.RunError: runs/rush: no table requests; there are none
@@ -45,8 +46,8 @@ def laws(subject: Subject, progress: Progress) -> Iterator[Section]:
     asked = f"wsc occupancy {run.path} --servers {servers}"
     again = printed({"origin_s": 0.0, "findings": [], **said, "notes": [], "capacity": []}, show_occupancy)
     rows = course(said["intervals"])
-    yield Section("What happened", again.says, (*again.tables, *rows), figures[:1], (asked,), payload=said)
-    yield Section(
+    yield composed("What happened", again.says, (*again.tables, *rows), figures[:1], (asked,), payload=said)
+    yield composed(
         "The Occupancy Law beside the truth",
         told.says,
         told.tables,

@@ -17,7 +17,8 @@ from scenarios.papers.reproduce import ROWS, show, told, word
 from scenarios.report.figures import saved
 from scenarios.report.page import Page
 from scenarios.report.printed import printed
-from scenarios.report.section import Cell, Heading, Section, Table, Verdict
+from scenarios.report.subject import composed
+from scenarios.views.section import Cell, Heading, Section, Table, Verdict
 
 _COLUMNS = {"metric", "quantity", "series", "x", "measured"}
 
@@ -100,14 +101,14 @@ def _sections(made: Sequence[Mapping[str, Any]]) -> Iterator[Section]:
         says += f"; not {', '.join(failing)}" if failing else ""
         says += f"; only a check of the paper's own arithmetic: {', '.join(checks)}" if checks else ""
         verdicts = (Verdict(paper, says, not failing),)
-        yield Section(f"{paper}: what holds", tables=(_overview(of),), verdicts=verdicts)
+        yield composed(f"{paper}: what holds", tables=(_overview(of),), verdicts=verdicts)
     for one in made:
         shown = printed([one], show)
         numbers, further = _numbers(one, published(one["id"])), shown.tables[bool(one["published"]) :]
         what = ROWS[one["id"]].what
         lines = tuple(line for line in shown.says if not line.endswith(".svg") and not line.endswith(what))
         figures = saved(one["files"], {one["id"].replace("/", "-"): what})
-        yield Section(
+        yield composed(
             f"{one['id']}: {what}", lines, (*numbers, *further), figures, (f"wsc reproduce {one['id']}",), payload=one
         )
 
@@ -128,7 +129,7 @@ def _numbers(one: Mapping[str, Any], paper: pd.DataFrame) -> Iterator[Table]:
             Cell(_measured(one["judged"][name]) if judged else ""),
             Cell(known[name][1]),
             Cell(known[name][2]),
-            Cell({True: "holds", False: "does not hold"}[held[name]] if name in held else "", held.get(name) is False),
+            _holds(held.get(name)),
         )
         for name, value in one["published"].items()
     ]
@@ -147,7 +148,7 @@ def _numbers(one: Mapping[str, Any], paper: pd.DataFrame) -> Iterator[Table]:
                 Cell(_measured(each["measured"])),
                 Cell(f"{each['relation']} {each['bound']:.4g}"),
                 Cell(units.get(f"{start}{each['name']} {each['relation']}", "")),
-                Cell("holds" if each["holds"] else "does not hold", not each["holds"]),
+                _holds(each["holds"]),
                 Cell(_word(each["reason"])),
             )
             for each in one[key]
@@ -173,6 +174,11 @@ def _described(paper: pd.DataFrame) -> dict[str, tuple[str, str, str]]:
     return found
 
 
+def _holds(holds: bool | None) -> Cell:
+    """Return whether a criterion holds; nothing where there is none."""
+    return {True: Cell("holds"), False: Cell("does not hold", "bad"), None: Cell("")}[holds]
+
+
 def _measured(value: float) -> str:
     return f"{value:.4g}" if math.isfinite(value) else "not measured"
 
@@ -187,7 +193,7 @@ def _overview(rows: Sequence[Mapping[str, Any]]) -> Table:
         (
             Cell(one["id"]),
             Cell(ROWS[one["id"]].what),
-            Cell(word(one), not one["holds"]),
+            Cell(word(one), "" if one["holds"] else "bad"),
         )
         for one in rows
     )

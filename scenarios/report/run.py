@@ -9,9 +9,10 @@ from typing import Any
 from models.errors import WscError
 from scenarios.report import agreement, asked, damage, effect, fleet, papers, profile, queue, service
 from scenarios.report.page import Page
-from scenarios.report.section import Lens, Section, Subject, Verdict
+from scenarios.report.subject import Lens, Subject, composed
 from scenarios.runs.execution import reopen
 from scenarios.views.output import Progress
+from scenarios.views.section import Section, Verdict
 
 LENSES: Mapping[str, Lens] = {
     "The fleet": fleet.happened,
@@ -82,13 +83,18 @@ def beside_effect(sections: Sequence[Section]) -> list[Section]:
     Examples
     --------
     >>> beside_effect([Section("What happened")])
-    [Section(title='What happened', says=(), tables=(), figures=(), commands=(), verdicts=(), payload=None, code='')]
+    [Section(title='What happened', blocks=(), payload=None)]
     """
-    effects = {each.lens: one.payload for one in sections for each in one.verdicts if each.lens == "The feature"}
+    effects = {each.lens: one.payload for one in sections for each in one.of(Verdict) if each.lens == "The feature"}
     found = effects.get("The feature")
     if not found:
         return list(sections)
-    return [replace(one, verdicts=tuple(_beside(each, one, found) for each in one.verdicts)) for one in sections]
+    return [
+        replace(
+            one, blocks=tuple(_beside(each, one, found) if isinstance(each, Verdict) else each for each in one.blocks)
+        )
+        for one in sections
+    ]
 
 
 def _beside(verdict: Verdict, section: Section, found: Mapping[str, Any]) -> Verdict:
@@ -109,4 +115,4 @@ def _concluded(name: str, lens: Lens, subject: Subject, progress: Progress) -> I
     except WscError as error:
         why = tuple(str(error).splitlines())
         says = f"nothing could be concluded: {why[0] if why else type(error).__name__}"
-        yield Section(f"{name}: not concluded", why, verdicts=(Verdict(name, says),))
+        yield composed(f"{name}: not concluded", why, verdicts=(Verdict(name, says),))

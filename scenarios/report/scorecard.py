@@ -18,7 +18,8 @@ from scenarios.report import commands
 from scenarios.report.figures import drawn
 from scenarios.report.page import Page
 from scenarios.report.printed import printed
-from scenarios.report.section import Section, Verdict, table
+from scenarios.report.subject import composed
+from scenarios.views.section import Section, Verdict, table
 
 _ENOUGH = 100
 """Draws of which a share is told in per cent."""
@@ -84,7 +85,7 @@ def _sections(payload: Mapping[str, Any]) -> Iterator[Section]:
     says = tuple(line for line in made.says if not line.startswith("Digest:"))
     best = [row for row in payload["estimators"] if row["estimator"] == RECOMMENDED]
     verdicts = tuple(Verdict(f"{row['estimator']}, {row['design']}", _line(row, payload["by_corner"])) for row in best)
-    yield Section(
+    yield composed(
         "All estimators, over all corners",
         says,
         made.tables,
@@ -94,11 +95,11 @@ def _sections(payload: Mapping[str, Any]) -> Iterator[Section]:
     corners = pd.DataFrame(payload["corners"])
     for design, of in corners.groupby("design", sort=False):
         says_map = f"How often each estimator's 95% intervals held the truth in each corner, design {design}"
-        yield Section(f"Coverage by corner: {design}", figures=(drawn(coverage_map(of), says_map),))
+        yield composed(f"Coverage by corner: {design}", figures=(drawn(coverage_map(of), says_map),))
     says_curves = "Mean margin, and power at +1%, by number of test machines"
-    yield Section("Margin and power", figures=(drawn(curves(pd.DataFrame(payload["overall"])), says_curves),))
+    yield composed("Margin and power", figures=(drawn(curves(pd.DataFrame(payload["overall"])), says_curves),))
     rows = [(one["corner"], str(one["seed"]), *_truths(one, payload["truths"])) for one in payload["truths"]]
-    yield Section("The true changes", tables=(table(("corner", "seed", *_designs(payload["truths"])), rows, words=1),))
+    yield composed("The true changes", tables=(table(("corner", "seed", *_designs(payload["truths"])), rows, words=1),))
 
 
 def _line(row: Mapping[str, Any], corners: Sequence[Mapping[str, Any]]) -> str:

@@ -11,8 +11,9 @@ from scenarios.crossplatform.worlds import BEST
 from scenarios.files.schema import ServiceScenario
 from scenarios.report.figures import saved
 from scenarios.report.printed import printed
-from scenarios.report.section import Section, Subject, Table, Verdict, table
+from scenarios.report.subject import Subject, composed
 from scenarios.views.output import Progress
+from scenarios.views.section import Section, Table, Verdict, table
 from scenarios.views.wording import share
 
 _PICTURED = {"errors": "Median error of service time by method, platform by platform"}
@@ -23,7 +24,7 @@ def predicted(subject: Subject, progress: Progress) -> Iterator[Section]:
 
     Examples
     --------
-    >>> from scenarios.report.section import example
+    >>> from scenarios.report.subject import example
     >>> list(predicted(example(), lambda what, share: None))
     []
     """
@@ -33,8 +34,8 @@ def predicted(subject: Subject, progress: Progress) -> Iterator[Section]:
     payload = measure(scenario, run, run.path.parent, progress)
     told = printed(payload, render)
     if payload["platforms"]:
-        yield Section("What happened", ("What every platform really did with the same requests.",), (_busy(payload),))
-    yield Section(
+        yield composed("What happened", ("What every platform really did with the same requests.",), (_busy(payload),))
+    yield composed(
         "Predictions for platforms where the service never ran",
         told.says,
         (*told.tables, *_intervals(payload)),

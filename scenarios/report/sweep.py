@@ -19,10 +19,11 @@ from scenarios.report import commands
 from scenarios.report.asked import again, file_of, flat
 from scenarios.report.figures import drawn
 from scenarios.report.page import Page
-from scenarios.report.section import Figure, Section, Verdict, table
+from scenarios.report.subject import composed
 from scenarios.runs.execution import reopen
 from scenarios.runs.rundir import MANIFEST
 from scenarios.views.output import Progress
+from scenarios.views.section import Figure, Section, Verdict, table
 from scenarios.views.wording import plain, share
 
 _MOST_SETTINGS = 6
@@ -77,7 +78,7 @@ def report(folder: Path, progress: Progress) -> Page:
     sections = [section for kind in _KINDS for section in _sections([one for one in every if one.kind == kind])]
     failed = [(one.path.name, one.problem) for one in every if one.problem]
     if failed:
-        sections.append(Section("Not concluded", tables=(table(("run", "why"), failed, words=2),)))
+        sections.append(composed("Not concluded", tables=(table(("run", "why"), failed, words=2),)))
     payload = [one.payload for one in every]
     return Page(
         "a folder of runs", folder.resolve().name, f"{len(paths)} runs.", {"folder": str(folder)}, sections, payload
@@ -151,7 +152,7 @@ def _sections(runs: Sequence[_One]) -> Iterator[Section]:
     says += ["Save the two files below beside each other first; they are worked out from the runs."] if code else []
     listed = (*repeated, *(f"wsc report {shlex.quote(str(one.path))}" for one in runs[:_MOST_COMMANDS]))
     verdicts = (Verdict(_KINDS[kind].capitalize(), _line(runs, names)),)
-    yield Section(
+    yield composed(
         f"The {_KINDS[kind]}",
         tuple(says),
         (made,),

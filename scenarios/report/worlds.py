@@ -9,7 +9,8 @@ from scenarios.crossplatform.measure import show_validate
 from scenarios.crossplatform.worlds import BEST, summary
 from scenarios.report.page import Page
 from scenarios.report.printed import printed
-from scenarios.report.section import Section, Verdict
+from scenarios.report.subject import composed
+from scenarios.views.section import Verdict
 
 _MIDDLE = "-worlds-"
 
@@ -39,7 +40,7 @@ def of_pieces(pieces: Sequence[Mapping[str, Any]], folder: Path) -> Page:
     head = {"kind": "cross_platform", "run": str(folder), "scenario": name, "seed": judged[0]["seed"], "from": origin}
     payload = head | made
     shown = printed(payload, show_validate)
-    section = Section(
+    section = composed(
         "How every method did",
         shown.says,
         shown.tables,

@@ -15,6 +15,7 @@ from scenarios.files.loader import load, load_each
 from scenarios.files.source import digest, settings
 from scenarios.report import commands, scorecard, sweep
 from scenarios.report.asked import _dumped, flat
+from scenarios.views.section import Code, Command
 
 NAMES = tuple(one.name for one in METHODS)
 
@@ -128,8 +129,8 @@ def runs_of(scenarios, folder):
 def test_the_files_of_a_sweep_make_its_runs(swept, tmp_path):
     runs = runs_of(swept, tmp_path / "swept runs")
     (section,) = sweep._sections(runs[::-1])
-    assert section.commands[0] == f"wsc run rows.yaml --out '{tmp_path}/swept runs'"
-    parts = re.split(r"^# (\S+)\n", section.code, flags=re.MULTILINE)
+    assert section.of(Command)[0].text == f"wsc run rows.yaml --out '{tmp_path}/swept runs'"
+    parts = re.split(r"^# (\S+)\n", section.of(Code)[0].text, flags=re.MULTILINE)
     again = tmp_path / "again"
     again.mkdir()
     for name, text in zip(parts[1::2], parts[2::2], strict=True):
@@ -140,8 +141,11 @@ def test_the_files_of_a_sweep_make_its_runs(swept, tmp_path):
 
 def test_runs_that_are_no_whole_sweep_have_a_command_each(swept, tmp_path):
     (section,) = sweep._sections(runs_of(swept[:-1], tmp_path))
-    assert section.commands[0] == f"wsc run {swept[0].name}.yaml"
-    assert section.code == ""
+    assert section.of(Command)[0].text == f"wsc run {swept[0].name}.yaml"
+    assert section.of(Code) == []
     shipped = [load("queue_small", settings([f"station.servers={count}"])) for count in (2, 3)]
     (section,) = sweep._sections(runs_of(shipped, tmp_path))
-    assert section.commands[:2] == ("wsc run queue_small", "wsc run queue_small --set station.servers=3")
+    assert [one.text for one in section.of(Command)[:2]] == [
+        "wsc run queue_small",
+        "wsc run queue_small --set station.servers=3",
+    ]

@@ -11,15 +11,16 @@ from scenarios.commands.cli import app
 from scenarios.files.faults import FaultsError
 from scenarios.report import run as report_of_run
 from scenarios.report.page import Page, refuse, rendered, write
-from scenarios.report.section import Cell, Figure, Heading, Section, Table, Verdict
+from scenarios.report.subject import composed
 from scenarios.runs.rundir import intact
+from scenarios.views.section import Cell, Figure, Heading, Table, Verdict
 from tests.helpers.report_pages import Page as Read
 from tests.helpers.report_pages import made
 
 TABLE = Table(
     (Heading("of"), Heading("cycles", number=True, span=2)),
     (False, True, True),
-    ((Cell("<i>"), Cell("1.0"), Cell("0.9–1.1")), (Cell("b & c"), Cell("2.0"), Cell("no", bad=True))),
+    ((Cell("<i>"), Cell("1.0"), Cell("0.9–1.1")), (Cell("b & c"), Cell("2.0"), Cell("no", "bad"))),
     "title <t>",
     "caption <c>",
 )
@@ -29,7 +30,7 @@ PAGE = Page(
     "about <a>",
     {"fact <f>": "value <v>"},
     [
-        Section(
+        composed(
             "section <s>",
             ("says <y>",),
             (TABLE,),
@@ -65,7 +66,7 @@ def test_sentences_take_room_and_names_stay_on_their_line():
         Cell("1"),
     )
     made_ = Table((), (False, False, True), (cells,))
-    text = rendered(Page("", "", "", {}, [Section("checks", tables=(made_,))]))
+    text = rendered(Page("", "", "", {}, [composed("checks", tables=(made_,))]))
     assert '<td class="long">slope of' in text
     assert "<td>upgrade_predicted" in text
     assert "td:first-child:not(.long) { white-space: nowrap; }" in text
@@ -73,7 +74,7 @@ def test_sentences_take_room_and_names_stay_on_their_line():
 
 def test_what_a_verdict_leaves_undecided_stands_beside_it():
     verdicts = (Verdict("New processors", "says", holds=True, undecided="for the fleet; 4 services undecided"),)
-    text = rendered(Page("", "", "", {}, [Section("trial", verdicts=verdicts)]))
+    text = rendered(Page("", "", "", {}, [composed("trial", verdicts=verdicts)]))
     assert Read(text).rows[0][-1] == "holds for the fleet; 4 services undecided"
     assert '<span class="partly">holds for' in text
     assert '<span class="holds">' not in text
@@ -89,7 +90,7 @@ def test_a_verdict_in_part_has_a_colour_of_its_own_by_day_by_night_and_in_print(
 
 def test_titles_and_figures_fit_narrow_screens():
     table = Table((), (False,), ((Cell("a"),),), "a title that is longer than a phone is wide")
-    section = Section("s", tables=(table,), figures=(Figure("data:,", "wide", 50.0),))
+    section = composed("s", tables=(table,), figures=(Figure("data:,", "wide", 50.0),))
     text = rendered(Page("", "", "", {}, [section]))
     assert "<caption><span>a title" in text
     assert ".report caption span { max-width: calc(100vw" in text

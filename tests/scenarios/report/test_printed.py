@@ -5,7 +5,7 @@ from rich.table import Table
 from rich.text import Text
 
 from scenarios.report.printed import printed
-from scenarios.report.section import Cell, Heading
+from scenarios.views.section import Cell, Heading
 
 
 def show(payload, console: Console):
@@ -32,7 +32,7 @@ def test_lines_and_tables():
         *(Heading("long word"), Heading("calibrated", True)),
     )
     assert table.numbers == (False, False, True, True, False, True)
-    assert table.rows[0][4] == Cell("no", bad=True)
+    assert table.rows[0][4] == Cell("no", "bad")
     assert table.rows[1][1] == Cell("old")
     assert (table.title, table.caption) == ("a title", "below")
     assert [cell.text for cell in table.rows[0]] == ["kernel", "new", "1.0%", "0.9–1.1", "no", "+3.1%"]

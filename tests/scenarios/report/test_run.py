@@ -22,8 +22,9 @@ from scenarios.measure import measure
 from scenarios.profiling.served import services
 from scenarios.report import effect as report_of_effect
 from scenarios.report import run
-from scenarios.report.section import Section, Subject, Verdict
+from scenarios.report.subject import Subject, composed
 from scenarios.runs.execution import obtain, reopen
+from scenarios.views.section import Table, Verdict
 from tests.helpers.report_pages import KINDS, Page, made
 
 runner = CliRunner()
@@ -176,7 +177,7 @@ def test_who_gained_is_named(reported, monkeypatch):
         row["verdict"] = ("gained", "lost")[i % 2]
     monkeypatch.setattr(report_of_effect, "effect", lambda *_, **__: made_)
     (section,) = report_of_effect.concluded(Subject(scenario, found), lambda _what, _share: None)
-    told = {row[0].text: row[2].text for table in section.tables for row in table.rows}
+    told = {row[0].text: row[2].text for table in section.of(Table) for row in table.rows}
     expected = {names[row["job"]]: percent(row["quota_share"], 1) for row in made_["per_job"]}
     assert told
     assert told.items() <= expected.items()
@@ -247,7 +248,7 @@ def test_a_service_has_every_prediction(reported):
 def test_printed_numbers_are_those_of_the_committed_tables(reported):
     _, page, _ = reported["cross_stockonline"]
     folder = Path(__file__).parents[3] / "analysis" / "figures"
-    with (folder / "crossplatform_fig3.csv").open() as file:
+    with (folder / "crossplatform" / "fig3.csv").open() as file:
         slopes = [row for row in csv.DictReader(file) if row["series"].startswith("slope_")]
     assert len(slopes) == 3
     for row in slopes:
@@ -389,12 +390,12 @@ def test_without_the_truth_the_report_says_how_to_get_it(refreshed):
 def test_two_estimates_that_disagree_say_so_and_which_one_counts():
     says, of_effect = "+0.49% ± 1.48%", {"low": -0.0416, "high": -0.0206}
     row = {"estimator": "wsmeter", "change": 0.0049, "high": 0.0197}
-    effects = Section("The feature's effect", verdicts=(Verdict("The feature", "slower"),), payload=of_effect)
+    effects = composed("The feature's effect", verdicts=(Verdict("The feature", "slower"),), payload=of_effect)
 
     def told(low):
         payload = {"estimates": [row | {"low": low}]}
-        sections = [effects, Section("WSMeter", verdicts=(Verdict("WSMeter", says),), payload=payload)]
-        return run.beside_effect(sections)[1].verdicts[0].says
+        sections = [effects, composed("WSMeter", verdicts=(Verdict("WSMeter", says),), payload=payload)]
+        return run.beside_effect(sections)[1].of(Verdict)[0].says
 
     assert told(-0.03) == says
     assert told(-0.0099).startswith(f"{says}; disagrees with the feature's effect above, which counts")

@@ -1,0 +1,60 @@
+"""What a report of a run is about, and how its sections are put together."""
+
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TypeAlias
+
+from scenarios.files.schema import AnyScenario, QueueScenario
+from scenarios.runs.rundir import Run
+from scenarios.views.output import Progress
+from scenarios.views.section import Block, Code, Command, Figure, Section, Table, Verdict, says
+
+
+@dataclass(frozen=True, slots=True)
+class Subject:
+    """What a report of a run is about."""
+
+    scenario: AnyScenario
+    run: Run
+
+
+Lens: TypeAlias = Callable[[Subject, Progress], Iterator[Section]]
+"""From a run to what one way to look at it concludes; nothing where the run has nothing for it."""
+
+
+def composed(  # noqa: PLR0917
+    title: str,
+    lines: Sequence[str] = (),
+    tables: Sequence[Table] = (),
+    figures: Sequence[Figure] = (),
+    commands: Sequence[str] = (),
+    verdicts: Sequence[Verdict] = (),
+    payload: object = None,
+    code: str = "",
+) -> Section:
+    """Return a section of a report: sentences, figures, tables, and how to see it again.
+
+    Examples
+    --------
+    >>> [type(block).__name__ for block in composed("day", ("Busy.",), commands=("wsc run day",)).blocks]
+    ['Says', 'Command']
+    """
+    again: list[Block] = [*map(Command, commands), *([Code(code)] if code else [])]
+    return Section(title, (*says(*lines), *figures, *tables, *again, *verdicts), payload)
+
+
+def example(name: str = "rush") -> Subject:
+    """Return a request server's run that is empty: its manifest lists no table.
+
+    Parameters
+    ----------
+    name : of its scenario
+
+    Examples
+    --------
+    >>> example().scenario.kind, example().run.path.as_posix(), example().run.tables
+    ('queue', 'runs/rush', ())
+    """
+    run = Run(Path("runs", name), {"seed": 3, "digest": "6e44", "tables": {}})
+    return Subject(QueueScenario(name=name, seed=3), run)

@@ -1,0 +1,40 @@
+"""What a command answers: a frozen conclusion that people see, programs read and notebooks show."""
+
+from abc import ABC, abstractmethod
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, TypeAlias
+
+from scenarios.views.section import Section
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+Payload: TypeAlias = Mapping[str, object]
+"""What becomes one JSON value: maps, lists, texts, truth values and numbers, numpy's too; NaN becomes null."""
+
+
+class Conclusion(ABC):
+    """What was concluded: said once to people, once to programs, and as a table.
+
+    Answers of commands are frozen dataclasses that derive from it.
+    """
+
+    __slots__ = ()
+
+    @abstractmethod
+    def section(self) -> Section:
+        """Return what people see."""
+
+    @abstractmethod
+    def payload(self) -> Payload:
+        """Return what ``--json`` prints."""
+
+    @abstractmethod
+    def frame(self) -> "pd.DataFrame":
+        """Return the numbers as a table, one row for each thing that was asked about."""
+
+    def _repr_html_(self) -> str:
+        """Return what a notebook shows."""
+        from scenarios.views.html import section
+
+        return section(self.section())

@@ -1,0 +1,174 @@
+"""What people are shown, whatever shows it: sections of sentences, tables, figures, commands and verdicts, in order.
+
+A conclusion says itself once, as a `Section`; `text` writes it to a terminal, `html` to a page or a notebook.
+"""
+
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from typing import Any, Literal, TypeAlias, TypeVar
+
+Mark: TypeAlias = Literal["", "good", "bad", "strong", "quiet"]
+"""How a text stands out: good and bad news, what matters most, what can be passed over."""
+_T = TypeVar("_T")
+
+
+@dataclass(frozen=True, slots=True)
+class Says:
+    """A sentence, or a line, by itself."""
+
+    text: str
+    mark: Mark = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Place:
+    """Where files are, said to whoever ran the command; what is handed on, such as a report, leaves it out."""
+
+    text: str
+
+
+@dataclass(frozen=True, slots=True)
+class Cell:
+    """One cell of a table: what it says, how it is marked; in a page also more of it, where it leads, and a bar."""
+
+    text: str
+    mark: Mark = ""
+    full: str = ""
+    """All of it, when pointed at."""
+    href: str = ""
+    bar: float | None = None
+    """Length of the bar behind it, 0 to 1."""
+
+
+@dataclass(frozen=True, slots=True)
+class Heading:
+    """What stands above one column or several, and whether their cells are numbers."""
+
+    text: str
+    number: bool = False
+    span: int = 1
+
+
+@dataclass(frozen=True, slots=True)
+class Table:
+    """A table: headings, which columns are numbers, rows of cells, and what stands above and below it."""
+
+    headings: tuple[Heading, ...]
+    numbers: tuple[bool, ...]
+    rows: tuple[tuple[Cell, ...], ...]
+    title: str = ""
+    caption: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Figure:
+    """A picture inside a page; a terminal leaves it out."""
+
+    source: str
+    """A ``data:`` address that holds all of it."""
+    says: str
+    """What is to be seen, for those who cannot see it."""
+    width_rem: float = 46.0
+    """How wide it is drawn where there is room, so that letters in it are as large as those of the page."""
+
+
+@dataclass(frozen=True, slots=True)
+class Command:
+    """A command with which to see it again."""
+
+    text: str
+
+
+@dataclass(frozen=True, slots=True)
+class Verdict:
+    """What a lens concluded, in a line."""
+
+    lens: str
+    says: str
+    holds: bool | None = None
+    """Whether what it says agrees with the truth, or with the other lenses; None where there is nothing to judge by."""
+    undecided: str = ""
+    """Of what it holds, and what of it is not decided, where that is only a part."""
+
+
+@dataclass(frozen=True, slots=True)
+class Code:
+    """Text to be kept as it is, such as a file."""
+
+    text: str
+
+
+Block: TypeAlias = Says | Place | Table | Figure | Command | Verdict | Code
+
+
+@dataclass(frozen=True, slots=True)
+class Section:
+    """A part of what is shown, its blocks in the order in which they are read.
+
+    Examples
+    --------
+    >>> day = Section("Day", (Says("Busy."), table(("hour", "CPU used"), [("0", "41%")]), Says("Quiet.")))
+    >>> [one.text for one in day.of(Says)], len(day.of(Table))
+    (['Busy.', 'Quiet.'], 1)
+    """
+
+    title: str
+    blocks: tuple[Block, ...] = ()
+    payload: Any = None
+    """What the command of the same lens prints as JSON."""
+
+    def of(self, kind: type[_T]) -> list[_T]:
+        """Return the blocks of one kind."""
+        return [block for block in self.blocks if isinstance(block, kind)]
+
+    def without(self, *kinds: type) -> "Section":
+        """Return the section without blocks of some kinds."""
+        return Section(self.title, tuple(block for block in self.blocks if not isinstance(block, kinds)), self.payload)
+
+
+def says(*lines: str, mark: Mark = "") -> Iterator[Says]:
+    """Yield a block for each line that is not empty.
+
+    Examples
+    --------
+    >>> [block.text for block in says("one", "", "two")]
+    ['one', 'two']
+    """
+    yield from (Says(line, mark) for line in lines if line)
+
+
+def table(
+    headings: Sequence[str],
+    rows: Sequence[Sequence[str | Cell]],
+    title: str = "",
+    words: int = 1,
+    *,
+    numbers: Sequence[bool] | None = None,
+    caption: str = "",
+) -> Table:
+    """Return a table of plain text or cells whose first columns are words and whose others are numbers.
+
+    Parameters
+    ----------
+    headings : of the columns; none if they need none
+    rows : one text or cell a column
+    title : what stands above
+    words : columns of words
+    numbers : which columns are numbers, where those of words are not the first
+    caption : what stands below
+
+    Examples
+    --------
+    >>> course = table(("hour", "CPU used"), [("0", "41%")])
+    >>> course.numbers, course.rows[0][1].text
+    ((False, True), '41%')
+    """
+    width = len(headings) or max((len(row) for row in rows), default=0)
+    flush = tuple(numbers) if numbers is not None else tuple(i >= words for i in range(width))
+    cells = tuple(tuple(cell if isinstance(cell, Cell) else Cell(cell) for cell in row) for row in rows)
+    heads = tuple(Heading(text, number) for text, number in zip(headings, flush, strict=True)) if headings else ()
+    return Table(heads, flush, cells, title, caption)
+
+
+Shows = Callable[[_T], Section]
+"""From a conclusion to what people see of it."""

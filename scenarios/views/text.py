@@ -1,0 +1,149 @@
+"""Sections on a terminal: tables as wide as they need and the terminal has, sentences on lines of their own."""
+
+from typing import TYPE_CHECKING
+
+from scenarios.views.section import Code, Command, Figure, Mark, Place, Says, Section, Table, Verdict
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from rich.console import Console
+
+_STYLES: "Mapping[Mark, str]" = {"": "", "good": "green", "bad": "red", "strong": "bold", "quiet": "dim"}
+_GAP = 2
+LEAST_NAME = 24
+"""Characters that a name keeps on a line; columns of numbers give way first."""
+
+
+def show(section: Section, console: "Console") -> None:
+    """Print a section; pictures are left out, and columns of numbers for which there is no room are named.
+
+    Parameters
+    ----------
+    section : what is shown; its title stands above in bold letters unless it is empty
+    console : to print on
+
+    Examples
+    --------
+    >>> from rich.console import Console
+    >>> from scenarios.views.section import table
+    >>> day = Section("", (Says("A day."), table(("hour", "CPU used"), [("0", "41%")])))
+    >>> show(day, Console(width=40))  # doctest: +NORMALIZE_WHITESPACE
+    A day.
+    hour CPU used
+    ─────────────────
+    0 41%
+    """
+    if section.title:
+        _print(section.title, "strong", console)
+    for block in section.blocks:
+        match block:
+            case Says(text, mark):
+                _print(text, mark, console)
+            case Place(text) | Command(text) | Code(text):
+                _print(text, "", console)
+            case Verdict():
+                _verdict(block, console)
+            case Table():
+                _table(block, console)
+            case Figure():
+                pass
+
+
+def broken(name: str, width: int) -> str:
+    """Return a name on as many lines as it needs, broken after ``::``, or between words, where it can be.
+
+    Examples
+    --------
+    >>> broken("leveldb::Writer::insert", 16).split()
+    ['leveldb::', 'Writer::insert']
+    """
+    lines, rest = [], name
+    while len(rest) > width:
+        cut = max(rest.rfind("::", 0, width) + 2, rest.rfind(" ", 0, width) + 1)
+        cut = cut if 2 < cut <= width else width
+        lines.append(rest[:cut].rstrip())
+        rest = rest[cut:]
+    return "\n".join([*lines, rest])
+
+
+def _print(text: str, mark: Mark, console: "Console") -> None:
+    console.print(_printable(text), style=_STYLES[mark] or None, markup=False, soft_wrap=True)
+
+
+def _printable(text: str) -> str:
+    """Return a text without control characters, which names in files may hold."""
+    return "".join(each if each.isprintable() or each == "\n" else "\ufffd" for each in text)
+
+
+def _verdict(verdict: Verdict, console: "Console") -> None:
+    from rich.text import Text
+
+    held = f"holds {verdict.undecided}".rstrip()
+    word, style = {True: (held, ""), False: ("does not hold", "red"), None: ("", "")}[verdict.holds]
+    line = Text.assemble((verdict.lens, "bold"), f": {verdict.says}", (f"  {word}" if word else "", style))
+    console.print(line, soft_wrap=True)
+
+
+def _table(table: Table, console: "Console") -> None:
+    if not table.rows:
+        return
+    from rich.box import SIMPLE_HEAD
+    from rich.table import Table as Drawn
+    from rich.text import Text
+
+    columns = _fitting(table, console.width)
+    widths = _widths(table, columns, console.width)
+    heads = _heads(table)
+    drawn = Drawn(box=SIMPLE_HEAD, padding=(0, _GAP, 0, 0), show_edge=False, show_header=bool(table.headings))
+    for i in columns:
+        drawn.add_column(
+            Text(heads[i]), justify="right" if table.numbers[i] else "left", no_wrap=table.numbers[i], overflow="fold"
+        )
+    for row in table.rows:
+        drawn.add_row(*(Text(broken(_printable(row[i].text), widths[i]), style=_STYLES[row[i].mark]) for i in columns))
+    if table.title:
+        _print(table.title, "strong", console)
+    console.print(drawn)
+    if table.caption:
+        _print(table.caption, "", console)
+    dropped = [heads[i] for i in range(len(heads)) if i not in columns]
+    if dropped:
+        _print(f"no room for {', '.join(dropped)}; --json has all", "quiet", console)
+
+
+def _heads(table: Table) -> list[str]:
+    """Return the heading of each column; that of several stands above the first of them."""
+    if not table.headings:
+        return [""] * len(table.numbers)
+    return [text for one in table.headings for text in (one.text, *[""] * (one.span - 1))]
+
+
+def _longest(table: Table, column: int) -> int:
+    texts = [row[column].text for row in table.rows]
+    return max(len(line) for text in (_heads(table)[column], *texts) for line in (text.splitlines() or [""]))
+
+
+def _fitting(table: Table, width: int) -> list[int]:
+    """Return the columns for which there is room: the last columns of numbers give way first, never the first."""
+    columns = list(range(len(table.numbers)))
+    spare = [i for i in columns if table.numbers[i]][1:]
+
+    def needed(i: int) -> int:
+        longest = _longest(table, i)
+        return _GAP + (longest if table.numbers[i] else min(longest, max(LEAST_NAME, len(_heads(table)[i]))))
+
+    while spare and sum(needed(i) for i in columns) > width:
+        columns.remove(spare.pop())
+    return columns
+
+
+def _widths(table: Table, columns: list[int], width: int) -> dict[int, int]:
+    """Return the characters of each column: names share what numbers leave."""
+    widths = {i: _longest(table, i) for i in columns}
+    free = width - sum(_GAP + (size if table.numbers[i] else 0) for i, size in widths.items())
+    names = sorted((i for i in columns if not table.numbers[i]), key=lambda i: widths[i])
+    for rank, i in enumerate(names):
+        widths[i] = max(1, min(widths[i], free // (len(names) - rank)))
+        free -= widths[i]
+    return widths
