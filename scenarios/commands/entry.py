@@ -1,16 +1,8 @@
 """Where `wsc` starts: Ctrl-C ends it in a plain line and status 130 at any moment, while modules are loaded as well."""
 
-import os
 import signal
-import sys
-from collections.abc import Iterator
-from contextlib import contextmanager
-from types import FrameType
 
-INTERRUPTED = 130
-"""Exit status after Ctrl-C, as shells have it: 128 and the signal's number."""
-_came = list[int]()
-"""Signals that came while a command was at work."""
+from scenarios.commands.interrupts import flush, leave
 
 
 def main() -> None:
@@ -22,63 +14,12 @@ def main() -> None:
     """
     heeded = signal.getsignal(signal.SIGINT) is signal.default_int_handler
     if heeded:
-        signal.signal(signal.SIGINT, _leave)
+        signal.signal(signal.SIGINT, leave)
     from scenarios.commands.cli import app
 
     try:
         app()
     finally:
         if heeded:
-            _flush()
-            signal.signal(signal.SIGINT, _leave)
-
-
-@contextmanager
-def interruptible() -> Iterator[None]:
-    """Let an interrupt raise KeyboardInterrupt meanwhile, so that work is tidied up; a second one ends the process.
-
-    Examples
-    --------
-    >>> with interruptible():
-    ...     interrupted()
-    False
-    """
-    if signal.getsignal(signal.SIGINT) is not _leave:
-        yield
-        return
-    signal.signal(signal.SIGINT, _raise)
-    try:
-        yield
-    finally:
-        signal.signal(signal.SIGINT, _leave)
-
-
-def interrupted() -> bool:
-    """Return whether an interrupt came, whatever became of it: a library may have made another error of it.
-
-    Examples
-    --------
-    >>> interrupted()
-    False
-    """
-    return bool(_came)
-
-
-def _leave(_signal: int, _frame: FrameType | None) -> None:
-    """End the process without any of Python's own farewells."""
-    os.write(2, b"interrupted\n")
-    os._exit(INTERRUPTED)
-
-
-def _raise(number: int, frame: FrameType | None) -> None:
-    if _came:
-        _leave(number, frame)
-    _came.append(number)
-    raise KeyboardInterrupt
-
-
-def _flush() -> None:
-    try:
-        sys.stdout.flush()
-    except OSError:
-        os._exit(1)
+            flush()
+            signal.signal(signal.SIGINT, leave)

@@ -12,10 +12,12 @@ from typing import TYPE_CHECKING, Annotated, Any, ParamSpec, TypeVar
 import typer
 
 from models.errors import WscError
-from scenarios.commands.entry import INTERRUPTED, interrupted, interruptible
+from scenarios.commands.interrupts import INTERRUPTED, interrupted, interruptible
 
 if TYPE_CHECKING:
     from rich.console import Console
+
+    from scenarios.views.conclusion import Conclusion
 
 Json = Annotated[bool, typer.Option("--json", help="Print one JSON value and nothing else.")]
 """The option that every command with a result has."""
@@ -151,6 +153,13 @@ def folder(option: str) -> Iterator[None]:
         raise FaultsError([Fault(option, 0, 0, "", str(error))]) from None
 
 
+def answer(conclusion: "Conclusion", json: bool) -> None:
+    """Print what was concluded, as JSON or as text."""
+    from scenarios.views.text import show
+
+    say(conclusion, lambda said, console: show(said.section(), console), json)
+
+
 def say(payload: _T, show: Callable[[_T, "Console"], None], json: bool) -> None:
     """Print a payload as JSON or as text.
 
@@ -159,10 +168,11 @@ def say(payload: _T, show: Callable[[_T, "Console"], None], json: bool) -> None:
     >>> say({"margin": 0.03}, lambda payload, console: console.print(payload["margin"]), json=False)
     0.03
     """
+    from scenarios.views.conclusion import Conclusion
     from scenarios.views.output import dumps
 
     if json:
-        typer.echo(dumps(payload))
+        typer.echo(dumps(payload.payload() if isinstance(payload, Conclusion) else payload))
         return
     from rich.console import Console
 
