@@ -21,9 +21,24 @@ demo: $(READY) ## the main job: simulate a CPU upgrade on 6,000 machines, then s
 	$(BIN)/wsc run cpu_upgrade
 	$(BIN)/wsc validate cpu_upgrade
 
-test: $(READY) ## run all tests, docstring examples included
+# What one lens stands on: `make test LENS=occupancy` tests it, and these rooms of models and sim.
+BELOW_wsmeter := fleet
+BELOW_effects := fleet
+BELOW_occupancy := queues
+BELOW_crossplatform := services
+BELOW_profiling := fleet profiling
+ifdef LENS
+ifndef BELOW_$(LENS)
+$(error LENS should be wsmeter, effects, occupancy, crossplatform or profiling, got $(LENS))
+endif
+ROOMS := analysis/$(LENS) scenarios/$(LENS) $(foreach world,$(BELOW_$(LENS)),models/$(world) sim/$(world))
+ROOMS += $(if $(filter effects,$(LENS)),analysis/audit)
+SELECTED := $(wildcard $(ROOMS) $(addprefix tests/,$(ROOMS)))
+endif
+
+test: $(READY) ## run all tests, docstring examples included; LENS=occupancy: those of one lens and below it
 	@# A process for each processor: threads of linear algebra would only wait for each other.
-	OMP_NUM_THREADS=1 OPENBLAS_NUM_THREADS=1 $(BIN)/python -m pytest -q -n auto --maxprocesses 4 --dist loadfile
+	OMP_NUM_THREADS=1 OPENBLAS_NUM_THREADS=1 $(BIN)/python -m pytest -q -n auto --maxprocesses 4 --dist loadfile $(SELECTED)
 
 check: $(READY) ## style, formatting, types and the direction of imports
 	$(BIN)/ruff check .

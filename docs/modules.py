@@ -25,6 +25,7 @@ def write(root: Path, out: Path) -> None:
 def pages(root: Path) -> Iterator[tuple[str, str]]:
     """Yield the name and the text of each page: an index, and the packages."""
     yield "index", _page("Modules", "Imports go down only: scenarios, then sim and analysis, then models.", FOLDERS)
+    yield "map", _title("Map") + "Every module by its folder, and what it is about.\n\n" + "".join(_map(root))
     for folder in FOLDERS:
         yield from _package(root / folder, folder)
 
@@ -40,6 +41,15 @@ def _package(folder: Path, name: str) -> Iterator[tuple[str, str]]:
     yield name, text
     for path in packages:
         yield from _package(path, f"{name}.{path.name}")
+
+
+def _map(root: Path) -> Iterator[str]:
+    """Yield the folders, each with its modules and the first lines of what they say of themselves."""
+    for folder in FOLDERS:
+        for package in sorted(path.parent for path in (root / folder).rglob("__init__.py")):
+            yield f"**{package.relative_to(root).as_posix()}**\n    {_purpose(package / '__init__.py')}\n\n"
+            modules = [path for path in sorted(package.glob("*.py")) if path.stem != "__init__"]
+            yield "".join(f"    - ``{path.stem}``: {_purpose(path).partition(chr(10))[0]}\n" for path in modules) + "\n"
 
 
 def commands() -> str:

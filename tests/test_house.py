@@ -130,6 +130,21 @@ def test_make_alone_says_what_there_is():
     assert all(len(line.split()) > 3 for line in helped.stdout.splitlines())
 
 
+@pytest.mark.parametrize("lens", ["wsmeter", "effects", "occupancy", "crossplatform", "profiling"])
+def test_the_tests_of_one_lens_are_its_rooms_and_those_below(lens):
+    line = next(line for line in make(ROOT, "-n", "test", LENS=lens).stdout.splitlines() if "pytest" in line)
+    rooms = line.partition("loadfile ")[2].split()
+    assert {f"analysis/{lens}", f"tests/analysis/{lens}", f"scenarios/{lens}", f"tests/scenarios/{lens}"} <= set(rooms)
+    assert any(room.startswith("tests/models/") for room in rooms)
+    assert all((ROOT / room).is_dir() for room in rooms)
+
+
+def test_a_lens_that_is_none_is_refused():
+    refused = make(ROOT, "test", LENS="weather")
+    assert refused.returncode == 2
+    assert "LENS should be wsmeter, effects, occupancy, crossplatform or profiling, got weather" in refused.stderr
+
+
 FAKE = """#!/bin/sh
 # Stands for Python: makes an environment whose pip notes how it was called, and fails when told or stamped too early.
 case "$*" in
