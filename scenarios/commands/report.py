@@ -5,7 +5,7 @@ from typing import Annotated
 
 import typer
 
-from scenarios.commands.guard import Json, command, folder, say
+from scenarios.commands.guard import Json, answer, command, folder
 
 __all__ = ("report",)
 
@@ -23,9 +23,9 @@ def report(
 
     Of a folder of results: a sweep's runs, a scorecard's, worlds' or collectors' pieces, or reproduced figures.
     """
-    from scenarios.commands import report_page as made
+    from scenarios.report.folder import report as write_report
     from scenarios.views.output import progress
 
     with progress(quiet=json) as tell, folder("--out"):
-        payload = made.report(run, out, tell)
-    say(payload, made.show, json)
+        page = write_report(run, out, tell)
+    answer(page, json)

@@ -1,6 +1,5 @@
 """The commands that repeat a scorecard or a sweep, from what their pieces and runs say."""
 
-import inspect
 import itertools
 import shlex
 from collections import Counter
@@ -12,12 +11,20 @@ from typing import Any
 from ruamel.yaml import YAML
 
 from analysis.effects.methods import METHODS
-from scenarios.commands import scorecard as command
 from scenarios.effects.scorecard.corners import CORNERS
 from scenarios.effects.scorecard.designs import DESIGNS
 from scenarios.effects.scorecard.pieces import Piece, cut
 
 _PREFIX = "scorecard-"
+USUAL = {
+    "fleets": "200",
+    "draws": "500",
+    "machines": "1000",
+    "sizes": "12,25,50,100,200,400",
+    "seed": "1",
+    "out": "runs",
+}
+"""What `wsc scorecard` takes if nothing is said."""
 
 
 def scorecard(payload: Mapping[str, Any]) -> str:
@@ -35,7 +42,6 @@ def scorecard(payload: Mapping[str, Any]) -> str:
     >>> scorecard(card | {"sizes": [12, 25], "machines": 60})
     'wsc scorecard --fleets 2 --machines 60 --corners base --estimators cuped --designs day --out cards'
     """
-    usual = {name: one.default for name, one in inspect.signature(command.scorecard).parameters.items()}
     pieces = [Piece(str(one["corner"]), int(one["seed"])) for one in payload["truths"]]
     corners, first = _corners(pieces), min(one.seed for one in pieces)
     said = {
@@ -49,9 +55,10 @@ def scorecard(payload: Mapping[str, Any]) -> str:
         "seed": str(first),
         "out": _out(payload["folder"]),
     }
-    usual["sizes"] = _listed(size for size in map(int, usual["sizes"].split(",")) if 2 * size <= payload["machines"])
-    asked = {name: text for name, text in said.items() if text and text != str(usual[name])}
-    return " ".join(["wsc scorecard", *(f"--{name} {shlex.quote(text)}" for name, text in asked.items())])
+    sizes = _listed(size for size in map(int, USUAL["sizes"].split(",")) if 2 * size <= payload["machines"])
+    usual = USUAL | {"sizes": sizes}
+    options = {name: text for name, text in said.items() if text and text != usual.get(name)}
+    return " ".join(["wsc scorecard", *(f"--{name} {shlex.quote(text)}" for name, text in options.items())])
 
 
 def _corners(pieces: Sequence[Piece]) -> tuple[str, ...]:

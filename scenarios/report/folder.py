@@ -9,14 +9,55 @@ from scenarios.crossplatform.worlds import PARTS as OF_WORLDS
 from scenarios.effects.scorecard.pieces import PARTS
 from scenarios.files.faults import Fault, FaultsError
 from scenarios.report import reproduced, run, scorecard, sweep, worlds
-from scenarios.report.page import Page
+from scenarios.report.page import Page, refuse, write
 from scenarios.runs.rundir import MANIFEST
 from scenarios.views.output import Progress
 
 _HELD = "holds no run, no runs, no pieces of a scorecard or of worlds, and nothing that wsc reproduce wrote"
 
 
-def report(path: Path, progress: Progress) -> Page:
+def report(path: Path, out: Path | None, progress: Progress) -> Page:
+    """Write the report of what is at a path, and return it.
+
+    Parameters
+    ----------
+    path : folder of a finished run, of runs, of kept pieces, or of what `wsc reproduce` wrote; or a file with what
+        `wsc scorecard --json` printed
+    out : the page; ``report.html`` in the folder if not said
+    progress : told what is being done
+
+    Raises
+    ------
+    FaultsError
+        If nothing of this is there or can be read, or something else is where the page goes.
+    RunError
+        If the run is not finished, or of another version.
+
+    Examples
+    --------
+    >>> report(Path("nowhere"), None, lambda what, share: None)
+    Traceback (most recent call last):
+    scenarios.runs.rundir.RunError: nowhere: not a finished run, there is no manifest.json
+    """
+    file = out if out is not None else place(path)
+    refuse(file)
+    return write(read(path, progress), file)
+
+
+def place(path: Path) -> Path:
+    """Return where the report of a folder goes: into it, as its pictures do; that of a file goes beside it.
+
+    A page beside the folders of runs would be taken for one of them by patterns such as ``runs/small-*``.
+
+    Examples
+    --------
+    >>> place(Path("runs/small-2003a57f950e")).as_posix()
+    'runs/small-2003a57f950e/report.html'
+    """
+    return path.with_suffix(".html") if path.is_file() else path / "report.html"
+
+
+def read(path: Path, progress: Progress) -> Page:
     """Return the report of what is at a path.
 
     Parameters
@@ -34,7 +75,7 @@ def report(path: Path, progress: Progress) -> Page:
 
     Examples
     --------
-    >>> report(Path("/dev/null"), lambda what, share: None)
+    >>> read(Path("/dev/null"), lambda what, share: None)
     Traceback (most recent call last):
     scenarios.files.faults.FaultsError: /dev/null: is neither a folder nor what wsc scorecard --json printed
     """

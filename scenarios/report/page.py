@@ -1,15 +1,17 @@
 """A report as one page of HTML that needs nothing but itself, written whole or not at all."""
 
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from pathlib import Path
-from typing import Any
+
+import pandas as pd
 
 from scenarios.files.faults import Fault, FaultsError
 from scenarios.runs.rundir import make_folder
 from scenarios.runs.unfinished import whole
+from scenarios.views.conclusion import Conclusion, Payload
 from scenarios.views.html import environment
-from scenarios.views.section import Says, Section, Verdict
+from scenarios.views.section import Place, Says, Section, Verdict
 
 HERE = Path(__file__).parent
 _SHARED = HERE.parent / "web" / "static" / "style.css"
@@ -18,7 +20,7 @@ _HEAD_BYTES = 1000
 
 
 @dataclass(frozen=True, slots=True)
-class Page:
+class Page(Conclusion):
     """What a report says: its title and a line below it, facts with their labels, and its sections."""
 
     kind: str
@@ -26,28 +28,44 @@ class Page:
     about: str
     facts: Mapping[str, str]
     sections: Sequence[Section]
-    whole: Any = None
+    whole: object = None
     """What the command of the folder prints as JSON, where sections have no payloads of their own."""
+    file: Path | None = None
+    """Where the page was written."""
 
     @property
     def verdicts(self) -> list[Verdict]:
         """What all sections conclude, in order."""
         return [verdict for section in self.sections for verdict in section.of(Verdict)]
 
-    def payload(self, file: Path) -> dict[str, Any]:
-        """Return what `wsc report --json` prints."""
+    def section(self) -> Section:
+        """Return the verdicts, and where the page is."""
+        return Section("", (*self.verdicts, Place(f"report: {self.file}")), self.payload())
+
+    def payload(self) -> Payload:
+        """Return kind, of, title, file, verdicts (lens, says, holds) and sections (title, says, payload)."""
         return {
             "kind": "report",
             "of": self.kind,
             "title": self.title,
-            "file": str(file),
+            "file": str(self.file),
             "verdicts": [asdict(verdict) for verdict in self.verdicts],
             "payload": self.whole,
             "sections": [
-                {"title": section.title, "says": [line.text for line in section.of(Says)], "payload": section.payload}
+                {
+                    "title": section.title,
+                    "says": [line.text for line in section.of(Says)],
+                    "payload": section.payload,
+                }
                 for section in self.sections
             ],
         }
+
+    def frame(self) -> pd.DataFrame:
+        """Return the verdicts: lens, says, holds, undecided."""
+        return pd.DataFrame(
+            [asdict(verdict) for verdict in self.verdicts], columns=["lens", "says", "holds", "undecided"]
+        )
 
 
 def rendered(page: Page) -> str:
@@ -63,8 +81,8 @@ def rendered(page: Page) -> str:
     return environment(HERE / "templates").get_template("report.html").render(page=page, style=style, mark=_MARK)
 
 
-def write(page: Page, file: Path) -> None:
-    """Write a page, all of it or nothing, in the place of a former report.
+def write(page: Page, file: Path) -> Page:
+    """Write a page, all of it or nothing, in the place of a former report; return it with its place.
 
     Parameters
     ----------
@@ -82,14 +100,14 @@ def write(page: Page, file: Path) -> None:
     --------
     >>> import tempfile
     >>> with tempfile.TemporaryDirectory() as folder:
-    ...     write(Page("fleet", "small", "", {}, []), Path(folder, "report.html"))
-    ...     [file.name for file in Path(folder).iterdir()]
-    ['report.html']
+    ...     write(Page("fleet", "small", "", {}, []), Path(folder, "report.html")).file.name
+    'report.html'
     """
     refuse(file)
     make_folder(file.parent)
     with whole(file) as partial:
         partial.write_text(rendered(page), encoding="utf-8")
+    return replace(page, file=file)
 
 
 def refuse(file: Path) -> None:

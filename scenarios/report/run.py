@@ -7,9 +7,11 @@ from pathlib import Path
 from typing import Any
 
 from models.errors import WscError
-from scenarios.report import agreement, asked, damage, effect, fleet, papers, profile, queue, service
+from scenarios.report import agreement, effect, fleet, papers, profile, queue, service
 from scenarios.report.page import Page
+from scenarios.report.settings import facts, settings
 from scenarios.report.subject import Lens, Subject, composed
+from scenarios.report.tables import listed
 from scenarios.runs.execution import reopen
 from scenarios.views.output import Progress
 from scenarios.views.section import Section, Verdict
@@ -60,14 +62,14 @@ def report(path: Path, progress: Progress) -> Page:
     """
     scenario, run = reopen(path)
     subject = Subject(scenario, run)
-    tables = damage.listed(run)
+    tables = listed(run)
     sections = list[Section]()
     for i, (name, lens) in enumerate(LENSES.items()):
         progress("writing the report", i / len(LENSES))
         sections += _concluded(name, lens, subject, progress)
     sections = beside_effect(sections)
-    last = (asked.settings(subject), tables)
-    return Page(_KINDS[scenario.kind], scenario.name, scenario.description, asked.facts(subject), (*sections, *last))
+    last = (settings(subject), tables)
+    return Page(_KINDS[scenario.kind], scenario.name, scenario.description, facts(subject), (*sections, *last))
 
 
 def beside_effect(sections: Sequence[Section]) -> list[Section]:

@@ -16,9 +16,9 @@ from scenarios.crossplatform.worlds import BEST
 from scenarios.files.schema import AnyScenario
 from scenarios.measure import measure
 from scenarios.report import commands
-from scenarios.report.asked import again, file_of, flat
 from scenarios.report.figures import drawn
 from scenarios.report.page import Page
+from scenarios.report.settings import again, file_of, flat
 from scenarios.report.subject import composed
 from scenarios.runs.execution import reopen
 from scenarios.runs.rundir import MANIFEST

@@ -1,5 +1,6 @@
 """The commands that reports of scorecards and sweeps give ask the very same again."""
 
+import inspect
 import re
 import shlex
 from pathlib import Path
@@ -9,12 +10,13 @@ from typer.testing import CliRunner
 
 from analysis.effects.methods import METHODS
 from scenarios.commands.cli import app
+from scenarios.commands.scorecard import scorecard as command
 from scenarios.effects.scorecard import scorecard as cards
 from scenarios.effects.scorecard.designs import DESIGNS, THINNED
 from scenarios.files.loader import load, load_each
 from scenarios.files.source import digest, settings
 from scenarios.report import commands, scorecard, sweep
-from scenarios.report.asked import _dumped, flat
+from scenarios.report.settings import _dumped, flat
 from scenarios.views.section import Code, Command
 
 NAMES = tuple(one.name for one in METHODS)
@@ -149,3 +151,9 @@ def test_runs_that_are_no_whole_sweep_have_a_command_each(swept, tmp_path):
         "wsc run queue_small",
         "wsc run queue_small --set station.servers=3",
     ]
+
+
+def test_what_is_usual_is_what_the_command_takes_by_itself():
+    defaults = {name: str(one.default) for name, one in inspect.signature(command).parameters.items()}
+    assert commands.USUAL.items() <= defaults.items()
+    assert all(defaults[name] == "None" for name in ("corners", "estimators", "designs"))

@@ -10,8 +10,8 @@ from models.fleet.world import Population, Service
 from scenarios.files.loader import load
 from scenarios.files.schema import Analyses, Scenario, WSMeter
 from scenarios.files.source import digest, settings
-from scenarios.report.asked import facts
-from scenarios.report.asked import settings as told
+from scenarios.report.settings import facts
+from scenarios.report.settings import settings as told
 from scenarios.report.subject import Subject
 from scenarios.runs.execution import reopen
 from scenarios.runs.rundir import Run
