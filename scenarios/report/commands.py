@@ -42,48 +42,48 @@ def scorecard(payload: Mapping[str, Any]) -> str:
     >>> scorecard(card | {"sizes": [12, 25], "machines": 60})
     'wsc scorecard --fleets 2 --machines 60 --corners base --estimators cuped --designs day --out cards'
     """
-    pieces = [Piece(str(one["corner"]), int(one["seed"])) for one in payload["truths"]]
-    corners, first = _corners(pieces), min(one.seed for one in pieces)
-    said = {
+    pieces = [Piece(str(truth["corner"]), int(truth["seed"])) for truth in payload["truths"]]
+    corners, first = _corners(pieces), min(truth.seed for truth in pieces)
+    options = {
         "fleets": str(_fleets(corners, first, pieces)),
         "draws": str(payload["draws"]),
         "machines": str(payload["machines"]),
         "sizes": _listed(payload["sizes"]),
         "corners": _chosen(corners, tuple(CORNERS)),
-        "estimators": _chosen(_estimators(payload), tuple(one.name for one in METHODS)),
+        "estimators": _chosen(_estimators(payload), tuple(truth.name for truth in METHODS)),
         "designs": _chosen(_designs(payload), DESIGNS),
         "seed": str(first),
         "out": _out(payload["folder"]),
     }
     sizes = _listed(size for size in map(int, USUAL["sizes"].split(",")) if 2 * size <= payload["machines"])
     usual = USUAL | {"sizes": sizes}
-    options = {name: text for name, text in said.items() if text and text != usual.get(name)}
-    return " ".join(["wsc scorecard", *(f"--{name} {shlex.quote(text)}" for name, text in options.items())])
+    unusual = {name: text for name, text in options.items() if text and text != usual.get(name)}
+    return " ".join(["wsc scorecard", *(f"--{name} {shlex.quote(text)}" for name, text in unusual.items())])
 
 
 def _corners(pieces: Sequence[Piece]) -> tuple[str, ...]:
     """Return the corners in the order in which they took turns: those with a fleet more come first."""
-    counts = Counter(one.corner for one in pieces)
+    counts = Counter(piece.corner for piece in pieces)
     place = {name: i for i, name in enumerate(CORNERS)}
     return tuple(sorted(counts, key=lambda name: (-counts[name], place.get(name, len(place)), name)))
 
 
 def _fleets(corners: Sequence[str], first: int, pieces: Sequence[Piece]) -> int:
     """Return how many fleets, corners taking turns, hold all the pieces."""
-    most = len(corners) * (max(one.seed for one in pieces) - first + 1)
-    place = {one: i + 1 for i, one in enumerate(cut(corners, most, first))}
-    return max(place[one] for one in pieces)
+    most = len(corners) * (max(piece.seed for piece in pieces) - first + 1)
+    place = {piece: i + 1 for i, piece in enumerate(cut(corners, most, first))}
+    return max(place[piece] for piece in pieces)
 
 
 def _estimators(payload: Mapping[str, Any]) -> tuple[str, ...]:
     """Return the estimators that can be asked for; designs' own are judged anyway."""
-    known = {one.name for one in METHODS}
+    known = {method.name for method in METHODS}
     names = dict.fromkeys(str(row["estimator"]) for row in [*payload["corners"], *payload["silent"]])
     return tuple(name for name in names if name in known)
 
 
 def _designs(payload: Mapping[str, Any]) -> tuple[str, ...]:
-    return tuple(name for name in DESIGNS if any(name in one for one in payload["truths"]))
+    return tuple(name for name in DESIGNS if any(name in truth for truth in payload["truths"]))
 
 
 def _chosen(names: Sequence[str], every: Sequence[str]) -> str:
@@ -118,21 +118,21 @@ def sweep(names: Sequence[str], values: Sequence[Mapping[str, object]]) -> tuple
     """
     paths = list(values[0]) if values else []
     marks = {path: f"-{path.rpartition('.')[2]}-" for path in paths}
-    plain = all(isinstance(value, str | int | float) for one in values for value in one.values())
+    plain = all(isinstance(value, str | int | float) for run in values for value in run.values())
     named = all(mark in name for mark in marks.values() for name in names)
     if not paths or not plain or not named or len(set(marks.values())) < len(paths):
         return "", ""
     paths.sort(key=lambda path: names[0].index(marks[path]))
     stems = {name[: name.index(marks[paths[0]])] for name in names}
     pairs = zip(names, values, strict=True)
-    values = [{path: _as_named(one[path], marks[path], name) for path in paths} for name, one in pairs]
-    axes = {path: _sorted(one[path] for one in values) for path in paths}
-    if len(stems) > 1 or {tuple(one[path] for path in paths) for one in values} != {*itertools.product(*axes.values())}:
+    values = [{path: _as_named(run[path], marks[path], name) for path in paths} for name, run in pairs]
+    axes = {path: _sorted(run[path] for run in values) for path in paths}
+    if len(stems) > 1 or {tuple(run[path] for path in paths) for run in values} != {*itertools.product(*axes.values())}:
         return "", ""
     stem = stems.pop()
     seeds = axes.pop("seed", None)
-    said = {"scenario": f"{stem}_base.yaml", "axes": axes, **({"seeds": seeds} if seeds else {})}
-    return stem, _file({"name": stem, "sweep": said})
+    axes_and_seeds = {"scenario": f"{stem}_base.yaml", "axes": axes, **({"seeds": seeds} if seeds else {})}
+    return stem, _file({"name": stem, "sweep": axes_and_seeds})
 
 
 def _as_named(value: object, mark: str, name: str) -> object:
@@ -143,11 +143,13 @@ def _as_named(value: object, mark: str, name: str) -> object:
 
 def _sorted(values: Iterable[object]) -> list[object]:
     """Return values each once: numbers by size, all others by their text."""
-    return sorted(dict.fromkeys(values), key=lambda one: (one, "") if isinstance(one, int | float) else (0, str(one)))
+    return sorted(
+        dict.fromkeys(values), key=lambda value: (value, "") if isinstance(value, int | float) else (0, str(value))
+    )
 
 
-def _file(said: Mapping[str, Any]) -> str:
+def _file(content: Mapping[str, Any]) -> str:
     text, yaml = StringIO(), YAML()
     yaml.default_flow_style = None
-    yaml.dump(said, text)
+    yaml.dump(content, text)
     return text.getvalue()

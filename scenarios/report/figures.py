@@ -18,7 +18,7 @@ _REM_PER_POINT: Final = 0.112
 """So that letters of 8 points are some 14 pixels high."""
 
 
-def drawn(made: drawing.Figure, says: str) -> Figure:
+def drawn(figure: drawing.Figure, says: str) -> Figure:
     """Return a figure as it stands in a page.
 
     Examples
@@ -27,7 +27,7 @@ def drawn(made: drawing.Figure, says: str) -> Figure:
     'data:image/svg+xml;base64,'
     """
     file = BytesIO()
-    write(made, file, "svg")
+    write(figure, file, "svg")
     return _figure(file.getvalue(), says)
 
 

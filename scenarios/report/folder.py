@@ -84,9 +84,9 @@ def read(path: Path, progress: Progress) -> Page:
     if (path / MANIFEST).is_file() or not path.is_dir():
         return run.report(path, progress)
     pieces = _pieces(path)
-    if pieces and all(one.keys() >= PARTS for one in pieces):
+    if pieces and all(piece.keys() >= PARTS for piece in pieces):
         return scorecard.of_pieces(pieces, path)
-    if pieces and all(one.keys() >= OF_WORLDS for one in pieces):
+    if pieces and all(piece.keys() >= OF_WORLDS for piece in pieces):
         return worlds.of_pieces(pieces, path)
     if reproduced.rows_of(path):
         return reproduced.report(path)
@@ -103,14 +103,14 @@ def _pieces(folder: Path) -> list[Mapping[str, Any]]:
     FaultsError
         If files cannot be read: all of them.
     """
-    found, faults = list[Mapping[str, Any]](), list[Fault]()
+    pieces, faults = list[Mapping[str, Any]](), list[Fault]()
     for file in sorted(folder.glob("*.json")):
         try:
             piece = json.loads(file.read_text(encoding="utf-8"))
         except (OSError, ValueError) as error:
             faults.append(Fault(str(file), 0, 0, "", f"cannot be read: {error}"))
             continue
-        found.append(piece if isinstance(piece, dict) else {})
+        pieces.append(piece if isinstance(piece, dict) else {})
     if faults:
         raise FaultsError(faults)
-    return found
+    return pieces

@@ -87,24 +87,30 @@ def beside_effect(sections: Sequence[Section]) -> list[Section]:
     >>> beside_effect([Section("What happened")])
     [Section(title='What happened', blocks=(), payload=None)]
     """
-    effects = {each.lens: one.payload for one in sections for each in one.of(Verdict) if each.lens == "The feature"}
-    found = effects.get("The feature")
-    if not found:
+    of_effects = [
+        section.payload for section in sections if any(verdict.lens == "The feature" for verdict in section.of(Verdict))
+    ]
+    effect_payload = of_effects[-1] if of_effects else None
+    if not effect_payload:
         return list(sections)
     return [
         replace(
-            one, blocks=tuple(_beside(each, one, found) if isinstance(each, Verdict) else each for each in one.blocks)
+            section,
+            blocks=tuple(
+                _beside(block, section, effect_payload) if isinstance(block, Verdict) else block
+                for block in section.blocks
+            ),
         )
-        for one in sections
+        for section in sections
     ]
 
 
-def _beside(verdict: Verdict, section: Section, found: Mapping[str, Any]) -> Verdict:
+def _beside(verdict: Verdict, section: Section, of_effect: Mapping[str, Any]) -> Verdict:
     if verdict.lens != "WSMeter" or not section.payload:
         return verdict
     rows = section.payload["estimates"]
     known = [row for row in rows if row["estimator"] == "wsmeter" and math.isfinite(row["change"])]
-    if not known or (known[-1]["low"] <= found["high"] and found["low"] <= known[-1]["high"]):
+    if not known or (known[-1]["low"] <= of_effect["high"] and of_effect["low"] <= known[-1]["high"]):
         return verdict
     why = "disagrees with the feature's effect above, which counts: that one allows for how machines differ without it"
     return replace(verdict, says=f"{verdict.says}; {why}")

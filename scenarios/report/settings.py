@@ -62,11 +62,11 @@ def settings(subject: Subject) -> Section:
     'wsc run rush.yaml'
     """
     scenario = subject.scenario
-    said, default = flat(_dumped(scenario)), _dumped(type(scenario)(name=scenario.name))
+    values, default = flat(_dumped(scenario)), _dumped(type(scenario)(name=scenario.name))
     usual = flat(default)
     rows = [
         (path, plain(value), plain(at(default, path)))
-        for path, value in said.items()
+        for path, value in values.items()
         if (path not in usual or usual[path] != value) and path not in _NAMING
     ]
     command, code = again(subject.scenario)
@@ -77,8 +77,8 @@ def settings(subject: Subject) -> Section:
         else "Nothing differs from the defaults."
     )
     told = (sentence, f"Without the shipped scenario of that name: save this as {scenario.name}.yaml.")
-    made = (table(("setting", "asked", "default"), rows, words=3),) if rows else ()
-    return composed("What was asked", told[: 1 + bool(code)], made, commands=commands, code=code)
+    tables = (table(("setting", "asked", "default"), rows, words=3),) if rows else ()
+    return composed("What was asked", told[: 1 + bool(code)], tables, commands=commands, code=code)
 
 
 def flat(value: Mapping[str, Any], above: str = "") -> dict[str, Any]:
@@ -89,11 +89,11 @@ def flat(value: Mapping[str, Any], above: str = "") -> dict[str, Any]:
     >>> flat({"fleet": {"machines": 300}, "seed": 1})
     {'fleet.machines': 300, 'seed': 1}
     """
-    found = dict[str, Any]()
-    for name, each in value.items():
+    flattened = dict[str, Any]()
+    for name, inner in value.items():
         path = f"{above}{name}"
-        found |= flat(each, f"{path}.") if isinstance(each, Mapping) and each else {path: each}
-    return found
+        flattened |= flat(inner, f"{path}.") if isinstance(inner, Mapping) and inner else {path: inner}
+    return flattened
 
 
 def at(value: object, path: str) -> object:
@@ -123,9 +123,9 @@ def again(scenario: AnyScenario) -> tuple[str, str]:
     ('wsc run queue_small', '')
     """
     changed = _changed(scenario)
-    said = scenario.name if changed is not None else f"{scenario.name}.yaml"
-    made = " ".join(["wsc run", said, *(f"--set {shlex.quote(one)}" for one in changed or ())])
-    return made, "" if changed is not None else file_of(scenario, scenario.name)
+    subject = scenario.name if changed is not None else f"{scenario.name}.yaml"
+    command = " ".join(["wsc run", subject, *(f"--set {shlex.quote(change)}" for change in changed or ())])
+    return command, "" if changed is not None else file_of(scenario, scenario.name)
 
 
 def _changed(scenario: AnyScenario) -> tuple[str, ...] | None:
@@ -141,10 +141,10 @@ def _changed(scenario: AnyScenario) -> tuple[str, ...] | None:
     return tuple(f"{path}={json.dumps(value)}" for path, value in _differences(_dumped(scenario), _dumped(shipped)))
 
 
-def _differences(one: Mapping[str, Any], other: Mapping[str, Any], above: str = "") -> Iterator[tuple[str, Any]]:
+def _differences(left: Mapping[str, Any], right: Mapping[str, Any], above: str = "") -> Iterator[tuple[str, Any]]:
     """Yield path and value of what differs; maps whose keys differ are told as a whole."""
-    for name, value in one.items():
-        path, beside = f"{above}{name}", other.get(name)
+    for name, value in left.items():
+        path, beside = f"{above}{name}", right.get(name)
         if value == beside or path in _NAMING:
             continue
         alike = isinstance(value, Mapping) and isinstance(beside, Mapping) and value.keys() == beside.keys()
@@ -160,14 +160,14 @@ def file_of(scenario: AnyScenario, name: str) -> str:
     >>> file_of(example().scenario, "other").splitlines()
     ['name: other', 'kind: queue', 'seed: 3']
     """
-    said = dict[str, Any](name=name, kind=scenario.kind)
+    content = dict[str, Any](name=name, kind=scenario.kind)
     for path, value in _differences(_dumped(scenario), _dumped(type(scenario)(name=scenario.name))):
-        place = said
+        place = content
         *above, last = path.split(".")
         for part in above:
             place = place.setdefault(part, {})
         place[last] = value
     text, yaml = StringIO(), YAML()
     yaml.width = 100
-    yaml.dump(said, text)
+    yaml.dump(content, text)
     return text.getvalue()

@@ -40,7 +40,7 @@ class _One:
     name: str
     path: Path
     settings: Mapping[str, Any]
-    said: Mapping[str, float]
+    numbers: Mapping[str, float]
     payload: Mapping[str, Any]
     problem: str = ""
     scenario: AnyScenario | None = None
@@ -75,11 +75,11 @@ def report(folder: Path, progress: Progress) -> Page:
     for i, path in enumerate(paths):
         progress("measuring runs", i / len(paths))
         every.append(_measured(path, folder))
-    sections = [section for kind in _KINDS for section in _sections([one for one in every if one.kind == kind])]
-    failed = [(one.path.name, one.problem) for one in every if one.problem]
+    sections = [section for kind in _KINDS for section in _sections([run for run in every if run.kind == kind])]
+    failed = [(run.path.name, run.problem) for run in every if run.problem]
     if failed:
         sections.append(composed("Not concluded", tables=(table(("run", "why"), failed, words=2),)))
-    payload = [one.payload for one in every]
+    payload = [run.payload for run in every]
     return Page(
         "a folder of runs", folder.resolve().name, f"{len(paths)} runs.", {"folder": str(folder)}, sections, payload
     )
@@ -139,23 +139,27 @@ def _sections(runs: Sequence[_One]) -> Iterator[Section]:
     kind = runs[0].kind
     paths = _differing(runs)
     shown = paths if len(paths) <= _MOST_SETTINGS else []
-    names = list(dict.fromkeys(name for one in runs for name in one.said))
+    names = list(dict.fromkeys(name for run in runs for name in run.numbers))
     rows = [
-        (one.name, *(plain(one.settings.get(path)) for path in shown), *(share(one.said.get(name)) for name in names))
-        for one in runs
+        (
+            run.name,
+            *(plain(run.settings.get(path)) for path in shown),
+            *(share(run.numbers.get(name)) for name in names),
+        )
+        for run in runs
     ]
     says = [f"{len(runs)} runs."]
     if len(paths) > len(shown):
         says.append(f"They differ in {len(paths)} settings, too many for a table; each run has a report of its own.")
-    made = table(("scenario", *shown, *names), rows)
+    table_of_runs = table(("scenario", *shown, *names), rows)
     repeated, code = _again(runs, paths)
     says += ["Save the two files below beside each other first; they are worked out from the runs."] if code else []
-    listed = (*repeated, *(f"wsc report {shlex.quote(str(one.path))}" for one in runs[:_MOST_COMMANDS]))
+    listed = (*repeated, *(f"wsc report {shlex.quote(str(run.path))}" for run in runs[:_MOST_COMMANDS]))
     verdicts = (Verdict(_KINDS[kind].capitalize(), _line(runs, names)),)
     yield composed(
         f"The {_KINDS[kind]}",
         tuple(says),
-        (made,),
+        (table_of_runs,),
         tuple(_curves(runs, shown, names)),
         listed,
         verdicts,
@@ -165,30 +169,30 @@ def _sections(runs: Sequence[_One]) -> Iterator[Section]:
 
 def _again(runs: Sequence[_One], paths: Sequence[str]) -> tuple[tuple[str, ...], str]:
     """Return the commands that make runs again, and the files of a sweep and its scenario where they are one."""
-    scenarios = [one.scenario for one in runs if one.scenario is not None]
-    values = [{path: one.settings.get(path) for path in paths} for one in runs]
-    stem, file = commands.sweep([one.name for one in runs], values)
+    scenarios = [run.scenario for run in runs if run.scenario is not None]
+    values = [{path: run.settings.get(path) for path in paths} for run in runs]
+    stem, file = commands.sweep([run.name for run in runs], values)
     if not stem:
-        return tuple(dict.fromkeys(again(one)[0] for one in scenarios[:_MOST_COMMANDS])), ""
+        return tuple(dict.fromkeys(again(run)[0] for run in scenarios[:_MOST_COMMANDS])), ""
     out = str(runs[0].path.parent)
-    made = f"wsc run {stem}.yaml" + ("" if out == "runs" else f" --out {shlex.quote(out)}")
+    command = f"wsc run {stem}.yaml" + ("" if out == "runs" else f" --out {shlex.quote(out)}")
     base = file_of(scenarios[0], f"{stem}_base")
-    return (made,), f"# {stem}.yaml\n{file}\n# {stem}_base.yaml\n{base}"
+    return (command,), f"# {stem}.yaml\n{file}\n# {stem}_base.yaml\n{base}"
 
 
 def _differing(runs: Sequence[_One]) -> list[str]:
     """Return the settings, by dotted path, that are not the same in all runs; analyses, which decide no run, last."""
-    paths = list(dict.fromkeys(path for one in runs for path in one.settings))
-    every = {path: {json.dumps(one.settings.get(path)) for one in runs} for path in paths}
+    paths = list(dict.fromkeys(path for run in runs for path in run.settings))
+    every = {path: {json.dumps(run.settings.get(path)) for run in runs} for path in paths}
     return [path for path in paths if len(every[path]) > 1 and path not in {"name", "description"}]
 
 
 def _curves(runs: Sequence[_One], paths: Sequence[str], names: Sequence[str]) -> Iterator[Figure]:
     """Yield what runs say over the one setting beside the seed that differs, if that is a number."""
     axes = [path for path in paths if path != "seed"]
-    if len(axes) != 1 or len({plain(one.settings.get(axes[0])) for one in runs}) < 2:
+    if len(axes) != 1 or len({plain(run.settings.get(axes[0])) for run in runs}) < 2:
         return
-    at = [one.settings.get(axes[0]) for one in runs]
+    at = [run.settings.get(axes[0]) for run in runs]
     if not all(isinstance(value, int | float) and not isinstance(value, bool) for value in at):
         return
     yield drawn(_drawn(runs, axes[0], names), f"What the runs say over {axes[0]}")
@@ -198,13 +202,13 @@ def _drawn(runs: Sequence[_One], path: str, names: Sequence[str]) -> drawing.Fig
     """Draw each number over a setting, a panel for each."""
     columns = min(_COLUMNS, len(names))
     figure, axes = panels(columns, -(-len(names) // columns), height_inches=1.9)
-    at = [float(one.settings[path]) for one in runs]
-    for one, name in zip(axes, names, strict=False):
-        one.plot(at, [run.said.get(name, math.nan) for run in runs], "o", ms=3, color=BLUE)
-        label(one, path, name)
-        percent(one)
-    for one in axes[len(names) :]:
-        one.set_visible(False)
+    at = [float(run.settings[path]) for run in runs]
+    for panel, name in zip(axes, names, strict=False):
+        panel.plot(at, [run.numbers.get(name, math.nan) for run in runs], "o", ms=3, color=BLUE)
+        label(panel, path, name)
+        percent(panel)
+    for panel in axes[len(names) :]:
+        panel.set_visible(False)
     return figure
 
 
@@ -212,7 +216,7 @@ def _line(runs: Sequence[_One], names: Sequence[str]) -> str:
     """Return between what each number lies."""
     parts = []
     for name in names:
-        known = [value for value in (one.said.get(name, math.nan) for one in runs) if math.isfinite(value)]
+        known = [value for value in (run.numbers.get(name, math.nan) for run in runs) if math.isfinite(value)]
         if known:
             parts.append(f"{name} {share(min(known))} to {share(max(known))}")
     return "; ".join(parts) or "nothing could be concluded"

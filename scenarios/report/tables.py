@@ -35,9 +35,9 @@ def listed(run: Run) -> Section:
     if faults:
         raise FaultsError(faults)
     changed = run_tables.changed(run)
-    there = {name: said for name, said in run.listed.items() if run.has(name)}
-    absent = [name for name in run.listed if name not in there]
-    rows = [(name, f"{said['rows']:,}", f"{_bytes(said):,}") for name, said in there.items()]
+    present = {name: entry for name, entry in run.listed.items() if run.has(name)}
+    absent = [name for name in run.listed if name not in present]
+    rows = [(name, f"{entry['rows']:,}", f"{_bytes(entry):,}") for name, entry in present.items()]
     says = [f"{len(rows)} tables."]
     says += [f"Not there: {', '.join(absent)}."] if absent else []
     says += [f"Changed since the run was made: {', '.join(changed)}."] if changed else []
@@ -48,9 +48,9 @@ def listed(run: Run) -> Section:
     )
 
 
-def _bytes(said: Mapping[str, Any]) -> int:
+def _bytes(entry: Mapping[str, Any]) -> int:
     """Return the size of a table, of all its cells' parts together."""
-    parts = said.get("partitions", {"": said}).values()
+    parts = entry.get("partitions", {"": entry}).values()
     return sum(int(part["file_bytes"]) for part in parts)
 
 
