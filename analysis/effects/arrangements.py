@@ -6,11 +6,13 @@ from dataclasses import dataclass
 import numpy as np
 import pandas as pd
 
-from analysis.effects import cover, paired, strata
-from analysis.effects.balance import balancing_variables, selections
-from analysis.effects.balanced import Balanced, imbalance
+from analysis.effects import cover
 from analysis.effects.cells import Cells
-from analysis.effects.effect import Method
+from analysis.effects.cube import balancing_variables, selections
+from analysis.effects.estimators import paired
+from analysis.effects.estimators import stratified as strata
+from analysis.effects.estimators.balanced import Balanced, imbalance
+from analysis.effects.method import Method
 from analysis.effects.wave_sums import Sums
 from analysis.effects.waves import NEVER, Waves, rolled_out
 from models.arrays import Bools, Floats, Ints

@@ -1,11 +1,14 @@
 """Sums over the instances of each machine and job: all that an estimator of a fleet-wide effect needs."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from typing import NamedTuple
 
 import numpy as np
 import pandas as pd
 
+from analysis.effects.stays import stays
 from analysis.effects.switching import Switched
+from analysis.statistics import NotEnoughDataError
 from models.arrays import Floats, Ints
 from models.errors import InputError
 
@@ -156,3 +159,92 @@ def _centred(rows: pd.DataFrame, job: Ints, jobs: int, presence: Floats) -> Floa
 
 def _stacked(columns: list[Floats], rows: int) -> Floats:
     return np.stack(columns, axis=1) if columns else np.zeros((rows, 0))
+
+
+class Totals(NamedTuple):
+    """Sums by machine, in units of the fleet's performance; each job weighs by its full quota."""
+
+    quota: Floats
+    """(M,) without the feature, were all instances like their job's `scale`."""
+    value: Floats
+    """(M, 2) without and with the feature."""
+    x: Floats
+    """(M, K) covariates, as the quota times a relative deviation."""
+
+
+def totals(cells: Cells) -> Totals:
+    """Return the cells' sums by machine, each job's full quota spread evenly over its instances.
+
+    Examples
+    --------
+    >>> from analysis.effects.study import example
+    >>> made = totals(example().cells)
+    >>> round(float(made.quota.sum() / example().cells.weight.sum()), 9), made.value.shape
+    (1.0, (12, 2))
+    """
+    instances = np.bincount(cells.job, cells.count, len(cells.jobs))
+    each = (cells.weight / np.where(instances > 0, instances, 1.0))[cells.job]
+    machine = np.repeat(np.arange(len(cells.machines)), np.diff(cells.start))
+
+    def summed(values: Floats) -> Floats:
+        sums = [np.bincount(machine, each * column, len(cells.machines)) for column in values.T]
+        return np.stack(sums, axis=1) if sums else np.zeros((len(cells.machines), 0))
+
+    return Totals(summed(cells.count[:, None])[:, 0], summed(cells.y), summed(cells.x))
+
+
+def only(cells: Cells, job: object, before: pd.DataFrame | None = None) -> Cells:
+    """Return the cells of one job, whose change is then what estimators estimate.
+
+    Covariates stay what they were, so what the machine's other residents tell of it is not lost.
+
+    Parameters
+    ----------
+    cells : of a fleet
+    job : one of its jobs
+    before : observations before the study, for `Cells.before`; without it that is unknown
+
+    Raises
+    ------
+    NotEnoughDataError
+        If no machine holds the job.
+
+    Examples
+    --------
+    >>> from analysis.effects.study import example
+    >>> made = only(example().cells, 2)
+    >>> len(made.job), made.jobs.tolist(), made.share.tolist()
+    (12, [2], [1.0])
+    """
+    place = int(cells.jobs.get_indexer(pd.Index([job]))[0])
+    kept = np.flatnonzero(cells.job == place)
+    if place < 0 or not len(kept):
+        raise NotEnoughDataError(1, 0, f"machines with job {job}")
+    machine = np.repeat(np.arange(len(cells.machines)), np.diff(cells.start))[kept]
+    per_cell = ("count", "instances", "quota", "x", "xx", "y", "yy", "xy")
+    machines = cells.machines[machine]
+    past = np.zeros((len(kept), 2))
+    if before is not None:
+        seen = stays(before[before["job"] == job]) if (before["job"] == job).any() else before.iloc[:0]
+        past = _past(seen, machines)
+    return replace(
+        cells,
+        start=np.arange(len(kept) + 1),
+        job=np.zeros(len(kept), dtype=np.int64),
+        **{name: getattr(cells, name)[kept] for name in per_cell},
+        share=np.ones(1),
+        scale=cells.scale[[place]],
+        before=past,
+        machines=machines,
+        jobs=cells.jobs[[place]],
+        rack=cells.rack[machine],
+    )
+
+
+def _past(seen: pd.DataFrame, machines: pd.Index) -> Floats:
+    """Return quota times performance, and quota, of the job's stays on each machine before the study; (M, 2)."""
+    if seen.empty:
+        return np.zeros((len(machines), 2))
+    quota = seen["weight"] * seen["presence"]
+    sums = seen.assign(value=quota * seen["value"], quota=quota).groupby("machine")[["value", "quota"]].sum()
+    return sums.reindex(machines).fillna(0.0).to_numpy(dtype=np.float64)

@@ -8,8 +8,8 @@ import numpy as np
 
 from analysis.effects import moments
 from analysis.effects.cells import Cells
-from analysis.effects.effect import Answers, Effect
-from analysis.effects.study import Study, concluded
+from analysis.effects.method import Answers, Effect, concluded
+from analysis.effects.study import Study
 from models.arrays import Bools, Floats
 
 _NORMAL = 1e15

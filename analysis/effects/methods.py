@@ -3,11 +3,12 @@
 from collections.abc import Callable, Hashable, Sequence
 from typing import Any
 
-from analysis.effects import adjusted, classic
-from analysis.effects.adjusted import Adjusted
+from analysis.effects import classic
 from analysis.effects.cells import Cells
 from analysis.effects.classic import Published, Ratio
-from analysis.effects.effect import Answers, Method
+from analysis.effects.estimators import adjusted
+from analysis.effects.estimators.adjusted import Adjusted
+from analysis.effects.method import Answers, Method
 from models.arrays import Bools
 from models.errors import InputError
 

@@ -7,7 +7,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from analysis.effects.effect import Answers
+from analysis.effects.method import Answers
 from analysis.effects.rehearsals import Rehearsal
 from models.arrays import Bools, Floats
 from models.errors import InputError

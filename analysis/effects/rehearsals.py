@@ -8,17 +8,17 @@ from typing import NamedTuple
 import numpy as np
 import pandas as pd
 
-from analysis.effects import strata
 from analysis.effects.arrangements import pairing
-from analysis.effects.balance import balancing_variables, selections
-from analysis.effects.balanced import Balanced, imbalance
 from analysis.effects.cells import Cells
-from analysis.effects.effect import Method
+from analysis.effects.crossovers import Switchable
+from analysis.effects.cube import balancing_variables, selections
+from analysis.effects.estimators import stratified as strata
+from analysis.effects.estimators.balanced import Balanced, imbalance
+from analysis.effects.estimators.paired import FEWEST
+from analysis.effects.method import Method
 from analysis.effects.methods import method
-from analysis.effects.paired import FEWEST
 from analysis.effects.past import Past, drift
 from analysis.effects.study import potential
-from analysis.effects.switchable import Switchable
 from analysis.effects.switching import coins
 from analysis.statistics import NotEnoughDataError
 from models.arrays import Bools, Floats, Ints

@@ -7,7 +7,7 @@ import numpy as np
 import pandas as pd
 
 from analysis.effects.covariates import covariates
-from analysis.effects.effect import Effect, half_width
+from analysis.effects.method import Effect, half_width
 from analysis.effects.per_job import between
 from analysis.effects.stays import checked, identity, stays
 from analysis.effects.study import Link

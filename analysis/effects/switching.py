@@ -1,4 +1,4 @@
-"""Machines that switch a feature on and off while most others never have it: rows of all courses that a draw needs.
+"""Machines that switch a feature on and off while most others never have it: levels, courses and their error; compiled.
 
 What the instances of a job, and those of a rack, do together in a period is learnt from the machines that never switch.
 Each stay of a machine that does is then its own control.
@@ -9,11 +9,162 @@ from typing import NamedTuple, Self
 
 import numpy as np
 import pandas as pd
+from numba import njit
+from numpy.typing import NDArray
 
-from analysis.effects.keys import numbered
-from analysis.effects.levels import Common, Own, Rows, alone, shared
+from analysis.effects.stays import numbered
 from models.arrays import Bools, Floats, Ints
 from models.errors import InputError
+
+FEW = 10.0
+"""Instances of which what they do together is known half."""
+
+
+class Rows(NamedTuple):
+    """N rows of M machines that can switch, sorted by machine and stay; H racks, P periods."""
+
+    start: Ints
+    """(M,) rows of machine m are ``start[m]`` to ``end[m]``."""
+    end: Ints
+    rack: Ints
+    """(M,)"""
+    stay: NDArray[np.int32]
+    job: NDArray[np.int32]
+    period: NDArray[np.int32]
+    by: Floats
+    """(N, 2) exposure when switched off, and on."""
+    value: Floats
+    """(N, 2) performance when switched off, and on, relative to the job's scale; NaN where that was not observed."""
+    there: Floats
+    """(N,) share of the longest time present, of rows whose value as one that never switches is known; else 0."""
+    apart: Floats
+    """(N, 2) that value's deviation from its stay's mean, relative; and what it is less its job's course."""
+
+
+class Own(NamedTuple):
+    """What rows are in the state that a plan gives them: 1 with the feature, 0 without; exposure; that times value."""
+
+    state: NDArray[np.int8]
+    by: Floats
+    above: Floats
+
+
+class Common(NamedTuple):
+    """Instances that never switch, (jobs or racks, P), and sums of their deviations: by job, and by rack less that."""
+
+    job_held: Floats
+    job_sum: Floats
+    rack_held: Floats
+    rack_sum: Floats
+
+
+@njit(cache=True)
+def shared(held: Floats, total: Floats) -> Floats:
+    """Return what instances of each group do together: their mean deviation, drawn to that of all groups.
+
+    Parameters
+    ----------
+    held, total : (groups, P) number of instances, and sum of their deviations
+
+    Examples
+    --------
+    >>> shared(np.array([[0.0, 10.0], [20.0, 10.0]]), np.array([[0.0, 2.0], [2.0, 0.0]]))
+    array([[0.1 , 0.15],
+           [0.1 , 0.05]])
+    """
+    whole = total.sum(axis=0) / np.maximum(held.sum(axis=0), 1e-9)
+    made: Floats = (total + FEW * whole) / (held + FEW)
+    return made
+
+
+@njit(cache=True)
+def courses(rows: Rows, common: Common, which: Ints) -> tuple[Floats, Floats]:
+    """Return the courses of jobs and of racks, as all machines that never switch but these tell them.
+
+    Parameters
+    ----------
+    rows, common : of a crossover
+    which : (n,) machines that have left those that never switch
+
+    Examples
+    --------
+    >>> from analysis.effects.switching import example
+    >>> made = example()
+    >>> [course.shape for course in courses(made.rows, made.common, np.array([0]))]
+    [(1, 4), (6, 4)]
+    """
+    held, total, racked, rest = (
+        common.job_held.copy(),
+        common.job_sum.copy(),
+        common.rack_held.copy(),
+        common.rack_sum.copy(),
+    )
+    for machine in which:
+        rack = rows.rack[machine]
+        for r in range(rows.start[machine], rows.end[machine]):
+            there, j, p = rows.there[r], rows.job[r], rows.period[r]
+            held[j, p] -= there
+            total[j, p] -= there * rows.apart[r, 0]
+            if racked[rack, p] > 0.0:
+                racked[rack, p] -= there
+                rest[rack, p] -= there * rows.apart[r, 1]
+    return shared(np.maximum(held, 0.0), total), shared(np.maximum(racked, 0.0), rest)
+
+
+@njit(cache=True)
+def levels(rows: Rows, course: tuple[Floats, Floats], own: Own, which: Ints, out: Floats) -> None:
+    """Write each stay's levels without and with the feature, relative to what its job and rack did, into `out`, (S, 2).
+
+    A level is a ratio of sums over a stay's periods in a state. Both are NaN of a stay that was not seen in both.
+
+    Parameters
+    ----------
+    rows, own : of a crossover
+    course : of jobs and of racks
+    which : (n,) machines whose stays are wanted; others are left as they are
+
+    Examples
+    --------
+    >>> from analysis.effects.switching import example
+    >>> made, out = example(), np.zeros((6, 2))
+    >>> levels(made.rows, courses(made.rows, made.common, np.array([0])), made.own, np.array([0]), out)
+    >>> out.round(2)[:2]
+    array([[1. , 1.1],
+           [0. , 0. ]])
+    """
+    of_job, of_rack = 1.0 + course[0], 1.0 + course[1]
+    above, below = np.zeros(2), np.zeros(2)
+    for machine in which:
+        r, end, rack = rows.start[machine], rows.end[machine], of_rack[rows.rack[machine]]
+        while r < end:
+            stay, job = rows.stay[r], of_job[rows.job[r]]
+            above[:], below[:] = 0.0, 0.0
+            while r < end and rows.stay[r] == stay:
+                p = rows.period[r]
+                above[own.state[r]] += own.above[r]
+                below[own.state[r]] += own.by[r] * job[p] * rack[p]
+                r += 1
+            both = below[0] > 0.0 and below[1] > 0.0
+            for state in range(2):
+                out[stay, state] = above[state] / below[state] if both else np.nan
+
+
+@njit(cache=True)
+def alone(rows: Rows, common: Common, own: Own, out: Floats) -> None:
+    """Write each stay's levels beside all other machines into `out`, (S, 2).
+
+    Examples
+    --------
+    >>> from analysis.effects.switching import example
+    >>> made, out = example(), np.zeros((6, 2))
+    >>> alone(made.rows, made.common, made.own, out)
+    >>> out[5].round(2)
+    array([1. , 1.1])
+    """
+    for machine in range(rows.start.size):
+        which = np.array([machine])
+        levels(rows, courses(rows, common, which), own, which, out)
+
 
 _MIXED = 0.05
 """Share of domains and periods in which a domain's machines may differ and still be said to switch together."""
@@ -264,3 +415,88 @@ def example() -> Switched:
     row = {"period": period, "job": "a", "machine": machine, "weight": 1.0, "treated": (machine + period) % 2 == 0}
     table = pd.DataFrame(row).assign(never=2.0, off=2.0, on=2.2)
     return switched(table, ["machine"], np.ones((24, 2)), pd.Series({"a": 2.0}))
+
+
+def course_variance(made: Switched) -> float:
+    """Return the variance that courses add to the relative change that all machines of a crossover show together.
+
+    Two parts: that of a mean over machines that never switch, by each machine's influence (the infinitesimal jackknife;
+    Efron 1982, chapter 6), and the square of what is left of a course that few instances tell, as far as they show it.
+    Of both, the share is taken off that units of machines would have if their plans were independent: how the units
+    differ tells that already.
+
+    Parameters
+    ----------
+    made : all its machines, with the plan that was followed
+
+    Examples
+    --------
+    >>> from analysis.effects.switching import example
+    >>> course_variance(example())
+    0.0
+    """
+    beside, common = made.beside, made.common
+    if not len(beside.machine):
+        return 0.0
+    by_job, by_rack, together = _slopes(made)
+    influence, left = _part(by_job, common.job_held, common.job_sum, (beside.job, beside.period, beside.apart[:, 0]))
+    if common.rack_held.any():
+        rows = (beside.rack, beside.period, beside.apart[:, 1])
+        more, rest = _part(by_rack, common.rack_held, common.rack_sum, rows)
+        influence, left = influence + more, left + rest
+    _, machine = np.unique(beside.machine, return_inverse=True)
+    each = np.bincount(machine, beside.there * influence)
+    return together * float((each**2).sum() * len(each) / max(len(each) - 1, 1) + left**2)
+
+
+def _slopes(made: Switched) -> tuple[Floats, Floats, float]:
+    """Return by how much the change moves with the course of each job, and of each rack, (jobs or racks, P).
+
+    The third is the share of the slopes' squares, each by what it is known from, that units do not have on their own.
+    """
+    rows, own, stays = made.rows, made.own, made.stays
+    machine = np.repeat(np.arange(len(made.plan)), rows.end - rows.start)
+    rack = rows.rack[machine]
+    of_job, of_rack = courses(rows, made.common, np.zeros(0, dtype=np.int64))
+    level = np.full((len(stays), 2), np.nan)
+    levels(rows, (of_job, of_rack), own, np.arange(len(made.plan)), level)
+    seen = np.isfinite(level).all(axis=1)
+    level = np.where(seen[:, None], level, 0.0)
+    job = np.zeros(len(stays), dtype=np.int64)
+    job[rows.stay] = rows.job
+    presence = np.where(seen, stays["presence"].to_numpy(dtype=np.float64), 0.0)
+    counted = presence * stays["quota"].to_numpy(dtype=np.float64) * made.scale
+    below, above = (np.bincount(job, presence * level[:, state]) for state in (0, 1))
+    # A job counts by the quota of its stays; of its mean level without the feature, a stay has its share of presence.
+    per = np.bincount(job, counted) / max(counted.sum(), 1e-300) / np.maximum(below, 1e-300)
+    typical = above / np.maximum(below, 1e-300)
+    part = own.by * (1.0 + of_job[rows.job, rows.period]) * (1.0 + of_rack[rack, rows.period])
+    whole = np.stack([np.bincount(rows.stay, np.where(own.state == state, part, 0.0), len(stays)) for state in (0, 1)])
+    share = part / np.maximum(whole[own.state, rows.stay], 1e-300)
+    sign = np.where(own.state == 1, -1.0, typical[rows.job])
+    moved = (per[job] * presence)[rows.stay] * sign * level[rows.stay, own.state] * share
+    alone, whole_square, slopes = 0.0, 0.0, []
+    for group, course, held in ((rows.job, of_job, made.common.job_held), (rack, of_rack, made.common.rack_held)):
+        change = moved / (1.0 + course[group, rows.period])
+        place = group.astype(np.int64) * course.shape[1] + rows.period
+        slope = np.bincount(place, change, course.size).astype(np.float64)
+        known = 1.0 / (held.ravel() + FEW) if held.any() else np.zeros(course.size)
+        _, first, unit = np.unique(
+            made.unit[machine].astype(np.int64) * course.size + place, return_index=True, return_inverse=True
+        )
+        alone += float((np.bincount(unit, change) ** 2 * known[place[first]]).sum())
+        whole_square += float((slope**2 * known).sum())
+        slopes.append(slope.reshape(course.shape))
+    return slopes[0], slopes[1], max(1.0 - alone / whole_square, 0.0) if whole_square > 0 else 0.0
+
+
+def _part(slope: Floats, held: Floats, total: Floats, rows: tuple[Ints, Ints, Floats]) -> tuple[Floats, float]:
+    """Return each row's influence by way of these courses, per presence, and what is left of them in the change."""
+    group, period, apart = rows
+    number = np.maximum(held.sum(axis=0), 1e-300)
+    whole = total.sum(axis=0) / number
+    mean = np.where(held > 0, total / np.maximum(held, 1e-300), whole)
+    drawn = (slope * FEW / (held + FEW)).sum(axis=0)
+    one = slope[group, period] * (apart - mean[group, period]) / (held[group, period] + FEW)
+    influence = one + drawn[period] * (apart - whole[period]) / number[period]
+    return influence, float((slope * (mean - whole) * FEW / (held + FEW)).sum())

@@ -10,10 +10,10 @@ import pandas as pd
 from analysis.effects import wave_sums
 from analysis.effects.cells import COVARIATE, Cells
 from analysis.effects.covariates import covariates
-from analysis.effects.effect import Answers, Effect
+from analysis.effects.method import Answers, Effect, concluded
 from analysis.effects.per_job import between
 from analysis.effects.stays import exposure, identity, stays
-from analysis.effects.study import Study, concluded
+from analysis.effects.study import Study
 from analysis.effects.study import example as small
 from models.arrays import Bools, Floats, Ints
 from models.errors import InputError

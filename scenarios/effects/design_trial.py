@@ -13,12 +13,12 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
+from analysis.effects.crossovers import Switchable
 from analysis.effects.methods import RECOMMENDED, method
 from analysis.effects.past import Past
 from analysis.effects.planning import Wanted, fewest, forecast
 from analysis.effects.rehearsals import Assumed, Course, Rehearsal, at_random, crossover, spans, truth
 from analysis.effects.study import potential
-from analysis.effects.switchable import Switchable
 from analysis.effects.switching import coins
 from models.arrays import DAY_S
 from models.fleet.world import Recording, Window, World

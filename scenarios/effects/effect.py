@@ -13,12 +13,12 @@ from analysis.audit.about import About
 from analysis.audit.findings import Audit
 from analysis.audit.guards import examine
 from analysis.audit.table import ObservationsError
-from analysis.effects.adjusted import Adjusted, Cluster
-from analysis.effects.effect import Effect
+from analysis.effects.estimators.adjusted import Adjusted, Cluster
+from analysis.effects.estimators.stratified import Stratified
+from analysis.effects.method import Effect
 from analysis.effects.methods import RECOMMENDED, method
 from analysis.effects.per_job import GAINED, LOST, Criteria, per_job
 from analysis.effects.staged import is_staged, staged
-from analysis.effects.strata import Stratified
 from analysis.effects.study import Study
 from analysis.statistics import ROUNDING, NotEnoughDataError
 from analysis.wsmeter.measurements import Metric

@@ -12,7 +12,7 @@ from rich.console import Console
 from rich.table import Table
 
 from analysis.audit.guards import AT_THE_END, examine
-from analysis.effects.effect import Effect
+from analysis.effects.method import Effect
 from analysis.effects.methods import RECOMMENDED, method
 from analysis.effects.sequential import monitor as intervals
 from analysis.effects.sequential import price

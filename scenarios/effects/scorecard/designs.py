@@ -6,12 +6,11 @@ from typing import Final
 import pandas as pd
 
 from analysis.effects import arrangements
-from analysis.effects.cells import Cells, cells
+from analysis.effects.cells import Cells, cells, only
+from analysis.effects.crossovers import Switchable
 from analysis.effects.methods import RECOMMENDED, method
-from analysis.effects.one_job import only
 from analysis.effects.stays import stays
 from analysis.effects.study import potential
-from analysis.effects.switchable import Switchable
 from analysis.effects.switching import coins
 from analysis.effects.waves import stage_rows, sums_of
 from models.errors import InputError

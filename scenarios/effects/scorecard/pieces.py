@@ -12,7 +12,7 @@ import numpy as np
 
 from analysis.effects.arrangements import Arrangement, drawn
 from analysis.effects.cells import Cells
-from analysis.effects.effect import Answers, Method
+from analysis.effects.method import Answers, Method
 from analysis.effects.methods import method, together
 from models.arrays import Bools
 from models.randomness import stream

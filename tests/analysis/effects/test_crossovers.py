@@ -6,8 +6,8 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from analysis.effects.adjusted import Adjusted
 from analysis.effects.crossovers import gains
+from analysis.effects.estimators.adjusted import Adjusted
 from analysis.effects.study import Study
 from analysis.statistics import NotEnoughDataError
 from models.randomness import stream

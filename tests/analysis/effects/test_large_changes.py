@@ -7,10 +7,10 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from analysis.effects.adjusted import Adjusted
-from analysis.effects.balance import selections
-from analysis.effects.balanced import Balanced, imbalance
 from analysis.effects.cells import cells
+from analysis.effects.cube import selections
+from analysis.effects.estimators.adjusted import Adjusted
+from analysis.effects.estimators.balanced import Balanced, imbalance
 from analysis.effects.methods import METHODS, together
 from models.randomness import stream
 

@@ -6,10 +6,10 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from analysis.effects import kernel
-from analysis.effects.adjusted import Adjusted
 from analysis.effects.cells import cells as made_cells
-from analysis.effects.effect import Answers
+from analysis.effects.estimators import kernel
+from analysis.effects.estimators.adjusted import Adjusted
+from analysis.effects.method import Answers
 from analysis.effects.methods import METHODS, RECOMMENDED, method, together
 from analysis.effects.study import Study
 from tests.helpers.effect_studies import fleet_jobs, fleet_rows, observed

@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 from scipy.stats import norm
 
-from analysis.effects.effect import Answers
+from analysis.effects.method import Answers
 from analysis.effects.planning import Wanted, fewest, forecast, ranked
 from analysis.effects.rehearsals import Assumed, Course, Rehearsal, spans
 from analysis.effects.study import example as study

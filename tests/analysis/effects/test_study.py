@@ -4,8 +4,8 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from analysis.effects.adjusted import Adjusted
 from analysis.effects.classic import Ratio
+from analysis.effects.estimators.adjusted import Adjusted
 from analysis.effects.stays import checked, stays
 from analysis.effects.study import Study, course, potential
 from analysis.statistics import NotEnoughDataError

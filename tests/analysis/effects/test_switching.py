@@ -6,11 +6,10 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from analysis.effects.course_error import course_variance
+from analysis.effects.crossovers import Switchable
 from analysis.effects.methods import method
 from analysis.effects.study import Study
-from analysis.effects.switchable import Switchable
-from analysis.effects.switching import coins
+from analysis.effects.switching import coins, course_variance
 from analysis.statistics import NotEnoughDataError
 from models.randomness import stream
 

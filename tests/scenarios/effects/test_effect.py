@@ -8,8 +8,8 @@ import pandas as pd
 import pytest
 from typer.testing import CliRunner
 
-from analysis.effects.adjusted import Adjusted
-from analysis.effects.effect import Effect
+from analysis.effects.estimators.adjusted import Adjusted
+from analysis.effects.method import Effect
 from analysis.effects.study import Study
 from scenarios.commands.cli import app
 from scenarios.effects.effect import effect, verdict

@@ -8,7 +8,7 @@ import pytest
 from scipy.stats import t
 
 from analysis.effects.arrangements import Arrangement
-from analysis.effects.effect import Answers
+from analysis.effects.method import Answers
 from scenarios.effects.scorecard import pieces
 from scenarios.effects.scorecard.pieces import PARTS, Asked, Design, Piece, cut, judged
 from tests.helpers.effect_fleets import EFFECT, fleet

@@ -7,7 +7,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from analysis.effects.cells import cells
-from analysis.effects.own_control import many
+from analysis.effects.estimators.crossover import many
 from models.randomness import stream
 
 

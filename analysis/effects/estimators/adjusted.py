@@ -3,7 +3,7 @@
 Each job's effect is the difference of its covariate-adjusted means (analysis of covariance; Deng et al. 2013 call the
 case of one covariate CUPED). Jobs weigh by their full quota; those that no treated machine shows are taken for like the
 others, or each is shrunk towards them (empirical Bayes; Efron and Morris 1975). Machines, or racks, are the clusters.
-Machines that are their own control, as in a crossover, are taken by `own_control` if jobs are not shrunk.
+Machines that are their own control, as in a crossover, are taken by `crossover` if jobs are not shrunk.
 """
 
 from collections.abc import Sequence
@@ -12,11 +12,12 @@ from typing import Literal
 
 import numpy as np
 
-from analysis.effects import kernel, moments, own_control
+from analysis.effects import moments
 from analysis.effects.cells import Cells
-from analysis.effects.clustered import How
-from analysis.effects.effect import Answers, Effect
-from analysis.effects.study import Study, concluded
+from analysis.effects.estimators import crossover, kernel
+from analysis.effects.estimators.kernel import How
+from analysis.effects.method import Answers, Effect, concluded
+from analysis.effects.study import Study
 from models.arrays import Bools, Ints
 
 Pooling = Literal["none", "shrunken", "random"]
@@ -105,7 +106,7 @@ def together(ones: Sequence[Adjusted], cells: Cells, treated: Bools) -> list[Ans
         return _pooled(ones, cells, treated)
     clusters = np.arange(len(cells.machines), dtype=np.int64) if cells.switched is None else cells.switched.unit
     clusters = cells.rack if ones[0].cluster == "rack" else clusters
-    own = own_control.many(cells, treated, clusters)
+    own = crossover.many(cells, treated, clusters)
     pooled = [one for one in ones if one.pooling != "none"]
     rest = iter(_pooled(pooled, cells, treated) if pooled else ())
     return [own if one.pooling == "none" else next(rest) for one in ones]

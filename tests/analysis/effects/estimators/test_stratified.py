@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from scipy.stats import binom
 
 from analysis.effects.cells import cells
-from analysis.effects.strata import Stratified, allocate, draw, strata
+from analysis.effects.estimators.stratified import Stratified, allocate, draw, strata
 from analysis.effects.study import Study, example
 from analysis.statistics import NotEnoughDataError
 

@@ -6,10 +6,9 @@ from typing import NamedTuple
 import numpy as np
 from scipy.spatial import cKDTree
 
-from analysis.effects.cells import Cells
-from analysis.effects.effect import Answers, Effect
-from analysis.effects.study import Study, concluded
-from analysis.effects.totals import Totals, totals
+from analysis.effects.cells import Cells, Totals, totals
+from analysis.effects.method import Answers, Effect, concluded
+from analysis.effects.study import Study
 from analysis.statistics import NotEnoughDataError
 from models.arrays import Bools, Floats, Ints
 from models.errors import InputError

@@ -6,10 +6,10 @@ from typing import NamedTuple
 import numpy as np
 from numba import njit
 
-from analysis.effects.adjusted import Adjusted
 from analysis.effects.cells import Cells
-from analysis.effects.effect import Answers, Effect, Method
-from analysis.effects.study import Study, concluded
+from analysis.effects.estimators.adjusted import Adjusted
+from analysis.effects.method import Answers, Effect, Method, concluded
+from analysis.effects.study import Study
 from analysis.statistics import NotEnoughDataError
 from models.arrays import Bools, Floats, Ints
 from models.errors import InputError
@@ -162,7 +162,7 @@ def balanced_error(
 
     Examples
     --------
-    >>> from analysis.effects.balance import selections
+    >>> from analysis.effects.cube import selections
     >>> rng = np.random.default_rng(1)
     >>> load = rng.normal(size=(400, 1))
     >>> drawn = selections(load, np.full(400, 0.125), 50, rng)

@@ -7,14 +7,14 @@ import pandas as pd
 import pytest
 from scipy.stats import binom, chi2
 
-from analysis.effects.balance import (
+from analysis.effects.cube import (
     BalanceError,
     balancing_variables,
     select,
     selections,
     total_variance,
 )
-from analysis.effects.balanced import imbalance
+from analysis.effects.estimators.balanced import imbalance
 from analysis.statistics import NotEnoughDataError
 
 

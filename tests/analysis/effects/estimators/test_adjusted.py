@@ -7,8 +7,8 @@ from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 from scipy.stats import t
 
-from analysis.effects.adjusted import Adjusted
 from analysis.effects.cells import cells
+from analysis.effects.estimators.adjusted import Adjusted
 from models.randomness import stream
 from tests.helpers.effect_studies import fleet_jobs, fleet_rows
 

@@ -7,7 +7,7 @@ import pandas as pd
 import pytest
 
 from analysis.effects.cells import cells
-from analysis.effects.paired import Paired, matched, tossed
+from analysis.effects.estimators.paired import Paired, matched, tossed
 from analysis.effects.study import example
 from analysis.statistics import NotEnoughDataError
 from models.randomness import stream

@@ -6,7 +6,9 @@ from typing import TYPE_CHECKING, NamedTuple, Protocol
 import numpy as np
 from scipy.stats import t
 
+from analysis.statistics import NotEnoughDataError
 from models.arrays import Bools, Floats
+from models.errors import InputError
 
 if TYPE_CHECKING:
     from analysis.effects.cells import Cells
@@ -86,3 +88,52 @@ def half_width(error: Floats, freedom: Floats, confidence: float = 0.95) -> Floa
     array([2.776])
     """
     return np.asarray(t.ppf(0.5 + confidence / 2, freedom) * error)
+
+
+def concluded(method: Method, study: "Study", confidence: float = 0.95) -> Effect:
+    """Return what a method says of one experiment, as its only draw.
+
+    Parameters
+    ----------
+    method : an estimator
+    study : the experiment
+    confidence : of the interval, 0..1
+
+    Raises
+    ------
+    NotEnoughDataError
+        If the method has no answer: too few machines with or without the feature, or no job seen with both.
+    """
+    if not 0 < confidence < 1:
+        raise InputError(f"confidence must be between 0 and 1, got {confidence}")
+    answers = method.many(study.cells, study.treated[None, :])
+    machines, controls = int(study.treated.sum()), int((~study.treated).sum())
+    if study.cells.switched is not None:
+        controls = len(np.unique(study.cells.switched.beside.machine))
+    change, error, freedom = (float(each[0]) for each in answers)
+    if not (np.isfinite(change) and np.isfinite(error)):
+        if machines < 2:
+            raise NotEnoughDataError(2, machines, "machines with the feature")
+        if controls < 2 and not study.cells.known:
+            raise NotEnoughDataError(2, controls, "machines without the feature while others have it")
+        raise NotEnoughDataError(
+            2, 0, f"machines in each arm of jobs that {method.name} can compare in a {study.design} study"
+        )
+    margin = float(half_width(np.array(error), np.array(freedom), confidence))
+    chosen = np.repeat(study.treated, np.diff(study.cells.start))
+    seen = np.unique(study.cells.job[chosen])
+    return Effect(
+        estimator=method.name,
+        design=study.design,
+        machines=machines,
+        controls=controls,
+        change=change,
+        low=change - margin,
+        high=change + margin,
+        margin=margin,
+        error=error,
+        freedom=freedom,
+        jobs=len(seen),
+        quota_coverage=float(study.cells.share[seen].sum()),
+        notes=study.notes,
+    )

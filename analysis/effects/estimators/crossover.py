@@ -13,9 +13,8 @@ import pandas as pd
 from numba import njit
 
 from analysis.effects.cells import Cells
-from analysis.effects.effect import Answers
-from analysis.effects.levels import Common, Own, Rows, courses, levels
-from analysis.effects.switching import Switched
+from analysis.effects.method import Answers
+from analysis.effects.switching import Common, Own, Rows, Switched, courses, levels
 from models.arrays import Bools, Floats, Ints
 
 _LEAST = 0.1

@@ -5,10 +5,10 @@ import pandas as pd
 import pytest
 from scipy.stats import t
 
-from analysis.effects.adjusted import Adjusted
-from analysis.effects.balance import selections
-from analysis.effects.balanced import Balanced, balanced_error, imbalance, influence
 from analysis.effects.cells import cells
+from analysis.effects.cube import selections
+from analysis.effects.estimators.adjusted import Adjusted
+from analysis.effects.estimators.balanced import Balanced, balanced_error, imbalance, influence
 from analysis.effects.study import example
 from analysis.statistics import NotEnoughDataError
 
