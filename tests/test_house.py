@@ -26,6 +26,11 @@ RUNTIME = [Requirement(line) for line in PROJECT["dependencies"]]
 DEVELOPMENT = [Requirement(line) for name in ("dev", "docs") for line in PROJECT["optional-dependencies"][name]]
 MODULES = [path.relative_to(ROOT) for folder in FOLDERS for path in sorted((ROOT / folder).rglob("*.py"))]
 
+DOCUMENTS = [
+    path.relative_to(ROOT)
+    for path in sorted([ROOT / "README.md", ROOT / "ARCHITECTURE.md", *(ROOT / "docs").glob("*.md")])
+]
+
 
 def rows(document, name):
     """The cells of the table between the marks of that name, without its head."""
@@ -51,6 +56,37 @@ def test_every_module_has_a_purpose_of_its_own():
     purposes = [ast.get_docstring(ast.parse((ROOT / path).read_text())).splitlines()[0] for path in MODULES]
     assert all(len(purpose.split()) >= 3 for purpose in purposes)
     assert len(set(purposes)) == len(purposes)
+
+
+def named_in(text):
+    """Dotted names and paths in backticks that begin with one of the four folders, or with that of tests."""
+    folders = "|".join((*FOLDERS, "tests", "docs", "benchmarks"))
+    for name in re.findall(rf"`((?:{folders})[./][\w./]+)`", text):
+        yield name.rstrip("/")
+
+
+def resolves(name):
+    """Whether a path is there, or a dotted name is a module or something that a module's text holds."""
+    if "/" in name:
+        return (ROOT / name).exists() or (ROOT / f"{name}.py").exists()
+    parts = name.split(".")
+    for size in range(len(parts), 0, -1):
+        place = ROOT.joinpath(*parts[:size])
+        if place.is_dir() and size == len(parts):
+            return True
+        if place.with_suffix(".py").is_file():
+            source = place.with_suffix(".py").read_text()
+            return all(re.search(rf"\b{part}\b", source) for part in parts[size:])
+    return False
+
+
+@pytest.mark.parametrize("document", DOCUMENTS, ids=str)
+def test_what_a_document_names_is_there(document):
+    assert [name for name in named_in((ROOT / document).read_text()) if not resolves(name)] == []
+
+
+def test_the_architecture_is_read_in_ten_minutes():
+    assert len((ROOT / "ARCHITECTURE.md").read_bytes()) <= 20 * 1024
 
 
 def test_every_dependency_has_its_reason():
