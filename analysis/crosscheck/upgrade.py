@@ -14,7 +14,7 @@ from scipy.stats import norm
 from analysis.crosscheck.check import FALSE_ALARM, Check
 from analysis.statistics import NotEnoughDataError, job_statistics
 from analysis.wsmeter.estimators import WSMeter
-from analysis.wsmeter.measurements import performance
+from analysis.wsmeter.measurements import measurements
 
 if TYPE_CHECKING:
     from analysis.crossplatform.evidence import Method, ServiceLog
@@ -124,7 +124,7 @@ def known(before: pd.DataFrame, after: pd.DataFrame, instances: pd.DataFrame, jo
 def _speeds(counters: pd.DataFrame, instances: pd.DataFrame) -> pd.DataFrame:
     """Return the measurement table of instructions per CPU second, windows added up."""
     sums = counters.drop(columns="window").groupby("residence", as_index=False).sum().assign(window="all")
-    return performance(sums, instances, "ips")
+    return measurements(sums, instances, "ips")
 
 
 def log_of(

@@ -9,9 +9,10 @@ import pandas as pd
 
 from analysis.tables.cells import TableFault, read_cells
 from analysis.tables.readers import Field, TableError, not_used, read_table
-from analysis.wsmeter.measurements import METRICS, Metric, Reading, read_jobs
+from analysis.wsmeter.measurements import Reading, measurements, read_jobs
 from models.arrays import Bools, Floats
 from models.errors import InputError
+from models.metrics import MetricName
 
 __all__ = ["FIELDS", "joined", "of_run", "read_jobs", "read_observations"]
 
@@ -156,7 +157,7 @@ def of_run(
     instances: pd.DataFrame,
     windows: pd.DataFrame,
     treated: pd.DataFrame | None = None,
-    metric: Metric = "ips",
+    metric: MetricName = "ips",
 ) -> pd.DataFrame:
     """Return the observations of a simulated fleet: counters per stay and window.
 
@@ -166,7 +167,7 @@ def of_run(
     instances : a run's table of instances
     windows : window, start_s: the counting windows to take, one period each
     treated : machine, start_s, end_s: when machines had the feature; nothing has it otherwise
-    metric : a name in `analysis.wsmeter.measurements.METRICS`
+    metric : a name in `models.metrics.METRICS`
 
     Returns
     -------
@@ -189,31 +190,20 @@ def of_run(
     >>> made[["period", "job", "machine", "value"]].values.tolist()
     [[0.0, 3.0, 5.0, 3.0]]
     """
-    if metric not in METRICS:
-        raise InputError(f"metric must be one of {', '.join(METRICS)}, got {metric}")
-    above, below = METRICS[metric]
-    rows = counters.merge(windows, on="window").merge(
-        instances.drop(columns=["start_s", "end_s"], errors="ignore"), on="residence", validate="many_to_one"
-    )
-    rows = rows[(rows[above] > 0) & (rows[below] > 0) & (rows["cpu_s"] > 0)].reset_index(drop=True)
+    columns = ["residence", "window", "wall_s", "cpu_s", "mean_frequency_hz", "instance", "shard", "rack", "platform"]
+    keep = [name for name in columns if name in counters or name in instances]
+    rows = measurements(
+        counters, instances, metric, list(windows["window"]), least_presence=0.0, busy=True, keep=keep
+    ).merge(windows, on="window")
     if rows.empty:
         raise InputError(f"windows must be of {', '.join(map(str, counters['window'].unique())) or 'none'}")
     state = _state(rows, treated)
-    made = {
-        "period": rows["start_s"],
-        "job": rows["job"],
-        "machine": rows["machine"],
-        "weight": rows["quota_vcpu"],
-        "value": rows[above] / rows[below],
-        "treated": (state == 1.0).astype(np.int64),
-        **{name: rows[name] for name in ("instance", "shard", "rack", "platform")},
-        "present_s": rows["wall_s"],
-        "cpu_s": rows["cpu_s"],
-        "exposure": rows[below],
-    }
-    if "mean_frequency_hz" in rows:
-        made["mean_frequency_hz"] = rows["mean_frequency_hz"]
-    return pd.DataFrame(made)[np.isin(state, (0.0, 1.0))].reset_index(drop=True)
+    rows = rows.rename(columns={"start_s": "period", "wall_s": "present_s"}).assign(
+        treated=(state == 1.0).astype(np.int64)
+    )
+    names = ["period", "job", "machine", "weight", "value", "treated", "instance", "shard", "rack", "platform"]
+    names += ["present_s", "cpu_s", "exposure", *(["mean_frequency_hz"] if "mean_frequency_hz" in rows else [])]
+    return rows.loc[np.isin(state, (0.0, 1.0)), names].reset_index(drop=True)
 
 
 def _state(rows: pd.DataFrame, treated: pd.DataFrame | None) -> Floats:

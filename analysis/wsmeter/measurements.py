@@ -1,37 +1,31 @@
 """Measurement tables: one row per measured instance, from a run's tables or from files of a real fleet."""
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Literal
+from typing import Any
 
 import pandas as pd
 
 from analysis.tables.cells import TableFault
 from analysis.tables.readers import Field, TableError, not_used, read_table
 from models.errors import InputError
+from models.metrics import metric_of
 
 __all__ = [
-    "METRICS",
-    "Metric",
     "Reading",
     "TableError",
     "TableFault",
-    "performance",
+    "measurements",
     "read_jobs",
     "read_measurements",
     "read_plan",
 ]
 
-Metric = Literal["ipc", "ips", "requests_per_cpu_s", "requests_per_s"]
-
-METRICS: Mapping[str, tuple[str, str]] = {
-    "ipc": ("instructions", "cycles"),
-    "ips": ("instructions", "cpu_s"),
-    "requests_per_cpu_s": ("requests", "cpu_s"),
-    "requests_per_s": ("requests", "wall_s"),
-}
-"""Performance metric to the counter it counts and the counter it divides by."""
+LEAST_PRESENCE = 0.1
+"""Share of a window from which on a stay is long enough to measure."""
+PLACES = ("rack", "instance", "residence", "feature")
+"""Where a stay was, beside its job and machine, and whether it had the feature."""
 
 MEASUREMENTS = (
     Field("job", "text", required=False),
@@ -63,64 +57,88 @@ class Reading:
     notes: tuple[str, ...]
 
 
-def performance(
+def measurements(
     counters: pd.DataFrame,
     instances: pd.DataFrame,
-    metric: Metric,
-    window: str = "all",
-    min_presence: float = 0.1,
+    metric: str,
+    window: str | Sequence[str] = "all",
+    *,
+    least_presence: float = LEAST_PRESENCE,
+    busy: bool = False,
+    keep: Sequence[str] = PLACES,
 ) -> pd.DataFrame:
-    """Return the measurement table of a counting window.
+    """Return the measurement table of a fleet: its counters per stay, joined with where the stays were.
 
-    Stays shorter than `min_presence` of the window and stays without cycles or CPU time are too short to measure and
-    are left out. An instance that moved has one row per stay.
+    An instance that moved has one row per stay. Stays of which the metric has nothing to divide by (no cycles, no CPU
+    time) are left out. This is the only join of counters and instances; what callers want otherwise they say.
 
     Parameters
     ----------
     counters : a run's table of counters, per residence and window
     instances : a run's table of instances, per residence
-    metric : a name in `METRICS`: instructions per cycle, instructions per CPU second, requests per CPU second or
-        requests per second
-    window : name of the counting window
-    min_presence : share of the window's length (the longest stay's), 0..1
+    metric : a name in `models.metrics.METRICS`
+    window : name of a counting window; `rest.*` stands for all whose names begin with `rest.`, summed per stay; a list
+        of names for several windows, a row each
+    least_presence : least share of the window's length (the longest stay's), 0..1; shorter stays are left out
+    busy : whether stays that counted nothing, or had no CPU time, are left out too
+    keep : further columns of either table that the result has
 
     Returns
     -------
     DataFrame
         job, machine, weight (CPU quota, hardware threads), value (per cycle or per second), exposure (cycles or
-        seconds, what a machine's ratio weighs by), rack, instance, residence, feature.
+        seconds, what a machine's ratio weighs by), and those of `keep`.
 
     Raises
     ------
-    ValueError
+    InputError
         If the metric or the window is not there; the message lists those that are.
 
     Examples
     --------
     >>> stay = {"residence": [0], "job": 3, "machine": 5, "quota_vcpu": 2.0, "rack": 1, "instance": 0, "feature": True}
     >>> counted = {"residence": [0], "window": "all", "instructions": 6.0, "cycles": 4.0, "wall_s": 10.0}
-    >>> performance(pd.DataFrame(counted), pd.DataFrame(stay), "ipc")[["job", "value", "exposure"]]
+    >>> measurements(pd.DataFrame(counted), pd.DataFrame(stay), "ipc")[["job", "value", "exposure"]]
        job  value  exposure
     0    3    1.5       4.0
     """
-    if metric not in METRICS:
-        raise InputError(f"metric must be one of {', '.join(METRICS)}, got {metric}")
-    counted = counters[counters["window"] == window]
-    if counted.empty:
-        there = ", ".join(map(str, counters["window"].unique())) or "none"
-        raise InputError(f"window must be one of {there}, got {window}")
-    above, below = METRICS[metric]
-    long_enough = counted["wall_s"] >= min_presence * counted["wall_s"].max()
-    counted = counted[long_enough & (counted[below] > 0)]
-    rows = counted.merge(instances, on="residence", validate="one_to_one")
-    made = {
+    ratio = metric_of(metric)
+    counted = _of_windows(counters, window)
+    longest = (
+        counted["wall_s"].max() if isinstance(window, str) else counted.groupby("window")["wall_s"].transform("max")
+    )
+    enough = (counted["wall_s"] >= least_presence * longest) & (counted[ratio.per] > 0)
+    if busy:
+        enough &= (counted[ratio.counted] > 0) & (counted["cpu_s"] > 0)
+    places = ["residence", "job", "machine", "quota_vcpu"]
+    known = [*places, *(name for name in keep if name in instances.columns and name not in places)]
+    one_window = isinstance(window, str)
+    rows = counted[enough].merge(
+        instances[known], on="residence", validate="one_to_one" if one_window else "many_to_one"
+    )
+    table: dict[str, Any] = {
         "job": rows["job"],
         "machine": rows["machine"],
         "weight": rows["quota_vcpu"],
-        "value": rows[above] / rows[below],
-        "exposure": rows[below],
+        "value": ratio.of(rows),
+        "exposure": rows[ratio.per],
     }
-    return pd.DataFrame(made | {name: rows[name] for name in ("rack", "instance", "residence", "feature")})
+    return pd.DataFrame(table | {name: rows[name] for name in keep})
+
+
+def _of_windows(counters: pd.DataFrame, window: str | Sequence[str]) -> pd.DataFrame:
+    """Return the counters of a window, of all whose names begin alike, summed per stay, or of several."""
+    if not isinstance(window, str):
+        return counters[counters["window"].isin(list(window))]
+    if window.endswith("*"):
+        chosen = counters[counters["window"].str.startswith(window[:-1])]
+        counted = chosen.drop(columns="window").groupby("residence", as_index=False).sum().assign(window=window)
+    else:
+        counted = counters[counters["window"] == window]
+    if counted.empty:
+        names = ", ".join(map(str, counters["window"].unique())) or "none"
+        raise InputError(f"window must be one of {names}, got {window}")
+    return counted
 
 
 def read_measurements(path: Path) -> Reading:

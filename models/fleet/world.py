@@ -10,6 +10,8 @@ from typing import Annotated, ClassVar, Literal
 
 from annotated_types import Ge, Gt, Le, Lt, MinLen
 
+from models.metrics import MetricName
+
 Share = Annotated[float, Ge(0), Le(1)]
 Positive = Annotated[float, Gt(0)]
 NonNegative = Annotated[float, Ge(0)]
@@ -370,7 +372,7 @@ class Loop:
 
     target_margin: Annotated[float, Gt(0), Lt(1)] = 0.02
     """Relative margin that must be reached."""
-    metric: Literal["ipc", "ips", "requests_per_cpu_s", "requests_per_s"] = "ipc"
+    metric: MetricName = "ipc"
     """Performance of an instance."""
     window: Annotated[str, MinLen(1)] = "all"
     """Counting window that is measured."""

@@ -21,14 +21,13 @@ from analysis.effects.per_job import GAINED, LOST, Criteria, per_job
 from analysis.effects.staged import is_staged, staged
 from analysis.effects.study import Study
 from analysis.statistics import ROUNDING, NotEnoughDataError
-from analysis.wsmeter.measurements import Metric
 from models.errors import InputError
+from models.metrics import METRICS, MetricName
 from scenarios.effects.audit import racks_wrong, read_about
 from scenarios.effects.observed import estimable, experiment, together
 from scenarios.files.faults import Fault, FaultsError
 from scenarios.runs.rundir import open_run
 from scenarios.wsmeter.own import faults_in, show_findings, show_notes
-from scenarios.wsmeter.recorded import METRICS
 from scenarios.wsmeter.truth import recorded_change
 
 if TYPE_CHECKING:
@@ -47,7 +46,7 @@ def effect(
     estimator: str = RECOMMENDED,
     confidence: float = 0.95,
     by_job: bool = False,
-    metric: Metric = "ips",
+    metric: MetricName = "ips",
     about: Path | None = None,
 ) -> dict[str, Any]:
     """Return by how much a feature changed a fleet's performance, after the guards had their say.
@@ -204,7 +203,7 @@ def _published(study: Study | None, confidence: float) -> dict[str, Any] | None:
         return None
 
 
-def _true(sources: Sequence[Path], metric: Metric) -> float:
+def _true(sources: Sequence[Path], metric: MetricName) -> float:
     """Return the true change of one run; NaN of anything else."""
     alone = len(sources) == 1 and sources[0].is_dir()
     return recorded_change(open_run(sources[0]), metric) if alone else math.nan
@@ -249,7 +248,7 @@ def _show_metric(payload: Mapping[str, Any], console: "Console") -> None:
     if metric is None:
         return
     known = f"the true change of the whole fleet is {true:+.2%}" if math.isfinite(true) else "the truth is not known"
-    console.print(f"measured: {METRICS[metric]} ({metric}); {known}", highlight=False)
+    console.print(f"measured: {METRICS[metric].words} ({metric}); {known}", highlight=False)
 
 
 def _show_published(payload: Mapping[str, Any], console: "Console") -> None:

@@ -12,9 +12,9 @@ import pandas as pd
 from analysis.audit.table import repeated, unusable, unusable_amounts
 from analysis.effects.observations import joined, of_run, read_observations
 from analysis.tables.readers import PRINTED, Field, read_table
-from analysis.wsmeter.measurements import Metric
 from models.errors import InputError
 from models.fleet.world import Window
+from models.metrics import MetricName
 from models.table_keys import KEYS
 from scenarios.files.faults import Fault, FaultsError, shown
 from scenarios.files.schema import PROFILE, SCENARIO
@@ -27,7 +27,7 @@ _FARTHEST = 1e15
 
 
 def experiment(
-    sources: Sequence[Path], jobs: Path | None = None, metric: Metric = "ips"
+    sources: Sequence[Path], jobs: Path | None = None, metric: MetricName = "ips"
 ) -> tuple[pd.DataFrame, pd.DataFrame | None, list[str]]:
     """Return an experiment's observations with the column `file`, the whole fleet's jobs if they are known, and notes.
 
@@ -115,7 +115,9 @@ def together(sources: Sequence[Path]) -> Path:
     return Path(", ".join(map(str, sources)))
 
 
-def observed(sources: Sequence[Path], metric: Metric = "ips", *, strict: bool = True) -> tuple[pd.DataFrame, list[str]]:
+def observed(
+    sources: Sequence[Path], metric: MetricName = "ips", *, strict: bool = True
+) -> tuple[pd.DataFrame, list[str]]:
     """Return the observations of files or of runs as one table with the column `file`, and notes.
 
     Parameters
@@ -144,7 +146,7 @@ def observed(sources: Sequence[Path], metric: Metric = "ips", *, strict: bool = 
         return joined(tables, strict=strict), notes
 
 
-def recorded(run: Run, metric: Metric = "ips") -> tuple[pd.DataFrame, list[str]]:
+def recorded(run: Run, metric: MetricName = "ips") -> tuple[pd.DataFrame, list[str]]:
     """Return the observations of a run of a fleet, and notes.
 
     Of a crossover the first part of each period, in which the state before may still act, is left out. A machine had
@@ -164,7 +166,7 @@ def recorded(run: Run, metric: Metric = "ips") -> tuple[pd.DataFrame, list[str]]
     return made, cells[0][1]
 
 
-def _recorded(run: Run, metric: Metric) -> tuple[pd.DataFrame, list[str]]:
+def _recorded(run: Run, metric: MetricName) -> tuple[pd.DataFrame, list[str]]:
     """Return the observations of one cell, and notes."""
     counters, instances = run.table("counters"), run.table("instances")
     windows = _windows(run, counters)
@@ -223,7 +225,7 @@ def jobs_of_run(path: Path) -> pd.DataFrame | None:
     return jobs.rename(columns={"quota_vcpu": "quota"})
 
 
-def _read(path: Path, metric: Metric, *, strict: bool) -> tuple[pd.DataFrame, list[str]]:
+def _read(path: Path, metric: MetricName, *, strict: bool) -> tuple[pd.DataFrame, list[str]]:
     if not path.is_dir():
         reading = read_observations(path, strict=strict)
         return reading.table, list(reading.notes)

@@ -8,6 +8,7 @@ from annotated_types import Ge, Gt, Le, Lt, MinLen
 from pydantic import Field, TypeAdapter
 
 from models.fleet.world import FORBID, Count, Forbid, Positive, Share, World
+from models.metrics import MetricName
 from models.profiling.world import ProfileWorld
 from models.queues.policy import Policy
 from models.queues.world import QueueWorld
@@ -22,7 +23,7 @@ class WSMeter:
 
     __pydantic_config__: ClassVar[Forbid] = FORBID
 
-    metric: Literal["ipc", "ips", "requests_per_cpu_s", "requests_per_s"] = "ipc"
+    metric: MetricName = "ipc"
     """Performance of an instance: instructions per cycle, instructions per CPU second, or requests per CPU second or
     per second of presence."""
     window: Annotated[str, MinLen(1)] = "all"

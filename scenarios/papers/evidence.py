@@ -9,10 +9,12 @@ import pandas as pd
 from matplotlib.figure import Figure
 
 from analysis.figures.criteria import COLUMNS
-from analysis.wsmeter.measurements import Metric, performance
 from models.errors import InputError
+from models.metrics import MetricName
+from scenarios.files.schema import WSMeter
 from scenarios.runs.rundir import Run
 from scenarios.views.output import Progress
+from scenarios.wsmeter.measurements import run_measurements
 from scenarios.wsmeter.truth import halves_of
 
 Obtain = Callable[[str, Mapping[str, Any], Progress], Run]
@@ -135,13 +137,13 @@ class Sources:
         judged: list[dict[str, Any]] = self.kept[key]
         return judged[0]
 
-    def fleet(self, scenario: str, metric: Metric, **overrides: object) -> Halves:
+    def fleet(self, scenario: str, metric: MetricName, **overrides: object) -> Halves:
         """Return a whole recorded fleet as `current`, whatever has the feature; `new` is empty."""
         run = self.run(scenario, **overrides)
-        measured = performance(run.table("counters"), run.table("instances"), metric)
-        return Halves(measured, measured.iloc[:0], _jobs(run))
+        whole = run_measurements(run, WSMeter(metric=metric))
+        return Halves(whole, whole.iloc[:0], _jobs(run))
 
-    def halves(self, scenario: str, metric: Metric, **overrides: object) -> Halves:
+    def halves(self, scenario: str, metric: MetricName, **overrides: object) -> Halves:
         """Return the halves of a recorded fleet without and with the feature.
 
         Raises

@@ -11,7 +11,7 @@ from analysis.figures.criteria import number
 from analysis.figures.world import calibration, cpi, world
 from analysis.figures.world.mechanism import job_table, measure_mechanism
 from analysis.statistics import job_statistics
-from analysis.wsmeter.measurements import performance
+from analysis.wsmeter.measurements import measurements
 from scenarios.files.schema import SCENARIO, Scenario, WSMeter
 from scenarios.papers.alone import SLOW_MEMORY, alone_facts
 from scenarios.papers.evidence import Outcome, Row, Sources
@@ -64,7 +64,7 @@ def _fleet_facts(now: Run) -> list[pd.DataFrame]:
         cpi.cpi_facts(measured),
         cpi.spread_facts(measured),
         alone_facts(scenario),
-        calibration.machine_facts(performance(counters, instances, "ipc")),
+        calibration.machine_facts(measurements(counters, instances, "ipc")),
         calibration.diurnal_facts(now.table("epochs", ["start_s", "cpu_s"])),
     ]
 

@@ -19,7 +19,7 @@ from analysis.figures.wsmeter import (
     studies,
     throughput,
 )
-from analysis.wsmeter.measurements import Metric
+from models.metrics import MetricName
 from scenarios.papers.evidence import Compute, Outcome, Row, Sources
 
 UPGRADE, DVFS, SERVICES, LOCAL, TODAY = "cpu_upgrade", "dvfs_policy", "customer_services", "empty_cluster", "today"
@@ -45,8 +45,8 @@ class FromHalves:
     measure: Measure
     draw: Draw | None
     takes: tuple[str, ...] = ("current", "new", "jobs")
-    judged: Metric = "ipc"
-    drawn: Metric = "ipc"
+    judged: MetricName = "ipc"
+    drawn: MetricName = "ipc"
     by_seed: Numbers = ()
     """Numbers that are also measured, never judged, on `OTHERS`."""
     spread_out: tuple[str, ...] = ()
@@ -66,7 +66,7 @@ class FromHalves:
         drawn = self.measured(sources, self.drawn)
         return Outcome(made, drawn, (self.judged, self.drawn), self.draw, note, table)
 
-    def measured(self, sources: Sources, metric: Metric, **overrides: object) -> pd.DataFrame:
+    def measured(self, sources: Sources, metric: MetricName, **overrides: object) -> pd.DataFrame:
         """Return the measured table in one metric."""
         halves = sources.halves(self.scenario, metric, **overrides)
         return self.measure(**{name: getattr(halves, name) for name in self.takes})

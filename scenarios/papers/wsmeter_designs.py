@@ -7,8 +7,8 @@ from typing import Any, Final
 import pandas as pd
 
 from analysis.figures.wsmeter import designs
-from analysis.wsmeter.measurements import Metric
 from models.fleet.world import Conditions
+from models.metrics import MetricName
 from scenarios.papers.evidence import Outcome, Row, Sources
 from scenarios.wsmeter.rollouts import Design, OnAdded, OnInstances, OnMachines, OnPacked, compare
 from scenarios.wsmeter.twins import Twins
@@ -34,7 +34,7 @@ class Comparison:
     """A design of test clusters, and the scenario and metric that it is judged on."""
 
     scenario: str
-    metric: Metric
+    metric: MetricName
     design: Design
 
 

@@ -5,6 +5,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 from models.fleet.world import Feature
+from models.metrics import METRICS
 from scenarios.effects.effect import effect, show
 from scenarios.files.schema import ProfileScenario, Scenario
 from scenarios.report.fleet import asked
@@ -13,7 +14,6 @@ from scenarios.report.subject import Subject, composed
 from scenarios.runs.rundir import Run
 from scenarios.views.output import Progress
 from scenarios.views.section import Section, Verdict
-from scenarios.wsmeter.recorded import METRICS
 
 _COMPARES: Mapping[str, str] = {
     "concurrent": "machines with the feature beside machines without it in the same periods",
@@ -78,9 +78,10 @@ def _explained(name: str, feature: Feature, payload: Mapping[str, Any]) -> Itera
     """Yield what the feature is, what is estimated of it, and where the truth would come from if it is not there."""
     yield f"The feature is {named(feature)}."
     compares = _COMPARES.get(payload["design"], f"machines in a design called {payload['design']}")
+    words = METRICS[payload["metric"]].words
     yield (
-        f"What is estimated: the change of {METRICS[payload['metric']]} over all jobs, weighted by CPU quota, if the "
-        f"whole fleet had it. What is compared: {compares}."
+        f"What is estimated: the change of {words} over all jobs, weighted by CPU quota, if the whole fleet had it. "
+        f"What is compared: {compares}."
     )
     if not math.isfinite(payload["truth"]["change"]):
         yield (
@@ -90,7 +91,8 @@ def _explained(name: str, feature: Feature, payload: Mapping[str, Any]) -> Itera
 
 
 def _verdict(feature: Feature, payload: Mapping[str, Any]) -> Verdict:
-    says, true = f"{named(feature)}, {METRICS[payload['metric']]}: {payload['verdict']}", payload["truth"]["change"]
+    true = payload["truth"]["change"]
+    says = f"{named(feature)}, {METRICS[payload['metric']].words}: {payload['verdict']}"
     if not math.isfinite(true):
         return Verdict("The feature", f"{says}; the truth is not known")
     holds = bool(payload["low"] <= true <= payload["high"])

@@ -13,6 +13,7 @@ from analysis.figures.wsmeter.day import draw_day
 from analysis.figures.wsmeter.estimates import draw_estimates
 from models.arrays import DAY_S
 from models.fleet.world import Rollout
+from models.metrics import METRICS
 from scenarios.files.schema import ProfileScenario, Scenario, WSMeter
 from scenarios.report.figures import drawn, saved
 from scenarios.report.printed import printed
@@ -22,7 +23,6 @@ from scenarios.runs.rundir import Run
 from scenarios.views.output import Progress
 from scenarios.views.section import Figure, Section, Table, Verdict, table
 from scenarios.wsmeter.measure import capacity, estimates, has_truth, measure, render, summary, unit_of
-from scenarios.wsmeter.recorded import METRICS
 from scenarios.wsmeter.truth import Tables, change
 
 _HOURS_MOST = 48
@@ -112,9 +112,10 @@ def wsmeter(subject: Subject, progress: Progress) -> Iterator[Section]:
     told = printed(payload, render)
     if not told.tables:
         return
+    words = METRICS[asked(subject).metric].words
     says = (
-        f"What is measured: {METRICS[asked(subject).metric]}. What is compared: test clusters of {payload['unit']}s "
-        "with the feature beside all without it, as published: how they differ without the feature is not allowed for."
+        f"What is measured: {words}. What is compared: test clusters of {payload['unit']}s with the feature beside all "
+        "without it, as published: how they differ without the feature is not allowed for."
     )
     yield composed(
         "WSMeter: the change from small test clusters",

@@ -9,7 +9,7 @@ from rich.table import Table
 from analysis.figures.wsmeter.changes import NORMAL_95, job_changes
 from scenarios.files.schema import WSMeter
 from scenarios.runs.rundir import Run
-from scenarios.wsmeter.recorded import measured
+from scenarios.wsmeter.measurements import run_measurements
 from scenarios.wsmeter.truth import halves_of
 
 
@@ -32,15 +32,6 @@ def beside(found: Run, other: Run, settings: WSMeter) -> dict[str, Any]:
     NotEnoughDataError
         If a run has nothing without, or nothing with the feature.
 
-    Examples
-    --------
-    >>> import tempfile
-    >>> from pathlib import Path
-    >>> from scenarios.wsmeter.recorded import example
-    >>> with tempfile.TemporaryDirectory() as directory:
-    ...     run = example(Path(directory))
-    ...     {row["differs"] for row in beside(run, run, WSMeter())["jobs"]}
-    {False}
     """
     here, there = (_changes(run, settings) for run in (found, other))
     both = here.merge(there, on="name", suffixes=("", "_there"))
@@ -79,6 +70,6 @@ def beside_table(here: str, there: dict[str, Any]) -> Table:
 
 
 def _changes(run: Run, settings: WSMeter) -> pd.DataFrame:
-    changes = job_changes(*halves_of(measured(run, settings)), min_instances=settings.min_instances)
+    changes = job_changes(*halves_of(run_measurements(run, settings)), min_instances=settings.min_instances)
     named = changes.merge(run.table("jobs", ["job", "name"]), on="job")
     return pd.DataFrame({"name": named["name"], "change": named["change"], "margin": NORMAL_95 * named["error"]})

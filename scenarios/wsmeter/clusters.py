@@ -12,7 +12,7 @@ from models.arrays import Ints
 from models.randomness import stream
 from scenarios.files.schema import WSMeter
 from scenarios.runs.rundir import Run
-from scenarios.wsmeter.recorded import measured_by_cell
+from scenarios.wsmeter.measurements import measurements_by_cell
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -40,15 +40,6 @@ def clusters(run: Run, settings: WSMeter, seed: int, *, by_instance: bool = Fals
     ValueError
         If the counting window or a job is not there.
 
-    Examples
-    --------
-    >>> import tempfile
-    >>> from pathlib import Path
-    >>> from scenarios.wsmeter.recorded import example
-    >>> with tempfile.TemporaryDirectory() as directory:
-    ...     made = clusters(example(Path(directory)), WSMeter(machines=(2, 4)), seed=1)
-    >>> len(made.current.machine_value), {size: len(new.machine_value) for size, new in made.new.items()}
-    (10, {2: 2, 4: 4})
     """
     cells = _Cells(run, settings, by_instance)
     summed, counts = list[Current](), list[pd.Series]()
@@ -73,11 +64,11 @@ class _Cells:
 
     def __init__(self, run: Run, settings: WSMeter, by_instance: bool) -> None:
         self.run, self.settings, self.by_instance = run, settings, by_instance
-        self.only = None if run.cells else list(measured_by_cell(run, settings))
+        self.only = None if run.cells else list(measurements_by_cell(run, settings))
 
     def __iter__(self) -> Iterator[tuple[pd.DataFrame, pd.DataFrame]]:
         before = 0
-        for table in self.only or measured_by_cell(self.run, self.settings):
+        for table in self.only or measurements_by_cell(self.run, self.settings):
             own = table.assign(machine=before + np.arange(len(table))) if self.by_instance else table
             before += len(table)
             feature = own["feature"].to_numpy(dtype=np.bool_)

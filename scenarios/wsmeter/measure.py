@@ -25,7 +25,7 @@ from scenarios.runs.rundir import Run, RunError
 from scenarios.views.output import Progress
 from scenarios.wsmeter.beside import beside, beside_table
 from scenarios.wsmeter.clusters import clusters
-from scenarios.wsmeter.recorded import job_quotas
+from scenarios.wsmeter.measurements import job_quotas
 from scenarios.wsmeter.truth import Tables, change_of
 from scenarios.wsmeter.validate import estimators
 from scenarios.wsmeter.validate import validate as judge

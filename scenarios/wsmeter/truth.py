@@ -7,11 +7,11 @@ import numpy as np
 import pandas as pd
 
 from analysis.statistics import NotEnoughDataError, job_statistics, machine_values
-from analysis.wsmeter.measurements import Metric
+from models.metrics import MetricName
 from models.tables import ARMS
 from scenarios.files import schema
 from scenarios.runs.rundir import Run
-from scenarios.wsmeter.recorded import job_quotas, measured, measured_by_cell
+from scenarios.wsmeter.measurements import job_quotas, measurements_by_cell, run_measurements
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -39,7 +39,7 @@ class Tables:
             If the counting window is not there.
         """
         names = ("counters", "truth_nowhere_counters", "truth_everywhere_counters")
-        observed, nowhere, everywhere = (measured(run, settings, name) for name in names)
+        observed, nowhere, everywhere = (run_measurements(run, settings, name) for name in names)
         return cls(observed, job_quotas(run, settings), nowhere, everywhere)
 
     def by_instance(self) -> "Tables":
@@ -76,21 +76,12 @@ def change_of(run: Run, settings: schema.WSMeter) -> float:
     ValueError
         If the counting window is not there.
 
-    Examples
-    --------
-    >>> import tempfile
-    >>> from pathlib import Path
-    >>> from scenarios.wsmeter.recorded import example
-    >>> with tempfile.TemporaryDirectory() as directory:
-    ...     run, settings = example(Path(directory)), schema.WSMeter()
-    ...     change_of(run, settings) == change(Tables.of(run, settings))
-    True
     """
     old, new = (_means(run, settings, f"truth_{arm}_counters") for arm in ARMS)
     return _change_of_means(old, new, job_quotas(run, settings))
 
 
-def recorded_change(run: Run, metric: Metric) -> float:
+def recorded_change(run: Run, metric: MetricName) -> float:
     """Return the true relative change over all jobs of a run by a metric, in the window that its scenario measures.
 
     Of a profiled fleet that is all days together. NaN of a run that records no truth.
@@ -173,7 +164,7 @@ def _job_change(before: pd.DataFrame, after: pd.DataFrame, jobs: pd.DataFrame) -
 
 def _means(run: Run, settings: schema.WSMeter, table: str) -> pd.DataFrame:
     """Return job and mean over its instances in all cells; means of cells count by their instances."""
-    cells = [job_statistics(made) for made in measured_by_cell(run, settings, table)]
+    cells = [job_statistics(made) for made in measurements_by_cell(run, settings, table)]
     if len(cells) == 1:
         return cells[0][["job", "mean"]]
     found = pd.concat(cells, ignore_index=True)

@@ -9,10 +9,11 @@ import pandas as pd
 from analysis.statistics import Current
 from analysis.wsmeter.clusters import random_instances
 from analysis.wsmeter.coverage import Covered, plannable
-from analysis.wsmeter.measurements import Metric, performance
+from analysis.wsmeter.measurements import measurements
 from analysis.wsmeter.plan import plan
 from models.arrays import Ints
 from models.fleet.world import World
+from models.metrics import MetricName
 from models.tables import COUNTERS
 from scenarios.files import schema
 from scenarios.runs.rundir import Run
@@ -21,8 +22,8 @@ from sim.fleet.fleet import Arm, Day, prepare
 from sim.fleet.testclusters import measure, stays
 
 
-def observe(day: Day, arm: Arm, metric: Metric, window: str = "all", around: Ints | None = None) -> pd.DataFrame:
-    """Return the measurement table of an arm; what `analysis.wsmeter.measurements.performance` says of it.
+def observe(day: Day, arm: Arm, metric: MetricName, window: str = "all", around: Ints | None = None) -> pd.DataFrame:
+    """Return the measurement table of an arm; as `analysis.wsmeter.measurements.measurements` joins it.
 
     Parameters
     ----------
@@ -49,7 +50,7 @@ def observe(day: Day, arm: Arm, metric: Metric, window: str = "all", around: Int
     [4, 7]
     """
     seen = measure(day, arm, around)
-    made = performance(seen[[column.name for column in COUNTERS]], stays(day), metric, window)
+    made = measurements(seen[[column.name for column in COUNTERS]], stays(day), metric, window)
     return made if around is None else made[made["machine"].isin(around)].reset_index(drop=True)
 
 
@@ -76,14 +77,14 @@ class Twins:
     """
 
     day: Day
-    metric: Metric
+    metric: MetricName
     jobs: pd.DataFrame
     """job, quota, instances: those that count, for new code the jobs that have it."""
     without: pd.DataFrame
     having: pd.DataFrame
 
     @classmethod
-    def of(cls, run: Run, metric: Metric) -> "Twins":
+    def of(cls, run: Run, metric: MetricName) -> "Twins":
         """Read a run's counterfactual fleets and prepare its day again.
 
         Parameters

@@ -24,7 +24,7 @@ from scenarios.runs.rundir import RunError, open_run
 from scenarios.views.output import dumps
 from scenarios.wsmeter.beside import beside
 from scenarios.wsmeter.measure import estimates
-from scenarios.wsmeter.recorded import job_quotas, measured
+from scenarios.wsmeter.measurements import job_quotas, run_measurements
 from scenarios.wsmeter.truth import halves_of
 from sim.fleet.control import plan_day
 
@@ -93,7 +93,7 @@ def test_other_analyses_use_the_same_run_and_another_seed_does_not(payload, out)
 def test_the_estimates_are_those_of_the_recorded_halves(payload):
     found = open_run(payload["run"])
     asked = scenario().analyses.wsmeter
-    without, having = halves_of(measured(found, asked))
+    without, having = halves_of(run_measurements(found, asked))
     jobs = job_quotas(found, asked)
     whole = WSMeter().estimate(without, having, jobs).change
     made = estimates(found, asked, "machine")
@@ -168,11 +168,11 @@ def test_only_the_jobs_that_matter_are_measured(payload):
     found = open_run(payload["run"])
     asked = load("small", settings(["analyses.wsmeter.jobs=[heavyweight-01, heavyweight-02]"])).analyses.wsmeter
     names = found.table("jobs", ["job", "name"]).set_index("job")["name"]
-    assert set(names[measured(found, asked)["job"]]) == {"heavyweight-01", "heavyweight-02"}
+    assert set(names[run_measurements(found, asked)["job"]]) == {"heavyweight-01", "heavyweight-02"}
     assert len(job_quotas(found, asked)) == 2
     missing = load("small", settings(["analyses.wsmeter.jobs=[nobody]"])).analyses.wsmeter
     with pytest.raises(ValueError, match="no job is named nobody"):
-        measured(found, missing)
+        run_measurements(found, missing)
 
 
 def test_a_run_beside_another_compares_the_jobs_that_both_measure(out):

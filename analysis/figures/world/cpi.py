@@ -10,7 +10,7 @@ from scipy.stats import linregress, spearmanr
 from analysis.figures.criteria import numbers
 from analysis.figures.world.calibration import quantiles
 from analysis.statistics import NotEnoughDataError, job_statistics
-from analysis.wsmeter.measurements import performance
+from analysis.wsmeter.measurements import measurements
 from models.arrays import Floats
 
 LAGS_S = {"5min": 300, "10min": 600, "30min": 1800, "1h": 3600, "3h": 10800, "6h": 21600, "24h": 86400}
@@ -41,7 +41,7 @@ def stays(counters: pd.DataFrame, instances: pd.DataFrame) -> pd.DataFrame:
     0    3  1.5  0.25   0.2
     """
     columns = ["residence", "instructions", "cycles", "llc_misses", "cpu_s", "wall_s"]
-    long_enough = performance(counters, instances, "ipc")[["residence", "job"]]
+    long_enough = measurements(counters, instances, "ipc")[["residence", "job"]]
     both = long_enough.merge(counters.loc[counters["window"] == "all", columns], on="residence", validate="one_to_one")
     return pd.DataFrame(
         {

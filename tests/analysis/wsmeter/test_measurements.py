@@ -2,7 +2,8 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from analysis.wsmeter.measurements import METRICS, TableError, performance, read_jobs, read_measurements, read_plan
+from analysis.wsmeter.measurements import TableError, measurements, read_jobs, read_measurements, read_plan
+from models.metrics import METRICS
 
 
 def written(path, lines):
@@ -112,25 +113,49 @@ def run_tables():
     ],
 )
 def test_each_metric_is_a_ratio_of_counters_over_long_enough_stays(metric, values, exposures):
-    table = performance(*run_tables(), metric, window="day").set_index("residence")
+    table = measurements(*run_tables(), metric, window="day").set_index("residence")
     assert table["value"].to_dict() == pytest.approx(values)
     assert table["exposure"].to_dict() == exposures
 
 
 def test_a_stay_counts_from_the_least_presence_on():
     counters, instances = run_tables()
-    found = [performance(counters, instances, "ips", "day", least)["residence"].tolist() for least in (0.09, 0.5, 0.51)]
+    found = [
+        measurements(counters, instances, "ips", "day", least_presence=least)["residence"].tolist()
+        for least in (0.09, 0.5, 0.51)
+    ]
     assert [sorted(each) for each in found] == [[0, 1, 2, 3], [0, 1, 3], [0, 3]]
 
 
-def test_performance_says_where_each_instance_ran_and_whether_it_had_the_feature():
-    table = performance(*run_tables(), "ipc", "day").sort_values("residence")
+def test_measurements_say_where_each_instance_ran_and_whether_it_had_the_feature():
+    table = measurements(*run_tables(), "ipc", "day").sort_values("residence")
     columns = ["job", "machine", "weight", "rack", "instance", "feature"]
     assert table[columns].to_numpy().tolist() == [[5, 1, 2.0, 0, 0, False], [5, 1, 4.0, 0, 1, True]]
 
 
 def test_an_unknown_window_or_metric_says_which_there_are():
     with pytest.raises(ValueError, match=r"^window must be one of day, night, got all$"):
-        performance(*run_tables(), "ipc")
+        measurements(*run_tables(), "ipc")
     with pytest.raises(ValueError, match=rf"^metric must be one of {', '.join(METRICS)}, got speed$"):
-        performance(*run_tables(), "speed", "day")
+        measurements(*run_tables(), "speed", "day")
+
+
+def test_several_windows_have_a_row_each_and_a_pattern_sums_them_per_stay():
+    counters, instances = run_tables()
+    each = measurements(counters, instances, "ips", ["day", "night"], least_presence=0.0, keep=("residence", "window"))
+    assert each.sort_values(["residence", "window"])["window"].tolist() == ["day", "night", "day", "day", "day"]
+    both = measurements(pd.concat([counters, counters[:4].assign(window="dawn")]), instances, "ips", "d*")
+    assert both.set_index("residence")["value"].to_dict() == pytest.approx({0: 1.5, 1: 4.0, 3: 0.2})
+    assert both.set_index("residence")["exposure"].to_dict() == {0: 8.0, 1: 4.0, 3: 10.0}
+
+
+def test_the_windows_that_there_are_are_told_where_no_name_begins_like_a_pattern():
+    with pytest.raises(ValueError, match=r"^window must be one of day, night, got rest\.\*$"):
+        measurements(*run_tables(), "ipc", "rest.*")
+
+
+def test_stays_that_counted_nothing_count_unless_only_busy_ones_are_asked_for():
+    counters, instances = run_tables()
+    idle = counters.assign(requests=counters["requests"].where(counters["residence"] != 1, 0.0))
+    asked = [measurements(idle, instances, "requests_per_s", "day", busy=busy)["residence"] for busy in (False, True)]
+    assert [sorted(residences) for residences in asked] == [[0, 1, 3], [0, 3]]

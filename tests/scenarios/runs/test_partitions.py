@@ -17,7 +17,7 @@ from scenarios.measure import measure, validate
 from scenarios.runs.cells import Workers
 from scenarios.runs.execution import obtain, reopen
 from scenarios.runs.rundir import Run, RunError, intact, open_run
-from scenarios.wsmeter.recorded import job_quotas, measured
+from scenarios.wsmeter.measurements import job_quotas, run_measurements
 from scenarios.wsmeter.truth import Tables, change, change_of
 from tests.helpers.cell_fleets import FLEET, quiet
 
@@ -153,12 +153,12 @@ def test_a_run_and_a_validation_speak_of_the_whole_fleet(run):
 def test_jobs_that_matter_may_be_of_one_cell(run):
     local = next(row["name"] for row in rows(run, "jobs", "c0002") if row["name"].startswith("local-"))
     settings = WSMeter(jobs=("heavyweight-01", local))
-    made = measured(run, settings)
+    made = run_measurements(run, settings)
     assert set(made["job"]) == set(job_quotas(run, settings)["job"])
     assert made["machine"].max() >= 40
     assert np.isfinite(change_of(run, settings))
     with pytest.raises(ValueError, match="no job is named nobody"):
-        measured(run, WSMeter(jobs=("nobody",)))
+        run_measurements(run, WSMeter(jobs=("nobody",)))
 
 
 def test_an_effect_is_of_all_cells(run):

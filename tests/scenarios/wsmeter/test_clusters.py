@@ -13,7 +13,7 @@ from scenarios.files.schema import WSMeter
 from scenarios.runs.cells import Workers
 from scenarios.runs.execution import obtain
 from scenarios.wsmeter.clusters import clusters
-from scenarios.wsmeter.recorded import measured
+from scenarios.wsmeter.measurements import run_measurements
 from scenarios.wsmeter.truth import by_own_machine, halves_of
 from tests.helpers.cell_fleets import FLEET, quiet
 
@@ -37,7 +37,7 @@ def one(out):
 
 def of_one_table(run, *, by_instance):
     """The same from the whole table at once."""
-    table = measured(run, SETTINGS)
+    table = run_measurements(run, SETTINGS)
     without, having = halves_of(by_own_machine(table) if by_instance else table)
     rows = MachineRows.of(having)
     drawn = {
