@@ -23,7 +23,7 @@ from scenarios.files.faults import Fault, FaultsError
 from scenarios.files.options import refuse
 from scenarios.occupancy.stay_logs import is_served, log_on
 from scenarios.runs.rundir import RunError, open_run
-from scenarios.views.wording import closest
+from scenarios.views.numbers import closest
 from scenarios.wsmeter.own import faults_in
 
 BY_ITSELF = "testbed"

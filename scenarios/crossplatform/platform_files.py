@@ -16,7 +16,7 @@ from scenarios.files.faults import Fault, FaultsError, shown
 from scenarios.files.findings import Check, Finding, made
 from scenarios.files.reader import parse
 from scenarios.files.tree import Node, Place, Scalar, merge, without
-from scenarios.views.wording import closest
+from scenarios.views.numbers import closest
 
 Frequency: TypeAlias = Annotated[float, Ge(1e6), Le(1e11)]
 Cycles: TypeAlias = Annotated[float, Gt(0), Le(10_000)]

@@ -14,7 +14,7 @@ from rich.table import Table
 
 from models.errors import WscError
 from models.platforms import PLATFORMS, Platform
-from scenarios.views.wording import closest
+from scenarios.views.numbers import closest
 
 
 class PlatformError(WscError):

@@ -153,7 +153,7 @@ def show(payload: Converted, console: "Console") -> None:
       2 left out: no CPI
     made.csv: 3 observations in 1 period: 2 jobs, 3 instances, 3 machines, none with the feature
     """
-    from scenarios.views.tables import plural
+    from scenarios.views.numbers import plural
 
     def say(text: str) -> None:
         console.print(text, soft_wrap=True, markup=False, highlight=False)

@@ -104,7 +104,7 @@ def monitor(
 
 def show(payload: Mapping[str, Any], console: Console) -> None:
     """Print the looks as a table, in words whether there is a change, and what the guards and notes say."""
-    from scenarios.views.tables import plural
+    from scenarios.views.numbers import plural
 
     table = Table(box=SIMPLE_HEAD, padding=0, show_edge=False)
     for heading in ("until", "share", "change", "at any time", "at this look alone", "p at any time"):

@@ -18,7 +18,7 @@ from models.services.world import ServiceWorld
 from scenarios.files.faults import Fault, FaultsError, shown
 from scenarios.files.reader import parse
 from scenarios.files.tree import Node, Place, merge, put, without
-from scenarios.views.wording import closest
+from scenarios.views.numbers import closest
 
 LIBRARY = Path(__file__).parents[1] / "library"
 _OWN = ("name", "description", "extends")

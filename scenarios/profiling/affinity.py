@@ -12,7 +12,10 @@ from analysis.profiling.affinity.table import COUNTERS, Table, frame_of, read
 from analysis.profiling.affinity.terms import Structure
 from models.arrays import Floats
 from scenarios.files.faults import Fault, FaultsError
-from scenarios.views.tables import amount, plural, print_rows
+from scenarios.views import text
+from scenarios.views.numbers import amount, plural
+from scenarios.views.section import Section
+from scenarios.views.tables import of_rows
 from scenarios.wsmeter.own import faults_in
 
 if TYPE_CHECKING:
@@ -201,9 +204,9 @@ def show(payload: dict[str, Any], console: "Console") -> None:
     for line in [*(f"  note: {note}" for note in payload["notes"]), *_judged(payload)]:
         console.print(escape(line), soft_wrap=True)
     cycles = {name: f"{name} (cycles)" for name in ("capacity", "before", "after")}
-    print_rows(payload["use"], console, cycles)
+    text.show(Section("", (of_rows(payload["use"], cycles),)), console)
     largest = sorted(payload["assignment"], key=lambda row: -row["load"])
-    print_rows(largest[:_ROWS], console, {"load": "load (instructions)"})
+    text.show(Section("", (of_rows(largest[:_ROWS], {"load": "load (instructions)"}),)), console)
     if len(largest) > _ROWS:
         console.print(f"  and {len(largest) - _ROWS:,} more with less load; --json has all")
 

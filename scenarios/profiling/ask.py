@@ -10,7 +10,9 @@ from rich.box import SIMPLE_HEAD
 from rich.table import Table
 
 from scenarios.files.faults import Fault, FaultsError
-from scenarios.views.tables import print_rows
+from scenarios.views.section import Section
+from scenarios.views.tables import of_rows
+from scenarios.views.text import show as show_text
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -68,7 +70,7 @@ def ask(folder: Path, name: str, given: Iterable[str]) -> dict[str, Any]:
     """
     from analysis.profiling.database import Database
     from analysis.profiling.questions import QUESTIONS
-    from scenarios.views.wording import closest
+    from scenarios.views.numbers import closest
 
     if name not in QUESTIONS:
         near = closest(name, QUESTIONS, "wsc profile ask --list")
@@ -328,7 +330,7 @@ def show_answer(payload: Mapping[str, Any], console: "Console") -> None:
     console.print(payload["title"], markup=False)
     if payload["why"]:
         console.print(payload["why"], markup=False, style="dim", soft_wrap=True)
-    print_rows(payload["rows"], console)
+    show_text(Section("", (of_rows(payload["rows"]),)), console)
     if "tried" in payload:
         from scenarios.profiling.colocate_trial import show
 
@@ -359,7 +361,7 @@ def show_regress(payload: Mapping[str, Any], console: "Console") -> None:
         | {"cost_share": row["cost"]}
         for row in found
     ]
-    print_rows(rows, console, {"cost_share": "cost"})
+    show_text(Section("", (of_rows(rows, {"cost_share": "cost"}),)), console)
 
 
 def verdict(payload: Mapping[str, Any]) -> str:

@@ -10,9 +10,8 @@ from models.errors import InputError
 from scenarios.files.faults import Fault, FaultsError, shown
 from scenarios.runs.rundir import FolderError, make_folder
 from scenarios.runs.unfinished import hidden, whole
+from scenarios.views.numbers import amount, closest, plural
 from scenarios.views.output import Progress
-from scenarios.views.tables import amount, plural
-from scenarios.views.wording import closest
 
 if TYPE_CHECKING:
     import pandas as pd

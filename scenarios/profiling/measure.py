@@ -17,9 +17,8 @@ from scenarios.profiling.profiled import applications, error_of, facts, first_an
 from scenarios.profiling.served import service_table, services
 from scenarios.runs.pictures import save
 from scenarios.runs.rundir import Run
+from scenarios.views.numbers import large, plural, share, small_share
 from scenarios.views.output import Progress
-from scenarios.views.tables import plural
-from scenarios.views.wording import large, share, small_share
 
 
 def measure(scenario: ProfileScenario, found: Run, _out: Path, progress: Progress) -> dict[str, Any]:

@@ -12,7 +12,10 @@ from models.arrays import DAY_S
 from scenarios.files.faults import Fault, FaultsError
 from scenarios.files.options import duration
 from scenarios.profiling.intervals import ERRORS, FALSE_CHANGES, LEVEL, difference, intervals, of_fleet, without
-from scenarios.views.tables import amount, plural, print_rows
+from scenarios.views.numbers import amount, plural
+from scenarios.views.section import Section
+from scenarios.views.tables import of_rows
+from scenarios.views.text import show as show_text
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -275,7 +278,7 @@ def show(payload: Mapping[str, Any], console: "Console") -> None:
     unit = payload["unit"] or "value"
     titles = {"value": unit, "value_a": f"{unit} a", "value_b": f"{unit} b"}
     titles |= {name: name for name in payload["by"]}
-    print_rows(rows, console, titles, payload["confidence"] or LEVEL)
+    show_text(Section("", (of_rows(rows, titles, payload["confidence"] or LEVEL),)), console)
     for note in payload["notes"]:
         console.print(f"note: {note}", markup=False, soft_wrap=True)
 

@@ -7,9 +7,9 @@ from scenarios.crosscheck.crosscheck import crosscheck, show
 from scenarios.files.schema import ProfileScenario, Scenario
 from scenarios.report.printed import printed
 from scenarios.report.subject import Subject, composed
+from scenarios.views.numbers import plural
 from scenarios.views.output import Progress
 from scenarios.views.section import Cell, Heading, Section, Table, Verdict
-from scenarios.views.tables import plural
 
 _COMPARED = {
     "upgrade_wsmeter": ("tried", "true"),

@@ -13,9 +13,9 @@ from scenarios.profiling.stability import show_stability, stability
 from scenarios.report.figures import saved
 from scenarios.report.printed import printed
 from scenarios.report.subject import Subject, composed
+from scenarios.views.numbers import large
 from scenarios.views.output import Progress
 from scenarios.views.section import Section, Verdict
-from scenarios.views.wording import large
 
 _PICTURED = {
     "functions": "The hottest functions and their shares of cycles, with intervals, beside the truth",

@@ -12,9 +12,9 @@ from scenarios.files.schema import ServiceScenario
 from scenarios.report.figures import saved
 from scenarios.report.printed import printed
 from scenarios.report.subject import Subject, composed
+from scenarios.views.numbers import share
 from scenarios.views.output import Progress
 from scenarios.views.section import Section, Table, Verdict, table
-from scenarios.views.wording import share
 
 _PICTURED = {"errors": "Median error of service time by method, platform by platform"}
 

@@ -14,9 +14,8 @@ from scenarios.files.schema import AnyScenario
 from scenarios.files.source import library
 from scenarios.kinds import KINDS
 from scenarios.report.subject import Subject, composed
+from scenarios.views.numbers import plain, plural
 from scenarios.views.section import Section, table
-from scenarios.views.tables import plural
-from scenarios.views.wording import plain
 
 _NAMING = frozenset({"name", "kind", "description"})
 

@@ -22,9 +22,9 @@ from scenarios.report.settings import again, file_of, flat
 from scenarios.report.subject import composed
 from scenarios.runs.execution import reopen
 from scenarios.runs.rundir import MANIFEST
+from scenarios.views.numbers import plain, share
 from scenarios.views.output import Progress
 from scenarios.views.section import Figure, Section, Verdict, table
-from scenarios.views.wording import plain, share
 
 _MOST_SETTINGS = 6
 _MOST_COMMANDS = 12

@@ -7,8 +7,8 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any, Literal, TypeAlias, TypeVar
 
-Mark: TypeAlias = Literal["", "good", "bad", "strong", "quiet"]
-"""How a text stands out: good and bad news, what matters most, what can be passed over."""
+Mark: TypeAlias = Literal["", "good", "bad", "strong", "quiet", "grown", "shrunk"]
+"""How a text stands out: good and bad news, what matters most, what can be passed over, what changed beyond chance."""
 _T = TypeVar("_T")
 
 
@@ -58,6 +58,8 @@ class Table:
     rows: tuple[tuple[Cell, ...], ...]
     title: str = ""
     caption: str = ""
+    spare: tuple[int, ...] = ()
+    """Columns of numbers that give way first where there is no room for all."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,198 +1,227 @@
-"""Rows of any answer about profiles as a table that fits the console."""
+"""Rows and data frames as tables: headings of columns, shares in percent, ends of intervals, links and bars."""
 
 import math
-from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING, Any
+import numbers
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from typing import TYPE_CHECKING, TypeGuard
 
 from analysis.profiling.query import DIMENSIONS
+from scenarios.views.numbers import amount, quantity, share
+from scenarios.views.section import Cell, Heading, Table
 
 if TYPE_CHECKING:
-    from rich.console import Console
+    import pandas as pd
 
-LEAST_NAME = 24
-"""Characters that a name keeps on a line; columns of numbers give way first."""
-_PREFIXES = ((10**15, "P"), (10**12, "T"), (10**9, "G"), (10**6, "M"))
-_LONG = 10**7
-"""Whole numbers from here on are told by four digits and a prefix."""
-_UNITS = {"_bytes": "bytes", "_hz": "Hz", "_s": "s", "_w": "W"}
-_NUMBERS = frozenset(DIMENSIONS) | {"day", "line"}
+Row = Mapping[str, object]
+Link = Callable[[Row], str]
+NOTHING = "–"
+"""What a cell without a value says."""
+_SHARES = frozenset({"share", "shares", "change", "saving", "saved", "fraction", "coverage", "known"})
+_BOUNDS = ("low", "high")
+_PLAIN = frozenset(DIMENSIONS) | {"day", "line"}
+"""Columns whose numbers are names."""
 _LAST = ("standard_error", "samples")
-"""Columns that are dropped before all others, and that have no interval."""
-_GAP = 2
-Row = Mapping[str, Any]
+"""Columns that give way before all others, and that have no interval."""
+_VALUES = frozenset({"value", "value_a", "value_b", "own", "with_callees"})
+_NUMERIC = frozenset({"value", "value_a", "value_b", "samples"})
+_UNITS = {"s": " (s)", "w": " (W)", "hz": " (Hz)", "bytes": " (bytes)", "kwh": " (kWh)", "a": " A", "b": " B"}
+_WORDS_OF_VALUES = {"None": NOTHING, "<NA>": NOTHING, "nan": NOTHING, "True": "yes", "False": "no"}
+_WORDS = {
+    "previous": "distance to the day before",
+    "previous_expected": "expected by sampling",
+    "mean": "distance to the mean day",
+    "mean_expected": "expected by sampling",
+    "cpi": "CPI",
+    "cpi_elsewhere": "CPI elsewhere",
+    "with_callees": "with callees",
+}
 
 
-def amount(value: float) -> str:
-    """Return a number for reading: whole ones with thousands, others and long ones with four digits and a prefix.
-
-    Examples
-    --------
-    >>> amount(12345), amount(7486000000), amount(0.25), amount(1.5e-7), amount(float("nan"))
-    ('12,345', '7.486 G', '0.25', '1.5e-07', '')
-    """
-    if isinstance(value, int) and abs(value) < _LONG:
-        return f"{value:,}"
-    if not math.isfinite(value):
-        return "" if math.isnan(value) else str(value)
-    for size, prefix in _PREFIXES:
-        if size <= abs(value) < 1000 * size:
-            return f"{value / size:.4g} {prefix}"
-    return f"{value:,.0f}" if 10**4 <= abs(value) < 10**6 else f"{value:.4g}"
-
-
-def plural(count: int, noun: str) -> str:
-    """Return a count and its noun.
-
-    Examples
-    --------
-    >>> plural(1, "visit"), plural(1200, "visit")
-    ('1 visit', '1,200 visits')
-    """
-    return f"{count:,} {noun}{'s' * (count != 1)}"
-
-
-def is_share(name: str, before: str = "") -> bool:
-    """Return whether a column holds shares; low and high are what the column before them is.
-
-    Examples
-    --------
-    >>> is_share("share_a"), is_share("low", "share"), is_share("low", "cpi"), is_share("money_per_year_low")
-    (True, True, False, False)
-    """
-    if name in {"low", "high"} and before:
-        return is_share(before)
-    return name in {"change", "saving", "saved"} or "share" in name.split("_")
-
-
-def print_rows(
-    rows: Sequence[Row], console: "Console", titles: Mapping[str, str] | None = None, confidence: float = 0.95
-) -> None:
-    """Print rows: names whole, shares in percent, low and high as one interval; columns that do not fit are named.
+def of_rows(
+    rows: Sequence[Row], titles: Mapping[str, str] | None = None, confidence: float = 0.95, title: str = ""
+) -> Table:
+    """Return rows with the same columns as a table in which low and high are one interval.
 
     Parameters
     ----------
-    rows : with the same columns; nothing is printed without any
-    console : to print on
+    rows : of what any command answers, one map a row
     titles : headings that are not made of the column's name
     confidence : of low and high
+    title : what stands above
 
     Examples
     --------
-    >>> from rich.console import Console
-    >>> rows = [{"function": "f", "share": 0.25, "low": 0.2, "high": 0.31}]
-    >>> print_rows(rows, Console(width=60))  # doctest: +NORMALIZE_WHITESPACE
-    <BLANKLINE>
-    function share 95% interval
-    ───────────────────────────────────
-    f 25.00% 20.00% to 31.00%
-    <BLANKLINE>
+    >>> top = of_rows([{"function": "f", "share": 0.25, "low": 0.2, "high": 0.31}])
+    >>> [heading.text for heading in top.headings], [cell.text for cell in top.rows[0]]
+    (['function', 'share', '95% interval'], ['f', '25.00%', '20.00% to 31.00%'])
     """
-    if not rows:
-        return
-    from rich.box import SIMPLE_HEAD
-    from rich.table import Table
-    from rich.text import Text
-
-    columns = {_title(name, titles or {}, confidence): cells for name, cells in _columns(rows).items()}
-    names = _names(rows, titles or {}, confidence)
-    kept, dropped = _fitting(columns, names, console.width)
-    widths = _widths(kept, names, console.width)
-    table = Table(box=SIMPLE_HEAD, padding=(0, 1, 0, 0))
-    for title in kept:
-        left = title in names
-        table.add_column(Text(title), justify="left" if left else "right", no_wrap=not left, overflow="fold")
-    for i in range(len(rows)):
-        table.add_row(*(Text(broken(cells[i], widths[title])) for title, cells in kept.items()))
-    console.print(table)
-    if dropped:
-        console.print(f"no room for {', '.join(dropped)}; --json has all", markup=False, soft_wrap=True)
+    names = list(rows[0]) if rows else []
+    columns = [name for name in names if not (name.endswith("low") and _other_end(name) in names)]
+    flags = [not isinstance(rows[0][name], str) for name in columns]
+    heads = [(titles or {}).get(name) or _ends(name, names, confidence) or heading(name) for name in columns]
+    return Table(
+        tuple(map(Heading, heads, flags)),
+        tuple(flags),
+        tuple(tuple(Cell(_text(row, name, names)) for name in columns) for row in rows),
+        title,
+        spare=tuple(i for i, name in enumerate(columns) if name in _LAST),
+    )
 
 
-def broken(name: str, width: int) -> str:
-    """Return a name on as many lines as it needs, broken after ``::``, or between words, where it can be.
+def of_frame(
+    frame: "pd.DataFrame", title: str, links: Mapping[str, Link] | None = None, *, bar: str = "share", unit: str = ""
+) -> Table:
+    """Return a data frame as a table, column by column.
+
+    Parameters
+    ----------
+    frame : columns named as in the rest of the testbed, with units as suffixes
+    title : what the table holds
+    links : column to the function that makes a row's link; an empty link is none
+    bar : column of shares that get a bar, as long as its share of the largest, if there is one
+    unit : what the values count, as `scenarios.views.numbers.quantity` takes it
 
     Examples
     --------
-    >>> broken("leveldb::Writer::insert", 16).split()
-    ['leveldb::', 'Writer::insert']
+    >>> import pandas as pd
+    >>> top = of_frame(pd.DataFrame({"function": ["f"], "share": [0.25]}), "Functions")
+    >>> top.numbers, top.rows[0][1].text, top.rows[0][1].bar
+    ((False, True), '25.00%', 1.0)
     """
-    lines, rest = [], name
-    while len(rest) > width:
-        cut = max(rest.rfind("::", 0, width) + 2, rest.rfind(" ", 0, width) + 1)
-        cut = cut if 2 < cut <= width else width
-        lines.append(rest[:cut].rstrip())
-        rest = rest[cut:]
-    return "\n".join([*lines, rest])
+    import pandas as pd
+
+    links = links or {}
+    names = [str(name) for name in frame.columns]
+    longest = {bar: max((float(length) for length in frame[bar].dropna()), default=0.0)} if bar in names else {}
+    largest = {name: max(map(abs, frame[name]), default=0) for name in names if unit and name in _VALUES}
+
+    def cell(row: Row, name: str) -> Cell:
+        value, link = row[name], links.get(name)
+        if name in largest and isinstance(value, numbers.Integral):
+            text = quantity(int(value), unit, int(largest[name]))
+        else:
+            text = value_text(bounded(name, names), value)
+        full = str(value) if _is_number(value) and str(value) != text else ""
+        return Cell(text, "", full, link(row) if link else "", _bar(value, longest.get(name)))
+
+    flags = tuple(
+        pd.api.types.is_numeric_dtype(frame.iloc[:, index]) or name in _NUMERIC for index, name in enumerate(names)
+    )
+    rows = (dict(zip(names, values, strict=True)) for values in frame.itertuples(index=False, name=None))
+    return Table(
+        tuple(Heading(heading(name), flag) for name, flag in zip(names, flags, strict=True)),
+        flags,
+        tuple(tuple(cell(row, name) for name in names) for row in rows),
+        title,
+    )
 
 
-def _columns(rows: Sequence[Row]) -> dict[str, list[str]]:
-    """Return the cells of each column as text; low and high under the name of the interval."""
-    made: dict[str, list[str]] = {}
-    before = ""
-    for name in rows[0]:
-        low = name.removesuffix("high") + "low"
-        if name.endswith("low") and name.removesuffix("low") + "high" in rows[0]:
-            continue
-        values = [row[name] for row in rows]
-        if name.endswith("high") and low in rows[0]:
-            percent = is_share(name, before)
-            lows = [_text(name, row[low], percent) for row in rows]
-            highs = [_text(name, value, percent) for value in values]
-            made[name] = [f"{one} to {other}" if one or other else "" for one, other in zip(lows, highs, strict=True)]
-            continue
-        made[name] = [_text(name, value, is_share(name)) for value in values]
-        before = before if name in _LAST else name
-    return made
+def heading(name: str) -> str:
+    """Return a column's name as a heading.
+
+    Examples
+    --------
+    >>> heading("core_cycles"), heading("length_s"), heading("share_a"), heading("previous_expected")
+    ('core cycles', 'length (s)', 'share A', 'expected by sampling')
+    """
+    stem, _, last = name.rpartition("_")
+    if name in _WORDS:
+        return _WORDS[name]
+    return f"{stem.replace('_', ' ')}{_UNITS[last]}" if stem and last in _UNITS else name.replace("_", " ")
 
 
-def _text(name: str, value: object, percent: bool) -> str:
-    if isinstance(value, bool) or not isinstance(value, int | float) or name in _NUMBERS:
-        return "".join(each if each.isprintable() else "�" for each in str(value))
-    if not percent or not math.isfinite(value):
-        return amount(value)
-    return f"{100 * value:+.2f} pp" if name == "change" else f"{value:.2%}"
+def bounded(name: str, names: Iterable[str]) -> str:
+    """Return the column of which a column is an end of the interval; of any other column its own name.
+
+    Parameters
+    ----------
+    name : the column; ``low`` and ``high`` belong to the nearest column before them, ``x_low`` to ``x``
+    names : all columns in order
+
+    Examples
+    --------
+    >>> bounded("low", ["share", "cpi", "low", "high"]), bounded("money_low", ["money_low"])
+    ('cpi', 'money')
+    """
+    stem, _, last = name.rpartition("_")
+    if last not in _BOUNDS:
+        return name
+    if stem:
+        return stem
+    columns = list(names)
+    before = [column for column in columns[: columns.index(name)] if column not in (*_BOUNDS, *_LAST)]
+    return before[-1] if before else name
 
 
-def _title(name: str, titles: Mapping[str, str], confidence: float) -> str:
-    if name in titles:
-        return titles[name]
-    if name.endswith("high"):
-        of = name.removesuffix("high").strip("_").replace("_", " ")
-        return f"{confidence:.0%} interval{f' of {of}' * bool(of)}"
-    for suffix, unit in _UNITS.items():
-        if name.endswith(suffix):
-            return f"{name.removesuffix(suffix).replace('_', ' ')} ({unit})"
-    return name.replace("_", " ")
+def is_share(name: str) -> bool:
+    """Return whether a column holds shares.
+
+    Examples
+    --------
+    >>> is_share("share_a"), is_share("cpi")
+    (True, False)
+    """
+    return not _SHARES.isdisjoint(name.split("_"))
 
 
-def _names(rows: Sequence[Row], titles: Mapping[str, str], confidence: float) -> set[str]:
-    """Return the headings of the columns of names."""
-    return {_title(name, titles, confidence) for name, value in rows[0].items() if isinstance(value, str)}
+def value_text(name: str, value: object) -> str:
+    """Return a value of a column as text: shares in percent, changes of shares in points, large numbers with a prefix.
+
+    Examples
+    --------
+    >>> value_text("share", 0.125), value_text("change", 0.125), value_text("value", 3 * 10**15)
+    ('12.50%', '+12.50 pp', '3 P')
+    >>> value_text("share", float("nan")), value_text("ok", True), value_text("path", ("main", "read"))
+    ('–', 'yes', 'main → read')
+    """
+    if isinstance(value, tuple | list):
+        return " → ".join(map(str, value))
+    if isinstance(value, str):
+        return _printable(value)
+    word = _WORDS_OF_VALUES.get(str(value))
+    if word:
+        return word
+    return _number_text(name, value) if _is_number(value) and name not in _PLAIN else _printable(str(value))
 
 
-def _fitting(columns: Mapping[str, list[str]], names: set[str], width: int) -> tuple[dict[str, list[str]], list[str]]:
-    """Return the columns that fit, and the headings of those that do not: the last numbers go first."""
-    kept, dropped = dict(columns), []
-    numbers = [title for title in columns if title not in names]
-    last = [name.replace("_", " ") for name in _LAST]
-    order = sorted(numbers[1:], key=lambda title: title in last)
-    while order and sum(_least(title, cells, names) for title, cells in kept.items()) + 2 > width:
-        dropped.append(order.pop())
-        del kept[dropped[-1]]
-    return kept, [title for title in columns if title in dropped]
+def _number_text(name: str, value: float) -> str:
+    if "change" in name.split("_"):
+        return f"{100 * float(value):+.2f} pp"
+    if is_share(name):
+        return share(float(value), unknown=str(value))
+    return amount(int(value) if isinstance(value, numbers.Integral) else float(value))
 
 
-def _least(title: str, cells: Sequence[str], names: set[str]) -> int:
-    longest = max(len(title), *map(len, cells))
-    return _GAP + (min(longest, max(LEAST_NAME, len(title))) if title in names else longest)
+def _other_end(name: str) -> str:
+    """Return the column of the other end of an interval."""
+    return name.removesuffix("low") + "high" if name.endswith("low") else name.removesuffix("high") + "low"
 
 
-def _widths(kept: Mapping[str, list[str]], names: set[str], width: int) -> dict[str, int]:
-    """Return the characters of each column: names share what numbers leave."""
-    made = {title: max(len(title), *map(len, cells)) for title, cells in kept.items()}
-    free = width - 2 - _GAP * len(made) - sum(size for title, size in made.items() if title not in names)
-    waiting = sorted((title for title in made if title in names), key=lambda title: made[title])
-    for i, title in enumerate(waiting):
-        made[title] = max(1, min(made[title], free // (len(waiting) - i)))
-        free -= made[title]
-    return made
+def _ends(name: str, names: Sequence[str], confidence: float) -> str:
+    """Return the heading of an interval; nothing of any other column."""
+    if not name.endswith("high") or _other_end(name) not in names:
+        return ""
+    of = name.removesuffix("high").strip("_").replace("_", " ")
+    return f"{confidence:.0%} interval{f' of {of}' * bool(of)}"
+
+
+def _text(row: Row, name: str, names: Sequence[str]) -> str:
+    of = bounded(name, names)
+    if of == name or _other_end(name) not in names:
+        return value_text(of, row[name])
+    low, high = (value_text(of, row[end]) for end in (_other_end(name), name))
+    return "" if low == high == NOTHING else f"{low} to {high}"
+
+
+def _bar(value: object, longest: float | None) -> float | None:
+    if longest is None or not _is_number(value) or math.isnan(value):
+        return None
+    return min(1.0, max(0.0, float(value) / longest)) if longest > 0 else 0.0
+
+
+def _is_number(value: object) -> TypeGuard[float]:
+    return isinstance(value, numbers.Real) and not isinstance(value, bool)
+
+
+def _printable(text: str) -> str:
+    return "".join(letter if letter.isprintable() else "\ufffd" for letter in text)

@@ -9,7 +9,15 @@ if TYPE_CHECKING:
 
     from rich.console import Console
 
-_STYLES: "Mapping[Mark, str]" = {"": "", "good": "green", "bad": "red", "strong": "bold", "quiet": "dim"}
+_STYLES: "Mapping[Mark, str]" = {
+    "": "",
+    "good": "green",
+    "bad": "red",
+    "strong": "bold",
+    "quiet": "dim",
+    "grown": "bold",
+    "shrunk": "bold",
+}
 _GAP = 2
 LEAST_NAME = 24
 """Characters that a name keeps on a line; columns of numbers give way first."""
@@ -125,9 +133,9 @@ def _longest(table: Table, column: int) -> int:
 
 
 def _fitting(table: Table, width: int) -> list[int]:
-    """Return the columns for which there is room: the last columns of numbers give way first, never the first."""
+    """Return the columns for which there is room: numbers give way, those to spare first, then from the last on."""
     columns = list(range(len(table.numbers)))
-    spare = [i for i in columns if table.numbers[i]][1:]
+    spare = sorted([i for i in columns if table.numbers[i]][1:], key=lambda i: i in table.spare)
 
     def needed(i: int) -> int:
         longest = _longest(table, i)

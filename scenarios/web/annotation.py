@@ -4,10 +4,12 @@ from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from typing import Any
 
+from scenarios.views.numbers import event_name, quantity
+from scenarios.views.section import Table
+from scenarios.views.tables import Link, of_frame
 from scenarios.web.asked import Asked, Pairs, RefusedError, read
 from scenarios.web.listing import unit_of
 from scenarios.web.site import Page, Site
-from scenarios.web.tables import Link, Table, amount, grouped, named, said, table
 
 _MOST_LINES = 10_000
 _TOLD = ("line", "samples", "value", "share")
@@ -52,20 +54,19 @@ def source(site: Site, pairs: Pairs) -> Page:
         "action": "/source",
         "suggestions": site.suggestions,
         "file": file,
-        "event": named(asked.query.event),
+        "event": event_name(asked.query.event),
         "unit": unit,
-        "amount": amount,
-        "grouped": grouped,
+        "quantity": quantity,
         "hash": file_hash,
         "lines": annotate(site, exact, file, file_hash),
         "header": [
-            ("Samples", said("", samples)),
-            (f"{named(asked.query.event)} in the fleet ({unit or 'events'})", grouped(int(value))),
+            ("Samples", f"{samples:,}"),
+            (f"{event_name(asked.query.event)} in the fleet ({unit or 'events'})", f"{int(value):,}"),
             ("Share of all that was asked", f"{value / everything:.3%}" if everything else "–"),
         ],
         "functions": _split(site, exact, ("function",), "Functions of the file"),
         "users": _split(site, exact, ("application", "revision"), "Programs that run it"),
-        "versions": table(contents, "Contents of this name", {"file_hash": _version(base, file)}, unit=unit),
+        "versions": of_frame(contents, "Contents of this name", {"file_hash": _version(base, file)}, unit=unit),
     }
     return Page("source.html", file, shown)
 
@@ -105,7 +106,7 @@ def _files(site: Site, asked: Asked) -> Page:
         "asked": asked,
         "action": "/source",
         "suggestions": site.suggestions,
-        "table": table(found, "Source files by content", {"file": link}, unit=unit_of(site, asked.query.event)),
+        "table": of_frame(found, "Source files by content", {"file": link}, unit=unit_of(site, asked.query.event)),
     }
     return Page("files.html", "Source", shown)
 
@@ -119,7 +120,7 @@ def _split(site: Site, exact: Asked, by: tuple[str, ...], caption: str) -> Table
             asked = asked.only(key, str(row[key]))
         return asked.grouped("application" if by == ("function",) else "function").url("/query")
 
-    return table(found, caption, {by[0]: link}, unit=unit_of(site, exact.query.event))
+    return of_frame(found, caption, {by[0]: link}, unit=unit_of(site, exact.query.event))
 
 
 def _version(asked: Asked, file: str) -> Link:

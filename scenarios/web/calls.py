@@ -9,13 +9,14 @@ import pandas as pd
 
 from analysis.profiling.query import PROCESS_DIMENSIONS, Query
 from scenarios.profiling.intervals import FALSE_CHANGES
+from scenarios.views.numbers import event_quantity
+from scenarios.views.tables import Link, of_frame
 from scenarios.web.asked import Asked, Pairs, RefusedError, Restrictions, gather, read
 from scenarios.web.charts import OTHER
 from scenarios.web.differences import frames, functions, sides
 from scenarios.web.graph import MOST_EDGES, USUAL_EDGES, Stack, Tree, call_graph, dot, flame
 from scenarios.web.listing import both, marked, unit_of
 from scenarios.web.site import Page, Site
-from scenarios.web.tables import Link, table, worded
 
 _MOST_PATHS, _MOST_ROOTS, _DIGITS = 100_000, 20, 4
 _ROOTS = ("application",)
@@ -34,12 +35,12 @@ def callgraph(site: Site, pairs: Pairs) -> Page:
         **_shared(site, asked, "/callgraph", graph.total),
         "told": replace(told, more={"edges": str(most)}),
         "dot": dot(graph, kept),
-        "edges": table(
+        "edges": of_frame(
             pd.DataFrame([astuple(edge) for edge in graph.edges], columns=["caller", "callee", "value", "share"]),
             "Calls",
             unit=unit,
         ),
-        "nodes": table(_functions(inclusive, asked.top), "Functions", {"function": _to_query(asked)}, unit=unit),
+        "nodes": of_frame(_functions(inclusive, asked.top), "Functions", {"function": _to_query(asked)}, unit=unit),
         "graph": graph,
     }
     return Page("callgraph.html", "Call graph", shown)
@@ -63,8 +64,8 @@ def flamegraph(site: Site, pairs: Pairs) -> Page:
         **_shared(site, asked, "/flame", total),
         "json": asked.url("/flame.json"),
         "found": asked.url("/found.json"),
-        "nodes": table(_functions(inclusive, asked.top), "Functions", {"function": _to_query(asked)}, unit=unit),
-        "paths": table(_paths(site.database.stacks(asked.query, asked.top), total), "Call paths", unit=unit),
+        "nodes": of_frame(_functions(inclusive, asked.top), "Functions", {"function": _to_query(asked)}, unit=unit),
+        "paths": of_frame(_paths(site.database.stacks(asked.query, asked.top), total), "Call paths", unit=unit),
     }
     return Page("flame.html", "Flame graph", shown)
 
@@ -93,7 +94,7 @@ def flamediff(site: Site, pairs: Pairs) -> Page:
         "json": Asked(asked.query, asked.top).url("/flamediff.json"),
         "found": Asked(asked.query, asked.top).url("/found.json"),
         "own": [(side, text) for side in ("a", "b") for text in texts[side]],
-        "table": marked(changes, table(told, "Functions, callees included", links, bar="")),
+        "table": marked(changes, of_frame(told, "Functions, callees included", links, bar="")),
         "rows": len(changes),
         "beyond": int(changes["significant"].sum()) if "significant" in changes else 0,
         "without": why,
@@ -178,7 +179,7 @@ def _shared(site: Site, asked: Asked, action: str, total: int) -> dict[str, Any]
         "action": action,
         "suggestions": site.suggestions,
         "stack_events": site.stack_events,
-        "value": worded(total, asked.query.event, unit_of(site, asked.query.event)),
+        "value": event_quantity(total, asked.query.event, unit_of(site, asked.query.event)),
         "covered": covered,
     }
 

@@ -10,10 +10,11 @@ from analysis.profiling.query import DIMENSIONS, QueryError, unknown
 from analysis.profiling.questions import QUESTIONS
 from analysis.profiling.stability import periods
 from analysis.statistics import NotEnoughDataError
+from scenarios.views.section import Table
+from scenarios.views.tables import Link, of_frame
 from scenarios.web.asked import MOST_ROWS, Asked, Pairs, RefusedError, gather, read
 from scenarios.web.charts import lines, stacked
 from scenarios.web.site import Page, Site
-from scenarios.web.tables import Link, Table, table
 
 _SAID = {
     "previous": "distance",
@@ -37,9 +38,9 @@ def rollouts(site: Site, pairs: Pairs) -> Page:
             (int(day), str(name), int(value))
             for day, name, value in zip(found["day"], found[key], found["value"], strict=True)
         ]
-        made = table(_by_day(rows, key, asked.top), f"{key.capitalize()}: share by day", bar="")
-        heads = tuple(head.removeprefix("share ") for head in made.heads)
-        charts.append((key, stacked(rows), replace(made, heads=heads)))
+        made = of_frame(_by_day(rows, key, asked.top), f"{key.capitalize()}: share by day", bar="")
+        heads = tuple(replace(head, text=head.text.removeprefix("share ")) for head in made.headings)
+        charts.append((key, stacked(rows), replace(made, headings=heads)))
     shown = {"asked": asked, "action": "/rollouts", "suggestions": site.suggestions, "charts": charts}
     return Page("rollouts.html", "Roll-outs", shown)
 
@@ -78,7 +79,7 @@ def stability(site: Site, pairs: Pairs) -> Page:
             (title, lines(days, {_SAID[name]: [float(value) for value in found[name]] for name in names}))
             for title, names in drawn
         ],
-        "table": table(found, f"{asked.query.event} by {', '.join(asked.query.by)}, day by day", bar=""),
+        "table": of_frame(found, f"{asked.query.event} by {', '.join(asked.query.by)}, day by day", bar=""),
     }
     return Page("stability.html", "Stability", shown)
 
@@ -142,7 +143,7 @@ def _answer(found: pd.DataFrame, title: str, fleet: Asked) -> Table:
     keys = {"caller": "function", "largest_in": "application"}
     links = {str(name): linked(str(name), keys.get(str(name), str(name))) for name in found.columns}
     known = {name: link for name, link in links.items() if keys.get(name, name) in DIMENSIONS}
-    return table(found.head(MOST_ROWS), title, known)
+    return of_frame(found.head(MOST_ROWS), title, known)
 
 
 def _whole(text: str) -> int:

@@ -11,9 +11,11 @@ import pandas as pd
 from analysis.profiling.query import DIMENSIONS, Query
 from models.errors import WscError
 from scenarios.profiling.intervals import FALSE_CHANGES
+from scenarios.views.numbers import event_name, event_quantity
+from scenarios.views.section import Cell, Heading, Table
+from scenarios.views.tables import Link, of_frame
 from scenarios.web.asked import Asked, Pairs, RefusedError, Restrictions, gather, read, restrictions
 from scenarios.web.site import Page, Site
-from scenarios.web.tables import Cell, Link, Table, named, said, table, worded
 
 _NEXT = {"function": ("application",), "file": ("file", "line"), "line": ("function",)}
 _HOME_ROWS = 8
@@ -37,9 +39,9 @@ def facts(site: Site) -> list[tuple[str, str]]:
     visits = site.database.table("visits")
     ended = visits["status"].value_counts(sort=False).sort_index()
     return [
-        ("Visits", ", ".join(f"{said('', int(count))} {status}" for status, count in ended.items())),
-        ("Machines visited", said("", int(visits["machine"].nunique()))),
-        ("Days", said("", int((visits["start_s"] // 86400).nunique()))),
+        ("Visits", ", ".join(f"{int(count):,} {status}" for status, count in ended.items())),
+        ("Machines visited", f"{int(visits['machine'].nunique()):,}"),
+        ("Days", f"{int((visits['start_s'] // 86400).nunique()):,}"),
         ("Platforms", ", ".join(sorted(map(str, visits["platform"].unique())))),
         ("Data centres", ", ".join(sorted(map(str, visits["datacentre"].unique())))),
         ("Collections", ", ".join(sorted(map(str, visits["collection"].unique())))),
@@ -61,12 +63,12 @@ def _story(site: Site, event: str) -> Story:
     found = site.database.query(query)
     samples, value = sum(map(int, found["samples"])), sum(map(int, found["value"]))
     hidden = sum(float(share) for known, share in zip(found["symbolised"], found["share"], strict=True) if not known)
-    words = named(event)
+    words = event_name(event)
     tops = tuple(
         _listed(site, Asked(replace(query, by=(by,)), top=_HOME_ROWS), f"{words} by {by}")
         for by in ("application", "function")
     )
-    says = f"{said('', samples)} samples stand for {worded(value, event, unit_of(site, event))} in the fleet"
+    says = f"{samples:,} samples stand for {event_quantity(value, event, unit_of(site, event))} in the fleet"
     return Story(words, says, f"{hidden:.1%}" if samples else "–", tops)
 
 
@@ -83,10 +85,10 @@ def query(site: Site, pairs: Pairs) -> Page:
         "asked": asked,
         "action": "/query",
         "suggestions": site.suggestions,
-        "table": _listed(site, asked, f"{named(asked.query.event)} by {', '.join(asked.query.by)}", intervals=True),
+        "table": _listed(site, asked, _title(asked), intervals=True),
         "without": site.without(asked.query),
-        "samples": said("", samples),
-        "value": worded(value, asked.query.event, unit_of(site, asked.query.event)),
+        "samples": f"{samples:,}",
+        "value": event_quantity(value, asked.query.event, unit_of(site, asked.query.event)),
         "further": [(key, asked.grouped(key).url("/query")) for key in DIMENSIONS if key not in asked.query.by],
     }
     return Page("query.html", "Query", shown)
@@ -123,7 +125,7 @@ def diff(site: Site, pairs: Pairs) -> Page:
     """Return two queries side by side: each key's share in A, in B, and the change, greatest first."""
     asked, sides, texts = both(site, pairs, site.default())
     found, lacking = site.difference(sides[0], sides[1])
-    caption = f"{named(asked.query.event)} by {', '.join(asked.query.by)}: A and B"
+    caption = f"{_title(asked)}: A and B"
     order = [*asked.query.by, "share_a", "share_b", "change", "low", "high", "value_a", "value_b"]
     told = found.iloc[: asked.top].reindex(columns=[name for name in order if name in found])
     links = {key: _refine(asked, key) for key in asked.query.by}
@@ -132,7 +134,7 @@ def diff(site: Site, pairs: Pairs) -> Page:
         "action": "/diff",
         "suggestions": site.suggestions,
         "sides": texts,
-        "table": marked(found, table(told, caption, links, bar="", unit=unit_of(site, asked.query.event))),
+        "table": marked(found, of_frame(told, caption, links, bar="", unit=unit_of(site, asked.query.event))),
         "rows": len(found),
         "beyond": int(found["significant"].sum()) if "significant" in found else 0,
         "without": lacking,
@@ -152,16 +154,16 @@ def marked(found: pd.DataFrame, made: Table) -> Table:
     Examples
     --------
     >>> found = pd.DataFrame({"change": [0.2, -0.1], "significant": [True, False]})
-    >>> [row[0].mark for row in marked(found, table(found[["change"]], "Changes")).rows]
+    >>> [row[0].mark for row in marked(found, of_frame(found[["change"]], "Changes")).rows]
     ['grown', '']
     """
     if "significant" not in found:
         return made
-    at = made.heads.index("change")
-    marks = ["grown" if change > 0 else "shrunk" for change in found["change"].iloc[: len(made.rows)]]
-    marks = [mark if beyond else "" for mark, beyond in zip(marks, found["significant"], strict=False)]
+    at = [head.text for head in made.headings].index("change")
+    changes = zip(made.rows, found["change"], found["significant"], strict=False)
     rows = [
-        (*row[:at], replace(row[at], mark=mark), *row[at + 1 :]) for row, mark in zip(made.rows, marks, strict=True)
+        (*row[:at], replace(row[at], mark=("grown" if change > 0 else "shrunk") if beyond else ""), *row[at + 1 :])
+        for row, change, beyond in changes
     ]
     return replace(made, rows=tuple(rows))
 
@@ -239,20 +241,24 @@ def _listed(site: Site, asked: Asked, caption: str, intervals: bool = False) -> 
     if intervals:
         found = _with_intervals(site, asked, found)
     links = {key: _refine(asked, key) for key in asked.query.by}
-    made = table(found, caption, links, unit=unit_of(site, asked.query.event))
+    made = of_frame(found, caption, links, unit=unit_of(site, asked.query.event))
     if "function" not in asked.query.by or not len(found):
         return made
     return _beside(made, "see", tuple(_callers(asked, str(function)) for function in found["function"]))
 
 
+def _title(asked: Asked) -> str:
+    return f"{event_name(asked.query.event)} by {', '.join(asked.query.by)}"
+
+
 def _beside(made: Table, head: str, cells: tuple[Cell, ...]) -> Table:
     rows = tuple((*row, cell) for row, cell in zip(made.rows, cells, strict=True))
-    return replace(made, heads=(*made.heads, head), rows=rows)
+    return replace(made, headings=(*made.headings, Heading(head)), numbers=(*made.numbers, False), rows=rows)
 
 
 def _callers(asked: Asked, function: str) -> Cell:
     pairs = [(name, value) for name, value in asked.only("function", function).pairs() if name in _LINKED]
-    return Cell("callers", "", f"/callgraph?{urlencode(pairs)}")
+    return Cell("callers", href=f"/callgraph?{urlencode(pairs)}")
 
 
 def _with_intervals(site: Site, asked: Asked, found: pd.DataFrame) -> pd.DataFrame:

@@ -11,9 +11,9 @@ from analysis.profiling.asking import visits_of_fleet
 from analysis.profiling.query import unknown
 from models.arrays import DAY_S
 from scenarios.profiling.ask import ADJUSTMENTS, could_find, read_criteria, verdict
+from scenarios.views.tables import of_frame
 from scenarios.web.asked import Asked, Pairs, RefusedError, gather, time_s
 from scenarios.web.site import Page, Site
-from scenarios.web.tables import table
 
 _SHOWN = ["function", "dimension", "value", "application", "factor", "low", "high", "cost", "p_value"]
 _NAMES = {"dimension": "goes with", "low": "factor from", "high": "factor to", "cost": "cost_share"}
@@ -68,8 +68,8 @@ def regress(site: Site, pairs: Pairs) -> Page:
 
     at = at_s / DAY_S
     shown |= {
-        "sides": table(_sides(visits, at), "What is compared"),
-        "found": table(told, f"Functions that became more expensive at day {at:g}", {"function": link}),
+        "sides": of_frame(_sides(visits, at), "What is compared"),
+        "found": of_frame(told, f"Functions that became more expensive at day {at:g}", {"function": link}),
         "verdict": verdict(payload),
         "could_find": could_find(payload),
     }

@@ -8,7 +8,7 @@ from scenarios.files.faults import shown
 from scenarios.files.findings import Check, Finding, repeated
 from scenarios.files.schema import ServiceScenario
 from scenarios.files.tree import Keys
-from scenarios.views.wording import closest
+from scenarios.views.numbers import closest
 
 MOST_REQUESTS = 20_000_000
 """Requests that all platforms together may serve; memory is proportional to those of one."""

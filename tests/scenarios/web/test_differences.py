@@ -59,7 +59,7 @@ def test_a_difference_has_the_intervals_of_the_command_and_marks_what_really_cha
     page = harmless(ask(application(grown), f"/diff?{SIDES}"))
     for row in payload["rows"]:
         for number in (row["low"], row["high"]):
-            assert f"{number:+.2%}" in page.said or f"{number:.2%}" in page.said
+            assert f"{100 * number:+.2f} pp" in page.said
     assert [row["function"] for row in payload["rows"] if row["significant"]] == ["f12"]
     assert payload["significant_rows"] == 1
     assert marked(page) == ["grown"]

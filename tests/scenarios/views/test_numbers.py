@@ -3,7 +3,7 @@
 import pytest
 
 from models.platforms import PLATFORMS
-from scenarios.views.wording import closest
+from scenarios.views.numbers import closest, quantity
 
 
 @pytest.mark.parametrize(
@@ -18,3 +18,12 @@ from scenarios.views.wording import closest
 )
 def test_names_that_begin_alike_or_are_spelt_alike_are_near(name, meant):
     assert closest(name, PLATFORMS) == meant
+
+
+@pytest.mark.parametrize("exponent", range(22))
+def test_times_are_said_to_four_digits(exponent):
+    """Read back, a time is what it was."""
+    size = {"ms": 1e-3, "s": 1.0, "min": 60.0, "hours": 3600.0, "days": 86400.0}
+    number, unit = quantity(10**exponent, "nanoseconds").replace(",", "").split()
+    if exponent >= 6:
+        assert float(number) * size[unit] == pytest.approx(10**exponent / 1e9, rel=6e-4)
