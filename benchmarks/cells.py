@@ -25,7 +25,7 @@ SIMULATE = """
 import sys
 from pathlib import Path
 from scenarios.runs.cells import Workers
-from scenarios.runs.execution import obtain
+from scenarios.runs.execution import measure, obtain
 from scenarios.files.loader import load
 from scenarios.files.source import settings
 cells, machines, out = sys.argv[1:]
@@ -37,7 +37,6 @@ ANALYSE = """
 import sys
 from pathlib import Path
 from scenarios.runs.execution import reopen
-from scenarios.measure import measure
 folder = next(Path(sys.argv[3]).glob("cpu_upgrade-*"))
 measure(*reopen(folder), Path(sys.argv[3]), lambda what, share: None)
 """

@@ -1,63 +1,183 @@
-"""The kinds of scenarios: how each is built from a file, how it is checked, and which of its values name files."""
+"""The kinds of scenarios, and all that differs between them: what a file may say, how it is simulated and measured.
 
-from collections.abc import Callable, Mapping, Sequence, Set
+What one kind needs is loaded when it is asked for, so this module stands below those that read files and keep runs.
+"""
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
+from importlib import import_module
 from pathlib import Path
-from typing import Any, TypeAlias
+from typing import TYPE_CHECKING, Any, Literal, Protocol, TypeAlias, cast
 
-from pydantic import TypeAdapter
+from models.errors import InputError
 
-from scenarios.files.checks import fleet as checks
-from scenarios.files.checks import profile as profile_checks
-from scenarios.files.checks import queue as queue_checks
-from scenarios.files.checks import service as service_checks
-from scenarios.files.findings import Check, Finding, made
-from scenarios.files.schema import PROFILE, QUEUE, SCENARIO, SERVICE, AnyScenario
-from scenarios.files.source import beside, named_beside
+if TYPE_CHECKING:
+    from pydantic import TypeAdapter
+    from rich.console import Console
 
-Resolve: TypeAlias = Callable[[str, Path], str]
-"""From what a file says of another, and the file that says it, to the other as seen from the working directory."""
+    from scenarios.files.findings import Check
+    from scenarios.files.schema import AnyScenario
+    from scenarios.runs.rundir import Draft, Run
+    from scenarios.views.conclusion import Conclusion
+    from scenarios.views.output import Progress
+
+Reference: TypeAlias = Literal["file", "scenario"]
+"""What a value names: a file, relative to the one that says so; or a scenario, which may be one of the library."""
 
 
-@dataclass(frozen=True, slots=True)
+class Lens(Protocol):
+    """The module that knows how one kind is simulated and what is measured of its runs."""
+
+    def simulate(self, scenario: "AnyScenario", draft: "Draft", out: Path, progress: "Progress") -> Mapping[str, int]:
+        """Write the tables of a scenario into a draft, and return how much there is of what."""
+
+    def measure(self, scenario: "AnyScenario", run: "Run", out: Path, progress: "Progress") -> "Conclusion":
+        """Return what `wsc run` says of a run that is there."""
+
+    def numbers(self, payload: Mapping[str, Any]) -> Iterable[tuple[str, float]]:
+        """Yield what a run says in a line of numbers, each with its name: a row of the report of many runs."""
+
+
+@dataclass(frozen=True)
 class Kind:
-    """One kind of scenario."""
+    """One kind of scenario; its schema, its checks and its lens are loaded on first use."""
 
-    adapter: TypeAdapter[Any]
-    """Builds it from a file's values, and writes it into a manifest."""
-    checks: Mapping[Check[Any], Sequence[str]]
-    """What its fields must satisfy together, each check with the fields that it needs."""
-    files: Mapping[tuple[str, ...], Resolve] = field(default_factory=dict)
-    """The ways to values that name a file relative to the file that says them, and how each is found from there."""
+    name: str
+    """What a file says as `kind`."""
+    schema: str
+    """The class in `scenarios.files.schema` that a file becomes."""
+    lens_name: str
+    """The folder in `scenarios` whose module `measure` simulates and measures it."""
+    checks_name: str
+    """The module in `scenarios.files.checks` that knows what its fields must satisfy together."""
+    singular: str
+    """What a run of it is called, with its article."""
+    plural: str
+    """What many are called."""
+    files: Mapping[tuple[str, ...], Reference] = field(default_factory=dict)
+    """The ways to values that name something outside the file, and what that is."""
     draws: str = "analyses.wsmeter.draws"
     """Dotted path of what `wsc validate --draws` sets."""
+    makers: tuple[str, ...] = ()
+    """Modules that make tables of its runs, beside `models` and `sim`: a run that others made is made again."""
+
+    @property
+    def scenario(self) -> type[Any]:
+        """The frozen dataclass that a file becomes."""
+        return cast(type[Any], getattr(import_module("scenarios.files.schema"), self.schema))
+
+    @property
+    def adapter(self) -> "TypeAdapter[Any]":
+        """What builds a scenario from a file's values, and writes it into a manifest."""
+        return cast("TypeAdapter[Any]", import_module("scenarios.files.schema").ADAPTERS[self.scenario])
+
+    @property
+    def checks(self) -> Mapping["Check[Any]", Sequence[str]]:
+        """What its fields must satisfy together, each check with the fields that it needs."""
+        module = import_module(f"scenarios.files.checks.{self.checks_name}")
+        return cast("Mapping[Check[Any], Sequence[str]]", module.CHECKS)
+
+    @property
+    def lens(self) -> Lens:
+        """What simulates and measures it."""
+        return cast(Lens, import_module(f"scenarios.{self.lens_name}.measure"))
+
+    def outside(self, scenario: "AnyScenario") -> Mapping[str, str]:
+        """Return what is taken from outside: the way to the value that names it, and a digest of what that holds."""
+        if not self.files:
+            return {}
+        outside: Callable[[AnyScenario], Mapping[str, str]] = cast(Any, self.lens).outside
+        return outside(scenario)
+
+    def validate(self, scenario: "AnyScenario", out: Path, force: bool, progress: "Progress") -> "Conclusion":
+        """Return what `wsc validate` says: how often intervals were right, of many test clusters or in many worlds.
+
+        Raises
+        ------
+        InputError
+            If there is nothing to be right about.
+        """
+        judge: Callable[..., Conclusion] | None = getattr(self.lens, "validate", None)
+        if judge is None:
+            why = "the laws stand beside the truth in what wsc run says"
+            raise InputError(f"{scenario.name}: is a {self.name}, of which no test clusters can be drawn; {why}")
+        return judge(scenario, out, force, progress)
+
+    def precise(
+        self, scenario: "AnyScenario", share: float, out: Path, force: bool, progress: "Progress"
+    ) -> "Conclusion":
+        """Return what is measured of a run that is lengthened until its mean is known to so small a share of it.
+
+        Raises
+        ------
+        InputError
+            If the kind has no such mean.
+        """
+        lengthened: Callable[..., Conclusion] | None = getattr(self.lens, "precise", None)
+        if lengthened is None:
+            raise InputError(f"{scenario.name}: is a {self.name}; --precision is of a queue's mean response time")
+        return lengthened(scenario, share, out, force, progress)
 
 
 KINDS: Mapping[str, Kind] = {
-    "fleet": Kind(SCENARIO, checks.CHECKS),
-    "queue": Kind(
-        QUEUE, queue_checks.CHECKS, {("load", "trace", "file"): beside, ("load", "job", "scenario"): named_beside}
-    ),
-    "cross_platform": Kind(SERVICE, service_checks.CHECKS, draws="analyses.crossplatform.worlds"),
-    "profile": Kind(PROFILE, profile_checks.CHECKS, draws="analyses.profiling.draws"),
+    kind.name: kind
+    for kind in (
+        Kind("fleet", "Scenario", "wsmeter", "fleet", "a fleet", "fleets"),
+        Kind(
+            "queue",
+            "QueueScenario",
+            "occupancy",
+            "queue",
+            "a request server",
+            "request servers",
+            files={("load", "trace", "file"): "file", ("load", "job", "scenario"): "scenario"},
+            makers=("scenarios.files.traces", "scenarios.occupancy.job_pace"),
+        ),
+        Kind(
+            "cross_platform",
+            "ServiceScenario",
+            "crossplatform",
+            "service",
+            "a service on several platforms",
+            "services",
+            draws="analyses.crossplatform.worlds",
+        ),
+        Kind(
+            "profile",
+            "ProfileScenario",
+            "profiling",
+            "profile",
+            "a profiled fleet",
+            "profiled fleets",
+            draws="analyses.profiling.draws",
+            makers=(
+                "analysis.profiling.symbolise",
+                "analysis.profiling.repository",
+                "scenarios.profiling.symbols",
+            ),
+        ),
+    )
 }
 
 
-def findings(scenario: AnyScenario, faulty: Set[str] = frozenset()) -> list[Finding]:
-    """Return what is wrong between the fields of a scenario, whatever its kind.
+def render(conclusion: "Conclusion | Mapping[str, Any]", console: "Console") -> None:
+    """Print what a run was and what was measured of it."""
+    _print(conclusion, console, "render")
 
-    Parameters
-    ----------
-    scenario : what is checked
-    faulty : dotted paths of fields that are wrong by themselves; checks that need one of them are left out
 
-    Examples
-    --------
-    >>> from scenarios.files.schema import Scenario
-    >>> findings(Scenario(name="day"))
-    []
-    >>> found = findings(Scenario(name="day", epoch_s=7.0))[0]
-    >>> found.keys, found.problem, found.got
-    (('epoch_s',), 'should divide horizon_s = 86400', '7')
-    """
-    return made(KINDS[scenario.kind].checks, scenario, faulty)
+def show_validate(conclusion: "Conclusion | Mapping[str, Any]", console: "Console") -> None:
+    """Print how often intervals were right."""
+    _print(conclusion, console, "show_validate")
+
+
+def _print(conclusion: "Conclusion | Mapping[str, Any]", console: "Console", function: str) -> None:
+    # Until every lens returns typed conclusions: some return what is printed as JSON, with a function that prints it.
+    if isinstance(conclusion, Mapping):
+        getattr(KINDS[conclusion["kind"]].lens, function)(conclusion, console)
+    else:
+        import_module("scenarios.views.text").show(conclusion.section(), console)
+
+
+def payload_of(conclusion: "Conclusion | Mapping[str, Any]") -> Mapping[str, Any]:
+    """Return what `--json` prints of a conclusion."""
+    return conclusion if isinstance(conclusion, Mapping) else cast(Mapping[str, Any], conclusion.payload())

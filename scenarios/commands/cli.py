@@ -85,17 +85,17 @@ def run(
     if there and wanted is not None:
         refuse("--precision", "cannot lengthen a run that is there", scenario)
     scenarios = [] if there else _load(scenario, overrides)
-    from scenarios import measure as runs
+    from scenarios.kinds import render
     from scenarios.runs import execution
     from scenarios.runs.cells import workers_of
     from scenarios.views.output import progress
 
     cells_on = workers_of(scenarios, executor, workers)
     with progress(quiet=json) as tell, folder("--out"):
-        payloads = [runs.run(one, out, force, tell, wanted, workers=cells_on) for one in scenarios]
+        payloads = [execution.run(one, out, force, tell, wanted, workers=cells_on) for one in scenarios]
         if there:
-            payloads = [runs.measure(*execution.reopen(Path(scenario)), out, tell)]
-    say_each(payloads, runs.render, json)
+            payloads = [execution.measure(*execution.reopen(Path(scenario)), out, tell)]
+    say_each(payloads, render, json)
 
 
 @command
@@ -114,12 +114,13 @@ def validate(
 ) -> None:
     """Draw many test clusters, or many worlds of services, and count how often each interval was right."""
     scenarios = _load(scenario, [*_overrides(sets, seed=seed, machines=machines), *_draws(scenario, draws)])
-    from scenarios import measure as runs
+    from scenarios.kinds import show_validate
+    from scenarios.runs import execution
     from scenarios.views.output import progress
 
     with progress(quiet=json) as tell, folder("--out"):
-        payloads = [runs.validate(one, out, force, tell) for one in scenarios]
-    say_each(payloads, runs.show_validate, json)
+        payloads = [execution.validate(one, out, force, tell) for one in scenarios]
+    say_each(payloads, show_validate, json)
 
 
 @command

@@ -1,7 +1,7 @@
 """A cross-platform run is measured: what methods predicted of platforms that they never saw, beside what happened."""
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -13,15 +13,24 @@ from rich.table import Table
 from analysis.figures.crossplatform.prediction import draw_errors
 from scenarios.crossplatform.judged_world import judge
 from scenarios.crossplatform.trial import Tables
-from scenarios.crossplatform.worlds import place, summary, worlds
+from scenarios.crossplatform.worlds import BEST, place, summary, worlds
 from scenarios.files.schema import ServiceScenario
 from scenarios.runs.pictures import save
-from scenarios.runs.rundir import Run
+from scenarios.runs.rundir import Draft, Run
 from scenarios.views.output import Progress
 
 _NEEDED = ("service_counts", "service_log", "service_cpu")
 _TRUTH = ("truth_service", "truth_throughput")
 _TABLES = (*_NEEDED, "benchmarks", *_TRUTH)
+
+
+def simulate(scenario: ServiceScenario, draft: Draft, _out: Path, progress: Progress) -> Mapping[str, int]:
+    """Write the tables of a service into a draft, and return how much there is of what."""
+    from sim.services.run import record
+
+    outcome = record(scenario.world, draft.path, progress)
+    draft.add(*outcome.tables)
+    return outcome.counts
 
 
 def measure(scenario: ServiceScenario, found: Run, _out: Path, progress: Progress) -> dict[str, Any]:
@@ -78,6 +87,14 @@ def validate(scenario: ServiceScenario, out: Path, force: bool, progress: Progre
     made = summary(worlds(scenario, out, force, progress))
     head = {"kind": scenario.kind, "run": str(place(scenario, out)), "scenario": scenario.name, "seed": scenario.seed}
     return head | {"from": scenario.calibration} | made
+
+
+def numbers(payload: Mapping[str, Any]) -> Iterator[tuple[str, float]]:
+    """Yield a run in a line of numbers, each with its name."""
+    rows = [row for row in payload["methods"] if row["method"] == BEST]
+    for name, key in (("error of service time", "service_error"), ("intervals that hold", "coverage")):
+        known = sorted(row[key] for row in rows if math.isfinite(row[key]))
+        yield name, known[len(known) // 2] if known else math.nan
 
 
 def render(payload: Mapping[str, Any], console: Console) -> None:

@@ -13,7 +13,7 @@ from models.fleet.world import FORBID, Forbid
 from models.platforms import PLATFORMS, Cache, InstructionSet, Platform, pooled_bytes
 from scenarios.files.building import build
 from scenarios.files.faults import Fault, FaultsError, shown
-from scenarios.files.findings import Check, Finding, made
+from scenarios.files.findings import Check, Finding, checked
 from scenarios.files.reader import parse
 from scenarios.files.tree import Node, Place, Scalar, merge, without
 from scenarios.views.numbers import closest
@@ -189,7 +189,7 @@ def _check(sheets: Mapping[str, Sheet], trees: Mapping[str, Node], faults: list[
     for name, sheet in grounded.items():
         told = {(fault.line, fault.column) for fault in faults}
         faulty = {fault.field.removeprefix(f"{name}.") for fault in faults if fault.field.startswith(f"{name}.")}
-        found = [*made(_CHECKS, sheet, faulty), *_variant(name, sheet, [*PLATFORMS, *trees], variants)]
+        found = [*checked(_CHECKS, sheet, faulty), *_variant(name, sheet, [*PLATFORMS, *trees], variants)]
         for one in found:
             place = trees[name].nearest(one.keys).place
             if (place.line, place.column) not in told:

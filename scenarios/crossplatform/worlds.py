@@ -13,7 +13,6 @@ from scipy.stats import t
 
 from scenarios.crossplatform.judged_world import judge
 from scenarios.files.schema import ServiceScenario
-from scenarios.runs.execution import world_of
 from scenarios.runs.kept import each, folder_of
 from scenarios.views.output import Progress
 from sim.services.run import services
@@ -69,7 +68,7 @@ def place(scenario: ServiceScenario, out: Path) -> Path:
     >>> place(one, Path("runs")) == place(other, Path("runs")), place(one, Path("runs")).name[:15]
     (True, 'auction-worlds-')
     """
-    asked = asdict(world_of(replace(scenario, seed=0))) | asdict(scenario.analyses.crossplatform) | {"worlds": 0}
+    asked = asdict(replace(scenario, seed=0).world) | asdict(scenario.analyses.crossplatform) | {"worlds": 0}
     return folder_of(out, f"{scenario.name}-worlds", asked, _JUDGES)
 
 
@@ -201,4 +200,4 @@ def _medians(platforms: pd.DataFrame) -> list[dict[Hashable, Any]]:
 def _judged(scenario: ServiceScenario, seed: int) -> dict[str, Any]:
     """Judge one world."""
     world = replace(scenario, seed=seed)
-    return judge(services(world_of(world), types=False), world)
+    return judge(services(world.world, types=False), world)

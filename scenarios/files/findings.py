@@ -3,9 +3,13 @@
 from collections import Counter
 from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping, Sequence, Set
 from dataclasses import dataclass
-from typing import TypeAlias, TypeVar
+from typing import TYPE_CHECKING, TypeAlias, TypeVar
 
 from scenarios.files.tree import Keys, Place
+from scenarios.kinds import KINDS
+
+if TYPE_CHECKING:
+    from scenarios.files.schema import AnyScenario
 
 _T = TypeVar("_T", bound=Hashable)
 _S = TypeVar("_S")
@@ -25,20 +29,28 @@ class Finding:
 Check: TypeAlias = Callable[[_S], Iterable[Finding]]
 
 
-def made(checks: Mapping[Check[_S], Sequence[str]], scenario: _S, faulty: Set[str] = frozenset()) -> list[Finding]:
-    """Return what checks find in a scenario.
+def findings(scenario: "AnyScenario", faulty: Set[str] = frozenset()) -> list[Finding]:
+    """Return what is wrong between the fields of a scenario, whatever its kind.
 
     Parameters
     ----------
-    checks : each with the dotted paths of the fields that it needs
     scenario : what is checked
     faulty : dotted paths of fields that are wrong by themselves; checks that need one of them are left out
 
     Examples
     --------
-    >>> made({lambda number: [Finding(("seed",), "is odd")] if number % 2 else []: ("seed",)}, 3)
-    [Finding(keys=('seed',), problem='is odd', got='', place=None)]
+    >>> from scenarios.files.schema import Scenario
+    >>> findings(Scenario(name="day"))
+    []
+    >>> [wrong] = findings(Scenario(name="day", epoch_s=7.0))
+    >>> wrong.keys, wrong.problem, wrong.got
+    (('epoch_s',), 'should divide horizon_s = 86400', '7')
     """
+    return checked(KINDS[scenario.kind].checks, scenario, faulty)
+
+
+def checked(checks: Mapping[Check[_S], Sequence[str]], scenario: _S, faulty: Set[str] = frozenset()) -> list[Finding]:
+    """Return what some checks find, each with the dotted paths of the fields that it needs."""
     able = (check for check, needs in checks.items() if not any(_overlap(a, b) for a in needs for b in faulty))
     return [finding for check in able for finding in check(scenario)]
 
@@ -51,11 +63,11 @@ def repeated(items: Sequence[_T]) -> Iterator[tuple[int, _T]]:
     >>> list(repeated(["a", "b", "a"]))
     [(2, 'a')]
     """
-    seen = Counter[_T]()
+    counts = Counter[_T]()
     for i, item in enumerate(items):
-        if seen[item]:
+        if counts[item]:
             yield i, item
-        seen[item] += 1
+        counts[item] += 1
 
 
 def _overlap(one: str, other: str) -> bool:

@@ -5,23 +5,11 @@ import dataclasses
 import inspect
 import itertools
 import sys
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from typing import Any, get_args, get_type_hints
 
-from pydantic import TypeAdapter
-
-from scenarios.files.schema import (
-    PROFILE,
-    QUEUE,
-    SCENARIO,
-    SERVICE,
-    SWEEP,
-    ProfileScenario,
-    QueueScenario,
-    Scenario,
-    ServiceScenario,
-    SweepFile,
-)
+from scenarios.files.schema import ADAPTERS, SWEEP, SweepFile
+from scenarios.kinds import KINDS
 
 _UNITS = {
     "_s": "seconds",
@@ -52,17 +40,17 @@ def json_schema() -> dict[str, Any]:
     1
     """
     parts: dict[str, Any] = {}
-    for name, adapter in (*((kind.__name__, _ADAPTERS[kind]) for kind in _KINDS.values()), ("SweepFile", SWEEP)):
+    for kind, adapter in (*ADAPTERS.items(), (SweepFile, SWEEP)):
         schema = adapter.json_schema()
         parts |= schema.pop("$defs")
-        parts[name] = schema
-    for kind in (*_KINDS.values(), *_parts(*_KINDS.values(), SweepFile)):
+        parts[kind.__name__] = schema
+    for kind in (*ADAPTERS, *_parts(*ADAPTERS, SweepFile)):
         _describe(parts[kind.__name__], kind)
     del parts["SweepFile"]
     listed = {name for part in parts.values() for name in parts if _is_item(part, name)}
     for name in parts.keys() - listed - {"Sweep"}:
         parts[name].pop("required", None)
-    for kind in _KINDS.values():
+    for kind in ADAPTERS:
         parts[kind.__name__]["properties"] |= {"extends": _EXTENDS, "sweep": {"$ref": "#/$defs/Sweep"}}
     return {
         "$schema": _DIALECT,
@@ -73,18 +61,6 @@ def json_schema() -> dict[str, Any]:
     }
 
 
-_KINDS: Mapping[str, type] = {
-    "fleet": Scenario,
-    "queue": QueueScenario,
-    "cross_platform": ServiceScenario,
-    "profile": ProfileScenario,
-}
-_ADAPTERS: Mapping[type, TypeAdapter[Any]] = {
-    Scenario: SCENARIO,
-    QueueScenario: QUEUE,
-    ServiceScenario: SERVICE,
-    ProfileScenario: PROFILE,
-}
 _DIALECT = "https://json-schema.org/draft/2020-12/schema"
 _EXTENDS = {
     "type": "string",
@@ -95,8 +71,8 @@ _EXTENDS = {
 
 def _by_kind() -> dict[str, Any]:
     """Return what a file of each kind is; one that says no kind is a fleet, or whatever it extends."""
-    parts = {name: {"$ref": f"#/$defs/{kind.__name__}"} for name, kind in _KINDS.items()}
-    said = {"kind": {"enum": list(_KINDS), "default": "fleet", "description": "What is simulated."}}
+    parts = {name: {"$ref": f"#/$defs/{kind.schema}"} for name, kind in KINDS.items()}
+    said = {"kind": {"enum": list(KINDS), "default": "fleet", "description": "What is simulated."}}
     chosen: dict[str, Any] = {
         "if": {"required": ["extends"], "not": {"required": ["kind"]}},
         "then": {"anyOf": list(parts.values())},
@@ -161,6 +137,7 @@ def field_meanings(kind: type) -> dict[str, str]:
 
     Examples
     --------
+    >>> from scenarios.files.schema import Scenario
     >>> field_meanings(Scenario)["seed"]
     'All random draws follow from it.'
     """

@@ -8,11 +8,11 @@ from pathlib import Path
 from scenarios.files import sweep
 from scenarios.files.building import build
 from scenarios.files.faults import Fault, FaultsError, shown
-from scenarios.files.findings import Finding
+from scenarios.files.findings import Finding, findings
 from scenarios.files.schema import SWEEP, AnyScenario
-from scenarios.files.source import Override, kind_of, library, locate, named, override, read
+from scenarios.files.source import Override, beside, kind_of, library, locate, named, named_beside, override, read
 from scenarios.files.tree import Node, put
-from scenarios.kinds import KINDS, Resolve, findings
+from scenarios.kinds import KINDS, Reference
 
 
 def load(reference: str, overrides: Sequence[Override] = ()) -> AnyScenario:
@@ -113,10 +113,10 @@ def _finished(
     kind = KINDS.get(kind_of(root))
     if kind is None:
         return None, [*faults, _unknown_kind(root)]
-    for keys, resolve in kind.files.items():
-        root = _seen_from_here(root, keys, resolve)
-    built = build(kind.adapter, root)
-    scenario, wrong = built
+    for keys, reference in kind.files.items():
+        root = _seen_from_here(root, keys, reference)
+    scenario: AnyScenario | None
+    scenario, wrong = build(kind.adapter, root)
     faults = _joined([*known, *faults], wrong)
     found = findings(scenario, {fault.field for fault in faults}) if scenario is not None else []
     return scenario, [*faults, *(_located(root, finding) for finding in found)]
@@ -128,13 +128,14 @@ def _unknown_kind(root: Node) -> Fault:
     return said.place.fault("kind", f"should be {' or '.join(map(repr, KINDS))}", shown(said.plain()))
 
 
-def _seen_from_here(root: Node, keys: tuple[str, ...], resolve: Resolve) -> Node:
+def _seen_from_here(root: Node, keys: tuple[str, ...], reference: Reference) -> Node:
     """Return the tree with the file named at the end of `keys` as seen from here, not from the file that says it."""
     node: Node | None = root
     for key in keys:
         node = node.child(key) if node is not None else None
     if node is None or not isinstance(node.value, str):
         return root
+    resolve = beside if reference == "file" else named_beside
     return put(root, keys, replace(node, value=resolve(node.value, Path(node.place.file))), [])
 
 

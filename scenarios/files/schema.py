@@ -1,8 +1,8 @@
 """What a scenario file may say: the world, a name, and the settings of the analyses."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
-from typing import Annotated, Any, ClassVar, Literal, TypeAlias
+from dataclasses import dataclass, field, fields
+from typing import Annotated, Any, ClassVar, Literal, TypeAlias, TypeVar
 
 from annotated_types import Ge, Gt, Le, Lt, MinLen
 from pydantic import Field, TypeAdapter
@@ -15,6 +15,11 @@ from models.queues.world import QueueWorld
 from models.services.world import ServiceWorld
 
 Name = Annotated[str, Field(pattern=r"^[a-z0-9][a-z0-9_.-]*$", max_length=200)]
+_W = TypeVar("_W", World, QueueWorld, ServiceWorld, ProfileWorld)
+
+
+def _world(kind: type[_W], scenario: _W) -> _W:
+    return kind(**{one.name: getattr(scenario, one.name) for one in fields(kind)})
 
 
 @dataclass(frozen=True, slots=True)
@@ -81,6 +86,11 @@ class Scenario(World):
     analyses: Analyses = field(default_factory=Analyses)
     """Settings of the analyses."""
 
+    @property
+    def world(self) -> World:
+        """What decides its tables: all but the name and the analyses."""
+        return _world(World, self)
+
 
 @dataclass(frozen=True, slots=True)
 class Occupancy:
@@ -125,6 +135,11 @@ class QueueScenario(QueueWorld):
     """What it shows, in a line or two."""
     analyses: QueueAnalyses = field(default_factory=QueueAnalyses)
     """Settings of the analyses."""
+
+    @property
+    def world(self) -> QueueWorld:
+        """What decides its tables: all but the name and the analyses."""
+        return _world(QueueWorld, self)
 
 
 MethodName: TypeAlias = Literal[
@@ -182,6 +197,11 @@ class ServiceScenario(ServiceWorld):
     """What it shows, in a line or two."""
     analyses: ServiceAnalyses = field(default_factory=ServiceAnalyses)
     """Settings of the analyses."""
+
+    @property
+    def world(self) -> ServiceWorld:
+        """What decides its tables: all but the name and the analyses."""
+        return _world(ServiceWorld, self)
 
     @property
     def calibration(self) -> str:
@@ -246,6 +266,11 @@ class ProfileScenario(ProfileWorld):
     analyses: ProfileAnalyses = field(default_factory=ProfileAnalyses)
     """Settings of the analyses."""
 
+    @property
+    def world(self) -> ProfileWorld:
+        """What decides its tables: all but the name and the analyses."""
+        return _world(ProfileWorld, self)
+
 
 AnyScenario: TypeAlias = Scenario | QueueScenario | ServiceScenario | ProfileScenario
 
@@ -283,3 +308,10 @@ QUEUE = TypeAdapter(QueueScenario)
 SERVICE = TypeAdapter(ServiceScenario)
 PROFILE = TypeAdapter(ProfileScenario)
 SWEEP = TypeAdapter(SweepFile)
+ADAPTERS: Mapping[type, TypeAdapter[Any]] = {
+    Scenario: SCENARIO,
+    QueueScenario: QUEUE,
+    ServiceScenario: SERVICE,
+    ProfileScenario: PROFILE,
+}
+"""What builds a scenario of each class from a file's values, and writes it into a manifest."""

@@ -10,15 +10,15 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from types import MappingProxyType
+from typing import TYPE_CHECKING
 
-from models.fleet.world import World
-from models.profiling.world import ProfileWorld
-from models.queues.world import QueueWorld
-from models.services.world import ServiceWorld
 from scenarios.files.faults import Fault, FaultsError, shown
 from scenarios.files.reader import parse
 from scenarios.files.tree import Node, Place, merge, put, without
 from scenarios.views.numbers import closest
+
+if TYPE_CHECKING:
+    from scenarios.files.schema import AnyScenario
 
 LIBRARY = Path(__file__).parents[1] / "library"
 _OWN = ("name", "description", "extends")
@@ -208,26 +208,28 @@ def override(root: Node, overrides: Iterable[Override]) -> tuple[Node, list[Faul
     return root, faults
 
 
-def digest(world: World | QueueWorld | ServiceWorld, inputs: Mapping[str, str] = _NOTHING) -> str:
+def digest(scenario: "AnyScenario", inputs: Mapping[str, str] = _NOTHING) -> str:
     """Return the 12 hexadecimal digits that name what decides a run's tables.
 
-    They are the head of the SHA-256 of JSON (no blanks, shortest floats) of the fields of the world alone: the
-    name, the description and the analyses of a scenario are not part of it. Maps count in the order that they have in
-    the world; a scenario that was loaded has them sorted, whatever the order in its files.
+    They are the head of the SHA-256 of JSON (no blanks, shortest floats) of the fields of its world alone: the name,
+    the description and the analyses are not part of it. Maps count in the order that they have in the world; a scenario
+    that was loaded has them sorted, whatever the order in its files.
 
     Parameters
     ----------
-    world : what is asked
+    scenario : what is asked
     inputs : dotted path of a value that names something outside, such as a file, to a digest of what that holds;
         the name itself counts for nothing then
 
     Examples
     --------
-    >>> digest(World()) == digest(World(seed=1)), digest(World()) == digest(World(seed=2))
+    >>> from scenarios.files.schema import Scenario
+    >>> day = digest(Scenario(name="day"))
+    >>> day == digest(Scenario(name="today", seed=1)), day == digest(Scenario(name="day", seed=2))
     (True, False)
     """
-    kind = next(kind for kind in (ProfileWorld, World, QueueWorld, ServiceWorld) if isinstance(world, kind))
-    fields = {field.name: getattr(world, field.name) for field in dataclasses.fields(kind)}
+    world = scenario.world
+    fields = {field.name: getattr(world, field.name) for field in dataclasses.fields(world)}
     said = json.loads(json.dumps(fields, default=dataclasses.asdict, allow_nan=False))
     for path, content in inputs.items():
         *above, last = path.split(".")

@@ -21,14 +21,40 @@ from analysis.occupancy.logs.hygiene import Cleaned
 from models.arrays import Floats
 from models.queues.world import Contention
 from scenarios.files.schema import QueueScenario
+from scenarios.files.source import digest
+from scenarios.files.traces import read_trace
+from scenarios.occupancy.job_pace import fleet_of, pace_of
 from scenarios.occupancy.own import Asked, laws
+from scenarios.occupancy.steady import lengthen, steady_state
 from scenarios.occupancy.steady import said as steadily
-from scenarios.occupancy.steady import steady_state
 from scenarios.occupancy.text import NOTHING
 from scenarios.occupancy.truth import errors, truth
 from scenarios.runs.pictures import save
-from scenarios.runs.rundir import Run
+from scenarios.runs.provenance import file_digest
+from scenarios.runs.rundir import Draft, Run
 from scenarios.views.output import Progress
+
+
+def outside(scenario: QueueScenario) -> dict[str, str]:
+    """Return what the load takes from outside: the way to the value that names it, and a digest of what that holds."""
+    load, digests = scenario.load, dict[str, str]()
+    if load.trace is not None:
+        digests["load.trace.file"] = file_digest(Path(load.trace.file))
+    if load.job is not None:
+        digests["load.job.scenario"] = digest(fleet_of(load.job))
+    return digests
+
+
+def simulate(scenario: QueueScenario, draft: Draft, out: Path, progress: Progress) -> Mapping[str, int]:
+    """Write the tables of a queue into a draft, and return how much there is of what."""
+    from sim.queues.requests import requests
+
+    load = scenario.load
+    trace = None if load.trace is None else read_trace(Path(load.trace.file))
+    steps = None if load.job is None else pace_of(load.job, out, progress)
+    outcome = requests(scenario.world, draft.path, trace=trace, seconds_per_instruction=steps, progress=progress)
+    draft.add(*outcome.tables)
+    return outcome.counts
 
 
 def measure(scenario: QueueScenario, found: Run, _out: Path, progress: Progress) -> dict[str, Any]:
@@ -68,6 +94,21 @@ def measure(scenario: QueueScenario, found: Run, _out: Path, progress: Progress)
         "steady": steady_state(scenario, log),
         "figures": [str(file) for file in files],
     }
+
+
+def precise(scenario: QueueScenario, share: float, out: Path, force: bool, progress: Progress) -> dict[str, Any]:
+    """Return what is measured of a run that is lengthened until its mean response time is known to a share of it."""
+    longer = lengthen(scenario, share, out, force, progress)
+    told = {"asked": share, "horizon_s": longer.scenario.horizon_s, "runs": longer.runs}
+    return measure(longer.scenario, longer.run, out, progress) | {"precision": told}
+
+
+def numbers(payload: Mapping[str, Any]) -> Iterator[tuple[str, float]]:
+    """Yield a run in a line of numbers, each with its name."""
+    yield "busy by the law", payload["occupancy"]["utilisation"]
+    yield "busy in truth", payload["truth"]["utilisation"]
+    service_s, queueing_s = (payload["occupancy"][f"{name}_time_s"] for name in ("service", "queueing"))
+    yield "queueing over service", queueing_s / service_s if service_s > 0 else math.nan
 
 
 def render(payload: Mapping[str, Any], console: Console) -> None:

@@ -13,8 +13,8 @@ from analysis.occupancy.steady import BATCHES, LEAST, UnsteadyError, steady, unt
 from analysis.statistics import NotEnoughDataError
 from models.arrays import Floats
 from models.queues.world import LONGEST_S
+from scenarios.files.findings import findings
 from scenarios.files.schema import QueueScenario
-from scenarios.kinds import findings
 from scenarios.runs.execution import obtain
 from scenarios.runs.rundir import Run, RunError
 from scenarios.views.output import Progress

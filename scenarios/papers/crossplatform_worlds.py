@@ -23,7 +23,6 @@ from scenarios.crossplatform.worlds import RIVALS, summary
 from scenarios.papers.crossplatform_prediction import run_tables
 from scenarios.papers.crossplatform_traits import ALL, RUBIS, SCENARIOS, SEEDS, runs, scenario_of, whole_log
 from scenarios.papers.evidence import Outcome, Row, Sources
-from scenarios.runs.execution import world_of
 from scenarios.runs.rundir import Run
 from sim.services import capacity
 from sim.services.cluster import Cluster, gather, responses, route
@@ -150,7 +149,7 @@ def _mix(sources: Sources, _paper: pd.DataFrame) -> Outcome:
             "error": mix.fit(train.counts, busy[0], "nnls", noise_exponent=1.0, crowding=True).predict(test.counts),
             "published": published.predict(test.counts),
             "one_type": one.predict(test.requests[:, None]),
-            "true_costs": _true_busy_s(world_of(scenario), scenario.calibration, test),
+            "true_costs": _true_busy_s(scenario.world, scenario.calibration, test),
         }
         off = {name: float(np.nanmedian(errors(value, busy[1]))) for name, value in said.items()}
         rows.append({"load": "changing", "application": application, "seed": seed, **off, **_identified(published)})
@@ -184,7 +183,7 @@ def _identified(model: mix.MixModel) -> dict[str, float]:
 def _routing(sources: Sources, _paper: pd.DataFrame) -> Outcome:
     rows = []
     for application, seed, run in runs(sources):
-        made = gather(replace(world_of(scenario_of(run)), horizon_s=ROUTED_S), MACHINES, LOAD)
+        made = gather(replace(scenario_of(run).world, horizon_s=ROUTED_S), MACHINES, LOAD)
         named = {"application": application, "seed": f"{application} {seed}"}
         rows += [{**named, "policy": policy, **told} for policy, told in _routed(run, made).items()]
     table = pd.DataFrame(rows)

@@ -20,7 +20,7 @@ from models.randomness import stream
 from scenarios.files.schema import ProfileScenario
 from scenarios.papers.evidence import Outcome, Row, Sources
 from scenarios.profiling.profiled import within_jobs
-from scenarios.runs.execution import profile_world, reopen
+from scenarios.runs.execution import reopen
 from scenarios.runs.rundir import Run
 from scenarios.web import calls, listing
 from scenarios.web.asked import Pairs
@@ -157,7 +157,7 @@ def _setting(found: Run) -> Setting:
     scenario, _ = reopen(found.path)
     if not isinstance(scenario, ProfileScenario):
         raise TypeError(f"{found.path}: is a {scenario.kind}")
-    return Setting.of(profile_world(scenario))
+    return Setting.of(scenario.world)
 
 
 def _by_instance(found: Run, application: str, setting: Setting) -> pd.DataFrame:

@@ -21,7 +21,6 @@ from scenarios.files.loader import load
 from scenarios.files.schema import ProfileScenario
 from scenarios.files.source import settings
 from scenarios.profiling.collectors import frame
-from scenarios.runs.execution import profile_world
 from scenarios.runs.kept import each, folder_of
 from scenarios.views.output import Progress
 from sim.fleet.fleet import run_arm
@@ -87,7 +86,7 @@ def world_of(asked: Asked) -> ProfileWorld:
     scenario = load(asked.scenario, settings(list(asked.overrides)))
     if not isinstance(scenario, ProfileScenario):
         raise InputError(f"{asked.scenario}: should be of kind profile, got {scenario.kind}")
-    world = profile_world(scenario)
+    world = scenario.world
     collector = replace(world.profiling.collector, events=("cycles",), stacks_per_s=0.0, watches=())
     return replace(world, profiling=replace(world.profiling, collector=collector))
 

@@ -1,7 +1,7 @@
 """A profiled fleet's run is measured: what its samples say, beside the truth and the fleet's own monitor."""
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -15,10 +15,27 @@ from analysis.figures.gwp.hot_functions import draw_functions, draw_rollouts
 from scenarios.files.schema import ProfileScenario
 from scenarios.profiling.profiled import applications, error_of, facts, first_and_last, functions, rollouts
 from scenarios.profiling.served import service_table, services
+from scenarios.profiling.validate import show as show_validate
+from scenarios.profiling.validate import validate
 from scenarios.runs.pictures import save
-from scenarios.runs.rundir import Run
+from scenarios.runs.rundir import Draft, Run
 from scenarios.views.numbers import large, plural, share, small_share
 from scenarios.views.output import Progress
+
+__all__ = ("measure", "numbers", "render", "show_validate", "simulate", "validate")
+
+
+def simulate(scenario: ProfileScenario, draft: Draft, _out: Path, progress: Progress) -> Mapping[str, int]:
+    """Write the tables of a profiled fleet into a draft, and return how much there is of what."""
+    from scenarios.profiling.symbols import write_symbolised
+    from sim.profiling.run import profile
+
+    outcome = profile(scenario.world, draft.path, progress=progress)
+    draft.add(*outcome.tables)
+    progress("symbolising", 0.0)
+    tables = write_symbolised(draft.path)
+    draft.add(*tables)
+    return {**outcome.counts, "locations": next(table.rows for table in tables if table.table == "locations")}
 
 
 def measure(scenario: ProfileScenario, found: Run, _out: Path, progress: Progress) -> dict[str, Any]:
@@ -64,6 +81,15 @@ def measure(scenario: ProfileScenario, found: Run, _out: Path, progress: Progres
         "services": services(found),
         "figures": [str(file) for file in figures],
     }
+
+
+def numbers(payload: Mapping[str, Any]) -> Iterator[tuple[str, float]]:
+    """Yield a run in a line of numbers, each with its name."""
+    seconds = payload["core_seconds"]
+    yield "error of core-seconds", seconds["core_s"] / seconds["monitor_s"] - 1.0
+    yield "cycles with stacks", payload["stacks"]["share"]
+    for row in payload["functions"][:1]:
+        yield "hottest function", row["share"]
 
 
 def render(payload: Mapping[str, Any], console: Console) -> None:

@@ -25,7 +25,6 @@ from scenarios.files.loader import load
 from scenarios.files.schema import ProfileScenario
 from scenarios.files.source import settings
 from scenarios.profiling.collectors import frame, no_stacks
-from scenarios.runs.execution import profile_world
 from sim.fleet.fleet import NEVER, Block, Visits, run_arm
 from sim.profiling.builds import NEW
 from sim.profiling.collection import Collection, visits_of
@@ -68,7 +67,7 @@ def world_of(seed: int) -> ProfileWorld:
     scenario = load("profiled_fleet", settings([f"seed={seed + 1}", *SIZE]))
     if not isinstance(scenario, ProfileScenario):
         raise TypeError(f"{scenario.name}: is a {scenario.kind}")
-    return profile_world(scenario)
+    return scenario.world
 
 
 def chosen(there: pd.DataFrame, rng: np.random.Generator, half_s: float) -> tuple[Incident, float]:

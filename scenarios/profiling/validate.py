@@ -27,7 +27,7 @@ from models.arrays import Floats
 from scenarios.files.schema import GWP, PROFILE, ProfileScenario
 from scenarios.profiling.collectors import Look, Looks
 from scenarios.profiling.profiled import FUNCTION, true_cpi, true_shares
-from scenarios.runs.execution import obtain, profile_world, reopen
+from scenarios.runs.execution import obtain, reopen
 from scenarios.runs.kept import each, folder_of
 from scenarios.runs.rundir import Run, RunError
 from scenarios.views.output import Progress
@@ -75,7 +75,7 @@ def place(scenario: ProfileScenario, out: Path) -> Path:
     >>> place(ProfileScenario(name="fortnight"), Path("runs")).name[:21]
     'collectors-fortnight-'
     """
-    asked = asdict(profile_world(scenario)) | asdict(scenario.analyses.profiling) | {"draws": 0}
+    asked = asdict(scenario.world) | asdict(scenario.analyses.profiling) | {"draws": 0}
     return folder_of(out, f"collectors-{scenario.name}", asked, _JUDGES)
 
 
@@ -113,7 +113,7 @@ def judged(scenario: ProfileScenario, run: Path, seed: int) -> dict[str, Any]:
 @lru_cache(maxsize=1)
 def _looks(text: str) -> Looks:
     """Return the collectors of a scenario's fleet, made once in each process."""
-    return Looks.of(profile_world(PROFILE.validate_json(text)))
+    return Looks.of(PROFILE.validate_json(text).world)
 
 
 def _functions(clustered: pd.DataFrame, true: pd.DataFrame, settings: GWP) -> dict[str, Any]:

@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from models.errors import WscError
+from scenarios.kinds import KINDS
 from scenarios.report import agreement, effect, fleet, papers, profile, queue, service
 from scenarios.report.page import Page
 from scenarios.report.settings import facts, settings
@@ -29,14 +30,6 @@ LENSES: Mapping[str, Lens] = {
     "The papers": papers.printed,
 }
 """Each way to look at a run, in the order of the report."""
-
-
-_KINDS = {
-    "fleet": "a fleet",
-    "profile": "a profiled fleet",
-    "queue": "a request server",
-    "cross_platform": "a service on several platforms",
-}
 
 
 def report(path: Path, progress: Progress) -> Page:
@@ -69,7 +62,7 @@ def report(path: Path, progress: Progress) -> Page:
         sections += _concluded(name, lens, subject, progress)
     sections = beside_effect(sections)
     last = (settings(subject), tables)
-    return Page(_KINDS[scenario.kind], scenario.name, scenario.description, facts(subject), (*sections, *last))
+    return Page(KINDS[scenario.kind].singular, scenario.name, scenario.description, facts(subject), (*sections, *last))
 
 
 def beside_effect(sections: Sequence[Section]) -> list[Section]:

@@ -12,15 +12,14 @@ from matplotlib import figure as drawing
 
 from analysis.figures.style import BLUE, label, panels, percent
 from models.errors import WscError
-from scenarios.crossplatform.worlds import BEST
 from scenarios.files.schema import AnyScenario
-from scenarios.measure import measure
+from scenarios.kinds import KINDS, payload_of
 from scenarios.report import commands
 from scenarios.report.figures import drawn
 from scenarios.report.page import Page
 from scenarios.report.settings import again, file_of, flat
 from scenarios.report.subject import composed
-from scenarios.runs.execution import reopen
+from scenarios.runs.execution import measure, reopen
 from scenarios.runs.rundir import MANIFEST
 from scenarios.views.numbers import plain, share
 from scenarios.views.output import Progress
@@ -29,7 +28,6 @@ from scenarios.views.section import Figure, Section, Verdict, table
 _MOST_SETTINGS = 6
 _MOST_COMMANDS = 12
 _COLUMNS = 2
-_KINDS = {"fleet": "fleets", "profile": "profiled fleets", "queue": "request servers", "cross_platform": "services"}
 
 
 @dataclass(frozen=True, slots=True)
@@ -75,7 +73,7 @@ def report(folder: Path, progress: Progress) -> Page:
     for i, path in enumerate(paths):
         progress("measuring runs", i / len(paths))
         every.append(_measured(path, folder))
-    sections = [section for kind in _KINDS for section in _sections([run for run in every if run.kind == kind])]
+    sections = [section for kind in KINDS for section in _sections([run for run in every if run.kind == kind])]
     failed = [(run.path.name, run.problem) for run in every if run.problem]
     if failed:
         sections.append(composed("Not concluded", tables=(table(("run", "why"), failed, words=2),)))
@@ -90,46 +88,11 @@ def _measured(path: Path, folder: Path) -> _One:
     try:
         scenario, run = reopen(path)
         settings = flat(run.manifest["resolved"])
-        payload = measure(scenario, run, folder, lambda _what, _share: None)
+        payload = payload_of(measure(scenario, run, folder, lambda _what, _share: None))
     except WscError as error:
         return _One("", path.name, path, {}, {}, {}, str(error).splitlines()[0])
-    return _One(
-        scenario.kind, scenario.name, path, settings, dict(_SAID[scenario.kind](payload)), payload, "", scenario
-    )
-
-
-def _of_fleet(payload: Mapping[str, Any]) -> Iterator[tuple[str, float]]:
-    yield "true change", payload["truth"]["change"]
-    known = [row for row in payload["estimates"] if row["estimator"] == "wsmeter" and math.isfinite(row["change"])]
-    if known:
-        yield "WSMeter's estimate", known[-1]["change"]
-        yield "margin", known[-1]["margin"]
-    yield "CPU used", payload["fleet"]["utilisation"]
-
-
-def _of_queue(payload: Mapping[str, Any]) -> Iterator[tuple[str, float]]:
-    yield "busy by the law", payload["occupancy"]["utilisation"]
-    yield "busy in truth", payload["truth"]["utilisation"]
-    service_s, queueing_s = (payload["occupancy"][f"{name}_time_s"] for name in ("service", "queueing"))
-    yield "queueing over service", queueing_s / service_s if service_s > 0 else math.nan
-
-
-def _of_service(payload: Mapping[str, Any]) -> Iterator[tuple[str, float]]:
-    rows = [row for row in payload["methods"] if row["method"] == BEST]
-    for name, key in (("error of service time", "service_error"), ("intervals that hold", "coverage")):
-        known = sorted(row[key] for row in rows if math.isfinite(row[key]))
-        yield name, known[len(known) // 2] if known else math.nan
-
-
-def _of_profile(payload: Mapping[str, Any]) -> Iterator[tuple[str, float]]:
-    seconds = payload["core_seconds"]
-    yield "error of core-seconds", seconds["core_s"] / seconds["monitor_s"] - 1.0
-    yield "cycles with stacks", payload["stacks"]["share"]
-    for row in payload["functions"][:1]:
-        yield "hottest function", row["share"]
-
-
-_SAID = {"fleet": _of_fleet, "queue": _of_queue, "cross_platform": _of_service, "profile": _of_profile}
+    numbers = dict(KINDS[scenario.kind].lens.numbers(payload))
+    return _One(scenario.kind, scenario.name, path, settings, numbers, payload, "", scenario)
 
 
 def _sections(runs: Sequence[_One]) -> Iterator[Section]:
@@ -155,9 +118,9 @@ def _sections(runs: Sequence[_One]) -> Iterator[Section]:
     repeated, code = _again(runs, paths)
     says += ["Save the two files below beside each other first; they are worked out from the runs."] if code else []
     listed = (*repeated, *(f"wsc report {shlex.quote(str(run.path))}" for run in runs[:_MOST_COMMANDS]))
-    verdicts = (Verdict(_KINDS[kind].capitalize(), _line(runs, names)),)
+    verdicts = (Verdict(KINDS[kind].plural.capitalize(), _line(runs, names)),)
     yield composed(
-        f"The {_KINDS[kind]}",
+        f"The {KINDS[kind].plural}",
         tuple(says),
         (table_of_runs,),
         tuple(_curves(runs, shown, names)),

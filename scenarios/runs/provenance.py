@@ -10,13 +10,12 @@ from types import ModuleType
 
 import models
 import sim
+from scenarios.kinds import KINDS
 
 DISTRIBUTIONS = ("wsc-testbed", "numpy", "numba", "scipy", "pandas", "simpy", "pyarrow")
 """What, beside Python, decides a run's last bit: the testbed itself, and the libraries that its numbers go through."""
 CONCLUDING = ("ortools", "scikit-learn", "duckdb")
 """What decides a conclusion besides."""
-SYMBOLISING = ("analysis.profiling.symbolise", "analysis.profiling.repository", "scenarios.runs.symbols")
-"""Modules that make tables of a profiled run, beside `models` and `sim`."""
 
 
 def versions() -> dict[str, str]:
@@ -38,7 +37,7 @@ def source_of_run(kind: str) -> str:
     >>> source_of_run("fleet") == source_digest(), source_of_run("profile") == source_digest()
     (True, False)
     """
-    return source_digest(models, sim, names=SYMBOLISING if kind == "profile" else ())
+    return source_digest(models, sim, names=KINDS[kind].makers if kind in KINDS else ())
 
 
 def conclusion_digest() -> str:

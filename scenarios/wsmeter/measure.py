@@ -1,7 +1,7 @@
 """A fleet's run is measured as its scenario's analyses say: what `wsc run` and `wsc validate` print of it."""
 
 import math
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import fields
 from pathlib import Path
 from typing import Any, Literal
@@ -18,19 +18,29 @@ from analysis.wsmeter.estimators import Estimate
 from models.fleet.world import World
 from scenarios.files.loader import load
 from scenarios.files.schema import Scenario, WSMeter
-from scenarios.runs.execution import fleet_world, obtain
+from scenarios.runs.execution import obtain
 from scenarios.runs.kept import concluded
 from scenarios.runs.pictures import save
-from scenarios.runs.rundir import Run, RunError
+from scenarios.runs.rundir import Draft, Run, RunError
 from scenarios.views.output import Progress
 from scenarios.wsmeter.beside import beside, beside_table
 from scenarios.wsmeter.clusters import clusters
 from scenarios.wsmeter.measurements import job_quotas
 from scenarios.wsmeter.truth import Tables, change_of
-from scenarios.wsmeter.validate import estimators
+from scenarios.wsmeter.validate import estimators, show_validate
 from scenarios.wsmeter.validate import validate as judge
 
 Unit = Literal["machine", "instance"]
+__all__ = ("measure", "numbers", "render", "show_validate", "simulate", "validate")
+
+
+def simulate(scenario: Scenario, draft: Draft, _out: Path, progress: Progress) -> Mapping[str, int]:
+    """Write the tables of a fleet into a draft, and return how much there is of what."""
+    from sim.fleet.experiment import experiment
+
+    outcome = experiment(scenario.world, draft.path, progress=progress)
+    draft.add(*outcome.tables)
+    return outcome.counts
 
 
 def measure(scenario: Scenario, found: Run, out: Path, progress: Progress) -> dict[str, Any]:
@@ -79,7 +89,7 @@ def _rounds(scenario: Scenario, found: Run, progress: Progress) -> pd.DataFrame:
         from sim.fleet.fleet import prepare
 
         progress("preparing the loop", 0.0)
-        return rounds(prepare(fleet_world(scenario)), loop, progress)
+        return rounds(prepare(scenario.world), loop, progress)
 
     return concluded(found.path, "rounds", rolled_out)
 
@@ -142,6 +152,16 @@ def unit_of(scenario: World) -> Unit:
     """Return what a test cluster of the scenario is made of: machines, or instances for new code."""
     by_instance = scenario.feature is not None and scenario.feature.rollout.unit == "instance"
     return "instance" if by_instance else "machine"
+
+
+def numbers(payload: Mapping[str, Any]) -> Iterator[tuple[str, float]]:
+    """Yield a run in a line of numbers, each with its name."""
+    yield "true change", payload["truth"]["change"]
+    known = [row for row in payload["estimates"] if row["estimator"] == "wsmeter" and math.isfinite(row["change"])]
+    if known:
+        yield "WSMeter's estimate", known[-1]["change"]
+        yield "margin", known[-1]["margin"]
+    yield "CPU used", payload["fleet"]["utilisation"]
 
 
 def render(payload: Mapping[str, Any], console: Console) -> None:

@@ -11,7 +11,7 @@ from scenarios.files.building import build
 from scenarios.files.checks import fleet as checks
 from scenarios.files.distributions import faults_of, within
 from scenarios.files.faults import FaultsError, shown
-from scenarios.files.findings import Finding, made, repeated
+from scenarios.files.findings import Finding, checked, repeated
 from scenarios.files.schema import SCENARIO, QueueScenario, Scenario
 from scenarios.files.source import absent, kind_of, locate, named, read
 from scenarios.files.traces import read_trace
@@ -160,6 +160,6 @@ def _fleet(asked: JobDemand) -> tuple[Scenario | None, str]:
         return None, f"should be a fleet, not a {'sweep' if root.child('sweep') is not None else kind_of(root)}"
     built = build(SCENARIO, named(root, asked.scenario))
     fleet, wrong = built
-    if fleet is None or faults or wrong or made(checks.CHECKS, fleet):
+    if fleet is None or faults or wrong or checked(checks.CHECKS, fleet):
         return None, "has faults, which wsc check tells"
     return fleet, ""

@@ -11,12 +11,12 @@ from typer.testing import CliRunner
 
 from analysis.statistics import NotEnoughDataError
 from models.fleet import world
-from scenarios import measure as run
 from scenarios.commands import cli
 from scenarios.files import options
 from scenarios.files.faults import Fault, FaultsError
 from scenarios.files.json_schema import json_schema
 from scenarios.files.source import LIBRARY, library
+from scenarios.runs import execution
 from scenarios.runs.rundir import RunError, run_directory
 from scenarios.views import output
 
@@ -226,7 +226,7 @@ def test_what_is_no_share_is_refused(text):
 
 def test_run_prints_one_json_value_in_which_nan_is_null(monkeypatch, tmp_path):
     asked = []
-    monkeypatch.setattr(run, "run", lambda *given, **_: asked.append(given) or fleet())
+    monkeypatch.setattr(execution, "run", lambda *given, **_: asked.append(given) or fleet())
     result = wsc(
         "run", "small", "--out", str(tmp_path), "--seed", "8", "--set", "fleet.machines=250", "--force", "--json"
     )
@@ -238,7 +238,7 @@ def test_run_prints_one_json_value_in_which_nan_is_null(monkeypatch, tmp_path):
 
 
 def test_run_of_a_sweep_is_one_json_value_with_all_its_runs(monkeypatch):
-    monkeypatch.setattr(run, "run", lambda scenario, *_, **__: {"kind": "fleet", "scenario": scenario.name})
+    monkeypatch.setattr(execution, "run", lambda scenario, *_, **__: {"kind": "fleet", "scenario": scenario.name})
     assert json.loads(wsc("run", "two_wscs", "--json").stdout) == {
         "kind": "sweep",
         "runs": [{"kind": "fleet", "scenario": f"two_wscs-seed-{seed}"} for seed in (1, 2)],
@@ -247,7 +247,7 @@ def test_run_of_a_sweep_is_one_json_value_with_all_its_runs(monkeypatch):
 
 def test_validate_takes_draws_and_sizes_from_the_command_line(monkeypatch):
     asked = []
-    monkeypatch.setattr(run, "validate", lambda *given: asked.append(given) or fleet())
+    monkeypatch.setattr(execution, "validate", lambda *given: asked.append(given) or fleet())
     result = wsc("validate", "small", "--draws", "30", "--machines", "5,20", "--json")
     assert result.exit_code == 0
     assert (asked[0][0].analyses.wsmeter.draws, asked[0][0].analyses.wsmeter.machines) == (30, (5, 20))
@@ -255,7 +255,7 @@ def test_validate_takes_draws_and_sizes_from_the_command_line(monkeypatch):
 
 def test_validate_of_a_cross_platform_scenario_draws_worlds(monkeypatch):
     asked = []
-    monkeypatch.setattr(run, "validate", lambda *given: asked.append(given) or {"kind": "cross_platform"})
+    monkeypatch.setattr(execution, "validate", lambda *given: asked.append(given) or {"kind": "cross_platform"})
     assert wsc("validate", "cross_rubis", "--draws", "7", "--seed", "3", "--json").exit_code == 0
     assert (asked[0][0].analyses.crossplatform.worlds, asked[0][0].seed) == (7, 3)
 
@@ -264,7 +264,7 @@ def test_ctrl_c_ends_with_130_and_one_line(monkeypatch):
     def interrupted(*_, **__):
         raise KeyboardInterrupt
 
-    monkeypatch.setattr(run, "run", interrupted)
+    monkeypatch.setattr(execution, "run", interrupted)
     result = wsc("run", "small", "--json")
     assert (result.exit_code, result.stdout, result.stderr) == (130, "", "interrupted\n")
 
@@ -276,13 +276,13 @@ def test_an_error_that_says_what_the_user_can_mend_is_one_line_and_2(monkeypatch
     def refused(*_, **__):
         raise error
 
-    monkeypatch.setattr(run, "run", refused)
+    monkeypatch.setattr(execution, "run", refused)
     result = wsc("run", "small")
     assert (result.exit_code, result.stderr) == (2, f"{error}\n")
 
 
 def test_a_value_that_the_testbed_refuses_is_one_line_and_2(monkeypatch):
-    monkeypatch.setattr(run, "run", lambda *_, **__: run_directory(Path("runs"), ".hidden", "0" * 12))
+    monkeypatch.setattr(execution, "run", lambda *_, **__: run_directory(Path("runs"), ".hidden", "0" * 12))
     result = wsc("run", "small")
     assert result.exit_code == 2
     assert result.stderr == "scenario name '.hidden': must be usable as the name of a visible folder\n"
@@ -322,14 +322,14 @@ def test_too_little_memory_is_one_line_and_2(monkeypatch, error, told):
     def too_large(*_, **__):
         raise error
 
-    monkeypatch.setattr(run, "run", too_large)
+    monkeypatch.setattr(execution, "run", too_large)
     result = wsc("run", "small")
     assert (result.exit_code, result.stdout, result.stderr) == (2, "", f"{told}\n")
 
 
 def test_an_error_of_our_own_making_keeps_its_traceback(monkeypatch):
     for broken in (lambda *_, **__: {}["key"], lambda *_, **__: int("x")):
-        monkeypatch.setattr(run, "run", broken)
+        monkeypatch.setattr(execution, "run", broken)
         result = wsc("run", "small")
         assert result.exit_code == 70
         assert "Traceback" in result.stderr

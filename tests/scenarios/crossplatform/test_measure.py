@@ -14,8 +14,8 @@ from typer.testing import CliRunner
 from scenarios.commands import cli
 from scenarios.files.loader import load
 from scenarios.files.source import settings
-from scenarios.measure import measure, render, run, show_validate, validate
-from scenarios.runs.execution import obtain, reopen
+from scenarios.kinds import render, show_validate
+from scenarios.runs.execution import measure, obtain, reopen, run, validate
 from scenarios.views.output import dumps
 
 SHORT = [

@@ -11,9 +11,9 @@ from rich.console import Console
 
 from scenarios.files.loader import load, load_each
 from scenarios.files.source import settings
-from scenarios.measure import measure, render, run, validate
+from scenarios.kinds import render
 from scenarios.occupancy import measure as run_queue
-from scenarios.runs.execution import obtain, reopen
+from scenarios.runs.execution import measure, obtain, reopen, run, validate
 from scenarios.runs.rundir import RunError, open_run
 from scenarios.views.output import dumps
 

@@ -16,10 +16,11 @@ from models.queues.world import Clients, Distribution, LoadPoint, Sessions
 from scenarios.commands import cli
 from scenarios.files.loader import load
 from scenarios.files.source import settings
-from scenarios.measure import render, run
+from scenarios.kinds import render
 from scenarios.occupancy import measure as run_queue
 from scenarios.occupancy import steady as module
 from scenarios.occupancy.steady import lengthen, said, steady_state, unsteady
+from scenarios.runs.execution import run
 from scenarios.runs.rundir import RunError, open_run
 from scenarios.views.output import dumps
 

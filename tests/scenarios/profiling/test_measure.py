@@ -16,12 +16,12 @@ from analysis.profiling.query import Query
 from scenarios.commands import cli
 from scenarios.files.loader import load
 from scenarios.files.source import settings
-from scenarios.measure import measure, render, run, show_validate, validate
+from scenarios.kinds import render, show_validate
 from scenarios.profiling.collectors import Looks
 from scenarios.profiling.profiled import within_jobs
 from scenarios.profiling.validate import judged, summary
 from scenarios.runs import kept
-from scenarios.runs.execution import obtain, profile_world, reopen
+from scenarios.runs.execution import measure, obtain, reopen, run, validate
 from scenarios.runs.parallel import spread
 from scenarios.runs.rundir import RunError
 from scenarios.views.output import dumps
@@ -173,7 +173,7 @@ def test_without_truth_there_is_nothing_to_validate_against(tmp_path):
 def test_a_look_counts_what_a_run_of_the_same_collector_would(tmp_path):
     """Draws differ, as the run counts more events; the number of samples by less than six standard deviations."""
     asked = scenario("profiling.releases.unstored_share=0")
-    look = Looks.of(profile_world(asked)).look(0)
+    look = Looks.of(asked.world).look(0)
     found = obtain(asked, tmp_path, False, quiet)
     ours, theirs = look.visits.drop(columns="overhead_cycles"), found.table("visits").drop(columns="overhead_cycles")
     pd.testing.assert_frame_equal(ours, theirs, check_dtype=False)

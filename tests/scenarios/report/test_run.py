@@ -18,12 +18,11 @@ from scenarios.crosscheck import crosscheck
 from scenarios.effects.effect import effect
 from scenarios.files.loader import load
 from scenarios.files.source import settings
-from scenarios.measure import measure
 from scenarios.profiling.served import services
 from scenarios.report import effect as report_of_effect
 from scenarios.report import run
 from scenarios.report.subject import Subject, composed
-from scenarios.runs.execution import obtain, reopen
+from scenarios.runs.execution import measure, obtain, reopen
 from scenarios.views.section import Table, Verdict
 from tests.helpers.report_pages import KINDS, Page, made
 

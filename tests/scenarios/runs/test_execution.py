@@ -7,8 +7,8 @@ import pytest
 
 from scenarios.files.loader import load
 from scenarios.files.source import settings
+from scenarios.occupancy.job_pace import pace
 from scenarios.runs.execution import obtain, reopen
-from scenarios.runs.paces import pace
 from scenarios.runs.rundir import RunError
 
 TINY = "{machines: 20, machines_per_rack: 10}"

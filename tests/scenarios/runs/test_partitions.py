@@ -13,9 +13,8 @@ from scenarios.effects.effect import effect
 from scenarios.effects.observed import recorded
 from scenarios.files.faults import FaultsError
 from scenarios.files.schema import WSMeter
-from scenarios.measure import measure, validate
 from scenarios.runs.cells import Workers
-from scenarios.runs.execution import obtain, reopen
+from scenarios.runs.execution import measure, obtain, reopen, validate
 from scenarios.runs.rundir import Run, RunError, intact, open_run
 from scenarios.wsmeter.measurements import job_quotas, run_measurements
 from scenarios.wsmeter.truth import Tables, change, change_of

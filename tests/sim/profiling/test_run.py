@@ -12,7 +12,6 @@ from models.platforms import PLATFORMS
 from models.profiling.world import Collector, Compiler, Incident, Kernel, ProfileWorld, Profiling, Releases, Watch
 from models.tables import TABLES
 from scenarios.files.loader import load
-from scenarios.runs.execution import profile_world
 from sim.fleet import fleet
 from sim.fleet.fleet import run_arm
 from sim.profiling.collection import Collection, visits_of
@@ -217,7 +216,7 @@ def test_collectors_that_are_simulated_together_see_what_each_would_alone():
 
 
 def test_the_shipped_regressions_are_about_functions_and_revisions_that_there_are():
-    asked = profile_world(load("profiled_regression"))
+    asked = load("profiled_regression").world
     software = Setting.of(asked).software
     struck = [incident for incident in asked.profiling.incidents if incident.revision]
     builds = software.builds

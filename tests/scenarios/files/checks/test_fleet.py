@@ -10,10 +10,10 @@ from models.fleet.machines import build_machines
 from models.fleet.world import Feature, Fleet, Population, Recording, Rollout, Service, Software, World
 from scenarios.files.checks import fleet as checks
 from scenarios.files.faults import FaultsError
+from scenarios.files.findings import findings
 from scenarios.files.loader import load, load_each
 from scenarios.files.schema import Analyses, Scenario, WSMeter
 from scenarios.files.source import library
-from scenarios.kinds import findings
 
 FAULTS = Path(__file__).parents[3] / "faults"
 EXPECT = "# expect: "

@@ -11,9 +11,9 @@ from models.fleet.machines import build_machines
 from models.fleet.world import Fleet, Recording, Window
 from models.profiling.world import Collector, Programs, Watch
 from scenarios.files.checks import profile as profile_checks
+from scenarios.files.findings import findings
 from scenarios.files.loader import load
 from scenarios.files.schema import ProfileScenario
-from scenarios.kinds import findings
 from sim.profiling.places import place
 
 

@@ -23,10 +23,11 @@ from models.queues.world import (
 from scenarios.files.checks.queue import MOST_LOOKS, MOST_REQUESTS
 from scenarios.files.distributions import faults_of
 from scenarios.files.faults import FaultsError
+from scenarios.files.findings import findings
 from scenarios.files.loader import load, load_each, shipped
 from scenarios.files.schema import Occupancy, QueueAnalyses, QueueScenario, Scenario
 from scenarios.files.source import settings
-from scenarios.kinds import KINDS, findings
+from scenarios.kinds import KINDS
 from scenarios.occupancy.policy import MOST_SLICES
 from sim.queues.distributions import FIELDS, draw
 

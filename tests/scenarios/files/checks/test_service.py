@@ -7,10 +7,11 @@ import pytest
 from analysis.crossplatform.methods import METHODS
 from models.services.world import Application, ServiceLoad
 from scenarios.files.checks.service import MOST_INTERVALS, MOST_REQUESTS, SPARE_INTERVALS
+from scenarios.files.findings import findings
 from scenarios.files.loader import draws_path, load, load_each, shipped
 from scenarios.files.schema import SERVICE, CrossPlatform, MethodName, ServiceAnalyses, ServiceScenario
 from scenarios.files.source import digest, settings
-from scenarios.kinds import KINDS, findings
+from scenarios.kinds import KINDS
 
 
 def told(**fields):

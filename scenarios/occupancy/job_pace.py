@@ -1,12 +1,35 @@
-"""The pace of a fleet's job: seconds per instruction of one of its instances over the day, from a run's tables."""
+"""A queue whose demands follow a fleet's job: its fleet, and seconds per instruction of one instance over the day."""
+
+from dataclasses import replace
+from pathlib import Path
 
 import pandas as pd
 
 from models.arrays import Floats
+from models.queues.world import JobDemand
+from scenarios.files.loader import load
+from scenarios.files.schema import Scenario
+from scenarios.runs.execution import obtain
 from scenarios.runs.rundir import Run, RunError
+from scenarios.views.output import Progress
 
 Steps = tuple[Floats, Floats]
 """A step function of time: from each time (seconds, increasing) on, the value beside it."""
+
+
+def fleet_of(job: JobDemand) -> Scenario:
+    """Return the fleet of a job, recorded finely enough to follow one instance, and no more than that."""
+    fleet = load(job.scenario)
+    if not isinstance(fleet, Scenario):
+        raise RunError(f"{job.scenario}: is a {fleet.kind}, where a fleet is needed")
+    if fleet.cells > 1:
+        raise RunError(f"{job.scenario}: has {fleet.cells} cells, where one is needed")
+    return replace(fleet, recording=replace(fleet.recording, instance_epoch_share=1.0, truth=False, loop=None))
+
+
+def pace_of(job: JobDemand, out: Path, progress: Progress) -> Steps:
+    """Return the pace of a job's instance, from the run of its fleet, which is made unless it is there."""
+    return pace(obtain(fleet_of(job), out, False, progress), job.job, job.instance)
 
 
 def pace(run: Run, job: str, instance: int) -> Steps:
@@ -64,8 +87,9 @@ def _stays(run: Run, job: str, instance: int) -> pd.Series:
         raise RunError(f"{run.path}: no job is named {job}")
     stays = run.table("instances", ["residence", "instance", "job", "start_s"])
     stays = stays[stays["job"] == number.iloc[0]].sort_values(["start_s", "instance"], kind="stable")
-    there = stays["instance"].unique()
-    if instance >= len(there):
-        raise RunError(f"{run.path}: job {job} has {len(there)} instances, counted from 0, so there is no {instance}")
-    chosen: pd.Series = stays[stays["instance"] == there[instance]]["residence"]
+    instances = stays["instance"].unique()
+    if instance >= len(instances):
+        count = len(instances)
+        raise RunError(f"{run.path}: job {job} has {count} instances, counted from 0, so there is no {instance}")
+    chosen: pd.Series = stays[stays["instance"] == instances[instance]]["residence"]
     return chosen

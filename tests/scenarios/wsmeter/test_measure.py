@@ -17,8 +17,8 @@ from models.fleet.jobs import build_jobs
 from models.fleet.machines import build_machines
 from scenarios.files.loader import load
 from scenarios.files.source import settings
-from scenarios.measure import measure, render, run, validate
-from scenarios.runs.execution import obtain, reopen
+from scenarios.kinds import render
+from scenarios.runs.execution import measure, obtain, reopen, run, validate
 from scenarios.runs.pictures import save
 from scenarios.runs.rundir import RunError, open_run
 from scenarios.views.output import dumps
