@@ -7,7 +7,7 @@ from pathlib import Path
 
 from analysis.effects.observations import FIELDS as OBSERVATIONS
 from analysis.profiling.affinity.table import FIELDS as AFFINITIES
-from analysis.tables.readers import Field
+from analysis.tables.columns import Field
 from analysis.traces.totals import MACHINES
 from analysis.wsmeter.measurements import JOBS, MEASUREMENTS, PLAN
 from scenarios.crossplatform.calibrated import SCORES

@@ -20,7 +20,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from difflib import get_close_matches
 
-from analysis.tables.cells import TableFault
+from analysis.tables.faults import FileFault
 
 REQUESTS = "requests_"
 _PATTERN = re.compile(
@@ -44,24 +44,23 @@ class LogColumn:
     factor: float = 1.0
 
 
-def log_columns(names: Sequence[str]) -> tuple[dict[str, LogColumn], list[TableFault]]:
+def log_columns(names: Sequence[str]) -> tuple[dict[str, LogColumn], list[FileFault]]:
     """Return what the columns of a file hold, by that, and faults: unknown, twice in two units, missing columns.
 
     Examples
     --------
     >>> columns, faults = log_columns(["timestamp", "requests_buy", "instructions_1e4", "L1 misses", "l2_misses"])
-    >>> columns["instructions"].factor, [fault[2:] for fault in faults]
-    (10000.0, [('L1 misses', 'is no column of a service log; perhaps l1_misses', 'it'), ('l1_misses', 'column is \
-missing', 'columns timestamp, requests_buy, instructions_1e4, L1 misses, l2_misses')])
+    >>> columns["instructions"].factor, [fault.problem for fault in faults]
+    (10000.0, ['is no column of a service log; perhaps l1_misses', 'column is missing'])
     """
-    columns, faults = dict[str, LogColumn](), list[TableFault]()
+    columns, faults = dict[str, LogColumn](), list[FileFault]()
     for position, name in enumerate(names, 1):
         column = _column(name)
         if column is None:
-            faults.append(TableFault(1, position, name, f"is no column of a service log{_hint(name)}", "it"))
+            faults.append(FileFault(1, position, name, f"is no column of a service log{_hint(name)}", "it"))
         elif column.holds in columns and columns[column.holds].name != name:
             already = columns[column.holds].name
-            faults.append(TableFault(1, position, name, f"should not be there beside {already}", "both"))
+            faults.append(FileFault(1, position, name, f"should not be there beside {already}", "both"))
         else:
             columns[column.holds] = column
     return columns, faults + list(_missing(names, columns))
@@ -88,18 +87,18 @@ def _hint(name: str) -> str:
     return f"; perhaps {near[0]}" if near else f"; those are {', '.join(_SPELLED)} and {REQUESTS}TYPE"
 
 
-def _missing(names: Sequence[str], columns: dict[str, LogColumn]) -> Iterator[TableFault]:
+def _missing(names: Sequence[str], columns: dict[str, LogColumn]) -> Iterator[FileFault]:
     """Yield a fault for each column that a log must have and this one has not."""
     got = f"columns {', '.join(names)}"
     times = [columns[name].name for name in ("start", "timestamp") if name in columns]
     if not times:
-        yield TableFault(1, 1, "start_s", "or timestamp should be there", got)
+        yield FileFault(1, 1, "start_s", "or timestamp should be there", got)
     if len(times) == 2:
-        yield TableFault(1, names.index(times[1]) + 1, times[1], f"should not be there beside {times[0]}", "both")
+        yield FileFault(1, names.index(times[1]) + 1, times[1], f"should not be there beside {times[0]}", "both")
     if not any(name.startswith(REQUESTS) for name in columns):
-        yield TableFault(1, 1, f"{REQUESTS}TYPE", "should be there for at least one type", got)
+        yield FileFault(1, 1, f"{REQUESTS}TYPE", "should be there for at least one type", got)
     levels = [level for level in range(3, 10) if f"l{level}_misses" in columns]
     between = [f"l{level}_misses" for level in range(3, max(levels, default=0))]
     for name in (*_REQUIRED, *between):
         if name not in columns:
-            yield TableFault(1, 1, name, "column is missing", got)
+            yield FileFault(1, 1, name, "column is missing", got)

@@ -11,9 +11,9 @@ import pandas as pd
 from analysis.crossplatform.evidence import ServiceLog
 from analysis.crossplatform.log_columns import REQUESTS, LogColumn, log_columns
 from analysis.occupancy.logs.columns import PER_SECOND, unit_of
-from analysis.tables.cells import Cells, TableFault, read_cells
-from analysis.tables.readers import TableError
-from models.arrays import Bools, Floats, Ints
+from analysis.tables.cells import Cells, read_cells
+from analysis.tables.faults import FileError, FileFault
+from models.arrays import Floats, Ints
 from models.errors import InputError
 
 _EMPTY = ("", "-", "nan", "null", "none", "na", "n/a", "nat", "<na>")
@@ -82,7 +82,7 @@ def read(path: Path) -> ServiceLog:
 
     Raises
     ------
-    TableError
+    FileError
         With every fault: unknown, missing or repeated columns; cells that are empty, no number, negative or no time;
         a utilisation above 1; an interval that is there twice or does not start a whole number of intervals after the
         first; a type that never comes; a counter or a utilisation that is always 0; more misses of a cache level than
@@ -104,7 +104,7 @@ def read(path: Path) -> ServiceLog:
     """
     cells = read_cells(path)
     if not cells.names or any(fault.line == 1 for fault in cells.faults):
-        raise TableError(cells.faults)
+        raise FileError(cells.faults)
     columns, faults = log_columns(cells.names)
     faults = [*cells.faults, *faults]
     values = dict[str, Floats]()
@@ -114,7 +114,7 @@ def read(path: Path) -> ServiceLog:
     if not faults:
         faults += _of_all(cells, columns, values)
     if faults:
-        raise TableError(faults)
+        raise FileError(faults)
     return _log(values)
 
 
@@ -136,7 +136,7 @@ def _log(values: Mapping[str, Floats]) -> ServiceLog:
     )
 
 
-def _numbers(cells: Cells, column: LogColumn) -> tuple[Floats, list[TableFault]]:
+def _numbers(cells: Cells, column: LogColumn) -> tuple[Floats, list[FileFault]]:
     """Return a column as numbers in its base unit, and the faults of its cells, one for each at most."""
     text = _text(cells, column.name)
     empty = text.str.lower().isin(_EMPTY).to_numpy()
@@ -151,11 +151,11 @@ def _numbers(cells: Cells, column: LogColumn) -> tuple[Floats, list[TableFault]]
         f"should be at most {_MOST:g}": finite & (np.abs(value) > _MOST),
         "should be a share of at most 1": finite & (value <= _MOST) & (value > 1) & (column.holds == "utilisation"),
     }
-    faults = [fault for problem, wrong in problems.items() for fault in _faults(cells, column.name, wrong, problem)]
+    faults = [fault for problem, wrong in problems.items() for fault in cells.faults_of(column.name, wrong, problem)]
     return value * column.factor, faults
 
 
-def _times(cells: Cells, column: LogColumn) -> tuple[Floats, list[TableFault]]:
+def _times(cells: Cells, column: LogColumn) -> tuple[Floats, list[FileFault]]:
     """Return time stamps as seconds since 1970, and the faults of their cells."""
     text = _text(cells, column.name)
     numbers = pd.to_numeric(text, errors="coerce").to_numpy(dtype=np.float64)
@@ -166,19 +166,19 @@ def _times(cells: Cells, column: LogColumn) -> tuple[Floats, list[TableFault]]:
     wrong = stamps.isna().to_numpy() | ~np.isnan(numbers)
     zoned = text.str.contains(_ZONED).to_numpy(dtype=bool)
     hint = "should be a time with its date, such as 2008-06-22T14:00:30, or seconds since 1970"
-    faults = list(_faults(cells, column.name, wrong, hint))
-    faults += _faults(cells, column.name, ~wrong & ~zoned & zoned.any(), "should have a zone, as others have")
+    faults = list(cells.faults_of(column.name, wrong, hint))
+    faults += cells.faults_of(column.name, ~wrong & ~zoned & zoned.any(), "should have a zone, as others have")
     since: pd.Series = (stamps - pd.Timestamp(0, tz="UTC")).dt.total_seconds()
     return np.asarray(since, dtype=np.float64), faults
 
 
-def _of_all(cells: Cells, columns: Mapping[str, LogColumn], values: Mapping[str, Floats]) -> Iterator[TableFault]:
+def _of_all(cells: Cells, columns: Mapping[str, LogColumn], values: Mapping[str, Floats]) -> Iterator[FileFault]:
     """Yield what is wrong with columns whose cells are all right: too few intervals, zeros, misses, spacing."""
     types = [name for name in values if name.startswith(REQUESTS)]
     time = "start" if "start" in values else "timestamp"
     needed, have = len(types) + 2, len(cells.lines)
     if have < needed:
-        yield TableFault(2, 1, "rows", f"should be at least {needed} intervals, two more than types", str(have))
+        yield FileFault(2, 1, "rows", f"should be at least {needed} intervals, two more than types", str(have))
     else:
         yield from _zeros(cells, columns, values)
     for upper, lower in pairwise(["instructions", *_levels(values)]):
@@ -188,31 +188,31 @@ def _of_all(cells: Cells, columns: Mapping[str, LogColumn], values: Mapping[str,
             name = columns[lower].name
             unit = ": is a unit such as _1e4 missing in a name?" if upper == "instructions" else ""
             problem = f"should be at most {columns[upper].name} in total, {above:g}{unit}"
-            yield TableFault(1, cells.position(name), name, problem, f"{below:g}")
+            yield FileFault(1, cells.position(name), name, problem, f"{below:g}")
     yield from _spacing(cells, columns[time].name, values[time])
 
 
-def _zeros(cells: Cells, columns: Mapping[str, LogColumn], values: Mapping[str, Floats]) -> Iterator[TableFault]:
+def _zeros(cells: Cells, columns: Mapping[str, LogColumn], values: Mapping[str, Floats]) -> Iterator[FileFault]:
     """Yield a fault for every column that is 0 throughout and must not be, one for all types if none ever came."""
     known = {name: value[~np.isnan(value)] for name, value in values.items() if name not in ("start", "timestamp")}
     zero = [name for name, value in known.items() if value.size and not value.any()]
     types = [name for name in values if name.startswith(REQUESTS)]
     if set(types) <= set(zero):
-        yield TableFault(1, cells.position(columns[types[0]].name), f"{REQUESTS}TYPE", "should not all be 0", "zeros")
+        yield FileFault(1, cells.position(columns[types[0]].name), f"{REQUESTS}TYPE", "should not all be 0", "zeros")
         zero = [name for name in zero if name not in types]
     for name in zero:
         out = ": leave the column out" if name in types or name in _MAY_BE_EMPTY else ""
         problem = f"should not be 0 in every interval{out}"
-        yield TableFault(1, cells.position(columns[name].name), columns[name].name, problem, "zeros")
+        yield FileFault(1, cells.position(columns[name].name), columns[name].name, problem, "zeros")
 
 
-def _spacing(cells: Cells, name: str, start_s: Floats) -> Iterator[TableFault]:
+def _spacing(cells: Cells, name: str, start_s: Floats) -> Iterator[FileFault]:
     """Yield a fault for every interval that is there twice, or starts at no multiple of their length."""
     order = np.argsort(start_s, kind="stable")
     step = np.diff(start_s[order])
     again = np.zeros(len(start_s), dtype=bool)
     again[order[1:]] = step == 0
-    yield from _faults(cells, name, again, "should be there once")
+    yield from cells.faults_of(name, again, "should be there once")
     if not (step > 0).any():
         return
     # One wrong stamp makes the shortest step too short; many absent intervals make the median too long.
@@ -222,7 +222,7 @@ def _spacing(cells: Cells, name: str, start_s: Floats) -> Iterator[TableFault]:
     uneven = np.zeros(len(start_s), dtype=bool)
     uneven[order[1:]] = off[fewest]
     problem = f"should start a whole number of intervals of {lengths[fewest]:g} s after the one before"
-    yield from _faults(cells, name, uneven, problem)
+    yield from cells.faults_of(name, uneven, problem)
 
 
 def _levels(values: Mapping[str, Floats]) -> list[str]:
@@ -232,12 +232,6 @@ def _levels(values: Mapping[str, Floats]) -> list[str]:
 
 def _text(cells: Cells, name: str) -> pd.Series:
     return cells.columns[name].astype(str).fillna("").str.strip()
-
-
-def _faults(cells: Cells, name: str, wrong: Bools, problem: str) -> Iterator[TableFault]:
-    for row in np.flatnonzero(wrong):
-        found = f'"{cells.columns[name].iloc[row]}"'
-        yield TableFault(int(cells.lines[row]), cells.position(name), name, problem, found)
 
 
 def _pivoted(counts: pd.DataFrame, start_s: Floats) -> tuple[tuple[str, ...], Floats]:

@@ -7,8 +7,9 @@ from pathlib import Path
 import numpy as np
 import pandas as pd
 
-from analysis.tables.cells import TableFault, read_cells
-from analysis.tables.readers import Field, TableError, not_used, read_table
+from analysis.tables.cells import read_cells
+from analysis.tables.columns import Field, not_used, read_table
+from analysis.tables.faults import FileError, FileFault
 from analysis.wsmeter.measurements import Reading, measurements, read_jobs
 from models.arrays import Bools, Floats
 from models.errors import InputError
@@ -64,8 +65,8 @@ def read_observations(path: Path, *, strict: bool = True) -> Reading:
 
     Raises
     ------
-    TableError
-        With every fault, as `analysis.tables.readers.read_table`; or with the rows of a period that lies between the
+    FileError
+        With every fault, as `analysis.tables.columns.read_table`; or with the rows of a period that lies between the
         others, which are of equal length.
 
     Examples
@@ -85,7 +86,7 @@ def read_observations(path: Path, *, strict: bool = True) -> Reading:
         lines, column = read_cells(path).lines, 1 + list(given.columns).index("period")
         found = ((int(lines[row]), given["period"].iloc[row]) for row in np.flatnonzero(stray))
         problem = "should be as far from the next period as others are"
-        raise TableError([TableFault(line, column, "period", problem, f"{period:g}") for line, period in found])
+        raise FileError([FileFault(line, column, "period", problem, f"{period:g}") for line, period in found])
     known = [wanted.name for wanted in FIELDS if wanted.name in given.columns]
     table, notes = given[known].copy(), list(not_used(given, known))
     if "treated" not in table:

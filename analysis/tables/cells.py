@@ -1,35 +1,22 @@
 """The cells of a file, CSV or Parquet, plain or gzipped, before any check of what they hold."""
 
 import csv
-import gzip
 import io
 import re
-import zlib
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import NamedTuple
 
 import numpy as np
 import pandas as pd
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from models.arrays import Ints
+from analysis.tables.bytes import PARQUET, DamagedError, head_of, is_packed, salvaged, stream_of
+from analysis.tables.faults import FileFault
+from models.arrays import Bools, Ints
 
 _SEPARATOR = re.compile(r"[;\t|]")
-_HEAD = 1 << 16
-"""Bytes in which the line of column names ends."""
-
-
-class TableFault(NamedTuple):
-    """One fault of a table: where it is, what is wrong, what was found. Lines count from 1, the header's."""
-
-    line: int
-    column: int
-    field: str
-    problem: str
-    got: str
 
 
 @dataclass(slots=True)
@@ -39,13 +26,23 @@ class Cells:
     names: list[str]
     columns: dict[str, pd.Series]
     lines: Ints
-    faults: list[TableFault] = field(default_factory=list)
+    faults: list[FileFault] = field(default_factory=list)
     types: dict[str, pa.DataType] = field(default_factory=dict)
     """Types of a Parquet file's columns; CSV has none."""
 
     def position(self, name: str) -> int:
         """Return the column's place in the file, from 1."""
         return self.names.index(name) + 1
+
+    def text(self, name: str) -> "pd.Series[str]":
+        """Return a column's cells as text without blanks around it, "" for a null."""
+        return self.columns[name].map(_as_text).astype(str).str.strip()
+
+    def faults_of(self, name: str, wrong: "Bools | pd.Series[bool]", problem: str) -> Iterator[FileFault]:
+        """Yield the fault of every cell of a column that is wrong."""
+        for row in np.flatnonzero(np.asarray(wrong, dtype=np.bool_)):
+            got = f'"{self.columns[name].iloc[row]}"'
+            yield FileFault(int(self.lines[row]), self.position(name), name, problem, got)
 
 
 def read_cells(path: Path) -> Cells:
@@ -66,11 +63,13 @@ def read_cells(path: Path) -> Cells:
     ...     file = Path(folder) / "jobs.csv"
     ...     _ = file.write_text("job,quota\\na,2\\n\\nb\\n")
     ...     cells = read_cells(file)
-    >>> cells.names, cells.lines.tolist(), cells.faults[0][3:]
-    (['job', 'quota'], [2], ('should have 2 fields', '1'))
+    >>> cells.names, cells.lines.tolist(), str(cells.faults[0])
+    (['job', 'quota'], [2], '4:1: row: should have 2 fields, got 1')
     """
-    data, cut = _unzipped(path.read_bytes())
-    if data[:4] == b"PAR1":
+    with stream_of(path) as stream:
+        data, damage = salvaged(stream)
+    cut = "" if damage is None else "one cut off" if damage.cut_off else "a damaged one"
+    if data.startswith(PARQUET):
         return _parquet_cells(data, cut)
     if not cut:
         return _csv_cells(data)
@@ -78,7 +77,7 @@ def read_cells(path: Path) -> Cells:
     if not whole_lines:
         return _unreadable(1, "should be a whole gzip file", cut)
     cells = _csv_cells(whole_lines)
-    cells.faults.append(TableFault(whole_lines.count(b"\n") + 1, 1, "file", "should be a whole gzip file", cut))
+    cells.faults.append(FileFault(whole_lines.count(b"\n") + 1, 1, "file", "should be a whole gzip file", cut))
     return cells
 
 
@@ -95,31 +94,13 @@ def column_names(path: Path) -> list[str]:
     ['job', 'quota']
     """
     try:
-        with path.open("rb") as file:
-            head = file.read(4)
-        if head == b"PAR1":
-            return list(pq.read_schema(path).names)
-        with gzip.open(path, "rb") if head[:2] == b"\x1f\x8b" else path.open("rb") as file:
-            lines = file.read(_HEAD).decode("utf-8-sig", errors="replace").lstrip("\r\n")
+        head = head_of(path)
+        if head.startswith(PARQUET):
+            return [] if is_packed(path) else list(pq.read_schema(path).names)
+        lines = head.decode("utf-8-sig", errors="replace").lstrip("\r\n")
         return [name.strip() for name in next(csv.reader(io.StringIO(lines, newline="")), [])]
-    except (OSError, EOFError, zlib.error, pa.ArrowException, csv.Error):
+    except (OSError, DamagedError, pa.ArrowException, csv.Error):
         return []
-
-
-def _unzipped(data: bytes) -> tuple[bytes, str]:
-    """Return what can be decompressed, and why no more of it."""
-    if data[:2] != b"\x1f\x8b":
-        return data, ""
-    whole = io.BytesIO()
-    try:
-        with gzip.GzipFile(fileobj=io.BytesIO(data)) as stream:
-            while chunk := stream.read1(1 << 20):
-                whole.write(chunk)
-    except EOFError:
-        return whole.getvalue(), "one cut off"
-    except (zlib.error, gzip.BadGzipFile):
-        return whole.getvalue(), "a damaged one"
-    return whole.getvalue(), ""
 
 
 def _csv_cells(data: bytes) -> Cells:
@@ -152,7 +133,7 @@ def _from_rows(names: list[str], rows: list[list[str]], lines: list[int]) -> Cel
     faults = _repeated_names(names)
     width = len(names)
     ragged = [(line, len(row)) for line, row in zip(lines, rows, strict=True) if len(row) != width]
-    faults += [TableFault(at, 1, "row", f"should have {width} fields", str(have)) for at, have in ragged]
+    faults += [FileFault(at, 1, "row", f"should have {width} fields", str(have)) for at, have in ragged]
     whole = [(line, row) for line, row in zip(lines, rows, strict=True) if len(row) == width]
     columns = zip(*(row for _, row in whole), strict=True) if whole else ([] for _ in names)
     texts = {name: pd.Series(list(texts), dtype=object) for name, texts in zip(names, columns, strict=True)}
@@ -176,13 +157,17 @@ def _series(column: pa.ChunkedArray) -> pd.Series:
     return series
 
 
-def _repeated_names(names: Sequence[str]) -> list[TableFault]:
+def _repeated_names(names: Sequence[str]) -> list[FileFault]:
     return [
-        TableFault(1, at + 1, name, "should be there once", f"it again after column {names.index(name) + 1}")
+        FileFault(1, at + 1, name, "should be there once", f"it again after column {names.index(name) + 1}")
         for at, name in enumerate(names)
         if name in names[:at]
     ]
 
 
 def _unreadable(line: int, problem: str, got: str) -> Cells:
-    return Cells([], {}, np.array([], dtype=np.int64), [TableFault(line, 1, "file", problem, got)])
+    return Cells([], {}, np.array([], dtype=np.int64), [FileFault(line, 1, "file", problem, got)])
+
+
+def _as_text(cell: object) -> str:
+    return "" if cell is None else str(cell)

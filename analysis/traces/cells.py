@@ -8,9 +8,8 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from analysis.tables.cells import TableFault
-from analysis.tables.readers import MOST_COUNTED
-from analysis.traces.faults import Faults
+from analysis.tables.columns import MOST_COUNTED
+from analysis.tables.faults import Faults, FileFault
 from analysis.traces.files import Block
 from analysis.traces.layouts import Column, Kind
 from models.arrays import Bools, Floats
@@ -31,8 +30,8 @@ def names(block: Block, column: Column, faults: Faults) -> tuple[pa.Array, Bools
     >>> faults = Faults()
     >>> names(block, Column("job", ("job ID",), "name"), faults)[1]
     array([False,  True])
-    >>> faults.printed()[0]
-    TableFault(line=2, column=3, field='job ID', problem='should not be empty', got='" "')
+    >>> print(faults.printed()[0])
+    2:3: job ID: should not be empty, got " "
     """
     given = block.columns.get(column.field)
     if given is None:
@@ -116,7 +115,7 @@ def _tell(block: Block, column: Column, problems: list[tuple[Bools, str]], fault
         for row in np.flatnonzero(wrong):
             got = block.columns[column.field][int(row)].as_py()
             place = block.places[column.field]
-            faults.add(TableFault(int(block.lines[row]), place, column.names[0], problem, _shown(got)))
+            faults.add(FileFault(int(block.lines[row]), place, column.names[0], problem, _shown(got)))
 
 
 def _shown(got: object) -> str:
@@ -127,5 +126,5 @@ def _shown(got: object) -> str:
 def _unusable(block: Block, column: Column, faults: Faults, problem: str) -> tuple[pa.Array, Bools]:
     """Return nothing of a column of a type that cannot hold what it should."""
     kind, line = str(block.columns[column.field].type), int(block.lines[0]) if len(block.lines) else 1
-    faults.add(TableFault(line, block.places[column.field], column.names[0], problem, f"type {kind}"))
+    faults.add(FileFault(line, block.places[column.field], column.names[0], problem, f"type {kind}"))
     return pa.array([""] * len(block.lines), pa.string()), np.ones(len(block.lines), dtype=bool)

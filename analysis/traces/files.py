@@ -13,9 +13,8 @@ import pyarrow.compute as pc
 import pyarrow.csv as pacsv
 import pyarrow.parquet as pq
 
-from analysis.occupancy.logs.sources import head_of, stream_of
-from analysis.tables.cells import TableFault
-from analysis.traces.faults import Faults
+from analysis.tables.bytes import PARQUET, DamagedError, head_of, is_packed, portions, stream_of
+from analysis.tables.faults import Faults, FileFault
 from analysis.traces.layouts import Layout
 from models.arrays import Ints
 
@@ -58,8 +57,8 @@ def blocks(path: Path, layout: Layout, faults: Faults) -> Iterator[Block]:
     {'index': ['c_1'], 'machine': ['m_9'], 'start': ['10'], 'cpus': ['35'], 'cpi': ['1.25']}
     """
     head = head_of(path)
-    if head.startswith(b"PAR1"):
-        if _packed(path):
+    if head.startswith(PARQUET):
+        if is_packed(path):
             faults.add(_whole("should be unpacked first", "Parquet within gzip"))
             return
         yield from _parquet(path, layout, faults)
@@ -111,12 +110,12 @@ def _unfit(first: list[str], named: bool, layout: Layout, faults: Faults) -> boo
         faults.add(_whole(f"should hold the table {layout.table}", "an empty file"))
     elif named:
         for name in layout.missing(layout.found(first)):
-            faults.add(TableFault(1, 1, name, "column is missing", f"columns {', '.join(first)}"[:200]))
+            faults.add(FileFault(1, 1, name, "column is missing", f"columns {', '.join(first)}"[:200]))
     elif not layout.widths:
         faults.add(_whole("should begin with a line of column names", ", ".join(first)[:60]))
     elif len(first) not in layout.widths:
         fields = " or ".join(map(str, layout.widths))
-        faults.add(TableFault(1, 1, "row", f"should have {fields} fields, as {layout.table} has", str(len(first))))
+        faults.add(FileFault(1, 1, "row", f"should have {fields} fields, as {layout.table} has", str(len(first))))
     return faults.count > before
 
 
@@ -132,7 +131,7 @@ class _Lines:
         """Take note of a row of another length, which is left out."""
         self.skipped.append(row.number)
         problem = f"should have {row.expected_columns} fields"
-        self.faults.add(TableFault(row.number, 1, "row", problem, str(row.actual_columns)))
+        self.faults.add(FileFault(row.number, 1, "row", problem, str(row.actual_columns)))
         return "skip" if len(self.skipped) < _MOST_RAGGED else "error"
 
     def of(self, rows: int) -> Ints:
@@ -148,15 +147,18 @@ def _batches(path: Path, width: int, places: list[int], lines: _Lines) -> Iterat
     names = [f"f{at}" for at in range(width)]
     wanted = [names[at] for at in places]
     try:
-        yield from pacsv.open_csv(
-            stream_of(path),
-            pacsv.ReadOptions(use_threads=False, block_size=_BLOCK_BYTES, column_names=names, skip_rows=lines.next - 1),
-            pacsv.ParseOptions(invalid_row_handler=lines.ragged, ignore_empty_lines=False),
-            pacsv.ConvertOptions(
-                include_columns=wanted, column_types=dict.fromkeys(wanted, pa.string()), strings_can_be_null=False
-            ),
-        )
-    except (pa.ArrowException, OSError) as error:
+        with stream_of(path) as stream:
+            yield from pacsv.open_csv(
+                stream,
+                pacsv.ReadOptions(
+                    use_threads=False, block_size=_BLOCK_BYTES, column_names=names, skip_rows=lines.next - 1
+                ),
+                pacsv.ParseOptions(invalid_row_handler=lines.ragged, ignore_empty_lines=False),
+                pacsv.ConvertOptions(
+                    include_columns=wanted, column_types=dict.fromkeys(wanted, pa.string()), strings_can_be_null=False
+                ),
+            )
+    except (pa.ArrowException, DamagedError, OSError) as error:
         if len(lines.skipped) < _MOST_RAGGED:
             lines.faults.add(_unreadable(lines, error))
 
@@ -171,7 +173,7 @@ def _json(path: Path, layout: Layout, faults: Faults) -> Iterator[Block]:
             rows.append(json.loads(text))
             lines.append(number)
         except ValueError:
-            faults.add(TableFault(number, 1, "row", "should be one JSON object", _cut(text)))
+            faults.add(FileFault(number, 1, "row", "should be one JSON object", _cut(text)))
         if len(rows) == _BLOCK_ROWS:
             if _lacking(rows, lines, layout, faults):
                 return
@@ -196,26 +198,22 @@ def _lacking(rows: list[object], lines: list[int], layout: Layout, faults: Fault
         return False
     there = next((", ".join(map(str, row)) for row in rows if isinstance(row, dict)), "")
     for column in absent:
-        faults.add(TableFault(lines[0], 1, column.names[0], "member is missing", f"members {there or 'none'}"[:200]))
+        faults.add(FileFault(lines[0], 1, column.names[0], "member is missing", f"members {there or 'none'}"[:200]))
     return True
 
 
 def _lines_of(path: Path, faults: Faults) -> Iterator[tuple[int, bytes]]:
     """Yield the numbers and the texts of the lines of a file that are not blank."""
-    number, rest = 0, b""
-    stream = stream_of(path)
+    number = 0
     try:
-        while chunk := stream.read(_BLOCK_BYTES):
-            *whole, rest = (rest + chunk).split(b"\n")
-            for text in whole:
-                number += 1
-                if text.strip():
-                    yield number, text
-    except (pa.ArrowException, OSError) as error:
-        faults.add(TableFault(number + 1, 1, "file", "cannot be read from here on", _said(error)))
-        return
-    if rest.strip():
-        yield number + 1, rest
+        with stream_of(path) as stream:
+            for lines in portions(stream):
+                for text in lines:
+                    number += 1
+                    if text.strip():
+                        yield number, text
+    except (DamagedError, OSError) as error:
+        faults.add(FileFault(number + 1, 1, "file", "cannot be read from here on", _said(error)))
 
 
 def _block(
@@ -248,7 +246,7 @@ def _parquet(path: Path, layout: Layout, faults: Faults) -> Iterator[Block]:
     places = layout.found(names)
     missing = layout.missing(places)
     for name in missing:
-        faults.add(TableFault(1, 1, name, "column is missing", f"columns {', '.join(names)}"[:200]))
+        faults.add(FileFault(1, 1, name, "column is missing", f"columns {', '.join(names)}"[:200]))
     if missing:
         return
     lines = _Lines(2, faults)
@@ -267,17 +265,12 @@ def _next(batches: Iterator[pa.RecordBatch], lines: _Lines, faults: Faults) -> p
         return None
 
 
-def _packed(path: Path) -> bool:
-    with path.open("rb") as file:
-        return file.read(4) != b"PAR1"
+def _whole(problem: str, got: str) -> FileFault:
+    return FileFault(1, 1, "file", problem, got)
 
 
-def _whole(problem: str, got: str) -> TableFault:
-    return TableFault(1, 1, "file", problem, got)
-
-
-def _unreadable(lines: _Lines, error: Exception) -> TableFault:
-    return TableFault(lines.next, 1, "file", "cannot be read from here on", _said(error))
+def _unreadable(lines: _Lines, error: Exception) -> FileFault:
+    return FileFault(lines.next, 1, "file", "cannot be read from here on", _said(error))
 
 
 def _said(error: Exception) -> str:

@@ -8,9 +8,8 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from analysis.tables.cells import TableFault
+from analysis.tables.faults import Faults, FileFault
 from analysis.traces.cells import names, numbers
-from analysis.traces.faults import Faults
 from analysis.traces.files import Block, blocks
 from analysis.traces.layouts import Format, Layout
 from models.arrays import Bools, Floats
@@ -169,7 +168,7 @@ def _misplaced(block: Block, form: Format, present_us: Floats, faults: Faults) -
     for wrong, problem in ((backwards, "should be at least the start"), (long, "should be within a day of the start")):
         for row in np.flatnonzero(wrong):
             got = str(block.columns["end"][int(row)].as_py())
-            faults.add(TableFault(int(block.lines[row]), place, name, problem, got))
+            faults.add(FileFault(int(block.lines[row]), place, name, problem, got))
     return np.asarray(backwards | long)
 
 

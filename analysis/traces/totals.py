@@ -9,7 +9,7 @@ import duckdb
 import pandas as pd
 import pyarrow as pa
 
-from analysis.tables.readers import Field
+from analysis.tables.columns import Field
 from analysis.traces.layouts import Format
 from analysis.traces.measurements import REQUESTS, SCHEMA
 

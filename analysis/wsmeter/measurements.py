@@ -7,15 +7,15 @@ from typing import Any
 
 import pandas as pd
 
-from analysis.tables.cells import TableFault
-from analysis.tables.readers import Field, TableError, not_used, read_table
+from analysis.tables.columns import Field, not_used, read_table
+from analysis.tables.faults import FileError, FileFault
 from models.errors import InputError
 from models.metrics import metric_of
 
 __all__ = [
+    "FileError",
+    "FileFault",
     "Reading",
-    "TableError",
-    "TableFault",
     "measurements",
     "read_jobs",
     "read_measurements",
@@ -159,7 +159,7 @@ def read_measurements(path: Path) -> Reading:
 
     Raises
     ------
-    TableError
+    FileError
         With every fault. A row is repeated when its residence, or its job, machine and instance, or (without such
         identifiers) all its columns stand in an earlier row.
 
@@ -188,7 +188,7 @@ def read_jobs(path: Path) -> Reading:
 
     Raises
     ------
-    TableError
+    FileError
         With every fault; a job may stand there once.
 
     Examples
@@ -214,7 +214,7 @@ def read_plan(path: Path) -> Reading:
 
     Raises
     ------
-    TableError
+    FileError
         With every fault; a job may stand there once.
 
     Examples

@@ -13,7 +13,7 @@ from analysis.crossplatform import mix
 from analysis.crossplatform.evidence import Evidence, Method, Prediction, Predictor, ServiceLog
 from analysis.crossplatform.logs import read
 from analysis.crossplatform.methods import METHODS
-from analysis.tables.readers import Field, read_table
+from analysis.tables.columns import Field, read_table
 from models.arrays import Floats
 from models.errors import InputError
 from models.platforms import UNKNOWN, Platform, same_instructions

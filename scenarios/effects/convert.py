@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     import pyarrow as pa
     from rich.console import Console
 
-    from analysis.traces.faults import Faults
+    from analysis.tables.faults import Faults
     from analysis.traces.layouts import Format
     from analysis.traces.measurements import Tally
     from analysis.traces.totals import Totals
@@ -211,7 +211,7 @@ def _machines(path: Path | None, found: list[Fault]) -> "pd.DataFrame | None":
     """Return what is known of machines; its faults go to `found`."""
     if path is None:
         return None
-    from analysis.tables.readers import read_table
+    from analysis.tables.columns import read_table
     from analysis.traces.totals import MACHINES
 
     try:
@@ -227,7 +227,7 @@ def _measured(
     asked: Asked, form: "Format", state: tuple[int, "Tally", list[Fault], Progress | None]
 ) -> Iterator["pa.RecordBatch"]:
     """Yield the measurements of all files of use; faults go to the list."""
-    from analysis.traces.faults import Faults
+    from analysis.tables.faults import Faults
     from analysis.traces.measurements import measurements
 
     period_us, tally, found, progress = state
@@ -242,7 +242,7 @@ def _measured(
 
 def _requested(asked: Asked, form: "Format", found: list[Fault]) -> Iterator["pa.RecordBatch"]:
     """Yield what instances asked for in all files of requests; faults go to the list."""
-    from analysis.traces.faults import Faults
+    from analysis.tables.faults import Faults
     from analysis.traces.measurements import requests
 
     for path in asked.requests:
@@ -254,7 +254,7 @@ def _requested(asked: Asked, form: "Format", found: list[Fault]) -> Iterator["pa
 
 def _located(path: Path, faults: "Faults") -> Iterator[Fault]:
     for fault in faults.printed():
-        yield Fault(str(path), *fault)
+        yield Fault(str(path), *fault[:5])
     if more := faults.unprinted():
         count, first = more
         yield Fault(str(path), first.line, first.column, "", f"and {count:,} more faults from here on")

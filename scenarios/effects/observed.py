@@ -11,7 +11,8 @@ import pandas as pd
 
 from analysis.audit.table import repeated, unusable, unusable_amounts
 from analysis.effects.observations import joined, of_run, read_observations
-from analysis.tables.readers import PRINTED, Field, read_table
+from analysis.tables.columns import Field, read_table
+from analysis.tables.faults import PRINTED
 from models.errors import InputError
 from models.fleet.world import Window
 from models.metrics import MetricName

@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pandas as pd
 
-from analysis.tables.readers import Field, read_table
+from analysis.tables.columns import Field, read_table
 
 COLUMNS = (
     Field("arrival_s", "real", above_zero=False),
@@ -27,7 +27,7 @@ def read_trace(path: Path) -> pd.DataFrame:
 
     Raises
     ------
-    TableError
+    FileError
         With every fault of the file.
     OSError
         If the file cannot be opened.

@@ -13,13 +13,13 @@ from rich.console import Console
 
 from analysis.occupancy.logs.events import Batch, EventReader
 from analysis.occupancy.streaming import Stream
-from analysis.tables.readers import TableError
+from analysis.tables.bytes import portions
+from analysis.tables.faults import FileError
 from scenarios.files.faults import Fault, FaultsError
 from scenarios.views.output import line
 
 NAME = "stdin"
 INTERVAL_S = 10.0
-_PORTION = 1 << 16
 _LONGEST = 4096
 """A line is cut there, so that memory is bounded."""
 _JUMP = 1_000_000
@@ -165,22 +165,17 @@ def show_stream(payload: Mapping[str, Any], console: Console) -> None:
 
 def _portions(source: BufferedIOBase) -> Iterator[list[str]]:
     """Yield lines as they come, with those that are there already."""
-    rest = b""
-    while portion := source.read1(_PORTION):
-        *whole, rest = (rest + portion).split(b"\n")
-        if len(rest) > _LONGEST:
-            whole, rest = [*whole, rest], b""
-        yield [each.decode(errors="replace") for each in whole]
-    yield [rest.decode(errors="replace")]
+    for lines in portions(source, _LONGEST):
+        yield [line.decode(errors="replace") for line in lines]
 
 
 def _read(reader: EventReader, lines: list[str], total: _Total, say: Say) -> Batch:
     """Return the events of lines; tell and count those that hold none."""
     try:
         batch = reader.read(lines)
-    except TableError as error:
-        raise FaultsError(Fault(NAME, *fault) for fault in error.faults) from None
-    faults = [Fault(NAME, *fault) for fault in batch.faults]
+    except FileError as error:
+        raise FaultsError(Fault(NAME, *fault[:5]) for fault in error.faults) from None
+    faults = [Fault(NAME, *fault[:5]) for fault in batch.faults]
     total.events += len(batch.time_s)
     total.faults += len(faults)
     for fault in faults:

@@ -95,7 +95,7 @@ def opened(paths: Sequence[Path], notes: list[str] | None = None) -> Iterator["D
     ------
     FaultsError
         If a path is not there.
-    ProfileError, FormatError
+    ProfileError, FileError
         If it is no profile.
 
     Examples

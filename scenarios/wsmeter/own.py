@@ -20,7 +20,7 @@ from analysis.audit.table import ObservationsError
 from analysis.audit.tails import heavy_tails_of_samples
 from analysis.statistics import NotEnoughDataError
 from analysis.wsmeter.estimators import Baseline, Current, CurrentIs, Estimate, WSMeter
-from analysis.wsmeter.measurements import Reading, TableError, read_jobs, read_measurements, read_plan
+from analysis.wsmeter.measurements import FileError, Reading, read_jobs, read_measurements, read_plan
 from analysis.wsmeter.plan import plan as allocate
 from models.errors import WscError
 from scenarios.files.faults import Fault, FaultsError
@@ -284,7 +284,7 @@ def faults_in(path: Path) -> Iterator[None]:
     Raises
     ------
     FaultsError
-        In place of a TableError, an OSError or another WscError; faults that have their places keep them.
+        In place of a FileError, an OSError or another WscError; faults that have their places keep them.
 
     Examples
     --------
@@ -298,7 +298,7 @@ def faults_in(path: Path) -> Iterator[None]:
         yield
     except FaultsError:
         raise
-    except TableError as error:
+    except FileError as error:
         raise FaultsError(_faults(path, error)) from error
     except OSError as error:
         raise FaultsError([Fault(str(path), 0, 0, "", "cannot be read", str(error.strerror))]) from error
@@ -306,9 +306,9 @@ def faults_in(path: Path) -> Iterator[None]:
         raise FaultsError([Fault(str(path), 0, 0, "", str(error))]) from error
 
 
-def _faults(path: Path, error: TableError) -> Iterator[Fault]:
+def _faults(path: Path, error: FileError) -> Iterator[Fault]:
     for fault in error.printed:
-        yield Fault(str(path), *fault)
+        yield Fault(str(path), *fault[:5])
     if error.unprinted:
         line, column = error.faults[len(error.printed)][:2]
         yield Fault(str(path), line, column, "", f"and {error.unprinted} more faults from here on")

@@ -11,9 +11,8 @@ import pyarrow.compute as pc
 
 from analysis.occupancy.logs.columns import FARTHEST_S, PER_SECOND, too_long
 from analysis.occupancy.logs.copies import might_repeat
-from analysis.occupancy.logs.sources import Finding, Log, counted, stream_of
-from analysis.tables.cells import TableFault
-from analysis.tables.readers import PRINTED, TableError
+from analysis.occupancy.logs.sources import Finding, Log, content_of, counted
+from analysis.tables.faults import PRINTED, FileError, FileFault
 from models.arrays import Bools, Floats, Ints
 
 _QUOTED = r'"(?:[^"\\]|\\.)*"'
@@ -130,7 +129,7 @@ def read_access_log(path: Path, time: str | None = None, unit: str | None = None
 
     Raises
     ------
-    TableError
+    FileError
         If most lines are not of these formats, several numbers could be the duration, durations are far longer than
         the whole log, a format that has a unit is said to have another, or the file is cut off.
     OSError
@@ -149,7 +148,7 @@ def read_access_log(path: Path, time: str | None = None, unit: str | None = None
     lines = _lines(path)
     form = _form(lines, duration)
     if form.unit and unit not in (None, form.unit):
-        raise TableError([TableFault(1, 1, "--unit", f"should be {form.unit}, as in {form.name}", str(unit))])
+        raise FileError([FileFault(1, 1, "--unit", f"should be {form.unit}, as in {form.name}", str(unit))])
     parts = pc.extract_regex(lines, form.pattern())
     stamp_s = _stamps(pc.struct_field(parts, "time"))
     texts = pc.struct_field(parts, "duration")
@@ -212,14 +211,7 @@ def within_seconds(earliest_s: Floats) -> tuple[Floats, str]:
 
 
 def _lines(path: Path) -> pa.Array:
-    try:
-        with stream_of(path) as source:
-            data = source.read()
-    except OSError as error:
-        if error.errno:
-            raise
-        raise TableError([TableFault(1, 1, "file", "should be a whole gzip file", "one cut off or damaged")]) from None
-    return pa.array(data.removesuffix(b"\n").split(b"\n"), pa.large_binary())
+    return pa.array(content_of(path).removesuffix(b"\n").split(b"\n"), pa.large_binary())
 
 
 def _stamps(texts: pa.Array) -> Floats:
@@ -261,7 +253,7 @@ def _refuse_several(lines: pa.Array, other: Ints) -> None:
     numbers = [field for field in re.findall(_FIELD, tail) if re.fullmatch(_NUMBER, field)]
     options = " or ".join(f"--duration {place}" for place in range(1, len(numbers) + 1))
     what = f"which of its {len(numbers)} numbers is the duration? say {options} ({len(several):,} such lines)"
-    raise TableError([TableFault(row + 1, 1, "line", what, f'"{" ".join(numbers)}"')])
+    raise FileError([FileFault(row + 1, 1, "line", what, f'"{" ".join(numbers)}"')])
 
 
 def _refuse_long(stamp_s: Floats, took_s: Floats, rows: Ints) -> None:
@@ -270,7 +262,7 @@ def _refuse_long(stamp_s: Floats, took_s: Floats, rows: Ints) -> None:
     if where is not None:
         span = float(np.ptp(stamp_s))
         what = f"should not be far longer than the whole log, {span:.4g} s: say --unit, or which field with --duration"
-        raise TableError([TableFault(int(rows[where]) + 1, 1, "duration", what, f"{took_s[where]:.4g} s")])
+        raise FileError([FileFault(int(rows[where]) + 1, 1, "duration", what, f"{took_s[where]:.4g} s")])
 
 
 def _doubtful(took_s: Floats, texts: pa.Array, nginx: bool) -> list[Finding]:
@@ -305,7 +297,7 @@ def _skipped(lines: pa.Array, read: Bools, form: Form) -> tuple[list[str], list[
         if form.name == _SAID:
             what = "should be a line of an access log with the duration where --duration says"
         shown = ((row, lines[row].as_py().decode(errors="replace")[:60]) for row in other)
-        raise TableError([TableFault(int(row) + 1, 1, "line", what, f'"{text}"') for row, text in shown])
+        raise FileError([FileFault(int(row) + 1, 1, "line", what, f'"{text}"') for row, text in shown])
     named = ", ".join(str(row + 1) for row in other[:_SKIPPED]) + (", …" if len(other) > _SKIPPED else "")
     share = len(other) / max(int(np.count_nonzero(~empty)), 1)
     if share >= _RARE:

@@ -6,8 +6,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from analysis.tables.cells import TableFault
-from analysis.tables.readers import TableError
+from analysis.tables.faults import FileError, FileFault
 from models.arrays import Floats
 
 PER_SECOND = {"s": 1.0, "ms": 1e3, "us": 1e6, "ns": 1e9}
@@ -84,7 +83,7 @@ def roles(
 
     Raises
     ------
-    TableError
+    FileError
         If a column is not there or said twice, all three columns of times were said, or no pair of columns says when
         requests came and went.
 
@@ -94,16 +93,16 @@ def roles(
     Roles(arrival='arr_ms', departure='dep_ms', duration=None, request=None, type='cls', priority=None)
     >>> roles(["timestamp", "latency (ms)"])
     Traceback (most recent call last):
-    analysis.tables.readers.TableError: 1:1: timestamp: is it a start (--arrival) or an end (--departure)?, got either
+    analysis.tables.faults.FileError: 1:1: timestamp: is it a start (--arrival) or an end (--departure)?, got either
     """
     options = {"--arrival": arrival, "--departure": departure, "--duration": duration, "--priority": priority}
     faults = list(_contradictions({option: name for option, name in options.items() if name is not None}))
     if faults:
-        raise TableError(faults)
+        raise FileError(faults)
     said = [name for name in options.values() if name is not None]
     missing = [name for name in said if name not in names]
     if missing:
-        raise TableError([_lacking(name, names) for name in missing])
+        raise FileError([_lacking(name, names) for name in missing])
     free = [name for name in names if name not in said]
     came = arrival or (None if departure and duration else _named(free, _ARRIVAL))
     left = departure or (None if arrival and duration else _named(free, _DEPARTURE))
@@ -111,36 +110,36 @@ def roles(
     if came and left:
         took = None
     if sum(name is not None for name in (came, left, took)) < 2:
-        raise TableError([_unsaid(names, free, took)])
+        raise FileError([_unsaid(names, free, took)])
     return Roles(came, left, took, _named(free, _REQUEST), _named(free, _TYPE), priority)
 
 
-def _contradictions(said: Mapping[str, str]) -> Iterator[TableFault]:
+def _contradictions(said: Mapping[str, str]) -> Iterator[FileFault]:
     """Yield what is wrong with options whatever the file has: a column for two of them, three times where two do."""
     first = dict[str, str]()
     for option, name in said.items():
         if name in first:
-            yield TableFault(1, 1, option, f"should be another column than that of {first[name]}", name)
+            yield FileFault(1, 1, option, f"should be another column than that of {first[name]}", name)
         first.setdefault(name, option)
     if {"--arrival", "--departure", "--duration"} <= set(said):
         shown = f"{said['--arrival']}, {said['--departure']} and {said['--duration']}"
-        yield TableFault(1, 1, "--duration", "should not be said beside --arrival and --departure", shown)
+        yield FileFault(1, 1, "--duration", "should not be said beside --arrival and --departure", shown)
 
 
-def _lacking(name: str, names: Sequence[str]) -> TableFault:
-    return TableFault(1, 1, name, "column is missing", f"columns {', '.join(names)}")
+def _lacking(name: str, names: Sequence[str]) -> FileFault:
+    return FileFault(1, 1, name, "column is missing", f"columns {', '.join(names)}")
 
 
-def _unsaid(names: Sequence[str], free: Sequence[str], took: str | None) -> TableFault:
+def _unsaid(names: Sequence[str], free: Sequence[str], took: str | None) -> FileFault:
     """Return what is missing: which end a stamp marks, or any two columns of times."""
     stamp = _named(free, _STAMP)
     if stamp and took:
-        return TableFault(1, 1, stamp, "is it a start (--arrival) or an end (--departure)?", "either")
+        return FileFault(1, 1, stamp, "is it a start (--arrival) or an end (--departure)?", "either")
     shown = ", ".join(names)
     if len(names) == 1 and re.search(r"[;\t|]", shown):
-        return TableFault(1, 1, "columns", "should be separated by commas", shown)
+        return FileFault(1, 1, "columns", "should be separated by commas", shown)
     what = "two of --arrival, --departure and --duration should be said"
-    return TableFault(1, 1, "columns", what, f"columns {shown}")
+    return FileFault(1, 1, "columns", what, f"columns {shown}")
 
 
 def _named(names: Sequence[str], known: Sequence[str]) -> str | None:
@@ -194,7 +193,7 @@ def unit_of(name: str, values: Floats, said: str | None = None) -> tuple[str, st
 
     Raises
     ------
-    TableError
+    FileError
         If the name says another unit than was said.
 
     Examples
@@ -208,7 +207,7 @@ def unit_of(name: str, values: Floats, said: str | None = None) -> tuple[str, st
     """
     named = _parts(name)[1]
     if named and said and named != said:
-        raise TableError([TableFault(1, 1, name, f"should be in {said}, as --unit says", f"a name in {named}")])
+        raise FileError([FileFault(1, 1, name, f"should be in {said}, as --unit says", f"a name in {named}")])
     if named:
         return named, ""
     seen = values[np.isfinite(values)]
@@ -218,7 +217,7 @@ def unit_of(name: str, values: Floats, said: str | None = None) -> tuple[str, st
     return said or "s", "" if said else f"column {name} is read as seconds; --unit says another"
 
 
-def undecided(stamp: str, duration: str, notes: Sequence[str]) -> TableFault | None:
+def undecided(stamp: str, duration: str, notes: Sequence[str]) -> FileFault | None:
     """Return the fault of durations without a unit beside stamps in milliseconds or less: either unit may be meant.
 
     Parameters
@@ -242,7 +241,7 @@ def undecided(stamp: str, duration: str, notes: Sequence[str]) -> TableFault | N
         return None
     seconds = f"call it {duration}_s" if named else "--unit s"
     problem = f"is it in {unit}, as {stamp} is, or in s? say --unit {unit} or {seconds}"
-    return TableFault(1, 1, duration, problem, "a name without a unit")
+    return FileFault(1, 1, duration, problem, "a name without a unit")
 
 
 def too_long(stamp_s: Floats, took_s: Floats) -> int | None:

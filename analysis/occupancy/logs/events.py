@@ -8,8 +8,7 @@ from typing import NamedTuple
 import numpy as np
 
 from analysis.occupancy.logs.columns import FARTHEST_S, PER_SECOND, unit_of
-from analysis.tables.cells import TableFault
-from analysis.tables.readers import TableError
+from analysis.tables.faults import FileError, FileFault
 from models.arrays import Floats, Ints
 
 _CHANGES = {"+1": 1, "1": 1, "-1": -1, "0": 0}
@@ -25,7 +24,7 @@ class Batch(NamedTuple):
     """(n,) seconds, in the order of the lines."""
     change: Ints
     """(n,) +1: arrival, −1: departure, 0: the clock went on."""
-    faults: list[TableFault]
+    faults: list[FileFault]
 
 
 @dataclass(slots=True)
@@ -38,7 +37,7 @@ class EventReader:
     """A time that is further ahead of all before is a fault: one wrong stamp would make all that follow late."""
     line: int = field(default=0, init=False)
     """Lines read."""
-    _wrong: list[TableFault] = field(default_factory=list, init=False, repr=False)
+    _wrong: list[FileFault] = field(default_factory=list, init=False, repr=False)
     """Faults since the last event."""
     _per_second: float = field(default=0.0, init=False, repr=False)
     _latest_s: float = field(default=math.nan, init=False, repr=False)
@@ -48,7 +47,7 @@ class EventReader:
 
         Raises
         ------
-        TableError
+        FileError
             If the first line is neither an event nor a header, the header says another unit than was said, or 20 lines
             in a row are no events.
 
@@ -57,25 +56,24 @@ class EventReader:
         >>> reader = EventReader()
         >>> reader.read(["time_ms,change", "500,+1"]).time_s
         array([0.5])
-        >>> reader.read(["900,-1", "1000,2"])
-        Batch(time_s=array([0.9]), change=array([-1]), faults=[TableFault(line=4, column=2, field='change', \
-problem='should be +1, -1 or 0', got='"2"')])
+        >>> print(*reader.read(["900,-1", "1000,2"]).faults)
+        4:2: change: should be +1, -1 or 0, got "2"
         """
-        events, faults = list[tuple[float, int]](), list[TableFault]()
+        events, faults = list[tuple[float, int]](), list[FileFault]()
         for text in lines:
             self.line += 1
             words = [word.strip() for word in text.strip().lstrip("\ufeff").split(",")]
             if words == [""] or self._header(words):
                 continue
             event = self._event(words)
-            if isinstance(event, TableFault):
+            if isinstance(event, FileFault):
                 faults.append(event)
                 self._wrong.append(event)
             else:
                 events.append(event)
                 self._wrong.clear()
             if len(self._wrong) == _IN_A_ROW:
-                raise TableError(self._wrong)
+                raise FileError(self._wrong)
         time_s, change = (np.array(each) for each in zip(*events, strict=True)) if events else (np.empty(0),) * 2
         return Batch(time_s.astype(np.float64), change.astype(np.int64), faults)
 
@@ -86,25 +84,25 @@ problem='should be +1, -1 or 0', got='"2"')])
         name = "" if _number(words[0]) is not None else words[0]
         if name and (not name.lower().startswith("time") or words[1:] != ["change"]):
             shown = _shown(",".join(words))
-            raise TableError([TableFault(self.line, 1, "line", "should be an event or the header time,change", shown)])
+            raise FileError([FileFault(self.line, 1, "line", "should be an event or the header time,change", shown)])
         unit = unit_of(name, np.empty(0), self.unit)[0] if name else self.unit or "s"
         self._per_second = PER_SECOND[unit]
         return bool(name)
 
-    def _event(self, words: list[str]) -> tuple[float, int] | TableFault:
+    def _event(self, words: list[str]) -> tuple[float, int] | FileFault:
         if len(words) != 2:
-            return TableFault(self.line, 1, "row", "should have 2 fields", str(len(words)))
+            return FileFault(self.line, 1, "row", "should have 2 fields", str(len(words)))
         time, change = _number(words[0]), _CHANGES.get(words[1])
         if time is None:
-            return TableFault(self.line, 1, "time", "should be a finite number", _shown(words[0]))
+            return FileFault(self.line, 1, "time", "should be a finite number", _shown(words[0]))
         if change is None:
-            return TableFault(self.line, 2, "change", "should be +1, -1 or 0", _shown(words[1]))
+            return FileFault(self.line, 2, "change", "should be +1, -1 or 0", _shown(words[1]))
         time /= self._per_second
         if abs(time) > FARTHEST_S:
-            return TableFault(self.line, 1, "time", f"should be within {FARTHEST_S:g} s of 0", _shown(words[0]))
+            return FileFault(self.line, 1, "time", f"should be within {FARTHEST_S:g} s of 0", _shown(words[0]))
         if time - self._latest_s > self.most_ahead_s:
             problem = f"should be at most {self.most_ahead_s:g} s after the latest"
-            return TableFault(self.line, 1, "time", problem, _shown(words[0]))
+            return FileFault(self.line, 1, "time", problem, _shown(words[0]))
         self._latest_s = max(time, self._latest_s) if self._latest_s == self._latest_s else time
         return time, change
 

@@ -4,11 +4,11 @@ from pathlib import Path
 
 from analysis.occupancy.logs.access_logs import is_access_log, read_access_log
 from analysis.occupancy.logs.columns import PER_SECOND
-from analysis.occupancy.logs.sources import Log, head_of
+from analysis.occupancy.logs.sources import Log
 from analysis.occupancy.logs.swf import is_swf, read_swf
 from analysis.occupancy.logs.table_logs import read_table_log
-from analysis.tables.cells import TableFault
-from analysis.tables.readers import TableError
+from analysis.tables.bytes import head_of
+from analysis.tables.faults import FileError, FileFault
 from models.errors import InputError
 
 
@@ -33,7 +33,7 @@ def read_log(
 
     Raises
     ------
-    TableError
+    FileError
         With every fault of the file.
     ValueError
         If the unit is none of these, or a column is named that the format does not have.
@@ -54,13 +54,13 @@ def read_log(
         raise InputError(f"a unit is one of {', '.join(PER_SECOND)}, got {unit}")
     head = head_of(path)
     if priority and (is_access_log(head) or is_swf(head)):
-        raise TableError([TableFault(1, 1, priority, "should be a column", "a format without such columns")])
+        raise FileError([FileFault(1, 1, priority, "should be a column", "a format without such columns")])
     if is_access_log(head):
         return read_access_log(path, _stamp(arrival, departure), unit, duration)
     if is_swf(head):
         if arrival or departure or duration or unit:
-            raise TableError(
-                [TableFault(1, 1, "file", "has its columns and units from its format", "Standard Workload Format")]
+            raise FileError(
+                [FileFault(1, 1, "file", "has its columns and units from its format", "Standard Workload Format")]
             )
         return read_swf(path)
     return read_table_log(path, arrival, departure, duration, unit, priority=priority)

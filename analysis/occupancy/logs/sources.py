@@ -1,14 +1,12 @@
-"""What a request log is once it is read, and the bytes of log files, gzipped or not."""
+"""What a request log is once it is read."""
 
-import zlib
 from dataclasses import dataclass
 from pathlib import Path
 
 import pandas as pd
-import pyarrow as pa
 
-_HEAD_BYTES = 1 << 16
-_GZIP = b"\x1f\x8b"
+from analysis.tables.bytes import salvaged, stream_of
+from analysis.tables.faults import FileError, FileFault
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,49 +65,10 @@ def in_seconds(value_s: float) -> str:
     return f"{value_s:,.0f} s" if value_s >= 1000 else f"{value_s:.4g} s"
 
 
-def head_of(path: Path) -> bytes:
-    """Return the beginning of a file, unpacked if it is gzipped; of a damaged one what there is.
-
-    Raises
-    ------
-    OSError
-        If it cannot be opened.
-
-    Examples
-    --------
-    >>> import gzip, tempfile
-    >>> with tempfile.NamedTemporaryFile() as file:
-    ...     _ = Path(file.name).write_bytes(gzip.compress(b"arrival_s,departure_s"))
-    ...     head_of(Path(file.name))
-    b'arrival_s,departure_s'
-    """
-    with path.open("rb") as file:
-        raw = file.read(_HEAD_BYTES)
-    if not raw.startswith(_GZIP):
-        return raw
-    try:
-        return zlib.decompressobj(zlib.MAX_WBITS | 16).decompress(raw)
-    except zlib.error:
-        return b""
-
-
-def stream_of(path: Path) -> pa.NativeFile:
-    """Return a file to read from, unpacked if it is gzipped, whatever its name ends in.
-
-    Raises
-    ------
-    OSError
-        If it cannot be opened; reading on raises it too where a gzip file is cut off.
-
-    Examples
-    --------
-    >>> import gzip, tempfile
-    >>> with tempfile.NamedTemporaryFile() as file:
-    ...     _ = Path(file.name).write_bytes(gzip.compress(b"1,2"))
-    ...     stream_of(Path(file.name)).read()
-    b'1,2'
-    """
-    with path.open("rb") as file:
-        packed = file.read(2) == _GZIP
-    source = pa.OSFile(str(path))
-    return pa.CompressedInputStream(source, "gzip") if packed else source
+def content_of(path: Path) -> bytes:
+    """Return the whole text of a log, unpacked if it is gzipped; refuse one that is cut off or damaged."""
+    with stream_of(path) as source:
+        content, damage = salvaged(source)
+    if damage is not None:
+        raise FileError([FileFault(1, 1, "file", "should be a whole gzip file", "one cut off or damaged")])
+    return content

@@ -6,9 +6,8 @@ import numpy as np
 import pandas as pd
 
 from analysis.occupancy.logs.columns import FARTHEST_S
-from analysis.occupancy.logs.sources import Finding, Log, counted, in_seconds, stream_of
-from analysis.tables.cells import TableFault
-from analysis.tables.readers import TableError
+from analysis.occupancy.logs.sources import Finding, Log, content_of, counted, in_seconds
+from analysis.tables.faults import FileError, FileFault
 from models.arrays import Bools, Ints
 
 _FIELDS = ("request", "submit_s", "wait_s", "run_s", "processors")
@@ -40,7 +39,7 @@ def read_swf(path: Path) -> Log:
 
     Raises
     ------
-    TableError
+    FileError
         If a line is not of numbers, a time is beyond 1e15 s, a job has no submit time, there is none or the file is
         cut off.
     OSError
@@ -54,18 +53,12 @@ def read_swf(path: Path) -> Log:
     ...     read_swf(Path(file.name)).table[["arrival_s", "departure_s"]].to_numpy().tolist()
     [[0.0, 15.0], [3.0, nan]]
     """
-    try:
-        with stream_of(path) as source:
-            lines = source.read().decode(errors="replace").splitlines()
-    except OSError as error:
-        if error.errno:
-            raise
-        raise TableError([TableFault(1, 1, "file", "should be a whole gzip file", "one cut off or damaged")]) from None
+    lines = content_of(path).decode(errors="replace").splitlines()
     rows = [
         (at, line.split()) for at, line in enumerate(lines, 1) if line.strip() and not line.lstrip().startswith(";")
     ]
     if not rows:
-        raise TableError([TableFault(len(lines) or 1, 1, "jobs", "should be at least one", "none")])
+        raise FileError([FileFault(len(lines) or 1, 1, "jobs", "should be at least one", "none")])
     text = pd.DataFrame([(words + [""] * 5)[:5] for _, words in rows], columns=list(_FIELDS))
     status = pd.Series([words[_STATUS] if len(words) > _STATUS else "" for _, words in rows])
     jobs = text[["submit_s", "wait_s", "run_s", "processors"]].apply(pd.to_numeric, errors="coerce")
@@ -100,11 +93,11 @@ def _refuse(jobs: pd.DataFrame, text: pd.DataFrame, lines: Ints) -> None:
     far = ~wrong & (jobs > FARTHEST_S).to_numpy()
     far[:, -1] = False
     faults = [
-        TableFault(
+        FileFault(
             int(lines[row]), column + 2, jobs.columns[column], what, f'"{text[jobs.columns[column]].iloc[row]!s}"'
         )
         for what, cells in (("should be a number", wrong), (f"should be at most {FARTHEST_S:g}", far))
         for row, column in np.argwhere(cells).tolist()
     ]
     if faults:
-        raise TableError(faults)
+        raise FileError(faults)

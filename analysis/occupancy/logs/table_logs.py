@@ -24,9 +24,11 @@ from analysis.occupancy.logs.columns import (
     unit_of,
 )
 from analysis.occupancy.logs.copies import might_repeat
-from analysis.occupancy.logs.sources import Log, head_of, stream_of
-from analysis.tables.cells import Cells, TableFault, read_cells
-from analysis.tables.readers import TableError
+from analysis.occupancy.logs.sources import Log
+from analysis.tables.bytes import PARQUET, head_of
+from analysis.tables.cells import Cells, read_cells
+from analysis.tables.columns import UNSOUND, sound_columns
+from analysis.tables.faults import FileError, FileFault
 from models.arrays import Floats
 
 _NOT_SEEN = ("", "-", "nan", "null", "none", "na", "n/a")
@@ -65,7 +67,7 @@ def read_table_log(
 
     Raises
     ------
-    TableError
+    FileError
         With every fault: a missing column, a cell that is no time or no class, a time beyond 1e15 s, a negative
         duration, durations without a unit beside stamps in ms, us or ns, durations far longer than the whole log where
         nothing says their unit, zones in some cells of a column only, a file that is cut off.
@@ -108,7 +110,7 @@ def _names(path: Path) -> list[str]:
     """Return the columns of a file that looks in order from its beginning; none if it does not."""
     head = head_of(path)
     try:
-        if head.startswith(b"PAR1"):
+        if head.startswith(PARQUET):
             return list(pq.read_schema(path).names)
         names = list(pacsv.read_csv(pa.BufferReader(head.partition(b"\n")[0] + b"\n")).column_names)
     except (pa.ArrowException, OSError, UnicodeDecodeError):
@@ -119,15 +121,9 @@ def _names(path: Path) -> list[str]:
 def _quickly(path: Path, which: Roles) -> dict[str, pa.ChunkedArray] | None:
     """Return the columns as Arrow reads them, or nothing if anything is unusual."""
     wanted = list(dict.fromkeys([*which.times(), *which.labels(), *which.classes()]))
-    head = head_of(path)
     try:
-        if head.startswith(b"PAR1"):
-            table = pq.read_table(path, columns=wanted)
-        else:
-            options = pacsv.ConvertOptions(include_columns=wanted, column_types=_types(head, which))
-            with stream_of(path) as source:
-                table = pacsv.read_csv(source, convert_options=options)
-    except (pa.ArrowException, OSError, KeyError):
+        table = sound_columns(path, wanted, lambda head: _types(head, which))
+    except UNSOUND:
         return None
     return dict(zip(table.column_names, table.columns, strict=True)) if table.num_rows else None
 
@@ -231,7 +227,7 @@ def _refuse_undecided(which: Roles, notes: Sequence[str]) -> None:
     stamp = which.arrival or which.departure
     fault = undecided(stamp, which.duration, notes) if stamp and which.duration else None
     if fault is not None:
-        raise TableError([fault])
+        raise FileError([fault])
 
 
 def _refuse_long(times: Mapping[str, Times], which: Roles, notes: Sequence[str], cells: Cells) -> None:
@@ -243,7 +239,7 @@ def _refuse_long(times: Mapping[str, Times], which: Roles, notes: Sequence[str],
     span_s = float(np.nanmax(stamp_s) - np.nanmin(stamp_s))
     what = f"should not be far longer than the whole log, {span_s:.4g} s: say --unit, or another column with --duration"
     shown = f"{times[name].value_s[row]:.4g} s"
-    raise TableError([TableFault(int(cells.lines[row]), cells.position(name), name, what, shown)])
+    raise FileError([FileFault(int(cells.lines[row]), cells.position(name), name, what, shown)])
 
 
 def _named(table: pd.DataFrame) -> bool:
@@ -260,15 +256,9 @@ def _others(path: Path, names: Sequence[str], which: Roles) -> pd.DataFrame:
     wanted = [name for name in names if name not in which.times()]
     if not wanted:
         return pd.DataFrame()
-    if head_of(path).startswith(b"PAR1"):
-        found = pq.read_table(path, columns=wanted)
-        plain = [column if _is_plain(column.type) else pa.array(map(str, column.to_pylist())) for column in found]
-        table = pa.table(plain, names=wanted)
-    else:
-        options = pacsv.ConvertOptions(include_columns=wanted, column_types=dict.fromkeys(wanted, _TEXT))
-        with stream_of(path) as source:
-            table = pacsv.read_csv(source, convert_options=options)
-    others: pd.DataFrame = table.to_pandas(strings_to_categorical=True)
+    table = sound_columns(path, wanted, lambda _: dict.fromkeys(wanted, _TEXT))
+    plain = [column if _is_plain(column.type) else pa.array(map(str, column.to_pylist())) for column in table]
+    others: pd.DataFrame = pa.table(plain, names=wanted).to_pandas(strings_to_categorical=True)
     return others
 
 
@@ -297,11 +287,11 @@ def _carefully(
 
     Raises
     ------
-    TableError
+    FileError
         With all faults of the file.
     """
     if not cells.names or any(fault.line == 1 for fault in cells.faults):
-        raise TableError(cells.faults)
+        raise FileError(cells.faults)
     which = roles(cells.names, *said)
     columns = {name: pa.chunked_array([pa.array(cells.columns[name])]) for name in which.labels()}
     faults = list(cells.faults)
@@ -312,45 +302,45 @@ def _carefully(
         columns[name], found = _classes(cells, name)
         faults += found
     if not faults and not len(cells.lines):
-        faults.append(TableFault(2, 1, "rows", "should hold at least one row", "none"))
+        faults.append(FileFault(2, 1, "rows", "should hold at least one row", "none"))
     if faults:
-        raise TableError(faults)
+        raise FileError(faults)
     return which, columns
 
 
-def _checked(cells: Cells, name: str, least: float, unit: str | None) -> tuple[pa.ChunkedArray, list[TableFault]]:
+def _checked(cells: Cells, name: str, least: float, unit: str | None) -> tuple[pa.ChunkedArray, list[FileFault]]:
     """Return a column as numbers or as time stamps, whichever most of its cells are, and its faults."""
     given = cells.columns[name]
     text = given.astype(str).str.strip()
     missing = given.isna() | text.str.lower().isin(_NOT_SEEN)
     made, kind = _read(given, text.mask(missing))
-    faults = list(_faults(cells, name, made.isna() & ~missing, f"should be a {kind}"))
+    faults = list(cells.faults_of(name, made.isna() & ~missing, f"should be a {kind}"))
     if kind == "number":
         faults += _outside(cells, name, made, least, unit)
     elif given.dtype.kind != "M":
         zoned = text.str.contains(_ZONE) & ~missing
-        faults += _faults(cells, name, made.notna() & ~zoned & bool(zoned.any()), "should have a zone, as others have")
+        faults += cells.faults_of(name, made.notna() & ~zoned & bool(zoned.any()), "should have a zone, as others have")
         made = made if zoned.any() else made.dt.tz_localize(None)
     if len(text) and missing.all():
-        faults.append(TableFault(2, cells.position(name), name, "should hold at least one time", "none"))
+        faults.append(FileFault(2, cells.position(name), name, "should hold at least one time", "none"))
     return pa.chunked_array([pa.array(made, from_pandas=True)]), faults
 
 
-def _outside(cells: Cells, name: str, made: pd.Series, least: float, unit: str | None) -> Iterator[TableFault]:
+def _outside(cells: Cells, name: str, made: pd.Series, least: float, unit: str | None) -> Iterator[FileFault]:
     """Yield the faults of numbers that are no times: infinite ones, those that are too small or too far away."""
     farthest = FARTHEST_S * PER_SECOND[unit_of(name, made.to_numpy(dtype=np.float64), unit)[0]]
     finite = ~np.isinf(made)
-    yield from _faults(cells, name, ~finite, "should be a finite number")
-    yield from _faults(cells, name, (made < least) & finite, f"should be at least {least:g}")
+    yield from cells.faults_of(name, ~finite, "should be a finite number")
+    yield from cells.faults_of(name, (made < least) & finite, f"should be at least {least:g}")
     far = finite & (made >= least) & (made.abs() > farthest)
-    yield from _faults(cells, name, far, f"should be within {FARTHEST_S:g} s of 0")
+    yield from cells.faults_of(name, far, f"should be within {FARTHEST_S:g} s of 0")
 
 
-def _classes(cells: Cells, name: str) -> tuple[pa.ChunkedArray, list[TableFault]]:
+def _classes(cells: Cells, name: str) -> tuple[pa.ChunkedArray, list[FileFault]]:
     """Return a column of classes, and the faults of the cells that hold none."""
     made = pd.to_numeric(cells.columns[name].astype(str).str.strip(), errors="coerce")
     wrong = ~((made >= 0) & (made < 2.0**63) & (made % 1 == 0))
-    faults = list(_faults(cells, name, wrong, "should be a whole number of at least 0"))
+    faults = list(cells.faults_of(name, wrong, "should be a whole number of at least 0"))
     return pa.chunked_array([made.where(~wrong, 0).astype(np.int64).to_numpy()]), faults
 
 
@@ -360,10 +350,3 @@ def _read(given: pd.Series, text: pd.Series) -> tuple[pd.Series, str]:
     numbers = pd.to_numeric(text, errors="coerce").astype(float)
     stamps = pd.to_datetime(text, errors="coerce", utc=True, format="ISO8601")
     return (stamps, "ISO 8601 time") if stamps.notna().sum() > numbers.notna().sum() else (numbers, "number")
-
-
-def _faults(cells: Cells, name: str, wrong: "pd.Series[bool]", problem: str) -> Iterator[TableFault]:
-    for row in np.flatnonzero(wrong.to_numpy(dtype=bool)):
-        yield TableFault(
-            int(cells.lines[row]), cells.position(name), name, problem, f'"{cells.columns[name].iloc[row]}"'
-        )

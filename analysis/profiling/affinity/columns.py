@@ -6,7 +6,8 @@ from collections.abc import Iterator, Sequence
 import numpy as np
 import pandas as pd
 
-from analysis.tables.cells import Cells, TableFault
+from analysis.tables.cells import Cells
+from analysis.tables.faults import FileFault
 from models.arrays import Floats
 
 _LEVELS = ("l1_misses", "l2_misses", "llc_misses")
@@ -14,7 +15,7 @@ _LEVELS = ("l1_misses", "l2_misses", "llc_misses")
 _ROUNDING = 1e-9
 
 
-def unknown_columns(cells: Cells, known: Sequence[str]) -> Iterator[TableFault]:
+def unknown_columns(cells: Cells, known: Sequence[str]) -> Iterator[FileFault]:
     """Yield a fault for every column that is none of those known, with the nearest name.
 
     Parameters
@@ -32,10 +33,10 @@ def unknown_columns(cells: Cells, known: Sequence[str]) -> Iterator[TableFault]:
         if name not in known:
             near = difflib.get_close_matches(name.lower(), known, 1)
             hint = f"did you mean {near[0]}?" if near else f"there are {', '.join(known)}"
-            yield TableFault(1, place, name, f"unknown column; {hint}", f'"{name}"')
+            yield FileFault(1, place, name, f"unknown column; {hint}", f'"{name}"')
 
 
-def impossible(cells: Cells) -> Iterator[TableFault]:
+def impossible(cells: Cells) -> Iterator[FileFault]:
     """Yield a fault for every row with more misses of a cache than of one before it, or over 1 misprediction.
 
     Every access that misses in a level of a hierarchy of caches missed in the levels before it (Hennessy and Patterson
@@ -67,6 +68,6 @@ def _numbers(cells: Cells, name: str) -> Floats:
     return np.asarray(pd.to_numeric(cells.columns[name], errors="coerce"), dtype=np.float64)
 
 
-def _fault(cells: Cells, row: int, name: str, problem: str) -> TableFault:
+def _fault(cells: Cells, row: int, name: str, problem: str) -> FileFault:
     got = f"{_numbers(cells, name)[row]:.10g}"
-    return TableFault(int(cells.lines[row]), cells.position(name), name, problem, got)
+    return FileFault(int(cells.lines[row]), cells.position(name), name, problem, got)

@@ -8,8 +8,9 @@ import numpy as np
 import pandas as pd
 
 from analysis.profiling.affinity.columns import impossible, unknown_columns
-from analysis.tables.cells import Cells, TableFault, read_cells
-from analysis.tables.readers import Field, TableError, read_table
+from analysis.tables.cells import Cells, read_cells
+from analysis.tables.columns import Field, read_table
+from analysis.tables.faults import FileError, FileFault
 from models.arrays import Bools, Floats, Ints
 
 COUNTERS = ("l1_misses", "l2_misses", "llc_misses", "mispredictions")
@@ -135,7 +136,7 @@ def read(path: Path) -> Table:
 
     Raises
     ------
-    TableError
+    FileError
         With every fault: missing columns and unknown ones, counters that cannot be, pairs that are there twice, numbers
         out of bounds, capacities or clocks that differ between rows of one platform, jobs of which no CPI is known.
     OSError
@@ -149,27 +150,27 @@ def read(path: Path) -> Table:
     ...     _ = file.write_text("job,platform,load,cpi,capacity\\na,p,5,2,10\\nb,p,1,,11\\n")
     ...     read(file)
     Traceback (most recent call last):
-    analysis.tables.readers.TableError: 3:4: cpi: should be known on one platform at least for job b, got ""
+    analysis.tables.faults.FileError: 3:4: cpi: should be known on one platform at least for job b, got ""
     3:5: capacity: should be the same in all rows of platform p (10 in line 2), got 11
     """
     cells = read_cells(path)
     try:
         frame = read_table(path, FIELDS, lambda names: ("job", "platform") if {"job", "platform"} <= {*names} else ())
-    except TableError as error:
-        raise TableError([*error.faults, *_strange(cells), *_across(cells)]) from None
+    except FileError as error:
+        raise FileError([*error.faults, *_strange(cells), *_across(cells)]) from None
     faults = [*_strange(cells), *_across(cells), *_never_seen(cells, frame)]
     if faults:
-        raise TableError(faults)
+        raise FileError(faults)
     return Table.of(frame)
 
 
-def _strange(cells: Cells) -> Iterator[TableFault]:
+def _strange(cells: Cells) -> Iterator[FileFault]:
     """Yield a fault for every column that is not known and every row with counters that cannot be."""
     yield from unknown_columns(cells, [each.name for each in FIELDS])
     yield from impossible(cells)
 
 
-def _across(cells: Cells) -> Iterator[TableFault]:
+def _across(cells: Cells) -> Iterator[FileFault]:
     """Yield a fault for every number of a platform that differs between its rows."""
     if "platform" not in cells.columns:
         return
@@ -182,7 +183,7 @@ def _across(cells: Cells) -> Iterator[TableFault]:
             if abs(numbers[row] - numbers[at]) > _SAME * abs(numbers[at]):
                 known = f"{numbers[at]:.10g} in line {int(cells.lines[at])}"
                 problem = f"should be the same in all rows of platform {platforms.iloc[row]} ({known})"
-                yield TableFault(int(cells.lines[row]), cells.position(name), name, problem, f"{numbers[row]:.10g}")
+                yield FileFault(int(cells.lines[row]), cells.position(name), name, problem, f"{numbers[row]:.10g}")
 
 
 def _first_known(platforms: "pd.Series[str]", numbers: Floats) -> Ints:
@@ -191,13 +192,13 @@ def _first_known(platforms: "pd.Series[str]", numbers: Floats) -> Ints:
     return rows.groupby(platforms.to_numpy()).transform("min").fillna(-1).to_numpy(np.int64)
 
 
-def _never_seen(cells: Cells, frame: pd.DataFrame) -> Iterator[TableFault]:
+def _never_seen(cells: Cells, frame: pd.DataFrame) -> Iterator[FileFault]:
     """Yield a fault for every job whose CPI is known on no platform: nothing can be said of it anywhere."""
     known = frame["cpi"].notna().groupby(frame["job"]).transform("any").to_numpy(np.bool_)
     unseen = frame.loc[~known, "job"].drop_duplicates()
     for row, job in zip(unseen.index, unseen, strict=True):
         line = int(cells.lines[row])
-        yield TableFault(
+        yield FileFault(
             line, cells.position("cpi"), "cpi", f"should be known on one platform at least for job {job}", '""'
         )
 

@@ -5,8 +5,8 @@ import struct
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from analysis.profiling.formats.faults import plain, refusal
 from analysis.profiling.formats.foreign import DEEPEST, MOST_FRAMES, Frame, Measure, Profile, Sample
+from analysis.tables.faults import plain, refusal
 
 _LAYOUTS = tuple((order, code, width) for order in "<>" for code, width in (("Q", 8), ("I", 4)))
 _HEADER_WORDS = 5
@@ -39,7 +39,7 @@ def read_cpu_profile(data: bytes, name: str = "cpu.prof") -> Profile:
 
     Raises
     ------
-    FormatError
+    FileError
         If the header is another, the period is not positive, a record runs past the end of the file, is deeper than
         16,384 addresses, or the last record is missing.
 
@@ -52,19 +52,18 @@ def read_cpu_profile(data: bytes, name: str = "cpu.prof") -> Profile:
     """
     layout = _layout(data)
     if layout is None:
-        raise refusal(name, "byte 0", "header", "should be that of a CPU profile of gperftools", data[:16].hex())
+        raise refusal(name, "header", "should be that of a CPU profile of gperftools", data[:16].hex(), byte=0)
     words = _Words(data, name, *layout)
     period_us = words.at(3)
     if not 0 < period_us <= _LARGEST_PERIOD_US:
-        place = f"byte {3 * words.width}"
-        raise refusal(name, place, "sampling period", "should be from 1 µs to 1000 s", f"{period_us} µs")
+        raise refusal(name, "sampling period", "should be from 1 µs to 1000 s", f"{period_us} µs", byte=3 * words.width)
     counts: dict[tuple[int, ...], int] = {}
     held = 0
     begin = 2 + words.at(1)
     for addresses, count in words.records(begin):
         held += len(addresses) if addresses not in counts else 0
         if held > MOST_FRAMES:
-            raise refusal(name, "", "records", f"should be of at most {MOST_FRAMES} addresses in all", "more")
+            raise refusal(name, "records", f"should be of at most {MOST_FRAMES} addresses in all", "more")
         counts[addresses] = counts.get(addresses, 0) + count
     return _profile(counts, 1000 * period_us, _images(data[words.end :]), name)
 
@@ -88,7 +87,7 @@ class _Words:
         start = index * self.width
         if start + many * self.width > len(self.data):
             problem = f"should have {many} more words of {self.width} bytes"
-            raise refusal(self.name, f"byte {start}", "record", problem, f"a file of {len(self.data)} bytes")
+            raise refusal(self.name, "record", problem, f"a file of {len(self.data)} bytes", byte=start)
         return struct.unpack_from(f"{self.order}{many}{self.code}", self.data, start)
 
     def records(self, index: int) -> Iterator[tuple[tuple[int, ...], int]]:
@@ -96,8 +95,9 @@ class _Words:
         while True:
             count, depth = self.several(index, 2)
             if not 0 < depth <= DEEPEST:
-                place = f"byte {(index + 1) * self.width}"
-                raise refusal(self.name, place, "depth", f"should be from 1 to {DEEPEST}", depth)
+                raise refusal(
+                    self.name, "depth", f"should be from 1 to {DEEPEST}", depth, byte=(index + 1) * self.width
+                )
             addresses = self.several(index + 2, depth)
             index += 2 + depth
             if not count and addresses == (0,):

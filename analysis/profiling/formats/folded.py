@@ -4,7 +4,6 @@ import itertools
 from collections import Counter
 from collections.abc import Iterator, Sequence
 
-from analysis.profiling.formats.faults import FaultList, plain, refusal
 from analysis.profiling.formats.foreign import (
     DEEPEST,
     LARGEST,
@@ -15,6 +14,7 @@ from analysis.profiling.formats.foreign import (
     Profile,
     Sample,
 )
+from analysis.tables.faults import Faults, plain, refusal
 
 _DIGITS = 40
 _LONGEST = 60
@@ -50,7 +50,7 @@ def read_folded(data: bytes, name: str = "stacks.folded") -> Profile:
 
     Raises
     ------
-    FormatError
+    FileError
         If a line does not end in a count from 0 to 2⁶³ − 1 after a blank, names no function, is deeper than 16,384
         functions, or there is none; if numbers at the ends of lines are unlike, or more than two.
 
@@ -62,7 +62,7 @@ def read_folded(data: bytes, name: str = "stacks.folded") -> Profile:
     >>> [measure.event for measure in read_folded(b"main;parse 3 5\\nmain 1 0\\n").measures]
     ['before', 'after']
     """
-    faults = FaultList(name)
+    faults = Faults(name)
     lines = [(number, line) for number, line in enumerate(data.decode(errors="replace").split("\n"), 1) if line.strip()]
     numbers = [_trailing_numbers(line) for _, line in lines]
     measures = _measures(numbers)
@@ -79,10 +79,10 @@ def read_folded(data: bytes, name: str = "stacks.folded") -> Profile:
         stack = tuple(frames.setdefault(function, len(frames)) for function in reversed(named))
         held += len(stack) if stack not in sums else 0
         if held > MOST_FRAMES:
-            raise refusal(name, str(number), "stack", f"should be at most {MOST_FRAMES} functions in all", "more")
+            raise refusal(name, "stack", f"should be at most {MOST_FRAMES} functions in all", "more", line=number)
         sums[stack] = tuple(map(sum, zip(sums[stack], counts, strict=True))) if stack in sums else counts
-    if not sums and not faults.first:
-        faults.add("", "stacks", "should be at least one", "none")
+    if not sums and not faults.count:
+        faults.tell("stacks", "should be at least one", "none")
     faults.refuse()
     return Profile(
         measures,
@@ -133,7 +133,7 @@ def _trailing_numbers(line: str) -> int:
 
 
 def _names_that_end_in_a_number(
-    lines: Sequence[tuple[int, str]], numbers: Sequence[int], columns: int, faults: FaultList
+    lines: Sequence[tuple[int, str]], numbers: Sequence[int], columns: int, faults: Faults
 ) -> list[str]:
     """Return the lines whose last name ends in a number; if these could as well be counts, add faults instead.
 
@@ -147,15 +147,15 @@ def _names_that_end_in_a_number(
     on = f"as on {numbers.count(usual):,} of {len(numbers):,} lines"
     if usual > len(_TWO):
         for place, line, found in longer:
-            faults.add(str(place), "counts", "should be one, or two as of difffolded.pl", f"{found}: {line}")
+            faults.tell("counts", "should be one, or two as of difffolded.pl", f"{found}: {line}", line=place)
     elif 2 * len(longer) >= len(numbers):
         for (place, line), found in zip(lines, numbers, strict=True):
             if found != usual:
-                faults.add(str(place), "counts", f"should be {usual}, {on} ({_CURE})", f"{found}: {line}")
+                faults.tell("counts", f"should be {usual}, {on} ({_CURE})", f"{found}: {line}", line=place)
     else:
         for place, line, found in longer:
             if found > columns + 1:
-                faults.add(str(place), "counts", f"should be {columns}, {on} ({_CURE})", f"{found}: {line}")
+                faults.tell("counts", f"should be {columns}, {on} ({_CURE})", f"{found}: {line}", line=place)
     return [line for _, line, _ in longer]
 
 
@@ -172,17 +172,17 @@ def _notes(counts: int, nameless: int, numbered: Sequence[str]) -> Iterator[str]
         yield f"{lines} a function without a name, which is read as {UNKNOWN}"
 
 
-def _parsed(line: str, number: int, columns: int, faults: FaultList) -> tuple[list[str], tuple[int, ...]]:
+def _parsed(line: str, number: int, columns: int, faults: Faults) -> tuple[list[str], tuple[int, ...]]:
     """Return a line's functions and counts; neither if there was a fault, which is added."""
     path, *counts = line.strip().rsplit(None, columns) if columns > 1 else line.strip().rpartition(" ")[::2]
     functions = path.strip().split(";")
     wrong = next((count for count in counts if not _is_count(count)), None)
     if wrong is not None:
-        faults.add(str(number), "count", f"should be a whole number from 0 to {LARGEST}, after a blank", wrong or line)
+        faults.tell("count", f"should be a whole number from 0 to {LARGEST}, after a blank", wrong or line, line=number)
     elif not any(map(str.strip, functions)):
-        faults.add(str(number), "stack", "should name a function", path.strip() or "none")
+        faults.tell("stack", "should name a function", path.strip() or "none", line=number)
     elif len(functions) > DEEPEST:
-        faults.add(str(number), "stack", f"should be at most {DEEPEST} functions deep", len(functions))
+        faults.tell("stack", f"should be at most {DEEPEST} functions deep", len(functions), line=number)
     else:
         return functions, tuple(map(int, counts))
     return [], ()

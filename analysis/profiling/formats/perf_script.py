@@ -3,7 +3,6 @@
 import re
 from dataclasses import dataclass, field
 
-from analysis.profiling.formats.faults import FaultList, plain, refusal
 from analysis.profiling.formats.foreign import (
     DEEPEST,
     LARGEST,
@@ -15,6 +14,7 @@ from analysis.profiling.formats.foreign import (
     Profile,
     Sample,
 )
+from analysis.tables.faults import Faults, plain, refusal
 
 _TASK = r"\s*(?P<comm>\S.*?)\s+(?:(?P<pid>-?\d{1,10})(?:/\s*(?P<tid>-?\d{1,10}))?\s+)"
 _WHEN = r"(?:\[(?P<cpu>\d+)\]\s+)?(?:(?=\w*\.)[.\w]{4,6}\s+)?"
@@ -75,7 +75,7 @@ def read_perf_script(data: bytes, name: str = "perf.txt") -> Profile:
 
     Raises
     ------
-    FormatError
+    FileError
         With every line that is no head of a sample, frame or comment, frames before the first head, stacks deeper
         than 16,384 frames, periods beyond 2⁶³ − 1; or if there is no sample, lines have a time or a number in the place
         of the event, or there are more than 50 events.
@@ -87,12 +87,12 @@ def read_perf_script(data: bytes, name: str = "perf.txt") -> Profile:
     >>> profile.origins[0].application, profile.measures[0].event, profile.total("cycles")
     ('Web Content', 'cycles', 1000)
     """
-    reader = _Reader(name, FaultList(name))
+    reader = _Reader(name, Faults(name))
     for number, line in enumerate(data.decode(errors="replace").split("\n"), 1):
         reader.take(line.rstrip(), number)
     reader.close()
-    if not reader.sums and not reader.faults.first:
-        reader.faults.add("", "samples", "should be at least one", "none")
+    if not reader.sums and not reader.faults.count:
+        reader.faults.tell("samples", "should be at least one", "none")
     reader.faults.refuse()
     return reader.profile()
 
@@ -113,7 +113,7 @@ class _Open:
 @dataclass(slots=True)
 class _Reader:
     name: str
-    faults: FaultList
+    faults: Faults
     open: _Open | None = None
     frames: dict[Frame, int] = field(default_factory=dict)
     origins: dict[Origin, int] = field(default_factory=dict)
@@ -141,7 +141,7 @@ class _Reader:
         elif self.open and self.open.frames and (source := _SOURCE.match(line)):
             self.open.frames[-1] = self.open.frames[-1]._replace(file=source["file"], line=int(source["line"]))
         else:
-            self.faults.add(str(number), "line", "should be the head of a sample, a frame or a comment", line)
+            self.faults.tell("line", "should be the head of a sample, a frame or a comment", line, line=number)
 
     def close(self) -> None:
         """End the sample that is open, if one is."""
@@ -154,7 +154,7 @@ class _Reader:
         self.held += len(stack) if key not in self.sums else 0
         if self.held > MOST_FRAMES:
             problem = f"should be at most {MOST_FRAMES} in all"
-            raise refusal(self.name, str(sample.line), "frames", problem, "more")
+            raise refusal(self.name, "frames", problem, "more", line=sample.line)
         count = self.sums.setdefault(key, {}).setdefault(sample.event, [0, 0])
         count[0] += 1
         count[1] += sample.period
@@ -172,12 +172,12 @@ class _Reader:
             return
         if _NO_EVENT.match(event):
             advice = "should be a name: add `event` to the fields of `perf script -F`"
-            raise refusal(self.name, str(number), "event", advice, event)
+            raise refusal(self.name, "event", advice, event, line=number)
         if event not in self.periods and len(self.periods) == _MOST_EVENTS:
-            raise refusal(self.name, str(number), "event", f"should be one of at most {_MOST_EVENTS}", event)
+            raise refusal(self.name, "event", f"should be one of at most {_MOST_EVENTS}", event, line=number)
         period = int(said["period"] or 0)
         if period > LARGEST:
-            self.faults.add(str(number), "period", f"should be at most {LARGEST}", said["period"])
+            self.faults.tell("period", f"should be at most {LARGEST}", said["period"], line=number)
         machine, kernel = self.facts.get("hostname", ""), self.facts.get("os release", "")
         process = said.get("pid") or ""
         origin = Origin(plain(head["comm"]), process, machine, self.facts.get("cpudesc", ""), kernel=kernel)
@@ -194,13 +194,13 @@ class _Reader:
 
     def _frame(self, line: str, number: int) -> None:
         if self.open is None:
-            self.faults.add(str(number), "frame", "should follow the head of a sample", line)
+            self.faults.tell("frame", "should follow the head of a sample", line, line=number)
             return
         self.open.chain = True
         if len(self.open.frames) < DEEPEST:
             self.open.frames.append(_frame(line))
         elif len(self.open.frames) == DEEPEST:
-            self.faults.add(str(self.open.line), "stack", f"should be at most {DEEPEST} frames deep", "a deeper one")
+            self.faults.tell("stack", f"should be at most {DEEPEST} frames deep", "a deeper one", line=self.open.line)
             self.open = None
 
     def profile(self) -> Profile:

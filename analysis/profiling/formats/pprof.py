@@ -4,10 +4,10 @@ from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import TypeVar
 
-from analysis.profiling.formats.content import unpacked
-from analysis.profiling.formats.faults import FaultList, plain, refusal
 from analysis.profiling.formats.foreign import DEEPEST, LARGEST, MOST_FRAMES, Frame, Measure, Origin, Profile, Sample
 from analysis.profiling.formats.wire import Message, Shape, Wire
+from analysis.tables.bytes import unpacked
+from analysis.tables.faults import Faults, plain, refusal
 
 _T = TypeVar("_T")
 _PROFILE = Shape(
@@ -51,7 +51,7 @@ def read_pprof(data: bytes, name: str = "profile.pb") -> Profile:
 
     Raises
     ------
-    FormatError
+    FileError
         If a message is cut off or mistyped (with its byte), an index or an id refers to nothing, an id is there twice,
         a sample has not one value a sample type, a value is negative, or a stack is deeper than 16,384 frames.
 
@@ -66,14 +66,14 @@ def read_pprof(data: bytes, name: str = "profile.pb") -> Profile:
     if data.startswith(b"\x1f\x8b"):
         data = unpacked(data, name)
     wire = Wire(data, name)
-    return _Reader(wire, wire.message(_PROFILE), FaultList(name)).profile()
+    return _Reader(wire, wire.message(_PROFILE), Faults(name)).profile()
 
 
 @dataclass(slots=True)
 class _Reader:
     wire: Wire
     root: Message
-    faults: FaultList
+    faults: Faults
     texts: list[str] = field(default_factory=list)
     frames: dict[Frame, int] = field(default_factory=dict)
     left_out: dict[str, None] = field(default_factory=dict)
@@ -83,13 +83,13 @@ class _Reader:
         """Return the profile, or raise all faults."""
         self.texts = [self._decoded(*part) for part in self.root.lengths.get(6, [])]
         if self.texts and self.texts[0]:
-            self.faults.add("", "string_table", "should begin with an empty string", self.texts[0])
+            self.faults.tell("string_table", "should begin with an empty string", self.texts[0])
         measures = self._measures()
         images = self._by_id(3, _MAPPING, self._image)
         functions = self._by_id(5, _FUNCTION, self._function)
         locations = self._by_id(4, _LOCATION, lambda message: self._location(message, images, functions))
         if not measures:
-            self.faults.add("", "sample_type", "should be at least one", "none")
+            self.faults.tell("sample_type", "should be at least one", "none")
         self.faults.refuse()
         origins: dict[Origin, int] = {}
         samples = tuple(self._samples(locations, len(measures), origins))
@@ -135,7 +135,7 @@ class _Reader:
             number = message.number(1)
             if not number or number in found:
                 problem = "should be an id of its own, not 0"
-                self.faults.add(f"byte {message.offset}", f"{shape.name}.id", problem, number)
+                self.faults.tell(f"{shape.name}.id", problem, number, byte=message.offset)
             found[number] = read(message)
         return found
 
@@ -151,16 +151,16 @@ class _Reader:
         self, message: Message, images: Mapping[int, tuple[str, str]], functions: Mapping[int, tuple[str, str, int]]
     ) -> tuple[int, ...]:
         """Return a location's frames, the innermost inlined function first."""
-        place, mapping = f"byte {message.offset}", message.number(2)
+        place, mapping = message.offset, message.number(2)
         if mapping and mapping not in images:
-            self.faults.add(place, "location.mapping_id", "should be a mapping's id", mapping)
+            self.faults.tell("location.mapping_id", "should be a mapping's id", mapping, byte=place)
         image, build_id = images.get(mapping, ("", ""))
         address = message.number(3)
         lines = [self.wire.message(_LINE, *part) for part in message.lengths.get(4, [])]
         frames = []
         for line in lines:
             if line.number(1) not in functions:
-                self.faults.add(place, "location.line.function_id", "should be a function's id", line.number(1))
+                self.faults.tell("location.line.function_id", "should be a function's id", line.number(1), byte=place)
                 continue
             function, file, begin = functions[line.number(1)]
             frames.append(Frame(function, image, build_id, file, begin, _line(line.number(2)), address))
@@ -174,31 +174,31 @@ class _Reader:
         stacks: dict[tuple[int, ...], tuple[int, ...]] = {}
         frames = 0
         for message in self._messages(2, _SAMPLE):
-            place = f"byte {message.offset}"
+            place = message.offset
             said = tuple(message.numbers.get(1, []))
             if said not in stacks:
                 stack = self._stack(said, locations, place)
                 frames += len(stack)
                 if frames > MOST_FRAMES:
                     problem = f"should have at most {MOST_FRAMES} frames in all"
-                    raise refusal(self.wire.name, place, "sample", problem, "more")
+                    raise refusal(self.wire.name, "sample", problem, "more", byte=place)
                 stacks[said] = stack
             values = tuple(map(_signed, message.numbers.get(2, [])))
             if len(values) != measures:
-                self.faults.add(place, "sample.value", f"should be {measures}, one a sample type", len(values))
+                self.faults.tell("sample.value", f"should be {measures}, one a sample type", len(values), byte=place)
             elif min(values) < 0:
-                self.faults.add(place, "sample.value", f"should be from 0 to {LARGEST}", min(values))
+                self.faults.tell("sample.value", f"should be from 0 to {LARGEST}", min(values), byte=place)
             yield Sample(stacks[said], values, self._origin(message, origins))
 
-    def _stack(self, said: tuple[int, ...], locations: Mapping[int, tuple[int, ...]], place: str) -> tuple[int, ...]:
+    def _stack(self, said: tuple[int, ...], locations: Mapping[int, tuple[int, ...]], place: int) -> tuple[int, ...]:
         missing = [location for location in said if location not in locations]
         for location in missing[:1]:
-            self.faults.add(place, "sample.location_id", "should be a location's id", location)
+            self.faults.tell("sample.location_id", "should be a location's id", location, byte=place)
         if missing:
             return ()
         depth = sum(len(locations[location]) for location in said)
         if depth > DEEPEST:
-            self.faults.add(place, "sample", f"should be at most {DEEPEST} frames deep", depth)
+            self.faults.tell("sample", f"should be at most {DEEPEST} frames deep", depth, byte=place)
             return ()
         return tuple(frame for location in said for frame in locations[location])
 
@@ -229,8 +229,7 @@ class _Reader:
         if at < len(self.texts):
             return self.texts[at]
         if at:
-            place = f"byte {offset}" if offset else ""
-            self.faults.add(place, what, f"should be an index of the {len(self.texts)} strings", at)
+            self.faults.tell(what, f"should be an index of the {len(self.texts)} strings", at, byte=offset or None)
         return ""
 
 

@@ -6,14 +6,14 @@ from pathlib import Path
 
 import pandas as pd
 
-from analysis.profiling.formats.content import content_of
 from analysis.profiling.formats.cpu_profile import is_cpu_profile, read_cpu_profile
-from analysis.profiling.formats.faults import FormatError, refusal
 from analysis.profiling.formats.folded import is_folded, read_folded
 from analysis.profiling.formats.foreign import Profile
 from analysis.profiling.formats.perf_script import is_perf_script, read_perf_script
 from analysis.profiling.formats.pprof import read_pprof
 from analysis.profiling.formats.tables import to_tables
+from analysis.tables.bytes import content_of
+from analysis.tables.faults import FileError, refusal
 from models.errors import InputError
 
 _HEAD_BYTES = 1 << 16
@@ -38,7 +38,7 @@ def read_foreign(path: Path) -> Profile:
 
     Raises
     ------
-    FormatError
+    FileError
         With every fault of the file; if it is empty, damaged, larger than 512 MiB unpacked, one of pprof's legacy text
         formats or of no format known.
     OSError
@@ -65,7 +65,7 @@ def read_foreign(path: Path) -> Profile:
     if any(map(is_folded, lines)):
         return read_folded(data, name)
     known = "pprof, folded stacks, perf script or a CPU profile of gperftools"
-    raise refusal(name, "", "file", f"should be a profile: {known}", next((line for line in lines if line.strip()), ""))
+    raise refusal(name, "file", f"should be a profile: {known}", next((line for line in lines if line.strip()), ""))
 
 
 def read_profile(*paths: Path) -> dict[str, pd.DataFrame]:
@@ -77,7 +77,7 @@ def read_profile(*paths: Path) -> dict[str, pd.DataFrame]:
 
     Raises
     ------
-    FormatError
+    FileError
         With the faults of the first file that has any.
     OSError
         If one cannot be read.
@@ -112,7 +112,7 @@ def read_all(paths: Sequence[Path]) -> list[Profile]:
     for path in paths:
         try:
             profiles.append(read_foreign(path))
-        except FormatError as error:
+        except FileError as error:
             faults.append(error)
     if len(faults) == 1:
         raise faults[0]
@@ -127,16 +127,16 @@ def _refuse_legacy(lines: Sequence[str], name: str) -> None:
     kind = next((found["kind"].lower() for pattern in _LEGACY if (found := pattern.match(first))), "")
     if kind:
         advice = "not supported; convert with `go tool pprof -proto FILE > FILE.pb.gz`"
-        raise refusal(name, "", "file", f"is a legacy {kind} profile: {advice}", first)
+        raise refusal(name, "file", f"is a legacy {kind} profile: {advice}", first)
 
 
 def _binary(data: bytes, name: str) -> Profile:
     """Read what is not text: pprof's format, or nothing that is known."""
     try:
         return read_pprof(data, name)
-    except FormatError as error:
+    except FileError as error:
         if all(fault.field in {"profile", "number"} for fault in error.faults):
             known = "should be a profile of a known format; as pprof's, "
             first = error.faults[0]
-            raise refusal(name, first.place, "file", known + first.problem, first.got) from None
+            raise refusal(name, "file", known + first.problem, first.got, byte=first.byte) from None
         raise

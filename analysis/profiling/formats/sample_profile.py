@@ -3,8 +3,8 @@
 import re
 from collections import Counter, defaultdict
 
-from analysis.profiling.formats.faults import plain
 from analysis.profiling.formats.foreign import UNKNOWN, Frame, Profile, Sample
+from analysis.tables.faults import plain
 
 _OFFSETS = 1 << 16
 """LLVM keeps offsets of lines in 16 bits."""

@@ -11,9 +11,9 @@ import pandas as pd
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from analysis.profiling.formats.faults import FaultList, plain
 from analysis.profiling.formats.foreign import LARGEST, UNKNOWN, Frame, Measure, Origin, Profile, Sample
 from analysis.profiling.storage import TAKEN, write_samples
+from analysis.tables.faults import Faults, plain
 from models.arrays import DAY_S
 from models.tables import TABLES, schema
 
@@ -50,7 +50,7 @@ def to_tables(profiles: Sequence[Profile]) -> dict[str, pd.DataFrame]:
 
     Raises
     ------
-    FormatError
+    FileError
         If the values of an event sum to more than 2⁶³ − 1.
 
     Examples
@@ -262,11 +262,11 @@ def _taken(profile: Profile, at: int, period: int, sample: Sample) -> int:
 
 
 def _refuse(profile: Profile) -> None:
-    faults = FaultList(profile.name)
+    faults = Faults(profile.name)
     for at, measure in enumerate(profile.measures):
         total = sum(sample.amounts[at] for sample in profile.samples)
         if total > LARGEST:
-            faults.add("", measure.event, f"should sum to at most {LARGEST}", total)
+            faults.tell(measure.event, f"should sum to at most {LARGEST}", total)
     faults.refuse()
 
 

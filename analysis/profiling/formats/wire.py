@@ -6,7 +6,7 @@ Source: Protocol Buffers documentation, "Encoding". Groups, which no profile has
 from collections.abc import Iterable
 from dataclasses import dataclass, field
 
-from analysis.profiling.formats.faults import refusal
+from analysis.tables.faults import refusal
 
 _VARINT, _FIXED64, _LENGTH, _FIXED32 = 0, 1, 2, 5
 _KINDS = (_VARINT, _FIXED64, _LENGTH, _FIXED32)
@@ -68,7 +68,7 @@ class Wire:
 
         Raises
         ------
-        FormatError
+        FileError
             If it runs past the end, or does not fit 64 bits.
 
         Examples
@@ -86,15 +86,15 @@ class Wire:
                 return value, place + 1
             shift += 7
         if end - at < _LONGEST_VARINT:
-            raise refusal(self.name, f"byte {at}", "number", "should end within its message", "one cut off")
-        raise refusal(self.name, f"byte {at}", "number", "should fit 64 bits", "a longer one")
+            raise refusal(self.name, "number", "should end within its message", "one cut off", byte=at)
+        raise refusal(self.name, "number", "should fit 64 bits", "a longer one", byte=at)
 
     def varints(self, at: int, end: int) -> list[int]:
         """Return the numbers packed between two bytes.
 
         Raises
         ------
-        FormatError
+        FileError
             If the last runs past the end, or one does not fit 64 bits.
 
         Examples
@@ -118,14 +118,14 @@ class Wire:
 
         Raises
         ------
-        FormatError
+        FileError
             If a field runs past the end, is of a type that this field has not, or of a type that there is not.
 
         Examples
         --------
         >>> Wire(bytes([8, 1]), "a.pb").message(Shape("one", lengths=frozenset({1})))
         Traceback (most recent call last):
-        analysis.profiling.formats.faults.FormatError: a.pb: byte 0: one: field 1 should be of wire type 2, got 0
+        analysis.tables.faults.FileError: a.pb: byte 0: one: field 1 should be of wire type 2, got 0
         """
         end = len(self.data) if end is None else end
         message = Message(at)
@@ -140,9 +140,7 @@ class Wire:
         start, tag, at = head
         key, kind = tag >> 3, tag & 7
         if not key or kind not in _KINDS:
-            raise refusal(
-                self.name, f"byte {start}", shape.name, "should begin with a field of profile.proto", hex(tag)
-            )
+            raise refusal(self.name, shape.name, "should begin with a field of profile.proto", hex(tag), byte=start)
         if kind == _VARINT:
             value, at = self.varint(at, end)
             if key in shape.numbers or key in shape.repeated:
@@ -168,12 +166,12 @@ class Wire:
     def _within(self, shape: Shape, start: int, stop: int, end: int) -> None:
         if stop > end:
             problem = f"should end by byte {end}, with the message or file that holds it"
-            raise refusal(self.name, f"byte {start}", shape.name, problem, f"one up to byte {stop}")
+            raise refusal(self.name, shape.name, problem, f"one up to byte {stop}", byte=start)
 
     def _mistyped(self, shape: Shape, start: int, key: int, kind: int) -> Exception:
         expected = _LENGTH if key in shape.lengths else _VARINT
         problem = f"field {key} should be of wire type {expected}"
-        return refusal(self.name, f"byte {start}", shape.name, problem, kind)
+        return refusal(self.name, shape.name, problem, kind, byte=start)
 
 
 def number_field(key: int, value: int) -> bytes:

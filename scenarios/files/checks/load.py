@@ -4,7 +4,7 @@ import itertools
 from collections.abc import Iterator
 from pathlib import Path
 
-from analysis.tables.readers import TableError
+from analysis.tables.faults import FileError
 from models.fleet.jobs import drawn_names
 from models.queues.world import JobDemand
 from scenarios.files.building import build
@@ -84,9 +84,9 @@ def trace(scenario: QueueScenario) -> Iterator[Finding]:
         return
     try:
         arrival_s = read_trace(Path(asked.file))["arrival_s"]
-    except TableError as error:
-        for line, column, field, problem, got in error.printed:
-            yield Finding((field,), problem, got, Place(asked.file, line, column))
+    except FileError as error:
+        for fault in error.printed:
+            yield Finding((fault.field,), fault.problem, fault.got, Place(asked.file, fault.line, fault.column))
         if error.unprinted:
             line, column = error.faults[len(error.printed)][:2]
             yield Finding((), f"and {error.unprinted} more faults from here on", "", Place(asked.file, line, column))

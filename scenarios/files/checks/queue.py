@@ -3,7 +3,7 @@
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 
-from analysis.tables.readers import TableError
+from analysis.tables.faults import FileError
 from models.queues.world import Contention
 from scenarios.files.checks.load import (
     closed_cycle,
@@ -192,7 +192,7 @@ def _work_s(scenario: QueueScenario) -> float:
     if load.trace is not None:
         try:
             table = read_trace(Path(load.trace.file))
-        except (TableError, OSError):  # `trace` tells
+        except (FileError, OSError):  # `trace` tells
             return 0.0
         return float(table.loc[table["arrival_s"] < scenario.horizon_s, "demand_s"].sum())
     each_s = sum(one.weight * mean(one.demand_s) for one in load.types) / (sum(one.weight for one in load.types) or 1)

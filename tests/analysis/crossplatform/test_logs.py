@@ -5,7 +5,7 @@ import pandas as pd
 import pytest
 
 from analysis.crossplatform.logs import from_tables, read
-from analysis.tables.readers import TableError
+from analysis.tables.faults import FileError
 from models.tables import SERVICE_COUNTS, SERVICE_CPU, SERVICE_LOG
 
 HEADER = "start_s,requests_buy,requests_see,instructions,l1_misses,l2_misses,response_time_s,utilisation"
@@ -24,7 +24,7 @@ def written(path, lines):
 
 def said(path):
     """Return the message of the error that reading the file raises."""
-    with pytest.raises(TableError) as caught:
+    with pytest.raises(FileError) as caught:
         read(path)
     return str(caught.value)
 

@@ -5,7 +5,7 @@ import pandas as pd
 import pytest
 
 from analysis.effects.observations import between, joined, of_run, read_observations
-from analysis.tables.readers import TableError
+from analysis.tables.faults import FileError
 
 HEAD = "period,job,machine,weight,value,treated\n"
 
@@ -25,9 +25,9 @@ def test_parquet_and_csv_say_the_same(tmp_path):
 
 def test_all_faults_are_told_at_once_with_line_and_column(tmp_path):
     text = HEAD + "0,a,m,2,1.5,0\n\n0,,m,-1,nan,0\n1,b,m,2,1.5,2\n1,b,m,x,1.5,0\n0,a,m,2,1.5,0\n"
-    with pytest.raises(TableError) as caught:
+    with pytest.raises(FileError) as caught:
         read_observations(written(tmp_path, text))
-    assert [(line, column, name) for line, column, name, _, _ in caught.value.faults] == [
+    assert [(line, column, name) for line, column, name, *_ in caught.value.faults] == [
         (4, 2, "job"),
         (4, 4, "weight"),
         (4, 5, "value"),
@@ -46,7 +46,7 @@ def test_flags_may_be_numbers_or_words_and_nothing_else(tmp_path):
         row.assign(treated=typed).to_parquet(tmp_path / "seen.parquet")
         assert read_observations(tmp_path / "seen.parquet").table["treated"].tolist() == [0, 1, 1, 0]
     row.assign(treated=["yes", "", "nan", "0.5"]).to_csv(tmp_path / "seen.csv", index=False)
-    with pytest.raises(TableError) as caught:
+    with pytest.raises(FileError) as caught:
         read_observations(tmp_path / "seen.csv")
     assert str(caught.value).splitlines() == [
         '2:6: treated: should be 0 or 1, true or false, got "yes"',
@@ -55,7 +55,7 @@ def test_flags_may_be_numbers_or_words_and_nothing_else(tmp_path):
         '5:6: treated: should be 0 or 1, true or false, got "0.5"',
     ]
     row.assign(treated=["0", "1", "1", "0"]).to_parquet(tmp_path / "seen.parquet")
-    with pytest.raises(TableError, match="treated: should hold 0 and 1, true and false, got type"):
+    with pytest.raises(FileError, match="treated: should hold 0 and 1, true and false, got type"):
         read_observations(tmp_path / "seen.parquet")
 
 
@@ -63,7 +63,7 @@ def test_flags_may_be_numbers_or_words_and_nothing_else(tmp_path):
 def test_a_missing_column_is_named(tmp_path, column):
     table = pd.DataFrame({"period": [0], "job": "a", "machine": "m", "weight": 1.0, "value": 1.0}).drop(columns=column)
     table.to_csv(tmp_path / "seen.csv", index=False)
-    with pytest.raises(TableError, match=f"{column}: column is missing"):
+    with pytest.raises(FileError, match=f"{column}: column is missing"):
         read_observations(tmp_path / "seen.csv")
 
 
@@ -127,7 +127,7 @@ def test_unknown_metrics_and_windows_are_refused():
 def test_a_period_between_the_others_is_named_by_its_lines(tmp_path):
     rows = [f"{period},a,m1,2,1.5" for period in (0, 1, 1.5, 2, 3, 10, 11)]
     (tmp_path / "odd.csv").write_text("\n".join(["period,job,machine,weight,value", "", *rows]))
-    with pytest.raises(TableError) as refused:
+    with pytest.raises(FileError) as refused:
         read_observations(tmp_path / "odd.csv")
     assert refused.value.lines() == ["5:1: period: should be as far from the next period as others are, got 1.5"]
 

@@ -4,12 +4,12 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from analysis.wsmeter.measurements import TableError, read_measurements
+from analysis.wsmeter.measurements import FileError, read_measurements
 
 
 def said(path, reader=read_measurements):
     """Return the message of the error that reading the file raises."""
-    with pytest.raises(TableError) as caught:
+    with pytest.raises(FileError) as caught:
         reader(path)
     return str(caught.value)
 

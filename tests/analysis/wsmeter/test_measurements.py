@@ -2,7 +2,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from analysis.wsmeter.measurements import TableError, measurements, read_jobs, read_measurements, read_plan
+from analysis.wsmeter.measurements import FileError, measurements, read_jobs, read_measurements, read_plan
 from models.metrics import METRICS
 
 
@@ -13,7 +13,7 @@ def written(path, lines):
 
 def said(path, reader=read_measurements):
     """Return the message of the error that reading the file raises."""
-    with pytest.raises(TableError) as caught:
+    with pytest.raises(FileError) as caught:
         reader(path)
     return str(caught.value)
 

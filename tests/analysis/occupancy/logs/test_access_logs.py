@@ -10,7 +10,7 @@ from analysis.occupancy.curve import curve
 from analysis.occupancy.law import law
 from analysis.occupancy.logs.access_logs import within_seconds
 from analysis.occupancy.logs.reading import read_log
-from analysis.tables.readers import TableError
+from analysis.tables.faults import FileError
 from models.queues.serve import serve
 
 ORIGIN = 1_696_946_136
@@ -91,7 +91,7 @@ def test_lines_of_another_form_are_a_note_below_one_percent_a_finding_above_and_
     good = "".join(COMBINED.format(f"1696946136.{i % 1000:03}", f"0.{i % 89:03}") for i in range(2_000 - other))
     text = good + "restarted\n" * other
     if finding is None:
-        with pytest.raises(TableError, match="should be a line of an access log"):
+        with pytest.raises(FileError, match="should be a line of an access log"):
             read(text)
         return
     log = read(text)
@@ -114,7 +114,7 @@ def test_stamps_that_are_put_within_their_seconds_are_known_to_a_second(read, st
 
 def test_a_log_without_durations_is_refused_line_by_line(read):
     line = '1.1.1.1 - - [10/Oct/2023:13:55:36 +0000] "GET / HTTP/1.1" 200 5 "-" "curl"\n'
-    with pytest.raises(TableError) as caught:
+    with pytest.raises(FileError) as caught:
         read(line * 30)
     assert len(caught.value.faults) == 30
     assert caught.value.lines()[1].startswith("2:1: line: should be a line of an access log that ends in the request's")
@@ -122,7 +122,7 @@ def test_a_log_without_durations_is_refused_line_by_line(read):
 
 def test_a_packed_log_that_is_cut_off_is_refused(read):
     lines = "".join(COMBINED.format("1696946136.500", f"0.{i:03}") for i in range(1000))
-    with pytest.raises(TableError, match="1:1: file: should be a whole gzip file"):
+    with pytest.raises(FileError, match="1:1: file: should be a whole gzip file"):
         read(gzip.compress(lines.encode())[:-50])
 
 

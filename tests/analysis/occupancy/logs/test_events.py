@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from analysis.occupancy.logs.events import EventReader
-from analysis.tables.readers import TableError
+from analysis.tables.faults import FileError, FileFault
 
 
 @pytest.mark.parametrize(
@@ -51,7 +51,7 @@ def test_a_line_that_is_no_event_is_a_fault_with_its_place(line, column, problem
 def test_a_time_beyond_all_times_is_a_fault(time):
     made = EventReader().read(["1,+1", f"{time},+1", "1e15,-1"])
     assert made.time_s.tolist() == [1.0, 1e15]
-    assert made.faults == [(2, 1, "time", "should be within 1e+15 s of 0", f'"{time}"')]
+    assert made.faults == [FileFault(2, 1, "time", "should be within 1e+15 s of 0", f'"{time}"')]
 
 
 def test_a_time_far_ahead_is_a_fault_and_the_next_one_is_not():
@@ -62,17 +62,17 @@ def test_a_time_far_ahead_is_a_fault_and_the_next_one_is_not():
 
 @pytest.mark.parametrize("first", ["arrival_s,departure_s", "time_s,latency", "hello", "time"])
 def test_another_table_is_refused_at_its_first_line(first):
-    with pytest.raises(TableError, match="1:1: line: should be an event or the header time,change"):
+    with pytest.raises(FileError, match="1:1: line: should be an event or the header time,change"):
         EventReader().read([first, "1,+1"])
 
 
 def test_a_header_that_contradicts_the_unit_is_refused():
-    with pytest.raises(TableError, match="time_ms: should be in s, as --unit says"):
+    with pytest.raises(FileError, match="time_ms: should be in s, as --unit says"):
         EventReader("s").read(["time_ms,change"])
 
 
 def test_twenty_lines_in_a_row_without_an_event_are_of_another_kind():
     reader = EventReader()
     assert len(reader.read(["0,1", *["0.1,0.5"] * 19, "1,-1", *["0.1,0.5"] * 10]).faults) == 29
-    with pytest.raises(TableError, match=r"^22:2: change: should be \+1, -1 or 0"):
+    with pytest.raises(FileError, match=r"^22:2: change: should be \+1, -1 or 0"):
         reader.read(["0.1,0.5"] * 10)

@@ -13,7 +13,7 @@ from analysis.occupancy.law import law
 from analysis.occupancy.logs.columns import too_long
 from analysis.occupancy.logs.hygiene import clean
 from analysis.occupancy.logs.reading import read_log
-from analysis.tables.readers import TableError
+from analysis.tables.faults import FileError
 from models.queues.serve import serve
 from scenarios.commands import cli
 
@@ -101,7 +101,7 @@ def test_a_note_says_which_format_it_is(read, workload, form, note):
 def test_a_unit_that_contradicts_the_format_is_a_fault(read, workload):
     text = written(INGRESS, *workload[:2])
     assert len(read(text, unit="s").table) == 3_000
-    with pytest.raises(TableError, match="1:1: --unit: should be s, as in ingress-nginx's default format, got ms"):
+    with pytest.raises(FileError, match="1:1: --unit: should be s, as in ingress-nginx's default format, got ms"):
         read(text, unit="ms")
 
 
@@ -111,7 +111,7 @@ def test_a_unit_that_contradicts_the_format_is_a_fault(read, workload):
 )  # fmt: skip
 def test_several_numbers_are_a_fault_that_says_how_to_settle_it(read, workload, tail, numbers):
     arrival, departure, _ = workload
-    with pytest.raises(TableError) as caught:
+    with pytest.raises(FileError) as caught:
         read("restarted\n" + written(COMBINED + tail, arrival, departure))
     first = np.argmin(departure)
     shown = numbers.format(end_s=ORIGIN + departure[first], took_s=departure[first] - arrival[first])
@@ -128,7 +128,7 @@ def test_the_duration_is_the_number_or_the_name_that_was_said(read):
         assert read(line, duration=said).table["departure_s"].iloc[0] == 0.5
         assert read(line, duration=said).table["arrival_s"].iloc[0] == pytest.approx(0.5 - took_s)
     for said in ("3", "0", "down"):
-        with pytest.raises(TableError, match="1:1: line: should be a line of an access log with the duration where"):
+        with pytest.raises(FileError, match="1:1: line: should be a line of an access log with the duration where"):
             read(line, duration=said)
 
 
@@ -138,7 +138,7 @@ def test_a_named_duration_comes_before_numbers(read):
 
 
 def test_numbers_in_quotes_are_no_durations(read):
-    with pytest.raises(TableError, match="should be a line of an access log that ends in the request's duration"):
+    with pytest.raises(FileError, match="should be a line of an access log that ends in the request's duration"):
         read(COMBINED.format(stamp="1696946136.500").rstrip() + "\n")
 
 
@@ -151,7 +151,7 @@ def test_a_few_lines_with_several_numbers_are_of_another_form(read):
 def test_durations_far_longer_than_the_log_are_a_fault_until_the_unit_is_said(read):
     """Microseconds with a decimal point are no seconds."""
     text = "".join(COMBINED.format(stamp=f"{1_696_946_136 + i}.500") + f"{90_000 + i}.5\n" for i in range(60))
-    with pytest.raises(TableError, match=r"1:1: duration: should not be far longer than the whole log, 59 s: say --un"):
+    with pytest.raises(FileError, match=r"1:1: duration: should not be far longer than the whole log, 59 s: say --un"):
         read(text)
     assert read(text, unit="us").table["departure_s"].iloc[0] == 0.5
     assert read(text, unit="s").table["arrival_s"].iloc[0] == pytest.approx(0.5 - 90_000.5)
@@ -160,7 +160,7 @@ def test_durations_far_longer_than_the_log_are_a_fault_until_the_unit_is_said(re
 @pytest.mark.parametrize(("blank", "line"), [("", 2), ("\n", 3)])
 def test_durations_of_a_table_without_a_unit_are_compared_with_its_length(read, blank, line):
     rows = "".join(f"{i},{90_000 + i}\n" for i in range(60))
-    with pytest.raises(TableError) as caught:
+    with pytest.raises(FileError) as caught:
         read(f"start_s,duration\n{blank}{rows}")
     what = "should not be far longer than the whole log, 59 s: say --unit, or another column with --duration"
     assert caught.value.lines() == [f"{line}:2: duration: {what}, got 9e+04 s"]
@@ -178,11 +178,11 @@ def test_durations_without_a_unit_beside_stamps_in_less_than_seconds_are_a_fault
     start = ORIGIN + np.arange(1_000) * length_s / 1_000
     took_s = 0.005 + 0.001 * (np.arange(1_000) % 100)
     rows = "".join(f"{int(at * per_s)},{round(s * per_s)}\n" for at, s in zip(start, took_s, strict=True))
-    with pytest.raises(TableError) as caught:
+    with pytest.raises(FileError) as caught:
         read(f"start,duration\n{blank}{rows}")
     what = f"is it in {unit}, as start is, or in s? say --unit {unit} or --unit s"
     assert caught.value.lines() == [f"1:1: duration: {what}, got a name without a unit"]
-    with pytest.raises(TableError, match=f"say --unit {unit} or call it duration_s, got a name without a unit"):
+    with pytest.raises(FileError, match=f"say --unit {unit} or call it duration_s, got a name without a unit"):
         read(f"start_{unit},duration\n{blank}{rows}")
     for text, said in ((f"start,duration\n{rows}", unit), (f"start,duration_{unit}\n{rows}", None)):
         table = read(text, unit=said).table

@@ -11,7 +11,7 @@ from analysis.occupancy.law import law
 from analysis.occupancy.logs.columns import roles, unit_of
 from analysis.occupancy.logs.hygiene import clean
 from analysis.occupancy.logs.reading import read_log
-from analysis.tables.readers import TableError
+from analysis.tables.faults import FileError
 
 
 @pytest.fixture
@@ -53,7 +53,7 @@ def test_a_stamp_beside_a_duration_is_whichever_end_was_said(read):
     text = "timestamp,duration\n10,3\n"
     assert stamps(read(text, arrival="timestamp")) == [[10.0, 13.0]]
     assert stamps(read(text, departure="timestamp")) == [[7.0, 10.0]]
-    with pytest.raises(TableError, match=r"1:1: timestamp: is it a start \(--arrival\) or an end \(--departure\)"):
+    with pytest.raises(FileError, match=r"1:1: timestamp: is it a start \(--arrival\) or an end \(--departure\)"):
         read(text)
 
 
@@ -155,21 +155,21 @@ def test_a_column_that_changes_its_look_after_the_beginning_is_still_read(read):
     ],
 )  # fmt: skip
 def test_every_fault_is_told_with_its_place(read, content, faults):
-    with pytest.raises(TableError) as caught:
+    with pytest.raises(FileError) as caught:
         read(content)
     assert caught.value.lines()[: len(faults)] == faults
 
 
 def test_a_packed_table_that_is_cut_off_is_a_fault_after_its_last_line(read):
     rows = "".join(f"{i * i % 9973},{i * i % 9973 + i % 7}\n" for i in range(20_000))
-    with pytest.raises(TableError, match=r"^\d+:1: file: should be a whole gzip file, got one cut off$"):
+    with pytest.raises(FileError, match=r"^\d+:1: file: should be a whole gzip file, got one cut off$"):
         read(gzip.compress(f"arrival_s,departure_s\n{rows}".encode())[:-99])
 
 
 def test_columns_that_are_not_there_and_units_that_contradict_are_faults(read):
-    with pytest.raises(TableError, match="1:1: came: column is missing, got columns arrival_s, departure_s"):
+    with pytest.raises(FileError, match="1:1: came: column is missing, got columns arrival_s, departure_s"):
         read("arrival_s,departure_s\n1,2\n", arrival="came")
-    with pytest.raises(TableError, match="arrival_s: should be in ms, as --unit says, got a name in s"):
+    with pytest.raises(FileError, match="arrival_s: should be in ms, as --unit says, got a name in s"):
         read("arrival_s,departure_s\n1,2\n", unit="ms")
     with pytest.raises(ValueError, match="a unit is one of s, ms, us, ns, got h"):
         read("arrival_s,departure_s\n1,2\n", unit="h")
@@ -178,12 +178,12 @@ def test_columns_that_are_not_there_and_units_that_contradict_are_faults(read):
 @pytest.mark.parametrize("blank", ["", "\n"])
 def test_options_that_contradict_each_other_are_faults(read, blank):
     text = f"a,b,c\n{blank}1,2,3\n"
-    with pytest.raises(TableError, match=r"1:1: --departure: should be another column than that of --arrival, got a$"):
+    with pytest.raises(FileError, match=r"1:1: --departure: should be another column than that of --arrival, got a$"):
         read(text, arrival="a", departure="a")
-    with pytest.raises(TableError, match=r"1:1: --priority: should be another column than that of --departure, got b$"):
+    with pytest.raises(FileError, match=r"1:1: --priority: should be another column than that of --departure, got b$"):
         read(text, arrival="a", departure="b", priority="b")
     both = r"1:1: --duration: should not be said beside --arrival and --departure, got a, b and c$"
-    with pytest.raises(TableError, match=both):
+    with pytest.raises(FileError, match=both):
         read(text, arrival="a", departure="b", duration="c")
 
 
@@ -271,13 +271,13 @@ def test_cancelled_jobs_change_neither_service_nor_the_waiting_of_others(read, s
 
 
 def test_faults_of_a_workload_are_located(read):
-    with pytest.raises(TableError, match='5:2: submit_s: should be a number, got "x"'):
+    with pytest.raises(FileError, match='5:2: submit_s: should be a number, got "x"'):
         read(SWF.replace("2 7", "2 x").format(rest=""))
-    with pytest.raises(TableError, match=r'4:4: run_s: should be at most 1e\+15, got "1e16"'):
+    with pytest.raises(FileError, match=r'4:4: run_s: should be at most 1e\+15, got "1e16"'):
         read(SWF.replace("0 5 10", "0 5 1e16").format(rest=""))
-    with pytest.raises(TableError, match="1:1: jobs: should be at least one, got none"):
+    with pytest.raises(FileError, match="1:1: jobs: should be at least one, got none"):
         read("; nothing but a header\n")
-    with pytest.raises(TableError, match="has its columns and units from its format"):
+    with pytest.raises(FileError, match="has its columns and units from its format"):
         read(SWF.format(rest=""), unit="ms")
 
 
@@ -294,7 +294,7 @@ def test_a_column_of_priorities_is_read_where_it_is_named(read, blank):
 
 
 def test_priorities_that_are_none_are_faults_with_their_places(read):
-    with pytest.raises(TableError) as caught:
+    with pytest.raises(FileError) as caught:
         read("start,end,p\n0,1,-1\n1,2,\n2,3,high\n3,4,0.5\n4,5,2\n", priority="p")
     assert caught.value.lines() == [
         f'{line}:3: p: should be a whole number of at least 0, got "{got}"'
@@ -310,5 +310,5 @@ def test_priorities_of_parquet_may_be_whole_numbers_of_any_type(tmp_path):
 
 
 def test_formats_without_columns_have_no_priorities(read):
-    with pytest.raises(TableError, match="p: should be a column, got a format without such columns"):
+    with pytest.raises(FileError, match="p: should be a column, got a format without such columns"):
         read("; made up\n1 0 5 10 1" + " -1" * 13 + "\n", priority="p")

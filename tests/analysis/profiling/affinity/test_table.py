@@ -3,7 +3,7 @@ import pandas as pd
 import pytest
 
 from analysis.profiling.affinity.table import Table, frame_of, read
-from analysis.tables.readers import TableError
+from analysis.tables.faults import FileError
 from tests.helpers.affinities import TABLE_1, random_table
 
 
@@ -52,7 +52,7 @@ def test_every_fault_is_told_at_once_with_its_line(tmp_path):
         "b,2,nan,0,300,\n"
         ",2,1,x,300,1e9\n"
     )
-    with pytest.raises(TableError) as caught:
+    with pytest.raises(FileError) as caught:
         read(written(tmp_path, text))
     told = str(caught.value).splitlines()
     assert [line.split(": ")[:2] for line in told] == [
@@ -72,12 +72,12 @@ def test_every_fault_is_told_at_once_with_its_line(tmp_path):
 def test_missing_columns_are_named(tmp_path, missing):
     kept = pd.read_csv(written(tmp_path, TABLE_1)).drop(columns=missing)
     kept.to_csv(tmp_path / "less.csv", index=False)
-    with pytest.raises(TableError, match=f"1:1: {missing}: column is missing"):
+    with pytest.raises(FileError, match=f"1:1: {missing}: column is missing"):
         read(tmp_path / "less.csv")
 
 
 def test_a_job_of_which_no_cpi_is_known_is_refused(tmp_path):
-    with pytest.raises(TableError, match="3:4: cpi: should be known on one platform at least for job b"):
+    with pytest.raises(FileError, match="3:4: cpi: should be known on one platform at least for job b"):
         read(written(tmp_path, "job,platform,load,cpi,capacity\na,p,5,2,10\nb,p,1,,10\n"))
 
 
@@ -88,7 +88,7 @@ def test_costs_are_infinite_where_a_job_may_not_run():
 
 
 def test_a_column_of_an_unknown_name_is_a_fault_with_the_nearest(tmp_path):
-    with pytest.raises(TableError) as caught:
+    with pytest.raises(FileError) as caught:
         read(written(tmp_path, "job,platform,load,cpi,capacity,clok_hz,x\na,p,5,2,10,1e9,1\n"))
     assert [fault[:3] for fault in caught.value.faults] == [(1, 6, "clok_hz"), (1, 7, "x")]
     assert "did you mean clock_hz?" in caught.value.faults[0].problem
@@ -99,7 +99,7 @@ def test_counters_that_no_processor_makes_are_faults(tmp_path):
     head = "job,platform,load,cpi,capacity,l1_misses,l2_misses,llc_misses,mispredictions\n"
     rows = ["a,p,5,2,10,0.03,0.02,0.01,0.004", "b,p,5,2,10,0.01,0.02,0.015,0.004", "c,p,5,2,10,0.03,,0.04,1.5"]
     rows.append("d,p,5,2,10,0.02,0.02,0.02,1")
-    with pytest.raises(TableError) as caught:
+    with pytest.raises(FileError) as caught:
         read(written(tmp_path, head + "\n".join(rows) + "\n"))
     assert [fault[:3] for fault in caught.value.faults] == [
         (3, 7, "l2_misses"),

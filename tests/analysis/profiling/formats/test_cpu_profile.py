@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from analysis.profiling.formats.cpu_profile import is_cpu_profile, read_cpu_profile
-from analysis.profiling.formats.faults import FormatError
+from analysis.tables.faults import FileError
 
 MAPS = b"00400000-00500000 r-xp 00000000 08:01 42 /opt/my program\n00600000-00700000 rw-p 00000000 08:01 42 /opt/x\n"
 LAYOUTS = [(order, code) for order in "<>" for code in "QI"]
@@ -55,7 +55,7 @@ def test_images_are_those_of_the_executable_map():
     ],
 )
 def test_what_is_no_such_profile_is_refused_with_its_byte(data, said):
-    with pytest.raises(FormatError) as caught:
+    with pytest.raises(FileError) as caught:
         read_cpu_profile(data, "cpu.prof")
     assert str(caught.value).startswith(f"cpu.prof: {said}")
 

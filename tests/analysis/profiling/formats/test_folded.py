@@ -4,9 +4,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from analysis.profiling.formats.faults import FormatError
 from analysis.profiling.formats.folded import read_folded, write_folded
 from analysis.profiling.formats.foreign import LARGEST, Frame, Measure, made
+from analysis.tables.faults import FileError
 
 NAMES = st.text(st.characters(exclude_categories=("C", "Z"), exclude_characters=";"), min_size=1, max_size=5)
 STACKS = st.dictionaries(st.lists(NAMES, min_size=1, max_size=5).map(tuple), st.integers(1, 10**12), min_size=1)
@@ -59,7 +59,7 @@ def test_stacks_that_are_written_alike_are_summed():
     ],
 )
 def test_lines_that_are_no_folded_stacks_are_refused(text, said):
-    with pytest.raises(FormatError) as caught:
+    with pytest.raises(FileError) as caught:
         read_folded(text.encode(), "a.folded")
     assert str(caught.value).startswith(said)
 
@@ -138,7 +138,7 @@ def test_a_name_that_ends_in_a_number_stays_one_if_most_lines_have_none_and_a_no
     ],
 )  # fmt: skip
 def test_unlike_numbers_of_counts_and_more_than_two_are_faults_of_their_lines(text, faults):
-    with pytest.raises(FormatError) as caught:
+    with pytest.raises(FileError) as caught:
         read_folded(text.encode(), "a.folded")
     assert str(caught.value).splitlines() == [
         f"a.folded:{fault}".replace("QUOTES", "a name that ends in a number goes in quotes") for fault in faults
@@ -146,11 +146,11 @@ def test_unlike_numbers_of_counts_and_more_than_two_are_faults_of_their_lines(te
 
 
 def test_a_second_count_beyond_64_bits_is_refused_too():
-    with pytest.raises(FormatError, match=r"^a\.folded:1: count: should be a whole number"):
+    with pytest.raises(FileError, match=r"^a\.folded:1: count: should be a whole number"):
         read_folded(f"main {LARGEST + 1} 3\n".encode(), "a.folded")
 
 
 def test_every_faulty_line_is_named():
-    with pytest.raises(FormatError) as caught:
+    with pytest.raises(FileError) as caught:
         read_folded(b"a\nb 1\nc\n", "a.folded")
     assert [line.split(": ")[0] for line in str(caught.value).splitlines()] == ["a.folded:1", "a.folded:3"]

@@ -2,9 +2,9 @@
 
 import pytest
 
-from analysis.profiling.formats.faults import FormatError
 from analysis.profiling.formats.foreign import Measure, Origin
 from analysis.profiling.formats.perf_script import read_perf_script
+from analysis.tables.faults import FileError
 
 HEADER = """\
 # ========
@@ -130,7 +130,7 @@ def test_records_of_other_kinds_are_skipped():
 
 
 def test_every_line_that_is_none_of_these_is_named():
-    with pytest.raises(FormatError) as caught:
+    with pytest.raises(FileError) as caught:
         read("\t4a1 f (/bin/a)\nsh 7 5.1: 10 cycles:\n\t4a1 f (/bin/a)\n   ???\n\nnothing\n")
     said = str(caught.value).splitlines()
     assert [line.split(": ")[0] for line in said] == ["perf.txt:1", "perf.txt:4", "perf.txt:6"]
@@ -138,17 +138,17 @@ def test_every_line_that_is_none_of_these_is_named():
 
 
 def test_a_period_beyond_64_bits_is_refused():
-    with pytest.raises(FormatError, match="period: should be at most"):
+    with pytest.raises(FileError, match="period: should be at most"):
         read(f"sh 7 5.1: {2**63} cycles:\n\t4a1 f (/bin/a)\n")
 
 
 def test_a_stack_without_end_is_refused():
-    with pytest.raises(FormatError, match="at most 16384 frames deep"):
+    with pytest.raises(FileError, match="at most 16384 frames deep"):
         read("sh 7 5.1: 10 cycles:\n" + "\t4a1 f (/bin/a)\n" * 16385)
 
 
 def test_no_sample_is_refused():
-    with pytest.raises(FormatError, match="should be at least one, got none"):
+    with pytest.raises(FileError, match="should be at least one, got none"):
         read(HEADER)
 
 
@@ -163,19 +163,19 @@ def test_no_sample_is_refused():
     ],
 )
 def test_a_time_in_the_place_of_the_event_is_refused_with_the_field_that_is_missing(head):
-    with pytest.raises(FormatError) as caught:
+    with pytest.raises(FileError) as caught:
         read(f"{head}\n\t 4a1 f (/bin/a)\n\n" * 3)
     place = "perf.txt:1: event: should be a name: add `event` to the fields of `perf script -F`, got "
     assert str(caught.value) == place + head.split(":")[0].split()[-1]
 
 
 def test_an_event_that_begins_with_a_bracket_is_refused():
-    with pytest.raises(FormatError, match=r"^perf\.txt:1: event: should be a name: .*, got \[3$"):
+    with pytest.raises(FileError, match=r"^perf\.txt:1: event: should be a name: .*, got \[3$"):
         read("sh 7: 2 [3: 4] @ 0x1\n")
 
 
 def test_fifty_events_are_read_and_one_more_is_refused():
     lines = [f"sh 7 5.{at}: event{at}:\n\t1 f (a)\n\n" for at in range(51)]
     assert len(read("".join(lines[:50])).measures) == 50
-    with pytest.raises(FormatError, match=r"^perf\.txt:151: event: should be one of at most 50, got event50$"):
+    with pytest.raises(FileError, match=r"^perf\.txt:151: event: should be one of at most 50, got event50$"):
         read("".join(lines))

@@ -9,10 +9,10 @@ from google.protobuf import descriptor_pb2, descriptor_pool, message_factory
 from hypothesis import given
 from hypothesis import strategies as st
 
-from analysis.profiling.formats.faults import FormatError
 from analysis.profiling.formats.foreign import LARGEST, Frame, Measure, Origin, Profile, Sample, made
 from analysis.profiling.formats.pprof import read_pprof
 from analysis.profiling.formats.pprof_writing import write_pprof
+from analysis.tables.faults import FileError
 
 FIELDS = {
     "Profile": [
@@ -198,7 +198,7 @@ def broken(change):
     ],
 )
 def test_what_refers_to_nothing_is_refused(change, said):
-    with pytest.raises(FormatError) as caught:
+    with pytest.raises(FileError) as caught:
         read_pprof(broken(change), "cpu.pb")
     assert said in str(caught.value)
     assert str(caught.value).startswith("cpu.pb: ")
@@ -209,7 +209,7 @@ def test_all_faults_are_said_at_once_and_many_are_counted():
         for _ in range(30):
             profile.sample.add(location_id=[5], value=[-1])
 
-    with pytest.raises(FormatError) as caught:
+    with pytest.raises(FileError) as caught:
         read_pprof(broken(change))
     assert len(str(caught.value).splitlines()) == 21
     assert str(caught.value).endswith("11 more faults")
@@ -222,7 +222,7 @@ def test_a_changed_byte_is_read_or_refused(at, byte):
     data[at % len(data)] = byte
     try:
         read_pprof(bytes(data))
-    except FormatError:
+    except FileError:
         return
 
 
@@ -230,14 +230,14 @@ def test_every_cut_is_refused_or_a_shorter_message():
     """A cut within a message names its byte; one between fields may leave a valid profile."""
     data = small().SerializeToString()
     for length in range(1, len(data)):
-        with suppress(FormatError):
+        with suppress(FileError):
             read_pprof(data[:length])
 
 
 @pytest.mark.parametrize("cut", [1, 9, 30])
 def test_a_gzip_file_that_is_cut_off_is_refused(cut):
     packed = gzip.compress(small().SerializeToString())
-    with pytest.raises(FormatError, match="should be a whole gzip file"):
+    with pytest.raises(FileError, match="should be a whole gzip file"):
         read_pprof(packed[:-cut], "cut.pb.gz")
 
 

@@ -9,11 +9,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from analysis.profiling.formats.content import content_of, unpacked
-from analysis.profiling.formats.faults import FormatError
 from analysis.profiling.formats.foreign import Frame, Measure, made
 from analysis.profiling.formats.pprof_writing import write_pprof
 from analysis.profiling.formats.reading import read_all, read_foreign, read_profile
+from analysis.tables.bytes import content_of, unpacked
+from analysis.tables.faults import FileError
 
 PPROF = write_pprof(made([Measure("samples")], [((Frame("f"), Frame("main")), (7,))]))
 FILES = {
@@ -61,7 +61,7 @@ def test_the_content_tells_the_format(file, kind):
 )
 def test_what_is_no_profile_is_refused_in_one_line(file, data, said):
     path = file(data)
-    with pytest.raises(FormatError) as caught:
+    with pytest.raises(FileError) as caught:
         read_foreign(path)
     assert said in str(caught.value)
     assert str(caught.value).startswith(f"{path}: ")
@@ -88,7 +88,7 @@ def test_what_is_no_profile_is_refused_in_one_line(file, data, said):
 )
 def test_a_legacy_text_profile_is_refused_by_name_with_the_command_that_converts_it(file, kind, text):
     path = file(text.encode())
-    with pytest.raises(FormatError) as caught:
+    with pytest.raises(FileError) as caught:
         read_foreign(path)
     advice = "not supported; convert with `go tool pprof -proto FILE > FILE.pb.gz`"
     assert str(caught.value).startswith(f"{path}: file: is a legacy {kind} profile: {advice}, got ")
@@ -101,7 +101,7 @@ def test_random_bytes_are_read_or_refused(tmp_path_factory, data):
     path.write_bytes(data)
     try:
         read_foreign(path)
-    except FormatError:
+    except FileError:
         return
 
 
@@ -111,13 +111,13 @@ def test_random_lines_are_read_or_refused(tmp_path_factory, lines):
     path.write_text("\n".join(lines))
     try:
         read_foreign(path)
-    except FormatError:
+    except FileError:
         return
 
 
 def test_a_bomb_is_refused_before_it_unfolds():
     bomb = gzip.compress(bytes(1 << 25))
-    with pytest.raises(FormatError, match="should unpack to at most 16777216 bytes"):
+    with pytest.raises(FileError, match="should unpack to at most 16777216 bytes"):
         unpacked(bomb, "bomb.gz")
 
 
@@ -126,12 +126,12 @@ def test_many_members_cannot_pass_the_bound_together():
     for _ in range(100):
         packed.write(gzip.compress(b"main 1\n" * 10))
     assert unpacked(packed.getvalue(), "many.gz").count(b"\n") == 1000
-    with pytest.raises(FormatError, match="should unpack to at most 5000 bytes"):
+    with pytest.raises(FileError, match="should unpack to at most 5000 bytes"):
         unpacked(packed.getvalue(), "many.gz", 5000)
 
 
 def test_a_file_without_end_is_refused():
-    with pytest.raises(FormatError, match="should be at most 1000 bytes"):
+    with pytest.raises(FileError, match="should be at most 1000 bytes"):
         content_of(Path("/dev/zero"), 1000)
 
 

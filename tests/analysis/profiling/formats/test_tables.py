@@ -7,11 +7,11 @@ from hypothesis import strategies as st
 
 from analysis.profiling.database import Database
 from analysis.profiling.formats.extract import extract
-from analysis.profiling.formats.faults import FormatError
 from analysis.profiling.formats.foreign import LARGEST, Frame, Measure, Origin, Profile, Sample, made
 from analysis.profiling.formats.tables import NAMES, to_tables, totals, write_tables
 from analysis.profiling.query import Query
 from analysis.profiling.storage import ProfileError
+from analysis.tables.faults import FileError
 from models.tables import TABLES
 
 FRAMES = st.tuples(st.sampled_from(["f", "g", ""]), st.sampled_from(["a", ""]), st.integers(0, 2)).map(
@@ -115,7 +115,7 @@ def test_functions_without_symbols_are_marked():
 
 
 def test_a_sum_beyond_64_bits_is_refused():
-    with pytest.raises(FormatError, match="cpu: should sum to at most"):
+    with pytest.raises(FileError, match="cpu: should sum to at most"):
         to_tables([made([Measure("cpu")], [((Frame("f"),), (LARGEST,)), ((Frame("g"),), (1,))])])
 
 

@@ -4,8 +4,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from analysis.profiling.formats.faults import FormatError
 from analysis.profiling.formats.wire import Shape, Wire, bytes_field, number_field, packed_field
+from analysis.tables.faults import FileError
 
 SHAPE = Shape("part", numbers=frozenset({1}), repeated=frozenset({2}), lengths=frozenset({3}))
 
@@ -49,6 +49,6 @@ def test_fields_that_are_not_known_are_skipped():
     ],
 )
 def test_what_is_cut_off_or_mistyped_is_refused_with_its_byte(data, said):
-    with pytest.raises(FormatError) as caught:
+    with pytest.raises(FileError) as caught:
         Wire(data, "a.pb").message(SHAPE)
     assert str(caught.value).startswith(f"a.pb: {said}")

@@ -1,7 +1,7 @@
-"""Tables read from files and checked whole: every fault at once, each with its place."""
+"""Columns of foreign tables as the types that they should have, every fault at once, each with its place."""
 
 import json
-from collections.abc import Callable, Collection, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal
@@ -9,13 +9,13 @@ from typing import Literal
 import numpy as np
 import pandas as pd
 import pyarrow as pa
+import pyarrow.csv as pacsv
+import pyarrow.parquet as pq
 
-from analysis.tables.cells import Cells, TableFault, read_cells
+from analysis.tables.bytes import PARQUET, DamagedError, head_of, stream_of
+from analysis.tables.cells import Cells, read_cells
+from analysis.tables.faults import FileError, FileFault
 from models.arrays import Bools
-from models.errors import WscError
-
-PRINTED = 20
-"""Faults that a message spells out; the others are counted."""
 
 _WIDEST = 200
 """Characters of a cell that a message shows."""
@@ -29,29 +29,6 @@ Kind = Literal["text", "real", "count", "flag"]
 
 
 Problem = tuple[Bools, str]
-
-
-class TableError(WscError):
-    """A table cannot be used; `faults` holds every fault in the order of the file."""
-
-    def __init__(self, faults: Sequence[TableFault]) -> None:
-        self.faults = tuple(sorted(faults, key=lambda fault: fault[:2]))
-        super().__init__("\n".join(self.lines()))
-
-    def lines(self) -> list[str]:
-        """Return one line per fault, the first twenty, and how many more there are."""
-        said = [f"{line}:{column}: {name}: {what}, got {got}" for line, column, name, what, got in self.printed]
-        return said + ([f"and {self.unprinted} more"] if self.unprinted else [])
-
-    @property
-    def printed(self) -> tuple[TableFault, ...]:
-        """The faults that are spelled out."""
-        return self.faults[:PRINTED]
-
-    @property
-    def unprinted(self) -> int:
-        """How many faults are only counted."""
-        return max(0, len(self.faults) - PRINTED)
 
 
 @dataclass(frozen=True, slots=True)
@@ -95,7 +72,7 @@ def read_table(
 
     Raises
     ------
-    TableError
+    FileError
         With every fault: missing, repeated, empty, wrongly typed, not finite, out of bounds, ragged, cut off.
     OSError
         If the file cannot be opened.
@@ -108,7 +85,7 @@ def read_table(
     ...     _ = file.write_text("job,quota\\na,2\\nb,x\\n")
     ...     read_table(file, [Field("job", "text"), Field("quota", "real")])
     Traceback (most recent call last):
-    analysis.tables.readers.TableError: 3:2: quota: should be a number, got "x"
+    analysis.tables.faults.FileError: 3:2: quota: should be a number, got "x"
     """
     cells = read_cells(path)
     faults = list(cells.faults)
@@ -118,13 +95,34 @@ def read_table(
             columns[wanted.name], found = _checked(cells, wanted)
             faults += found
         elif wanted.required and cells.names:
-            faults.append(TableFault(1, 1, wanted.name, "column is missing", f"columns {', '.join(cells.names)}"))
+            faults.append(FileFault(1, 1, wanted.name, "column is missing", f"columns {', '.join(cells.names)}"))
     faults += _repeated_rows(cells, key(cells.names))
     if cells.names and not len(cells.lines) and not cells.faults:
-        faults.append(TableFault(2, 1, "rows", "should hold at least one row", "none"))
+        faults.append(FileFault(2, 1, "rows", "should hold at least one row", "none"))
     if faults:
-        raise TableError(faults)
+        raise FileError(faults)
     return pd.DataFrame(columns)
+
+
+UNSOUND = (pa.ArrowException, OSError, KeyError, DamagedError)
+"""What `sound_columns` raises of a file with anything unusual in it, which `read_cells` then tells."""
+
+
+def sound_columns(path: Path, names: Sequence[str], types: Callable[[bytes], Mapping[str, pa.DataType]]) -> pa.Table:
+    """Return some columns of a file in which nothing is wrong, fast: nothing is checked but that they have the types.
+
+    Parameters
+    ----------
+    path : CSV, plain or gzipped, or Parquet, whose types are its own
+    names : of the columns
+    types : from the first bytes of a CSV file to the types of its columns
+    """
+    head = head_of(path)
+    if head.startswith(PARQUET):
+        return pq.read_table(path, columns=list(names))
+    options = pacsv.ConvertOptions(include_columns=list(names), column_types=types(head))
+    with stream_of(path) as source:
+        return pacsv.read_csv(source, convert_options=options)
 
 
 def not_used(given: pd.DataFrame, known: Collection[str]) -> Iterator[str]:
@@ -140,7 +138,7 @@ def not_used(given: pd.DataFrame, known: Collection[str]) -> Iterator[str]:
         yield f"columns not used: {', '.join(others)}"
 
 
-def _repeated_rows(cells: Cells, key: Sequence[str]) -> Iterator[TableFault]:
+def _repeated_rows(cells: Cells, key: Sequence[str]) -> Iterator[FileFault]:
     """Yield a fault for every row whose key stood in an earlier row."""
     if not key or not len(cells.lines) or not set(key) <= set(cells.columns):
         return
@@ -153,23 +151,23 @@ def _repeated_rows(cells: Cells, key: Sequence[str]) -> Iterator[TableFault]:
     column = 1 if whole else cells.position(key[0])
     for row in np.flatnonzero(first[code] != np.arange(len(code))):
         line, before = int(cells.lines[row]), int(cells.lines[first[code[row]]])
-        yield TableFault(line, column, name, "should be there once", f"the same as in line {before}")
+        yield FileFault(line, column, name, "should be there once", f"the same as in line {before}")
 
 
-def _checked(cells: Cells, wanted: Field) -> tuple[pd.Series, list[TableFault]]:
+def _checked(cells: Cells, wanted: Field) -> tuple[pd.Series, list[FileFault]]:
     """Return a column as what it should hold, and its faults."""
     given, column = cells.columns[wanted.name], cells.position(wanted.name)
     kind = cells.types.get(wanted.name)
     if kind is not None and not _fits(kind, wanted.kind):
         what = {"text": "text or whole numbers", "flag": "0 and 1, true and false"}.get(wanted.kind, "numbers")
-        return given, [TableFault(1, column, wanted.name, f"should hold {what}", f"type {kind}")]
-    text = given.map(_as_text).astype(str).str.strip()
+        return given, [FileFault(1, column, wanted.name, f"should hold {what}", f"type {kind}")]
+    text = cells.text(wanted.name)
     if wanted.kind == "flag":
         made, problems = _flags(text)
     else:
         made, problems = _texts(text) if wanted.kind == "text" else _numbers(given, text, wanted)
     found = [
-        TableFault(int(cells.lines[row]), column, wanted.name, problem, _shown(given.iloc[row]))
+        FileFault(int(cells.lines[row]), column, wanted.name, problem, _shown(given.iloc[row]))
         for wrong, problem in problems
         for row in np.flatnonzero(wrong)
     ]
@@ -226,10 +224,6 @@ def _fits(kind: pa.DataType, wanted: Kind) -> bool:
     if wanted == "flag" and types.is_boolean(kind):
         return True
     return bool(types.is_integer(kind) or types.is_floating(kind) or types.is_decimal(kind))
-
-
-def _as_text(cell: object) -> str:
-    return "" if cell is None else str(cell)
 
 
 def _shown(cell: object) -> str:

@@ -2,8 +2,8 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from analysis.tables.readers import Field, read_table
-from analysis.wsmeter.measurements import TableError, read_jobs, read_measurements, read_plan
+from analysis.tables.columns import Field, read_table
+from analysis.wsmeter.measurements import FileError, read_jobs, read_measurements, read_plan
 from analysis.wsmeter.plan import plan
 
 HEADER = "job,machine,weight,value"
@@ -17,7 +17,7 @@ def written(path, lines):
 
 def said(path, reader=read_measurements):
     """Return the message of the error that reading the file raises."""
-    with pytest.raises(TableError) as caught:
+    with pytest.raises(FileError) as caught:
         reader(path)
     return str(caught.value)
 
@@ -158,5 +158,5 @@ def test_a_very_long_cell_is_shown_in_part(file):
 
 def test_a_missing_key_is_told_as_a_missing_column(file):
     written(file, ["jobs,quota", "a,2"])
-    with pytest.raises(TableError, match=r"^1:1: job: column is missing, got columns jobs, quota$"):
+    with pytest.raises(FileError, match=r"^1:1: job: column is missing, got columns jobs, quota$"):
         read_table(file, [Field("job", "text")], lambda _names: ("job",))

@@ -1,0 +1,159 @@
+"""The bytes of foreign files: unpacked by what they begin with, read within bounds, and damage told."""
+
+import gzip
+import io
+import zlib
+from collections.abc import Iterator
+from pathlib import Path
+from typing import BinaryIO, Protocol
+
+from analysis.tables.faults import refusal
+from models.errors import WscError
+
+LARGEST_BYTES = 1 << 29
+"""Largest content of a file that has to be held as a whole, after unpacking."""
+PARQUET = b"PAR1"
+"""What a Parquet file begins with."""
+_GZIP = b"\x1f\x8b"
+_HEAD_BYTES = 1 << 16
+_PIECE_BYTES = 1 << 20
+_RATIO, _FREE_BYTES = 200, 1 << 24
+"""Content beyond the second may be so many times as large as the packed file."""
+
+
+class DamagedError(WscError):
+    """A gzip file that is cut off or damaged; the message is the decoder's."""
+
+    def __init__(self, message: str, *, cut_off: bool) -> None:
+        super().__init__(message)
+        self.cut_off = cut_off
+
+
+class _Source(Protocol):
+    """Something that gives the bytes that there are."""
+
+    def read1(self, size: int, /) -> bytes: ...
+
+
+class _Unpacked(io.RawIOBase):
+    """The content of gzip members, one after another (RFC 1952)."""
+
+    def __init__(self, packed: BinaryIO) -> None:
+        self._packed, self._members = packed, gzip.GzipFile(fileobj=packed)
+
+    def readable(self) -> bool:
+        return True
+
+    def readinto(self, buffer: bytearray | memoryview, /) -> int:  # type: ignore[override]
+        try:
+            content = self._members.read1(len(buffer))
+        except EOFError as error:
+            raise DamagedError(str(error), cut_off=True) from None
+        except (zlib.error, gzip.BadGzipFile) as error:
+            raise DamagedError(str(error), cut_off=False) from None
+        buffer[: len(content)] = content
+        return len(content)
+
+    def close(self) -> None:
+        self._packed.close()
+        super().close()
+
+
+def stream_of(path: Path) -> io.BufferedReader:
+    """Return a file to read from, unpacked if it is gzipped, whatever its name ends in.
+
+    Reading raises a DamagedError where a gzip file is cut off or damaged.
+
+    Examples
+    --------
+    >>> import gzip, tempfile
+    >>> with tempfile.NamedTemporaryFile() as file:
+    ...     _ = Path(file.name).write_bytes(gzip.compress(b"1,2"))
+    ...     stream_of(Path(file.name)).read()
+    b'1,2'
+    """
+    file = path.open("rb")
+    return _unpacking(file) if file.peek(2)[:2] == _GZIP else file
+
+
+def head_of(path: Path) -> bytes:
+    """Return the first 64 KiB of a file, unpacked if it is gzipped; of a damaged one what there is."""
+    with stream_of(path) as stream:
+        return salvaged(stream, _HEAD_BYTES)[0]
+
+
+def is_packed(path: Path) -> bool:
+    """Return whether a file is gzipped."""
+    with path.open("rb") as file:
+        return file.read(2) == _GZIP
+
+
+def salvaged(stream: _Source, most: int | None = None) -> tuple[bytes, DamagedError | None]:
+    """Return what can be read of a stream, and why no more of it."""
+    content = io.BytesIO()
+    try:
+        while most is None or content.tell() < most:
+            left = _PIECE_BYTES if most is None else min(_PIECE_BYTES, most - content.tell())
+            piece = stream.read1(left)
+            if not piece:
+                break
+            content.write(piece)
+    except DamagedError as error:
+        return content.getvalue(), error
+    return content.getvalue(), None
+
+
+def content_of(path: Path, largest: int = LARGEST_BYTES) -> bytes:
+    """Return a file's content, unpacked if it is gzipped, within bounds that a hostile file cannot pass.
+
+    Parameters
+    ----------
+    path : the file
+    largest : refuse content beyond so many bytes; above 16 MiB also one more than 200 times the packed file
+
+    Raises
+    ------
+    FileError
+        If the file is empty, damaged, cut off or beyond the bounds.
+    """
+    raw = bytearray()
+    with path.open("rb") as file:
+        while piece := file.read(_PIECE_BYTES):
+            raw += piece
+            if len(raw) > largest:
+                raise refusal(str(path), "file", f"should be at most {largest} bytes", "a larger one")
+    if not raw:
+        raise refusal(str(path), "file", "should hold a profile", "an empty file")
+    return unpacked(bytes(raw), str(path), largest) if raw.startswith(_GZIP) else bytes(raw)
+
+
+def unpacked(packed: bytes, name: str, largest: int = LARGEST_BYTES) -> bytes:
+    """Return what gzip members hold; refuse it, by the name of the file, if it is damaged or as `content_of`."""
+    bound = min(largest, max(_FREE_BYTES, _RATIO * len(packed)))
+    content, damage = salvaged(_unpacking(io.BytesIO(packed)), bound + 1)
+    if damage is not None:
+        raise refusal(name, "file", "should be a whole gzip file", damage)
+    if len(content) > bound:
+        raise refusal(name, "file", f"should unpack to at most {bound} bytes", "one that grows larger")
+    return content
+
+
+def portions(stream: _Source, longest: int | None = None) -> Iterator[list[bytes]]:
+    """Yield the lines of a stream as they come, without their ends; a line that is longer than so many bytes is cut.
+
+    Examples
+    --------
+    >>> list(portions(io.BytesIO(b"0,+1\\n1,-1\\n2")))
+    [[b'0,+1', b'1,-1'], [b'2']]
+    """
+    rest = b""
+    while portion := stream.read1(_PIECE_BYTES):
+        *whole, rest = (rest + portion).split(b"\n")
+        if longest is not None and len(rest) > longest:
+            whole, rest = [*whole, rest], b""
+        yield whole
+    yield [rest]
+
+
+def _unpacking(packed: BinaryIO) -> io.BufferedReader:
+    return io.BufferedReader(_Unpacked(packed), _HEAD_BYTES)
