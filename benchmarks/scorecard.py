@@ -18,7 +18,7 @@ import numpy as np
 import pandas as pd
 
 from analysis.effects.cells import Cells
-from analysis.effects.methods import METHODS, RECOMMENDED, method
+from analysis.effects.methods import RECOMMENDED, method
 from models.randomness import stream
 from scenarios.effects.scorecard.designs import designs
 from scenarios.effects.scorecard.pieces import Asked, Design, Piece, judged
@@ -135,7 +135,7 @@ def made(corner: str, machines: int, names: tuple[str, ...]) -> Iterator[tuple[D
 def fleet(corner: str, machines: int, draws: int, names: tuple[str, ...]) -> float:
     """Print the parts of one fleet, and return their sum."""
     whole, sizes = 0.0, SIZES.get(machines, SIZES[1000])
-    asked = Asked(tuple(one.name for one in METHODS), sizes, draws, machines)
+    asked = Asked(names(), sizes, draws, machines)
     for number, (design, cells_s) in enumerate(made(corner, machines, names)):
         start = time.process_time()
         judged(asked, lambda *_, only=design: [only], Piece(corner, 1))
@@ -164,7 +164,7 @@ def main() -> None:
     for machines in map(int, asked.machines.split(",")):
         whole = fleet(asked.corner, machines, asked.draws, names)
         print(
-            f"{machines:>8,}  all: {whole:.1f} s; {len(METHODS)} estimators, {asked.draws} draws of each size; "
+            f"{machines:>8,}  all: {whole:.1f} s; {len(names())} estimators, {asked.draws} draws of each size; "
             f"200 such fleets on two processors: {100 * whole / 60:.0f} min"
         )
 

@@ -12,9 +12,9 @@ from analysis.effects.cube import balancing_variables, selections
 from analysis.effects.estimators import paired
 from analysis.effects.estimators import stratified as strata
 from analysis.effects.estimators.balanced import Balanced, imbalance
+from analysis.effects.estimators.staged import Staged
 from analysis.effects.method import Method
-from analysis.effects.wave_sums import Sums
-from analysis.effects.waves import NEVER, Waves, rolled_out
+from analysis.effects.stages import NEVER, rolled_out
 from models.arrays import Bools, Floats, Ints
 
 Arrange = Callable[[int, int, np.random.Generator], tuple[Method, Bools]]
@@ -94,14 +94,6 @@ def stratified(cells: Cells, before: pd.DataFrame) -> Arrangement:
     ----------
     cells : of M machines
     before : observations before the study, with column platform
-
-    Examples
-    --------
-    >>> from analysis.effects.study import example
-    >>> before = pd.DataFrame({"job": 0, "machine": range(12), "weight": 1.0, "value": 1.0})
-    >>> made = stratified(example().cells, before.assign(platform=before["machine"] % 2))
-    >>> made.fits(4), made.fits(8)
-    (False, False)
     """
     known = strata.strata(before).set_index("machine").reindex(cells.machines)
     known["stratum"] = known["stratum"].fillna(known["stratum"].mode().iloc[0]).astype(np.int64)
@@ -126,14 +118,6 @@ def balanced(cells: Cells, before: pd.DataFrame, heavyweights: int = HEAVYWEIGHT
     cells : of M machines
     before : observations before the study
     heavyweights : jobs with most quota that are balanced
-
-    Examples
-    --------
-    >>> from analysis.effects.study import example
-    >>> before = pd.DataFrame({"period": 0, "job": 0, "machine": range(40), "weight": 1.0, "value": 1.0})
-    >>> method, treated = balanced(example().cells, before).arrange(6, 2, np.random.default_rng(1))
-    >>> method.name, treated.shape
-    ('balanced', (2, 12))
     """
     aux = _known(cells, before, heavyweights)
 
@@ -157,15 +141,6 @@ def covering(
     before : observations before the study
     jobs : how many of the jobs with most quota
     need : instances of each, at least
-
-    Examples
-    --------
-    >>> from analysis.effects.methods import method
-    >>> from analysis.effects.study import example
-    >>> before = pd.DataFrame({"period": 0, "job": 0, "machine": range(12), "weight": 1.0, "value": 1.0})
-    >>> made = covering(method("adjusted"), example().cells, before)
-    >>> made.fits(1), made.fits(2), made.fits(5), made.fits(6)
-    (False, True, False, True)
     """
     held = cover.held(before[before["period"] == before["period"].max()], jobs).set_index("machine")
     instances = held.reindex(cells.machines).fillna(0).to_numpy(dtype=np.int64)
@@ -189,14 +164,6 @@ def pairing(cells: Cells, before: pd.DataFrame) -> Arrangement:
     ----------
     cells : of M machines
     before : observations before the study, perhaps with column platform
-
-    Examples
-    --------
-    >>> from analysis.effects.study import example
-    >>> before = pd.DataFrame({"period": 0, "job": 0, "machine": range(12), "weight": 1.0, "value": 1.0})
-    >>> made = pairing(example().cells, before)
-    >>> made.fits(6), made.fits(7), made.arrange(4, 2, np.random.default_rng(1))[0].name
-    (True, False, 'paired')
     """
     stratum: Ints | None = None
     if "platform" in before:
@@ -212,21 +179,13 @@ def pairing(cells: Cells, before: pd.DataFrame) -> Arrangement:
     return Arrangement(arrange, lambda number: paired.FEWEST <= number <= len(pairs))
 
 
-def staged(sums: Sums, machines: int, shares: Sequence[float] = SHARES) -> Arrangement:
-    """Return roll-outs to growing shares of the machines, drawn at random (`waves`).
+def staged(machines: int, shares: Sequence[float] = SHARES) -> Arrangement:
+    """Return roll-outs to growing shares of the machines, drawn at random (`estimators.staged`).
 
     Parameters
     ----------
-    sums : by machine, job and stage
     machines : M, of the fleet
     shares : of those that have the feature in the end, those that have it from each stage on; ascending up to 1
-
-    Examples
-    --------
-    >>> from analysis.effects.waves import example
-    >>> made = staged(example()[1].sums, 12, (0.5, 1.0))
-    >>> made.fits(2), made.fits(4), made.arrange(4, 2, np.random.default_rng(1))[1].sum(axis=1)
-    (False, True, array([4, 4]))
     """
 
     def sizes(number: int) -> list[int]:
@@ -234,7 +193,7 @@ def staged(sums: Sums, machines: int, shares: Sequence[float] = SHARES) -> Arran
 
     def arrange(number: int, draws: int, rng: np.random.Generator) -> tuple[Method, Bools]:
         since = np.stack([rolled_out(machines, sizes(number), rng) for _ in range(draws)])
-        return Waves(sums, since), since < NEVER
+        return Staged(since), since < NEVER
 
     return Arrangement(arrange, lambda number: sizes(number)[0] >= LEAST_AT_ONCE and number <= machines // 2)
 

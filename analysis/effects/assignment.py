@@ -32,14 +32,6 @@ def assigned(plan: Plan, seed: int = 1) -> pd.DataFrame:
     pd.DataFrame
         machine, start_s, end_s (since the study begins), treated (0 or 1), one row per machine, or per period of a
         machine that switches, in this order.
-
-    Examples
-    --------
-    >>> from analysis.effects.planning import Wanted, fewest
-    >>> from analysis.effects.rehearsals import example
-    >>> table = assigned(fewest(example(), Wanted(detect=0.05, draws=40)))
-    >>> table.columns.tolist(), len(table), bool(table["treated"].sum() >= 2)
-    (['machine', 'start_s', 'end_s', 'treated'], 60, True)
     """
     rehearsal, rng = plan.rehearsal, np.random.default_rng((seed, _DRAWN))
     course = rehearsal.courses[-1]

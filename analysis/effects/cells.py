@@ -6,14 +6,13 @@ from typing import NamedTuple
 import numpy as np
 import pandas as pd
 
+from analysis.effects.covariates import COVARIATE
+from analysis.effects.stages import Stages
 from analysis.effects.stays import stays
 from analysis.effects.switching import Switched
 from analysis.statistics import NotEnoughDataError
 from models.arrays import Floats, Ints
 from models.errors import InputError
-
-COVARIATE = "x"
-"""Columns of covariates are named x0, x1, …"""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -59,6 +58,10 @@ class Cells:
     """Variance of the fleet's relative change by what machines that switch together have in common."""
     switched: Switched | None = None
     """How the machines switch, of a crossover in which most others never do."""
+    stages: Stages | None = None
+    """Sums by stage, of a staged roll-out."""
+    platform: Ints | None = None
+    """(M,) number of each machine's platform, if that is known."""
 
     @property
     def weight(self) -> Floats:
@@ -173,15 +176,7 @@ class Totals(NamedTuple):
 
 
 def totals(cells: Cells) -> Totals:
-    """Return the cells' sums by machine, each job's full quota spread evenly over its instances.
-
-    Examples
-    --------
-    >>> from analysis.effects.study import example
-    >>> made = totals(example().cells)
-    >>> round(float(made.quota.sum() / example().cells.weight.sum()), 9), made.value.shape
-    (1.0, (12, 2))
-    """
+    """Return the cells' sums by machine, each job's full quota spread evenly over its instances."""
     instances = np.bincount(cells.job, cells.count, len(cells.jobs))
     each = (cells.weight / np.where(instances > 0, instances, 1.0))[cells.job]
     machine = np.repeat(np.arange(len(cells.machines)), np.diff(cells.start))
@@ -208,13 +203,6 @@ def only(cells: Cells, job: object, before: pd.DataFrame | None = None) -> Cells
     ------
     NotEnoughDataError
         If no machine holds the job.
-
-    Examples
-    --------
-    >>> from analysis.effects.study import example
-    >>> made = only(example().cells, 2)
-    >>> len(made.job), made.jobs.tolist(), made.share.tolist()
-    (12, [2], [1.0])
     """
     place = int(cells.jobs.get_indexer(pd.Index([job]))[0])
     kept = np.flatnonzero(cells.job == place)

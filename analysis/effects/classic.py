@@ -2,13 +2,13 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from typing import Literal
+from typing import ClassVar, Literal
 
 import numpy as np
 
 from analysis.effects import moments
 from analysis.effects.cells import Cells
-from analysis.effects.method import Answers, Effect, concluded
+from analysis.effects.method import Answers, Design, Effect, Need, concluded
 from analysis.effects.study import Study
 from models.arrays import Bools, Floats
 
@@ -28,6 +28,8 @@ class Published:
     """A job is covered from this many treated instances on."""
     widening: float = 1.0
     """Factor on the margin; the paper's remedy for what it leaves out is 1.2."""
+    designs: ClassVar[frozenset[Design]] = frozenset({"concurrent"})
+    needs: ClassVar[tuple[Need, ...]] = ()
 
     def many(self, cells: Cells, treated: Bools) -> Answers:
         """Return what it says of R draws; the margin is twice the standard error at 95%, and in proportion otherwise.
@@ -41,39 +43,16 @@ class Published:
         -------
         Answers
             NaN where no job is covered.
-
-        Examples
-        --------
-        >>> from analysis.effects.study import example
-        >>> study = example()
-        >>> Published().many(study.cells, study.treated[None, :]).change.round(1)
-        array([0.1])
         """
         return covered([self], cells, treated)[0]
 
     def estimate(self, study: Study, confidence: float = 0.95) -> Effect:
-        """Return what it says of one experiment; of the quota it speaks for the covered jobs' alone.
-
-        Examples
-        --------
-        >>> from analysis.effects.study import example
-        >>> made = Published().estimate(example())
-        >>> round(made.change, 1), made.jobs
-        (0.1, 4)
-        """
+        """Return what it says of one experiment; of the quota it speaks for the covered jobs' alone."""
         made, jobs = concluded(self, study, confidence), self.jobs(study.cells, study.treated)
         return replace(made, jobs=int(jobs.sum()), quota_coverage=float(study.cells.share[jobs].sum()))
 
     def jobs(self, cells: Cells, treated: Bools) -> Bools:
-        """Return which jobs are covered where these machines, (M,), have the feature; (J,).
-
-        Examples
-        --------
-        >>> from analysis.effects.study import example
-        >>> study = example()
-        >>> Published().jobs(study.cells, study.treated)
-        array([ True,  True,  True,  True])
-        """
+        """Return which jobs are covered where these machines, (M,), have the feature; (J,)."""
         having = np.repeat(treated, np.diff(cells.start))
         all_of, on = (np.bincount(cells.job, cells.instances * arm, len(cells.jobs)) for arm in (1, having))
         covers = on >= self.min_instances
@@ -93,6 +72,8 @@ class Ratio:
     """Its name in tables and on the command line."""
     cuped: bool = True
     """Whether to use the machine's performance before."""
+    designs: ClassVar[frozenset[Design]] = frozenset({"concurrent", "crossover"})
+    needs: ClassVar[tuple[Need, ...]] = ()
 
     def many(self, cells: Cells, treated: Bools) -> Answers:
         """Return what it says of R draws.
@@ -102,25 +83,11 @@ class Ratio:
         cells : with `before`, if it is to be used; of known levels it is not, each machine being its own past: where
             machines switch, the ratio is that of what they do with the feature to what they do without
         treated : (R, M)
-
-        Examples
-        --------
-        >>> from analysis.effects.study import example
-        >>> study = example()
-        >>> Ratio(cuped=False).many(study.cells, study.treated[None, :]).change.round(1)
-        array([0.1])
         """
         return ratios([self], cells, treated)[0]
 
     def estimate(self, study: Study, confidence: float = 0.95) -> Effect:
-        """Return what it says of one experiment.
-
-        Examples
-        --------
-        >>> from analysis.effects.study import example
-        >>> round(Ratio(cuped=False).estimate(example()).change, 1)
-        0.1
-        """
+        """Return what it says of one experiment."""
         return concluded(self, study, confidence)
 
 
@@ -131,14 +98,6 @@ def covered(ones: Sequence[Published], cells: Cells, treated: Bools) -> list[Ans
     ----------
     ones : all with the same baseline and least number of instances
     cells, treated : as for `Published.many`
-
-    Examples
-    --------
-    >>> from analysis.effects.study import example
-    >>> study = example()
-    >>> plain, wide = covered([Published(), Published(widening=1.2)], study.cells, study.treated[None, :])
-    >>> (wide.error / plain.error).round(6)
-    array([1.2])
     """
     chosen = np.array(treated, dtype=np.bool_, order="C")
     values = np.stack([cells.count, cells.y[:, 1], cells.yy[:, 1], cells.y[:, 0]], axis=1)
@@ -158,14 +117,6 @@ def ratios(ones: Sequence[Ratio], cells: Cells, treated: Bools) -> list[Answers]
     ----------
     ones : with and without `cuped`
     cells, treated : as for `Ratio.many`
-
-    Examples
-    --------
-    >>> from analysis.effects.study import example
-    >>> study = example()
-    >>> plain, less = ratios([Ratio(cuped=False), Ratio()], study.cells, study.treated[None, :])
-    >>> plain.change.round(1), less.change.round(1)
-    (array([0.1]), array([0.1]))
     """
     chosen = np.array(treated, dtype=np.bool_, order="C")
     out = np.empty((len(chosen), 2, 6))

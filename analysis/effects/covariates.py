@@ -13,7 +13,9 @@ import pandas as pd
 
 from models.arrays import Floats, Ints
 
-SHARD, MACHINE, LOAD, LOAD_SQUARE, LOAD_BEFORE, LOAD_BEFORE_SQUARE = (f"x{number}" for number in range(6))
+COVARIATE = "x"
+"""Columns of covariates are named x0, x1, …"""
+SHARD, MACHINE, LOAD, LOAD_SQUARE, LOAD_BEFORE, LOAD_BEFORE_SQUARE = (f"{COVARIATE}{number}" for number in range(6))
 _SWEEPS = 30
 _SHARD_PRIOR, _MACHINE_PRIOR = 0.05, 1.0
 """Stays of the whole past by which a shard's, and a machine's, effect is half known."""

@@ -18,6 +18,7 @@ from analysis.statistics import NotEnoughDataError
 from models.arrays import Bools, Floats, Ints
 from models.errors import InputError
 
+_NOTHING = "jobs seen both with and without the feature in one period of a crossover"
 _TURNS = 500
 _SETTLED = 1e-11
 """Factors that change by less are final."""
@@ -79,19 +80,13 @@ def gains(table: pd.DataFrame, identity: list[str], by: Floats, scale: "pd.Serie
         If no job was seen both with and without the feature in one period.
     ValueError
         If a job has no scale.
-
-    Examples
-    --------
-    >>> made = gains(example(), ["job", "machine"], np.ones(24), pd.Series({"a": 2.0}))
-    >>> made.stays["on"].round(9).unique().tolist(), made.shared < 1e-20
-    ([2.2], True)
     """
     there = table["present_s"].to_numpy(dtype=np.float64) if "present_s" in table else np.ones(len(table))
     rows = _rows(table, identity, by, scale)
     units = _units(rows)
     rows = _comparable(rows)
     if not len(rows.row):
-        raise NotEnoughDataError(1, 0, "jobs seen both with and without the feature in one period of a crossover")
+        raise NotEnoughDataError(1, 0, _NOTHING)
     stay, first = numbered([rows.stay])
     rows = rows._replace(stay=stay)
     made = table.iloc[rows.row[first]][["job", "machine", "weight"]].reset_index(drop=True)
@@ -242,23 +237,6 @@ def _shared(rows: _Rows, fitted: Floats, weight: Floats, units: Ints) -> float:
         for group in (units[rows.machine], rows.machine)
     )
     return max(of_unit - of_machine, 0.0) * several / (several - 1.0)
-
-
-def example() -> pd.DataFrame:
-    """Return a small crossover without noise and an effect of 10%: one job on six machines that switch in four periods.
-
-    Examples
-    --------
-    >>> example().groupby("machine")["treated"].sum().tolist()
-    [2, 2, 2, 2, 2, 2]
-    """
-    machine, period = (each.ravel() for each in np.indices((6, 4)))
-    treated = (machine + (machine > 3) * (period // 2) + period) % 2 == 0
-    row = {"period": period, "job": "a", "machine": machine, "weight": 1.0, "treated": treated}
-    return pd.DataFrame(row | {"value": 2.0 * (1.0 + machine) * (1.0 + period) * np.where(treated, 1.1, 1.0)})
-
-
-_NOTHING = "jobs seen both with and without the feature in one period of a crossover"
 
 
 @dataclass(frozen=True, slots=True, eq=False)

@@ -1,7 +1,7 @@
 """What an estimator concludes, of one experiment and of many draws at once."""
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, NamedTuple, Protocol
+from typing import TYPE_CHECKING, Literal, NamedTuple, Protocol
 
 import numpy as np
 from scipy.stats import t
@@ -13,6 +13,12 @@ from models.errors import InputError
 if TYPE_CHECKING:
     from analysis.effects.cells import Cells
     from analysis.effects.study import Study
+
+
+Design = Literal["concurrent", "crossover", "staged"]
+"""When machines had the feature, as a table shows it: some of them from one time on, on and off, or in waves."""
+Need = Literal["platform", "stages", "pairs", "balancing"]
+"""What an estimator has to know of how machines were drawn, beside who had the feature when."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,6 +72,14 @@ class Method(Protocol):
     @property
     def name(self) -> str:
         """Its name in tables and on the command line."""
+
+    @property
+    def designs(self) -> frozenset[Design]:
+        """The designs that it is for."""
+
+    @property
+    def needs(self) -> tuple[Need, ...]:
+        """What it has to know of how machines were drawn."""
 
     def many(self, cells: "Cells", treated: Bools) -> Answers:
         """Return what it says of R draws of machines; `treated` is (R, M)."""

@@ -1,6 +1,7 @@
-"""The estimators by name: the recommended one, its variants, and what they are compared with."""
+"""The estimators by name, in one table: each says for which designs it is, and what it needs to know."""
 
-from collections.abc import Callable, Hashable, Sequence
+from collections.abc import Callable, Collection, Hashable, Mapping, Sequence
+from dataclasses import replace
 from typing import Any
 
 from analysis.effects import classic
@@ -8,7 +9,11 @@ from analysis.effects.cells import Cells
 from analysis.effects.classic import Published, Ratio
 from analysis.effects.estimators import adjusted
 from analysis.effects.estimators.adjusted import Adjusted
-from analysis.effects.method import Answers, Method
+from analysis.effects.estimators.balanced import Balanced
+from analysis.effects.estimators.paired import Paired
+from analysis.effects.estimators.staged import Staged
+from analysis.effects.estimators.stratified import Stratified
+from analysis.effects.method import Answers, Design, Method, Need
 from models.arrays import Bools
 from models.errors import InputError
 
@@ -25,10 +30,33 @@ METHODS: tuple[Method, ...] = (
     Adjusted("adjusted"),
     Adjusted("shrunken", pooling="shrunken"),
     Adjusted("random-effects", pooling="random"),
+    Stratified(),
+    Staged(),
+    Balanced(),
+    Paired(),
 )
 """published: WSMeter as printed, against yesterday. concurrent: the same against the machines without the feature.
-ratio, cuped: what libraries for online experiments do, machines as units. The others take job-level differences:
-unadjusted, with the instance's own past alone, and with all covariates, pooled in three ways."""
+ratio, cuped: what libraries for online experiments do, machines as units. Those up to random-effects take job-level
+differences: unadjusted, with the instance's own past alone, and with all covariates, pooled in three ways. The last
+ones are for machines that were drawn within platforms, in waves, balanced, and in pairs."""
+_TOLD: frozenset[Need] = frozenset({"platform", "stages"})
+"""What a table of observations tells of how machines were drawn."""
+
+
+def names(told: Collection[Need] = ()) -> tuple[str, ...]:
+    """Return the names of the estimators that need no more than is told of how machines were drawn.
+
+    Examples
+    --------
+    >>> names()[-1], names(["platform"])[-1]
+    ('random-effects', 'stratified')
+    """
+    return tuple(method.name for method in METHODS if set(method.needs) <= set(told))
+
+
+def of_tables() -> tuple[str, ...]:
+    """Return the names of the estimators for which a table of observations is enough."""
+    return names(_TOLD)
 
 
 def method(name: str) -> Method:
@@ -36,7 +64,7 @@ def method(name: str) -> Method:
 
     Raises
     ------
-    ValueError
+    InputError
         If there is none; the message lists those that there are.
 
     Examples
@@ -44,10 +72,29 @@ def method(name: str) -> Method:
     >>> method("adjusted").name
     'adjusted'
     """
-    for one in METHODS:
-        if one.name == name:
-            return one
-    raise InputError(f"estimator must be one of {', '.join(one.name for one in METHODS)}, got {name}")
+    for known in METHODS:
+        if known.name == name:
+            return known
+    raise InputError(f"estimator must be one of {', '.join(known.name for known in METHODS)}, got {name}")
+
+
+def for_design(name: str, design: Design) -> Method:
+    """Return the estimator of a name; in place of the recommended one that of the design, where it has its own.
+
+    Examples
+    --------
+    >>> for_design("adjusted", "staged").name, for_design("adjusted", "crossover").name
+    ('staged', 'adjusted')
+    """
+    chosen = method(name)
+    if chosen.name != RECOMMENDED or design in chosen.designs:
+        return chosen
+    return next(known for known in METHODS if design in known.designs)
+
+
+def by_rack(chosen: Method) -> Method | None:
+    """Return an estimator with racks as clusters in place of machines; None if its error cannot be that of racks."""
+    return replace(chosen, cluster="rack") if isinstance(chosen, Adjusted) else None
 
 
 def together(methods: Sequence[Method], cells: Cells, treated: Bools) -> list[Answers]:
@@ -58,38 +105,33 @@ def together(methods: Sequence[Method], cells: Cells, treated: Bools) -> list[An
     methods : any
     cells : as for `Method.many`
     treated : (R, M)
-
-    Examples
-    --------
-    >>> from analysis.effects.study import example
-    >>> study = example()
-    >>> [made.change.round(1).tolist() for made in together(METHODS[3:5], study.cells, study.treated[None, :])]
-    [[0.1], [0.1]]
     """
     families: dict[Hashable, list[int]] = {}
-    for number, one in enumerate(methods):
-        families.setdefault(_family(one) or number, []).append(number)
-    made: dict[int, Answers] = {}
+    for number, member in enumerate(methods):
+        families.setdefault(_family(member) or number, []).append(number)
+    answers: dict[int, Answers] = {}
     for family, numbers in families.items():
-        ones: list[Any] = [methods[number] for number in numbers]
-        many = (
-            _SHARING[family[0]](ones, cells, treated) if isinstance(family, tuple) else [ones[0].many(cells, treated)]
-        )
-        made.update(zip(numbers, many, strict=True))
-    return [made[number] for number in range(len(methods))]
+        members: list[Any] = [methods[number] for number in numbers]
+        share = _SHARING[family[0]] if isinstance(family, tuple) else _alone
+        answers.update(zip(numbers, share(members, cells, treated), strict=True))
+    return [answers[number] for number in range(len(methods))]
 
 
-_SHARING: dict[type, Callable[[Sequence[Any], Cells, Bools], list[Answers]]] = {
+_SHARING: Mapping[type, Callable[[Sequence[Any], Cells, Bools], list[Answers]]] = {
     Adjusted: adjusted.together,
     Published: classic.covered,
     Ratio: classic.ratios,
 }
 
 
-def _family(one: Method) -> tuple[Hashable, ...] | None:
+def _alone(members: Sequence[Method], cells: Cells, treated: Bools) -> list[Answers]:
+    return [member.many(cells, treated) for member in members]
+
+
+def _family(member: Method) -> tuple[Hashable, ...] | None:
     """Return what those that share their work have in common; nothing of a method that works alone."""
-    if isinstance(one, Adjusted):
-        return Adjusted, one.cluster, one.correction
-    if isinstance(one, Published):
-        return Published, one.baseline, one.min_instances
-    return (Ratio,) if isinstance(one, Ratio) else None
+    if isinstance(member, Adjusted):
+        return Adjusted, member.cluster, member.correction
+    if isinstance(member, Published):
+        return Published, member.baseline, member.min_instances
+    return (Ratio,) if isinstance(member, Ratio) else None

@@ -106,15 +106,3 @@ def _autocovariance(past: Past) -> Floats:
     size = len(past.periods)
     deviation = np.bincount(unit * size + period, quota * off / held, (int(unit.max()) + 1) * size).reshape(-1, size)
     return np.array([(deviation[:, : size - k] * deviation[:, k:]).sum() / (size - k) for k in range(size)])
-
-
-def example(period_s: float = 86400.0) -> Past:
-    """Return a small past: one job on nine machines, three periods.
-
-    Examples
-    --------
-    >>> len(example().table), example().periods.tolist()
-    (27, [0.0, 1.0, 2.0])
-    """
-    row = {"job": "a", "machine": np.arange(27) % 9, "weight": 1.0, "value": 1.0, "treated": 0}
-    return Past(pd.DataFrame(row | {"period": np.arange(27) // 9}), period_s)

@@ -79,13 +79,6 @@ def per_job(study: Study, criteria: Criteria | None = None) -> pd.DataFrame:
         error, freedom, low, high (raw, relative), shrunken, shrunken_error, p_value, adjusted, verdict (gained, lost,
         undecided, undecidable); NaN where a job was not seen in both arms or an error needs more machines; in the order
         of the fleet's jobs.
-
-    Examples
-    --------
-    >>> from analysis.effects.study import example
-    >>> found = per_job(example())
-    >>> found["change"].round(2).tolist(), found["verdict"].tolist()
-    ([0.1, 0.1, 0.1, 0.1], ['gained', 'gained', 'gained', 'gained'])
     """
     wanted = criteria or Criteria()
     cells = study.cells

@@ -86,13 +86,6 @@ def forecast(rehearsal: Rehearsal, machines: int, wanted: Wanted) -> Forecast:
     rehearsal : a design with its potential outcomes
     machines : treated
     wanted : what is to be seen
-
-    Examples
-    --------
-    >>> from analysis.effects.rehearsals import example
-    >>> made = forecast(example(), 20, Wanted(detect=0.05, draws=40))
-    >>> made.power > 0.9, 0 < made.margin < 0.05
-    (True, True)
     """
     parts = []
     each = -(-wanted.draws // len(rehearsal.courses))
@@ -124,13 +117,6 @@ def fewest(rehearsal: Rehearsal, wanted: Wanted) -> Plan:
     ----------
     rehearsal : a design with its potential outcomes
     wanted : what is to be seen
-
-    Examples
-    --------
-    >>> from analysis.effects.rehearsals import example
-    >>> plan = fewest(example(), Wanted(detect=0.05, draws=40))
-    >>> plan.enough, 2 < plan.found.machines < 20
-    (True, True)
     """
     made = dict[int, Forecast]()
 
@@ -161,15 +147,7 @@ def fewest(rehearsal: Rehearsal, wanted: Wanted) -> Plan:
 
 
 def ranked(plans: Sequence[Plan]) -> list[Plan]:
-    """Return designs that can be trusted and see the change first, the fewest machine-hours first.
-
-    Examples
-    --------
-    >>> from analysis.effects.rehearsals import example
-    >>> plan = fewest(example(), Wanted(detect=0.05, draws=40))
-    >>> [each.trusted for each in ranked([plan._replace(trusted=False), plan._replace(trusted=True)])]
-    [True, False]
-    """
+    """Return designs that can be trusted and see the change first, the fewest machine-hours first."""
     return sorted(plans, key=lambda plan: (not plan.trusted, not plan.enough, plan.machine_hours))
 
 

@@ -1,42 +1,31 @@
 """Designs rehearsed on a fleet's own past: its courses without the feature, and with an assumed effect beside them."""
 
-import math
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from typing import NamedTuple
 
 import numpy as np
 import pandas as pd
 
-from analysis.effects.arrangements import pairing
+from analysis.effects.arrangements import Arrange, at_random, balanced, pairing, stratified
 from analysis.effects.cells import Cells
 from analysis.effects.crossovers import Switchable
-from analysis.effects.cube import balancing_variables, selections
-from analysis.effects.estimators import stratified as strata
-from analysis.effects.estimators.balanced import Balanced, imbalance
 from analysis.effects.estimators.paired import FEWEST
-from analysis.effects.method import Method
 from analysis.effects.methods import method
 from analysis.effects.past import Past, drift
 from analysis.effects.study import potential
 from analysis.effects.switching import coins
 from analysis.statistics import NotEnoughDataError
-from models.arrays import Bools, Floats, Ints
+from models.arrays import Floats
 
 COURSES = 6
 """Stretches of the past, at most, that a design is rehearsed on."""
 _SCHEDULES = 12
-_IMBALANCES = 100
-"""Selections from which it is learnt what a balanced design leaves."""
 _HEAVYWEIGHTS = 10
-_LEAST_OF_STRATUM = 4
 _ENOUGH = 6
 """Periods from which autocovariances say enough to extrapolate."""
 _WORST = -0.9
 """No effect is below this."""
-
-Arrange = Callable[[int, int, np.random.Generator], tuple[Method, Bools]]
-"""From machines, draws and where they come from to the estimator and the treated machines, (R, M)."""
 
 
 class Course(NamedTuple):
@@ -96,13 +85,6 @@ def spans(past: Past, days: float, assumed: Assumed, estimators: Sequence[str]) 
     ------
     NotEnoughDataError
         If there are fewer than two periods.
-
-    Examples
-    --------
-    >>> from analysis.effects.past import example as past
-    >>> made = next(spans(past(), 1.0, Assumed(), ["ratio"]))
-    >>> made.design, made.hours, len(made.courses), made.most
-    ('1 day after 1 day', 24.0, 2, 4)
     """
     wanted, there = past.of_days(days), len(past.periods)
     if there < 2:
@@ -114,9 +96,14 @@ def spans(past: Past, days: float, assumed: Assumed, estimators: Sequence[str]) 
     stretches = list(_stretches(past, length, assumed))
     machines = min(len(cells.machines) for cells, _, _ in stretches)
     for estimator in estimators:
-        courses = tuple(Course(cells, change, at_random(method(estimator), cells)) for cells, change, _ in stretches)
+        courses = tuple(
+            Course(cells, change, at_random(method(estimator), len(cells.machines)).arrange)
+            for cells, change, _ in stretches
+        )
         yield Rehearsal(name, estimator, courses, hours, 2, machines // 2, scale, notes)
-    courses = tuple(Course(cells, change, _balancing(cells, before)) for cells, change, before in stretches)
+    courses = tuple(
+        Course(cells, change, balanced(cells, before, _HEAVYWEIGHTS).arrange) for cells, change, before in stretches
+    )
     yield Rehearsal(f"{name}, balanced", "balanced", courses, hours, 8, machines // 2, scale, notes)
     yield from _paired(name, stretches, hours, scale, notes)
     if "platform" in past.table and len(past.table["platform"].unique()) > 1:
@@ -138,13 +125,6 @@ def crossover(past: Past, assumed: Assumed, periods: int | None = None) -> Rehea
     ------
     NotEnoughDataError
         If there are fewer than two periods.
-
-    Examples
-    --------
-    >>> from analysis.effects.past import example as past
-    >>> made = crossover(past(3600.0), Assumed())
-    >>> made.design, made.hours, made.most
-    ('crossover of 2 periods', 2.0, 4)
     """
     there = len(past.periods)
     length = (min(periods or past.of_days(1.0), there) // 2) * 2
@@ -156,7 +136,7 @@ def crossover(past: Past, assumed: Assumed, periods: int | None = None) -> Rehea
     courses = []
     for number in range(_SCHEDULES):
         cells, change = _switched(able, assumed, np.random.default_rng((assumed.seed, 1000 + number)))
-        courses.append(Course(cells, change, at_random(adjusted, cells)))
+        courses.append(Course(cells, change, at_random(adjusted, len(cells.machines)).arrange))
     machines = min(len(course.cells.machines) for course in courses) // 2
     hours = length * past.period_s / 3600.0
     note = "time to settle after a switch is not counted as lost: measure as long as here besides"
@@ -184,13 +164,6 @@ def with_effect(cells: Cells, assumed: Assumed, rng: np.random.Generator) -> tup
     cells : without the feature
     assumed : of the feature
     rng : where effects come from
-
-    Examples
-    --------
-    >>> from analysis.effects.study import example as small
-    >>> made, truth = with_effect(small().cells, Assumed(0.1, 0.0, 0.0), np.random.default_rng(1))
-    >>> round(truth, 3), bool(np.allclose(made.y[:, 1], 1.1 * made.y[:, 0]))
-    (0.1, True)
     """
     jobs = len(cells.jobs)
     count, value = np.bincount(cells.job, cells.count, jobs), np.bincount(cells.job, cells.y[:, 0], jobs)
@@ -207,15 +180,7 @@ def with_effect(cells: Cells, assumed: Assumed, rng: np.random.Generator) -> tup
 
 
 def truth(cells: Cells) -> float:
-    """Return the change of the whole fleet, over all jobs that have an instance, both columns being known.
-
-    Examples
-    --------
-    >>> from analysis.effects.study import example as small
-    >>> cells = small().cells
-    >>> round(truth(replace(cells, y=np.stack([cells.count, 1.5 * cells.count], axis=1))), 9)
-    0.5
-    """
+    """Return the change of the whole fleet, over all jobs that have an instance, both columns being known."""
     jobs = len(cells.jobs)
     count = np.bincount(cells.job, cells.count, jobs)
     off, on = (
@@ -232,38 +197,6 @@ def _stretches(past: Past, length: int, assumed: Assumed) -> Iterator[tuple[Cell
         before, now = past.between(place, place + length), past.between(place + length, place + 2 * length)
         cells = potential(before, now, now, past.jobs)
         yield *with_effect(cells, assumed, np.random.default_rng((assumed.seed, place))), before
-
-
-def at_random(estimator: Method, cells: Cells) -> Arrange:
-    """Return how machines of a fleet are drawn at random for an estimator.
-
-    Examples
-    --------
-    >>> from analysis.effects.study import example as small
-    >>> arrange = at_random(method("ratio"), small().cells)
-    >>> arrange(3, 2, np.random.default_rng(1))[1].sum(axis=1)
-    array([3, 3])
-    """
-
-    def arrange(machines: int, draws: int, rng: np.random.Generator) -> tuple[Method, Bools]:
-        treated = np.zeros((draws, len(cells.machines)), dtype=np.bool_)
-        for draw in treated:
-            draw[rng.permutation(len(draw))[:machines]] = True
-        return estimator, treated
-
-    return arrange
-
-
-def _balancing(cells: Cells, before: pd.DataFrame) -> Arrange:
-    known = balancing_variables(before, _HEAVYWEIGHTS).set_index("machine")
-    aux = known.reindex(cells.machines).fillna(0.0).to_numpy(dtype=np.float64)
-
-    def arrange(machines: int, draws: int, rng: np.random.Generator) -> tuple[Method, Bools]:
-        chance = np.full(len(aux), machines / len(aux))
-        left = imbalance(aux, selections(aux, chance, _IMBALANCES, rng))
-        return Balanced(aux, left), selections(aux, chance, draws, rng)
-
-    return arrange
 
 
 def _paired(
@@ -291,29 +224,15 @@ def _stratified(
     notes: tuple[str, ...],
 ) -> Iterator[Rehearsal]:
     """Yield the design stratified by platform; nothing if a platform has too few machines."""
-    courses, smallest, groups = [], math.inf, 1
-    for cells, change, before in stretches:
-        known = strata.strata(before).set_index("machine").reindex(cells.machines)
-        known["stratum"] = known["stratum"].fillna(known["stratum"].mode().iloc[0]).astype(np.int64)
-        stratum = known["stratum"].to_numpy(dtype=np.int64)
-        groups = int(stratum.max()) + 1
-        size = np.bincount(stratum, minlength=groups)
-        smallest = min(smallest, float(size.min()))
-        deviation = known.groupby("stratum")["deviation"].first().reindex(range(groups)).fillna(0.0)
-        courses.append(Course(cells, change, _within(stratum, size, deviation.to_numpy(dtype=np.float64))))
-    if smallest < 2 * _LEAST_OF_STRATUM + 1:
+    drawn = [stratified(cells, before) for cells, _, before in stretches]
+    machines = min(len(cells.machines) for cells, _, _ in stretches)
+    sizes = [size for size in range(1, machines // 2 + 1) if all(way.fits(size) for way in drawn)]
+    if not sizes:
         return
-    machines = min(len(course.cells.machines) for course in courses)
-    least = _LEAST_OF_STRATUM * groups
-    yield Rehearsal(f"{name}, by platform", "stratified", tuple(courses), hours, least, machines // 2, scale, notes)
-
-
-def _within(stratum: Ints, size: Ints, deviation: Floats) -> Arrange:
-    def arrange(machines: int, draws: int, rng: np.random.Generator) -> tuple[Method, Bools]:
-        take = strata.allocate(size, deviation, machines, _LEAST_OF_STRATUM)
-        return strata.Stratified(stratum), np.stack([strata.draw(stratum, take, rng) for _ in range(draws)])
-
-    return arrange
+    courses = tuple(
+        Course(cells, change, way.arrange) for (cells, change, _), way in zip(stretches, drawn, strict=True)
+    )
+    yield Rehearsal(f"{name}, by platform", "stratified", courses, hours, sizes[0], machines // 2, scale, notes)
 
 
 def _switched(able: Switchable, assumed: Assumed, rng: np.random.Generator) -> tuple[Cells, float]:
@@ -341,22 +260,3 @@ def _name(length_s: float) -> str:
     days = length_s / 86400.0
     one = f"{days:g} {'day' if days == 1 else 'days'}" if days >= 1 else f"{length_s / 3600.0:g} h"
     return f"{one} after {one}"
-
-
-def example() -> Rehearsal:
-    """Return a small rehearsal: 60 machines of 4 jobs, a day after a day, an effect of 5%.
-
-    Examples
-    --------
-    >>> example().design, len(example().courses), example().most
-    ('1 day after 1 day', 2, 30)
-    """
-    rng = np.random.default_rng(1)
-    machine, job = np.divmod(np.arange(240), 4)
-    own = 1.0 + 0.05 * rng.standard_normal(240)
-    row = {"job": job, "machine": machine, "weight": 1.0 + job, "treated": 0}
-    days = [
-        pd.DataFrame(row | {"period": day, "value": own * (1.0 + 0.05 * rng.standard_normal(240))}) for day in range(3)
-    ]
-    past = Past(pd.concat(days, ignore_index=True), 86400.0)
-    return next(spans(past, 1.0, Assumed(0.05, 0.0, 0.0), ["adjusted"]))

@@ -1,18 +1,20 @@
 """An experiment on a fleet as its tables tell it: who had the feature when, and what was known before."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Literal
 
 import numpy as np
 import pandas as pd
 
+from analysis.effects import stages
 from analysis.effects.cells import Cells, cells
 from analysis.effects.covariates import covariates
 from analysis.effects.crossovers import observed
+from analysis.effects.method import Design
 from analysis.effects.stays import checked, fleet_of, identity, racks_of, scale_of, stays
 from analysis.effects.switching import FEW
 from analysis.statistics import NotEnoughDataError
-from models.arrays import Bools
+from models.arrays import Bools, Ints
 
 Link = Literal["none", "own", "shard"]
 
@@ -24,12 +26,18 @@ class Study:
     cells: Cells
     treated: Bools
     """(M,)"""
-    design: str
+    design: Design
     notes: tuple[str, ...] = ()
 
     @classmethod
     def of(
-        cls, observations: pd.DataFrame, jobs: pd.DataFrame | None = None, link: Link = "shard", load: bool = True
+        cls,
+        observations: pd.DataFrame,
+        jobs: pd.DataFrame | None = None,
+        link: Link = "shard",
+        load: bool = True,
+        *,
+        staged: bool = False,
     ) -> "Study":
         """Return the study that a table of observations tells of.
 
@@ -46,6 +54,7 @@ class Study:
         link : own: an instance is compared with itself before, where it was on the same machine; shard: otherwise with
             whatever served its shard
         load : whether to adjust for how much the machine's residents are used to compute
+        staged : whether machines got the feature in waves; the study then has its sums by stage
 
         Raises
         ------
@@ -54,13 +63,10 @@ class Study:
             fleet's, or a machine has the feature only for part of a period.
         NotEnoughDataError
             If nothing has the feature, or nothing is without it.
-
-        Examples
-        --------
-        >>> example().design, int(example().treated.sum()), example().cells.x.shape[1] > 0
-        ('concurrent', 6, True)
         """
         table = checked(observations)
+        if staged:
+            return cls._staged(table, jobs, link=link, load=load)
         for arm, what in ((table["treated"], "with the feature"), (~table["treated"], "without the feature")):
             if not arm.any():
                 raise NotEnoughDataError(1, 0, f"observations {what}")
@@ -79,7 +85,32 @@ class Study:
         arms = {"off": rows["value"].where(~rows["treated"]), "on": rows["value"].where(rows["treated"])}
         made = _cells(rows.assign(**arms), study, before, fleet, racks, link=link, load=load)
         treated = rows.groupby("machine")["treated"].any().reindex(made.machines).to_numpy(dtype=np.bool_)
-        return cls(made, treated, "concurrent")
+        return cls(replace(made, platform=_platforms(observations, made.machines)), treated, "concurrent")
+
+    @classmethod
+    def _staged(cls, table: pd.DataFrame, jobs: pd.DataFrame | None, *, link: Link, load: bool) -> "Study":
+        rollout = stages.observed(table, jobs, link=link, load=load)
+        whole = cells(rollout.rows, rollout.jobs)
+        since = rollout.stages.since
+        treated = np.zeros(len(whole.machines), dtype=np.bool_) if since is None else since < stages.NEVER
+        names = ", ".join(map(str, rollout.dropped))
+        notes = (f"periods without a machine that lacks the feature were left out: {names}",) if names else ()
+        return cls(replace(whole, stages=rollout.stages), treated, "staged", notes)
+
+
+def design_of(observations: pd.DataFrame) -> Design:
+    """Return when machines had the feature, as a table of observations shows it.
+
+    Parameters
+    ----------
+    observations : columns period, machine, treated
+    """
+    if stages.is_staged(observations):
+        return "staged"
+    having = observations["treated"].astype(bool)
+    study = observations[observations["period"] >= observations.loc[having, "period"].min()]
+    share = study.groupby("machine")["treated"].mean()
+    return "crossover" if ((share > 0) & (share < 1)).any() else "concurrent"
 
 
 def potential(
@@ -152,6 +183,14 @@ def course(table: pd.DataFrame, fleet: pd.DataFrame) -> pd.Series:
     return made
 
 
+def _platforms(table: pd.DataFrame, machines: pd.Index) -> Ints | None:
+    """Return the number of each machine's platform; nothing where the table does not say."""
+    if "platform" not in table:
+        return None
+    platform = table.groupby("machine")["platform"].first().reindex(machines)
+    return pd.factorize(platform, sort=True)[0].astype(np.int64)
+
+
 def _without(table: pd.DataFrame, common: pd.Series) -> pd.DataFrame:
     """Return observations less the course of their jobs."""
     if common.empty:
@@ -181,23 +220,3 @@ def _before(before: pd.DataFrame) -> pd.DataFrame | None:
         return None
     quota = before["weight"] * before["presence"]
     return before.assign(value=quota * before["value"], quota=quota).groupby("machine")[["value", "quota"]].sum()
-
-
-def example() -> Study:
-    """Return a small study with an effect of 10%: 12 machines of 4 jobs, half of them with the feature.
-
-    Examples
-    --------
-    >>> len(example().cells.machines)
-    12
-    """
-    rng = np.random.default_rng(1)
-    machine, job = np.divmod(np.arange(48), 4)
-    own = 1.0 + 0.05 * rng.standard_normal(48)
-    rows = [
-        pd.DataFrame({"period": period, "job": job, "machine": machine, "weight": 1.0 + job, "value": own})
-        .assign(treated=(machine % 2 == 0) & (period == 1))
-        .assign(value=lambda table: table["value"] * np.where(table["treated"], 1.1, 1.0))
-        for period in (0, 1)
-    ]
-    return Study.of(pd.concat(rows, ignore_index=True))

@@ -85,13 +85,6 @@ def courses(rows: Rows, common: Common, which: Ints) -> tuple[Floats, Floats]:
     ----------
     rows, common : of a crossover
     which : (n,) machines that have left those that never switch
-
-    Examples
-    --------
-    >>> from analysis.effects.switching import example
-    >>> made = example()
-    >>> [course.shape for course in courses(made.rows, made.common, np.array([0]))]
-    [(1, 4), (6, 4)]
     """
     held, total, racked, rest = (
         common.job_held.copy(),
@@ -122,15 +115,6 @@ def levels(rows: Rows, course: tuple[Floats, Floats], own: Own, which: Ints, out
     rows, own : of a crossover
     course : of jobs and of racks
     which : (n,) machines whose stays are wanted; others are left as they are
-
-    Examples
-    --------
-    >>> from analysis.effects.switching import example
-    >>> made, out = example(), np.zeros((6, 2))
-    >>> levels(made.rows, courses(made.rows, made.common, np.array([0])), made.own, np.array([0]), out)
-    >>> out.round(2)[:2]
-    array([[1. , 1.1],
-           [0. , 0. ]])
     """
     of_job, of_rack = 1.0 + course[0], 1.0 + course[1]
     above, below = np.zeros(2), np.zeros(2)
@@ -151,16 +135,7 @@ def levels(rows: Rows, course: tuple[Floats, Floats], own: Own, which: Ints, out
 
 @njit(cache=True)
 def alone(rows: Rows, common: Common, own: Own, out: Floats) -> None:
-    """Write each stay's levels beside all other machines into `out`, (S, 2).
-
-    Examples
-    --------
-    >>> from analysis.effects.switching import example
-    >>> made, out = example(), np.zeros((6, 2))
-    >>> alone(made.rows, made.common, made.own, out)
-    >>> out[5].round(2)
-    array([1. , 1.1])
-    """
+    """Write each stay's levels beside all other machines into `out`, (S, 2)."""
     for machine in range(rows.start.size):
         which = np.array([machine])
         levels(rows, courses(rows, common, which), own, which, out)
@@ -223,11 +198,6 @@ class Switched:
         pd.DataFrame
             job, machine, quota, presence, gain (relative to the job's mean without the feature; NaN of a stay that was
             not seen in both states).
-
-        Examples
-        --------
-        >>> example().gains()["gain"].round(9).unique().tolist()
-        [0.1]
         """
         level = np.full((len(self.stays), 2), np.nan)
         alone(self.rows, self.common, self.own, level)
@@ -248,11 +218,6 @@ class Switched:
         """Return each machine's performance without and with the feature, (M, 2), as it was seen: sums over its stays.
 
         Stays weigh by quota and presence, and count if they were seen in both states.
-
-        Examples
-        --------
-        >>> example().totals()[0].round(9)
-        array([2. , 2.2])
         """
         sums = [
             np.bincount(self.rows.stay, np.where(self.own.state == state, part, 0.0), len(self.stays))
@@ -283,12 +248,6 @@ def switched(table: pd.DataFrame, identity: list[str], by: Floats, scale: "pd.Se
     ------
     ValueError
         If a job has no scale.
-
-    Examples
-    --------
-    >>> made = example()
-    >>> made.plan.shape, len(made.stays), made.common.job_held
-    ((6, 4), 6, array([[6., 6., 6., 6.]]))
     """
     job = pd.Index(scale.index).get_indexer(table["job"]).astype(np.int64)
     if (job < 0).any():
@@ -403,20 +362,6 @@ def _summed(group: Ints, period: Ints, value: Floats, shape: tuple[int, int]) ->
     return np.bincount(group * shape[1] + period, value, shape[0] * shape[1]).reshape(shape).astype(np.float64)
 
 
-def example() -> Switched:
-    """Return a small crossover without noise and an effect of 10%: one job on six machines that switch in four periods.
-
-    Examples
-    --------
-    >>> example().plan.sum(axis=1).tolist()
-    [2, 2, 2, 2, 2, 2]
-    """
-    machine, period = (each.ravel() for each in np.indices((6, 4)))
-    row = {"period": period, "job": "a", "machine": machine, "weight": 1.0, "treated": (machine + period) % 2 == 0}
-    table = pd.DataFrame(row).assign(never=2.0, off=2.0, on=2.2)
-    return switched(table, ["machine"], np.ones((24, 2)), pd.Series({"a": 2.0}))
-
-
 def course_variance(made: Switched) -> float:
     """Return the variance that courses add to the relative change that all machines of a crossover show together.
 
@@ -428,12 +373,6 @@ def course_variance(made: Switched) -> float:
     Parameters
     ----------
     made : all its machines, with the plan that was followed
-
-    Examples
-    --------
-    >>> from analysis.effects.switching import example
-    >>> course_variance(example())
-    0.0
     """
     beside, common = made.beside, made.common
     if not len(beside.machine):

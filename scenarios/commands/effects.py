@@ -1,6 +1,5 @@
 """The commands about experiments on a fleet: `wsc design`, `wsc effect`."""
 
-from collections.abc import Sequence
 from pathlib import Path
 from typing import Annotated, Literal
 
@@ -43,7 +42,7 @@ def effect(
 ) -> None:
     """Say by how much a feature changed a fleet's performance; first of all, what would make the answer false."""
     sure = share("--confidence", confidence)
-    check_estimator(estimator, ["stratified"])
+    check_estimator(estimator)
     from scenarios.effects import effect as measured
     from scenarios.views.output import progress
     from scenarios.wsmeter.own import status
@@ -113,8 +112,8 @@ def design(
     say(payload, planned.show, json)
 
 
-def check_estimator(name: str, more: Sequence[str] = ()) -> None:
-    """Refuse what is no estimator of a fleet-wide effect, nor one of `more`.
+def check_estimator(name: str) -> None:
+    """Refuse what is no estimator of a fleet-wide effect for which tables of observations are enough.
 
     Raises
     ------
@@ -125,11 +124,10 @@ def check_estimator(name: str, more: Sequence[str] = ()) -> None:
     --------
     >>> check_estimator("adjusted")
     """
-    from analysis.effects.methods import METHODS
+    from analysis.effects.methods import of_tables
 
-    names = [*(one.name for one in METHODS), *more]
-    if name not in names:
-        refuse("--estimator", f"should be one of {', '.join(names)}", name)
+    if name not in of_tables():
+        refuse("--estimator", f"should be one of {', '.join(of_tables())}", name)
 
 
 def _spread(option: str, text: str | None) -> float | None:

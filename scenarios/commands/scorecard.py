@@ -96,6 +96,6 @@ def _designs(text: str | None) -> tuple[str, ...]:
 
 
 def _estimators(text: str | None) -> tuple[str, ...]:
-    from analysis.effects.methods import METHODS
+    from analysis.effects.methods import names
 
-    return chosen("--estimators", text, tuple(one.name for one in METHODS))
+    return chosen("--estimators", text, names())

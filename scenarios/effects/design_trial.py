@@ -13,11 +13,12 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
+from analysis.effects.arrangements import at_random
 from analysis.effects.crossovers import Switchable
 from analysis.effects.methods import RECOMMENDED, method
 from analysis.effects.past import Past
 from analysis.effects.planning import Wanted, fewest, forecast
-from analysis.effects.rehearsals import Assumed, Course, Rehearsal, at_random, crossover, spans, truth
+from analysis.effects.rehearsals import Assumed, Course, Rehearsal, crossover, spans, truth
 from analysis.effects.study import potential
 from analysis.effects.switching import coins
 from models.arrays import DAY_S
@@ -142,7 +143,7 @@ def _spans(world: World, assumed: Mapping[int, Assumed]) -> Iterator[tuple[Rehea
                 _days(table, start, days) for table, start in ((off, first - days), (off, first), (on, first))
             )
             cells = potential(before, without, having, jobs)
-            courses.append(Course(cells, truth(cells), at_random(method(RECOMMENDED), cells)))
+            courses.append(Course(cells, truth(cells), at_random(method(RECOMMENDED), len(cells.machines)).arrange))
         yield rehearsal, tuple(courses)
 
 
@@ -173,7 +174,7 @@ def _crossover(world: World, assumed: Assumed) -> tuple[Rehearsal, tuple[Course,
     true_change, rng, courses = change(never, always, jobs), stream(world.seed, "schedules of trials"), []
     for _ in range(_SCHEDULES):
         cells = able.cells(coins(able.made.plan.shape, rng))
-        courses.append(Course(cells, true_change, at_random(method(RECOMMENDED), cells)))
+        courses.append(Course(cells, true_change, at_random(method(RECOMMENDED), len(cells.machines)).arrange))
     return crossover(past, assumed), tuple(courses)
 
 

@@ -6,22 +6,18 @@ from dataclasses import asdict, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-import numpy as np
 import pandas as pd
 
 from analysis.audit.about import About
 from analysis.audit.findings import Audit
 from analysis.audit.guards import examine
 from analysis.audit.table import ObservationsError
-from analysis.effects.estimators.adjusted import Adjusted, Cluster
-from analysis.effects.estimators.stratified import Stratified
+from analysis.effects.estimators.adjusted import Cluster
 from analysis.effects.method import Effect
-from analysis.effects.methods import RECOMMENDED, method
+from analysis.effects.methods import RECOMMENDED, by_rack, for_design, method
 from analysis.effects.per_job import GAINED, LOST, Criteria, per_job
-from analysis.effects.staged import is_staged, staged
-from analysis.effects.study import Study
+from analysis.effects.study import Study, design_of
 from analysis.statistics import ROUNDING, NotEnoughDataError
-from models.errors import InputError
 from models.metrics import METRICS, MetricName
 from scenarios.effects.audit import racks_wrong, read_about
 from scenarios.effects.observed import estimable, experiment, together
@@ -33,8 +29,6 @@ from scenarios.wsmeter.truth import recorded_change
 if TYPE_CHECKING:
     from rich.console import Console
 
-STRATIFIED = "stratified"
-"""Estimator of machines that were drawn within platforms, whatever share of each."""
 _NAMED = 10
 """Gainers and losers printed, of each."""
 
@@ -55,8 +49,7 @@ def effect(
     ----------
     sources : files of observations, taken together, or the folder of a run
     jobs : job, quota, instances of the whole fleet; jobs weigh as in the tables without it
-    estimator : a name in `analysis.effects.methods`, or stratified, for machines drawn by platform; a staged roll-out
-        has its own in place of the recommended one
+    estimator : a name in `analysis.effects.methods`; a staged roll-out has its own in place of the recommended one
     confidence : of the interval, 0..1
     by_job : whether to say who gained and who lost; not of a staged roll-out
     metric : of a run
@@ -77,13 +70,12 @@ def effect(
     FaultsError
         With everything that is wrong with the files, or that there is too little in them.
     """
-    if estimator != STRATIFIED:
-        method(estimator)
+    method(estimator)
     table, whole, notes = experiment(sources, jobs, metric)
     known = read_about(about) if about else About()
     cluster: Cluster = "machine"
     if known.clusters == "rack":
-        if not _takes_racks(table, estimator):
+        if by_rack(for_design(estimator, design_of(table))) is None:
             known = replace(known, clusters=None)  # then the guard of whole racks is not to be quiet
             notes.append("clusters: rack is not taken by this estimator: its error is that of machines")
         elif wrong := racks_wrong(known, table, about or Path()):
@@ -115,7 +107,7 @@ def effect(
     }
     if by_job and cluster == "rack":
         notes.append("effects on single jobs are not estimated by rack")
-    elif by_job and study is not None:
+    elif by_job and study.design != "staged":
         with faults_in(together(sources)):
             payload["per_job"] = _by_job(study, confidence)
     elif by_job:
@@ -141,12 +133,6 @@ def verdict(change: float, low: float, high: float) -> str:
     return f"zero is not ruled out: {change:+.2%} ({low:+.2%} to {high:+.2%}); {bounds}"
 
 
-def _takes_racks(table: pd.DataFrame, estimator: str) -> bool:
-    """Return whether the estimator that is going to be asked can count racks as clusters."""
-    staggered = estimator == RECOMMENDED and is_staged(table)
-    return estimator != STRATIFIED and not staggered and isinstance(method(estimator), Adjusted)
-
-
 def _withheld(made: Effect, errors: Sequence[str]) -> str:
     """Return in words that there is no verdict, and of which number."""
     numbers = f"the tables as they are give {made.change:+.2%} ({made.low:+.2%} to {made.high:+.2%})"
@@ -163,25 +149,12 @@ def _audited(table: pd.DataFrame, jobs: pd.DataFrame | None, about: About | None
 
 def _estimated(
     rows: pd.DataFrame, jobs: pd.DataFrame | None, estimator: str, confidence: float, cluster: Cluster
-) -> tuple[Study | None, Effect]:
-    """Return the study, if it is no staged roll-out, and what its estimator says."""
-    if estimator == RECOMMENDED and is_staged(rows):
-        return None, staged(rows, jobs, confidence=confidence)
-    study = Study.of(rows, jobs)
-    if estimator == STRATIFIED:
-        return study, _by_platform(rows, study).estimate(study, confidence)
-    wanted = method(estimator)
-    if isinstance(wanted, Adjusted):
-        wanted = replace(wanted, cluster=cluster)
-    return study, wanted.estimate(study, confidence)
-
-
-def _by_platform(rows: pd.DataFrame, study: Study) -> Stratified:
-    """Return the estimator of machines that were drawn within platforms."""
-    if "platform" not in rows:
-        raise InputError("the estimator stratified needs the column platform")
-    platform = rows.groupby("machine")["platform"].first().reindex(study.cells.machines)
-    return Stratified(pd.factorize(platform, sort=True)[0].astype(np.int64))
+) -> tuple[Study, Effect]:
+    """Return the study, and what the estimator for its design says."""
+    chosen = for_design(estimator, design_of(rows))
+    study = Study.of(rows, jobs, staged="staged" in chosen.designs)
+    clustered = by_rack(chosen) if cluster == "rack" else None
+    return study, (clustered or chosen).estimate(study, confidence)
 
 
 def _without_rounding(made: Effect) -> Effect:
@@ -193,12 +166,13 @@ def _without_rounding(made: Effect) -> Effect:
     return replace(made, change=change, low=change, high=change, margin=0.0, error=0.0, notes=(*made.notes, note))
 
 
-def _published(study: Study | None, confidence: float) -> dict[str, Any] | None:
+def _published(study: Study, confidence: float) -> dict[str, Any] | None:
     """Return what WSMeter as printed says, where it can."""
-    if study is None or study.cells.known:
+    published = method("published")
+    if study.design not in published.designs:
         return None
     try:
-        return asdict(_without_rounding(method("published").estimate(study, confidence)))
+        return asdict(_without_rounding(published.estimate(study, confidence)))
     except NotEnoughDataError:
         return None
 

@@ -12,12 +12,11 @@ from rich.console import Console
 from rich.table import Table
 
 from analysis.audit.guards import AT_THE_END, examine
-from analysis.effects.method import Effect
-from analysis.effects.methods import RECOMMENDED, method
+from analysis.effects.method import Effect, Method
+from analysis.effects.methods import RECOMMENDED, for_design, method
 from analysis.effects.sequential import monitor as intervals
 from analysis.effects.sequential import price
-from analysis.effects.staged import is_staged, staged
-from analysis.effects.study import Study
+from analysis.effects.study import Study, design_of
 from analysis.statistics import ROUNDING, NotEnoughDataError
 from models.arrays import DAY_S, Floats
 from models.errors import InputError
@@ -64,14 +63,14 @@ def monitor(
     FaultsError
         If the table, an option or the experiment cannot be used.
     """
-    wanted = method(estimator)
+    method(estimator)
     step = None if every in {"period", "day"} else number("--every", every)
     given, whole, read = experiment(sources, jobs)
     table, left_out = estimable(given)
     with faults_in(together(sources)):
         ends = _ends(table, every, step)
-        waves = wanted.name == RECOMMENDED and is_staged(table)
-        effects, notes = _effects(table, ends, lambda rows: _effect(rows, whole, wanted.name, confidence, waves))
+        chosen = for_design(estimator, design_of(table))
+        effects, notes = _effects(table, ends, lambda rows: _effect(rows, whole, chosen, confidence))
         audited = examine(given, whole, without=AT_THE_END)
     total = planned or len(ends)
     looks = pd.DataFrame([{"period": end, "share": place / total} | _numbers(effect) for place, end, effect in effects])
@@ -165,13 +164,12 @@ def _effects(
     return [each for each in made if each[2].design == design], notes
 
 
-def _effect(rows: pd.DataFrame, jobs: pd.DataFrame | None, name: str, confidence: float, waves: bool) -> Effect:
-    made = (
-        staged(rows, jobs, confidence=confidence) if waves else method(name).estimate(Study.of(rows, jobs), confidence)
-    )
-    if not made.error > ROUNDING:
+def _effect(rows: pd.DataFrame, jobs: pd.DataFrame | None, chosen: Method, confidence: float) -> Effect:
+    study = Study.of(rows, jobs, staged="staged" in chosen.designs)
+    estimate = chosen.estimate(study, confidence)
+    if not estimate.error > ROUNDING:
         raise NotEnoughDataError(2, 1, "machines with a job in each arm that differ in value")
-    return made
+    return estimate
 
 
 def _numbers(effect: Effect) -> dict[str, float]:

@@ -6,7 +6,7 @@ from typing import Any, Final
 
 import pandas as pd
 
-from analysis.effects.methods import METHODS, RECOMMENDED
+from analysis.effects.methods import RECOMMENDED, names
 from analysis.figures.criteria import numbers
 from scenarios.papers.evidence import Outcome, Row, Sources
 
@@ -75,7 +75,7 @@ def _apart(sums: pd.DataFrame, corner: str, other: str) -> float:
 
 def _least_of_others(rows: list[dict[str, Any]]) -> float:
     """Return the least coverage of the designs that choose their machines, each by the estimator that is its own."""
-    plain = {one.name for one in METHODS}
+    plain = set(names())
     least = math.inf
     for design in {row["design"] for row in rows} - set(_PLAIN):
         of = {row["estimator"]: row["coverage"] for row in rows if row["design"] == design}

@@ -58,11 +58,11 @@ def _planner(out: Path, *, progress: Progress) -> dict[str, Any]:
 
 
 def _scorecard(out: Path, *, progress: Progress, fleets: int, draws: int) -> dict[str, Any]:
-    from analysis.effects.methods import METHODS
+    from analysis.effects.methods import names
     from scenarios.effects.scorecard.corners import CORNERS
     from scenarios.effects.scorecard.designs import DESIGNS, designs
     from scenarios.effects.scorecard.pieces import SIZES, Asked, cut
     from scenarios.effects.scorecard.scorecard import scorecard
 
-    asked = Asked(tuple(one.name for one in METHODS), SIZES, draws, designs=DESIGNS)
+    asked = Asked(names(), SIZES, draws, designs=DESIGNS)
     return scorecard(asked, cut(tuple(CORNERS), fleets), designs, out, progress)

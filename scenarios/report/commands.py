@@ -10,7 +10,7 @@ from typing import Any
 
 from ruamel.yaml import YAML
 
-from analysis.effects.methods import METHODS
+from analysis.effects.methods import names
 from scenarios.effects.scorecard.corners import CORNERS
 from scenarios.effects.scorecard.designs import DESIGNS
 from scenarios.effects.scorecard.pieces import Piece, cut
@@ -50,7 +50,7 @@ def scorecard(payload: Mapping[str, Any]) -> str:
         "machines": str(payload["machines"]),
         "sizes": _listed(payload["sizes"]),
         "corners": _chosen(corners, tuple(CORNERS)),
-        "estimators": _chosen(_estimators(payload), tuple(truth.name for truth in METHODS)),
+        "estimators": _chosen(_estimators(payload), names()),
         "designs": _chosen(_designs(payload), DESIGNS),
         "seed": str(first),
         "out": _out(payload["folder"]),
@@ -77,9 +77,9 @@ def _fleets(corners: Sequence[str], first: int, pieces: Sequence[Piece]) -> int:
 
 def _estimators(payload: Mapping[str, Any]) -> tuple[str, ...]:
     """Return the estimators that can be asked for; designs' own are judged anyway."""
-    known = {method.name for method in METHODS}
-    names = dict.fromkeys(str(row["estimator"]) for row in [*payload["corners"], *payload["silent"]])
-    return tuple(name for name in names if name in known)
+    known = set(names())
+    judged = dict.fromkeys(str(row["estimator"]) for row in [*payload["corners"], *payload["silent"]])
+    return tuple(name for name in judged if name in known)
 
 
 def _designs(payload: Mapping[str, Any]) -> tuple[str, ...]:

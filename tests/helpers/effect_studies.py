@@ -4,6 +4,8 @@ import numpy as np
 import pandas as pd
 
 from analysis.effects.past import Past
+from analysis.effects.rehearsals import Assumed, spans
+from analysis.effects.study import Study
 
 
 def fleet_rows(rng, machines=14, jobs=4, covariates=2, per_pair=2):
@@ -52,3 +54,29 @@ def past(periods=6, machines=40, sd=0.02, seed=1):
         for period in range(periods)
     ]
     return Past(pd.concat(rows, ignore_index=True), 86400.0)
+
+
+def small_study():
+    """Return a small study with an effect of 10%: 12 machines of 4 jobs, half of them with the feature."""
+    rng = np.random.default_rng(1)
+    machine, job = np.divmod(np.arange(48), 4)
+    own = 1.0 + 0.05 * rng.standard_normal(48)
+    rows = [
+        pd.DataFrame({"period": period, "job": job, "machine": machine, "weight": 1.0 + job, "value": own})
+        .assign(treated=(machine % 2 == 0) & (period == 1))
+        .assign(value=lambda table: table["value"] * np.where(table["treated"], 1.1, 1.0))
+        for period in (0, 1)
+    ]
+    return Study.of(pd.concat(rows, ignore_index=True))
+
+
+def small_rehearsal():
+    """Return a small rehearsal: 60 machines of 4 jobs, a day after a day, an effect of 5%."""
+    rng = np.random.default_rng(1)
+    machine, job = np.divmod(np.arange(240), 4)
+    own = 1.0 + 0.05 * rng.standard_normal(240)
+    row = {"job": job, "machine": machine, "weight": 1.0 + job, "treated": 0}
+    days = [
+        pd.DataFrame(row | {"period": day, "value": own * (1.0 + 0.05 * rng.standard_normal(240))}) for day in range(3)
+    ]
+    return next(spans(Past(pd.concat(days, ignore_index=True), 86400.0), 1.0, Assumed(0.05, 0.0, 0.0), ["adjusted"]))

@@ -8,7 +8,7 @@ Machines that are their own control, as in a crossover, are taken by `crossover`
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Literal
+from typing import ClassVar, Literal
 
 import numpy as np
 
@@ -16,7 +16,7 @@ from analysis.effects import moments
 from analysis.effects.cells import Cells
 from analysis.effects.estimators import crossover, kernel
 from analysis.effects.estimators.kernel import How
-from analysis.effects.method import Answers, Effect, concluded
+from analysis.effects.method import Answers, Design, Effect, Need, concluded
 from analysis.effects.study import Study
 from models.arrays import Bools, Ints
 
@@ -45,6 +45,8 @@ class Adjusted:
     """What was drawn at random; instances of one are not independent."""
     correction: Correction = "jackknife"
     """Of the clustered variance for the leverage of clusters (Bell and McCaffrey 2002; Cameron and Miller 2015)."""
+    designs: ClassVar[frozenset[Design]] = frozenset({"concurrent", "crossover"})
+    needs: ClassVar[tuple[Need, ...]] = ()
 
     def many(self, cells: Cells, treated: Bools) -> Answers:
         """Return what it says of R draws.
@@ -58,13 +60,6 @@ class Adjusted:
         -------
         Answers
             NaN where fewer than two clusters are treated, or none is not (unless the level is known).
-
-        Examples
-        --------
-        >>> from analysis.effects.study import example
-        >>> study = example()
-        >>> Adjusted().many(study.cells, study.treated[None, :]).change.round(2)
-        array([0.1])
         """
         return together([self], cells, treated)[0]
 
@@ -75,12 +70,6 @@ class Adjusted:
         ------
         NotEnoughDataError
             If fewer than two machines are treated, or untreated.
-
-        Examples
-        --------
-        >>> from analysis.effects.study import example
-        >>> round(Adjusted().estimate(example()).change, 2)
-        0.1
         """
         return concluded(self, study, confidence)
 
@@ -93,14 +82,6 @@ def together(ones: Sequence[Adjusted], cells: Cells, treated: Bools) -> list[Ans
     ones : all of the same clusters and correction
     cells : as for `Adjusted.many`
     treated : (R, M)
-
-    Examples
-    --------
-    >>> from analysis.effects.study import example
-    >>> study = example()
-    >>> ways = [Adjusted(), Adjusted("shrunken", pooling="shrunken")]
-    >>> [made.change.round(2).tolist() for made in together(ways, study.cells, study.treated[None, :])]
-    [[0.1], [0.1]]
     """
     if not cells.known:
         return _pooled(ones, cells, treated)

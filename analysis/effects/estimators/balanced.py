@@ -1,14 +1,14 @@
 """The error of an estimate from machines that were selected to balance, and the estimator that states it."""
 
 from dataclasses import dataclass, field
-from typing import NamedTuple
+from typing import ClassVar, NamedTuple
 
 import numpy as np
 from numba import njit
 
 from analysis.effects.cells import Cells
 from analysis.effects.estimators.adjusted import Adjusted
-from analysis.effects.method import Answers, Effect, Method, concluded
+from analysis.effects.method import Answers, Design, Effect, Method, Need, concluded
 from analysis.effects.study import Study
 from analysis.statistics import NotEnoughDataError
 from models.arrays import Bools, Floats, Ints
@@ -44,14 +44,16 @@ class BalancedError:
 class Balanced:
     """An estimator whose error allows for machines having been selected so that they balance."""
 
-    aux: Floats
+    aux: Floats | None = None
     """(M, p) balancing variables in the order of the cells' machines, such as from `balance.balancing_variables`."""
-    left: Floats
+    left: Floats | None = None
     """(p, p) from `imbalance` of selections by the same design."""
     base: Method = field(default_factory=Adjusted)
     """Whose change is taken; its error loses the share that balancing saves."""
     name: str = "balanced"
     """Its name in tables and on the command line."""
+    designs: ClassVar[frozenset[Design]] = frozenset({"concurrent"})
+    needs: ClassVar[tuple[Need, ...]] = ("balancing",)
 
     def many(self, cells: Cells, treated: Bools) -> Answers:
         """Return what it says of R draws.
@@ -67,15 +69,9 @@ class Balanced:
             As for `balanced_error`.
         ValueError
             If there is not one row of balancing variables for each machine, or each machine is its own control.
-
-        Examples
-        --------
-        >>> from analysis.effects.study import example
-        >>> study = example()
-        >>> method = Balanced(np.arange(12.0)[:, None], np.zeros((1, 1)))
-        >>> method.many(study.cells, study.treated[None, :]).change.round(2)
-        array([0.1])
         """
+        if self.aux is None or self.left is None:
+            raise InputError(f"the estimator {self.name} needs the variables that machines were balanced on")
         if len(self.aux) != len(cells.machines):
             raise InputError(f"balancing variables are needed of {len(cells.machines)} machines, not {len(self.aux)}")
         if cells.known:
@@ -92,12 +88,6 @@ class Balanced:
         ------
         NotEnoughDataError, ValueError
             As for `many`.
-
-        Examples
-        --------
-        >>> from analysis.effects.study import example
-        >>> round(Balanced(np.arange(12.0)[:, None], np.zeros((1, 1))).estimate(example()).change, 2)
-        0.1
         """
         return concluded(self, study, confidence)
 
@@ -208,13 +198,6 @@ def influence(cells: Cells, treated: Bools, covariates: int = 99, change: float 
     Returns
     -------
     (M,) array, relative to the fleet's performance
-
-    Examples
-    --------
-    >>> from analysis.effects.study import example
-    >>> study = example()
-    >>> abs(float(influence(study.cells, study.treated)[study.treated].sum())) < 1e-12
-    True
     """
     (found,) = _influences(cells, treated[None, :], covariates, np.array([change]))
     return np.asarray(found)

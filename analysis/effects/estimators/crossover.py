@@ -82,14 +82,6 @@ def many(cells: Cells, treated: Bools, clusters: Ints) -> Answers:
     -------
     Answers
         NaN where there are fewer than two clusters.
-
-    Examples
-    --------
-    >>> from analysis.effects.study import Study
-    >>> from analysis.effects.crossovers import example
-    >>> made = Study.of(example()).cells
-    >>> many(made, np.ones((1, 6), dtype=np.bool_), np.arange(6)).change.round(9)
-    array([0.1])
     """
     value = np.stack([cells.y[:, 1] - cells.count, cells.count, cells.quota * cells.scale[cells.job]], axis=1)
     sums = _Sums(cells.start, cells.job, value, cells.weight, clusters)

@@ -1,13 +1,13 @@
 """Machines matched in pairs by what was known of them, one of each pair with the feature by the toss of a coin."""
 
 from dataclasses import dataclass, replace
-from typing import NamedTuple
+from typing import ClassVar, NamedTuple
 
 import numpy as np
 from scipy.spatial import cKDTree
 
 from analysis.effects.cells import Cells, Totals, totals
-from analysis.effects.method import Answers, Effect, concluded
+from analysis.effects.method import Answers, Design, Effect, Need, concluded
 from analysis.effects.study import Study
 from analysis.statistics import NotEnoughDataError
 from models.arrays import Bools, Floats, Ints
@@ -38,10 +38,12 @@ class Paired:
     "Regression-assisted inference for the average treatment effect in paired experiments").
     """
 
-    pairs: Ints
+    pairs: Ints | None = None
     """(P, 2) places of machines in the order of the cells' machines, as `matched` returns them."""
     name: str = "paired"
     """Its name in tables and on the command line."""
+    designs: ClassVar[frozenset[Design]] = frozenset({"concurrent"})
+    needs: ClassVar[tuple[Need, ...]] = ("pairs",)
 
     def many(self, cells: Cells, treated: Bools) -> Answers:
         """Return what it says of R draws.
@@ -60,22 +62,15 @@ class Paired:
         ------
         ValueError
             If both machines of a pair have the feature, or one of no pair has, or each machine is its own control.
-
-        Examples
-        --------
-        >>> from analysis.effects.study import example
-        >>> study = example()
-        >>> method = Paired(np.arange(12).reshape(6, 2))
-        >>> method.many(study.cells, study.treated[None, :]).change.round(1)
-        array([0.1])
         """
         if cells.known:
             raise InputError("a crossover has no contrast between machines: each is its own control")
         chosen = np.asarray(treated, dtype=np.bool_)
+        pairs = self._pairs()
         first, second = self._sides(chosen)
         sums = totals(cells)
         slope, lost = _slopes(sums, chosen)
-        on, off = (_arm(sums, self.pairs, turn, side, slope) for side, turn in ((1, first), (0, second)))
+        on, off = (_arm(sums, pairs, turn, side, slope) for side, turn in ((1, first), (0, second)))
         part = first | second
         return _answers(on, off, part, lost)
 
@@ -88,13 +83,6 @@ class Paired:
             If fewer than 3 pairs take part.
         ValueError
             As for `many`.
-
-        Examples
-        --------
-        >>> from analysis.effects.study import example
-        >>> found = Paired(np.arange(12).reshape(6, 2)).estimate(example())
-        >>> round(found.change, 1), found.design, found.controls
-        (0.1, 'paired', 6)
         """
         first, second = self._sides(study.treated[None, :])
         pairs = int((first | second).sum())
@@ -104,12 +92,18 @@ class Paired:
 
     def _sides(self, treated: Bools) -> tuple[Bools, Bools]:
         """Return in which pairs the first machine has the feature, and in which the second; (R, P)."""
-        first, second = treated[:, self.pairs[:, 0]], treated[:, self.pairs[:, 1]]
+        pairs = self._pairs()
+        first, second = treated[:, pairs[:, 0]], treated[:, pairs[:, 1]]
         if (first & second).any():
             raise InputError("both machines of a pair have the feature")
         if int(treated.sum()) != int(first.sum() + second.sum()):
             raise InputError("a machine that is in no pair has the feature")
         return first, second
+
+    def _pairs(self) -> Ints:
+        if self.pairs is None:
+            raise InputError(f"the estimator {self.name} needs the pairs in which machines were drawn")
+        return self.pairs
 
 
 def matched(aux: Floats, stratum: Ints | None = None) -> Ints:

@@ -2,13 +2,13 @@
 
 from dataclasses import dataclass
 from heapq import heapify, heapreplace
-from typing import NamedTuple
+from typing import ClassVar, NamedTuple
 
 import numpy as np
 import pandas as pd
 
 from analysis.effects.cells import Cells, Totals, totals
-from analysis.effects.method import Answers, Effect, concluded
+from analysis.effects.method import Answers, Design, Effect, Need, concluded
 from analysis.effects.study import Study
 from analysis.statistics import NotEnoughDataError
 from models.arrays import Bools, Floats, Ints
@@ -32,13 +32,15 @@ class Stratified:
     over all strata (Cochran 1977, "Sampling Techniques", sections 6.10 and 6.11 on ratios, 5A.9 on collapsed strata).
     """
 
-    stratum: Ints
-    """(M,) number of each machine's stratum, 0 or more, in the order of the cells' machines."""
+    stratum: Ints | None = None
+    """(M,) number of each machine's stratum, 0 or more, in the order of the cells' machines; else their platform."""
     combined: bool = False
     """False: each stratum's own ratio of performance to quota, weighted by its quota. True: one ratio of sums over all
     strata, each machine weighing by how many it stands for; for strata with few machines drawn."""
     name: str = "stratified"
     """Its name in tables and on the command line."""
+    designs: ClassVar[frozenset[Design]] = frozenset({"concurrent"})
+    needs: ClassVar[tuple[Need, ...]] = ("platform",)
 
     def many(self, cells: Cells, treated: Bools) -> Answers:
         """Return what it says of R draws.
@@ -57,21 +59,14 @@ class Stratified:
         ------
         ValueError
             If there is not one stratum for each machine, or the level without the feature is not that of machines.
-
-        Examples
-        --------
-        >>> from analysis.effects.study import example
-        >>> study = example()
-        >>> method = Stratified(np.arange(12) // 6)
-        >>> method.many(study.cells, study.treated[None, :]).change.round(2)
-        array([0.1])
         """
-        if len(self.stratum) != len(cells.machines):
-            raise InputError(f"each of {len(cells.machines)} machines needs a stratum, {len(self.stratum)} are given")
+        known = self._strata(cells)
+        if len(known) != len(cells.machines):
+            raise InputError(f"each of {len(cells.machines)} machines needs a stratum, {len(known)} are given")
         if cells.known:
             raise InputError("a crossover has no contrast between machines: each is its own control")
         sums = totals(cells)
-        stratum = np.unique(self.stratum, return_inverse=True)[1].astype(np.int64)
+        stratum = np.unique(known, return_inverse=True)[1].astype(np.int64)
         answers = np.array([_answer(sums, stratum, draw, self.combined) for draw in treated]).reshape(-1, 3)
         return Answers(answers[:, 0], answers[:, 1], answers[:, 2])
 
@@ -84,21 +79,23 @@ class Stratified:
             If a stratum has fewer than two machines with the feature, or without it.
         ValueError
             As for `many`.
-
-        Examples
-        --------
-        >>> from analysis.effects.study import example
-        >>> round(Stratified(np.arange(12) // 6).estimate(example()).change, 2)
-        0.1
         """
-        numbers = np.unique(self.stratum)
+        known = self._strata(study.cells)
+        numbers = np.unique(known)
         arms = ((study.treated, "with the feature"), (~study.treated, "without it"))
-        for arm, what in arms if len(self.stratum) == len(study.treated) else ():
-            machines = [int(arm[self.stratum == number].sum()) for number in numbers]
+        for arm, what in arms if len(known) == len(study.treated) else ():
+            machines = [int(arm[known == number].sum()) for number in numbers]
             if min(machines) < 2:
                 number = numbers[int(np.argmin(machines))]
                 raise NotEnoughDataError(2, min(machines), f"machines {what} in stratum {number}")
         return concluded(self, study, confidence)
+
+    def _strata(self, cells: Cells) -> Ints:
+        """Return the stratum of each machine, (M,)."""
+        known = cells.platform if self.stratum is None else self.stratum
+        if known is None:
+            raise InputError(f"the estimator {self.name} needs the column platform")
+        return known
 
 
 def allocate(machines: Ints, deviation: Floats, total: int, low: int = 2) -> Ints:

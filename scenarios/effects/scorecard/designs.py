@@ -1,6 +1,7 @@
 """The designs of experiments that the scorecard tries on every simulated fleet, as cells that estimators take."""
 
 from collections.abc import Collection, Iterator, Sequence
+from dataclasses import replace
 from typing import Final
 
 import pandas as pd
@@ -9,10 +10,10 @@ from analysis.effects import arrangements
 from analysis.effects.cells import Cells, cells, only
 from analysis.effects.crossovers import Switchable
 from analysis.effects.methods import RECOMMENDED, method
+from analysis.effects.stages import Stages, stage_rows, sums_of
 from analysis.effects.stays import stays
 from analysis.effects.study import potential
 from analysis.effects.switching import coins
-from analysis.effects.waves import stage_rows, sums_of
 from models.errors import InputError
 from models.randomness import stream
 from scenarios.effects.scorecard.fleets import STUDY, Fleet, Span, Switching, fleet
@@ -127,7 +128,8 @@ def _staged(made: Fleet) -> Design:
     quota = past["weight"] * past["presence"]
     before = past.assign(value=quota * past["value"], quota=quota).groupby("machine")[["value", "quota"]].sum()
     last = cells(rows[rows["stage"] == rows["stage"].max()], jobs, before)
-    return Design("staged", (last,), span.truth, arrangements.staged(sums, len(machines)), _BESIDE, THINNED["staged"])
+    whole = replace(last, stages=Stages(sums))
+    return Design("staged", (whole,), span.truth, arrangements.staged(len(machines)), _BESIDE, THINNED["staged"])
 
 
 def _cells(made: Fleet, span: Span) -> Cells:

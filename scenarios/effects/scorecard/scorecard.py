@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 from rich.box import SIMPLE_HEAD
 from rich.table import Table
 
-from analysis.effects.methods import METHODS, RECOMMENDED
+from analysis.effects.methods import RECOMMENDED, names
 from scenarios.effects.scorecard.card import summary
 from scenarios.effects.scorecard.needed import AGAINST
 from scenarios.effects.scorecard.pictures import pictures
@@ -22,7 +22,7 @@ from scenarios.views.output import Progress
 if TYPE_CHECKING:
     from rich.console import Console
 
-_NAMES = frozenset(one.name for one in METHODS)
+_NAMES = frozenset(names())
 _BESIDE = frozenset({RECOMMENDED, *AGAINST})
 _JUDGES = ("scipy", "pandas")
 """Libraries that decide what estimators say, beside those that decide a fleet."""

@@ -6,8 +6,8 @@ import pytest
 
 from analysis.effects import arrangements
 from analysis.effects.methods import method
+from analysis.effects.stages import NEVER
 from analysis.effects.study import potential
-from analysis.effects.waves import NEVER, example
 from models.randomness import stream
 
 MACHINES, JOBS = 80, 6
@@ -82,7 +82,6 @@ def test_pairs_are_of_one_platform_and_one_of_each_has_the_feature(known):
 
 
 def test_roll_outs_grow_by_their_shares():
-    sums = example()[1].sums
-    used, treated = arrangements.staged(sums, 12).arrange(6, 9, stream(7, "draws"))
+    used, treated = arrangements.staged(12).arrange(6, 9, stream(7, "draws"))
     assert ((used.since < NEVER) == treated).all()
     assert {tuple(np.bincount(draw.clip(max=3), minlength=4)) for draw in used.since} == {(1, 2, 3, 6)}

@@ -10,9 +10,10 @@ from analysis.effects.assignment import assigned
 from analysis.effects.methods import method
 from analysis.effects.past import Past
 from analysis.effects.planning import Wanted, fewest
-from analysis.effects.rehearsals import Assumed, crossover, example, spans
+from analysis.effects.rehearsals import Assumed, crossover, spans
 from analysis.effects.study import Study
 from models.arrays import HOUR_S
+from tests.helpers.effect_studies import small_rehearsal as example
 
 WANTED = Wanted(detect=0.05, draws=100)
 

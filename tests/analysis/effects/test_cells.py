@@ -6,10 +6,10 @@ import pytest
 
 from analysis.effects.cells import cells, only, totals
 from analysis.effects.methods import method
-from analysis.effects.study import example
 from analysis.statistics import NotEnoughDataError
 from models.randomness import stream
 from tests.helpers.effect_studies import fleet_jobs, fleet_rows
+from tests.helpers.effect_studies import small_study as example
 
 
 @pytest.fixture

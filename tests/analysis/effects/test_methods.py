@@ -10,11 +10,12 @@ from analysis.effects.cells import cells as made_cells
 from analysis.effects.estimators import kernel
 from analysis.effects.estimators.adjusted import Adjusted
 from analysis.effects.method import Answers
-from analysis.effects.methods import METHODS, RECOMMENDED, method, together
+from analysis.effects.methods import METHODS, RECOMMENDED, by_rack, for_design, method, names, of_tables, together
 from analysis.effects.study import Study
 from tests.helpers.effect_studies import fleet_jobs, fleet_rows, observed
 
-EACH = pytest.mark.parametrize("one", METHODS, ids=lambda one: one.name)
+ANY = [one for one in METHODS if not one.needs]
+EACH = pytest.mark.parametrize("one", ANY, ids=lambda one: one.name)
 TABLE = observed(np.random.default_rng(5), machines=24)
 STUDY = Study.of(TABLE)
 
@@ -30,6 +31,31 @@ def test_names_are_unique_and_found():
     assert method(RECOMMENDED).name == RECOMMENDED
     with pytest.raises(ValueError, match=r"estimator must be one of published, .*got best"):
         method("best")
+
+
+def test_the_table_says_which_estimator_a_design_and_a_table_can_have():
+    assert for_design(RECOMMENDED, "concurrent").name == for_design(RECOMMENDED, "crossover").name == RECOMMENDED
+    assert for_design(RECOMMENDED, "staged").name == "staged"
+    assert for_design("cuped", "staged").name == "cuped"
+    assert set(of_tables()) - set(names()) == {"stratified", "staged"}
+    assert [one.name for one in METHODS if one.name not in of_tables()] == ["balanced", "paired"]
+
+
+@pytest.mark.parametrize("one", [one for one in METHODS if one.needs], ids=lambda one: one.name)
+def test_what_an_estimator_lacks_of_how_machines_were_drawn_is_named(one):
+    with pytest.raises(ValueError, match=f"the estimator {one.name} needs the "):
+        one.estimate(STUDY)
+
+
+def test_racks_are_clusters_of_adjusted_differences_alone():
+    assert {one.name for one in METHODS if by_rack(one)} == {
+        "adjusted",
+        "unadjusted",
+        "own-past",
+        "shrunken",
+        "random-effects",
+    }
+    assert by_rack(method("adjusted")).cluster == "rack"
 
 
 @EACH
@@ -111,7 +137,7 @@ def test_together_methods_say_what_each_says_alone_to_the_last_digit(known):
     rng = np.random.default_rng(7)
     cells = replace(full(rng), known=known)
     treated = np.array([rng.permutation(40) < size for size in rng.integers(1, 40, 37)])
-    asked = [*METHODS, *(Adjusted(f"rack-{c}", cluster="rack", correction=c) for c in ("cr0", "cr2", "jackknife"))]
+    asked = [*ANY, *(Adjusted(f"rack-{c}", cluster="rack", correction=c) for c in ("cr0", "cr2", "jackknife"))]
     both = together([*asked, Alone()], cells, treated)
     for one, answers in zip([*asked, Alone()], both, strict=True):
         for made, expected in zip(answers, one.many(cells, treated), strict=True):

@@ -10,8 +10,8 @@ from scipy.stats import norm
 from analysis.effects.method import Answers
 from analysis.effects.planning import Wanted, fewest, forecast, ranked
 from analysis.effects.rehearsals import Assumed, Course, Rehearsal, spans
-from analysis.effects.study import example as study
 from tests.helpers.effect_studies import past
+from tests.helpers.effect_studies import small_study as study
 
 
 class Told(NamedTuple):

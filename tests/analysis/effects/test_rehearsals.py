@@ -5,9 +5,10 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from analysis.effects.rehearsals import Assumed, crossover, example, spans, truth, with_effect
+from analysis.effects.rehearsals import Assumed, crossover, spans, truth, with_effect
 from analysis.statistics import NotEnoughDataError
 from tests.helpers.effect_studies import past
+from tests.helpers.effect_studies import small_rehearsal as example
 
 
 def test_the_effect_of_the_fleet_is_exactly_what_is_assumed_of_jobs():

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 from typer.testing import CliRunner
 
-from analysis.effects.methods import METHODS
+from analysis.effects.methods import names
 from scenarios.commands.cli import app
 from scenarios.commands.scorecard import scorecard as command
 from scenarios.effects.scorecard import scorecard as cards
@@ -19,7 +19,7 @@ from scenarios.report import commands, scorecard, sweep
 from scenarios.report.settings import _dumped, flat
 from scenarios.views.section import Code, Command
 
-NAMES = tuple(one.name for one in METHODS)
+NAMES = names()
 
 
 def pieces(asked, wanted):

@@ -9,8 +9,8 @@ from analysis.effects.cells import cells
 from analysis.effects.cube import selections
 from analysis.effects.estimators.adjusted import Adjusted
 from analysis.effects.estimators.balanced import Balanced, balanced_error, imbalance, influence
-from analysis.effects.study import example
 from analysis.statistics import NotEnoughDataError
+from tests.helpers.effect_studies import small_study as example
 
 
 def test_without_relevant_variables_the_error_is_neymans():

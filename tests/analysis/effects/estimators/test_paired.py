@@ -8,9 +8,9 @@ import pytest
 
 from analysis.effects.cells import cells
 from analysis.effects.estimators.paired import Paired, matched, tossed
-from analysis.effects.study import example
 from analysis.statistics import NotEnoughDataError
 from models.randomness import stream
+from tests.helpers.effect_studies import small_study as example
 
 
 def fleet(off, on, x=None, quota=None):

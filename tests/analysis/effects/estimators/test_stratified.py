@@ -11,8 +11,9 @@ from scipy.stats import binom
 
 from analysis.effects.cells import cells
 from analysis.effects.estimators.stratified import Stratified, allocate, draw, strata
-from analysis.effects.study import Study, example
+from analysis.effects.study import Study
 from analysis.statistics import NotEnoughDataError
+from tests.helpers.effect_studies import small_study as example
 
 
 @settings(deadline=None, max_examples=60)

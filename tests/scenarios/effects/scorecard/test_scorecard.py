@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 from rich.console import Console
 
-from analysis.effects.methods import METHODS
+from analysis.effects.methods import names
 from scenarios.effects.scorecard import scorecard as cards
 from scenarios.effects.scorecard.designs import designs
 from scenarios.effects.scorecard.pieces import Asked, Piece, cut
@@ -88,7 +88,7 @@ def test_two_processes_say_the_same(here, tmp_path):
 
 def test_simulated_fleets_are_judged_alike_by_one_process_two_and_a_cluster(tmp_path):
     """Two features of 60 machines, and all that goes with a real fleet: simulation, cells, every estimator."""
-    asked = Asked(tuple(one.name for one in METHODS), (12, 25), draws=18, machines=60)
+    asked = Asked(names(), (12, 25), draws=18, machines=60)
     fleets, pieces = partial(designs, names=("day", "crossover")), cut(("base", "upgrade"), 2)
     said = [
         scorecard(asked, pieces, fleets, tmp_path / f"{workers}", quiet, workers=workers)["digest"]

@@ -1,13 +1,17 @@
 """Staged roll-outs from potential outcomes: each draw says what `staged` says of the table that would be seen."""
 
+from dataclasses import replace
+
 import numpy as np
 import pandas as pd
 import pytest
 
-from analysis.effects.staged import staged
-from analysis.effects.study import example
-from analysis.effects.waves import NEVER, Waves, rolled_out, stage_rows, sums_of
+from analysis.effects.estimators.staged import Staged
+from analysis.effects.stages import NEVER, Stages, rolled_out, stage_rows, sums_of
+from analysis.effects.study import Study
 from models.randomness import stream
+from tests.helpers.effect_studies import small_study
+from tests.helpers.readable_staged import staged
 
 STARTS = (3, 4, 6)
 JOBS = 7
@@ -61,20 +65,29 @@ def test_each_draw_says_what_staged_says_of_the_table_that_is_seen(presence):
     sums, machines = sums_of(stage_rows(before, off, on, STARTS), quota.assign(scale=scale))
     rng = stream(2, "roll-outs")
     since = np.stack([rolled_out(len(machines), sizes, rng) for sizes in ([2, 5, 10], [4, 10, 20], [1, 2, 3])])
-    found = Waves(sums, since).many(Machines(len(machines)), since < NEVER)
+    found = Staged(since).many(Machines(len(machines), Stages(sums)), since < NEVER)
     for place, draw in enumerate(since):
         seen = pd.concat([before, by_stage(off, on, dict(zip(machines, draw, strict=True)))], ignore_index=True)
         told = staged(seen, quota)
         assert found.change[place] == pytest.approx(told.change, rel=1e-9)
         assert found.error[place] == pytest.approx(told.error, rel=1e-8)
         assert found.freedom[place] == pytest.approx(told.freedom, rel=1e-8)
+        one = Staged().estimate(Study.of(seen, quota, staged=True))
+        for name in ("change", "error", "freedom", "low", "high", "quota_coverage"):
+            assert getattr(one, name) == pytest.approx(getattr(told, name), rel=1e-8)
+        assert (one.machines, one.controls, one.jobs, one.notes) == (
+            told.machines,
+            told.controls,
+            told.jobs,
+            told.notes,
+        )
 
 
 class Machines:
     """All of the cells that is looked at."""
 
-    def __init__(self, count):
-        self.machines = range(count)
+    def __init__(self, count, stages):
+        self.machines, self.stages = range(count), stages
 
 
 @pytest.mark.statistical
@@ -88,9 +101,9 @@ def test_a_roll_out_has_the_sizes_asked_for_and_stages_by_chance():
 
 
 def test_other_machines_than_those_that_were_drawn_are_refused():
-    since = np.full((1, 12), NEVER)
+    since, study = np.full((1, 12), NEVER), small_study()
     with pytest.raises(ValueError, match="stages are known of other machines than the 6 with the feature"):
-        Waves(None, since).estimate(example())
+        Staged(since).estimate(replace(study, cells=replace(study.cells, stages=Stages(None))))
 
 
 def test_courses_of_other_rows_are_refused():

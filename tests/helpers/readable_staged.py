@@ -1,4 +1,4 @@
-"""A staged roll-out: machines get the feature in waves, and are controls of the waves after theirs until then."""
+"""The readable twin of `analysis.effects.estimators.staged`: the change of one roll-out, from rows, by numpy alone."""
 
 from dataclasses import dataclass
 from typing import NamedTuple
@@ -52,16 +52,6 @@ def staged(
     NotEnoughDataError
         If fewer than two machines get the feature, or fewer than two are there without it while others have it, or no
         job is seen in both states in one period.
-
-    Examples
-    --------
-    >>> index = pd.MultiIndex.from_product([range(4), range(9), list("ab")], names=["period", "machine", "job"])
-    >>> rows = index.to_frame(index=False)
-    >>> rows["treated"] = rows["period"] > rows["machine"] % 3
-    >>> course = rows["period"].map({0: 1.0, 1: 1.1, 2: 0.9, 3: 1.3})
-    >>> found = staged(rows.assign(weight=1.0, value=course * np.where(rows["treated"], 1.02, 1.0)))
-    >>> round(found.change, 6), found.design, found.machines, found.notes
-    (0.02, 'staged', 6, ('periods without a machine that lacks the feature were left out: 3',))
     """
     if not 0 < confidence < 1:
         raise InputError(f"confidence must be between 0 and 1, got {confidence}")
@@ -94,26 +84,6 @@ def staged(
         quota_coverage=float(fleet.quota[seen].sum()),
         notes=_notes(dropped),
     )
-
-
-def is_staged(observations: pd.DataFrame) -> bool:
-    """Return whether machines get the feature after others did, and all keep it.
-
-    Parameters
-    ----------
-    observations : columns period, machine, treated
-
-    Examples
-    --------
-    >>> rows = pd.DataFrame({"period": [0, 1, 2] * 2, "machine": [1, 1, 1, 2, 2, 2], "treated": [0, 1, 1, 0, 0, 1]})
-    >>> is_staged(rows), is_staged(rows[rows["machine"] == 1])
-    (True, False)
-    """
-    states = observations.groupby(["machine", "period"])["treated"].max().astype(bool)
-    back = (~states & states.groupby("machine").cummax()).any()
-    first = states[states].index.get_level_values("period").min()
-    share = states[states.index.get_level_values("period") >= first].groupby("machine").mean()
-    return not back and bool(((share > 0) & (share < 1)).any())
 
 
 def _notes(dropped: list[object]) -> tuple[str, ...]:

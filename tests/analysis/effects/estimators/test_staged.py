@@ -4,11 +4,17 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from analysis.effects.staged import is_staged, staged
+from analysis.effects.estimators.staged import Staged
+from analysis.effects.stages import is_staged
+from analysis.effects.study import Study
 from analysis.statistics import NotEnoughDataError
 from models.randomness import stream
 
 JOBS = pd.DataFrame({"job": range(6), "quota": [50.0, 20.0, 15.0, 10.0, 4.0, 1.0]})
+
+
+def staged(rows, jobs=None, *, confidence=0.95, **how):
+    return Staged().estimate(Study.of(rows, jobs, staged=True, **how), confidence)
 
 
 def table(machines=40, periods=8, *, past=2, waves=(4, 6, 8), rng=None, per_machine=5, order=None):
