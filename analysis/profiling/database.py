@@ -11,10 +11,9 @@ import duckdb
 import pandas as pd
 
 from analysis.profiling import paths, views
-from analysis.profiling.answers import column, difference, frame, shares, summed
-from analysis.profiling.drawn import undrawn
+from analysis.profiling.cache import AnswerCache
+from analysis.profiling.fleet_samples import undrawn
 from analysis.profiling.frames import BrokenStacksError
-from analysis.profiling.kept import Kept
 from analysis.profiling.query import (
     LOCATION_DIMENSIONS,
     PROCESS_DIMENSIONS,
@@ -24,7 +23,7 @@ from analysis.profiling.query import (
     unknown,
 )
 from analysis.profiling.storage import NEEDED, Identity, find, identity
-from analysis.profiling.sums import PROCESSES, SQL, Sums, sum_samples
+from analysis.profiling.sums import PROCESSES, SQL, Sums, column, difference, frame, shares, sum_samples, summed
 from models.tables import TABLES
 
 MEMORY_BYTES = 240_000_000
@@ -65,7 +64,7 @@ class Database:
         self.paths = tuple(Path(folder) for folder in folders)
         self._memory_bytes, self._threads = memory_bytes, threads
         self._lock = threading.RLock()
-        self._answers = Kept()
+        self._answers = AnswerCache()
         self._open()
 
     def __enter__(self) -> Self:

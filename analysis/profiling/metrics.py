@@ -6,8 +6,7 @@ import numpy as np
 import pandas as pd
 from scipy.stats import norm, t
 
-from analysis.profiling.clusters import MEASURES
-from analysis.profiling.effective import share_intervals
+from analysis.profiling.intervals import MEASURES, share_intervals
 from analysis.statistics import NotEnoughDataError
 from models.arrays import DAY_S, Bools, Floats, Ints
 from models.errors import InputError

@@ -8,8 +8,7 @@ import pandas as pd
 import pyarrow as pa
 
 from analysis.profiling import frames
-from analysis.profiling.answers import column, shares, summed
-from analysis.profiling.sums import Sums
+from analysis.profiling.sums import Sums, column, shares, summed
 
 ROOT = "[root]"
 """The caller of what nothing called."""

@@ -6,8 +6,12 @@ import re
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from types import MappingProxyType
+from typing import TYPE_CHECKING, Protocol
 
 from models.errors import WscError
+
+if TYPE_CHECKING:
+    import pandas as pd
 
 PROCESS_DIMENSIONS: Mapping[str, str] = MappingProxyType(
     {
@@ -159,6 +163,38 @@ class Query:
         (('application', ('search',)),)
         """
         return replace(self, where=(*self.where, (name, values)))
+
+
+class Profile(Protocol):
+    """A profile that can be asked; `database.Database` is one."""
+
+    def query(self, query: Query, top: int | None = None) -> "pd.DataFrame":
+        """Return samples, value and share by the query's dimensions, largest value first."""
+        ...
+
+    def clustered(self, query: Query, cluster: str = "machine") -> "pd.DataFrame":
+        """Return samples and value by the query's dimensions within each cluster."""
+        ...
+
+    def callers(self, function: str, query: Query) -> "pd.DataFrame":
+        """Return caller, samples, value of a function by the query's dimensions."""
+        ...
+
+    def undrawn(self, query: Query) -> str:
+        """Return why a query's samples are not a random sample of machines; nothing if they are one."""
+        ...
+
+    def values(self, name: str, limit: int = ...) -> list[str]:
+        """Return the values of a dimension as text."""
+        ...
+
+    def units(self) -> dict[str, str]:
+        """Return what each event counts."""
+        ...
+
+    def table(self, name: str) -> "pd.DataFrame":
+        """Return a table as it is."""
+        ...
 
 
 def parse_where(texts: Iterable[str]) -> Where:

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 import numpy as np
 import pandas as pd
 
-from analysis.profiling.clusters import Clusters
+from analysis.profiling.intervals import Clusters
 from analysis.profiling.stability import expected_distance
 from analysis.statistics import NotEnoughDataError
 from models.arrays import Floats

@@ -11,8 +11,8 @@ from matplotlib.figure import Figure
 from analysis.figures.criteria import numbers
 from analysis.figures.gwp import profiles, square_root
 from analysis.figures.gwp.hot_functions import draw_functions
-from analysis.profiling.asking import of_fleet
 from analysis.profiling.database import Database
+from analysis.profiling.fleet_samples import of_fleet
 from analysis.profiling.metrics import cpi
 from analysis.profiling.query import Query, Where
 from analysis.profiling.stability import periods

@@ -9,13 +9,12 @@ import numpy as np
 import pandas as pd
 
 from analysis.figures.criteria import numbers
-from analysis.profiling.affinity.advice import advise
+from analysis.profiling.affinity.advice import advise, trial
 from analysis.profiling.affinity.sampled import table_of
 from analysis.profiling.affinity.table import Table, frame_of
-from analysis.profiling.affinity.trial import trial
-from analysis.profiling.asking import of_fleet
 from analysis.profiling.database import Database
-from analysis.profiling.questions import QUESTIONS
+from analysis.profiling.fleet_samples import of_fleet
+from analysis.profiling.questions.catalogue import QUESTIONS
 from scenarios.papers.evidence import Outcome, Row, Sources
 from scenarios.papers.gwp import FLEET
 from scenarios.profiling.affinity_trial import moved

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from analysis.profiling.affinity.advice import Advice, Judgement, Method, Settings, advise, spent
-from analysis.profiling.affinity.held_out import compare
+from analysis.profiling.affinity.shrinkage import compare
 from analysis.profiling.affinity.table import COUNTERS, Table, frame_of, read
 from analysis.profiling.affinity.terms import Structure
 from models.arrays import Floats

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from rich.console import Console
 
     from analysis.profiling.database import Database
-    from analysis.profiling.regression import Criteria
+    from analysis.profiling.regressions.comparison import Criteria
 
 _CAUSES = ("revision", "compiler", "kernel", "platform", "datacentre")
 _TAGS = ("function", "image", "application", *_CAUSES)
@@ -39,7 +39,7 @@ def listing() -> list[dict[str, Any]]:
     >>> [question["name"] for question in listing()][:2]
     ['shared', 'savings']
     """
-    from analysis.profiling.questions import QUESTIONS
+    from analysis.profiling.questions.catalogue import QUESTIONS
 
     return [
         {"name": one.name, "title": one.title, "why": one.why, "parameters": dict(one.parameters)}
@@ -69,7 +69,7 @@ def ask(folder: Path, name: str, given: Iterable[str]) -> dict[str, Any]:
         If a parameter is wrong, or the folder is no profile.
     """
     from analysis.profiling.database import Database
-    from analysis.profiling.questions import QUESTIONS
+    from analysis.profiling.questions.catalogue import QUESTIONS
     from scenarios.views.numbers import closest
 
     if name not in QUESTIONS:
@@ -107,7 +107,7 @@ def read_criteria(given: Mapping[str, str]) -> "tuple[Criteria | None, list[tupl
     min_factor should be a factor of at least 1 and at most 64, such as 1.25 0.5
     min_cost should be a share from 0 to 1, such as 0.01% 2
     """
-    from analysis.profiling.regression import Criteria
+    from analysis.profiling.regressions.comparison import Criteria
 
     values: dict[str, Any] = {}
     faults = []
@@ -175,7 +175,7 @@ def regress(
     Returns
     -------
     dict
-        kind, event, criteria, samples of both, alarms (the columns of `analysis.profiling.regression.alarms`),
+        kind, event, criteria, samples of both, alarms (the columns of `regressions.comparison.alarms`),
         probability, detectable (share, functions, factor: by how much functions of that share of all events must grow
         to be reported with the probability; no factor: they would not be, even if they grew by `most_factor`).
 
@@ -190,7 +190,7 @@ def regress(
     """
     from analysis.profiling.database import Database
     from analysis.profiling.query import QueryError, unknown
-    from analysis.profiling.regression import Criteria
+    from analysis.profiling.regressions.comparison import Criteria
 
     if at_s is None and after is None:
         raise FaultsError([Fault("--at", 0, 0, "", "one run needs a time that parts before from after")])
@@ -261,8 +261,8 @@ def compared(before: "pd.DataFrame", after: "pd.DataFrame", criteria: "Criteria"
     NotEnoughDataError
         If a side has samples of one machine alone.
     """
-    from analysis.profiling.detection import FACTORS
-    from analysis.profiling.regression import PROBABILITY, Comparison
+    from analysis.profiling.regressions.comparison import PROBABILITY, Comparison
+    from analysis.profiling.regressions.detection import FACTORS
 
     blank = _blank([before, after])
     comparison = Comparison.of(before.drop(columns=blank), after.drop(columns=blank), cluster="machine")
@@ -297,7 +297,7 @@ def cells(
     """
     from dataclasses import replace
 
-    from analysis.profiling.asking import of_fleet
+    from analysis.profiling.fleet_samples import of_fleet
 
     query = of_fleet(database, event, _TAGS)
     return database.clustered(replace(query, since_s=since_s, until_s=until_s), "machine")

@@ -6,8 +6,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from analysis.profiling.asking import FLEET
-from analysis.profiling.drawn import drawn_collections
+from analysis.profiling.fleet_samples import FLEET, drawn_collections
 from analysis.profiling.query import Query, QueryError
 
 if TYPE_CHECKING:
@@ -63,7 +62,7 @@ def intervals(database: "Database", question: Query) -> "pd.DataFrame | None":
     QueryError
         If the question cannot be answered.
     """
-    from analysis.profiling.effective import share_intervals
+    from analysis.profiling.intervals import share_intervals
 
     if {CLUSTER, "process"} & set(question.by) or not drawn(database, question):
         return None

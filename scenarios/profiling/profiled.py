@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import pandas as pd
 
-from analysis.profiling.effective import share_intervals
+from analysis.profiling.intervals import share_intervals
 from analysis.profiling.metrics import core_seconds, coverage_of_stacks, cpi
 from analysis.profiling.query import Query, Where
 from scenarios.files.schema import GWP

@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from analysis.profiling.regression import alarms
+from analysis.profiling.regressions.comparison import alarms
 from models.errors import InputError
 from models.profiling.world import Incident
 from models.randomness import stream

@@ -57,8 +57,8 @@ def stability(
     Traceback (most recent call last):
     analysis.profiling.storage.ProfileError: nowhere: is no folder
     """
-    from analysis.profiling.asking import of_fleet
     from analysis.profiling.database import Database
+    from analysis.profiling.fleet_samples import of_fleet
     from analysis.profiling.query import QueryError, dimension
     from analysis.profiling.stability import periods
 
@@ -86,7 +86,7 @@ def stability(
 
 def _cpi_by_day(database: "Database", cluster: str) -> pd.DataFrame:
     """Return day, cpi, cpi_low, cpi_high; no rows where an event was not sampled."""
-    from analysis.profiling.asking import of_fleet
+    from analysis.profiling.fleet_samples import of_fleet
     from analysis.profiling.metrics import cpi
 
     columns = {"cpi": "cpi", "low": "cpi_low", "high": "cpi_high"}
@@ -100,10 +100,8 @@ def _cpi_by_day(database: "Database", cluster: str) -> pd.DataFrame:
 
 
 def _whole(clustered: pd.DataFrame, cluster: str, bits: bool) -> dict[str, Any]:
-    from analysis.profiling.clusters import Clusters
-    from analysis.profiling.effective import design
-    from analysis.profiling.entropy import clustered_entropy
-    from analysis.profiling.stability import expected_distance
+    from analysis.profiling.intervals import Clusters, design
+    from analysis.profiling.stability import clustered_entropy, expected_distance
     from analysis.statistics import NotEnoughDataError
 
     found = clustered_entropy(clustered, cluster=cluster, bits=bits)

@@ -19,10 +19,9 @@ from rich.console import Console
 from rich.table import Table
 from scipy.stats import norm, t
 
-from analysis.profiling.effective import share_intervals
-from analysis.profiling.entropy import clustered_entropy, entropy
+from analysis.profiling.intervals import share_intervals
 from analysis.profiling.metrics import core_seconds, cpi
-from analysis.profiling.stability import manhattan
+from analysis.profiling.stability import clustered_entropy, entropy, manhattan
 from models.arrays import Floats
 from scenarios.files.schema import GWP, PROFILE, ProfileScenario
 from scenarios.profiling.collectors import Look, Looks

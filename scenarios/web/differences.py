@@ -6,8 +6,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 import pandas as pd
 
-from analysis.profiling.clusters import Clusters
-from analysis.profiling.effective import share_degrees, share_variances
+from analysis.profiling.intervals import Clusters, share_degrees, share_variances
 from analysis.profiling.query import PROCESS_DIMENSIONS, Query
 from models.arrays import Floats, Ints
 from scenarios.profiling.intervals import CLUSTER, ERRORS, incomparable, with_change

@@ -7,7 +7,7 @@ from typing import Any
 import pandas as pd
 
 from analysis.profiling.query import DIMENSIONS, QueryError, unknown
-from analysis.profiling.questions import QUESTIONS
+from analysis.profiling.questions.catalogue import QUESTIONS
 from analysis.profiling.stability import periods
 from analysis.statistics import NotEnoughDataError
 from scenarios.views.section import Table

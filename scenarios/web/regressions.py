@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from analysis.profiling.asking import visits_of_fleet
+from analysis.profiling.fleet_samples import visits_of_fleet
 from analysis.profiling.query import unknown
 from models.arrays import DAY_S
 from scenarios.profiling.ask import ADJUSTMENTS, could_find, read_criteria, verdict

@@ -13,10 +13,10 @@ import jinja2
 import pandas as pd
 import pyarrow.parquet as pq
 
-from analysis.profiling.asking import of_fleet
 from analysis.profiling.database import Database
+from analysis.profiling.fleet_samples import of_fleet
 from analysis.profiling.query import DIMENSIONS, Query
-from analysis.profiling.regression import Criteria
+from analysis.profiling.regressions.comparison import Criteria
 from analysis.profiling.storage import Identity
 from analysis.statistics import NotEnoughDataError
 from scenarios.profiling.ask import cells, compared

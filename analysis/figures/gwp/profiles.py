@@ -10,8 +10,7 @@ from matplotlib.figure import Figure
 
 from analysis.figures import style
 from analysis.figures.criteria import curve, numbers, rows
-from analysis.profiling.entropy import entropy
-from analysis.profiling.stability import manhattan
+from analysis.profiling.stability import entropy, manhattan
 from models.arrays import Floats
 
 EVENTS: Final[Mapping[str, str]] = {

@@ -1,20 +1,238 @@
-"""The table of affinities that a profile gives, and the true one that a simulated fleet knows."""
+"""The table of affinities that a profile gives, and the true one that a simulated fleet knows.
 
+What visits stand for is corrected by what the register of machines says: machines are drawn from all, so how many of a
+platform are visited is left to chance. How long machines of each platform there were on each day is known; weighted by
+that over what answered (poststratification; Holt and Smith 1979), the platforms have their true sizes, and a visit
+without an answer is made up for by those of the same platform and day.
+
+Cycles per instruction are told twice. Of a pair that few samples tell of, most of the error is that of counting. A job
+makes some events, such as mispredictions, of its instructions at a rate that is much the same wherever it runs; cycles
+over such an event, times the rate expected, are a second estimate of the same CPI, whose errors are partly others. Both
+are averaged with the weights that leave the least variance (a composite estimator; Rao and Molina 2015, section 3.3).
+How far rates stray from an effect of the job and one of the platform is asked of the data (`effects.fit`): the event is
+that whose rate strays least, and the more it strays the less it weighs.
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 import numpy as np
 import pandas as pd
+from scipy.optimize import nnls
 
-from analysis.profiling.affinity.calibration import ANSWERED, factors
-from analysis.profiling.affinity.composite import composite
-from analysis.profiling.affinity.pairs import BY, CLUSTER, ratio
+from analysis.profiling.affinity.effects import fit
 from analysis.profiling.affinity.table import COUNTERS, Table
-from analysis.profiling.asking import visits_of_fleet
+from analysis.profiling.affinity.terms import Terms
+from analysis.profiling.fleet_samples import visits_of_fleet
+from analysis.profiling.metrics import cpi
 from analysis.profiling.query import Query, QueryError, Where
-from models.arrays import Floats
+from models.arrays import DAY_S, Bools, Floats
 
 if TYPE_CHECKING:
     from analysis.profiling.database import Database
+
+BY = ("application", "platform")
+CLUSTER = "visit"
+"""What the collector draws anew each time."""
+_PRIOR_VISITS, _ROUNDS = 8.0, 8
+
+
+def ratio(above: pd.DataFrame, below: pd.DataFrame) -> pd.DataFrame:
+    """Return the ratio of two events of every pair that was sampled of both.
+
+    Parameters
+    ----------
+    above, below : columns application, platform, visit, samples, value
+
+    Returns
+    -------
+    DataFrame
+        application, platform, cpi (the ratio), relative_se, cycles and instructions (what is above and below), samples
+        (of both), clusters (visits).
+
+    Examples
+    --------
+    >>> one = pd.DataFrame({"application": "a", "platform": "p", "visit": [1, 2, 3], "samples": 10, "value": [9, 8, 9]})
+    >>> ratio(one, one.assign(value=[3, 4, 6]))["cpi"].tolist()
+    [2.0]
+    """
+    found = cpi(above, below, cluster=CLUSTER)
+    found = found[(found["cycles"] > 0) & (found["instructions"] > 0)].reset_index(drop=True)
+    kept = [*BY, "cpi", "cycles", "instructions", "samples", "clusters"]
+    return found.assign(relative_se=_relative_errors(found))[[*kept[:3], "relative_se", *kept[3:]]]
+
+
+def _relative_errors(found: pd.DataFrame) -> Floats:
+    """Return relative standard errors, steadied by those of all pairs.
+
+    An error that few visits tell of is itself uncertain, so its square is averaged with what the pair's samples and
+    visits make expect, α / samples + β / visits, fitted over all pairs; the latter counts as `_PRIOR_VISITS` visits.
+    """
+    own = ((found["standard_error"] / found["cpi"]) ** 2).to_numpy(np.float64)
+    samples, visits = (found[name].to_numpy(np.float64) for name in ("samples", "clusters"))
+    known = np.isfinite(own) & (visits > _PRIOR_VISITS) & (own < 1.0)
+    inputs = np.column_stack([1.0 / samples, 1.0 / visits])
+    fitted = np.array([2.0, 0.0])
+    for _ in range(_ROUNDS if known.sum() > 2 else 0):
+        weight = np.sqrt(visits[known]) / (inputs[known] @ fitted)
+        fitted = nnls(inputs[known] * weight[:, None], own[known] * weight)[0]
+        fitted = fitted if fitted.any() else np.array([2.0, 0.0])
+    heard = np.where(np.isfinite(own), np.maximum(visits - 1.0, 0.0), 0.0)
+    own = np.where(heard > 0, np.minimum(np.nan_to_num(own), 1.0), 0.0)
+    return np.asarray(np.sqrt((heard * own + _PRIOR_VISITS * (inputs @ fitted)) / (heard + _PRIOR_VISITS)))
+
+
+ANSWERED = ("ok", "down")
+"""Statuses of visits of which it is known what the machine did."""
+_STRATUM = ["platform", "day"]
+
+
+def factors(visits: pd.DataFrame, machines: pd.DataFrame) -> "pd.Series[float]":
+    """Return for each visit by what its weight is to be multiplied; ones where the register knows other platforms.
+
+    What a machine is after it was rebuilt is that as which machines of its kind were visited.
+
+    Parameters
+    ----------
+    visits : columns visit, machine, platform, start_s, weight, length_s, status, drawn from all machines
+    machines : columns machine, platform (at first), feature_from_s (when it was rebuilt; NaN: never)
+
+    Examples
+    --------
+    >>> visits = pd.DataFrame({"visit": [0, 1, 2], "machine": [0, 1, 2], "platform": ["p", "p", "q"], "start_s": 0.0})
+    >>> visits = visits.assign(weight=1, length_s=300.0, status="ok")
+    >>> machines = pd.DataFrame({"machine": [0, 1, 2, 3], "platform": ["p", "p", "q", "q"], "feature_from_s": np.nan})
+    >>> factors(visits, machines).tolist()
+    [0.75, 0.75, 1.5]
+    """
+    ones = pd.Series(1.0, index=pd.Index(visits["visit"], name="visit"))
+    rows = visits[["visit", "machine", "platform", "start_s"]].astype({"platform": str}).assign(
+        day=np.floor(visits["start_s"] / DAY_S).astype(np.int64),
+        time_s=visits["weight"].astype(np.float64) * visits["length_s"].astype(np.float64),
+        answered=visits["status"].isin(ANSWERED),
+    )  # fmt: skip
+    register = _register(rows, machines.astype({"platform": str}))
+    if register is None:
+        return ones
+    for each in (rows, rows.assign(day=0)):
+        size = _sizes(register, rows["day"].unique(), pooled=not each["day"].any())
+        known = each[each["answered"]].groupby(_STRATUM)["time_s"].sum().reindex(size.index).fillna(0.0)
+        if (known[size > 0] > 0).all():
+            planned = each.groupby("day")["time_s"].sum().reindex(size.index.get_level_values("day")).to_numpy()
+            share = size / size.groupby("day").transform("sum")
+            factor = (share * planned / known.where(known > 0)).fillna(1.0)
+            return pd.Series(factor.reindex(pd.MultiIndex.from_frame(each[_STRATUM])).to_numpy(), ones.index)
+    return ones
+
+
+def _register(rows: pd.DataFrame, machines: pd.DataFrame) -> pd.DataFrame | None:
+    """Return platform, begin_s and end_s of all that machines were; none if a visit found a machine to be another."""
+    both = rows.merge(machines.rename(columns={"platform": "first"}), "left", "machine")
+    rebuilt = both["start_s"] >= both["feature_from_s"]
+    became = both[rebuilt].groupby("first")["platform"].agg(["first", "nunique"])
+    expected = both["first"].map(became["first"]).where(rebuilt, both["first"])
+    if (became["nunique"] > 1).any() or (expected != both["platform"]).any():
+        return None
+    changes = machines["feature_from_s"].notna()
+    before = machines.assign(begin_s=0.0, end_s=machines["feature_from_s"].fillna(np.inf))
+    later = machines["platform"].replace(became["first"].to_dict())
+    after = machines.assign(platform=later, begin_s=machines["feature_from_s"], end_s=np.inf)[changes]
+    return pd.concat([before, after])[["platform", "begin_s", "end_s"]]
+
+
+def _sizes(register: pd.DataFrame, days: Floats, pooled: bool) -> "pd.Series[float]":
+    """Return how long machines of each platform there were on each day, or on all of these days together as day 0."""
+    made = [
+        register.assign(
+            day=0 if pooled else int(day),
+            time_s=np.clip(
+                np.minimum(register["end_s"], (day + 1) * DAY_S) - np.maximum(register["begin_s"], day * DAY_S),
+                0.0,
+                None,
+            ),
+        )
+        for day in days
+    ]
+    return pd.concat(made).groupby(_STRATUM)["time_s"].sum()
+
+
+_MOST_SQUARE = 4.0
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class _Second:
+    """What another event says of N pairs."""
+
+    strays: float
+    """Variance of its rates between pairs, in logarithms, beside effects of job and platform."""
+    shift: Floats
+    """(N,) by what the logarithm of the CPI is to be changed."""
+    gained: Floats
+    """(N,) by what its squared error becomes less."""
+
+
+def composite(found: pd.DataFrame, clustered: Mapping[str, pd.DataFrame]) -> pd.DataFrame:
+    """Return CPI and its error, told by instructions and by the event whose rate strays least.
+
+    Parameters
+    ----------
+    found : of `pairs.ratio`: cycles over instructions
+    clustered : event to application, platform, visit, samples, value; cycles, instructions, and those to choose from
+
+    Returns
+    -------
+    DataFrame
+        as `found`, with other cpi and relative_se, and instructions that go with them.
+
+    Examples
+    --------
+    >>> one = pd.DataFrame({"application": "a", "platform": "p", "visit": [1, 2, 3], "samples": 10, "value": [9, 8, 9]})
+    >>> events = dict.fromkeys(("cycles", "instructions", "mispredictions"), one)
+    >>> composite(ratio(one, one), events)["cpi"].tolist()
+    [1.0]
+    """
+    others = [name for name in clustered if name not in ("cycles", "instructions")]
+    said = [_second(found, clustered, name) for name in others]
+    if not said:
+        return found
+    best = min(said, key=lambda each: each.strays)
+    square = found["relative_se"] ** 2 - best.gained
+    return found.assign(
+        cpi=found["cpi"] * np.exp(best.shift),
+        instructions=found["instructions"] * np.exp(-best.shift),
+        relative_se=np.sqrt(np.maximum(square, 0.0)),
+    )
+
+
+def _second(found: pd.DataFrame, clustered: Mapping[str, pd.DataFrame], event: str) -> _Second:
+    """Return what an event says of pairs; nothing of those where it was not counted, or of jobs on one platform."""
+    keys = pd.MultiIndex.from_frame(found[list(BY)])
+    rate, other = (
+        ratio(*(clustered[name] for name in names)).set_index(list(BY)).reindex(keys)
+        for names in ((event, "instructions"), ("cycles", event))
+    )
+    square = rate["relative_se"].to_numpy(np.float64) ** 2
+    known = np.isfinite(square) & np.isfinite(other["relative_se"].to_numpy(np.float64))
+    own, third = (each["relative_se"].to_numpy(np.float64) ** 2 for each in (found, other))
+    square, third = np.where(known, square, 1.0), np.where(known, third, 0.0)
+    common = np.clip(0.5 * (own + square - third), 0.0, np.sqrt(own * square))
+    log_rate = np.log(np.where(known, rate["cpi"].to_numpy(np.float64), 1.0))
+    strays, residual, platforms = _strays(found, log_rate, np.minimum(square, _MOST_SQUARE), known)
+    weight = np.where(known, np.minimum(common / (square + strays), 1.0), 0.0)
+    return _Second(strays, -weight * residual, weight * common * (1.0 - 1.0 / np.maximum(platforms, 1.0)))
+
+
+def _strays(found: pd.DataFrame, log_rate: Floats, square: Floats, known: Bools) -> tuple[float, Floats, Floats]:
+    """Return the variance of rates between pairs, (N,) residuals, and on how many platforms each job has a rate."""
+    job, platform = (pd.factorize(found[name])[0] for name in BY)
+    shape = job.max() + 1, platform.max() + 1
+    rates, squares = np.zeros(shape), np.full(shape, np.inf)
+    rates[job[known], platform[known]], squares[job[known], platform[known]] = log_rate[known], square[known]
+    strays, effects, _ = fit(Terms(rates, squares, np.zeros(shape), np.ones((shape[0], 1))))
+    platforms = np.isfinite(squares).sum(axis=1)[job].astype(np.float64)
+    return strays, np.where(known, log_rate - effects[job, platform], 0.0), platforms
+
 
 _FLEET: Where = (("collection", ("fleet",)),)
 

@@ -7,20 +7,60 @@ error makes advisable (empirical Bayes; Efron and Morris 1975): by τ² / (τ² 
 interactions between pairs. It is estimated from what residuals exceed their sampling errors (Paule and Mandel 1982).
 Where a pair was not sampled, it is predicted: by the cross-platform model and what effects correct it by, or without
 spec sheets and counters by the effects alone (`terms`). The error is that with which sampled pairs are predicted that
-were left out (`held_out`).
+were left out and predicted by the rest (`compare`).
 """
 
 from dataclasses import dataclass
 
 import numpy as np
+import pandas as pd
 
-from analysis.profiling.affinity.effects import LEAST_SE, fit
-from analysis.profiling.affinity.held_out import HeldOut, held_out
+from analysis.profiling.affinity.effects import LEAST_SE, fit, left_out, variance_until
 from analysis.profiling.affinity.table import Table
-from analysis.profiling.affinity.terms import Structure, structure_of, terms_of
-from models.arrays import Floats
+from analysis.profiling.affinity.terms import STRUCTURES, Structure, structure_of, terms_of, without
+from models.arrays import Bools, Floats
 
 _LEAST_CELLS = 10
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class HeldOut:
+    """Predictions of n sampled pairs, each without its own samples of any event."""
+
+    log_error: Floats
+    """(n,) log of the sampled over the predicted CPI."""
+    square: Floats
+    """(n,) squared error that samples and effects make expect of it, without any interaction."""
+    cycles: Floats
+    """(n,) cycles of the pairs."""
+
+    @property
+    def spread(self) -> float:
+        """Variance of interactions at which errors are as large as expected (Paule and Mandel 1982); 0 without pairs.
+
+        Examples
+        --------
+        >>> HeldOut(np.array([0.3, -0.3]), np.array([0.05, 0.05]), np.ones(2)).spread
+        0.04
+        """
+
+        def excess(spread: float) -> bool:
+            squares = self.log_error**2 / np.maximum(self.square + spread, 1e-300)
+            return float(squares.sum()) > len(self.log_error)
+
+        return round(variance_until(excess), 12)
+
+    def error(self, weighted: bool = False) -> float:
+        """Return the mean of |predicted / sampled − 1|, of pairs or, weighted, of cycles; NaN without pairs.
+
+        Examples
+        --------
+        >>> round(HeldOut(np.log([2.0, 0.8]), np.zeros(2), np.array([1.0, 3.0])).error(weighted=True), 9)
+        0.3125
+        """
+        if not len(self.log_error):
+            return float("nan")
+        return float(np.average(np.abs(np.expm1(-self.log_error)), weights=self.cycles if weighted else None))
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -82,3 +122,82 @@ def estimate(table: Table) -> Estimate:
         structure,
         left,
     )
+
+
+_MOST_CELLS = 1000
+
+
+def held_out(table: Table, structure: Structure) -> HeldOut:
+    """Return the errors of pairs predicted without their own samples, of jobs that were sampled elsewhere too.
+
+    Of more than 1,000 pairs, at most so many in even distances are predicted. The variance of interactions is held.
+
+    Parameters
+    ----------
+    table : CPI with standard errors
+    structure : of those that the table allows
+
+    Examples
+    --------
+    >>> from analysis.profiling.affinity.terms import EFFECTS
+    >>> rows = [("a", "p", 1.0), ("a", "q", 2.0), ("b", "p", 3.0), ("b", "q", 7.0)]
+    >>> frame = pd.DataFrame(rows, columns=["job", "platform", "cpi"]).assign(load=1.0, capacity=9.0)
+    >>> np.exp(held_out(Table.of(frame), EFFECTS).log_error).round(3).tolist()
+    [1.167, 0.857, 0.857, 1.167]
+    """
+    terms = terms_of(table, structure)
+    cells = _cells(terms.seen)
+    spread = fit(terms)[0] if cells.any() else 0.0
+    found = np.zeros((2, *cells.shape))
+    for i in np.flatnonzero(cells.any(axis=0)):
+        jobs = np.flatnonzero(cells[:, i])
+        less = terms_of(without(table, int(i)), structure, table)
+        effect, square = left_out(terms, less, int(i), jobs, spread)
+        observed = terms.log_cpi[jobs, i] + terms.offset[jobs, i]
+        found[:, jobs, i] = observed - less.offset[jobs, i] - effect, square + terms.square[jobs, i]
+    return HeldOut(found[0][cells], found[1][cells], (np.nan_to_num(table.cpi) * table.load)[cells])
+
+
+def compare(table: Table, known: HeldOut | None = None) -> pd.DataFrame:
+    """Return how well each structure that a table allows predicts pairs that are left out.
+
+    Parameters
+    ----------
+    table : CPI with standard errors
+    known : errors of the richest structure, if they were asked before
+
+    Returns
+    -------
+    DataFrame
+        structure, cells, weighted and unweighted (mean relative errors, of cycles and of pairs), used (whether it is
+        the one by which pairs are filled).
+
+    Examples
+    --------
+    >>> rows = [("a", "p", 1.0), ("a", "q", 2.0), ("b", "p", 3.0), ("b", "q", 6.0)]
+    >>> frame = pd.DataFrame(rows, columns=["job", "platform", "cpi"]).assign(load=1.0, capacity=9.0)
+    >>> compare(Table.of(frame)).round(9).to_dict("records")
+    [{'structure': 'effects', 'cells': 4, 'weighted': 0.0, 'unweighted': 0.0, 'used': True}]
+    """
+    used = structure_of(table)
+    structures = [each for each in STRUCTURES if each.within(used)]
+    rows = [(each, known if known is not None and each == used else held_out(table, each)) for each in structures]
+    return pd.DataFrame(
+        {
+            "structure": [each.name for each, _ in rows],
+            "cells": [len(found.cycles) for _, found in rows],
+            "weighted": [found.error(weighted=True) for _, found in rows],
+            "unweighted": [found.error() for _, found in rows],
+            "used": [each == used for each, _ in rows],
+        }
+    )
+
+
+def _cells(seen: Bools) -> Bools:
+    """Return (J, I) which pairs are left out in turn."""
+    cells: Bools = seen & (seen.sum(axis=1, keepdims=True) > 1)
+    order = np.flatnonzero(cells)
+    if len(order) > _MOST_CELLS:
+        cells = np.zeros_like(cells)
+        cells.flat[order[:: -(-len(order) // _MOST_CELLS)]] = True
+    return cells

@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 import numpy as np
 import pandas as pd
 
-from analysis.profiling.asking import FLEET
+from analysis.profiling.fleet_samples import FLEET
 from analysis.profiling.formats.foreign import Profile
 from analysis.profiling.storage import TAKEN
 from models.arrays import Floats, Ints

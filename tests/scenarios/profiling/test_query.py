@@ -5,9 +5,9 @@ import numpy as np
 import pytest
 from rich.console import Console
 
-from analysis.profiling.asking import of_fleet
 from analysis.profiling.database import Database
-from analysis.profiling.effective import share_intervals
+from analysis.profiling.fleet_samples import of_fleet
+from analysis.profiling.intervals import share_intervals
 from analysis.profiling.query import Query, QueryError
 from analysis.profiling.storage import ProfileError
 from scenarios.files.faults import FaultsError

@@ -8,8 +8,8 @@ import pytest
 from rich.console import Console
 
 from analysis.profiling.database import Database
-from analysis.profiling.entropy import entropy
 from analysis.profiling.query import Query, QueryError
+from analysis.profiling.stability import entropy
 from scenarios.profiling.stability import show_stability, stability
 from scenarios.views.output import dumps
 from tests.helpers.small_profile import DAYS, write

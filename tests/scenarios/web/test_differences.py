@@ -8,7 +8,7 @@ import pytest
 from scipy.stats import norm
 from typer.testing import CliRunner
 
-from analysis.profiling.effective import share_intervals
+from analysis.profiling.intervals import share_intervals
 from models.randomness import stream
 from scenarios.commands.cli import app
 from scenarios.profiling.intervals import significant, with_change

@@ -1,6 +1,6 @@
 import pytest
 
-from analysis.profiling.questions import QUESTIONS
+from analysis.profiling.questions.catalogue import QUESTIONS
 from scenarios.profiling import files as profile_files
 from scenarios.web.application import application
 from tests.helpers.web_pages import ask, harmless

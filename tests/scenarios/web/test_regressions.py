@@ -5,7 +5,7 @@ import pandas as pd
 
 from analysis.profiling.formats.foreign import Frame, Measure, made
 from analysis.profiling.formats.pprof_writing import write_pprof
-from analysis.profiling.regression import Criteria
+from analysis.profiling.regressions.comparison import Criteria
 from scenarios.profiling import ask as profile_ask
 from scenarios.profiling.files import import_files
 from scenarios.web import site

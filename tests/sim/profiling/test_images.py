@@ -7,7 +7,7 @@ import pandas as pd
 import pyarrow as pa
 import pytest
 
-from analysis.profiling.repository import Repository
+from analysis.profiling.symbolise import Repository
 from models.fleet.jobs import build_jobs
 from models.fleet.machines import build_machines
 from models.fleet.world import Fleet, Population

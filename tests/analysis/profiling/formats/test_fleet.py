@@ -9,11 +9,11 @@ import pandas as pd
 import pytest
 from typer.testing import CliRunner
 
-from analysis.profiling.effective import share_intervals
 from analysis.profiling.formats.fleet import NOBODY, SampleError, drawn
 from analysis.profiling.formats.foreign import Frame, Measure, Origin, Profile, Sample, made
 from analysis.profiling.formats.pprof_writing import write_pprof
 from analysis.profiling.formats.tables import to_tables
+from analysis.profiling.intervals import share_intervals
 from scenarios.commands.cli import app
 
 

@@ -1,0 +1,366 @@
+"""Shares of a profile with intervals: what a sample of machines is worth, design effects, and how much more is needed.
+
+Samples of one machine (or of one visit) resemble each other, so a profile of n samples from few machines knows less
+than n independent samples. Everything here takes one row per key and cluster, as `Database.clustered` gives them.
+The cluster is what was drawn at random: the visit, where every round draws machines anew; the machine, where a fixed
+part of the machines was looked at. Clusters are taken as few of many: no factor for a finite fleet.
+"""
+
+from dataclasses import dataclass
+
+import numpy as np
+import pandas as pd
+from scipy.special import betaincinv
+from scipy.stats import norm, t
+
+from analysis.profiling.query import Profile, Query
+from analysis.statistics import NotEnoughDataError
+from models.arrays import Floats, Ints
+from models.errors import InputError
+
+MEASURES = ("samples", "value")
+"""Columns that count; every other one but the cluster is a key."""
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Clusters:
+    """A clustered profile as arrays: K keys, M clusters, one row for each pair that occurs."""
+
+    keys: pd.DataFrame
+    """(K,) keys, largest value first, then in order of the keys."""
+    key: Ints
+    """(rows,) place of the row's key in `keys`."""
+    cluster: Ints
+    """(rows,) cluster, 0..M−1."""
+    value: Floats
+    """(rows,) estimated events of the fleet."""
+    samples: Floats
+    """(rows,) samples."""
+    size: Floats
+    """(M,) value of each cluster over all keys."""
+
+    @classmethod
+    def of(cls, clustered: pd.DataFrame, cluster: str = "machine") -> "Clusters":
+        """Sort a table into keys and clusters; rows of the same pair are added up.
+
+        Parameters
+        ----------
+        clustered : columns of keys, the cluster, samples, value
+        cluster : name of the column that says what was drawn
+
+        Raises
+        ------
+        ValueError
+            If a column is missing, a value is negative or not finite, or there is no key.
+
+        Examples
+        --------
+        >>> table = pd.DataFrame({"function": ["a", "b"], "machine": [1, 1], "samples": [1, 2], "value": [10, 20]})
+        >>> Clusters.of(table).keys["function"].tolist()
+        ['b', 'a']
+        """
+        by = _keys(clustered, cluster)
+        table = clustered.groupby([*by, cluster], sort=True, observed=True, as_index=False)[list(MEASURES)].sum()
+        value, samples = (table[name].to_numpy(dtype=np.float64) for name in ("value", "samples"))
+        if not (np.isfinite(value).all() and (value >= 0).all()):
+            raise InputError("value must be finite and not negative in every row")
+        kept = value > 0
+        table, value, samples = table[kept], value[kept], samples[kept]
+        total = table.groupby(by, sort=True, observed=True)["value"].sum()
+        keys = total.reset_index().sort_values("value", ascending=False, kind="stable").reset_index(drop=True)
+        place = pd.MultiIndex.from_frame(keys[by]).get_indexer(pd.MultiIndex.from_frame(table[by]))
+        code, names = pd.factorize(table[cluster], sort=True)
+        return cls(
+            keys[by],
+            place.astype(np.int64),
+            code.astype(np.int64),
+            value,
+            samples,
+            np.bincount(code, value, len(names)).astype(np.float64),
+        )
+
+    @property
+    def total(self) -> float:
+        """Value of everything."""
+        return float(self.size.sum())
+
+    @property
+    def shares(self) -> Floats:
+        """(K,) share of each key."""
+        return np.bincount(self.key, self.value, len(self.keys)) / max(self.total, 1.0)
+
+    @property
+    def counts(self) -> Floats:
+        """(K,) samples of each key."""
+        return np.bincount(self.key, self.samples, len(self.keys)).astype(np.float64)
+
+    @property
+    def index(self) -> pd.Index:
+        """(K,) keys as an index: plain for one key, a MultiIndex for several."""
+        return pd.Index(self.keys.iloc[:, 0]) if self.keys.shape[1] == 1 else pd.MultiIndex.from_frame(self.keys)
+
+    def moment(self, power: int) -> Floats:
+        """Return (K,) Σ over clusters of the linearised residual of the share, to a power (2 or 4).
+
+        The residual of cluster m is (y_m − p x_m) / X (Kish and Frankel 1974), divided by √(1 − x_m / X) because the
+        residual of a large cluster is too small.
+        """
+        leverage = self.size / max(self.total, 1.0)
+        scale = 1.0 / np.maximum(1.0 - leverage, 1e-9) ** (power / 2)
+        share = self.shares
+        inside = self.value / max(self.total, 1.0) - share[self.key] * leverage[self.cluster]
+        seen = np.bincount(self.key, scale[self.cluster] * inside**power, len(self.keys))
+        own = leverage**power * scale
+        elsewhere = np.maximum(own.sum() - np.bincount(self.key, own[self.cluster], len(self.keys)), 0.0)
+        return np.asarray(seen + share**power * elsewhere, dtype=np.float64)
+
+
+def _keys(clustered: pd.DataFrame, cluster: str) -> list[str]:
+    missing = [name for name in (cluster, *MEASURES) if name not in clustered.columns]
+    if missing:
+        raise InputError(f"columns are missing: {', '.join(missing)}")
+    by = [str(name) for name in clustered.columns if name not in (cluster, *MEASURES)]
+    if not by:
+        raise InputError("there is no key: every column is the cluster, samples or value")
+    return by
+
+
+_ROUNDING = 1e-12
+"""Variance of a share, relative to that of one sample, which is rounding: all clusters are alike."""
+
+
+@dataclass(frozen=True, slots=True)
+class Design:
+    """What a clustered profile as a whole is worth."""
+
+    samples: int
+    clusters: int
+    effective_samples: float
+    """Independent samples with the same mean squared error of the shares."""
+    design_effect: float
+    """Samples over effective samples; below 1 where samples within a cluster are more alike than the draw's."""
+    weighting_effect: float
+    """Part of it that unequal weights alone would make: n Σw² / (Σw)² (Kish 1965, section 11.7)."""
+
+
+def share_intervals(clustered: pd.DataFrame, *, cluster: str = "machine", confidence: float = 0.95) -> pd.DataFrame:
+    """Return every key's share with an interval that knows of the clusters.
+
+    The share is a ratio of two totals, linearised over clusters. The interval is that of Korn and Graubard (1998):
+    Clopper and Pearson's with the effective number of samples, lessened by Student's t with Satterthwaite's degrees
+    of freedom. It stays within 0..1 and is lopsided for small shares.
+
+    Parameters
+    ----------
+    clustered : columns of keys, the cluster, samples, value (events of the fleet)
+    cluster : what was drawn: ``"machine"`` or ``"visit"``
+    confidence : 0..1
+
+    Returns
+    -------
+    DataFrame
+        the keys, share, low, high, standard_error, samples, effective_samples, design_effect, degrees; largest share
+        first. With one cluster alone, the interval is 0..1 and the error NaN.
+
+    Raises
+    ------
+    ValueError
+        If a column is missing or a number is out of its range.
+
+    Examples
+    --------
+    >>> table = pd.DataFrame({"function": ["a", "b"] * 20, "machine": np.repeat(np.arange(20), 2), "samples": 50})
+    >>> found = share_intervals(table.assign(value=[5, 15] * 20))
+    >>> found["function"].tolist(), found["share"].tolist()
+    (['b', 'a'], [0.75, 0.25])
+    """
+    if not 0 < confidence < 1:
+        raise InputError(f"confidence must be between 0 and 1, got {confidence:g}")
+    data = Clusters.of(clustered, cluster)
+    share = data.shares
+    variance = share_variances(data)
+    binomial = share * (1.0 - share)
+    with np.errstate(divide="ignore", invalid="ignore"):
+        varies = (variance > _ROUNDING * binomial) & (binomial > 1e-15)
+        effective = np.where(varies, binomial / variance, float(len(data.size)))
+        degrees = share_degrees(data)
+    shrunk = (norm.ppf(0.5 + confidence / 2) / t.ppf(0.5 + confidence / 2, degrees)) ** 2
+    low, high = _beta(share, effective * np.where(varies, shrunk, 1.0), confidence)
+    unknown = ~np.isfinite(variance)
+    return data.keys.assign(
+        share=share,
+        low=np.where(unknown, 0.0, low),
+        high=np.where(unknown, 1.0, high),
+        standard_error=np.sqrt(variance),
+        samples=data.counts.astype(np.int64),
+        effective_samples=effective,
+        design_effect=data.samples.sum() / effective,
+        degrees=degrees,
+    )
+
+
+def share_variances(data: Clusters) -> Floats:
+    """Return (K,) sampling variance of every share; NaN with fewer than two clusters.
+
+    Examples
+    --------
+    >>> table = pd.DataFrame({"f": ["a", "b"] * 2, "machine": [1, 1, 2, 2], "samples": 1, "value": [1, 3, 3, 1]})
+    >>> share_variances(Clusters.of(table)).round(3)
+    array([0.062, 0.062])
+    """
+    return data.moment(2) if len(data.size) > 1 else np.full(len(data.keys), np.nan)
+
+
+def design(clustered: pd.DataFrame, *, cluster: str = "machine") -> Design:
+    """Return what the profile as a whole is worth in independent samples.
+
+    The effective number is (1 − Σp²) / Σ variance of p: as many independent samples have the same sum of squared
+    errors.
+
+    Parameters
+    ----------
+    clustered, cluster : as in `share_intervals`
+
+    Raises
+    ------
+    NotEnoughDataError
+        If there are fewer than two clusters.
+
+    Examples
+    --------
+    >>> rows = {"f": ["a", "b", "a", "b"], "machine": [1, 1, 2, 2], "samples": [9, 1, 1, 9]}
+    >>> design(pd.DataFrame(rows).assign(value=rows["samples"])).effective_samples < 4
+    True
+    """
+    data = Clusters.of(clustered, cluster)
+    if len(data.size) < 2:
+        raise NotEnoughDataError(2, len(data.size), f"clusters ({cluster})")
+    error = float(share_variances(data).sum())
+    samples = float(data.samples.sum())
+    effective = float(1.0 - data.shares @ data.shares) / error if error > 0 else samples
+    return Design(round(samples), len(data.size), effective, samples / effective, _weighting(data))
+
+
+def needed(intervals: pd.DataFrame, clusters: int, half_width: float, confidence: float = 0.95) -> pd.DataFrame:
+    """Return how many clusters, or how many samples in the same clusters, a wanted half-width of the interval takes.
+
+    More clusters with the same samples in each shrink the whole variance; more samples in the same clusters only the
+    part within them, so often no number of samples is enough.
+
+    Parameters
+    ----------
+    intervals : of `share_intervals`
+    clusters : clusters that these rest on
+    half_width : wanted, as a share
+    confidence : 0..1
+
+    Returns
+    -------
+    DataFrame
+        the keys, clusters_needed, samples_needed (both in all; inf: no number is enough; NaN: unknown).
+
+    Raises
+    ------
+    ValueError
+        If the half-width is not above 0.
+
+    Examples
+    --------
+    >>> one = pd.DataFrame({"f": ["a"], "share": [0.5], "standard_error": [0.1], "samples": [100]})
+    >>> needed(one.assign(design_effect=4.0), 10, 0.049)[["clusters_needed", "samples_needed"]].values.tolist()
+    [[160.0, inf]]
+    """
+    if not half_width > 0:
+        raise InputError(f"half_width must be above 0, got {half_width:g}")
+    wanted = (half_width / norm.ppf(0.5 + confidence / 2)) ** 2
+    error, share, effect = (
+        intervals[name].to_numpy(dtype=np.float64) for name in ("standard_error", "share", "design_effect")
+    )
+    variance = error**2
+    with np.errstate(divide="ignore", invalid="ignore"):
+        samples = np.where(variance > 0, share * (1 - share) * effect / variance, np.nan)
+        within = np.fmin(share * (1 - share) / samples, variance)
+        room = wanted - (variance - within)
+        more = np.where(room > 0, np.ceil(samples * within / room), np.inf)
+    return intervals[[name for name in intervals.columns if name not in _RESULTS]].assign(
+        clusters_needed=np.ceil(np.round(clusters * variance / wanted, 6)),
+        samples_needed=np.where(np.isfinite(samples), more, np.nan),
+    )
+
+
+_RESULTS = {
+    "share",
+    "low",
+    "high",
+    "standard_error",
+    "samples",
+    "effective_samples",
+    "design_effect",
+    "degrees",
+}
+
+
+def share_degrees(data: Clusters) -> Floats:
+    """Return (K,) degrees of freedom of the variances, from the fourth moments of the residuals (Satterthwaite).
+
+    Examples
+    --------
+    >>> table = pd.DataFrame({"f": ["a", "b"] * 2, "machine": [1, 1, 2, 2], "samples": 1, "value": [1, 3, 3, 1]})
+    >>> share_degrees(Clusters.of(table))
+    array([1., 1.])
+    """
+    second, fourth = data.moment(2), data.moment(4)
+    clusters = len(data.size)
+    spread = np.maximum(fourth - second**2 / clusters, 0.0)
+    with np.errstate(divide="ignore", invalid="ignore"):
+        degrees = np.where(spread > 0, 2 * second**2 / spread, np.inf)
+    return np.asarray(np.clip(degrees, 1.0, max(clusters - 1, 1)), dtype=np.float64)
+
+
+def _beta(share: Floats, effective: Floats, confidence: float) -> tuple[Floats, Floats]:
+    """Return (K,) Clopper and Pearson's (1934) limits for a share of so many effective samples."""
+    tail = (1.0 - confidence) / 2
+    yes, no = share * effective, (1.0 - share) * effective
+    low = np.where(yes > 0, betaincinv(np.maximum(yes, 1e-12), no + 1.0, tail), 0.0)
+    high = np.where(no > 0, betaincinv(yes + 1.0, np.maximum(no, 1e-12), 1.0 - tail), 1.0)
+    return low, high
+
+
+def _weighting(data: Clusters) -> float:
+    """Return n Σw² / (Σw)² over samples, a row's weight being its value for each of its samples."""
+    known = data.samples > 0
+    squares = float(np.sum(data.value[known] ** 2 / data.samples[known]))
+    return float(data.samples.sum()) * squares / max(data.total, 1.0) ** 2
+
+
+def intervals(database: Profile, query: Query) -> pd.DataFrame:
+    """Return shares with intervals over visits; low and high are NaN where visits were not drawn at random.
+
+    Parameters
+    ----------
+    database : asked
+    query : whose dimensions are the keys
+
+    Returns
+    -------
+    DataFrame
+        as of `share_intervals`.
+    """
+    return known(share_intervals(database.clustered(query, "visit"), cluster="visit"), database.undrawn(query))
+
+
+def known(table: pd.DataFrame, undrawn: str = "") -> pd.DataFrame:
+    """Return shares whose intervals are NaN where nothing is known of them: undrawn, or of one cluster alone.
+
+    Parameters
+    ----------
+    table : of `share_intervals`
+    undrawn : why there are no intervals at all; empty: there are
+
+    Examples
+    --------
+    >>> known(pd.DataFrame({"low": [0.0], "high": [1.0], "standard_error": [float("nan")]})).values.tolist()
+    [[nan, nan, nan]]
+    """
+    there = table["standard_error"].notna() & (not undrawn)
+    return table.assign(low=table["low"].where(there), high=table["high"].where(there))

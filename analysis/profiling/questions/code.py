@@ -1,0 +1,222 @@
+"""Questions about code: what is shared, what a change would save, who calls it, who waits, who allocates."""
+
+import numpy as np
+import pandas as pd
+
+from analysis.profiling.fleet_samples import mean_frequency, of_fleet, span_s, visits_of_fleet
+from analysis.profiling.intervals import intervals
+from analysis.profiling.query import Profile, QueryError
+from analysis.profiling.questions.question import ranked, shares
+from models.arrays import DAY_S
+
+_YEAR_S = 365 * DAY_S
+
+
+def shared(database: Profile, by: str = "function", event: str = "cycles", top: int = 20) -> pd.DataFrame:
+    """Return the hottest code that several applications run, beside its largest share in any single one.
+
+    Parameters
+    ----------
+    database : asked
+    by : ``"function"`` or ``"image"``
+    event : what is counted
+    top : rows
+
+    Returns
+    -------
+    DataFrame
+        the key, share (of all), low, high, applications, largest_share_in_one, largest_in (the application).
+    """
+    if by not in ("function", "image"):
+        raise QueryError(f"by: should be function or image, got {by[:60]}")
+    each = database.query(of_fleet(database, event, (by, "application")))
+    within = each.assign(within=each["value"] / each.groupby("application")["value"].transform("sum"))
+    highest = within.sort_values(["within", "application"], ascending=[False, True], kind="stable").groupby(by).first()
+    counted = each.groupby(by)["application"].nunique()
+    share = intervals(database, of_fleet(database, event, (by,)))
+    found = share[[by, "share", "low", "high"]].assign(
+        applications=share[by].map(counted),
+        largest_share_in_one=share[by].map(highest["within"]),
+        largest_in=share[by].map(highest["application"]),
+    )
+    return ranked(found[found["applications"] > 1], "share", [by], top)
+
+
+def savings(
+    database: Profile, function: str = "", change: float = 0.01, price_per_core_hour: float = 0.03, top: int = 20
+) -> pd.DataFrame:
+    """Return the cycles, core-hours and money that a cheaper function would save (Ren et al. 2010, "Profile uses").
+
+    A change of a share c of a function's cycles saves just these: share × c of the fleet.
+
+    Parameters
+    ----------
+    database : asked
+    function : name; empty: the hottest shared functions
+    change : part of the function's cycles that is saved, 0..1
+    price_per_core_hour : of a busy hardware thread, in any currency
+    top : rows
+
+    Returns
+    -------
+    DataFrame
+        function, share, low, high, cycles_saved, core_hours_saved (over the profile's days), core_hours_per_year,
+        money_per_year, money_per_year_low, money_per_year_high; NaN: unknown, as core-hours are where no
+        clock was measured, and intervals where no collector drew the visits.
+    """
+    if not 0 < change <= 1:
+        raise QueryError(f"change: should be a share above 0 and up to 1, got {change:g}")
+    if not price_per_core_hour >= 0:
+        raise QueryError(f"price_per_core_hour: should not be negative, got {price_per_core_hour:g}")
+    visits = visits_of_fleet(database)
+    share = intervals(database, of_fleet(database, "cycles", ("function",)))
+    names = [function] if function else shared(database, top=top)["function"].tolist()
+    share = share[share["function"].isin(names)].head(top)
+    if not len(share):
+        raise QueryError(f'function: no samples of "{function[:60]}"')
+    platforms = database.query(of_fleet(database, "cycles", ("function", "platform")))
+    total = float(platforms["value"].astype(np.float64).sum())
+    core_s = platforms["value"].astype(np.float64) / platforms["platform"].map(mean_frequency(visits))
+    hours = share["function"].map(core_s.groupby(platforms["function"]).sum(skipna=False)) * change / 3600
+    yearly = hours * _YEAR_S / max(span_s(visits), DAY_S)
+    money = yearly * price_per_core_hour
+    return (
+        share[["function", "share", "low", "high"]]
+        .assign(
+            cycles_saved=share["share"] * float(total) * change,
+            core_hours_saved=hours,
+            core_hours_per_year=yearly,
+            money_per_year=money,
+            money_per_year_low=money * share["low"] / share["share"],
+            money_per_year_high=money * share["high"] / share["share"],
+        )
+        .reset_index(drop=True)
+    )
+
+
+def deprecated(database: Profile, function: str = "", event: str = "cpu_time", top: int = 20) -> pd.DataFrame:
+    """Return who calls code that is to be deprecated, by application; rare callers may be missed.
+
+    Parameters
+    ----------
+    database : asked
+    function : the code; empty: the hottest shared function
+    event : one with stacks, such as ``"cpu_time"``
+    top : rows
+
+    Returns
+    -------
+    DataFrame
+        function, application, caller, samples, what is spent (named after the event, with its unit: cpu_time_s), share
+        (of all that is spent under the function).
+    """
+    name = function or _hottest(database)
+    found = database.callers(name, of_fleet(database, event, ("application",)))
+    spent, unit = _with_unit(event, database.units().get(event, ""))
+    answer = found.assign(function=name, share=shares(found["value"]))
+    answer[spent] = found["value"] if unit == 1.0 else found["value"].astype(np.float64) * unit
+    columns = ["function", "application", "caller", "samples", spent, "share"]
+    return ranked(answer[columns], "share", ["application", "caller"], top)
+
+
+def _with_unit(event: str, counts: str) -> tuple[str, float]:
+    """Return the name of a column of an event's values with its unit, and by what they are multiplied."""
+    if counts == "nanoseconds":
+        return f"{event}_s", 1e-9
+    if counts == "bytes" and not event.endswith("_bytes"):
+        return f"{event}_bytes", 1.0
+    return ("value" if event == "samples" else event), 1.0
+
+
+def _hottest(database: Profile) -> str:
+    found = shared(database, top=1)
+    if not len(found):
+        raise QueryError("function: name one; no function is shared between applications")
+    return str(found["function"].iloc[0])
+
+
+def instruction_class(
+    database: Profile, by: str = "application", trait: str = "floating_point", top: int = 20
+) -> pd.DataFrame:
+    """Return how many of the instructions belong to a class, from the disassembled code of what was sampled.
+
+    Parameters
+    ----------
+    database : asked; needs the table function_traits
+    by : dimension
+    trait : column of function_traits: the class's share in a function's code
+    top : rows after that of the whole fleet, ``[all]``
+
+    Returns
+    -------
+    DataFrame
+        the dimension, instructions, class_instructions, share (of the row's instructions), known (share of them in
+        functions whose code is known).
+    """
+    traits = database.table("function_traits")
+    if trait not in traits.columns or trait in ("image", "function"):
+        raise QueryError(f"trait: no such instruction class, got {trait[:60]}")
+    keys = [name for name in ("image", "function") if name != by]
+    found = database.query(of_fleet(database, "instructions", (by, *keys)))
+    joined = found.merge(traits[["image", "function", trait]], on=["image", "function"], how="left")
+    value = joined["value"].astype(np.float64)
+    parts = pd.DataFrame(
+        {
+            by: joined[by].astype(str),
+            "instructions": value,
+            "class_instructions": value * joined[trait].fillna(0.0),
+            "known": value.where(joined[trait].notna(), 0.0),
+        }
+    )
+    each = ranked(parts.groupby(by, as_index=False).sum(), "class_instructions", [by], top)
+    whole = parts.drop(columns=by).sum().to_frame().T.assign(**{by: "[all]"})
+    table = pd.concat([whole, each], ignore_index=True)[[by, "instructions", "class_instructions", "known"]]
+    some = table["instructions"].clip(lower=1.0)
+    return table.assign(share=table["class_instructions"] / some, known=table["known"] / some)
+
+
+def locks(database: Profile, event: str = "lock_wait", top: int = 20) -> pd.DataFrame:
+    """Return the most contended locks: where most time is waited.
+
+    Parameters
+    ----------
+    database : asked
+    event : time waited for locks, nanoseconds
+    top : rows
+
+    Returns
+    -------
+    DataFrame
+        application, function, samples, waited_s (of the fleet), share.
+    """
+    found = database.query(of_fleet(database, event, ("application", "function")))
+    unit = 1e-9 if database.units().get(event) == "nanoseconds" else 1.0
+    answer = found.assign(waited_s=found["value"].astype(np.float64) * unit)
+    return ranked(
+        answer[["application", "function", "samples", "waited_s", "share"]],
+        "waited_s",
+        ["application", "function"],
+        top,
+    )
+
+
+def memory(database: Profile, by: str = "application", event: str = "heap_bytes", top: int = 20) -> pd.DataFrame:
+    """Return who holds most live heap memory, on average over time.
+
+    Parameters
+    ----------
+    database : asked
+    by : dimension: ``"application"``, or ``"function"`` for where it was allocated
+    event : live heap, bytes
+    top : rows
+
+    Returns
+    -------
+    DataFrame
+        the dimension, samples, mean_bytes (of the fleet at any time), share.
+    """
+    found = database.query(of_fleet(database, event, (by,)))
+    visits = visits_of_fleet(database)
+    weight = float((visits["weight"] * visits["length_s"]).sum()) / max(float(visits["weight"].sum()), 1.0)
+    answer = found.assign(mean_bytes=found["value"].astype(np.float64) * weight / max(span_s(visits), weight, 1e-9))
+    return ranked(answer[[by, "samples", "mean_bytes", "share"]], "mean_bytes", [by], top)

@@ -1,0 +1,106 @@
+"""What every documented question shares: its parameters, how they are read, and how answers are ranked."""
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+import pandas as pd
+
+from analysis.profiling.query import Profile, QueryError
+
+Value = str | int | float
+
+
+@dataclass(frozen=True, slots=True)
+class Question:
+    """A question, why it is asked, and what it may be told; see the answer's docstring for its columns."""
+
+    name: str
+    """Short name, as in addresses of pages."""
+    title: str
+    """The question itself."""
+    why: str
+    """What the answer decides, and what it does not say."""
+    parameters: Mapping[str, Value]
+    """Names and defaults."""
+    answer: Callable[..., pd.DataFrame]
+    """From a database and all parameters to a table."""
+
+    def ask(self, database: Profile, **given: Value) -> pd.DataFrame:
+        """Return the answer, with defaults for what is not given.
+
+        Parameters
+        ----------
+        database : asked
+        given : parameters; text is read as the default's type
+
+        Raises
+        ------
+        QueryError
+            If a parameter is unknown or wrong, or the profile lacks what is needed.
+
+        Examples
+        --------
+        >>> question = Question("n", "How many?", "", {"top": 1}, lambda database, top: pd.DataFrame({"n": [top]}))
+        >>> question.ask(None, top="3")["n"].tolist()
+        [3]
+        """
+        return self.answer(database, **read(self.parameters, given))
+
+
+def read(defaults: Mapping[str, Value], given: Mapping[str, Value]) -> dict[str, Value]:
+    """Return the parameters of a question: the defaults, and what was given in the defaults' types.
+
+    Raises
+    ------
+    QueryError
+        If a name is unknown or a value is no number where one is wanted; the message lists every fault.
+
+    Examples
+    --------
+    >>> read({"top": 20, "function": ""}, {"top": "5"})
+    {'top': 5, 'function': ''}
+    """
+    faults, made = [], dict(defaults)
+    for name, value in given.items():
+        if name not in defaults:
+            faults.append(f"{name[:60]}: no such parameter; there are {', '.join(defaults) or 'none'}")
+            continue
+        kind = type(defaults[name])
+        try:
+            made[name] = kind(value)
+        except ValueError:
+            what = "a whole number" if kind is int else "a number"
+            faults.append(f'{name}: should be {what}, got "{str(value)[:60]}"')
+    faults += [f"{name}: should be finite, got {value}" for name, value in made.items() if not _finite(value)]
+    if faults:
+        raise QueryError("\n".join(faults))
+    return made
+
+
+def _finite(value: Value) -> bool:
+    return isinstance(value, str) or bool(np.isfinite(value))
+
+
+def shares(values: "pd.Series[float]") -> "pd.Series[float]":
+    """Return values over their sum; 0 of nothing.
+
+    Examples
+    --------
+    >>> shares(pd.Series([1.0, 3.0])).tolist()
+    [0.25, 0.75]
+    """
+    numbers = values.astype(np.float64)
+    return numbers / max(float(numbers.sum()), 1.0)
+
+
+def ranked(table: pd.DataFrame, by: str, keys: Sequence[str], top: int) -> pd.DataFrame:
+    """Return the first rows by a column, largest first, ties in order of the keys.
+
+    Examples
+    --------
+    >>> ranked(pd.DataFrame({"f": ["b", "a"], "value": [1, 1]}), "value", ["f"], 1)["f"].tolist()
+    ['a']
+    """
+    order = table.sort_values([by, *keys], ascending=[False, *[True] * len(keys)], kind="stable")
+    return order.head(max(top, 0)).reset_index(drop=True)

@@ -1,0 +1,263 @@
+"""Which tag of the samples explains that a function costs more: every possible cause fitted to the same cells."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+import pandas as pd
+from scipy.stats import chi2
+
+from analysis.profiling.regressions.cells import TAGS, Cells, summed
+from analysis.profiling.regressions.factors import Nested, tied
+from models.arrays import Bools, Floats
+
+RANKS = (*TAGS, "application", "everywhere")
+_ENOUGH = 10
+"""Functions of an application from which their median change is a level that all of them share."""
+_ROLLED_OUT = ("revision", "compiler", "kernel")
+"""Tags whose values replace each other, so that old and new stand side by side within a period."""
+
+
+@dataclass(frozen=True, slots=True)
+class Cause:
+    """A possible cause: a tag's value, in one application (a revision's own) or in all."""
+
+    dimension: str
+    value: str
+    application: str = ""
+    since: bool = True
+    """Only in the later period; otherwise wherever the tag is, in both."""
+
+
+def candidates(found: Cells, rolled: pd.DataFrame) -> list[tuple[Cause, Floats]]:
+    """Return the causes that could act in an application's cells, and in which (C,) cells each would act.
+
+    A revision, compiler or kernel that is being replaced is none: what comes while it goes did not come with it, and
+    what changes where it still is changes in the application, or in the place.
+
+    Parameters
+    ----------
+    found : cells of one application
+    rolled : columns dimension, application ("" for all), value: tags whose share of their application grows
+
+    Examples
+    --------
+    >>> tags = pd.DataFrame({"later": [False, True], "platform": ["p", "p"]})
+    >>> none, both, zero = np.zeros((2, 1)), np.arange(2), np.zeros(1, np.int64)
+    >>> one = Cells("a", tags, none, both, both * 0, zero, zero, np.ones(2), none, none + 0.1, none[0], none[0])
+    >>> [cause.dimension for cause, _ in candidates(one, pd.DataFrame(columns=["dimension", "application", "value"]))]
+    ['platform', 'application', 'everywhere']
+    """
+    later = found.tags["later"].to_numpy(np.float64)
+    growing = set(rolled[["dimension", "application", "value"]].itertuples(index=False, name=None))
+    made = [
+        (Cause("application", found.application, found.application), later),
+        (Cause("everywhere", ""), later),
+    ]
+    for name in (name for name in TAGS if name in found.tags.columns):
+        own = found.application if name == "revision" else ""
+        tags = found.tags[name].to_numpy(object)
+        for value in sorted(set(tags)):
+            has = np.asarray(tags == value, dtype=np.float64)
+            if name not in _ROLLED_OUT:
+                made.append((Cause(name, str(value), own), has * later))
+            elif (name, own, str(value)) in growing:
+                made += [(Cause(name, str(value), own), has * later), (Cause(name, str(value), own, since=False), has)]
+    return sorted(made, key=lambda one: RANKS.index(one[0].dimension))
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Fits:
+    """Every cause fitted alone to every function: H causes, F functions; zero where a cause says nothing."""
+
+    causes: list[Cause]
+    information: Floats
+    """(H, F) inverse variance of the estimated log factor, were there none."""
+    score: Floats
+    """(H, F) how much more was seen where the cause acts than expected, in units of the log factor's estimate times
+    information: the score of Rao (1948)."""
+    change: Floats
+    """(F,) weighted sum of squares of all strays about their blocks' levels, before any cause, less chance's part."""
+    exposure: Floats
+    """(H, F) events of the function in the later period where the cause acts."""
+    rank: Floats
+    """(H,) the lower, the likelier beforehand: in the order of `RANKS`."""
+
+    @property
+    def eligible(self) -> Bools:
+        """(H, F) whether a cause says anything of a function."""
+        return np.asarray((self.information > 1e-9) & (self.exposure > 0), dtype=np.bool_)
+
+    @property
+    def statistic(self) -> Floats:
+        """(H, F) χ² with one degree of freedom of the causes that make a function more expensive; 0 for others."""
+        here = self.eligible & (self.score > 0)
+        return np.divide(self.score**2, self.information, out=np.zeros_like(self.score), where=here)
+
+
+def fit(all_cells: Sequence[Cells], rolled: pd.DataFrame, functions: int, drift: float) -> Fits:
+    """Fit every cause to every function by generalised least squares (Aitken 1936).
+
+    Each application has a level of its own on each platform in each data centre, and in each period a deviation of
+    variance `drift` common to all its cells (requests differ from day to day).
+
+    Parameters
+    ----------
+    all_cells : of `analysis.profiling.regressions.cells.cells`
+    rolled : as in `candidates`
+    functions : F
+    drift : variance of the deviation of an application's log odds in a period
+
+    Examples
+    --------
+    >>> fit([], pd.DataFrame(columns=["dimension", "application", "value"]), 2, 0.0).change
+    array([0., 0.])
+    """
+    place: dict[Cause, int] = {}
+    parts = []
+    change = np.zeros(functions)
+    for found in all_cells:
+        causes = candidates(found, rolled)
+        at = np.array([place.setdefault(cause, len(place)) for cause, _ in causes])
+        design = np.column_stack([where for _, where in causes])
+        information, score, squares = _fitted(found, design, drift)
+        change[found.functions] += squares - (len(found.count) - found.block.max() - 1)
+        exposure = (design.T * found.tags["later"].to_numpy(np.float64)) @ found.value
+        parts.append((np.ix_(at, found.functions), information, score, exposure))
+    information, score, exposure = np.zeros((3, len(place), functions))
+    for where, more_information, more_score, more_exposure in parts:
+        information[where] += more_information
+        score[where] += more_score
+        exposure[where] += more_exposure
+    ranks = [RANKS.index(cause.dimension) + 0.5 * (not cause.since) for cause in place]
+    return Fits(list(place), information, score, change, exposure, np.array(ranks, dtype=np.float64))
+
+
+def _fitted(found: Cells, design: Floats, drift: float) -> tuple[Floats, Floats, Floats]:
+    """Return (H, F) information and scores of the (C, H) causes, and the (F,) sums of squares."""
+    nested = Nested.of(found.precision, found.lasting, found.unit, found.block)
+    later = found.later[:, None]
+    pulled = nested.weighted(found.stray)
+    period = nested.weighted(later)
+    cells = len(found.tags)
+    alone = np.array([nested.square(where[found.cell]) for where in design.T])
+    score = design.T @ summed(pulled, found.cell, cells)
+    common = design.T @ summed(period, found.cell, cells)
+    shift = tied((later * period).sum(axis=0), drift)
+    pull = (later * pulled).sum(axis=0)
+    squares = (found.stray * pulled).sum(axis=0) - shift * pull**2
+    return alone - shift * common**2, score - shift * common * pull, squares
+
+
+def drift_of(all_cells: Sequence[Cells]) -> float:
+    """Return the variance of healthy deviations of an application's log odds in a period.
+
+    The median of the squared changes over all functions of all applications, each about the median change of its
+    application, is what it should be under a normal law (an empirical null, Efron 2004): a few functions that did
+    become more expensive do not matter, nor that all others then have less.
+
+    Examples
+    --------
+    >>> drift_of([])
+    0.0
+    """
+    return drift_behind(changes(all_cells))
+
+
+def changes(all_cells: Sequence[Cells]) -> list[tuple[Floats, Floats]]:
+    """Return, for each application, the changes of its functions' log odds between the periods and their variances.
+
+    Parameters
+    ----------
+    all_cells : of `analysis.profiling.regressions.cells.cells`
+
+    Examples
+    --------
+    >>> changes([])
+    []
+    """
+    found = []
+    for one in all_cells:
+        information, score, _ = _fitted(one, one.tags["later"].to_numpy(np.float64)[:, None], 0.0)
+        known = information[0] > 1e-9
+        found.append((score[0, known] / information[0, known], 1.0 / information[0, known]))
+    return found
+
+
+def drift_behind(changes: Sequence[tuple[Floats, Floats]]) -> float:
+    """Return the variance of deviations that makes changes of log odds as large as they are, in the median.
+
+    Parameters
+    ----------
+    changes : as `changes` returns them
+
+    Examples
+    --------
+    >>> drift_behind([(np.array([0.1, -0.2, 0.3]), np.array([1e-9, 1e-9, 1e-9]))]) > 0.04
+    True
+    """
+    if not sum(len(change) for change, _ in changes):
+        return 0.0
+    return _root(
+        np.concatenate([_apart(change, variance) ** 2 for change, variance in changes]),
+        np.concatenate([variance for _, variance in changes]),
+    )
+
+
+def _apart(change: Floats, variance: Floats) -> Floats:
+    """Return an application's changes about their median, weighted by precision; of few functions, as they are.
+
+    Shares add up to 1: where one large function grows, all others of its application fall by the same amount, which is
+    no drift. Taken for one, it would hide the growth, and the more so the larger that is.
+    """
+    if len(change) < _ENOUGH:
+        return change
+    order = np.argsort(change, kind="stable")
+    weight = np.cumsum(1.0 / variance[order])
+    return np.asarray(change - change[order[int(np.searchsorted(weight, weight[-1] / 2.0))]], dtype=np.float64)
+
+
+def _root(square: Floats, variance: Floats) -> float:
+    """Return d so that the median of square / (variance + 2 d) is that of χ² with one degree of freedom; at least 0."""
+    middle = float(chi2.ppf(0.5, 1))
+    low, high = 0.0, float(np.median(square)) / middle + 1e-12
+    if float(np.median(square / variance)) <= middle:
+        return 0.0
+    for _ in range(60):
+        between = (low + high) / 2
+        above = float(np.median(square / (variance + 2 * between))) > middle
+        low, high = (between, high) if above else (low, between)
+    return high
+
+
+def rolled_out(table: pd.DataFrame) -> pd.DataFrame:
+    """Return which tags' values gain in share within applications from the earlier period to the later.
+
+    Parameters
+    ----------
+    table : columns application, later, tags, value
+
+    Returns
+    -------
+    DataFrame
+        dimension, application ("" where the tag is not an application's own), value.
+
+    Examples
+    --------
+    >>> rows = {"application": "a", "later": [False, True, True], "revision": ["r1", "r1", "r2"], "value": 1.0}
+    >>> rolled_out(pd.DataFrame(rows)).values.tolist()
+    [['revision', 'a', 'r2']]
+    """
+    names = [name for name in _ROLLED_OUT if name in table.columns]
+    used = table.groupby(["application", "later", *names], observed=True, as_index=False)["value"].sum()
+    totals = used.groupby(["application", "later"], observed=True)["value"].transform("sum")
+    both = used.groupby("application", observed=True)["later"].transform("nunique") == 2
+    share = (used["value"] / totals).astype(np.float64)
+    change = used.assign(gain=share.where(used["later"].astype(bool), -share))[both]
+    made: list[tuple[str, str, str]] = []
+    for name in names:
+        owner = change["application"] if name == "revision" else pd.Series("", change.index)
+        gain = change.assign(owner=owner).groupby(["owner", name], observed=True, as_index=False)["gain"].sum()
+        gaining = gain[gain["gain"] > 1e-9]
+        made += [(name, str(own), str(tag)) for own, tag in zip(gaining["owner"], gaining[name], strict=True)]
+    return pd.DataFrame(made, columns=["dimension", "application", "value"])

@@ -1,0 +1,260 @@
+"""By what factor a cause makes a function cost more, with its error: a quasi-likelihood fit to the function's cells."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+from scipy.stats import t
+
+from analysis.profiling.regressions.cells import PRIOR_CLUSTERS, Cells, summed
+from models.arrays import Floats, Ints
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Nested:
+    """The inverse covariance of R rows in U units in B blocks, for F functions; levels of blocks are projected out."""
+
+    weight: Floats
+    """(R, F) precision within units."""
+    unit: Ints
+    """(R,) each row's unit."""
+    block: Ints
+    """(U,) each unit's block."""
+    kept: Floats
+    """(U, F) share of a unit's mean that is its block's and not its own."""
+    load: Floats
+    """(U, F) sums of the weights."""
+    level: Floats
+    """(B, F) precision of a block's level."""
+
+    @classmethod
+    def of(cls, weight: Floats, lasting: Floats, unit: Ints, block: Ints) -> "Nested":
+        """Return that of rows.
+
+        Parameters
+        ----------
+        weight : (R, F) precision within units
+        lasting : variance between units, that goes with (U, F)
+        unit : (R,) each row's
+        block : (U,) each unit's
+
+        Examples
+        --------
+        >>> zero = np.zeros(2, np.int64)
+        >>> Nested.of(np.ones((2, 1)), np.ones((1, 1)), zero, zero[:1]).weighted(np.array([[0.0], [1.0]]))
+        array([[-0.5],
+               [ 0.5]])
+        """
+        load = summed(weight, unit, len(block))
+        kept = 1.0 / (1.0 + load * lasting)
+        return cls(weight, unit, block, kept, load, summed(load * kept, block, int(block.max()) + 1))
+
+    def levels(self, values: Floats) -> Floats:
+        """Return (B, F) levels of blocks by generalised least squares, of (R, F) values."""
+        return self._levels(self._inside(values))
+
+    def weighted(self, values: Floats) -> Floats:
+        """Return the inverse covariance times (R, F) values, levels projected out."""
+        inside = self._inside(values)
+        own = (1.0 - self.kept) * inside / self.load + self.kept * self._levels(inside)[self.block]
+        return np.asarray(self.weight * (values - own[self.unit]), dtype=np.float64)
+
+    def square(self, acts: Floats) -> Floats:
+        """Return (F,) the product of (R,) values, 0 or 1, with themselves in that metric."""
+        there = np.flatnonzero(acts)
+        weight = self.weight[there]
+        inside = summed(weight, self.unit[there], len(self.block))
+        level = summed(inside * self.kept, self.block, len(self.level))
+        units = ((1.0 - self.kept) * inside**2 / self.load).sum(axis=0)
+        return np.asarray(weight.sum(axis=0) - units - (level**2 / self.level).sum(axis=0), dtype=np.float64)
+
+    def _inside(self, values: Floats) -> Floats:
+        return summed(self.weight * values, self.unit, len(self.block))
+
+    def _levels(self, inside: Floats) -> Floats:
+        return np.asarray(summed(inside * self.kept, self.block, len(self.level)) / self.level, dtype=np.float64)
+
+
+def tied(own: Floats, drift: float) -> Floats:
+    """Return by what a product is lessened when two periods' deviations, of variance `drift` each, are free to move.
+
+    Of the deviations their difference is left, of variance 2 `drift`: one further term in the inverse (Woodbury 1950).
+
+    Parameters
+    ----------
+    own : product of the later period's indicator with itself
+    drift : variance
+
+    Examples
+    --------
+    >>> tied(np.array([1.0]), 0.5), tied(np.array([1.0]), 0.0)
+    (array([0.5]), array([0.]))
+    """
+    return own * 0.0 if drift <= 0 else 1.0 / (own + 0.5 / drift)
+
+
+_STEPS = 25
+_FAR = 5.0
+"""How far a block's log odds may go from where they start, and the factor's logarithm from 0."""
+
+
+@dataclass(frozen=True, slots=True)
+class Factor:
+    """The logarithm of a factor, its standard error and degrees of freedom."""
+
+    log: float
+    error: float
+    freedom: float
+
+    def exceeds(self, factor: float) -> float:
+        """Return the p-value of the hypothesis that the factor is at most so large.
+
+        Examples
+        --------
+        >>> round(Factor(np.log(2.0), 0.1, 30.0).exceeds(2.0), 3)
+        0.5
+        """
+        return float(t.sf((self.log - np.log(factor)) / self.error, self.freedom))
+
+    def interval(self, confidence: float = 0.95) -> tuple[float, float]:
+        """Return bounds of the factor.
+
+        Examples
+        --------
+        >>> low, high = Factor(0.0, 0.1, 1e9).interval()
+        >>> round(low, 3), round(high, 3)
+        (0.822, 1.217)
+        """
+        width = float(t.ppf(0.5 + confidence / 2, self.freedom)) * self.error
+        return float(np.exp(self.log - width)), float(np.exp(self.log + width))
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Rows:
+    """One function's cells in A applications, cluster by cluster: N rows in U units in B blocks of them all."""
+
+    application: Ints
+    """(B,) of each block."""
+    block: Ints
+    """(U,) of each unit."""
+    unit: Ints
+    """(N,) of each row."""
+    later: Floats
+    count: Floats
+    share: Floats
+    """(N,) share of the function."""
+    expected: Floats
+    lasting: Floats
+    """(U,) variance of log odds between units."""
+    passing: Floats
+    """(N,) variance of log odds within units."""
+
+
+def rows_of(all_cells: Sequence[Cells], function: int) -> Rows:
+    """Return a function's cells in all applications that have it.
+
+    Parameters
+    ----------
+    all_cells : those applications' cells
+    function : place of the function
+
+    Examples
+    --------
+    >>> import pandas as pd
+    >>> from analysis.profiling.regressions.cells import cells
+    >>> row = {"application": "a", "function": [0, 1] * 2, "machine": 1, "samples": 30, "value": 3.0}
+    >>> found = list(cells(pd.DataFrame(row).assign(later=[False, False, True, True]), "machine"))
+    >>> rows_of(found, 1).share
+    array([0.5, 0.5])
+    """
+    pairs = [(one, int(np.searchsorted(one.functions, function))) for one in all_cells]
+    blocks = [int(one.block.max()) + 1 for one in all_cells]
+    units, rows = [len(one.block) for one in all_cells], [len(one.count) for one in all_cells]
+    first_block, first_unit = (np.cumsum([0, *sizes])[:-1] for sizes in (blocks, units))
+    return Rows(
+        application=np.repeat(np.arange(len(all_cells)), blocks),
+        block=np.concatenate([one.block for one in all_cells]) + np.repeat(first_block, units),
+        unit=np.concatenate([one.unit for one in all_cells]) + np.repeat(first_unit, rows),
+        later=np.concatenate([one.later for one in all_cells]),
+        count=np.concatenate([one.count for one in all_cells]),
+        share=np.concatenate([one.seen[:, at] / one.count for one, at in pairs]),
+        expected=np.concatenate([one.expected[:, at] for one, at in pairs]),
+        lasting=np.repeat([one.lasting[at] for one, at in pairs], units),
+        passing=np.repeat([one.passing[at] for one, at in pairs], rows),
+    )
+
+
+def factor_of(rows: Rows, acts: Floats, drift: float) -> Factor:
+    """Return the factor of a cause by generalised estimating equations (Liang and Zeger 1986).
+
+    The mean is binomial with a level for each block, a random deviation of each application's later period, and the
+    cause; the variance is that of independent samples, within units and between them. Degrees of freedom are Welch's
+    (1947) from the effective units with and without the cause, more by those that the variance between clusters was
+    smoothed with. Where samples vary more than clusters that is too few; to count them for the guessed part of the
+    variance alone (Satterthwaite 1946) would be too many, up to five times as many p-values of 0.00001.
+
+    Parameters
+    ----------
+    rows : N rows of one function
+    acts : (N,) 1 where the cause acts
+    drift : variance of the deviation of an application's log odds in a period
+
+    Examples
+    --------
+    >>> two, zero = np.array([0.0, 1.0]), np.zeros(1, np.int64)
+    >>> rows = Rows(zero, zero, zero[[0, 0]], two, two + 1e4, np.array([0.1, 0.2]), two * 0 + 0.15, zero, two * 0)
+    >>> round(float(np.exp(factor_of(rows, two, 0.0).log)), 3)
+    2.25
+    """
+    start = np.log(rows.expected / (1.0 - rows.expected))
+    level, log, before = start, 0.0, np.inf
+    information, weight = 0.0, start
+    for _ in range(_STEPS):
+        line = np.clip(level, start - _FAR, start + _FAR) + log * acts
+        mean = 1.0 / (1.0 + np.exp(-line))
+        both = mean * (1.0 - mean)
+        weight = 1.0 / (1.0 / (rows.count * both) + rows.passing)
+        wanted = line + (rows.share - mean) / both
+        log, information, level = _solved(rows, weight, acts, wanted, drift)
+        log = float(np.clip(log, -_FAR, _FAR))
+        if abs(log - before) < 1e-6:
+            break
+        before = log
+    if information <= 0 or not np.isfinite(log):
+        return Factor(0.0, np.inf, 1.0)
+    return Factor(log, float(1.0 / np.sqrt(information)), _freedom(rows, acts, weight))
+
+
+def _solved(rows: Rows, weight: Floats, acts: Floats, wanted: Floats, drift: float) -> tuple[float, float, Floats]:
+    """Return the factor's logarithm, its information, and (N,) levels with deviations, by weighted least squares."""
+    nested = Nested.of(weight[:, None], rows.lasting[:, None], rows.unit, rows.block)
+    values = np.column_stack([acts, rows.later, wanted])
+    pulled, levels = nested.weighted(values), nested.levels(values)
+    owner = rows.application[rows.block][rows.unit]
+
+    def product(one: int, other: int) -> Floats:
+        return np.bincount(owner, values[:, one] * pulled[:, other]).astype(np.float64)
+
+    common, shift = product(1, 0), tied(product(1, 1), drift)
+    information = float((product(0, 0) - shift * common**2).sum())
+    if information <= 1e-12:
+        return 0.0, 0.0, wanted
+    log = float((product(0, 2) - shift * common * product(1, 2)).sum()) / information
+    moved = shift * (product(1, 2) - log * common)
+    level = levels[:, 2] - log * levels[:, 0] - moved[rows.application] * levels[:, 1]
+    return log, information, level[rows.block][rows.unit] + moved[owner] * rows.later
+
+
+def _freedom(rows: Rows, acts: Floats, weight: Floats) -> float:
+    """Return degrees of freedom of the comparison of rows with and without the cause, in blocks that have both."""
+    blocks, block = len(rows.application), rows.block[rows.unit]
+    load, inside = np.bincount(block, weight, blocks), np.bincount(block, weight * acts, blocks)
+    mixed = ((inside > 0) & (inside < load))[block]
+    sides = []
+    for here in (mixed & (acts > 0), mixed & (acts <= 0)):
+        units = np.bincount(rows.unit[here], weight[here])
+        sides.append(float(units.sum() ** 2 / (units**2).sum()) if here.any() else 0.0)
+    if min(sides) <= 1.0:
+        return PRIOR_CLUSTERS
+    spread = sum(1.0 / (side**2 * (side - 1.0)) for side in sides)
+    return PRIOR_CLUSTERS + sum(1.0 / side for side in sides) ** 2 / spread
