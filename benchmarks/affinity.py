@@ -19,8 +19,7 @@ import numpy as np
 import scipy.sparse as sp
 from scipy.optimize import linprog
 
-from analysis.profiling.affinity.programme import anneal
-from analysis.profiling.affinity.programme import assign
+from analysis.profiling.affinity.programme import anneal, assign
 
 SIZES = ((100, 4), (1_000, 4), (1_000, 20), (5_000, 20))
 MOST_ANNEALED = 1_000

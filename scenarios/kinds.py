@@ -152,7 +152,6 @@ KINDS: Mapping[str, Kind] = {
             draws="analyses.profiling.draws",
             makers=(
                 "analysis.profiling.symbolise",
-                "analysis.profiling.repository",
                 "scenarios.profiling.symbols",
             ),
         ),
