@@ -57,7 +57,7 @@ def commands() -> str:
     import typer
     from typer.testing import CliRunner
 
-    from scenarios.commands.cli import app
+    from scenarios.commands.app import app
 
     runner = CliRunner(env={"COLUMNS": "100", "TERM": "dumb", "NO_COLOR": "1"})
     known = typer.main.get_command(app).commands

@@ -22,7 +22,7 @@ from pathlib import Path
 
 from typer.testing import CliRunner
 
-from scenarios.commands.cli import app
+from scenarios.commands.app import app
 
 ROOT = Path(__file__).resolve().parents[1]
 DOCUMENTS = (ROOT / "README.md", *sorted((ROOT / "docs").glob("**/*.md")))

@@ -18,7 +18,7 @@ import typer
 from docs import inputs, reference
 from docs.shown import DOCUMENTS, ROOT, SERVES, blocks, commands, examples, recipes, renewed, run, skeleton
 from models.tables import TABLES
-from scenarios.commands.cli import app
+from scenarios.commands.app import app
 from scenarios.files.loader import load_each, shipped
 from scenarios.papers.reproduce import listing
 

@@ -14,7 +14,7 @@ import typer
 from packaging.requirements import Requirement
 from packaging.utils import canonicalize_name
 
-from scenarios.commands.cli import app
+from scenarios.commands.app import app
 from scenarios.files.loader import load_each
 
 ROOT = Path(__file__).parents[1]

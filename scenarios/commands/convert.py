@@ -1,19 +1,18 @@
-"""The command about other people's tables: `wsc convert`."""
+"""The command `wsc convert`."""
 
 from pathlib import Path
 from typing import Annotated, Literal
 
 import typer
 
-from scenarios.commands.guard import Json, command, say
+from scenarios.commands.guard import guard, say
+from scenarios.commands.options import Json
 from scenarios.files.options import duration, refuse
-
-__all__ = ("convert",)
 
 _LONGEST_S = 366 * 86400.0
 
 
-@command
+@guard
 def convert(
     trace: Annotated[
         Literal["google2011", "google2019", "alibaba2018"], typer.Argument(metavar="TRACE", help="Whose tables.")

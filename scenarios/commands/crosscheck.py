@@ -1,16 +1,15 @@
-"""The command that compares lenses: `wsc crosscheck`."""
+"""The command `wsc crosscheck`."""
 
 from pathlib import Path
 from typing import Annotated
 
 import typer
 
-from scenarios.commands.guard import Json, command, say
+from scenarios.commands.guard import guard, say
+from scenarios.commands.options import Json
 
-__all__ = ("crosscheck",)
 
-
-@command
+@guard
 def crosscheck(
     run: Annotated[Path, typer.Argument(metavar="RUN", help="Folder of a run.")],
     *,

@@ -15,7 +15,7 @@ def main() -> None:
     heeded = signal.getsignal(signal.SIGINT) is signal.default_int_handler
     if heeded:
         signal.signal(signal.SIGINT, leave)
-    from scenarios.commands.cli import app
+    from scenarios.commands.app import app
 
     try:
         app()

@@ -7,7 +7,7 @@ import traceback
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, ParamSpec, TypeVar
+from typing import TYPE_CHECKING, Any, ParamSpec, TypeVar
 
 import typer
 
@@ -19,8 +19,6 @@ if TYPE_CHECKING:
 
     from scenarios.views.conclusion import Conclusion
 
-Json = Annotated[bool, typer.Option("--json", help="Print one JSON value and nothing else.")]
-"""The option that every command with a result has."""
 _P = ParamSpec("_P")
 _T = TypeVar("_T")
 _FAULTY = 2
@@ -34,20 +32,6 @@ _FULL = {errno.ENOSPC, errno.EDQUOT, errno.EROFS, errno.EMFILE, errno.ENFILE}
 """Errors of the system that whoever owns it can mend, whatever file they name."""
 _WIDE = 160
 """Columns of what is printed to a file or another program, which is as wide as it is told."""
-
-app = typer.Typer(
-    help="A simulated warehouse-scale computer with a statistician beside it.",
-    no_args_is_help=True,
-    pretty_exceptions_enable=False,
-    context_settings={"help_option_names": ["-h", "--help"]},
-)
-
-
-def command(function: Callable[_P, None]) -> Callable[_P, None]:
-    """Make a function a command of `wsc`, guarded."""
-    guarded = guard(function)
-    app.command()(guarded)
-    return guarded
 
 
 def guard(function: Callable[_P, None]) -> Callable[_P, None]:

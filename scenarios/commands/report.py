@@ -1,16 +1,15 @@
-"""The command that hands on what was found: `wsc report`."""
+"""The command `wsc report`."""
 
 from pathlib import Path
 from typing import Annotated
 
 import typer
 
-from scenarios.commands.guard import Json, answer, command, folder
+from scenarios.commands.guard import answer, folder, guard
+from scenarios.commands.options import Json
 
-__all__ = ("report",)
 
-
-@command
+@guard
 def report(
     run: Annotated[Path, typer.Argument(metavar="RUN|DIR", help="Folder of a run, or of results.")],
     *,

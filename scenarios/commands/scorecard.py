@@ -1,21 +1,21 @@
 """The command `wsc scorecard`."""
 
+from collections.abc import Sequence
+from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import Annotated
 
 import typer
 
-from scenarios.commands.guard import folder, say
+from scenarios.commands.guard import folder, guard, say
 from scenarios.files.options import numbers_of, refuse, whole
-
-if TYPE_CHECKING:
-    from collections.abc import Sequence
 
 _MOST_MACHINES = 100_000
 _MOST_DRAWS = 100_000
 SIZES = "12,25,50,100,200,400"
 
 
+@guard
 def scorecard(
     *,
     fleets: Annotated[str, typer.Option(metavar="N", help="Simulated fleets; corners take turns.")] = "200",
@@ -39,7 +39,6 @@ def scorecard(
 
     Fleets are kept as they are done; what was interrupted goes on where it stopped.
     """
-    from functools import partial
 
     from scenarios.effects.scorecard import designs as offered
     from scenarios.effects.scorecard import scorecard as cards

@@ -12,7 +12,7 @@ from pathlib import Path
 
 from typer.testing import CliRunner
 
-from scenarios.commands.cli import app
+from scenarios.commands.app import app
 from tests.helpers import report_pages, small_profile
 
 HERE = Path(__file__).resolve().parent

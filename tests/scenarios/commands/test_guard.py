@@ -65,7 +65,7 @@ def test_a_fault_of_ours_shows_its_place_and_says_whose_it_is(capsys, fault):
 def test_a_planted_fault_in_the_planner_is_not_blamed_on_the_table(tmp_path, monkeypatch):
     from typer.testing import CliRunner
 
-    from scenarios.commands.cli import app
+    from scenarios.commands.app import app
 
     def broken(*_given, **_more):
         return list(zip([1], [1, 2], strict=True))

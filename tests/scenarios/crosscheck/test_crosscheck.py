@@ -12,7 +12,7 @@ from typer.testing import CliRunner
 from analysis.crosscheck import visits
 from analysis.crosscheck.check import Check
 from models.tables import TABLES, schema
-from scenarios.commands.cli import app
+from scenarios.commands.app import app
 from scenarios.crosscheck import crosscheck
 from scenarios.crosscheck.crosscheck import PARTS
 from scenarios.runs.rundir import open_run

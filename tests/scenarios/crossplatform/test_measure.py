@@ -11,7 +11,7 @@ import pytest
 from rich.console import Console
 from typer.testing import CliRunner
 
-from scenarios.commands import cli
+from scenarios.commands.app import app
 from scenarios.files.loader import load
 from scenarios.files.source import settings
 from scenarios.kinds import render, show_validate
@@ -97,11 +97,11 @@ def test_a_table_that_is_cut_off_or_gone_is_one_line_and_2(payload, tmp_path):
     copy = shutil.copytree(payload["run"], tmp_path / "copy")
     file = copy / "service_log.parquet"
     file.write_bytes(file.read_bytes()[:-100])
-    told = CliRunner().invoke(cli.app, ["run", str(copy)])
+    told = CliRunner().invoke(app, ["run", str(copy)])
     said = f"{copy}: table service_log cannot be read: is service_log.parquet cut off?\n"
     assert (told.exit_code, told.stderr) == (2, said)
     file.unlink()
-    told = CliRunner().invoke(cli.app, ["run", str(copy)])
+    told = CliRunner().invoke(app, ["run", str(copy)])
     assert (told.exit_code, told.stderr.count("\n")) == (2, 1)
     assert told.stderr.startswith(f"{copy}: no table service_log; there are benchmarks, ")
 

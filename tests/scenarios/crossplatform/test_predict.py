@@ -14,7 +14,7 @@ from analysis.crossplatform.evidence import Evidence, Method, Prediction
 from analysis.crossplatform.logs import read
 from analysis.crossplatform.published import published
 from models.platforms import PLATFORMS
-from scenarios.commands import cli
+from scenarios.commands.app import app
 from scenarios.crossplatform import calibrated
 from scenarios.crossplatform.calibrated import Asked, calibrate
 from scenarios.crossplatform.predict import predict
@@ -60,7 +60,7 @@ def without(tmp_path, **left_out):
 
 
 def wsc(*arguments):
-    return CliRunner().invoke(cli.app, [*map(str, arguments)])
+    return CliRunner().invoke(app, [*map(str, arguments)])
 
 
 def test_the_payloads_have_every_key_of_the_contract(log):
@@ -546,7 +546,7 @@ def test_a_ratio_that_is_none_or_changes_nothing_is_refused(log, arguments, prob
 
 def test_what_is_printed_fits_a_narrow_terminal(log):
     for command, more in (("predict", ("--to", ",".join(X86))), ("select", ("--bound", "150ms"))):
-        result = CliRunner().invoke(cli.app, [command, str(log), "--from", "piii", *more], env={"COLUMNS": "80"})
+        result = CliRunner().invoke(app, [command, str(log), "--from", "piii", *more], env={"COLUMNS": "80"})
         assert result.exit_code == 0
         assert "graniterapids_6980p" in result.stdout
         assert "…" not in result.stdout

@@ -8,7 +8,7 @@ import pytest
 from typer.testing import CliRunner
 
 from analysis.effects.observations import read_jobs, read_observations
-from scenarios.commands.cli import app
+from scenarios.commands.app import app
 from scenarios.effects.convert import Asked, convert
 from scenarios.files.faults import FaultsError
 from tests.helpers.cluster_traces import (

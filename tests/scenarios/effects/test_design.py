@@ -10,7 +10,7 @@ from typer.testing import CliRunner
 from analysis.effects.methods import method
 from analysis.effects.past import Past
 from analysis.effects.rehearsals import Assumed, spans
-from scenarios.commands.cli import app
+from scenarios.commands.app import app
 from scenarios.effects.design import Asked, design
 from scenarios.effects.effect import effect
 from scenarios.effects.scorecard import corners

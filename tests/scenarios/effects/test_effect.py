@@ -11,7 +11,7 @@ from typer.testing import CliRunner
 from analysis.effects.estimators.adjusted import Adjusted
 from analysis.effects.method import Effect
 from analysis.effects.study import Study
-from scenarios.commands.cli import app
+from scenarios.commands.app import app
 from scenarios.effects.effect import effect, verdict
 from scenarios.files.faults import FaultsError
 from tests.helpers.report_pages import made

@@ -6,7 +6,7 @@ import pytest
 from typer.testing import CliRunner
 
 from analysis.audit.guards import AT_THE_END
-from scenarios.commands.cli import app
+from scenarios.commands.app import app
 from scenarios.effects.audit import audit
 from scenarios.effects.effect import effect
 from scenarios.effects.monitor import monitor

@@ -12,7 +12,7 @@ from typer.testing import CliRunner
 from analysis.occupancy.curve import curve
 from analysis.occupancy.law import law
 from models.queues.serve import serve
-from scenarios.commands import cli
+from scenarios.commands.app import app
 from scenarios.live import command as live
 from scenarios.live import replay as live_replay
 from scenarios.live import run as live_run
@@ -52,7 +52,7 @@ def quiet(monkeypatch):
 
 
 def wsc(*words):
-    return CliRunner().invoke(cli.app, ["live", *words], env={"COLUMNS": "120"})
+    return CliRunner().invoke(app, ["live", *words], env={"COLUMNS": "120"})
 
 
 def said(*words):

@@ -104,7 +104,7 @@ def until(holds):
 @pytest.mark.parametrize(("end", "status"), [(signal.SIGINT, 130), (signal.SIGKILL, -signal.SIGKILL)])
 def test_whoever_interrupts_or_kills_the_command_leaves_no_process_and_no_file(tmp_path, end, status):
     words = ("live", "--minutes", "5", "--seed", "2", "--scheduler", "other", "--out", str(tmp_path / "out"))
-    command = (sys.executable, "-c", "from scenarios.commands.cli import app; app()", *words)
+    command = (sys.executable, "-c", "from scenarios.commands.app import app; app()", *words)
     with subprocess.Popen(command, stderr=subprocess.PIPE, text=True) as process:
         assert until(lambda: len(related(process.pid)) >= 2)
         process.send_signal(end)

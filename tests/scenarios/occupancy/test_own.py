@@ -12,7 +12,7 @@ from analysis.figures.occupancy.occupancy import draw_occupancy
 from analysis.occupancy.curve import curve
 from analysis.occupancy.law import intervals
 from models.queues.serve import serve
-from scenarios.commands import cli
+from scenarios.commands.app import app
 from scenarios.files import options
 from scenarios.files.faults import FaultsError
 
@@ -25,7 +25,7 @@ ROW |= {"bounds_say_nothing", "change_says_nothing"}
 
 
 def wsc(*arguments):
-    return CliRunner().invoke(cli.app, ["occupancy", *map(str, arguments)])
+    return CliRunner().invoke(app, ["occupancy", *map(str, arguments)])
 
 
 def payload(*arguments):

@@ -8,7 +8,7 @@ import pytest
 from typer.testing import CliRunner
 
 from models.platforms import PLATFORMS
-from scenarios.commands.cli import app
+from scenarios.commands.app import app
 from scenarios.files.faults import FaultsError
 from scenarios.occupancy import stay_logs
 from scenarios.occupancy.stay_logs import log_on, stay_of

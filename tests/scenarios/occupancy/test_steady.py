@@ -13,7 +13,7 @@ from typer.testing import CliRunner
 
 from analysis.occupancy.steady import steady
 from models.queues.world import Clients, Distribution, LoadPoint, Sessions
-from scenarios.commands import cli
+from scenarios.commands.app import app
 from scenarios.files.loader import load
 from scenarios.files.source import settings
 from scenarios.kinds import render
@@ -222,12 +222,12 @@ def test_a_few_requests_are_too_short_for_a_steady_state(out):
     ],
 )
 def test_the_command_refuses_what_has_no_precision(tmp_path, arguments, told):
-    result = CliRunner().invoke(cli.app, ["run", *arguments, "--out", str(tmp_path)])
+    result = CliRunner().invoke(app, ["run", *arguments, "--out", str(tmp_path)])
     assert (result.exit_code, result.stdout, result.stderr.strip()) == (2, "", told)
 
 
 def test_a_run_that_is_there_cannot_be_lengthened(made):
-    result = CliRunner().invoke(cli.app, ["run", made["run"], "--precision", "2%"])
+    result = CliRunner().invoke(app, ["run", made["run"], "--precision", "2%"])
     assert result.exit_code == 2
     assert result.stderr.startswith("--precision: cannot lengthen a run that is there, got ")
-    assert json.loads(CliRunner().invoke(cli.app, ["run", made["run"], "--json"]).stdout)["steady"]["settled"]
+    assert json.loads(CliRunner().invoke(app, ["run", made["run"], "--json"]).stdout)["steady"]["settled"]

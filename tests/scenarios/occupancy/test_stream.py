@@ -9,13 +9,13 @@ from typer.testing import CliRunner
 
 from analysis.occupancy.curve import curve
 from analysis.occupancy.law import intervals
-from scenarios.commands import cli
+from scenarios.commands.app import app
 from scenarios.files.faults import FaultsError
 from scenarios.occupancy.stream import Watched, watch
 
 
 def wsc(text, *arguments):
-    return CliRunner().invoke(cli.app, ["occupancy", "-", "--servers", "2", *arguments], input=text)
+    return CliRunner().invoke(app, ["occupancy", "-", "--servers", "2", *arguments], input=text)
 
 
 class Pipe:

@@ -8,7 +8,7 @@ import pytest
 from rich.console import Console
 from typer.testing import CliRunner
 
-from scenarios.commands.cli import app
+from scenarios.commands.app import app
 from scenarios.files.faults import FaultsError
 from scenarios.profiling import affinity_trial
 from scenarios.profiling.affinity import affinity, show

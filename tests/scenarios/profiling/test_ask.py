@@ -9,7 +9,7 @@ from typer.testing import CliRunner
 
 from analysis.profiling.formats.foreign import Frame, Measure, made
 from analysis.profiling.formats.pprof_writing import write_pprof
-from scenarios.commands.cli import app
+from scenarios.commands.app import app
 from scenarios.profiling.files import import_files
 
 STACKS = [((Frame("f", "a"),), (3, 10**17 + 1)), ((Frame("g", "a"),), (2, 7))]

@@ -9,7 +9,7 @@ import pytest
 from rich.console import Console
 from typer.testing import CliRunner
 
-from scenarios.commands.cli import app
+from scenarios.commands.app import app
 from scenarios.files.faults import FaultsError
 from scenarios.profiling import ask as profile_ask
 from scenarios.profiling import colocate_trial

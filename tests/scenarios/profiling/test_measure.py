@@ -13,7 +13,7 @@ from typer.testing import CliRunner
 
 from analysis.profiling.database import Database
 from analysis.profiling.query import Query
-from scenarios.commands import cli
+from scenarios.commands.app import app
 from scenarios.files.loader import load
 from scenarios.files.source import settings
 from scenarios.kinds import render, show_validate
@@ -131,7 +131,7 @@ def test_text_shows_functions_in_brackets_as_they_are(payload):
 
 def test_the_command_prints_json_and_takes_the_run_that_is_there(payload, out):
     options = [f"--set={one}" for one in SHORT]
-    made = CliRunner().invoke(cli.app, ["run", "profiled_small", *options, "--out", str(out), "--json"])
+    made = CliRunner().invoke(app, ["run", "profiled_small", *options, "--out", str(out), "--json"])
     assert made.exit_code == 0, made.output
     assert json.loads(made.stdout)["run"] == payload["run"]
 

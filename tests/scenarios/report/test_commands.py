@@ -9,7 +9,7 @@ import pytest
 from typer.testing import CliRunner
 
 from analysis.effects.methods import names
-from scenarios.commands.cli import app
+from scenarios.commands.app import app
 from scenarios.commands.scorecard import scorecard as command
 from scenarios.effects.scorecard import scorecard as cards
 from scenarios.effects.scorecard.designs import DESIGNS, THINNED

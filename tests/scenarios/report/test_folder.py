@@ -7,7 +7,7 @@ import pandas as pd
 import pytest
 from typer.testing import CliRunner
 
-from scenarios.commands.cli import app
+from scenarios.commands.app import app
 from scenarios.crossplatform.worlds import summary as of_worlds
 from scenarios.effects.scorecard.card import summary as card
 from scenarios.papers.evidence import published

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 from typer.testing import CliRunner
 
-from scenarios.commands.cli import app
+from scenarios.commands.app import app
 from scenarios.files.faults import FaultsError
 from scenarios.report import run as report_of_run
 from scenarios.report.page import Page, refuse, rendered, write

@@ -13,7 +13,7 @@ import pytest
 from typer.testing import CliRunner
 
 from models.fleet.world import Feature
-from scenarios.commands.cli import app
+from scenarios.commands.app import app
 from scenarios.crosscheck import crosscheck
 from scenarios.effects.effect import effect
 from scenarios.files.loader import load

@@ -12,7 +12,7 @@ import pytest
 from typer.testing import CliRunner
 
 from models.fleet.world import Recording
-from scenarios.commands.cli import app
+from scenarios.commands.app import app
 from scenarios.files.faults import FaultsError
 from scenarios.files.loader import load
 from scenarios.files.source import digest, settings

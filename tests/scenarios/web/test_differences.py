@@ -10,7 +10,7 @@ from typer.testing import CliRunner
 
 from analysis.profiling.intervals import share_intervals
 from models.randomness import stream
-from scenarios.commands.cli import app
+from scenarios.commands.app import app
 from scenarios.profiling.intervals import significant, with_change
 from scenarios.web.application import application
 from tests.helpers import drawn_profiles

@@ -12,7 +12,7 @@ from analysis.occupancy.logs.copies import copies, might_repeat
 from analysis.occupancy.logs.hygiene import clean
 from analysis.occupancy.logs.reading import read_log
 from models.queues.serve import serve
-from scenarios.commands import cli
+from scenarios.commands.app import app
 
 ORIGIN = 1_700_000_000
 
@@ -280,7 +280,7 @@ def test_rows_of_perfect_logs_are_never_left_out_and_hardly_ever_reported():
 def test_the_command_reports_rows_alike_in_its_text_and_its_json(tmp_path):
     batches().to_csv(tmp_path / "log.csv", index=False)
     words = ["occupancy", str(tmp_path / "log.csv"), "--servers", "4"]
-    said = json.loads(CliRunner().invoke(cli.app, [*words, "--json"]).stdout)
+    said = json.loads(CliRunner().invoke(app, [*words, "--json"]).stdout)
     assert (said["requests"], said["repaired"]) == (8_000, 0)
     assert "rows alike" in [found["name"] for found in said["findings"]]
-    assert "found: rows alike: 12,0" in CliRunner().invoke(cli.app, words).stdout
+    assert "found: rows alike: 12,0" in CliRunner().invoke(app, words).stdout

@@ -15,7 +15,7 @@ from analysis.occupancy.logs.hygiene import clean
 from analysis.occupancy.logs.reading import read_log
 from analysis.tables.faults import FileError
 from models.queues.serve import serve
-from scenarios.commands import cli
+from scenarios.commands.app import app
 
 ORIGIN = 1_696_946_136
 COMMON = '10.0.0.1 - - [{stamp}] "GET /p/7 HTTP/1.1" 200 512 '
@@ -264,8 +264,8 @@ def test_the_command_shows_what_the_reader_found(tmp_path):
     text = "".join(COMBINED.format(stamp=f"{ORIGIN + i}.500") + "443\n" for i in range(40))
     (tmp_path / "access.log").write_text(text)
     words = ["occupancy", str(tmp_path / "access.log"), "--servers", "4"]
-    assert "found: durations that never vary: 40; " in CliRunner().invoke(cli.app, words).stdout
-    said = json.loads(CliRunner().invoke(cli.app, [*words, "--json"]).stdout)
+    assert "found: durations that never vary: 40; " in CliRunner().invoke(app, words).stdout
+    said = json.loads(CliRunner().invoke(app, [*words, "--json"]).stdout)
     assert (said["findings"][0]["name"], said["repaired"]) == ("durations that never vary", 0)
 
 
@@ -278,7 +278,7 @@ def test_usual_logs_and_short_ones_are_not_questioned(workload):
 def test_the_command_ends_with_status_2_where_a_field_could_be_two_things(tmp_path, workload):
     (tmp_path / "access.log").write_text(written(SEVERAL, *workload[:2]))
     words = ["occupancy", str(tmp_path / "access.log"), "--servers", "4"]
-    done = CliRunner().invoke(cli.app, words)
+    done = CliRunner().invoke(app, words)
     assert (done.exit_code, done.stdout) == (2, "")
     assert done.stderr.startswith(f"{tmp_path}/access.log:1:1: line: which of its 2 numbers is the duration? say --dur")
-    assert CliRunner().invoke(cli.app, [*words, "--duration", "2"]).exit_code == 0
+    assert CliRunner().invoke(app, [*words, "--duration", "2"]).exit_code == 0

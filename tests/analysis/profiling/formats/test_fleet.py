@@ -14,7 +14,7 @@ from analysis.profiling.formats.foreign import Frame, Measure, Origin, Profile, 
 from analysis.profiling.formats.pprof_writing import write_pprof
 from analysis.profiling.formats.tables import to_tables
 from analysis.profiling.intervals import share_intervals
-from scenarios.commands.cli import app
+from scenarios.commands.app import app
 
 
 def profile(period, values, **more):

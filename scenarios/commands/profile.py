@@ -1,16 +1,14 @@
-"""The commands about profiles: `wsc profile …`, `wsc affinity`, `wsc serve`."""
+"""The commands `wsc profile …`."""
 
 from pathlib import Path
 from typing import Annotated, Literal
 
 import typer
 
-from scenarios.commands.guard import Json, command, guard, say
+from scenarios.commands.guard import guard, say
+from scenarios.commands.options import Json
 from scenarios.files.options import refuse, whole
 
-__all__ = ("profiles",)
-
-Profile = Annotated[Path, typer.Argument(metavar="RUN", help="Folder of a profiled run, or of imported profiles.")]
 Profiles = Annotated[
     list[Path],
     typer.Argument(metavar="RUN|FILE…", help="Folders of profiled runs, or pprof, folded or perf script files."),
@@ -23,15 +21,16 @@ Event = Annotated[str | None, typer.Option(metavar="EVENT", help="Event; cycles 
 Top = Annotated[str, typer.Option(metavar="N", help="Rows to print, or all.")]
 Since = Annotated[str | None, typer.Option(metavar="TIME", help="Visits from this time on, such as 2d or 36h.")]
 Until = Annotated[str | None, typer.Option(metavar="TIME", help="Visits before this time.")]
-
-profiles = typer.Typer(
+profile = typer.Typer(
+    name="profile",
+    add_completion=False,
     help="Ask, compare, import and export fleet-wide profiles.",
     no_args_is_help=True,
     context_settings={"help_option_names": ["-h", "--help"]},
 )
 
 
-@profiles.command()
+@profile.command()
 @guard
 def query(
     paths: Profiles,
@@ -52,7 +51,7 @@ def query(
     say(profile_query.query(paths, asked), profile_query.show, json)
 
 
-@profiles.command()
+@profile.command()
 @guard
 def diff(
     a: Annotated[Path, typer.Argument(metavar="A", help="Folder of a run, or a file.")],
@@ -77,7 +76,7 @@ def diff(
     say(payload, profile_query.show, json)
 
 
-@profiles.command("import")
+@profile.command("import")
 @guard
 def import_(
     files: Annotated[list[Path], typer.Argument(metavar="FILE…", help="pprof, gperftools, folded, perf script.")],
@@ -103,7 +102,7 @@ def import_(
     say(payload, profile_files.show_imported, json)
 
 
-@profiles.command()
+@profile.command()
 @guard
 def export(
     runs: Annotated[list[Path], typer.Argument(metavar="RUN…", help="Folders of profiled runs.")],
@@ -122,7 +121,7 @@ def export(
     say(profile_files.export(runs, form, out, selection), profile_files.show_exported, json)
 
 
-@profiles.command()
+@profile.command()
 @guard
 def stability(
     runs: Annotated[list[Path], typer.Argument(metavar="RUN…", help="Folders of profiled runs.")],
@@ -142,7 +141,7 @@ def stability(
     say(payload, profile_stability.show_stability, json)
 
 
-@profiles.command()
+@profile.command()
 @guard
 def ask(
     run: Annotated[Path | None, typer.Argument(metavar="[RUN]", help="Folder of a profiled run.")] = None,
@@ -177,7 +176,7 @@ def ask(
     say(payload, profile_ask.show_answer, json)
 
 
-@profiles.command()
+@profile.command()
 @guard
 def regress(
     a: Annotated[Path, typer.Argument(metavar="RUN", help="Folder of a profiled run.")],
@@ -230,41 +229,3 @@ def regress(
 def _rows(top: str) -> int | None:
     """Return how many rows are wanted, none for all."""
     return None if top == "all" else whole("--top", top)
-
-
-@command
-def serve(
-    run: Profile,
-    *,
-    port: Annotated[str, typer.Option(metavar="N", help="Port on this machine; 0 takes a free one.")] = "8000",
-) -> None:
-    """Show a profile in a browser: queries, call graphs, flame graphs, sources; read-only, to this machine alone."""
-    if not port.isdigit():
-        refuse("--port", "should be a whole number", port)
-    from scenarios.web import server
-
-    server.serve(run, int(port))
-
-
-@command
-def affinity(
-    table: Annotated[
-        Path,
-        typer.Argument(
-            metavar="TABLE.csv|RUN",
-            help="Rows of job, platform, load, cpi, capacity and perhaps clock_hz, cpi_se; or a profiled run's folder.",
-        ),
-    ],
-    *,
-    method: Annotated[Literal["lp", "anneal"], typer.Option(help="The exact optimum, or simulated annealing.")] = "lp",
-    keep_traffic: Annotated[
-        bool, typer.Option("--keep-traffic", help="Give no platform more cache misses (column misses) than it has now.")
-    ] = False,
-    judge: Annotated[bool, typer.Option("--judge", help="Of a run: move the jobs in simulation.")] = False,
-    json: Json = False,
-) -> None:
-    """Assign jobs to the platforms where they take the fewest cycles, within the platforms' capacities."""
-    from scenarios.profiling import affinity as advised
-
-    payload = advised.affinity(table, method, keep_traffic=keep_traffic, judged=judge)
-    say(payload, advised.show, json)

@@ -11,7 +11,7 @@ from typer.testing import CliRunner
 
 from analysis.statistics import NotEnoughDataError
 from models.fleet import world
-from scenarios.commands import cli
+from scenarios.commands.app import app
 from scenarios.files import options
 from scenarios.files.faults import Fault, FaultsError
 from scenarios.files.json_schema import json_schema
@@ -27,7 +27,7 @@ COMMANDS = (
 
 
 def wsc(*arguments):
-    return CliRunner().invoke(cli.app, arguments)
+    return CliRunner().invoke(app, arguments)
 
 
 def fleet(**_):
@@ -48,14 +48,14 @@ def test_every_command_explains_itself(command):
 
 def test_help_imports_nothing_heavy():
     program = (
-        "import sys; from scenarios.commands.cli import app\n"
+        "import sys; from scenarios.commands.app import app\n"
         "try: app(['--help'])\n"
         "except SystemExit: pass\n"
         "heavy = {'numpy', 'pandas', 'pyarrow', 'numba', 'scipy', 'pydantic', 'ruamel', 'matplotlib'}\n"
         "print(sorted(heavy & set(sys.modules)))"
     )
     found = subprocess.run(
-        [sys.executable, "-c", program], capture_output=True, text=True, check=True, cwd=Path(cli.__file__).parents[2]
+        [sys.executable, "-c", program], capture_output=True, text=True, check=True, cwd=LIBRARY.parents[1]
     )
     assert found.stdout.splitlines()[-1] == "[]"
 

@@ -1,63 +1,19 @@
-"""The commands about experiments on a fleet: `wsc design`, `wsc effect`."""
+"""The command `wsc design`."""
 
 from pathlib import Path
-from typing import Annotated, Literal
+from typing import Annotated
 
 import typer
 
-from scenarios.commands.guard import Json, command, say
+from scenarios.commands.guard import guard, say
+from scenarios.commands.options import Confidence, Jobs, Json
 from scenarios.files.options import number, refuse, share, whole
 
-__all__ = ("design", "effect")
-
-
-Jobs = Annotated[Path | None, typer.Option(metavar="FILE", help="The whole fleet's jobs: job, quota, instances.")]
-Confidence = Annotated[str, typer.Option(metavar="SHARE", help="Of intervals.")]
-Estimator = Annotated[str, typer.Option(metavar="NAME", help="Estimator; a wrong name lists them.")]
 _MOST_DAYS = 366
 _MOST_DRAWS = 100_000
 
 
-@command
-def effect(
-    tables: Annotated[
-        list[Path],
-        typer.Argument(
-            metavar="TABLE…",
-            help="Observations, CSV or Parquet: period, job, machine, weight, value, treated; or a run's folder.",
-        ),
-    ],
-    *,
-    jobs: Jobs = None,
-    estimator: Estimator = "adjusted",
-    confidence: Confidence = "95%",
-    per_job: Annotated[bool, typer.Option("--per-job", help="Name the jobs that gained and lost.")] = False,
-    metric: Annotated[
-        Literal["ips", "ipc", "requests_per_cpu_s", "requests_per_s"], typer.Option(help="Of a run: what is measured.")
-    ] = "ips",
-    about: Annotated[
-        Path | None, typer.Option(metavar="FILE", help="What is known of the experiment, for the guards; YAML or JSON.")
-    ] = None,
-    json: Json = False,
-) -> None:
-    """Say by how much a feature changed a fleet's performance; first of all, what would make the answer false."""
-    sure = share("--confidence", confidence)
-    check_estimator(estimator)
-    from scenarios.effects import effect as measured
-    from scenarios.views.output import progress
-    from scenarios.wsmeter.own import status
-
-    with progress(quiet=json) as tell:
-        tell("reading and estimating", 0.0)
-        payload = measured.effect(
-            tables, jobs, estimator=estimator, confidence=sure, by_job=per_job, metric=metric, about=about
-        )
-        tell("reading and estimating", 1.0)
-    say(payload, measured.show, json)
-    raise typer.Exit(status(payload))
-
-
-@command
+@guard
 def design(
     sources: Annotated[
         list[str],
@@ -110,24 +66,6 @@ def design(
     with progress(quiet=json) as tell:
         payload = planned.design(sources, asked, jobs, tell)
     say(payload, planned.show, json)
-
-
-def check_estimator(name: str) -> None:
-    """Refuse what is no estimator of a fleet-wide effect for which tables of observations are enough.
-
-    Raises
-    ------
-    FaultsError
-        With the names that there are.
-
-    Examples
-    --------
-    >>> check_estimator("adjusted")
-    """
-    from analysis.effects.methods import of_tables
-
-    if name not in of_tables():
-        refuse("--estimator", f"should be one of {', '.join(of_tables())}", name)
 
 
 def _spread(option: str, text: str | None) -> float | None:

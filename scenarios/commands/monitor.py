@@ -1,43 +1,18 @@
-"""The commands about experiments while they run and after: `wsc audit`, `wsc monitor`, `wsc scorecard`."""
+"""The command `wsc monitor`."""
 
 from pathlib import Path
 from typing import Annotated
 
 import typer
 
-from scenarios.commands.effects import Estimator, Jobs, check_estimator
-from scenarios.commands.guard import Json, command, say
-from scenarios.commands.scorecard import scorecard
+from scenarios.commands.guard import guard, say
+from scenarios.commands.options import Estimator, Jobs, Json, check_estimator
 from scenarios.files.options import share, whole
-
-__all__ = ("audit", "monitor", "scorecard")
 
 _MOST_LOOKS = 100_000
 
-command(scorecard)
 
-
-@command
-def audit(
-    tables: Annotated[
-        list[Path],
-        typer.Argument(
-            metavar="TABLES…",
-            help="Observations, CSV or Parquet; perhaps jobs, and what is said of the experiment as YAML or JSON.",
-        ),
-    ],
-    *,
-    json: Json = False,
-) -> None:
-    """Name what would make an experiment's answer false; status 1 if anything is worse than a note."""
-    from scenarios.effects import audit as guards
-
-    payload = guards.audit(tables)
-    say(payload, guards.show, json)
-    raise typer.Exit(guards.status(payload))
-
-
-@command
+@guard
 def monitor(
     tables: Annotated[
         list[Path], typer.Argument(metavar="TABLE…", help="Observations so far, CSV or Parquet; or a run's folder.")

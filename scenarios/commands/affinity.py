@@ -1,0 +1,33 @@
+"""The command `wsc affinity`."""
+
+from pathlib import Path
+from typing import Annotated, Literal
+
+import typer
+
+from scenarios.commands.guard import guard, say
+from scenarios.commands.options import Json
+
+
+@guard
+def affinity(
+    table: Annotated[
+        Path,
+        typer.Argument(
+            metavar="TABLE.csv|RUN",
+            help="Rows of job, platform, load, cpi, capacity and perhaps clock_hz, cpi_se; or a profiled run's folder.",
+        ),
+    ],
+    *,
+    method: Annotated[Literal["lp", "anneal"], typer.Option(help="The exact optimum, or simulated annealing.")] = "lp",
+    keep_traffic: Annotated[
+        bool, typer.Option("--keep-traffic", help="Give no platform more cache misses (column misses) than it has now.")
+    ] = False,
+    judge: Annotated[bool, typer.Option("--judge", help="Of a run: move the jobs in simulation.")] = False,
+    json: Json = False,
+) -> None:
+    """Assign jobs to the platforms where they take the fewest cycles, within the platforms' capacities."""
+    from scenarios.profiling import affinity as advised
+
+    payload = advised.affinity(table, method, keep_traffic=keep_traffic, judged=judge)
+    say(payload, advised.show, json)

@@ -1,0 +1,68 @@
+"""The command `wsc`: simulate a fleet, judge estimators, measure your own fleet, redraw published figures.
+
+Each of its commands is a module here, of the same name, that is loaded when the command is asked for.
+"""
+
+from collections.abc import Iterator, Mapping
+from importlib import import_module
+from typing import Any, cast
+
+import typer
+from typer.core import TyperGroup
+
+NAMES = (
+    *("run", "validate", "report", "crosscheck", "scenarios", "check", "schema"),
+    *("plan", "estimate", "effect", "design", "audit", "monitor", "scorecard", "convert"),
+    *("occupancy", "live", "predict", "select", "platforms", "profile", "affinity", "serve", "reproduce"),
+)
+"""Every command, in the order in which help lists them."""
+
+
+class _Modules(Mapping[str, Any]):
+    """Commands by name."""
+
+    def __getitem__(self, name: str) -> object:
+        if name not in NAMES:
+            raise KeyError(name)
+        command = getattr(import_module(f"scenarios.commands.{name}"), name)
+        if not isinstance(command, typer.Typer):
+            single = typer.Typer(add_completion=False)
+            single.command(name)(command)
+            command = single
+        return typer.main.get_command(command)
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(NAMES)
+
+    def __len__(self) -> int:
+        return len(NAMES)
+
+
+class _Group(TyperGroup):
+    """All commands, of which those are loaded that are asked for."""
+
+    @property
+    def commands(self) -> dict[str, Any]:
+        """The commands by name."""
+        return cast(dict[str, Any], _Modules())
+
+    @commands.setter
+    def commands(self, _none: object) -> None:
+        """Take the commands that Typer knows, which are none."""
+
+    def list_commands(self, ctx: object) -> list[str]:
+        """Return the names of all commands, for help."""
+        return list(NAMES)
+
+
+app = typer.Typer(
+    cls=_Group,
+    no_args_is_help=True,
+    pretty_exceptions_enable=False,
+    context_settings={"help_option_names": ["-h", "--help"]},
+)
+
+
+@app.callback()
+def _about() -> None:
+    """A simulated warehouse-scale computer with a statistician beside it."""

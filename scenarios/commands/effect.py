@@ -1,0 +1,49 @@
+"""The command `wsc effect`."""
+
+from pathlib import Path
+from typing import Annotated, Literal
+
+import typer
+
+from scenarios.commands.guard import guard, say
+from scenarios.commands.options import Confidence, Estimator, Jobs, Json, check_estimator
+from scenarios.files.options import share
+
+
+@guard
+def effect(
+    tables: Annotated[
+        list[Path],
+        typer.Argument(
+            metavar="TABLE…",
+            help="Observations, CSV or Parquet: period, job, machine, weight, value, treated; or a run's folder.",
+        ),
+    ],
+    *,
+    jobs: Jobs = None,
+    estimator: Estimator = "adjusted",
+    confidence: Confidence = "95%",
+    per_job: Annotated[bool, typer.Option("--per-job", help="Name the jobs that gained and lost.")] = False,
+    metric: Annotated[
+        Literal["ips", "ipc", "requests_per_cpu_s", "requests_per_s"], typer.Option(help="Of a run: what is measured.")
+    ] = "ips",
+    about: Annotated[
+        Path | None, typer.Option(metavar="FILE", help="What is known of the experiment, for the guards; YAML or JSON.")
+    ] = None,
+    json: Json = False,
+) -> None:
+    """Say by how much a feature changed a fleet's performance; first of all, what would make the answer false."""
+    sure = share("--confidence", confidence)
+    check_estimator(estimator)
+    from scenarios.effects import effect as measured
+    from scenarios.views.output import progress
+    from scenarios.wsmeter.own import status
+
+    with progress(quiet=json) as tell:
+        tell("reading and estimating", 0.0)
+        payload = measured.effect(
+            tables, jobs, estimator=estimator, confidence=sure, by_job=per_job, metric=metric, about=about
+        )
+        tell("reading and estimating", 1.0)
+    say(payload, measured.show, json)
+    raise typer.Exit(status(payload))

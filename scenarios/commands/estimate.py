@@ -1,0 +1,32 @@
+"""The command `wsc estimate`."""
+
+from pathlib import Path
+from typing import Annotated, Literal
+
+import typer
+
+from scenarios.commands.guard import guard, say
+from scenarios.commands.options import Json, MinInstances, T
+from scenarios.files.options import number, whole
+
+
+@guard
+def estimate(
+    *,
+    current: Annotated[Path, typer.Option(metavar="FILE", help="Instances without the feature: CSV or Parquet.")],
+    new: Annotated[Path, typer.Option(metavar="FILE", help="Instances with the feature.")],
+    jobs: Annotated[Path | None, typer.Option(metavar="FILE", help="Jobs of the fleet: job, quota, instances.")] = None,
+    current_is: Annotated[
+        Literal["population", "sample"], typer.Option(help="Whether `current` is the whole fleet or a sample of it.")
+    ] = "population",
+    t: T = "2",
+    min_instances: MinInstances = "4",
+    json: Json = False,
+) -> None:
+    """Estimate a change from measurements of a real fleet: job, machine, weight, value."""
+    half_width, enough = number("--t", t), whole("--min-instances", min_instances)
+    from scenarios.wsmeter import own as measured
+
+    payload = measured.estimate(current, new, jobs, current_is=current_is, t=half_width, min_instances=enough)
+    say(payload, measured.show_estimate, json)
+    raise typer.Exit(measured.status(payload))

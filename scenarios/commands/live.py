@@ -1,0 +1,43 @@
+"""The command `wsc live`."""
+
+from pathlib import Path
+from typing import Annotated, Literal
+
+import typer
+
+from scenarios.commands.guard import folder, guard, say
+from scenarios.commands.options import Json
+from scenarios.files.options import number, whole
+
+
+@guard
+def live(
+    *,
+    servers: Annotated[str, typer.Option(metavar="N", help="CPUs of the server.")] = "1",
+    minutes: Annotated[str, typer.Option(metavar="N", help="How long requests are sent, each time.")] = "2",
+    replay: Annotated[
+        bool, typer.Option("--replay", help="Serve one trace with 1 CPU and with 2; set the bounds beside the change.")
+    ] = False,
+    scheduler: Annotated[
+        Literal["auto", "rr", "fifo", "nice", "other"],
+        typer.Option(help="The server's: SCHED_RR, SCHED_FIFO, nice -20 or as it is; auto is nice where permitted."),
+    ] = "auto",
+    pool: Annotated[str | None, typer.Option(metavar="N", help="Workers made beforehand, not one a request.")] = None,
+    out: Annotated[
+        Path | None, typer.Option(help="Folder for the log and the tables: runs/live, or runs/live_replay.")
+    ] = None,
+    seed: Annotated[int, typer.Option(metavar="N", min=0, help="Seed of the load.")] = 1,
+    json: Json = False,
+) -> None:
+    """Try the laws on this machine: a real server under load, the law beside the kernel's own accounts."""
+    wanted = whole("--servers", servers), 60 * number("--minutes", minutes), seed, scheduler
+    workers = whole("--pool", pool) if pool is not None else 0
+    from scenarios.live import command as once
+    from scenarios.live import replay as live_replay
+    from scenarios.views.output import progress
+
+    with progress(quiet=json) as tell, folder("--out"):
+        measure = live_replay.replay if replay else once.live
+        place = out if out is not None else Path("runs/live_replay" if replay else "runs/live")
+        payload = measure(once.Asked(*wanted, workers), place, tell)
+    say(payload, live_replay.show if replay else once.show, json)

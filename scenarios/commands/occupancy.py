@@ -1,0 +1,125 @@
+"""The command `wsc occupancy`."""
+
+import sys
+from collections.abc import Mapping
+from functools import partial
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Literal, cast
+
+import typer
+
+from scenarios.commands.guard import folder, guard, say
+from scenarios.files.options import number, refuse, whole
+
+if TYPE_CHECKING:
+    from io import BufferedIOBase
+
+
+_changes = partial(typer.Option, rich_help_panel="What would change")
+_columns = partial(typer.Option, rich_help_panel="Columns of the log")
+_fleet = partial(typer.Option, rich_help_panel="A fleet's run that served requests")
+_stdin = partial(typer.Option, rich_help_panel="Events on standard input")
+
+
+@guard
+def occupancy(
+    log: Annotated[Path, typer.Argument(help="Request log: CSV, Parquet, access log or SWF; a run; - stdin.")],
+    *,
+    servers: Annotated[
+        str | None, typer.Option(metavar="N", help="Servers (cores) that the log was made with; a fleet's run knows.")
+    ] = None,
+    interval: Annotated[str | None, typer.Option(metavar="TIME", help="Length of intervals: 60s, 5min, 200ms.")] = None,
+    alert: Annotated[str | None, typer.Option(metavar="RATIO", help="Tell intervals of more queueing/service.")] = None,
+    out: Annotated[Path | None, typer.Option(help="Folder for a picture.")] = None,
+    json: Annotated[
+        bool, typer.Option("--json", help="Print one JSON value and nothing else; of stdin, one on each line.")
+    ] = False,
+    to: Annotated[str | None, _changes(metavar="N,N,…", help="Other numbers of servers to be judged.")] = None,
+    speed: Annotated[
+        str | None, _changes(metavar="X,X,…", help="Other speeds of the servers, such as 1.5,2, to be judged.")
+    ] = None,
+    policy: Annotated[
+        Literal["auto", "fcfs", "lcfs", "lcfs_pr", "ps", "rr", "fb", "srpt", "sjf", "priority", "random"] | None,
+        _changes(help="Policy to replay the log under; auto: find it out."),
+    ] = None,
+    quantum: Annotated[str, _changes(metavar="TIME", help="Time slice of policy rr.")] = "100ms",
+    arrival: Annotated[str | None, _columns(metavar="COLUMN", help="Column of arrivals.")] = None,
+    departure: Annotated[str | None, _columns(metavar="COLUMN", help="Column of departures.")] = None,
+    duration: Annotated[
+        str | None,
+        _columns(
+            metavar="COLUMN",
+            help="Column of response times; in an access log the name of its field, or 2: the second number.",
+        ),
+    ] = None,
+    priority: Annotated[
+        str | None, _columns(metavar="COLUMN", help="Column of priorities, 0 served first; --policy priority needs it.")
+    ] = None,
+    unit: Annotated[
+        Literal["s", "ms", "us", "ns"] | None, _columns(help="Unit of columns whose names do not say it.")
+    ] = None,
+    service: Annotated[str | None, _fleet(metavar="NAME", help="Service of which a stay is taken.")] = None,
+    stay: Annotated[
+        int | None, _fleet(metavar="N", min=0, help="Number of the stay; by itself the one with most requests.")
+    ] = None,
+    reorder: Annotated[str | None, _stdin(metavar="N", help="Events held back to be put in order of time.")] = None,
+) -> None:
+    """Say how long the requests of a log waited, how busy its servers were, and what other servers would change.
+
+    A dash reads events from standard input as they come, lines of time,+1 and time,-1 for arrivals and departures.
+    """
+    from scenarios.files import options
+    from scenarios.runs.rundir import make_folder
+
+    count = whole("--servers", servers, options.MOST_SERVERS) if servers is not None else None
+    ratio = number("--alert", alert) if alert is not None else None
+    length_s = options.duration("--interval", interval) if interval is not None else None
+    if str(log) == "-":
+        files = {"--to": to, "--speed": speed, "--policy": policy, "--out": out, "--arrival": arrival}
+        _refuse_all(files | {"--departure": departure, "--duration": duration, "--priority": priority})
+        _refuse_all({"--service": service, "--stay": stay})
+        from scenarios.occupancy import stream
+
+        held = whole("--reorder", reorder) if reorder is not None else 0
+        watched = stream.Watched(_needed(count), length_s or stream.INTERVAL_S, ratio, held, unit)
+        stream.watch(cast("BufferedIOBase", sys.stdin.buffer), watched, stream.printer(json))
+        return
+    if reorder is not None:
+        refuse("--reorder", "is about events on standard input, -", reorder)
+    from scenarios.occupancy.own import Asked, Columns
+    from scenarios.occupancy.own import occupancy as analyse
+    from scenarios.occupancy.stay_logs import log_of_run
+    from scenarios.occupancy.text import show_occupancy
+
+    given = log_of_run(log, service, stay, count)
+    asked = Asked(
+        servers=given.servers if given is not None else _needed(count),
+        to=options.numbers_of("--to", to, options.MOST_SERVERS) if to is not None else (),
+        speed=options.factors("--speed", speed) if speed is not None else (),
+        interval_s=length_s,
+        policy=None if policy == "auto" else policy,
+        identify=policy == "auto",
+        quantum_s=options.duration("--quantum", quantum),
+        alert=ratio,
+    )
+    if out is not None:
+        with folder("--out"):
+            make_folder(out)
+    columns = Columns(arrival, departure, duration, unit, priority)
+    say(analyse(log, asked, columns, out, given=given.log if given is not None else None), show_occupancy, json)
+
+
+def _needed(servers: int | None) -> int:
+    """Return the servers of a log, which only the folder of a fleet's run knows by itself."""
+    if servers is not None:
+        return servers
+    from scenarios.files.faults import Fault, FaultsError
+
+    raise FaultsError([Fault("--servers", 0, 0, "", "is needed: how many servers the log was made with")])
+
+
+def _refuse_all(options: Mapping[str, object]) -> None:
+    """Refuse every option that was given although it is about files."""
+    for option, given in options.items():
+        if given is not None:
+            refuse(option, "is about files, not about events on standard input", str(given))

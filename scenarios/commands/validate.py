@@ -1,0 +1,49 @@
+"""The command `wsc validate`."""
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from scenarios.commands.guard import folder, guard, say_each
+from scenarios.commands.options import Force, Json, Out, Seed, Sets, load_scenarios, overrides
+
+if TYPE_CHECKING:
+    from scenarios.files.source import Override
+
+Named = Annotated[str, typer.Argument(metavar="SCENARIO", help="Name of a library scenario, or path of a file.")]
+
+
+@guard
+def validate(
+    scenario: Named,
+    *,
+    draws: Annotated[
+        str | None, typer.Option(metavar="N", help="Test clusters of each size; of a cross-platform scenario, worlds.")
+    ] = None,
+    machines: Annotated[str | None, typer.Option(metavar="N,N,…", help="Sizes of the test clusters.")] = None,
+    out: Out = Path("runs"),
+    seed: Seed = None,
+    sets: Sets = None,
+    force: Force = False,
+    json: Json = False,
+) -> None:
+    """Draw many test clusters, or many worlds of services, and count how often each interval was right."""
+    scenarios = load_scenarios(scenario, [*overrides(sets, seed=seed, machines=machines), *_draws(scenario, draws)])
+    from scenarios.kinds import show_validate
+    from scenarios.runs import execution
+    from scenarios.views.output import progress
+
+    with progress(quiet=json) as tell, folder("--out"):
+        payloads = [execution.validate(one, out, force, tell) for one in scenarios]
+    say_each(payloads, show_validate, json)
+
+
+def _draws(reference: str, draws: str | None) -> list["Override"]:
+    """Return what `--draws` sets in a scenario of its kind."""
+    if draws is None:
+        return []
+    from scenarios.files.loader import draws_path
+    from scenarios.files.source import Override
+
+    return [Override(draws_path(reference), draws, "--draws")]
