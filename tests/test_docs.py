@@ -103,7 +103,7 @@ def is_slow(text):
     """Whether a command simulates a fleet of thousands of machines, or many machines for a fortnight."""
     _, verb, *words = shlex.split(text)
     if verb == "reproduce":
-        quick = {row["id"] for row in listing() if not any(is_slow(f"wsc run {one}") for one in row["scenarios"])}
+        quick = {row.id for row in listing().rows if not any(is_slow(f"wsc run {one}") for one in row.scenarios)}
         return "--list" not in words and words[0] not in quick
     if verb not in {"run", "validate"} or words[0] not in library():
         return False

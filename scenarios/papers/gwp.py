@@ -1,24 +1,29 @@
-"""The rows of Google-Wide Profiling: its pipeline, its pages and how stable its profiles are."""
+"""The rows of Google-Wide Profiling (Ren et al. 2010): its pipeline, its pages, how stable profiles are, what for."""
 
 from collections.abc import Callable, Mapping
+from dataclasses import asdict
 from pathlib import Path
-from typing import Any, Final
+from typing import Final
 
 import numpy as np
 import pandas as pd
-from matplotlib.figure import Figure
 
 from analysis.figures.criteria import numbers
 from analysis.figures.gwp import profiles, square_root
 from analysis.figures.gwp.hot_functions import draw_functions
+from analysis.profiling.affinity.advice import advise, trial
+from analysis.profiling.affinity.table import Table, frame_of
 from analysis.profiling.database import Database
 from analysis.profiling.fleet_samples import of_fleet
 from analysis.profiling.metrics import cpi
 from analysis.profiling.query import Query, Where
+from analysis.profiling.questions.catalogue import QUESTIONS
 from analysis.profiling.stability import periods
+from models.arrays import DAY_S
 from models.randomness import stream
 from scenarios.files.schema import ProfileScenario
-from scenarios.papers.evidence import Outcome, Row, Sources
+from scenarios.papers.rows import Measured, Outcome, Row, nothing
+from scenarios.papers.sources import Kept, Sources
 from scenarios.profiling.profiled import within_jobs
 from scenarios.runs.execution import reopen
 from scenarios.runs.rundir import Run
@@ -28,7 +33,7 @@ from scenarios.web.site import Page, Site
 from sim.profiling.setting import Setting
 
 FLEET: Final = "profiled_fleet"
-DENSE: Final[Mapping[str, Any]] = {
+DENSE: Final[Mapping[str, object]] = {
     "profiling.collector.one_in": 480,
     "profiling.collector.samples_per_s": 400.0,
     "profiling.collector.seconds_per_event": 300.0,
@@ -40,21 +45,40 @@ SQUARE_ROOT_ENTRIES: Final = 100
 """Functions whose square-root law is tried; the rest are one entry, so that every entry has many samples."""
 REST: Final = "[rest]"
 """Entry of all other functions."""
+LIBRARY: Final = "libz"
+"""The world's compression library."""
+LEAST_SHARE: Final = 0.001
+"""Share of the cycles from which an application counts when asked whether shared code is hot in it."""
+TENTH: Final = ("profiling.collector.one_in=10", "profiling.collector.round_s=21600")
+"""A collector that visits one machine in ten in each round, four rounds a day."""
+TENTH_DRAWS: Final = 400
 _PAGE_ROWS: Final = 12
 _EDGES: Final = 150
 _VIEWS: Final = ("application", "function")
 
 
-def _pipeline(sources: Sources, _paper: pd.DataFrame) -> Outcome:
-    found = sources.run(FLEET)
-    raw, kept = (int(found.table(name, ["count"])["count"].sum()) for name in ("raw_samples", "samples"))
-    with Database([found.path]) as database:
+def _fleet(sources: Sources) -> Mapping[str, object]:
+    return {"run": sources.run(FLEET)}
+
+
+def _usual_and_dense(sources: Sources) -> Mapping[str, object]:
+    return {"usual": sources.run(FLEET), "dense": sources.run(FLEET, **DENSE)}
+
+
+def _many_collectors(sources: Sources) -> Mapping[str, object]:
+    return {"study": sources.trial("core_seconds", scenario=FLEET, draws=TENTH_DRAWS, overrides=TENTH)}
+
+
+def _pipeline(run: Run) -> Outcome:
+    raw, symbolised = (int(run.table(name, ["count"])["count"].sum()) for name in ("raw_samples", "samples"))
+    with Database([run.path]) as database:
         answered = sum(database.total(Query(event, ()))[0] for event in database.events())
         names = database.query(of_fleet(database, "cycles", ("symbolised",)))
     unknown = names.loc[names["symbolised"].astype(str).str.lower() != "true", "share"].sum()
-    page = _page(found.path, listing.home, {})
-    stages = [raw > 0, kept > 0, len(found.table("symbols", ["build"])) > 0, answered > 0, "cycles" in page]
-    judged = numbers(lost_samples=abs(raw - kept) + abs(kept - answered), stages=sum(stages), unknown_share=unknown)
+    page = _page(run.path, listing.home, {})
+    stages = [raw > 0, symbolised > 0, len(run.table("symbols", ["build"])) > 0, answered > 0, "cycles" in page]
+    lost = abs(raw - symbolised) + abs(symbolised - answered)
+    judged = numbers(lost_samples=lost, stages=sum(stages), unknown_share=unknown)
     return Outcome(judged, note=f"{raw:,} samples of all events")
 
 
@@ -67,52 +91,48 @@ def _page(run: Path, build: Callable[[Site, Pairs], Page], pairs: Mapping[str, s
         site.close()
 
 
-def _query_view(sources: Sources, _paper: pd.DataFrame) -> Outcome:
-    found = sources.run(FLEET)
-    with Database([found.path]) as database:
-        tops = {
-            by: database.query(of_fleet(database, "cycles", (by,)), _PAGE_ROWS) for by in ("application", "function")
-        }
-    site = Site(found.path)
+def _query_view(run: Run) -> Outcome:
+    with Database([run.path]) as database:
+        tops = {by: database.query(of_fleet(database, "cycles", (by,)), _PAGE_ROWS) for by in _VIEWS}
+    site = Site(run.path)
     try:
-        told = {by: listing.query_json(site, [("by", by), ("top", str(_PAGE_ROWS))])["rows"] for by in tops}
+        pages = {by: listing.query_json(site, [("by", by), ("top", str(_PAGE_ROWS))])["rows"] for by in tops}
     finally:
         site.close()
-    samples = _samples_by_hand(found)
-    error = max(abs(int(row["samples"]) - samples[by].get(row[by], 0)) for by, rows in told.items() for row in rows)
+    samples = _samples_by_hand(run)
+    error = max(abs(int(row["samples"]) - samples[by].get(row[by], 0)) for by, rows in pages.items() for row in rows)
     hot = tops["function"].assign(low=tops["function"]["share"], high=tops["function"]["share"], true=np.nan)
-    judged = numbers(rows_executables=len(told["application"]), rows_functions=len(told["function"]), page_error=error)
+    judged = numbers(
+        rows_executables=len(pages["application"]), rows_functions=len(pages["function"]), page_error=error
+    )
     return Outcome(
         judged,
         draw=lambda _measured, _printed: draw_functions(hot),
         table=tops["application"].assign(value=tops["application"]["value"].astype(float)),
-        note="the page is wsc serve's /query; samples are compared with those added up from the tables without it",
     )
 
 
-def _samples_by_hand(found: Run) -> dict[str, dict[str, int]]:
+def _samples_by_hand(run: Run) -> dict[str, dict[str, int]]:
     """Return the fleet's samples of cycles by application and by function, from the tables alone."""
-    rows = found.table("samples", ["process", "event", "location", "count"])
-    rows = rows[rows["event"] == "cycles"].merge(found.table("processes", ["process", "visit", "application"]))
-    rows = rows.merge(found.table("visits", ["visit", "collection"])).query("collection == 'fleet'")
-    rows = rows.merge(found.table("locations", ["location", "function"]))
+    rows = run.table("samples", ["process", "event", "location", "count"])
+    rows = rows[rows["event"] == "cycles"].merge(run.table("processes", ["process", "visit", "application"]))
+    rows = rows.merge(run.table("visits", ["visit", "collection"])).query("collection == 'fleet'")
+    rows = rows.merge(run.table("locations", ["location", "function"]))
     sums = {by: rows.groupby(by)["count"].sum() for by in _VIEWS}
-    return {by: {str(name): int(count) for name, count in found.items()} for by, found in sums.items()}
+    return {by: {str(name): int(count) for name, count in counts.items()} for by, counts in sums.items()}
 
 
-def _call_graph(sources: Sources, _paper: pd.DataFrame) -> Outcome:
-    found = sources.run(FLEET)
-    with Database([found.path]) as database:
+def _call_graph(run: Run) -> Outcome:
+    with Database([run.path]) as database:
         known = (("symbolised", ("true",)),)
-        tops = database.query(Query("cpu_time", ("application",), known), 1)
-        where = (("application", (str(tops["application"].iloc[0]),)),)
-        asked = Query("cpu_time", (), where)
-        edges, reach = database.edges(asked, _EDGES), database.inclusive(asked)
+        busiest = str(database.query(Query("cpu_time", ("application",), known), 1)["application"].iloc[0])
+        query = Query("cpu_time", (), (("application", (busiest,)),))
+        edges, reach = database.edges(query, _EDGES), database.inclusive(query)
     root = reach.loc[reach["function"] == "main", "share"].max()
-    html = _page(found.path, calls.callgraph, {"event": "cpu_time", "where": f"application={where[0][1][0]}"})
+    html = _page(run.path, calls.callgraph, {"event": "cpu_time", "where": f"application={busiest}"})
     judged = numbers(edges=len(edges), root_share_gap=1.0 - root, page_bytes=len(html))
     shown = edges.head(_PAGE_ROWS).assign(share=edges["value"] / reach["value"].max()).drop(columns="value")
-    return Outcome(judged, table=shown, note=f"{where[0][1][0]}; the page is wsc serve's /callgraph")
+    return Outcome(judged, table=shown, note=f"{busiest}; the page is wsc serve's /callgraph")
 
 
 def _of_day(database: Database, event: str, where: Where, by: str = "application") -> pd.DataFrame:
@@ -128,114 +148,103 @@ def _of_day(database: Database, event: str, where: Where, by: str = "application
     )
 
 
-def _fig4(sources: Sources, _paper: pd.DataFrame) -> Outcome:
-    with Database([sources.run(FLEET).path]) as database:
-        measured = profiles.measure_fig4(_of_day(database, "cycles", within_jobs(database)))
-    return Outcome(measured, draw=profiles.draw_fig4)
+def _fig4(run: Run) -> pd.DataFrame:
+    with Database([run.path]) as database:
+        return profiles.measure_fig4(_of_day(database, "cycles", within_jobs(database)))
 
 
-def _fig5(sources: Sources, _paper: pd.DataFrame) -> Outcome:
-    usual, dense = sources.run(FLEET), sources.run(FLEET, **DENSE)
+def _fig5(usual: Run, dense: Run) -> Outcome:
     setting = _setting(dense)
     states = dict(zip(setting.software.programs.names, setting.software.programs.states.tolist(), strict=True))
     with Database([usual.path]) as database:
         tops = database.query(of_fleet(database, "cycles", ("application",), within_jobs(database)))["application"]
-        one, two = (next(name for name in tops if (states[name] > 1) == many) for many in (False, True))
-        days = _of_day(database, "cycles", (("application", (one,)),), "function")
-    closely, briefly = (_by_instance(found, two, setting) for found in (dense, usual))
+        steady, changing = (next(name for name in tops if (states[name] > 1) == many) for many in (False, True))
+        days = _of_day(database, "cycles", (("application", (steady,)),), "function")
+    closely, briefly = (_by_instance(run, changing, setting) for run in (dense, usual))
     some = briefly["machine"].drop_duplicates().head(closely["machine"].nunique())
     machines = pd.concat([closely, briefly[briefly["machine"].isin(some)].assign(machine=-1 - briefly["machine"])])
     return Outcome(
         profiles.measure_fig5(days, machines),
-        draw=profiles.draw_fig5,
-        note=f"(a) {one}, which has one state; (b) instances of {two}, half of them looked at more closely",
+        note=f"(a) {steady}, which has one state; (b) instances of {changing}, half of them looked at more closely",
     )
 
 
-def _setting(found: Run) -> Setting:
+def _setting(run: Run) -> Setting:
     """Return the fleet of a run: the truth about its programs."""
-    scenario, _ = reopen(found.path)
+    scenario, _ = reopen(run.path)
     if not isinstance(scenario, ProfileScenario):
-        raise TypeError(f"{found.path}: is a {scenario.kind}")
+        raise TypeError(f"{run.path}: is a {scenario.kind}")
     return Setting.of(scenario.world)
 
 
-def _by_instance(found: Run, application: str, setting: Setting) -> pd.DataFrame:
+def _by_instance(run: Run, application: str, setting: Setting) -> pd.DataFrame:
     """Return machine (a stay of an instance), entry, samples and behaviour state of one application's stays."""
-    with Database([found.path]) as database:
-        asked = of_fleet(database, "cycles", ("function",), (("application", (application,)),))
-        clustered, processes = database.clustered(asked, "process"), database.table("processes")
-    visits = found.table("visits", ["visit", "start_s"])
-    seen = clustered.assign(process=clustered["process"].astype(np.int64)).merge(
+    with Database([run.path]) as database:
+        query = of_fleet(database, "cycles", ("function",), (("application", (application,)),))
+        clustered, processes = database.clustered(query, "process"), database.table("processes")
+    visits = run.table("visits", ["visit", "start_s"])
+    samples = clustered.assign(process=clustered["process"].astype(np.int64)).merge(
         processes[["process", "visit", "residence"]].merge(visits), on="process"
     )
     stay = np.repeat(setting.day.order, np.diff(setting.day.row_start))
-    known = pd.DataFrame({"residence": stay, "day": setting.rows.day, "state": setting.rows.state})
-    seen = seen.assign(day=(seen["start_s"] // 86400.0).astype(int)).merge(known, on=["residence", "day"])
-    return by_stay(seen[["residence", "state", "function", "samples"]])
+    states = pd.DataFrame({"residence": stay, "day": setting.rows.day, "state": setting.rows.state})
+    samples = samples.assign(day=(samples["start_s"] // DAY_S).astype(int)).merge(states, on=["residence", "day"])
+    return by_stay(samples[["residence", "state", "function", "samples"]])
 
 
-def by_stay(seen: pd.DataFrame) -> pd.DataFrame:
+def by_stay(samples: pd.DataFrame) -> pd.DataFrame:
     """Return profiles of stays, each with the behaviour state that most of its samples were taken in.
 
     The state has no part in what is put together: it only judges.
 
     Parameters
     ----------
-    seen : residence, state, function, samples
+    samples : residence, state, function, samples
 
     Returns
     -------
     DataFrame
         machine (the residence), entry (the function), samples, state.
-
-    Examples
-    --------
-    >>> seen = {"residence": 7, "state": [0, 1, 1], "function": ["f", "f", "g"], "samples": [2, 3, 4]}
-    >>> by_stay(pd.DataFrame(seen)).values.tolist()
-    [[7, 'f', 5, 1], [7, 'g', 4, 1]]
     """
-    states = seen.groupby(["residence", "state"])["samples"].sum().reset_index()
+    states = samples.groupby(["residence", "state"])["samples"].sum().reset_index()
     states = states.sort_values("samples", ascending=False, kind="stable").drop_duplicates("residence")
-    group = seen.groupby(["residence", "function"])["samples"].sum().reset_index()
+    group = samples.groupby(["residence", "function"])["samples"].sum().reset_index()
     group = group.rename(columns={"residence": "machine", "function": "entry"})
     return group.assign(state=group["machine"].map(states.set_index("residence")["state"]))
 
 
-def _fig6a(sources: Sources, _paper: pd.DataFrame) -> Outcome:
-    with Database([sources.run(FLEET).path]) as database:
+def _fig6a(run: Run) -> pd.DataFrame:
+    with Database([run.path]) as database:
         where = within_jobs(database)
         frame = _of_day(database, "cycles", where)
         clustered = database.clustered(of_fleet(database, "cycles", ("application", "day"), where), "visit")
     expected = float(periods(clustered, k=20)["previous_expected"].median())
-    return Outcome(profiles.measure_fig6a(frame, expected), draw=profiles.draw_fig6a)
+    return profiles.measure_fig6a(frame, expected)
 
 
-def _fig6b(sources: Sources, _paper: pd.DataFrame) -> Outcome:
-    with Database([sources.run(FLEET).path]) as database:
+def _fig6b(run: Run) -> pd.DataFrame:
+    with Database([run.path]) as database:
         frames = {event: _of_day(database, event, within_jobs(database)) for event in profiles.EVENTS}
-    return Outcome(profiles.measure_fig6b(frames), draw=profiles.draw_fig6b)
+    return profiles.measure_fig6b(frames)
 
 
-def _square_root(sources: Sources, _paper: pd.DataFrame) -> Outcome:
-    found = sources.run(FLEET)
-    with Database([found.path]) as database:
+def _square_root(run: Run) -> Outcome:
+    with Database([run.path]) as database:
         rows = database.clustered(of_fleet(database, "cycles", ("function",), within_jobs(database)))
     order = rows.groupby("function")["samples"].sum().sort_values(ascending=False, kind="stable").index
     named = rows["function"].where(rows["function"].isin(order[:SQUARE_ROOT_ENTRIES]), REST)
     table = rows.assign(entry=named).groupby(["entry", "machine"], as_index=False)[["samples"]].sum()
-    measured = square_root.measure(table, stream(int(found.manifest["seed"]), "square-root law"))
+    measured = square_root.measure(table, stream(int(run.manifest["seed"]), "square-root law"))
     note = (
         f"{table['machine'].nunique()} machines, {table['samples'].sum():,} samples of cycles, "
         f"{table['entry'].nunique()} entries; parts are random parts of these samples, without replacement, whose "
         "distances are divided by √(1 − f)"
     )
-    return Outcome(measured, draw=square_root.draw, note=note)
+    return Outcome(measured, note=note)
 
 
-def _fig7(sources: Sources, _paper: pd.DataFrame) -> Outcome:
-    found = sources.run(FLEET)
-    with Database([found.path]) as database:
+def _fig7(run: Run) -> pd.DataFrame:
+    with Database([run.path]) as database:
         where = within_jobs(database)
         cycles, instructions = (
             database.clustered(of_fleet(database, event, ("day",), where), "visit")
@@ -243,24 +252,168 @@ def _fig7(sources: Sources, _paper: pd.DataFrame) -> Outcome:
         )
     days = cpi(cycles, instructions, cluster="visit")
     days = days.assign(day=days["day"].astype(int)).sort_values("day")
-    true = found.table("truth_cpi")[["cycles", "instructions"]].sum()
-    measured = profiles.measure_fig7(days["day"].tolist(), days["cpi"].tolist(), true["cycles"] / true["instructions"])
-    return Outcome(measured, draw=_draw_fig7)
+    true = run.table("truth_cpi")[["cycles", "instructions"]].sum()
+    return profiles.measure_fig7(days["day"].tolist(), days["cpi"].tolist(), true["cycles"] / true["instructions"])
 
 
-def _draw_fig7(measured: pd.DataFrame, paper: pd.DataFrame) -> Figure:
-    return profiles.draw_fig7(measured, paper)
+def _table1(paper: pd.DataFrame) -> Outcome:
+    printed = paper.set_index("series")["value"]
+    pairs = [(job, platform) for job in ("NumCrunch", "MemBench") for platform in (1, 2)]
+    rows = [
+        {
+            "job": job,
+            "platform": f"Platform {platform}",
+            "load": printed["load"],
+            "cpi": printed[f"cpi_{job.lower()}_platform{platform}"],
+            "capacity": printed[f"cycles_platform{platform}"],
+        }
+        for job, platform in pairs
+    ]
+    advice = advise(Table.of(pd.DataFrame(rows)))
+    planned = frame_of(advice.table, advice.plan.load)
+    load = planned.set_index(["job", "platform"])["load"]
+    judged = numbers(
+        total_before=advice.before,
+        total_after=advice.after,
+        moved_numcrunch_platform2=load.get(("NumCrunch", "Platform 2"), 0.0),
+        moved_membench_platform1=load.get(("MemBench", "Platform 1"), 0.0),
+    )
+    return Outcome(judged, table=planned, note=f"a linear programme; optimal: {advice.plan.optimal}")
 
 
-PROFILES: dict[str, Row] = {
-    "gwp/fig1": Row("the whole pipeline: collector, symboliser, storage, database, server", (FLEET,), _pipeline),
-    "gwp/fig2": Row("query view: cycles by executable and by function", (FLEET,), _query_view),
-    "gwp/fig3": Row("call graph of a server's profile", (FLEET,), _call_graph),
-    "gwp/fig4": Row("entropy of daily application-level profiles", (FLEET,), _fig4),
-    "gwp/fig5": Row("entropy of function-level profiles by day and by machine", (FLEET,), _fig5),
-    "gwp/fig6a": Row("Manhattan distance of daily profiles", (FLEET,), _fig6a),
-    "gwp/fig6b": Row("the same by type of profile", (FLEET,), _fig6b),
-    "gwp/sqrt-law": Row("distance of a part of the samples from the whole", (FLEET,), _square_root),
-    "gwp/fig7": Row("cycles per instruction by day", (FLEET,), _fig7),
-}
-"""The rows about pages and stability."""
+def _affinity(run: Run) -> Outcome:
+    with Database([run.path]) as database:
+        saving = trial(database, run.table("truth_cpi"))
+    values = {name: float(value) for name, value in asdict(saving).items()}
+    note = (
+        f"{saving.jobs} jobs on {saving.platforms} platforms; cycle time, the capacities being what the platforms do "
+        f"now; with sampled CPI {saving.promised:.2%} are promised and {saving.saved:.2%} saved at the true one"
+    )
+    return Outcome(numbers(**values, gain_low=saving.gain, gain_high=saving.gain), note=note)
+
+
+def _core_seconds(study: Kept) -> Outcome:
+    judged = numbers(
+        error=study["error"],
+        interval_holds=study["coverage"],
+        half_width=study["half_width"],
+        by_fleet_bias=study["by_fleet_bias"],
+    )
+    note = (
+        f"{study['draws']} collectors, each {study['visits']:,.0f} visits; error is the root mean square; errors "
+        f"spread by {study['spread']:.2f} of what is stated, and intervals hold to ±{study['coverage_error']:.1%} (one "
+        f"standard error). With one frequency for the whole fleet, as printed, the bias is "
+        f"{study['by_fleet_bias']:+.2%}; with each platform's own {study['by_platform_bias']:+.2%}; with each visit's "
+        f"own, as judged, {study['bias']:+.2%}"
+    )
+    return Outcome(judged, note=note)
+
+
+def _shared_code(run: Run) -> Outcome:
+    with Database([run.path]) as database:
+        table = QUESTIONS["shared"].ask(database, by="image", top=40)
+    library = table[table["image"] == LIBRARY].iloc[0]
+    libraries = table[table["image"].str.startswith("lib")]["image"].tolist()
+    judged = numbers(
+        share=float(library["share"]),
+        largest_in_one=_largest_in_one(run.path),
+        rank=1 + libraries.index(LIBRARY),
+        true_share=_true_share(run),
+    )
+    return Outcome(judged, table=table.head(8))
+
+
+def _largest_in_one(folder: Path) -> float:
+    """Return the library's largest share of any application's cycles, of those that are not tiny."""
+    with Database([folder]) as database:
+        rows = database.query(of_fleet(database, "cycles", ("application", "image")))
+    rows = rows.assign(value=rows["value"].astype(np.float64))
+    totals = rows.groupby("application")["value"].sum()
+    large = totals[(totals >= LEAST_SHARE * totals.sum()) & ~totals.index.str.startswith("[")].index
+    own = rows[(rows["image"] == LIBRARY) & rows["application"].isin(large)].set_index("application")["value"]
+    return float((own / totals[own.index]).max())
+
+
+def _true_share(run: Run) -> float:
+    rows = run.table("truth_functions", ["image", "cycles"])
+    return float(rows.loc[rows["image"] == LIBRARY, "cycles"].sum() / rows["cycles"].sum())
+
+
+def _overhead(run: Run) -> pd.DataFrame:
+    visits = run.table("visits", ["visit", "frequency_hz", "overhead_cycles"])
+    busy_s = run.table("processes", ["visit", "cpu_s"]).groupby("visit")["cpu_s"].sum()
+    busy = visits[visits["visit"].isin(busy_s.index)]
+    cycles = busy_s[busy["visit"]].to_numpy() * busy["frequency_hz"].to_numpy()
+    on_machine = busy["overhead_cycles"].to_numpy() / cycles
+    fleet = float(run.table("epochs", ["cycles"])["cycles"].sum())
+    return numbers(
+        share=float(visits["overhead_cycles"].sum()) / fleet,
+        visited_share=float(np.nanmax(on_machine)),
+        visited_share_median=float(np.nanmedian(on_machine)),
+    )
+
+
+ROWS: tuple[Row, ...] = (
+    Measured(
+        "gwp/fig1",
+        "the whole pipeline: collector, symboliser, storage, database, server",
+        (FLEET,),
+        _fleet,
+        _pipeline,
+    ),
+    Measured(
+        "gwp/fig2",
+        "query view: cycles by executable and by function",
+        (FLEET,),
+        _fleet,
+        _query_view,
+        note="the page is wsc serve's /query; samples are compared with those added up from the tables without it",
+    ),
+    Measured("gwp/fig3", "call graph of a server's profile", (FLEET,), _fleet, _call_graph),
+    Measured("gwp/fig4", "entropy of daily application-level profiles", (FLEET,), _fleet, _fig4, profiles.draw_fig4),
+    Measured(
+        "gwp/fig5",
+        "entropy of function-level profiles by day and by machine",
+        (FLEET,),
+        _usual_and_dense,
+        _fig5,
+        profiles.draw_fig5,
+    ),
+    Measured("gwp/fig6a", "Manhattan distance of daily profiles", (FLEET,), _fleet, _fig6a, profiles.draw_fig6a),
+    Measured("gwp/fig6b", "the same by type of profile", (FLEET,), _fleet, _fig6b, profiles.draw_fig6b),
+    Measured(
+        "gwp/sqrt-law",
+        "distance of a part of the samples from the whole",
+        (FLEET,),
+        _fleet,
+        _square_root,
+        square_root.draw,
+    ),
+    Measured("gwp/fig7", "cycles per instruction by day", (FLEET,), _fleet, _fig7, profiles.draw_fig7),
+    Measured("gwp/table1", "platform affinity: the paper's example", (), nothing, _table1, printed=True),
+    Measured("gwp/affinity", "what the best assignment of jobs to platforms saves", (FLEET,), _fleet, _affinity),
+    Measured(
+        "gwp/core-seconds",
+        "core-seconds from samples against the fleet's monitor",
+        (FLEET,),
+        _many_collectors,
+        _core_seconds,
+    ),
+    Measured(
+        "gwp/shared-code",
+        "the hottest shared library, hot in no one job",
+        (FLEET,),
+        _fleet,
+        _shared_code,
+        note=f"{LIBRARY}; wsc profile ask RUN shared --set by=image",
+    ),
+    Measured(
+        "gwp/overhead",
+        "what profiling costs the fleet",
+        (FLEET,),
+        _fleet,
+        _overhead,
+        note="of the fleet's cycles; and at most of a machine's while it is visited",
+    ),
+)
+"""Every figure and table of the paper that shows numbers, and what its text says of profiles."""

@@ -11,11 +11,11 @@ from typing import Any, Final
 import numpy as np
 import pandas as pd
 
-from analysis.figures.world.contrasts import job_cv, moved, rack_variance_ratio, slowdown
+from analysis.figures.world.variations import job_cv, moved, rack_variance_ratio, slowdown
 from analysis.figures.wsmeter.changes import machine_cv
 from analysis.wsmeter.dependence import effective_correlation
 from scenarios.files.schema import WSMeter
-from scenarios.papers.evidence import Sources
+from scenarios.papers.sources import Sources
 from scenarios.runs.rundir import Run
 from scenarios.wsmeter.truth import Tables, halves_of
 from scenarios.wsmeter.validate import validate

@@ -1,11 +1,10 @@
-"""The rows of WSMeter (Lee et al. 2018, ASPLOS): which run each needs and how its numbers come from it."""
+"""The rows of WSMeter (Lee et al. 2018, ASPLOS): which run each is measured on, what measures and what draws it."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from math import nan
 
 import pandas as pd
-from matplotlib.figure import Figure
 
 from analysis.figures.criteria import number, numbers, rows
 from analysis.figures.wsmeter import (
@@ -20,7 +19,8 @@ from analysis.figures.wsmeter import (
     throughput,
 )
 from models.metrics import MetricName
-from scenarios.papers.evidence import Compute, Outcome, Row, Sources
+from scenarios.papers.rows import Draw, Measured, Outcome, Row, nothing
+from scenarios.papers.sources import Sources
 
 UPGRADE, DVFS, SERVICES, LOCAL, TODAY = "cpu_upgrade", "dvfs_policy", "customer_services", "empty_cluster", "today"
 WSCS = (1, 2)
@@ -31,194 +31,255 @@ OTHERS = (2, 3, 4, 5)
 LESS_CONCENTRATED = {"population.heavyweights": 120}
 """A fleet in which three times as many heavyweights hold the same share of the quota."""
 
-Measure = Callable[..., pd.DataFrame]
 Numbers = tuple[tuple[str, str, float], ...]
 """Measured numbers: name, series, and x or NaN for a single one."""
-Draw = Callable[[pd.DataFrame, pd.DataFrame], Figure]
+HALVES, JOBS, HALVES_AND_JOBS = ("current", "new"), ("current", "jobs"), ("current", "new", "jobs")
+"""Tables of a fleet cut in halves that a row looks at."""
 
 
 @dataclass(frozen=True, slots=True)
-class FromHalves:
-    """A row that is measured on the two halves of one recorded fleet; `takes` names the tables it looks at."""
+class OnHalves(Row):
+    """A row that is measured on the two halves of one recorded fleet, that of its one scenario."""
 
-    scenario: str
-    measure: Measure
+    measure: Callable[..., pd.DataFrame]
     draw: Draw | None
-    takes: tuple[str, ...] = ("current", "new", "jobs")
+    takes: tuple[str, ...]
+    """The tables that `measure` looks at: current, new, jobs."""
     judged: MetricName = "ipc"
     drawn: MetricName = "ipc"
+    """The metric of the paper's numbers."""
     by_seed: Numbers = ()
     """Numbers that are also measured, never judged, on `OTHERS`."""
     spread_out: tuple[str, ...] = ()
     """Single numbers that are also measured, never judged, on a fleet that is `LESS_CONCENTRATED`."""
 
-    def __call__(self, sources: Sources, _paper: pd.DataFrame) -> Outcome:
+    def outcome(self, sources: Sources) -> Outcome:
         """Measure in the metric that is judged, and in that of the drawing where it is another."""
         judged = self.measured(sources, self.judged)
         beside, table = self._beside(sources, judged)
-        made = pd.concat([judged, *beside], ignore_index=True)
+        measured = pd.concat([judged, *beside], ignore_index=True)
         if self.drawn == self.judged:
-            return Outcome(made, draw=self.draw, table=table)
+            return Outcome(measured, draw=self.draw, table=table)
         note = (
             f"the paper's numbers are {self.drawn.upper()}, and so is the picture; criteria are put to "
             f"{self.judged.upper()}, which a slower clock does not flatter"
         )
         drawn = self.measured(sources, self.drawn)
-        return Outcome(made, drawn, (self.judged, self.drawn), self.draw, note, table)
+        return Outcome(measured, drawn, (self.judged, self.drawn), self.draw, note, table)
 
     def measured(self, sources: Sources, metric: MetricName, **overrides: object) -> pd.DataFrame:
         """Return the measured table in one metric."""
-        halves = sources.halves(self.scenario, metric, **overrides)
+        halves = sources.halves(self.scenarios[0], metric, **overrides)
         return self.measure(**{name: getattr(halves, name) for name in self.takes})
 
     def _beside(self, sources: Sources, judged: pd.DataFrame) -> tuple[list[pd.DataFrame], pd.DataFrame | None]:
         """Return what other fleets say: as measured rows, and as a table of seeds; the fleet that is judged first."""
         parts, table = list[pd.DataFrame](), None
         if self.by_seed:
-            every = {1: judged} | {seed: self.measured(sources, self.judged, seed=seed) for seed in OTHERS}
+            fleets = {1: judged} | {seed: self.measured(sources, self.judged, seed=seed) for seed in OTHERS}
             table = pd.DataFrame(
                 [
-                    {"seed": seed, **{name: number(of, series, x) for name, series, x in self.by_seed}}
-                    for seed, of in every.items()
+                    {"seed": seed, **{name: number(measured, series, x) for name, series, x in self.by_seed}}
+                    for seed, measured in fleets.items()
                 ]
             )
             parts += [rows(f"{name}_by_seed", table["seed"], table[name]) for name, _, _ in self.by_seed]
         if self.spread_out:
-            of = self.measured(sources, self.judged, **LESS_CONCENTRATED)
-            parts.append(numbers(**{f"{name}_spread_out": number(of, name) for name in self.spread_out}))
+            other = self.measured(sources, self.judged, **LESS_CONCENTRATED)
+            parts.append(numbers(**{f"{name}_spread_out": number(other, name) for name in self.spread_out}))
         return parts, table
 
 
-def _dvfs(
-    what: str,
-    measure: Measure,
-    draw: Draw,
-    *takes: str,
-    by_seed: Numbers = (),
-    spread_out: tuple[str, ...] = (),
-) -> Row:
-    """Return a row about the DVFS policy: drawn in IPC as printed, judged on instructions per second."""
-    kept = takes or ("current", "new")
-    of = FromHalves(DVFS, measure, draw, kept, judged="ips", by_seed=by_seed, spread_out=spread_out)
-    return Row(what, (DVFS,), of)
-
-
-def _upgrade(
-    what: str,
-    measure: Measure,
-    draw: Draw | None,
-    *takes: str,
-    by_seed: Numbers = (),
-    spread_out: tuple[str, ...] = (),
-) -> Row:
-    kept = takes or ("current", "new", "jobs")
-    return Row(what, (UPGRADE,), FromHalves(UPGRADE, measure, draw, kept, by_seed=by_seed, spread_out=spread_out))
-
-
-def _jobs_of_two(measure: Measure, draw: Draw) -> Compute:
-    """Return how a row about the jobs of two WSCs is computed."""
-
-    def compute(sources: Sources, _paper: pd.DataFrame) -> Outcome:
-        first, second = (sources.fleet(TODAY, "ipc", seed=seed) for seed in WSCS)
-        return Outcome(measure(first.jobs, second.jobs), draw=draw)
-
-    return compute
-
-
-def _fig6(sources: Sources, _paper: pd.DataFrame) -> Outcome:
+def _two_wscs(sources: Sources) -> Mapping[str, object]:
+    """Return the jobs of two WSCs."""
     first, second = (sources.fleet(TODAY, "ipc", seed=seed) for seed in WSCS)
-    return Outcome(selection.measure_fig6(first.current, first.jobs, second.jobs), draw=selection.fig6)
+    return {"first": first.jobs, "second": second.jobs}
 
 
-def _baseline(_sources: Sources, paper: pd.DataFrame) -> Outcome:
-    return Outcome(studies.measure_baseline(number(paper, "cv15"), number(paper, "cv13")))
+def _fleet_and_other_jobs(sources: Sources) -> Mapping[str, object]:
+    """Return a WSC's measurements and jobs, and the jobs of another WSC."""
+    first, second = (sources.fleet(TODAY, "ipc", seed=seed) for seed in WSCS)
+    return {"current": first.current, "jobs": first.jobs, "other": second.jobs}
 
 
-def _table2(_sources: Sources, paper: pd.DataFrame) -> Outcome:
-    note = "the paper rounds the continuous optimum up to 70 instances; 69 (20 + 49 or 21 + 48) suffice"
-    measured = customer.measure_table2(customer.printed_services(paper), number(paper, "target_margin"))
-    return Outcome(measured, note=note)
-
-
-def _table2_local(sources: Sources, _paper: pd.DataFrame) -> Outcome:
+def _fleet_and_empty_cluster(sources: Sources) -> Mapping[str, object]:
+    """Return the customer's service that computes, in the fleet and alone on an empty cluster."""
     fleet, local = (sources.halves(name, "requests_per_s").only(("compute",)) for name in (SERVICES, LOCAL))
-    measured = customer.measure_table2_local(fleet.current, fleet.new, local.current, local.new)
-    return Outcome(measured, draw=customer.table2_local)
+    return {
+        "fleet_current": fleet.current,
+        "fleet_new": fleet.new,
+        "local_current": local.current,
+        "local_new": local.new,
+    }
 
 
-def _table3(sources: Sources, paper: pd.DataFrame) -> Outcome:
-    services = customer.printed_services(paper)
-    observed = {job: int(number(paper, f"observed_{job}")) for job in customer.SERVICES}
-    margins = customer.measure_table3_margins(customer.printed_trials(paper), services, observed)
+def _customer(sources: Sources) -> Mapping[str, object]:
+    """Return the halves of the customer's two services."""
     halves = sources.halves(SERVICES, "requests_per_s").only(customer.SERVICES)
-    trials = customer.measure_table3_trials(halves.current, halves.new)
-    return Outcome(pd.concat([margins, trials], ignore_index=True))
+    return {"current": halves.current, "new": halves.new}
 
 
-def _ipc_vs_throughput(sources: Sources, _paper: pd.DataFrame) -> Outcome:
+def _changes(sources: Sources) -> Mapping[str, object]:
+    """Return the changes of jobs in IPC and in requests, under each feature by name of its scenario."""
     changes = {}
     for scenario in throughput.FEATURES:
         ipc, served = (sources.halves(scenario, metric) for metric in ("ipc", "requests_per_cpu_s"))
         changes[scenario] = throughput.changes_of_both((ipc.current, ipc.new), (served.current, served.new))
-    return Outcome(
-        throughput.measure_ipc_vs_throughput(changes[UPGRADE], changes[DVFS]), draw=throughput.ipc_vs_throughput
-    )
+    return changes
 
 
-WSMETER: dict[str, Row] = {
-    "wsmeter/fig1": _dvfs("shares of jobs that gain and lose", motivation.measure_fig1, motivation.fig1),
-    "wsmeter/fig2": _dvfs(
+def _baseline(paper: pd.DataFrame) -> pd.DataFrame:
+    return studies.measure_baseline(number(paper, "cv15"), number(paper, "cv13"))
+
+
+def _table2(paper: pd.DataFrame) -> pd.DataFrame:
+    return customer.measure_table2(customer.printed_services(paper), number(paper, "target_margin"))
+
+
+def _table3(current: pd.DataFrame, new: pd.DataFrame, paper: pd.DataFrame) -> pd.DataFrame:
+    """Return margins that follow from the printed trials, and those of trials of the simulated services."""
+    services = customer.printed_services(paper)
+    observed = {job: int(number(paper, f"observed_{job}")) for job in customer.SERVICES}
+    margins = customer.measure_table3_margins(customer.printed_trials(paper), services, observed)
+    return pd.concat([margins, customer.measure_table3_trials(current, new)], ignore_index=True)
+
+
+ROWS: tuple[Row, ...] = (
+    OnHalves(
+        "wsmeter/fig1",
+        "shares of jobs that gain and lose",
+        (DVFS,),
+        motivation.measure_fig1,
+        motivation.fig1,
+        HALVES,
+        judged="ips",
+    ),
+    OnHalves(
+        "wsmeter/fig2",
         "instances of a gaining and a losing job, chosen in each metric by itself",
+        (DVFS,),
         motivation.measure_fig2,
         motivation.fig2,
+        HALVES,
+        judged="ips",
     ),
-    "wsmeter/fig3": _dvfs("machines of the old and the new WSC", motivation.measure_fig3, motivation.fig3),
-    "wsmeter/fig4": Row("jobs on two WSCs", ("two_wscs",), _jobs_of_two(selection.measure_fig4, selection.fig4)),
-    "wsmeter/fig5": Row(
+    OnHalves(
+        "wsmeter/fig3",
+        "machines of the old and the new WSC",
+        (DVFS,),
+        motivation.measure_fig3,
+        motivation.fig3,
+        HALVES,
+        judged="ips",
+    ),
+    Measured("wsmeter/fig4", "jobs on two WSCs", ("two_wscs",), _two_wscs, selection.measure_fig4, selection.fig4),
+    Measured(
+        "wsmeter/fig5",
         "quota of common jobs, and how few jobs hold it",
         ("two_wscs",),
-        _jobs_of_two(selection.measure_fig5, selection.fig5),
+        _two_wscs,
+        selection.measure_fig5,
+        selection.fig5,
     ),
-    "wsmeter/fig6": Row("coverage and deviation of the top N jobs", ("two_wscs",), _fig6),
-    "wsmeter/fig7": _dvfs("sample means of 1 and 100 machines", sampling.measure_fig7, sampling.fig7, "current"),
-    "wsmeter/fig8": _dvfs(
-        "heavyweights against their co-runners", dependence.measure_fig8, dependence.fig8, "current", "jobs"
+    Measured(
+        "wsmeter/fig6",
+        "coverage and deviation of the top N jobs",
+        ("two_wscs",),
+        _fleet_and_other_jobs,
+        selection.measure_fig6,
+        selection.fig6,
     ),
-    "wsmeter/fig9": _dvfs(
-        "correlation between heavyweights by rack", dependence.measure_fig9, dependence.fig9, "current", "jobs"
+    OnHalves(
+        "wsmeter/fig7",
+        "sample means of 1 and 100 machines",
+        (DVFS,),
+        sampling.measure_fig7,
+        sampling.fig7,
+        ("current",),
+        judged="ips",
     ),
-    "wsmeter/fig11": _dvfs(
-        "normality of means of 20 and of 4 instances", sampling.measure_fig11, sampling.fig11, "current", "jobs"
+    OnHalves(
+        "wsmeter/fig8",
+        "heavyweights against their co-runners",
+        (DVFS,),
+        dependence.measure_fig8,
+        dependence.fig8,
+        JOBS,
+        judged="ips",
     ),
-    "wsmeter/fig12": _dvfs(
+    OnHalves(
+        "wsmeter/fig9",
+        "correlation between heavyweights by rack",
+        (DVFS,),
+        dependence.measure_fig9,
+        dependence.fig9,
+        JOBS,
+        judged="ips",
+    ),
+    OnHalves(
+        "wsmeter/fig11",
+        "normality of means of 20 and of 4 instances",
+        (DVFS,),
+        sampling.measure_fig11,
+        sampling.fig11,
+        JOBS,
+        judged="ips",
+    ),
+    OnHalves(
+        "wsmeter/fig12",
         "plans for 50 to 200 jobs, at least 4 or 20 instances",
+        (DVFS,),
         plans.measure_fig12,
         plans.fig12,
-        "current",
-        "jobs",
+        JOBS,
+        judged="ips",
         spread_out=("cost_growth_min4", "margin_min20_max"),
     ),
-    "wsmeter/fig13": _dvfs(
-        "coverage and margin over cluster size", cost.measure_fig13, cost.fig13, "current", "new", "jobs"
+    OnHalves(
+        "wsmeter/fig13",
+        "coverage and margin over cluster size",
+        (DVFS,),
+        cost.measure_fig13,
+        cost.fig13,
+        HALVES_AND_JOBS,
+        judged="ips",
     ),
-    "wsmeter/fig16": _upgrade("margin over cost: baseline, WSMeter, ideal", cost.measure_fig16, cost.fig16),
-    "wsmeter/fig17": _upgrade("CPU upgrade by the baseline", studies.measure_fig17, studies.fig17),
-    "wsmeter/fig18": _upgrade(
+    OnHalves(
+        "wsmeter/fig16",
+        "margin over cost: baseline, WSMeter, ideal",
+        (UPGRADE,),
+        cost.measure_fig16,
+        cost.fig16,
+        HALVES_AND_JOBS,
+    ),
+    OnHalves(
+        "wsmeter/fig17",
+        "CPU upgrade by the baseline",
+        (UPGRADE,),
+        studies.measure_fig17,
+        studies.fig17,
+        HALVES_AND_JOBS,
+    ),
+    OnHalves(
+        "wsmeter/fig18",
         "CPU upgrade by WSMeter",
+        (UPGRADE,),
         studies.measure_fig18,
         studies.fig18,
+        HALVES_AND_JOBS,
         by_seed=(
             ("includes_new_widened", "includes_new_widened", nan),
             ("includes_new_widened_high", "includes_new_widened_high", nan),
         ),
     ),
-    "wsmeter/fig19": _dvfs(
+    OnHalves(
+        "wsmeter/fig19",
         "DVFS policy by WSMeter",
+        (DVFS,),
         studies.measure_fig19,
         studies.fig19,
-        "current",
-        "new",
-        "jobs",
+        HALVES_AND_JOBS,
+        judged="ips",
         by_seed=(
             ("excludes_current_400", "excludes_current", 400),
             ("excludes_current_low_400", "excludes_current_low_400", nan),
@@ -226,28 +287,54 @@ WSMETER: dict[str, Row] = {
             ("margin_400", "margin", 400),
         ),
     ),
-    "wsmeter/table1": _upgrade(
+    OnHalves(
+        "wsmeter/table1",
         "ideal cluster sizes",
+        (UPGRADE,),
         plans.measure_table1,
         None,
-        "current",
-        "jobs",
+        JOBS,
         spread_out=("margin_over_target", "machines_growth"),
     ),
-    "wsmeter/table2": Row("plan for a customer's two services", (), _table2),
-    "wsmeter/table2-local": Row("the optimisation on an empty cluster", (SERVICES, LOCAL), _table2_local),
-    "wsmeter/table3": Row("three trials of the customer's plan", (SERVICES,), _table3),
-    "wsmeter/baseline": Row("the baseline's arithmetic", (), _baseline),
-    "wsmeter/efficiency": _upgrade(
+    Measured(
+        "wsmeter/table2",
+        "plan for a customer's two services",
+        (),
+        nothing,
+        _table2,
+        note="the paper rounds the continuous optimum up to 70 instances; 69 (20 + 49 or 21 + 48) suffice",
+        printed=True,
+    ),
+    Measured(
+        "wsmeter/table2-local",
+        "the optimisation on an empty cluster",
+        (SERVICES, LOCAL),
+        _fleet_and_empty_cluster,
+        customer.measure_table2_local,
+        customer.table2_local,
+    ),
+    Measured("wsmeter/table3", "three trials of the customer's plan", (SERVICES,), _customer, _table3, printed=True),
+    Measured("wsmeter/baseline", "the baseline's arithmetic", (), nothing, _baseline, printed=True),
+    OnHalves(
+        "wsmeter/efficiency",
         "machines of the baseline over WSMeter's",
+        (UPGRADE,),
         cost.measure_efficiency,
         cost.efficiency,
+        HALVES_AND_JOBS,
         by_seed=(
             ("efficiency_low_min", "efficiency_low_min", nan),
             ("efficiency_25", "efficiency", 25),
             ("efficiency_50", "efficiency", 50),
         ),
     ),
-    "wsmeter/ipc-vs-throughput": Row("IPC against user-level throughput", (UPGRADE, DVFS), _ipc_vs_throughput),
-}
-"""Every figure and table of the paper that shows numbers, by id."""
+    Measured(
+        "wsmeter/ipc-vs-throughput",
+        "IPC against user-level throughput",
+        (UPGRADE, DVFS),
+        _changes,
+        throughput.measure_ipc_vs_throughput,
+        throughput.ipc_vs_throughput,
+    ),
+)
+"""Every figure and table of the paper that shows numbers."""

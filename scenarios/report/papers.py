@@ -6,7 +6,7 @@ from collections.abc import Iterator
 import pandas as pd
 
 from analysis.figures.criteria import printed as numbers
-from scenarios.papers.evidence import published
+from scenarios.papers.rows import published
 from scenarios.report.subject import Subject, composed
 from scenarios.views.output import Progress
 from scenarios.views.section import Section, table
@@ -27,29 +27,23 @@ def printed(subject: Subject, _progress: Progress) -> Iterator[Section]:
     from scenarios.papers.reproduce import ROWS
 
     name = subject.scenario.name
-    chosen = {row: ROWS[row].what for row in ROWS if name in ROWS[row].scenarios}
-    each = {row: list(_lines(row, what, numbers(published(row), inputs=False))) for row, what in chosen.items()}
-    told = [line for lines in each.values() for line in lines]
-    if not told:
+    chosen = [row for row in ROWS.values() if name in row.scenarios]
+    lines = [line for row in chosen for line in _lines(row.id, row.what, numbers(published(row.id), inputs=False))]
+    if not lines:
         return
     yield composed(
         "What the papers printed",
-        (f"{len(each)} figures and tables rest on scenario {name}; the commands set ours beside what was printed.",),
-        (table(("figure or table", "what it shows", "number", "printed"), told, words=3),),
-        commands=tuple(f"wsc reproduce {row}" for row in each),
+        (f"{len(chosen)} figures and tables rest on scenario {name}; the commands set ours beside what was printed.",),
+        (table(("figure or table", "what it shows", "number", "printed"), lines, words=3),),
+        commands=tuple(f"wsc reproduce {row.id}" for row in chosen),
     )
 
 
-def _lines(row: str, what: str, printed_: pd.DataFrame) -> Iterator[tuple[str, ...]]:
+def _lines(row: str, what: str, paper: pd.DataFrame) -> Iterator[tuple[str, ...]]:
     """Yield the first numbers of a figure or table, and how many more there are."""
-    for i, one in enumerate(printed_.to_dict("records")):
+    for i, (series, x, value) in enumerate(zip(paper["series"], paper["x"], paper["value"], strict=True)):
         if i == _MOST:
-            yield "", "", f"and {len(printed_) - _MOST} more", ""
+            yield "", "", f"and {len(paper) - _MOST} more", ""
             return
-        at = "" if math.isnan(one["x"]) else f" at {one['x']:g}"
-        yield (
-            row if i == 0 else "",
-            what if i == 0 else "",
-            f"{one['series'].replace('_', ' ')}{at}",
-            f"{one['value']:.4g}",
-        )
+        at = "" if math.isnan(x) else f" at {x:g}"
+        yield row if i == 0 else "", what if i == 0 else "", f"{series.replace('_', ' ')}{at}", f"{value:.4g}"

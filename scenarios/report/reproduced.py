@@ -4,21 +4,20 @@ import math
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import Any
+from typing import NamedTuple
 
 import pandas as pd
 
-from analysis.figures.criteria import CHECK, CRITERION
+from analysis.figures.criteria import CHECK, CRITERION, Criterion
 from analysis.figures.criteria import printed as numbers_of
 from models.errors import InputError
 from scenarios.files.faults import Fault, FaultsError
-from scenarios.papers.evidence import Outcome, published
-from scenarios.papers.reproduce import ROWS, show, told, word
+from scenarios.papers.reproduce import ROWS, blocks
+from scenarios.papers.rows import Judgement, Outcome, judgement, published
 from scenarios.report.figures import saved
 from scenarios.report.page import Page
-from scenarios.report.printed import printed
 from scenarios.report.subject import composed
-from scenarios.views.section import Cell, Heading, Section, Table, Verdict
+from scenarios.views.section import Cell, Heading, Says, Section, Table, Verdict
 
 _COLUMNS = {"metric", "quantity", "series", "x", "measured"}
 
@@ -48,35 +47,37 @@ def report(folder: Path) -> Page:
     >>> report(Path("nowhere")).about[:13]
     '0 of 0 figure'
     """
-    made, faults = list[dict[str, Any]](), list[Fault]()
-    for row, file in rows_of(folder).items():
+    rows, faults = list[Judgement](), list[Fault]()
+    for name, file in rows_of(folder).items():
         try:
-            made.append(_judged(row, file))
+            rows.append(_judged(name, file))
         except (OSError, ValueError, KeyError) as error:
             faults.append(Fault(str(file), 0, 0, "", f"cannot be read: {error}".partition("\n")[0]))
     if faults:
         raise FaultsError(faults)
-    findings = [one for one in made if one["finding"]]
-    held = sum(one["holds"] for one in findings)
-    about = f"{held} of {len(findings)} figures and tables hold, by criteria that were set before they were measured."
+    findings = [row for row in rows if row.is_finding]
+    holding = sum(row.holds for row in findings)
+    about = (
+        f"{holding} of {len(findings)} figures and tables hold, by criteria that were set before they were measured."
+    )
     return Page(
         "reproduced papers",
         "Published figures and tables",
         about,
         {"folder": str(folder), "judged": "again, from the tables in the folder"},
-        [*_sections(made)],
-        made,
+        [*_sections(rows)],
+        [row.payload() for row in rows],
     )
 
 
-def _judged(row: str, file: Path) -> dict[str, Any]:
+def _judged(name: str, file: Path) -> Judgement:
     """Return what `wsc reproduce` says of a row, from the table that it wrote."""
     table = pd.read_csv(file, dtype={"series": str, "metric": str, "quantity": str}).fillna({"quantity": ""})
     if not set(table.columns) >= _COLUMNS:
         raise InputError(f"should have the columns {', '.join(sorted(_COLUMNS))}")
-    (judged, of), (drawn, other) = _part(table, "judged"), _part(table, "drawn")
-    outcome = Outcome(judged, None if drawn.empty else drawn, ("", "") if drawn.empty else (of, other))
-    return told(row, published(row), outcome, _pictures(file))
+    (judged, metric), (drawn, other) = _part(table, "judged"), _part(table, "drawn")
+    outcome = Outcome(judged, None if drawn.empty else drawn, ("", "") if drawn.empty else (metric, other))
+    return judgement(ROWS[name], outcome, _pictures(file))
 
 
 def _part(table: pd.DataFrame, metric: str) -> tuple[pd.DataFrame, str]:
@@ -91,87 +92,108 @@ def _pictures(file: Path) -> list[Path]:
     return [picture] if picture.is_file() else []
 
 
-def _sections(made: Sequence[Mapping[str, Any]]) -> Iterator[Section]:
+def _sections(rows: Sequence[Judgement]) -> Iterator[Section]:
     """Yield what holds, paper by paper, and then every row."""
-    for paper, count in Counter(one["id"].partition("/")[0] for one in made).items():
-        of = [one for one in made if one["id"].startswith(f"{paper}/")]
-        failing = [one["id"].partition("/")[2] for one in of if not one["holds"]]
-        checks = [one["id"].partition("/")[2] for one in of if not one["finding"]]
+    for paper, count in Counter(row.id.partition("/")[0] for row in rows).items():
+        own = [row for row in rows if row.id.startswith(f"{paper}/")]
+        failing = [row.id.partition("/")[2] for row in own if not row.holds]
+        checks = [row.id.partition("/")[2] for row in own if not row.is_finding]
         says = f"{count - len(checks) - len({*failing} - {*checks})} of {count - len(checks)} hold"
         says += f"; not {', '.join(failing)}" if failing else ""
         says += f"; only a check of the paper's own arithmetic: {', '.join(checks)}" if checks else ""
         verdicts = (Verdict(paper, says, not failing),)
-        yield composed(f"{paper}: what holds", tables=(_overview(of),), verdicts=verdicts)
-    for one in made:
-        shown = printed([one], show)
-        numbers, further = _numbers(one, published(one["id"])), shown.tables[bool(one["published"]) :]
-        what = ROWS[one["id"]].what
-        lines = tuple(line for line in shown.says if not line.endswith(".svg") and not line.endswith(what))
-        figures = saved(one["files"], {one["id"].replace("/", "-"): what})
+        yield composed(f"{paper}: what holds", tables=(_overview(own),), verdicts=verdicts)
+    for row in rows:
         yield composed(
-            f"{one['id']}: {what}", lines, (*numbers, *further), figures, (f"wsc reproduce {one['id']}",), payload=one
+            f"{row.id}: {row.what}",
+            _lines(row),
+            (*_numbers(row, published(row.id)), *_further(row)),
+            saved(row.files, {row.id.replace("/", "-"): row.what}),
+            (f"wsc reproduce {row.id}",),
+            payload=row.payload(),
         )
 
 
-def _numbers(one: Mapping[str, Any], paper: pd.DataFrame) -> Iterator[Table]:
+def _lines(row: Judgement) -> tuple[str, ...]:
+    """Return the sentences of what `wsc reproduce` says, without the verdict, which the tables have."""
+    lines = (block.text.strip() for block in [*blocks(row)][1:] if isinstance(block, Says))
+    return tuple(line[:1].upper() + line[1:] if line.partition(" ")[0].isalpha() else line for line in lines)
+
+
+def _further(row: Judgement) -> Iterator[Table]:
+    """Yield the tables of what `wsc reproduce` says, without that of published and measured numbers."""
+    yield from ([block for block in blocks(row) if isinstance(block, Table)])[1:]
+
+
+def _numbers(row: Judgement, paper: pd.DataFrame) -> Iterator[Table]:
     """Yield the printed numbers beside ours, and every criterion, with units and words of the published table."""
     known = _described(paper)
-    held = {
-        name: all(each["holds"] for each in one["criteria"] if each["name"] == name)
-        for name in {each["name"] for each in one["criteria"]}
+    verdicts = {
+        name: all(criterion.holds for criterion in row.findings if criterion.name == name)
+        for name in {criterion.name for criterion in row.findings}
     }
-    of, judged = (f" {one[name].upper()}".rstrip() for name in ("metric", "judged_metric"))
+    drawn, judged = (f" {metric.upper()}".rstrip() for metric in (row.metric, row.judged_metric))
     beside = [
         (
-            Cell(known[name][0]),
+            Cell(known[name].words),
             Cell(f"{value:.4g}"),
-            Cell(_measured(one["measured"][name])),
-            Cell(_measured(one["judged"][name]) if judged else ""),
-            Cell(known[name][1]),
-            Cell(known[name][2]),
-            _holds(held.get(name)),
+            Cell(_measured(row.measured[name])),
+            Cell(_measured(row.judged[name]) if judged else ""),
+            Cell(known[name].unit),
+            Cell(known[name].place),
+            _holds(verdicts.get(name)),
         )
-        for name, value in one["published"].items()
+        for name, value in row.published.items()
     ]
-    heads = ("number", f"published{of}", f"measured{of}", f"measured{judged}", "unit", "printed in", "criterion")
+    heads = ("number", f"published{drawn}", f"measured{drawn}", f"measured{judged}", "unit", "printed in", "criterion")
     if beside:
         yield _worded(heads, beside, "published beside measured", numbers={1, 2, 3})
-    units = {f"{row['series']} {row['x']}": _word(row["unit"]) for row in paper.to_dict("records")}
-    kinds = (
-        ("criteria", CRITERION, "criterion", f"measured{judged}", "criteria"),
-        ("checks", CHECK, "check", "from the printed cells", "checks of the paper's own arithmetic"),
-    )
-    for key, start, head, measured, title in kinds:
-        bounds = [
-            (
-                Cell(each["name"].replace("_", " ")),
-                Cell(_measured(each["measured"])),
-                Cell(f"{each['relation']} {each['bound']:.4g}"),
-                Cell(units.get(f"{start}{each['name']} {each['relation']}", "")),
-                _holds(each["holds"]),
-                Cell(_word(each["reason"])),
-            )
-            for each in one[key]
-        ]
-        if bounds:
+    units = {f"{line['series']} {line['x']}": _word(line["unit"]) for line in paper.to_dict("records")}
+    for criteria, start, head, measured, title in (
+        (row.findings, CRITERION, "criterion", f"measured{judged}", "criteria"),
+        (row.checks, CHECK, "check", "from the printed cells", "checks of the paper's own arithmetic"),
+    ):
+        if criteria:
+            bounds = [_bound(criterion, start, units) for criterion in criteria]
             yield _worded((head, measured, "should be", "unit", "verdict", "reason"), bounds, title, {1})
+
+
+def _bound(criterion: Criterion, start: str, units: Mapping[str, str]) -> tuple[Cell, ...]:
+    return (
+        Cell(criterion.name.replace("_", " ")),
+        Cell(_measured(criterion.measured)),
+        Cell(f"{criterion.relation} {criterion.bound:.4g}"),
+        Cell(units.get(f"{start}{criterion.name} {criterion.relation}", "")),
+        _holds(criterion.holds),
+        Cell(criterion.reason),
+    )
 
 
 def _worded(heads: Sequence[str], rows: Sequence[tuple[Cell, ...]], title: str, numbers: set[int]) -> Table:
     """Return a table, columns without any text left out."""
-    kept = [i for i in range(len(heads)) if any(row[i].text for row in rows)]
-    headings = tuple(Heading(heads[i], i in numbers) for i in kept)
-    return Table(headings, tuple(i in numbers for i in kept), tuple(tuple(row[i] for i in kept) for row in rows), title)
+    columns = [i for i in range(len(heads)) if any(row[i].text for row in rows)]
+    headings = tuple(Heading(heads[i], i in numbers) for i in columns)
+    cells = tuple(tuple(row[i] for i in columns) for row in rows)
+    return Table(headings, tuple(i in numbers for i in columns), cells, title)
 
 
-def _described(paper: pd.DataFrame) -> dict[str, tuple[str, str, str]]:
-    """Return the words, the unit and the place of each printed number, by its name in what `wsc reproduce` says."""
-    found = dict[str, tuple[str, str, str]]()
-    for row in numbers_of(paper, inputs=False).to_dict("records"):
-        words, at = row["series"].replace("_", " "), "" if pd.isna(row["x"]) else f"{row['x']:g}"
-        name = f"{row['series']}@{at}" if at else row["series"]
-        found[name] = (f"{words} at {at}" if at else words, _word(row["unit"]), _word(row["read_from"]))
-    return found
+class _Described(NamedTuple):
+    """A printed number in words, its unit, and where the paper prints it."""
+
+    words: str
+    unit: str
+    place: str
+
+
+def _described(paper: pd.DataFrame) -> dict[str, _Described]:
+    """Return what is to be known of each printed number, by its name in what `wsc reproduce` says."""
+    described = dict[str, _Described]()
+    for line in numbers_of(paper, inputs=False).to_dict("records"):
+        words, at = line["series"].replace("_", " "), "" if pd.isna(line["x"]) else f"{line['x']:g}"
+        name = f"{line['series']}@{at}" if at else line["series"]
+        place = _Described(f"{words} at {at}" if at else words, _word(line["unit"]), _word(line["read_from"]))
+        described[name] = place
+    return described
 
 
 def _holds(holds: bool | None) -> Cell:
@@ -187,14 +209,7 @@ def _word(text: object) -> str:
     return text if isinstance(text, str) else ""
 
 
-def _overview(rows: Sequence[Mapping[str, Any]]) -> Table:
+def _overview(rows: Sequence[Judgement]) -> Table:
     headings = tuple(Heading(text) for text in ("figure or table", "what it shows", "verdict"))
-    cells = tuple(
-        (
-            Cell(one["id"]),
-            Cell(ROWS[one["id"]].what),
-            Cell(word(one), "" if one["holds"] else "bad"),
-        )
-        for one in rows
-    )
+    cells = tuple((Cell(row.id), Cell(row.what), Cell(row.word, "" if row.holds else "bad")) for row in rows)
     return Table(headings, (False, False, False), cells)

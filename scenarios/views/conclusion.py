@@ -1,7 +1,7 @@
 """What a command answers: a frozen conclusion that people see, programs read and notebooks show."""
 
 from abc import ABC, abstractmethod
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, TypeAlias
 
 from scenarios.views.section import Section
@@ -26,8 +26,8 @@ class Conclusion(ABC):
         """Return what people see."""
 
     @abstractmethod
-    def payload(self) -> Payload:
-        """Return what ``--json`` prints."""
+    def payload(self) -> Payload | Sequence[Payload]:
+        """Return what ``--json`` prints: one value, or a list of them."""
 
     @abstractmethod
     def frame(self) -> "pd.DataFrame":

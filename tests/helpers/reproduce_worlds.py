@@ -6,7 +6,7 @@ import numpy as np
 import pandas as pd
 
 from analysis.figures.criteria import judge
-from scenarios.papers.evidence import published
+from scenarios.papers.rows import published
 
 
 @dataclass(frozen=True)

@@ -1,1 +1,1 @@
-"""The figures and tables of the occupancy laws (Rajan 2023), the printed numbers beside the functions."""
+"""The figures and tables of the operational laws (Kelly et al. 2008), the printed numbers beside the functions."""

@@ -1,12 +1,14 @@
-"""What a fleet's tables say about its population, its machines and its days: facts that real fleets publish.
+"""`world/calibration`: what a fleet's tables say of its population, machines and days, beside what fleets publish.
 
-Every function returns measured rows (series, x, value), one single number a fact.
+Every function of facts returns measured rows (series, x, value), one single number a fact.
 """
 
 import numpy as np
 import pandas as pd
+from matplotlib.figure import Figure
 
-from analysis.figures.criteria import numbers
+from analysis.figures import style
+from analysis.figures.criteria import number, numbers
 from analysis.figures.wsmeter.changes import machine_cv
 from analysis.statistics import NotEnoughDataError, job_statistics
 from models.arrays import DAY_S
@@ -14,6 +16,10 @@ from models.arrays import DAY_S
 TOP_SHARES = {"1": 0.01, "5": 0.05, "10": 0.1, "20": 0.2}
 TOP_JOBS = 200
 """Jobs whose quota WSMeter adds up (Lee et al. 2018, section 6.3)."""
+
+
+WIDEST_RATIO = 2.2
+"""Ratio of measured to published at which the drawing is cut."""
 
 
 def quota_facts(jobs: pd.DataFrame) -> pd.DataFrame:
@@ -146,3 +152,27 @@ def quantiles(name: str, values: pd.Series, percents: tuple[int, ...]) -> dict[s
     """
     found = np.quantile(values.to_numpy(dtype=np.float64), [percent / 100 for percent in percents])
     return {f"{name}_p{percent}": float(value) for percent, value in zip(percents, found, strict=True)}
+
+
+def calibration(measured: pd.DataFrame, published: pd.DataFrame) -> Figure:
+    """Draw every measured fact over its published value, with the tolerance as a bar; arrows lie outside."""
+    facts = published.reset_index(drop=True)
+    value = facts["value"].to_numpy(dtype=np.float64)
+    ratio = np.array([number(measured, name) for name in facts["series"]]) / value
+    half = (facts["tolerance"].astype(float) / facts["value"].abs()).to_numpy()
+    low, high = 1 - np.where(np.isnan(half), 1, half), 1 + np.nan_to_num(half)
+    place = np.arange(len(facts))[::-1]
+    figure, (axes,) = style.panels(columns=1, height_inches=0.8 + 0.125 * len(facts))
+    axes.barh(place, high - low, 0.7, low, color="#dcdcdc", label="tolerance")
+    axes.axvline(1, color=style.GREY, linewidth=0.8, label="published")
+    inside = (ratio >= low - 1e-12) & (ratio <= high + 1e-12)
+    for chosen, colour, text in ((inside, style.BLUE, "holds"), (~inside, style.RED, "does not hold")):
+        axes.plot(np.clip(ratio[chosen], 0, WIDEST_RATIO), place[chosen], "o", color=colour, markersize=3, label=text)
+    for cut, form in ((ratio > WIDEST_RATIO, ">"), (ratio < 0, "<")):
+        axes.plot(np.clip(ratio[cut], 0, WIDEST_RATIO), place[cut], form, color=style.RED, markersize=6)
+    axes.set_yticks(place, facts["series"].str.replace("_", " ").tolist(), fontsize=5)
+    axes.set_xlim(-0.05, WIDEST_RATIO + 0.05)
+    axes.set_ylim(-0.7, len(facts) - 0.3)
+    style.label(axes, "measured / published", "")
+    figure.legend(*axes.get_legend_handles_labels(), loc="outside upper center", ncols=4, frameon=False, fontsize=6)
+    return figure

@@ -1,10 +1,12 @@
-"""Why jobs gain or lose under a governor: their gain against their memory stalls and their machines' power limits."""
+"""`world/dvfs-mechanism`: why jobs gain or lose under a governor: their memory stalls, their machines' power limits."""
 
 import numpy as np
 import pandas as pd
+from matplotlib.figure import Figure
 from scipy.stats import norm, rankdata
 
-from analysis.figures.criteria import numbers
+from analysis.figures import style
+from analysis.figures.criteria import curve, number, numbers
 from analysis.figures.wsmeter.changes import Interval, mean_interval
 from analysis.statistics import NotEnoughDataError
 from models.arrays import Floats, Ints
@@ -76,7 +78,7 @@ def measure_mechanism(jobs: pd.DataFrame, stall_threshold: float) -> pd.DataFram
     stratum = _strata(stall)
     tenths = pd.DataFrame({"stratum": stratum, "gain": gain, "stall": stall}).groupby("stratum")
     middle = tenths.mean()
-    curve = pd.DataFrame({"series": "gain_by_stall", "x": middle["stall"], "value": middle["gain"]})
+    by_stall = pd.DataFrame({"series": "gain_by_stall", "x": middle["stall"], "value": middle["gain"]})
     singles = numbers(
         **_named("rank_stall", _interval(_correlation(rankdata(gain), rankdata(stall)), len(gain))),
         **_named("rank_capped", _interval(_correlation(rankdata(gain), rankdata(capped)), len(gain))),
@@ -90,7 +92,7 @@ def measure_mechanism(jobs: pd.DataFrame, stall_threshold: float) -> pd.DataFram
         **_named("gain_without_stall", mean_interval(gain[stratum == 0])),
         **_named("gain_with_stall", mean_interval(gain[stratum == STRATA - 1])),
     )
-    return pd.concat([singles, curve], ignore_index=True)
+    return pd.concat([singles, by_stall], ignore_index=True)
 
 
 def _named(name: str, ends: Interval) -> dict[str, float]:
@@ -122,3 +124,16 @@ def _interval(correlation: float, count: int) -> Interval:
     error = float(norm.ppf(0.975)) * np.sqrt((1 + correlation**2 / 2) / (count - 3))
     low, high = np.tanh(np.arctanh(inside) + np.array([-error, error]))
     return (correlation, float(low), float(high))
+
+
+def mechanism(measured: pd.DataFrame, _published: pd.DataFrame) -> Figure:
+    """Draw the mean gain over the stall share, by tenths of the jobs, with both rank correlations."""
+    figure, (axes,) = style.panels()
+    axes.axhline(0, color=style.GREY, linewidth=0.8)
+    axes.plot(*curve(measured, "gain_by_stall"), "o-", color=style.BLUE, markersize=4)
+    words = {"rank_stall": "with stall share", "rank_capped_given_stall": "with power limit,\nat equal stall share"}
+    text = "\n".join(f"{number(measured, name):+.2f} {what}" for name, what in words.items())
+    axes.text(0.97, 0.95, f"rank correlation\n{text}", transform=axes.transAxes, ha="right", va="top", fontsize=7)
+    style.percent(axes, decimals=1)
+    style.label(axes, "memory-stall share of the job, alone", "change of instructions per second")
+    return figure

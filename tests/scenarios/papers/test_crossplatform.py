@@ -4,10 +4,12 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from analysis.figures.criteria import number, printed
+from analysis.figures.criteria import number
 from analysis.figures.crossplatform import choices, prediction, traits
-from scenarios.papers.evidence import Sources, published
-from scenarios.papers.reproduce import ROWS, told
+from analysis.figures.world import services
+from scenarios.papers.reproduce import ROWS
+from scenarios.papers.rows import judgement
+from scenarios.papers.sources import Sources
 from tests.helpers.reproduce_worlds import failing
 
 APPLICATIONS = tuple(traits.APPLICATIONS)
@@ -151,16 +153,15 @@ def test_shares_of_table_4_are_those_of_simulated_worlds_and_not_of_printed_cell
     """The printed cells of Table 4 have the published method ahead, whatever the simulated worlds say."""
     judged = worlds_of(cycle_scalar=0.5, cycle_mix=0.45, benchmark=scored, published=ours)
     sources = Sources(no_run, lambda *_: None, judged)
-    paper = published("crossplatform/table4")
-    outcome = ROWS["crossplatform/table4"].compute(sources, printed(paper))
+    outcome = ROWS["crossplatform/table4"].outcome(sources)
     assert failed <= set(failing("crossplatform/table4", outcome.judged))
-    made = told("crossplatform/table4", paper, outcome, [])
-    assert made["measured"]["median_published"] == pytest.approx(ours)
-    assert made["printed_cells"]["best_published"] == {"stated": 9.0, "computed": 9.0}
-    assert [check["name"] for check in made["checks"]] == ["agreement"]
-    assert "check of the paper's own arithmetic, no finding of ours: agreement = 0" in made["note"]
+    row = judgement(ROWS["crossplatform/table4"], outcome)
+    assert row.measured["median_published"] == pytest.approx(ours)
+    assert row.printed_cells["best_published"] == {"stated": 9.0, "computed": 9.0}
+    assert [check.name for check in row.checks] == ["agreement"]
+    assert "check of the paper's own arithmetic, no finding of ours: agreement = 0" in row.note
     if failed:
-        assert made["holds"] is False
+        assert row.holds is False
 
 
 def no_run(*_):
@@ -276,4 +277,4 @@ def test_routing_fails_where_another_policy_is_as_good():
         {"seed": [1, 1, 1], "policy": ["x", "round_robin", "least_loaded"], "mean_s": [1, 2, 3], "p99_s": [1, 2, 1]}
     )
     rivals = {"round_robin": "round_robin", "least_loaded": "least_loaded"}
-    assert failing("world/routing", choices.measure_routing(made, "x", rivals)) == ["p99_over_least_loaded"]
+    assert failing("world/routing", services.measure_routing(made, "x", rivals)) == ["p99_over_least_loaded"]

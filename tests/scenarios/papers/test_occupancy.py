@@ -7,7 +7,7 @@ import pytest
 from analysis.figures.criteria import number, numbers, printed
 from analysis.figures.occupancy import accuracy, capacity, staircases
 from models.queues.serve import serve
-from scenarios.papers.evidence import published
+from scenarios.papers.rows import published
 from tests.helpers.reproduce_worlds import failing
 
 PAPER2 = printed(published("occupancy/table2"))

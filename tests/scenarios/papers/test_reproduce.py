@@ -11,16 +11,18 @@ import pytest
 from matplotlib import rcParams
 from rich.console import Console
 
-from analysis.figures.criteria import CHECK, COLUMNS, CRITERION, RELATIONS, Criterion, printed
+from analysis.figures.criteria import CHECK, COLUMNS, CRITERION, RELATIONS, Criterion
 from analysis.figures.wsmeter import cost, studies
 from analysis.figures.wsmeter.draws import cluster_draws
 from analysis.statistics import NotEnoughDataError
 from scenarios.papers import reproduce
-from scenarios.papers.evidence import Sources, published
+from scenarios.papers.rows import beside, explained, name_at, published
+from scenarios.papers.sources import Sources
 from scenarios.report import reproduced
 from scenarios.runs import pictures
 from scenarios.runs.rundir import RunError
 from scenarios.views.output import dumps
+from scenarios.views.text import show
 from tests.helpers.reproduce_worlds import fleet
 
 FIGURES = [f"fig{n}" for n in (*range(1, 10), 11, 12, 13, 16, 17, 18, 19)]
@@ -49,6 +51,9 @@ class FakeRun:
             raise RunError(f"no table {name}; there are {', '.join(self.tables)}")
         return self.tables[name] if columns is None else self.tables[name][list(columns)]
 
+    def split(self):
+        return [self]
+
 
 def obtain(scenario, overrides, progress):
     progress(scenario, 1.0)
@@ -60,6 +65,10 @@ def obtain(scenario, overrides, progress):
 
 def nothing(_scenario, _overrides, _progress):
     raise AssertionError("this row needs no run")
+
+
+def reproduced_rows(*asked):
+    return reproduce.reproduce(*asked).rows
 
 
 def quiet(_what, _share):
@@ -76,7 +85,7 @@ def few_draws(monkeypatch):
 
 
 def test_every_row_of_the_paper_is_there_by_its_id():
-    assert [row["id"] for row in reproduce.listing()][: len(WSMETER)] == WSMETER
+    assert [row.id for row in reproduce.listing().rows][: len(WSMETER)] == WSMETER
 
 
 @each_row
@@ -90,22 +99,22 @@ def test_printed_numbers_and_criteria_say_where_they_come_from(row):
 
 
 def test_a_row_of_printed_numbers_needs_no_run(tmp_path):
-    (made,) = reproduce.reproduce("wsmeter/table2", tmp_path, Sources(nothing, quiet))
-    assert {"kind", "id", "holds", "published", "measured", "note"} <= set(made)
-    assert made["holds"] is True
-    assert made["measured"]["cost"] == made["published"]["cost"] == 69
-    assert [Path(file).name for file in made["files"]] == ["wsmeter-table2.csv"]
+    (row,) = reproduced_rows("wsmeter/table2", tmp_path, Sources(nothing, quiet))
+    assert {"kind", "id", "holds", "published", "measured", "note"} <= set(row.payload())
+    assert row.holds is True
+    assert row.measured["cost"] == row.published["cost"] == 69
+    assert [Path(file).name for file in row.files] == ["wsmeter-table2.csv"]
 
 
 def test_a_row_from_a_run_is_drawn_and_tabulated(tmp_path):
-    (made,) = reproduce.reproduce("wsmeter/fig3", tmp_path, Sources(obtain, quiet))
+    (row,) = reproduced_rows("wsmeter/fig3", tmp_path, Sources(obtain, quiet))
     assert {file.name for file in tmp_path.iterdir()} == {f"wsmeter-fig3.{kind}" for kind in ("csv", "png", "svg")}
     table = pd.read_csv(tmp_path / "wsmeter-fig3.csv")
     assert set(table["metric"]) == {"judged", "drawn"}
     change = table[table["series"] == "change"].set_index("quantity")["published"]
     assert change["ipc"] == 0.01
     assert np.isnan(change["ips"])
-    assert "the paper's numbers are IPC" in made["note"]
+    assert "the paper's numbers are IPC" in row.note
 
 
 def slower(*_):
@@ -120,30 +129,30 @@ def slower(*_):
 @pytest.mark.usefixtures("few_draws")
 def test_rows_judged_in_another_metric_than_the_papers_name_both(row, tmp_path, monkeypatch):
     monkeypatch.setattr(pictures, "_KINDS", ("svg",))
-    (made,) = reproduce.reproduce(row, tmp_path, Sources(slower, quiet))
-    assert (made["metric"], made["judged_metric"]) == ("ipc", "ips")
-    changes = [name for name in made["measured"] if name.startswith("change")]
+    (judged,) = reproduced_rows(row, tmp_path, Sources(slower, quiet))
+    assert (judged.metric, judged.judged_metric) == ("ipc", "ips")
+    changes = [name for name in judged.measured if name.startswith("change")]
     assert changes
     for name in changes:
-        if np.isfinite(made["judged"][name]):
-            assert made["measured"][name] == pytest.approx(1.03 / 0.9 - 1, abs=0.05), name
-            assert made["judged"][name] == pytest.approx(0.03, abs=0.05), name
+        if np.isfinite(judged.judged[name]):
+            assert judged.measured[name] == pytest.approx(1.03 / 0.9 - 1, abs=0.05), name
+            assert judged.judged[name] == pytest.approx(0.03, abs=0.05), name
     console = Console(record=True, width=200)
-    reproduce.show([made], console)
+    show(reproduce.Reproduced((judged,)).section(), console)
     said = console.export_text()
     assert all(head in said for head in ("published IPC", "measured IPC", "measured IPS"))
     again = reproduced._judged(row, tmp_path / f"{row.replace('/', '-')}.csv")
-    assert (again["measured"], again["judged"]) == (
-        pytest.approx(made["measured"], nan_ok=True),
-        pytest.approx(made["judged"], nan_ok=True),
+    assert (again.measured, again.judged) == (
+        pytest.approx(judged.measured, nan_ok=True),
+        pytest.approx(judged.judged, nan_ok=True),
     )
 
 
 def test_the_picture_says_the_number_that_stands_beside_the_published_one(tmp_path, monkeypatch):
     monkeypatch.setattr(pictures, "_KINDS", ("svg",))
     monkeypatch.setitem(rcParams, "svg.fonttype", "none")
-    (made,) = reproduce.reproduce("wsmeter/fig3", tmp_path, Sources(slower, quiet))
-    assert f"IPC {made['measured']['change']:+.1%} (published +1.0%)" in (tmp_path / "wsmeter-fig3.svg").read_text()
+    (row,) = reproduced_rows("wsmeter/fig3", tmp_path, Sources(slower, quiet))
+    assert f"IPC {row.measured['change']:+.1%} (published +1.0%)" in (tmp_path / "wsmeter-fig3.svg").read_text()
 
 
 def test_the_same_run_gives_the_same_bytes(tmp_path):
@@ -156,9 +165,9 @@ def test_the_same_run_gives_the_same_bytes(tmp_path):
 @pytest.mark.usefixtures("few_draws")
 def test_all_rows_are_measured_and_every_criterion_has_its_number(tmp_path, monkeypatch):
     monkeypatch.setattr(pictures, "_KINDS", ("png",))
-    made = reproduce.reproduce("wsmeter", tmp_path, Sources(obtain, quiet))
+    answer = reproduce.reproduce("wsmeter", tmp_path, Sources(obtain, quiet))
     missing = {
-        (row["id"], check["name"]) for row in made for check in row["criteria"] if not math.isfinite(check["measured"])
+        (row.id, check.name) for row in answer.rows for check in row.findings if not math.isfinite(check.measured)
     }
     # Every job gains 5% here, so that none can be shown that loses.
     assert missing == {
@@ -167,8 +176,9 @@ def test_all_rows_are_measured_and_every_criterion_has_its_number(tmp_path, monk
         ("wsmeter/fig2", "shift_losing_high"),
     }
     assert all(file.stat().st_size > 0 for file in tmp_path.iterdir())
-    json.loads(dumps(made), parse_constant=lambda name: pytest.fail(f"{name} is no JSON"))
-    reproduce.show(made, Console(quiet=True))
+    json.loads(dumps(answer.payload()), parse_constant=lambda name: pytest.fail(f"{name} is no JSON"))
+    show(answer.section(), Console(quiet=True))
+    assert len(answer.frame()) == sum(len(row.measured) for row in answer.rows)
 
 
 def test_each_run_is_obtained_once(tmp_path):
@@ -185,9 +195,9 @@ def test_each_run_is_obtained_once(tmp_path):
 
 
 def test_a_row_that_cannot_be_measured_does_not_hold_and_says_why(tmp_path):
-    (made,) = reproduce.reproduce("wsmeter/fig3", tmp_path, Sources(lambda *_: FakeRun(feature=False), quiet))
-    assert made["holds"] is False
-    assert "not measured: 1 measured instances with the feature are needed, 0 given" in made["note"]
+    (row,) = reproduced_rows("wsmeter/fig3", tmp_path, Sources(lambda *_: FakeRun(feature=False), quiet))
+    assert row.holds is False
+    assert "not measured: 1 measured instances with the feature are needed, 0 given" in row.note
     assert list(tmp_path.iterdir()) == []
 
 
@@ -215,11 +225,11 @@ def test_a_small_fleet_leaves_out_the_sizes_that_it_does_not_have():
     halves = Sources(lambda *_: FakeRun(machines=120), quiet).halves("dvfs_policy", "ips")
     assert halves.new["machine"].nunique() == 60
     with pytest.raises(NotEnoughDataError, match="100 machines with the feature are needed, 60 given"):
-        reproduce.ROWS["wsmeter/fig19"].compute(Sources(lambda *_: FakeRun(machines=120), quiet), pd.DataFrame())
+        reproduce.ROWS["wsmeter/fig19"].outcome(Sources(lambda *_: FakeRun(machines=120), quiet))
 
 
 def test_verdicts_tell_numbers_apart_that_nobody_printed():
-    made = reproduce.beside(pd.DataFrame({"series": [], "x": [], "value": []}), published("wsmeter/fig17"), [])
+    made = beside(pd.DataFrame({"series": [], "x": [], "value": []}), published("wsmeter/fig17"), [])
     assert set(made[0]) == set(made[1])
     assert all(np.isnan(value) for value in made[0].values())
 
@@ -238,8 +248,8 @@ def test_numbers_in_explanations_are_measured_by_their_row(name):
     row = f"wsmeter/{name}"
     table = pd.read_csv(Path(cost.__file__).parents[1] / "explanations.csv")
     texts = table.loc[table["row"] == row, "explanation"]
-    outcome = reproduce.ROWS[row].compute(Sources(obtain, quiet), printed(published(row)))
-    measured = {reproduce._name(one) for one in outcome.judged.dropna(subset="value").to_dict("records")}
+    outcome = reproduce.ROWS[row].outcome(Sources(obtain, quiet))
+    measured = {name_at(one["series"], one["x"]) for one in outcome.judged.dropna(subset="value").to_dict("records")}
     for text in texts:
         asked = {name for _, name, _, _ in Formatter().parse(text) if name is not None}
         assert asked, text
@@ -249,11 +259,11 @@ def test_numbers_in_explanations_are_measured_by_their_row(name):
 @pytest.mark.usefixtures("few_draws")
 def test_an_explanation_of_one_fleet_says_what_other_fleets_say():
     """The numbers of the other fleets are those of runs with their seeds, not words that were written down once."""
-    outcome = reproduce.ROWS["wsmeter/efficiency"].compute(Sources(obtain, quiet), pd.DataFrame())
+    outcome = reproduce.ROWS["wsmeter/efficiency"].outcome(Sources(obtain, quiet))
     assert outcome.table["seed"].tolist() == [1, 2, 3, 4, 5]
     third = Sources(obtain, quiet).halves("cpu_upgrade", "ipc", seed=3)
     own = cost.measure_efficiency(third.current, third.new, third.jobs).set_index("series")["value"]
     assert outcome.table.set_index("seed").loc[3, "efficiency_low_min"] == pytest.approx(own["efficiency_low_min"])
     low = Criterion("efficiency_low_min", "at least", 4.0, "", 3.0)
-    (said,) = reproduce.explained("wsmeter/efficiency", [low], outcome.judged)
+    (said,) = explained("wsmeter/efficiency", [low], outcome.judged)
     assert f"{own['efficiency_low_min']:.2f}" in said

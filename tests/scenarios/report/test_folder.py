@@ -10,7 +10,7 @@ from typer.testing import CliRunner
 from scenarios.commands.app import app
 from scenarios.crossplatform.worlds import summary as of_worlds
 from scenarios.effects.scorecard.card import summary as card
-from scenarios.papers.evidence import published
+from scenarios.papers.rows import published
 from tests.helpers.report_pages import Page, made
 
 runner = CliRunner()

@@ -5,7 +5,7 @@ import pytest
 
 from analysis.figures.criteria import CHECK, from_cells, judge, number, printed
 from analysis.figures.crossplatform import crossplatform_printed as tables
-from scenarios.papers.evidence import published
+from scenarios.papers.rows import published
 
 MEASURES = {
     "table1": tables.measure_table1,

@@ -6,8 +6,8 @@ import pytest
 
 from analysis.figures.criteria import curve, judge, number
 from analysis.figures.gwp import profiles, square_root
-from scenarios.papers.evidence import published
 from scenarios.papers.gwp import by_stay
+from scenarios.papers.rows import published
 
 
 def verdicts(row, measured):

@@ -8,7 +8,7 @@ from analysis.figures.criteria import number
 from analysis.figures.wsmeter import cost, plans
 from analysis.figures.wsmeter.changes import NORMAL_95
 from analysis.figures.wsmeter.draws import worst_step
-from scenarios.papers.evidence import published
+from scenarios.papers.rows import published
 from tests.helpers.reproduce_worlds import failing, fleet
 
 HEAVY = np.arange(400) < 50

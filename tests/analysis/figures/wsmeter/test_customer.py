@@ -6,7 +6,7 @@ import pytest
 
 from analysis.figures.criteria import number, printed
 from analysis.figures.wsmeter import customer, throughput
-from scenarios.papers.evidence import published
+from scenarios.papers.rows import published
 from tests.helpers.reproduce_worlds import failing
 
 PAPER2, PAPER3 = (printed(published(f"wsmeter/{name}")) for name in ("table2", "table3"))

@@ -7,7 +7,7 @@ import pytest
 
 from analysis.figures.criteria import number, printed
 from analysis.figures.wsmeter import studies
-from scenarios.papers.evidence import published
+from scenarios.papers.rows import published
 from tests.helpers.reproduce_worlds import failing, fleet
 
 WORLD = {"machines": 2000, "job_sd": 0.62, "popularity": 0.9}

@@ -6,7 +6,7 @@ import pytest
 from models.fleet.jobs import build_jobs
 from models.fleet.machines import build_machines
 from models.fleet.world import Behaviour, Fleet, Population, World
-from scenarios.papers.alone import alone_cpi, alone_facts
+from scenarios.papers.lone_jobs import alone_cpi, alone_facts
 
 
 def small(**behaviour):

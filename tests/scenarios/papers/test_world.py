@@ -1,5 +1,6 @@
 """The rows about the world: a criterion is false in a world that lacks its finding, and the runs give what it needs."""
 
+import math
 from functools import cache
 from io import StringIO
 
@@ -8,18 +9,20 @@ import pandas as pd
 import pytest
 from rich.console import Console
 
-from analysis.figures.criteria import CRITERION, judge, number, numbers, printed, rows
-from analysis.figures.world import world
+from analysis.figures.criteria import CRITERION, Criterion, judge, number, numbers, printed, rows
+from analysis.figures.world import calibration, mechanism
+from analysis.figures.world import variations as figures
 from analysis.figures.world.mechanism import measure_mechanism
 from scenarios.files.loader import load
 from scenarios.files.source import Override
-from scenarios.papers import variations
-from scenarios.papers import world as reproduce_world
-from scenarios.papers.evidence import Sources, published
-from scenarios.papers.reproduce import ROWS, chosen, show
+from scenarios.papers import variations, world
+from scenarios.papers.reproduce import ROWS, Reproduced, chosen
+from scenarios.papers.rows import Judgement, published
+from scenarios.papers.sources import Sources, no_worlds
 from scenarios.papers.variations import Fleets
 from scenarios.runs.execution import obtain
 from scenarios.views.output import dumps
+from scenarios.views.text import show
 
 printed_of = cache(published)
 CALIBRATION = printed_of("world/calibration")
@@ -31,13 +34,13 @@ def failing(row, measured):
 
 
 def test_every_row_about_the_world_is_reproduced_and_has_a_short_name():
-    assert set(reproduce_world.WORLD) <= set(ROWS)
+    assert {row.id for row in world.ROWS} <= set(ROWS)
     assert chosen("calibration") == ["world/calibration"]
     assert chosen("dvfs-mechanism") == ["world/dvfs-mechanism"]
-    assert set(reproduce_world.WORLD) <= set(chosen("world"))
+    assert {row.id for row in world.ROWS} <= set(chosen("world"))
 
 
-@pytest.mark.parametrize("row", reproduce_world.WORLD)
+@pytest.mark.parametrize("row", [row.id for row in world.ROWS])
 def test_every_criterion_has_a_reason_and_a_bound(row):
     table = published(row)
     bounds = table[table["series"].str.startswith(CRITERION)]
@@ -59,14 +62,28 @@ def test_the_bounds_of_a_fact_are_its_tolerance_on_either_side():
 
 
 def test_every_fact_is_printed_with_its_verdict_and_the_table_below():
-    bounds = [{"name": "cpi_p50", "holds": True}, {"name": "mai_p5", "holds": True}, {"name": "mai_p5", "holds": False}]
-    row = {"id": "world/calibration", "holds": False, "note": "a note", "files": [], "criteria": bounds}
-    numbers_of = {"cpi_p50": 1.71, "mai_p5": 0.002, "free": 3.0}
-    row |= {"published": numbers_of, "measured": numbers_of, "table": [{"switch": "smt", "margin": 0.01234567}]}
-    row |= {"finding": True, "metric": "", "judged_metric": "", "judged": {}, "checks": []}
-    row |= {"printed_cells": {"median": {"stated": 0.07, "computed": 0.065}}}
+    criteria = tuple(
+        Criterion(name, "at most", bound, "", 1.0)
+        for name, bound in (("cpi_p50", 2.0), ("mai_p5", 2.0), ("mai_p5", 0.5))
+    )
+    values = {"cpi_p50": 1.71, "mai_p5": 0.002, "free": 3.0}
+    row = Judgement(
+        id="world/calibration",
+        what="a world",
+        findings=criteria,
+        checks=(),
+        published=values,
+        measured=values,
+        metric="",
+        judged={},
+        judged_metric="",
+        printed_cells={"median": {"stated": 0.07, "computed": 0.065}},
+        note="a note",
+        table=({"switch": "smt", "margin": 0.01234567},),
+        files=(),
+    )
     console = Console(record=True, width=100, quiet=False, file=StringIO())
-    show([row], console)
+    show(Reproduced((row,)).section(), console)
     lines = [line.split() for line in console.export_text().splitlines()]
     assert ["cpi_p50", "1.71", "1.71", "holds"] in lines
     assert ["mai_p5", "0.002", "0.002", "does", "not", "hold"] in lines
@@ -97,7 +114,7 @@ def test_a_fact_that_was_not_measured_does_not_hold():
 
 
 def test_the_drawing_has_a_line_per_fact_and_marks_those_outside():
-    figure = world.calibration(as_published(machine_cv=0.5, cpi_p50=99.0), FACTS)
+    figure = calibration.calibration(as_published(machine_cv=0.5, cpi_p50=99.0), FACTS)
     axes = figure.axes[0]
     assert [text.get_text() for text in axes.get_yticklabels()] == FACTS["series"].str.replace("_", " ").tolist()
     marked = {line.get_label(): len(line.get_xdata()) for line in axes.lines}
@@ -119,7 +136,7 @@ def fleets(effect=EFFECT, rack_ratio=40.0, moved=0.02, seeds=(1, 2)):
     table = []
     for seed in seeds:
         for switch in variations.SWITCHES:
-            row = dict.fromkeys(world.METRICS, 1.0 + 0.1 * seed) | {"moved": moved if switch != "base" else 0.0}
+            row = dict.fromkeys(figures.METRICS, 1.0 + 0.1 * seed) | {"moved": moved if switch != "base" else 0.0}
             row |= {name: row[name] * factor for name, factor in effect.get(switch, {}).items()}
             ratio = {"rack_effects": rack_ratio, "base": np.nan}.get(switch, 1.0)
             table.append({"seed": seed, "switch": switch, "rack_variance_ratio": ratio} | row)
@@ -127,7 +144,7 @@ def fleets(effect=EFFECT, rack_ratio=40.0, moved=0.02, seeds=(1, 2)):
 
 
 def test_mechanisms_that_do_what_they_should_hold():
-    assert failing("world/ablation", world.measure_ablation(fleets())) == set()
+    assert failing("world/ablation", figures.measure_ablation(fleets())) == set()
 
 
 @pytest.mark.parametrize(
@@ -141,28 +158,28 @@ def test_mechanisms_that_do_what_they_should_hold():
     ],
 )
 def test_a_mechanism_that_does_nothing_fails_by_its_name(switch, criteria):
-    assert failing("world/ablation", world.measure_ablation(fleets(EFFECT | {switch: {}}))) == criteria
+    assert failing("world/ablation", figures.measure_ablation(fleets(EFFECT | {switch: {}}))) == criteria
 
 
 def test_a_faster_clock_that_waits_fewer_cycles_fails():
     wrong = EFFECT | {"power_cap": {"slowdown": 0.97, "speed": 1.05}}
-    assert failing("world/ablation", world.measure_ablation(fleets(wrong))) == {"slowdown_rise_without_power_cap"}
+    assert failing("world/ablation", figures.measure_ablation(fleets(wrong))) == {"slowdown_rise_without_power_cap"}
 
 
 def test_racks_that_share_nothing_and_switches_that_move_nothing_fail():
-    lonely, still = world.measure_ablation(fleets(rack_ratio=1.1)), world.measure_ablation(fleets(moved=0.0))
+    lonely, still = figures.measure_ablation(fleets(rack_ratio=1.1)), figures.measure_ablation(fleets(moved=0.0))
     assert failing("world/ablation", lonely) == {"rack_variance_ratio_without_rack_effects"}
     assert failing("world/ablation", still) == {"moved_min"}
 
 
 def test_one_fleet_in_which_a_mechanism_does_nothing_is_enough_to_fail():
     both = pd.concat([fleets(), fleets(EFFECT | {"smt": {}}, seeds=(3,))])
-    assert failing("world/ablation", world.measure_ablation(both)) == {"slowdown_fall_without_smt"}
+    assert failing("world/ablation", figures.measure_ablation(both)) == {"slowdown_fall_without_smt"}
 
 
 def test_the_ablation_is_drawn_with_a_panel_a_metric():
-    figure = world.ablation(world.measure_ablation(fleets()), tuple(variations.SWITCHES))
-    assert [axes.get_xlabel() for axes in figure.axes] == list(world.METRICS.values())
+    figure = figures.ablation(figures.measure_ablation(fleets()), tuple(variations.SWITCHES))
+    assert [axes.get_xlabel() for axes in figure.axes] == list(figures.METRICS.values())
     assert figure.axes[0].get_yticklabels()[1].get_text() == "no LLC sharing"
 
 
@@ -181,7 +198,7 @@ def swept(seeds=5, loss=0.3, widening=0.05, correlation=5.0, without=0.95):
 
 
 def test_coverage_that_falls_with_what_is_shared_holds():
-    assert failing("world/covariance", world.measure_covariance(swept())) == set()
+    assert failing("world/covariance", figures.measure_covariance(swept())) == set()
 
 
 @pytest.mark.parametrize(
@@ -195,12 +212,12 @@ def test_coverage_that_falls_with_what_is_shared_holds():
     ],
 )
 def test_a_sweep_without_the_finding_fails_by_its_name(counter, criteria):
-    assert failing("world/covariance", world.measure_covariance(swept(**counter))) >= criteria
+    assert failing("world/covariance", figures.measure_covariance(swept(**counter))) >= criteria
 
 
 def test_curves_hold_means_intervals_and_the_spread_between_fleets():
     sweep = swept()
-    measured = world.measure_covariance(sweep)
+    measured = figures.measure_covariance(sweep)
     here = sweep[(sweep["axis"] == "rack") & (sweep["level"] == 0.1)]["covered"]
     assert number(measured, "covered_rack", 0.1) == pytest.approx(here.mean(), abs=0.001)
     assert number(measured, "covered_rack_between", 0.1) == pytest.approx(here.std())
@@ -211,12 +228,12 @@ def test_curves_hold_means_intervals_and_the_spread_between_fleets():
 
 def test_a_sweep_without_both_is_refused_and_one_fleet_has_no_interval():
     with pytest.raises(ValueError, match="axis 'both' is missing"):
-        world.measure_covariance(swept().query("axis == 'rack'"))
-    assert np.isnan(number(world.measure_covariance(swept(seeds=1)), "coverage_drop_low"))
+        figures.measure_covariance(swept().query("axis == 'rack'"))
+    assert np.isnan(number(figures.measure_covariance(swept(seeds=1)), "coverage_drop_low"))
 
 
 def test_coverage_is_drawn_for_both_targets():
-    figure = world.covariance(world.measure_covariance(swept()), printed(published("world/covariance")))
+    figure = figures.covariance(figures.measure_covariance(swept()), printed(published("world/covariance")))
     assert [axes.get_title() for axes in figure.axes] == ["change of the covered jobs", "change of the whole fleet"]
 
 
@@ -242,7 +259,7 @@ def test_gains_that_do_not_follow_stall_or_power_fail(world_of, criteria):
 
 
 def test_the_mechanism_is_drawn_with_its_correlations():
-    figure = world.mechanism(measure_mechanism(jobs(), 0.65), rows("none", [], []))
+    figure = mechanism.mechanism(measure_mechanism(jobs(), 0.65), rows("none", [], []))
     assert "with stall share" in figure.axes[0].texts[0].get_text()
 
 
@@ -288,7 +305,7 @@ def test_a_setting_that_two_axes_share_is_measured_once(sources, monkeypatch):
     monkeypatch.setattr(variations, "LEVELS", (0.0, 0.2))
     table = variations.covariance(sources, Fleets((1,), 10, draws=5))
     assert len(table) == 6
-    assert len(sources.kept) == 4
+    assert len(sources.cache) == 4
     assert np.isfinite(table["correlation"].to_numpy(dtype=float)).all()
     assert table[table["level"] == 0].drop(columns="axis").drop_duplicates().shape[0] == 1
 
@@ -298,11 +315,9 @@ def test_the_fleet_as_it_is_tells_every_fact_that_is_published(sources, monkeypa
     named = pd.DataFrame({"job": [1, 2], "name": ["compute", "network"]})
     whole = pd.concat(
         [
-            *reproduce_world._fleet_facts(sources.run("today")),
-            reproduce_world.calibration.service_facts(services, named),
-            reproduce_world._series_facts(
-                sources.run("today", horizon_s=172800.0, **{"recording.instance_epoch_share": 0.5})
-            ),
+            *world._fleet_facts(sources.run("today")),
+            calibration.service_facts(services, named),
+            world._series_facts(sources.run("today", horizon_s=172800.0, **{"recording.instance_epoch_share": 0.5})),
         ]
     )
     assert set(whole["series"]) == set(FACTS["series"])
@@ -310,6 +325,96 @@ def test_the_fleet_as_it_is_tells_every_fact_that_is_published(sources, monkeypa
 
 
 def test_jobs_of_a_run_gain_by_their_stalls(sources):
-    outcome = reproduce_world.WORLD["world/dvfs-mechanism"].compute(sources, FACTS.iloc[:0])
+    outcome = ROWS["world/dvfs-mechanism"].outcome(sources)
     assert number(outcome.judged, "rank_stall") < 0
     assert outcome.table["measured"].notna().any()
+
+
+def quietly(_what, _share):
+    pass
+
+
+def never(*_asked):
+    raise AssertionError("no run is needed")
+
+
+def needed(corner, design, n95, bound=""):
+    return {"corner": corner, "design": design, "estimator": "adjusted", "n95": n95, "bound": bound}
+
+
+def scorecard(progress, fleets, draws):
+    sums = {"estimator": "adjusted", "draws": 3000, "answered": 3000, "machines": 50}
+    corners = [
+        sums | {"corner": "base", "design": "day", "covered": 2850},
+        sums | {"corner": "rough", "design": "week", "covered": 2700},
+        sums | {"corner": "rough", "design": "crossover", "covered": 0},
+        sums | {"corner": "fine", "design": "day", "covered": 2880},
+    ]
+    wanted = [needed("base", "day", 90.0), needed("base", "week", 400.0, "more than")]
+    wanted += [needed("fine", "day", 99.0), needed("fine", "week", 300.0)]
+    gains = [
+        {"design": design, "estimator": "adjusted", "against": "cuped", "gain": gain, "worst": worst}
+        for design, gain, worst in (("day", 4.0, 1.5), ("paired", 3.0, 0.9))
+    ]
+    every = [
+        {"design": design, "estimator": estimator, "coverage": coverage}
+        for design, estimator, coverage in (
+            ("day", "published", 0.8),
+            ("day", "adjusted", 0.9),
+            ("paired", "adjusted", 0.91),
+            ("paired", "paired", 0.955),
+            ("one_job", "adjusted", 0.945),
+            ("one_job", "cuped", 0.5),
+        )
+    ]
+    made = {"corners": corners, "needed": wanted, "gains": gains, "estimators": every}
+    return made | {"fleets": fleets, "digest": "ab"}
+
+
+def guards(progress, fleets):
+    numbers = {"faults": 27, "healthy_cases": 29, "missed": 0, "harmless": 1, "false_alarms": 0.0, "weak_alarms": 0.0}
+    return numbers | {"planted": [{"fault": "looks"}]}
+
+
+def planner(progress):
+    planned, real = {"power": 0.95, "margin": 0.01}, {"power": 0.94, "margin": 0.0102}
+    row = {"corner": "base", "fleet": 1, "design": "day", "machines": 90, "predicted": planned, "real": real}
+    return {"fleets": 3, "power": 0.01, "margin": 0.02, "rows": [row]}
+
+
+SOURCES = Sources(never, quietly, no_worlds, {"scorecard": scorecard, "guards": guards, "planner": planner})
+
+
+@pytest.mark.parametrize("name", ["world/scorecard", "world/guards", "world/planner"])
+def test_every_criterion_is_measured_or_said_to_be_unknown(name):
+    paper = published(name)
+    outcome = ROWS[name].outcome(SOURCES)
+    assert {check.name for check in judge(outcome.judged, paper)} == set(paper["series"].str.removeprefix("criterion:"))
+
+
+def test_the_scorecard_tells_the_worst_corner_and_the_machines_that_were_not_enough():
+    paper = published("world/scorecard")
+    outcome = ROWS["world/scorecard"].outcome(SOURCES)
+    told = {check.name: check for check in judge(outcome.judged, paper)}
+    assert told["coverage_min"].measured == pytest.approx(0.9)
+    assert told["coverage_max"].measured == pytest.approx(0.96)
+    assert told["crossover_coverage_max"].measured == 0.0
+    assert told["designs_coverage_min"].measured == pytest.approx(0.945)
+    assert (told["against_cuped"].measured, told["against_cuped_worst"].measured) == (3.0, 0.9)
+    assert told["fine_coverage"].measured == pytest.approx(0.01)
+    assert told["fine_n95"].measured == math.inf
+    assert told["week"].measured == math.inf
+    assert "rough (week)" in outcome.note
+    assert "as published covers 80% (day)" in outcome.note
+
+
+def test_what_was_planned_stands_beside_what_came_true():
+    (row,) = ROWS["world/planner"].outcome(SOURCES).table.to_dict("records")
+    told = {"corner": "base", "fleet": 1, "design": "day", "machines": 90}
+    assert row == told | {"planned_margin": 0.01, "margin": 0.0102, "planned_power": 0.95, "power": 0.94}
+
+
+def test_a_study_that_is_not_to_be_had_says_so():
+    nothing = Sources(never, quietly)
+    with pytest.raises(ValueError, match="guards: it is not to be had here"):
+        nothing.trial("guards", fleets=1)

@@ -8,8 +8,8 @@ from analysis.figures.criteria import number
 from scenarios.files.loader import load
 from scenarios.files.schema import ServiceScenario
 from scenarios.files.source import Override
-from scenarios.papers.crossplatform_worlds import SERVICES
-from scenarios.papers.evidence import Sources
+from scenarios.papers.reproduce import ROWS
+from scenarios.papers.sources import Sources
 from scenarios.views.output import dumps
 
 METHODS = ("cycle_mix", "published", "shrunken", "calibrated", "testbed")
@@ -35,7 +35,7 @@ def row(name, error):
     def never(*_asked):
         raise AssertionError("this row needs no run")
 
-    return SERVICES[name].compute(Sources(never, lambda _what, _share: None, judged(error)), None)
+    return ROWS[name].outcome(Sources(never, lambda _what, _share: None, judged(error)))
 
 
 def test_every_mechanism_is_switched_off_by_itself_and_all_together():

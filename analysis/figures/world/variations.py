@@ -1,4 +1,4 @@
-"""The world against real fleets, and what its mechanisms do: calibration, ablation, co-variance and DVFS."""
+"""`world/ablation` and `world/covariance`: what a mechanism moves when it is switched off, and what sharing does."""
 
 import numpy as np
 import pandas as pd
@@ -10,10 +10,10 @@ from scipy.stats import t as student
 from analysis.figures import style
 from analysis.figures.criteria import curve, number, numbers, rows
 from analysis.figures.wsmeter.changes import Interval, share_interval
+from analysis.statistics import NotEnoughDataError, job_statistics
+from models.arrays import Floats
 from models.errors import InputError
 
-WIDEST_RATIO = 2.2
-"""Ratio of measured to published at which the drawing is cut."""
 METRICS = {
     "change": "true change",
     "machine_cv": "machine σ / mean",
@@ -31,28 +31,8 @@ AXES = {"rack": ("racks", style.BLUE), "machine": ("machines", style.ORANGE), "b
 SHARES = ("covered", "truth", "covered_widened", "truth_widened")
 
 
-def calibration(measured: pd.DataFrame, published: pd.DataFrame) -> Figure:
-    """Draw every measured fact over its published value, with the tolerance as a bar; arrows lie outside."""
-    facts = published.reset_index(drop=True)
-    value = facts["value"].to_numpy(dtype=np.float64)
-    ratio = np.array([number(measured, name) for name in facts["series"]]) / value
-    half = (facts["tolerance"].astype(float) / facts["value"].abs()).to_numpy()
-    low, high = 1 - np.where(np.isnan(half), 1, half), 1 + np.nan_to_num(half)
-    place = np.arange(len(facts))[::-1]
-    figure, (axes,) = style.panels(columns=1, height_inches=0.8 + 0.125 * len(facts))
-    axes.barh(place, high - low, 0.7, low, color="#dcdcdc", label="tolerance")
-    axes.axvline(1, color=style.GREY, linewidth=0.8, label="published")
-    inside = (ratio >= low - 1e-12) & (ratio <= high + 1e-12)
-    for chosen, colour, text in ((inside, style.BLUE, "holds"), (~inside, style.RED, "does not hold")):
-        axes.plot(np.clip(ratio[chosen], 0, WIDEST_RATIO), place[chosen], "o", color=colour, markersize=3, label=text)
-    for cut, form in ((ratio > WIDEST_RATIO, ">"), (ratio < 0, "<")):
-        axes.plot(np.clip(ratio[cut], 0, WIDEST_RATIO), place[cut], form, color=style.RED, markersize=6)
-    axes.set_yticks(place, facts["series"].str.replace("_", " ").tolist(), fontsize=5)
-    axes.set_xlim(-0.05, WIDEST_RATIO + 0.05)
-    axes.set_ylim(-0.7, len(facts) - 0.3)
-    style.label(axes, "measured / published", "")
-    figure.legend(*axes.get_legend_handles_labels(), loc="outside upper center", ncols=4, frameon=False, fontsize=6)
-    return figure
+MIN_STAYS = 20
+"""Stays of a job from which its spread is taken."""
 
 
 def measure_ablation(fleets: pd.DataFrame) -> pd.DataFrame:
@@ -225,14 +205,105 @@ def _coverage(axes: Axes, measured: pd.DataFrame, name: str, axis: str, look: tu
     axes.errorbar(at, share, np.clip(error, 0, None), fmt=form, color=colour, markersize=3, linewidth=1, label=text)
 
 
-def mechanism(measured: pd.DataFrame, _published: pd.DataFrame) -> Figure:
-    """Draw the mean gain over the stall share, by tenths of the jobs, with both rank correlations."""
-    figure, (axes,) = style.panels()
-    axes.axhline(0, color=style.GREY, linewidth=0.8)
-    axes.plot(*curve(measured, "gain_by_stall"), "o-", color=style.BLUE, markersize=4)
-    words = {"rank_stall": "with stall share", "rank_capped_given_stall": "with power limit,\nat equal stall share"}
-    text = "\n".join(f"{number(measured, name):+.2f} {what}" for name, what in words.items())
-    axes.text(0.97, 0.95, f"rank correlation\n{text}", transform=axes.transAxes, ha="right", va="top", fontsize=7)
-    style.percent(axes, decimals=1)
-    style.label(axes, "memory-stall share of the job, alone", "change of instructions per second")
-    return figure
+def moved(base: pd.DataFrame, other: pd.DataFrame) -> float:
+    """Return the median stay's absolute relative change of performance.
+
+    Parameters
+    ----------
+    base, other : columns residence, value; stays that only one of them has are left out
+
+    Examples
+    --------
+    >>> base = pd.DataFrame({"residence": [1, 2, 3], "value": 1.0})
+    >>> round(moved(base, base.assign(value=[1.0, 0.9, 1.2])), 3)
+    0.1
+    """
+    both = _paired(base, other)
+    return float((both["value_other"] / both["value_base"] - 1).abs().median())
+
+
+def rack_variance_ratio(base: pd.DataFrame, other: pd.DataFrame) -> float:
+    """Return how much more a machine's change varies between racks than machines of one rack would make it.
+
+    The ratio of mean squares of a one-way analysis of variance (Fisher 1925) of each machine's mean logarithm of the
+    change, by rack; about 1 where racks share nothing.
+
+    Parameters
+    ----------
+    base, other : columns residence, machine, rack, value
+
+    Returns
+    -------
+    float
+        NaN if nothing changed.
+
+    Raises
+    ------
+    NotEnoughDataError
+        If there are fewer than two racks, or no rack has two machines.
+
+    Examples
+    --------
+    >>> table = pd.DataFrame({"residence": range(4), "machine": range(4), "rack": [0, 0, 1, 1], "value": 1.0})
+    >>> round(rack_variance_ratio(table, table.assign(value=np.exp([0.01, 0.02, 0.03, 0.04]))), 3)
+    8.0
+    """
+    both = _paired(base, other)
+    change = np.log(both["value_other"] / both["value_base"])
+    machines = both.assign(change=change).groupby(["rack", "machine"], as_index=False)["change"].mean()
+    racks = machines.groupby("rack")["change"].agg(["mean", "size"])
+    spare = len(machines) - len(racks)
+    if len(racks) < 2 or spare < 1:
+        raise NotEnoughDataError(2, min(len(racks), 1 + spare), "racks of two machines")
+    within = machines["change"] - machines["rack"].map(racks["mean"])
+    between = float((racks["size"] * (racks["mean"] - machines["change"].mean()) ** 2).sum()) / (len(racks) - 1)
+    left = float((within**2).sum()) / spare
+    return between / left if left > 0 else float("nan")
+
+
+def job_cv(measurements: pd.DataFrame) -> float:
+    """Return the median over jobs of the spread between their stays over their mean; jobs of 20 stays at least.
+
+    Parameters
+    ----------
+    measurements : columns job, weight, value
+
+    Raises
+    ------
+    NotEnoughDataError
+        If no job has so many.
+
+    Examples
+    --------
+    >>> round(job_cv(pd.DataFrame({"job": 1, "weight": 1.0, "value": [0.9, 1.1] * 10})), 3)
+    0.1
+    """
+    jobs = job_statistics(measurements)
+    many = jobs[jobs["instances"] >= MIN_STAYS]
+    if many.empty:
+        raise NotEnoughDataError(MIN_STAYS, int(jobs["instances"].max()) if len(jobs) else 0, "stays of one job")
+    return float((many["std"] / many["mean"]).median())
+
+
+def slowdown(measurements: pd.DataFrame, alone: pd.DataFrame) -> float:
+    """Return the median stay's cycles per instruction over those of its job alone.
+
+    Parameters
+    ----------
+    measurements : columns job, value (instructions per cycle)
+    alone : columns job, cpi
+
+    Examples
+    --------
+    >>> slowdown(pd.DataFrame({"job": [1], "value": [0.5]}), pd.DataFrame({"job": [1], "cpi": [1.6]}))
+    1.25
+    """
+    reference = measurements["job"].map(alone.set_index("job")["cpi"]).to_numpy(dtype=np.float64)
+    ratios: Floats = 1.0 / (measurements["value"].to_numpy(dtype=np.float64) * reference)
+    return float(np.median(ratios))
+
+
+def _paired(base: pd.DataFrame, other: pd.DataFrame) -> pd.DataFrame:
+    return base.merge(
+        other[["residence", "value"]], on="residence", suffixes=("_base", "_other"), validate="one_to_one"
+    )

@@ -10,15 +10,13 @@ from analysis.profiling.metrics import core_seconds
 from analysis.profiling.query import Query
 from scenarios.files.loader import load
 from scenarios.files.source import settings
-from scenarios.papers import gwp as reproduce_profiles
-from scenarios.papers import gwp_decisions as reproduce_gwp
-from scenarios.papers.evidence import Sources, published
-from scenarios.papers.gwp import PROFILES
-from scenarios.papers.gwp_decisions import GWP
+from scenarios.papers import gwp, world
+from scenarios.papers.reproduce import ROWS
+from scenarios.papers.rows import published
+from scenarios.papers.sources import Sources
 from scenarios.profiling.profiled import facts
 from scenarios.runs.execution import obtain
 
-ROWS = PROFILES | GWP
 SMALL = "profiled_small"
 RUNS = ("fig3", "fig4", "fig5", "fig6a", "fig6b", "fig7", "sqrt-law")
 WATCHED = ['profiling.collector.watches=[{"name": "dense", "one_in": 20}]', "profiling.collector.round_s=7200"]
@@ -44,7 +42,7 @@ def run(tmp_path_factory):
 @pytest.fixture
 def sources(run, monkeypatch):
     """The run in place of the fleet's, whatever is asked of it; collectors and regressions as if judged before."""
-    for module in (reproduce_profiles, reproduce_gwp):
+    for module in (gwp, world):
         monkeypatch.setattr(module, "FLEET", SMALL)
 
     def obtained(scenario, _overrides, _progress):
@@ -70,7 +68,7 @@ def sources(run, monkeypatch):
 def measured(name, sources):
     """A row's outcome, and what it measured of each criterion."""
     paper = published(name)
-    outcome = ROWS[name].compute(sources, paper)
+    outcome = ROWS[name].outcome(sources)
     checks = judge(outcome.judged, paper)
     assert checks
     assert all(check.measured == check.measured for check in checks), [str(check) for check in checks]
@@ -104,10 +102,10 @@ def test_shared_code_and_overhead_are_those_of_the_tables(sources, run):
 
 
 def test_instances_are_profiled_by_stay_and_the_state_only_judges(sources, run):
-    setting = reproduce_profiles._setting(run)
+    setting = gwp._setting(run)
     programs = setting.software.programs
     name = next(str(one) for one, count in zip(programs.names, programs.states, strict=True) if count > 1)
-    made = reproduce_profiles._by_instance(run, name, setting)
+    made = gwp._by_instance(run, name, setting)
     stays = run.table("processes").query("application == @name")["residence"]
     assert set(made["machine"]) <= set(stays)
     assert made.groupby("machine")["state"].nunique().max() == 1

@@ -1,5 +1,6 @@
-"""How methods of cross-platform prediction do over many worlds: errors, coverage, mechanisms, undecidable mixes."""
+"""`world/prediction`, `-ablation`, `world/mix`, `world/routing`: methods for services over many worlds, and routers."""
 
+from collections.abc import Mapping
 from typing import Final
 
 import numpy as np
@@ -184,3 +185,56 @@ def measure_mix(table: pd.DataFrame) -> pd.DataFrame:
         identified_nonstationary=float(changing["identified"].mean()),
         identified_stationary=float(table.loc[table["load"] == "stationary", "identified"].mean()),
     )
+
+
+def measure_routing(routed: pd.DataFrame, ours: str, rivals: Mapping[str, str]) -> pd.DataFrame:
+    """Return in how many worlds routing by predicted service time is better than what load balancers do.
+
+    Parameters
+    ----------
+    routed : seed, policy, mean_s, p99_s (response times)
+    ours : the policy that is judged
+    rivals : policy to the name that it has in the judged numbers
+
+    Returns
+    -------
+    DataFrame
+        series, x, value: shares of the worlds in which ours has the lower mean and 99th percentile.
+
+    Examples
+    --------
+    >>> made = pd.DataFrame({"seed": 1, "policy": ["ours", "round_robin"], "mean_s": [0.1, 0.2], "p99_s": [0.9, 0.8]})
+    >>> measure_routing(made, "ours", {"round_robin": "round_robin"})["value"].tolist()
+    [1.0, 0.0]
+    """
+    by = routed.pivot_table(index="seed", columns="policy", values=["mean_s", "p99_s"])
+    values = {
+        f"{what}_over_{name}": float((by[f"{what}_s"][ours] < by[f"{what}_s"][rival]).mean())
+        for rival, name in rivals.items()
+        for what in ("mean", "p99")
+    }
+    return numbers(**values)
+
+
+def routing(measured_by_world: pd.DataFrame) -> Figure:
+    """Draw mean and 99th percentile of each policy, a line a world.
+
+    Parameters
+    ----------
+    measured_by_world : seed, policy, mean_s, p99_s
+
+    Examples
+    --------
+    >>> made = pd.DataFrame({"seed": 1, "policy": ["a", "b"], "mean_s": [0.1, 0.2], "p99_s": [0.9, 0.8]})
+    >>> len(routing(made).axes)
+    2
+    """
+    figure, axes = style.panels(columns=2)
+    policies = list(dict.fromkeys(measured_by_world["policy"]))
+    for panel, what in zip(axes, ("mean", "p99"), strict=True):
+        by = measured_by_world.pivot_table(index="policy", columns="seed", values=f"{what}_s").loc[policies]
+        panel.plot(range(len(policies)), by.to_numpy() * 1e3, "o-", color=style.BLUE, markersize=2, linewidth=0.5)
+        panel.set_xticks(range(len(policies)), [name.replace("_", " ") for name in policies], rotation=20, ha="right")
+        style.label(panel, "", f"{what} response time (ms)")
+        panel.set_ylim(bottom=0.0)
+    return figure

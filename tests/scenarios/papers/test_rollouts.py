@@ -8,13 +8,14 @@ import pytest
 from scipy.stats import ttest_1samp
 
 from analysis.figures.criteria import number
-from analysis.figures.wsmeter import designs
+from analysis.figures.world import designs
 from models.fleet.world import World
 from scenarios.files.loader import load
 from scenarios.files.source import Override
-from scenarios.papers import wsmeter_designs as reproduce_designs
-from scenarios.papers.evidence import Sources
-from scenarios.papers.wsmeter_designs import QUARTER_DAY, WORLDS
+from scenarios.papers import rollouts as rows_of_rollouts
+from scenarios.papers.reproduce import ROWS
+from scenarios.papers.rollouts import QUARTER_DAY, WORLDS
+from scenarios.papers.sources import Sources
 from scenarios.runs.execution import obtain
 from scenarios.views.output import dumps
 from tests.helpers.reproduce_worlds import failing
@@ -129,23 +130,23 @@ def small_sources(tmp_path, asked):
     return Sources(simulated, lambda _what, _share: None)
 
 
-@pytest.mark.parametrize("row", list(reproduce_designs.DESIGNS))
+@pytest.mark.parametrize("row", ["world/rollouts", "world/packing"])
 def test_rows_are_measured_on_runs(row, tmp_path, monkeypatch):
-    few = reproduce_designs.Effort((1, 2), 2)
-    monkeypatch.setattr(reproduce_designs, "IN_FLEETS", few)
-    monkeypatch.setattr(reproduce_designs, "IN_PACKS", few)
-    for name, each in reproduce_designs.ROLLOUTS.items():
+    few = rows_of_rollouts.Effort((1, 2), 2)
+    monkeypatch.setattr(rows_of_rollouts, "IN_FLEETS", few)
+    monkeypatch.setattr(rows_of_rollouts, "IN_PACKS", few)
+    for name, each in rows_of_rollouts.ROLLOUTS.items():
         design = type(each.design)(20) if name != "instances" else each.design
-        changed = reproduce_designs.Comparison(each.scenario, each.metric, design)
-        monkeypatch.setitem(reproduce_designs.ROLLOUTS, name, changed)
+        changed = rows_of_rollouts.Comparison(each.scenario, each.metric, design)
+        monkeypatch.setitem(rows_of_rollouts.ROLLOUTS, name, changed)
     asked = []
-    outcome = reproduce_designs.DESIGNS[row].compute(small_sources(tmp_path, asked), pd.DataFrame())
-    names = list(reproduce_designs.ROLLOUTS if row == "world/rollouts" else WORLDS)
+    outcome = ROWS[row].outcome(small_sources(tmp_path, asked))
+    names = list(rows_of_rollouts.ROLLOUTS if row == "world/rollouts" else WORLDS)
     assert list(outcome.table) == ["", *names]
     assert outcome.table.set_index("").loc["draws"].tolist() == [4] * len(names)
     assert outcome.table.notna().all().all()
     assert "draws" in "".join(outcome.judged["series"])
-    scenarios = {each.scenario: {} for each in reproduce_designs.ROLLOUTS.values()}
+    scenarios = {each.scenario: {} for each in rows_of_rollouts.ROLLOUTS.values()}
     worlds = [*scenarios.items()] if row == "world/rollouts" else [("cpu_upgrade", s) for s in WORLDS.values()]
     wanted = [(name, {**QUARTER_DAY, **switches, "seed": seed}) for name, switches in worlds for seed in (1, 2)]
     assert all(one in asked for one in wanted)
@@ -153,7 +154,7 @@ def test_rows_are_measured_on_runs(row, tmp_path, monkeypatch):
 
 
 def test_designs_and_worlds_are_the_same_in_drawings():
-    assert list(designs.DESIGNS) == list(reproduce_designs.ROLLOUTS)
+    assert list(designs.DESIGNS) == list(rows_of_rollouts.ROLLOUTS)
     assert list(designs.WORLDS) == list(WORLDS)
 
 

@@ -4,7 +4,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from analysis.figures.world.contrasts import job_cv, moved, rack_variance_ratio, slowdown
+from analysis.figures.world.variations import job_cv, moved, rack_variance_ratio, slowdown
 from analysis.statistics import NotEnoughDataError
 
 RNG = np.random.default_rng(1)

@@ -1,0 +1,455 @@
+"""The rows of cross-platform prediction (Stewart et al. 2008): printed numbers, and what simulated worlds show."""
+
+import json
+from collections.abc import Iterator, Mapping
+from functools import partial
+from itertools import islice
+from typing import Final
+
+import numpy as np
+import pandas as pd
+from matplotlib.figure import Figure
+
+from analysis.crossplatform import mix
+from analysis.crossplatform.choice import compare, rated_power_w
+from analysis.crossplatform.evidence import Evidence, Method, Predictor, ServiceLog
+from analysis.crossplatform.learners import network
+from analysis.crossplatform.methods import METHODS
+from analysis.crossplatform.published import published
+from analysis.crossplatform.split import halves
+from analysis.figures.criteria import from_cells, number, numbers
+from analysis.figures.crossplatform import choices, crossplatform_printed, prediction, traits
+from models.arrays import Floats
+from models.platforms import PLATFORMS
+from scenarios.crossplatform.judged_world import actual_throughput
+from scenarios.crossplatform.trial import errors, log_of, trial
+from scenarios.files.schema import SERVICE, ServiceScenario
+from scenarios.papers.rows import Inputs, Measured, Outcome, Row
+from scenarios.papers.sources import Kept, Sources
+from scenarios.runs.rundir import Run
+
+SCENARIOS: Final[Mapping[str, str]] = {name: f"cross_{name}" for name in traits.APPLICATIONS}
+"""The paper's applications, and the scenarios of the library that are like them."""
+SEEDS: Final = tuple(range(1, 11))
+"""Worlds that a row looks at; the first is the shipped scenario's own."""
+XEON: Final = "xeon_2h_2c_2p"
+SINGLE: Final = "xeon_1h_1c_1p"
+"""The single-processor Pentium D of Figure 4."""
+CONDITIONS: Final[Mapping[str, tuple[str, int]]] = {
+    "smp_l1": ("xeon_1h_1c_2p", 0),
+    "dual_core_l2": ("xeon_1h_2c_1p", 1),
+    "hyperthreading_l1": ("xeon_2h_1c_1p", 0),
+}
+"""Provisioned columns of Table 3: platform and cache level."""
+REQUESTS_PER_S: Final[Mapping[str, float]] = {"rubis": 23.0, "stockonline": 30.0, "tpcw": 26.5}
+"""Load of the saturated column at volume 1: at volume 3, as in the paper, about half of the intervals have all
+processors of `XEON` busy. Other columns have the scenario's own load."""
+VOLUME: Final = 3.0
+HEAVY: Final = 2.4e7
+"""Instructions of a request there: the same work in a third as many requests, so that runs stay short."""
+FEW: Final = SEEDS[:3]
+"""Worlds of the saturated column, whose runs serve millions of requests."""
+LEVELS: Final = dict(zip(traits.METRICS, (None, 0, 1), strict=True))
+"""What is regressed on the mix in Figure 4: instructions, or the misses of a level."""
+ISOLATED_PER_S: Final = 10.0
+"""Rate of the one type of requests in Table 8."""
+UNTHREADED: Final = tuple(name for name, platform in PLATFORMS.items() if platform.threads_per_core == 1)
+"""Platforms whose logical processors are cores: what counting hardware threads as processors does is not in them."""
+SHORT_TIERS: Final = {"application.other_tiers_s": 0.005}
+"""RUBiS with web server and database that take a tenth of what they take in the shipped worlds."""
+SHORT: Final[Mapping[str, str]] = {"piii": "piii", "pres": "pres", "xeon": XEON}
+"""How Figure 5 calls platforms."""
+RUBIS: Final = (SCENARIOS["rubis"],)
+ALL: Final = tuple(SCENARIOS.values())
+_RUBIS: Final[Mapping[str, str]] = {"rubis": SCENARIOS["rubis"]}
+
+Obtained = Iterator[tuple[str, int, Run]]
+"""Application, seed and run."""
+
+
+def scenario_of(run: Run) -> ServiceScenario:
+    """Return the scenario that a run was made from."""
+    return SERVICE.validate_json(json.dumps(run.manifest["resolved"]))
+
+
+def runs(sources: Sources, applications: Mapping[str, str] = SCENARIOS, **overrides: object) -> Obtained:
+    """Yield the runs of applications (name to scenario) in the worlds of `SEEDS`."""
+    for application, name in applications.items():
+        for seed in SEEDS:
+            yield application, seed, sources.run(name, seed=seed, **overrides)
+
+
+def logs(
+    sources: Sources, platforms: tuple[str, ...], applications: Mapping[str, str] = SCENARIOS, **overrides: object
+) -> Obtained:
+    """Yield runs in which just these platforms serve, two at least, with a log of each."""
+    values = {"platforms": platforms, "measured": platforms, "analyses.crossplatform.from": None, **overrides}
+    return runs(sources, applications, **values)
+
+
+def whole_log(run: Run, platform: str) -> ServiceLog:
+    """Return the log of a platform that was measured."""
+    return log_of({name: run.table(name) for name in ("service_counts", "service_log", "service_cpu")}, platform)
+
+
+def run_tables(run: Run) -> dict[str, pd.DataFrame]:
+    """Return the tables of a run that a trial is made of."""
+    names = ("service_counts", "service_log", "service_cpu", "benchmarks", "truth_service", "truth_throughput")
+    return {name: run.table(name) for name in names}
+
+
+def _rubis(sources: Sources) -> Mapping[str, object]:
+    return {"run": sources.run(SCENARIOS["rubis"])}
+
+
+def _rubis_worlds(sources: Sources) -> Mapping[str, object]:
+    return {"worlds": list(runs(sources, _RUBIS))}
+
+
+def _table1(run: Run, paper: pd.DataFrame) -> Outcome:
+    log = whole_log(run, scenario_of(run).calibration)
+    columns = {"start_s": log.start_s, **{name: log.counts[:, i] for i, name in enumerate(log.types[:2])}}
+    columns |= {"instructions": log.instructions, "l1_misses": log.misses[:, 0], "l2_misses": log.misses[:, 1]}
+    table = pd.DataFrame(columns).iloc[:3]
+    return Outcome(from_cells(crossplatform_printed.measure_table1(paper)), table=table)
+
+
+def _fig2(worlds: list[tuple[str, int, Run]]) -> pd.DataFrame:
+    parts = []
+    for _, _, run in worlds:
+        log = run.table("service_log")
+        origin = log[log["platform"] == scenario_of(run).calibration]
+        parts.append(traits.measure_fig2(run.table("service_counts"), origin))
+    return traits.over_worlds(parts)
+
+
+def _curves(sources: Sources) -> Mapping[str, object]:
+    """Return misses over cache size of every world."""
+    parts = [run.table("truth_miss_curve").assign(application=name, seed=seed) for name, seed, run in runs(sources)]
+    return {"curves": pd.concat(parts, ignore_index=True)}
+
+
+def _regressed(log: ServiceLog, level: int | None) -> pd.DataFrame:
+    """Return what a request-mix model of the first half says of the second, beside what was counted there."""
+    train, test = halves(log)
+    counted, later = (part.instructions if level is None else part.misses[:, level] for part in (train, test))
+    return pd.DataFrame({"actual": later, "predicted": mix.fit(train.counts, counted).predict(test.counts)})
+
+
+def _mixes(sources: Sources) -> Mapping[str, object]:
+    """Return instructions and misses of RUBiS as the mix says them, and as they were counted."""
+    parts = []
+    for _, seed, run in logs(sources, (SINGLE, XEON), _RUBIS):
+        log = whole_log(run, SINGLE)
+        parts += [_regressed(log, level).assign(metric=metric, seed=seed) for metric, level in LEVELS.items()]
+    return {"mixes": pd.concat(parts, ignore_index=True)}
+
+
+def _parallel(sources: Sources) -> Mapping[str, object]:
+    """Return errors of request-mix models of misses on parallel machines, and on saturated ones."""
+    platforms = tuple(platform for platform, _ in CONDITIONS.values())
+    rows = [
+        (application, condition, seed, *_off(whole_log(run, platform), level))
+        for application, seed, run in logs(sources, platforms)
+        for condition, (platform, level) in CONDITIONS.items()
+    ]
+    for application, name in SCENARIOS.items():
+        load = {"load.requests_per_s": REQUESTS_PER_S[application], "load.volume": VOLUME}
+        load["application.instructions_per_request"] = HEAVY
+        for seed in FEW:
+            values = {"seed": seed, "platforms": (XEON, SINGLE), "measured": (XEON,), **load}
+            run = sources.run(name, **values, **{"analyses.crossplatform.from": None})
+            rows.append((application, traits.SATURATED, seed, *_off(whole_log(run, XEON), 0)))
+    return {"errors": pd.DataFrame(rows, columns=["application", "condition", "seed", "error", "full"])}
+
+
+def _off(log: ServiceLog, level: int) -> tuple[float, float]:
+    """Return the median error of a request-mix model of misses, and the share of intervals with all processors busy."""
+    both = _regressed(log, level)
+    off = np.nanmedian(errors(both["predicted"].to_numpy(), both["actual"].to_numpy()))
+    return float(off), float((log.utilisation >= traits.FULL).mean())
+
+
+def _worlds_of(application: str) -> Inputs:
+    """Return inputs that are the judged worlds of an application."""
+    return lambda sources: {"application": application, "worlds": sources.worlds(SCENARIOS[application], len(SEEDS))}
+
+
+def _errors_table(application: str, worlds: list[Kept], paper: pd.DataFrame) -> Outcome:
+    """Return the errors of service time of one application, as in Tables 4 to 6."""
+    rows = pd.DataFrame([{"seed": world["seed"], **row} for world in worlds for row in world["methods"]])
+    if application == "tpcw":  # a benchmark cannot be the service that it is to predict
+        rows = rows[rows["method"] != "benchmark"]
+    printed = from_cells(crossplatform_printed.measure_table4(paper))
+    measured = pd.concat([prediction.measure_errors(rows), printed], ignore_index=True)
+    note = (
+        f"measured is what {len(SEEDS)} simulated worlds show, errors of a platform being medians over worlds; their "
+        "table is below, with the two methods beyond the paper"
+    )
+    layout = prediction.layout(rows)
+    drawn = [name for name in layout.columns if name != "target"]
+    return Outcome(measured, draw=partial(_draw_errors, layout, drawn), note=note, table=layout)
+
+
+def _draw_errors(layout: pd.DataFrame, drawn: list[str], _measured: pd.DataFrame, _paper: pd.DataFrame) -> Figure:
+    return prediction.draw_errors(layout, drawn)
+
+
+def _three_platforms(sources: Sources) -> Mapping[str, object]:
+    """Return runs on the paper's three platforms; and those of RUBiS in a few worlds whose other tiers are short."""
+    platforms = tuple(SHORT.values())
+    short_tiers = logs(sources, platforms, _RUBIS, **SHORT_TIERS)
+    return {"worlds": logs(sources, platforms), "short_tiers": islice(short_tiers, len(FEW))}
+
+
+def _fig5(worlds: Obtained, short_tiers: Obtained) -> Outcome:
+    errors_of, means = _directions(worlds)
+    beside = prediction.measure_fig5(*_directions(short_tiers))
+    names = ("piii_over_pres", "below_cycles")
+    changed = numbers(**{f"{name}_short_tiers": number(beside, name) for name in names})
+    measured = pd.concat([prediction.measure_fig5(errors_of, means), changed], ignore_index=True)
+    return Outcome(measured, table=prediction.by_direction(errors_of).round(4))
+
+
+def _directions(worlds: Obtained) -> tuple[pd.DataFrame, pd.DataFrame]:
+    """Return the errors of the methods in four directions between platforms, and RUBiS's mean response times."""
+    parts, means = [], []
+    for application, seed, run in worlds:
+        parted = {short: halves(whole_log(run, name)) for short, name in SHORT.items()}
+        for origin, target in prediction.DIRECTIONS:
+            evidence = _evidence(run, {SHORT[origin]: parted[origin][0]})
+            for method in _of_the_paper(application):
+                off = _response_errors(method.fit(evidence), SHORT[target], parted[target][1])
+                named = {"application": application, "direction": f"{origin}_to_{target}", "method": method.name}
+                parts.append(pd.DataFrame({**named, "seed": seed, "error": off}).dropna())
+        if application == "rubis":
+            truth = run.table("truth_service")
+            means += [{"platform": short, "response_time_s": _mean_response(truth, n)} for short, n in SHORT.items()]
+    return pd.concat(parts, ignore_index=True), pd.DataFrame(means)
+
+
+def _of_the_paper(application: str) -> list[Method]:
+    """Return the methods of Tables 4 to 6; a benchmark cannot be the service that it is to predict."""
+    left_out = "benchmark" if application == "tpcw" else ""
+    return [method for method in METHODS if method.name in prediction.COLUMNS and method.name != left_out]
+
+
+def _evidence(run: Run, logs: Mapping[str, ServiceLog]) -> Evidence:
+    return Evidence(next(iter(logs)), logs, PLATFORMS, run.table("benchmarks"))
+
+
+def _response_errors(predictor: Predictor, platform: str, test: ServiceLog) -> Floats:
+    predicted = predictor(PLATFORMS[platform], test.counts, test.interval_s)
+    return errors(predicted.response_time_s, test.response_time_s)
+
+
+def _mean_response(truth: pd.DataFrame, platform: str) -> float:
+    rows = truth[(truth["platform"] == platform) & (truth["requests"] > 0)]
+    return float(np.average(rows["response_time_s"], weights=rows["requests"]))
+
+
+def _fig6(worlds: Obtained, short_tiers: Obtained) -> pd.DataFrame:
+    measured = prediction.measure_fig6(_situations(worlds))
+    beside = prediction.measure_fig6(_situations(short_tiers))
+    changed = numbers(platform_ratio_short_tiers=number(beside, "platform_ratio"))
+    return pd.concat([measured, changed], ignore_index=True)
+
+
+def _situations(worlds: Obtained) -> pd.DataFrame:
+    """Return median errors of the network and of the published method on new mixes and on a new platform."""
+    rows = []
+    for application, seed, run in worlds:
+        parted = {name: halves(whole_log(run, name)) for name in SHORT.values()}
+        learnt = network(_evidence(run, {name: parted[name][0] for name in ("piii", "pres")}))
+        for situation, origin, target in (("workload", "pres", "pres"), ("platform", "piii", XEON)):
+            ours = published(_evidence(run, {origin: parted[origin][0]}))
+            both = [np.nanmedian(_response_errors(method, target, parted[target][1])) for method in (learnt, ours)]
+            rows.append((application, seed, situation, *both))
+    return pd.DataFrame(rows, columns=["application", "seed", "situation", "network", "ours"])
+
+
+def _worth(sources: Sources) -> Mapping[str, object]:
+    """Return throughput per watt of every target of RUBiS: what it really is, and what methods say."""
+    parts = []
+    for _, seed, run in runs(sources, _RUBIS):
+        tables, scenario = run_tables(run), scenario_of(run)
+        judged, actual = trial(tables, scenario), actual_throughput(tables, scenario)
+        targets = {name: PLATFORMS[name] for name in actual}
+        watts = {name: rated_power_w(platform) for name, platform in targets.items()}
+        parts.append(_by_platform(seed, choices.ACTUAL, {name: actual[name] / watts[name] for name in targets}))
+        for method in METHODS:
+            if method.name not in (*choices.PAPERS, *prediction.BEYOND):
+                continue
+            table = compare(judged.fit(method), targets, judged.mix, scenario.analyses.crossplatform.bound_s)
+            worth = table.set_index("platform")["throughput_per_watt"].to_dict()
+            parts.append(_by_platform(seed, method.name, {str(name): value for name, value in worth.items()}))
+    return {"worth": pd.concat(parts, ignore_index=True)}
+
+
+def _by_platform(seed: int, method: str, worth: Mapping[str, float]) -> pd.DataFrame:
+    names = {"seed": seed, "method": method, "platform": list(worth)}
+    return pd.DataFrame({**names, "throughput_per_watt": list(worth.values())})
+
+
+def _table7(worth: pd.DataFrame, paper: pd.DataFrame) -> Outcome:
+    printed = from_cells(crossplatform_printed.measure_table7(paper))
+    alone = choices.measure_table7(worth[worth["platform"].isin(UNTHREADED)])
+    measured = pd.concat([choices.measure_table7(worth), _without_threads(alone), printed], ignore_index=True)
+    return Outcome(measured, table=choices.ranking(worth))
+
+
+def _without_threads(measured: pd.DataFrame) -> pd.DataFrame:
+    """Return the judged numbers under names that say that they are of the platforms without hardware threads."""
+    judged = measured[measured["series"].str.startswith("simulated_")]
+    return judged.assign(series=judged["series"] + "_unthreaded")
+
+
+def _fig7(worth: pd.DataFrame, paper: pd.DataFrame) -> Outcome:
+    decisions = choices.wrong(worth)
+    alone = choices.measure_fig7(choices.wrong(worth[worth["platform"].isin(UNTHREADED)]))
+    printed = from_cells(crossplatform_printed.measure_fig7(paper))
+    measured = pd.concat([choices.measure_fig7(decisions), _without_threads(alone), printed], ignore_index=True)
+    mean = decisions.drop(columns="seed").groupby("method", sort=False).mean().round(4).reset_index()
+    return Outcome(measured, table=mean)
+
+
+def _table8(worlds: list[tuple[str, int, Run]], paper: pd.DataFrame) -> Outcome:
+    parts = []
+    for _, seed, run in worlds:
+        judged, truth = trial(run_tables(run), scenario_of(run)), run.table("truth_service_types")
+        types = judged.evidence.log.types
+        predictor = published(judged.evidence.of_one())
+        counts = ISOLATED_PER_S * judged.test.interval_s * np.eye(len(types))
+        for platform in choices.PAIR:
+            predicted_s = predictor(PLATFORMS[platform], counts, judged.test.interval_s).response_time_s
+            actual = truth[truth["platform"] == platform].set_index("type")["response_time_s"].reindex(list(types))
+            table = {"seed": seed, "platform": platform, "type": types, "predicted_s": predicted_s}
+            parts.append(pd.DataFrame(table | {"weight": judged.mix}).assign(actual_s=actual.to_numpy()))
+    responses = pd.concat(parts, ignore_index=True)
+    responses["part"] = responses["weight"] * responses["actual_s"]
+    by_type = responses.groupby(["seed", "type"])["part"].mean()
+    top = by_type.groupby("seed").nlargest(choices.TYPES).droplevel(0).index
+    chosen = responses.set_index(["seed", "type"]).loc[top].reset_index().drop(columns=["weight", "part"])
+    printed = from_cells(crossplatform_printed.measure_table8(paper))
+    measured = pd.concat([choices.measure_table8(chosen), printed], ignore_index=True)
+    return Outcome(measured, table=chosen[chosen["seed"] == SEEDS[0]].round(4))
+
+
+ROWS: tuple[Row, ...] = (
+    Measured(
+        "crossplatform/table1",
+        "the form of the 15-cent log",
+        RUBIS,
+        _rubis,
+        _table1,
+        note="below, three intervals of the simulated log, with the counts of two types of many",
+        printed=True,
+    ),
+    Measured(
+        "crossplatform/fig2",
+        "a load and a mix that never settle, over ten hours",
+        RUBIS,
+        _rubis_worlds,
+        _fig2,
+        traits.fig2,
+        f"medians over {len(SEEDS)} worlds",
+    ),
+    Measured(
+        "crossplatform/fig3",
+        "cache misses over cache size are a power law",
+        ALL,
+        _curves,
+        traits.measure_fig3,
+        traits.fig3,
+    ),
+    Measured("crossplatform/table2", "four models of misses over cache size", ALL, _curves, traits.measure_table2),
+    Measured(
+        "crossplatform/fig4",
+        "instructions and misses follow from the request mix",
+        RUBIS,
+        _mixes,
+        traits.measure_fig4,
+        traits.fig4,
+    ),
+    Measured(
+        "crossplatform/table3",
+        "request mixes on parallel machines, and on saturated ones",
+        ALL,
+        _parallel,
+        traits.measure_table3,
+        note=f"{len(SEEDS)} worlds of each application, {len(FEW)} in the last column, whose load was set so that half "
+        "of the intervals or so saturate",
+    ),
+    Measured(
+        "crossplatform/table4",
+        "errors of service time for RUBiS",
+        RUBIS,
+        _worlds_of("rubis"),
+        _errors_table,
+        printed=True,
+    ),
+    Measured(
+        "crossplatform/table5",
+        "errors of service time for StockOnline",
+        ALL[1:2],
+        _worlds_of("stockonline"),
+        _errors_table,
+        printed=True,
+    ),
+    Measured(
+        "crossplatform/table6",
+        "errors of service time for TPC-W",
+        ALL[2:],
+        _worlds_of("tpcw"),
+        _errors_table,
+        printed=True,
+    ),
+    Measured(
+        "crossplatform/fig5",
+        "errors of response time, in four directions between platforms",
+        ALL,
+        _three_platforms,
+        _fig5,
+        prediction.fig5,
+        f"below, median errors over the later half's mixes, medians over {len(SEEDS)} worlds, of the published method "
+        "and of its rivals of Tables 4 to 6 by the same protocol",
+    ),
+    Measured(
+        "crossplatform/fig6",
+        "a neural network, on new mixes and on a new platform",
+        ALL,
+        _three_platforms,
+        _fig6,
+        prediction.fig6,
+    ),
+    Measured(
+        "crossplatform/table7",
+        "platforms ranked by response-time-bounded throughput per watt",
+        RUBIS,
+        _worth,
+        _table7,
+        note=f"measured are medians over {len(SEEDS)} simulated worlds; below, the ranks of the shipped simulated "
+        "world",
+        printed=True,
+    ),
+    Measured(
+        "crossplatform/fig7",
+        "wrong choices among five platforms",
+        RUBIS,
+        _worth,
+        _fig7,
+        choices.fig7,
+        f"below, shares of wrong decisions and mean loss of throughput per watt in {len(SEEDS)} simulated worlds",
+        printed=True,
+    ),
+    Measured(
+        "crossplatform/table8",
+        "the better processor for each type of request",
+        RUBIS,
+        _rubis_worlds,
+        _table8,
+        note=f"measured in {len(SEEDS)} simulated worlds; below, types of the first",
+        printed=True,
+    ),
+)
+"""Every figure and table of the paper that shows numbers."""
