@@ -6,7 +6,7 @@ from typing import Annotated
 import typer
 
 from scenarios.commands.guard import guard, say
-from scenarios.commands.options import Json
+from scenarios.commands.options import Json, Metric
 
 
 @guard
@@ -19,11 +19,12 @@ def audit(
         ),
     ],
     *,
+    metric: Metric = None,
     json: Json = False,
 ) -> None:
     """Name what would make an experiment's answer false; status 1 if anything is worse than a note."""
     from scenarios.effects import audit as guards
 
-    payload = guards.audit(tables)
+    payload = guards.audit(tables, metric)
     say(payload, guards.show, json)
     raise typer.Exit(guards.status(payload))

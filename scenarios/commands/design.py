@@ -6,7 +6,7 @@ from typing import Annotated
 import typer
 
 from scenarios.commands.guard import guard, say
-from scenarios.commands.options import Confidence, Jobs, Json
+from scenarios.commands.options import Confidence, Jobs, Json, Metric
 from scenarios.files.options import number, refuse, share, whole
 
 _MOST_DAYS = 366
@@ -48,6 +48,7 @@ def design(
             help="Draw the machines of the first design: machine, start_s, end_s, treated; .csv or .parquet.",
         ),
     ] = None,
+    metric: Metric = None,
     json: Json = False,
 ) -> None:
     """Say which experiment finds a change of a given size, on how many machines, for how long, and why."""
@@ -62,7 +63,7 @@ def design(
     from scenarios.effects import design as planned
     from scenarios.views.output import progress
 
-    asked = planned.Asked(*sizes, length, crossover, *effects, rehearsed, seed, assign)
+    asked = planned.Asked(*sizes, length, crossover, *effects, rehearsed, seed, assign, metric)
     with progress(quiet=json) as tell:
         payload = planned.design(sources, asked, jobs, tell)
     say(payload, planned.show, json)

@@ -1,12 +1,12 @@
 """The command `wsc effect`."""
 
 from pathlib import Path
-from typing import Annotated, Literal
+from typing import Annotated
 
 import typer
 
 from scenarios.commands.guard import guard, say
-from scenarios.commands.options import Confidence, Estimator, Jobs, Json, check_estimator
+from scenarios.commands.options import Confidence, Estimator, Jobs, Json, Metric, check_estimator
 from scenarios.files.options import share
 
 
@@ -24,9 +24,7 @@ def effect(
     estimator: Estimator = "adjusted",
     confidence: Confidence = "95%",
     per_job: Annotated[bool, typer.Option("--per-job", help="Name the jobs that gained and lost.")] = False,
-    metric: Annotated[
-        Literal["ips", "ipc", "requests_per_cpu_s", "requests_per_s"], typer.Option(help="Of a run: what is measured.")
-    ] = "ips",
+    metric: Metric = None,
     about: Annotated[
         Path | None, typer.Option(metavar="FILE", help="What is known of the experiment, for the guards; YAML or JSON.")
     ] = None,

@@ -6,7 +6,7 @@ from typing import Annotated
 import typer
 
 from scenarios.commands.guard import guard, say
-from scenarios.commands.options import Estimator, Jobs, Json, check_estimator
+from scenarios.commands.options import Estimator, Jobs, Json, Metric, check_estimator
 from scenarios.files.options import share, whole
 
 _MOST_LOOKS = 100_000
@@ -25,6 +25,7 @@ def monitor(
     planned: Annotated[str | None, typer.Option(metavar="N", help="Looks until the planned end.")] = None,
     estimator: Estimator = "adjusted",
     confidence: Annotated[str, typer.Option(metavar="SHARE", help="Of all looks together.")] = "95%",
+    metric: Metric = None,
     json: Json = False,
 ) -> None:
     """Say what an experiment shows so far, with intervals that hold however often one looks."""
@@ -34,7 +35,7 @@ def monitor(
     from scenarios.effects import monitor as looked
 
     say(
-        looked.monitor(tables, jobs, every=every, planned=looks, estimator=estimator, confidence=sure),
+        looked.monitor(tables, jobs, every=every, planned=looks, estimator=estimator, confidence=sure, metric=metric),
         looked.show,
         json,
     )

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from models.metrics import MetricName
 from scenarios.files.options import interval, refuse
 
 if TYPE_CHECKING:
@@ -25,6 +26,9 @@ T = Annotated[str, typer.Option("--t", metavar="X", help="Half-width of interval
 MinInstances = Annotated[str, typer.Option(metavar="N", help="Least measured instances of a job.")]
 Jobs = Annotated[Path | None, typer.Option(metavar="FILE", help="The whole fleet's jobs: job, quota, instances.")]
 Confidence = Annotated[str, typer.Option(metavar="SHARE", help="Of intervals.")]
+Metric = Annotated[
+    MetricName | None, typer.Option(help="What is measured of a run; what its scenario says, if left out.")
+]
 Estimator = Annotated[str, typer.Option(metavar="NAME", help="Estimator; a wrong name lists them.")]
 ServiceLog = Annotated[
     Path,
@@ -67,7 +71,9 @@ def check_estimator(name: str) -> None:
         refuse("--estimator", f"should be one of {', '.join(of_tables())}", name)
 
 
-def overrides(sets: Iterable[str] | None, seed: str | None = None, machines: str | None = None) -> list["Override"]:
+def overrides(
+    sets: Iterable[str] | None, seed: str | None = None, machines: str | None = None, metric: str | None = None
+) -> list["Override"]:
     """Return the values that options give in place of those of a scenario file."""
     from scenarios.files.source import Override, settings
 
@@ -75,6 +81,7 @@ def overrides(sets: Iterable[str] | None, seed: str | None = None, machines: str
     options = [
         Override("seed", seed, "--seed"),
         Override("analyses.wsmeter.machines", sizes, "--machines", column=0),
+        Override("analyses.wsmeter.metric", metric, "--metric"),
     ]
     return [*settings(sets or ()), *(option for option in options if option.value is not None)]
 

@@ -6,7 +6,7 @@ from typing import Annotated
 import typer
 
 from scenarios.commands.guard import folder, guard, say_each
-from scenarios.commands.options import Force, Json, Out, Seed, Sets, load_scenarios, overrides
+from scenarios.commands.options import Force, Json, Metric, Out, Seed, Sets, load_scenarios, overrides
 from scenarios.files.options import refuse, share
 
 NamedOrRun = Annotated[
@@ -29,6 +29,7 @@ def run(
         str | None, typer.Option(metavar="WHERE", help="Of several cells: processes, or dask:ADDRESS of a scheduler.")
     ] = None,
     workers: Annotated[str | None, typer.Option(metavar="N", help="Processes; one for each processor.")] = None,
+    metric: Metric = None,
     force: Force = False,
     json: Json = False,
 ) -> None:
@@ -36,8 +37,8 @@ def run(
 
     The folder of a run in place of a scenario is measured as it is.
     """
-    values = overrides(sets, seed=seed)
     there = _is_run(scenario)
+    values = overrides(sets, seed=seed, metric=None if there else metric)
     if there and (values or force):
         refuse("--set", "cannot change a run that is there", scenario)
     wanted = share("--precision", precision) if precision is not None else None
@@ -48,12 +49,14 @@ def run(
     from scenarios.runs import execution
     from scenarios.runs.cells import workers_of
     from scenarios.views.output import progress
+    from scenarios.wsmeter.measurements import in_metric
 
     cells_on = workers_of(scenarios, executor, workers)
     with progress(quiet=json) as tell, folder("--out"):
         payloads = [execution.run(one, out, force, tell, wanted, workers=cells_on) for one in scenarios]
         if there:
-            payloads = [execution.measure(*execution.reopen(Path(scenario)), out, tell)]
+            recorded, found = execution.reopen(Path(scenario))
+            payloads = [execution.measure(in_metric(recorded, metric), found, out, tell)]
     say_each(payloads, render, json)
 
 

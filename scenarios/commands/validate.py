@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from scenarios.commands.guard import folder, guard, say_each
-from scenarios.commands.options import Force, Json, Out, Seed, Sets, load_scenarios, overrides
+from scenarios.commands.options import Force, Json, Metric, Out, Seed, Sets, load_scenarios, overrides
 
 if TYPE_CHECKING:
     from scenarios.files.source import Override
@@ -22,6 +22,7 @@ def validate(
         str | None, typer.Option(metavar="N", help="Test clusters of each size; of a cross-platform scenario, worlds.")
     ] = None,
     machines: Annotated[str | None, typer.Option(metavar="N,N,…", help="Sizes of the test clusters.")] = None,
+    metric: Metric = None,
     out: Out = Path("runs"),
     seed: Seed = None,
     sets: Sets = None,
@@ -29,7 +30,8 @@ def validate(
     json: Json = False,
 ) -> None:
     """Draw many test clusters, or many worlds of services, and count how often each interval was right."""
-    scenarios = load_scenarios(scenario, [*overrides(sets, seed=seed, machines=machines), *_draws(scenario, draws)])
+    values = overrides(sets, seed=seed, machines=machines, metric=metric)
+    scenarios = load_scenarios(scenario, [*values, *_draws(scenario, draws)])
     from scenarios.kinds import show_validate
     from scenarios.runs import execution
     from scenarios.views.output import progress

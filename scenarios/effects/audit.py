@@ -2,6 +2,7 @@
 
 import json
 from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -11,7 +12,8 @@ from analysis.audit.about import About, AboutError
 from analysis.audit.guards import examine
 from analysis.audit.table import ObservationsError
 from analysis.tables.cells import column_names
-from scenarios.effects.observed import experiment, together
+from models.metrics import METRICS, MetricName
+from scenarios.effects.observed import experiment, run_metric, together
 from scenarios.files.faults import Fault, FaultsError, shown
 
 if TYPE_CHECKING:
@@ -22,7 +24,7 @@ _FEWEST_RACKS = 2
 _COLOURS = {"error": "red", "warning": "yellow", "note": "dim"}
 
 
-def audit(paths: Sequence[Path]) -> dict[str, Any]:
+def audit(paths: Sequence[Path], metric: MetricName | None = None) -> dict[str, Any]:
     """Return what would make the answer of an experiment false.
 
     Parameters
@@ -30,12 +32,13 @@ def audit(paths: Sequence[Path]) -> dict[str, Any]:
     paths : tables of observations (CSV or Parquet; period, job, machine, weight, value, treated and perhaps more) or
         the folders of runs, and perhaps a table of jobs (job, quota, and no machine; one run alone has its own) and
         what is said of the experiment (YAML or JSON)
+    metric : of runs; that of their scenario if not said
 
     Returns
     -------
     dict
-        findings (code, severity, what, evidence, remedy), the gravest first, and checked (codes of the guards that
-        had what they need).
+        findings (code, severity, what, evidence, remedy), the gravest first, checked (codes of the guards that had
+        what they need), and metric (of runs; None of files).
 
     Raises
     ------
@@ -59,7 +62,8 @@ def audit(paths: Sequence[Path]) -> dict[str, Any]:
     faults = list(_asked_wrongly(paths, said, fleet, seen))
     about, rows, jobs = About(), pd.DataFrame(), None
     try:
-        rows, jobs, _ = experiment(seen, fleet[0] if fleet else None) if seen else (rows, None, [])
+        rows, jobs, _ = experiment(seen, fleet[0] if fleet else None, metric) if seen else (rows, None, [])
+        metric = run_metric(seen, metric)
     except FaultsError as error:
         faults += error.faults
     try:
@@ -70,10 +74,15 @@ def audit(paths: Sequence[Path]) -> dict[str, Any]:
     if faults:
         raise FaultsError(faults)
     try:
-        found = examine(rows, jobs, about)
+        found = examine(rows, jobs, with_metric(about, metric))
     except ObservationsError as error:
         raise FaultsError([Fault(str(together(seen)), 0, 0, "", str(error))]) from None
-    return found.payload()
+    return {**found.payload(), "metric": metric}
+
+
+def with_metric(about: About, metric: MetricName | None) -> About:
+    """Return what is said of an experiment, and of a run the metric too, which need not be said."""
+    return about if about.metric is not None or metric is None else replace(about, metric=metric)
 
 
 def racks_wrong(about: About, rows: pd.DataFrame, said: Path) -> list[Fault]:
@@ -147,6 +156,8 @@ def show(payload: Mapping[str, Any], console: "Console") -> None:
         if one["evidence"]:
             console.print("  " + ", ".join(f"{name} {_number(value)}" for name, value in one["evidence"].items()))
         console.print(f"  remedy: {one['remedy']}")
+    if payload["metric"] is not None:
+        console.print(f"measured: {METRICS[payload['metric']].words} ({payload['metric']})", highlight=False)
     if not payload["findings"]:
         console.print("nothing found")
     console.print(f"{len(payload['checked'])} guards had what they need: {', '.join(payload['checked'])}")

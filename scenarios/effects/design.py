@@ -16,7 +16,8 @@ from analysis.effects.planning import Plan, Wanted, fewest, ranked
 from analysis.effects.rehearsals import Assumed, Rehearsal, crossover, spans
 from analysis.statistics import NotEnoughDataError
 from models.arrays import HOUR_S
-from scenarios.effects.observed import observed
+from models.metrics import METRICS, MetricName
+from scenarios.effects.observed import observed, run_metric
 from scenarios.effects.simulated_past import simulated, simulated_periods
 from scenarios.files.faults import Fault, FaultsError, shown
 from scenarios.files.loader import load
@@ -58,6 +59,8 @@ class Asked:
     seed: int = 1
     assign: Path | None = None
     """File for who gets the feature when, by the first design."""
+    metric: MetricName | None = None
+    """Of runs and of a scenario; that of the scenario if not said."""
 
     @property
     def wanted(self) -> Wanted:
@@ -104,7 +107,7 @@ def design(sources: Sequence[str], asked: Asked, jobs: Path | None, tell: Progre
     missing = [Fault(source, 0, 0, "", "is not there") for source in sources if source not in tables]
     if missing:
         raise FaultsError(missing)
-    past, notes = _past(tables, jobs)
+    past, notes = _past(tables, jobs, asked.metric)
     if asked.crossover and past.period_s > _LONGEST_S:
         problem = "needs periods of two hours or less"
         raise FaultsError([Fault("--crossover", 0, 0, "", problem, f"periods of {past.period_s / HOUR_S:g} h")])
@@ -135,21 +138,28 @@ def _of_scenario(sources: Sequence[str], asked: Asked, tell: Progress) -> dict[s
     if not isinstance(world, Scenario):
         raise FaultsError([Fault(sources[0], 0, 0, "kind", "should be fleet", world.kind)])
     tell("simulating", 0.0)
-    past = simulated(world, max(2 * round(asked.days), 2))
+    metric = asked.metric or world.analyses.wsmeter.metric
+    past = simulated(world, max(2 * round(asked.days), 2), metric)
     found = list(_rehearsals(past, asked))
     if asked.crossover:
         tell("simulating", 0.5)
-        found.append(crossover(simulated_periods(world), asked.assumed))
+        found.append(crossover(simulated_periods(world, metric=metric), asked.assumed))
     tell("simulating", 1.0)
-    notes = ["simulated without the feature, in epochs of an hour (of a quarter where the feature is switched)"]
+    notes = [
+        "simulated without the feature, in epochs of an hour (of a quarter where the feature is switched)",
+        _measured(metric),
+    ]
     if world.cells > 1:
         notes.append(f"of the fleet's {world.cells} cells one is simulated, and the experiment takes place in one")
     return _planned(past, found, asked, tell, notes)
 
 
-def _past(tables: Sequence[str], jobs: Path | None) -> tuple[Past, list[str]]:
+def _past(tables: Sequence[str], jobs: Path | None, metric: MetricName | None) -> tuple[Past, list[str]]:
     """Return what the tables say of the time before anything had the feature."""
-    table, notes = observed([Path(source) for source in tables])
+    paths = [Path(source) for source in tables]
+    table, notes = observed(paths, metric)
+    if (measured := run_metric(paths, metric)) is not None:
+        notes.append(_measured(measured))
     fleet = None
     if jobs is not None:
         with faults_in(jobs):
@@ -163,6 +173,10 @@ def _past(tables: Sequence[str], jobs: Path | None) -> tuple[Past, list[str]]:
         problem = "at least two periods in which nothing has the feature are needed"
         raise FaultsError([Fault(", ".join(tables), 0, 0, "period", problem, str(periods))])
     return Past(table.drop(columns="file"), period_length(table), fleet), notes
+
+
+def _measured(metric: MetricName) -> str:
+    return f"measured: {METRICS[metric].words} ({metric})"
 
 
 def _rehearsals(past: Past, asked: Asked) -> Iterator[Rehearsal]:

@@ -18,13 +18,13 @@ from analysis.effects.methods import RECOMMENDED, by_rack, for_design, method
 from analysis.effects.per_job import GAINED, LOST, Criteria, per_job
 from analysis.effects.study import Study, design_of
 from analysis.statistics import ROUNDING, NotEnoughDataError
-from models.metrics import METRICS, MetricName
-from scenarios.effects.audit import racks_wrong, read_about
-from scenarios.effects.observed import estimable, experiment, together
+from models.metrics import MetricName
+from scenarios.effects.audit import racks_wrong, read_about, with_metric
+from scenarios.effects.observed import estimable, experiment, run_metric, together
 from scenarios.files.faults import Fault, FaultsError
 from scenarios.runs.rundir import open_run
 from scenarios.wsmeter.own import faults_in, show_findings, show_notes
-from scenarios.wsmeter.truth import recorded_change
+from scenarios.wsmeter.truth import in_words, recorded_change
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -40,7 +40,7 @@ def effect(
     estimator: str = RECOMMENDED,
     confidence: float = 0.95,
     by_job: bool = False,
-    metric: MetricName = "ips",
+    metric: MetricName | None = None,
     about: Path | None = None,
 ) -> dict[str, Any]:
     """Return by how much a feature changed a fleet's performance, after the guards had their say.
@@ -52,7 +52,7 @@ def effect(
     estimator : a name in `analysis.effects.methods`; a staged roll-out has its own in place of the recommended one
     confidence : of the interval, 0..1
     by_job : whether to say who gained and who lost; not of a staged roll-out
-    metric : of a run
+    metric : of a run; that of its scenario if not said
     about : what is known of the experiment beside its tables, YAML or JSON, for the guards; where it says `clusters:
         rack` the error is that of racks
 
@@ -72,7 +72,8 @@ def effect(
     """
     method(estimator)
     table, whole, notes = experiment(sources, jobs, metric)
-    known = read_about(about) if about else About()
+    metric = run_metric(sources, metric)
+    known = with_metric(read_about(about) if about else About(), metric)
     cluster: Cluster = "machine"
     if known.clusters == "rack":
         if by_rack(for_design(estimator, design_of(table))) is None:
@@ -101,10 +102,12 @@ def effect(
         "cluster": cluster,
         "periods_before": _periods_before(rows),
         "published": _published(study, confidence),
-        "metric": metric if any(path.is_dir() for path in sources) else None,
+        "metric": metric,
         "truth": {"change": _true(sources, metric)},
         **audited.payload(),
     }
+    if metric is not None and "ipc_across_frequencies" in errors:
+        notes.append("--metric ips measures the run in instructions per CPU second")
     if by_job and cluster == "rack":
         notes.append("effects on single jobs are not estimated by rack")
     elif by_job and study.design != "staged":
@@ -177,10 +180,11 @@ def _published(study: Study, confidence: float) -> dict[str, Any] | None:
         return None
 
 
-def _true(sources: Sequence[Path], metric: MetricName) -> float:
+def _true(sources: Sequence[Path], metric: MetricName | None) -> float:
     """Return the true change of one run; NaN of anything else."""
-    alone = len(sources) == 1 and sources[0].is_dir()
-    return recorded_change(open_run(sources[0]), metric) if alone else math.nan
+    if metric is None or len(sources) > 1:
+        return math.nan
+    return recorded_change(open_run(sources[0]), metric)
 
 
 def _periods_before(rows: pd.DataFrame) -> int:
@@ -218,11 +222,8 @@ def show(payload: Mapping[str, Any], console: "Console") -> None:
 
 def _show_metric(payload: Mapping[str, Any], console: "Console") -> None:
     """Print what was measured of a run, and its true change."""
-    metric, true = payload["metric"], payload["truth"]["change"]
-    if metric is None:
-        return
-    known = f"the true change of the whole fleet is {true:+.2%}" if math.isfinite(true) else "the truth is not known"
-    console.print(f"measured: {METRICS[metric].words} ({metric}); {known}", highlight=False)
+    if payload["metric"] is not None:
+        console.print(in_words(payload["metric"], payload["truth"]["change"]), highlight=False)
 
 
 def _show_published(payload: Mapping[str, Any], console: "Console") -> None:

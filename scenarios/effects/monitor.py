@@ -11,6 +11,7 @@ from rich.box import SIMPLE_HEAD
 from rich.console import Console
 from rich.table import Table
 
+from analysis.audit.about import About
 from analysis.audit.guards import AT_THE_END, examine
 from analysis.effects.method import Effect, Method
 from analysis.effects.methods import RECOMMENDED, for_design, method
@@ -20,8 +21,10 @@ from analysis.effects.study import Study, design_of
 from analysis.statistics import ROUNDING, NotEnoughDataError
 from models.arrays import DAY_S, Floats
 from models.errors import InputError
+from models.metrics import METRICS, MetricName
+from scenarios.effects.audit import with_metric
 from scenarios.effects.effect import verdict
-from scenarios.effects.observed import estimable, experiment, together
+from scenarios.effects.observed import estimable, experiment, run_metric, together
 from scenarios.files.options import number
 from scenarios.wsmeter.own import faults_in, show_notes
 
@@ -37,6 +40,7 @@ def monitor(
     planned: int | None = None,
     estimator: str = RECOMMENDED,
     confidence: float = 0.95,
+    metric: MetricName | None = None,
 ) -> dict[str, Any]:
     """Return an experiment's cumulative estimates, look by look, with intervals that hold at all looks together.
 
@@ -48,15 +52,16 @@ def monitor(
     planned : looks until the planned horizon, for which the intervals are tuned; as many as there are if left out
     estimator : a name in `analysis.effects.methods`; a staged roll-out has its own in place of the recommended one
     confidence : 0..1, of all looks together
+    metric : of a run; that of its scenario if not said
 
     Returns
     -------
     dict
-        kind, estimator, design, machines, controls, planned, looks (period, change, error, freedom, share, low, high,
-        fixed_low, fixed_high, p_value, zero_ruled_out; null where a look says nothing), change (gained, lost or
-        open), decided (period of the first look that rules zero out, or null), verdict, price, findings and checked
-        (see `analysis.audit`; of the guards that need no end of the experiment), notes. A share is that of the looks
-        planned, above 1 past the horizon.
+        kind, metric (of a run; None of files), estimator, design, machines, controls, planned, looks (period, change,
+        error, freedom, share, low, high, fixed_low, fixed_high, p_value, zero_ruled_out; null where a look says
+        nothing), change (gained, lost or open), decided (period of the first look that rules zero out, or null),
+        verdict, price, findings and checked (see `analysis.audit`; of the guards that need no end of the experiment),
+        notes. A share is that of the looks planned, above 1 past the horizon.
 
     Raises
     ------
@@ -65,13 +70,14 @@ def monitor(
     """
     method(estimator)
     step = None if every in {"period", "day"} else number("--every", every)
-    given, whole, read = experiment(sources, jobs)
+    given, whole, read = experiment(sources, jobs, metric)
+    metric = run_metric(sources, metric)
     table, left_out = estimable(given)
     with faults_in(together(sources)):
         ends = _ends(table, every, step)
         chosen = for_design(estimator, design_of(table))
         effects, notes = _effects(table, ends, lambda rows: _effect(rows, whole, chosen, confidence))
-        audited = examine(given, whole, without=AT_THE_END)
+        audited = examine(given, whole, with_metric(About(), metric), without=AT_THE_END)
     total = planned or len(ends)
     looks = pd.DataFrame([{"period": end, "share": place / total} | _numbers(effect) for place, end, effect in effects])
     found = intervals(looks, confidence).rename(columns={"excluded": "zero_ruled_out"})
@@ -86,6 +92,7 @@ def monitor(
     decided = found.loc[found["zero_ruled_out"], "period"]
     return {
         "kind": "monitor",
+        "metric": metric,
         "estimator": last.estimator,
         "design": last.design,
         "machines": last.machines,
@@ -119,6 +126,8 @@ def show(payload: Mapping[str, Any], console: Console) -> None:
         )
     console.print(table)
     console.print(payload["verdict"], highlight=False, soft_wrap=True)
+    if payload["metric"] is not None:
+        console.print(f"measured: {METRICS[payload['metric']].words} ({payload['metric']})", highlight=False)
     console.print(f"Looking at any time makes the interval {payload['price']:.2f} times as wide", end=" ")
     console.print(f"at the horizon of {plural(payload['planned'], 'look')}.")
     for one in payload["findings"]:

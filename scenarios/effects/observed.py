@@ -3,6 +3,7 @@
 import json
 import math
 from collections.abc import Iterator, Sequence
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -20,6 +21,7 @@ from models.table_keys import KEYS
 from scenarios.files.faults import Fault, FaultsError, shown
 from scenarios.files.schema import PROFILE, SCENARIO
 from scenarios.runs.rundir import Run, RunError, open_run
+from scenarios.wsmeter.measurements import job_quotas, settings_of
 from scenarios.wsmeter.own import faults_in
 
 _JOBS = (Field("job", "text"), Field("quota", "real"), Field("instances", "count", required=False))
@@ -28,7 +30,7 @@ _FARTHEST = 1e15
 
 
 def experiment(
-    sources: Sequence[Path], jobs: Path | None = None, metric: MetricName = "ips"
+    sources: Sequence[Path], jobs: Path | None = None, metric: MetricName | None = None
 ) -> tuple[pd.DataFrame, pd.DataFrame | None, list[str]]:
     """Return an experiment's observations with the column `file`, the whole fleet's jobs if they are known, and notes.
 
@@ -39,7 +41,7 @@ def experiment(
     ----------
     sources : files of observations, or the folders of runs
     jobs : CSV or Parquet; job, quota, instances; if left out, one run has its own
-    metric : of runs
+    metric : of runs; that of their scenario if not said
 
     Raises
     ------
@@ -116,15 +118,38 @@ def together(sources: Sequence[Path]) -> Path:
     return Path(", ".join(map(str, sources)))
 
 
+def run_metric(sources: Sequence[Path], metric: MetricName | None = None) -> MetricName | None:
+    """Return what is measured of the runs among some sources: the metric asked for, else that of their scenarios.
+
+    None if there is no run, or none that can be opened.
+
+    Raises
+    ------
+    FaultsError
+        If their scenarios measure in different metrics.
+    """
+    metrics = dict[MetricName, Path]()
+    for path in sources:
+        if path.is_dir():
+            with suppress(RunError):
+                metrics.setdefault(metric or settings_of(open_run(path)).metric, path)
+    if len(metrics) > 1:
+        differ = ", ".join(f"{path} in {name}" for name, path in metrics.items())
+        raise FaultsError(
+            [Fault("--metric", 0, 0, "", f"should say one metric for runs measured in several: {differ}")]
+        )
+    return next(iter(metrics), None)
+
+
 def observed(
-    sources: Sequence[Path], metric: MetricName = "ips", *, strict: bool = True
+    sources: Sequence[Path], metric: MetricName | None = None, *, strict: bool = True
 ) -> tuple[pd.DataFrame, list[str]]:
     """Return the observations of files or of runs as one table with the column `file`, and notes.
 
     Parameters
     ----------
     sources : files of observations, or the folders of runs
-    metric : of runs
+    metric : of runs; that of their scenario if not said
     strict : as in `read_observations` and `joined`
 
     Raises
@@ -133,6 +158,7 @@ def observed(
         With the faults of all files.
     """
     faults, notes, tables = list[Fault](), list[str](), dict[str, pd.DataFrame]()
+    metric = run_metric(sources, metric)
     for path in sources:
         try:
             with faults_in(path):
@@ -147,8 +173,8 @@ def observed(
         return joined(tables, strict=strict), notes
 
 
-def recorded(run: Run, metric: MetricName = "ips") -> tuple[pd.DataFrame, list[str]]:
-    """Return the observations of a run of a fleet, and notes.
+def recorded(run: Run, metric: MetricName | None = None) -> tuple[pd.DataFrame, list[str]]:
+    """Return the observations of a run of a fleet, of the jobs that its scenario measures, and notes.
 
     Of a crossover the first part of each period, in which the state before may still act, is left out. A machine had
     the feature from its roll-out on; periods of which it had it for a part are left out.
@@ -162,9 +188,12 @@ def recorded(run: Run, metric: MetricName = "ips") -> tuple[pd.DataFrame, list[s
     ValueError
         If counters were not read in windows that lie after each other.
     """
-    cells = [_recorded(part, metric) for part in run.split()]
-    made = cells[0][0] if len(cells) == 1 else pd.concat([table for table, _ in cells], ignore_index=True)
-    return made, cells[0][1]
+    settings = settings_of(run)
+    cells = [_recorded(part, metric or settings.metric) for part in run.split()]
+    whole = cells[0][0] if len(cells) == 1 else pd.concat([table for table, _ in cells], ignore_index=True)
+    if settings.jobs is not None:
+        whole = whole[whole["job"].isin(job_quotas(run, settings)["job"])].reset_index(drop=True)
+    return whole, cells[0][1]
 
 
 def _recorded(run: Run, metric: MetricName) -> tuple[pd.DataFrame, list[str]]:
@@ -202,7 +231,7 @@ def _jobs(path: Path | None) -> pd.DataFrame | None:
 
 
 def jobs_of_run(path: Path) -> pd.DataFrame | None:
-    """Return job, quota and instances of the whole fleet of a run; None of a run without them.
+    """Return job, quota and instances of all jobs that a run's scenario measures; None of a run without them.
 
     Raises
     ------
@@ -223,10 +252,10 @@ def jobs_of_run(path: Path) -> pd.DataFrame | None:
     jobs = run.table("jobs", ["job", "quota_vcpu", "instances"])
     if faults := list(_repeated(run, "jobs", jobs)):
         raise FaultsError(faults)
-    return jobs.rename(columns={"quota_vcpu": "quota"})
+    return job_quotas(run, settings_of(run))
 
 
-def _read(path: Path, metric: MetricName, *, strict: bool) -> tuple[pd.DataFrame, list[str]]:
+def _read(path: Path, metric: MetricName | None, *, strict: bool) -> tuple[pd.DataFrame, list[str]]:
     if not path.is_dir():
         reading = read_observations(path, strict=strict)
         return reading.table, list(reading.notes)

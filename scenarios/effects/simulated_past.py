@@ -9,6 +9,7 @@ from analysis.effects.observations import of_run
 from analysis.effects.past import Past
 from models.arrays import DAY_S, HOUR_S
 from models.fleet.world import Recording, Window, World
+from models.metrics import MetricName
 from scenarios.effects.scorecard import corners
 from sim.fleet.fleet import Arm, Day, nowhere, prepare
 from sim.fleet.testclusters import measure
@@ -17,13 +18,14 @@ _QUARTER_S = 900.0
 """Longest epoch where the feature is switched."""
 
 
-def simulated(world: World, days: int) -> Past:
+def simulated(world: World, days: int, metric: MetricName = "ips") -> Past:
     """Return a fleet's observations day by day, without any feature.
 
     Parameters
     ----------
     world : the fleet
     days : from its beginning on
+    metric : what is measured
 
     Examples
     --------
@@ -33,16 +35,19 @@ def simulated(world: World, days: int) -> Past:
     ([0.0, 86400.0], 86400.0)
     """
     windows = tuple(Window(f"day.{day:03}", day * DAY_S, (day + 1) * DAY_S) for day in range(days))
-    return _without_feature(world, windows, DAY_S, max(world.epoch_s, HOUR_S))
+    return _without_feature(world, windows, DAY_S, max(world.epoch_s, HOUR_S), metric)
 
 
-def simulated_periods(world: World, periods: int = round(DAY_S / corners.CROSSOVER_PERIOD_S)) -> Past:
+def simulated_periods(
+    world: World, periods: int = round(DAY_S / corners.CROSSOVER_PERIOD_S), metric: MetricName = "ips"
+) -> Past:
     """Return a fleet's observations in periods of a crossover, without any feature and without what is washed out.
 
     Parameters
     ----------
     world : the fleet
     periods : from its beginning on
+    metric : what is measured
 
     Examples
     --------
@@ -53,17 +58,19 @@ def simulated_periods(world: World, periods: int = round(DAY_S / corners.CROSSOV
     """
     length = corners.CROSSOVER_PERIOD_S
     windows = tuple(Window(f"rest.{k:03}", k * length + corners.WASH_S, (k + 1) * length) for k in range(periods))
-    return _without_feature(world, windows, length, min(world.epoch_s, _QUARTER_S))
+    return _without_feature(world, windows, length, min(world.epoch_s, _QUARTER_S), metric)
 
 
-def _without_feature(world: World, windows: tuple[Window, ...], period_s: float, epoch_s: float) -> Past:
+def _without_feature(
+    world: World, windows: tuple[Window, ...], period_s: float, epoch_s: float, metric: MetricName
+) -> Past:
     """Return a fleet's observations in counting windows, one a period, without any feature."""
     recording = Recording(windows=windows)
     day = prepare(replace(world, feature=None, horizon_s=windows[-1].end_s, epoch_s=epoch_s, recording=recording))
-    return Past(observations(day, nowhere(day)), period_s, job_quotas(day))
+    return Past(observations(day, nowhere(day), metric), period_s, job_quotas(day))
 
 
-def observations(day: Day, arm: Arm) -> pd.DataFrame:
+def observations(day: Day, arm: Arm, metric: MetricName = "ips") -> pd.DataFrame:
     """Return the observations of an arm in the world's counting windows, all untreated, with power domains.
 
     Examples
@@ -79,7 +86,7 @@ def observations(day: Day, arm: Arm) -> pd.DataFrame:
     )
     places = ["residence", "job", "machine", "quota_vcpu", "instance", "shard", "rack", "platform"]
     counters = [name for name in seen.columns if name not in places[1:] and name not in {"start_s", "end_s"}]
-    made = of_run(seen[counters], seen.drop_duplicates("residence")[places], windows)
+    made = of_run(seen[counters], seen.drop_duplicates("residence")[places], windows, metric=metric)
     return made.assign(domain=day.machines.power_domain[made["machine"].to_numpy(dtype=np.int64)])
 
 

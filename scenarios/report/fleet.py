@@ -154,6 +154,7 @@ def _of_profiled(scenario: ProfileScenario, run: Run) -> tuple[dict[str, Any], t
         "seed": scenario.seed,
         "run": str(run.path),
         "counts": run.manifest["counts"],
+        "metric": settings.metric,
         "unit": unit,
         "truth": {"change": true},
         "estimates": made.to_dict("records"),

@@ -26,7 +26,7 @@ from scenarios.views.output import Progress
 from scenarios.wsmeter.beside import beside, beside_table
 from scenarios.wsmeter.clusters import clusters
 from scenarios.wsmeter.measurements import job_quotas
-from scenarios.wsmeter.truth import Tables, change_of
+from scenarios.wsmeter.truth import Tables, change_of, in_words
 from scenarios.wsmeter.validate import estimators, show_validate
 from scenarios.wsmeter.validate import validate as judge
 
@@ -68,6 +68,7 @@ def measure(scenario: Scenario, found: Run, out: Path, progress: Progress) -> di
         "scenario": scenario.name,
         "seed": scenario.seed,
         "counts": found.manifest["counts"],
+        "metric": settings.metric,
         "unit": unit,
         "truth": {"change": true},
         "estimates": made.to_dict("records"),
@@ -179,8 +180,8 @@ def render(payload: Mapping[str, Any], console: Console) -> None:
         sep="\n",
         soft_wrap=True,
     )
-    if math.isfinite(true):
-        console.print(f"  true change of the whole fleet: {true:+.2%}")
+    if math.isfinite(true) or payload["estimates"]:
+        console.print(f"  {in_words(payload['metric'], true)}", highlight=False, soft_wrap=True)
     if payload["estimates"]:
         console.print(_estimate_table(payload))
     if payload["rounds"]:

@@ -1,13 +1,44 @@
 """A run's tables as measurements: what the settings of an analysis say is measured, of which jobs; cell by cell."""
 
 from collections.abc import Iterator
+from dataclasses import replace
 
 import pandas as pd
+from pydantic import TypeAdapter
 
 from analysis.wsmeter.measurements import measurements
 from models.errors import InputError
-from scenarios.files.schema import WSMeter
-from scenarios.runs.rundir import Run
+from models.metrics import MetricName
+from scenarios.files.schema import AnyScenario, Scenario, WSMeter
+from scenarios.runs.rundir import Run, RunError
+
+_SETTINGS = TypeAdapter(WSMeter)
+_PROFILED = WSMeter(metric="ips", window="day-*")
+"""A profiled fleet's scenario has no such settings: all its days are measured together."""
+
+
+def settings_of(run: Run) -> WSMeter:
+    """Return how a run is measured if nothing else is asked: as its scenario says."""
+    if run.manifest.get("kind") == "profile":
+        return _PROFILED
+    analyses = run.manifest.get("resolved", {}).get("analyses", {})
+    return _SETTINGS.validate_python(analyses.get("wsmeter", {}))
+
+
+def in_metric(scenario: AnyScenario, metric: MetricName | None) -> AnyScenario:
+    """Return a scenario measured by another metric; as it is if none is said.
+
+    Raises
+    ------
+    RunError
+        If it is no fleet, of which nothing else is measured.
+    """
+    if metric is None:
+        return scenario
+    if not isinstance(scenario, Scenario):
+        raise RunError(f"{scenario.name}: is a {scenario.kind}; --metric is of fleets")
+    settings = replace(scenario.analyses.wsmeter, metric=metric)
+    return replace(scenario, analyses=replace(scenario.analyses, wsmeter=settings))
 
 
 def run_measurements(run: Run, settings: WSMeter, table: str = "counters") -> pd.DataFrame:

@@ -1,17 +1,17 @@
 """The truth about a feature: a recorded fleet beside its counterfactual twins without and with the feature."""
 
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 import pandas as pd
 
 from analysis.statistics import NotEnoughDataError, job_statistics, machine_values
-from models.metrics import MetricName
+from models.metrics import METRICS, MetricName
 from models.tables import ARMS
 from scenarios.files import schema
 from scenarios.runs.rundir import Run
-from scenarios.wsmeter.measurements import job_quotas, measurements_by_cell, run_measurements
+from scenarios.wsmeter.measurements import job_quotas, measurements_by_cell, run_measurements, settings_of
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -82,9 +82,9 @@ def change_of(run: Run, settings: schema.WSMeter) -> float:
 
 
 def recorded_change(run: Run, metric: MetricName) -> float:
-    """Return the true relative change over all jobs of a run by a metric, in the window that its scenario measures.
+    """Return the true relative change of a run by a metric, in the window and over the jobs that its scenario measures.
 
-    Of a profiled fleet that is all days together. NaN of a run that records no truth.
+    NaN of a run that records no truth.
 
     Raises
     ------
@@ -99,10 +99,19 @@ def recorded_change(run: Run, metric: MetricName) -> float:
     """
     if not all(run.has(f"truth_{arm}_counters") for arm in ARMS):
         return math.nan
-    if run.manifest.get("kind") == "profile":
-        return change_of(run, schema.WSMeter(metric=metric, window="day-*"))
-    asked = run.manifest["resolved"]["analyses"]["wsmeter"]
-    return change_of(run, schema.WSMeter(metric=metric, window=str(asked["window"])))
+    return change_of(run, replace(settings_of(run), metric=metric))
+
+
+def in_words(metric: MetricName, true: float) -> str:
+    """Return in words what is measured of a run, and the true change of it.
+
+    Examples
+    --------
+    >>> in_words("ips", 0.0905)
+    'measured: instructions per CPU second (ips); the true change of the whole fleet is +9.05%'
+    """
+    known = f"the true change of the whole fleet is {true:+.2%}" if math.isfinite(true) else "the truth is not known"
+    return f"measured: {METRICS[metric].words} ({metric}); {known}"
 
 
 def truth(tables: Tables) -> dict[str, float]:

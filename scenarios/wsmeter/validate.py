@@ -19,6 +19,7 @@ from analysis.wsmeter.clusters import MachineRows, covering_machines, random_mac
 from analysis.wsmeter.coverage import Covered
 from analysis.wsmeter.estimators import Baseline, Estimator, WSMeter
 from models.arrays import Ints
+from models.metrics import METRICS
 from models.randomness import stream
 from scenarios.files import schema
 from scenarios.wsmeter.truth import Tables, halves_of, truth
@@ -59,7 +60,7 @@ def validate(
     Returns
     -------
     dict
-        kind, truth (relative changes: change of the whole fleet at job level, machine_change, and reference and
+        kind, metric, truth (relative changes: change of the whole fleet at job level, machine_change, and reference and
         machine_reference, the recorded half with the feature against the half without), rows per estimator and size.
 
     Raises
@@ -83,7 +84,13 @@ def validate(
     tables = tables.by_instance() if unit == "instance" else tables
     true = truth(tables)
     drawn = draws(tables, settings, seed, progress)
-    return {"kind": "fleet", "unit": unit, "truth": true, "rows": list(_scores(drawn, true["change"]))}
+    return {
+        "kind": "fleet",
+        "metric": settings.metric,
+        "unit": unit,
+        "truth": true,
+        "rows": list(_scores(drawn, true["change"])),
+    }
 
 
 def draws(tables: Tables, settings: schema.WSMeter, seed: int, progress: Progress | None = None) -> pd.DataFrame:
@@ -171,7 +178,10 @@ def show_validate(payload: Mapping[str, Any], console: Console) -> None:
     """
     true = payload["truth"]
     if "scenario" in payload:
-        console.print(f"{payload['scenario']} (seed {payload['seed']})")
+        metric = METRICS[payload["metric"]]
+        console.print(
+            f"{payload['scenario']} (seed {payload['seed']}), {metric.words} ({metric.name})", highlight=False
+        )
     console.print(
         f"True change {true['change']:+.2%} (whole fleet, job level), {true['machine_change']:+.2%} (mean machine); "
         f"recorded halves: {true['reference']:+.2%}, {true['machine_reference']:+.2%}",

@@ -31,7 +31,7 @@ def written(folder, frame, name="seen.csv"):
 def test_a_healthy_table_has_status_0(tmp_path, name):
     payload = audit([written(tmp_path, table(), name)])
     assert status(payload) == 0
-    assert set(payload) == {"findings", "checked"}
+    assert set(payload) == {"findings", "checked", "metric"}
     assert json.loads(json.dumps(payload)) == payload
 
 

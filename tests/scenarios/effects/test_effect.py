@@ -129,6 +129,37 @@ def run(tmp_path_factory):
     return made("small", tmp_path_factory.mktemp("runs"), "fleet.machines=80").path
 
 
+def test_a_run_has_one_truth_whatever_command_is_asked(run):
+    """`wsc run` said instructions per cycle and `wsc effect` instructions per CPU second, each without being told."""
+    answers = [json.loads(invoke(command, run, "--json").stdout) for command in ("run", "effect", "audit", "monitor")]
+    assert {answer["metric"] for answer in answers} == {"ips"}
+    assert answers[0]["truth"]["change"] == answers[1]["truth"]["change"]
+    other = [json.loads(invoke(command, run, "--metric", "ipc", "--json").stdout) for command in ("run", "effect")]
+    assert {answer["metric"] for answer in other} == {"ipc"}
+    assert other[0]["truth"]["change"] == other[1]["truth"]["change"] != answers[0]["truth"]["change"]
+    for command in ("run", "effect", "audit", "monitor"):
+        assert "measured: instructions per CPU second (ips)" in invoke(command, run).output
+
+
+def test_guards_know_what_a_run_is_measured_in_without_being_told(run):
+    """Cycles compared across clocks went unseen where nobody had written the metric into a file."""
+    for metric in ("ips", "ipc"):
+        for command in ("effect", "audit"):
+            payload = json.loads(invoke(command, run, "--metric", metric, "--json").stdout)
+            assert "ipc_across_frequencies" in payload["checked"]
+
+
+def test_runs_that_are_measured_in_different_metrics_need_one(run, tmp_path):
+    other = tmp_path / "other"
+    shutil.copytree(run, other)
+    manifest = json.loads((other / "manifest.json").read_text())
+    manifest["resolved"]["analyses"]["wsmeter"]["metric"] = "ipc"
+    (other / "manifest.json").write_text(json.dumps(manifest))
+    ended = invoke("effect", run, other)
+    assert ended.exit_code == 2
+    assert "--metric: should say one metric for runs measured in several" in ended.output
+
+
 @pytest.mark.parametrize(("metric", "below"), [("ips", "cpu_s"), ("ipc", "cycles")])
 def test_a_run_has_its_metric_and_the_true_change(run, metric, below):
     jobs = pd.read_parquet(run / "jobs.parquet").set_index("job")

@@ -119,7 +119,7 @@ def test_a_fleet_has_its_estimates(reported):
 
 def test_a_feature_has_the_recommended_estimate_and_what_guards_say(reported):
     path, page, payload = reported["small"]
-    made_ = effect([path], metric="ipc")
+    made_ = effect([path])
     assert percent(abs(made_["change"])) in verdict(payload, "The feature")["says"]
     assert made_["findings"]
     assert all(one["what"] in page.said and one["remedy"] in page.said for one in made_["findings"])
