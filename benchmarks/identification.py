@@ -18,11 +18,11 @@ from rich.console import Console
 from rich.table import Table
 
 from analysis.occupancy.identification import identify
+from models.queues.policies import POLICIES
 from models.queues.serve import serve
 from models.randomness import stream
 from scenarios.views.output import dumps
 
-POLICIES = ("fcfs", "lcfs", "lcfs_pr", "ps", "rr", "fb", "srpt", "sjf", "random", "priority")
 SERVERS = (1, 2, 4)
 LAWS = {
     "uniform": lambda rng, n: rng.uniform(1.0, 2.0, n),
@@ -40,7 +40,7 @@ def known(requests, repeats, seed, servers_known):
     """Return one row per log of a policy that is a candidate."""
     rows = []
     for law, servers, policy, repeat in product(LAWS, SERVERS, POLICIES, range(repeats)):
-        if policy in ("sjf", "random") and servers > 1:
+        if servers > 1 and POLICIES[policy].hidden:
             continue
         rng = stream(seed, f"{law} {servers} {policy} {repeat}")
         arrival, demand = load(rng, law, servers, requests)

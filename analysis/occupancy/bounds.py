@@ -1,6 +1,6 @@
 """The Capacity Adjustment Laws and what sharpens them: bounds on queueing with another number or speed of servers."""
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -56,6 +56,12 @@ class Bounds:
     def change_s_paper_bound(self) -> float:
         """The paper's bound with the sign of its table 2: negative when queueing falls."""
         return -self.b0 if self.to >= self.servers else self.b0
+
+    def row(self) -> dict[str, float | str]:
+        """Return what a table says of it, by column."""
+        change_s, within = self.change_s_paper_bound, (self.queueing_low_s, self.queueing_high_s)
+        chain = (self.b0, self.b1, self.b2, self.b3, self.pairs)
+        return dict(zip(COLUMNS, (self.to, *within, change_s, *chain, self.tightness, self.note), strict=True))
 
 
 def expansion(curve: Curve, servers: int, to: int, *, speed: float = 1.0, per_job: bool = False) -> Bounds:
@@ -215,14 +221,25 @@ def capacity(
     1        2             1.0              1.0                  -0.0
     2        3             0.0              0.0                  -1.0
     """
-    rows = []
+    return pd.DataFrame(
+        [bounds.row() for bounds in others(curve, servers, to, matched, per_job=per_job)], columns=COLUMNS
+    )
+
+
+def others(
+    curve: Curve,
+    servers: int,
+    to: Iterable[int],
+    matched: tuple[ArrayLike, ArrayLike] | None = None,
+    *,
+    per_job: bool = False,
+) -> Iterator[Bounds]:
+    """Yield the bounds with each other number of servers; arguments as of `capacity`."""
     for other in to:
         if other >= servers:
-            bounds = expansion(curve, servers, other, per_job=per_job)
+            yield expansion(curve, servers, other, per_job=per_job)
         else:
-            bounds = reduction(curve, servers, other, *(matched or ()))
-        rows.append(_row(bounds))
-    return pd.DataFrame(rows, columns=COLUMNS)
+            yield reduction(curve, servers, other, *(matched or ()))
 
 
 def _check(holds: bool, fault: str) -> None:
@@ -270,9 +287,3 @@ def _by_pairs(
     came = int(np.sum(curve.arrivals))
     _check(len(arrival) == len(departure) == came, f"{len(arrival)} pairs for a curve of {came} arrivals")
     return least_queueing(arrival, departure, servers, to, seen=curve) - seen_s, ""
-
-
-def _row(bounds: Bounds) -> tuple[object, ...]:
-    change_s = bounds.change_s_paper_bound
-    chain = (bounds.b0, bounds.b1, bounds.b2, bounds.b3, bounds.pairs)
-    return (bounds.to, bounds.queueing_low_s, bounds.queueing_high_s, change_s, *chain, bounds.tightness, bounds.note)

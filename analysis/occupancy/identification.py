@@ -8,14 +8,13 @@ import numpy as np
 import pandas as pd
 
 from analysis.occupancy.agreement import Finding, agreement, met_on_arrival
-from analysis.occupancy.inversion import Policy, Reconstruction, reconstruct
+from analysis.occupancy.inversion import Reconstruction, reconstruct
 from analysis.occupancy.likelihood import log_likelihood
 from analysis.occupancy.pairs import Pairs, pairs
 from models.arrays import Floats, Ints
 from models.errors import InputError
+from models.queues.policies import POLICIES, PolicyName
 
-POLICIES: tuple[Policy, ...] = ("fcfs", "lcfs", "lcfs_pr", "ps", "rr", "fb", "srpt", "sjf", "random", "priority")
-"""Candidates, in the order in which one is named where several explain a log alike."""
 ODDS = float(np.log(20.0))
 """A rival whose likelihood is within a factor of 20 of the best one's is not ruled out."""
 CROWDED = 20
@@ -43,7 +42,7 @@ CLOSE_S = 1e-9
 class Identified:
     """What a log says of its server."""
 
-    policy: Policy | None
+    policy: PolicyName | None
     """The policy; None if nothing fits or the log does not tell."""
     servers: int | None
     score: float
@@ -51,7 +50,7 @@ class Identified:
     logarithm; NaN without any. On the expected number of servers the next one is on that number, too."""
     reason: str
     """Why there is no answer; empty if there is one."""
-    rivals: tuple[tuple[Policy, int], ...]
+    rivals: tuple[tuple[PolicyName, int], ...]
     """Candidates that the log does not tell from the best one."""
     findings: tuple[Finding, ...]
     """The tests that the best candidate was put to."""
@@ -64,7 +63,7 @@ class Identified:
 class _Candidate:
     """A policy on so many servers, and what it makes of the log."""
 
-    policy: Policy
+    policy: PolicyName
     servers: int
     made: Reconstruction
     stay_s: Floats
@@ -80,7 +79,7 @@ def identify(
     arrival_s: Floats,
     departure_s: Floats,
     *,
-    policies: Sequence[Policy] = POLICIES,
+    policies: Sequence[PolicyName] = tuple(POLICIES),
     servers: Sequence[int] | None = None,
     expected_servers: int | None = None,
     priority: Ints | None = None,
@@ -140,12 +139,12 @@ def identify(
         reason = f"at most {peak} requests were present, so nobody waited on {expected_servers} servers"
         return Identified(None, None, np.nan, reason, (), (), _table([]))
     numbers = _steps(peak, expected_servers) if servers is None else sorted(set(servers))
-    chosen = [p for p in policies if p != "priority" or priority is not None]
+    chosen = [name for name in policies if POLICIES[name].order != "class" or priority is not None]
     fine = quantum_s * SLICES < float(np.nan_to_num(departure_s - arrival_s).sum()) / max(len(rows), 1)
-    chosen = [p for p in chosen if p != "rr" or not fine]
+    chosen = [name for name in chosen if not (fine and POLICIES[name].sliced)]
     classes = None if priority is None else np.asarray(priority)[rows]
 
-    def explained(policy: Policy, k: int) -> _Candidate:
+    def explained(policy: PolicyName, k: int) -> _Candidate:
         made = reconstruct(
             policy, arrival_s, departure_s, k, priority=classes, quantum_s=quantum_s, tolerance_s=CLOSE_S
         )
@@ -153,7 +152,7 @@ def identify(
 
     candidates = list[_Candidate]()
     for policy in chosen:
-        alone = policy in ("sjf", "random")
+        alone = not POLICIES[policy].reconstructed_on_several
         on = {k: explained(policy, k) for k in numbers if k == 1 or not alone}
         if servers is None and not alone:
             _between(on, partial(explained, policy))
@@ -198,7 +197,7 @@ def _window(arrival_s: Floats, events: Pairs, most: int) -> Ints:
     return np.sort(events.order[start : int(ends[-1]) if len(ends) else start + most])
 
 
-def _candidate(policy: Policy, servers: int, made: Reconstruction, events: Pairs, stay_s: Floats) -> _Candidate:
+def _candidate(policy: PolicyName, servers: int, made: Reconstruction, events: Pairs, stay_s: Floats) -> _Candidate:
     """Return a policy with how well it explains the log."""
     crowded, longest_s = (
         int(np.count_nonzero((events.job < 0) & (events.present >= servers))),
@@ -236,7 +235,7 @@ def _ordered(best: _Candidate) -> bool:
     turns.
     """
     made = best.made
-    if best.policy == "ps" or best.misfits > 0 or not made.finished.any():
+    if POLICIES[best.policy].sharing == "evenly" or best.misfits > 0 or not made.finished.any():
         return False
     waited_s = (best.stay_s - made.demand_s)[made.finished]
     return int(np.count_nonzero(waited_s > np.quantile(made.demand_s[made.finished], 0.05))) >= ORDERED

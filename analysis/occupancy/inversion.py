@@ -1,7 +1,7 @@
 """Service demands reconstructed from matched pairs of arrivals and departures, exactly, where the policy allows it."""
 
 from dataclasses import dataclass
-from typing import Any, Literal, get_args
+from typing import Any, Literal, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
@@ -12,8 +12,10 @@ from analysis.occupancy.pairs import Log, Pairs, pairs
 from analysis.occupancy.rotation import rotated
 from models.arrays import Bools, Floats, Ints
 from models.errors import InputError
+from models.queues.policies import POLICIES, Policy, PolicyName
 
-Policy = Literal["fcfs", "lcfs", "lcfs_pr", "ps", "rr", "srpt", "sjf", "fb", "priority", "random", "unknown"]
+AnyPolicy: TypeAlias = Literal[PolicyName, "unknown"]
+"""A policy, or `unknown`: one that never reorders whom it has, of which nothing else is known."""
 ROUNDING = 64 * np.finfo(np.float64).eps
 """Relative to the clock: what sums of times may differ by for no other reason than rounding."""
 
@@ -35,7 +37,7 @@ class Reconstruction:
 
 
 def demands(
-    policy: Policy,
+    policy: AnyPolicy,
     arrival_s: Floats,
     departure_s: Floats,
     servers: int,
@@ -83,7 +85,7 @@ def demands(
 
 
 def reconstruct(
-    policy: Policy,
+    policy: AnyPolicy,
     arrival_s: Floats,
     departure_s: Floats,
     servers: int,
@@ -115,29 +117,32 @@ def reconstruct(
     events = pairs(arrival_s, departure_s)
     log = Log(events.time_s, _clock(events, servers, rates), events.job, len(events.order))
     tolerance_s += ROUNDING * (log.clock_s[-1] if len(log.clock_s) else 0.0)
-    if policy == "ps":
-        found = shared(log, servers)
-    elif policy == "fb":
-        found = levelled(log, servers)
-    elif policy == "srpt":
-        found = shortest(log, servers, tolerance_s)
-    elif policy == "rr":
-        found = rotated(log, servers, quantum_s, tolerance_s)
+    rules = None if policy == "unknown" else POLICIES[policy]
+    if rules is None:
+        answer = ranked(log, _departures_first(events), servers, preemptive=True)
+    elif rules.sharing == "evenly":
+        answer = shared(log, servers)
+    elif rules.sharing == "least attained":
+        answer = levelled(log, servers)
+    elif rules.order == "remaining":
+        answer = shortest(log, servers, tolerance_s)
+    elif rules.sliced:
+        answer = rotated(log, servers, quantum_s, tolerance_s)
     else:
-        found = _ranked(policy, log, events, servers, priority)
-    attained, fits, rate = (_logged(values, events) for values in found)
+        answer = _ranked(rules, log, events, servers, priority)
+    attained, fits, rate = (_logged(values, events) for values in answer)
     return Reconstruction(attained, fits, rate, np.isfinite(np.asarray(departure_s, dtype=np.float64)))
 
 
 def _ranked(policy: Policy, log: Log, events: Pairs, servers: int, priority: Ints | None) -> Attained:
     """Return what a policy makes of a log that serves in a fixed order of requests."""
     rank = _rank(policy, events, priority)
-    attained, fits, rate = ranked(log, rank, servers, policy in ("lcfs_pr", "priority", "unknown"))
-    if policy == "sjf":
+    attained, fits, rate = ranked(log, rank, servers, policy.preemptive)
+    if policy.order == "size":
         shorter = np.empty(log.requests, dtype=np.int64)
         shorter[np.argsort(attained, kind="stable")] = np.arange(log.requests)
         fits &= ranked(log, shorter, servers, False)[1]
-    elif policy == "random":
+    elif policy.order == "drawn":
         leaving = np.flatnonzero(log.job < 0)
         rate[-1 - log.job[leaving[1:]]] = 1.0 / np.maximum(events.present[leaving[:-1]], 1)
     return attained, fits, rate
@@ -154,11 +159,11 @@ def _rank(policy: Policy, events: Pairs, priority: Ints | None) -> Ints:
     """Return the order in which a policy of fixed ranks serves: the least first."""
     n = len(events.order)
     arrived = np.arange(n)
-    if policy == "fcfs":
+    if policy.order == "arrival":
         return arrived
-    if policy in ("lcfs", "lcfs_pr"):
+    if policy.order == "latest":
         return -arrived
-    if policy == "priority":
+    if policy.order == "class":
         given = 0 if priority is None else len(priority)
         if priority is None or given != n:
             raise InputError(f"policy priority needs {n} classes, got {given}")
@@ -166,9 +171,14 @@ def _rank(policy: Policy, events: Pairs, priority: Ints | None) -> Ints:
         rank = np.empty(n, dtype=np.int64)
         rank[by_class] = arrived
         return rank
-    # One server: whoever it takes when it comes free is the one of those waiting that leaves first.
+    return _departures_first(events)
+
+
+def _departures_first(events: Pairs) -> Ints:
+    """Return the order of departure: of those waiting one server takes whoever leaves first."""
+    n = len(events.order)
     leaving = -1 - events.job[events.job < 0]
-    rank = arrived + n
+    rank = np.arange(n) + n
     rank[leaving] = np.arange(len(leaving))
     return rank
 
@@ -182,19 +192,20 @@ def _clock(events: Pairs, servers: int, rates: Floats | None) -> Floats:
     return np.concatenate([np.zeros(min(1, len(events.time_s))), np.cumsum(gained)])
 
 
-def _check(policy: Policy, servers: int, quantum_s: float, rates: Floats | None) -> None:
+def _check(policy: AnyPolicy, servers: int, quantum_s: float, rates: Floats | None) -> None:
     """Refuse what cannot be reconstructed, and arguments out of bounds."""
-    if policy not in get_args(Policy):
-        raise InputError(f"policy {policy!r}: it must be one of {', '.join(get_args(Policy))}")
+    if policy not in (*POLICIES, "unknown"):
+        raise InputError(f"policy {policy!r}: it must be one of {', '.join((*POLICIES, 'unknown'))}")
     if servers < 1:
         raise InputError(f"{servers} servers: there must be at least 1")
-    if servers > 1 and policy in ("sjf", "random"):
+    if policy == "unknown":
+        if servers > 1:
+            raise InputError(f"an unknown policy on {servers} servers does not say who is served; on 1 server it does")
+    elif servers > 1 and POLICIES[policy].hidden:
         raise InputError(
-            f"demands under {policy} on {servers} servers cannot be known: whom a server took does not follow from "
-            "arrivals and departures; it does on 1 server"
+            f"demands under {policy} on {servers} servers cannot be known: {POLICIES[policy].hidden}; "
+            "it does on 1 server"
         )
-    if servers > 1 and policy == "unknown":
-        raise InputError(f"an unknown policy on {servers} servers does not say who is served; on 1 server it does")
     if not quantum_s > 0:
         raise InputError(f"a quantum of {quantum_s} s: it must be above 0")
     if rates is not None and (np.shape(rates) != (servers,) or not (np.asarray(rates) > 0).all()):

@@ -6,7 +6,7 @@ import numpy as np
 
 from analysis.occupancy.curve import curve
 from analysis.occupancy.identification import CLOSE_S, MISFITS
-from analysis.occupancy.inversion import Policy, Reconstruction, reconstruct
+from analysis.occupancy.inversion import AnyPolicy, Reconstruction, reconstruct
 from analysis.occupancy.law import law
 from analysis.occupancy.pairs import pairs
 from models.arrays import Floats, Ints
@@ -33,7 +33,7 @@ class Explained:
 
 
 def explained(
-    policy: Policy,
+    policy: AnyPolicy,
     arrival_s: Floats,
     departure_s: Floats,
     servers: int,
@@ -111,7 +111,7 @@ class Replay:
 
 
 def replay(
-    policy: Policy,
+    policy: AnyPolicy,
     arrival_s: Floats,
     departure_s: Floats,
     servers: int,

@@ -16,7 +16,8 @@ from models.errors import InputError
 from models.queues import kernels, slices
 from models.queues.draws import Traffic, fill, rows, traffic
 from models.queues.kernels import Jobs, Line
-from models.queues.open import OpenPolicy, check_policy, check_servers
+from models.queues.open import check_policy, check_servers
+from models.queues.policies import PolicyName
 from models.queues.slices import Ring
 from models.queues.world import Distribution
 
@@ -116,7 +117,7 @@ def _grown(jobs: Jobs) -> Jobs:
     return Jobs(*(np.concatenate([column, np.zeros_like(column)]) for column in jobs))
 
 
-def _serve(policy: OpenPolicy, state: Line | Ring, what: Traffic, requests: int, tally: Tally) -> None:
+def _serve(policy: PolicyName, state: Line | Ring, what: Traffic, requests: int, tally: Tally) -> None:
     """Draw, serve and tally block by block."""
     kit = slices if policy == "rr" else kernels
     jobs, row, present, so_far = rows(BLOCK), np.empty(BLOCK, np.int64), 0, (0, 0.0)
@@ -131,7 +132,7 @@ def _serve(policy: OpenPolicy, state: Line | Ring, what: Traffic, requests: int,
 
 
 def simulate(
-    policy: OpenPolicy, rate_per_s: float, demand: Distribution, servers: int, requests: int, *, seed: int,
+    policy: PolicyName, rate_per_s: float, demand: Distribution, servers: int, requests: int, *, seed: int,
     quantum_s: float = 0.1, class_shares: Sequence[float] = (1.0,), per_octave: int = 32,
 ) -> Summary:  # fmt: skip
     """Serve requests drawn on the way and return what the queue did; memory does not grow with their number.

@@ -4,8 +4,6 @@ All share one convention: at equal times departures come before arrivals before 
 arrivals are served in the order of their index. Everybody who arrived is served to the end.
 """
 
-from typing import Literal, get_args
-
 import numpy as np
 from numpy.typing import NDArray
 
@@ -13,8 +11,10 @@ from models.arrays import Floats, Ints
 from models.errors import InputError
 from models.queues import kernels, slices
 from models.queues.kernels import Jobs
+from models.queues.policies import POLICIES, PolicyName
 
-OpenPolicy = Literal["fcfs", "ps", "priority", "srpt", "rr"]
+OPEN_POLICIES = tuple(name for name, policy in POLICIES.items() if policy.open_form)
+"""Policies that have a compiled open form."""
 
 
 def check_policy(policy: str) -> None:
@@ -29,8 +29,8 @@ def check_policy(policy: str) -> None:
     --------
     >>> check_policy("ps")
     """
-    if policy not in get_args(OpenPolicy):
-        raise InputError(f"policy is one of {', '.join(get_args(OpenPolicy))}, got {policy}")
+    if policy not in OPEN_POLICIES:
+        raise InputError(f"policy is one of {', '.join(OPEN_POLICIES)}, got {policy}")
 
 
 def check_servers(servers: int, quantum_s: float) -> None:
@@ -80,7 +80,7 @@ def _jobs(arrival_s: Floats, demand_s: Floats, classes: Ints | None) -> Jobs:
 
 
 def times(
-    policy: OpenPolicy, arrival_s: Floats, demand_s: Floats, servers: int, priority: Ints | None = None, *,
+    policy: PolicyName, arrival_s: Floats, demand_s: Floats, servers: int, priority: Ints | None = None, *,
     quantum_s: float = 0.1,
 ) -> tuple[Floats, Floats]:  # fmt: skip
     """Return when a server first took each request, and when each left, under one of the five open policies.

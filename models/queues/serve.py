@@ -1,7 +1,6 @@
 """Serve requests on a station of k servers: the one entry to the queues. Arguments are checked here."""
 
 from dataclasses import dataclass
-from typing import get_args
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -11,13 +10,9 @@ from models.errors import InputError
 from models.queues import open as plain
 from models.queues import station
 from models.queues.layout import Load, Station, Times
-from models.queues.policy import Policy
+from models.queues.policies import POLICIES, PolicyName
 
-POLICIES: tuple[Policy, ...] = get_args(Policy)
-_CODES = {
-    "fcfs": station.FCFS, "lcfs": station.LCFS, "lcfs_pr": station.LCFS_PR, "ps": station.PS, "rr": station.RR,
-    "srpt": station.SRPT, "sjf": station.SJF, "fb": station.FB, "priority": station.PRIORITY, "random": station.RANDOM,
-}  # fmt: skip
+_KERNELS = {"cores": station.on_cores, "evenly": station.sharing, "least attained": station.foreground}
 
 
 @dataclass(frozen=True, slots=True)
@@ -30,7 +25,7 @@ class Service:
 
 
 def serve(
-    policy: Policy,
+    policy: PolicyName,
     arrival_s: ArrayLike,
     demand_s: ArrayLike,
     servers: int,
@@ -106,13 +101,13 @@ def serve(
     )
     if not 0.0 < quantum_s < np.inf:
         raise InputError(f"quantum_s is {quantum_s}, must be positive and finite")
-    if after is None and speeds is None and rates is None and policy in ("fcfs", "ps", "priority", "srpt", "rr"):
+    rules = POLICIES[policy]
+    if after is None and speeds is None and rates is None and rules.open_form:
         arrival = load.arrival_s
         return Service(arrival, *plain.times(policy, arrival, demand, servers, load.priority, quantum_s=quantum_s))
     times = Times(np.empty(n), np.empty(n), np.empty(n))
-    quantum = quantum_s if policy == "rr" else np.inf
-    kernel = {"ps": station.sharing, "fb": station.foreground}.get(policy, station.on_cores)
-    kernel(load, Station(_CODES[policy], quantum, *_speeds(servers, speeds, rates)), times)
+    quantum = quantum_s if rules.sliced else np.inf
+    _KERNELS[rules.sharing](load, Station(rules.code, quantum, *_speeds(servers, speeds, rates)), times)
     return Service(*times)
 
 
@@ -185,10 +180,10 @@ def _followers(parent: Ints) -> tuple[Ints, Ints]:
     return first, following
 
 
-def _classes(policy: Policy, priority: ArrayLike | None, n: int) -> Ints:
+def _classes(policy: PolicyName, priority: ArrayLike | None, n: int) -> Ints:
     """Return the classes, which only one policy needs."""
     if priority is None:
-        if policy == "priority":
+        if POLICIES[policy].order == "class":
             raise InputError("policy priority needs priority, the class of each request")
         return np.zeros(n, np.int64)
     classes = _integers("priority", priority, n)
@@ -198,10 +193,10 @@ def _classes(policy: Policy, priority: ArrayLike | None, n: int) -> Ints:
     return classes
 
 
-def _choices(policy: Policy, choice: ArrayLike | None, n: int) -> Floats:
+def _choices(policy: PolicyName, choice: ArrayLike | None, n: int) -> Floats:
     """Return the draws by which waiting jobs are chosen, which only one policy needs."""
     if choice is None:
-        if policy == "random":
+        if POLICIES[policy].order == "drawn":
             raise InputError("policy random needs choice, a draw in [0, 1) per request")
         return np.zeros(n)
     draws = _values("choice", choice, n, 0.0)

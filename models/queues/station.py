@@ -15,8 +15,11 @@ from numba import njit
 
 from models.arrays import Floats, Ints
 from models.queues.layout import Cores, Groups, Heap, Load, Shop, Station, Times
+from models.queues.policies import POLICIES
 
-FCFS, LCFS, LCFS_PR, PS, RR, SRPT, SJF, FB, PRIORITY, RANDOM = range(10)
+LCFS, LCFS_PR, SRPT = POLICIES["lcfs"].code, POLICIES["lcfs_pr"].code, POLICIES["srpt"].code
+SJF, PRIORITY, RANDOM = POLICIES["sjf"].code, POLICIES["priority"].code, POLICIES["random"].code
+"""Policies by the codes that the kernels compare; the others are their plain cases."""
 NOBODY = -1
 SLIVER = 1e-9
 """What a slice would leave over, as a share of the quantum, that is served in it: 0.3 s are three slices of 0.1 s."""

@@ -9,7 +9,7 @@ from typing import Annotated, ClassVar, Literal
 from annotated_types import Ge, Gt, Le, MinLen
 
 from models.fleet.world import FORBID, Count, Forbid, NonNegative, Positive, Share
-from models.queues.policy import Policy
+from models.queues.policies import PolicyName
 
 LONGEST_S = 366 * 86400
 """A year: the longest horizon."""
@@ -173,7 +173,7 @@ class Station:
 
     servers: Annotated[int, Ge(1), Le(4096)] = 4
     """Servers (cores)."""
-    policy: Policy = "ps"
+    policy: PolicyName = "ps"
     """Scheduling: first come first served; last come first served without and with preemption; processor sharing;
     round robin; shortest remaining processing time; shortest job first; feedback (least attained service); static
     preemptive priority; random."""

@@ -8,7 +8,8 @@ from typing import TYPE_CHECKING, Annotated, Literal, cast
 
 import typer
 
-from scenarios.commands.guard import folder, guard, say
+from models.queues.policies import PolicyName
+from scenarios.commands.guard import answer, folder, guard
 from scenarios.files.options import number, refuse, whole
 
 if TYPE_CHECKING:
@@ -39,7 +40,7 @@ def occupancy(
         str | None, _changes(metavar="X,X,…", help="Other speeds of the servers, such as 1.5,2, to be judged.")
     ] = None,
     policy: Annotated[
-        Literal["auto", "fcfs", "lcfs", "lcfs_pr", "ps", "rr", "fb", "srpt", "sjf", "priority", "random"] | None,
+        Literal["auto", PolicyName] | None,
         _changes(help="Policy to replay the log under; auto: find it out."),
     ] = None,
     quantum: Annotated[str, _changes(metavar="TIME", help="Time slice of policy rr.")] = "100ms",
@@ -86,13 +87,11 @@ def occupancy(
         return
     if reorder is not None:
         refuse("--reorder", "is about events on standard input, -", reorder)
-    from scenarios.occupancy.own import Asked, Columns
-    from scenarios.occupancy.own import occupancy as analyse
+    from scenarios.occupancy import requests
     from scenarios.occupancy.stay_logs import log_of_run
-    from scenarios.occupancy.text import show_occupancy
 
     given = log_of_run(log, service, stay, count)
-    asked = Asked(
+    query = requests.OccupancyQuery(
         servers=given.servers if given is not None else _needed(count),
         to=options.numbers_of("--to", to, options.MOST_SERVERS) if to is not None else (),
         speed=options.factors("--speed", speed) if speed is not None else (),
@@ -105,8 +104,8 @@ def occupancy(
     if out is not None:
         with folder("--out"):
             make_folder(out)
-    columns = Columns(arrival, departure, duration, unit, priority)
-    say(analyse(log, asked, columns, out, given=given.log if given is not None else None), show_occupancy, json)
+    columns = requests.LogColumns(arrival, departure, duration, unit, priority)
+    answer(requests.occupancy(log, query, columns, out, given=given.log if given is not None else None), json)
 
 
 def _needed(servers: int | None) -> int:

@@ -10,7 +10,7 @@ from pydantic import Field, TypeAdapter
 from models.fleet.world import FORBID, Count, Forbid, Positive, Share, World
 from models.metrics import MetricName
 from models.profiling.world import ProfileWorld
-from models.queues.policy import Policy
+from models.queues.policies import PolicyName
 from models.queues.world import QueueWorld
 from models.services.world import ServiceWorld
 
@@ -102,7 +102,7 @@ class Occupancy:
     """Length of the intervals that utilisation is estimated for."""
     to: tuple[Annotated[int, Ge(1), Le(4096)], ...] = ()
     """Other numbers of servers, of which queueing is bounded and predicted; none: those of `replays`."""
-    policy: Literal[Policy, "station", "auto"] | None = "station"
+    policy: Literal[PolicyName, "station", "auto"] | None = "station"
     """Scheduling under which the log is replayed: `station` is the one simulated, `auto` the one that the log shows;
     null: bounds alone, which need no policy."""
 

@@ -2,20 +2,17 @@
 
 import math
 from collections.abc import Iterator, Mapping
-from dataclasses import replace
+from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pandas as pd
-from rich.box import SIMPLE_HEAD
-from rich.console import Console
-from rich.table import Table
 
 from analysis.figures.occupancy import accuracy
 from analysis.figures.occupancy.occupancy import draw_occupancy
 from analysis.figures.occupancy.utilisation import draw_beside
-from analysis.occupancy.curve import Curve, curve
+from analysis.occupancy.curve import curve
 from analysis.occupancy.law import law
 from analysis.occupancy.logs.hygiene import Cleaned
 from models.arrays import Floats
@@ -24,15 +21,128 @@ from scenarios.files.schema import QueueScenario
 from scenarios.files.source import digest
 from scenarios.files.traces import read_trace
 from scenarios.occupancy.job_pace import fleet_of, pace_of
-from scenarios.occupancy.own import Asked, laws
-from scenarios.occupancy.steady import lengthen, steady_state
-from scenarios.occupancy.steady import said as steadily
-from scenarios.occupancy.text import NOTHING
-from scenarios.occupancy.truth import errors, truth
+from scenarios.occupancy.other_servers import OtherServers
+from scenarios.occupancy.requests import NOTHING, OccupancyConclusion, OccupancyQuery, laws
+from scenarios.occupancy.steady import SteadyState, lengthen, steady_state
+from scenarios.occupancy.truth import LawErrors, Truth, errors, truth
 from scenarios.runs.pictures import save
 from scenarios.runs.provenance import file_digest
 from scenarios.runs.rundir import Draft, Run
+from scenarios.views.conclusion import Conclusion, Payload
+from scenarios.views.numbers import seconds, share
 from scenarios.views.output import Progress
+from scenarios.views.section import Block, Place, Says, Section, Table, table
+
+
+@dataclass(frozen=True, slots=True)
+class Replayed:
+    """What the same load really met on another number of servers, seconds."""
+
+    servers: int
+    response_time_s: float
+    queueing_time_s: float
+    """NaN where the law does not tell it."""
+    change_s: float
+
+
+@dataclass(frozen=True, slots=True)
+class Precision:
+    """How long a run had to be for its mean response time to be known to a share of it."""
+
+    asked: float
+    horizon_s: float
+    runs: int
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class QueueConclusion(Conclusion):
+    """What `wsc run` says of a queue's run."""
+
+    run: Path
+    scenario: str
+    seed: int
+    counts: Mapping[str, int]
+    truth: Truth
+    errors: LawErrors
+    counter: Mapping[str, float]
+    """The law beside the counter, interval by interval: shares of time."""
+    occupancy: OccupancyConclusion
+    replays: tuple[Replayed, ...]
+    steady: SteadyState
+    figures: tuple[str, ...]
+    precision: Precision | None = None
+    """If the run was lengthened for one."""
+
+    def payload(self) -> Payload:
+        """Return what ``--json`` prints."""
+        return {
+            "kind": "queue",
+            "run": str(self.run),
+            "scenario": self.scenario,
+            "seed": self.seed,
+            "counts": self.counts,
+            "truth": asdict(self.truth),
+            "errors": asdict(self.errors),
+            "counter": self.counter,
+            "occupancy": self.occupancy.payload(),
+            "replays": [asdict(row) for row in self.replays],
+            "steady": asdict(self.steady),
+            "figures": list(self.figures),
+            **({} if self.precision is None else {"precision": asdict(self.precision)}),
+        }
+
+    def frame(self) -> pd.DataFrame:
+        """Return service time, queueing time and utilisation by the law and in truth."""
+        names = ("service_time_s", "queueing_time_s", "utilisation")
+        rows = [(name, getattr(self.occupancy, name), getattr(self.truth, name)) for name in names]
+        return pd.DataFrame(rows, columns=["quantity", "law", "truth"])
+
+    def section(self) -> Section:
+        """Return what the laws say of the run's log beside what its servers did."""
+        who = "".join(f" of {self.counts[name]:,} {name}" for name in ("sessions", "clients") if self.counts[name])
+        first = f"{self.scenario} (seed {self.seed}): {self.counts['requests']:,} requests{who}, "
+        blocks = (Says(f"{first}{self.occupancy.servers} servers"), *self.beside_truth(), *self.notes())
+        return Section("", (*blocks, Place(f"tables and figures: {self.run}")))
+
+    def beside_truth(self) -> Iterator[Block]:
+        """Yield the law beside the truth, the steady state, and other numbers of servers."""
+        yield self._law()
+        median, most = (100 * self.counter[f"raw_error_{name}"] for name in ("median", "p97"))
+        yield Says(
+            f"by interval: {self.counter['low']:.1%} to {self.counter['high']:.1%} busy, the law off by "
+            f"{median:.2f} points (median), {most:.2f} (97th percentile)"
+        )
+        yield from map(Says, self.steady.lines())
+        if self.precision is not None:
+            needed = f"a horizon of {self.precision.horizon_s:,.10g} s ({self.precision.runs} runs)"
+            yield Says(f"±{self.precision.asked:.3g} of the mean needed {needed};")
+            yield Says("a run that stops at a precision covers somewhat less often than it says")
+        if self.occupancy.capacity:
+            yield self._capacity()
+
+    def notes(self) -> Iterator[Says]:
+        """Yield what must be known to read the numbers."""
+        yield from (Says(f"note: {note}") for note in self.occupancy.notes)
+
+    def _law(self) -> Table:
+        rows = []
+        for name in ("service", "queueing"):
+            off = getattr(self.errors, name)
+            true = (f"{getattr(self.truth, f'{name}_time_s'):,.1f} s", f"{round(off, 4) + 0.0:+.2%} of service")
+            estimate = f"{getattr(self.occupancy, f'{name}_time_s'):,.1f} s"
+            rows.append((f"{name} time", estimate, *(true if math.isfinite(off) else ("", ""))))
+        busy, truly = self.occupancy.utilisation, self.truth.utilisation
+        true = (f"{truly:.2%}", f"{round(100 * (busy - truly), 2) + 0.0:+.2f} points")
+        rows.append(("utilisation", share(busy, unknown="unknown"), *(true if math.isfinite(truly) else ("", ""))))
+        return table(("aggregate over all requests", "by the law", "truth", "error"), rows, "the Occupancy Law")
+
+    def _capacity(self) -> Table:
+        happened_s = {row.servers: row.queueing_time_s for row in self.replays}
+        rows = [
+            (str(row.bounds.to), *_capacity_cells(row, happened_s.get(row.bounds.to, math.nan)))
+            for row in self.occupancy.capacity
+        ]
+        return table(("servers", "bounds", "replayed", "demands ±5%", "happened"), rows, "queueing time")
 
 
 def outside(scenario: QueueScenario) -> dict[str, str]:
@@ -57,7 +167,7 @@ def simulate(scenario: QueueScenario, draft: Draft, out: Path, progress: Progres
     return outcome.counts
 
 
-def measure(scenario: QueueScenario, found: Run, _out: Path, progress: Progress) -> dict[str, Any]:
+def measure(scenario: QueueScenario, run: Run, _out: Path, progress: Progress) -> QueueConclusion:
     """Return what `wsc run` says of a queue's run that is there; without its ``truth_`` tables the truth is NaN.
 
     Figures go into the run's directory.
@@ -65,42 +175,40 @@ def measure(scenario: QueueScenario, found: Run, _out: Path, progress: Progress)
     Parameters
     ----------
     scenario : whose analyses are made
-    found : its run
+    run : its run
     progress : told what is being done
     """
     progress("measuring", 0.0)
-    log, servers = found.table("requests", ["arrival_s", "departure_s", "type"]), scenario.station.servers
-    seen = curve(*_stamps(log))
-    occupancy = _laws(scenario, log, seen)
-    true = truth(found, scenario)
-    cpu = found.table("cpu")
+    log, servers = run.table("requests", ["arrival_s", "departure_s", "type"]), scenario.station.servers
+    occupancy = _laws(scenario, log)
+    true = truth(run, scenario)
+    cpu = run.table("cpu")
     beside = accuracy.beside(log, cpu[cpu["start_s"] < scenario.horizon_s], servers)
-    parts = pd.DataFrame(occupancy["intervals"])
+    parts = occupancy.intervals
     files = [
-        *(save(draw_occupancy(seen, servers, parts), found.path / "occupancy") if len(parts) else ()),
-        *save(draw_beside(beside), found.path / "utilisation"),
+        *(save(draw_occupancy(curve(*_stamps(log)), servers, parts), run.path / "occupancy") if len(parts) else ()),
+        *save(draw_beside(beside), run.path / "utilisation"),
     ]
-    return {
-        "kind": scenario.kind,
-        "run": str(found.path),
-        "scenario": scenario.name,
-        "seed": scenario.seed,
-        "counts": found.manifest["counts"],
-        "truth": true,
-        "errors": errors(occupancy, true),
-        "counter": accuracy.errors(beside) | {"low": beside["counted"].min(), "high": beside["counted"].max()},
-        "occupancy": occupancy,
-        "replays": _replays(found, occupancy, lawful=scenario.contention == Contention()),
-        "steady": steady_state(scenario, log),
-        "figures": [str(file) for file in files],
-    }
+    return QueueConclusion(
+        run=run.path,
+        scenario=scenario.name,
+        seed=scenario.seed,
+        counts=run.manifest["counts"],
+        truth=true,
+        errors=errors(occupancy.service_time_s, occupancy.queueing_time_s, true),
+        counter=accuracy.errors(beside) | {"low": beside["counted"].min(), "high": beside["counted"].max()},
+        occupancy=occupancy,
+        replays=tuple(_replays(run, occupancy, lawful=scenario.contention == Contention())),
+        steady=steady_state(scenario, log),
+        figures=tuple(map(str, files)),
+    )
 
 
-def precise(scenario: QueueScenario, share: float, out: Path, force: bool, progress: Progress) -> dict[str, Any]:
+def precise(scenario: QueueScenario, share: float, out: Path, force: bool, progress: Progress) -> QueueConclusion:
     """Return what is measured of a run that is lengthened until its mean response time is known to a share of it."""
     longer = lengthen(scenario, share, out, force, progress)
-    told = {"asked": share, "horizon_s": longer.scenario.horizon_s, "runs": longer.runs}
-    return measure(longer.scenario, longer.run, out, progress) | {"precision": told}
+    precision = Precision(share, longer.scenario.horizon_s, longer.runs)
+    return replace(measure(longer.scenario, longer.run, out, progress), precision=precision)
 
 
 def numbers(payload: Mapping[str, Any]) -> Iterator[tuple[str, float]]:
@@ -111,63 +219,35 @@ def numbers(payload: Mapping[str, Any]) -> Iterator[tuple[str, float]]:
     yield "queueing over service", queueing_s / service_s if service_s > 0 else math.nan
 
 
-def render(payload: Mapping[str, Any], console: Console) -> None:
-    """Print what the laws say of a run's log beside what its servers did."""
-    counts, said, true = payload["counts"], payload["occupancy"], payload["truth"]
-    of = "".join(f" of {counts[who]:,} {who}" for who in ("sessions", "clients") if counts[who])
-    console.print(
-        f"{payload['scenario']} (seed {payload['seed']}): {counts['requests']:,} requests{of}, "
-        f"{said['servers']} servers",
-        soft_wrap=True,
-    )
-    console.print(_law_table(said, true, payload["errors"]))
-    counter = payload["counter"]
-    median, most = (100 * counter[f"raw_error_{name}"] for name in ("median", "p97"))
-    console.print(
-        f"  by interval: {counter['low']:.1%} to {counter['high']:.1%} busy, the law off by "
-        f"{median:.2f} points (median), {most:.2f} (97th percentile)",
-        soft_wrap=True,
-    )
-    for line in steadily(payload["steady"]):
-        console.print(f"  {line}", soft_wrap=True)
-    if "precision" in payload:
-        console.print(_lengthened(payload["precision"]), soft_wrap=True)
-    if said["capacity"]:
-        console.print(_capacity_table(said, payload["replays"]))
-    for note in said["notes"]:
-        console.print(f"  note: {note}", markup=False, soft_wrap=True)
-    console.print(f"  tables and figures: {payload['run']}", soft_wrap=True)
-
-
 def _stamps(log: pd.DataFrame) -> tuple[Floats, Floats]:
     return log["arrival_s"].to_numpy(), log["departure_s"].to_numpy()
 
 
-def _laws(scenario: QueueScenario, log: pd.DataFrame, seen: Curve) -> dict[str, Any]:
+def _laws(scenario: QueueScenario, log: pd.DataFrame) -> OccupancyConclusion:
     """Return what `wsc occupancy` would say of the log; bounds alone where its policy cannot be replayed."""
-    asked, why = _asked(scenario)
-    urgency = {one.name: one.priority for one in scenario.load.types}
+    query, why = _query(scenario)
+    urgency = {kind.name: kind.priority for kind in scenario.load.types}
     classes = log["type"].map(urgency).fillna(0).to_numpy().astype(np.int64)
     whole = Cleaned(*_stamps(log), (), 0, paired=True, priority=classes)
-    made = laws(whole, seen, asked)
-    return {"kind": "occupancy", **made, "notes": [*made["notes"], *why, *_caveats(scenario)]}
+    answer = laws(whole, curve(*_stamps(log)), query)
+    return replace(answer, notes=(*answer.notes, *why, *_caveats(scenario)))
 
 
-def _asked(scenario: QueueScenario) -> tuple[Asked, list[str]]:
+def _query(scenario: QueueScenario) -> tuple[OccupancyQuery, tuple[str, ...]]:
     """Return what the laws are asked, and why no replay can be asked for."""
     settings, station = scenario.analyses.occupancy, scenario.station
-    told = station.policy if settings.policy == "station" else settings.policy
-    asked = Asked(
+    policy = station.policy if settings.policy == "station" else settings.policy
+    query = OccupancyQuery(
         station.servers,
         to=settings.to or scenario.replays,
         interval_s=settings.interval_s,
-        policy=None if told == "auto" else told,
-        identify=told == "auto",
+        policy=None if policy == "auto" else policy,
+        identify=policy == "auto",
         quantum_s=station.quantum_s,
     )
-    if told and (station.speeds or station.rates):
-        return replace(asked, policy=None, identify=False), ["no replay: the servers are not all alike"]
-    return asked, []
+    if policy and (station.speeds or station.rates):
+        return replace(query, policy=None, identify=False), ("no replay: the servers are not all alike",)
+    return query, ()
 
 
 def _caveats(scenario: QueueScenario) -> Iterator[str]:
@@ -183,58 +263,20 @@ def _caveats(scenario: QueueScenario) -> Iterator[str]:
         yield "the laws do not hold here: a request that is present may be neither on a server nor waiting for one"
 
 
-def _replays(found: Run, occupancy: Mapping[str, Any], *, lawful: bool) -> list[dict[str, Any]]:
-    """Return what the same load really met on other numbers of servers; queueing only where the law tells it."""
-    if not found.has("replays"):
-        return []
-    table = found.table("replays", ["servers", "arrival_s", "departure_s"])
-    rows = []
-    for servers in table["servers"].drop_duplicates().tolist():
-        made = law(curve(*_stamps(table[table["servers"] == servers])), servers)
-        queueing_s = made.queueing_time_s if lawful else math.nan
-        change = {"queueing_time_s": queueing_s, "change_s": queueing_s - occupancy["queueing_time_s"]}
-        rows.append({"servers": servers, "response_time_s": made.response_time_s, **change})
-    return rows
+def _replays(run: Run, occupancy: OccupancyConclusion, *, lawful: bool) -> Iterator[Replayed]:
+    """Yield what the same load really met on other numbers of servers; queueing only where the law tells it."""
+    if not run.has("replays"):
+        return
+    replays = run.table("replays", ["servers", "arrival_s", "departure_s"])
+    for servers in replays["servers"].drop_duplicates().tolist():
+        total = law(curve(*_stamps(replays[replays["servers"] == servers])), servers)
+        queueing_s = total.queueing_time_s if lawful else math.nan
+        yield Replayed(servers, total.response_time_s, queueing_s, queueing_s - occupancy.queueing_time_s)
 
 
-def _lengthened(precision: Mapping[str, Any]) -> str:
-    return (
-        f"  ±{precision['asked']:.3g} of the mean needed a horizon of {precision['horizon_s']:,.10g} s "
-        f"({precision['runs']} runs);\n  a run that stops at a precision covers somewhat less often than it says"
-    )
-
-
-def _law_table(made: Mapping[str, Any], true: Mapping[str, float], off: Mapping[str, float]) -> Table:
-    head = ("aggregate over all requests", "by the law", "truth", "error")
-    table = Table(*head, title="the Occupancy Law", box=SIMPLE_HEAD)
-    for name in ("service", "queueing"):
-        known = math.isfinite(off[name])
-        seconds, error = f"{true[f'{name}_time_s']:,.1f} s", f"{round(off[name], 4) + 0.0:+.2%} of service"
-        table.add_row(f"{name} time", f"{made[f'{name}_time_s']:,.1f} s", *((seconds, error) if known else ("", "")))
-    known = math.isfinite(true["utilisation"])
-    points = f"{round(100 * (made['utilisation'] - true['utilisation']), 2) + 0.0:+.2f} points"
-    truly = (f"{true['utilisation']:.2%}", points) if known else ("", "")
-    seen = f"{made['utilisation']:.2%}" if math.isfinite(made["utilisation"]) else "unknown"
-    table.add_row("utilisation", seen, *truly)
-    return table
-
-
-def _capacity_table(made: Mapping[str, Any], replays: list[dict[str, Any]]) -> Table:
-    head = ("servers", "bounds", "replayed", "demands ±5%", "happened")
-    table = Table(*head, title="queueing time", box=SIMPLE_HEAD)
-    happened = {row["servers"]: row["queueing_time_s"] for row in replays}
-    for row in made["capacity"]:
-        table.add_row(str(row["servers"]), *_capacity_cells(row, happened.get(row["servers"], math.nan)))
-    return table
-
-
-def _capacity_cells(row: Mapping[str, Any], happened_s: float) -> Iterator[str]:
-    bounds = f"{_seconds(row['queueing_s_low'])} to {_seconds(row['queueing_s_high'])}"
-    yield NOTHING if row["bounds_say_nothing"] else bounds
-    yield _seconds(row["replay_s"])
-    yield f"{_seconds(row['replay_low'])} to {_seconds(row['replay_high'])}" if math.isfinite(row["replay_s"]) else ""
-    yield _seconds(happened_s)
-
-
-def _seconds(value: float) -> str:
-    return f"{value:,.1f} s" if math.isfinite(value) else "any" if math.isinf(value) else ""
+def _capacity_cells(row: OtherServers, happened_s: float) -> Iterator[str]:
+    low, high = seconds(row.bounds.queueing_low_s), seconds(row.bounds.queueing_high_s, unknown="any")
+    yield NOTHING if row.bounds_say_nothing else f"{low} to {high}"
+    yield "" if row.replay is None else seconds(row.replay.queueing_s)
+    yield "" if row.replay is None else f"{seconds(row.replay.low_s)} to {seconds(row.replay.high_s)}"
+    yield seconds(happened_s)

@@ -1,10 +1,9 @@
 """The steady state of a queue: response times of a run with an interval, and runs long enough for a precision."""
 
 import math
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -37,7 +36,44 @@ class Lengthened:
     runs: int
 
 
-def steady_state(scenario: QueueScenario, log: pd.DataFrame) -> dict[str, Any]:
+@dataclass(frozen=True, slots=True)
+class SteadyState:
+    """The mean response time of a run in steady state, or why there is none to be told: then all else is not known."""
+
+    mean_response_s: float = math.nan
+    low: float = math.nan
+    high: float = math.nan
+    """Ends of the interval, seconds."""
+    confidence: float = LEVEL
+    requests: int | None = None
+    warm_up_requests: int | None = None
+    batches: int | None = None
+    correlation: float | None = None
+    """Of neighbouring batches."""
+    settled: bool | None = None
+    """Whether the warm-up ended in the first half."""
+    independent: bool | None = None
+    """Whether the batches look it; if not, the interval is too narrow."""
+    reason: str | None = None
+
+    def lines(self) -> Iterator[str]:
+        """Yield what people read, line by line."""
+        if self.reason is not None:
+            yield f"no steady state: {self.reason}"
+            return
+        mean_s = self.mean_response_s
+        width = f"±{(self.high - mean_s) / mean_s:.1%}" if mean_s else "±0%"
+        yield (
+            f"steady state: mean response {mean_s:.4g} s ({self.low:.4g} to {self.high:.4g}, {width} at "
+            f"{self.confidence:.0%}), {self.warm_up_requests:,} requests of warm-up"
+        )
+        if not self.settled:
+            yield "note: too short to tell the warm-up from the steady state"
+        if not self.independent:
+            yield "note: too short for independent batches; the interval is too narrow"
+
+
+def steady_state(scenario: QueueScenario, log: pd.DataFrame) -> SteadyState:
     """Return the mean response time of a run in steady state, or why there is none to be told.
 
     Of the requests sent before the horizon, in order of arrival, the warm-up is dropped by MSER-5; the interval is of
@@ -48,42 +84,34 @@ def steady_state(scenario: QueueScenario, log: pd.DataFrame) -> dict[str, Any]:
     scenario : of the run
     log : columns arrival_s and departure_s, seconds, as the client saw them
 
-    Returns
-    -------
-    dict
-        mean_response_s, low, high (seconds), confidence, requests, warm_up_requests, batches, correlation (of
-        neighbouring batches), settled (whether the warm-up ended in the first half), independent (whether the batches
-        look it; if not, the interval is too narrow), and reason: why all the others are NaN or null, else null.
-
     Examples
     --------
     >>> from scenarios.files.loader import load
     >>> log = pd.DataFrame({"arrival_s": np.arange(100.0), "departure_s": np.arange(100.0) + 0.5})
-    >>> made = steady_state(load("queue_small"), log)
-    >>> made["mean_response_s"], made["requests"], made["reason"]
+    >>> steady = steady_state(load("queue_small"), log)
+    >>> steady.mean_response_s, steady.requests, steady.reason
     (0.5, 100, None)
-    >>> steady_state(load("queue_small"), log[:30])["reason"]
+    >>> steady_state(load("queue_small"), log[:30]).reason
     'too short: at least 40 requests are needed, 30 came'
     """
     if why := unsteady(scenario):
-        return _nothing(why)
+        return SteadyState(reason=why)
     response_s = _responses(scenario, log)
     if len(response_s) < LEAST:
-        return _nothing(f"too short: at least {LEAST} requests are needed, {len(response_s)} came")
-    made = steady(response_s, LEVEL)
-    return {
-        "mean_response_s": made.mean,
-        "low": made.low,
-        "high": made.high,
-        "confidence": made.level,
-        "requests": made.observations,
-        "warm_up_requests": made.dropped,
-        "batches": BATCHES,
-        "correlation": made.correlation,
-        "settled": made.settled,
-        "independent": made.independent,
-        "reason": None,
-    }
+        return SteadyState(reason=f"too short: at least {LEAST} requests are needed, {len(response_s)} came")
+    mean = steady(response_s, LEVEL)
+    return SteadyState(
+        mean_response_s=mean.mean,
+        low=mean.low,
+        high=mean.high,
+        confidence=mean.level,
+        requests=mean.observations,
+        warm_up_requests=mean.dropped,
+        batches=BATCHES,
+        correlation=mean.correlation,
+        settled=mean.settled,
+        independent=mean.independent,
+    )
 
 
 def unsteady(scenario: QueueScenario) -> str:
@@ -132,60 +160,33 @@ def lengthen(scenario: QueueScenario, share: float, out: Path, force: bool, prog
     """
     if why := unsteady(scenario):
         raise RunError(f"{scenario.name}: has no steady state that --precision could ask for: {why}")
-    made = list[Lengthened]()
+    runs = list[Lengthened]()
     try:
         # Contention may leave less than the servers' capacity, and how much less is only seen.
         stable = scenario.load.clients is not None or not is_contended(scenario)
-        until(_longer(scenario, out, force, progress, made), share, level=LEVEL, stable=stable)
+        until(_longer(scenario, out, force, progress, runs), share, level=LEVEL, stable=stable)
     except UnsteadyError as error:
         raise RunError(
             f"{scenario.name}: has no steady state that --precision could ask for: the mean response time "
-            f"keeps growing with the horizon, to {error.mean:.4g} s at {made[-1].scenario.horizon_s:g} s"
+            f"keeps growing with the horizon, to {error.mean:.4g} s at {runs[-1].scenario.horizon_s:g} s"
         ) from None
     except NotEnoughDataError as error:
         raise RunError(
             f"{scenario.name}: {error.have:,} requests do not do for --precision {share:.3g}, about {error.needed:,} "
-            f"would; {_limit(made[-1])}. The longest run is {made[-1].run.path}"
+            f"would; {_limit(runs[-1])}. The longest run is {runs[-1].run.path}"
         ) from None
-    return made[-1]
-
-
-def said(state: Mapping[str, Any]) -> Iterator[str]:
-    """Yield what is printed of a steady state, line by line.
-
-    Parameters
-    ----------
-    state : as `steady_state` returns it
-
-    Examples
-    --------
-    >>> print(*said(_nothing("a trace is as it was recorded, and ends")))
-    no steady state: a trace is as it was recorded, and ends
-    """
-    if state["reason"] is not None:
-        yield f"no steady state: {state['reason']}"
-        return
-    mean_s, low_s, high_s = (state[name] for name in ("mean_response_s", "low", "high"))
-    width = f"±{(high_s - mean_s) / mean_s:.1%}" if mean_s else "±0%"
-    yield (
-        f"steady state: mean response {mean_s:.4g} s ({low_s:.4g} to {high_s:.4g}, {width} at "
-        f"{state['confidence']:.0%}), {state['warm_up_requests']:,} requests of warm-up"
-    )
-    if not state["settled"]:
-        yield "note: too short to tell the warm-up from the steady state"
-    if not state["independent"]:
-        yield "note: too short for independent batches; the interval is too narrow"
+    return runs[-1]
 
 
 def _longer(
-    scenario: QueueScenario, out: Path, force: bool, progress: Progress, made: list[Lengthened]
+    scenario: QueueScenario, out: Path, force: bool, progress: Progress, runs: list[Lengthened]
 ) -> Iterator[Floats]:
     """Yield the response times of runs with doubling horizons, and keep account of the runs."""
     while True:
         run = obtain(scenario, out, force, progress)
-        made.append(Lengthened(scenario, run, len(made) + 1))
+        runs.append(Lengthened(scenario, run, len(runs) + 1))
         yield _responses(scenario, run.table("requests", ["arrival_s", "departure_s"]))
-        if _limit(made[-1]):
+        if _limit(runs[-1]):
             return
         scenario = _doubled(scenario)
 
@@ -220,9 +221,3 @@ def _offered_share(scenario: QueueScenario) -> float:
     asks = load.sessions.requests if load.sessions is not None else 1
     work = load.arrivals.rate_per_s * factor * asks * mean_demand(load)
     return work / capacity(scenario.station) + seen.background_share
-
-
-def _nothing(reason: str) -> dict[str, Any]:
-    numbers = dict.fromkeys(("mean_response_s", "low", "high"), math.nan)
-    others = dict.fromkeys(("requests", "warm_up_requests", "batches", "correlation", "settled", "independent"))
-    return numbers | {"confidence": LEVEL} | others | {"reason": reason}

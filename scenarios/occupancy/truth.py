@@ -1,17 +1,34 @@
 """What really happened at a simulated queue, beside what the operational laws say of its log."""
 
 import math
-from collections.abc import Mapping
+from dataclasses import dataclass
 
 from models.queues.world import QueueWorld
 from scenarios.runs.rundir import Run
 from sim.queues.distributions import mean
 
-UNKNOWN = {"utilisation": math.nan, "service_time_s": math.nan, "queueing_time_s": math.nan}
-"""What is known of a run without its ``truth_`` tables."""
+
+@dataclass(frozen=True, slots=True)
+class Truth:
+    """What the servers really did; NaN where nobody knows."""
+
+    utilisation: float = math.nan
+    """Of all servers from the first arrival to the last departure, with the work that is in no log."""
+    service_time_s: float = math.nan
+    """Time that requests of the log were on servers."""
+    queueing_time_s: float = math.nan
+    """Time that requests of the log waited beyond that for a server, a lock or admission."""
 
 
-def truth(run: Run, world: QueueWorld) -> dict[str, float]:
+@dataclass(frozen=True, slots=True)
+class LawErrors:
+    """By how much the laws are off, over the true service time: queueing may be nothing at all."""
+
+    service: float
+    queueing: float
+
+
+def truth(run: Run, world: QueueWorld) -> Truth:
     """Return what the servers really did.
 
     `service_time_s` is the time that requests of the log were on servers; `utilisation` is of all servers from the
@@ -36,10 +53,10 @@ def truth(run: Run, world: QueueWorld) -> dict[str, float]:
     ...     pd.DataFrame(requests).to_parquet(Path(folder, "truth_requests.parquet"))
     ...     pd.DataFrame(cpu).to_parquet(Path(folder, "truth_cpu.parquet"))
     ...     truth(Run(Path(folder), {}), QueueWorld(station=Station(servers=1)))
-    {'utilisation': 1.0, 'service_time_s': 3.0, 'queueing_time_s': 1.0}
+    Truth(utilisation=1.0, service_time_s=3.0, queueing_time_s=1.0)
     """
     if not has_truth(run):
-        return dict(UNKNOWN)
+        return Truth()
     requests = run.table("truth_requests", ["request", "arrival_s", "departure_s", "demand_s"])
     cpu = run.table("truth_cpu")
     length_s = cpu["end_s"] - cpu["start_s"]
@@ -51,11 +68,11 @@ def truth(run: Run, world: QueueWorld) -> dict[str, float]:
     blocking = world.contention.blocking_s
     blocked_s = len(mine) * mean(blocking) if blocking is not None else 0.0
     span_s = float(mine["departure_s"].max() - mine["arrival_s"].min()) if len(mine) else 0.0
-    return {
-        "utilisation": busy_s / (world.station.servers * span_s) if span_s else math.nan,
-        "service_time_s": service_s,
-        "queueing_time_s": response_s - service_s / world.contention.parallelism - blocked_s,
-    }
+    return Truth(
+        utilisation=busy_s / (world.station.servers * span_s) if span_s else math.nan,
+        service_time_s=service_s,
+        queueing_time_s=response_s - service_s / world.contention.parallelism - blocked_s,
+    )
 
 
 def has_truth(run: Run) -> bool:
@@ -63,23 +80,15 @@ def has_truth(run: Run) -> bool:
     return run.has("truth_requests") and run.has("truth_cpu")
 
 
-def errors(estimated: Mapping[str, float], true: Mapping[str, float]) -> dict[str, float]:
-    """Return by how much the laws are off: relative for service time, over service time for queueing.
-
-    Queueing may be nothing at all, so its error is told as a share of the true service time.
-
-    Parameters
-    ----------
-    estimated, true : with service_time_s and queueing_time_s
+def errors(service_time_s: float, queueing_time_s: float, true: Truth) -> LawErrors:
+    """Return by how much the laws are off.
 
     Examples
     --------
-    >>> errors({"service_time_s": 110.0, "queueing_time_s": 0.0}, {"service_time_s": 100.0, "queueing_time_s": 5.0})
-    {'service': 0.1, 'queueing': -0.05}
+    >>> errors(110.0, 0.0, Truth(0.5, 100.0, 5.0))
+    LawErrors(service=0.1, queueing=-0.05)
     """
-    service_s = true["service_time_s"]
+    service_s = true.service_time_s
     if not service_s > 0:
-        return {"service": math.nan, "queueing": math.nan}
-    return {
-        name: (estimated[f"{name}_time_s"] - true[f"{name}_time_s"]) / service_s for name in ("service", "queueing")
-    }
+        return LawErrors(math.nan, math.nan)
+    return LawErrors((service_time_s - service_s) / service_s, (queueing_time_s - true.queueing_time_s) / service_s)

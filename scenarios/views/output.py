@@ -7,6 +7,8 @@ from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from typing import Any
 
+from scenarios.views.conclusion import Conclusion
+
 Progress = Callable[[str, float], None]
 """Called with what is being done and the share of it that is done."""
 
@@ -73,6 +75,8 @@ def _say_nothing(_what: str, _share: float) -> None:
 
 
 def _plain(value: object) -> object:
+    if isinstance(value, Conclusion):
+        return _plain(value.payload())
     if isinstance(value, Mapping):
         return {str(key): _plain(entry) for key, entry in value.items()}
     if isinstance(value, list | tuple):

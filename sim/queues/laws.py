@@ -3,6 +3,7 @@
 import numpy as np
 
 from models.arrays import Floats, Ints
+from models.queues.policies import POLICIES
 from models.queues.world import Station
 from sim.queues.observe import Busy, present
 
@@ -14,8 +15,6 @@ STEPS = 4
 """Of the clock at most, for each request and each of its slices."""
 LITTLE = "Little's law: the integral of jobs present is {:.9g} s, the sum of response times {:.9g} s"
 CONSERVATION = "conservation of work: the integral of work done is {:.9g} s, the sum of demands {:.9g} s"
-MIGRATING = frozenset({"ps", "fb", "lcfs_pr", "srpt", "priority"})
-"""Policies under which a request moves to a faster server as soon as one is free."""
 
 
 class BrokenLawError(RuntimeError):
@@ -77,14 +76,14 @@ def obey(
     rounding_s = _rounding_s(station, departure_s, demand_s)
     there = _integral(everybody.time_s, everybody.servers)
     _same(LITTLE, there, departure_s - arrival_s, rounding_s)
-    if station.policy in MIGRATING or len(set(station.speeds)) <= 1:
+    if POLICIES[station.policy].migrates or len(set(station.speeds)) <= 1:
         done = _integral(busy.time_s, _work_per_s(station)[busy.servers])
         _same(CONSERVATION, done, demand_s, rounding_s)
 
 
 def _rounding_s(station: Station, departure_s: Floats, demand_s: Floats) -> float:
     """Return by how much the clock's rounding may falsify a sum at most: a last digit at every step."""
-    slices = float(demand_s.sum()) / station.quantum_s if station.policy == "rr" else 0.0
+    slices = float(demand_s.sum()) / station.quantum_s if POLICIES[station.policy].sliced else 0.0
     return STEPS * (len(demand_s) + slices) * float(np.spacing(_last(departure_s)))
 
 

@@ -19,7 +19,7 @@ from simpy.events import EventPriority
 
 from models.arrays import Floats, Ints
 from models.queues.dispatch import Dispatch, Router
-from models.queues.policy import Policy
+from models.queues.policies import PolicyName
 from models.queues.serve import Service
 
 DEPARTURE, LOOK, ARRIVAL, EXPIRY = 1, 2, 3, 2**62
@@ -210,7 +210,7 @@ def _least_attained(station: Station) -> dict[Job, float]:
     return rates
 
 
-SHARES: dict[Policy, Share] = {
+SHARES: dict[PolicyName, Share] = {
     "fcfs": _to_the_end(lambda line, _: line[0]),
     "lcfs": _to_the_end(lambda line, _: line[-1]),
     "sjf": _to_the_end(lambda line, _: min(line, key=lambda job: job.demand)),
@@ -231,7 +231,7 @@ def _set_out(station: Station, index: int, job: Job, delay_s: float) -> None:
 
 
 def serve(
-    policy: Policy,
+    policy: PolicyName,
     arrival_s: ArrayLike,
     demand_s: ArrayLike,
     servers: int,

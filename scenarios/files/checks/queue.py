@@ -4,6 +4,7 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 
 from analysis.tables.faults import FileError
+from models.queues.policies import MOST_SLICES, POLICIES
 from models.queues.world import Contention
 from scenarios.files.checks.load import (
     closed_cycle,
@@ -22,7 +23,6 @@ from scenarios.files.findings import Check, Finding, repeated
 from scenarios.files.schema import QueueScenario
 from scenarios.files.traces import read_trace
 from scenarios.files.tree import Keys
-from scenarios.occupancy.policy import MOST_SLICES
 from sim.queues.distributions import mean
 from sim.queues.offered import capacity, of_servers
 
@@ -107,7 +107,8 @@ def size(scenario: QueueScenario) -> Iterator[Finding]:
 def slices(scenario: QueueScenario) -> Iterator[Finding]:
     """Round robin, as it happens or is replayed, takes no more time slices than can be waited for."""
     station, analysed = scenario.station, scenario.analyses.occupancy.policy
-    if "rr" not in (station.policy, analysed) or not sound(scenario) or any(size(scenario)):
+    sliced = {name for name, policy in POLICIES.items() if policy.sliced}
+    if sliced.isdisjoint((station.policy, analysed)) or not sound(scenario) or any(size(scenario)):
         return
     slowest = min((1.0, *station.speeds, *(rate / busy for busy, rate in enumerate(station.rates, 1))))
     work_s = _work_s(scenario) / slowest

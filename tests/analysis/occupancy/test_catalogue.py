@@ -8,8 +8,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from analysis.occupancy.catalogue import Claim, Example, broken, catalogue, finding, never_more_work
-from models.queues.serve import POLICIES, serve
+from analysis.occupancy.catalogue import broken, catalogue, finding, never_more_work
+from models.queues.policies import POLICIES, Claim, Counterexample
+from models.queues.serve import serve
 from tests.helpers.integer_queues import broken_workloads
 
 CLAIMS = get_args(Claim)
@@ -56,7 +57,7 @@ def test_a_proved_claim_holds_wherever_it_is_tried(known, data):
     change = {"speed": data.draw(st.sampled_from([1.1, 1.5, 3.0]))} if known.claim == "speed" else {"to": servers + 1}
     arrival, demand = zip(*sorted(jobs), strict=True)
     priority = tuple(data.draw(st.permutations(range(len(jobs)))))
-    assert not broken(known.policy, known.claim, Example(servers, arrival, demand, priority=priority, **change))
+    assert not broken(known.policy, known.claim, Counterexample(servers, arrival, demand, priority=priority, **change))
 
 
 def test_claims_follow_from_each_other():
@@ -74,7 +75,7 @@ def test_the_document_shows_the_catalogue():
     text = (Path(__file__).parents[3] / "docs" / "policies.md").read_text()
     table = catalogue().pivot(index="policy", columns="claim", values="verdict")[list(CLAIMS)]
     rows = [
-        f"| `{policy}` | {' | '.join(verdicts)} |"
+        f"| `{policy}` | {POLICIES[policy].words} | {' | '.join(verdicts)} |"
         for policy, verdicts in zip(table.index, table.to_numpy(), strict=True)
     ]
     assert "\n".join(rows) in text

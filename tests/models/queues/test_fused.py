@@ -166,7 +166,7 @@ def test_more_bins_are_the_same_response_times_cut_finer():
 @pytest.mark.parametrize(
     ("arguments", "fault"),
     [
-        ({"policy": "random"}, "policy is one of fcfs, ps, priority, srpt, rr, got random"),
+        ({"policy": "random"}, "policy is one of fcfs, ps, rr, srpt, priority, got random"),
         ({"rate_per_s": 0.0}, "rate_per_s is 0.0, it must be above 0 and finite"),
         ({"rate_per_s": math.nan}, "rate_per_s is nan, it must be above 0 and finite"),
         ({"servers": 0}, "servers is 0, at least 1 is needed"),

@@ -195,7 +195,7 @@ def test_arguments_are_left_as_they_were(policy):
         ({"policy": "priority"}, "priority needs the class of each request"),
         ({"policy": "priority", "priority": [1]}, r"priority has shape \(1,\), arrival_s has \(2,\)"),
         ({"policy": "rr", "quantum_s": 0.0}, "quantum_s is 0.0, it must be above 0 and finite"),
-        ({"policy": "lcfs"}, "policy is one of fcfs, ps, priority, srpt, rr, got lcfs"),
+        ({"policy": "lcfs"}, "policy is one of fcfs, ps, rr, srpt, priority, got lcfs"),
     ],
 )
 def test_a_fault_is_named_with_its_place_and_value(arguments, fault):

@@ -3,7 +3,8 @@
 import numpy as np
 import pytest
 
-from models.queues.serve import POLICIES, serve
+from models.queues.policies import POLICIES
+from models.queues.serve import serve
 
 
 @pytest.mark.parametrize("policy", POLICIES)

@@ -8,7 +8,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from models.queues.serve import POLICIES, serve
+from models.queues.policies import POLICIES
+from models.queues.serve import serve
 
 CIW = pd.read_csv(Path(__file__).parents[2] / "helpers" / "ciw_departures.csv")
 each = pytest.mark.parametrize("policy", POLICIES)

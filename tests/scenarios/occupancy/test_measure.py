@@ -9,13 +9,15 @@ import numpy as np
 import pytest
 from rich.console import Console
 
+from models.errors import InputError
 from scenarios.files.loader import load, load_each
 from scenarios.files.source import settings
-from scenarios.kinds import render
 from scenarios.occupancy import measure as run_queue
-from scenarios.runs.execution import measure, obtain, reopen, run, validate
-from scenarios.runs.rundir import RunError, open_run
+from scenarios.runs import execution as runs
+from scenarios.runs.execution import obtain, reopen
+from scenarios.runs.rundir import open_run
 from scenarios.views.output import dumps
+from scenarios.views.text import show
 
 SHORT = "horizon_s=200"
 
@@ -28,6 +30,16 @@ def scenario(*sets, name="queue_small"):
     return load(name, settings([SHORT, *sets]))
 
 
+def run(*asked):
+    return runs.run(*asked).payload()
+
+
+def text_of(answer):
+    console = Console(width=100, file=StringIO())
+    show(answer.section(), console)
+    return console.file.getvalue()
+
+
 @pytest.fixture(scope="module")
 def out(tmp_path_factory):
     return tmp_path_factory.mktemp("runs")
@@ -35,13 +47,18 @@ def out(tmp_path_factory):
 
 @pytest.fixture(autouse=True)
 def draw_no_more(monkeypatch):
-    """Let only `payload`, which is made before this, draw figures."""
+    """Let only `answer`, which is made before this, draw figures."""
     monkeypatch.setattr(run_queue, "save", lambda _figure, _stem: [])
 
 
 @pytest.fixture(scope="module")
-def payload(out):
-    return run(scenario(), out, False, quiet)
+def answer(out):
+    return runs.run(scenario(), out, False, quiet)
+
+
+@pytest.fixture(scope="module")
+def payload(answer):
+    return answer.payload()
 
 
 def test_the_payload_has_every_key_of_the_contract(payload):
@@ -84,12 +101,13 @@ def test_the_laws_say_what_a_plain_count_of_the_log_says(payload):
 
 def test_a_copy_without_the_truth_gives_the_same_estimates_byte_for_byte(payload, tmp_path):
     copy = shutil.copytree(payload["run"], tmp_path / "copy", ignore=shutil.ignore_patterns("truth_*"))
-    again = measure(*reopen(copy), tmp_path, quiet)
+    measured = runs.measure(*reopen(copy), tmp_path, quiet)
+    again = measured.payload()
     for part in ("occupancy", "counter", "replays"):
         assert dumps(again[part]) == dumps(payload[part])
     assert math.isfinite(payload["truth"]["service_time_s"])
     assert all(math.isnan(value) for value in (*again["truth"].values(), *again["errors"].values()))
-    render(again, Console(file=StringIO()))
+    assert "the Occupancy Law" in text_of(measured)
 
 
 def test_the_same_scenario_and_seed_give_the_same_tables(payload, out, tmp_path):
@@ -180,10 +198,8 @@ def test_sessions_and_clients_are_told_not_to_come_at_other_times(out):
     assert any(note.startswith("clients wait for answers") for note in made["occupancy"]["notes"])
 
 
-def test_what_is_printed_fits_a_terminal_and_says_law_truth_and_bounds(payload):
-    console = Console(width=100, file=StringIO())
-    render(payload, console)
-    text = console.file.getvalue()
+def test_what_is_printed_fits_a_terminal_and_says_law_truth_and_bounds(answer):
+    text = text_of(answer)
     assert "the Occupancy Law" in text
     assert "happened" in text
     assert "…" not in text
@@ -200,16 +216,19 @@ def test_figures_go_into_the_folder_of_the_run(payload):
 def test_a_run_of_one_instant_has_no_picture_of_its_occupancy(tmp_path):
     (tmp_path / "log.csv").write_text("arrival_s,demand_s\n1,0\n")
     (tmp_path / "instant.yaml").write_text("{kind: queue, horizon_s: 10, load: {trace: {file: log.csv}}}")
-    made = run(load(str(tmp_path / "instant.yaml")), tmp_path, False, quiet)
-    console = Console(width=100, file=StringIO())
-    render(made, console)
-    assert made["occupancy"]["intervals"] == []
-    assert "unknown" in console.file.getvalue()
+    instant = runs.run(load(str(tmp_path / "instant.yaml")), tmp_path, False, quiet)
+    assert instant.occupancy.intervals.empty
+    assert "unknown" in text_of(instant)
+
+
+def test_the_table_sets_the_law_beside_the_truth(answer):
+    table = answer.frame().set_index("quantity")
+    assert table.loc["service_time_s", "law"] == pytest.approx(table.loc["service_time_s", "truth"], rel=1e-9)
 
 
 def test_a_queue_cannot_be_validated(out):
-    with pytest.raises(RunError, match=r"^queue_small: is a queue, of which no test clusters can be drawn"):
-        validate(scenario(), out, False, quiet)
+    with pytest.raises(InputError, match=r"^queue_small: is a queue, of which no test clusters can be drawn"):
+        runs.validate(scenario(), out, False, quiet)
 
 
 def test_the_sweep_of_contention_breaks_one_thing_at_a_time():

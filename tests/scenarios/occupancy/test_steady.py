@@ -16,13 +16,13 @@ from models.queues.world import Clients, Distribution, LoadPoint, Sessions
 from scenarios.commands.app import app
 from scenarios.files.loader import load
 from scenarios.files.source import settings
-from scenarios.kinds import render
 from scenarios.occupancy import measure as run_queue
 from scenarios.occupancy import steady as module
-from scenarios.occupancy.steady import lengthen, said, steady_state, unsteady
+from scenarios.occupancy.steady import SteadyState, lengthen, steady_state, unsteady
 from scenarios.runs.execution import run
 from scenarios.runs.rundir import RunError, open_run
 from scenarios.views.output import dumps
+from scenarios.views.text import show
 
 ERLANG_C = 3.2**4 / 24 / (1 - 0.8) / (sum(3.2**i / math.factorial(i) for i in range(4)) + 3.2**4 / 24 / (1 - 0.8))
 KNOWN_S = 1 + ERLANG_C / (4 - 3.2)
@@ -58,52 +58,56 @@ def made(out):
 @pytest.mark.statistical
 def test_a_precise_interval_holds_what_theory_says(made):
     """False-alarm rate some 10% over seeds, and none here: the seed is fixed, and its interval of 95% holds it."""
-    state = made["steady"]
+    state = made.steady
     assert pytest.approx(1.7455, abs=5e-5) == KNOWN_S
-    assert state["low"] <= KNOWN_S <= state["high"]
-    assert (state["high"] - state["low"]) / 2 <= 0.08 * state["mean_response_s"]
-    assert state["settled"]
-    assert state["independent"]
+    assert state.low <= KNOWN_S <= state.high
+    assert (state.high - state.low) / 2 <= 0.08 * state.mean_response_s
+    assert state.settled
+    assert state.independent
 
 
 def test_the_horizon_doubles_until_it_does_and_the_run_is_that_of_the_longer_horizon(made, out):
-    precision = made["precision"]
-    assert precision["runs"] > 1
-    assert precision["horizon_s"] == 7200.0 * 2 ** (precision["runs"] - 1)
-    again = run(scenario(f"horizon_s={precision['horizon_s']}"), out, False, quiet)
-    assert again["run"] == made["run"]
-    assert dumps(again["steady"]) == dumps(made["steady"])
-    assert open_run(made["run"]).manifest["resolved"]["horizon_s"] == precision["horizon_s"]
+    precision = made.precision
+    assert precision.runs > 1
+    assert precision.horizon_s == 7200.0 * 2 ** (precision.runs - 1)
+    again = run(scenario(f"horizon_s={precision.horizon_s}"), out, False, quiet)
+    assert again.run == made.run
+    assert again.steady == made.steady
+    assert open_run(made.run).manifest["resolved"]["horizon_s"] == precision.horizon_s
     before = lengthen(scenario(), 0.2, out, False, quiet)
-    assert before.runs < precision["runs"]
+    assert before.runs < precision.runs
 
 
 def test_what_is_told_is_the_steady_state_of_the_clients_response_times(made):
-    log = open_run(made["run"]).table("requests")
+    log = open_run(made.run).table("requests")
     expected = steady((log["departure_s"] - log["arrival_s"]).to_numpy())
-    state = made["steady"]
-    assert (state["mean_response_s"], state["low"], state["high"]) == (expected.mean, expected.low, expected.high)
-    assert (state["requests"], state["warm_up_requests"]) == (len(log), expected.dropped)
-    assert (state["confidence"], state["batches"], state["reason"]) == (0.95, 20, None)
+    state = made.steady
+    assert (state.mean_response_s, state.low, state.high) == (expected.mean, expected.low, expected.high)
+    assert (state.requests, state.warm_up_requests) == (len(log), expected.dropped)
+    assert (state.confidence, state.batches, state.reason) == (0.95, 20, None)
 
 
 def test_requests_sent_after_the_horizon_tell_nothing_of_the_steady_state():
     arrival_s = np.arange(200.0)
     log = pd.DataFrame({"arrival_s": arrival_s, "departure_s": arrival_s + np.where(arrival_s < 100, 2.0, 0.1)})
-    assert steady_state(scenario("horizon_s=100"), log)["mean_response_s"] == 2.0
-    assert steady_state(scenario("horizon_s=100"), log)["requests"] == 100
+    assert steady_state(scenario("horizon_s=100"), log).mean_response_s == 2.0
+    assert steady_state(scenario("horizon_s=100"), log).requests == 100
 
 
 def test_text_says_the_interval_and_what_it_lacks(made):
     console = Console(width=100, file=StringIO())
-    render(made, console)
+    show(made.section(), console)
     text = console.file.getvalue()
-    assert f"steady state: mean response {made['steady']['mean_response_s']:.4g} s (" in text
+    assert f"steady state: mean response {made.steady.mean_response_s:.4g} s (" in text
     assert "±0.08 of the mean needed a horizon of" in text
     assert "covers somewhat less often than it says" in text
     assert all(len(line) <= 100 for line in text.splitlines() if "figures:" not in line)
-    unsure = made["steady"] | {"settled": False, "independent": False}
-    assert [line.partition(":")[0] for line in said(unsure)] == ["steady state", "note", "note"]
+    unsure = replace(made.steady, settled=False, independent=False)
+    assert [line.partition(":")[0] for line in unsure.lines()] == ["steady state", "note", "note"]
+
+
+def test_a_log_without_a_steady_state_says_why():
+    assert list(SteadyState(reason="a trace ends").lines()) == ["no steady state: a trace ends"]
 
 
 LOOKS = "observation={counter_tick_s: 60, counter_interval_s: 600}"
@@ -151,7 +155,7 @@ def test_a_trace_has_no_steady_state_and_the_payload_says_why(out, tmp_path):
     pd.DataFrame({"arrival_s": np.arange(100.0), "demand_s": 0.5}).to_csv(trace, index=False)
     file = tmp_path / "traced.yaml"
     file.write_text(f"kind: queue\nload: {{trace: {{file: {trace.name}}}}}\n")
-    state = json.loads(dumps(run(load(str(file)), out, False, quiet)["steady"]))
+    state = json.loads(dumps(run(load(str(file)), out, False, quiet).payload()["steady"]))
     assert state == dict.fromkeys(state) | {"confidence": 0.95, "reason": "a trace is as it was recorded, and ends"}
     assert {"mean_response_s", "low", "high", "warm_up_requests", "batches", "independent"} <= state.keys()
 
@@ -207,8 +211,8 @@ def test_a_horizon_is_not_made_longer_than_a_scenario_may_have(out, limits, told
 
 def test_a_few_requests_are_too_short_for_a_steady_state(out):
     made = run(scenario("horizon_s=9"), out, False, quiet)
-    few = made["counts"]["requests"]
-    assert made["steady"]["reason"] == f"too short: at least 40 requests are needed, {few} came"
+    few = made.counts["requests"]
+    assert made.steady.reason == f"too short: at least 40 requests are needed, {few} came"
 
 
 @pytest.mark.parametrize(
@@ -227,7 +231,7 @@ def test_the_command_refuses_what_has_no_precision(tmp_path, arguments, told):
 
 
 def test_a_run_that_is_there_cannot_be_lengthened(made):
-    result = CliRunner().invoke(app, ["run", made["run"], "--precision", "2%"])
+    result = CliRunner().invoke(app, ["run", str(made.run), "--precision", "2%"])
     assert result.exit_code == 2
     assert result.stderr.startswith("--precision: cannot lengthen a run that is there, got ")
-    assert json.loads(CliRunner().invoke(app, ["run", made["run"], "--json"]).stdout)["steady"]["settled"]
+    assert json.loads(CliRunner().invoke(app, ["run", str(made.run), "--json"]).stdout)["steady"]["settled"]

@@ -18,6 +18,7 @@ from scenarios.crosscheck import crosscheck
 from scenarios.effects.effect import effect
 from scenarios.files.loader import load
 from scenarios.files.source import settings
+from scenarios.kinds import payload_of
 from scenarios.profiling.served import services
 from scenarios.report import effect as report_of_effect
 from scenarios.report import run
@@ -64,7 +65,7 @@ def copied(reported, tmp_path):
 @functools.cache
 def said(path):
     """What `wsc run RUN --json` says."""
-    return measure(*reopen(path), path.parent, lambda _what, _share: None)
+    return payload_of(measure(*reopen(path), path.parent, lambda _what, _share: None))
 
 
 def verdict(payload, lens):

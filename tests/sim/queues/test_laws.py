@@ -1,12 +1,11 @@
 """The laws that every run obeys: they hold under all scheduling, and no broken run gets past them."""
 
-import typing
 from dataclasses import replace
 
 import numpy as np
 import pytest
 
-from models.queues.policy import Policy
+from models.queues.policies import POLICIES
 from models.queues.world import Arrivals, Contention, Distribution, Load, Observation, QueueWorld, RequestType, Station
 from scenarios.files.loader import load
 from scenarios.runs.execution import obtain
@@ -45,7 +44,7 @@ def served(**other):
 
 
 @pytest.mark.parametrize("station", STATIONS.values(), ids=STATIONS)
-@pytest.mark.parametrize("policy", typing.get_args(Policy))
+@pytest.mark.parametrize("policy", POLICIES)
 def test_every_policy_obeys_on_all_kinds_of_servers_busy_and_idle(policy, station):
     world = replace(WORLD, station=Station(policy=policy, **station), observation=SEEN)
     serve(world)
@@ -65,7 +64,7 @@ def test_servers_that_idle_while_requests_are_there_obey_too(contention):
     serve(replace(WORLD, contention=contention))
 
 
-@pytest.mark.parametrize("policy", typing.get_args(Policy))
+@pytest.mark.parametrize("policy", POLICIES)
 def test_short_demands_late_on_the_clock_are_not_taken_for_a_bug(policy):
     short = RequestType("page", Distribution("exponential", mean=1e-3))
     load = Load(Arrivals(2e-4), types=(short,))

@@ -5,7 +5,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from models.queues.serve import POLICIES, serve
+from models.queues.policies import POLICIES
+from models.queues.serve import serve
 from sim.queues import readable
 
 TIES = tuple(policy for policy in POLICIES if policy != "fb")

@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 from scipy import stats
 
+from models.queues.policies import POLICIES
 from models.queues.world import (
     Arrivals,
     Clients,
@@ -27,7 +28,6 @@ from sim.queues.workloads import FIRST_BLOCK, NOBODY, draw
 EXPONENTIAL = (RequestType("page", Distribution("exponential", mean=1.0)),)
 OPEN = Load(Arrivals(2.0), types=EXPONENTIAL)
 NETWORK = Observation(rtt_s=0.02, overhead_s=0.1)
-POLICIES = ("fcfs", "lcfs", "lcfs_pr", "ps", "rr", "srpt", "sjf", "fb", "priority", "random")
 
 
 def closed(clients=6, policy="fcfs", horizon_s=200.0, **settings):

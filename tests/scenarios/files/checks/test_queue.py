@@ -6,6 +6,7 @@ import typing
 import numpy as np
 import pytest
 
+from models.queues.policies import MOST_SLICES
 from models.queues.world import (
     Arrivals,
     Clients,
@@ -28,7 +29,6 @@ from scenarios.files.loader import load, load_each, shipped
 from scenarios.files.schema import Occupancy, QueueAnalyses, QueueScenario, Scenario
 from scenarios.files.source import settings
 from scenarios.kinds import KINDS
-from scenarios.occupancy.policy import MOST_SLICES
 from sim.queues.distributions import FIELDS, draw
 
 ONE = Distribution("constant", mean=1.0)

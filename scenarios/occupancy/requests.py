@@ -1,0 +1,437 @@
+"""`wsc occupancy`: what the operational laws say of a request log, and what other servers would have made of it."""
+
+import math
+from collections.abc import Iterator
+from dataclasses import asdict, dataclass, replace
+from datetime import UTC, datetime
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+
+from analysis.occupancy.curve import Curve, curve
+from analysis.occupancy.law import busy_distribution, intervals, law, queue_distribution
+from analysis.occupancy.logs.hygiene import Cleaned, clean
+from analysis.occupancy.logs.reading import read_log
+from analysis.occupancy.logs.sources import Finding, Log
+from analysis.occupancy.rates import COARSE, CompletionRates, ServersTest, completion_rates, servers_test
+from analysis.occupancy.replay import Replay
+from analysis.occupancy.slices import MOST_SLICES as MOST_INTERVALS
+from analysis.occupancy.streaming import alerts
+from models.queues.policies import PolicyName
+from scenarios.files.faults import Fault, FaultsError
+from scenarios.files.options import refuse
+from scenarios.occupancy.other_servers import (
+    Discipline,
+    OtherServers,
+    OtherSpeed,
+    capacity,
+    caveats,
+    hindrance,
+    settle,
+    speeds,
+)
+from scenarios.views.conclusion import Conclusion, Payload
+from scenarios.views.numbers import duration, plural, share
+from scenarios.views.section import Block, Place, Says, Section, Table, table
+from scenarios.wsmeter.own import faults_in
+
+RUN_TABLE = "requests.parquet"
+"""What of the folder of a queue's run is its log."""
+NOTHING = "says nothing"
+"""What stands in place of bounds that exclude nothing."""
+_LENGTHS_S = (0.2, 1.0, 5.0, 10.0, 30.0, 60.0, 300.0, 600.0, 1800.0, 3600.0, 86400.0)
+_MOST_HANDY = 120
+"""Intervals that a log is divided into where no length is given."""
+_LONGEST_QUEUE = 1000
+"""Shares of time with so many waiting are told; quantiles are of all."""
+_WORST = 5
+"""Intervals that people see."""
+
+
+@dataclass(frozen=True, slots=True)
+class LogColumns:
+    """What the log's columns were said to be."""
+
+    arrival: str | None = None
+    departure: str | None = None
+    duration: str | None = None
+    unit: str | None = None
+    priority: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class OccupancyQuery:
+    """What is asked of a log."""
+
+    servers: int
+    """Servers that the log was made with."""
+    to: tuple[int, ...] = ()
+    """Other numbers of servers."""
+    speed: tuple[float, ...] = ()
+    """Other speeds, in that of the log's servers."""
+    interval_s: float | None = None
+    """Length of the intervals; None: the shortest handy one of which there are not too many."""
+    policy: PolicyName | None = None
+    """Policy that the log is replayed under; None: bounds only."""
+    identify: bool = False
+    """Whether the policy is to be found out."""
+    quantum_s: float = 0.1
+    alert: float | None = None
+    """Queueing over service time from which an interval is told."""
+
+
+@dataclass(frozen=True, slots=True)
+class Quantiles:
+    """The least values that are not exceeded for half and for 95% of the time; None for no time at all."""
+
+    p50: int | None
+    p95: int | None
+
+    def words(self) -> str:
+        """Return what people read."""
+        return f"median {self.p50:,}, 95% of the time at most {self.p95:,}"
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class OccupancyConclusion(Conclusion):
+    """What the laws say of a log."""
+
+    requests: int
+    unfinished: int
+    repaired: int
+    servers: int
+    start_s: float
+    end_s: float
+    service_time_s: float
+    queueing_time_s: float
+    response_time_s: float
+    utilisation: float
+    peak: int
+    busy: list[float]
+    """Shares of time with 0, 1, ... busy servers."""
+    busy_quantiles: Quantiles
+    waiting: list[float]
+    """Shares of time with 0, 1, ... requests waiting."""
+    waiting_quantiles: Quantiles
+    discipline: Discipline
+    interval_s: float
+    intervals: pd.DataFrame
+    """As from `analysis.occupancy.law.intervals`."""
+    capacity: tuple[OtherServers, ...]
+    speeds: tuple[OtherSpeed, ...]
+    completion_rates: CompletionRates
+    servers_test: ServersTest
+    findings: tuple[Finding, ...]
+    notes: tuple[str, ...]
+    alerts: pd.DataFrame | None = None
+    """Intervals above the ratio that was asked for; None without one."""
+    log: str | None = None
+    """The file; None if it was no file's."""
+    origin_s: float = 0.0
+    """What times count from, in seconds since 1970; 0 if they are the log's own."""
+    figures: tuple[str, ...] | None = None
+    """Files of pictures; None if none were asked for."""
+
+    @property
+    def policy(self) -> PolicyName | None:
+        """Policy that the log is replayed under."""
+        return self.discipline.policy if self.discipline.replayed else None
+
+    def payload(self) -> Payload:
+        """Return what ``--json`` prints."""
+        found, shown = self.discipline.identified, self.completion_rates
+        whence = {} if self.log is None else {"log": self.log, "origin_s": self.origin_s}
+        names = ("requests", "unfinished", "repaired", "servers", "start_s", "end_s", "service_time_s")
+        more = ("queueing_time_s", "response_time_s", "utilisation", "peak")
+        return {
+            "kind": "occupancy",
+            **whence,
+            **{name: getattr(self, name) for name in (*names, *more)},
+            "busy": self.busy,
+            "busy_quantiles": asdict(self.busy_quantiles),
+            "waiting": self.waiting,
+            "waiting_quantiles": asdict(self.waiting_quantiles),
+            "policy": self.policy,
+            "identified": found and {"policy": found.policy, "servers": found.servers, "score": found.score},
+            "replay_misfits": self.discipline.misfits,
+            "interval_s": self.interval_s,
+            "intervals": self.intervals.to_dict("records"),
+            "capacity": [row.payload() for row in self.capacity],
+            "speeds": [row.payload() for row in self.speeds],
+            "rates": shown.rates.to_dict("records"),
+            "servers_by_work": asdict(shown.by_work),
+            "servers_by_rates": asdict(shown.by_rates),
+            "servers_test": asdict(self.servers_test),
+            "findings": [asdict(flaw) for flaw in self.findings],
+            "notes": list(self.notes),
+            **({} if self.alerts is None else {"alerts": self.alerts.to_dict("records")}),
+            **({} if self.figures is None else {"figures": list(self.figures)}),
+        }
+
+    def frame(self) -> pd.DataFrame:
+        """Return the intervals: start_s, end_s, service, queueing and response time, utilisation, peak, ratio."""
+        return self.intervals
+
+    def section(self) -> Section:
+        """Return totals, other servers, the worst intervals, findings and notes."""
+        return Section("", tuple(self._blocks()))
+
+    def _blocks(self) -> Iterator[Block]:
+        yield Says(
+            f"{self.requests:,} requests on {plural(self.servers, 'server')}, {duration(self.end_s - self.start_s)}: "
+            f"utilisation {share(self.utilisation, 1, 'unknown')}, at most {self.peak:,} present"
+        )
+        yield self._totals()
+        found = self.discipline.identified
+        if found is not None:
+            yield Says(f"scheduling looks like {found.policy} on {plural(found.servers or 0, 'server')}")
+        if self.capacity:
+            yield self._capacity()
+        if self.speeds:
+            rows = [(f"{row.speed:g}", _within(row), *_replay_cells(row.replay)) for row in self.speeds]
+            yield table(("speed", "queueing, s", *self._replay_headings()), rows)
+        if self.busy_quantiles.p50 is not None:
+            halves = (("busy", self.busy_quantiles), ("waiting", self.waiting_quantiles))
+            yield Says(
+                "; ".join(f"{name}: median {at.p50:,}, 95% of the time at most {at.p95:,}" for name, at in halves)
+            )
+        if len(self.intervals):
+            yield self._worst()
+        yield from self._alerts()
+        yield from (Says(f"found: {flaw}") for flaw in self.findings)
+        yield from (Says(f"note: {note}") for note in self.notes)
+        yield from (Place(f"figure: {file}") for file in self.figures or ())
+
+    def _totals(self) -> Table:
+        rows = []
+        for name in ("response", "service", "queueing"):
+            seconds = getattr(self, f"{name}_time_s")
+            part = seconds / self.response_time_s if self.response_time_s > 0 else 0.0
+            rows.append((name, f"{seconds:,.1f}", f"{part:.1%}", f"{seconds / self.requests:,.4g} s"))
+        return table(("aggregate time", "seconds", "share", "per request"), rows)
+
+    def _capacity(self) -> Table:
+        rows = [
+            (f"{row.bounds.to}", _within(row), self._change(row), *_replay_cells(row.replay)) for row in self.capacity
+        ]
+        return table(("servers", "queueing, s", "change, s", *self._replay_headings()), rows)
+
+    def _change(self, row: OtherServers) -> str:
+        """Return the bound on the change; without a sign where nobody waits that more servers could help."""
+        bound_s, more = row.bounds.change_s_paper_bound, row.bounds.to >= self.servers
+        if row.change_says_nothing:
+            return NOTHING
+        if bound_s == 0 and more:
+            return _number(bound_s)
+        return f"{'≤' if more else '≥'} {'+' if bound_s > 0 else ''}{_number(bound_s)}"
+
+    def _replay_headings(self) -> tuple[str, ...]:
+        return (f"as {self.policy}, s", "±5% demand, s") if self.policy else ()
+
+    def _worst(self) -> Table:
+        """Return the intervals in which requests waited longest."""
+        worst = self.intervals.sort_values("queueing_time_s", ascending=False, kind="stable").head(_WORST)
+        rows = [
+            (
+                f"{self._when(row['start_s'])} + {duration(row['end_s'] - row['start_s'])}",
+                f"{row['utilisation']:.1%}",
+                f"{row['service_time_s']:,.1f} s",
+                f"{row['queueing_time_s']:,.1f} s",
+                f"{row['ratio']:.2f}",
+                f"{row['peak']:,}",
+            )
+            for row in worst.sort_values("start_s", kind="stable").to_dict("records")
+        ]
+        return table(("worst intervals", "busy", "service", "queueing", "ratio", "peak"), rows)
+
+    def _alerts(self) -> Iterator[Says]:
+        if self.alerts is None:
+            return
+        if self.alerts.empty:
+            yield Says("no interval is above the alert")
+        for row in self.alerts.to_dict("records"):
+            length = duration(row["end_s"] - row["start_s"])
+            yield Says(f"alert: {self._when(row['start_s'])} + {length}: queueing is {row['ratio']:.2f} times service")
+
+    def _when(self, time_s: float) -> str:
+        """Return a time by the calendar if the log has one, else in seconds."""
+        if self.origin_s:
+            return datetime.fromtimestamp(self.origin_s + time_s, UTC).strftime("%Y-%m-%d %H:%M:%S")
+        return f"{time_s:,.1f} s"
+
+
+def occupancy(
+    log: Path, query: OccupancyQuery, columns: LogColumns, out: Path | None = None, *, given: Log | None = None
+) -> OccupancyConclusion:
+    """Return what the laws say of a log file, or of the folder of a run.
+
+    Parameters
+    ----------
+    log : CSV, Parquet, access log of a web server or proxy, or Standard Workload Format, gzipped or not
+    query : servers and what else is wanted
+    columns : names and unit, where the file does not say them
+    out : folder for a picture
+    given : the log, if it is no file: a stay of a fleet's run
+
+    Raises
+    ------
+    FaultsError
+        If the file cannot be used, with all its faults, or the policy not be replayed, or intervals are too short.
+
+    Examples
+    --------
+    >>> import tempfile
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     file = Path(folder) / "log.csv"
+    ...     _ = file.write_text("arrival_s,departure_s\\n0,2\\n1,3\\n")
+    ...     answer = occupancy(file, OccupancyQuery(servers=1), LogColumns())
+    >>> answer.service_time_s, answer.queueing_time_s, answer.peak
+    (3.0, 1.0, 2)
+    """
+    file = log / RUN_TABLE if log.is_dir() else log
+    if given is None and log.is_dir() and not file.exists():
+        problem = (
+            f"is no run with requests: neither {RUN_TABLE} of a queue's run nor stay_requests of a fleet's is there"
+        )
+        raise FaultsError([Fault(str(log), 0, 0, "", problem)])
+    with faults_in(log):
+        source = given or read_log(file, **asdict(columns))
+        cleaned = clean(source.table, query.servers, source.resolution_s)
+        cleaned = replace(cleaned, findings=(*source.findings, *cleaned.findings))
+        present = _present(cleaned)
+    _refuse(query, cleaned, present)
+    answer = laws(cleaned, present, query)
+    doubts = _doubts(answer.servers_test, query.servers) if given is None else ()
+    notes = (*source.notes, *answer.notes, *doubts)
+    answer = replace(answer, log=str(log), origin_s=source.origin_s, notes=notes)
+    return answer if out is None else _pictured(answer, present, out)
+
+
+def laws(log: Cleaned, present: Curve, query: OccupancyQuery) -> OccupancyConclusion:
+    """Return what the laws say of a log that is fit for them.
+
+    Parameters
+    ----------
+    log : requests
+    present : their occupancy
+    query : servers and what else is wanted
+    """
+    total = law(present, query.servers)
+    interval_s = query.interval_s or _handy(present.end_s - present.start_s)
+    parts = intervals(present, query.servers, interval_s)
+    stated = Discipline(query.servers, query.policy, query.quantum_s)
+    discipline = settle(log, stated, _slowest_s(query, present), find_out=query.identify)
+    shown, notes = completion_rates(log), list(discipline.notes)
+    test = servers_test(log, shown, query.servers, total.peak)
+    if test.verdict == "contradicted" and not any(test.reason.startswith(flaw.name) for flaw in log.findings):
+        notes.append(test.reason)
+    notes += caveats(discipline, query.to, query.speed)
+    busy = busy_distribution(present, query.servers)["share"]
+    waiting = queue_distribution(present, query.servers)["share"]
+    return OccupancyConclusion(
+        requests=len(log.arrival_s),
+        unfinished=log.unfinished,
+        repaired=log.repaired,
+        servers=query.servers,
+        start_s=present.start_s,
+        end_s=present.end_s,
+        service_time_s=total.service_time_s,
+        queueing_time_s=total.queueing_time_s,
+        response_time_s=total.response_time_s,
+        utilisation=total.utilisation,
+        peak=total.peak,
+        busy=busy.tolist(),
+        busy_quantiles=_quantiles(busy),
+        waiting=waiting.head(_LONGEST_QUEUE).tolist(),
+        waiting_quantiles=_quantiles(waiting),
+        discipline=discipline,
+        interval_s=interval_s,
+        intervals=parts,
+        capacity=capacity(log, present, discipline, query.to) if query.to else (),
+        speeds=speeds(log, present, discipline, query.speed),
+        completion_rates=shown,
+        servers_test=test,
+        findings=log.findings,
+        notes=tuple(notes),
+        alerts=None if query.alert is None else alerts(parts, query.alert),
+    )
+
+
+def _doubts(test: ServersTest, servers: int) -> Iterator[str]:
+    """Yield what must be known of a number of servers that no test confirms, unless a finding says it."""
+    if test.verdict == "not tested" and test.reason != COARSE:
+        yield f"the number of servers was not tested: {test.reason}"
+    elif test.verdict == "cannot tell":
+        yield f"whether {servers} is the number of servers cannot be told: {test.reason}"
+
+
+def _refuse(query: OccupancyQuery, log: Cleaned, present: Curve) -> None:
+    """Raise the faults of options that a log is no log for."""
+    if query.interval_s is not None and (present.end_s - present.start_s) / query.interval_s + 2 > MOST_INTERVALS:
+        least = f"{1.001 * (present.end_s - present.start_s) / MOST_INTERVALS:.4g}"
+        refuse("--interval", f"should be at least {least} s, {MOST_INTERVALS} intervals", f"{query.interval_s:g} s")
+    if log.paired and query.policy is not None:
+        stated = Discipline(query.servers, query.policy, query.quantum_s)
+        option, problem = hindrance(stated, log.priority is not None, _slowest_s(query, present))
+        if option:
+            refuse(option, problem, f"{query.quantum_s:g} s" if option == "--quantum" else query.policy)
+
+
+def _slowest_s(query: OccupancyQuery, present: Curve) -> float:
+    """Return the service time of all requests on the slowest servers that are asked about."""
+    return law(present, query.servers).service_time_s / min((1.0, *query.speed))
+
+
+def _pictured(answer: OccupancyConclusion, present: Curve, out: Path) -> OccupancyConclusion:
+    """Return an answer with the files of its picture; none, with a note, of a log without length."""
+    if answer.intervals.empty:
+        return replace(answer, figures=(), notes=(*answer.notes, "the log is one instant: no picture"))
+    from analysis.figures.occupancy.occupancy import draw_occupancy
+    from scenarios.runs.pictures import save
+
+    files = save(draw_occupancy(present, answer.servers, answer.intervals), out / "occupancy")
+    return replace(answer, figures=tuple(map(str, files)))
+
+
+def _present(log: Cleaned) -> Curve:
+    return curve(log.arrival_s, log.departure_s if log.paired else log.departure_s[~np.isnan(log.departure_s)])
+
+
+def _handy(length_s: float) -> float:
+    """Return the shortest handy interval of which there are not too many."""
+    return next(
+        (handy_s for handy_s in _LENGTHS_S if length_s <= _MOST_HANDY * handy_s), max(length_s, 1.0) / _MOST_HANDY
+    )
+
+
+def _quantiles(shares: pd.Series) -> Quantiles:
+    up_to = shares.cumsum().to_numpy()
+    if not np.isfinite(up_to).all():
+        return Quantiles(None, None)
+    # Rounding may leave the sum of a half a little short of it.
+    return Quantiles(*(int(np.searchsorted(up_to, cent / 100 - 1e-12)) for cent in (50, 95)))
+
+
+def _replay_cells(replayed: Replay | None) -> tuple[str, ...]:
+    if replayed is None:
+        return ()
+    return _number(replayed.queueing_s), f"{_number(replayed.low_s)} to {_number(replayed.high_s)}"
+
+
+def _within(row: OtherServers | OtherSpeed) -> str:
+    """Return the interval that queueing lies in."""
+    low, high = (
+        (row.queueing_s_low, row.queueing_s_high)
+        if isinstance(row, OtherSpeed)
+        else (row.bounds.queueing_low_s, row.bounds.queueing_high_s)
+    )
+    if math.isnan(low):
+        return "unknown"
+    return NOTHING if row.bounds_say_nothing else f"{_number(low)} to {_number(high)}"
+
+
+def _number(seconds: float) -> str:
+    if abs(seconds) >= 1e7:
+        return f"{seconds:.3g}"
+    return f"{seconds:,.0f}" if abs(seconds) >= 1000 else f"{round(seconds, 1) + 0.0:.1f}"

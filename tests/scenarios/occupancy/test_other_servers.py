@@ -1,0 +1,205 @@
+"""How a log was served, what other servers would change beside what such servers really do, and what bounds assume."""
+
+import math
+
+import numpy as np
+import pytest
+
+from analysis.occupancy.curve import curve
+from analysis.occupancy.logs.hygiene import Cleaned
+from models.queues.policies import MOST_SLICES
+from models.queues.serve import serve
+from scenarios.occupancy.other_servers import Discipline, capacity, caveats, hindrance, settle, speeds
+
+REFUTED = ("lcfs", "sjf", "random", "rr")
+
+
+@pytest.fixture(scope="module")
+def log():
+    """A log of processor sharing on two servers."""
+    rng = np.random.default_rng(12)
+    arrival = rng.exponential(0.9, 1_000).cumsum()
+    return Cleaned(arrival, serve("ps", arrival, rng.exponential(1.5, 1_000), 2).departure_s, (), 0, paired=True)
+
+
+def test_a_policy_that_the_log_does_not_contradict_is_kept_with_its_demands(log):
+    discipline = settle(log, Discipline(2, "ps"), 1.0)
+    assert (discipline.policy, discipline.replayed, discipline.misfits, discipline.notes) == ("ps", True, 0.0, ())
+    assert discipline.reconstruction is not None
+
+
+def test_a_policy_that_the_log_contradicts_is_no_policy(log):
+    discipline = settle(log, Discipline(2, "fcfs"), 1.0)
+    assert discipline.policy is None
+    assert discipline.misfits > 0.02
+    assert discipline.notes[0].startswith(f"no replay under fcfs: {discipline.misfits:.1%} of the departures while")
+
+
+def test_a_policy_that_cannot_be_replayed_is_still_known(log):
+    discipline = settle(log, Discipline(2, "sjf"), 1.0)
+    assert (discipline.policy, discipline.replayed) == ("sjf", False)
+    assert discipline.notes[0].startswith("no replay under sjf: cannot be replayed on 2 servers")
+
+
+def test_requests_that_had_not_left_are_told(log):
+    cut = np.where(log.departure_s > log.departure_s.max() - 1, np.nan, log.departure_s)
+    notes = settle(Cleaned(log.arrival_s, cut, (), 0, paired=True), Discipline(2, "ps"), 1.0).notes
+    assert notes == (
+        f"the replay serves {np.isnan(cut).sum()} requests that had not left only what they had got by then",
+    )
+
+
+@pytest.mark.parametrize(("slices", "option"), [(MOST_SLICES, ""), (MOST_SLICES * 1.01, "--quantum")])
+def test_so_many_slices_may_be_replayed(slices, option):
+    assert hindrance(Discipline(4, "rr", quantum_s=0.5), classed=False, work_s=0.5 * slices)[0] == option
+    assert hindrance(Discipline(4, "ps", quantum_s=0.5), classed=False, work_s=0.5 * slices) == ("", "")
+
+
+def test_an_unreplayable_quantum_is_no_replay_and_no_wait(log):
+    discipline = settle(log, Discipline(2, "rr", quantum_s=1e-12), 1e3)
+    assert not discipline.replayed
+    assert discipline.notes[0].startswith("no replay under rr: should be at least")
+
+
+@pytest.mark.parametrize("policy", REFUTED)
+@pytest.mark.parametrize(("to", "speeds"), [((3,), ()), ((1,), ()), ((), (2.0,))])
+def test_bounds_that_are_no_theorem_have_a_note(policy, to, speeds):
+    assert [f"under {policy} the bounds" in note for note in caveats(Discipline(2, policy), to, speeds)] == [True]
+
+
+@pytest.mark.parametrize("policy", ["fcfs", "lcfs_pr", "ps", "fb", "srpt", "priority"])
+def test_bounds_that_are_theorems_have_none(policy):
+    assert list(caveats(Discipline(2, policy), (1, 3), (2.0,))) == []
+
+
+@pytest.mark.parametrize(
+    ("to", "speeds", "changes"),
+    [((1, 3), (), "more"), ((2,), (2.0,), "faster"), ((3,), (2.0,), "more or faster"), ((2,), (1.0, 0.5), None)],
+)
+def test_without_a_policy_the_note_says_what_is_assumed(to, speeds, changes):
+    notes = [f"no policy known: the bounds assume that {changes} servers never delay completions"] if changes else []
+    assert list(caveats(Discipline(2), to, speeds)) == notes
+
+
+def test_nothing_is_settled_about_a_log_without_pairs(log):
+    discipline = settle(Cleaned(log.arrival_s, np.sort(log.departure_s), (), 0, paired=False), Discipline(2, "ps"), 1.0)
+    assert discipline.policy is None
+    assert math.isnan(discipline.misfits)
+
+
+def test_the_policy_is_looked_for_on_the_servers_that_were_said():
+    """Milliseconds make other numbers of servers likelier, until demands are tested."""
+    rng = np.random.default_rng(2)
+    demand, arrival = rng.exponential(0.02, 8_000), np.cumsum(rng.exponential(0.04, 8_000))
+    departure = serve("ps", arrival, demand, 1).departure_s
+    stamped = Cleaned(np.floor(1e3 * arrival) / 1e3, np.floor(1e3 * departure) / 1e3, (), 0, paired=True)
+    discipline = settle(stamped, Discipline(1), 1.0, find_out=True)
+    assert (discipline.policy, discipline.identified.servers, discipline.notes) == ("ps", 1, ())
+
+
+def test_where_no_policy_is_identified_the_way_without_is_named():
+    few = Cleaned(np.arange(50.0), np.arange(50.0) + 0.5, (), 0, paired=True)
+    why, otherwise = settle(few, Discipline(1), 1.0, find_out=True).notes
+    assert why == "no policy identified: 0 departures while more than 1 were present: it takes 20 to tell policies"
+    assert "--policy fcfs" in otherwise
+
+
+@pytest.fixture(scope="module")
+def load():
+    rng = np.random.default_rng(12)
+    return rng.exponential(0.9, 800).cumsum(), rng.exponential(1.5, 800), rng.integers(0, 3, 800)
+
+
+def logged(load, policy):
+    arrival, demand, priority = load
+    return Cleaned(arrival, serve(policy, arrival, demand, 2, priority=priority).departure_s, (), 0, True, priority)
+
+
+def queueing(load, policy, servers, speed=1.0):
+    arrival, demand, priority = load
+    served = serve(policy, arrival, demand / speed, servers, priority=priority)
+    return float((served.departure_s - arrival - demand / speed).sum())
+
+
+@pytest.mark.parametrize("policy", ["fcfs", "ps", "priority"])
+def test_faster_servers_do_what_the_replay_says_within_the_bounds(load, policy):
+    log = logged(load, policy)
+    for row in speeds(log, curve(log.arrival_s, log.departure_s), Discipline(2, policy), [1.0, 1.5, 2.0]):
+        true_s = queueing(load, policy, 2, row.speed)
+        assert row.replay.queueing_s == pytest.approx(true_s, rel=1e-6)
+        assert row.replay.low_s <= row.replay.queueing_s <= row.replay.high_s
+        assert row.queueing_s_low - 1e-6 <= true_s <= row.queueing_s_high + 1e-6
+
+
+def test_slower_servers_have_a_replay_and_no_bounds(load):
+    log = logged(load, "fcfs")
+    row = speeds(log, curve(log.arrival_s, log.departure_s), Discipline(2, "fcfs"), [0.9])[0]
+    assert math.isnan(row.queueing_s_low)
+    assert "not slower" in row.note
+    assert row.replay.queueing_s == pytest.approx(queueing(load, "fcfs", 2, 0.9), rel=1e-6)
+
+
+def test_first_come_first_served_is_known_to_divide_queueing_by_the_speed(load):
+    log = logged(load, "fcfs")
+    seen = curve(log.arrival_s, log.departure_s)
+    known, unknown = (speeds(log, seen, Discipline(2, policy), [1.5])[0] for policy in ("fcfs", None))
+    assert known.queueing_s_high <= queueing(load, "fcfs", 2) / 1.5 + 1e-6 < unknown.queueing_s_high
+    assert unknown.replay is None
+
+
+def test_other_numbers_of_servers_do_what_the_replay_says_under_priorities(load):
+    log = logged(load, "priority")
+    rows = capacity(log, curve(log.arrival_s, log.departure_s), Discipline(2, "priority"), [1, 3])
+    for row in rows:
+        true_s = queueing(load, "priority", row.bounds.to)
+        assert row.replay.queueing_s == pytest.approx(true_s, rel=1e-6)
+        assert row.bounds.queueing_low_s <= true_s <= row.bounds.queueing_high_s
+
+
+@pytest.mark.parametrize("factor", [0.0, -1.0, math.nan, math.inf])
+def test_a_speed_that_is_none_is_refused(load, factor):
+    log = logged(load, "ps")
+    with pytest.raises(ValueError, match="speed"):
+        speeds(log, curve(log.arrival_s, log.departure_s), Discipline(2), [factor])
+
+
+def test_never_more_work_makes_the_interval_sharper_under_srpt(load):
+    log = logged(load, "srpt")
+    seen = curve(log.arrival_s, log.departure_s)
+    known, unknown = (capacity(log, seen, Discipline(2, policy), [3])[0] for policy in ("srpt", None))
+    assert queueing(load, "srpt", 3) <= known.bounds.queueing_high_s < unknown.bounds.queueing_high_s
+    assert math.isnan(unknown.bounds.b3)
+
+
+def test_a_policy_that_is_not_replayed_still_says_what_is_proved(load):
+    log = logged(load, "fcfs")
+    seen = curve(log.arrival_s, log.departure_s)
+    row = capacity(log, seen, Discipline(2, "fcfs", replayed=False), [3])[0]
+    assert row.replay is None
+    assert math.isfinite(row.bounds.b3)
+
+
+def test_bounds_that_exclude_nothing_say_so():
+    """Six at once on two servers: a third might have helped, but nobody knows whom; two of two never had a queue."""
+    arrival, departure = np.zeros(6), np.array([1.0, 1.0, 2.0, 2.0, 3.0, 3.0])
+    crowd = Cleaned(arrival, departure, (), 0, paired=True)
+    more, same, plenty = capacity(crowd, curve(arrival, departure), Discipline(2), [3, 2, 6])
+    assert (more.bounds_say_nothing, more.change_says_nothing) == (False, False)
+    assert (same.bounds_say_nothing, same.change_says_nothing) == (False, False)
+    assert (plenty.bounds_say_nothing, plenty.change_says_nothing) == (False, False)
+    alone = Cleaned(10 * np.arange(99.0), 10 * np.arange(99.0) + 1, (), 0, paired=True)
+    fewer, more = capacity(alone, curve(alone.arrival_s, alone.departure_s), Discipline(2), [1, 3])
+    assert fewer.change_says_nothing
+    assert (more.bounds_say_nothing, more.change_says_nothing) == (False, False)
+
+
+def test_an_interval_up_to_a_hundred_response_times_says_nothing_of_fewer_servers():
+    rng = np.random.default_rng(3)
+    arrival = rng.exponential(0.25, 4_000).cumsum()
+    departure = arrival + rng.uniform(0.5, 1.0, 4_000)
+    log = Cleaned(arrival, departure, (), 0, paired=True)
+    seen = curve(arrival, departure)
+    row = capacity(log, seen, Discipline(40), [int(seen.jobs.max())])[0]
+    assert row.bounds.queueing_low_s == 0.0
+    assert row.bounds.queueing_high_s > 100 * (departure - arrival).sum()
+    assert (row.bounds_say_nothing, row.change_says_nothing) == (True, True)
