@@ -38,15 +38,7 @@ class Look:
 
 @dataclass(slots=True)
 class Looks:
-    """Collectors of one fleet, by seed; some are simulated together, when the first of them is asked for.
-
-    Examples
-    --------
-    >>> from sim.profiling.setting import example
-    >>> look = Looks.of(example()).look(3)
-    >>> list(look.functions), len(look.visits) > 0
-    (['image', 'function', 'visit', 'samples', 'value'], True)
-    """
+    """Collectors of one fleet, by seed; some are simulated together, when the first of them is asked for."""
 
     setting: Setting
     repository: Repository

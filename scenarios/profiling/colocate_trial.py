@@ -139,8 +139,7 @@ def _arrows(row: Mapping[str, Any]) -> list[str]:
 
 
 def _tried(snapshot: "Snapshot", before: tuple[Floats, Floats], pair: Pair) -> dict[str, Any]:
-    from sim.profiling.apart import moved_apart, neighbours
-    from sim.profiling.moving import instance_sums, spent_for
+    from sim.profiling.moving import instance_sums, moved_apart, neighbours, spent_for
 
     job, beside = (snapshot.jobs.index(name) for name in (pair.application, pair.beside))
     machine = moved_apart(snapshot, job, beside)

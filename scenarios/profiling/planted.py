@@ -108,13 +108,6 @@ def worth_finding(setting: Setting, spent: pd.DataFrame) -> pd.DataFrame:
     ----------
     setting : the fleet
     spent : where its cycles are truly spent in the second half and in good health: `Fleet.spent`
-
-    Examples
-    --------
-    >>> from sim.profiling.setting import example
-    >>> fleet = Fleet.of(example(), 1)
-    >>> worth_finding(fleet.setting, fleet.spent()).query("cause == 'datacentre'")["value"].unique().tolist()
-    ['east', 'west']
     """
     software, compiler = setting.software, setting.world.profiling.compiler
     programs, builds = software.programs, software.builds
@@ -149,16 +142,7 @@ def _released(setting: Setting) -> dict[str, str]:
 
 @dataclass(slots=True)
 class Fleet:
-    """A simulated fleet and its collectors: incidents change where instructions go, so they need no other simulation.
-
-    Examples
-    --------
-    >>> from sim.profiling.setting import example
-    >>> fleet = Fleet.of(example(), 2)
-    >>> before, after = fleet.pair(1)
-    >>> len(before) > 0, sorted(set(after["kernel"]))
-    (True, ['6.6.30'])
-    """
+    """A simulated fleet and its collectors: incidents only change where instructions go, and need no simulation."""
 
     setting: Setting
     visits: Visits

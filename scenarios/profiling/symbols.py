@@ -22,16 +22,6 @@ def write_symbolised(folder: Path, workers: int | None = None) -> list[TableSumm
     -------
     list of TableSummary
         of `samples`, `locations` and `stacks`.
-
-    Examples
-    --------
-    >>> import tempfile
-    >>> from sim.profiling.run import profile
-    >>> from sim.profiling.setting import example
-    >>> with tempfile.TemporaryDirectory() as folder:
-    ...     _ = profile(example(), Path(folder))
-    ...     [made.table for made in write_symbolised(Path(folder))]
-    ['samples', 'locations', 'stacks']
     """
     with ExitStack() as opened:
         writers = {name: opened.enter_context(TableWriter(folder, name)) for name in TABLES}

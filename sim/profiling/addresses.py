@@ -17,7 +17,7 @@ from models.profiling.programs import Programs
 from models.profiling.world import ProfileWorld
 from models.randomness import key
 from sim.profiling.builds import Builds
-from sim.profiling.noise import Keys, mixed
+from sim.profiling.draws import Keys, mixed
 
 DAEMON = "fleetd"
 """Image of the daemon that monitors its machine, keeps its gate and runs the profilers."""
@@ -77,12 +77,6 @@ class Addresses:
         Parameters
         ----------
         build, function, program : (n,) arrays; build −1 is code generated at run time
-
-        Examples
-        --------
-        >>> from sim.profiling.images import example
-        >>> hex(example().addresses.start_of(np.array([-1]), np.array([0]), np.array([2]))[0])
-        '0x7f0002000000'
         """
         place = function - self.first[self.code.image[function]]
         inside = self.function_start[np.where(build >= 0, self.build_start[build] + place, 0)]
@@ -95,12 +89,6 @@ class Addresses:
         ----------
         function : (n,) array
         new_build, new_kernel : (n,) arrays, 1 where the process has its new build, and its machine the new kernel
-
-        Examples
-        --------
-        >>> from sim.profiling.images import example
-        >>> example().addresses.build_of(np.zeros(2, np.int64), np.zeros(2, np.int64), np.array([0, 1]))
-        array([0, 1])
         """
         image = self.code.image[function]
         return np.asarray(self.of_image[image, np.where(image <= MODULE, new_kernel, new_build)])
@@ -111,13 +99,6 @@ class Addresses:
         Parameters
         ----------
         caller, callee : (n,) arrays of functions
-
-        Examples
-        --------
-        >>> from sim.profiling.images import example
-        >>> once, again = example().addresses.call_site(np.array([5, 5]), np.array([9, 9]))
-        >>> bool(once == again), int(once) % 4
-        (True, 0)
         """
         lines = self.code.line_start[caller + 1] - self.code.line_start[caller]
         pair = mixed(self.code.key[caller], self.code.key[callee])
@@ -137,7 +118,7 @@ def lay_out_images(world: ProfileWorld, programs: Programs, builds: Builds) -> A
     Examples
     --------
     >>> from sim.profiling.builds import build_builds
-    >>> from sim.profiling.places import platform_names
+    >>> from sim.profiling.register import platform_names
     >>> from models.fleet.jobs import build_jobs
     >>> from models.fleet.machines import build_machines
     >>> from models.fleet.world import Fleet, Population

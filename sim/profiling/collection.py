@@ -1,29 +1,25 @@
-"""A collector at work on a fleet: where it goes and what it takes; several may share one simulation."""
+"""A collector at work on a fleet: where it goes and what it takes, or only the cycles that each visit counts."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
+import pandas as pd
 
+from models.errors import InputError
 from sim.fleet.fleet import Block, Visits
 from sim.profiling.collector import Plan, plan_visits
-from sim.profiling.rates import samples_per_s
+from sim.profiling.draws import uniforms
+from sim.profiling.rates import asked_events, sample_cost_cycles, samples_per_s
 from sim.profiling.register import Register, machine_register
-from sim.profiling.sampling import Sampler
+from sim.profiling.sampling import Sampler, sample_keys, stands_for
 from sim.profiling.setting import Setting
+from sim.profiling.visits import APPLICATIONS, DAEMONS, SHARES, visited
 
 
 @dataclass(frozen=True, slots=True)
 class Collection:
-    """A collector at work on a fleet: where it goes, at which rates, and what it takes.
-
-    Examples
-    --------
-    >>> from sim.profiling.setting import example
-    >>> made = Collection.of(Setting.of(example()))
-    >>> bool((np.diff(made.visits.machine) >= 0).all()), made.plan.machine.size >= made.visits.machine.size
-    (True, True)
-    """
+    """A collector at work on a fleet: where it goes, at which rates, and what it takes."""
 
     register: Register
     plan: Plan
@@ -57,15 +53,6 @@ class Collection:
         ----------
         block : simulated with `visits`
         visits : those of all collectors
-
-        Examples
-        --------
-        >>> from sim.fleet.fleet import run_arm
-        >>> from sim.profiling.setting import example
-        >>> made = Collection.of(setting := Setting.of(example()))
-        >>> block = next(run_arm(setting.day, setting.arm, visits=made.visits))
-        >>> bool(np.array_equal(made.view(block, made.visits).visit_sums, block.visit_sums))
-        True
         """
         bounds = [block.machines.start, block.machines.stop]
         epochs = block.epoch_sums.shape[1]
@@ -81,16 +68,47 @@ class Collection:
 
 
 def visits_of(collections: Sequence[Collection]) -> Visits:
-    """Return the visits of several collectors to the same fleet, each machine and epoch once.
-
-    Examples
-    --------
-    >>> from sim.profiling.setting import example
-    >>> one = Collection.of(setting := Setting.of(example()))
-    >>> both = visits_of([one, Collection.of(setting.seen_by(9))])
-    >>> both.machine.size > one.visits.machine.size
-    True
-    """
+    """Return the visits of several collectors to the same fleet, each machine and epoch once."""
     pairs = [np.column_stack([one.visits.machine, one.visits.epoch]) for one in collections]
     machine, epoch = np.unique(np.concatenate(pairs), axis=0).T
     return Visits(machine, epoch, collections[0].visits.software)
+
+
+_CYCLES = 0
+
+
+def cycles_of_visits(setting: Setting, collection: Collection, block: Block) -> pd.DataFrame:
+    """Return what a collector that counts cycles alone counts in each visit to a block's machines.
+
+    Parameters
+    ----------
+    setting : of the collector's world
+    collection : the collector; the first event that it asks for is cycles, and it asks for no other
+    block : of the arm that was run with its answered visits
+
+    Returns
+    -------
+    DataFrame
+        visit, value (estimated cycles of the fleet), frequency_hz (mean of busy threads); one row for each answer.
+
+    Raises
+    ------
+    ValueError
+        If the collector counts other events too, whose samples would take time that is not known here.
+    """
+    world, register, plan = setting.world, collection.register, collection.plan
+    events = asked_events(world)
+    if events != ("cycles",):
+        raise InputError(f"cycles must be the only event, got {', '.join(events)}")
+    seen = visited(setting.day, register, plan, block, setting.rows)
+    each = stands_for(setting.rates, plan.names, register.platform_names, events)[seen.collection, seen.platform, 0]
+    drawn = uniforms(sample_keys(world, seen.stay, seen.epoch[seen.of], events)[:, 0])
+    residents = np.floor(seen.totals[:, _CYCLES] / each[seen.of] + drawn)
+    count = np.bincount(seen.of, residents, seen.count)
+    cost = np.array([sample_cost_cycles(name, "cycles") for name in register.platform_names])[seen.platform]
+    for kind, share in enumerate(SHARES):
+        own = share * seen.vcpus * seen.frequency_hz * world.epoch_s + (count * cost if kind == DAEMONS else 0.0)
+        who = setting.day.timeline.job.size + len(APPLICATIONS) * seen.machine + kind
+        count += np.floor(own / each + uniforms(sample_keys(world, who, seen.epoch, events)[:, 0]))
+    value = count * each * plan.weight[seen.visit]
+    return pd.DataFrame({"visit": seen.visit, "value": value, "frequency_hz": seen.frequency_hz})

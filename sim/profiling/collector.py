@@ -101,7 +101,7 @@ def plan_visits(
     >>> from models.fleet.world import Fleet, Population
     >>> from models.profiling.world import Collector, Profiling
     >>> from sim.fleet.fleet import nowhere, prepare
-    >>> from sim.profiling.places import place
+    >>> from sim.profiling.register import place
     >>> from sim.profiling.register import machine_register
     >>> asked = Profiling(collector=Collector(one_in=10, failure_share=0.0))
     >>> world = ProfileWorld(3, 7200.0, 300.0, Fleet(20), Population(60, 50), profiling=asked)

@@ -1,4 +1,4 @@
-"""Hits: where samples fell, down to the instruction and the call path, equal ones counted together."""
+"""Hits: where samples fell, down to the instruction and the call path, equal ones counted once."""
 
 from dataclasses import dataclass, fields
 from typing import Self
@@ -7,10 +7,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from models.arrays import Floats, Ints
+from models.profiling.call_paths import CallPaths
 from models.profiling.programs import Programs
 from sim.profiling.addresses import MOST_INSTRUCTIONS, Addresses
-from sim.profiling.choices import Draws, Lists
-from sim.profiling.noise import mixed, uniforms
+from sim.profiling.draws import Draws, Lists, mixed, uniforms
+from sim.recorder import Values
 
 Whole = NDArray[np.int32]
 
@@ -49,14 +50,6 @@ class Locator:
     ----------
     programs : call paths
     addresses : lines of functions, and instructions of lines
-
-    Examples
-    --------
-    >>> from sim.profiling.images import example
-    >>> of = example()
-    >>> found = Locator(of.programs, of.addresses).on_main(np.array([4, 5]), 0, 3, np.array([8, 9]))
-    >>> found.count, of.addresses.code.name[Locator(of.programs, of.addresses).function_of_line[found.line[0]]]
-    (array([8, 9], dtype=int32), 'main')
     """
 
     def __init__(self, programs: Programs, addresses: Addresses) -> None:
@@ -111,3 +104,58 @@ class Locator:
 def _draw(draws: Draws, what: int) -> Floats:
     """Return one more draw in 0..1 for each sample, another for each `what`."""
     return uniforms(mixed(draws.key, np.array(what, np.uint64)))
+
+
+VARIANTS = 4
+"""Old or new build × old or new kernel: the same path has other addresses in each."""
+
+
+class Stacks:
+    """The stacks met so far, numbered in the order in which they were first met.
+
+    Parameters
+    ----------
+    addresses : where functions are
+    paths : call paths of all programs
+    program : (P,) program of each path
+    """
+
+    def __init__(self, addresses: Addresses, paths: CallPaths, program: Ints) -> None:
+        self._addresses, self._paths, self._program = addresses, paths, program
+        self._number = np.full(program.size * VARIANTS, -1)
+        self._met = 0
+
+    def number(
+        self, path: Ints | NDArray[np.int32], new_build: Ints, new_kernel: Ints
+    ) -> tuple[Ints, dict[str, Values]]:
+        """Return the number of each sample's stack, and the rows of `raw_stacks` for those not met before.
+
+        Parameters
+        ----------
+        path, new_build, new_kernel : (n,) arrays; a path of −1 is no stack, and so is its number
+        """
+        there = path >= 0
+        code = (path * VARIANTS + 2 * new_build + new_kernel)[there]
+        unique, first = np.unique(code, return_index=True)
+        fresh = self._number[unique] < 0
+        fresh_codes = unique[fresh][np.argsort(first[fresh], kind="stable")]
+        self._number[fresh_codes] = self._met + np.arange(fresh_codes.size)
+        self._met += fresh_codes.size
+        number = np.full(path.size, -1)
+        number[there] = self._number[code]
+        return number, self._rows(fresh_codes)
+
+    def _rows(self, code: Ints) -> dict[str, Values]:
+        """Return every frame of some stacks: where the sampled function begins, then where each call returns to."""
+        paths = self._paths
+        path, variant = np.divmod(code, VARIANTS)
+        depths = paths.frame_start[path + 1] - paths.frame_start[path]
+        owner = np.repeat(np.arange(code.size), depths)
+        depth = np.arange(owner.size) - np.repeat(np.cumsum(depths) - depths, depths)
+        at = paths.frame_start[path][owner] + depth
+        function = paths.frame[at]
+        build = self._addresses.build_of(function, variant[owner] // 2, variant[owner] % 2)
+        address = self._addresses.start_of(build, function, self._program[path][owner])
+        called = paths.frame[np.where(depth > 0, at - 1, at)]
+        address += np.where(depth > 0, self._addresses.call_site(function, called), 0)
+        return {"stack": self._number[code][owner], "depth": depth, "build": build, "address": address}

@@ -2,7 +2,8 @@
 
 Two fleets differ only in where instances run. Both hold what runs on a typical day at noon, on the machines as they are
 then, for a whole day. Neighbours, caches and frequencies change with the moves, so what is saved is not what a
-table of cycles per instruction promises.
+table of cycles per instruction promises. Or instances of one job are taken away from another
+job's machines, to see what it did to them.
 """
 
 import heapq
@@ -16,8 +17,8 @@ from models.platforms import PLATFORMS
 from models.profiling.world import ProfileWorld
 from sim.fleet.fleet import NEVER, Arm, Day, day_of, recorded, run_arm
 from sim.fleet.timeline import from_placement
-from sim.profiling.places import Places, place
-from sim.profiling.trial import prepare_trial
+from sim.profiling.hardware_trial import prepare_trial
+from sim.profiling.register import Places, place
 
 CYCLES, INSTRUCTIONS = 0, 1
 _BALANCE = 1e-9
@@ -25,15 +26,7 @@ _BALANCE = 1e-9
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Snapshot:
-    """What runs where at a time: N instances, M machines, P platforms, J jobs.
-
-    Examples
-    --------
-    >>> from sim.profiling.setting import example
-    >>> made = Snapshot.of(example())
-    >>> made.platforms, made.job.size == made.machine.size
-    (('haswell_2698v3',), True)
-    """
+    """What runs where at a time: N instances, M machines, P platforms, J jobs."""
 
     day: Day
     jobs: tuple[str, ...]
@@ -132,13 +125,6 @@ def moved(snapshot: Snapshot, wanted: Ints) -> Ints:
     ----------
     snapshot : what runs where
     wanted : (J, P) instances by job and platform
-
-    Examples
-    --------
-    >>> from sim.profiling.setting import example
-    >>> made = Snapshot.of(example())
-    >>> bool((moved(made, made.instances(made.machine)) == made.machine).all())
-    True
     """
     leaving, goals = _leaving(snapshot, wanted)
     order = np.lexsort((leaving, -snapshot.quota_vcpu[leaving]))
@@ -156,14 +142,6 @@ def simulate(snapshot: Snapshot, machine: Ints) -> tuple[Floats, Floats]:
     Parameters
     ----------
     snapshot, machine : as in `instance_sums`
-
-    Examples
-    --------
-    >>> from sim.profiling.setting import example
-    >>> made = Snapshot.of(example())
-    >>> cycles, instructions = simulate(made, made.machine)
-    >>> cycles.shape == instructions.shape == (len(made.jobs), len(made.platforms))
-    True
     """
     sums = instance_sums(snapshot, machine)
     where = snapshot.job, snapshot.machine_platform[machine]
@@ -180,14 +158,6 @@ def instance_sums(snapshot: Snapshot, machine: Ints) -> tuple[Floats, Floats]:
     ----------
     snapshot : what runs
     machine : (N,) where
-
-    Examples
-    --------
-    >>> from sim.profiling.setting import example
-    >>> made = Snapshot.of(example())
-    >>> cycles, instructions = instance_sums(made, made.machine)
-    >>> bool((cycles[instructions > 0] > 0).all())
-    True
     """
     world = _one_day(snapshot.day.world)
     machines, jobs = snapshot.day.machines, snapshot.day.jobs
@@ -269,3 +239,44 @@ def _leaving(snapshot: Snapshot, wanted: Ints) -> tuple[Ints, Ints]:
     lacking = np.maximum(-surplus, 0)
     goals = np.repeat(np.tile(np.arange(len(snapshot.platforms)), len(snapshot.jobs)), lacking.ravel())
     return leaving, goals
+
+
+def neighbours(snapshot: Snapshot, job: int, beside: int) -> Ints:
+    """Return the instances of a job that share a machine with another job, in order.
+
+    Parameters
+    ----------
+    snapshot : what runs where
+    job, beside : numbers of the jobs
+    """
+    return np.flatnonzero((snapshot.job == job) & np.isin(snapshot.machine, snapshot.machine[snapshot.job == beside]))
+
+
+def moved_apart(snapshot: Snapshot, job: int, beside: int) -> Ints:
+    """Return (N,) machines after a job's instances went where the other job is not, as far as there is room.
+
+    An instance goes to a machine of the same platform, and of these to the one whose allocated share of its threads
+    will be nearest to that of the machine that it leaves: the load beside which it runs is to stay what it was. None is
+    filled beyond the largest share before. One that finds no room stays, and only what one has left is free for the
+    next.
+
+    Parameters
+    ----------
+    snapshot, job, beside : as in `neighbours`
+    """
+    machine, quota = snapshot.machine.copy(), snapshot.quota_vcpu
+    allocated = np.bincount(machine, quota, snapshot.vcpus.size)
+    most = float((allocated / snapshot.vcpus).max(initial=1.0))
+    without = ~np.isin(np.arange(snapshot.vcpus.size), snapshot.machine[snapshot.job == beside])
+    for instance in neighbours(snapshot, job, beside).tolist():
+        here = int(machine[instance])
+        after = (allocated + quota[instance]) / snapshot.vcpus
+        alike = snapshot.machine_platform == snapshot.machine_platform[here]
+        targets = np.flatnonzero(without & alike & (after <= most))
+        if not targets.size:
+            continue
+        target = int(targets[np.abs(after[targets] - allocated[here] / snapshot.vcpus[here]).argmin()])
+        allocated[here] -= quota[instance]
+        allocated[target] += quota[instance]
+        machine[instance] = target
+    return machine

@@ -14,8 +14,8 @@ from models.profiling.programs import Programs, build_programs
 from models.profiling.world import ProfileWorld
 from sim.fleet.fleet import Arm, Day
 from sim.profiling.builds import Builds, build_builds
-from sim.profiling.noise import keys_of, mixed, uniforms
-from sim.profiling.places import Places, place, platform_names
+from sim.profiling.draws import keys_of, mixed, uniforms
+from sim.profiling.register import Places, place, platform_names
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -23,7 +23,7 @@ class Rows:
     """Arrays over N counter rows: all that decides where instructions go.
 
     `build` and `kernel` are 0 for the old and 1 for the new one; `platform` and `datacentre` are numbers in
-    `sim.profiling.places.Places`.
+    `sim.profiling.register.Places`.
 
     Examples
     --------

@@ -8,6 +8,7 @@ everything else follows from them; where hardware is under trial, so are the fle
 
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import ExitStack
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -16,14 +17,16 @@ import pyarrow as pa
 from models.arrays import DAY_S, Floats
 from models.platforms import PLATFORMS
 from models.profiling.world import ProfileWorld
+from models.tables import ARMS
 from sim.fleet.experiment import Columns, Outcome, Progress, counts, describe, record
-from sim.fleet.fleet import Block, run_arm
+from sim.fleet.fleet import NEVER, Arm, Block, Day, Visits, run_arm
 from sim.profiling.collection import Collection
-from sim.profiling.places import Places
+from sim.profiling.hardware_trial import prepare_trial
+from sim.profiling.register import Places
+from sim.profiling.requests import Service, followed
 from sim.profiling.sampling import OWN_SHARE
 from sim.profiling.setting import Setting, of_block
 from sim.profiling.truth import Truth
-from sim.profiling.twins import served, write_twins
 from sim.recorder import TableSummary, TableWriter, write_table
 
 CPU_S = 3
@@ -53,15 +56,6 @@ def profile(
     ------
     ValueError
         If the jobs do not fit the machines, or an incident is about a function or revision that there is not.
-
-    Examples
-    --------
-    >>> import tempfile
-    >>> from sim.profiling.setting import example
-    >>> with tempfile.TemporaryDirectory() as directory:
-    ...     outcome = profile(example(), Path(directory))
-    >>> outcome.counts["machines"], "raw_samples" in {made.table for made in outcome.tables}
-    (16, True)
     """
     progress("placing instances", 0.0)
     setting = Setting.of(world)
@@ -100,14 +94,7 @@ def profile(
 
 
 def machine_columns(places: Places) -> Columns:
-    """Return the columns of table `profile_machines`.
-
-    Examples
-    --------
-    >>> from sim.profiling.setting import example
-    >>> sorted(machine_columns(Setting.of(example()).software.places))
-    ['datacentre', 'kernel_from_s', 'machine']
-    """
+    """Return the columns of table `profile_machines`."""
     names = pa.array(list(places.datacentres), pa.string())
     return {
         "machine": np.arange(places.datacentre.size),
@@ -121,14 +108,6 @@ def monitor_columns(setting: Setting, collection: Collection, block: Block) -> C
 
     Busy are its instances; what the machine does of its own, in the kernel and in daemons, as long as it is in service;
     and the daemon that profiles it. A block's visits must have been taken.
-
-    Examples
-    --------
-    >>> from sim.profiling.setting import example
-    >>> made = Setting.of(example())
-    >>> block = next(run_arm(made.day, made.arm))
-    >>> len(monitor_columns(made, Collection.of(made), block)["busy_s"])
-    32
     """
     day, days = setting.day, len(setting.day.world.windows)
     first, count = block.machines.start, block.machines.stop - block.machines.start
@@ -184,3 +163,73 @@ def _profiled(setting: Setting, collection: Collection, written: Iterable[TableS
         "processes": rows["processes"],
         "sample_rows": rows["raw_samples"],
     }
+
+
+_NOBODY = np.empty(0, np.int64)
+
+
+def served(setting: Setting, blocks: Iterable[Block], visits: Visits, writer: TableWriter | None) -> Iterator[Block]:
+    """Yield blocks in which services did what their requests took, and write these requests.
+
+    Parameters
+    ----------
+    setting : the fleet
+    blocks : of one arm of its day
+    visits : with which they were simulated
+    writer : of table `stay_requests`; None: it is not wanted
+    """
+    service = Service(setting.world, setting.day)
+    for block in blocks:
+        changed, requests = service.serve(block, visits)
+        if writer is not None:
+            writer.append(requests)
+        yield changed
+
+
+def write_twins(
+    setting: Setting, directory: Path, threads: int | None = None, progress: Progress = lambda _what, _share: None
+) -> list[TableSummary]:
+    """Simulate a profiled fleet's twins and write their tables; none of a fleet without feature and trial.
+
+    Parameters
+    ----------
+    setting : the recorded fleet
+    directory : an existing directory
+    threads : at most this many; results do not depend on it
+    progress : called with what is being done and the share of it that is done
+    """
+    written = list[TableSummary]()
+    for prefix, made in _twins(setting).items():
+        fleet, visits = made(), Visits(_NOBODY, _NOBODY, setting.factors)
+        blocks: Iterable[Block] = run_arm(fleet.day, fleet.arm, threads, visits=visits)
+        if setting.world.served:
+            blocks = served(fleet, blocks, visits, None)
+        what = f"simulating {prefix.removeprefix('truth_').rstrip('_')}"
+        written += record(fleet.day, blocks, directory, prefix, progress=_told(progress, what))
+    return written
+
+
+def _told(progress: Progress, what: str) -> Callable[[float], None]:
+    return lambda share: progress(what, share)
+
+
+def _twins(setting: Setting) -> dict[str, Callable[[], Setting]]:
+    """Return how each twin is made, by the prefix of its tables."""
+    made = dict[str, Callable[[], Setting]]()
+    if setting.world.feature is not None:
+        for name, epoch in zip(ARMS, (NEVER, 0), strict=True):
+            made[f"truth_{name}_"] = _of_feature(setting, epoch)
+    if setting.world.trial is not None:
+        nowhere, everywhere = ARMS
+        made[f"truth_trial_{nowhere}_"] = lambda: _of_day(setting, prepare_trial(setting.world, "nowhere"))
+        made[f"truth_trial_{everywhere}_"] = lambda: _of_day(setting, prepare_trial(setting.world, "everywhere"))
+    return made
+
+
+def _of_feature(setting: Setting, epoch: int) -> Callable[[], Setting]:
+    arm = Arm(np.full(setting.day.machines.count, epoch), setting.arm.stay_from)
+    return lambda: replace(setting, arm=arm)
+
+
+def _of_day(setting: Setting, day: Day) -> Setting:
+    return replace(setting, day=followed(setting.world, day))

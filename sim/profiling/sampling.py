@@ -20,22 +20,26 @@ from models.randomness import key
 from sim.fleet.fleet import Block, Day
 from sim.profiling.addresses import INSTRUCTION_BYTES
 from sim.profiling.builds import Builds
-from sim.profiling.choices import draw_samples
 from sim.profiling.collector import STATUSES, Plan
-from sim.profiling.functions import CYCLES, EVENTS, jitter, spread
-from sim.profiling.hits import Hits, Locator
+from sim.profiling.draws import Keys, draw_samples, keys_of, mixed
+from sim.profiling.functions import CYCLES, EVENTS, jitter, row_weights, spread
+from sim.profiling.hits import Hits, Locator, Stacks
 from sim.profiling.images import Layout
-from sim.profiling.noise import Keys, keys_of, mixed
-from sim.profiling.overhead import sample_cost_cycles
-from sim.profiling.own import APPLICATIONS, DAEMONS, OWN_SHARE, SHARES, THREADS, own_events, own_functions
-from sim.profiling.places import Places
 from sim.profiling.process_profiles import STACKED, Use, amounts, loads, thread_counts
-from sim.profiling.rates import asked_events
-from sim.profiling.register import Register
+from sim.profiling.rates import asked_events, sample_cost_cycles
+from sim.profiling.register import Places, Register
 from sim.profiling.rows import Rows, Software, by_program
-from sim.profiling.stacks import Stacks
-from sim.profiling.visited import Visited, visited
-from sim.profiling.weights import row_weights
+from sim.profiling.visits import (
+    APPLICATIONS,
+    DAEMONS,
+    OWN_SHARE,
+    SHARES,
+    THREADS,
+    Visited,
+    own_events,
+    own_functions,
+    visited,
+)
 from sim.recorder import Values
 
 __all__ = ["OWN_SHARE", "Sampler", "Taken"]
@@ -67,16 +71,6 @@ class Sampler:
     programs, builds, places : what runs where
     layout : where code is
     rates : periods, the columns of table `rates`
-
-    Examples
-    --------
-    >>> from sim.fleet.fleet import run_arm
-    >>> from sim.profiling.collection import Collection
-    >>> from sim.profiling.setting import Setting, example
-    >>> made = Collection.of(setting := Setting.of(example()))
-    >>> block = next(run_arm(setting.day, setting.arm, visits=made.visits))
-    >>> sorted(made.sampler.take(block, setting.rows).raw_samples)
-    ['address', 'build', 'count', 'event', 'process', 'stack']
     """
 
     def __init__(

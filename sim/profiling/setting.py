@@ -12,23 +12,16 @@ from models.profiling.world import ProfileWorld
 from sim.fleet.fleet import Arm, Block, Day, recorded
 from sim.profiling.builds import residence_release, software_factors
 from sim.profiling.functions import ROW_SUMS
+from sim.profiling.hardware_trial import prepare_trial
 from sim.profiling.images import Layout, lay_out
 from sim.profiling.rates import rate_table
+from sim.profiling.requests import followed
 from sim.profiling.rows import Rows, Software, rows_of, software_of
-from sim.profiling.served import followed
-from sim.profiling.trial import prepare_trial
 
 
 @dataclass(frozen=True, slots=True)
 class Setting:
-    """Everything of a profiled fleet that does not depend on who looks at it.
-
-    Examples
-    --------
-    >>> made = Setting.of(example())
-    >>> made.software.programs.names == made.day.jobs.names, len(made.day.world.windows)
-    (True, 2)
-    """
+    """Everything of a profiled fleet that does not depend on who looks at it."""
 
     world: ProfileWorld
     day: Day
@@ -73,59 +66,22 @@ class Setting:
         )
 
     def seen_by(self, seed: int) -> "Setting":
-        """Return the same fleet with another draw of the collector.
-
-        Examples
-        --------
-        >>> Setting.of(example()).seen_by(7).world.profiling.collector.seed
-        7
-        """
+        """Return the same fleet with another draw of the collector."""
         profiling = self.world.profiling
         other = replace(profiling, collector=replace(profiling.collector, seed=seed))
         return replace(self, world=replace(self.world, profiling=other))
 
 
 def with_days(world: ProfileWorld) -> ProfileWorld:
-    """Return a world of which each day is a counting window.
-
-    Examples
-    --------
-    >>> [window.name for window in with_days(example()).windows]
-    ['day-000', 'day-001']
-    """
+    """Return a world of which each day is a counting window."""
     days = tuple(Window(f"day-{i:03d}", i * DAY_S, (i + 1) * DAY_S) for i in range(world.days))
     return replace(world, recording=replace(world.recording, windows=days))
 
 
 def of_block(setting: Setting, block: Block) -> tuple[Rows, Floats]:
-    """Return what the counter rows of a block are, and their totals (cycles, instructions, misses, CPU s, core cycles).
-
-    Examples
-    --------
-    >>> from sim.fleet.fleet import run_arm
-    >>> made = Setting.of(example())
-    >>> rows, totals = of_block(made, next(run_arm(made.day, made.arm)))
-    >>> totals.shape == (rows.program.size, 5)
-    True
-    """
+    """Return what counter rows of a block are, and totals (cycles, instructions, misses, CPU s, core cycles)."""
     first = int(setting.day.row_start[block.stays.start])
     return setting.rows.take(first + np.arange(len(block.rows))), block.rows[:, ROW_SUMS]
-
-
-def example() -> ProfileWorld:
-    """Return a profiled fleet of two days that is simulated at once, for examples.
-
-    Examples
-    --------
-    >>> example().days
-    2
-    """
-    from models.fleet.world import Fleet, Population
-    from models.profiling.world import Collector, Kernel, Profiling  # the only use
-
-    asked = Profiling(kernel=Kernel(start_s=DAY_S, waves=1), collector=Collector(one_in=8, round_s=7200.0))
-    fleet = Fleet(16, machines_per_rack=4, racks_per_power_domain=2)
-    return ProfileWorld(3, 2 * DAY_S, 300.0, fleet, Population(20, 12, heavyweights=4), profiling=asked)
 
 
 def _refuse_unknown(world: ProfileWorld, software: Software) -> None:

@@ -9,9 +9,8 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from models.arrays import Floats, Ints
-from sim.profiling.functions import CYCLES, EVENTS, INSTRUCTIONS, summed
+from sim.profiling.functions import CYCLES, EVENTS, INSTRUCTIONS, row_weights, summed
 from sim.profiling.rows import Rows, Software, by_program
-from sim.profiling.weights import row_weights
 
 CHUNK = 1_000_000
 """Rows × functions that are worked on at a time."""

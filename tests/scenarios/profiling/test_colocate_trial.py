@@ -14,14 +14,14 @@ from scenarios.files.faults import FaultsError
 from scenarios.profiling import ask as profile_ask
 from scenarios.profiling import colocate_trial
 from scenarios.profiling.colocate_trial import Pair, show, suffering, tried
-from sim.profiling import apart, moving
-from sim.profiling.setting import example
+from sim.profiling import moving
+from tests.helpers.profiled_fleets import small_fleet
 
 
 @pytest.fixture
 def snapshot(monkeypatch):
     """Four instances on four machines: jobs 0, 0, 1, 0; the first of job 0 is beside job 1 and goes elsewhere."""
-    world = example()
+    world = small_fleet()
     whole = moving.Snapshot.of(world)
     made = replace(
         whole,
@@ -32,7 +32,7 @@ def snapshot(monkeypatch):
     )
     monkeypatch.setattr(colocate_trial, "world_of", lambda _run: world)
     monkeypatch.setattr(moving.Snapshot, "of", classmethod(lambda _cls, _world: made))
-    monkeypatch.setattr(apart, "moved_apart", lambda *_: np.array([3, 1, 0, 2]))
+    monkeypatch.setattr(moving, "moved_apart", lambda *_: np.array([3, 1, 0, 2]))
     instructions = np.array([10.0, 10.0, 10.0, 20.0])
 
     def sums(_snapshot, machine):

@@ -10,7 +10,7 @@ from models.profiling.world import Incident
 from models.randomness import stream
 from scenarios.profiling import regressions as experiment
 from scenarios.profiling.regressions import judged, regressions, summary
-from sim.profiling.setting import example
+from tests.helpers.profiled_fleets import small_fleet
 
 
 def quietly(_what, _share):
@@ -23,7 +23,7 @@ def never(_seed, **_asked):
 
 @pytest.fixture
 def small(monkeypatch):
-    monkeypatch.setattr(experiment, "world_of", lambda _seed: example())
+    monkeypatch.setattr(experiment, "world_of", lambda _seed: small_fleet())
 
 
 @pytest.mark.usefixtures("small")

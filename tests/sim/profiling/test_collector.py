@@ -11,8 +11,7 @@ from models.profiling.world import Collector, ProfileWorld, Profiling, Watch
 from sim.fleet.fleet import nowhere, prepare
 from sim.fleet.timeline import KINDS
 from sim.profiling.collector import DOWN, FAILED, OK, REFUSED, STATUSES, STOPPED, Gatekeepers, plan_visits, quota_share
-from sim.profiling.places import place
-from sim.profiling.register import machine_register
+from sim.profiling.register import machine_register, place
 
 WORLD = ProfileWorld(
     seed=3,

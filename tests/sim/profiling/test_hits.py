@@ -4,12 +4,12 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from sim.profiling.choices import Draws
+from sim.profiling.draws import Draws
 from sim.profiling.hits import Locator
-from sim.profiling.images import example
+from tests.helpers.profiled_fleets import images
 
 SAMPLES = 20_000
-OF = example()
+OF = images()
 LOCATOR = Locator(OF.programs, OF.addresses)
 PROGRAM = 1
 

@@ -14,10 +14,9 @@ from models.fleet.world import Fleet, Population
 from models.profiling.programs import build_programs
 from models.profiling.world import ProfileWorld, Profiling, Releases
 from models.tables import schema
-from sim.profiling.builds import NEVER, build_builds
-from sim.profiling.changes import changed_functions
+from sim.profiling.builds import NEVER, build_builds, changed_functions
+from sim.profiling.hits import Stacks
 from sim.profiling.images import lay_out
-from sim.profiling.stacks import Stacks
 
 WORLD = ProfileWorld(
     seed=5,

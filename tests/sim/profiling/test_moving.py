@@ -3,13 +3,22 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from sim.profiling.moving import Snapshot, moved, simulate, spent_for, wanted_instances
-from sim.profiling.setting import example
+from sim.profiling.moving import (
+    Snapshot,
+    instance_sums,
+    moved,
+    moved_apart,
+    neighbours,
+    simulate,
+    spent_for,
+    wanted_instances,
+)
+from tests.helpers.profiled_fleets import small_fleet
 
 
 @pytest.fixture(scope="module")
 def snapshot():
-    world = example()
+    world = small_fleet()
     platforms = {"haswell_2698v3": 0.4, "broadwell_2698v4": 0.3, "skylake_6148": 0.3}
     return Snapshot.of(replace(world, fleet=replace(world.fleet, platforms=platforms)))
 
@@ -105,3 +114,50 @@ def test_who_finds_no_room_keeps_his_own(snapshot):
         assert (machine != tight.machine).any()
         stayed += (tight.instances(machine) != wanted).any()
     assert stayed
+
+
+@pytest.fixture(scope="module")
+def mixed():
+    world = small_fleet()
+    platforms = {"haswell_2698v3": 0.6, "skylake_6148": 0.4}
+    return Snapshot.of(replace(world, fleet=replace(world.fleet, platforms=platforms)))
+
+
+def pairs_of(mixed):
+    """Return pairs of jobs that share a machine, of which the second is on a third of the machines at most."""
+    machines = [set(mixed.machine[mixed.job == job].tolist()) for job in range(len(mixed.jobs))]
+    few = [job for job, on in enumerate(machines) if 0 < len(on) <= mixed.vcpus.size // 3]
+    return [(job, other) for other in few for job, on in enumerate(machines) if job != other and on & machines[other]]
+
+
+def test_instances_go_to_machines_of_their_platform_without_the_other_job(mixed):
+    moves = 0
+    before = np.bincount(mixed.machine, mixed.quota_vcpu, mixed.vcpus.size) / mixed.vcpus
+    for job, other in pairs_of(mixed):
+        avoided = set(mixed.machine[mixed.job == other].tolist())
+        found = neighbours(mixed, job, other).tolist()
+        assert found == [k for k in range(mixed.job.size) if mixed.job[k] == job and mixed.machine[k] in avoided]
+        machine = moved_apart(mixed, job, other)
+        went = np.flatnonzero(machine != mixed.machine).tolist()
+        assert set(went) <= set(found)
+        assert avoided.isdisjoint(machine[went].tolist())
+        assert (mixed.machine_platform[machine] == mixed.machine_platform[mixed.machine]).all()
+        after = np.bincount(machine, mixed.quota_vcpu, mixed.vcpus.size) / mixed.vcpus
+        assert after.max() <= max(1.0, before.max()) + 1e-9
+        moves += len(went)
+    assert moves > 10
+
+
+def test_without_room_nobody_moves(mixed):
+    job, other = pairs_of(mixed)[0]
+    allocated = np.bincount(mixed.machine, mixed.quota_vcpu, mixed.vcpus.size)
+    full = replace(mixed, vcpus=np.maximum(allocated, 1e-9))
+    assert (moved_apart(full, job, other) == mixed.machine).all()
+
+
+def test_instances_add_up_to_jobs_and_platforms(mixed):
+    cycles, instructions = instance_sums(mixed, mixed.machine)
+    sums = simulate(mixed, mixed.machine)
+    np.testing.assert_allclose(sums[0].sum(axis=1), np.bincount(mixed.job, cycles, len(mixed.jobs)), rtol=1e-12)
+    platform = mixed.machine_platform[mixed.machine]
+    np.testing.assert_allclose(sums[1].sum(axis=0), np.bincount(platform, instructions, 2), rtol=1e-12)

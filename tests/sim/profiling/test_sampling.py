@@ -18,17 +18,14 @@ from models.profiling.world import Collector, Kernel, ProfileWorld, Profiling, W
 from sim.fleet import fleet
 from sim.fleet.fleet import Arm, Visits, prepare, recorded, run_arm
 from sim.profiling.builds import build_builds, residence_release, software_factors
-from sim.profiling.choices import Lists, draw_samples
 from sim.profiling.collector import OK, plan_visits
+from sim.profiling.draws import Lists, draw_samples, keys_of
 from sim.profiling.images import lay_out
-from sim.profiling.noise import keys_of
-from sim.profiling.overhead import sample_cost_cycles
-from sim.profiling.own import APPLICATIONS, SHARES
-from sim.profiling.places import place, platform_names
-from sim.profiling.rates import rate_table, samples_per_s
-from sim.profiling.register import machine_register
+from sim.profiling.rates import rate_table, sample_cost_cycles, samples_per_s
+from sim.profiling.register import machine_register, place, platform_names
 from sim.profiling.rows import Software, rows_of
 from sim.profiling.sampling import OWN_SHARE, Sampler
+from sim.profiling.visits import APPLICATIONS, SHARES
 
 WORLD = ProfileWorld(
     seed=3,

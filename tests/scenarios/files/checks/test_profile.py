@@ -14,7 +14,7 @@ from scenarios.files.checks import profile as profile_checks
 from scenarios.files.findings import findings
 from scenarios.files.loader import load
 from scenarios.files.schema import ProfileScenario
-from sim.profiling.places import place
+from sim.profiling.register import place
 
 
 def fortnight(**fields):

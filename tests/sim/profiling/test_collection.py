@@ -4,15 +4,15 @@ import numpy as np
 import pytest
 
 from sim.fleet.fleet import run_arm
-from sim.profiling.collection import Collection
-from sim.profiling.counted import cycles_of_visits
-from sim.profiling.setting import Setting, example
+from sim.profiling.collection import Collection, cycles_of_visits
+from sim.profiling.setting import Setting
+from tests.helpers.profiled_fleets import small_fleet
 
 
 def counting(*events):
-    asked = example().profiling
+    asked = small_fleet().profiling
     collector = replace(asked.collector, events=events, stacks_per_s=0.0)
-    return replace(example(), profiling=replace(asked, collector=collector))
+    return replace(small_fleet(), profiling=replace(asked, collector=collector))
 
 
 def test_visits_count_the_cycles_that_the_sampler_finds_function_by_function():

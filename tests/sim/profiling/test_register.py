@@ -7,7 +7,7 @@ import numpy as np
 from models.fleet.machines import build_machines
 from models.fleet.world import Fleet
 from models.profiling.world import Kernel
-from sim.profiling.places import place, platform_names
+from sim.profiling.register import place, platform_names
 from tests.helpers.programs_world import DAY_S, WORLD, asked
 
 

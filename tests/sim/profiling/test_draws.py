@@ -6,7 +6,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from scipy import stats
 
-from sim.profiling.noise import keys_of, mixed, normals, uniforms
+from sim.profiling.draws import keys_of, mixed, normals, uniforms
 from tests.helpers.programs_world import key_of, mix, normal, uniform
 
 words = st.integers(0, 2**64 - 1)

@@ -1,4 +1,4 @@
-"""Visited machines: what the fleet's physics says of the residents of each in its epoch."""
+"""Visited machines: what the fleet's physics says of the residents of each, and what it does of its own."""
 
 from dataclasses import dataclass
 
@@ -7,8 +7,12 @@ from numpy.typing import NDArray
 
 from models.arrays import Bools, Floats, Ints
 from models.platforms import PLATFORMS
+from models.profiling.images import MODULE
+from models.profiling.programs import Programs
 from sim.fleet.fleet import Block, Day
+from sim.profiling.addresses import Addresses
 from sim.profiling.collector import Plan
+from sim.profiling.rates import NOMINAL_CPI, NOMINAL_PER_INSTRUCTION
 from sim.profiling.register import Register
 from sim.profiling.rows import Rows
 
@@ -76,17 +80,6 @@ def visited(day: Day, register: Register, plan: Plan, block: Block, rows: Rows) 
     day, register, plan : the fleet and the visits
     block : of the arm that was run with the plan's answered visits
     rows : all counter rows of the day
-
-    Examples
-    --------
-    >>> from sim.fleet.fleet import run_arm
-    >>> from sim.profiling.collection import Collection
-    >>> from sim.profiling.setting import Setting, example
-    >>> made = Collection.of(setting := Setting.of(example()))
-    >>> block = next(run_arm(setting.day, setting.arm, visits=made.visits))
-    >>> seen = visited(setting.day, made.register, made.plan, block, setting.rows)
-    >>> seen.count == made.visits.machine.size, int(seen.first[-1]) == seen.of.size + 2 * seen.count
-    (True, True)
     """
     answered = plan.answered
     bounds = np.searchsorted(plan.machine[answered], [block.machines.start, block.machines.stop])
@@ -116,3 +109,56 @@ def visited(day: Day, register: Register, plan: Plan, block: Block, rows: Rows) 
         rows=rows.take(row),
         totals=totals,
     )
+
+
+APPLICATIONS = ("[kernel]", "[daemons]")
+"""The machine's own processes, as applications."""
+DAEMONS = 1
+"""The one of them that profiles, and that is charged with what samples cost."""
+SHARES = (0.002, 0.01)
+"""Share of a machine's hardware threads that each keeps busy."""
+THREADS = (0, 6)
+"""Threads of each that wait most of the time."""
+OWN_SHARE = sum(SHARES)
+"""Both together: what no instance's counters hold."""
+DAEMON_ZIPF = 1.0
+"""How fast the shares of the daemon's functions fall."""
+
+
+def own_functions(programs: Programs, addresses: Addresses) -> tuple[tuple[Ints, Floats], tuple[Ints, Floats]]:
+    """Return the functions of each own process and their shares: the kernel's mix is that of the mean program.
+
+    Parameters
+    ----------
+    programs : whose kernel functions are averaged
+    addresses : code of all images
+    """
+    code = addresses.code
+    kernel = np.flatnonzero(code.image <= MODULE)
+    weight = np.bincount(programs.function, programs.weight[0], code.count)[kernel]
+    daemon = np.flatnonzero(code.image == addresses.daemon)
+    zipf = np.arange(1.0, daemon.size + 1)[::-1] ** -DAEMON_ZIPF
+    return (kernel, weight / weight.sum()), (daemon, zipf / zipf.sum())
+
+
+def own_events(cycles: Floats, weights: Floats, events: tuple[str, ...]) -> Floats:
+    """Return the events of an own process by function, all in fixed proportion to its cycles.
+
+    Parameters
+    ----------
+    cycles : (V,) array, on each machine
+    weights : (F,) shares of its functions
+    events : generic events
+
+    Returns
+    -------
+    (V, F, K) array
+
+    Examples
+    --------
+    >>> own_events(np.array([100.0]), np.array([0.75, 0.25]), ("cycles", "instructions"))
+    array([[[75., 60.],
+            [25., 20.]]])
+    """
+    per_cycle = [1.0 if event == "cycles" else NOMINAL_PER_INSTRUCTION[event] / NOMINAL_CPI for event in events]
+    return np.asarray(cycles[:, None, None] * weights[:, None] * np.array(per_cycle))

@@ -5,8 +5,18 @@ import pytest
 
 from models.platforms import PLATFORMS
 from models.profiling.world import Collector, ProfileWorld, Profiling, Watch
-from sim.profiling.overhead import BENCHMARKS, COUNTED, WITH_STACKS, benchmark_runs, max_rates, sample_cost_cycles
-from sim.profiling.rates import asked_events, maker, rate_table, samples_per_s
+from sim.profiling.rates import (
+    BENCHMARKS,
+    COUNTED,
+    WITH_STACKS,
+    asked_events,
+    benchmark_runs,
+    maker,
+    max_rates,
+    rate_table,
+    sample_cost_cycles,
+    samples_per_s,
+)
 
 FLEET = ["haswell_2698v3", "broadwell_2698v4", "skylake_6148", "rome_7742"]
 

@@ -32,15 +32,6 @@ def prepare_trial(world: ProfileWorld, who: Who = "drawn") -> Day:
     ------
     ValueError
         If the jobs do not fit the machines, or more machines are to be exchanged than there are.
-
-    Examples
-    --------
-    >>> from dataclasses import replace
-    >>> from sim.profiling.setting import example
-    >>> asked = replace(example(), trial=HardwareTrial({"haswell_2698v3": "skylake_6148"}, machines=3))
-    >>> day = prepare_trial(asked)
-    >>> day.machines.platform_names, np.bincount(day.machines.platform)
-    (('haswell_2698v3', 'skylake_6148'), array([13,  3]))
     """
     day = prepare(world)
     if world.trial is None:
@@ -61,15 +52,6 @@ def chosen(world: ProfileWorld, machines: Machines, who: Who) -> Ints:
     ------
     ValueError
         If there are fewer such machines than the trial asks for, or the world has no trial.
-
-    Examples
-    --------
-    >>> from dataclasses import replace
-    >>> from models.fleet.machines import build_machines
-    >>> from sim.profiling.setting import example
-    >>> asked = replace(example(), trial=HardwareTrial({"haswell_2698v3": "skylake_6148"}, machines=3))
-    >>> [chosen(asked, build_machines(asked), who).size for who in ("drawn", "nowhere", "everywhere")]
-    [3, 0, 16]
     """
     if world.trial is None:
         raise InputError("trial: the world has none")
