@@ -15,7 +15,6 @@ import numpy as np
 from analysis.effects import moments
 from analysis.effects.cells import Cells
 from analysis.effects.estimators import crossover, kernel
-from analysis.effects.estimators.kernel import How
 from analysis.effects.method import Answers, Design, Effect, Need, concluded
 from analysis.effects.study import Study
 from models.arrays import Bools, Ints
@@ -74,44 +73,46 @@ class Adjusted:
         return concluded(self, study, confidence)
 
 
-def together(ones: Sequence[Adjusted], cells: Cells, treated: Bools) -> list[Answers]:
+def together(estimators: Sequence[Adjusted], cells: Cells, treated: Bools) -> list[Answers]:
     """Return what each of several says of R draws; what they share is done once.
 
     Parameters
     ----------
-    ones : all of the same clusters and correction
+    estimators : all of the same clusters and correction
     cells : as for `Adjusted.many`
     treated : (R, M)
     """
     if not cells.known:
-        return _pooled(ones, cells, treated)
+        return _pooled(estimators, cells, treated)
     clusters = np.arange(len(cells.machines), dtype=np.int64) if cells.switched is None else cells.switched.unit
-    clusters = cells.rack if ones[0].cluster == "rack" else clusters
-    own = crossover.many(cells, treated, clusters)
-    pooled = [one for one in ones if one.pooling != "none"]
+    clusters = cells.rack if estimators[0].cluster == "rack" else clusters
+    own_control = crossover.many(cells, treated, clusters)
+    pooled = [estimator for estimator in estimators if estimator.pooling != "none"]
     rest = iter(_pooled(pooled, cells, treated) if pooled else ())
-    return [own if one.pooling == "none" else next(rest) for one in ones]
+    return [own_control if estimator.pooling == "none" else next(rest) for estimator in estimators]
 
 
-def _pooled(ones: Sequence[Adjusted], cells: Cells, treated: Bools) -> list[Answers]:
+def _pooled(estimators: Sequence[Adjusted], cells: Cells, treated: Bools) -> list[Answers]:
     """Return what each says by job-level differences."""
-    first, there = ones[0], 0 if cells.known else cells.x.shape[1]
+    first, most = estimators[0], 0 if cells.known else cells.x.shape[1]
     split = first.cluster == "rack"
-    asked = [(min(one.covariates, there), _POOLING[one.pooling]) for one in ones]
-    ways = sorted(set(asked))
-    used, begin = np.unique([way[0] for way in ways], return_index=True)
-    chosen, out = np.array(treated, dtype=np.bool_, order="C"), np.empty((len(ways), len(treated), 3))
+    wanted = [(min(estimator.covariates, most), _POOLING[estimator.pooling]) for estimator in estimators]
+    variants = sorted(set(wanted))
+    covariates, begin = np.unique([used for used, _ in variants], return_index=True)
+    out = np.empty((len(variants), len(treated), 3))
     kernel.draws(
-        _sums(cells, max(used), cells.rack if split else np.arange(len(cells.machines), dtype=np.int64)),
-        chosen,
-        How(_LEVERAGE[first.correction], first.correction != "cr0", cells.known, split),
-        kernel.Ways(used, np.append(begin, len(ways)), np.array([way[1] for way in ways])),
+        _sums(cells, max(covariates), cells.rack if split else np.arange(len(cells.machines), dtype=np.int64)),
+        np.array(treated, dtype=np.bool_, order="C"),
+        kernel.Errors(
+            leverage=_LEVERAGE[first.correction], few=first.correction != "cr0", known=cells.known, split=split
+        ),
+        kernel.Variants(covariates, np.append(begin, len(variants)), np.array([pooling for _, pooling in variants])),
         out,
     )
-    return [Answers(*out[ways.index(way)].T.copy()) for way in asked]
+    return [Answers(*out[variants.index(variant)].T.copy()) for variant in wanted]
 
 
-def _sums(cells: Cells, used: int, clusters: Ints) -> kernel.Sums:
+def _sums(cells: Cells, used: int, clusters: Ints) -> kernel.CellSums:
     """Return the cells with the first so many covariates, and their sums by job."""
     jobs, count = len(cells.jobs), len(cells.job)
     pair = np.repeat(clusters, np.diff(cells.start)) * jobs + cells.job
@@ -121,19 +122,18 @@ def _sums(cells: Cells, used: int, clusters: Ints) -> kernel.Sums:
         [cells.count[:, None], cells.y[:, on, None], cells.yy[:, on, None], x, cells.xy[:, on, :used]] for on in (0, 1)
     )
     rows = np.stack([np.hstack(columns) for columns in arms])
-    all_xx = moments.by_job(cells.job, np.ascontiguousarray(cells.xx[:, :used, :used].reshape(count, -1)), jobs)
-    below = np.flatnonzero(np.tri(used))
-    return kernel.Sums(
-        cells.start,
-        clusters,
-        cells.job,
-        group,
-        rows,
-        cells.weight,
-        all_rows=moments.by_job(cells.job, rows[0], jobs),
-        all_xx=np.ascontiguousarray(all_xx[:, below]),
-        xx=all_xx.sum(axis=0).reshape(used, used),
+    job_xx = moments.by_job(cells.job, np.ascontiguousarray(cells.xx[:, :used, :used].reshape(count, -1)), jobs)
+    return kernel.CellSums(
+        start=cells.start,
+        cluster=clusters,
+        job=cells.job,
+        group=group,
+        rows=rows,
+        weight=cells.weight,
+        job_rows=moments.by_job(cells.job, rows[0], jobs),
+        job_xx=np.ascontiguousarray(job_xx[:, np.flatnonzero(np.tri(used))]),
+        xx=job_xx.sum(axis=0).reshape(used, used),
         group_cells=in_group,
-        group_held=np.bincount(group, cells.count).astype(np.float64),
-        groups=np.bincount(pairs % jobs, minlength=jobs).astype(np.float64),
+        group_count=np.bincount(group, cells.count).astype(np.float64),
+        job_clusters=np.bincount(pairs % jobs, minlength=jobs).astype(np.float64),
     )

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from analysis.effects.estimators import kernel
-from analysis.effects.estimators.kernel import How, standard_error
+from analysis.effects.estimators.kernel import Errors, standard_error
 
 
 @pytest.mark.statistical
@@ -27,7 +27,7 @@ def test_one_job_shows_no_variance_between_jobs():
 def test_gains_sum_to_one_whatever_is_seen(pooling):
     weight, variance = np.array([1.0, 2.0, 3.0, 4.0]), np.array([0.1, 0.0, 3.0, 0.5])
     effect = np.array([0.3, 0.0, 0.2, 0.1])
-    gain, trust, middle = kernel._gains(effect, variance, weight, 0.2, pooling)
+    gain, trust, middle = kernel._pooled(effect, variance, weight, 0.2, pooling)
     assert gain.sum() == pytest.approx(1.0)
     assert gain[1] == trust[1] == 0.0
     assert 0.1 <= middle <= 0.3
@@ -37,7 +37,7 @@ def test_gains_sum_to_one_whatever_is_seen(pooling):
 
 
 def error(squares, clusters, left=0.0, few=False, known=False):
-    return standard_error(np.array(squares), np.array(clusters), left, How(0.5, few, known, False))
+    return standard_error(np.array(squares), np.array(clusters), left, Errors(0.5, few, known, split=False))
 
 
 def test_degrees_of_freedom_are_never_fewer_than_those_of_the_smaller_arm_nor_more_than_of_both():
