@@ -5,7 +5,7 @@ from typing import Annotated, Literal
 
 import typer
 
-from scenarios.commands.guard import guard, say
+from scenarios.commands.guard import answer, guard
 from scenarios.commands.options import Json
 from scenarios.files.options import duration, refuse
 
@@ -45,10 +45,11 @@ def convert(
     length_s = duration("--period", period)
     if not 1.0 <= length_s <= _LONGEST_S or length_s != round(length_s):
         refuse("--period", "should be whole seconds, at most 366 days", period)
-    from scenarios.effects import convert as made
+    from scenarios.effects.convert import Conversion
+    from scenarios.effects.convert import convert as converted
     from scenarios.views.output import progress
 
-    asked = made.Asked(trace, tuple(files), out, tuple(requests or ()), machines, jobs_out, length_s)
+    conversion = Conversion(trace, tuple(files), out, tuple(requests or ()), machines, jobs_out, length_s)
     with progress(quiet=json) as tell:
-        payload = made.convert(asked, tell)
-    say(payload, made.show, json)
+        conclusion = converted(conversion, tell)
+    answer(conclusion, json)

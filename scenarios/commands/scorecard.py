@@ -7,7 +7,7 @@ from typing import Annotated
 
 import typer
 
-from scenarios.commands.guard import folder, guard, say
+from scenarios.commands.guard import answer, folder, guard
 from scenarios.files.options import numbers_of, refuse, whole
 
 _MOST_MACHINES = 100_000
@@ -61,8 +61,8 @@ def scorecard(
     checked(executor)
     with progress(quiet=json) as tell, folder("--out"):
         made = partial(offered.designs, names=asked.designs)
-        payload = cards.scorecard(asked, pieces, made, out, tell, where=executor, workers=count)
-    say(payload, cards.show, json)
+        card = cards.scorecard(asked, pieces, made, out, tell, where=executor, workers=count)
+    answer(card, json)
 
 
 def chosen(option: str, text: str | None, known: "Sequence[str]") -> tuple[str, ...]:

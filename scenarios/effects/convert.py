@@ -3,57 +3,51 @@
 import shutil
 from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, TypedDict
+from typing import TYPE_CHECKING
 
 from scenarios.files.faults import Fault, FaultsError
 from scenarios.runs.unfinished import hidden, unwritable
+from scenarios.views.conclusion import Conclusion, Payload
+from scenarios.views.numbers import plural
 from scenarios.views.output import Progress
+from scenarios.views.section import Section, says
 from scenarios.wsmeter.own import faults_in
 
 if TYPE_CHECKING:
     import pandas as pd
     import pyarrow as pa
-    from rich.console import Console
 
     from analysis.tables.faults import Faults
     from analysis.traces.layouts import Format
     from analysis.traces.measurements import Tally
     from analysis.traces.totals import Totals
 
-"""What a table may be written as."""
-
 
 @dataclass(frozen=True, slots=True)
-class Asked:
-    """Which files of a trace are made into which tables.
-
-    Examples
-    --------
-    >>> Asked("google2011", (Path("part-00000-of-00500.csv.gz"),), Path("observations.parquet")).period_s
-    3600.0
-    """
+class Conversion:
+    """Which files of a trace are made into which tables."""
 
     form: str
     """A name in `analysis.traces.layouts.FORMATS`."""
     usage: tuple[Path, ...]
     out: Path
     requests: tuple[Path, ...] = ()
-    """Tables of what instances asked for."""
+    """Tables of what instances conversion for."""
     machines: Path | None = None
     """What the fleet's owner knows of machines: machine, treated and others."""
     jobs_out: Path | None = None
     period_s: float = 3600.0
 
 
-class Converted(TypedDict):
-    """What `wsc convert` says."""
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Converted(Conclusion):
+    """What was made of a trace."""
 
-    kind: str
     format: str
-    out: str
-    jobs_out: str | None
+    out: Path
+    jobs_out: Path | None
     rows: int
     """Rows of use that were read."""
     left_out: dict[str, int]
@@ -70,10 +64,44 @@ class Converted(TypedDict):
     first_s: float
     last_s: float
     """When the measurements begin and end, in seconds of the trace."""
-    notes: list[str]
+    notes: tuple[str, ...]
+
+    def payload(self) -> Payload:
+        """Return what ``--json`` prints."""
+        fields = asdict(self) | {"out": str(self.out), "notes": list(self.notes)}
+        return {"kind": "convert"} | fields | {"jobs_out": None if self.jobs_out is None else str(self.jobs_out)}
+
+    def frame(self) -> "pd.DataFrame":
+        """Return the counts, one row."""
+        import pandas as pd
+
+        counts = ("rows", "observations", "periods", "jobs", "machines", "machines_treated", "instances")
+        return pd.DataFrame([{name: getattr(self, name) for name in counts}])
+
+    def section(self) -> Section:
+        """Return what people see: what was made of how many rows, what was left out and what is to be known."""
+        return Section("", tuple(says(*self._lines())))
+
+    def _lines(self) -> Iterator[str]:
+        span = f"from {self.first_s:,.0f} s to {self.last_s:,.0f} s"
+        yield f"{plural(self.rows, 'row')} of {self.format}, {span}"
+        for why, count in self.left_out.items():
+            yield f"  {count:,} left out: {why}"
+        for why, count in self.set_aside.items():
+            yield f"  {plural(count, 'stay')} left out: {why}"
+        treated = f"{self.machines_treated:,}" if self.machines_treated else "none"
+        observed = f"{plural(self.observations, 'observation')} in {plural(self.periods, 'period')}"
+        yield (
+            f"{self.out}: {observed}: {plural(self.jobs, 'job')}, {plural(self.instances, 'instance')}, "
+            f"{plural(self.machines, 'machine')}, {treated} with the feature"
+        )
+        for what, count in self.doubts.items():
+            yield f"note: {count:,} {what}"
+        for note in self.notes:
+            yield f"note: {note}"
 
 
-def convert(asked: Asked, progress: Progress | None = None) -> Converted:
+def convert(conversion: Conversion, progress: Progress | None = None) -> Converted:
     """Make files of a trace into a table of observations, written when it is complete.
 
     Memory does not grow with the files: rows are read in blocks, and sums that do not fit go to a hidden folder beside
@@ -83,44 +111,34 @@ def convert(asked: Asked, progress: Progress | None = None) -> Converted:
     ------
     FaultsError
         With the faults of all files; if files are missing, or nothing is left of them.
-
-    Examples
-    --------
-    >>> import tempfile
-    >>> with tempfile.TemporaryDirectory() as folder:
-    ...     usage = Path(folder) / "part-00000-of-00500.csv"
-    ...     _ = usage.write_text("600000000,900000000,3,0,m,0.2" + "," * 10 + "1.6,,,,\\n")
-    ...     convert(Asked("google2011", (usage,), Path(folder) / "made.csv"))["observations"]
-    1
     """
     from analysis.traces.layouts import FORMATS
     from analysis.traces.measurements import Tally
     from analysis.traces.totals import Totals
 
-    form = FORMATS[asked.form]
-    _check(asked, form)
-    period_us = round(asked.period_s * 1e6)
-    found, tally = list[Fault](), Tally()
-    machines = _machines(asked.machines, found)
-    with _hidden(asked.out) as folder, Totals(form, period_us, folder) as totals:
+    form = FORMATS[conversion.form]
+    _check(conversion, form)
+    period_us = round(conversion.period_s * 1e6)
+    faults, tally = list[Fault](), Tally()
+    machines = _machines(conversion.machines, faults)
+    with _hidden(conversion.out) as folder, Totals(form, period_us, folder) as totals:
         totals.take(
-            _measured(asked, form, (period_us, tally, found, progress)),
-            _requested(asked, form, found) if asked.requests else None,
+            _measured(conversion, form, period_us, tally, faults, progress),
+            _requested(conversion, form, faults) if conversion.requests else None,
             machines,
         )
-        if found:
-            raise FaultsError(found)
+        if faults:
+            raise FaultsError(faults)
         counts = totals.counts()
         if not counts["observations"]:
-            raise FaultsError([Fault(str(asked.usage[0]), 0, 0, "", _nothing(tally, totals))])
-        _write(totals.observations(), asked.out, folder)
-        if asked.jobs_out is not None:
-            _write(_jobs(totals, tally), asked.jobs_out, folder)
+            raise FaultsError([Fault(str(conversion.usage[0]), 0, 0, "", _nothing(tally, totals))])
+        _write(totals.observations(), conversion.out, folder)
+        if conversion.jobs_out is not None:
+            _write(_jobs(totals, tally), conversion.jobs_out, folder)
         return Converted(
-            kind="convert",
             format=form.name,
-            out=str(asked.out),
-            jobs_out=None if asked.jobs_out is None else str(asked.jobs_out),
+            out=conversion.out,
+            jobs_out=conversion.jobs_out,
             rows=tally.rows,
             left_out=dict(sorted(tally.left_out.items())),
             set_aside=totals.set_aside(),
@@ -133,73 +151,36 @@ def convert(asked: Asked, progress: Progress | None = None) -> Converted:
             instances=counts["instances"],
             first_s=tally.first_us / 1e6,
             last_s=tally.last_us / 1e6,
-            notes=list(_notes(asked, form)),
+            notes=tuple(_notes(conversion, form)),
         )
 
 
-def show(payload: Converted, console: "Console") -> None:
-    """Print what was made of how many rows, what was left out and what is to be known.
-
-    Examples
-    --------
-    >>> from rich.console import Console
-    >>> said = Converted(
-    ...     kind="convert", format="google2011", out="made.csv", jobs_out=None, rows=9, left_out={"no CPI": 2},
-    ...     set_aside={}, doubts={}, observations=3, periods=1, jobs=2, machines=3, machines_treated=0, instances=3,
-    ...     first_s=600.0, last_s=4200.0, notes=[],
-    ... )
-    >>> show(said, Console())
-    9 rows of google2011, from 600 s to 4,200 s
-      2 left out: no CPI
-    made.csv: 3 observations in 1 period: 2 jobs, 3 instances, 3 machines, none with the feature
-    """
-    from scenarios.views.numbers import plural
-
-    def say(text: str) -> None:
-        console.print(text, soft_wrap=True, markup=False, highlight=False)
-
-    span = f"from {payload['first_s']:,.0f} s to {payload['last_s']:,.0f} s"
-    say(f"{plural(payload['rows'], 'row')} of {payload['format']}, {span}")
-    for why, count in payload["left_out"].items():
-        say(f"  {count:,} left out: {why}")
-    for why, count in payload["set_aside"].items():
-        say(f"  {plural(count, 'stay')} left out: {why}")
-    treated = f"{payload['machines_treated']:,}" if payload["machines_treated"] else "none"
-    made = f"{plural(payload['observations'], 'observation')} in {plural(payload['periods'], 'period')}"
-    say(
-        f"{payload['out']}: {made}: {plural(payload['jobs'], 'job')}, {plural(payload['instances'], 'instance')}, "
-        f"{plural(payload['machines'], 'machine')}, {treated} with the feature"
-    )
-    for what, count in payload["doubts"].items():
-        say(f"note: {count:,} {what}")
-    for note in payload["notes"]:
-        say(f"note: {note}")
-
-
-def _check(asked: Asked, form: "Format") -> None:
+def _check(conversion: Conversion, form: "Format") -> None:
     """Raise the faults of what is asked, before anything is read."""
-    found = [
+    faults = [
         Fault(str(path), 0, 0, "", "is a folder" if path.is_dir() else "is not there")
-        for path in (*asked.usage, *asked.requests)
+        for path in (*conversion.usage, *conversion.requests)
         if not path.is_file()
     ]
-    given = [path.resolve() for path in (*asked.usage, *asked.requests)]
-    found += [Fault(str(path), 0, 0, "", "is given twice") for path in {p for p in given if given.count(p) > 1}]
-    if form.use_of_request and not asked.requests:
+    given = [path.resolve() for path in (*conversion.usage, *conversion.requests)]
+    faults += [Fault(str(path), 0, 0, "", "is given twice") for path in {p for p in given if given.count(p) > 1}]
+    if form.use_of_request and not conversion.requests:
         problem = f"is needed: {form.name} says only in {form.requests.table} what an instance's job and request are"
-        found.append(Fault("--requests", 0, 0, "", problem))
-    for option, path in (("--out", asked.out), ("--jobs-out", asked.jobs_out)):
+        faults.append(Fault("--requests", 0, 0, "", problem))
+    for option, path in (("--out", conversion.out), ("--jobs-out", conversion.jobs_out)):
         if path is not None and (problem := unwritable(path)):
-            found.append(Fault(option, 0, 0, "", problem))
-    found += _overwritten(asked)
-    if found:
-        raise FaultsError(found)
+            faults.append(Fault(option, 0, 0, "", problem))
+    faults += _overwritten(conversion)
+    if faults:
+        raise FaultsError(faults)
 
 
-def _overwritten(asked: Asked) -> Iterator[Fault]:
+def _overwritten(conversion: Conversion) -> Iterator[Fault]:
     """Yield the outputs that would take the place of what is read, or of each other."""
-    read = {path.resolve() for path in (*asked.usage, *asked.requests, asked.machines) if path is not None}
-    for option, path in (("--out", asked.out), ("--jobs-out", asked.jobs_out)):
+    read = {
+        path.resolve() for path in (*conversion.usage, *conversion.requests, conversion.machines) if path is not None
+    }
+    for option, path in (("--out", conversion.out), ("--jobs-out", conversion.jobs_out)):
         if path is None:
             continue
         if path.resolve() in read:
@@ -207,8 +188,8 @@ def _overwritten(asked: Asked) -> Iterator[Fault]:
         read.add(path.resolve())
 
 
-def _machines(path: Path | None, found: list[Fault]) -> "pd.DataFrame | None":
-    """Return what is known of machines; its faults go to `found`."""
+def _machines(path: Path | None, faults: list[Fault]) -> "pd.DataFrame | None":
+    """Return what is known of machines; its faults go to the list."""
     if path is None:
         return None
     from analysis.tables.columns import read_table
@@ -219,37 +200,41 @@ def _machines(path: Path | None, found: list[Fault]) -> "pd.DataFrame | None":
             table = read_table(path, MACHINES, lambda _: ["machine"])
         return table[[field.name for field in MACHINES if field.name in table]]
     except FaultsError as error:
-        found += error.faults
+        faults += error.faults
         return None
 
 
-def _measured(
-    asked: Asked, form: "Format", state: tuple[int, "Tally", list[Fault], Progress | None]
+def _measured(  # noqa: PLR0917
+    conversion: Conversion,
+    form: "Format",
+    period_us: int,
+    tally: "Tally",
+    faults: list[Fault],
+    progress: Progress | None,
 ) -> Iterator["pa.RecordBatch"]:
     """Yield the measurements of all files of use; faults go to the list."""
     from analysis.tables.faults import Faults
     from analysis.traces.measurements import measurements
 
-    period_us, tally, found, progress = state
-    for number, path in enumerate(asked.usage):
+    for number, path in enumerate(conversion.usage):
         if progress is not None:
-            progress("reading", number / len(asked.usage))
-        faults = Faults()
+            progress("reading", number / len(conversion.usage))
+        in_file = Faults()
         with faults_in(path):
-            yield from measurements(path, form, period_us, faults, tally)
-        found += _located(path, faults)
+            yield from measurements(path, form, period_us, in_file, tally)
+        faults += _located(path, in_file)
 
 
-def _requested(asked: Asked, form: "Format", found: list[Fault]) -> Iterator["pa.RecordBatch"]:
+def _requested(conversion: Conversion, form: "Format", faults: list[Fault]) -> Iterator["pa.RecordBatch"]:
     """Yield what instances asked for in all files of requests; faults go to the list."""
     from analysis.tables.faults import Faults
     from analysis.traces.measurements import requests
 
-    for path in asked.requests:
-        faults = Faults()
+    for path in conversion.requests:
+        in_file = Faults()
         with faults_in(path):
-            yield from requests(path, form, faults)
-        found += _located(path, faults)
+            yield from requests(path, form, in_file)
+        faults += _located(path, in_file)
 
 
 def _located(path: Path, faults: "Faults") -> Iterator[Fault]:
@@ -273,8 +258,8 @@ def _jobs(totals: "Totals", tally: "Tally") -> "pa.RecordBatchReader":
     return pa.Table.from_pandas(totals.jobs(tally.last_us - tally.first_us), preserve_index=False).to_reader()
 
 
-def _notes(asked: Asked, form: "Format") -> Iterator[str]:
-    if not asked.requests:
+def _notes(conversion: Conversion, form: "Format") -> Iterator[str]:
+    if not conversion.requests:
         yield "no table of requests: instances weigh by the CPU time that they use"
     if form.cpu != "CPUs":
         yield f"CPU time is in {form.cpu}"
@@ -301,13 +286,13 @@ def _write(batches: "pa.RecordBatchReader", out: Path, folder: Path) -> None:
     import pyarrow.csv as pacsv
     import pyarrow.parquet as pq
 
-    made = folder / out.name
+    partial = folder / out.name
     try:
         opened = pq.ParquetWriter if out.suffix == ".parquet" else pacsv.CSVWriter
-        with opened(made, batches.schema) as writer:
+        with opened(partial, batches.schema) as writer:
             for batch in batches:
                 writer.write_batch(batch)
-        made.replace(out)
+        partial.replace(out)
     except OSError as error:
         problem = f"cannot write {out}: {error.strerror or error}"
         raise FaultsError([Fault("--out", 0, 0, "", problem)]) from None

@@ -62,4 +62,4 @@ def _scorecard(out: Path, *, progress: Progress, fleets: int, draws: int) -> Kep
     from scenarios.effects.scorecard.scorecard import scorecard
 
     plan = Asked(names(), SIZES, draws, designs=DESIGNS)
-    return scorecard(plan, cut(tuple(CORNERS), fleets), designs, out, progress)
+    return dict(scorecard(plan, cut(tuple(CORNERS), fleets), designs, out, progress).payload())

@@ -3,10 +3,10 @@
 import json
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 from scenarios.crossplatform.worlds import PARTS as OF_WORLDS
-from scenarios.effects.scorecard.pieces import PARTS
+from scenarios.effects.scorecard.pieces import PARTS, JudgedFleet
 from scenarios.files.faults import Fault, FaultsError
 from scenarios.report import reproduced, run, scorecard, sweep, worlds
 from scenarios.report.page import Page, refuse, write
@@ -85,7 +85,7 @@ def read(path: Path, progress: Progress) -> Page:
         return run.report(path, progress)
     pieces = _pieces(path)
     if pieces and all(piece.keys() >= PARTS for piece in pieces):
-        return scorecard.of_pieces(pieces, path)
+        return scorecard.of_pieces(cast("list[JudgedFleet]", pieces), path)
     if pieces and all(piece.keys() >= OF_WORLDS for piece in pieces):
         return worlds.of_pieces(pieces, path)
     if reproduced.rows_of(path):

@@ -6,7 +6,7 @@ time, and again.
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, TypedDict
 
 import numpy as np
 
@@ -41,6 +41,40 @@ class Piece(NamedTuple):
         {'corner': 'base', 'seed': 3}
         """
         return self._asdict()
+
+
+class Score(TypedDict):
+    """How right an estimator was on one fleet, over all draws of a size; None where nothing was answered."""
+
+    design: str
+    machines: int
+    """Of the test; sizes that a design cannot choose are left out."""
+    estimator: str
+    draws: int
+    answered: int
+    """Draws with an answer."""
+    covered: int
+    """Intervals of 95% that hold the truth."""
+    detected: int
+    """Draws that would exclude 0 if the change were +1%."""
+    bias: float | None
+    sd: float | None
+    """None of one draw, too."""
+    error: float | None
+    """Mean standard error."""
+    margin: float | None
+    """Mean half-width of the interval."""
+
+
+class JudgedFleet(TypedDict):
+    """What is kept of one fleet."""
+
+    corner: str
+    seed: int
+    machines: int
+    truths: dict[str, float]
+    """By design."""
+    rows: list[Score]
 
 
 class Design(NamedTuple):

@@ -1,26 +1,25 @@
 """`wsc scorecard`: every estimator, design and size over many simulated fleets, in pieces kept as they are done."""
 
 import math
-from collections.abc import Mapping, Sequence
-from dataclasses import asdict
+from collections.abc import Iterator, Sequence
+from dataclasses import asdict, dataclass
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any, NamedTuple, cast
 
-from rich.box import SIMPLE_HEAD
-from rich.table import Table
+import pandas as pd
 
 from analysis.effects.methods import RECOMMENDED, names
-from scenarios.effects.scorecard.card import summary
+from scenarios.effects.scorecard.card import Card, summary
 from scenarios.effects.scorecard.needed import AGAINST
 from scenarios.effects.scorecard.pictures import pictures
-from scenarios.effects.scorecard.pieces import PARTS, Asked, Fleets, Piece, judged
+from scenarios.effects.scorecard.pieces import PARTS, Asked, Fleets, JudgedFleet, Piece, judged
 from scenarios.runs.executors import PROCESSES, executor
 from scenarios.runs.kept import digest, each, folder_of
+from scenarios.views.conclusion import Conclusion, Payload
+from scenarios.views.numbers import interval, number
 from scenarios.views.output import Progress
-
-if TYPE_CHECKING:
-    from rich.console import Console
+from scenarios.views.section import Block, Place, Says, Section, Table, table
 
 _NAMES = frozenset(names())
 _BESIDE = frozenset({RECOMMENDED, *AGAINST})
@@ -28,6 +27,7 @@ _JUDGES = ("scipy", "pandas")
 """Libraries that decide what estimators say, beside those that decide a fleet."""
 LEAST_FLEETS = 3
 """Of fewer no error over fleets is told."""
+_DASH = "–"
 
 
 def place(asked: Asked, out: Path) -> Path:
@@ -41,6 +41,78 @@ def place(asked: Asked, out: Path) -> Path:
     return folder_of(out, "scorecard", asdict(asked), _JUDGES)
 
 
+class Truths(NamedTuple):
+    """The true changes of one fleet, by design."""
+
+    corner: str
+    seed: int
+    changes: dict[str, float]
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Scorecard(Conclusion):
+    """How right every estimator is, over many simulated fleets."""
+
+    draws: int
+    """Of each size, in each fleet."""
+    machines: int
+    """Of each fleet."""
+    sizes: tuple[int, ...]
+    """Test machines."""
+    fleets: int
+    digest: str
+    """SHA-256 over all pieces."""
+    folder: str
+    """Where pieces and pictures are."""
+    pictures: tuple[str, ...]
+    truths: tuple[Truths, ...]
+    card: Card
+
+    def payload(self) -> Payload:
+        """Return what ``--json`` prints."""
+        return {
+            "kind": "scorecard",
+            "draws": self.draws,
+            "machines": self.machines,
+            "sizes": list(self.sizes),
+            "fleets": self.fleets,
+            "digest": self.digest,
+            "folder": self.folder,
+            "pictures": list(self.pictures),
+            "truths": [{"corner": corner, "seed": seed, **changes} for corner, seed, changes in self.truths],
+            **self.card.records(),
+        }
+
+    def frame(self) -> pd.DataFrame:
+        """Return a row for each design and estimator."""
+        return self.card.estimators
+
+    def section(self) -> Section:
+        """Return what people see."""
+        return Section("", tuple(self._blocks()))
+
+    def _blocks(self) -> Iterator[Block]:
+        title = f"{self.fleets} fleets of {self.machines:,} machines, {self.draws} draws of each size"
+        yield _table(self.card.estimators, title)
+        yield Says(
+            "fleets: of all corners; draws: of all fleets and sizes; coverage: of 95% intervals, all sizes, ± standard "
+            "error over fleets, – of fewer than three or if they do not differ; bias/margin: the greatest of a corner; "
+            "n95: test machines at which +1% is detected in 95% of draws, geometric mean over corners where it is "
+            "known; to cuped, to published: how many times as many machines are needed."
+        )
+        drawn = self.card.drawn
+        if len(drawn):
+            beside = drawn["estimator"].isin(_BESIDE) | ~drawn["estimator"].isin(_NAMES)
+            yield _table(drawn[beside], "the corners drawn at random, beside those")
+        gains = self.card.gains
+        if len(gains) and gains["gain"].notna().any():
+            yield _gains(gains)
+        for row in self.card.silent.itertuples():
+            yield Says(f"{row.estimator} has no answer to {row.design}")
+        yield Place(f"pieces and pictures: {self.folder}")
+        yield Place(f"digest: {self.digest}")
+
+
 def scorecard(
     asked: Asked,
     pieces: Sequence[Piece],
@@ -50,7 +122,7 @@ def scorecard(
     *,
     where: str = PROCESSES,
     workers: int | None = None,
-) -> dict[str, Any]:
+) -> Scorecard:
     """Return how right estimators are over many fleets.
 
     Pieces that were judged before by this very code are read; what was interrupted, or killed, goes on where it stopped
@@ -65,12 +137,6 @@ def scorecard(
     tell : told the share of the pieces that is done
     where, workers : as for `executors.executor`
 
-    Returns
-    -------
-    dict
-        kind, draws, machines, sizes, fleets, digest (SHA-256 over all pieces), folder, pictures (files), truths
-        (corner, seed and the truth by design), and what `card.summary` says.
-
     Raises
     ------
     ExecutorError
@@ -83,121 +149,96 @@ def scorecard(
     folder = place(asked, out)
     make = partial(judged, asked, fleets)
     with executor(where, workers) as pool:
-        made = each(pieces, make, folder, PARTS, tell, what="judging fleets", named=Piece.named, executor=pool)
-    return told(made, asked, folder)
+        pieces_judged = each(pieces, make, folder, PARTS, tell, what="judging fleets", named=Piece.named, executor=pool)
+    return concluded(cast("list[JudgedFleet]", pieces_judged), asked, folder)
 
 
-def told(made: Sequence[Mapping[str, Any]], asked: Asked, folder: Path) -> dict[str, Any]:
+def concluded(pieces: Sequence[JudgedFleet], asked: Asked, folder: Path) -> Scorecard:
     """Return what a scorecard says of pieces that were judged, one at least; its pictures go into their folder."""
-    card = summary(made)
-    return {
-        "kind": "scorecard",
-        "draws": asked.draws,
-        "machines": asked.machines,
-        "sizes": list(asked.sizes),
-        "fleets": len(made),
-        "digest": digest(made),
-        "folder": str(folder),
-        "pictures": [str(file) for file in pictures(card, folder)],
-        "truths": [{"corner": one["corner"], "seed": one["seed"], **one["truths"]} for one in made],
-        **card,
-    }
-
-
-def show(payload: Mapping[str, Any], console: "Console") -> None:
-    """Print a scorecard for people."""
-    title = f"{payload['fleets']} fleets of {payload['machines']:,} machines, {payload['draws']} draws of each size"
-    console.print(_table(payload["estimators"], title))
-    console.print(
-        "fleets: of all corners; draws: of all fleets and sizes; coverage: of 95% intervals, all sizes, ± standard\n"
-        "error over fleets, – of fewer than three or if they do not differ; bias/margin: the greatest of a corner;\n"
-        "n95: test machines at which +1% is detected in 95% of draws, geometric mean over corners where it is known;\n"
-        "to cuped, to published: how many times as many machines are needed."
+    card = summary(pieces)
+    return Scorecard(
+        draws=asked.draws,
+        machines=asked.machines,
+        sizes=asked.sizes,
+        fleets=len(pieces),
+        digest=digest(pieces),
+        folder=str(folder),
+        pictures=tuple(str(file) for file in pictures(card, folder)),
+        truths=tuple(Truths(fleet["corner"], fleet["seed"], fleet["truths"]) for fleet in pieces),
+        card=card,
     )
-    if payload["drawn"]:
-        rows = [row for row in payload["drawn"] if row["estimator"] in _BESIDE or row["estimator"] not in _NAMES]
-        console.print(_table(rows, "the corners drawn at random, beside those"))
-    console.print(_gains(payload["gains"]))
-    for row in payload["silent"]:
-        console.print(f"{row['estimator']} has no answer to {row['design']}", markup=False)
-    console.print(f"pieces and pictures: {payload['folder']}", markup=False, soft_wrap=True)
-    console.print(f"digest: {payload['digest']}", markup=False, soft_wrap=True)
 
 
-def _table(rows: Sequence[Mapping[str, Any]], title: str) -> Table:
+def restored(payload: dict[str, Any]) -> Scorecard:
+    """Return the scorecard that was printed as JSON, its numbers that do not exist being NaN again.
+
+    Raises
+    ------
+    KeyError
+        If something is not there.
+    """
+    truths = [{**row} for row in payload["truths"]]
+    return Scorecard(
+        draws=payload["draws"],
+        machines=payload["machines"],
+        sizes=tuple(payload["sizes"]),
+        fleets=payload["fleets"],
+        digest=str(payload["digest"]),
+        folder=str(payload["folder"]),
+        pictures=tuple(payload["pictures"]),
+        truths=tuple(Truths(str(row.pop("corner")), int(row.pop("seed")), row) for row in truths),
+        card=Card(**{name: pd.DataFrame(payload[name]) for name in Card._fields}),
+    )
+
+
+def _table(rows: pd.DataFrame, title: str) -> Table:
     """Return the table of designs and estimators."""
-    table = Table(box=SIMPLE_HEAD, title=title, title_justify="left")
-    for name in ("design", "estimator"):
-        table.add_column(name)
-    for name in (
-        "fleets",
-        "draws",
-        "coverage",
-        "worst corner",
-        "bias/margin",
-        "n95",
-        "corners",
-        *(f"to {one}" for one in AGAINST),
-    ):
-        table.add_column(name, justify="right")
-    before = None
-    for row in rows:
-        if before not in {None, row["design"]}:
-            table.add_section()
-        before = row["design"]
-        table.add_row(row["design"], row["estimator"], *_cells(row))
-    return table
+    headings = (
+        *("design", "estimator", "fleets", "draws", "coverage", "worst corner", "bias/margin", "n95", "corners"),
+        *(f"to {name}" for name in AGAINST),
+    )
+    return table(headings, [(row["design"], row["estimator"], *_cells(row)) for _, row in rows.iterrows()], title, 2)
 
 
-def _gains(rows: Sequence[Mapping[str, Any]]) -> Table:
+def _gains(rows: pd.DataFrame) -> Table:
     """Return the table of machines that the recommended estimator saves, and the design's own."""
-    table = Table(box=SIMPLE_HEAD, title=f"how many times as many machines {AGAINST[0]} needs", title_justify="left")
-    for name in ("design", "estimator"):
-        table.add_column(name)
-    for name in ("all corners", "95%", "corners", "worst corner"):
-        table.add_column(name, justify="right")
-    for row in rows:
-        if row["estimator"] == RECOMMENDED or row["estimator"] not in _NAMES:
-            table.add_row(row["design"], row["estimator"], *_gain(row))
-    return table
+    headings = ("design", "estimator", "all corners", "95%", "corners", "worst corner")
+    ours = [row for _, row in rows.iterrows() if row["estimator"] == RECOMMENDED or row["estimator"] not in _NAMES]
+    title = f"how many times as many machines {AGAINST[0]} needs"
+    return table(headings, [(row["design"], row["estimator"], *_gain(row)) for row in ours], title, 2)
 
 
-def _gain(row: Mapping[str, Any]) -> list[str]:
+def _gain(row: pd.Series) -> list[str]:
     """Return cells of a gain: ≥ if some corners are more than they count as, ≤ if some are less, ~ if both."""
     above, below = row["bounded"] > row["at_most"], row["at_most"] > 0
     bounded = "~ " if above and below else "≥ " if above else "≤ " if below else ""
-    error = 100 * row["worst_error"]
     return [
-        f"{bounded}{_number(row['gain'], '.2f')}",
-        f"{row['low']:.2f} to {row['high']:.2f}" if math.isfinite(row["low"]) else "–",
+        f"{bounded}{number(row['gain'], '.2f', _DASH)}",
+        interval(row["low"], row["high"], ".2f", _DASH),
         f"{row['corners']}",
-        f"{_rough(row['worst'], '.2f', error)} {row['worst_corner']}",
+        f"{_rough(row['worst'], '.2f', 100 * row['worst_error'])} {row['worst_corner']}",
     ]
 
 
-def _cells(row: Mapping[str, Any]) -> list[str]:
+def _cells(row: pd.Series) -> list[str]:
     return [
         f"{row['fleets']:,}",
         f"{row['draws']:,}",
-        f"{100 * row['coverage']:.1f}% ± {_number(_told(row), '.1f')}",
+        f"{100 * row['coverage']:.1f}% ± {number(_told(row), '.1f', _DASH)}",
         f"{100 * row['worst']:.1f}% {row['worst_corner']}",
-        _number(row["bias_to_margin"], ".2f"),
+        number(row["bias_to_margin"], ".2f", _DASH),
         _rough(row["n95"], ",.0f", 100 * row["n95_error"]),
         f"{row['corners']:.0f}",
-        *(_number(row[name], ".2f") for name in AGAINST),
+        *(number(row[name], ".2f", _DASH) for name in AGAINST),
     ]
 
 
-def _told(row: Mapping[str, Any]) -> float:
+def _told(row: pd.Series) -> float:
     """Return the standard error of a coverage in per cent; NaN where fleets cannot tell it."""
     known = row["fleets"] >= LEAST_FLEETS and row["coverage_error"] > 0
-    return 100 * row["coverage_error"] if known else math.nan
+    return 100 * float(row["coverage_error"]) if known else math.nan
 
 
 def _rough(value: float, form: str, error: float) -> str:
     """Return a number with its relative standard error in per cent, if both are known."""
-    return _number(value, form) + (f" ± {error:.0f}%" if math.isfinite(error) and error > 0 else "")
-
-
-def _number(value: float, form: str) -> str:
-    return f"{value:{form}}" if math.isfinite(value) else "–"
+    return number(value, form, _DASH) + (f" ± {error:.0f}%" if math.isfinite(error) and error > 0 else "")

@@ -10,6 +10,8 @@ from typer.testing import CliRunner
 from scenarios.commands import scorecard as command
 from scenarios.commands.guard import guard
 from scenarios.effects.scorecard import designs, scorecard
+from scenarios.views.conclusion import Conclusion
+from scenarios.views.section import Section
 from tests.helpers.effect_fleets import fleet
 
 app = typer.Typer()
@@ -47,9 +49,22 @@ def made_up(corner, seed, machines, names):
     return [one for one in fleet(corner, seed, machines) if one.name in names]
 
 
+class Empty(Conclusion):
+    """An answer that says nothing."""
+
+    def payload(self):
+        return {"kind": "scorecard"}
+
+    def section(self):
+        return Section("")
+
+    def frame(self):
+        return None
+
+
 def test_designs_are_asked_for_in_any_order_and_kept_in_one_place(monkeypatch):
     asked = []
-    monkeypatch.setattr(scorecard, "scorecard", lambda one, *_, **__: asked.append(one) or {"kind": "scorecard"})
+    monkeypatch.setattr(scorecard, "scorecard", lambda one, *_, **__: asked.append(one) or Empty())
     for words in ("week,day", "day, week", "day,week,day"):
         assert wsc(*SMALL, "--designs", words, "--json").exit_code == 0
     assert {one.designs for one in asked} == {("day", "week")}

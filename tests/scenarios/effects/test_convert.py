@@ -9,7 +9,7 @@ from typer.testing import CliRunner
 
 from analysis.effects.observations import read_jobs, read_observations
 from scenarios.commands.app import app
-from scenarios.effects.convert import Asked, convert
+from scenarios.effects.convert import Conversion, convert
 from scenarios.files.faults import FaultsError
 from tests.helpers.cluster_traces import (
     alibaba2018,
@@ -41,7 +41,7 @@ def written(path, content):
 
 
 def converted(folder, form, *usage, out="made.parquet", **asked):
-    payload = convert(Asked(form, usage, folder / out, **asked))
+    payload = convert(Conversion(form, usage, folder / out, **asked)).payload()
     return payload, read_observations(folder / out).table
 
 
@@ -384,7 +384,7 @@ def test_columns_of_other_names_are_told_with_those_that_are_missing(tmp_path, n
 def test_members_that_may_be_empty_may_be_left_out(tmp_path):
     rows = '{"start_time": 0, "end_time": 300000000, "collection_id": 7, "instance_index": 0}\n'
     with pytest.raises(FaultsError, match="holds no observation: 1 rows, of them 1 no machine"):
-        convert(Asked("google2019", (written(tmp_path / "usage.json", rows),), tmp_path / "made.csv"))
+        convert(Conversion("google2019", (written(tmp_path / "usage.json", rows),), tmp_path / "made.csv"))
 
 
 def test_a_fault_of_one_column_hides_none_of_another(tmp_path):

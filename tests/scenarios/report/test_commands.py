@@ -12,6 +12,7 @@ from analysis.effects.methods import names
 from scenarios.commands.app import app
 from scenarios.commands.scorecard import scorecard as command
 from scenarios.effects.scorecard import scorecard as cards
+from scenarios.effects.scorecard.card import Card
 from scenarios.effects.scorecard.designs import DESIGNS, THINNED
 from scenarios.files.loader import load, load_each
 from scenarios.files.source import digest, settings
@@ -39,12 +40,12 @@ def pieces(asked, wanted):
 def asked_by(words, monkeypatch):
     """What a command asks, and of which fleets."""
     kept = []
-    payload = {"kind": "scorecard", "estimators": [], "drawn": [], "gains": [], "silent": []}
+    payload = {name: [] for name in ("sizes", "pictures", "truths", *Card._fields)}
     payload |= {"fleets": 0, "machines": 0, "draws": 0, "folder": "", "digest": ""}
 
     def keep(asked, wanted, _fleets, out, _tell, **_where):
         kept.append((asked, wanted, out))
-        return payload
+        return cards.restored(payload)
 
     monkeypatch.setattr(cards, "scorecard", keep)
     done = CliRunner().invoke(app, words)
@@ -69,7 +70,7 @@ def test_the_command_of_a_scorecard_asks_the_same(options, monkeypatch, tmp_path
     asked, wanted, out = asked_by(["scorecard", *shlex.split(options)], monkeypatch)
     made = pieces(asked, wanted)
     folder = Path(out, "scorecard-0123")
-    monkeypatch.setattr(scorecard, "told", lambda judged, asked_, _: told(judged, asked_, folder))
+    monkeypatch.setattr(scorecard, "concluded", lambda judged, asked_, _: told(judged, asked_, folder))
     monkeypatch.setattr(scorecard, "page", lambda payload, _folder: commands.scorecard(payload))
     words = shlex.split(scorecard.of_pieces(made, folder))
     assert words[0] == "wsc"

@@ -53,7 +53,7 @@ def scorecard(tmp_path):
 def test_a_scorecard_has_its_table_maps_and_curves(scorecard):
     folder, pieces = scorecard
     page, payload = report(folder)
-    for row in card(pieces)["estimators"]:
+    for row in card(pieces).records()["estimators"]:
         share, error = 100 * row["coverage"], 100 * row["coverage_error"]
         assert page.has_row("day", row["estimator"], f"{share:.1f}% ± {error:.1f}")
     assert page.has_row("base", "1", "+1.25%")
@@ -62,7 +62,7 @@ def test_a_scorecard_has_its_table_maps_and_curves(scorecard):
     assert told["lens"] == "adjusted, day"
     rows = [row for one in pieces for row in one["rows"] if row["estimator"] == "adjusted"]
     covered, draws = (sum(row[name] for row in rows) for name in ("covered", "draws"))
-    (row,) = [row for row in card(pieces)["estimators"] if row["estimator"] == "adjusted"]
+    (row,) = [row for row in card(pieces).records()["estimators"] if row["estimator"] == "adjusted"]
     held = f"{100 * covered / draws:.1f}% of {draws} draws from 4 fleets, ± {100 * row['coverage_error']:.1f}"
     assert f"intervals hold the truth in {held}" in told["says"]
     assert "; at worst 93.8% of 160 draws (base)" in told["says"]

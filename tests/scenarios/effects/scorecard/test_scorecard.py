@@ -1,6 +1,8 @@
 """The scorecard as a whole: the same answer from one process, two, or a cluster, and after any interruption."""
 
 import io
+import json
+import math
 import os
 import signal
 import subprocess
@@ -16,7 +18,9 @@ from analysis.effects.methods import names
 from scenarios.effects.scorecard import scorecard as cards
 from scenarios.effects.scorecard.designs import designs
 from scenarios.effects.scorecard.pieces import Asked, Piece, cut
-from scenarios.effects.scorecard.scorecard import place, scorecard, show
+from scenarios.effects.scorecard.scorecard import place, restored, scorecard
+from scenarios.views.output import dumps
+from scenarios.views.text import show
 from tests.helpers.clusters import cluster
 from tests.helpers.effect_fleets import fleet
 
@@ -28,7 +32,9 @@ import sys
 from pathlib import Path
 import typer
 from scenarios.commands.guard import guard
-from scenarios.effects.scorecard.scorecard import scorecard
+from scenarios.effects.scorecard.scorecard import restored, scorecard
+from scenarios.views.output import dumps
+from scenarios.views.text import show
 from tests.helpers.effect_fleets import slow_fleet
 from tests.scenarios.effects.scorecard.test_scorecard import ASKED, PIECES, one_place
 one_place()
@@ -60,7 +66,7 @@ def quiet(_what, _share):
 @pytest.fixture(scope="module")
 def here(tmp_path_factory):
     out = tmp_path_factory.mktemp("here")
-    return scorecard(ASKED, PIECES, fleet, out, quiet, workers=1)
+    return scorecard(ASKED, PIECES, fleet, out, quiet, workers=1).payload()
 
 
 def files(out):
@@ -80,7 +86,7 @@ def test_it_says_what_was_asked_and_what_was_found(here):
 
 
 def test_two_processes_say_the_same(here, tmp_path):
-    there = scorecard(ASKED, PIECES, fleet, tmp_path, quiet, workers=2)
+    there = scorecard(ASKED, PIECES, fleet, tmp_path, quiet, workers=2).payload()
     assert there["digest"] == here["digest"]
     assert there["corners"] == here["corners"]
     assert files(tmp_path) == files(Path(here["folder"]).parent)
@@ -91,12 +97,11 @@ def test_simulated_fleets_are_judged_alike_by_one_process_two_and_a_cluster(tmp_
     asked = Asked(names(), (12, 25), draws=18, machines=60)
     fleets, pieces = partial(designs, names=("day", "crossover")), cut(("base", "upgrade"), 2)
     said = [
-        scorecard(asked, pieces, fleets, tmp_path / f"{workers}", quiet, workers=workers)["digest"]
-        for workers in (1, 2)
+        scorecard(asked, pieces, fleets, tmp_path / f"{workers}", quiet, workers=workers).digest for workers in (1, 2)
     ]
     with cluster(2) as made:
         where = f"dask:{made.scheduler_address}"
-        said.append(scorecard(asked, pieces, fleets, tmp_path / "cluster", quiet, where=where)["digest"])
+        said.append(scorecard(asked, pieces, fleets, tmp_path / "cluster", quiet, where=where).digest)
     assert said[0] == said[1] == said[2]
 
 
@@ -129,8 +134,18 @@ def test_what_was_interrupted_goes_on_and_ends_the_same(here, tmp_path, end):
     assert told == "interrupted\n" or end == signal.SIGKILL
     assert {file.name for file in place(ASKED, tmp_path).iterdir()} == {"base-1.json", "wide-1.json"}
     (place(ASKED, tmp_path) / f".base-2.json.{process.pid}.0a1b2c3d.partial").write_text("{")
-    assert scorecard(ASKED, PIECES, fleet, tmp_path, quiet, workers=1)["digest"] == here["digest"]
+    assert scorecard(ASKED, PIECES, fleet, tmp_path, quiet, workers=1).digest == here["digest"]
     assert not list(place(ASKED, tmp_path).glob("*.partial"))
+
+
+def test_what_was_printed_is_the_same_scorecard(here):
+    again = restored(json.loads(dumps(here), object_hook=nan_for_none))
+    assert dumps(again.payload()) == dumps(here)
+    assert again.frame()["estimator"].tolist() == [row["estimator"] for row in here["estimators"]]
+
+
+def nan_for_none(value):
+    return {name: math.nan if field is None else field for name, field in value.items()}
 
 
 def test_more_fleets_use_those_that_are_there(here):
@@ -138,12 +153,12 @@ def test_more_fleets_use_those_that_are_there(here):
     out = Path(here["folder"]).parent
     more = scorecard(ASKED, pieces, fleet, out, lambda _, share: told.append(share), workers=1)
     assert told == [0.8, 1.0]
-    assert more["fleets"] == 5
+    assert more.fleets == 5
 
 
 def test_it_is_shown(here):
     text = io.StringIO()
-    show(here, Console(file=text, width=140))
+    show(restored(here).section(), Console(file=text, width=140))
     said = text.getvalue()
     assert "4 fleets of 24 machines, 20 draws of each size" in said
     assert f"digest: {here['digest']}" in said
@@ -160,7 +175,7 @@ def test_an_error_is_told_where_fleets_can_tell_it_and_their_number_always(here,
         {"corner": "base", "seed": seed, "rows": [row | {"covered": count}]} for seed, count in enumerate(covered)
     ]
     text = io.StringIO()
-    show(here | cards.summary(pieces), Console(file=text, width=160))
+    show(restored(here | cards.summary(pieces).records()).section(), Console(file=text, width=160))
     line = next(line for line in text.getvalue().splitlines() if line.split()[:2] == ["day", "cuped"])
     assert line.split()[2:4] == [str(len(covered)), str(20 * len(covered))]
     assert said in line
