@@ -1,5 +1,6 @@
 """The bytes of foreign files: unpacked by what they begin with, read within bounds, and damage told."""
 
+import codecs
 import gzip
 import io
 import zlib
@@ -22,9 +23,9 @@ _RATIO, _FREE_BYTES = 200, 1 << 24
 
 
 class DamagedError(WscError):
-    """A gzip file that is cut off or damaged; the message is the decoder's."""
+    """A gzip file that is cut off or damaged, or a text that is none; the message is the decoder's."""
 
-    def __init__(self, message: str, *, cut_off: bool) -> None:
+    def __init__(self, message: str, *, cut_off: bool = False) -> None:
         super().__init__(message)
         self.cut_off = cut_off
 
@@ -57,6 +58,34 @@ class _Unpacked(io.RawIOBase):
     def close(self) -> None:
         self._packed.close()
         super().close()
+
+
+class _Text(io.RawIOBase):
+    """Bytes that are UTF-8, up to the first that is not."""
+
+    def __init__(self, stream: io.BufferedReader) -> None:
+        self._stream, self._decoder = stream, codecs.getincrementaldecoder("utf-8")()
+
+    def readable(self) -> bool:
+        return True
+
+    def readinto(self, buffer: bytearray | memoryview, /) -> int:  # type: ignore[override]
+        content = self._stream.read1(len(buffer))
+        try:
+            self._decoder.decode(content, final=not content)
+        except UnicodeDecodeError as error:
+            raise DamagedError(f"text that is not UTF-8: byte 0x{error.object[error.start]:02x}") from None
+        buffer[: len(content)] = content
+        return len(content)
+
+    def close(self) -> None:
+        self._stream.close()
+        super().close()
+
+
+def text_of(path: Path) -> io.BufferedReader:
+    """Return a text file to read from, as `stream_of`; reading raises a DamagedError at bytes that are not UTF-8."""
+    return io.BufferedReader(_Text(stream_of(path)), _HEAD_BYTES)
 
 
 def stream_of(path: Path) -> io.BufferedReader:

@@ -67,8 +67,9 @@ def numbers(block: Block, column: Column, faults: Faults) -> tuple[Floats, Bools
         value, broken = _parsed(given)
     problems = list(_problems(value, broken, column.kind))
     _tell(block, column, problems, faults)
-    value = np.where(np.isin(value, INVALID), np.nan, value) if column.kind == "amount_or_invalid" else value
-    return value, np.logical_or.reduce([wrong for wrong, _ in problems])
+    faulty = np.logical_or.reduce([wrong for wrong, _ in problems])
+    nothing = faulty | (np.isin(value, INVALID) & (column.kind == "amount_or_invalid"))
+    return np.where(nothing, np.nan, value), faulty
 
 
 def _problems(value: Floats, broken: Bools, kind: Kind) -> Iterator[tuple[Bools, str]]:

@@ -13,7 +13,7 @@ import pyarrow.compute as pc
 import pyarrow.csv as pacsv
 import pyarrow.parquet as pq
 
-from analysis.tables.bytes import PARQUET, DamagedError, head_of, is_packed, portions, stream_of
+from analysis.tables.bytes import PARQUET, DamagedError, head_of, is_packed, portions, stream_of, text_of
 from analysis.tables.faults import Faults, FileFault
 from analysis.traces.layouts import Layout
 from models.arrays import Ints
@@ -69,7 +69,12 @@ def blocks(path: Path, layout: Layout, faults: Faults) -> Iterator[Block]:
 
 
 def _csv(path: Path, head: bytes, layout: Layout, faults: Faults) -> Iterator[Block]:
-    first = next(csv.reader([head.partition(b"\n")[0].decode(errors="replace").removeprefix("\ufeff")]), [])
+    line = head.partition(b"\n")[0].decode(errors="replace").removeprefix("\ufeff").rstrip("\r")
+    try:
+        first = next(csv.reader([line]), [])
+    except csv.Error:
+        faults.add(_whole("should begin with a line of CSV", _cut(line.encode())))
+        return
     named = bool(layout.found(first)) or _names(first)
     places = layout.found(first) if named else layout.fixed()
     if _unfit(first, named, layout, faults):
@@ -147,7 +152,7 @@ def _batches(path: Path, width: int, places: list[int], lines: _Lines) -> Iterat
     names = [f"f{at}" for at in range(width)]
     wanted = [names[at] for at in places]
     try:
-        with stream_of(path) as stream:
+        with text_of(path) as stream:
             yield from pacsv.open_csv(
                 stream,
                 pacsv.ReadOptions(
@@ -172,7 +177,7 @@ def _json(path: Path, layout: Layout, faults: Faults) -> Iterator[Block]:
         try:
             rows.append(json.loads(text))
             lines.append(number)
-        except ValueError:
+        except (ValueError, RecursionError):
             faults.add(FileFault(number, 1, "row", "should be one JSON object", _cut(text)))
         if len(rows) == _BLOCK_ROWS:
             if _lacking(rows, lines, layout, faults):
@@ -219,8 +224,15 @@ def _lines_of(path: Path, faults: Faults) -> Iterator[tuple[int, bytes]]:
 def _block(
     rows: list[object], lines: list[int], columns: Mapping[str, Callable[[object], str]], places: Mapping[str, int]
 ) -> Block:
-    texts = {each: pa.array([member(row) for row in rows], pa.string()) for each, member in columns.items()}
+    texts = {
+        column: pa.array([_whole_text(member(row)) for row in rows], pa.string()) for column, member in columns.items()
+    }
     return Block(texts, np.array(lines, dtype=np.int64), places)
+
+
+def _whole_text(text: str) -> str:
+    """Return a text without halves of characters, which JSON can escape and no other file can hold."""
+    return text if text.isascii() else text.encode(errors="replace").decode()
 
 
 def _member(name: str) -> Callable[[object], str]:

@@ -146,15 +146,17 @@ def _resolved(name: str, entries: Mapping[str, Node], above: tuple[str, ...], fa
     said = own.child("extends")
     if said is None:
         return own
-    base, chain = said.plain(), (*above, name)
-    if base in PLATFORMS:
-        return merge(_tree(asdict(PLATFORMS[str(base)]), said.place), own)
-    if base in entries and base not in chain:
-        return merge(without(_resolved(str(base), entries, chain, faults), _OWN), own)
-    problem = f"should be a platform ({closest(str(base), [one for one in (*PLATFORMS, *entries) if one != name])})"
+    base, chain = said.value, (*above, name)
+    if isinstance(base, str) and base in PLATFORMS:
+        return merge(_tree(asdict(PLATFORMS[base]), said.place), own)
+    if isinstance(base, str) and base in entries and base not in chain:
+        return merge(without(_resolved(base, entries, chain, faults), _OWN), own)
+    problem = (
+        f"should be a platform ({closest(str(said.plain()), [one for one in (*PLATFORMS, *entries) if one != name])})"
+    )
     if base in chain:
         problem = f"goes round in a circle: {' -> '.join((*chain, str(base)))}"
-    faults.append(said.place.fault(f"{name}.extends", problem, shown(base)))
+    faults.append(said.place.fault(f"{name}.extends", problem, shown(said.plain())))
     # On any base, values that are wrong by themselves are told, and not those that are missing.
     return merge(_tree(asdict(next(iter(PLATFORMS.values()))), said.place), own)
 

@@ -194,6 +194,8 @@ def read_about(path: Path) -> About:
         raise FaultsError([Fault(str(path), 0, 0, "", "cannot be read", str(error.strerror))]) from None
     except UnicodeDecodeError as error:
         raise FaultsError([Fault(str(path), 0, 0, "", "should be UTF-8 text", str(error))]) from None
+    except RecursionError:
+        raise FaultsError([Fault(str(path), 0, 0, "", "is nested too deeply")]) from None
     except (YAMLError, ValueError) as error:
         mark = getattr(error, "problem_mark", None)
         line = mark.line + 1 if mark is not None else getattr(error, "lineno", 0)

@@ -1,6 +1,5 @@
 """Observations from files and from the folders of runs, as one table."""
 
-import json
 import math
 from collections.abc import Iterator, Sequence
 from contextlib import suppress
@@ -274,12 +273,11 @@ def _windows(run: Run, counters: pd.DataFrame) -> pd.DataFrame:
 
 def _asked_windows(run: Run) -> tuple[Window, ...]:
     """Return the counting windows of a run; those of a profiled fleet are its days."""
-    resolved = json.dumps(run.manifest["resolved"])
     if run.manifest.get("kind") != "profile":
-        return SCENARIO.validate_json(resolved).windows
+        return run.world(SCENARIO).windows
     from sim.profiling.setting import with_days  # alone here, so that a fleet's run needs no profiler
 
-    return with_days(PROFILE.validate_json(resolved)).windows
+    return with_days(run.world(PROFILE)).windows
 
 
 def _treated(run: Run, instances: pd.DataFrame) -> pd.DataFrame:

@@ -1,6 +1,5 @@
 """The rows of cross-platform prediction (Stewart et al. 2008): printed numbers, and what simulated worlds show."""
 
-import json
 from collections.abc import Iterator, Mapping
 from functools import partial
 from itertools import islice
@@ -69,7 +68,7 @@ Obtained = Iterator[tuple[str, int, Run]]
 
 def scenario_of(run: Run) -> ServiceScenario:
     """Return the scenario that a run was made from."""
-    return SERVICE.validate_json(json.dumps(run.manifest["resolved"]))
+    return run.world(SERVICE)
 
 
 def runs(sources: Sources, applications: Mapping[str, str] = SCENARIOS, **overrides: object) -> Obtained:

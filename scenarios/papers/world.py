@@ -1,7 +1,6 @@
 """The rows about the world itself: does it look like real fleets, does each mechanism do what it should, and are the
 estimators, planners, alarms and predictions of every lens right in it?"""
 
-import json
 import math
 from collections.abc import Mapping
 from functools import partial
@@ -106,7 +105,7 @@ def _series_facts(long: Run) -> pd.DataFrame:
 
 def _scenario(run: Run) -> Scenario:
     """Return the scenario that a run was made from."""
-    return SCENARIO.validate_json(json.dumps(run.manifest["resolved"]))
+    return run.world(SCENARIO)
 
 
 def _switched_off(sources: Sources) -> Mapping[str, object]:

@@ -108,12 +108,16 @@ def world_of(run: Path) -> ProfileScenario:
     scenarios.files.faults.FaultsError: nowhere: cannot be simulated: nowhere: not a finished run, ...
     """
     try:
-        manifest = open_run(run).manifest
+        profiled = open_run(run)
     except RunError as error:
         raise FaultsError([Fault(str(run), 0, 0, "", f"cannot be simulated: {error}")]) from None
-    if manifest.get("kind") != "profile":
-        raise FaultsError([Fault(str(run), 0, 0, "", "should be a run of kind profile", str(manifest.get("kind")))])
-    return PROFILE.validate_python(manifest["resolved"])
+    kind = profiled.manifest.get("kind")
+    if kind != "profile":
+        raise FaultsError([Fault(str(run), 0, 0, "", "should be a run of kind profile", str(kind))])
+    try:
+        return profiled.world(PROFILE)
+    except RunError as error:
+        raise FaultsError([Fault(str(run), 0, 0, "", f"cannot be simulated: {error}")]) from None
 
 
 def _rows(jobs: tuple[str, ...], platforms: tuple[str, ...]) -> Table:

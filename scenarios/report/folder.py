@@ -1,6 +1,5 @@
 """What a folder holds, and the report of that: a run, runs, a scorecard's or worlds' pieces, or reproduced rows."""
 
-import json
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, cast
@@ -8,6 +7,7 @@ from typing import Any, cast
 from scenarios.crossplatform.worlds import PARTS as OF_WORLDS
 from scenarios.effects.scorecard.pieces import PARTS, JudgedFleet
 from scenarios.files.faults import Fault, FaultsError
+from scenarios.files.json_text import JsonError, json_of
 from scenarios.report import reproduced, run, scorecard, sweep, worlds
 from scenarios.report.page import Page, refuse, write
 from scenarios.runs.rundir import MANIFEST
@@ -106,8 +106,8 @@ def _pieces(folder: Path) -> list[Mapping[str, Any]]:
     pieces, faults = list[Mapping[str, Any]](), list[Fault]()
     for file in sorted(folder.glob("*.json")):
         try:
-            piece = json.loads(file.read_text(encoding="utf-8"))
-        except (OSError, ValueError) as error:
+            piece = json_of(file)
+        except (OSError, JsonError) as error:
             faults.append(Fault(str(file), 0, 0, "", f"cannot be read: {error}"))
             continue
         pieces.append(piece if isinstance(piece, dict) else {})

@@ -1,6 +1,5 @@
 """The report of a scorecard: its tables, heat maps of coverage, and curves of margins and power."""
 
-import json
 import math
 from collections.abc import Iterator, Sequence
 from pathlib import Path
@@ -14,6 +13,7 @@ from scenarios.effects.scorecard.designs import THINNED
 from scenarios.effects.scorecard.pieces import Asked, JudgedFleet, Score
 from scenarios.effects.scorecard.scorecard import LEAST_FLEETS, Scorecard, concluded, restored
 from scenarios.files.faults import Fault, FaultsError
+from scenarios.files.json_text import JsonError, json_of
 from scenarios.report import commands
 from scenarios.report.figures import drawn
 from scenarios.report.page import Page
@@ -55,8 +55,8 @@ def saved(file: Path) -> Page:
         If the file holds something else, or what another version printed.
     """
     try:
-        payload = json.loads(file.read_text(encoding="utf-8"), object_hook=_numbers)
-    except (OSError, ValueError):
+        payload = json_of(file, _numbers)
+    except (OSError, JsonError):
         payload = None
     if not isinstance(payload, dict) or payload.get("kind") != "scorecard":
         raise FaultsError([Fault(str(file), 0, 0, "", "is neither a folder nor what wsc scorecard --json printed")])

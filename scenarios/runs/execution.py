@@ -1,13 +1,11 @@
 """A scenario becomes a run directory, the intact one that is there or a new one; and what is measured of it."""
 
-import json
 from collections.abc import Mapping
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from pydantic import ValidationError
-
+from scenarios.files.findings import findings
 from scenarios.files.schema import AnyScenario, Scenario
 from scenarios.files.source import digest
 from scenarios.kinds import KINDS
@@ -73,10 +71,10 @@ def reopen(path: Path) -> tuple[AnyScenario, Run]:
     kind = KINDS.get(str(run.manifest.get("kind")))
     if kind is None:
         raise RunError(f"{path}: the manifest holds no scenario: unknown kind {run.manifest.get('kind')}")
-    try:
-        scenario: AnyScenario = kind.adapter.validate_json(json.dumps(run.manifest.get("resolved")))
-    except ValidationError as fault:
-        raise RunError(f"{path}: the manifest holds no scenario: {fault.error_count()} faults") from None
+    scenario: AnyScenario = run.world(kind.adapter)
+    # A trace that it replayed may be gone: its requests are in the run.
+    if wrong := findings(scenario, {"load.trace"}):
+        raise RunError(f"{path}: the manifest holds no scenario: {len(wrong)} faults")
     return scenario, run
 
 

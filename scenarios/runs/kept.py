@@ -17,6 +17,7 @@ import analysis
 import models
 import scenarios
 import sim
+from scenarios.files.json_text import JsonError, json_of
 from scenarios.runs.parallel import spread, through
 from scenarios.runs.provenance import conclusion_digest, source_digest, versions
 from scenarios.runs.rundir import make_folder
@@ -173,8 +174,8 @@ def _tidy(folder: Path) -> None:
 def _kept(file: Path, names: dict[str, Any], parts: Set[str]) -> dict[str, Any] | None:
     """Return what was kept of an item; None if nothing was, or it cannot be read."""
     try:
-        made = json.loads(file.read_text(encoding="utf-8"))
-    except (OSError, ValueError):
+        made = json_of(file)
+    except (OSError, JsonError):
         return None
     return made if isinstance(made, dict) and made.keys() >= parts and made.items() >= names.items() else None
 

@@ -2,25 +2,31 @@
 
 import json
 import shutil
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 from errno import EEXIST, ENOTEMPTY
 from pathlib import Path
 from time import perf_counter
-from typing import Any
+from typing import Any, NoReturn, TypeVar
 
 import pandas as pd
 import pyarrow as pa
 import pyarrow.parquet as pq
+from pydantic import TypeAdapter, ValidationError
 
 from models.errors import InputError, WscError
+from models.tables import TABLES
+from scenarios.files.faults import FaultsError
+from scenarios.files.json_text import JsonError, json_of
 from scenarios.runs import partitions
 from scenarios.runs.provenance import file_digest, source_of_run, versions
 from scenarios.runs.unfinished import SUFFIX, abandoned, hidden
+from scenarios.runs.verify import faults_of
 from sim.recorder import TableSummary
 
+_T = TypeVar("_T")
 MANIFEST = "manifest.json"
 _DIGEST_CHARACTERS = 12
 
@@ -108,8 +114,9 @@ class Run:
             with pq.ParquetFile(self.file(name)) as file:
                 wanted = self._known(name, file.schema_arrow.names, columns)
                 frame: pd.DataFrame = file.read(wanted).to_pandas()
-        except (OSError, pa.ArrowException) as error:
+        except (OSError, pa.ArrowException, UnicodeDecodeError, OverflowError) as error:
             raise RunError(f"{self.path}: table {name} cannot be read: is {self.file(name).name} cut off?") from error
+        self._check(name)
         return frame
 
     def file(self, name: str) -> Path:
@@ -131,9 +138,78 @@ class Run:
             raise RunError(f"{self.path}: {name} has no column {', '.join(unknown)}; it has {', '.join(known)}")
         return known if columns is None else list(columns)
 
+    def _check(self, name: str) -> None:
+        """Refuse a table that is not as the run wrote it, if it is not what such a table can be."""
+        said = self.listed.get(name, {})
+        if name in TABLES and "file_digest" in said and file_digest(self.file(name)) != said["file_digest"]:
+            found = list(faults_of(self.file(name), name, said.get("rows", 1)))
+            if found:
+                raise FaultsError(found)
+
+    def world(self, adapter: TypeAdapter[_T]) -> _T:
+        """Return the scenario that was run, by the schema of its kind; refuse one of another version.
+
+        Raises
+        ------
+        RunError
+            If the manifest does not hold such a scenario.
+        """
+        try:
+            return adapter.validate_json(json.dumps(self.manifest.get("resolved")))
+        except ValidationError as fault:
+            raise RunError(f"{self.path}: the manifest holds no scenario: {fault.error_count()} faults") from None
+
     def _parts(self) -> partitions.Parts:
         numbers = {cell: said["numbers"] for cell, said in self.manifest["cells"].items()}
         return partitions.Parts(self.path, self.listed, numbers)
+
+
+class _Manifest(dict[str, Any]):
+    """What a manifest says; what it does not say is told as its fault."""
+
+    def __init__(self, path: Path, said: Mapping[str, Any]) -> None:
+        super().__init__(said)
+        self._path = path
+
+    def __missing__(self, name: str) -> NoReturn:
+        raise RunError(f"{self._path}: {MANIFEST} does not say {name}")
+
+
+def _is_whole(value: object) -> bool:
+    return isinstance(value, int) and not isinstance(value, bool)
+
+
+def _is_map(value: object, fits: Callable[[Any], bool] = lambda _: True) -> bool:
+    return isinstance(value, dict) and all(map(fits, value.values()))
+
+
+def _is_file(said: object) -> bool:
+    """Return whether that could be said of a file: its rows, size and digest, as far as they are there."""
+    if not isinstance(said, dict):
+        return False
+    numbers = all(_is_whole(said[name]) for name in ("rows", "file_bytes") if name in said)
+    return numbers and all(isinstance(said[name], str) for name in ("digest", "file_digest") if name in said)
+
+
+def _is_table(said: object) -> bool:
+    return _is_file(said) and _is_map(dict(said).get("partitions", {}), _is_file)  # type: ignore[call-overload]
+
+
+def _is_cell(said: object) -> bool:
+    return isinstance(said, dict) and _is_map(said.get("numbers"), _is_whole)
+
+
+_SHAPES: Mapping[str, Callable[[Any], bool]] = {
+    "tables": lambda said: _is_map(said, _is_table),
+    "cells": lambda said: _is_map(said, _is_cell),
+    "counts": lambda said: _is_map(said, _is_whole),
+    "resolved": _is_map,
+    "versions": _is_map,
+    "seed": _is_whole,
+    "duration_s": lambda said: isinstance(said, float | int),
+    "scenario": lambda said: isinstance(said, str),
+}
+"""What a manifest holds, where it holds it, has such a shape."""
 
 
 @dataclass(slots=True)
@@ -282,17 +358,20 @@ def open_run(path: Path) -> Run:
     if path.name.endswith(SUFFIX):
         raise RunError(f"{path}: an unfinished run")
     try:
-        manifest = json.loads((path / MANIFEST).read_text(encoding="utf-8"))
+        manifest = json_of(path / MANIFEST)
     except FileNotFoundError:
         raise RunError(f"{path}: not a finished run, there is no {MANIFEST}") from None
     except NotADirectoryError:
         raise RunError(f"{path}: is a file, not the folder of a run") from None
-    except (OSError, ValueError) as fault:
+    except (OSError, JsonError) as fault:
         raise RunError(f"{path}: {MANIFEST} cannot be read: {fault}") from fault
     if not isinstance(manifest, dict) or not isinstance(manifest.get("tables"), dict):
         raise RunError(f"{path}: {MANIFEST} does not list the run's tables")
+    wrong = [name for name, fits in _SHAPES.items() if name in manifest and not fits(manifest[name])]
+    if wrong:
+        raise RunError(f"{path}: {MANIFEST} does not hold what wsc run writes as {', '.join(wrong)}")
     partitions.check(path, manifest["tables"])
-    return Run(path, manifest)
+    return Run(path, _Manifest(path, manifest))
 
 
 def intact(path: Path) -> bool:

@@ -3,6 +3,7 @@
 from collections import Counter
 from collections.abc import Iterator
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import numpy as np
 import pandas as pd
@@ -15,13 +16,15 @@ from models.table_keys import KEYS, REFERENCES
 from models.tables import TABLES, Column
 from scenarios.files.faults import Fault
 from scenarios.runs.provenance import file_digest
-from scenarios.runs.rundir import Run
+
+if TYPE_CHECKING:
+    from scenarios.runs.rundir import Run
 
 _Unfit = tuple[str, str, str]
 """A column, what its values should be, and what some are instead."""
 
 
-def faults(run: Run) -> Iterator[Fault]:
+def faults(run: "Run") -> Iterator[Fault]:
     """Yield what is wrong with a run's tables: each is read once, and held against `models.tables`.
 
     A table may be empty only if it was written so. Of several cells nothing is said: their parts are read with digests.
@@ -40,27 +43,28 @@ def faults(run: Run) -> Iterator[Fault]:
     Examples
     --------
     >>> import tempfile
+    >>> from scenarios.runs.rundir import Run
     >>> jobs = {"job": [0, 0], "name": ["a", "b"], "latency_critical": True, "instances": 2, "quota_vcpu": [1.0, None]}
     >>> with tempfile.TemporaryDirectory() as folder:
     ...     pd.DataFrame(jobs).to_parquet(Path(folder, "jobs.parquet"))
     ...     for fault in faults(Run(Path(folder), {"tables": {}})):
     ...         print(str(fault).removeprefix(folder + "/"))
     jobs.parquet: quota_vcpu: should be a number, got NaN or infinite in 1 of 2 rows
-    jobs.parquet: job: should be there once, got 0 again
+    jobs.parquet:3:1: job: should be there once, got 0 again
     """
     if run.cells:
         return
     found = False
     for name in run.tables:
         if name in TABLES:
-            for fault in _faults(run.file(name), name, int(run.listed.get(name, {}).get("rows", 1))):
+            for fault in faults_of(run.file(name), name, int(run.listed.get(name, {}).get("rows", 1))):
                 found = True
                 yield fault
     if not found:
         yield from _dangling(run)
 
 
-def changed(run: Run) -> tuple[str, ...]:
+def changed(run: "Run") -> tuple[str, ...]:
     """Return the files, within the run's folder, that are not as they were when the run was made.
 
     Parameters
@@ -70,6 +74,7 @@ def changed(run: Run) -> tuple[str, ...]:
     Examples
     --------
     >>> import tempfile
+    >>> from scenarios.runs.rundir import Run
     >>> with tempfile.TemporaryDirectory() as folder:
     ...     _ = Path(folder, "jobs.parquet").write_bytes(b"mended")
     ...     changed(Run(Path(folder), {"tables": {"jobs": {"file_bytes": 7, "file_digest": "ab"}}}))
@@ -83,7 +88,7 @@ def changed(run: Run) -> tuple[str, ...]:
     )
 
 
-def _faults(file: Path, table: str, written: int) -> Iterator[Fault]:
+def faults_of(file: Path, table: str, written: int) -> Iterator[Fault]:
     """Yield the faults of one table, which had so many rows as it was written."""
     try:
         with pq.ParquetFile(file) as opened:
@@ -94,7 +99,7 @@ def _faults(file: Path, table: str, written: int) -> Iterator[Fault]:
             if not rows and written:
                 yield Fault(str(file), 0, 0, "", "should hold rows", "none")
             wrong, key = _read(opened, sound, KEYS.get(table, ()))
-    except (pa.ArrowException, OSError) as error:
+    except (pa.ArrowException, OSError, UnicodeDecodeError) as error:
         yield Fault(str(file), 0, 0, "", f"cannot be read: {error}".partition("\n")[0])
         return
     for (name, problem, got), many in wrong.items():
@@ -140,10 +145,11 @@ def _repeated(file: Path, key: pd.DataFrame) -> Iterator[Fault]:
     if again.any():
         first = ", ".join(str(value) for value in key.iloc[int(again.argmax())])
         more = f" and {again.sum() - 1:,} more" if again.sum() > 1 else ""
-        yield Fault(str(file), 0, 0, ", ".join(key.columns), "should be there once", f"{first} again{more}")
+        line = int(again.argmax()) + 2
+        yield Fault(str(file), line, 1, ", ".join(key.columns), "should be there once", f"{first} again{more}")
 
 
-def _dangling(run: Run) -> Iterator[Fault]:
+def _dangling(run: "Run") -> Iterator[Fault]:
     """Yield a fault for every column that names rows of another table which are not there."""
     for (table, column), other in REFERENCES.items():
         if not (run.has(table) and run.has(other)):

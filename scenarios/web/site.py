@@ -1,6 +1,5 @@
 """What all pages of one profile share: its database, its facts, what can be asked, and the templates."""
 
-import json
 from collections import OrderedDict
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
@@ -19,6 +18,7 @@ from analysis.profiling.query import DIMENSIONS, Query
 from analysis.profiling.regressions.comparison import Criteria
 from analysis.profiling.storage import Identity
 from analysis.statistics import NotEnoughDataError
+from scenarios.files.json_text import JsonError, json_of
 from scenarios.profiling.ask import cells, compared
 from scenarios.profiling.intervals import ERRORS, difference, intervals, without
 from scenarios.web.asked import MOST_ROWS, RefusedError
@@ -98,7 +98,12 @@ class Site:
         file = self.run / "manifest.json"
         if not file.is_file():
             return {}
-        manifest = json.loads(file.read_text(encoding="utf-8"))
+        try:
+            manifest = json_of(file)
+        except (OSError, JsonError):
+            return {}
+        if not isinstance(manifest, dict):
+            return {}
         return {key: manifest[key] for key in ("kind", "seed", "scenario") if key in manifest}
 
     def default(self, by: tuple[str, ...] = ("function",), stacks: bool = False) -> Query:

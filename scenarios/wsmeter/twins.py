@@ -1,6 +1,5 @@
 """A fleet's day beside its counterfactual twins, ready to be simulated again under any other arm."""
 
-import json
 from dataclasses import dataclass, fields
 
 import numpy as np
@@ -111,7 +110,7 @@ class Twins:
         ...     len(Twins.of(Run(Path(directory), manifest), "ipc").having)
         438
         """
-        world = schema.SCENARIO.validate_json(json.dumps(run.manifest["resolved"]))
+        world = run.world(schema.SCENARIO)
         day = prepare(World(**{field.name: getattr(world, field.name) for field in fields(World)}))
         tables = Tables.of(run, schema.WSMeter(metric=metric))
         return cls(day, metric, touched(day, tables.jobs), *tables.arms)

@@ -172,11 +172,21 @@ def _numbers(column: pa.ChunkedArray) -> Floats:
 
 
 def _since_1970(column: pa.ChunkedArray) -> Times:
-    """Return time stamps as seconds since the whole second of the first; those without a zone are UTC."""
-    ticks = column.cast(pa.timestamp("ns", column.type.tz)).cast(pa.int64())
-    first = pc.min(ticks).as_py()
-    since = 0 if first is None else first // 10**9
-    return Times(np.asarray(pc.subtract(ticks, since * 10**9).to_numpy(), dtype=np.float64) / 1e9, float(since))
+    """Return time stamps as seconds since the whole second of the first; those without a zone are UTC.
+
+    Nanoseconds reach from 1677 to 2262; stamps beyond are told to the microsecond, or to the second.
+    """
+    for unit in ("ns", "us", "s"):
+        try:
+            ticks = column.cast(pa.timestamp(unit, column.type.tz)).cast(pa.int64())
+            first = pc.min(ticks).as_py()
+            per_second = round(PER_SECOND[unit])
+            since = 0 if first is None else first // per_second
+            passed = pc.subtract_checked(ticks, since * per_second)
+        except pa.ArrowInvalid:
+            continue
+        return Times(np.asarray(passed.to_numpy(), dtype=np.float64) / per_second, float(since))
+    return Times(np.full(len(column), np.inf), 0.0)
 
 
 def _sound(times: Mapping[str, Times], columns: Mapping[str, pa.ChunkedArray], which: Roles) -> bool:

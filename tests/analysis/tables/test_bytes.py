@@ -3,7 +3,7 @@ import io
 
 import pytest
 
-from analysis.tables.bytes import DamagedError, content_of, head_of, is_packed, portions, salvaged, stream_of
+from analysis.tables.bytes import DamagedError, content_of, head_of, is_packed, portions, salvaged, stream_of, text_of
 
 TEXT = b"".join(b"%d,%d\n" % (row, row * row) for row in range(30_000))
 
@@ -51,3 +51,12 @@ def test_lines_come_whole_from_any_portions_and_long_ones_are_cut():
     lines = [line for some in portions(Slow(b"0,+1\n12,-1\n\n3")) for line in some]
     assert lines == [b"0,+1", b"12,-1", b"", b"3"]
     assert [line for some in portions(Slow(b"x" * 20), 8) for line in some] == [b"x" * 10, b"x" * 10, b""]
+
+
+def test_text_ends_at_a_byte_that_is_not_utf8(file):
+    file.write_bytes("é\n".encode() * 100_000)
+    with text_of(file) as stream:
+        assert stream.read() == file.read_bytes()
+    file.write_bytes(b"a\n" + "é".encode()[:1])
+    with text_of(file) as stream, pytest.raises(DamagedError, match="byte 0xc3"):
+        stream.read()

@@ -74,7 +74,7 @@ def test_everything_is_said_at_once(said):
         "machines.parquet: vcpus: should hold whole numbers, got type large_string",
         "machines.parquet: platform: should be in every row, got nothing in 1 of 3 rows",
         "machines.parquet: memory_bytes: should be a number, got NaN or infinite in 1 of 3 rows",
-        "machines.parquet: machine: should be there once, got 1 again",
+        "machines.parquet:4:1: machine: should be there once, got 1 again",
     ]
 
 
@@ -121,5 +121,5 @@ def test_rows_that_another_table_does_not_have_are_named_once_all_else_is_sound(
         "machine_windows.parquet: machine: should be of machines, got 7 and 1 more"
     ]
     assert said(windows.assign(machine=[0, 1, 1]), "machine_windows") == [
-        "machine_windows.parquet: machine, window: should be there once, got 1, all again"
+        "machine_windows.parquet:4:1: machine, window: should be there once, got 1, all again"
     ]
