@@ -1,23 +1,75 @@
-"""Service that each request has attained when it leaves, under policies that rank or share: compiled.
+"""Service that each request has attained when it leaves, under each policy: logs followed event by event, compiled.
 
 A scheduler whose choices depend on arrivals, labels, past departures and attained service alone is followed forwards,
 with the departures read instead of predicted. Shortest-remaining-time is followed backwards from the departures, where
 nothing remains. All functions return, per request in order of arrival: the service attained (until the last event if it
 never leaves), whether the policy was serving the request when it left, and the rate at which it then did (up to 1).
+
+Requests that have attained the same form a group. Groups stand on a stack, the least attained on top; the topmost are
+served, and merge with the one below them when they catch up.
 """
 
 from heapq import heappop, heappush
+from typing import NamedTuple
 
 import numpy as np
 from numba import njit
 
-from analysis.occupancy.pairs import Log
+from analysis.occupancy.curve import Log
 from models.arrays import Bools, Floats, Ints
 
 Attained = tuple[Floats, Bools, Floats]
 Heap = list[tuple[float, int]]
 Ranks = list[tuple[int, int]]
 WAITING, SERVING, GONE = 1, 2, 3
+HEAD, TAIL, COUNT = range(3)
+
+
+class Groups(NamedTuple):
+    """Groups are named by their first member."""
+
+    parent: Ints
+    """(n,) towards the group's name."""
+    size: Ints
+    """(n,) members present."""
+    level_s: Floats
+    """(n,) service attained by each member."""
+    stack: Ints
+    """(n + 1,) names; the least attained is the last of those in use."""
+
+
+class Ring(NamedTuple):
+    """A queue of requests in a ring. Each request stands in it at most once."""
+
+    request: Ints
+    """(n + 1,)"""
+    mark: Ints
+    """(3,) place of the first, place behind the last, and how many requests in it wait."""
+
+
+class Turns(NamedTuple):
+    """Who is being served, who waits, and until when."""
+
+    state: Ints
+    attained: Floats
+    since: Floats
+    """(n,) the server's clock when the present slice began."""
+    ends_s: Floats
+    """(n,) when the present slice ends."""
+    leaves_s: Floats
+    """(n,) when the request leaves."""
+    queue: Ring
+    slices: Ring
+    """Requests in service: slices are equally long, so they end in the order in which they began."""
+
+
+class Gap(NamedTuple):
+    """Time from one event to the next, and the service of a busy server at both."""
+
+    from_s: float
+    to_s: float
+    given: float
+    pace: float
 
 
 @njit(cache=True)
@@ -62,13 +114,6 @@ def ranked(log: Log, rank: Ints, servers: int, preemptive: bool) -> Attained:
     for i in np.flatnonzero(state == SERVING):
         attained[i] += log.clock_s[-1] - since[i]
     return attained, fits, np.ones(n)
-
-
-@njit(cache=True)
-def _drop(heap: Ranks, state: Ints, wanted: int) -> None:
-    """Take requests from the top of a heap that are no longer what stands in it."""
-    while len(heap) > 0 and state[heap[0][1]] != wanted:
-        heappop(heap)
 
 
 @njit(cache=True)
@@ -151,6 +196,85 @@ def shortest(log: Log, servers: int, tolerance_s: float) -> Attained:
 
 
 @njit(cache=True)
+def levelled(log: Log, servers: int) -> tuple[Floats, Bools, Floats]:
+    """Return attained service, whether it was being served when it left, and at what rate, of each request.
+
+    Examples
+    --------
+    >>> times = np.array([0.0, 1.0, 3.0, 5.0])
+    >>> levelled(Log(times, times, np.array([0, 1, -1, -2]), 2), 1)[0]
+    array([1.5, 3.5])
+    """
+    n = log.requests
+    attained, fits, rate, present = np.zeros(n), np.ones(n, dtype=np.bool_), np.ones(n), np.zeros(n, dtype=np.bool_)
+    groups = Groups(np.arange(n), np.zeros(n, dtype=np.int64), np.zeros(n), np.zeros(n + 1, dtype=np.int64))
+    size, level_s, stack, depth, last = groups.size, groups.level_s, groups.stack, 0, 0.0
+    for e in range(len(log.job)):
+        depth = _serve(groups, depth, servers, log.clock_s[e] - last)
+        i, last = log.job[e], log.clock_s[e]
+        if i >= 0:
+            present[i] = True
+            if depth == 0 or level_s[stack[depth - 1]] > 0.0:
+                stack[depth], depth = i, depth + 1
+            groups.parent[i] = stack[depth - 1]
+            size[stack[depth - 1]] += 1
+        else:
+            i = -1 - i
+            group, free, at = _find(groups.parent, int(i)), servers, depth - 1
+            while stack[at] != group and free > 0:
+                free, at = free - min(free, size[stack[at]]), at - 1
+            attained[i], fits[i], present[i] = level_s[group], free > 0, False
+            rate[i] = min(1.0, free / size[group])
+            size[group] -= 1
+    for i in np.flatnonzero(present):
+        attained[i] = level_s[_find(groups.parent, int(i))]
+    return attained, fits, rate
+
+
+@njit(cache=True)
+def rotated(log: Log, servers: int, quantum_s: float, tolerance_s: float) -> tuple[Floats, Bools, Floats]:
+    """Return attained service, whether it was being served when it left, and at what rate (1), of each request.
+
+    A slice that ends less than the tolerance before its request leaves is its last: which of the two comes first is
+    decided by rounding. Time grows with the number of slices.
+
+    Examples
+    --------
+    >>> times = np.array([0.0, 0.0, 3.0, 5.0])
+    >>> rotated(Log(times, times, np.array([0, 1, -1, -2]), 2), 1, 1.0, 0.0)[0]
+    array([2., 3.])
+    """
+    n, busy, now_s, given = log.requests, 0, 0.0, 0.0
+    fits, turns = np.ones(n, dtype=np.bool_), _turns(log)
+    for e in range(len(log.job)):
+        pace = (log.clock_s[e] - given) / (log.time_s[e] - now_s) if log.time_s[e] > now_s else 0.0
+        _end_slices(turns, Gap(now_s, log.time_s[e], given, pace), quantum_s, tolerance_s)
+        now_s, given, i = log.time_s[e], log.clock_s[e], log.job[e]
+        if i >= 0:
+            _wait(turns, i)
+        else:
+            i = -1 - i
+            fits[i] = turns.state[i] == SERVING
+            turns.attained[i] += given - turns.since[i] if fits[i] else 0.0
+            turns.queue.mark[COUNT] -= 0 if fits[i] else 1
+            busy -= 1 if fits[i] else 0
+            turns.state[i] = GONE
+        if busy < servers and turns.queue.mark[COUNT] > 0:
+            _begin(turns, now_s + quantum_s, given)
+            busy += 1
+    for i in np.flatnonzero(turns.state == SERVING):
+        turns.attained[i] += given - turns.since[i]
+    return turns.attained, fits, np.ones(n)
+
+
+@njit(cache=True)
+def _drop(heap: Ranks, state: Ints, wanted: int) -> None:
+    """Take requests from the top of a heap that are no longer what stands in it."""
+    while len(heap) > 0 and state[heap[0][1]] != wanted:
+        heappop(heap)
+
+
+@njit(cache=True)
 def _stay(log: Log) -> Bools:
     """Return which requests arrive and never leave."""
     stays = np.zeros(log.requests, dtype=np.bool_)
@@ -178,3 +302,134 @@ def _displace(waiting: Heap, serving: Heap, base: Floats, state: Ints, when: tup
     base[most] += ago
     heappush(waiting, (base[most], most))
     return busy - 1
+
+
+@njit(cache=True)
+def _serve(groups: Groups, depth: int, servers: int, left_s: float) -> int:
+    """Let the topmost groups be served for a time; return the stack's depth."""
+    level_s, stack = groups.level_s, groups.stack
+    while left_s > 0.0:
+        depth, below, part, share = _share_out(groups, depth, servers)
+        if depth == 0:
+            return 0
+        # A group catches up with the next one only where the rate falls: from whole servers to a part, and to none.
+        step, meets = left_s, -1
+        whole = (part if part >= 0 else below) + 1
+        if part >= 0 and whole < depth:
+            gap = (level_s[stack[part]] - level_s[stack[whole]]) / (1.0 - share)
+            step, meets = (gap, whole) if gap <= step else (step, meets)
+        lowest = part if part >= 0 else whole
+        if below >= 0:
+            gap = (level_s[stack[below]] - level_s[stack[lowest]]) / (share if part >= 0 else 1.0)
+            step, meets = (gap, lowest) if gap <= step else (step, meets)
+        for place in range(below + 1, depth):
+            level_s[stack[place]] += step * (share if place == part else 1.0)
+        if meets >= 0:
+            groups.parent[stack[meets]] = stack[meets - 1]
+            groups.size[stack[meets - 1]] += groups.size[stack[meets]]
+            depth = _close(stack, depth, meets)
+        left_s -= step
+    return depth
+
+
+@njit(cache=True)
+def _share_out(groups: Groups, depth: int, servers: int) -> tuple[int, int, int, float]:
+    """Give servers to groups from the top, dropping empty ones.
+
+    Return the stack's depth, the place of the first group that gets nothing (−1: none), that of the group whose members
+    get less than a server (−1: none), and how much each of these gets.
+    """
+    free, at, part, share = servers, depth - 1, -1, 1.0
+    while at >= 0 and (free > 0 or groups.size[groups.stack[at]] == 0):
+        size = groups.size[groups.stack[at]]
+        if size == 0:
+            depth = _close(groups.stack, depth, at)
+            part -= 1 if part >= 0 else 0
+        elif size > free:
+            part, share = at, free / size
+        free -= min(free, size)
+        at -= 1
+    return depth, at, part, share
+
+
+@njit(cache=True)
+def _close(stack: Ints, depth: int, at: int) -> int:
+    """Take the group at a place out of the stack; return the new depth."""
+    for place in range(at, depth - 1):
+        stack[place] = stack[place + 1]
+    return depth - 1
+
+
+@njit(cache=True)
+def _find(parent: Ints, i: int) -> int:
+    """Return the name of the group of request i, with path halving (Tarjan and van Leeuwen 1984)."""
+    while parent[i] != i:
+        parent[i] = parent[parent[i]]
+        i = parent[i]
+    return i
+
+
+@njit(cache=True)
+def _turns(log: Log) -> Turns:
+    """Return the state before the first event."""
+    n, leaves_s = log.requests, np.full(log.requests, np.inf)
+    for e in np.flatnonzero(log.job < 0):
+        leaves_s[-1 - log.job[e]] = log.time_s[e]
+    queue = Ring(np.empty(n + 1, dtype=np.int64), np.zeros(3, dtype=np.int64))
+    slices = Ring(np.empty(n + 1, dtype=np.int64), np.zeros(3, dtype=np.int64))
+    return Turns(np.zeros(n, dtype=np.int64), np.zeros(n), np.zeros(n), np.zeros(n), leaves_s, queue, slices)
+
+
+@njit(cache=True)
+def _end_slices(turns: Turns, gap: Gap, quantum_s: float, tolerance_s: float) -> None:
+    """End the slices that end before the next event: their requests go to the end of the queue, if anyone waits."""
+    slices, state, ends_s = turns.slices, turns.state, turns.ends_s
+    while slices.mark[HEAD] != slices.mark[TAIL]:
+        i = slices.request[slices.mark[HEAD]]
+        if state[i] == SERVING and ends_s[i] >= gap.to_s:
+            return
+        _take_first(slices)
+        if state[i] != SERVING:
+            continue
+        if turns.queue.mark[COUNT] == 0:
+            ends_s[i] += quantum_s
+            _queue_up(slices, i)
+        elif turns.leaves_s[i] - ends_s[i] > tolerance_s:
+            given = gap.given + gap.pace * (ends_s[i] - gap.from_s)
+            turns.attained[i] += given - turns.since[i]
+            _wait(turns, i)
+            _begin(turns, ends_s[i] + quantum_s, given)
+
+
+@njit(cache=True)
+def _wait(turns: Turns, i: int) -> None:
+    """Let a request wait at the end of the queue."""
+    turns.state[i] = WAITING
+    turns.queue.mark[COUNT] += 1
+    _queue_up(turns.queue, i)
+
+
+@njit(cache=True)
+def _begin(turns: Turns, ends_s: float, given: float) -> None:
+    """Give a slice to the first one that waits; someone does."""
+    i = _take_first(turns.queue)
+    while turns.state[i] != WAITING:
+        i = _take_first(turns.queue)
+    turns.queue.mark[COUNT] -= 1
+    turns.state[i], turns.ends_s[i], turns.since[i] = SERVING, ends_s, given
+    _queue_up(turns.slices, i)
+
+
+@njit(cache=True)
+def _queue_up(ring: Ring, i: int) -> None:
+    """Put a request behind the last."""
+    ring.request[ring.mark[TAIL]] = i
+    ring.mark[TAIL] = (ring.mark[TAIL] + 1) % len(ring.request)
+
+
+@njit(cache=True)
+def _take_first(ring: Ring) -> int:
+    """Take the first request."""
+    i = ring.request[ring.mark[HEAD]]
+    ring.mark[HEAD] = (ring.mark[HEAD] + 1) % len(ring.request)
+    return int(i)

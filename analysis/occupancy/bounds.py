@@ -7,10 +7,8 @@ import numpy as np
 import pandas as pd
 from numpy.typing import ArrayLike
 
-from analysis.occupancy.backlog import least_queueing, most_backlog
-from analysis.occupancy.budget import Periods, busiest, busy_periods
 from analysis.occupancy.curve import Curve
-from analysis.occupancy.departures import most_queueing
+from analysis.occupancy.extremes import Periods, busiest, busy_periods, least_queueing, most_backlog, most_queueing
 from analysis.occupancy.law import area
 from models.arrays import Floats
 from models.errors import InputError

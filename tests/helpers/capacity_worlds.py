@@ -8,9 +8,8 @@ import sys
 
 import numpy as np
 
-from analysis.occupancy.budget import busiest, busy_periods
 from analysis.occupancy.curve import curve
-from analysis.occupancy.departures import most_queueing
+from analysis.occupancy.extremes import busiest, busy_periods, most_queueing
 from models.queues.serve import serve
 
 PER_JOB = ("fcfs", "lcfs_pr", "priority", "ps", "fb")

@@ -10,7 +10,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from analysis.occupancy.logs.columns import FARTHEST_S, PER_SECOND, too_long
-from analysis.occupancy.logs.copies import might_repeat
+from analysis.occupancy.logs.hygiene import might_repeat
 from analysis.occupancy.logs.sources import Finding, Log, content_of, counted
 from analysis.tables.faults import PRINTED, FileError, FileFault
 from models.arrays import Bools, Floats, Ints

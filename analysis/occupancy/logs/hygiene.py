@@ -1,16 +1,16 @@
 """Faults that request logs have: found, repaired where that is safe, and always reported."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
+from typing import NamedTuple
 
 import numpy as np
 import pandas as pd
+from numba import njit
+from scipy.stats import poisson
 
-from analysis.occupancy.logs import clocks
-from analysis.occupancy.logs.conservation import conserves_work
-from analysis.occupancy.logs.copies import copies
-from analysis.occupancy.logs.losses import lost_arrivals, lost_departures
-from analysis.occupancy.logs.repair import imputed, overdue
+from analysis.occupancy.curve import Curve, curve
+from analysis.occupancy.logs.consistency import CLOCK_LEVEL, CLOCK_MATERIAL, conserves_work, drift, resolution_s
 from analysis.occupancy.logs.sources import Finding, in_seconds
 from models.arrays import Bools, Floats, Ints
 from models.errors import InputError
@@ -31,6 +31,30 @@ _OFTEN = 0.01
 """A larger share of departures before their arrivals is a clock's fault, a smaller one that of the rows."""
 _SWAPPED = 0.95
 """So large a share is neither's: the columns are."""
+LEVEL = 0.001
+"""So rarely chance makes as many pairs alike as are reported."""
+MARGIN = 2.0
+"""Pairs are compared with so many times those that chance explains: neighbours are not quite independent."""
+MOST_WRITTEN = 3
+"""A request is written so many times at most; names that fewer than n / 3 rows differ in name something else."""
+LEAST = 30
+"""Rows that repeat whole: fewer may be of requests that a file happens not to tell apart."""
+MOST_REUSED = 0.1
+"""Names of requests come again with other times, as retries do, so often at most; an `id` does per row that repeats."""
+_DECIMALS = 6
+"""Times are compared to the microsecond: differences of floats differ in their last bits."""
+_ABSURD = 3.0
+"""A request open for so many times the longest response time has lost its departure."""
+_ROUNDS = 4
+"""Times that the rate of service and the share lost are estimated again; more change nothing."""
+_STATES = 24
+"""Numbers of lost departures that are thought possible at a time."""
+_FIRST_SHARE, _LEAST_SHARE = 0.005, 1e-9
+_GOLDEN = 0.5 * (5.0**0.5 - 1.0)
+"""Its multiples, less their whole parts, cover 0 to 1 evenly however many there are."""
+_TINY, _IMPOSSIBLE = 1e-300, 1e-40
+_MOST_AT_ONCE = 30
+"""Departures of one instant beyond these tell nothing more."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -53,6 +77,55 @@ class Cleaned:
     def unfinished(self) -> int:
         """Requests that have not left at the end."""
         return len(self.arrival_s) - int(np.count_nonzero(~np.isnan(self.departure_s)))
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Copies:
+    """Which rows are certainly copies of an earlier one, and how many pairs are alike."""
+
+    again: Bools
+    """(n,) rows that repeat one before them, name and times; all False where that is not certain."""
+    pairs: int
+    """Pairs of rows alike in all that the log says, m (m - 1) / 2 for m of them; 0 where copies are certain."""
+    by_chance: float
+    """Pairs that requests which came in the same tick have by chance."""
+    usual: int
+    """Rows in the usual group of rows alike."""
+    conflicts: int
+    """Rows whose id was there before with other times; 0 if ids do not name requests at all, or there are none."""
+
+    @property
+    def beyond_chance(self) -> bool:
+        """Whether more pairs are alike than chance makes, at the level of 0.001, with a margin of twice as many."""
+        return self.pairs > 0 and bool(poisson.sf(self.pairs - 1, MARGIN * self.by_chance) < LEVEL)
+
+
+class _Cells:
+    """How many rows of each kind came in each tick."""
+
+    def __init__(self, tick: Ints, kind: Ints) -> None:
+        self.kinds = int(kind.max(initial=0)) + 1
+        self.code, self.count = np.unique(tick * self.kinds + kind, return_counts=True)
+
+    def equal(self, ticks: int) -> Ints:
+        """Return how many pairs are of the same kind, one in each tick and the other in the next."""
+        following = np.minimum(np.searchsorted(self.code, self.code + self.kinds), len(self.code) - 1)
+        pairs = np.where(self.code[following] == self.code + self.kinds, self.count * self.count[following], 0)
+        return np.bincount(self.code // self.kinds, pairs, minlength=ticks)[:-1].astype(np.int64)
+
+
+class _Path(NamedTuple):
+    """What is seen of the chain, interval by interval, and the parameters of the chain."""
+
+    jobs: Ints
+    """Requests there, those that were lost included."""
+    gone: Ints
+    """Departures seen at the end of the interval."""
+    work: Floats
+    """Departures expected from one busy server."""
+    servers: int
+    share: float
+    """Share of departures that are lost."""
 
 
 def clean(log: pd.DataFrame, servers: int, resolution_s: float = 0.0) -> Cleaned:
@@ -108,12 +181,199 @@ def clean(log: pd.DataFrame, servers: int, resolution_s: float = 0.0) -> Cleaned
     return replace(made, findings=(*findings, *alike, *told), repaired=sum(each.count for each in findings))
 
 
+def might_repeat(arrival_s: Floats, departure_s: Floats) -> bool:
+    """Return whether any two rows have both times in common, so that what else they say matters.
+
+    Parameters
+    ----------
+    arrival_s, departure_s : (n,) arrays, seconds
+
+    Examples
+    --------
+    >>> might_repeat(np.array([0.0, 1.0, 1.0]), np.array([2.0, 2.0, 3.0]))
+    False
+    """
+    came = pd.Series(np.round(arrival_s, _DECIMALS))
+    together = came.duplicated(keep=False).to_numpy()
+    left = np.round(departure_s[together], _DECIMALS)
+    return bool(pd.DataFrame({"came": came[together].to_numpy(), "left": left}).duplicated().any())
+
+
+def copies(log: pd.DataFrame, tick_s: float) -> Copies:
+    """Return which rows of a log are copies of others, and how many pairs are alike without being so for certain.
+
+    A row is a copy for certain if its times are those of an earlier row and so is its name: its `request`, else its
+    `id`, else all that the file says beside the times, `rest`. That is a name only if at least a third of the rows
+    differ in it and it hardly comes with other times: a tenth of the names of `request` at most, one row for ten that
+    repeat of `id`, and none of `rest`. Of the last two 30 rows must repeat. Where `own` is there, `rest` without what
+    several requests share, the evidence is its own: a trace of two requests is no request written twice. Without such
+    names nothing is certain: requests that came in one tick of the clock may have taken equally long. How many pairs
+    have is estimated from pairs of requests in adjacent ticks, which cannot be copies: the share of those that took
+    equally long (and say the same), or of those a single tick apart that did or left together, times the pairs in one
+    tick.
+
+    Parameters
+    ----------
+    log : columns arrival_s and departure_s, NaN: not seen; perhaps `request`, `id`, or `rest` and `own`, and `stamp_s`,
+        the stamp as it was written if the times were put between ticks
+    tick_s : what stamps are multiples of; 0: of nothing
+
+    Examples
+    --------
+    >>> log = pd.DataFrame({"arrival_s": [0.0, 1.0, 1.0, 2.0], "departure_s": [2.0, 3.0, 3.0, 3.0]})
+    >>> copies(log.assign(request=[1, 2, 2, 3]), 1.0).again
+    array([False, False,  True, False])
+    >>> copies(log, 1.0).again.tolist(), copies(log, 1.0).pairs
+    ([False, False, False, False], 1)
+    """
+    came, left = (log[name].to_numpy(dtype=np.float64) for name in ("arrival_s", "departure_s"))
+    took = np.round(left - came, _DECIMALS)
+    moved = "stamp_s" in log
+    stamp = log["stamp_s"].to_numpy(dtype=np.float64) if moved else came
+    kind = next((each for each in ("request", "id", "rest") if each in log and log[each].notna().all()), None)
+    codes = None if kind is None else pd.factorize(log[kind])[0].astype(np.int64)
+    if (codes is None and not might_repeat(stamp, stamp + took)) or (codes is not None and _unique(codes)):
+        return Copies(np.zeros(len(log), dtype=np.bool_), 0, 0.0, 0, 0)
+    times = _codes([np.round(stamp, _DECIMALS), took if moved else np.round(left, _DECIMALS)])
+    conflicts = 0
+    if kind is not None and codes is not None:
+        # Without pairs a name comes twice, with an arrival and with a departure.
+        ends = [np.isnan(came)] if np.isnan(took).all() else []
+        again = pd.Series(_codes([codes, *ends, times])).duplicated().to_numpy()
+        own = codes if kind != "rest" or "own" not in log else pd.factorize(log["own"])[0].astype(np.int64)
+        named = _codes([own, *ends])
+        names, rows = _number(named), _number(_codes([named, times]))
+        if MOST_WRITTEN * names >= len(log):
+            conflicts = 0 if kind == "rest" else rows - names
+            if _certain(kind, names, rows - names, int(again.sum())):
+                return Copies(again, 0, 0.0, 0, conflicts)
+    pairs, by_chance, usual = _alike(stamp, took, codes, tick_s)
+    return Copies(np.zeros(len(log), dtype=np.bool_), pairs, by_chance, usual, conflicts)
+
+
+def overdue(arrival_s: Floats, departure_s: Floats) -> Bools:
+    """Return which requests without a departure must have lost it, rather than be unfinished.
+
+    One that has been open for three times the longest response time has. The share of such requests tells how many
+    departures get lost; younger requests count as lost where fewer than this share of all responses take as long.
+
+    Parameters
+    ----------
+    arrival_s, departure_s : (n,) arrays of pairs, seconds; NaN: not seen
+
+    Examples
+    --------
+    >>> overdue(np.array([0.0, 1.0, 2.0, 9.0]), np.array([1.0, np.nan, 3.0, np.nan]))
+    array([False,  True, False, False])
+    """
+    is_open: Bools = np.isnan(departure_s) & ~np.isnan(arrival_s)
+    if not is_open.any() or np.isnan(departure_s - arrival_s).all():
+        return np.zeros(len(arrival_s), dtype=np.bool_)
+    took = np.sort((departure_s - arrival_s)[~np.isnan(departure_s - arrival_s)])
+    age = np.fmax(np.nanmax(arrival_s), np.nanmax(departure_s)) - arrival_s
+    old = age > _ABSURD * took[-1]
+    surely: Bools = is_open & old
+    if not surely.any():
+        return surely
+    as_long = 1.0 - np.searchsorted(took, age[is_open]) / len(took)
+    lost = surely.copy()
+    lost[is_open] |= as_long < np.count_nonzero(surely) / np.count_nonzero(old)
+    return lost
+
+
+def imputed(arrival_s: Floats, departure_s: Floats, lost: Bools) -> Floats:
+    """Return departures in which each lost one comes as long after its arrival as that of the last request before it.
+
+    Requests that arrive one after the other meet the same load, so this keeps the aggregate response time on average
+    if departures get lost by chance; leaving the requests out would lower it.
+
+    Parameters
+    ----------
+    arrival_s, departure_s : (n,) arrays of pairs, seconds
+    lost : (n,) those to be replaced; at least one other is a whole pair
+
+    Examples
+    --------
+    >>> imputed(np.array([0.0, 5.0, 9.0]), np.array([2.0, np.nan, np.nan]), np.array([False, True, False]))
+    array([ 2.,  7., nan])
+    """
+    order = np.argsort(arrival_s, kind="stable")
+    took = (departure_s - arrival_s)[order]
+    whole = np.flatnonzero(~np.isnan(took))
+    donor = np.maximum(np.searchsorted(whole, np.arange(len(took)), side="right") - 1, 0)
+    made = np.empty_like(took)
+    made[order] = took[whole[donor]]
+    return np.where(lost, arrival_s + made, departure_s)
+
+
+def lost_departures(arrival_s: Floats, departure_s: Floats, servers: int) -> Floats:
+    """Return when departures were lost from a log without pairs.
+
+    A lost departure lifts the occupancy for good. How many were lost is the hidden state of a Markov chain: with j
+    lost, N - j requests are there, of which min(N - j, k) are served, each at the same rate, and a departure is seen or
+    lost with fixed probabilities. Forward and backward sums over the log give the expected number lost by each moment
+    (Baum et al. 1970); rate and probability are estimated again from it. As demands count as exponential, schedulers
+    that favour short requests, and few very long requests, mislead it.
+
+    Parameters
+    ----------
+    arrival_s, departure_s : (n,), (d,) arrays, seconds; never more departures than arrivals
+    servers : k >= 1
+
+    Returns
+    -------
+    (l,) array, seconds
+        Times to be added to `departure_s`; then still never more have departed than had arrived. O(n) time.
+
+    Raises
+    ------
+    ValueError
+        If at some time more jobs have left than were there.
+
+    Examples
+    --------
+    >>> arrival = np.arange(0.0, 400.0, 2.0)
+    >>> lost_departures(arrival, np.delete(arrival + 1.0, [50, 120]), servers=1).round(1)
+    array([104., 242.])
+    """
+    return _lost(curve(arrival_s, departure_s), servers)
+
+
+def lost_arrivals(arrival_s: Floats, departure_s: Floats, servers: int) -> Floats:
+    """Return when requests arrived that a log without pairs has only departures of.
+
+    The same as lost departures with time running backwards. Those that are not lost then were there from the start.
+
+    Parameters
+    ----------
+    arrival_s, departure_s : (n,), (d,) arrays, seconds
+    servers : k >= 1
+
+    Returns
+    -------
+    (l,) array, seconds
+        Times to be added to `arrival_s`; then never more have departed than had arrived.
+
+    Examples
+    --------
+    >>> lost_arrivals(np.array([2.0, 4.0]), np.array([1.0, 3.0, 5.0]), servers=1)
+    array([1.])
+    """
+    forward = curve(arrival_s, departure_s, initial=len(departure_s))
+    short = len(departure_s) - min(int(forward.jobs.min(initial=forward.final)), forward.final, len(departure_s))
+    if not short:
+        return np.empty(0)
+    back = curve(-departure_s, -arrival_s, initial=short + len(arrival_s) - len(departure_s))
+    lost = -_lost(back, servers)[:short]
+    return np.concatenate((lost, np.full(short - len(lost), forward.start_s)))
+
+
 def _tick(came: Floats, left: Floats) -> float:
     """Return what stamps are multiples of, before any repair puts others in."""
     if len(came) < _FEW:
         return 0.0
     order = np.argsort(came, kind="stable")[:_LOOKED_AT]
-    return max(clocks.resolution_s(came[order]), clocks.resolution_s(left[order]))
+    return max(resolution_s(came[order]), resolution_s(left[order]))
 
 
 def _once(log: pd.DataFrame, tick_s: float) -> tuple[pd.DataFrame, list[Finding], list[Finding]]:
@@ -278,8 +538,8 @@ def _drift(came: Floats, left: Floats, servers: int) -> Iterator[Finding]:
     usual = float(np.nanmedian(took)) if not np.isnan(took).all() else 0.0
     gone = np.sort(left[~np.isnan(left)])
     met = np.arange(len(came)) - np.searchsorted(gone, came, side="right")
-    moved = clocks.drift(came, took, met, servers)
-    if moved is not None and moved.p_value < clocks.LEVEL and abs(moved.whole_s) > clocks.MATERIAL * usual:
+    moved = drift(came, took, met, servers)
+    if moved is not None and moved.p_value < CLOCK_LEVEL and abs(moved.whole_s) > CLOCK_MATERIAL * usual:
         evidence = f"least responses change by {moved.whole_s:+.3g} s over the log"
         yield Finding("drift", len(came), evidence, "reported only: a clock drifts, or the service changes its speed")
 
@@ -300,3 +560,149 @@ def _servers(came: Floats, left: Floats, servers: int) -> Iterator[Finding]:
                 else f"more servers than {servers}"
             )
         yield Finding(what, len(came), evidence, "reported only")
+
+
+def _certain(kind: str, names: int, others: int, repeated: int) -> bool:
+    """Return whether so many rows that repeat are copies, where so many others have an earlier name and other times."""
+    if kind == "request":
+        return repeated > 0 and others <= MOST_REUSED * names
+    return repeated >= LEAST and others <= (MOST_REUSED * repeated if kind == "id" else 0)
+
+
+def _codes(columns: Sequence[np.ndarray]) -> Ints:
+    """Return a whole number for each row, the same for the same values in all columns."""
+    total = np.zeros(len(columns[0]), dtype=np.int64)
+    for column in columns:
+        code, values = pd.factorize(column, use_na_sentinel=False)
+        total = pd.factorize(total * max(len(values), 1) + code)[0]
+    return total
+
+
+def _alike(stamp: Floats, took: Floats, codes: Ints | None, tick_s: float) -> tuple[int, float, int]:
+    """Return pairs alike in the same tick, those that chance explains, and the usual size of groups of rows alike."""
+    whole = ~np.isnan(took) & ~np.isnan(stamp)
+    at = np.rint(stamp[whole] / tick_s) if tick_s > 0 else stamp[whole]
+    ticks, tick, there = np.unique(at, return_inverse=True, return_counts=True)
+    together = _pairs_of_rows(there)
+    names = [] if codes is None else [codes[whole]]
+    cells = _Cells(tick, _codes([took[whole], *names]))
+    if not _pairs_of_rows(cells.count):
+        return 0, 0.0, 0
+    usual = int(np.bincount(cells.count[cells.count > 1]).argmax())
+    adjacent, near = there[1:] * there[:-1], np.diff(ticks) == 1.0
+    if not len(adjacent):
+        return _pairs_of_rows(cells.count), np.inf, usual
+    equal = cells.equal(len(ticks))
+    # One more than was seen: none among few pairs does not show that there are none.
+    share = (equal.sum() + 1) / adjacent.sum()
+    if tick_s > 0 and near.any():
+        # Requests of one tick see the same queue: those that come a tick later take as long, or leave together.
+        ends = _Cells(tick, _codes([np.round(stamp + took, _DECIMALS)[whole], *names])).equal(len(ticks))
+        share = max(share, (equal + ends)[near].sum() / adjacent[near].sum())
+    return _pairs_of_rows(cells.count), together * float(min(share, 1.0)), usual
+
+
+def _unique(codes: Ints) -> bool:
+    return _number(codes) == len(codes)
+
+
+def _number(codes: Ints) -> int:
+    return int(codes.max(initial=-1)) + 1
+
+
+def _pairs_of_rows(counts: Ints) -> int:
+    return int(np.sum(counts * (counts - 1)) // 2)
+
+
+def _lost(seen: Curve, servers: int) -> Floats:
+    """Return when departures were lost: moments at which the expected number passes levels between whole numbers."""
+    span_s, departed = np.diff(seen.time_s), int(seen.departures.sum())
+    gone = np.minimum(seen.departures[1:], _MOST_AT_ONCE)
+    share, mean = _FIRST_SHARE, np.zeros(len(seen.jobs))
+    for _ in range(_ROUNDS if departed and len(span_s) else 0):
+        rate = departed / max(float(np.clip(seen.jobs - np.round(mean), 0, servers) @ span_s), _TINY)
+        path = _Path(seen.jobs, gone, rate * span_s, servers, share)
+        mean = np.maximum.accumulate(_backward(*_forward(path, _STATES, _IMPOSSIBLE), path))
+        share = max(mean[-1] / departed, _LEAST_SHARE)
+    most = np.minimum.accumulate(np.append(seen.jobs, seen.final)[::-1])[::-1][:-1]
+    mean = np.minimum(mean, most)
+    levels = np.arange(1, int(np.max(mean, initial=0.0)) + 2)
+    levels = levels - (0.5 + levels * _GOLDEN) % 1.0
+    at = np.searchsorted(mean, levels)
+    return seen.time_s[at[at < len(mean)]]
+
+
+@njit(cache=True)
+def _busy(jobs: int, servers: int) -> float:
+    return float(min(max(jobs, 0), servers))
+
+
+@njit(cache=True)
+def _step(jobs: int, work: float, servers: int, share: float) -> tuple[float, float]:
+    """Return the likelihood that nothing is seen in an interval: without a loss, and with one."""
+    here, after = _busy(jobs, servers), _busy(jobs - 1, servers)
+    stays = np.exp(-here * work)
+    if here == after:
+        return stays, share * here * work * stays
+    return stays, share * here * (np.exp(-after * work) - stays) / (here - after)
+
+
+@njit(cache=True)
+def _forward(path: _Path, states: int, impossible: float) -> tuple[Floats, Ints]:
+    """Return how likely each number is to be lost at the start of each interval given what was seen before it.
+
+    Column j of row i stands for base[i] + j lost; base moves up with the likeliest number.
+    """
+    jobs, gone, work, servers, share = path
+    table, base = np.zeros((len(jobs), states)), np.zeros(len(jobs), dtype=np.int64)
+    table[0, 0] = 1.0
+    new = np.empty(states + 1)
+    for i in range(len(jobs) - 1):
+        new[:] = 0.0
+        for j in range(states):
+            if table[i, j] > impossible:
+                there = jobs[i] - base[i] - j
+                stays, loses = _step(there, work[i], servers, share)
+                new[j] += table[i, j] * stays * _busy(there, servers) ** gone[i]
+                new[j + 1] += table[i, j] * loses * _busy(there - 1, servers) ** gone[i]
+        for j in range(states + 1):
+            if base[i] + j > jobs[i + 1]:
+                new[j] = 0.0
+        shift = 1 if np.argmax(new) > states // 2 else 0
+        total = new[shift : shift + states].sum()
+        if total > 0.0:
+            base[i + 1] = base[i] + shift
+            table[i + 1] = new[shift : shift + states] / total
+        else:
+            base[i + 1] = min(base[i], jobs[i + 1])
+            table[i + 1, 0] = 1.0
+    return table, base
+
+
+@njit(cache=True)
+def _backward(table: Floats, base: Ints, path: _Path) -> Floats:
+    """Return how many were lost at the start of each interval on average, given all that was seen."""
+    jobs, gone, work, servers, share = path
+    m, states = table.shape
+    mean, later, before = np.zeros(m), np.ones(states), np.empty(states)
+    for i in range(m - 1, -1, -1):
+        if i < m - 1:
+            before[:] = 0.0
+            for j in range(states):
+                to = base[i] + j - base[i + 1]
+                there = jobs[i] - base[i] - j
+                if table[i, j] > 0.0 and there >= 0:
+                    stays, loses = _step(there, work[i], servers, share)
+                    if 0 <= to < states and table[i + 1, to] > 0.0:
+                        before[j] += stays * _busy(there, servers) ** gone[i] * later[to]
+                    if 0 <= to + 1 < states and table[i + 1, to + 1] > 0.0:
+                        before[j] += loses * _busy(there - 1, servers) ** gone[i] * later[to + 1]
+            top = before.max()
+            for j in range(states):
+                later[j] = before[j] / top if top > 0.0 else 1.0
+        total = 0.0
+        for j in range(states):
+            total += table[i, j] * later[j]
+            mean[i] += (base[i] + j) * table[i, j] * later[j]
+        mean[i] = mean[i] / total if total > 0.0 else base[i]
+    return mean

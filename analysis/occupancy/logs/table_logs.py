@@ -23,7 +23,7 @@ from analysis.occupancy.logs.columns import (
     undecided,
     unit_of,
 )
-from analysis.occupancy.logs.copies import might_repeat
+from analysis.occupancy.logs.hygiene import might_repeat
 from analysis.occupancy.logs.sources import Log
 from analysis.tables.bytes import PARQUET, head_of
 from analysis.tables.cells import Cells, read_cells

@@ -1,14 +1,15 @@
-"""The occupancy curve against counting arrivals and departures one by one."""
+"""Occupancy curves, and times in order: what is counted, and what is refused."""
 
 import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from analysis.occupancy.curve import curve, window
+from analysis.occupancy.curve import curve, in_order, order_of, window
 
 TIMES = st.integers(0, 12).map(float)
 STAYS = st.lists(st.tuples(TIMES, st.integers(0, 6) | st.none()), min_size=1, max_size=12)
+UNSORTED = st.lists(st.sampled_from([-2.0, -0.0, 0.0, 1.0, 1.5, np.inf, np.nan]) | st.floats(0.0, 9.0), max_size=60)
 
 
 def log(stays):
@@ -129,3 +130,26 @@ def test_windows_that_make_up_the_curve_copy_each_point_about_once(monkeypatch):
 def test_a_window_beyond_the_curve_is_refused():
     with pytest.raises(ValueError, match="0 s to 9 s is not within the curve, 0 s to 2 s"):
         window(curve([0.0], [2.0]), 0.0, 9.0)
+
+
+@given(UNSORTED)
+def test_times_are_put_in_order_as_numpy_does(times):
+    np.testing.assert_array_equal(in_order(times), np.sort(times, kind="stable"))
+    np.testing.assert_array_equal(order_of(times), np.argsort(times, kind="stable"))
+
+
+@pytest.mark.parametrize("reach", [0.0, 3.0, 1e9])
+def test_nearly_in_order_or_not_at_all_the_result_is_that_of_numpy(reach):
+    rng = np.random.default_rng(5)
+    times = np.floor(np.arange(3000.0) + rng.uniform(0.0, reach, 3000))
+    times[0] += 1e6 * (reach == 0.0)
+    before = times.copy()
+    np.testing.assert_array_equal(in_order(times), np.sort(times))
+    np.testing.assert_array_equal(order_of(times), np.argsort(times, kind="stable"))
+    np.testing.assert_array_equal(times, before)
+
+
+@pytest.mark.parametrize("put", [in_order, order_of])
+def test_a_table_has_no_order(put):
+    with pytest.raises(ValueError, match="one dimension, got 2"):
+        put(np.zeros((2, 2)))

@@ -5,8 +5,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from analysis.occupancy.curve import pairs
 from analysis.occupancy.inversion import demands, reconstruct
-from analysis.occupancy.pairs import pairs
 from models.queues.serve import serve
 
 PREEMPTIVE = ["ps", "rr", "fb", "lcfs_pr", "srpt", "priority"]

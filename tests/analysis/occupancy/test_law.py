@@ -1,4 +1,4 @@
-"""The Occupancy Law against exact sums over the stays of the jobs, and against what queues of known demands did."""
+"""The Occupancy Law of whole logs, windows and intervals, against sums that were made one by one."""
 
 from fractions import Fraction
 from itertools import pairwise
@@ -9,12 +9,23 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from analysis.occupancy.curve import curve
-from analysis.occupancy.law import area, busy_distribution, intervals, law, queue_distribution, work
+from analysis.occupancy.law import (
+    COLUMNS,
+    Slices,
+    area,
+    busy_distribution,
+    intervals,
+    law,
+    queue_distribution,
+    table,
+    work,
+)
 from models.queues.serve import serve
 
 TIMES = st.floats(0.0, 50.0, allow_subnormal=False)
 STAYS = st.lists(st.tuples(TIMES, TIMES), min_size=1, max_size=12)
 SERVERS = st.integers(1, 4)
+PIECES = st.lists(st.tuples(st.floats(0.0, 7.0), st.integers(0, 5)), min_size=1, max_size=20)
 
 
 def exact(arrival, departure, servers, start, end):
@@ -182,3 +193,39 @@ def test_a_line_lies_at_zero_or_above(level):
 def test_rates_must_be_rates(rates):
     with pytest.raises(ValueError, match="rates must be one finite rate >= 0"):
         work(curve([0.0], [1.0]), rates)
+
+
+def steps(pieces):
+    return np.concatenate(([0.0], np.cumsum([width for width, _ in pieces]))), np.array([jobs for _, jobs in pieces])
+
+
+@given(PIECES, st.integers(1, 3), st.floats(0.1, 9.0), st.integers(1, 20))
+def test_portions_cut_at_moments_of_change_give_the_same_bits(pieces, servers, interval_s, cut):
+    time, jobs = steps(pieces)
+    at = min(cut, len(jobs))
+    whole, parts = Slices(servers, 0.0, interval_s), Slices(servers, 0.0, interval_s)
+    once = whole.advance(time, jobs)
+    twice = (parts.advance(time[: at + 1], jobs[:at]), parts.advance(time[at:], jobs[at:]))
+    np.testing.assert_array_equal(once, np.concatenate(twice))
+    np.testing.assert_array_equal(whole.rest(time[-1]), parts.rest(time[-1]))
+
+
+def test_edges_are_products_and_do_not_drift():
+    rows = Slices(1, 0.0, 0.1).advance(np.array([0.0, 1000.0]), np.array([1]))
+    np.testing.assert_array_equal(rows[:, 1], np.arange(1, len(rows) + 1) * 0.1)
+
+
+def test_an_interval_that_ends_with_the_last_piece_is_complete_and_leaves_no_rest():
+    slices = Slices(2, 0.0, 5.0)
+    assert slices.advance(np.array([0.0, 10.0]), np.array([3])).tolist() == [[0, 5, 10, 5, 3], [5, 10, 10, 5, 3]]
+    assert slices.rest(10.0).shape == (0, len(COLUMNS))
+
+
+def test_no_rows_make_an_empty_table_with_all_columns():
+    assert table(np.empty((0, len(COLUMNS))), 1).columns.tolist()[-3:] == ["utilisation", "peak", "ratio"]
+
+
+@pytest.mark.parametrize(("servers", "origin_s", "interval_s"), [(0, 0.0, 1.0), (1, np.nan, 1.0), (1, 0.0, 0.0)])
+def test_a_fault_is_named(servers, origin_s, interval_s):
+    with pytest.raises(ValueError, match="must"):
+        Slices(servers, origin_s, interval_s)

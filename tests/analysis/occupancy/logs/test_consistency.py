@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from analysis.occupancy.logs.conservation import conserves_work
+from analysis.occupancy.logs.consistency import conserves_work
 from models.queues.serve import serve
 
 

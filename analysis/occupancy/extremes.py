@@ -1,4 +1,4 @@
-"""Departures cannot be undone: B2 and B3, the most queueing that any course of departures allows with more servers.
+"""The most and the least queueing that arrivals and departures leave possible with other servers, compiled.
 
 A course says how many jobs are present with k' servers on each piece of the curve. It never exceeds what was seen with
 k servers, rises by arrivals alone, and its busy servers do the work that was seen. The last condition gets a price per
@@ -12,9 +12,11 @@ import numpy as np
 from numba import njit
 from numpy.typing import NDArray
 
-from analysis.occupancy.budget import Periods
-from analysis.occupancy.curve import Curve
-from models.arrays import Floats, Ints
+from analysis.occupancy.curve import Curve, curve, order_of
+from analysis.occupancy.law import area
+from models.arrays import Bools, Floats, Ints
+from models.errors import InputError
+from models.queues.open import srpt
 
 MOST_STATES, MOST_CHOICES = 200_000_000, 5_000_000
 """Jobs present summed over the pieces of a busy period that B2 takes on, and of all that B3 does: a few seconds."""
@@ -29,6 +31,19 @@ DEFLECTION = 0.7
 """How much of the last direction is kept, against zigzag (Camerini, Fratta and Maffioli 1975)."""
 
 
+class Periods(NamedTuple):
+    """The busy periods of a curve: pieces first[i], ..., last[i] − 1 of it have jobs present."""
+
+    first: Ints
+    last: Ints
+    closed: bool
+    """Whether the last one ends within the curve; all others do."""
+
+    def sums(self, piece: Floats | Ints) -> Floats:
+        """Return the sum over each busy period of what belongs to the pieces and is 0 on idle ones."""
+        return np.add.reduceat(piece, self.first) if len(self.first) else np.empty(0)
+
+
 class Pieces(NamedTuple):
     """Pieces of the curve, one array element each."""
 
@@ -40,6 +55,55 @@ class Pieces(NamedTuple):
     """At the start of the piece."""
     allowed: Floats
     """Servers of the k' that would do the work of this piece."""
+
+
+class Backlogs(NamedTuple):
+    """Times at least one server is busy without a break: from, to, and from when on all may be; seconds."""
+
+    start_s: Floats
+    end_s: Floats
+    full_s: Floats
+
+
+def busy_periods(curve: Curve) -> Periods:
+    """Return the busy periods of a curve: the longest stretches without an idle moment.
+
+    Parameters
+    ----------
+    curve : occupancy
+
+    Examples
+    --------
+    >>> from analysis.occupancy.curve import curve
+    >>> busy_periods(curve([0.0, 1.0, 5.0], [2.0, 3.0, 6.0]))
+    Periods(first=array([0, 4]), last=array([3, 5]), closed=True)
+    """
+    change = np.diff(np.concatenate(([False], curve.jobs > 0, [False])).astype(np.int8))
+    return Periods(np.flatnonzero(change == 1), np.flatnonzero(change == -1), curve.final == 0)
+
+
+def busiest(curve: Curve, periods: Periods, to: int, seconds: Floats) -> Floats:
+    """Return ∫ (N − k')⁺ over the seconds of each busy period with the highest N: B1 (docs/laws.md, bound B1).
+
+    Parameters
+    ----------
+    curve : occupancy
+    periods : its busy periods
+    to : k' >= 1, the other number of servers
+    seconds : (n,) array, how long all k' servers can have been busy in each period
+
+    Returns
+    -------
+    (n,) array, seconds
+
+    Examples
+    --------
+    >>> from analysis.occupancy.curve import curve
+    >>> seen = curve([0.0, 0.0, 0.0, 0.0], [1.0, 2.0, 3.0, 4.0])
+    >>> busiest(seen, busy_periods(seen), 2, np.array([1.5]))
+    array([2.5])
+    """
+    return _busiest(curve.time_s, curve.jobs, to, periods, seconds)
 
 
 def most_queueing(curve: Curve, periods: Periods, to: int, allowed: Floats, suffixes: bool = False) -> Floats:
@@ -62,7 +126,7 @@ def most_queueing(curve: Curve, periods: Periods, to: int, allowed: Floats, suff
 
     Examples
     --------
-    >>> from analysis.occupancy.budget import busy_periods
+    >>> from analysis.occupancy.extremes import busy_periods
     >>> from analysis.occupancy.curve import curve
     >>> seen = curve([0.0, 0.0, 0.0, 1.0], [1.0, 2.0, 3.0, 4.0])
     >>> most_queueing(seen, busy_periods(seen), 2, np.minimum(seen.jobs, 1.0)).round(3)
@@ -74,12 +138,114 @@ def most_queueing(curve: Curve, periods: Periods, to: int, allowed: Floats, suff
     small[len(small) - 1 :] &= periods.closed
     most = np.full(len(small), np.inf)
     rounds = (ROUNDS, ROUNDS if suffixes else 0)
-    most[small] = _each(pieces, periods.first[small], periods.last[small], to, rounds)
+    most[small] = _most_of_each(pieces, periods.first[small], periods.last[small], to, rounds)
     return most
 
 
+def least_queueing(
+    arrival_s: Floats, departure_s: Floats, servers: int, to: int, *, seen: Curve | None = None
+) -> float:
+    """Return queueing time that no policy avoids on k' servers, from matched pairs (docs/laws.md, reduction by pairs).
+
+    A job is in service whenever no more than k jobs are present, so its demand is at least that time. No policy on k'
+    servers beats shortest remaining time first on one server as fast as all of them (Schrage 1968), and whatever work
+    is left over makes some job later by its length.
+
+    Parameters
+    ----------
+    arrival_s, departure_s : (n,) arrays, seconds; pairs served by `servers` of one speed
+    servers : k >= 1 that served them
+    to : k' >= 1
+    seen : the curve of these pairs, if there is one already
+
+    Returns
+    -------
+    float
+        Seconds; may be below 0, and says nothing then.
+
+    Raises
+    ------
+    ValueError
+        If a departure is missing or before its arrival, or the curve is that of other pairs.
+
+    Examples
+    --------
+    >>> least_queueing(np.array([0.0, 0.0]), np.array([1.0, 3.0]), servers=2, to=1)
+    1.0
+    """
+    if not np.all(departure_s >= arrival_s):
+        raise InputError("every job needs a departure, not before its arrival")
+    seen = curve(arrival_s, departure_s) if seen is None else seen
+    order = order_of(arrival_s)
+    demand_s = _alone(seen.time_s, seen.jobs <= servers, arrival_s, departure_s, order)
+    if np.isnan(demand_s).any():
+        raise InputError("the curve is not that of the pairs: some come or go when it shows neither")
+    done_s = srpt(arrival_s[order], demand_s[order] / to, 1)
+    work_s = area(seen, servers)
+    return float(np.sum(done_s - arrival_s[order]) + (work_s - np.sum(demand_s)) / to) - work_s
+
+
+def most_backlog(curve: Curve, servers: int, to: int) -> float:
+    """Return queueing time that no work-conserving policy exceeds on k' servers (docs/laws.md, reduction, upper side).
+
+    Work is done at least at the speed of one server while any is present, so the backlogs end no later than if each
+    busy period's work came at its start to one server (Lindley 1952). Within a backlog at most all arrivals so far are
+    present, and more than k' of them only while all k' servers are busy.
+
+    Parameters
+    ----------
+    curve : occupancy with k servers of one speed
+    servers : k >= 1
+    to : k' >= 1
+
+    Returns
+    -------
+    float
+        Seconds, within the curve if jobs are still present at its end, otherwise until all have left.
+
+    Examples
+    --------
+    >>> from analysis.occupancy.curve import curve
+    >>> most_backlog(curve([0.0, 0.0], [1.0, 3.0]), servers=2, to=1)
+    4.0
+    """
+    periods = busy_periods(curve)
+    if not len(periods.first):
+        return 0.0
+    piece = np.diff(curve.time_s)
+    piece *= np.minimum(curve.jobs, servers)
+    work_s = periods.sums(piece)
+    start_s, done_s = curve.time_s[periods.first], np.cumsum(work_s)
+    end_s = done_s + np.maximum.accumulate(start_s - done_s + work_s)
+    opens = np.flatnonzero(np.concatenate(([True], start_s[1:] > end_s[:-1])))
+    start_s, end_s = start_s[opens], end_s[np.append(opens[1:], len(end_s)) - 1]
+    full_s = end_s - np.add.reduceat(work_s, opens) / to
+    if not periods.closed:
+        end_s[-1], full_s[-1] = curve.end_s, start_s[-1]
+    return _waiting(curve, to, start_s, end_s, full_s)
+
+
 @njit(cache=True)
-def _each(pieces: Pieces, first: Ints, last: Ints, to: int, rounds: tuple[int, int]) -> Floats:
+def _busiest(time_s: Floats, jobs: Ints, to: int, periods: Periods, seconds: Floats) -> Floats:
+    integral = np.zeros(len(periods.first))
+    for b in range(len(periods.first)):
+        first, last = periods.first[b], periods.last[b]
+        peak = 0
+        for i in range(first, last):
+            peak = max(peak, jobs[i] - to)
+        time = np.zeros(peak + 1)
+        for i in range(first, last):
+            time[max(jobs[i] - to, 0)] += time_s[i + 1] - time_s[i]
+        left = seconds[b]
+        for n in range(peak, 0, -1):
+            used = min(time[n], left)
+            integral[b] += used * n
+            left -= used
+    return integral
+
+
+@njit(cache=True)
+def _most_of_each(pieces: Pieces, first: Ints, last: Ints, to: int, rounds: tuple[int, int]) -> Floats:
     """Return B2 of each busy period, or B3 if there are rounds for it."""
     most = np.zeros(len(first))
     for b in range(len(first)):
@@ -218,3 +384,47 @@ def _course(piece: Pieces, to: int, price: Floats, before: NDArray[np.int32]) ->
         start -= piece.jobs[i] + 1
         n = int(before[start + n])
     return bound, used
+
+
+def _waiting(curve: Curve, to: int, start_s: Floats, end_s: Floats, full_s: Floats) -> float:
+    """Return ∫ (arrivals since the backlog's start − k')⁺ from `full_s` to `end_s` of each backlog."""
+    waiting_s: Floats = _least_of_each(
+        curve.time_s, curve.arrivals, curve.initial, to, Backlogs(start_s, end_s, full_s)
+    )
+    return float(np.sum(waiting_s))
+
+
+@njit(cache=True)
+def _least_of_each(time_s: Floats, arrivals: Ints, initial: int, to: int, backlogs: Backlogs) -> Floats:
+    """Return seconds waited by those who come at each time, whoever comes first being served the longest."""
+    start_s, end_s, full_s = backlogs.start_s, backlogs.end_s, backlogs.full_s
+    waiting_s, backlog, present = np.zeros(len(time_s)), -1, 0
+    for i in range(len(time_s)):
+        came = arrivals[i] + (initial if i == 0 else 0)
+        while backlog + 1 < len(start_s) and start_s[backlog + 1] <= time_s[i]:
+            backlog += 1
+            present = 0
+        present += came
+        if backlog >= 0:
+            left_s = end_s[backlog] - max(time_s[i], full_s[backlog])
+            waiting_s[i] = min(max(present - to, 0), came) * max(left_s, 0.0)
+    return waiting_s
+
+
+@njit(cache=True)
+def _alone(time_s: Floats, free: Bools, arrival_s: Floats, departure_s: Floats, order: Ints) -> Floats:
+    """Return for how long a server was free for each job of the log while it stayed; NaN if it did not come or go."""
+    alone_s, demand_s, at = np.zeros(len(time_s)), np.full(len(order), np.nan), 0
+    for i in range(len(free)):
+        alone_s[i + 1] = alone_s[i] + (time_s[i + 1] - time_s[i]) * free[i]
+    for job in order:
+        while at < len(time_s) - 1 and time_s[at] < arrival_s[job]:
+            at += 1
+        # It left soon: look twice as far each time.
+        near, reach = at, 1
+        while near + reach < len(time_s) and time_s[near + reach] < departure_s[job]:
+            near, reach = near + reach, 2 * reach
+        left = near + np.searchsorted(time_s[near : near + reach + 1], departure_s[job])
+        if left < len(time_s) and time_s[at] == arrival_s[job] and time_s[left] == departure_s[job]:
+            demand_s[job] = alone_s[left] - alone_s[at]
+    return demand_s
