@@ -93,16 +93,15 @@ def predicted(log, targets):
 def one_prediction(repeats):
     """Print how long a prediction takes, and return the seconds of the process."""
     from models.platforms import SERVERS_2008
-    from scenarios.crossplatform.calibrated import Asked
-    from scenarios.crossplatform.predict import predict
+    from scenarios.crossplatform.predict import ServiceQuestion, predict
 
     targets = tuple(platform.name for platform in SERVERS_2008 if platform.name != ORIGIN)
     with tempfile.TemporaryDirectory() as folder:
         log = ten_hours(Path(folder))
-        asked = Asked(log, ORIGIN, targets)
+        asked = ServiceQuestion(log, ORIGIN, targets)
         call_s, found = least(lambda: predict(asked), repeats, time.perf_counter)
         process_s = min(predicted(log, targets) for _ in range(repeats))
-    print(f"a prediction for {len(found['targets'])} platforms from {found['intervals']} intervals: "
+    print(f"a prediction for {len(found.targets)} platforms from {found.log.intervals} intervals: "
           f"{call_s:.2f} s the call, {process_s:.2f} s the process")  # fmt: skip
     return process_s
 

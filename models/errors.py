@@ -14,3 +14,18 @@ class WscError(ValueError):
 
 class InputError(WscError):
     """A value that cannot be used; the message names it, says what it should be and what it is."""
+
+
+class ArgumentError(InputError):
+    """An argument that cannot be used; a command says it of the option of the same name.
+
+    Examples
+    --------
+    >>> raise ArgumentError("method", "there is no such method", "publish")
+    Traceback (most recent call last):
+    models.errors.ArgumentError: method: there is no such method, got 'publish'
+    """
+
+    def __init__(self, argument: str, problem: str, got: str) -> None:
+        super().__init__(f"{argument}: {problem}, got {got!r}")
+        self.argument, self.problem, self.got = argument, problem, got

@@ -137,6 +137,24 @@ def folder(option: str) -> Iterator[None]:
         raise FaultsError([Fault(option, 0, 0, "", str(error))]) from None
 
 
+@contextmanager
+def named_options() -> Iterator[None]:
+    """Say which option an argument that cannot be used was given by: ``instruction_ratio`` by ``--instruction-ratio``.
+
+    Raises
+    ------
+    FaultsError
+        In place of an ArgumentError.
+    """
+    from models.errors import ArgumentError
+    from scenarios.files.options import refuse
+
+    try:
+        yield
+    except ArgumentError as error:
+        refuse(f"--{error.argument.replace('_', '-')}", error.problem, error.got)
+
+
 def answer(conclusion: "Conclusion", json: bool) -> None:
     """Print what was concluded, as JSON or as text."""
     from scenarios.views.text import show

@@ -4,7 +4,7 @@ from typing import Annotated
 
 import typer
 
-from scenarios.commands.guard import guard, say
+from scenarios.commands.guard import answer, guard
 from scenarios.commands.options import Json, Platforms
 
 
@@ -18,4 +18,4 @@ def platforms(
     """List the platforms that are known, or show one's spec sheet."""
     from scenarios.crossplatform import platforms as sheets
 
-    say(sheets.platforms(tuple(names or ()), file), sheets.show_platforms, json)
+    answer(sheets.platforms(tuple(names or ()), file), json)

@@ -4,7 +4,7 @@ from typing import Annotated
 
 import typer
 
-from scenarios.commands.guard import guard, say
+from scenarios.commands.guard import answer, guard, named_options
 from scenarios.commands.options import Benchmarks, From, Json, Platforms, Ratio, Service, ServiceLog, ratio_of
 
 
@@ -24,9 +24,11 @@ def predict(
     json: Json = False,
 ) -> None:
     """Predict service and response time on platforms where a service never ran, from its log where it did."""
-    from scenarios.crossplatform import calibrated
     from scenarios.crossplatform import predict as predictions
 
     ratio = ratio_of(instruction_ratio)
-    asked = calibrated.Asked(log, origin, tuple(to.split(",")), platforms, benchmarks, method, service, ratio)
-    say(predictions.predict(asked), predictions.show_predict, json)
+    targets = tuple(to.split(","))
+    question = predictions.ServiceQuestion(log, origin, targets, platforms, benchmarks, method, service, ratio)
+    with named_options():
+        predicted = predictions.predict(question)
+    answer(predicted, json)

@@ -4,7 +4,7 @@ from typing import Annotated
 
 import typer
 
-from scenarios.commands.guard import guard, say
+from scenarios.commands.guard import answer, guard, named_options
 from scenarios.commands.options import Benchmarks, From, Json, Platforms, Ratio, ServiceLog, ratio_of
 from scenarios.files.options import refuse
 
@@ -23,8 +23,8 @@ def select(
     json: Json = False,
 ) -> None:
     """Rank platforms by how many requests a second they would serve per watt within a bound on response time."""
-    from scenarios.crossplatform import calibrated
     from scenarios.crossplatform import select as choices
+    from scenarios.crossplatform.predict import ServiceQuestion
     from scenarios.files import options
 
     if bound.strip()[-1:].isdigit():
@@ -32,5 +32,7 @@ def select(
     bound_s = options.duration("--bound", bound)
     names = tuple(to.split(",")) if to is not None else ()
     ratio = ratio_of(instruction_ratio)
-    asked = calibrated.Asked(log, origin, names, platforms, benchmarks, method, instruction_ratio=ratio)
-    say(choices.select(asked, bound_s), choices.show_select, json)
+    question = ServiceQuestion(log, origin, names, platforms, benchmarks, method, instruction_ratio=ratio)
+    with named_options():
+        selection = choices.select(question, bound_s)
+    answer(selection, json)

@@ -1,77 +1,134 @@
 """`wsc select`: which platform would serve a service with the most requests a second per watt within a bound."""
 
 import math
-from collections.abc import Iterator, Mapping
-from typing import Any
+from collections.abc import Iterator
+from dataclasses import dataclass
 
 import numpy as np
 import pandas as pd
-from rich.box import SIMPLE_HEAD
-from rich.console import Console
-from rich.table import Table
 
 from analysis.crossplatform.choice import compare
-from scenarios.crossplatform.calibrated import Asked, calibrate, cures, do_not_carry_over, head, rate_per_s, unsaid
-from scenarios.crossplatform.predict import milliseconds, told
-from scenarios.files.faults import Fault, FaultsError
+from scenarios.crossplatform.predict import (
+    AboutLog,
+    ServiceQuestion,
+    about,
+    calibrate,
+    cures,
+    do_not_carry_over,
+    milliseconds,
+    rate_per_s,
+    refuse_log,
+    unsaid,
+)
 from scenarios.occupancy.stay_logs import is_served
-from scenarios.wsmeter.own import show_notes
+from scenarios.views.conclusion import Conclusion, Payload
+from scenarios.views.section import Block, Says, Section, table
 
 FAR = 10.0
 """So many times the rate that was measured is far from it."""
 
 
-def select(asked: Asked, bound_s: float) -> dict[str, Any]:
-    """Return what `wsc select` says: platforms by throughput per watt at the log's own mix, the best first.
+@dataclass(frozen=True, slots=True, eq=False)
+class Selection(Conclusion):
+    """Platforms by throughput per watt at a log's own mix, the best first: ``wsc select``."""
 
-    Parameters
-    ----------
-    asked : log, platforms and method; without platforms all that are known are ranked
-    bound_s : on mean response time, above 0
+    log: AboutLog
+    bound_s: float
+    """On mean response time."""
+    platforms: pd.DataFrame
+    """rank, platform, throughput_per_s with low and high (90% interval), watts, throughput_per_watt,
+    probability_best."""
+    not_ranked: tuple[str, ...]
+    """Platforms to which the log's instruction counts do not carry over."""
+    notes: tuple[str, ...]
 
-    Returns
-    -------
-    dict
-        kind, from, isa (of the log), method, types, intervals, bound_s, platforms, not_ranked (platforms to which the
-        log's instruction counts do not carry over) and notes. A platform: rank, platform, throughput_per_s with low and
-        high (90% interval), watts, throughput_per_watt, probability_best.
+    def section(self) -> Section:
+        """Return platforms from the best to the worst, and what must be known to read the table."""
+        headings = ("rank", "platform", "requests/s", "90%", "TDP, W", "per watt", "best")
+        rows = [
+            (
+                str(rank),
+                platform,
+                _number(throughput),
+                f"{_number(low)} to {_number(high)}" if math.isfinite(low + high) else "",
+                f"{watts:,.0f}",
+                _number(per_watt),
+                f"{sure:.0%}" if math.isfinite(sure) else "",
+            )
+            for rank, platform, throughput, low, high, watts, per_watt, sure in self.platforms[
+                list(_COLUMNS)
+            ].itertuples(index=False)
+        ]
+        blocks: tuple[Block, ...] = (
+            Says(f"{self.log}; mean response within {milliseconds(self.bound_s)}"),
+            table(headings, rows, numbers=(True, False, True, True, True, True, True)),
+            *(Says(f"note: {note}") for note in self.notes),
+        )
+        return Section("", blocks)
+
+    def payload(self) -> Payload:
+        """Return kind, the log, bound_s, platforms, not_ranked and notes."""
+        return {
+            "kind": "select",
+            **self.log.payload(),
+            "bound_s": self.bound_s,
+            "platforms": self.platforms.to_dict("records"),
+            "not_ranked": list(self.not_ranked),
+            "notes": list(self.notes),
+        }
+
+    def frame(self) -> pd.DataFrame:
+        """Return a row a platform, the best first."""
+        return self.platforms.copy()
+
+
+_COLUMNS = (
+    "rank",
+    "platform",
+    "throughput_per_s",
+    "low",
+    "high",
+    "watts",
+    "throughput_per_watt",
+    "probability_best",
+)
+
+
+def select(question: ServiceQuestion, bound_s: float) -> Selection:
+    """Return platforms by throughput per watt within a bound on mean response time, at the log's own mix.
+
+    Without platforms all that are known are ranked; those to which instruction counts do not carry over are left out
+    unless there are no others.
 
     Raises
     ------
-    FaultsError, PlatformError, RunError
-        As `predict.predict`, but platforms to which instruction counts do not carry over are left out unless there are
-        no others; also if the log has no response times, or is the folder of a fleet's run.
+    ArgumentError, FaultsError, PlatformError, RunError
+        As `predict.predict`; also if the log has no response times, or is the folder of a fleet's run.
     """
-    if is_served(asked.log):
-        said = "stays in a fleet have servers of their own, so no machine's throughput is known; wsc predict takes it"
-        raise FaultsError([Fault(str(asked.log), 0, 0, "", said)])
-    made = calibrate(asked)
-    sides = made.evidence.platform, made.foreign
-    others = f"{do_not_carry_over(*sides)}; {cures(*sides)}" if made.foreign else ""
-    if not made.targets:
-        raise FaultsError([Fault(str(asked.log), 0, 0, "", others)])
-    log = made.evidence.log
+    if is_served(question.log):
+        refuse_log(
+            question.log,
+            "stays in a fleet have servers of their own, so no machine's throughput is known; wsc predict takes it",
+        )
+    fitted = calibrate(question)
+    sides = fitted.evidence.platform, fitted.foreign
+    others = f"{do_not_carry_over(*sides)}; {cures(*sides)}" if fitted.foreign else ""
+    if not fitted.targets:
+        refuse_log(question.log, others)
+    log = fitted.evidence.log
     if np.isnan(log.response_time_s).all():
-        said = "response times are not in the log: no throughput within a bound on them is known"
-        raise FaultsError([Fault(str(asked.log), 0, 0, "", said)])
-    candidates = {platform.name: platform for platform in made.targets}
-    table = compare(made.predictor, candidates, log.counts.sum(axis=0), bound_s)
-    silent = table["platform"][table["throughput_per_s"].isna()].tolist()
-    left_out = [f"not ranked: {others}"] if others else []
-    notes = [
-        *left_out,
-        *made.notes,
-        *unsaid(asked, made, silent, "response times"),
-        *_notes(table, rate_per_s(log), bound_s),
-    ]
-    return {
-        "kind": "select",
-        **head(made),
-        "bound_s": bound_s,
-        "platforms": table.to_dict("records"),
-        "not_ranked": [one.name for one in made.foreign],
-        "notes": notes,
-    }
+        refuse_log(question.log, "response times are not in the log: no throughput within a bound on them is known")
+    candidates = {platform.name: platform for platform in fitted.targets}
+    ranked = compare(fitted.predictor, candidates, log.counts.sum(axis=0), bound_s)
+    silent = ranked["platform"][ranked["throughput_per_s"].isna()].tolist()
+    notes = (
+        *([f"not ranked: {others}"] if others else []),
+        *fitted.notes,
+        *unsaid(question, fitted, silent, "response times"),
+        *_notes(ranked, rate_per_s(log), bound_s),
+    )
+    not_ranked = tuple(platform.name for platform in fitted.foreign)
+    return Selection(about(fitted), bound_s, ranked, not_ranked, notes)
 
 
 def _notes(table: pd.DataFrame, measured_per_s: float, bound_s: float) -> Iterator[str]:
@@ -85,44 +142,6 @@ def _notes(table: pd.DataFrame, measured_per_s: float, bound_s: float) -> Iterat
             f"{far} of {len(table)} throughputs are more than {FAR:g} times the {measured_per_s:.3g} requests a second "
             "of the log: extrapolations, in which other tiers stay as fast as they were"
         )
-
-
-def show_select(payload: Mapping[str, Any], console: Console) -> None:
-    """Print platforms from the best to the worst, and what must be known to read the table.
-
-    Examples
-    --------
-    >>> row = {"rank": 1, "platform": "pres", "throughput_per_s": 12.5, "low": 11.0, "high": 14.0, "watts": 122.0}
-    >>> row |= {"throughput_per_watt": 0.1025, "probability_best": 1.0}
-    >>> said = {"from": "piii", "method": "testbed", "types": ["buy"], "intervals": 60, "notes": []}
-    >>> show_select(said | {"bound_s": 0.15, "platforms": [row]}, Console(width=100))
-    method testbed on 60 intervals of piii with 1 type of request; mean response within 150 ms
-    rank platform requests/s      90% TDP, W per watt best
-    ──────────────────────────────────────────────────────
-       1 pres           12.5 11 to 14    122    0.102 100%
-    """
-    console.print(
-        f"{told(payload)}; mean response within {milliseconds(payload['bound_s'])}",
-        soft_wrap=True,
-    )
-    table = Table(box=SIMPLE_HEAD, padding=0, show_edge=False)
-    for number, heading in enumerate(("rank", "platform", "requests/s", "90%", "TDP, W", "per watt", "best")):
-        table.add_column(heading, justify="left" if number == 1 else "right", no_wrap=True)
-    for row in payload["platforms"]:
-        known = math.isfinite(row["low"] + row["high"])
-        interval = f"{_number(row['low'])} to {_number(row['high'])}" if known else ""
-        sure = f"{row['probability_best']:.0%}" if math.isfinite(row["probability_best"]) else ""
-        table.add_row(
-            str(row["rank"]),
-            row["platform"],
-            _number(row["throughput_per_s"]),
-            interval,
-            f"{row['watts']:,.0f}",
-            _number(row["throughput_per_watt"]),
-            sure,
-        )
-    console.print(table)
-    show_notes(payload, console)
 
 
 def _number(value: float) -> str:

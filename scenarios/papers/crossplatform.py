@@ -20,8 +20,7 @@ from analysis.figures.criteria import from_cells, number, numbers
 from analysis.figures.crossplatform import choices, crossplatform_printed, prediction, traits
 from models.arrays import Floats
 from models.platforms import PLATFORMS
-from scenarios.crossplatform.judged_world import actual_throughput
-from scenarios.crossplatform.trial import errors, log_of, trial
+from scenarios.crossplatform.worlds import actual_throughput, errors, log_of, trial
 from scenarios.files.schema import SERVICE, ServiceScenario
 from scenarios.papers.rows import Inputs, Measured, Outcome, Row
 from scenarios.papers.sources import Kept, Sources

@@ -67,7 +67,7 @@ def library(runs: Path, progress: Progress) -> Sources:
             return [validate(scenario, runs, False, tell)]
         if not isinstance(scenario, ServiceScenario):
             raise InputError(f"{name}: is a {scenario.kind}, of which no worlds are judged")
-        return worlds(scenario, runs, False, tell)
+        return [dict(world) for world in worlds(scenario, runs, False, tell)]
 
     return Sources(run, progress, judge, trials(runs))
 

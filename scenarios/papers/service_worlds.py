@@ -2,7 +2,7 @@
 
 from collections.abc import Mapping
 from dataclasses import fields, replace
-from typing import Final, NamedTuple
+from typing import Final, NamedTuple, cast
 
 import numpy as np
 import pandas as pd
@@ -15,8 +15,7 @@ from models.arrays import Floats
 from models.platforms import PLATFORMS
 from models.queues.dispatch import Router
 from models.services.world import Mechanisms, ServiceWorld
-from scenarios.crossplatform.trial import errors, trial
-from scenarios.crossplatform.worlds import summary
+from scenarios.crossplatform.worlds import JudgedWorld, errors, summary, trial
 from scenarios.papers.crossplatform import SCENARIOS, SEEDS, run_tables, runs, scenario_of, whole_log
 from scenarios.papers.sources import Sources
 from scenarios.runs.rundir import Run
@@ -90,7 +89,8 @@ def scores(sources: Sources) -> Mapping[str, object]:
     rows = []
     for variant, overrides in VARIANTS.items():
         for application, name in SCENARIOS.items():
-            worlds = summary(sources.worlds(name, WORLDS if variant in JUDGED else BESIDE, **overrides))
+            count = WORLDS if variant in JUDGED else BESIDE
+            worlds = summary(cast(list[JudgedWorld], sources.worlds(name, count, **overrides)))
             best = worlds["best"]
             won = {"beats": best["beats_every_rival"], "beats_se": best["se"], "beats_each": best["beats_each_rival"]}
             rows += [{"worlds": variant, "application": application, **won, **row} for row in worlds["methods"]]

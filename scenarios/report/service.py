@@ -1,17 +1,15 @@
 """A service on several platforms in a report: what methods predicted, beside what happened on each platform."""
 
-from collections.abc import Iterator, Mapping, Sequence
-from typing import Any
+from collections.abc import Iterator, Sequence
 
 import pandas as pd
 
 from models.platforms import PLATFORMS, same_instructions
-from scenarios.crossplatform.measure import measure, render
-from scenarios.crossplatform.worlds import BEST
+from scenarios.crossplatform.measure import measure
+from scenarios.crossplatform.worlds import BEST, JudgedWorld
 from scenarios.files.schema import ServiceScenario
 from scenarios.report.figures import saved
-from scenarios.report.printed import printed
-from scenarios.report.subject import Subject, composed
+from scenarios.report.subject import Subject, composed, sentences
 from scenarios.views.numbers import share
 from scenarios.views.output import Progress
 from scenarios.views.section import Section, Table, Verdict, table
@@ -31,18 +29,18 @@ def predicted(subject: Subject, progress: Progress) -> Iterator[Section]:
     scenario, run = subject.scenario, subject.run
     if not isinstance(scenario, ServiceScenario):
         return
-    payload = measure(scenario, run, run.path.parent, progress)
-    told = printed(payload, render)
-    if payload["platforms"]:
-        yield composed("What happened", ("What every platform really did with the same requests.",), (_busy(payload),))
+    measured = measure(scenario, run, run.path.parent, progress)
+    world = measured.world
+    if world["platforms"]:
+        yield composed("What happened", ("What every platform really did with the same requests.",), (_busy(world),))
     yield composed(
         "Predictions for platforms where the service never ran",
-        told.says,
-        (*told.tables, *_intervals(payload)),
-        saved(payload["figures"], _PICTURED),
-        (f"wsc run {run.path}", asking(str(run.path), payload["from"], scenario.targets)),
-        (_verdict(payload),),
-        payload,
+        sentences(measured.section()),
+        (*measured.section().of(Table), *_intervals(world)),
+        saved([str(file) for file in measured.figures], _PICTURED),
+        (f"wsc run {run.path}", asking(str(run.path), measured.origin, scenario.targets)),
+        (_verdict(world),),
+        measured.payload(),
     )
 
 
@@ -60,7 +58,7 @@ def asking(run: str, origin: str, targets: Sequence[str]) -> str:
     return f"wsc predict {run} --from {origin} --to {','.join(targets)}" + ("" if alike else " --instruction-ratio 1,1")
 
 
-def _busy(payload: Mapping[str, Any]) -> Table:
+def _busy(world: JudgedWorld) -> Table:
     """Return how busy every platform was and how long its requests took."""
     rows = [
         (
@@ -70,24 +68,24 @@ def _busy(payload: Mapping[str, Any]) -> Table:
             f"{1e3 * row['service_time_s']:.3g}",
             f"{1e3 * row['response_time_s']:,.3g}",
         )
-        for row in payload["platforms"]
+        for row in world["platforms"]
     ]
     return table(("platform", "busy", "at most", "service time, ms", "response time, ms"), rows)
 
 
-def _intervals(payload: Mapping[str, Any]) -> Iterator[Table]:
+def _intervals(world: JudgedWorld) -> Iterator[Table]:
     """Yield how wide the intervals of the method that is put forward are, and how often they hold, by platform."""
     rows = [
         (row["target"], *(share(row[name], 1) for name in ("service_error", "coverage", "half_width")))
-        for row in payload["methods"]
+        for row in world["methods"]
         if row["method"] == BEST
     ]
     if rows:
         yield table(("platform", "error of service time", "90% intervals that hold", "±"), rows, title=f"method {BEST}")
 
 
-def _verdict(payload: Mapping[str, Any]) -> Verdict:
-    rows = pd.DataFrame(payload["methods"], columns=["method", "service_error", "coverage"])
+def _verdict(world: JudgedWorld) -> Verdict:
+    rows = pd.DataFrame(world["methods"], columns=["method", "service_error", "coverage"])
     of = rows[rows["method"] == BEST]
     if not len(of) or not of["service_error"].notna().any():
         return Verdict("Prediction", "errors of predictions are unknown without the truth")

@@ -1,5 +1,6 @@
 """What a report of a run is about, and how its sections are put together."""
 
+import re
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -8,7 +9,7 @@ from typing import TypeAlias
 from scenarios.files.schema import AnyScenario, QueueScenario
 from scenarios.runs.rundir import Run
 from scenarios.views.output import Progress
-from scenarios.views.section import Block, Code, Command, Figure, Section, Table, Verdict, says
+from scenarios.views.section import Block, Code, Command, Figure, Says, Section, Table, Verdict, says
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,6 +43,26 @@ def composed(  # noqa: PLR0917
     """
     again: list[Block] = [*map(Command, commands), *([Code(code)] if code else [])]
     return Section(title, (*says(*lines), *figures, *tables, *again, *verdicts), payload)
+
+
+def sentences(section: Section) -> tuple[str, ...]:
+    """Return the sentences of what a command says, without the name and seed of its scenario, each with a capital.
+
+    Examples
+    --------
+    >>> sentences(Section("", (Says("rush (seed 3): two hours"), Says("  by the law"))))
+    ('Two hours', 'By the law')
+    """
+    lines = (_after(block.text.strip()) for block in section.of(Says))
+    return tuple(
+        line[:1].upper() + line[1:] if line.partition(" ")[0].rstrip(":,;").isalpha() else line for line in lines
+    )
+
+
+def _after(line: str) -> str:
+    """Return a line without the scenario's name and seed that it begins with."""
+    whose, _, rest = line.partition("): ")
+    return rest if rest and re.fullmatch(r"\S+ \(seeds? .*", whose) else line
 
 
 def example(name: str = "rush") -> Subject:

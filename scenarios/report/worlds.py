@@ -3,24 +3,23 @@
 import math
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import Any
+from typing import cast
 
-from scenarios.crossplatform.measure import show_validate
-from scenarios.crossplatform.worlds import BEST, summary
+from scenarios.crossplatform.measure import ValidatedWorlds
+from scenarios.crossplatform.worlds import BEST, JudgedWorld, WorldsSummary, summary
 from scenarios.report.page import Page
-from scenarios.report.printed import printed
-from scenarios.report.subject import composed
-from scenarios.views.section import Verdict
+from scenarios.report.subject import composed, sentences
+from scenarios.views.section import Table, Verdict
 
 _MIDDLE = "-worlds-"
 
 
-def of_pieces(pieces: Sequence[Mapping[str, Any]], folder: Path) -> Page:
+def of_pieces(pieces: Sequence[Mapping[str, object]], folder: Path) -> Page:
     """Return the report of kept worlds, as `wsc validate` sums them up.
 
     Parameters
     ----------
-    pieces : worlds as `judged_world.judge` returns them, one at least
+    pieces : worlds as `crossplatform.worlds.judge` returns them, one at least
     folder : where they are kept; its name begins with the scenario's
 
     Examples
@@ -32,20 +31,21 @@ def of_pieces(pieces: Sequence[Mapping[str, Any]], folder: Path) -> Page:
     >>> of_pieces([world], Path("runs/auction-worlds-6e44")).title
     'auction'
     """
-    judged = sorted((dict(one) for one in pieces), key=lambda one: int(one["seed"]))
-    made = summary(judged)
+    judged = sorted((cast(JudgedWorld, dict(piece)) for piece in pieces), key=lambda world: world["seed"])
+    summed = summary(judged)
     name = folder.resolve().name.partition(_MIDDLE)[0]
-    targets = {row["target"] for row in made["targets"]}
-    origin = next((row["platform"] for row in made["platforms"] if row["platform"] not in targets), "another platform")
-    head = {"kind": "cross_platform", "run": str(folder), "scenario": name, "seed": judged[0]["seed"], "from": origin}
-    payload = head | made
-    shown = printed(payload, show_validate)
+    targets = {row["target"] for row in summed["targets"]}
+    origin = next(
+        (row["platform"] for row in summed["platforms"] if row["platform"] not in targets), "another platform"
+    )
+    validated = ValidatedWorlds("cross_platform", folder, name, judged[0]["seed"], origin, summed)
+    shown, payload = validated.section(), validated.payload()
     section = composed(
         "How every method did",
-        shown.says,
-        shown.tables,
+        sentences(shown),
+        shown.of(Table),
         commands=(f"wsc validate {name} --draws {len(judged)}",),
-        verdicts=(_verdict(made),),
+        verdicts=(_verdict(summed),),
         payload=payload,
     )
     facts = {"folder": str(folder), "seeds": f"{judged[0]['seed']} to {judged[-1]['seed']}", "predicted from": origin}
@@ -54,15 +54,15 @@ def of_pieces(pieces: Sequence[Mapping[str, Any]], folder: Path) -> Page:
     )
 
 
-def _verdict(made: Mapping[str, Any]) -> Verdict:
-    rows = {row["method"]: row for row in made["methods"]}
+def _verdict(summed: WorldsSummary) -> Verdict:
+    rows = {row["method"]: row for row in summed["methods"]}
     if BEST not in rows:
         return Verdict("Prediction", f"{len(rows)} methods judged, {BEST} not among them")
     row = rows[BEST]
     says = (
         f"{BEST}: service time off by {row['service_error']:.1%} (median); 90% intervals hold in {row['coverage']:.1%}"
     )
-    won = made["best"]["beats_every_rival"]
+    won = summed["best"]["beats_every_rival"]
     return Verdict(
         "Prediction", says + (f"; errs less than every rival in {won:.0%} of cases" if math.isfinite(won) else "")
     )

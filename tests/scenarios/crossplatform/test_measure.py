@@ -4,6 +4,7 @@ import json
 import math
 import re
 import shutil
+from dataclasses import replace
 from io import StringIO
 
 import numpy as np
@@ -14,9 +15,9 @@ from typer.testing import CliRunner
 from scenarios.commands.app import app
 from scenarios.files.loader import load
 from scenarios.files.source import settings
-from scenarios.kinds import render, show_validate
 from scenarios.runs.execution import measure, obtain, reopen, run, validate
 from scenarios.views.output import dumps
+from scenarios.views.text import show
 
 SHORT = [
     "horizon_s=7200",
@@ -44,13 +45,18 @@ def out(tmp_path_factory):
 
 
 @pytest.fixture(scope="module")
-def payload(out):
+def measured(out):
     return run(scenario(), out, False, quiet)
 
 
-def text(show, payload):
+@pytest.fixture(scope="module")
+def payload(measured):
+    return measured.payload()
+
+
+def text(conclusion):
     console = Console(width=80, file=StringIO())
-    show(payload, console)
+    show(conclusion.section(), console)
     return console.file.getvalue()
 
 
@@ -71,26 +77,27 @@ def test_predictions_are_in_the_right_order_of_magnitude(payload):
     assert {row["platform"] for row in payload["platforms"]} == {"piii", "pres", "pd4", "xeon_1h_1c_1p"}
 
 
-def test_a_copy_without_the_truth_gives_the_same_intervals_and_no_errors(payload, tmp_path):
+def test_a_copy_without_the_truth_gives_the_same_intervals_and_no_errors(measured, payload, tmp_path):
     copy = shutil.copytree(payload["run"], tmp_path / "copy", ignore=shutil.ignore_patterns("truth_*", "errors.*"))
-    again = measure(*reopen(copy), tmp_path, quiet)
+    remeasured = measure(*reopen(copy), tmp_path, quiet)
+    again = remeasured.payload()
     widths = ([row["half_width"] for row in made["methods"]] for made in (payload, again))
     assert next(widths) == pytest.approx(next(widths), nan_ok=True)
     assert all(math.isnan(row["service_error"]) for row in again["methods"])
     assert (again["platforms"], again["figures"]) == ([], [])
-    printed = text(render, again)
+    printed = text(remeasured)
     width = np.median([row["half_width"] for row in payload["methods"] if row["method"] == "testbed"])
     assert f"half-width of 90% intervals of service time: testbed {width:.1%}\n" in printed
     assert "median error of service time" not in printed
     assert "wrong" not in printed
-    assert "wrong" in text(render, payload)
+    assert "wrong" in text(measured)
     (note,) = [note for note in again["notes"] if note.startswith("the truth is not there")]
     assert note == (
         "the truth is not there (no truth_service and no truth_throughput): errors of predictions and losses of "
         "choices are unknown"
     )
     assert not [note for note in payload["notes"] if "truth" in note]
-    assert "median error of service time" in text(render, payload)
+    assert "median error of service time" in text(measured)
 
 
 def test_a_table_that_is_cut_off_or_gone_is_one_line_and_2(payload, tmp_path):
@@ -112,24 +119,30 @@ def test_other_analyses_use_the_same_run_and_another_world_does_not(payload, out
 
 
 def test_predictions_may_start_from_another_platform_that_was_measured(payload, out):
-    made = run(scenario("analyses.crossplatform.from=pres"), out, False, quiet)
-    assert {row["target"] for row in made["methods"]} == {"piii", "pd4", "xeon_1h_1c_1p"}
+    other = run(scenario("analyses.crossplatform.from=pres"), out, False, quiet)
+    assert {row["target"] for row in other.world["methods"]} == {"piii", "pd4", "xeon_1h_1c_1p"}
 
 
-def test_what_is_printed_fits_a_narrow_terminal(payload):
-    nine = [row | {"method": name} for name in NINE for row in payload["methods"][:3]]
+def test_what_is_printed_fits_a_narrow_terminal(measured):
+    nine = [row | {"method": name} for name in NINE for row in measured.world["methods"][:3]]
     choices = [{"method": name, "wrong": 0.123, "loss": 0.045} for name in NINE]
-    wide = payload | {"methods": nine, "choices": choices, "notes": ["network: one log [of two] is there"]}
-    for made in (payload, wide):
-        printed = text(render, made)
+    notes = ["network: one log [of two] is there"]
+    wide = replace(measured, world=measured.world | {"methods": nine, "choices": choices, "notes": notes})
+    for conclusion in (measured, wide):
+        printed = text(conclusion)
         assert "…" not in printed
         assert "xeon_1h_1c_1p" in printed
-    assert "note: network: one log [of two] is there" in text(render, wide)
+    assert "note: network: one log [of two] is there" in text(wide)
 
 
 @pytest.fixture(scope="module")
-def judged(out):
+def validated(out):
     return validate(scenario("analyses.crossplatform.worlds=2"), out, False, quiet)
+
+
+@pytest.fixture(scope="module")
+def judged(validated):
+    return validated.payload()
 
 
 def test_validate_says_how_every_method_did_over_worlds(judged):
@@ -143,16 +156,16 @@ def test_validate_says_how_every_method_did_over_worlds(judged):
 
 
 def test_the_first_world_is_that_of_the_run(judged, payload, out):
-    (only,) = validate(scenario("analyses.crossplatform.worlds=1"), out, False, quiet)["methods"][2:]
+    (only,) = validate(scenario("analyses.crossplatform.worlds=1"), out, False, quiet).worlds["methods"][2:]
     of_run = [row["service_error"] for row in payload["methods"] if row["method"] == "testbed"]
     assert only["service_error"] == pytest.approx(sorted(of_run)[1], rel=1e-12)
 
 
-def test_what_validate_prints_fits_a_narrow_terminal(judged):
-    rows = [judged["methods"][2] | {"method": name} for name in NINE]
-    targets = [row | {"method": name} for name in NINE for row in judged["targets"][:3]]
-    for made in (judged, judged | {"methods": rows, "targets": targets}):
-        printed = text(show_validate, made)
+def test_what_validate_prints_fits_a_narrow_terminal(validated):
+    rows = [validated.worlds["methods"][2] | {"method": name} for name in NINE]
+    targets = [row | {"method": name} for name in NINE for row in validated.worlds["targets"][:3]]
+    for conclusion in (validated, replace(validated, worlds=validated.worlds | {"methods": rows, "targets": targets})):
+        printed = text(conclusion)
         assert "…" not in printed
         assert "testbed errs less than all of cycle_mix in" in printed
         assert re.search(r"than each in (\d+)% at least: cycle_mix \1% ", " ".join(printed.split()))

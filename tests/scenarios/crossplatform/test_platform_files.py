@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from ruamel.yaml import YAML
 
 from models.platforms import PLATFORMS
-from scenarios.crossplatform.platform_files import Sheet, read_platforms
+from scenarios.crossplatform.platforms import Sheet, read_platforms
 from scenarios.files.faults import FaultsError
 
 ROOT = Path(__file__).parents[3]

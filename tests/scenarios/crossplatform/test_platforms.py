@@ -2,13 +2,15 @@
 
 import io
 import json
+from dataclasses import replace
 
 import pytest
 from rich.console import Console
 
 from models.platforms import PLATFORMS
-from scenarios.crossplatform.platforms import PlatformError, available, choose, choose_each, platforms, show_platforms
+from scenarios.crossplatform.platforms import PlatformError, Sheets, available, choose, choose_each, platforms
 from scenarios.views.output import dumps
+from scenarios.views.text import show
 
 each = pytest.mark.parametrize("name", PLATFORMS)
 OWN = "mine: {extends: genoa_9654, tdp_w: 300}\n"
@@ -21,15 +23,15 @@ def own(tmp_path):
     return file
 
 
-def printed(payload):
+def printed(sheets):
     text = io.StringIO()
-    show_platforms(payload, Console(file=text, width=100))
+    show(sheets.section(), Console(file=text, width=120))
     return text.getvalue()
 
 
 @each
 def test_what_is_said_of_a_platform_is_what_its_sheet_says(name):
-    (said,), sheet = platforms([name]), PLATFORMS[name]
+    (said,), sheet = platforms([name]).payload(), PLATFORMS[name]
     assert said["kind"] == "platform"
     assert said["vcpus"] == sheet.cores * sheet.threads_per_core
     assert said["peak_power_w"] == pytest.approx(sheet.idle_power_w + 0.85 * sheet.tdp_w)
@@ -41,21 +43,19 @@ def test_what_is_said_of_a_platform_is_what_its_sheet_says(name):
 
 
 def test_no_names_are_all_platforms_in_their_order_and_names_are_taken_in_the_order_given(own):
-    assert [one["name"] for one in platforms()] == list(PLATFORMS)
-    assert [one["name"] for one in platforms(["pres", "piii"])] == ["pres", "piii"]
-    assert [one["name"] for one in platforms(file=own)] == [*PLATFORMS, "mine"]
-    assert [one["tdp_w"] for one in platforms(["mine", "genoa_9654"], own)] == [300.0, 360.0]
+    assert [one.name for one in platforms().platforms] == list(PLATFORMS)
+    assert [one.name for one in platforms(["pres", "piii"]).platforms] == ["pres", "piii"]
+    assert [one.name for one in platforms(file=own).platforms] == [*PLATFORMS, "mine"]
+    assert [one.tdp_w for one in platforms(["mine", "genoa_9654"], own).platforms] == [300.0, 360.0]
 
 
 def test_a_source_with_brackets_is_shown_as_it_is():
-    text = io.StringIO()
-    sheet = platforms(["piii"])[0] | {"source": "data sheet [/2], p. 3 [red]"}
-    show_platforms([sheet], Console(file=text, width=100))
-    assert "data sheet [/2], p. 3 [red]" in text.getvalue()
+    sheet = replace(PLATFORMS["piii"], source="data sheet [/2], p. 3 [red]")
+    assert "data sheet [/2], p. 3 [red]" in printed(Sheets((sheet,)))
 
 
 def test_the_payload_is_plain_json():
-    assert json.loads(dumps(platforms())) == json.loads(json.dumps(platforms()))
+    assert json.loads(dumps(platforms().payload())) == json.loads(json.dumps(platforms().payload()))
 
 
 def test_without_a_file_the_shipped_platforms_are_there(own):
@@ -94,7 +94,7 @@ def test_a_name_that_is_unknown_is_told_once_even_if_it_is_there_twice():
 def test_a_table_has_a_line_for_each_platform_and_its_columns_fit_the_terminal():
     lines = [line.rstrip() for line in printed(platforms()).splitlines()]
     assert [line.split()[0] for line in lines[2:]] == list(PLATFORMS)
-    assert max(map(len, lines)) <= 100
+    assert max(map(len, lines)) <= 120
     assert lines[2 + list(PLATFORMS).index("pd4")].split() == [
         *("pd4", "4", "×", "2", "8", "3.4", "32K", "4M", "16M", "132", "12.8", "600", "450", "960")
     ]
@@ -117,6 +117,6 @@ def test_one_platform_is_shown_with_every_value_and_its_source(name):
     ("size_bytes", "shown"), [(500, "500 B"), (2**15, "32 KiB"), (27.5 * 2**20, "27.5 MiB"), (2**41, "2 TiB")]
 )
 def test_sizes_are_in_the_largest_unit_that_they_fill(size_bytes, shown):
-    (said,) = platforms(["piii"])
-    memory = next(line for line in printed([said | {"memory_bytes": size_bytes}]).splitlines() if "GB/s" in line)
+    sheet = replace(PLATFORMS["piii"], memory_bytes=size_bytes)
+    memory = next(line for line in printed(Sheets((sheet,))).splitlines() if "GB/s" in line)
     assert memory.split(maxsplit=1)[1].startswith(f"{shown}, ")

@@ -15,9 +15,8 @@ from analysis.crossplatform.logs import read
 from analysis.crossplatform.published import published
 from models.platforms import PLATFORMS
 from scenarios.commands.app import app
-from scenarios.crossplatform import calibrated
-from scenarios.crossplatform.calibrated import Asked, calibrate
-from scenarios.crossplatform.predict import predict
+from scenarios.crossplatform import predict as prediction
+from scenarios.crossplatform.predict import ServiceQuestion, calibrate, predict
 from scenarios.crossplatform.select import select
 from scenarios.files.loader import load
 from scenarios.files.source import settings
@@ -28,6 +27,14 @@ TO = ("pres", "pd4", "rome_7742")
 ARM = "altra_q80_30"
 X86 = tuple(name for name in PLATFORMS if name != ARM)
 TYPES = {"buy": 6e6, "see": 2e6, "bid": 12e6}
+
+
+def predicted(question):
+    return predict(question).payload()
+
+
+def selected(question, bound_s):
+    return select(question, bound_s).payload()
 
 
 def log_table(intervals=120, utilisation=True, response=True):
@@ -83,7 +90,7 @@ def test_a_prediction_for_the_platform_of_the_log_is_what_was_measured_there(log
     table = log_table()
     requests = table[[f"requests_{name}" for name in TYPES]].to_numpy().sum()
     measured_s = float(table["utilisation"].sum()) * 30.0 / requests
-    (row,) = predict(Asked(log, "piii", ("piii",)))["targets"]
+    (row,) = predicted(ServiceQuestion(log, "piii", ("piii",)))["targets"]
     assert row["service_time_s"] == pytest.approx(measured_s, rel=0.03)
     assert row["service_low"] <= measured_s <= row["service_high"]
     assert row["processor_s"] == 2 * row["service_time_s"]
@@ -91,7 +98,7 @@ def test_a_prediction_for_the_platform_of_the_log_is_what_was_measured_there(log
 
 
 def test_a_prediction_is_that_of_the_method_for_the_mean_mix(log):
-    made = predict(Asked(log, "piii", TO, method="published"))
+    made = predicted(ServiceQuestion(log, "piii", TO, method="published"))
     known = read(log)
     predictor = published(Evidence("piii", {"piii": known}, PLATFORMS))
     for row in made["targets"]:
@@ -102,7 +109,7 @@ def test_a_prediction_is_that_of_the_method_for_the_mean_mix(log):
 
 
 def test_a_ranking_is_that_of_throughput_per_watt(log):
-    made = select(Asked(log, "piii", TO, method="published"), 0.2)
+    made = selected(ServiceQuestion(log, "piii", TO, method="published"), 0.2)
     known = read(log)
     predictor = published(Evidence("piii", {"piii": known}, PLATFORMS))
     wanted = compare(predictor, {name: PLATFORMS[name] for name in TO}, known.counts.sum(axis=0), 0.2)
@@ -113,7 +120,7 @@ def test_a_ranking_is_that_of_throughput_per_watt(log):
 
 def test_a_log_without_utilisation_is_predicted_as_published_and_says_so(tmp_path):
     file = without(tmp_path, utilisation=False)
-    made = predict(Asked(file, "piii", TO))
+    made = predicted(ServiceQuestion(file, "piii", TO))
     assert made["method"] == "published"
     assert any(note.startswith("no utilisation in the log: method published") for note in made["notes"])
     result = wsc("predict", file, "--from", "piii", "--to", "pres", "--method", "calibrated")
@@ -123,7 +130,7 @@ def test_a_log_without_utilisation_is_predicted_as_published_and_says_so(tmp_pat
 
 def test_a_log_without_response_times_says_nothing_of_them(tmp_path):
     file = without(tmp_path, response=False)
-    assert all(math.isnan(row["response_time_s"]) for row in predict(Asked(file, "piii", TO))["targets"])
+    assert all(math.isnan(row["response_time_s"]) for row in predicted(ServiceQuestion(file, "piii", TO))["targets"])
     result = wsc("select", file, "--from", "piii", "--bound", "1s", "--to", "pres")
     assert (result.exit_code, result.stdout) == (2, "")
     assert (
@@ -138,7 +145,7 @@ def test_a_stationary_mix_is_told(tmp_path):
     table[[f"requests_{name}" for name in TYPES]] = steady
     table[["instructions", "l1_misses", "l2_misses"]] = work[:, None] * np.array([1.0, 0.05, 0.02])
     table.to_csv(tmp_path / "steady.csv", index=False)
-    (note,) = predict(Asked(tmp_path / "steady.csv", "piii", TO, method="published"))["notes"]
+    (note,) = predicted(ServiceQuestion(tmp_path / "steady.csv", "piii", TO, method="published"))["notes"]
     assert note.startswith("the mix does not identify the types: it varies only ")
     assert note.endswith("; the prediction is for this mix, not for others")
 
@@ -146,8 +153,8 @@ def test_a_stationary_mix_is_told(tmp_path):
 def test_public_scores_come_from_a_file(log, tmp_path):
     scores = tmp_path / "scores.csv"
     scores.write_text("platform,score_per_s,instructions\npiii,10,4e7\npres,40,\n")
-    (pres,) = predict(Asked(log, "piii", ("pres",), benchmarks=scores, method="benchmark"))["targets"]
-    (here,) = predict(Asked(log, "piii", ("piii",), benchmarks=scores, method="benchmark"))["targets"]
+    (pres,) = predicted(ServiceQuestion(log, "piii", ("pres",), benchmarks=scores, method="benchmark"))["targets"]
+    (here,) = predicted(ServiceQuestion(log, "piii", ("piii",), benchmarks=scores, method="benchmark"))["targets"]
     assert pres["service_time_s"] == pytest.approx(here["service_time_s"] / 4, rel=1e-9)
     scores.write_text("platform,score_per_s\npiii,0\npiii,x\n")
     result = wsc("predict", log, "--from", "piii", "--to", "pres", "--benchmarks", scores)
@@ -241,8 +248,8 @@ def run(tmp_path_factory):
 
 def test_the_log_of_a_run_is_read_from_its_folder_without_its_truth(run, tmp_path):
     copy = shutil.copytree(run, tmp_path / "copy", ignore=shutil.ignore_patterns("truth_*"))
-    made = predict(Asked(copy, "pres", ("piii",), method="benchmark"))
-    assert dumps(made) == dumps(predict(Asked(run, "pres", ("piii",), method="benchmark")))
+    made = predicted(ServiceQuestion(copy, "pres", ("piii",), method="benchmark"))
+    assert dumps(made) == dumps(predicted(ServiceQuestion(run, "pres", ("piii",), method="benchmark")))
     assert made["targets"][0]["service_time_s"] > 0
     result = wsc("predict", copy, "--from", "pd4", "--to", "piii")
     assert result.exit_code == 2
@@ -260,7 +267,7 @@ def test_a_run_of_another_kind_is_told(tmp_path):
 
 def test_learners_learn_from_all_logs_of_a_run_and_say_so(run):
     for method in ("network", "modern"):
-        made = predict(Asked(run, "pres", ("pd4",), method=method))
+        made = predicted(ServiceQuestion(run, "pres", ("pd4",), method=method))
         assert made["targets"][0]["response_time_s"] > 0
         assert "learnt from the logs of pres, piii" in made["notes"]
 
@@ -268,7 +275,7 @@ def test_learners_learn_from_all_logs_of_a_run_and_say_so(run):
 def test_other_methods_see_one_log_and_say_whose_scores_they_use(run):
     scored = "public scores are those of the run's table benchmarks"
     for method, says in (("testbed", True), ("benchmark", True), ("published", False)):
-        made = calibrate(Asked(run, "pres", ("piii",), method=method))
+        made = calibrate(ServiceQuestion(run, "pres", ("piii",), method=method))
         assert list(made.evidence.logs) == ["pres"]
         assert (scored in made.notes) == says
 
@@ -301,7 +308,7 @@ def loaded(tmp_path, faster):
 @pytest.mark.parametrize("method", ["testbed", "published", "cycle_mix"])
 def test_a_platform_that_cannot_carry_the_volume_is_told_with_its_uncut_cpu_time(tmp_path, method):
     file = loaded(tmp_path, 3.0)
-    made = predict(Asked(file, "xeon_2h_2c_2p", ("piii",), method=method))
+    made = predicted(ServiceQuestion(file, "xeon_2h_2c_2p", ("piii",), method=method))
     (row,) = made["targets"]
     (note,) = [note for note in made["notes"] if "cannot carry" in note]
     assert note.startswith(f"piii cannot carry {made['requests_per_s']:.3g} requests a second")
@@ -319,11 +326,11 @@ def half_full(platform, counts, interval_s):
 
 @pytest.mark.parametrize(("volume", "note"), [(15.0, None), (18.0, "might not"), (22.0, "cannot"), (900.0, "cannot")])
 def test_ends_of_cpu_time_are_uncut_at_every_volume(tmp_path, monkeypatch, volume, note):
-    monkeypatch.setattr(calibrated, "METHODS", [Method("cut", "a machine that is full", lambda _: half_full)])
+    monkeypatch.setattr(prediction, "METHODS", [Method("cut", "a machine that is full", lambda _: half_full)])
     table = log_table()
     table["start_s"] *= table.filter(like="requests_").to_numpy().sum() / (30 * len(table)) / volume
     table.drop(columns="utilisation").to_csv(tmp_path / "some.csv", index=False)
-    made = predict(Asked(tmp_path / "some.csv", "piii", ("pres",), method="cut"))
+    made = predicted(ServiceQuestion(tmp_path / "some.csv", "piii", ("pres",), method="cut"))
     (row,) = made["targets"]
     assert made["requests_per_s"] == pytest.approx(volume)
     said = [row["service_time_s"], row["service_low"], row["service_high"]]
@@ -347,8 +354,8 @@ def test_a_log_that_cannot_be_of_its_platform_is_told_with_the_cycles_it_implies
 
 
 def test_names_may_be_apart_from_their_commas(log):
-    spaced = predict(Asked(log, " piii", ("pres", " rome_7742 ")))
-    assert dumps(spaced) == dumps(predict(Asked(log, "piii", ("pres", "rome_7742"))))
+    spaced = predicted(ServiceQuestion(log, " piii", ("pres", " rome_7742 ")))
+    assert dumps(spaced) == dumps(predicted(ServiceQuestion(log, "piii", ("pres", "rome_7742"))))
 
 
 def test_a_method_that_says_nothing_of_a_platform_names_it(log, tmp_path):
@@ -360,7 +367,7 @@ def test_a_method_that_says_nothing_of_a_platform_names_it(log, tmp_path):
         result = wsc(command, log, *options, *bound, "--to", "pres,pd4")
         said = f"{log}: method benchmark says nothing of {what} on pd4, for want of a public score\n"
         assert (result.exit_code, result.stdout, result.stderr) == (2, "", said)
-    made = select(Asked(log, "piii", benchmarks=scores, method="benchmark"), 1.0)
+    made = selected(ServiceQuestion(log, "piii", benchmarks=scores, method="benchmark"), 1.0)
     assert {row["platform"] for row in made["platforms"] if row["throughput_per_s"] > 0} == {"piii", "pres"}
     (note,) = [note for note in made["notes"] if "says nothing" in note]
     assert "pres" not in note.split()
@@ -375,19 +382,19 @@ def test_mixes_outside_are_counted_among_intervals_with_requests(tmp_path):
     for parts in ([table], [idle, table, idle]):
         made = pd.concat(parts)
         made.assign(start_s=30.0 * np.arange(len(made))).to_csv(tmp_path / "some.csv", index=False)
-        shares.append(predict(Asked(tmp_path / "some.csv", "piii", ("pres",)))["outside_hull"])
+        shares.append(predicted(ServiceQuestion(tmp_path / "some.csv", "piii", ("pres",)))["outside_hull"])
     assert 0 < shares[0] < 1
     assert shares[1] == pytest.approx(shares[0])
 
 
 def test_throughputs_far_from_the_log_and_of_nothing_are_noted(log):
-    three = Asked(log, "piii", ("piii", "pres", "rome_7742"), method="published")
-    made, rate = select(three, 0.1), predict(three)["requests_per_s"]
+    three = ServiceQuestion(log, "piii", ("piii", "pres", "rome_7742"), method="published")
+    made, rate = selected(three, 0.1), predicted(three)["requests_per_s"]
     far = sum(row["throughput_per_s"] > 10 * rate for row in made["platforms"])
     assert 0 < far < 3
     said = f"{far} of 3 throughputs are more than 10 times the {rate:.3g} requests a second of the log: "
     assert any(note.startswith(said) for note in made["notes"])
-    made = select(three, 0.08)
+    made = selected(three, 0.08)
     assert [row["platform"] for row in made["platforms"] if row["throughput_per_s"] == 0] == ["piii", "pres"]
     assert "80 ms is too short even for an idle machine on piii, pres" in made["notes"]
 
@@ -423,7 +430,7 @@ def test_instruction_counts_are_not_carried_to_another_instruction_set(log, meth
 def test_what_is_not_carried_over_is_not_ranked_and_named(log):
     result = wsc("select", log, "--from", "piii", "--bound", "150ms", "--to", f"pres,{ARM}")
     assert result.exit_code == 0
-    assert "   1 pres" in result.stdout
+    assert "   1   pres" in result.stdout
     assert "not ranked: instruction counts of a log on piii (x86) do not carry over to altra_q80_30 (arm64);" in (
         result.stdout
     )
@@ -440,9 +447,9 @@ def test_a_log_of_arm_says_nothing_of_x86_and_all_of_itself(tmp_path):
     said = wsc("predict", log, "--from", ARM, "--to", f"{ARM},piii,pres", "--method", "published")
     assert said.exit_code == 2
     assert "altra_q80_30 (arm64) do not carry over to piii (x86), pres (x86);" in said.stderr
-    (row,) = predict(Asked(log, ARM, (ARM,), method="published"))["targets"]
+    (row,) = predicted(ServiceQuestion(log, ARM, (ARM,), method="published"))["targets"]
     assert (row["platform"], row["isa"]) == (ARM, "arm64")
-    ranked = select(Asked(log, ARM, method="published"), 0.15)
+    ranked = selected(ServiceQuestion(log, ARM, method="published"), 0.15)
     assert [one["platform"] for one in ranked["platforms"]] == [ARM]
     assert set(ranked["not_ranked"]) == set(X86)
 
@@ -471,7 +478,9 @@ def told(log, tmp_path, ratio=None):
     """Return what is said of the Altra, with a ratio, or as if it were of the log's instruction set."""
     (tmp_path / "mine.yaml").write_text(f"as_x86: {{extends: {ARM}, isa: x86}}\n")
     to = ("as_x86",) if ratio is None else (ARM,)
-    return predict(Asked(log, "piii", to, platforms=tmp_path / "mine.yaml", instruction_ratio=ratio))["targets"][0]
+    return predicted(ServiceQuestion(log, "piii", to, platforms=tmp_path / "mine.yaml", instruction_ratio=ratio))[
+        "targets"
+    ][0]
 
 
 def test_a_ratio_of_instructions_lengthens_requests_and_widens_their_interval(log, tmp_path):
@@ -497,8 +506,8 @@ def test_a_ratio_of_instructions_widens_the_interval_of_throughput(log, tmp_path
     (tmp_path / "mine.yaml").write_text(f"as_x86: {{extends: {ARM}, isa: x86}}\n")
 
     def row(to, ratio):
-        asked = Asked(log, "piii", (to,), platforms=tmp_path / "mine.yaml", instruction_ratio=ratio)
-        return select(asked, 0.15)["platforms"][0]
+        asked = ServiceQuestion(log, "piii", (to,), platforms=tmp_path / "mine.yaml", instruction_ratio=ratio)
+        return selected(asked, 0.15)["platforms"][0]
 
     plain, wide = row("as_x86", None), row(ARM, (0.8, 1.25))
     middle = plain["throughput_per_s"]
@@ -511,14 +520,14 @@ def test_a_ratio_of_instructions_widens_the_interval_of_throughput(log, tmp_path
 def test_scores_of_another_instruction_set_are_left_out_but_of_the_method_that_goes_by_scores(log, tmp_path):
     scores = tmp_path / "scores.csv"
     scores.write_text(f"platform,score_per_s\npiii,10\npres,40\n{ARM},4000\n")
-    made = predict(Asked(log, "piii", ("pres",), benchmarks=scores))
+    made = predicted(ServiceQuestion(log, "piii", ("pres",), benchmarks=scores))
     assert f"scores of {ARM} left out: not known to be of the instruction set of piii (x86)" in made["notes"]
     scores.write_text("platform,score_per_s\npiii,10\npres,40\n")
-    without_it = predict(Asked(log, "piii", ("pres",), benchmarks=scores))
+    without_it = predicted(ServiceQuestion(log, "piii", ("pres",), benchmarks=scores))
     assert made["targets"] == without_it["targets"]
     scores.write_text(f"platform,score_per_s\npiii,10\n{ARM},40\n")
-    (there,) = predict(Asked(log, "piii", (ARM,), benchmarks=scores, method="benchmark"))["targets"]
-    (here,) = predict(Asked(log, "piii", ("piii",), benchmarks=scores, method="benchmark"))["targets"]
+    (there,) = predicted(ServiceQuestion(log, "piii", (ARM,), benchmarks=scores, method="benchmark"))["targets"]
+    (here,) = predicted(ServiceQuestion(log, "piii", ("piii",), benchmarks=scores, method="benchmark"))["targets"]
     assert there["service_time_s"] == pytest.approx(here["service_time_s"] / 4, rel=1e-9)
 
 
@@ -557,7 +566,7 @@ def test_an_absurd_number_makes_a_wide_interval_and_no_warning(tmp_path, column)
     table = log_table().astype({column: float})
     table.loc[5, column] = 9e17
     table.to_csv(tmp_path / "log.csv", index=False)
-    (target,) = predict(Asked(tmp_path / "log.csv", "piii", ("pres",)))["targets"]
+    (target,) = predicted(ServiceQuestion(tmp_path / "log.csv", "piii", ("pres",)))["targets"]
     assert target["service_low"] <= target["service_time_s"] <= target["service_high"]
 
 

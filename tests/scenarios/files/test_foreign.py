@@ -21,7 +21,7 @@ from analysis.traces.files import blocks
 from analysis.traces.layouts import FORMATS
 from analysis.traces.measurements import Tally, measurements
 from models.errors import WscError
-from scenarios.crossplatform.platform_files import read_platforms
+from scenarios.crossplatform.platforms import read_platforms
 from scenarios.effects.audit import read_about
 from scenarios.effects.observed import experiment
 from scenarios.files.loader import load_each
