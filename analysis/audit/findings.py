@@ -2,7 +2,7 @@
 
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
-from typing import Any, Literal
+from typing import Literal
 
 from scipy.stats import t
 
@@ -51,15 +51,14 @@ class Audit:
     findings: tuple[Finding, ...]
     checked: tuple[str, ...]
 
-    def payload(self) -> dict[str, Any]:
-        """Return it as JSON holds it: findings and checked.
+    @property
+    def errors(self) -> tuple[Finding, ...]:
+        """The findings that forbid a verdict."""
+        return tuple(finding for finding in self.findings if finding.severity == "error")
 
-        Examples
-        --------
-        >>> Audit((), ("peeking",)).payload()
-        {'findings': [], 'checked': ['peeking']}
-        """
-        return {"findings": [asdict(one) for one in self.findings], "checked": list(self.checked)}
+    def payload(self) -> Mapping[str, list[object]]:
+        """Return it as JSON holds it: findings and checked."""
+        return {"findings": [asdict(finding) for finding in self.findings], "checked": list(self.checked)}
 
 
 def ranked(findings: Sequence[Finding]) -> tuple[Finding, ...]:

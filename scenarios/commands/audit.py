@@ -5,7 +5,7 @@ from typing import Annotated
 
 import typer
 
-from scenarios.commands.guard import guard, say
+from scenarios.commands.guard import answer, guard
 from scenarios.commands.options import Json, Metric
 
 
@@ -23,8 +23,8 @@ def audit(
     json: Json = False,
 ) -> None:
     """Name what would make an experiment's answer false; status 1 if anything is worse than a note."""
-    from scenarios.effects import audit as guards
+    from scenarios.effects.audit import audit as audited
 
-    payload = guards.audit(tables, metric)
-    say(payload, guards.show, json)
-    raise typer.Exit(guards.status(payload))
+    conclusion = audited(tables, metric)
+    answer(conclusion, json)
+    raise typer.Exit(0 if conclusion.clean else 1)

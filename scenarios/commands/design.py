@@ -5,7 +5,7 @@ from typing import Annotated
 
 import typer
 
-from scenarios.commands.guard import guard, say
+from scenarios.commands.guard import answer, guard
 from scenarios.commands.options import Confidence, Jobs, Json, Metric
 from scenarios.files.options import number, refuse, share, whole
 
@@ -60,13 +60,14 @@ def design(
         refuse("--draws", "should be at least 100", draws)
     sizes = share("--detect", detect), share("--power", power), share("--confidence", confidence)
     effects = _spread("--spread", spread), _spread("--apart", apart)
-    from scenarios.effects import design as planned
+    from scenarios.effects.design import DesignQuestion
+    from scenarios.effects.design import design as designed
     from scenarios.views.output import progress
 
-    asked = planned.Asked(*sizes, length, crossover, *effects, rehearsed, seed, assign, metric)
+    question = DesignQuestion(*sizes, length, crossover, *effects, rehearsed, seed, assign, metric)
     with progress(quiet=json) as tell:
-        payload = planned.design(sources, asked, jobs, tell)
-    say(payload, planned.show, json)
+        conclusion = designed(sources, question, jobs, tell)
+    answer(conclusion, json)
 
 
 def _spread(option: str, text: str | None) -> float | None:

@@ -5,7 +5,7 @@ from typing import Annotated
 
 import typer
 
-from scenarios.commands.guard import guard, say
+from scenarios.commands.guard import answer, guard
 from scenarios.commands.options import Confidence, Estimator, Jobs, Json, Metric, check_estimator
 from scenarios.files.options import share
 
@@ -33,15 +33,14 @@ def effect(
     """Say by how much a feature changed a fleet's performance; first of all, what would make the answer false."""
     sure = share("--confidence", confidence)
     check_estimator(estimator)
-    from scenarios.effects import effect as measured
+    from scenarios.effects.effect import effect as estimated
     from scenarios.views.output import progress
-    from scenarios.wsmeter.own import status
 
     with progress(quiet=json) as tell:
         tell("reading and estimating", 0.0)
-        payload = measured.effect(
+        conclusion = estimated(
             tables, jobs, estimator=estimator, confidence=sure, by_job=per_job, metric=metric, about=about
         )
         tell("reading and estimating", 1.0)
-    say(payload, measured.show, json)
-    raise typer.Exit(status(payload))
+    answer(conclusion, json)
+    raise typer.Exit(0 if conclusion.trusted else 1)

@@ -5,9 +5,9 @@ from typing import Annotated
 
 import typer
 
-from scenarios.commands.guard import guard, say
+from scenarios.commands.guard import answer, guard
 from scenarios.commands.options import Estimator, Jobs, Json, Metric, check_estimator
-from scenarios.files.options import share, whole
+from scenarios.files.options import number, share, whole
 
 _MOST_LOOKS = 100_000
 
@@ -32,10 +32,12 @@ def monitor(
     sure = share("--confidence", confidence)
     looks = whole("--planned", planned, _MOST_LOOKS) if planned is not None else None
     check_estimator(estimator)
-    from scenarios.effects import monitor as looked
+    from scenarios.effects.monitor import Every
+    from scenarios.effects.monitor import monitor as monitored
 
-    say(
-        looked.monitor(tables, jobs, every=every, planned=looks, estimator=estimator, confidence=sure, metric=metric),
-        looked.show,
+    step: Every = "period" if every == "period" else "day" if every == "day" else number("--every", every)
+
+    answer(
+        monitored(tables, jobs, every=step, planned=looks, estimator=estimator, confidence=sure, metric=metric),
         json,
     )

@@ -2,29 +2,60 @@
 
 import json
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import replace
+from dataclasses import asdict, dataclass, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
 
 import pandas as pd
 
 from analysis.audit.about import About, AboutError
+from analysis.audit.findings import Audit
 from analysis.audit.guards import examine
 from analysis.audit.table import ObservationsError
 from analysis.tables.cells import column_names
 from models.metrics import METRICS, MetricName
+from scenarios.effects import findings
 from scenarios.effects.observed import experiment, run_metric, together
 from scenarios.files.faults import Fault, FaultsError, shown
-
-if TYPE_CHECKING:
-    from rich.console import Console
+from scenarios.views.conclusion import Conclusion, Payload
+from scenarios.views.section import Section, says
 
 _SAID = (".yaml", ".yml", ".json")
 _FEWEST_RACKS = 2
-_COLOURS = {"error": "red", "warning": "yellow", "note": "dim"}
 
 
-def audit(paths: Sequence[Path], metric: MetricName | None = None) -> dict[str, Any]:
+@dataclass(frozen=True, slots=True)
+class AuditAnswer(Conclusion):
+    """What would make the answer of an experiment false."""
+
+    audit: Audit
+    metric: MetricName | None
+    """Of runs; None of files."""
+
+    @property
+    def clean(self) -> bool:
+        """Whether nothing is worse than a note."""
+        return all(finding.severity == "note" for finding in self.audit.findings)
+
+    def payload(self) -> Payload:
+        """Return what ``--json`` prints."""
+        return {**self.audit.payload(), "metric": self.metric}
+
+    def frame(self) -> pd.DataFrame:
+        """Return the findings, a row each."""
+        return pd.DataFrame([asdict(finding) for finding in self.audit.findings])
+
+    def section(self) -> Section:
+        """Return the findings, each with its evidence and its remedy, and which guards could look."""
+        checked = self.audit.checked
+        lines = (
+            "" if self.metric is None else f"measured: {METRICS[self.metric].words} ({self.metric})",
+            "" if self.audit.findings else "nothing found",
+            f"{len(checked)} guards had what they need: {', '.join(checked)}",
+        )
+        return Section("", (*findings.blocks(self.audit.findings, evidence=True), *says(*lines)))
+
+
+def audit(paths: Sequence[Path], metric: MetricName | None = None) -> AuditAnswer:
     """Return what would make the answer of an experiment false.
 
     Parameters
@@ -34,26 +65,10 @@ def audit(paths: Sequence[Path], metric: MetricName | None = None) -> dict[str, 
         what is said of the experiment (YAML or JSON)
     metric : of runs; that of their scenario if not said
 
-    Returns
-    -------
-    dict
-        findings (code, severity, what, evidence, remedy), the gravest first, checked (codes of the guards that had
-        what they need), and metric (of runs; None of files).
-
     Raises
     ------
     FaultsError
         With everything that is wrong with the files.
-
-    Examples
-    --------
-    >>> import tempfile
-    >>> with tempfile.TemporaryDirectory() as folder:
-    ...     file = Path(folder) / "seen.csv"
-    ...     rows = [f"1,a,{machine},1,{2 + machine / 100},1" for machine in range(30)]
-    ...     _ = file.write_text("\\n".join(["period,job,machine,weight,value,treated", *rows]))
-    ...     audit([file])["findings"][0]["code"]
-    'baseline_not_concurrent'
     """
     said = [path for path in paths if path.suffix.lower() in _SAID and not path.is_dir()]
     tables = dict.fromkeys(path for path in paths if path not in said)
@@ -74,10 +89,10 @@ def audit(paths: Sequence[Path], metric: MetricName | None = None) -> dict[str, 
     if faults:
         raise FaultsError(faults)
     try:
-        found = examine(rows, jobs, with_metric(about, metric))
+        audited = examine(rows, jobs, with_metric(about, metric))
     except ObservationsError as error:
         raise FaultsError([Fault(str(together(seen)), 0, 0, "", str(error))]) from None
-    return {**found.payload(), "metric": metric}
+    return AuditAnswer(audited, metric)
 
 
 def with_metric(about: About, metric: MetricName | None) -> About:
@@ -132,39 +147,6 @@ def _asked_wrongly(
         yield Fault(str(fleet[1]), 0, 0, "", "only one table of jobs may be given")
     if not seen:
         yield Fault("TABLES", 0, 0, "", "at least one table of observations is needed, with machines")
-
-
-def status(payload: Mapping[str, Any]) -> int:
-    """Return the command's exit status: 0 if nothing is worse than a note, 1 otherwise.
-
-    Examples
-    --------
-    >>> status({"findings": [{"severity": "note"}]}), status({"findings": [{"severity": "warning"}]})
-    (0, 1)
-    """
-    return int(any(one["severity"] != "note" for one in payload["findings"]))
-
-
-def show(payload: Mapping[str, Any], console: "Console") -> None:
-    """Print what was found: a line each, its evidence and its remedy."""
-    from rich.markup import escape
-
-    for one in payload["findings"]:
-        colour = _COLOURS[one["severity"]]
-        what = escape(one["what"])
-        console.print(f"[{colour}]{one['severity']}[/{colour}] [bold]{one['code']}[/bold]: {what}")
-        if one["evidence"]:
-            console.print("  " + ", ".join(f"{name} {_number(value)}" for name, value in one["evidence"].items()))
-        console.print(f"  remedy: {one['remedy']}")
-    if payload["metric"] is not None:
-        console.print(f"measured: {METRICS[payload['metric']].words} ({payload['metric']})", highlight=False)
-    if not payload["findings"]:
-        console.print("nothing found")
-    console.print(f"{len(payload['checked'])} guards had what they need: {', '.join(payload['checked'])}")
-
-
-def _number(value: float) -> str:
-    return str(value) if isinstance(value, int) else f"{value:.4g}"
 
 
 def read_about(path: Path) -> About:

@@ -1,10 +1,9 @@
 """How to find a change of a given size in one's own fleet: `wsc design`."""
 
 import math
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
 
 import pandas as pd
 
@@ -17,17 +16,17 @@ from analysis.effects.rehearsals import Assumed, Rehearsal, crossover, spans
 from analysis.statistics import NotEnoughDataError
 from models.arrays import HOUR_S
 from models.metrics import METRICS, MetricName
+from scenarios.effects import findings
 from scenarios.effects.observed import observed, run_metric
 from scenarios.effects.simulated_past import simulated, simulated_periods
 from scenarios.files.faults import Fault, FaultsError, shown
 from scenarios.files.loader import load
 from scenarios.files.schema import Scenario
 from scenarios.runs.unfinished import unwritable, whole
+from scenarios.views.conclusion import Conclusion, Payload
 from scenarios.views.output import Progress
-from scenarios.wsmeter.own import faults_in, show_notes
-
-if TYPE_CHECKING:
-    from rich.console import Console
+from scenarios.views.section import Block, Says, Section, table
+from scenarios.wsmeter.own import faults_in
 
 ESTIMATORS = (RECOMMENDED, "cuped", "published")
 _AFTERWARDS = {
@@ -40,7 +39,7 @@ _LONGEST_S = 7200.0
 
 
 @dataclass(frozen=True, slots=True)
-class Asked:
+class DesignQuestion:
     """What the experiment is to be able to do."""
 
     detect: float = 0.01
@@ -74,48 +73,160 @@ class Asked:
         return Assumed(self.detect, spread, spread / 4 if self.apart is None else self.apart, self.seed)
 
 
-def design(sources: Sequence[str], asked: Asked, jobs: Path | None, tell: Progress) -> dict[str, Any]:
+@dataclass(frozen=True, slots=True)
+class PlannedDesign:
+    """A design that was rehearsed, and why it stands where it does."""
+
+    plan: Plan
+    why: str
+
+    @property
+    def afterwards(self) -> str:
+        """The estimator that `wsc effect` is to take of the result."""
+        own = self.plan.rehearsal.estimator
+        return RECOMMENDED if own in _AFTERWARDS else own
+
+    @property
+    def notes(self) -> tuple[str, ...]:
+        """What is to be known of it."""
+        own = self.plan.rehearsal.estimator
+        return (*self.plan.rehearsal.notes, *([_AFTERWARDS[own]] if own in _AFTERWARDS else []))
+
+    def payload(self) -> dict[str, object]:
+        """Return it as JSON holds it."""
+        plan, forecast = self.plan, self.plan.found
+        return {
+            "design": plan.rehearsal.design,
+            "estimator": plan.rehearsal.estimator,
+            "machines": forecast.machines if plan.enough else None,
+            "machine_hours": plan.machine_hours if plan.enough else None,
+            "margin": forecast.margin,
+            "power": forecast.power,
+            "power_error": forecast.power_error,
+            "coverage": forecast.coverage,
+            "coverage_error": forecast.coverage_error,
+            "smallest": forecast.smallest,
+            "tried": forecast.machines,
+            "trusted": plan.trusted,
+            "why": self.why,
+            "afterwards": self.afterwards,
+            "notes": list(self.notes),
+        }
+
+    def cells(self) -> tuple[str, ...]:
+        """Return its row of the table for people."""
+        plan, forecast = self.plan, self.plan.found
+        return (
+            plan.rehearsal.design,
+            plan.rehearsal.estimator,
+            f"{forecast.machines:,}" if plan.enough else f"over {forecast.machines:,}",
+            f"{plan.machine_hours:,.0f}" if plan.enough else "",
+            f"±{forecast.margin:.2%}",
+            f"{forecast.power:.1%} ±{forecast.power_error:.1%}",
+            f"{forecast.coverage:.1%}",
+            self.why,
+        )
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class DesignAnswer(Conclusion):
+    """The designs that would find a change, the cheapest that can be trusted first."""
+
+    question: DesignQuestion
+    period_s: float
+    periods: int
+    machines: int
+    """Of the fleet."""
+    designs: tuple[PlannedDesign, ...]
+    smallest: float | None
+    """Change that the best design sees that can be trusted, on as many machines as it may have; None if enough."""
+    assigned: str | None
+    """The design by which it is written who gets the feature; None if nothing was to be, or none finds the change."""
+    notes: tuple[str, ...]
+
+    def payload(self) -> Payload:
+        """Return what ``--json`` prints."""
+        question = self.question
+        written = None if self.assigned is None else {"file": str(question.assign), "design": self.assigned}
+        return {
+            "kind": "design",
+            "detect": question.detect,
+            "power": question.power,
+            "confidence": question.confidence,
+            "spread": question.assumed.spread,
+            "apart": question.assumed.apart,
+            "period_s": self.period_s,
+            "periods": self.periods,
+            "machines": self.machines,
+            "designs": [design.payload() for design in self.designs],
+            "smallest": self.smallest,
+            "assigned": written,
+            "notes": list(self.notes),
+        }
+
+    def frame(self) -> pd.DataFrame:
+        """Return the designs, a row each."""
+        return pd.DataFrame([design.payload() for design in self.designs])
+
+    def section(self) -> Section:
+        """Return the designs as a table, the first to take on top."""
+        return Section("", tuple(self._blocks()))
+
+    def _blocks(self) -> Iterator[Block]:
+        yield Says(
+            f"To see a change of {self.question.detect:.2%} in {self.question.power:.0%} of experiments, "
+            f"in a fleet of {self.machines:,} machines:"
+        )
+        headings = ("design", "estimator", "machines", "machine-hours", "margin", "power", "coverage", "why")
+        numbers = [heading not in {"design", "estimator", "why"} for heading in headings]
+        yield table(headings, [design.cells() for design in self.designs], numbers=numbers)
+        if self.smallest is not None:
+            smallest = f"The smallest change that it shows is {self.smallest:.2%}."
+            yield Says(f"The fleet is too small for that. {smallest}")
+        if self.assigned is not None:
+            yield Says(f"Who gets the feature when, by {self.assigned}: {self.question.assign}")
+        first = self.designs[0] if self.designs else None
+        if first is not None and first.plan.trusted and first.plan.enough:
+            yield Says(f"The first design's result afterwards: wsc effect … --estimator {first.afterwards}")
+        notes = dict.fromkeys(
+            f"{design.plan.rehearsal.design}: {note}" for design in self.designs for note in design.notes
+        )
+        yield from findings.notes([*self.notes, *notes])
+
+
+def design(sources: Sequence[str], question: DesignQuestion, jobs: Path | None, tell: Progress) -> DesignAnswer:
     """Return the designs that would find a change, the cheapest that can be trusted first.
 
     Parameters
     ----------
     sources : files of observations, or folders of runs, of a fleet without the feature; or one scenario
-    asked : what the experiment is to do
+    question : what the experiment is to do
     jobs : job, quota, instances of the whole fleet; with tables alone
     tell : told what is being done and the share done
-
-    Returns
-    -------
-    dict
-        kind, detect, power, confidence, spread, apart, period_s, periods, machines (of the fleet), designs (design,
-        estimator, machines (None where the fleet is too small), machine_hours, margin, power, power_error, coverage,
-        coverage_error, smallest (change that is seen with the power asked for), trusted, why, afterwards (the estimator
-        that `wsc effect` is to take of the result), notes), smallest (of the best design that can be trusted, on as
-        many machines as it may have), assigned (file and design; None if nothing was to be assigned, or no design that
-        can be trusted finds the change), notes.
 
     Raises
     ------
     FaultsError
         With everything that is wrong with the tables, the scenario or what is asked.
     """
-    if asked.assign is not None and (problem := _unassignable(asked.assign, [*sources, *([jobs] if jobs else [])])):
+    read: list[str | Path] = [*sources, *([jobs] if jobs else [])]
+    if question.assign is not None and (problem := _unassignable(question.assign, read)):
         raise FaultsError([Fault("--assign", 0, 0, "", problem)])
     tables = [source for source in sources if Path(source).exists() and Path(source).suffix not in {".yaml", ".yml"}]
     if not tables:
-        return _of_scenario(sources, asked, tell)
+        return _of_scenario(sources, question, tell)
     missing = [Fault(source, 0, 0, "", "is not there") for source in sources if source not in tables]
     if missing:
         raise FaultsError(missing)
-    past, notes = _past(tables, jobs, asked.metric)
-    if asked.crossover and past.period_s > _LONGEST_S:
+    past, notes = _past(tables, jobs, question.metric)
+    if question.crossover and past.period_s > _LONGEST_S:
         problem = "needs periods of two hours or less"
         raise FaultsError([Fault("--crossover", 0, 0, "", problem, f"periods of {past.period_s / HOUR_S:g} h")])
     with faults_in(Path(tables[0])):
-        found = list(_rehearsals(past, asked))
-        if asked.crossover:
-            found.append(crossover(past, asked.assumed))
-    return _planned(past, found, asked, tell, notes)
+        rehearsals = list(_rehearsals(past, question))
+        if question.crossover:
+            rehearsals.append(crossover(past, question.assumed))
+    return _planned(past, rehearsals, question, tell, notes)
 
 
 def _unassignable(file: Path, read: Sequence[str | Path]) -> str:
@@ -131,19 +242,19 @@ def _unassignable(file: Path, read: Sequence[str | Path]) -> str:
     return "" if former else f"is there and holds no former plan ({', '.join(COLUMNS)}), got {file}"
 
 
-def _of_scenario(sources: Sequence[str], asked: Asked, tell: Progress) -> dict[str, Any]:
+def _of_scenario(sources: Sequence[str], question: DesignQuestion, tell: Progress) -> DesignAnswer:
     if len(sources) != 1:
         raise FaultsError([Fault("SCENARIO", 0, 0, "", "only one may be given", shown(list(sources)))])
     world = load(sources[0])
     if not isinstance(world, Scenario):
         raise FaultsError([Fault(sources[0], 0, 0, "kind", "should be fleet", world.kind)])
     tell("simulating", 0.0)
-    metric = asked.metric or world.analyses.wsmeter.metric
-    past = simulated(world, max(2 * round(asked.days), 2), metric)
-    found = list(_rehearsals(past, asked))
-    if asked.crossover:
+    metric = question.metric or world.analyses.wsmeter.metric
+    past = simulated(world, max(2 * round(question.days), 2), metric)
+    rehearsals = list(_rehearsals(past, question))
+    if question.crossover:
         tell("simulating", 0.5)
-        found.append(crossover(simulated_periods(world, metric=metric), asked.assumed))
+        rehearsals.append(crossover(simulated_periods(world, metric=metric), question.assumed))
     tell("simulating", 1.0)
     notes = [
         "simulated without the feature, in epochs of an hour (of a quarter where the feature is switched)",
@@ -151,69 +262,64 @@ def _of_scenario(sources: Sequence[str], asked: Asked, tell: Progress) -> dict[s
     ]
     if world.cells > 1:
         notes.append(f"of the fleet's {world.cells} cells one is simulated, and the experiment takes place in one")
-    return _planned(past, found, asked, tell, notes)
+    return _planned(past, rehearsals, question, tell, notes)
 
 
 def _past(tables: Sequence[str], jobs: Path | None, metric: MetricName | None) -> tuple[Past, list[str]]:
     """Return what the tables say of the time before anything had the feature."""
     paths = [Path(source) for source in tables]
-    table, notes = observed(paths, metric)
+    rows, notes = observed(paths, metric)
     if (measured := run_metric(paths, metric)) is not None:
         notes.append(_measured(measured))
     fleet = None
     if jobs is not None:
         with faults_in(jobs):
             fleet = read_jobs(jobs).table
-    treated = table.loc[table["treated"] == 1, "period"]
+    treated = rows.loc[rows["treated"] == 1, "period"]
     if len(treated):
-        table = table[table["period"] < treated.min()].reset_index(drop=True)
+        rows = rows[rows["period"] < treated.min()].reset_index(drop=True)
         notes.append(f"only the periods before {treated.min():g} are used, when the first machine has the feature")
-    periods = table["period"].nunique()
+    periods = rows["period"].nunique()
     if periods < 2:
         problem = "at least two periods in which nothing has the feature are needed"
         raise FaultsError([Fault(", ".join(tables), 0, 0, "period", problem, str(periods))])
-    return Past(table.drop(columns="file"), period_length(table), fleet), notes
+    return Past(rows.drop(columns="file"), period_length(rows), fleet), notes
 
 
 def _measured(metric: MetricName) -> str:
     return f"measured: {METRICS[metric].words} ({metric})"
 
 
-def _rehearsals(past: Past, asked: Asked) -> Iterator[Rehearsal]:
-    lengths = sorted({1.0, asked.days})
+def _rehearsals(past: Past, question: DesignQuestion) -> Iterator[Rehearsal]:
+    lengths = sorted({1.0, question.days})
     for days in lengths:
-        yield from spans(past, days, asked.assumed, ESTIMATORS)
+        yield from spans(past, days, question.assumed, ESTIMATORS)
 
 
 def _planned(
-    past: Past, found: Sequence[Rehearsal], asked: Asked, tell: Progress, notes: Sequence[str]
-) -> dict[str, Any]:
+    past: Past, rehearsals: Sequence[Rehearsal], question: DesignQuestion, tell: Progress, notes: Sequence[str]
+) -> DesignAnswer:
     """Return what rehearsals say, and write who gets the feature if that is asked."""
-    plans, impossible = _rehearsed(found, asked.wanted, tell)
+    plans, impossible = _rehearsed(rehearsals, question.wanted, tell)
     best = next((plan for plan in plans if plan.trusted), None)
-    written, unwritten = _assigned(best, asked)
-    return {
-        "kind": "design",
-        "detect": asked.detect,
-        "power": asked.power,
-        "confidence": asked.confidence,
-        "spread": asked.assumed.spread,
-        "apart": asked.assumed.apart,
-        "period_s": past.period_s,
-        "periods": len(past.periods),
-        "machines": int(past.table["machine"].nunique()),
-        "designs": [_row(plan, best, asked) for plan in plans],
-        "smallest": _smallest(plans, best),
-        "assigned": written,
-        "notes": [*notes, *impossible, *unwritten],
-    }
+    written, unwritten = _assigned(best, question)
+    return DesignAnswer(
+        question=question,
+        period_s=past.period_s,
+        periods=len(past.periods),
+        machines=int(past.table["machine"].nunique()),
+        designs=tuple(PlannedDesign(plan, _why(plan, best, question)) for plan in plans),
+        smallest=_smallest(plans, best),
+        assigned=written,
+        notes=(*notes, *impossible, *unwritten),
+    )
 
 
-def _rehearsed(found: Sequence[Rehearsal], wanted: Wanted, tell: Progress) -> tuple[list[Plan], list[str]]:
+def _rehearsed(rehearsals: Sequence[Rehearsal], wanted: Wanted, tell: Progress) -> tuple[list[Plan], list[str]]:
     """Return the smallest size of each design, the first to take first, and which designs cannot be, and why."""
     plans, impossible = list[Plan](), list[str]()
-    for place, rehearsal in enumerate(found):
-        tell("rehearsing designs", place / len(found))
+    for place, rehearsal in enumerate(rehearsals):
+        tell("rehearsing designs", place / len(rehearsals))
         if rehearsal.most < rehearsal.least:
             impossible.append(f"{rehearsal.design}, {rehearsal.estimator}: the fleet has too few machines")
             continue
@@ -232,101 +338,38 @@ def _smallest(plans: Sequence[Plan], best: Plan | None) -> float | None:
     return min(plan.found.smallest for plan in plans if plan.trusted)
 
 
-def _assigned(best: Plan | None, asked: Asked) -> tuple[dict[str, str] | None, list[str]]:
-    """Write who gets the feature when; return file and design, and why not if there is no design to do it by."""
-    if asked.assign is None:
+def _assigned(best: Plan | None, question: DesignQuestion) -> tuple[str | None, list[str]]:
+    """Write who gets the feature when; return the design, and why not if there is no design to do it by."""
+    if question.assign is None:
         return None, []
     if best is None or not best.enough:
-        return None, [f"no design that can be trusted finds the change, so {asked.assign} is not written"]
-    _write(assigned(best, asked.seed), asked.assign)
-    return {"file": str(asked.assign), "design": best.rehearsal.design}, []
+        return None, [f"no design that can be trusted finds the change, so {question.assign} is not written"]
+    _write(assigned(best, question.seed), question.assign)
+    return best.rehearsal.design, []
 
 
-def _write(table: pd.DataFrame, file: Path) -> None:
+def _write(assignment: pd.DataFrame, file: Path) -> None:
     try:
         with whole(file) as partial:
             if file.suffix == ".parquet":
-                table.to_parquet(partial, index=False)
+                assignment.to_parquet(partial, index=False)
             else:
-                table.to_csv(partial, index=False, lineterminator="\n")
+                assignment.to_csv(partial, index=False, lineterminator="\n")
     except OSError as error:
         problem = f"cannot write {file}: {error.strerror or error}"
         raise FaultsError([Fault("--assign", 0, 0, "", problem)]) from None
 
 
-def _row(plan: Plan, best: Plan | None, asked: Asked) -> dict[str, Any]:
-    found, own = plan.found, plan.rehearsal.estimator
-    return {
-        "design": plan.rehearsal.design,
-        "estimator": own,
-        "machines": found.machines if plan.enough else None,
-        "machine_hours": plan.machine_hours if plan.enough else None,
-        "margin": found.margin,
-        "power": found.power,
-        "power_error": found.power_error,
-        "coverage": found.coverage,
-        "coverage_error": found.coverage_error,
-        "smallest": found.smallest,
-        "tried": found.machines,
-        "trusted": plan.trusted,
-        "why": _why(plan, best, asked),
-        "afterwards": RECOMMENDED if own in _AFTERWARDS else own,
-        "notes": [*plan.rehearsal.notes, *([_AFTERWARDS[own]] if own in _AFTERWARDS else [])],
-    }
-
-
-def _why(plan: Plan, best: Plan | None, asked: Asked) -> str:
+def _why(plan: Plan, best: Plan | None, question: DesignQuestion) -> str:
     """Return in words why a design stands where it does."""
-    found = plan.found
+    forecast = plan.found
     if not plan.trusted:
-        return f"its intervals hold the truth in {found.coverage:.0%} where they claim {asked.confidence:.0%}"
+        return f"its intervals hold the truth in {forecast.coverage:.0%} where they claim {question.confidence:.0%}"
     if not plan.enough:
-        seen = f"{found.smallest:.2%}" if math.isfinite(found.smallest) else "nothing"
-        return f"the fleet is too small: {found.machines:,} machines see {seen}"
+        seen = f"{forecast.smallest:.2%}" if math.isfinite(forecast.smallest) else "nothing"
+        return f"the fleet is too small: {forecast.machines:,} machines see {seen}"
     if best is None or plan is best:
         return "fewest machine-hours of those whose intervals hold what they claim"
     hours = plan.machine_hours / best.machine_hours
-    machines = found.machines / best.found.machines
+    machines = forecast.machines / best.found.machines
     return f"{hours:.1f} times the first one's machine-hours, {machines:.1f} times its machines"
-
-
-def show(payload: Mapping[str, Any], console: "Console") -> None:
-    """Print the designs as a table, the first to take on top."""
-    from rich.box import SIMPLE_HEAD
-    from rich.table import Table
-
-    table = Table(box=SIMPLE_HEAD, padding=0, show_edge=False)
-    for heading in ("design", "estimator", "machines", "machine-hours", "margin", "power", "coverage", "why"):
-        table.add_column(heading, no_wrap=heading != "why")
-    for row in payload["designs"]:
-        enough = row["machines"] is not None
-        table.add_row(
-            row["design"],
-            row["estimator"],
-            f"{row['machines']:,}" if enough else f"over {row['tried']:,}",
-            f"{row['machine_hours']:,.0f}" if enough else "",
-            f"±{row['margin']:.2%}",
-            f"{row['power']:.1%} ±{row['power_error']:.1%}",
-            f"{row['coverage']:.1%}",
-            row["why"],
-        )
-    console.print(
-        f"To see a change of {payload['detect']:.2%} in {payload['power']:.0%} of experiments, "
-        f"in a fleet of {payload['machines']:,} machines:",
-        highlight=False,
-    )
-    console.print(table)
-    if payload["smallest"] is not None:
-        console.print(
-            f"The fleet is too small for that. The smallest change that it shows is {payload['smallest']:.2%}.",
-            highlight=False,
-        )
-    if payload["assigned"] is not None:
-        console.print("Who gets the feature when, by {design}: {file}".format(**payload["assigned"]), highlight=False)
-    first = payload["designs"][0] if payload["designs"] else None
-    if first is not None and first["trusted"] and first["machines"] is not None:
-        console.print(
-            f"The first design's result afterwards: wsc effect … --estimator {first['afterwards']}", highlight=False
-        )
-    said = dict.fromkeys(f"{row['design']}: {note}" for row in payload["designs"] for note in row["notes"])
-    show_notes({"notes": [*payload["notes"], *said]}, console)

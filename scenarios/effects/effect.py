@@ -1,10 +1,9 @@
 """The effect of a feature on a real fleet: tables of observations in, a verdict out: `wsc effect`."""
 
 import math
-from collections.abc import Mapping, Sequence
-from dataclasses import asdict, replace
+from collections.abc import Hashable, Iterator, Mapping, Sequence
+from dataclasses import asdict, dataclass, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
 
 import pandas as pd
 
@@ -19,18 +18,123 @@ from analysis.effects.per_job import GAINED, LOST, Criteria, per_job
 from analysis.effects.study import Study, design_of
 from analysis.statistics import ROUNDING, NotEnoughDataError
 from models.metrics import MetricName
+from scenarios.effects import findings
 from scenarios.effects.audit import racks_wrong, read_about, with_metric
 from scenarios.effects.observed import estimable, experiment, run_metric, together
 from scenarios.files.faults import Fault, FaultsError
 from scenarios.runs.rundir import open_run
-from scenarios.wsmeter.own import faults_in, show_findings, show_notes
+from scenarios.views.conclusion import Conclusion, Payload
+from scenarios.views.numbers import interval
+from scenarios.views.section import Block, Says, Section, Table, table
+from scenarios.wsmeter.own import faults_in
 from scenarios.wsmeter.truth import in_words, recorded_change
-
-if TYPE_CHECKING:
-    from rich.console import Console
 
 _NAMED = 10
 """Gainers and losers printed, of each."""
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class EffectAnswer(Conclusion):
+    """By how much a feature changed a fleet's performance, and what would make that false."""
+
+    effect: Effect
+    confidence: float
+    """Of the interval."""
+    cluster: Cluster
+    """What the error counts as independent."""
+    periods_before: int
+    published: Effect | None
+    """What WSMeter as printed says, where it has an answer."""
+    metric: MetricName | None
+    """Of a run."""
+    true_change: float
+    """By that metric over all jobs of a run; NaN where none is recorded."""
+    audit: Audit
+    per_job: pd.DataFrame | None
+    """As `analysis.effects.per_job.per_job`, jobs with most quota first; None where it was not asked for."""
+    read_notes: tuple[str, ...]
+
+    @property
+    def trusted(self) -> bool:
+        """Whether no finding is an error."""
+        return not self.audit.errors
+
+    @property
+    def zero_ruled_out(self) -> bool:
+        """Whether the interval leaves zero out."""
+        return not self.effect.low <= 0.0 <= self.effect.high
+
+    @property
+    def verdict(self) -> str:
+        """What the interval says, in words; none if a finding is an error."""
+        effect = self.effect
+        if self.trusted:
+            return verdict(effect.change, effect.low, effect.high)
+        numbers = f"the tables as they are give {effect.change:+.2%} ({effect.low:+.2%} to {effect.high:+.2%})"
+        return f"no verdict: mend {', '.join(finding.code for finding in self.audit.errors)} first; {numbers}"
+
+    @property
+    def notes(self) -> tuple[str, ...]:
+        """What is to be known of the tables and of the estimate."""
+        return (*self.read_notes, *self.effect.notes)
+
+    def payload(self) -> Payload:
+        """Return what ``--json`` prints."""
+        payload = {
+            "kind": "effect",
+            **asdict(self.effect),
+            "confidence": self.confidence,
+            "trusted": self.trusted,
+            "zero_ruled_out": self.zero_ruled_out,
+            "verdict": self.verdict,
+            "cluster": self.cluster,
+            "periods_before": self.periods_before,
+            "published": None if self.published is None else asdict(self.published),
+            "metric": self.metric,
+            "truth": {"change": self.true_change},
+            **self.audit.payload(),
+        }
+        if self.per_job is not None:
+            payload["per_job"] = self.per_job.to_dict("records")
+        return payload | {"notes": list(self.notes)}
+
+    def frame(self) -> pd.DataFrame:
+        """Return the fleet's change, one row; the jobs' are in `per_job`."""
+        return pd.DataFrame([asdict(self.effect)])
+
+    def section(self) -> Section:
+        """Return findings, the verdict, what the published estimator would have said, and who gained or lost."""
+        return Section("", tuple(self._blocks()))
+
+    def _blocks(self) -> Iterator[Block]:
+        effect = self.effect
+        yield from findings.blocks(self.audit.findings)
+        yield Says(self.verdict, "strong" if self.trusted else "")
+        yield Says(
+            f"{effect.estimator}, {effect.design}: {effect.machines:,} machines with the feature, "
+            f"{effect.controls:,} without; {effect.jobs:,} jobs that hold {effect.quota_coverage:.1%} of the quota; "
+            f"{self.confidence:.0%} from {effect.low:+.2%} to {effect.high:+.2%}"
+            + ("; racks are the clusters" if self.cluster == "rack" else "")
+        )
+        if self.metric is not None:
+            yield Says(in_words(self.metric, self.true_change))
+        yield Says(self._beside_published())
+        if self.per_job is not None and self.trusted:
+            yield _named_jobs(self.per_job)
+            counts = self.per_job["verdict"].value_counts()
+            yield Says(", ".join(f"{count:,} {word}" for word, count in counts.items()))
+        yield from findings.notes(self.notes)
+
+    def _beside_published(self) -> str:
+        published = self.published
+        if published is None:
+            return f"WSMeter as published has no answer to a {self.effect.design} study"
+        baseline = "the periods before" if self.periods_before else "the machines without it"
+        agrees = published.low - ROUNDING <= self.effect.change <= published.high + ROUNDING
+        return (
+            f"WSMeter as published, against {baseline}, gives {published.change:+.2%} ({published.low:+.2%} to "
+            f"{published.high:+.2%})" + ("" if agrees else ", which disagrees with the estimate above")
+        )
 
 
 def effect(
@@ -42,7 +146,7 @@ def effect(
     by_job: bool = False,
     metric: MetricName | None = None,
     about: Path | None = None,
-) -> dict[str, Any]:
+) -> EffectAnswer:
     """Return by how much a feature changed a fleet's performance, after the guards had their say.
 
     Parameters
@@ -56,66 +160,53 @@ def effect(
     about : what is known of the experiment beside its tables, YAML or JSON, for the guards; where it says `clusters:
         rack` the error is that of racks
 
-    Returns
-    -------
-    dict
-        kind, the fields of `Effect`, trusted (whether no finding is an error), verdict, zero_ruled_out (whether the
-        interval leaves zero out), cluster (what the error counts as independent), periods_before, published (the
-        fields of `Effect`, or None where it has no answer), metric (of a run; None of files), truth (change, by that
-        metric over all jobs of a run; NaN where none is recorded), findings and checked (see `analysis.audit`),
-        per_job (where asked for), notes.
-
     Raises
     ------
     FaultsError
         With everything that is wrong with the files, or that there is too little in them.
     """
     method(estimator)
-    table, whole, notes = experiment(sources, jobs, metric)
+    observations, whole, notes = experiment(sources, jobs, metric)
     metric = run_metric(sources, metric)
     known = with_metric(read_about(about) if about else About(), metric)
     cluster: Cluster = "machine"
     if known.clusters == "rack":
-        if by_rack(for_design(estimator, design_of(table))) is None:
+        if by_rack(for_design(estimator, design_of(observations))) is None:
             known = replace(known, clusters=None)  # then the guard of whole racks is not to be quiet
             notes.append("clusters: rack is not taken by this estimator: its error is that of machines")
-        elif wrong := racks_wrong(known, table, about or Path()):
+        elif wrong := racks_wrong(known, observations, about or Path()):
             raise FaultsError(wrong)
         else:
             cluster = "rack"
-    audited = _audited(table, whole, known, sources)
-    rows, left_out = estimable(table)
+    audited = _audited(observations, whole, known, sources)
+    rows, left_out = estimable(observations)
     notes += left_out
     with faults_in(together(sources)):
-        study, made = _estimated(rows, whole, estimator, confidence, cluster)
-    made = _without_rounding(made)
+        study, estimate = _estimated(rows, whole, estimator, confidence, cluster)
     if whole is None:
         notes.append("no table of jobs: jobs weigh as in the tables")
-    errors = [one.code for one in audited.findings if one.severity == "error"]
-    payload = {
-        "kind": "effect",
-        **asdict(made),
-        "confidence": confidence,
-        "trusted": not errors,
-        "zero_ruled_out": not made.low <= 0.0 <= made.high,
-        "verdict": _withheld(made, errors) if errors else verdict(made.change, made.low, made.high),
-        "cluster": cluster,
-        "periods_before": _periods_before(rows),
-        "published": _published(study, confidence),
-        "metric": metric,
-        "truth": {"change": _true(sources, metric)},
-        **audited.payload(),
-    }
-    if metric is not None and "ipc_across_frequencies" in errors:
+    if metric is not None and any(finding.code == "ipc_across_frequencies" for finding in audited.errors):
         notes.append("--metric ips measures the run in instructions per CPU second")
+    jobs_effects = None
     if by_job and cluster == "rack":
         notes.append("effects on single jobs are not estimated by rack")
-    elif by_job and study.design != "staged":
-        with faults_in(together(sources)):
-            payload["per_job"] = _by_job(study, confidence)
-    elif by_job:
+    elif by_job and study.design == "staged":
         notes.append("effects on single jobs are not estimated of a staged roll-out")
-    return payload | {"notes": [*notes, *made.notes]}
+    elif by_job:
+        with faults_in(together(sources)):
+            jobs_effects = _by_job(study, confidence)
+    return EffectAnswer(
+        effect=_without_rounding(estimate),
+        confidence=confidence,
+        cluster=cluster,
+        periods_before=_periods_before(rows),
+        published=_published(study, confidence),
+        metric=metric,
+        true_change=_true(sources, metric),
+        audit=audited,
+        per_job=jobs_effects,
+        read_notes=tuple(notes),
+    )
 
 
 def verdict(change: float, low: float, high: float) -> str:
@@ -136,16 +227,12 @@ def verdict(change: float, low: float, high: float) -> str:
     return f"zero is not ruled out: {change:+.2%} ({low:+.2%} to {high:+.2%}); {bounds}"
 
 
-def _withheld(made: Effect, errors: Sequence[str]) -> str:
-    """Return in words that there is no verdict, and of which number."""
-    numbers = f"the tables as they are give {made.change:+.2%} ({made.low:+.2%} to {made.high:+.2%})"
-    return f"no verdict: mend {', '.join(errors)} first; {numbers}"
-
-
-def _audited(table: pd.DataFrame, jobs: pd.DataFrame | None, about: About | None, sources: Sequence[Path]) -> Audit:
+def _audited(
+    observations: pd.DataFrame, jobs: pd.DataFrame | None, about: About | None, sources: Sequence[Path]
+) -> Audit:
     """Return what the guards say of the observations."""
     try:
-        return examine(table, jobs, about)
+        return examine(observations, jobs, about)
     except ObservationsError as error:
         raise FaultsError([Fault(str(together(sources)), 0, 0, "", str(error))]) from None
 
@@ -160,22 +247,22 @@ def _estimated(
     return study, (clustered or chosen).estimate(study, confidence)
 
 
-def _without_rounding(made: Effect) -> Effect:
+def _without_rounding(effect: Effect) -> Effect:
     """Return what an estimator says with errors that are rounding taken for none, and told."""
-    if made.error > ROUNDING:
-        return made
-    change = made.change if abs(made.change) > ROUNDING else 0.0
+    if effect.error > ROUNDING:
+        return effect
+    change = effect.change if abs(effect.change) > ROUNDING else 0.0
     note = "machines do not differ at all within jobs, so the interval has no width: were values rounded or copied?"
-    return replace(made, change=change, low=change, high=change, margin=0.0, error=0.0, notes=(*made.notes, note))
+    return replace(effect, change=change, low=change, high=change, margin=0.0, error=0.0, notes=(*effect.notes, note))
 
 
-def _published(study: Study, confidence: float) -> dict[str, Any] | None:
+def _published(study: Study, confidence: float) -> Effect | None:
     """Return what WSMeter as printed says, where it can."""
     published = method("published")
     if study.design not in published.designs:
         return None
     try:
-        return asdict(_without_rounding(published.estimate(study, confidence)))
+        return _without_rounding(published.estimate(study, confidence))
     except NotEnoughDataError:
         return None
 
@@ -193,74 +280,29 @@ def _periods_before(rows: pd.DataFrame) -> int:
     return int(rows.loc[rows["period"] < first, "period"].nunique())
 
 
-def _by_job(study: Study, confidence: float) -> list[dict[str, Any]]:
-    rows = per_job(study, Criteria(confidence=confidence)).sort_values("quota_share", ascending=False, kind="stable")
-    return [{str(name): value for name, value in row.items()} for row in rows.to_dict("records")]
+def _by_job(study: Study, confidence: float) -> pd.DataFrame:
+    rows = per_job(study, Criteria(confidence=confidence))
+    return rows.sort_values("quota_share", ascending=False, kind="stable")
 
 
-def show(payload: Mapping[str, Any], console: "Console") -> None:
-    """Print findings, the verdict, what the published estimator would have said, and who gained or lost."""
-    from rich.markup import escape
-
-    show_findings(payload, console)
-    said = escape(payload["verdict"])
-    console.print(f"[bold]{said}[/bold]" if payload["trusted"] else said, highlight=False, soft_wrap=True)
-    console.print(
-        f"{payload['estimator']}, {payload['design']}: {payload['machines']:,} machines with the feature, "
-        f"{payload['controls']:,} without; {payload['jobs']:,} jobs that hold {payload['quota_coverage']:.1%} of the "
-        f"quota; {payload['confidence']:.0%} from {payload['low']:+.2%} to {payload['high']:+.2%}"
-        + ("; racks are the clusters" if payload["cluster"] == "rack" else ""),
-        highlight=False,
-        soft_wrap=True,
-    )
-    _show_metric(payload, console)
-    _show_published(payload, console)
-    if "per_job" in payload and payload["trusted"]:
-        _show_jobs(payload["per_job"], console)
-    show_notes(payload, console)
-
-
-def _show_metric(payload: Mapping[str, Any], console: "Console") -> None:
-    """Print what was measured of a run, and its true change."""
-    if payload["metric"] is not None:
-        console.print(in_words(payload["metric"], payload["truth"]["change"]), highlight=False)
-
-
-def _show_published(payload: Mapping[str, Any], console: "Console") -> None:
-    said = payload["published"]
-    if said is None:
-        console.print(f"WSMeter as published has no answer to a {payload['design']} study", highlight=False)
-        return
-    baseline = "the periods before" if payload["periods_before"] else "the machines without it"
-    agrees = said["low"] - ROUNDING <= payload["change"] <= said["high"] + ROUNDING
-    console.print(
-        f"WSMeter as published, against {baseline}, gives {said['change']:+.2%} ({said['low']:+.2%} to "
-        f"{said['high']:+.2%})" + ("" if agrees else ", which disagrees with the estimate above"),
-        highlight=False,
-        soft_wrap=True,
-    )
-
-
-def _show_jobs(rows: Sequence[Mapping[str, Any]], console: "Console") -> None:
-    from rich.box import SIMPLE_HEAD
-    from rich.markup import escape
-    from rich.table import Table
-
-    table = Table(box=SIMPLE_HEAD, padding=0, show_edge=False)
-    for heading in ("job", "verdict", "quota", "machines", "change", "interval", "adjusted p"):
-        table.add_column(heading, no_wrap=True)
+def _named_jobs(rows: pd.DataFrame) -> Table:
+    """Return the table of those that gained and lost most."""
+    named = list[tuple[str, ...]]()
     for word in (GAINED, LOST):
-        named = sorted((row for row in rows if row["verdict"] == word), key=lambda row: -abs(row["change"]))
-        for row in named[:_NAMED]:
-            table.add_row(
-                escape(str(row["job"])),
-                word,
-                f"{row['quota_share']:.1%}",
-                f"{row['machines']:,.0f}",
-                f"{row['change']:+.2%}",
-                f"{row['low']:+.2%} to {row['high']:+.2%}",
-                f"{row['adjusted']:.2g}",
-            )
-    console.print(table)
-    counts = pd.Series([row["verdict"] for row in rows]).value_counts()
-    console.print(", ".join(f"{count:,} {word}" for word, count in counts.items()), highlight=False)
+        ranked = sorted(rows[rows["verdict"] == word].to_dict("records"), key=_smallest_last)
+        named += [(str(row["job"]), word, *_job_cells(row)) for row in ranked[:_NAMED]]
+    return table(("job", "verdict", "quota", "machines", "change", "interval", "adjusted p"), named, words=2)
+
+
+def _job_cells(row: Mapping[Hashable, float]) -> tuple[str, ...]:
+    return (
+        f"{row['quota_share']:.1%}",
+        f"{row['machines']:,.0f}",
+        f"{row['change']:+.2%}",
+        interval(row["low"], row["high"], "+.2%"),
+        f"{row['adjusted']:.2g}",
+    )
+
+
+def _smallest_last(row: Mapping[Hashable, float]) -> float:
+    return -abs(row["change"])

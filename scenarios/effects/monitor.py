@@ -1,17 +1,16 @@
 """``wsc monitor``: an experiment that may be looked at any time, from its observations so far."""
 
 import math
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Literal, NamedTuple, TypeAlias
 
 import numpy as np
 import pandas as pd
-from rich.box import SIMPLE_HEAD
-from rich.console import Console
-from rich.table import Table
 
 from analysis.audit.about import About
+from analysis.audit.findings import Audit
 from analysis.audit.guards import AT_THE_END, examine
 from analysis.effects.method import Effect, Method
 from analysis.effects.methods import RECOMMENDED, for_design, method
@@ -22,26 +21,153 @@ from analysis.statistics import ROUNDING, NotEnoughDataError
 from models.arrays import DAY_S, Floats
 from models.errors import InputError
 from models.metrics import METRICS, MetricName
+from scenarios.effects import findings
 from scenarios.effects.audit import with_metric
 from scenarios.effects.effect import verdict
 from scenarios.effects.observed import estimable, experiment, run_metric, together
-from scenarios.files.options import number
-from scenarios.wsmeter.own import faults_in, show_notes
+from scenarios.views.conclusion import Conclusion, Payload
+from scenarios.views.numbers import interval, plural
+from scenarios.views.section import Block, Says, Section, table
+from scenarios.wsmeter.own import faults_in
 
 _SECONDS = 60.0
 """Periods that lie at least so far apart are seconds, others are numbers of days."""
+
+Every: TypeAlias = Literal["period", "day"] | float
+"""A look after each period, each day, or each so many units of the periods."""
+
+
+class Look(NamedTuple):
+    """What is estimated when an experiment is looked at."""
+
+    place: int
+    """1 is the first look."""
+    until: float
+    """Last period."""
+    effect: Effect
+
+    def row(self, planned: int) -> dict[str, float]:
+        """Return the look as `analysis.effects.sequential` takes it; its share is that of the looks planned."""
+        effect = self.effect
+        numbers = {"change": effect.change, "error": effect.error, "freedom": effect.freedom}
+        return {"period": self.until, "share": self.place / planned} | numbers
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class MonitorAnswer(Conclusion):
+    """An experiment's cumulative estimates, look by look."""
+
+    effect: Effect
+    """Of the last look."""
+    looks: pd.DataFrame
+    """period, change, error, freedom, share (of the looks planned; above 1 past the horizon), low, high (of all looks
+    together), fixed_low, fixed_high (of that look alone), p_value, zero_ruled_out; infinite where it says nothing."""
+    planned: int
+    """Looks until the planned horizon."""
+    price: float
+    """How many times as wide the interval is at the horizon."""
+    metric: MetricName | None
+    """Of a run."""
+    audit: Audit
+    """Of the guards that need no end of the experiment."""
+    notes: tuple[str, ...]
+
+    @property
+    def change(self) -> str:
+        """On which side of zero the always-valid intervals lie (gained, lost, open); the first look decides."""
+        decided = self.looks[self.looks["zero_ruled_out"]]
+        if not len(decided):
+            return "open"
+        return "gained" if decided["change"].iloc[0] > 0 else "lost"
+
+    @property
+    def decided(self) -> float | None:
+        """Period of the first look that rules zero out."""
+        periods = self.looks.loc[self.looks["zero_ruled_out"], "period"]
+        return float(periods.iloc[0]) if len(periods) else None
+
+    @property
+    def verdict(self) -> str:
+        """The change in words, with the always-valid interval of the last look that has one."""
+        bounded = self.looks[np.isfinite(self.looks[["low", "high"]]).all(axis=1)]
+        if not len(bounded):
+            return "zero is not ruled out: no look has an interval yet"
+        change, low, high = (float(bounded[name].iloc[-1]) for name in ("change", "low", "high"))
+        if self.decided is None:
+            return verdict(change, low, high)
+        if low <= 0.0 <= high:
+            side = "faster" if self.change == "gained" else "slower"
+            at_the_end = f"{change:+.2%} ({low:+.2%} to {high:+.2%}) at the last look"
+            return f"{side}: zero was ruled out at {self.decided:g}; {at_the_end}"
+        return f"{verdict(change, low, high)} since {self.decided:g}"
+
+    def payload(self) -> Payload:
+        """Return what ``--json`` prints."""
+        effect = self.effect
+        return {
+            "kind": "monitor",
+            "metric": self.metric,
+            "estimator": effect.estimator,
+            "design": effect.design,
+            "machines": effect.machines,
+            "controls": effect.controls,
+            "planned": self.planned,
+            "looks": [{name: _plain(value) for name, value in row.items()} for row in self.looks.to_dict("records")],
+            "change": self.change,
+            "decided": self.decided,
+            "verdict": self.verdict,
+            "price": self.price,
+            **self.audit.payload(),
+            "notes": list(self.notes),
+        }
+
+    def frame(self) -> pd.DataFrame:
+        """Return the looks, a row each."""
+        return self.looks
+
+    def section(self) -> Section:
+        """Return the looks as a table, in words whether there is a change, and what the guards and notes say."""
+        return Section("", tuple(self._blocks()))
+
+    def _blocks(self) -> Iterator[Block]:
+        rows = [
+            (
+                f"{row['period']:g}",
+                f"{row['share']:.0%}" if row["share"] <= 1 else "past",
+                f"{row['change']:+.2%}",
+                interval(row["low"], row["high"], "+.2%") if math.isfinite(row["low"]) else "nothing yet",
+                interval(row["fixed_low"], row["fixed_high"], "+.2%"),
+                f"{row['p_value']:.2g}",
+            )
+            for row in self.looks.to_dict("records")
+        ]
+        yield table(("until", "share", "change", "at any time", "at this look alone", "p at any time"), rows, words=0)
+        yield Says(self.verdict)
+        if self.metric is not None:
+            yield Says(f"measured: {METRICS[self.metric].words} ({self.metric})")
+        yield Says(
+            f"Looking at any time makes the interval {self.price:.2f} times as wide at the horizon of "
+            f"{plural(self.planned, 'look')}."
+        )
+        yield from findings.notes(
+            [
+                f"{finding.code} ({finding.severity}): {finding.what}; remedy: {finding.remedy}"
+                for finding in self.audit.findings
+            ]
+        )
+        yield from findings.notes(self.notes)
 
 
 def monitor(
     sources: Sequence[Path],
     jobs: Path | None = None,
     *,
-    every: str = "period",
+    every: Every = "period",
     planned: int | None = None,
     estimator: str = RECOMMENDED,
     confidence: float = 0.95,
     metric: MetricName | None = None,
-) -> dict[str, Any]:
+) -> MonitorAnswer:
     """Return an experiment's cumulative estimates, look by look, with intervals that hold at all looks together.
 
     Parameters
@@ -54,33 +180,23 @@ def monitor(
     confidence : 0..1, of all looks together
     metric : of a run; that of its scenario if not said
 
-    Returns
-    -------
-    dict
-        kind, metric (of a run; None of files), estimator, design, machines, controls, planned, looks (period, change,
-        error, freedom, share, low, high, fixed_low, fixed_high, p_value, zero_ruled_out; null where a look says
-        nothing), change (gained, lost or open), decided (period of the first look that rules zero out, or null),
-        verdict, price, findings and checked (see `analysis.audit`; of the guards that need no end of the experiment),
-        notes. A share is that of the looks planned, above 1 past the horizon.
-
     Raises
     ------
     FaultsError
         If the table, an option or the experiment cannot be used.
     """
     method(estimator)
-    step = None if every in {"period", "day"} else number("--every", every)
     given, whole, read = experiment(sources, jobs, metric)
     metric = run_metric(sources, metric)
-    table, left_out = estimable(given)
+    rows, left_out = estimable(given)
     with faults_in(together(sources)):
-        ends = _ends(table, every, step)
-        chosen = for_design(estimator, design_of(table))
-        effects, notes = _effects(table, ends, lambda rows: _effect(rows, whole, chosen, confidence))
+        ends = _ends(rows, every)
+        chosen = for_design(estimator, design_of(rows))
+        effects, notes = _effects(rows, ends, lambda seen_by_then: _effect(seen_by_then, whole, chosen, confidence))
         audited = examine(given, whole, with_metric(About(), metric), without=AT_THE_END)
     total = planned or len(ends)
-    looks = pd.DataFrame([{"period": end, "share": place / total} | _numbers(effect) for place, end, effect in effects])
-    found = intervals(looks, confidence).rename(columns={"excluded": "zero_ruled_out"})
+    looks = intervals(pd.DataFrame([look.row(total) for look in effects]), confidence)
+    looks = looks.rename(columns={"excluded": "zero_ruled_out"})
     if planned is None:
         notes.append(f"the horizon is taken to be the table's {len(ends)} looks; plan it before the first one")
     elif planned < len(ends):
@@ -88,55 +204,19 @@ def monitor(
             f"there are {len(ends)} looks, more than the {planned} planned: intervals hold past the horizon, too, but "
             "are wider than if it had been planned so far"
         )
-    last = effects[-1][2]
-    decided = found.loc[found["zero_ruled_out"], "period"]
-    return {
-        "kind": "monitor",
-        "metric": metric,
-        "estimator": last.estimator,
-        "design": last.design,
-        "machines": last.machines,
-        "controls": last.controls,
-        "planned": total,
-        "looks": [{name: _plain(value) for name, value in row.items()} for row in found.to_dict("records")],
-        "change": _verdict(found),
-        "decided": float(decided.iloc[0]) if len(decided) else None,
-        "verdict": _in_words(found),
-        "price": price(float(found["freedom"].iloc[-1]), confidence),
-        **audited.payload(),
-        "notes": [*read, *left_out, *notes, *last.notes],
-    }
+    last = effects[-1].effect
+    return MonitorAnswer(
+        effect=last,
+        looks=looks,
+        planned=total,
+        price=price(float(looks["freedom"].iloc[-1]), confidence),
+        metric=metric,
+        audit=audited,
+        notes=(*read, *left_out, *notes, *last.notes),
+    )
 
 
-def show(payload: Mapping[str, Any], console: Console) -> None:
-    """Print the looks as a table, in words whether there is a change, and what the guards and notes say."""
-    from scenarios.views.numbers import plural
-
-    table = Table(box=SIMPLE_HEAD, padding=0, show_edge=False)
-    for heading in ("until", "share", "change", "at any time", "at this look alone", "p at any time"):
-        table.add_column(heading, no_wrap=True)
-    for row in payload["looks"]:
-        table.add_row(
-            f"{row['period']:g}",
-            f"{row['share']:.0%}" if row["share"] <= 1 else "past",
-            f"{row['change']:+.2%}",
-            "nothing yet" if row["low"] is None else f"{row['low']:+.2%} to {row['high']:+.2%}",
-            f"{row['fixed_low']:+.2%} to {row['fixed_high']:+.2%}",
-            f"{row['p_value']:.2g}",
-        )
-    console.print(table)
-    console.print(payload["verdict"], highlight=False, soft_wrap=True)
-    if payload["metric"] is not None:
-        console.print(f"measured: {METRICS[payload['metric']].words} ({payload['metric']})", highlight=False)
-    console.print(f"Looking at any time makes the interval {payload['price']:.2f} times as wide", end=" ")
-    console.print(f"at the horizon of {plural(payload['planned'], 'look')}.")
-    for one in payload["findings"]:
-        said = f"note: {one['code']} ({one['severity']}): {one['what']}; remedy: {one['remedy']}"
-        console.print(said, highlight=False, markup=False, soft_wrap=True)
-    show_notes(payload, console)
-
-
-def _ends(table: pd.DataFrame, every: str, step: float | None) -> Floats:
+def _ends(table: pd.DataFrame, every: Every) -> Floats:
     """Return the last period of each look, from the first with the feature on."""
     periods = np.unique(table["period"].to_numpy(dtype=np.float64))
     study: Floats = periods[periods >= table.loc[table["treated"] > 0, "period"].min()]
@@ -144,7 +224,7 @@ def _ends(table: pd.DataFrame, every: str, step: float | None) -> Floats:
         raise InputError("nothing has the feature: no row has treated 1, or there is no such column")
     if every == "period":
         return study
-    look = np.floor((study - study[0]) / (step or _day(periods)) + 1e-9)
+    look = np.floor((study - study[0]) / (_day(periods) if every == "day" else every) + 1e-9)
     ends: Floats = study[np.r_[look[1:] != look[:-1], True]]
     return ends
 
@@ -155,22 +235,22 @@ def _day(periods: Floats) -> float:
 
 def _effects(
     table: pd.DataFrame, ends: Floats, estimate: Callable[[pd.DataFrame], Effect]
-) -> tuple[list[tuple[int, float, Effect]], list[str]]:
-    """Return place, last period and estimate of each look that has one, and which looks have none."""
-    made, notes = [], []
+) -> tuple[list[Look], list[str]]:
+    """Return each look that has an estimate, and which looks have none."""
+    looks, notes = list[Look](), list[str]()
     for place, end in enumerate(ends.tolist(), start=1):
         try:
-            made.append((place, end, estimate(table[table["period"] <= end])))
+            looks.append(Look(place, end, estimate(table[table["period"] <= end])))
         except NotEnoughDataError as error:
             notes.append(f"no estimate until {end:g}: {error}")
             lacking = error
-    if not made:
+    if not looks:
         raise lacking
-    design = made[-1][2].design
-    early = [f"{end:g}" for _, end, effect in made if effect.design != design]
+    design = looks[-1].effect.design
+    early = [f"{look.until:g}" for look in looks if look.effect.design != design]
     if early:
         notes.append(f"looks of another design were left out: {', '.join(early)}")
-    return [each for each in made if each[2].design == design], notes
+    return [look for look in looks if look.effect.design == design], notes
 
 
 def _effect(rows: pd.DataFrame, jobs: pd.DataFrame | None, chosen: Method, confidence: float) -> Effect:
@@ -179,35 +259,6 @@ def _effect(rows: pd.DataFrame, jobs: pd.DataFrame | None, chosen: Method, confi
     if not estimate.error > ROUNDING:
         raise NotEnoughDataError(2, 1, "machines with a job in each arm that differ in value")
     return estimate
-
-
-def _numbers(effect: Effect) -> dict[str, float]:
-    return {"change": effect.change, "error": effect.error, "freedom": effect.freedom}
-
-
-def _verdict(found: pd.DataFrame) -> str:
-    """Return which side of zero the always-valid intervals lie on; the first one that rules it out decides."""
-    decided = found[found["zero_ruled_out"]]
-    if not len(decided):
-        return "open"
-    return "gained" if decided["change"].iloc[0] > 0 else "lost"
-
-
-def _in_words(found: pd.DataFrame) -> str:
-    """Return the verdict in words, with the always-valid interval of the last look that has one."""
-    bounded = found[np.isfinite(found[["low", "high"]]).all(axis=1)]
-    if not len(bounded):
-        return "zero is not ruled out: no look has an interval yet"
-    change, low, high = (float(bounded[name].iloc[-1]) for name in ("change", "low", "high"))
-    decided = found[found["zero_ruled_out"]]
-    if not len(decided):
-        return verdict(change, low, high)
-    first = decided.iloc[0]
-    if low <= 0.0 <= high:
-        side = "faster" if first["change"] > 0 else "slower"
-        at_the_end = f"{change:+.2%} ({low:+.2%} to {high:+.2%}) at the last look"
-        return f"{side}: zero was ruled out at {first['period']:g}; {at_the_end}"
-    return f"{verdict(change, low, high)} since {first['period']:g}"
 
 
 def _plain(value: float | bool) -> float | bool | None:

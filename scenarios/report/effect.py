@@ -1,19 +1,20 @@
 """The effect of a run's feature in a report: the recommended estimate, and what the guards warn of."""
 
 import math
-from collections.abc import Iterator, Mapping, Sequence
-from typing import Any
+from collections.abc import Iterator, Mapping
+from dataclasses import replace
+
+import pandas as pd
 
 from models.fleet.world import Feature
 from models.metrics import METRICS
-from scenarios.effects.effect import effect, show
+from scenarios.effects.effect import EffectAnswer, effect
 from scenarios.files.schema import ProfileScenario, Scenario
 from scenarios.report.fleet import asked
-from scenarios.report.printed import printed
-from scenarios.report.subject import Subject, composed
+from scenarios.report.subject import Subject
 from scenarios.runs.rundir import Run
 from scenarios.views.output import Progress
-from scenarios.views.section import Section, Verdict
+from scenarios.views.section import Command, Section, Verdict, says
 
 _COMPARES: Mapping[str, str] = {
     "concurrent": "machines with the feature beside machines without it in the same periods",
@@ -40,24 +41,26 @@ def concluded(subject: Subject, progress: Progress) -> Iterator[Section]:
     progress("estimating the effect", 0.0)
     settings = asked(subject)
     metric = settings.metric if settings.jobs is None else "ips"
-    payload = effect([run.path], by_job=True, metric=metric)
-    told = printed(payload | {"per_job": _named(payload.get("per_job", ()), run)}, show)
-    yield composed(
+    answer = effect([run.path], by_job=True, metric=metric)
+    named_jobs = answer if answer.per_job is None else replace(answer, per_job=_named(answer.per_job, run))
+    yield Section(
         "The feature's effect: what experiment and guards say",
-        (*_explained(scenario.name, scenario.feature, payload), *told.says),
-        told.tables,
-        commands=(f"wsc effect {run.path} --metric {metric} --per-job",),
-        verdicts=(_verdict(scenario.feature, payload),),
-        payload=payload,
+        (
+            *says(*_explained(scenario.name, scenario.feature, answer)),
+            *named_jobs.section().blocks,
+            Command(f"wsc effect {run.path} --metric {metric} --per-job"),
+            _verdict(scenario.feature, answer),
+        ),
+        answer.payload(),
     )
 
 
-def _named(rows: Sequence[Mapping[str, Any]], run: Run) -> list[Mapping[str, Any]]:
+def _named(rows: pd.DataFrame, run: Run) -> pd.DataFrame:
     """Return what is said of jobs with their names in place of their numbers; both where two are called alike."""
     jobs = run.table("jobs", ["job", "name"])
     twice = set(jobs.loc[jobs["name"].duplicated(), "name"])
     names = {job: f"{name} ({job})" if name in twice else name for job, name in jobs.itertuples(index=False)}
-    return [{**row, "job": names.get(row["job"], row["job"])} for row in rows]
+    return rows.assign(job=[names.get(job, job) for job in rows["job"]])
 
 
 def named(feature: Feature) -> str:
@@ -74,27 +77,30 @@ def named(feature: Feature) -> str:
     return f"{feature.name} ({'; '.join(changes)})" if changes else feature.name
 
 
-def _explained(name: str, feature: Feature, payload: Mapping[str, Any]) -> Iterator[str]:
+def _explained(name: str, feature: Feature, answer: EffectAnswer) -> Iterator[str]:
     """Yield what the feature is, what is estimated of it, and where the truth would come from if it is not there."""
+    design = answer.effect.design
     yield f"The feature is {named(feature)}."
-    compares = _COMPARES.get(payload["design"], f"machines in a design called {payload['design']}")
-    words = METRICS[payload["metric"]].words
     yield (
-        f"What is estimated: the change of {words} over all jobs, weighted by CPU quota, if the whole fleet had it. "
-        f"What is compared: {compares}."
+        f"What is estimated: the change of {_measured(answer)} over all jobs, weighted by CPU quota, if the whole "
+        f"fleet had it. What is compared: {_COMPARES.get(design, f'machines in a design called {design}')}."
     )
-    if not math.isfinite(payload["truth"]["change"]):
+    if not math.isfinite(answer.true_change):
         yield (
             "The truth is not known: the run does not hold the fleet without the feature and with it everywhere; "
             f"wsc run {name} --set recording.truth=true --force simulates both."
         )
 
 
-def _verdict(feature: Feature, payload: Mapping[str, Any]) -> Verdict:
-    true = payload["truth"]["change"]
-    says = f"{named(feature)}, {METRICS[payload['metric']].words}: {payload['verdict']}"
+def _measured(answer: EffectAnswer) -> str:
+    return "performance" if answer.metric is None else METRICS[answer.metric].words
+
+
+def _verdict(feature: Feature, answer: EffectAnswer) -> Verdict:
+    true = answer.true_change
+    line = f"{named(feature)}, {_measured(answer)}: {answer.verdict}"
     if not math.isfinite(true):
-        return Verdict("The feature", f"{says}; the truth is not known")
-    holds = bool(payload["low"] <= true <= payload["high"])
-    told = f"{says}; the truth, {true:+.2%}, is {'inside' if holds else 'outside'}"
-    return Verdict("The feature", told, holds if payload["trusted"] else None)
+        return Verdict("The feature", f"{line}; the truth is not known")
+    holds = bool(answer.effect.low <= true <= answer.effect.high)
+    line = f"{line}; the truth, {true:+.2%}, is {'inside' if holds else 'outside'}"
+    return Verdict("The feature", line, holds if answer.trusted else None)

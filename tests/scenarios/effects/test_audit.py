@@ -8,9 +8,20 @@ import pandas as pd
 import pytest
 from rich.console import Console
 
-from scenarios.effects.audit import audit, show, status
-from scenarios.effects.effect import effect
+from scenarios.effects.audit import audit as audit_of
+from scenarios.effects.effect import effect as effect_of
 from scenarios.files.faults import FaultsError
+from scenarios.views.text import show
+
+
+def effect(*sources, **options):
+    """What the command prints as JSON."""
+    return effect_of(*sources, **options).payload()
+
+
+def audit(*sources, **options):
+    """What the command prints as JSON."""
+    return audit_of(*sources, **options).payload()
 
 
 def table(treated=lambda machine: machine % 2, periods=(0, 1), **columns):
@@ -29,8 +40,9 @@ def written(folder, frame, name="seen.csv"):
 
 @pytest.mark.parametrize("name", ["seen.csv", "seen.parquet"])
 def test_a_healthy_table_has_status_0(tmp_path, name):
-    payload = audit([written(tmp_path, table(), name)])
-    assert status(payload) == 0
+    answer = audit_of([written(tmp_path, table(), name)])
+    payload = answer.payload()
+    assert answer.clean
     assert set(payload) == {"findings", "checked", "metric"}
     assert json.loads(json.dumps(payload)) == payload
 
@@ -39,11 +51,13 @@ def test_what_is_said_beside_the_table_is_heeded(tmp_path):
     said = tmp_path / "about.yaml"
     said.write_text("looks: 14\nmetric: ips\n")
     jobs = written(tmp_path, pd.DataFrame({"job": ["a", "b", "c", "d"], "quota": [1, 1, 1, 6]}), "jobs.csv")
-    payload = audit([written(tmp_path, table()), jobs, said])
+    answer = audit_of([written(tmp_path, table()), jobs, said])
+    payload = answer.payload()
     assert {"peeking", "weights_renormalised", "missing_jobs"} <= {one["code"] for one in payload["findings"]}
-    assert status(payload) == 1
+    assert not answer.clean
+    assert answer.frame()["code"].tolist() == [one["code"] for one in payload["findings"]]
     console = Console(width=200, file=io.StringIO())
-    show(payload, console)
+    show(answer.section(), console)
     assert "remedy: decide at the look" in console.file.getvalue()
 
 

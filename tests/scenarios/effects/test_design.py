@@ -11,10 +11,21 @@ from analysis.effects.methods import method
 from analysis.effects.past import Past
 from analysis.effects.rehearsals import Assumed, spans
 from scenarios.commands.app import app
-from scenarios.effects.design import Asked, design
-from scenarios.effects.effect import effect
+from scenarios.effects.design import DesignQuestion
+from scenarios.effects.design import design as design_of
+from scenarios.effects.effect import effect as effect_of
 from scenarios.effects.scorecard import corners
 from scenarios.files.faults import FaultsError
+
+
+def effect(*sources, **options):
+    """What the command prints as JSON."""
+    return effect_of(*sources, **options).payload()
+
+
+def design(*sources, **options):
+    """What the command prints as JSON."""
+    return design_of(*sources, **options).payload()
 
 
 def fleet(periods=4, machines=60, sd=0.02, seed=1):
@@ -73,7 +84,7 @@ def test_a_fleet_that_is_too_small_says_so_and_what_it_sees(table):
     result = invoke("design", table, "--detect", "0.05%", "--draws", "100", "--days", "1")
     assert result.exit_code == 0, result.output
     assert "The fleet is too small for that." in result.output
-    payload = design([str(table)], Asked(detect=0.0005, days=1.0, draws=100), None, quiet)
+    payload = design([str(table)], DesignQuestion(detect=0.0005, days=1.0, draws=100), None, quiet)
     assert payload["designs"][0]["machines"] is None
     assert payload["smallest"] > 0.0005
 
@@ -82,16 +93,18 @@ def test_only_what_was_before_the_feature_is_used(tmp_path):
     rows = fleet()
     rows["treated"] = ((rows["period"] == 3) & (rows["machine"] < 20)).astype(int)
     rows.to_csv(tmp_path / "seen.csv", index=False)
-    payload = design([str(tmp_path / "seen.csv")], Asked(0.02, days=1.0, draws=100), None, quiet)
+    payload = design([str(tmp_path / "seen.csv")], DesignQuestion(0.02, days=1.0, draws=100), None, quiet)
     assert payload["periods"] == 3
     assert any("only the periods before 3 are used" in note for note in payload["notes"])
 
 
 def test_a_crossover_needs_short_periods(table, tmp_path):
     with pytest.raises(FaultsError, match="--crossover: needs periods of two hours or less, got periods of 24 h"):
-        design([str(table)], Asked(0.02, crossover=True), None, quiet)
+        design([str(table)], DesignQuestion(0.02, crossover=True), None, quiet)
     fleet(periods=6).assign(period=lambda rows: 3600.0 * rows["period"]).to_csv(tmp_path / "hours.csv", index=False)
-    payload = design([str(tmp_path / "hours.csv")], Asked(0.02, days=0.25, crossover=True, draws=100), None, quiet)
+    payload = design(
+        [str(tmp_path / "hours.csv")], DesignQuestion(0.02, days=0.25, crossover=True, draws=100), None, quiet
+    )
     assert "crossover of 6 periods" in {row["design"] for row in payload["designs"]}
 
 
@@ -161,7 +174,7 @@ def test_a_scenario_is_simulated_without_its_feature(tmp_path):
         "extends: fortnight\nfleet: {machines: 40}\npopulation: {jobs: 60, common_jobs: 40}\n"
         "analyses: {wsmeter: {machines: [5]}}\n"
     )
-    payload = design([str(file)], Asked(0.05, days=1.0, crossover=True, draws=100), None, quiet)
+    payload = design([str(file)], DesignQuestion(0.05, days=1.0, crossover=True, draws=100), None, quiet)
     assert payload["machines"] == 40
     assert {row["design"] for row in payload["designs"]} >= {
         "1 day after 1 day",

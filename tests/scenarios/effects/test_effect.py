@@ -12,9 +12,16 @@ from analysis.effects.estimators.adjusted import Adjusted
 from analysis.effects.method import Effect
 from analysis.effects.study import Study
 from scenarios.commands.app import app
-from scenarios.effects.effect import effect, verdict
+from scenarios.effects.effect import effect as effect_of
+from scenarios.effects.effect import verdict
 from scenarios.files.faults import FaultsError
 from tests.helpers.report_pages import made
+
+
+def effect(*sources, **options):
+    """What the command prints as JSON."""
+    return effect_of(*sources, **options).payload()
+
 
 JOBS = ("search", "mail", "ads")
 

@@ -7,12 +7,20 @@ import numpy as np
 import pandas as pd
 import pytest
 from rich.console import Console
+from typer.testing import CliRunner
 
 from analysis.audit.guards import AT_THE_END
 from analysis.effects.methods import RECOMMENDED
 from models.randomness import stream
-from scenarios.effects.monitor import monitor, show
+from scenarios.commands.app import app
+from scenarios.effects.monitor import monitor as monitor_of
 from scenarios.files.faults import FaultsError
+from scenarios.views.text import show
+
+
+def monitor(*sources, **options):
+    """What the command prints as JSON."""
+    return monitor_of(*sources, **options).payload()
 
 
 def observations(change, *, periods=6, machines=40, step=1.0, waves=False):
@@ -60,7 +68,7 @@ def test_looks_are_taken_every_day_of_seconds_and_every_so_many_periods(tmp_path
     assert payload["change"] == "lost"
     days = written(tmp_path, observations(0.0), "days.csv")
     assert [look["period"] for look in monitor(days, every="day")["looks"]] == [2, 3, 4, 5]
-    assert [look["period"] for look in monitor(days, every="2")["looks"]] == [3, 5]
+    assert [look["period"] for look in monitor(days, every=2.0)["looks"]] == [3, 5]
 
 
 def test_a_staged_roll_out_has_its_own_estimator(tmp_path):
@@ -70,17 +78,18 @@ def test_a_staged_roll_out_has_its_own_estimator(tmp_path):
 
 def test_what_is_printed_says_the_verdict(tmp_path):
     shown = io.StringIO()
-    show(monitor(written(tmp_path, observations(0.05)), planned=8), Console(file=shown, width=160))
+    show(monitor_of(written(tmp_path, observations(0.05)), planned=8).section(), Console(file=shown, width=160))
     assert "zero is ruled out since" in shown.getvalue()
     assert "times as wide at the horizon of 8 looks" in shown.getvalue()
 
 
 def test_looks_past_the_plan_are_told_and_no_share_is_above_one(tmp_path):
-    payload = monitor(written(tmp_path, observations(0.05)), planned=1)
+    answer = monitor_of(written(tmp_path, observations(0.05)), planned=1)
+    payload = answer.payload()
     assert [look["share"] for look in payload["looks"]] == [1, 2, 3, 4]
     assert payload["notes"][0].startswith("there are 4 looks, more than the 1 planned: intervals hold")
     shown = io.StringIO()
-    show(payload, Console(file=shown, width=160))
+    show(answer.section(), Console(file=shown, width=160))
     assert "100%" in shown.getvalue()
     assert not any(f"{share}00%" in shown.getvalue() for share in (2, 3, 4))
     assert shown.getvalue().count("past ") >= 3
@@ -90,12 +99,13 @@ def test_looks_past_the_plan_are_told_and_no_share_is_above_one(tmp_path):
 def test_guards_that_need_no_end_are_asked_and_shown_as_notes(tmp_path):
     table = observations(0.05)
     table.loc[table["period"] >= 4, "value"] *= 1000
-    payload = monitor(written(tmp_path, table), planned=8)
+    answer = monitor_of(written(tmp_path, table), planned=8)
+    payload = answer.payload()
     assert [one["code"] for one in payload["findings"]] == ["unit_change"]
     assert "unusable_values" in payload["checked"]
     assert not set(payload["checked"]) & AT_THE_END
     shown = io.StringIO()
-    show(payload, Console(file=shown, width=160))
+    show(answer.section(), Console(file=shown, width=160))
     assert "note: unit_change (error): value: " in shown.getvalue()
     assert "remedy: bring all files to one unit" in shown.getvalue()
 
@@ -124,8 +134,8 @@ def test_faults_are_located_and_all_told(tmp_path):
     ]
     with pytest.raises(FaultsError, match=r"table.csv: nothing has the feature: no row has treated 1"):
         monitor(written(tmp_path, observations(0.0).assign(treated=0)))
-    with pytest.raises(FaultsError, match=r"^--every: should be a number greater than 0, got \"never\""):
-        monitor(written(tmp_path, observations(0.0)), every="never")
+    said = CliRunner().invoke(app, ["monitor", *map(str, written(tmp_path, observations(0.0))), "--every", "never"])
+    assert (said.exit_code, said.stderr) == (2, '--every: should be a number greater than 0, got "never"\n')
     with pytest.raises(ValueError, match="estimator must be one of"):
         monitor(written(tmp_path, observations(0.0)), estimator="best")
 

@@ -7,11 +7,26 @@ from typer.testing import CliRunner
 
 from analysis.audit.guards import AT_THE_END
 from scenarios.commands.app import app
-from scenarios.effects.audit import audit
-from scenarios.effects.effect import effect
-from scenarios.effects.monitor import monitor
+from scenarios.effects.audit import audit as audit_of
+from scenarios.effects.effect import effect as effect_of
+from scenarios.effects.monitor import monitor as monitor_of
 from scenarios.effects.observed import experiment, observed
 from scenarios.files.faults import FaultsError
+
+
+def monitor(*sources, **options):
+    """What the command prints as JSON."""
+    return monitor_of(*sources, **options).payload()
+
+
+def audit(*sources, **options):
+    """What the command prints as JSON."""
+    return audit_of(*sources, **options).payload()
+
+
+def effect(*sources, **options):
+    """What the command prints as JSON."""
+    return effect_of(*sources, **options).payload()
 
 
 def invoke(*arguments):

@@ -6,16 +6,20 @@ import json
 import math
 import re
 import shutil
+from dataclasses import replace
 from pathlib import Path
 
 import pandas as pd
 import pytest
 from typer.testing import CliRunner
 
+from analysis.audit.findings import Audit, Finding
+from analysis.effects.method import Effect
 from models.fleet.world import Feature
 from scenarios.commands.app import app
 from scenarios.crosscheck import crosscheck
-from scenarios.effects.effect import effect
+from scenarios.effects.effect import EffectAnswer
+from scenarios.effects.effect import effect as effect_of
 from scenarios.files.loader import load
 from scenarios.files.source import settings
 from scenarios.kinds import payload_of
@@ -26,6 +30,12 @@ from scenarios.report.subject import Subject, composed
 from scenarios.runs.execution import measure, obtain, reopen
 from scenarios.views.section import Table, Verdict
 from tests.helpers.report_pages import KINDS, Page, made
+
+
+def effect(*sources, **options):
+    """What the command prints as JSON."""
+    return effect_of(*sources, **options).payload()
+
 
 runner = CliRunner()
 HOSTILE = "</td></script><script>alert('x')</script><img src=x onerror=alert(1)> & \"q\""
@@ -172,25 +182,27 @@ def test_who_gained_is_named(reported, monkeypatch):
     path = reported["one_day"][0]
     scenario, found = reopen(path)
     names = pd.read_parquet(path / "jobs.parquet").set_index("job")["name"]
-    made_ = effect([path], by_job=True, metric="ips")
-    for i, row in enumerate(made_["per_job"]):
-        row["verdict"] = ("gained", "lost")[i % 2]
+    made_ = effect_of([path], by_job=True, metric="ips")
+    verdicts = [("gained", "lost")[i % 2] for i in range(len(made_.per_job))]
+    made_ = replace(made_, per_job=made_.per_job.assign(verdict=verdicts))
     monkeypatch.setattr(report_of_effect, "effect", lambda *_, **__: made_)
     (section,) = report_of_effect.concluded(Subject(scenario, found), lambda _what, _share: None)
     told = {row[0].text: row[2].text for table in section.of(Table) for row in table.rows}
-    expected = {names[row["job"]]: percent(row["quota_share"], 1) for row in made_["per_job"]}
+    expected = {names[row["job"]]: percent(row["quota_share"], 1) for row in made_.per_job.to_dict("records")}
     assert told
     assert told.items() <= expected.items()
-    assert section.payload["per_job"] == made_["per_job"]
+    assert section.payload["per_job"] == made_.payload()["per_job"]
 
 
 def test_a_verdict_that_is_withheld_is_neither_right_nor_wrong():
-    payload = {"verdict": "no verdict: mend unit_change first", "low": 0.0, "high": 0.1, "trusted": False}
-    payload |= {"metric": "ips", "truth": {"change": 0.05}}
-    made_ = report_of_effect._verdict(Feature("upgrade"), payload)
-    assert payload["verdict"] in made_.says
-    assert made_.holds is None
-    assert report_of_effect._verdict(Feature("upgrade"), payload | {"trusted": True}).holds is True
+    estimate = Effect("adjusted", "concurrent", 4, 4, 0.05, 0.0, 0.1, 0.05, 0.02, 9.0, jobs=1, quota_coverage=1.0)
+    wrong = Finding("unit_change", "error", "another unit", {}, "mend it")
+    answer = EffectAnswer(estimate, 0.95, "machine", 1, None, "ips", 0.05, Audit((wrong,), ()), None, ())
+    verdict_ = report_of_effect._verdict(Feature("upgrade"), answer)
+    assert "no verdict: mend unit_change first" in verdict_.says
+    assert verdict_.holds is None
+    sound = replace(answer, audit=Audit((), ()))
+    assert report_of_effect._verdict(Feature("upgrade"), sound).holds is True
 
 
 def test_requests_without_a_departure_and_the_median_are_told(reported):

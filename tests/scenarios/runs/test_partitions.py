@@ -9,7 +9,7 @@ import pandas as pd
 import pyarrow.parquet as pq
 import pytest
 
-from scenarios.effects.effect import effect
+from scenarios.effects.effect import effect as effect_of
 from scenarios.effects.observed import recorded
 from scenarios.files.faults import FaultsError
 from scenarios.files.schema import WSMeter
@@ -19,6 +19,11 @@ from scenarios.runs.rundir import Run, RunError, intact, open_run
 from scenarios.wsmeter.measurements import job_quotas, run_measurements
 from scenarios.wsmeter.truth import Tables, change, change_of
 from tests.helpers.cell_fleets import FLEET, quiet
+
+
+def effect(*sources, **options):
+    """What the command prints as JSON."""
+    return effect_of(*sources, **options).payload()
 
 
 @pytest.fixture(scope="module")
