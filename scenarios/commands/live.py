@@ -5,7 +5,7 @@ from typing import Annotated, Literal
 
 import typer
 
-from scenarios.commands.guard import folder, guard, say
+from scenarios.commands.guard import answer, folder, guard
 from scenarios.commands.options import Json
 from scenarios.files.options import number, whole
 
@@ -32,12 +32,12 @@ def live(
     """Try the laws on this machine: a real server under load, the law beside the kernel's own accounts."""
     wanted = whole("--servers", servers), 60 * number("--minutes", minutes), seed, scheduler
     workers = whole("--pool", pool) if pool is not None else 0
-    from scenarios.live import command as once
+    from scenarios.live import measurement
     from scenarios.live import replay as live_replay
     from scenarios.views.output import progress
 
     with progress(quiet=json) as tell, folder("--out"):
-        measure = live_replay.replay if replay else once.live
+        measure = live_replay.replay if replay else measurement.live
         place = out if out is not None else Path("runs/live_replay" if replay else "runs/live")
-        payload = measure(once.Asked(*wanted, workers), place, tell)
-    say(payload, live_replay.show if replay else once.show, json)
+        conclusion = measure(measurement.LiveOptions(*wanted, workers), place, tell)
+    answer(conclusion, json)

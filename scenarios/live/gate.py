@@ -11,7 +11,7 @@ import pandas as pd
 from analysis.occupancy.curve import curve
 from analysis.occupancy.law import law
 from scenarios.live.kernel import Scheduler, Ticks, machine_ticks
-from scenarios.live.run import Observed, Place
+from scenarios.live.processes import Observed, Place
 
 LEAST_SPIN_SHARE = 0.98
 """A process that wants a CPU for itself should get this share of it before the load begins."""

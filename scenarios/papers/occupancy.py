@@ -6,8 +6,7 @@ import pandas as pd
 
 from analysis.figures.criteria import number, numbers
 from analysis.figures.occupancy import accuracy, capacity, staircases
-from scenarios.live.stored import stored
-from scenarios.live.summary import LEAST_UTILISATION
+from scenarios.live.measurement import LEAST_UTILISATION, stored
 from scenarios.papers.rows import Measured, Outcome, Row, nothing
 from scenarios.papers.sources import Sources
 from scenarios.runs.rundir import Run

@@ -8,7 +8,7 @@ import pytest
 
 from scenarios.live.gate import Before, During, during, real_time_share, reasons, unexplained_wait, used
 from scenarios.live.kernel import ticks
-from scenarios.live.run import Observed, Place
+from scenarios.live.processes import Observed, Place
 
 BEFORE, DURING = Before(0.2, 0.01, 0.0, 0.95), During(0.999, 0.02, 0.0, 0.001)
 FIRST = "cpu0 100 0 50 800 0 0 0 10 0 0\ncpu1 10 0 5 900 0 0 0 0 0 0"

@@ -1,4 +1,4 @@
-"""`wsc live`: what it prints and writes; the load is served by a queue in place of this machine."""
+"""A real server measured: tables and errors of what was recorded, the shipped run, and the command from end to end."""
 
 import gzip
 import json
@@ -13,13 +13,132 @@ from analysis.occupancy.curve import curve
 from analysis.occupancy.law import law
 from models.queues.serve import serve
 from scenarios.commands.app import app
-from scenarios.live import command as live
+from scenarios.live import measurement as live
+from scenarios.live import processes as live_run
 from scenarios.live import replay as live_replay
-from scenarios.live import run as live_run
 from scenarios.live.gate import Before
-from scenarios.live.run import Observed
+from scenarios.live.measurement import FOLDER, errors, stored, stored_summary, summary, tables
+from scenarios.live.processes import Observed
+from scenarios.views.output import dumps
 
+REQUESTS = pd.DataFrame(
+    {"session": [0, 1, 0], "arrival_s": [0.0, 1.0, 6.0], "departure_s": [3.0, 4.0, 8.0], "demand_s": [2.0, 2.0, 2.0]}
+)
+CPU = pd.DataFrame(
+    {
+        "start_s": [0.0, 5.0],
+        "end_s": [5.0, 10.0],
+        "utilisation": [0.7, 0.4],
+        "cpu_s": [3.5, 2.0],
+        "run_queue_wait_s": [2.5, 0.0],
+        "others_s": [0.0, 0.0],
+        "stolen_s": [0.0, 0.0],
+    }
+)
 FILES = {"cpu.csv", "requests.csv.gz", "summary.json"}
+
+
+def test_the_law_and_the_kernel_stand_side_by_side():
+    answer = summary(REQUESTS, CPU, servers=1).payload()
+    assert (answer["requests"], answer["failed"], answer["sessions"], answer["peak"]) == (3, 0, 2, 2)
+    assert (answer["service_time_s"], answer["queueing_time_s"], answer["response_time_s"]) == (6.0, 2.0, 8.0)
+    assert answer["utilisation"] == 0.6
+    assert answer["kernel"] == {"cpu_s": 5.5, "run_queue_wait_s": 2.5, "utilisation": 0.55}
+    assert [row["utilisation"] for row in answer["intervals"]] == [0.8, 0.4]
+    assert [row["error"] for row in answer["intervals"]] == pytest.approx([0.1, 0.0])
+    assert [row["queueing_time_s"] for row in answer["intervals"]] == [2.0, 0.0]
+    assert answer["errors"]["queueing"] == pytest.approx(-0.2)
+    assert answer["errors"]["raw"]["max"] == pytest.approx(0.1)
+    assert answer["errors"]["normalised"]["max"] == pytest.approx(0.1 / 0.7)
+
+
+def test_with_two_servers_utilisation_is_of_both():
+    assert summary(REQUESTS, CPU, servers=2).law.utilisation == 0.4
+
+
+def test_requests_without_an_answer_are_counted_and_left_out():
+    lost = pd.concat([REQUESTS, pd.DataFrame({"session": [2], "arrival_s": [2.0], "departure_s": [np.nan]})])
+    answer = summary(lost, CPU, servers=1).payload()
+    assert (answer["requests"], answer["failed"], answer["service_time_s"]) == (4, 1, 6.0)
+
+
+def test_where_nobody_waited_the_error_of_queueing_is_not_a_number():
+    assert np.isnan(summary(REQUESTS, CPU.assign(run_queue_wait_s=0.0), servers=1).queueing_error)
+
+
+@pytest.mark.parametrize("empty", ["requests", "answers", "intervals"])
+def test_nothing_to_compare_is_refused(empty):
+    requests = {"requests": REQUESTS[:0], "answers": REQUESTS.assign(departure_s=np.nan)}.get(empty, REQUESTS)
+    with pytest.raises(ValueError, match=r"of \d requests \d were answered in \d intervals; none will do"):
+        summary(requests, CPU[:0] if empty == "intervals" else CPU, servers=1)
+
+
+def spread(error, kernel, length_s=1.0):
+    rows = pd.DataFrame({"error": error, "kernel_utilisation": kernel, "start_s": 0.0})
+    return errors(rows.assign(end_s=length_s))
+
+
+def test_errors_are_without_sign_and_their_quantiles_as_everywhere():
+    shares = spread(np.linspace(-0.1, 0.0, 101), 0.5)
+    assert shares["raw"] == pytest.approx({"median": 0.05, "p97": 0.097, "max": 0.1})
+    assert shares["normalised"] == pytest.approx({"median": 0.1, "p97": 0.194, "max": 0.2})
+
+
+def test_an_idle_interval_has_no_normalised_error():
+    assert spread([0.0002, 0.05], [0.0002, 0.5])["normalised"]["max"] == pytest.approx(0.1)
+
+
+def test_a_short_last_interval_is_left_out_of_the_errors():
+    assert spread([0.01, 0.9], [0.5, 0.05], [1.0, 0.4])["raw"]["max"] == 0.01
+
+
+def test_tables_are_differences_of_the_samples_to_the_microsecond():
+    samples = {
+        "time_s": [0.0, 2.0, 4.00000049],
+        "run_s": [1.0, 2.5, 3.5],
+        "wait_s": [0.0, 0.25, 0.25],
+        "busy_s": [10.0, 12.0, 12.9],
+        "stolen_s": [0.0, 0.0, 0.1],
+    }
+    seen = {"session": [0], "arrival_s": [0.12345678], "departure_s": [1.0], "demand_s": [0.5]}
+    requests, cpu = tables(Observed(pd.DataFrame(seen), pd.DataFrame(samples), pd.DataFrame(), 1.0), servers=1)
+    assert requests["arrival_s"].tolist() == [0.123457]
+    assert cpu["end_s"].tolist() == [2.0, 4.0]
+    assert cpu["utilisation"].tolist() == [0.75, 0.5]
+    assert cpu["run_queue_wait_s"].tolist() == [0.25, 0.0]
+    assert cpu["others_s"].tolist() == [0.5, 0.0]
+    assert cpu["stolen_s"].tolist() == [0.0, 0.1]
+
+
+def leaves(value, path=""):
+    """Every number, text and truth value of a nested value, by its path."""
+    if isinstance(value, dict | list):
+        pairs = value.items() if isinstance(value, dict) else enumerate(value)
+        return {place: leaf for key, entry in pairs for place, leaf in leaves(entry, f"{path}/{key}").items()}
+    return {path: value}
+
+
+def test_its_summary_follows_from_its_tables():
+    shipped = stored_summary()
+    again = json.loads(dumps(summary(*stored(), shipped["servers"]).payload()))
+    assert leaves(again) == pytest.approx(leaves({key: shipped[key] for key in again}), rel=1e-9, abs=1e-9)
+
+
+def test_it_is_half_an_hour_of_every_utilisation_and_every_request_was_answered():
+    shipped = stored_summary()
+    utilisation = [row["kernel_utilisation"] for row in shipped["intervals"]]
+    assert shipped["length_s"] >= 1800
+    assert (min(utilisation) < 0.05, max(utilisation) > 0.97) == (True, True)
+    assert shipped["failed"] == 0
+
+
+def test_it_says_what_it_was_measured_on_and_names_no_machine():
+    shipped = stored_summary()
+    assert shipped["machine"]["cpus"] >= 2
+    assert shipped["machine"]["scheduler"] in {"rr", "nice"}
+    assert {"kernel", "architecture", "python"} <= set(shipped["machine"])
+    assert "/" not in (FOLDER / "summary.json").read_text()
+    assert sum(file.stat().st_size for file in FOLDER.iterdir()) < 300_000
 
 
 def simulated(load, _length_s, where, interval_s, _tell):
@@ -208,4 +327,4 @@ def test_the_table_of_a_replay_has_a_row_for_every_bound(tmp_path):
 def test_a_replay_with_lost_requests_is_refused():
     log = pd.DataFrame({"arrival_s": [0.0, 1.0], "departure_s": [1.0, np.nan]})
     with pytest.raises(ValueError, match="with 2 servers 1 of 2 requests were not answered"):
-        live_replay.comparison({1: log[:1], 2: log}, {1: 0.0, 2: 0.0})
+        live_replay.served_traces({1: log[:1], 2: log}, {1: 0.0, 2: 0.0})

@@ -9,9 +9,9 @@ from pathlib import Path
 
 import pytest
 
-from scenarios.live import run as live_run
+from scenarios.live import processes as live_run
 from scenarios.live.client import Session
-from scenarios.live.run import LiveError, Place, observe, place
+from scenarios.live.processes import LiveError, Place, observe, place
 
 PATIENCE_S = 60
 CPU = min(os.sched_getaffinity(0))
