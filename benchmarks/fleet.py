@@ -47,7 +47,9 @@ def microseconds(machines: int, epochs: int, simulate: str) -> float:
     """
     from scenarios.files.loader import load
     from scenarios.files.source import settings
-    from sim.fleet.fleet import nowhere, prepare, run_arm
+    from sim.fleet.arms import nowhere
+    from sim.fleet.blocks import run_arm
+    from sim.fleet.day import prepare
     from tests.helpers.reference_day import ReferenceDay
 
     jobs = ["population.jobs=300", "population.common_jobs=40"]

@@ -29,8 +29,9 @@ from scenarios.effects.scorecard.fleets import change, either
 from scenarios.effects.simulated_past import job_quotas, observations
 from scenarios.runs.kept import each, folder_of
 from scenarios.views.output import Progress
-from sim.fleet.fleet import crossover as switching
-from sim.fleet.fleet import everywhere, nowhere, on_machines, prepare
+from sim.fleet.arms import crossover as switching
+from sim.fleet.arms import everywhere, nowhere, on_machines
+from sim.fleet.day import prepare
 from sim.fleet.rollout import plan_crossover
 
 FLEETS = (("base", 1), ("churn_high", 1), ("uniform", 1))

@@ -11,7 +11,8 @@ from models.arrays import DAY_S, HOUR_S
 from models.fleet.world import Recording, Window, World
 from models.metrics import MetricName
 from scenarios.effects.scorecard import corners
-from sim.fleet.fleet import Arm, Day, nowhere, prepare
+from sim.fleet.arms import Arm, nowhere
+from sim.fleet.day import Day, prepare
 from sim.fleet.testclusters import measure
 
 _QUARTER_S = 900.0

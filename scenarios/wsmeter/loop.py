@@ -25,7 +25,8 @@ from models.randomness import stream
 from models.tables import ROUNDS
 from scenarios.views.output import Progress
 from scenarios.wsmeter.twins import observe, touched
-from sim.fleet.fleet import Arm, Day, nowhere, on_instances, on_machines
+from sim.fleet.arms import Arm, nowhere, on_instances, on_machines
+from sim.fleet.day import Day
 
 LARGEST_SHARE = 0.5
 """Largest share of the fleet, or of a job's instances, that gets the feature."""
@@ -38,7 +39,7 @@ class Trial:
     Examples
     --------
     >>> from models.fleet.world import Feature, Fleet, Population, World
-    >>> from sim.fleet.fleet import prepare
+    >>> from sim.fleet.day import prepare
     >>> feature = Feature("upgrade", {"haswell_2698v3": "broadwell_2698v4"})
     >>> day = prepare(World(3, 900.0, 300.0, Fleet(20), Population(60, 50), feature=feature))
     >>> trial = _trial(day, Loop(top_jobs=10))
@@ -97,7 +98,7 @@ def rounds(day: Day, settings: Loop, progress: Progress) -> pd.DataFrame:
     Examples
     --------
     >>> from models.fleet.world import Feature, Fleet, Population, World
-    >>> from sim.fleet.fleet import prepare
+    >>> from sim.fleet.day import prepare
     >>> feature = Feature("upgrade", {"haswell_2698v3": "broadwell_2698v4"})
     >>> day = prepare(World(3, 900.0, 300.0, Fleet(20), Population(60, 50), feature=feature))
     >>> made = rounds(day, Loop(target_margin=0.2, top_jobs=10), lambda _what, _share: None)

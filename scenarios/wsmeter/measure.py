@@ -87,7 +87,7 @@ def _rounds(scenario: Scenario, found: Run, progress: Progress) -> pd.DataFrame:
 
     def rolled_out() -> pd.DataFrame:
         from scenarios.wsmeter.loop import rounds
-        from sim.fleet.fleet import prepare
+        from sim.fleet.day import prepare
 
         progress("preparing the loop", 0.0)
         return rounds(prepare(scenario.world), loop, progress)

@@ -4,7 +4,7 @@ from collections.abc import Iterator
 from dataclasses import replace
 
 import pandas as pd
-from pydantic import TypeAdapter
+from pydantic import TypeAdapter, ValidationError
 
 from analysis.wsmeter.measurements import measurements
 from models.errors import InputError
@@ -22,7 +22,11 @@ def settings_of(run: Run) -> WSMeter:
     if run.manifest.get("kind") == "profile":
         return _PROFILED
     analyses = run.manifest.get("resolved", {}).get("analyses", {})
-    return _SETTINGS.validate_python(analyses.get("wsmeter", {}))
+    said = analyses.get("wsmeter", {}) if isinstance(analyses, dict) else analyses
+    try:
+        return _SETTINGS.validate_python(said)
+    except ValidationError as fault:
+        raise RunError(f"{run.path}: the manifest holds no settings of WSMeter: {fault.error_count()} faults") from None
 
 
 def in_metric(scenario: AnyScenario, metric: MetricName | None) -> AnyScenario:

@@ -25,7 +25,8 @@ from models.arrays import Ints
 from models.fleet.machines import build_machines
 from models.randomness import stream
 from scenarios.wsmeter.twins import Twins, observe
-from sim.fleet.fleet import Day, day_of, everywhere, on_instances, on_machines
+from sim.fleet.arms import everywhere, on_instances, on_machines
+from sim.fleet.day import Day, day_of
 from sim.fleet.testclusters import added, packed
 
 Pair = tuple[pd.DataFrame, pd.DataFrame]
@@ -45,7 +46,7 @@ def moved(day: Day, number: int) -> Day:
     Examples
     --------
     >>> from models.fleet.world import Fleet, Population, World
-    >>> from sim.fleet.fleet import prepare
+    >>> from sim.fleet.day import prepare
     >>> day = prepare(World(3, 900.0, 300.0, Fleet(20), Population(60, 50)))
     >>> moved(day, 5).machines.rack.min()
     np.int64(5)
@@ -107,7 +108,8 @@ class OnMachines:
         Examples
         --------
         >>> from models.fleet.world import Feature, Fleet, Population, World
-        >>> from sim.fleet.fleet import nowhere, prepare
+        >>> from sim.fleet.arms import nowhere
+        >>> from sim.fleet.day import prepare
         >>> feature = Feature("upgrade", {"haswell_2698v3": "broadwell_2698v4"})
         >>> day = prepare(World(3, 900.0, 300.0, Fleet(20), Population(60, 50), feature=feature))
         >>> jobs = pd.DataFrame({"job": range(60), "quota": day.jobs.quota_vcpu, "instances": day.jobs.instances})
@@ -143,7 +145,8 @@ class OnAdded:
         Examples
         --------
         >>> from models.fleet.world import Feature, Fleet, Population, World
-        >>> from sim.fleet.fleet import nowhere, prepare
+        >>> from sim.fleet.arms import nowhere
+        >>> from sim.fleet.day import prepare
         >>> feature = Feature("upgrade", {"haswell_2698v3": "broadwell_2698v4"})
         >>> day = prepare(World(3, 900.0, 300.0, Fleet(20), Population(60, 50), feature=feature))
         >>> jobs = pd.DataFrame({"job": range(60), "quota": day.jobs.quota_vcpu, "instances": day.jobs.instances})
@@ -184,7 +187,8 @@ class OnPacked:
         Examples
         --------
         >>> from models.fleet.world import Feature, Fleet, Population, World
-        >>> from sim.fleet.fleet import nowhere, prepare
+        >>> from sim.fleet.arms import nowhere
+        >>> from sim.fleet.day import prepare
         >>> feature = Feature("upgrade", {"haswell_2698v3": "broadwell_2698v4"})
         >>> day = prepare(World(3, 900.0, 300.0, Fleet(20), Population(60, 50), feature=feature))
         >>> jobs = pd.DataFrame({"job": range(60), "quota": day.jobs.quota_vcpu, "instances": day.jobs.instances})
@@ -226,7 +230,8 @@ class OnInstances:
         Examples
         --------
         >>> from models.fleet.world import Feature, Fleet, Population, World
-        >>> from sim.fleet.fleet import nowhere, prepare
+        >>> from sim.fleet.arms import nowhere
+        >>> from sim.fleet.day import prepare
         >>> feature = Feature("upgrade", {"haswell_2698v3": "broadwell_2698v4"})
         >>> day = prepare(World(3, 900.0, 300.0, Fleet(20), Population(60, 50), feature=feature))
         >>> jobs = pd.DataFrame({"job": range(60), "quota": day.jobs.quota_vcpu, "instances": day.jobs.instances})
@@ -271,7 +276,8 @@ def compare(twins: Twins, design: Design, draws: int, name: str) -> pd.DataFrame
     Examples
     --------
     >>> from models.fleet.world import Feature, Fleet, Population, World
-    >>> from sim.fleet.fleet import nowhere, prepare
+    >>> from sim.fleet.arms import nowhere
+    >>> from sim.fleet.day import prepare
     >>> feature = Feature("upgrade", {"haswell_2698v3": "broadwell_2698v4"})
     >>> day = prepare(World(3, 900.0, 300.0, Fleet(20), Population(60, 50), feature=feature))
     >>> jobs = pd.DataFrame({"job": range(60), "quota": day.jobs.quota_vcpu, "instances": day.jobs.instances})

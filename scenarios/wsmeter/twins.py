@@ -17,7 +17,8 @@ from models.tables import COUNTERS
 from scenarios.files import schema
 from scenarios.runs.rundir import Run
 from scenarios.wsmeter.truth import Tables
-from sim.fleet.fleet import Arm, Day, prepare
+from sim.fleet.arms import Arm
+from sim.fleet.day import Day, prepare
 from sim.fleet.testclusters import measure, stays
 
 
@@ -43,7 +44,7 @@ def observe(day: Day, arm: Arm, metric: MetricName, window: str = "all", around:
     Examples
     --------
     >>> from models.fleet.world import Fleet, Population
-    >>> from sim.fleet.fleet import nowhere
+    >>> from sim.fleet.arms import nowhere
     >>> day = prepare(World(3, 900.0, 300.0, Fleet(20), Population(60, 50)))
     >>> observe(day, nowhere(day), "ipc", around=np.array([4, 7]))["machine"].unique().tolist()
     [4, 7]
@@ -62,7 +63,7 @@ class Twins:
     Examples
     --------
     >>> from models.fleet.world import Feature, Fleet, Population
-    >>> from sim.fleet.fleet import everywhere, nowhere
+    >>> from sim.fleet.arms import everywhere, nowhere
     >>> feature = Feature("upgrade", {"haswell_2698v3": "broadwell_2698v4"})
     >>> day = prepare(World(3, 900.0, 300.0, Fleet(20), Population(60, 50), feature=feature))
     >>> jobs = pd.DataFrame({"job": range(60), "quota": day.jobs.quota_vcpu, "instances": day.jobs.instances})

@@ -16,8 +16,10 @@ from models.arrays import Floats, Ints
 from models.fleet.world import World
 from models.tables import ARMS
 from sim.fleet import slots
+from sim.fleet.arms import Arm, everywhere, nowhere, recorded
+from sim.fleet.blocks import Block, run_arm
 from sim.fleet.control import ENDINGS, KINDS
-from sim.fleet.fleet import Arm, Block, Day, everywhere, nowhere, prepare, recorded, run_arm
+from sim.fleet.day import Day, prepare
 from sim.fleet.rollout import plan_crossover
 from sim.recorder import TableSummary, TableWriter, Values, write_table
 
@@ -162,7 +164,7 @@ def record(
     Parameters
     ----------
     day : what happens
-    blocks : of `sim.fleet.fleet.run_arm`, all of them
+    blocks : of `sim.fleet.blocks.run_arm`, all of them
     directory : an existing directory
     prefix : of the tables' names; empty: the recorded fleet
     progress : called with the share of the machines that is done
@@ -297,7 +299,7 @@ def counter_columns(day: Day, block: Block) -> Columns:
     Parameters
     ----------
     day : what happens
-    block : one of those that `sim.fleet.fleet.run_arm` yields for this day
+    block : one of those that `sim.fleet.blocks.run_arm` yields for this day
 
     Examples
     --------

@@ -14,8 +14,10 @@ from models.errors import InputError
 from models.fleet.jobs import Jobs
 from models.fleet.machines import Machines, build_machines, replaced
 from models.fleet.world import World
+from sim.fleet.arms import Arm
+from sim.fleet.blocks import run_arm
+from sim.fleet.day import Day, day_of
 from sim.fleet.experiment import Columns, counter_columns, instance_columns
-from sim.fleet.fleet import Arm, Day, day_of, run_arm
 from sim.fleet.timeline import from_placement
 
 
@@ -41,7 +43,8 @@ def measure(day: Day, arm: Arm, around: Ints | None = None, threads: int | None 
     Examples
     --------
     >>> from models.fleet.world import Fleet, Population
-    >>> from sim.fleet.fleet import nowhere, prepare
+    >>> from sim.fleet.arms import nowhere
+    >>> from sim.fleet.day import prepare
     >>> day = prepare(World(3, 900.0, 300.0, Fleet(20), Population(60, 50)))
     >>> seen = measure(day, nowhere(day))
     >>> len(seen), float(seen["wall_s"].max()), seen["machine"].nunique()
@@ -59,7 +62,7 @@ def stays(day: Day) -> pd.DataFrame:
     Examples
     --------
     >>> from models.fleet.world import Fleet, Population
-    >>> from sim.fleet.fleet import prepare
+    >>> from sim.fleet.day import prepare
     >>> stays(prepare(World(3, 900.0, 300.0, Fleet(20), Population(60, 50))))["residence"].tolist()[-1]
     437
     """
@@ -79,7 +82,7 @@ def added(day: Day, which: Ints) -> Day:
     Examples
     --------
     >>> from models.fleet.world import Fleet, Population
-    >>> from sim.fleet.fleet import prepare
+    >>> from sim.fleet.day import prepare
     >>> day = prepare(World(3, 900.0, 300.0, Fleet(20), Population(60, 50)))
     >>> added(day, np.array([0, 1])).machines.rack[:4]
     array([1, 1, 0, 0])
@@ -106,7 +109,7 @@ def packed(day: Day, instances: Ints) -> Day:
     Examples
     --------
     >>> from models.fleet.world import Fleet, Population
-    >>> from sim.fleet.fleet import prepare
+    >>> from sim.fleet.day import prepare
     >>> day = prepare(World(3, 900.0, 300.0, Fleet(20), Population(60, 50)))
     >>> made = packed(day, np.array([0, 1, 2, 3]))
     >>> made.machines.count, made.timeline.instance
@@ -137,7 +140,7 @@ def alone(day: Day, jobs: Ints, copies: int) -> Day:
     Examples
     --------
     >>> from models.fleet.world import Fleet, Population
-    >>> from sim.fleet.fleet import prepare
+    >>> from sim.fleet.day import prepare
     >>> day = prepare(World(3, 900.0, 300.0, Fleet(20), Population(60, 50)))
     >>> made = alone(day, np.array([5, 7]), 2)
     >>> made.timeline.job, made.timeline.machine

@@ -14,7 +14,8 @@ from models.profiling.programs import Programs
 from models.profiling.world import Compiler, ProfileWorld
 from models.randomness import stream, streams
 from sim.fleet import slots
-from sim.fleet.fleet import NEVER, Day
+from sim.fleet.arms import NEVER
+from sim.fleet.day import Day
 from sim.profiling.draws import keys_of, mixed, normals, uniforms
 
 
@@ -212,13 +213,13 @@ def residence_release(world: ProfileWorld, day: Day, builds: Builds) -> Ints:
 
     Returns
     -------
-    (R,) array of epochs, `sim.fleet.fleet.NEVER` for those that never do: `sim.fleet.fleet.Arm.stay_from`
+    (R,) array of epochs, `sim.fleet.arms.NEVER` for those that never do: `sim.fleet.arms.Arm.stay_from`
 
     Examples
     --------
     >>> from models.profiling.programs import build_programs
     >>> from models.fleet.world import Fleet, Population
-    >>> from sim.fleet.fleet import prepare
+    >>> from sim.fleet.day import prepare
     >>> day = prepare(world := ProfileWorld(2, 4 * 86400.0, 3600.0, Fleet(8), Population(12, 8, heavyweights=2)))
     >>> builds = build_builds(world, build_programs(world, day.jobs, ["haswell_2698v3"]))
     >>> set(np.unique(residence_release(world, day, builds))) <= {24, 48, 72, 96, 120, NEVER}
@@ -252,7 +253,7 @@ def software_factors(programs: Programs, builds: Builds, jobs: Jobs) -> Floats:
     --------
     >>> from models.profiling.programs import build_programs
     >>> from models.fleet.world import Fleet, Population
-    >>> from sim.fleet.fleet import prepare
+    >>> from sim.fleet.day import prepare
     >>> day = prepare(world := ProfileWorld(2, 86400.0, 3600.0, Fleet(8), Population(12, 8, heavyweights=2)))
     >>> programs = build_programs(world, day.jobs, ["haswell_2698v3"])
     >>> bool((software_factors(programs, build_builds(world, programs), day.jobs) == 1.0).all())

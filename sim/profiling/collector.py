@@ -15,7 +15,7 @@ import simpy
 from models.arrays import DAY_S, Bools, Floats, Ints
 from models.profiling.world import ProfileWorld, Watch
 from models.randomness import stream
-from sim.fleet.fleet import Day
+from sim.fleet.day import Day
 from sim.profiling.register import Register
 
 FLEET = "fleet"
@@ -45,7 +45,7 @@ class Plan:
 
     @property
     def answered(self) -> Ints:
-        """Visits that were answered, by machine and epoch: the order in which `sim.fleet.fleet.Visits` wants them.
+        """Visits that were answered, by machine and epoch: the order in which `sim.fleet.blocks.Visits` wants them.
 
         Examples
         --------
@@ -100,7 +100,8 @@ def plan_visits(
     --------
     >>> from models.fleet.world import Fleet, Population
     >>> from models.profiling.world import Collector, Profiling
-    >>> from sim.fleet.fleet import nowhere, prepare
+    >>> from sim.fleet.arms import nowhere
+    >>> from sim.fleet.day import prepare
     >>> from sim.profiling.register import place
     >>> from sim.profiling.register import machine_register
     >>> asked = Profiling(collector=Collector(one_in=10, failure_share=0.0))
@@ -268,7 +269,7 @@ def quota_share(day: Day, job: str, epoch: Ints) -> Floats:
     Examples
     --------
     >>> from models.fleet.world import Fleet, Population
-    >>> from sim.fleet.fleet import prepare
+    >>> from sim.fleet.day import prepare
     >>> day = prepare(ProfileWorld(3, 900.0, 300.0, Fleet(20), Population(60, 50)))
     >>> share = quota_share(day, day.jobs.names[0], np.zeros(20, np.int64))
     >>> bool(0.0 < share.sum() < 20.0)

@@ -48,7 +48,8 @@ def row_weights(software: Software, rows: Rows) -> Floats:
     --------
     >>> from models.profiling.world import ProfileWorld
     >>> from models.fleet.world import Fleet, Population
-    >>> from sim.fleet.fleet import nowhere, prepare
+    >>> from sim.fleet.arms import nowhere
+    >>> from sim.fleet.day import prepare
     >>> from sim.profiling.rows import rows_of, software_of
     >>> day = prepare(world := ProfileWorld(2, 86400.0, 3600.0, Fleet(8), Population(12, 8, heavyweights=2)))
     >>> rows = rows_of(day, nowhere(day), software := software_of(world, day))
@@ -102,7 +103,7 @@ EVENTS = ("cycles", "instructions", "l1_misses", "l2_misses", "llc_misses", "mis
 """The last axis of what functions do."""
 CYCLES, INSTRUCTIONS, L1_MISSES, L2_MISSES, LLC_MISSES, MISPREDICTIONS = range(6)
 ROW_SUMS = (0, 1, 2, 3, 5)
-"""Columns of `sim.fleet.fleet.Block.rows` that `spread` takes; those of `visit_sums` are these."""
+"""Columns of `sim.fleet.blocks.Block.rows` that `spread` takes; those of `visit_sums` are these."""
 COMMON = 0.5
 """Share of the variance between visits that all events of a visit have in common; the rest is each event's own, as
 events follow one another within the visit."""
@@ -128,7 +129,8 @@ def spread(programs: Programs, rows: Rows, weights: Floats, totals: Floats) -> F
     --------
     >>> from models.profiling.world import ProfileWorld
     >>> from models.fleet.world import Fleet, Population
-    >>> from sim.fleet.fleet import nowhere, prepare
+    >>> from sim.fleet.arms import nowhere
+    >>> from sim.fleet.day import prepare
     >>> from sim.profiling.rows import rows_of, software_of
     >>> from sim.profiling.functions import row_weights
     >>> day = prepare(world := ProfileWorld(2, 86400.0, 3600.0, Fleet(8), Population(12, 8, heavyweights=2)))
@@ -166,7 +168,8 @@ def summed(programs: Programs, rows: Rows, weights: Floats, totals: Floats) -> F
     --------
     >>> from models.profiling.world import ProfileWorld
     >>> from models.fleet.world import Fleet, Population
-    >>> from sim.fleet.fleet import nowhere, prepare
+    >>> from sim.fleet.arms import nowhere
+    >>> from sim.fleet.day import prepare
     >>> from sim.profiling.rows import rows_of, software_of
     >>> from sim.profiling.functions import row_weights
     >>> day = prepare(world := ProfileWorld(2, 86400.0, 3600.0, Fleet(8), Population(12, 8, heavyweights=2)))
@@ -247,7 +250,8 @@ def jitter(programs: Programs, rows: Rows, events: Floats, visit: Ints, names: S
     --------
     >>> from models.profiling.world import ProfileWorld
     >>> from models.fleet.world import Fleet, Population
-    >>> from sim.fleet.fleet import nowhere, prepare
+    >>> from sim.fleet.arms import nowhere
+    >>> from sim.fleet.day import prepare
     >>> from sim.profiling.rows import rows_of, software_of
     >>> from sim.profiling.functions import row_weights
     >>> day = prepare(world := ProfileWorld(2, 86400.0, 3600.0, Fleet(8), Population(12, 8, heavyweights=2)))

@@ -14,7 +14,7 @@ from models.fleet.machines import Machines
 from models.fleet.served import HardwareTrial
 from models.profiling.world import ProfileWorld
 from models.randomness import stream
-from sim.fleet.fleet import Day, prepare
+from sim.fleet.day import Day, prepare
 
 Who = Literal["drawn", "nowhere", "everywhere"]
 """Which machines have the new processors: those drawn for the trial, none, or all that may get them."""

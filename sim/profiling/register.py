@@ -8,7 +8,8 @@ from models.arrays import Floats, Ints
 from models.fleet.machines import Machines
 from models.profiling.world import Kernel, ProfileWorld
 from models.randomness import stream
-from sim.fleet.fleet import Arm, Day
+from sim.fleet.arms import Arm
+from sim.fleet.day import Day
 from sim.fleet.timeline import KINDS
 
 
@@ -212,7 +213,8 @@ def machine_register(world: ProfileWorld, day: Day, arm: Arm, places: Places) ->
     Examples
     --------
     >>> from models.fleet.world import Fleet, Population
-    >>> from sim.fleet.fleet import nowhere, prepare
+    >>> from sim.fleet.arms import nowhere
+    >>> from sim.fleet.day import prepare
     >>> from sim.profiling.register import place
     >>> world = ProfileWorld(3, 900.0, 300.0, Fleet(20), Population(60, 50))
     >>> day = prepare(world)

@@ -12,7 +12,8 @@ import numpy as np
 from models.arrays import DAY_S, Bools, Ints
 from models.profiling.programs import Programs, build_programs
 from models.profiling.world import ProfileWorld
-from sim.fleet.fleet import Arm, Day
+from sim.fleet.arms import Arm
+from sim.fleet.day import Day
 from sim.profiling.builds import Builds, build_builds
 from sim.profiling.draws import keys_of, mixed, uniforms
 from sim.profiling.register import Places, place, platform_names
@@ -71,7 +72,7 @@ def software_of(world: ProfileWorld, day: Day) -> Software:
     Examples
     --------
     >>> from models.fleet.world import Fleet, Population
-    >>> from sim.fleet.fleet import prepare
+    >>> from sim.fleet.day import prepare
     >>> day = prepare(world := ProfileWorld(2, 86400.0, 3600.0, Fleet(8), Population(12, 8, heavyweights=2)))
     >>> software_of(world, day).programs.count
     12
@@ -93,7 +94,8 @@ def rows_of(day: Day, arm: Arm, software: Software) -> Rows:
     --------
     >>> from models.fleet.machines import build_machines
     >>> from models.fleet.world import Fleet, Population
-    >>> from sim.fleet.fleet import nowhere, prepare
+    >>> from sim.fleet.arms import nowhere
+    >>> from sim.fleet.day import prepare
     >>> day = prepare(world := ProfileWorld(2, 86400.0, 3600.0, Fleet(8), Population(12, 8, heavyweights=2)))
     >>> rows = rows_of(day, nowhere(day), software_of(world, day))
     >>> rows.count == day.row_window.size, rows.build.max()

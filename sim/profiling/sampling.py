@@ -17,7 +17,8 @@ from models.arrays import Floats, Ints
 from models.profiling.programs import Programs
 from models.profiling.world import ProfileWorld
 from models.randomness import key
-from sim.fleet.fleet import Block, Day
+from sim.fleet.blocks import Block
+from sim.fleet.day import Day
 from sim.profiling.addresses import INSTRUCTION_BYTES
 from sim.profiling.builds import Builds
 from sim.profiling.collector import STATUSES, Plan

@@ -24,7 +24,9 @@ class Truth:
     --------
     >>> from models.profiling.world import ProfileWorld
     >>> from models.fleet.world import Fleet, Population
-    >>> from sim.fleet.fleet import nowhere, prepare, run_arm
+    >>> from sim.fleet.arms import nowhere
+    >>> from sim.fleet.blocks import run_arm
+    >>> from sim.fleet.day import prepare
     >>> from sim.profiling.functions import ROW_SUMS
     >>> from sim.profiling.rows import rows_of, software_of
     >>> day = prepare(world := ProfileWorld(2, 86400.0, 3600.0, Fleet(8), Population(12, 8, heavyweights=2)))

@@ -9,7 +9,8 @@ from models.arrays import Bools, Floats, Ints
 from models.platforms import PLATFORMS
 from models.profiling.images import MODULE
 from models.profiling.programs import Programs
-from sim.fleet.fleet import Block, Day
+from sim.fleet.blocks import Block
+from sim.fleet.day import Day
 from sim.profiling.addresses import Addresses
 from sim.profiling.collector import Plan
 from sim.profiling.rates import NOMINAL_CPI, NOMINAL_PER_INSTRUCTION

@@ -8,7 +8,8 @@ from functools import cache
 from models.fleet.world import Feature, Fleet, Population, Recording, Rollout, Window
 from models.platforms import PLATFORMS
 from models.profiling.world import Kernel, ProfileWorld, Profiling
-from sim.fleet.fleet import Arm, prepare, recorded
+from sim.fleet.arms import Arm, recorded
+from sim.fleet.day import prepare
 from sim.profiling.builds import residence_release
 from sim.profiling.rows import rows_of, software_of
 

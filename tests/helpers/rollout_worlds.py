@@ -18,7 +18,8 @@ from models.fleet.world import (
     World,
 )
 from scenarios.wsmeter.twins import Twins, observe, touched
-from sim.fleet.fleet import everywhere, nowhere, prepare
+from sim.fleet.arms import everywhere, nowhere
+from sim.fleet.day import prepare
 
 NO_CONDITIONS = Conditions(**{field.name: 0.0 for field in fields(Conditions)})
 NO_INTERFERENCE = Interference(llc=False, bandwidth=False, smt=False)

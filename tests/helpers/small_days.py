@@ -22,12 +22,9 @@ from models.fleet.world import (
     Window,
     World,
 )
-from sim.fleet.fleet import (
-    NEVER,
-    Arm,
-    day_of,
-    run_arm,
-)
+from sim.fleet.arms import NEVER, Arm
+from sim.fleet.blocks import run_arm
+from sim.fleet.day import day_of
 from sim.fleet.timeline import from_placement
 
 EPOCH_S, SHARP = 300.0, Interference(tolerance=1e-13, max_iterations=5000)

@@ -1,6 +1,6 @@
 """Fleets whose every course is known: each machine without the feature, with it, and switching it on and off.
 
-Instances, noise and churn are the same in all courses (`sim.fleet.fleet`), so the tables of two arms have the same
+Instances, noise and churn are the same in all courses (`sim.fleet.arms`), so the tables of two arms have the same
 stays and an experiment on any machines can be put together from their rows. That is exact as far as machines do not
 disturb each other; machines of a power domain share its budget, and `simulated` says what they do when just some have
 the feature.
@@ -16,7 +16,9 @@ from numpy.typing import NDArray
 
 from models.arrays import DAY_S, Bools, Floats, Ints
 from scenarios.effects.scorecard import corners
-from sim.fleet.fleet import Arm, Day, crossover, everywhere, nowhere, on_machines, prepare, run_arm
+from sim.fleet.arms import Arm, crossover, everywhere, nowhere, on_machines
+from sim.fleet.blocks import run_arm
+from sim.fleet.day import Day, prepare
 from sim.fleet.rollout import plan_crossover
 from sim.fleet.slots import CPU_S, CYCLES, INSTRUCTIONS
 

@@ -13,7 +13,8 @@ from analysis.audit.table import Table
 from models.arrays import DAY_S, Bools, Floats
 from scenarios.effects.scorecard import corners
 from scenarios.effects.scorecard.fleets import STUDY
-from sim.fleet.fleet import everywhere, nowhere, prepare
+from sim.fleet.arms import everywhere, nowhere
+from sim.fleet.day import prepare
 from sim.fleet.testclusters import measure
 
 MACHINES, MACHINES_PER_RACK = 300, 10

@@ -5,7 +5,7 @@ from analysis.profiling.metrics import core_seconds
 from scenarios.profiling import core_seconds as module
 from scenarios.profiling.collectors import frame
 from scenarios.profiling.core_seconds import Asked, judged, many, summary, world_of
-from sim.fleet.fleet import run_arm
+from sim.fleet.blocks import run_arm
 from sim.profiling.collection import Collection
 from sim.profiling.setting import Setting
 

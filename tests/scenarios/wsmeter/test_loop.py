@@ -17,7 +17,8 @@ from models.randomness import stream
 from models.tables import ROUNDS
 from scenarios.wsmeter.loop import rounds
 from scenarios.wsmeter.twins import observe
-from sim.fleet.fleet import nowhere, on_machines, prepare
+from sim.fleet.arms import nowhere, on_machines
+from sim.fleet.day import prepare
 from sim.recorder import write_table
 
 MACHINES = World(

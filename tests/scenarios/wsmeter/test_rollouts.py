@@ -11,7 +11,8 @@ from analysis.statistics import NotEnoughDataError
 from models.fleet.world import Interference
 from scenarios.wsmeter.rollouts import OnAdded, OnInstances, OnMachines, OnPacked, compare, moved
 from scenarios.wsmeter.twins import observe
-from sim.fleet.fleet import everywhere, on_machines, prepare
+from sim.fleet.arms import everywhere, on_machines
+from sim.fleet.day import prepare
 from sim.fleet.testclusters import packed
 from tests.helpers.rollout_worlds import CODE, MACHINES, NO_CAPS, NO_CONDITIONS, NO_INTERFERENCE, TIGHT, same, twins
 

@@ -9,7 +9,8 @@ from models.fleet.world import World
 from scenarios.files.schema import Scenario
 from scenarios.runs.execution import obtain
 from scenarios.wsmeter.twins import Twins, observe, touched
-from sim.fleet.fleet import everywhere, prepare
+from sim.fleet.arms import everywhere
+from sim.fleet.day import prepare
 from tests.helpers.rollout_worlds import CODE, MACHINES, TIGHT, same, twins
 
 

@@ -22,7 +22,8 @@ from models.fleet.world import (
     World,
 )
 from models.platforms import PLATFORMS
-from sim.fleet.fleet import everywhere, nowhere, prepare
+from sim.fleet.arms import everywhere, nowhere
+from sim.fleet.day import prepare
 from sim.fleet.testclusters import added, alone, first_fit, measure, packed, stays
 from tests.helpers.reference_day import latency_factor
 

@@ -8,7 +8,7 @@ import pytest
 from models.profiling.images import GENERATED
 from models.profiling.world import Compiler, Releases
 from sim.fleet import slots
-from sim.fleet.fleet import NEVER
+from sim.fleet.arms import NEVER
 from sim.profiling.builds import NEW, OLD, build_builds, changed_functions, residence_release, software_factors
 from tests.helpers.programs_world import DAYS, WORLD, asked, fleet
 

@@ -8,7 +8,8 @@ import pytest
 
 from models.fleet.world import Churn, Fleet, Population
 from models.profiling.world import Collector, ProfileWorld, Profiling, Watch
-from sim.fleet.fleet import nowhere, prepare
+from sim.fleet.arms import nowhere
+from sim.fleet.day import prepare
 from sim.fleet.timeline import KINDS
 from sim.profiling.collector import DOWN, FAILED, OK, REFUSED, STATUSES, STOPPED, Gatekeepers, plan_visits, quota_share
 from sim.profiling.register import machine_register, place

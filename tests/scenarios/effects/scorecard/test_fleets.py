@@ -8,7 +8,8 @@ import pytest
 
 from scenarios.effects.scorecard import corners
 from scenarios.effects.scorecard.fleets import STUDY, change, either, fleet, simulated
-from sim.fleet.fleet import crossover, everywhere, nowhere, on_machines, prepare
+from sim.fleet.arms import crossover, everywhere, nowhere, on_machines
+from sim.fleet.day import prepare
 from sim.fleet.rollout import plan_crossover
 from sim.fleet.testclusters import measure
 

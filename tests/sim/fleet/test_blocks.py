@@ -22,14 +22,10 @@ from models.fleet.world import (
     Recording,
     Window,
 )
-from sim.fleet import fleet, slots
-from sim.fleet.fleet import (
-    day_of,
-    nowhere,
-    prepare,
-    run_arm,
-    window_of_epoch,
-)
+from sim.fleet import blocks, slots
+from sim.fleet.arms import nowhere
+from sim.fleet.blocks import run_arm
+from sim.fleet.day import day_of, prepare, window_of_epoch
 from sim.fleet.timeline import from_placement
 from tests.helpers.reference_day import ReferenceDay
 from tests.helpers.small_days import EPOCH_S, SERVICE, SHARP, TWINS, WORLD, arrays, digest, scattered, small_and_busy
@@ -69,7 +65,7 @@ def test_visits_in_every_epoch_are_together_what_the_counters_hold():
     day, arm, twin = twins("plain")
     machine, epoch = (cell.ravel() for cell in np.mgrid[0:4, 0:10])
     software = day_software(day)
-    (block,) = run_arm(day, arm, visits=fleet.Visits(machine, epoch, software))
+    (block,) = run_arm(day, arm, visits=blocks.Visits(machine, epoch, software))
     there = block.visit_rows >= 0
     found = np.zeros((len(block.rows), 5))
     np.add.at(found, block.visit_rows[there], block.visit_sums[there])
@@ -99,13 +95,14 @@ def test_bits_do_not_depend_on_threads_or_blocks(monkeypatch):
     expected = digest(day, nowhere(day), threads=1)
     assert digest(day, nowhere(day), threads=2) == expected
     for machines in (1, 16, 10_000):
-        monkeypatch.setattr(fleet, "MACHINES_IN_FLIGHT", machines)
+        monkeypatch.setattr(blocks, "MACHINES_IN_FLIGHT", machines)
         assert digest(day, nowhere(day)) == expected
 
 
 def test_bits_are_the_same_in_another_process():
     script = (
-        "from sim.fleet.fleet import nowhere, prepare\n"
+        "from sim.fleet.arms import nowhere\n"
+        "from sim.fleet.day import prepare\n"
         "from tests.helpers.small_days import WORLD, digest\n"
         "day = prepare(WORLD)\nprint(digest(day, nowhere(day))['rows'])"
     )
