@@ -48,6 +48,13 @@ class Cells:
     """(J,) performance that the job's values are relative to."""
     before: Floats
     """(M, 2) sums over the machine's instances before the study: quota times performance, and quota; 0 if unknown."""
+    measured: Floats
+    """(C, 2) sums of values as they were measured, without and with the feature: each stay counts alike, and what its
+    job's instances did in common stays in."""
+    measured_squares: Floats
+    """(C, 2)"""
+    level: Floats
+    """(J,) mean of the job's values as measured before, or of the machines without the feature; NaN where none was."""
     machines: pd.Index
     jobs: pd.Index
     rack: Ints
@@ -74,6 +81,7 @@ def cells(
     jobs: pd.DataFrame,
     before: pd.DataFrame | None = None,
     racks: pd.Series | None = None,
+    level: "pd.Series[float] | None" = None,
     *,
     known: bool = False,
     shared: float = 0.0,
@@ -83,10 +91,12 @@ def cells(
     Parameters
     ----------
     rows : one per instance: job, machine, quota, off and on (performance without and with the feature; NaN where that
-        was not observed), and perhaps presence (0..1) and covariates x0, x1, …, relative
+        was not observed), and perhaps presence (0..1), measured_off and measured_on (the same as measured, if that is
+        something else) and covariates x0, x1, …, relative
     jobs : job, quota (the whole fleet's), scale (performance, above 0); in this order they are numbered
     before : per machine: value (Σ quota × performance), quota, indexed by machine
     racks : rack of each machine, indexed by machine; without it every machine is one
+    level : mean of each job as it was measured before, indexed by job; its `scale` without it
     known, shared : as in `Cells`
 
     Raises
@@ -115,6 +125,8 @@ def cells(
 
     scale = jobs["scale"].to_numpy(dtype=np.float64)
     arms = [np.nan_to_num(rows[name].to_numpy(dtype=np.float64)) / scale[job] for name in ("off", "on")]
+    names = [f"measured_{name}" if f"measured_{name}" in rows else name for name in ("off", "on")]
+    measured = [np.nan_to_num(rows[name].to_numpy(dtype=np.float64)) / scale[job] for name in names]
     covariates = _centred(rows, job, len(jobs), presence)
     count = covariates.shape[1]
     quota = jobs["quota"].to_numpy(dtype=np.float64)
@@ -142,12 +154,20 @@ def cells(
         before=np.zeros((len(machines), 2))
         if before is None
         else before.reindex(index)[["value", "quota"]].fillna(0.0).to_numpy(dtype=np.float64),
+        measured=_stacked([_plain(inverse, arm, total) for arm in measured], total),
+        measured_squares=_stacked([_plain(inverse, arm**2, total) for arm in measured], total),
+        level=np.ones(len(jobs)) if level is None else level.reindex(jobs["job"]).to_numpy(dtype=np.float64) / scale,
         machines=index,
         jobs=pd.Index(jobs["job"]),
         rack=rack,
         known=known,
         shared=shared,
     )
+
+
+def _plain(cell: Ints, value: Floats, cells: int) -> Floats:
+    """Return the sums of values by cell, each row alike."""
+    return np.bincount(cell, value, cells).astype(np.float64)
 
 
 def _centred(rows: pd.DataFrame, job: Ints, jobs: int, presence: Floats) -> Floats:
@@ -209,7 +229,7 @@ def only(cells: Cells, job: object, before: pd.DataFrame | None = None) -> Cells
     if place < 0 or not len(kept):
         raise NotEnoughDataError(1, 0, f"machines with job {job}")
     machine = np.repeat(np.arange(len(cells.machines)), np.diff(cells.start))[kept]
-    per_cell = ("count", "instances", "quota", "x", "xx", "y", "yy", "xy")
+    per_cell = ("count", "instances", "quota", "x", "xx", "y", "yy", "xy", "measured", "measured_squares")
     machines = cells.machines[machine]
     past = np.zeros((len(kept), 2))
     if before is not None:
@@ -222,6 +242,7 @@ def only(cells: Cells, job: object, before: pd.DataFrame | None = None) -> Cells
         **{name: getattr(cells, name)[kept] for name in per_cell},
         share=np.ones(1),
         scale=cells.scale[[place]],
+        level=cells.level[[place]],
         before=past,
         machines=machines,
         jobs=cells.jobs[[place]],

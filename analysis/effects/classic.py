@@ -5,20 +5,29 @@ from dataclasses import dataclass, replace
 from typing import ClassVar, Literal
 
 import numpy as np
+import pandas as pd
 
 from analysis.effects import moments
 from analysis.effects.cells import Cells
-from analysis.effects.method import Answers, Design, Effect, Need, concluded
+from analysis.effects.method import Answers, Design, Effect, Need, concluded, half_width
 from analysis.effects.study import Study
+from analysis.statistics import Current
+from analysis.wsmeter.coverage import Covered
+from analysis.wsmeter.estimators import WSMeter
 from models.arrays import Bools, Floats
 
 _NORMAL = 1e15
-"""Degrees of freedom of those who take the normal distribution, or a fixed multiple of the standard error."""
+"""Degrees of freedom of those who take the normal distribution."""
 
 
 @dataclass(frozen=True, slots=True)
 class Published:
-    """WSMeter as printed (Lee et al. 2018, section 4.3): covered jobs, renormalised weights, independent instances."""
+    """WSMeter in an experiment: `analysis.wsmeter.estimators.WSMeter` on stays as measured (Lee et al. 2018, 4.3).
+
+    Covered jobs, renormalised weights, independent instances; the current fleet counts as known exactly. What a job's
+    instances do in common from day to day is left in, and short stays count like long ones, as in `wsc estimate`. Its
+    half-width is not fixed at two standard errors: it is that of the confidence asked for, like every estimator's.
+    """
 
     name: str = "published"
     """Its name in tables and on the command line."""
@@ -32,31 +41,70 @@ class Published:
     needs: ClassVar[tuple[Need, ...]] = ()
 
     def many(self, cells: Cells, treated: Bools) -> Answers:
-        """Return what it says of R draws; the margin is twice the standard error at 95%, and in proportion otherwise.
+        """Return what it says of R draws; NaN where no job is covered, and of stays that are their own control.
 
         Parameters
         ----------
-        cells : relative to each job's mean before, where `baseline` is that
+        cells : any
         treated : (R, M)
-
-        Returns
-        -------
-        Answers
-            NaN where no job is covered.
         """
         return covered([self], cells, treated)[0]
 
     def estimate(self, study: Study, confidence: float = 0.95) -> Effect:
-        """Return what it says of one experiment; of the quota it speaks for the covered jobs' alone."""
-        made, jobs = concluded(self, study, confidence), self.jobs(study.cells, study.treated)
-        return replace(made, jobs=int(jobs.sum()), quota_coverage=float(study.cells.share[jobs].sum()))
+        """Return what `WSMeter` says of one experiment; of the quota it speaks for the covered jobs' alone."""
+        effect = concluded(self, study, confidence)
+        half_width_se = float(half_width(np.ones(()), np.array(_NORMAL), confidence))
+        estimate = WSMeter(half_width_se, self.min_instances, self.widening).over(self.covers(study))
+        return replace(
+            effect,
+            change=estimate.change,
+            low=estimate.low,
+            high=estimate.high,
+            margin=estimate.margin,
+            error=estimate.margin / half_width_se,
+            jobs=estimate.jobs,
+            quota_coverage=estimate.quota_coverage,
+        )
 
-    def jobs(self, cells: Cells, treated: Bools) -> Bools:
-        """Return which jobs are covered where these machines, (M,), have the feature; (J,)."""
-        having = np.repeat(treated, np.diff(cells.start))
-        all_of, on = (np.bincount(cells.job, cells.instances * arm, len(cells.jobs)) for arm in (1, having))
-        covers = on >= self.min_instances
-        return np.asarray(covers & (on < all_of) if self.baseline == "concurrent" else covers, dtype=np.bool_)
+    def covers(self, study: Study) -> Covered:
+        """Return the covered jobs of an experiment, and what was measured of them.
+
+        Raises
+        ------
+        NotEnoughDataError
+            If no job is covered.
+        """
+        cells = study.cells
+        if self.baseline == "concurrent":
+            current = _measured(cells, ~study.treated, arm=0)
+        else:
+            known = np.flatnonzero(np.isfinite(cells.level))
+            unknown = np.full(len(known), np.nan)
+            level = (cells.level * cells.scale)[known]
+            current = Current(
+                cells.jobs[known], cells.share[known], level, unknown, np.ones(len(known), np.int64), unknown
+            )
+        jobs = pd.DataFrame({"job": cells.jobs, "quota": cells.share})
+        return Covered.of(current, _measured(cells, study.treated, arm=1), self.min_instances, 1, jobs)
+
+
+def _measured(cells: Cells, machines: Bools, arm: int) -> Current:
+    """Return what was measured on some machines without (0) or with the feature (1), job by job."""
+    chosen, count = np.repeat(machines, np.diff(cells.start)), len(cells.jobs)
+    instances, value, square = (
+        np.bincount(cells.job, np.where(chosen, sums, 0.0), count)
+        for sums in (cells.instances, cells.measured[:, arm], cells.measured_squares[:, arm])
+    )
+    at = np.flatnonzero(instances > 0)
+    n = instances[at]
+    mean = value[at] / n
+    with np.errstate(divide="ignore", invalid="ignore"):
+        variance = np.maximum(square[at] / n - mean**2, 0.0) * n / (n - 1.0)
+    scale = cells.scale[at]
+    unknown = np.full(int(machines.sum()), np.nan)
+    return Current(
+        cells.jobs[at], cells.share[at], mean * scale, np.sqrt(variance) * scale, n.astype(np.int64), unknown
+    )
 
 
 @dataclass(frozen=True, slots=True)
@@ -100,14 +148,14 @@ def covered(ones: Sequence[Published], cells: Cells, treated: Bools) -> list[Ans
     cells, treated : as for `Published.many`
     """
     chosen = np.array(treated, dtype=np.bool_, order="C")
-    values = np.stack([cells.count, cells.y[:, 1], cells.yy[:, 1], cells.y[:, 0]], axis=1)
-    made = moments.JobCells(cells.start, cells.job, cells.instances, values, cells.weight)
-    out = np.empty((len(chosen), 2))
-    moments.covered(made, chosen, ones[0].min_instances, ones[0].baseline == "concurrent", out)
+    values = np.stack([cells.measured[:, 1], cells.measured_squares[:, 1], cells.measured[:, 0]], axis=1)
+    sums = moments.JobCells(cells.start, cells.job, cells.instances, values, cells.weight, cells.level)
+    out = np.full((len(chosen), 2), np.nan)
+    if not cells.known:
+        moments.covered(sums, chosen, ones[0].min_instances, ones[0].baseline == "concurrent", out)
     change, error = out.T.copy()
     freedom = np.full(len(chosen), _NORMAL)
-    # The paper's margin is 2 standard errors; the interval of 95% is 1.96 of what is returned.
-    return [Answers(change, error * one.widening * 2.0 / 1.959963984540054, freedom) for one in ones]
+    return [Answers(change, error * one.widening, freedom) for one in ones]
 
 
 def ratios(ones: Sequence[Ratio], cells: Cells, treated: Bools) -> list[Answers]:

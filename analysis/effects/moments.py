@@ -7,7 +7,7 @@ from numba import njit
 
 from models.arrays import Bools, Floats, Ints
 
-_COUNT, _ON, _ON2, _OFF = range(4)
+_ON, _ON2, _OFF = range(3)
 """Columns of the values of cells."""
 MACHINES, RATIO, PAST, NOW, BEFORE, BOTH = range(6)
 """Columns of the moments of an arm: its machines, ratio and ratio before; variances and covariance of the two."""
@@ -21,9 +21,11 @@ class JobCells(NamedTuple):
     job: Ints
     instances: Ints
     values: Floats
-    """(C, 4): count, values with the feature and their squares, values without it."""
+    """(C, 3): sums of values with the feature and of their squares, and of values without it."""
     weight: Floats
     """(J,)"""
+    level: Floats
+    """(J,) mean before; NaN where a job was not measured before."""
 
 
 @njit(cache=True, error_model="numpy")
@@ -32,7 +34,7 @@ def covered(cells: JobCells, treated: Bools, least: int, concurrent: bool, out: 
 
     Parameters
     ----------
-    cells : relative to each job's mean before, unless the comparison is concurrent
+    cells : in units of each job's scale, which are in its weight
     treated : (R, M)
     least : instances from which on a job is covered
     concurrent : whether to compare with the machines without the feature
@@ -43,13 +45,12 @@ def covered(cells: JobCells, treated: Bools, least: int, concurrent: bool, out: 
         sums, instances = _sums(cells, np.flatnonzero(treated[r]), jobs)
         metric, value, square = 0.0, 0.0, 0.0
         for j in range(jobs):
-            n = instances[j]
-            if n < least or (concurrent and n == there[j]):
+            n, rest = instances[j], there[j] - instances[j]
+            if n < least or (rest == 0 if concurrent else np.isnan(cells.level[j])):
                 continue
-            weight, mean = cells.weight[j], sums[j, _ON] / sums[j, _COUNT]
-            variance = max(sums[j, _ON2] / sums[j, _COUNT] - mean**2, 0.0) * n / (n - 1.0)
-            left = (whole[j, _OFF] - sums[j, _OFF]) / (whole[j, _COUNT] - sums[j, _COUNT]) if concurrent else 1.0
-            metric += weight * left
+            weight, mean = cells.weight[j], sums[j, _ON] / n
+            variance = max(sums[j, _ON2] / n - mean**2, 0.0) * n / (n - 1.0)
+            metric += weight * ((whole[j, _OFF] - sums[j, _OFF]) / rest if concurrent else cells.level[j])
             value += weight * mean
             square += weight**2 * variance / n
         out[r, 0] = value / metric - 1.0

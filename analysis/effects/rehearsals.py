@@ -175,6 +175,8 @@ def with_effect(cells: Cells, assumed: Assumed, rng: np.random.Generator) -> tup
         y=np.stack([cells.y[:, 0], by * cells.y[:, 0]], axis=1),
         yy=np.stack([cells.yy[:, 0], by**2 * cells.yy[:, 0]], axis=1),
         xy=np.stack([cells.xy[:, 0], by[:, None] * cells.xy[:, 0]], axis=1),
+        measured=np.stack([cells.measured[:, 0], by * cells.measured[:, 0]], axis=1),
+        measured_squares=np.stack([cells.measured_squares[:, 0], by**2 * cells.measured_squares[:, 0]], axis=1),
     )
     return made, truth(made)
 

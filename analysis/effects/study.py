@@ -79,11 +79,14 @@ class Study:
         if switching.any():
             made = observed(study, fleet, racks, share[switching].index if never.sum() >= switching.sum() else None)
             return cls(made, np.ones(len(made.machines), dtype=np.bool_), "crossover")
+        measured, level = stays(study)["value"], _level(before if len(before) else study[~study["treated"]])
         study = _without(study, course(study[~study["treated"]], fleet))
         before = _without(before, course(before, fleet))
         rows = stays(study)
-        arms = {"off": rows["value"].where(~rows["treated"]), "on": rows["value"].where(rows["treated"])}
-        made = _cells(rows.assign(**arms), study, before, fleet, racks, link=link, load=load)
+        having = rows["treated"]
+        arms = {"off": rows["value"].where(~having), "on": rows["value"].where(having)}
+        arms |= {"measured_off": measured.where(~having), "measured_on": measured.where(having)}
+        made = _cells(rows.assign(**arms), study, before, fleet, racks=racks, level=level, link=link, load=load)
         treated = rows.groupby("machine")["treated"].any().reindex(made.machines).to_numpy(dtype=np.bool_)
         return cls(replace(made, platform=_platforms(observations, made.machines)), treated, "concurrent")
 
@@ -145,12 +148,15 @@ def potential(
     """
     before, off, on = map(checked, (before, off, on))
     fleet = fleet_of(before, off, jobs)
+    level = _level(before if len(before) else off)
+    measured = [stays(table)["value"] for table in (off, on)]
     common = course(off, fleet)
     before, off, on = _without(before, course(before, fleet)), _without(off, common), _without(on, common)
-    rows, keys = stays(off), identity(off)
-    with_it = stays(on)[[*keys, "value"]].rename(columns={"value": "on"})
+    rows, keys = stays(off).assign(measured_off=measured[0]), identity(off)
+    with_it = stays(on).assign(measured_on=measured[1])[[*keys, "value", "measured_on"]].rename(columns={"value": "on"})
     both = rows.rename(columns={"value": "off"}).merge(with_it, on=keys)
-    return _cells(both.assign(value=both["off"]), off, before, fleet, racks_of(off), link=link, load=load)
+    rows, racks = both.assign(value=both["off"]), racks_of(off)
+    return _cells(rows, off, before, fleet, racks=racks, level=level, link=link, load=load)
 
 
 def course(table: pd.DataFrame, fleet: pd.DataFrame) -> pd.Series:
@@ -204,15 +210,22 @@ def _cells(
     study: pd.DataFrame,
     past: pd.DataFrame,
     fleet: pd.DataFrame,
-    racks: pd.Series | None,
     *,
+    racks: pd.Series | None,
+    level: "pd.Series[float]",
     link: Link,
     load: bool,
 ) -> Cells:
     before = stays(past) if len(past) else past
     known = covariates(rows, before, study, past, fleet, link=link, load=load)
     whole = pd.concat([rows.rename(columns={"weight": "quota"}), known], axis=1)
-    return cells(whole, fleet, _before(before), racks)
+    return cells(whole, fleet, _before(before), racks, level)
+
+
+def _level(table: pd.DataFrame) -> "pd.Series[float]":
+    """Return the mean over each job's stays as they were measured, each alike."""
+    mean: pd.Series[float] = stays(table).groupby("job")["value"].mean()
+    return mean
 
 
 def _before(before: pd.DataFrame) -> pd.DataFrame | None:

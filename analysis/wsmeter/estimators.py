@@ -17,9 +17,11 @@ from analysis.wsmeter.plan import plan as allocate
 from models.arrays import Floats
 from models.errors import InputError
 
-__all__ = ["ESTIMATORS", "Baseline", "Current", "CurrentIs", "Estimate", "Estimator", "WSMeter"]
+__all__ = ["ESTIMATORS", "WIDENING", "Baseline", "Current", "CurrentIs", "Estimate", "Estimator", "WSMeter"]
 
 CurrentIs = Literal["population", "sample"]
+WIDENING = 1.2
+"""Factor on the margin of the widened estimator, the paper's remedy for what the margin leaves out (section 6.3)."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,7 +62,10 @@ class Estimator(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class Baseline:
-    """The mean over machines, each machine one observation (Lee et al. 2018, WSMeter, section 4.2)."""
+    """The mean over machines, each machine one observation (Lee et al. 2018, WSMeter, section 4.2).
+
+    No `analysis.effects.classic.Ratio`: that one divides sums over machines, so that a machine counts by what it holds.
+    """
 
     t: float = 2.0
     """Half-width in standard errors."""
@@ -147,7 +152,8 @@ class Baseline:
 class WSMeter:
     """The quota-weighted mean of the jobs that the sample covers (Lee et al. 2018, WSMeter, section 4.3).
 
-    Covariance between jobs is left out, as in the paper; a `widening` of 1.2 is its remedy (section 6.3).
+    Covariance between jobs is left out, as in the paper; `WIDENING` is its remedy. Experiments have it as `published`
+    and `concurrent` (`analysis.effects.classic.Published`).
     """
 
     t: float = 2.0
@@ -229,7 +235,8 @@ class WSMeter:
             _weighted(common.weight, common.current),
             _weighted(common.weight, common.new),
             estimator=self.name,
-            half_width_se=self.t * self.widening,
+            half_width_se=self.t,
+            widening=self.widening,
             sampled=self.current_is == "sample",
             machines=len(common.new.machine_value),
             quota_coverage=float(common.quota_share.sum()),
@@ -247,6 +254,7 @@ def _relative(
     *,
     estimator: str,
     half_width_se: float,
+    widening: float = 1.0,
     sampled: bool,
     machines: int,
     quota_coverage: float,
@@ -256,7 +264,7 @@ def _relative(
     current, new = _positive(before[0]), after[0]
     ratio = new / current
     variance = after[1] + (ratio * ratio * before[1] if sampled else 0.0)
-    change, margin = ratio - 1, half_width_se * math.sqrt(variance) / current
+    change, margin = ratio - 1, widening * (half_width_se * math.sqrt(variance) / current)
     if not (math.isfinite(change) and math.isfinite(margin)):
         raise InputError(f"the change from {current:g} to {new:g} is too large to compute")
     return Estimate(
@@ -295,5 +303,5 @@ def _positive(metric: float) -> float:
     return metric
 
 
-ESTIMATORS: tuple[Estimator, ...] = (Baseline(), WSMeter(), WSMeter(widening=1.2))
+ESTIMATORS: tuple[Estimator, ...] = (Baseline(), WSMeter(), WSMeter(widening=WIDENING))
 """The paper's, as they are run when nothing else is said."""

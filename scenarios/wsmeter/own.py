@@ -19,7 +19,7 @@ from analysis.audit.guards import GUARDS, examine
 from analysis.audit.table import ObservationsError
 from analysis.audit.tails import heavy_tails_of_samples
 from analysis.statistics import NotEnoughDataError
-from analysis.wsmeter.estimators import Baseline, Current, CurrentIs, Estimate, WSMeter
+from analysis.wsmeter.estimators import WIDENING, Baseline, Current, CurrentIs, Estimate, WSMeter
 from analysis.wsmeter.measurements import FileError, Reading, read_jobs, read_measurements, read_plan
 from analysis.wsmeter.plan import plan as allocate
 from models.errors import WscError
@@ -38,8 +38,6 @@ _ASKED = {
 """Guards of two tables of instances, of which neither a past nor how machines were chosen is known."""
 _AGAIN, _MOSTLY = 0.05, 0.25
 """Shares of new rows, beyond chance, from which rows that stand in the current table are a warning, and an error."""
-WIDENING = 1.2
-"""Factor on the margin of the widened estimator (WSMeter, section 6.3)."""
 
 
 def plan(table: Path, margin: float, t: float = 2.0, min_instances: int = 4) -> dict[str, Any]:

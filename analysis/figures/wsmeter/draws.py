@@ -1,7 +1,6 @@
 """Repeated test clusters from the half with the feature, each estimate beside its reference (WSMeter, section 6.1)."""
 
 import itertools
-from dataclasses import replace
 
 import numpy as np
 import pandas as pd
@@ -10,10 +9,7 @@ from analysis.figures.wsmeter.changes import Interval, mean_interval, share_inte
 from analysis.statistics import Current, Measured, NotEnoughDataError
 from analysis.wsmeter.clusters import MachineRows, random_machines
 from analysis.wsmeter.coverage import Covered
-from analysis.wsmeter.estimators import Baseline, Estimate, WSMeter
-
-WIDENING = 1.2
-"""Factor on WSMeter's margin for a conservative statement (section 6.3)."""
+from analysis.wsmeter.estimators import WIDENING, Baseline, Estimate, WSMeter
 
 
 def cluster_draws(
@@ -72,11 +68,9 @@ def _estimates(before: Current, after: Current, sample: Current, jobs: pd.DataFr
         over = Covered.of(before, sample, WSMeter().min_instances, 1, jobs)
     except NotEnoughDataError:
         return made
-    by_job = WSMeter().over(over)
     truth = after.mean[after.job.get_indexer(over.job)]
     reference = float(over.weight @ truth / (over.weight @ over.current.mean) - 1)
-    widened = replace(by_job, estimator="wsmeter-widened", margin=WIDENING * by_job.margin)
-    return [*made, _row(by_job, reference), _row(widened, reference)]
+    return [*made, *(_row(estimator.over(over), reference) for estimator in (WSMeter(), WSMeter(widening=WIDENING)))]
 
 
 def _row(estimate: Estimate, reference: float) -> dict[str, object]:

@@ -1,19 +1,23 @@
 """The published estimator against the one that is run on two tables, and ratios against gbstats and a slow twin."""
 
 import warnings
+from pathlib import Path
 
 import numpy as np
 import pandas as pd
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from scipy.stats import norm
 
 from analysis.effects.classic import Published, Ratio
+from analysis.effects.stays import checked, stays
 from analysis.effects.study import Study
 from analysis.statistics import NotEnoughDataError
 from analysis.wsmeter.estimators import WSMeter
 from tests.helpers.effect_studies import observed
 
+EXAMPLES = Path(__file__).parents[3] / "docs" / "examples"
 SEED = st.integers(0, 10**6)
 
 
@@ -33,7 +37,7 @@ def test_published_is_wsmeter_against_yesterdays_fleet(seed):
     made = Published().estimate(Study.of(table, jobs))
     past, new = table[table["period"] == 0], table[table["treated"]]
     known = jobs[jobs["job"] < 5]
-    expected = WSMeter(min_instances=4).estimate(past, new, known)
+    expected = WSMeter(norm.isf(0.025), min_instances=4).estimate(past, new, known)
     assert made.change == pytest.approx(expected.change, abs=1e-12)
     assert made.margin == pytest.approx(expected.margin, abs=1e-12)
     wide = Published(widening=1.2).estimate(Study.of(table, jobs))
@@ -46,9 +50,49 @@ def test_the_concurrent_one_takes_the_machines_without_the_feature(seed):
     table, jobs = tables(seed)
     made = Published(baseline="concurrent").estimate(Study.of(table, jobs))
     now = table[table["period"] == 1]
-    expected = WSMeter().estimate(now[~now["treated"]], now[now["treated"]], jobs)
+    expected = WSMeter(norm.isf(0.025)).estimate(now[~now["treated"]], now[now["treated"]], jobs)
     assert made.change == pytest.approx(expected.change, abs=1e-12)
     assert made.margin == pytest.approx(expected.margin, abs=1e-12)
+
+
+@pytest.fixture(scope="module")
+def example():
+    """The observations of the documents: three days before, three days in which 20 of 60 machines have the feature."""
+    days = [pd.read_csv(EXAMPLES / f"fleet_{name}.csv") for name in ("before", "after")]
+    return pd.concat(days, ignore_index=True), pd.read_csv(EXAMPLES / "fleet_jobs.csv")
+
+
+@pytest.mark.parametrize("widening", [1.0, 1.2])
+def test_of_the_same_stays_it_says_what_wsmeter_says(example, widening):
+    """They said +9.91% and +10.45%: the one took the jobs' course off, and let stays count by their length."""
+    table, jobs = example
+    first = table.loc[table["treated"] == 1, "period"].min()
+    before, after = (stays(checked(table[part])) for part in (table["period"] < first, table["period"] >= first))
+    expected = WSMeter(2.0, widening=widening).estimate(before, after[after["treated"]], jobs)
+    two_errors = 2 * norm.cdf(2.0) - 1
+    published = Published(widening=widening).estimate(Study.of(table, jobs), two_errors)
+    assert published.change == pytest.approx(expected.change, abs=1e-12)
+    assert published.margin == pytest.approx(expected.margin, abs=1e-12)
+    assert (published.jobs, published.quota_coverage) == (expected.jobs, pytest.approx(expected.quota_coverage))
+    assert round(published.change, 4) == 0.1045
+
+
+@pytest.mark.parametrize("baseline", ["before", "concurrent"])
+def test_many_draws_say_what_wsmeter_says_of_each(example, baseline):
+    table, jobs = example
+    study, one = Study.of(table, jobs), Published(baseline=baseline)
+    draw = one.many(study.cells, study.treated[None, :])
+    estimate = one.estimate(study)
+    assert draw.change[0] == pytest.approx(estimate.change, abs=1e-12)
+    assert draw.margin()[0] == pytest.approx(estimate.margin, rel=1e-9)
+
+
+def test_its_margin_is_that_of_the_confidence_asked_for(example):
+    study = Study.of(*example)
+    narrow, wide = (Published().estimate(study, confidence) for confidence in (0.8, 0.99))
+    assert narrow.error == pytest.approx(wide.error)
+    for made, sure in ((narrow, 0.8), (wide, 0.99)):
+        assert made.margin == pytest.approx(norm.isf((1 - sure) / 2) * made.error)
 
 
 def test_no_covered_job_is_no_answer():
