@@ -5,7 +5,7 @@ from typing import Annotated
 
 import typer
 
-from scenarios.commands.guard import guard, say
+from scenarios.commands.guard import answer, guard
 from scenarios.commands.options import Json
 
 
@@ -22,8 +22,8 @@ def crosscheck(
     from scenarios.views.output import progress
 
     with progress(quiet=json) as tell:
-        payload = compared.crosscheck(run, tell)
-    say(payload, compared.show, json)
+        agreement = compared.crosscheck(run, tell)
+    answer(agreement, json)
     if files := changed(open_run(run)):
         typer.echo(f"changed since the run was made: {', '.join(files)}", err=True)
-    raise typer.Exit(compared.status(payload))
+    raise typer.Exit(0 if agreement.agree else 1)

@@ -5,7 +5,8 @@ from collections.abc import Iterator
 import numpy as np
 import pandas as pd
 
-from analysis.crosscheck import cpi, stays, totals
+from analysis.crosscheck import counters as counted
+from analysis.crosscheck import profile
 from analysis.crosscheck.check import Check
 from models.fleet.world import World
 from models.profiling.world import ProfileWorld
@@ -38,15 +39,17 @@ def checks(run: Run) -> Iterator[Check]:
     if not (run.has("counters") and run.has("instances")):
         return
     counters, instances, (world, windows) = run.table("counters"), run.table("instances"), _world(run)
-    found = [stays.presence(counters, instances, windows, world.epoch_s), stays.clock(counters)]
+    found = [counted.presence(counters, instances, windows, world.epoch_s), counted.clock(counters)]
     covered = ((windows["end_s"] - windows["start_s"]) / world.epoch_s).round().sum() == world.epochs
     if len(counters) and covered:
         found += _whole(run, counters)
     if run.has("machine_windows"):
-        found.append(totals.by_machine(counters, instances, run.table("machine_windows")))
+        found.append(counted.by_machine(counters, instances, run.table("machine_windows")))
     if run.has("machines") and not (world.feature is not None and world.feature.rollout.unit == "instance"):
-        found.append(stays.featured(instances, run.table("machines")))
-    found.append(cpi.within("wsmeter_counters", sampled(run, counters, instances), cpi.counted(counters, instances)))
+        found.append(counted.featured(instances, run.table("machines")))
+    found.append(
+        profile.within("wsmeter_counters", sampled(run, counters, instances), profile.counted(counters, instances))
+    )
     yield from (check for check in found if check is not None)
 
 
@@ -70,7 +73,7 @@ def completed(run: Run) -> Check | None:
     scenarios.runs.rundir.RunError: nowhere: no table counters; there are none
     """
     counters, requests = run.table("counters"), run.table("stay_requests", ["residence", "departure_s"])
-    return stays.completed(counters, requests, run.table("instances", ["residence", "job"]), _world(run)[1])
+    return counted.completed(counters, requests, run.table("instances", ["residence", "job"]), _world(run)[1])
 
 
 def sampled(run: Run, counters: pd.DataFrame, instances: pd.DataFrame) -> pd.DataFrame:
@@ -85,7 +88,7 @@ def sampled(run: Run, counters: pd.DataFrame, instances: pd.DataFrame) -> pd.Dat
     Returns
     -------
     DataFrame
-        As `analysis.crosscheck.cpi.sampled` returns it.
+        As `analysis.crosscheck.profile.sampled` returns it.
 
     Examples
     --------
@@ -99,17 +102,17 @@ def sampled(run: Run, counters: pd.DataFrame, instances: pd.DataFrame) -> pd.Dat
     for job, residences in instances.groupby("job")["residence"]:
         rng = stream(seed, f"stays of job {job} to be compared")
         drawn.append(rng.choice(residences.to_numpy(np.int64), round(_SAMPLED_SHARE * len(residences)), replace=False))
-    return cpi.sampled(counters, instances, np.concatenate(drawn))
+    return profile.sampled(counters, instances, np.concatenate(drawn))
 
 
 def _whole(run: Run, counters: pd.DataFrame) -> Iterator[Check | None]:
     """Yield what counters must sum to, and machines' energy, if the counting windows cover the horizon."""
     if run.has("epochs"):
-        yield totals.by_epoch(counters, run.table("epochs"))
+        yield counted.by_epoch(counters, run.table("epochs"))
     if run.has("epochs") and run.has("machine_windows"):
-        yield totals.energy(run.table("machine_windows"), run.table("epochs"))
+        yield counted.energy(run.table("machine_windows"), run.table("epochs"))
     if run.has("instance_epochs"):
-        yield stays.traced(counters, run.table("instance_epochs"))
+        yield counted.traced(counters, run.table("instance_epochs"))
 
 
 def _world(run: Run) -> tuple[World, pd.DataFrame]:

@@ -1,9 +1,10 @@
 """Whether what several lenses say of one run agrees, by `wsc crosscheck`: every check that the run has tables for."""
 
 import math
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from pyarrow import ArrowException
 
@@ -11,11 +12,14 @@ from analysis.crosscheck.check import Check
 from scenarios.files.faults import Fault, FaultsError
 from scenarios.runs.rundir import Run, open_run
 from scenarios.runs.verify import faults
+from scenarios.views.conclusion import Conclusion, Payload
 from scenarios.views.output import Progress
+from scenarios.views.section import Block, Cell, Says, Section, says, table
 
 if TYPE_CHECKING:
-    from rich.console import Console
+    import pandas as pd
 
+_SERVED = ("stay_requests", "instance_epochs", "instances", "epochs", "counters", "jobs")
 _MEANINGS: Mapping[str, str] = {
     "counters_epochs": "events of all stays and of all epochs, the ratio farthest from 1",
     "counters_machines": "events of stays and of their machines, the ratio farthest from 1",
@@ -44,7 +48,56 @@ _MEANINGS: Mapping[str, str] = {
 }
 
 
-def crosscheck(path: Path, progress: Progress = lambda _what, _share: None) -> list[dict[str, Any]]:
+@dataclass(frozen=True, slots=True)
+class Agreement(Conclusion):
+    """Whether the lenses agree on a run: ``wsc crosscheck``."""
+
+    checks: tuple[Check, ...]
+
+    @property
+    def agree(self) -> bool:
+        """Whether every check holds."""
+        return all(check.holds for check in self.checks)
+
+    def section(self) -> Section:
+        """Return the checks as a table, how many failed, and which decide nothing."""
+        failed = sum(not check.holds for check in self.checks)
+        idle = [check.check for check in self.checks if not check.decisive]
+        undecided = f"not decisive, since no change, or nothing at all, would have passed: {', '.join(idle)}"
+        blocks: tuple[Block, ...] = (
+            table(
+                ("check", "left", "right", "tolerance", "share", "holds", "decisive", "what"),
+                [_row(check) for check in self.checks],
+                numbers=(False, True, True, True, True, False, False, False),
+            ),
+            Says(f"{len(self.checks)} checks, {failed or 'none'} failed"),
+            *says(undecided if idle else ""),
+        )
+        return Section("", blocks)
+
+    def payload(self) -> list[Payload]:
+        """Return a list of checks."""
+        return [check.payload() for check in self.checks]
+
+    def frame(self) -> "pd.DataFrame":
+        """Return a row a check."""
+        import pandas as pd
+
+        return pd.DataFrame(self.payload())
+
+
+def _row(check: Check) -> tuple[str | Cell, ...]:
+    return (
+        check.check,
+        *(f"{number:.6g}" for number in (check.left, check.right, check.tolerance)),
+        f"{check.tolerance_share:.3g}" if math.isfinite(check.tolerance_share) else "–",
+        Cell("yes") if check.holds else Cell("no", "bad"),
+        "yes" if check.decisive else "no",
+        _MEANINGS[check.check.partition(":")[0]],
+    )
+
+
+def crosscheck(path: Path, progress: Progress = lambda _what, _share: None) -> Agreement:
     """Return whether the lenses agree on a run: each check that it has the tables for.
 
     Parameters
@@ -52,24 +105,12 @@ def crosscheck(path: Path, progress: Progress = lambda _what, _share: None) -> l
     path : folder of a finished run; a copy without its ``truth_`` tables will do
     progress : told what is being done
 
-    Returns
-    -------
-    list of dict
-        check, left, right, tolerance, tolerance_share (of what is looked for: the distance from no change, or nothing,
-        to the right number), holds, decisive (whether no change, or nothing, would have failed).
-
     Raises
     ------
     RunError
         If the folder is no finished run, or not of a scenario of this version.
     FaultsError
         If it has no tables that could be compared, one that it lists is not there, or some are damaged: all of them.
-
-    Examples
-    --------
-    >>> crosscheck(Path("nowhere"))
-    Traceback (most recent call last):
-    scenarios.runs.rundir.RunError: nowhere: not a finished run, there is no manifest.json
     """
     run = open_run(path)
     lost = [name for name in run.listed if not name.startswith("truth_") and not run.has(name)]
@@ -77,61 +118,17 @@ def crosscheck(path: Path, progress: Progress = lambda _what, _share: None) -> l
     damaged += faults(run)
     if damaged:
         raise FaultsError(damaged)
-    found = list[Check]()
+    checks = list[Check]()
     for i, (what, part) in enumerate(PARTS.items()):
         progress(f"comparing {what}", i / len(PARTS))
         try:
-            found += part(run)
+            checks += part(run)
         except (KeyError, OSError, ArrowException) as error:
             raise FaultsError([Fault(str(path), 0, 0, "", f"tables of {what} cannot be read", str(error))]) from error
-    if not found:
-        there = ", ".join(run.tables) or "none"
-        raise FaultsError([Fault(str(path), 0, 0, "", "has no tables that could be compared", there)])
-    return [check.payload() for check in found]
-
-
-def status(payload: Sequence[Mapping[str, Any]]) -> int:
-    """Return the command's exit status: 0 if all agree, 1 otherwise.
-
-    Examples
-    --------
-    >>> status([{"holds": True}]), status([{"holds": True}, {"holds": False}])
-    (0, 1)
-    """
-    return int(not all(one["holds"] for one in payload))
-
-
-def show(payload: Sequence[Mapping[str, Any]], console: "Console") -> None:
-    """Print the checks as a table."""
-    from rich.box import SIMPLE_HEAD
-    from rich.table import Table
-
-    table = Table(box=SIMPLE_HEAD, padding=0)
-    table.add_column("check", no_wrap=True)
-    for heading in ("left", "right", "tolerance", "share"):
-        table.add_column(heading, justify="right", no_wrap=True)
-    for heading in ("holds", "decisive"):
-        table.add_column(heading, no_wrap=True)
-    table.add_column("what", overflow="fold")
-    for one in payload:
-        numbers = (f"{one[name]:.6g}" for name in ("left", "right", "tolerance"))
-        table.add_row(
-            one["check"],
-            *numbers,
-            f"{one['tolerance_share']:.3g}" if math.isfinite(one["tolerance_share"]) else "–",
-            "yes" if one["holds"] else "[red]no[/red]",
-            "yes" if one["decisive"] else "no",
-            _MEANINGS[one["check"].partition(":")[0]],
-        )
-    console.print(table)
-    failed = sum(not one["holds"] for one in payload)
-    console.print(f"{len(payload)} checks, {failed or 'none'} failed")
-    if idle := [one["check"] for one in payload if not one["decisive"]]:
-        console.print(
-            f"not decisive, since no change, or nothing at all, would have passed: {', '.join(idle)}",
-            soft_wrap=True,
-            markup=False,
-        )
+    if not checks:
+        tables = ", ".join(run.tables) or "none"
+        raise FaultsError([Fault(str(path), 0, 0, "", "has no tables that could be compared", tables)])
+    return Agreement(tuple(checks))
 
 
 def _counters(run: Run) -> Iterator[Check]:
@@ -147,9 +144,27 @@ def _profile(run: Run) -> Iterator[Check]:
 
 
 def _requests(run: Run) -> Iterator[Check]:
-    from scenarios.crosscheck.requests import checks
+    """Yield whether servers were as busy as their requests say, and requests as slow as their machines make them.
 
-    yield from checks(run)
+    Nothing is said of a run without served services, or of a single epoch.
+    """
+    if not all(run.has(name) for name in _SERVED):
+        return
+    from analysis.crosscheck import requests as served
+    from scenarios.crosscheck.counters import completed
+    from scenarios.runs.epochs import epoch_length_s
+
+    epoch_s = epoch_length_s(run.table("epochs", ["start_s"]))
+    if math.isnan(epoch_s):
+        return
+    requests, epochs = run.table("stay_requests"), run.table("instance_epochs")
+    instances = run.table("instances").merge(run.table("jobs")[["job", "name"]], on="job")
+    spent = served.busy(requests, epochs, instances, epoch_s)
+    yield served.by_stay(spent, run.table("counters"))
+    yield served.by_epoch(spent, epoch_s)
+    if (counted := completed(run)) is not None:
+        yield counted
+    yield from served.follows(requests, spent, instances, epoch_s)
 
 
 def _upgrade(run: Run) -> Iterator[Check]:
@@ -159,10 +174,25 @@ def _upgrade(run: Run) -> Iterator[Check]:
 
 
 def _moves(run: Run) -> Iterator[Check]:
-    """Yield whether jobs that are moved as the profile advises save what is promised; the fleet is simulated again."""
-    from scenarios.crosscheck.moves import checks
+    """Yield whether jobs that are moved as the profile advises save what is promised; the fleet is simulated again.
 
-    yield from checks(run)
+    Nothing is said but of a profiled fleet on several platforms.
+    """
+    if run.manifest.get("kind") != "profile" or not run.has("samples"):
+        return
+    from analysis.crosscheck.upgrade import advice_pays
+    from analysis.profiling.affinity.advice import Settings, advise
+    from analysis.profiling.affinity.sampled import table_of
+    from analysis.profiling.affinity.table import Table
+    from analysis.profiling.database import Database
+    from scenarios.profiling.affinity_trial import moved
+
+    with Database([run.path]) as database:
+        frame = table_of(database)
+    if frame["platform"].nunique() < 2 or "misses" not in frame:
+        return
+    realised = moved(run.path, advise(Table.of(frame), settings=Settings(keep_traffic=True)))[0]
+    yield advice_pays(float(realised["realised"]), float(realised["promised"]))
 
 
 PARTS: Mapping[str, Callable[[Run], Iterator[Check]]] = {

@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from analysis.crosscheck import cpi, samples, visits
+from analysis.crosscheck import profile as compared
 from analysis.crosscheck.check import Check
 from models.profiling.world import ProfileWorld
 from scenarios.crosscheck.counters import sampled
@@ -54,9 +54,9 @@ def checks(run: Run) -> Iterator[Check]:
     found = run.table("samples", ["process", "event", "count"])
     whole = run.table("visits")
     whole = whole[whole["collection"] == "fleet"]
-    yield samples.visits_with_samples(whole, run.table("processes"), found, run.table("rates"))
+    yield compared.visits_with_samples(whole, run.table("processes"), found, run.table("rates"))
     if run.has("raw_samples"):
-        yield samples.symbolised(run.table("raw_samples", ["process", "event", "count"]), found)
+        yield compared.symbolised(run.table("raw_samples", ["process", "event", "count"]), found)
 
 
 def _rates(run: Run, database: "Database") -> Iterator[Check]:
@@ -66,15 +66,15 @@ def _rates(run: Run, database: "Database") -> Iterator[Check]:
     counters, instances, jobs = (run.table(name) for name in ("counters", "instances", "jobs"))
     events = ["cycles", "instructions", *({_MISSES} & set(database.events()))]
     seen = {event: database.clustered(Query(event, ("application",), _FLEET), "visit") for event in events}
-    found = cpi.profiled(seen["cycles"], seen["instructions"], jobs)
+    found = compared.profiled(seen["cycles"], seen["instructions"], jobs)
     made = [
-        cpi.within("profile_counters", found, cpi.counted(counters, instances)),
-        cpi.alike("profile_wsmeter", found, sampled(run, counters, instances)),
+        compared.within("profile_counters", found, compared.counted(counters, instances)),
+        compared.alike("profile_wsmeter", found, sampled(run, counters, instances)),
     ]
     if _MISSES in seen:
-        misses = cpi.profiled(seen[_MISSES], seen["instructions"], jobs)
-        counted = cpi.counted(counters.assign(cycles=counters[_MISSES]), instances)
-        made.append(cpi.within("profile_misses", misses, counted))
+        misses = compared.profiled(seen[_MISSES], seen["instructions"], jobs)
+        counted = compared.counted(counters.assign(cycles=counters[_MISSES]), instances)
+        made.append(compared.within("profile_misses", misses, counted))
     yield from (check for check in made if check is not None)
 
 
@@ -84,7 +84,7 @@ def _core_seconds(run: Run, database: "Database") -> Check:
     table = database.table("visits")
     cycles = database.query(Query(by=("visit",), where=_FLEET))
     by_visit = cycles.assign(visit=cycles["visit"].astype(np.int64))
-    return samples.seconds(table[table["collection"] == "fleet"], by_visit, run.table("monitor"))
+    return compared.seconds(table[table["collection"] == "fleet"], by_visit, run.table("monitor"))
 
 
 def _visits(run: Run) -> Iterator[Check]:
@@ -94,6 +94,6 @@ def _visits(run: Run) -> Iterator[Check]:
         asked = world.profiling.collector
         per_round = len(run.table("machines", ["machine"])) / asked.one_in
         fleet = table[table["collection"] == "fleet"]
-        yield visits.rounds(fleet, asked.round_s, world.horizon_s, per_round)
+        yield compared.rounds(fleet, asked.round_s, world.horizon_s, per_round)
     if run.has("instances"):
-        yield visits.residents(table, run.table("processes", ["visit", "residence"]), run.table("instances"))
+        yield compared.residents(table, run.table("processes", ["visit", "residence"]), run.table("instances"))

@@ -1,15 +1,14 @@
 """Whether a run's lenses agree, in a report; and the new processors on trial, predicted, tried and true."""
 
-from collections.abc import Collection, Iterator, Mapping, Sequence
-from typing import Any
+from collections.abc import Collection, Iterator, Sequence
 
-from scenarios.crosscheck.crosscheck import crosscheck, show
+from analysis.crosscheck.check import Check
+from scenarios.crosscheck.crosscheck import crosscheck
 from scenarios.files.schema import ProfileScenario, Scenario
-from scenarios.report.printed import printed
-from scenarios.report.subject import Subject, composed
+from scenarios.report.subject import Subject, composed, sentences
 from scenarios.views.numbers import plural
 from scenarios.views.output import Progress
-from scenarios.views.section import Cell, Heading, Section, Table, Verdict
+from scenarios.views.section import Cell, Section, Table, Verdict, table
 
 _COMPARED = {
     "upgrade_wsmeter": ("tried", "true"),
@@ -29,61 +28,66 @@ def agree(subject: Subject, progress: Progress) -> Iterator[Section]:
     """
     if not isinstance(subject.scenario, Scenario | ProfileScenario):
         return
-    payload = crosscheck(subject.run.path, progress)
-    yield from _trial(payload)
-    told, failed = printed(payload, show), [one["check"] for one in payload if not one["holds"]]
-    decisive = sum(bool(one["decisive"]) for one in payload)
-    says = f"{len(payload) - len(failed)} of {len(payload)} checks between lenses hold; {decisive} are decisive"
+    agreement = crosscheck(subject.run.path, progress)
+    checks = agreement.checks
+    yield from _trial(checks)
+    shown, failed = agreement.section(), [check.check for check in checks if not check.holds]
+    decisive = sum(check.decisive for check in checks)
+    says = f"{len(checks) - len(failed)} of {len(checks)} checks between lenses hold; {decisive} are decisive"
     yield composed(
         "Do the lenses agree?",
-        told.says,
-        told.tables,
+        sentences(shown),
+        shown.of(Table),
         commands=(f"wsc crosscheck {subject.run.path}",),
-        verdicts=(Verdict("Agreement", says + (f"; not {', '.join(failed)}" if failed else ""), not failed),),
-        payload=payload,
+        verdicts=(Verdict("Agreement", says + (f"; not {', '.join(failed)}" if failed else ""), agreement.agree),),
+        payload=agreement.payload(),
     )
 
 
-def _trial(payload: Sequence[Mapping[str, Any]]) -> Iterator[Section]:
+def _trial(checks: Sequence[Check]) -> Iterator[Section]:
     """Yield what new processors on trial would change, as far as any check says it."""
-    rows = [one for one in payload if one["check"].partition(":")[0] in _COMPARED]
+    rows = [check for check in checks if check.check.partition(":")[0] in _COMPARED]
     if not rows:
         return
-    cells = tuple(tuple(_cells(one)) for one in rows)
     numbers = (False, False, True, False, True, True, False, False)
     heads = ("of", "", "change", "", "change", "may differ by", "holds", "decisive")
-    headings = tuple(Heading(text, number) for text, number in zip(heads, numbers, strict=True))
     yield composed(
         "New processors on trial: predicted, tried and true",
         ("Relative change of instructions per CPU second where the new processors replace the old.",),
-        (Table(headings, numbers, cells),),
-        verdicts=(_told(rows),),
-        payload=rows,
+        (table(heads, [_cells(check) for check in rows], numbers=numbers),),
+        verdicts=(_concluded(rows),),
+        payload=[check.payload() for check in rows],
     )
 
 
-def _cells(one: Mapping[str, Any]) -> Iterator[Cell]:
-    check, _, job = one["check"].partition(":")
-    left, right = _COMPARED[check]
-    texts = (job or "fleet", left, f"{one['left']:+.2%}", right, f"{one['right']:+.2%}", f"{one['tolerance']:.2%}")
-    yield from map(Cell, texts)
-    yield Cell("yes") if one["holds"] else Cell("no", "bad")
-    yield Cell("yes" if one["decisive"] else "no")
+def _cells(check: Check) -> tuple[str | Cell, ...]:
+    name, _, job = check.check.partition(":")
+    left, right = _COMPARED[name]
+    return (
+        job or "fleet",
+        left,
+        f"{check.left:+.2%}",
+        right,
+        f"{check.right:+.2%}",
+        f"{check.tolerance:.2%}",
+        Cell("yes") if check.holds else Cell("no", "bad"),
+        "yes" if check.decisive else "no",
+    )
 
 
-def _told(rows: Sequence[Mapping[str, Any]]) -> Verdict:
+def _concluded(rows: Sequence[Check]) -> Verdict:
     """Return in a line what is said of the fleet and of each service, every number once, and what decides nothing."""
-    said = dict[str, dict[str, str]]()
-    for one in rows:
-        check, _, job = one["check"].partition(":")
-        for name, value in zip(_COMPARED[check], (one["left"], one["right"]), strict=True):
-            said.setdefault(job or "fleet", {})[name] = f"{value:+.2%}"
-    says = [f"{of}: {', '.join(f'{name} {value}' for name, value in by.items())}" for of, by in said.items()]
-    of_rows = [one["check"].partition(":")[2] or "fleet" for one in rows]
-    idle = dict.fromkeys(of for of, one in zip(of_rows, rows, strict=True) if not one["decisive"])
+    changes = dict[str, dict[str, str]]()
+    for check in rows:
+        name, _, job = check.check.partition(":")
+        for side, value in zip(_COMPARED[name], (check.left, check.right), strict=True):
+            changes.setdefault(job or "fleet", {})[side] = f"{value:+.2%}"
+    says = [f"{of}: {', '.join(f'{side} {value}' for side, value in by.items())}" for of, by in changes.items()]
+    of_rows = [check.check.partition(":")[2] or "fleet" for check in rows]
+    idle = dict.fromkeys(of for of, check in zip(of_rows, rows, strict=True) if not check.decisive)
     says += [f"intervals of {', '.join(idle)} are so wide that they would hold no change, too"] if idle else []
-    failed = any(not one["holds"] for one in rows)
-    decided = dict.fromkeys(of for of, one in zip(of_rows, rows, strict=True) if one["decisive"])
+    failed = any(not check.holds for check in rows)
+    decided = dict.fromkeys(of for of, check in zip(of_rows, rows, strict=True) if check.decisive)
     holds = False if failed else bool(decided) or None
     return Verdict("New processors", "; ".join(says), holds, _undecided(decided, of_rows) if holds else "")
 

@@ -9,13 +9,14 @@ import pytest
 from rich.console import Console
 from typer.testing import CliRunner
 
-from analysis.crosscheck import visits
+from analysis.crosscheck import profile as visits
 from analysis.crosscheck.check import Check
 from models.tables import TABLES, schema
 from scenarios.commands.app import app
 from scenarios.crosscheck import crosscheck
 from scenarios.crosscheck.crosscheck import PARTS
 from scenarios.runs.rundir import open_run
+from scenarios.views.text import show
 from tests.helpers.one_day_small import small_day
 
 runner = CliRunner()
@@ -343,8 +344,8 @@ def test_other_commands_read_the_same_folder(run, words):
 
 
 def test_what_could_not_have_failed_is_named_below_the_table(capsys):
-    payload = [Check("upgrade_tried:search", 0.3, 0.4, 0.5).payload(), Check("affinity_moved", 0.3, 0.4, 0.2).payload()]
-    crosscheck.show(payload, Console(width=160))
+    checks = Check("upgrade_tried:search", 0.3, 0.4, 0.5), Check("affinity_moved", 0.3, 0.4, 0.2)
+    show(crosscheck.Agreement(checks).section(), Console(width=160))
     said = capsys.readouterr().out
     assert "2 checks, none failed" in said
     assert "would have passed: upgrade_tried:search\n" in said

@@ -2,11 +2,14 @@
 
 import pytest
 
-from scenarios.report.agreement import _told
+from analysis.crosscheck.check import Check
+from scenarios.report.agreement import _concluded
 
 
 def check(name, decisive, holds=True):
-    return {"check": name, "left": 0.2, "right": 0.21, "holds": holds, "decisive": decisive}
+    """A check that holds or not, of numbers far from nothing or within the tolerance of it."""
+    left = 0.2 if holds else 9.0
+    return Check(name, left, 0.21, 0.1 if decisive else 0.3)
 
 
 FLEET = check("upgrade_wsmeter", True)
@@ -26,5 +29,5 @@ SERVICES = [check(f"{which}:{job}", False) for job in ("a", "b") for which in ("
     ],
 )
 def test_what_no_check_decides_is_said_to_be_undecided(rows, holds, undecided):
-    made = _told(rows)
+    made = _concluded(rows)
     assert (made.holds, made.undecided) == (holds, undecided)

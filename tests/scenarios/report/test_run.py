@@ -223,7 +223,7 @@ def test_requests_without_a_departure_and_the_median_are_told(reported):
 
 def test_a_profiled_day_has_every_check(reported):
     path, page, payload = reported["one_day"]
-    checks = crosscheck.crosscheck(path)
+    checks = crosscheck.crosscheck(path).payload()
     assert len(checks) > 12
     for one in checks:
         numbers = (f"{one[side]:.6g}" for side in ("left", "right", "tolerance"))

@@ -4,7 +4,8 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from analysis.crosscheck import samples, stays, totals
+from analysis.crosscheck import counters as counted
+from analysis.crosscheck import profile
 
 EPOCH_S = 20.0
 WINDOWS = pd.DataFrame({"window": ["early", "late"], "start_s": [0.0, 140.0], "end_s": [100.0, 200.0]})
@@ -42,21 +43,21 @@ def counters(where, requests):
                 rows.append((stay.residence, window.window, present * EPOCH_S, float(done)))
     made = pd.DataFrame(rows, columns=["residence", "window", "wall_s", "requests"])
     draws = np.random.default_rng(8).uniform(1.0, 9.0, (len(made), 4))
-    made = made.assign(**dict(zip(totals.COUNTED, draws.T, strict=True)))
+    made = made.assign(**dict(zip(counted.COUNTED, draws.T, strict=True)))
     return made.assign(mean_frequency_hz=made["cycles"] / made["cpu_s"])
 
 
 def presence(counters, where):
-    return stays.presence(counters, where, WINDOWS, EPOCH_S)
+    return counted.presence(counters, where, WINDOWS, EPOCH_S)
 
 
 def completed(counters, requests, where):
-    return stays.completed(counters, requests, where, WINDOWS)
+    return counted.completed(counters, requests, where, WINDOWS)
 
 
 def test_what_is_counted_one_by_one_agrees_in_any_order(counters, where, requests):
     mixed = counters.sample(frac=1, random_state=3, ignore_index=True)
-    for check in (presence(mixed, where), stays.clock(mixed), completed(mixed, requests[::-1], where)):
+    for check in (presence(mixed, where), counted.clock(mixed), completed(mixed, requests[::-1], where)):
         assert check.holds
         assert check.decisive
 
@@ -66,7 +67,7 @@ def test_one_stay_s_fault_is_found_and_is_the_ratio_that_is_told(counters, where
     row = counters.index[(counters["wall_s"] > 0) & (counters["requests"] > 0)][-1]
     for name, look in {
         "wall_s": lambda made: presence(made, where),
-        "mean_frequency_hz": stays.clock,
+        "mean_frequency_hz": counted.clock,
         "requests": lambda made: completed(made, requests, where),
     }.items():
         wrong = counters.copy()
@@ -81,7 +82,7 @@ def test_what_is_no_number_agrees_with_nothing(counters, where, requests, name):
     row = counters.index[(counters["wall_s"] > 0) & (counters["requests"] > 0)][0]
     wrong = counters.copy()
     wrong.loc[row, name] = np.nan
-    checks = (presence(wrong, where), stays.clock(wrong), completed(wrong, requests, where))
+    checks = (presence(wrong, where), counted.clock(wrong), completed(wrong, requests, where))
     assert [check.check for check in checks if not check.holds] == [
         {"wall_s": "counters_presence", "mean_frequency_hz": "counters_frequency", "requests": "requests_counted"}[name]
     ]
@@ -97,9 +98,9 @@ def test_a_row_that_is_lost_or_too_many_is_found(counters, where, requests):
 
 def test_an_idle_stay_has_no_frequency_and_a_busy_one_has(counters):
     idle = counters[:1].assign(cycles=0.0, cpu_s=0.0, mean_frequency_hz=np.nan)
-    assert stays.clock(pd.concat([counters, idle])).holds
-    assert stays.clock(idle) is None
-    assert not stays.clock(counters.assign(mean_frequency_hz=np.nan)).holds
+    assert counted.clock(pd.concat([counters, idle])).holds
+    assert counted.clock(idle) is None
+    assert not counted.clock(counters.assign(mean_frequency_hz=np.nan)).holds
 
 
 def test_jobs_that_are_not_served_count_as_they_like_but_each_stay_of_served_ones_must_be_right(
@@ -109,26 +110,26 @@ def test_jobs_that_are_not_served_count_as_they_like_but_each_stay_of_served_one
     assert completed(counters.assign(requests=counters["requests"].mask(other, 7.0)), requests, where).holds
     without = requests[requests["residence"] != requests["residence"].iloc[0]]
     assert not completed(counters, without, where).holds
-    assert stays.completed(counters[:0], requests[:0], where, WINDOWS) is None
+    assert counted.completed(counters[:0], requests[:0], where, WINDOWS) is None
 
 
-@pytest.mark.parametrize("name", totals.COUNTED)
+@pytest.mark.parametrize("name", counted.COUNTED)
 def test_epochs_of_a_stay_that_differ_from_its_counters_are_found(counters, name):
-    columns = ["residence", *totals.COUNTED]
+    columns = ["residence", *counted.COUNTED]
     some = counters.loc[counters["residence"] < 20, columns]
-    traces = pd.concat([some.assign(**{each: some[each] * share for each in totals.COUNTED}) for share in (0.3, 0.7)])
-    assert stays.traced(counters, traces).holds
-    assert not stays.traced(counters, traces.assign(**{name: traces[name] * 1.001})).holds
-    assert not stays.traced(counters[counters["residence"] > 3], traces).holds
-    assert stays.traced(counters, traces[:0]) is None
+    traces = pd.concat([some.assign(**{each: some[each] * share for each in counted.COUNTED}) for share in (0.3, 0.7)])
+    assert counted.traced(counters, traces).holds
+    assert not counted.traced(counters, traces.assign(**{name: traces[name] * 1.001})).holds
+    assert not counted.traced(counters[counters["residence"] > 3], traces).holds
+    assert counted.traced(counters, traces[:0]) is None
 
 
 def test_samples_moved_between_events_or_processes_are_missed_although_the_sum_is_the_same():
     raw = pd.DataFrame({"process": [0, 0, 1], "event": ["cycles", "misses", "cycles"], "count": [9, 4, 7]})
-    assert samples.symbolised(raw, raw[::-1]).holds
-    assert samples.symbolised(raw.astype({"event": "category"}), raw).holds
+    assert profile.symbolised(raw, raw[::-1]).holds
+    assert profile.symbolised(raw.astype({"event": "category"}), raw).holds
     for wrong in (raw.assign(count=[8, 5, 7]), raw.assign(count=[8, 4, 8]), raw.assign(process=[0, 0, 2])):
-        check = samples.symbolised(raw, wrong)
+        check = profile.symbolised(raw, wrong)
         assert wrong["count"].sum() == raw["count"].sum()
         assert not check.holds
         assert check.decisive

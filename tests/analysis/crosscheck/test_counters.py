@@ -4,10 +4,11 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from analysis.crosscheck import samples, totals
-from analysis.crosscheck.moves import kept
+from analysis.crosscheck import counters as counted
+from analysis.crosscheck import profile
+from analysis.crosscheck.upgrade import advice_pays
 
-NAMES = list(totals.COUNTED)
+NAMES = list(counted.COUNTED)
 
 
 @pytest.fixture
@@ -29,38 +30,38 @@ def by_hand(stays, where):
 
 def test_sums_in_any_order_agree(stays, where):
     windows = by_hand(stays, where)
-    assert totals.by_machine(stays, where, windows[::-1]).holds
-    assert totals.by_epoch(stays, windows.sample(frac=1, random_state=3)).holds
+    assert counted.by_machine(stays, where, windows[::-1]).holds
+    assert counted.by_epoch(stays, windows.sample(frac=1, random_state=3)).holds
 
 
 @pytest.mark.parametrize("name", NAMES)
 def test_any_counter_of_one_machine_that_differs_is_seen(stays, where, name):
     windows = by_hand(stays, where)
     windows.loc[3, name] *= 1 + 1e-7
-    check = totals.by_machine(stays, where, windows)
+    check = counted.by_machine(stays, where, windows)
     assert not check.holds
     assert check.left == pytest.approx(1 / (1 + 1e-7), abs=1e-12)
-    assert not totals.by_epoch(stays, windows).holds
+    assert not counted.by_epoch(stays, windows).holds
 
 
 def test_a_machine_without_counters_differs_and_an_idle_one_does_not(stays, where):
     windows = by_hand(stays, where)
     idle = pd.DataFrame({"machine": [7], **{name: [0.0] for name in NAMES}})
-    assert totals.by_machine(stays, where, pd.concat([windows, idle])).holds
-    assert not totals.by_machine(stays, where[where["machine"] > 0], windows).holds
+    assert counted.by_machine(stays, where, pd.concat([windows, idle])).holds
+    assert not counted.by_machine(stays, where[where["machine"] > 0], windows).holds
 
 
 def test_energy_of_machines_is_that_of_epochs_but_for_rounding():
     parts = np.random.default_rng(2).uniform(1e5, 1e6, (30, 24))
     machines, epochs = (pd.DataFrame({"energy_j": parts.sum(axis=axis)}) for axis in (1, 0))
-    assert totals.energy(machines, epochs).holds
+    assert counted.energy(machines, epochs).holds
     machines.loc[7, "energy_j"] *= 1.00001
-    assert not totals.energy(machines, epochs).holds
+    assert not counted.energy(machines, epochs).holds
 
 
 @pytest.mark.parametrize(("realised", "holds"), [(0.04, True), (0.001, True), (-0.001, False), (0.09, False)])
 def test_what_is_saved_must_be_a_saving_and_no_wonder(realised, holds):
-    assert kept(realised, 0.04).holds == holds
+    assert advice_pays(realised, 0.04).holds == holds
 
 
 def visited(count=60, per_visit=200.0):
@@ -78,19 +79,19 @@ def visited(count=60, per_visit=200.0):
 def test_every_busy_visit_that_answered_must_have_samples():
     visits, processes, rates = visited()
     seen = pd.DataFrame({"process": np.arange(60), "event": "cycles"})
-    assert samples.visits_with_samples(visits, processes, seen, rates).holds
-    lost = samples.visits_with_samples(visits, processes, seen[1:], rates)
+    assert profile.visits_with_samples(visits, processes, seen, rates).holds
+    lost = profile.visits_with_samples(visits, processes, seen[1:], rates)
     assert (lost.left, lost.right, lost.holds) == (59.0, 60.0, False)
     failed = visits.assign(status=["failed"] + 59 * ["ok"])
-    assert samples.visits_with_samples(failed, processes, seen[1:], rates).holds
+    assert profile.visits_with_samples(failed, processes, seen[1:], rates).holds
     other = seen.assign(event=["instructions"] + 59 * ["cycles"])
-    assert not samples.visits_with_samples(visits, processes, other, rates).holds
+    assert not profile.visits_with_samples(visits, processes, other, rates).holds
 
 
 def test_where_few_samples_are_expected_some_visits_may_be_without():
     visits, processes, rates = visited(per_visit=1.0)
     seen = pd.DataFrame({"process": np.arange(38), "event": "cycles"})
-    check = samples.visits_with_samples(visits, processes, seen, rates)
+    check = profile.visits_with_samples(visits, processes, seen, rates)
     assert check.holds
     assert check.tolerance < 60 - 20
 
@@ -104,13 +105,13 @@ def test_core_seconds_agree_with_the_monitor_but_not_with_another_fleet_s():
     visits = visits.assign(weight=50, length_s=300.0, machine=np.arange(400))
     cycles = pd.DataFrame({"visit": np.arange(400), "value": true * 2e9 * 50})
     monitor = pd.DataFrame({"busy_s": [400 * 200.0 * 50]})
-    assert samples.seconds(visits, cycles, monitor).holds
-    assert not samples.seconds(visits, cycles, monitor * 1.1).holds
-    assert not samples.seconds(visits, cycles[cycles["visit"] % 4 > 0], monitor).holds
+    assert profile.seconds(visits, cycles, monitor).holds
+    assert not profile.seconds(visits, cycles, monitor * 1.1).holds
+    assert not profile.seconds(visits, cycles[cycles["visit"] % 4 > 0], monitor).holds
 
 
 def test_a_machine_whose_windows_are_lost_differs(stays, where):
     windows = by_hand(stays, where)
-    check = totals.by_machine(stays, where, windows[windows["machine"] > 0])
+    check = counted.by_machine(stays, where, windows[windows["machine"] > 0])
     assert not check.holds
     assert np.isinf(check.left)

@@ -4,7 +4,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from analysis.crosscheck.visits import residents, rounds
+from analysis.crosscheck.profile import residents, rounds
 
 EPOCH_S, ROUND_S, HORIZON_S = 300.0, 1200.0, 6000.0
 

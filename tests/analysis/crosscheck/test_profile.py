@@ -4,7 +4,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from analysis.crosscheck import cpi
+from analysis.crosscheck import profile
 from analysis.crosscheck.check import Check, misses
 
 
@@ -29,14 +29,14 @@ def test_two_windows_of_a_stay_are_one_stay():
     split = pd.concat([counters.assign(cycles=counters["cycles"] * part, instructions=counters["instructions"] * part)
                        for part in (0.25, 0.75)])  # fmt: skip
     drawn = half(1, instances)
-    left, right = (cpi.sampled(table, instances, drawn) for table in (counters, split))
+    left, right = (profile.sampled(table, instances, drawn) for table in (counters, split))
     pd.testing.assert_frame_equal(left, right)
 
 
 def test_the_whole_fleet_as_a_sample_is_the_counters_without_error():
     counters, instances = fleet(2)
-    made = cpi.sampled(counters, instances, instances["residence"].to_numpy()).set_index("job")
-    pd.testing.assert_series_equal(made["cpi"], cpi.counted(counters, instances), check_names=False)
+    made = profile.sampled(counters, instances, instances["residence"].to_numpy()).set_index("job")
+    pd.testing.assert_series_equal(made["cpi"], profile.counted(counters, instances), check_names=False)
     assert made["standard_error"].max() < 1e-9
 
 
@@ -46,11 +46,11 @@ def test_intervals_hold_the_fleet_as_often_as_they_say_and_two_samples_agree():
     inside, together, count = 0, 0, 0
     for seed in range(25):
         counters, instances = fleet(seed)
-        made, true = cpi.sampled(counters, instances, half(seed, instances)), cpi.counted(counters, instances)
+        made, true = profile.sampled(counters, instances, half(seed, instances)), profile.counted(counters, instances)
         inside += int(made["job"].map(true).between(made["low"], made["high"]).sum())
         count += len(made)
-        other = cpi.sampled(counters, instances, half(seed + 500, instances))
-        together += int(cpi.alike("both", made, other).left)
+        other = profile.sampled(counters, instances, half(seed + 500, instances))
+        together += int(profile.alike("both", made, other).left)
     assert count == 1000
     assert 0.92 < inside / count < 0.97
     assert together / count < 0.08
@@ -58,18 +58,20 @@ def test_intervals_hold_the_fleet_as_often_as_they_say_and_two_samples_agree():
 
 def test_scaled_counters_are_missed_by_nearly_all():
     counters, instances = fleet(3)
-    made = cpi.sampled(counters, instances, half(3, instances))
-    assert cpi.within("cpi", made, cpi.counted(counters, instances)).holds
-    scaled = cpi.counted(counters.assign(cycles=1.2 * counters["cycles"]), instances)
-    check = cpi.within("cpi", made, scaled)
+    made = profile.sampled(counters, instances, half(3, instances))
+    assert profile.within("cpi", made, profile.counted(counters, instances)).holds
+    scaled = profile.counted(counters.assign(cycles=1.2 * counters["cycles"]), instances)
+    check = profile.within("cpi", made, scaled)
     assert not check.holds
     assert check.left > 30
 
 
 def test_few_stays_are_no_sample():
     counters, instances = fleet(4, jobs=3, stays=18)
-    assert cpi.sampled(counters, instances, half(4, instances)).empty
-    assert cpi.within("cpi", cpi.sampled(counters, instances, half(4, instances)), pd.Series(dtype=float)) is None
+    assert profile.sampled(counters, instances, half(4, instances)).empty
+    assert (
+        profile.within("cpi", profile.sampled(counters, instances, half(4, instances)), pd.Series(dtype=float)) is None
+    )
 
 
 def test_the_bound_on_misses_is_the_least_that_is_exceeded_less_often_than_the_false_alarm():

@@ -4,7 +4,8 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from analysis.crosscheck import busy, pace
+from analysis.crosscheck.requests import busy, by_epoch, by_stay
+from analysis.crosscheck.requests import follows as pace_follows
 
 EPOCH_S = 300.0
 
@@ -46,44 +47,44 @@ def seen():
 
 def test_stamps_and_counters_agree_by_epoch_and_by_stay(seen):
     requests, counted, instances = seen
-    found = busy.busy(requests, counted, instances, EPOCH_S)
+    found = busy(requests, counted, instances, EPOCH_S)
     np.testing.assert_allclose(found["law_s"], found["counter_s"], atol=1e-8)
-    assert busy.by_epoch(found, EPOCH_S).holds
+    assert by_epoch(found, EPOCH_S).holds
     stays = counted.groupby("residence", as_index=False)["cpu_s"].sum().assign(wall_s=72 * EPOCH_S)
-    assert busy.by_stay(found, stays).holds
+    assert by_stay(found, stays).holds
 
 
 @pytest.mark.parametrize("shift_s", [-1.0, 1.0, 400.0])
 def test_shifted_clocks_are_seen_epoch_by_epoch(seen, shift_s):
     requests, counted, instances = seen
     moved = requests.assign(**{name: requests[name] + shift_s for name in ("arrival_s", "departure_s")})
-    found = busy.busy(moved, counted, instances, EPOCH_S)
-    check = busy.by_epoch(found, EPOCH_S)
+    found = busy(moved, counted, instances, EPOCH_S)
+    check = by_epoch(found, EPOCH_S)
     assert not check.holds
     assert abs(check.left - check.right) > 1e-4
 
 
 def test_scaled_counters_are_seen_by_stay(seen):
     requests, counted, instances = seen
-    found = busy.busy(requests, counted, instances, EPOCH_S)
+    found = busy(requests, counted, instances, EPOCH_S)
     stays = counted.groupby("residence", as_index=False)["cpu_s"].sum().assign(wall_s=72 * EPOCH_S)
-    assert not busy.by_stay(found, stays.assign(cpu_s=stays["cpu_s"] * 1.001)).holds
+    assert not by_stay(found, stays.assign(cpu_s=stays["cpu_s"] * 1.001)).holds
 
 
 def test_departures_before_arrivals_agree_with_nothing(seen):
     requests, counted, instances = seen
     turned = requests.rename(columns={"arrival_s": "departure_s", "departure_s": "arrival_s"})
-    found = busy.busy(turned, counted, instances, EPOCH_S)
+    found = busy(turned, counted, instances, EPOCH_S)
     assert found["law_s"].isna().all()
-    assert not busy.by_epoch(found, EPOCH_S).holds
+    assert not by_epoch(found, EPOCH_S).holds
 
 
 @pytest.mark.parametrize(("follows", "holds"), [(1.0, True), (0.0, False), (0.5, False)])
 def test_service_times_that_follow_the_machines_have_slope_1_and_others_have_not(follows, holds):
     """The seed is fixed; with slope 1 the interval misses 1 in 1,000."""
     requests, counted, instances = day(2, follows=follows)
-    found = busy.busy(requests, counted, instances, EPOCH_S)
-    (check,) = pace.follows(requests, found, instances, EPOCH_S)
+    found = busy(requests, counted, instances, EPOCH_S)
+    (check,) = pace_follows(requests, found, instances, EPOCH_S)
     assert check.check == "service_times:shop"
     assert check.holds == holds
     assert check.left == pytest.approx(follows, abs=0.2)
@@ -92,5 +93,5 @@ def test_service_times_that_follow_the_machines_have_slope_1_and_others_have_not
 def test_too_few_hours_say_nothing(seen):
     requests, counted, instances = seen
     few = instances[instances["residence"] < 2]
-    found = busy.busy(requests[requests["residence"] < 2], counted, few, EPOCH_S)
-    assert list(pace.follows(requests, found, few, EPOCH_S)) == []
+    found = busy(requests[requests["residence"] < 2], counted, few, EPOCH_S)
+    assert list(pace_follows(requests, found, few, EPOCH_S)) == []

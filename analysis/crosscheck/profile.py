@@ -1,0 +1,310 @@
+"""A profile beside counters, WSMeter, monitor and stays; and whether all of its visits and samples are there."""
+
+import numpy as np
+import pandas as pd
+from scipy.stats import norm, poisson, t
+
+from analysis.crosscheck.check import CONFIDENCE, FALSE_ALARM, Check, misses
+from analysis.profiling.metrics import core_seconds, cpi
+from models.arrays import Ints
+
+LEAST = 10
+"""Visits of a job, and stays in WSMeter's sample, that an interval needs to be one."""
+_PAIR = ["visit", "residence"]
+
+
+def counted(counters: pd.DataFrame, instances: pd.DataFrame) -> "pd.Series[float]":
+    """Return the cycles per instruction of every job over all of its stays, by job.
+
+    Parameters
+    ----------
+    counters : residence, cycles, instructions; a row a stay and window
+    instances : residence, job
+
+    Examples
+    --------
+    >>> stays = pd.DataFrame({"residence": [0, 1], "cycles": [4.0, 2.0], "instructions": [2.0, 1.0]})
+    >>> counted(stays, pd.DataFrame({"residence": [0, 1], "job": [7, 7]})).to_dict()
+    {7: 2.0}
+    """
+    job = counters["residence"].map(instances.set_index("residence")["job"])
+    sums = counters.groupby(job)[["cycles", "instructions"]].sum()
+    return sums["cycles"] / sums["instructions"].where(sums["instructions"] > 0)
+
+
+def profiled(cycles: pd.DataFrame, instructions: pd.DataFrame, jobs: pd.DataFrame) -> pd.DataFrame:
+    """Return the cycles per instruction of every job as sampled in at least `LEAST` visits, with its interval.
+
+    Parameters
+    ----------
+    cycles, instructions : application, visit, samples, value
+    jobs : job, name
+
+    Returns
+    -------
+    DataFrame
+        job, cpi, low, high, standard_error, degrees (of freedom); by job.
+
+    Examples
+    --------
+    >>> seen = pd.DataFrame({"application": "shop", "visit": range(12), "samples": 9, "value": [8, 9, 10, 11] * 3})
+    >>> made = profiled(seen, seen.assign(value=5), pd.DataFrame({"job": [3], "name": ["shop"]}))
+    >>> made[["job", "cpi"]].values.tolist()
+    [[3.0, 1.9]]
+    """
+    made = cpi(cycles, instructions, cluster="visit", confidence=CONFIDENCE)
+    made = made[(made["clusters"] >= LEAST) & np.isfinite(made["standard_error"])]
+    made = made.assign(name=made["application"].astype(str), degrees=made["clusters"] - 1)
+    found = made.merge(jobs[["job", "name"]], on="name").sort_values("job", ignore_index=True)
+    kept: pd.DataFrame = found[["job", "cpi", "low", "high", "standard_error", "degrees"]]
+    return kept
+
+
+def sampled(counters: pd.DataFrame, instances: pd.DataFrame, drawn: Ints) -> pd.DataFrame:
+    """Return WSMeter's 1 / IPC of every job with at least `LEAST` stays in a sample, with its interval.
+
+    A job's performance is the mean of its stays', each weighing by its cycles, so that it is that of all its cycles.
+    The interval is that of a mean of as many stays, drawn from the fleet's without replacement (Lee et al. 2018,
+    WSMeter, section 4.3).
+
+    Parameters
+    ----------
+    counters : residence, cycles, instructions; a row a stay and window
+    instances : residence, job
+    drawn : residences, drawn at random from each job's
+
+    Returns
+    -------
+    DataFrame
+        job, cpi, low, high, standard_error, degrees (of freedom); by job.
+
+    Examples
+    --------
+    >>> stays = pd.DataFrame({"residence": range(20), "cycles": 4.0, "instructions": [1.0, 2.0] * 10})
+    >>> where = pd.DataFrame({"residence": range(20), "job": 0})
+    >>> sampled(stays, where, np.arange(10))["cpi"].round(6).tolist()
+    [2.666667]
+    """
+    sums = counters.groupby("residence", as_index=False)[["cycles", "instructions"]].sum()
+    stays = sums[sums["cycles"] > 0].merge(instances[["residence", "job"]], on="residence")
+    fleet = stays.groupby("job").size()
+    here = stays[stays["residence"].isin(drawn)]
+    each = here.groupby("job")
+    there = each.size()
+    ipc = each["instructions"].sum() / each["cycles"].sum()
+    residual = (here["instructions"] - here["job"].map(ipc) * here["cycles"]) / here["job"].map(each["cycles"].sum())
+    squares = (residual**2).groupby(here["job"]).sum()
+    enough = there.index[there >= LEAST]
+    count, ipc = there[enough], ipc[enough]
+    error = np.sqrt(squares[enough] * count / (count - 1) * (1 - count / fleet[enough]))
+    half = t.ppf(0.5 + CONFIDENCE / 2, count - 1) * error
+    made = {"job": enough, "cpi": 1 / ipc, "low": 1 / (ipc + half), "high": 1 / np.maximum(ipc - half, 1e-300)}
+    return pd.DataFrame(made | {"standard_error": error / ipc**2, "degrees": count - 1}).reset_index(drop=True)
+
+
+def within(check: str, found: pd.DataFrame, said: "pd.Series[float]") -> Check | None:
+    """Return whether intervals hold what the counters say, but for as many as chance explains; None without jobs.
+
+    Parameters
+    ----------
+    check : its name
+    found : job, low, high
+    said : cycles per instruction by job
+
+    Examples
+    --------
+    >>> made = pd.DataFrame({"job": [0, 1], "low": 1.0, "high": 2.0})
+    >>> within("cpi", made, pd.Series({0: 1.5, 1: 2.5})).left
+    1.0
+    """
+    value = found["job"].map(said)
+    wrong = int((~value.between(found["low"], found["high"])).sum())
+    return misses(check, wrong, len(found)) if len(found) else None
+
+
+def alike(check: str, left: pd.DataFrame, right: pd.DataFrame) -> Check | None:
+    """Return whether two estimates of each job are no farther apart than both errors explain; None without jobs.
+
+    Parameters
+    ----------
+    check : its name
+    left, right : job, cpi, standard_error, degrees; of independent samples
+
+    Examples
+    --------
+    >>> one = pd.DataFrame({"job": [0, 1], "cpi": [1.0, 2.0], "standard_error": 0.1, "degrees": 30})
+    >>> alike("cpi", one, one.assign(cpi=[1.1, 3.0])).left
+    1.0
+    """
+    both = left.merge(right, on="job", suffixes=("", "_right"))
+    error = np.hypot(both["standard_error"], both["standard_error_right"])
+    limit = t.ppf(0.5 + CONFIDENCE / 2, np.minimum(both["degrees"], both["degrees_right"]))
+    wrong = int((~((both["cpi"] - both["cpi_right"]).abs() <= limit * error)).sum())
+    return misses(check, wrong, len(both)) if len(both) else None
+
+
+def seconds(visits: pd.DataFrame, cycles: pd.DataFrame, monitor: pd.DataFrame) -> Check:
+    """Return whether the core-seconds of the profile are the monitor's, within the profile's own interval.
+
+    Parameters
+    ----------
+    visits : of the whole fleet, the columns of table `visits`
+    cycles : visit, value
+    monitor : busy_s
+
+    Raises
+    ------
+    NotEnoughDataError
+        If fewer than two visits answered.
+
+    Examples
+    --------
+    >>> visits = pd.DataFrame({"visit": [0, 1, 2], "machine": [0, 1, 2], "platform": "p", "start_s": 0.0, "weight": 10})
+    >>> visits = visits.assign(length_s=300.0, status="ok", frequency_hz=2.0)
+    >>> cycles = pd.DataFrame({"visit": [0, 1, 2], "value": [200, 210, 190]})
+    >>> seconds(visits, cycles, pd.DataFrame({"busy_s": [301.0]})).holds
+    True
+    """
+    found = core_seconds(visits, cycles, monitor)
+    half = float(norm.isf(FALSE_ALARM / 2)) * found.standard_error
+    return Check("profile_core_seconds", found.core_s, found.monitor_s, half)
+
+
+def visits_with_samples(
+    visits: pd.DataFrame, processes: pd.DataFrame, samples: pd.DataFrame, rates: pd.DataFrame
+) -> Check:
+    """Return whether the visits that answered brought samples of cycles, but for those that chance left without.
+
+    Parameters
+    ----------
+    visits : visit, collection, platform, status, frequency_hz; of the whole fleet
+    processes : process, visit, cpu_s
+    samples : process, event
+    rates : collection, platform, event, period, duty
+
+    Examples
+    --------
+    >>> visits = pd.DataFrame({"visit": [0, 1], "collection": "fleet", "platform": "p", "status": "ok"})
+    >>> rates = pd.DataFrame({"collection": "fleet", "platform": ["p"], "event": "cycles", "period": 100, "duty": 1})
+    >>> ran = pd.DataFrame({"process": [0, 1], "visit": [0, 1], "cpu_s": 5.0})
+    >>> seen = pd.DataFrame({"process": [0], "event": ["cycles"]})
+    >>> made = visits_with_samples(visits.assign(frequency_hz=1e3), ran, seen, rates)
+    >>> made.left, made.right, made.holds
+    (1.0, 2.0, False)
+    """
+    periods = rates[rates["event"] == "cycles"].astype({"collection": str, "platform": str})
+    answered = visits[visits["status"] == "ok"].astype({"collection": str, "platform": str})
+    asked = answered.merge(periods, on=["collection", "platform"])
+    cpu_s = asked["visit"].map(processes.groupby("visit")["cpu_s"].sum()).fillna(0.0)
+    expected = cpu_s * asked["frequency_hz"].fillna(0.0) / (asked["period"] * asked["duty"])
+    busy = expected > 0
+    sampled = samples.loc[samples["event"] == "cycles", "process"].unique()
+    seen = processes.loc[processes["process"].isin(sampled), "visit"].unique()
+    without = float(np.exp(-expected[busy]).sum())
+    there = int(asked.loc[busy, "visit"].isin(seen).sum())
+    return Check("profile_visits", float(there), float(busy.sum()), float(poisson.isf(FALSE_ALARM, without)))
+
+
+def symbolised(raw: pd.DataFrame, samples: pd.DataFrame) -> Check:
+    """Return whether symbolisation lost or made no sample, process by process and event by event.
+
+    The estimates of Horvitz and Thompson from raw and from symbolised samples are then equal for every machine and
+    hour, since all samples of an event and a process weigh the same.
+
+    Parameters
+    ----------
+    raw : process, event, count; as collected
+    samples : process, event, count; with symbols
+
+    Returns
+    -------
+    Check
+        ``profile_symbols``: samples that both have alike, and those of either, the greater number of each process and
+        event.
+
+    Examples
+    --------
+    >>> raw = pd.DataFrame({"process": [0, 0, 1], "event": "cycles", "count": [3, 4, 5]})
+    >>> merged = pd.DataFrame({"process": [0, 1], "event": "cycles", "count": [7, 5]})
+    >>> symbolised(raw, merged).holds, symbolised(raw[1:], merged).left, symbolised(raw, merged[:1]).left
+    (True, 9.0, 7.0)
+    """
+    sums = [
+        each.astype({"event": str}).groupby(["process", "event"])["count"].sum().rename(side)
+        for each, side in ((raw, "raw"), (samples, "samples"))
+    ]
+    both = pd.concat(sums, axis=1).fillna(0).astype(np.int64)
+    return Check("profile_symbols", float(both.min(axis=1).sum()), float(both.max(axis=1).sum()), 0.0)
+
+
+def rounds(visits: pd.DataFrame, length_s: float, horizon_s: float, per_round: float) -> Check:
+    """Return whether each round of the collector has its visits, each machine once at most, within the horizon.
+
+    Parameters
+    ----------
+    visits : machine, start_s, length_s; of one collection that looks at all machines
+    length_s : of a round; the last one may be cut short by the horizon's end
+    horizon_s : until when there are rounds
+    per_round : machines over the `one_in` of the collector: visits of a round are that, rounded up or down
+
+    Returns
+    -------
+    Check
+        ``profile_rounds``: rounds that are as they should be, and all, those outside the horizon included.
+
+    Examples
+    --------
+    >>> visits = pd.DataFrame({"machine": [0, 1], "start_s": [0.0, 4200.0], "length_s": 300.0})
+    >>> rounds(visits, 3600.0, 7200.0, 1.0).holds
+    True
+    >>> made = rounds(visits.assign(start_s=visits["start_s"] + 3600.0), 3600.0, 7200.0, 1.0)
+    >>> made.left, made.right
+    (1.0, 3.0)
+    """
+    start_s, end_s = visits["start_s"], visits["start_s"] + visits["length_s"]
+    number = np.floor(start_s / length_s).rename("round")
+    every = pd.RangeIndex(round(np.ceil(horizon_s / length_s)))
+    by_round = visits["machine"].groupby(number)
+    count = by_round.size().reindex(every, fill_value=0)
+    once = by_round.nunique().reindex(every, fill_value=0) == count
+    outside = pd.Series((start_s < 0) | (end_s > horizon_s)).groupby(number).any()
+    sound = count.between(np.floor(per_round), np.ceil(per_round)) & once & ~outside.reindex(every, fill_value=False)
+    return Check("profile_rounds", float(sound.sum()), float(len(count.index.union(outside.index))), 0.0)
+
+
+def residents(visits: pd.DataFrame, processes: pd.DataFrame, instances: pd.DataFrame) -> Check:
+    """Return whether visits that answered found just the stays that were on their machines at the time.
+
+    Parameters
+    ----------
+    visits : visit, collection, machine, start_s, status; of all collections
+    processes : visit, residence (below 0: of no stay)
+    instances : residence, machine, start_s, end_s
+
+    Returns
+    -------
+    Check
+        ``profile_residents``: pairs of a visit and a stay that both sides have, and those of either. A stay that was
+        there and was not found counts for the fleet's own collection alone, as others may look for some jobs only.
+
+    Examples
+    --------
+    >>> visits = pd.DataFrame({"visit": [0], "collection": "fleet", "machine": 5, "start_s": 600.0, "status": "ok"})
+    >>> seen = pd.DataFrame({"visit": [0, 0], "residence": [7, -1]})
+    >>> where = pd.DataFrame({"residence": [7, 8], "machine": 5, "start_s": [0.0, 900.0], "end_s": [900.0, 1800.0]})
+    >>> residents(visits, seen, where).holds
+    True
+    >>> made = residents(visits.assign(start_s=1200.0), seen, where)
+    >>> made.left, made.right
+    (0.0, 2.0)
+    """
+    answered = visits[visits["status"].astype(str) == "ok"].astype({"collection": str})
+    found = processes.loc[processes["residence"] >= 0, _PAIR].drop_duplicates()
+    stays = instances[["residence", "machine", "start_s", "end_s"]]
+    at = answered[["visit", "collection", "machine", "start_s"]].rename(columns={"start_s": "at_s"})
+    both = stays.merge(at, on="machine")
+    there = both.loc[(both["start_s"] <= both["at_s"]) & (both["at_s"] < both["end_s"]), [*_PAIR, "collection"]]
+    pairs = found.merge(there, on=_PAIR, how="outer", indicator="side")
+    alike = int((pairs["side"] == "both").sum())
+    missed = int(((pairs["side"] == "right_only") & (pairs["collection"] == "fleet")).sum())
+    return Check("profile_residents", float(alike), float(alike + missed + (pairs["side"] == "left_only").sum()), 0.0)
