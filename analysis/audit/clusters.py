@@ -3,8 +3,8 @@
 import numpy as np
 from scipy.stats import chi2, t
 
-from analysis.audit.case import Case
 from analysis.audit.findings import ALPHA, LEAST_COVERAGE, Finding, Severity, coverage
+from analysis.audit.table import Case
 from models.arrays import Bools, Floats, Ints
 
 _FEW = 7.0
@@ -16,14 +16,6 @@ def whole_racks(case: Case) -> list[Finding] | None:
 
     How much that matters is Moulton's (1986) factor on the variance: 1 + (machines a rack − 1) · ρ of the feature
     · ρ of performance, both within racks. Clumping is tested at a chance of `ALPHA` (chi-squared over racks).
-
-    Examples
-    --------
-    >>> import pandas as pd
-    >>> rows = {"period": 1, "job": "a", "machine": range(40), "weight": 1.0, "rack": [m // 5 for m in range(40)]}
-    >>> case = Case.of(pd.DataFrame(rows | {"value": 2.0, "treated": [m // 5 % 2 for m in range(40)]}))
-    >>> whole_racks(case)[0].evidence["racks_treated"]
-    4
     """
     table, plain = case.table, case.plain
     if table.rack is None or table.crossover or plain is None or case.about.clusters == "rack":
@@ -103,13 +95,6 @@ def few_clusters(case: Case) -> list[Finding] | None:
     """Find arms that rest on too few clusters for an error to be known.
 
     Counted are effective clusters, 1 / Σ share², of what each carries of its arm's mean (Kish 1965).
-
-    Examples
-    --------
-    >>> import pandas as pd
-    >>> rows = {"period": 1, "job": "a", "machine": range(30), "weight": 1.0, "value": 2.0}
-    >>> few_clusters(Case.of(pd.DataFrame(rows | {"treated": [1, 1] + [0] * 28})))[0].evidence["treated"]
-    2.0
     """
     table = case.table
     if case.plain is not None:
@@ -135,18 +120,7 @@ def _normal_covers(clusters: float) -> float:
 
 
 def instances_independent(case: Case) -> list[Finding] | None:
-    """Find errors that take rows of one machine for independent, by the design effect of the data (Kish 1965).
-
-    Examples
-    --------
-    >>> import pandas as pd
-    >>> from analysis.audit.about import About
-    >>> rows = {"period": 1, "job": "a", "machine": [m // 4 for m in range(64)], "instance": range(64)}
-    >>> shown = {"value": [2.0 + (m // 4 * 7 % 16) / 8 for m in range(64)], "treated": [m // 4 % 2 for m in range(64)]}
-    >>> case = Case.of(pd.DataFrame(rows | shown | {"weight": 1.0}), about=About(clusters="instance"))
-    >>> instances_independent(case)[0].severity
-    'error'
-    """
+    """Find errors that take rows of one machine for independent, by the design effect of the data (Kish 1965)."""
     plain = case.plain
     if plain is None or case.about.clusters in {"machine", "rack"}:
         return None
@@ -174,16 +148,6 @@ def finite_population(case: Case) -> list[Finding] | None:
     the variance of a difference of two arms has no factor 1 − n / N (Neyman 1923; Imbens and Rubin 2015, section 6.4).
     Of a share s of the machines the correction keeps (1 − s) of the treated arm's variance and s of the other's, which
     hold 1 − s and s of the whole where machines vary alike: (1 − s)² + s².
-
-    Examples
-    --------
-    >>> import pandas as pd
-    >>> from analysis.audit.about import About
-    >>> rows = {"period": 1, "job": "a", "machine": range(30), "weight": 1.0, "value": 2.0}
-    >>> about = About(finite_population_correction=True)
-    >>> case = Case.of(pd.DataFrame(rows | {"treated": [1, 0] * 15}), about=about)
-    >>> finite_population(case)[0].severity
-    'error'
     """
     if case.about.finite_population_correction is None:
         return None
@@ -199,15 +163,7 @@ def finite_population(case: Case) -> list[Finding] | None:
 
 
 def mixed_machines(case: Case) -> list[Finding]:
-    """Find machines that had rows with and without the feature in one period: neighbours share caches and power.
-
-    Examples
-    --------
-    >>> import pandas as pd
-    >>> rows = {"period": 1, "job": ["a", "b"] * 4, "machine": [0, 0, 1, 1, 2, 2, 3, 3], "weight": 1.0, "value": 2.0}
-    >>> mixed_machines(Case.of(pd.DataFrame(rows | {"treated": [0, 1] * 4})))[0].evidence["share"]
-    1.0
-    """
+    """Find machines that had rows with and without the feature in one period: neighbours share caches and power."""
     table = case.table
     cell = (table.machine * len(table.periods) + table.period)[table.study]
     n, on = np.bincount(cell), np.bincount(cell, table.treated[table.study])

@@ -8,14 +8,14 @@ from collections.abc import Collection, Mapping
 
 import pandas as pd
 
-from analysis.audit import clusters, looks, metric, presence, selection, tails, units, values, weights, windows
+from analysis.audit import clusters, selection, tails, units, windows
 from analysis.audit.about import About
-from analysis.audit.case import Case, Guard
 from analysis.audit.findings import Audit, Finding, ranked
+from analysis.audit.table import Case, Guard
 
 GUARDS: Mapping[str, Guard] = {
-    "unusable_values": values.unusable_values,
-    "duplicated_rows": values.duplicated_rows,
+    "unusable_values": units.unusable_values,
+    "duplicated_rows": units.duplicated_rows,
     "unit_change": units.unit_change,
     "units_between_jobs": units.units_between_jobs,
     "baseline_not_concurrent": windows.baseline_not_concurrent,
@@ -30,11 +30,11 @@ GUARDS: Mapping[str, Guard] = {
     "instances_independent": clusters.instances_independent,
     "finite_population": clusters.finite_population,
     "mixed_machines": clusters.mixed_machines,
-    "weights_renormalised": weights.weights_renormalised,
-    "missing_jobs": weights.missing_jobs,
-    "churn": presence.churn,
-    "ipc_across_frequencies": metric.ipc_across_frequencies,
-    "peeking": looks.peeking,
+    "weights_renormalised": selection.weights_renormalised,
+    "missing_jobs": selection.missing_jobs,
+    "churn": selection.churn,
+    "ipc_across_frequencies": units.ipc_across_frequencies,
+    "peeking": windows.peeking,
 }
 """Guards by the code of what they find."""
 AT_THE_END = frozenset({"sample_ratio", "weights_renormalised", "missing_jobs", "peeking"})

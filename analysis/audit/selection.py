@@ -1,14 +1,14 @@
-"""Guards about who got the feature: machines chosen for what they hold, arms that differed before, shares off plan."""
+"""Guards about who is compared: how machines were drawn, who came and went, which jobs and weights the answer is of."""
 
 from collections.abc import Iterator, Mapping
 
 import numpy as np
+import pandas as pd
 from scipy.special import gammaln
 from scipy.stats import binomtest, norm, t
 
-from analysis.audit.case import Case
-from analysis.audit.findings import ALPHA, MATERIAL, Finding
-from analysis.audit.table import Table
+from analysis.audit.findings import ALPHA, MATERIAL, Finding, Severity
+from analysis.audit.table import Case, Table
 from analysis.statistics import ROUNDING
 from models.arrays import Bools, Floats, Ints
 
@@ -28,14 +28,6 @@ def selection_optimised(case: Case) -> list[Finding] | None:
     Instances, jobs and quota of the treated machines before the study and the jobs that they cover together are
     compared with the exact mean and variance over simple random draws, within platforms (Cochran 1977, section 2.5;
     for coverage the hypergeometric chance that a draw misses a job, and both of two). It alarms at a chance of `ALPHA`.
-
-    Examples
-    --------
-    >>> import pandas as pd
-    >>> rows = [(1, j, m, 1.0, 2.0, int(m < 6)) for m in range(30) for j in range(1 + 9 * (m < 6))]
-    >>> frame = pd.DataFrame(rows, columns=["period", "job", "machine", "weight", "value", "treated"])
-    >>> selection_optimised(Case.of(frame))[0].code
-    'selection_optimised'
     """
     table, said = case.table, case.about.selection
     remedy = "draw machines at random, or with known probabilities and weights that use them"
@@ -129,13 +121,6 @@ def imbalance_before(case: Case) -> list[Finding] | None:
     """Find arms that differed before anything had the feature.
 
     It alarms at a chance of `ALPHA` and if the difference is `MATERIAL` half-widths of the plain estimate.
-
-    Examples
-    --------
-    >>> import pandas as pd
-    >>> rows = {"period": 1, "job": "a", "machine": range(4), "weight": 1.0, "treated": [0, 0, 1, 1]}
-    >>> imbalance_before(Case.of(pd.DataFrame(rows | {"value": [1.0, 3.0, 2.0, 3.0]}))) is None
-    True
     """
     prior, plain = case.prior, case.plain
     if prior is None or plain is None or case.table.crossover or not prior.error > 0:
@@ -155,15 +140,6 @@ def sample_ratio(case: Case) -> list[Finding] | None:
 
     Exact binomial tests of the machines of the study (racks, if whole racks were drawn), overall and by platform.
     Without a planned share the platforms are compared with the share of all. It alarms at a chance of `ALPHA`.
-
-    Examples
-    --------
-    >>> import pandas as pd
-    >>> from analysis.audit.about import About
-    >>> rows = {"period": 1, "job": "a", "machine": range(90), "weight": 1.0, "treated": [0] * 65 + [1] * 25}
-    >>> case = Case.of(pd.DataFrame(rows | {"value": 2.0}), about=About(planned_share=0.5))
-    >>> [round(one.evidence["treated_share"], 3) for one in sample_ratio(case)]
-    [0.278]
     """
     table, planned = case.table, case.about.planned_share
     platform, names = table.platforms()
@@ -203,3 +179,214 @@ def _planned(planned: float | Mapping[str, float] | None, name: str, overall: fl
     if planned is None:
         return overall if 0 < overall < 1 else None
     return planned.get(name) if isinstance(planned, Mapping) else planned
+
+
+_ALIKE, _OVER_TIME = 0.05, ("rows", "stayed")
+"""How far apart the arms' windows may be where what adds up over periods is compared."""
+_LEAST = 0.02
+"""Difference of shares, or relative difference of rows, from which churn is told."""
+
+
+def churn(case: Case) -> list[Finding] | None:
+    """Find that instances of one arm arrived, left or were there for less of the time more often than the other's.
+
+    Compared are, for each machine, the share of its rows in the study whose instance it did not hold before, the share
+    of its instances before that it still holds, its rows relative to before, and the mean time present (`present_s`);
+    Welch's tests over machines, which together alarm at a chance of `ALPHA`, from differences of 2%.
+    Arrivals are less their period's mean; where the arms were observed at different times, what adds up over periods
+    is not compared.
+    """
+    table = case.table
+    if table.crossover:
+        return None
+    tests = dict(_compared(table))
+    if table.windows_apart() > _ALIKE:
+        tests = {name: test for name, test in tests.items() if name not in _OVER_TIME}
+    if not tests:
+        return None
+    level = ALPHA / len(tests)
+    far = {name: test for name, test in tests.items() if test[1] <= level and abs(test[0]) > _LEAST}
+    if not far:
+        return []
+    name = min(far, key=lambda each: far[each][1])
+    apart, chance = far[name]
+    evidence = {f"{each}_difference": test[0] for each, test in tests.items()} | {"chance": chance * len(tests)}
+    what = f"the arms' instances {_WHAT_CHURNS[name]} differently: {apart:+.1%} with the feature"
+    remedy = "compare instances as they were before the feature, wherever they went, or redraw what is restarted"
+    return [Finding("churn", "error", what, evidence, remedy)]
+
+
+_WHAT_CHURNS = {"arrived": "arrived", "stayed": "stayed", "rows": "are counted", "present": "were present"}
+
+
+def _compared(table: Table) -> Iterator[tuple[str, tuple[float, float]]]:
+    """Yield by what arms are compared: difference (with less without the feature) and its chance."""
+    both = np.bincount(table.machine, table.study, len(table.machines)) > 0
+    before = ~table.study
+    if before.any():
+        both &= np.bincount(table.machine, before, len(table.machines)) > 0
+    for name, value in _shares(table):
+        known = both & np.isfinite(value)
+        arms = value[known & table.ever], value[known & ~table.ever]
+        if min(map(len, arms)) >= 3:
+            yield name, _welch(*arms)
+
+
+def _shares(table: Table) -> Iterator[tuple[str, Floats]]:
+    """Yield (M,) what churn makes of each machine, NaN where it is not known."""
+    machines, before = len(table.machines), ~table.study
+    held = np.bincount(table.machine[before], minlength=machines).astype(np.float64)
+    has = np.bincount(table.machine[table.study], minlength=machines).astype(np.float64)
+    if before.any():
+        spans = len(np.unique(table.period[table.study])) / len(np.unique(table.period[before]))
+        yield "rows", has / np.where(held > 0, held, np.nan) / spans
+    if before.any() and "instance" in table.rows:
+        instance = pd.factorize(table.rows["instance"])[0]
+        key = table.machine * (int(instance.max()) + 1) + instance
+        old, new = np.unique(key[before]), np.unique(key[table.study])
+        known = np.isin(key[table.study], old)
+        rows, period = table.study, table.period[table.study]
+        usual = np.bincount(period, ~known) / np.maximum(np.bincount(period), 1)
+        arrived = np.bincount(table.machine[rows], ~known - usual[period], machines)
+        yield "arrived", arrived / np.where(has > 0, has, np.nan)
+        owner = old // (int(instance.max()) + 1)
+        kept = np.bincount(owner, np.isin(old, new), machines)
+        yield (
+            "stayed",
+            kept / np.where(np.bincount(owner, minlength=machines) > 0, np.bincount(owner, minlength=machines), np.nan),
+        )
+    if "present_s" in table.rows:
+        present = table.rows["present_s"].to_numpy(dtype=np.float64)
+        yield "present", _mean(table, table.study, present / present.max())
+
+
+def _mean(table: Table, rows: Bools, value: Floats) -> Floats:
+    count = np.bincount(table.machine[rows], minlength=len(table.machines))
+    return np.asarray(
+        np.bincount(table.machine[rows], value[rows], len(table.machines)) / np.where(count > 0, count, np.nan)
+    )
+
+
+def _welch(one: Floats, other: Floats) -> tuple[float, float]:
+    """Return the difference of two means and its two-sided chance (Welch 1947)."""
+    parts = [float(each.var(ddof=1)) / len(each) for each in (one, other)]
+    apart, variance = float(one.mean() - other.mean()), sum(parts)
+    if not variance > 0:
+        return apart, 0.0 if apart else 1.0
+    freedom = variance**2 / sum(part**2 / (len(each) - 1) for part, each in zip(parts, (one, other), strict=True))
+    return apart, float(2 * t.sf(abs(apart) / np.sqrt(variance), freedom))
+
+
+_MUCH, _SOME = 0.25, 0.05
+"""Shares of the quota: uncovered so much is always told; so little never."""
+_LOST = 0.01
+
+
+def weights_renormalised(case: Case) -> list[Finding] | None:
+    """Find that covered jobs hold less than the whole quota, and weights made whole again move the target.
+
+    How far: the spread of the jobs' own effects (DerSimonian and Laird 1986, with machines as clusters) times what
+    the weights of covered and uncovered jobs change by.
+    """
+    plain, table = case.plain, case.table
+    if plain is None or case.about.weights == "full":
+        return None
+    lacking = 1 - plain.covered
+    if lacking <= _SOME:
+        return []
+    spread = _spread(case)
+    shares = table.quota / table.quota.sum() * (1 - table.unseen)
+    kept = shares[plain.seen]
+    moved = float(np.sqrt((kept**2).sum() * (1 / plain.covered - 1) ** 2 + (shares[~plain.seen] ** 2).sum())) * spread
+    ratio = plain.half_widths(2 * moved)
+    if lacking <= _MUCH and ratio <= MATERIAL:
+        return []
+    evidence = {"covered": plain.covered, "spread_of_effects": spread, "moved": moved, "moved_in_half_widths": ratio}
+    what = (
+        f"jobs seen in both arms hold {plain.covered:.0%} of the quota: the change is of those jobs, not of the fleet"
+    )
+    remedy = (
+        "keep the weights of the whole fleet, and estimate jobs that were not covered (shrunken post-stratification)"
+    )
+    return [Finding("weights_renormalised", "error" if ratio > 1 else "warning", what, evidence, remedy)]
+
+
+def _spread(case: Case) -> float:
+    """Return the standard deviation of the jobs' own effects, beyond what noise makes of it."""
+    table, plain = case.table, case.plain
+    if plain is None or plain.seen.sum() < 3:
+        return 0.0
+    rows = table.study
+    noise = np.zeros(len(table.jobs))
+    for arm in (table.treated, ~table.treated):
+        noise += _mean_variance(case, rows & arm)
+    good = plain.seen & np.isfinite(noise) & (noise > 0)
+    if good.sum() < 3:
+        return 0.0
+    d, v = plain.by_job[good], noise[good]
+    w = 1 / v
+    mean = float((w * d).sum() / w.sum())
+    excess = float((w * (d - mean) ** 2).sum()) - (good.sum() - 1)
+    return float(np.sqrt(max(excess / (w.sum() - (w**2).sum() / w.sum()), 0.0)))
+
+
+def _mean_variance(case: Case, rows: Bools) -> Floats:
+    """Return (J,) the variance of each job's mean over these rows, by machines."""
+    table = case.table
+    jobs = len(table.jobs)
+    cell, of = np.unique(table.machine[rows] * jobs + table.job[rows], return_inverse=True)
+    n, s, job = np.bincount(of), np.bincount(of, table.relative[rows]), cell % jobs
+    total = np.maximum(np.bincount(job, n, jobs), 1)
+    mean = np.bincount(job, s, jobs) / total
+    machines = np.bincount(job, minlength=jobs)
+    squares = np.bincount(job, (s - n * mean[job]) ** 2, jobs) / total**2
+    return np.asarray(np.where(machines > 1, squares * machines / np.maximum(machines - 1, 1), np.nan))
+
+
+def missing_jobs(case: Case) -> list[Finding] | None:
+    """Find jobs that one arm lacks though, at random, it would hold them, and jobs of the fleet that nobody measured.
+
+    A job on k of N machines is missing from all n of an arm by chance (1 − n / N) (1 − n / (N − 1)) …; with all jobs
+    together (Bonferroni) this alarms at a chance of `ALPHA`.
+    """
+    table = case.table
+    if case.plain is None:
+        return None
+    found = [] if table.unseen <= _SOME else [_unmeasured(table.unseen)]
+    if table.crossover:
+        return found
+    jobs, study = len(table.jobs), table.study
+    pair = np.unique(table.machine[study] * jobs + table.job[study])
+    machine, job = pair // jobs, pair % jobs
+    unit = table.units()
+    arms = [
+        np.bincount(np.unique(unit[machine[arm]] * jobs + job[arm]) % jobs, minlength=jobs)
+        for arm in (~table.ever[machine], table.ever[machine])
+    ]
+    sizes = [len(np.unique(unit[machine[arm]])) for arm in (~table.ever[machine], table.ever[machine])]
+    lost, chance = np.zeros(jobs, dtype=np.bool_), 1.0
+    for k in (0, 1):
+        by_chance = _absent((arms[0] + arms[1]).astype(np.float64), sum(sizes), sizes[k])
+        misses = np.where(arms[k] == 0, by_chance, 1.0) * jobs * 2
+        lost |= misses <= ALPHA
+        chance = min(chance, float(misses.min()))
+    share = float(table.quota[lost].sum() / table.quota.sum())
+    if share > _LOST:
+        evidence = {"jobs": int(lost.sum()), "quota_share": share, "chance": chance}
+        what = f"{int(lost.sum())} jobs with {share:.1%} of the quota are missing from one arm altogether"
+        remedy = "find out who keeps them off; the answer does not hold for them"
+        found.append(Finding("missing_jobs", "error", what, evidence, remedy))
+    return found
+
+
+def _unmeasured(share: float) -> Finding:
+    what = f"jobs with {share:.1%} of the fleet's quota have no row at all"
+    severity: Severity = "error" if share > _MUCH else "warning"
+    return Finding("missing_jobs", severity, what, {"quota_share": share}, "measure them, or say which jobs are meant")
+
+
+def _absent(held: Floats, total: int, n: int) -> Floats:
+    """Return the chance that none of n units drawn from `total` is among the `held`."""
+    left = np.maximum(total - held, 0)
+    log = gammaln(left + 1) - gammaln(np.maximum(left - n, 0) + 1) - gammaln(total + 1) + gammaln(total - n + 1)
+    return np.asarray(np.where(left >= n, np.exp(log), 0.0), dtype=np.float64)

@@ -1,10 +1,15 @@
-"""An experiment's observations as codes and flags: what all guards look at."""
+"""An experiment's observations as codes and flags, and the plain estimate that harm is measured against."""
 
+from collections.abc import Callable
 from dataclasses import dataclass
 
 import numpy as np
 import pandas as pd
+from scipy.stats import t
 
+from analysis.audit.about import About
+from analysis.audit.findings import Finding
+from analysis.statistics import ROUNDING
 from models.arrays import Bools, Floats, Ints
 from models.errors import WscError
 
@@ -23,15 +28,7 @@ class ObservationsError(WscError):
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Table:
-    """N usable observations, of J jobs on M machines in P periods.
-
-    Examples
-    --------
-    >>> rows = {"period": [0, 1, 1], "job": "a", "machine": [1, 1, 2], "weight": 1.0, "value": [2.0, 3.0, 4.0]}
-    >>> made = Table.of(pd.DataFrame(rows | {"treated": [0, 1, 0]}))
-    >>> made.study, made.relative, made.ever
-    (array([False,  True,  True]), array([0.5 , 0.75, 1.  ]), array([ True, False]))
-    """
+    """N usable observations, of J jobs on M machines in P periods."""
 
     rows: pd.DataFrame
     """The observations; index from 0."""
@@ -125,14 +122,7 @@ class Table:
         return self.rows["weight"].to_numpy(dtype=np.float64)
 
     def windows_apart(self) -> float:
-        """Return the share of the treated quota of the study that is in other periods than the untreated quota.
-
-        Examples
-        --------
-        >>> rows = {"period": [1, 1, 2], "job": "a", "machine": [1, 2, 2], "weight": 1.0, "value": [2.0, 3.0, 4.0]}
-        >>> Table.of(pd.DataFrame(rows | {"treated": [0, 1, 1]})).windows_apart()
-        0.5
-        """
+        """Return the share of the treated quota of the study that is in other periods than the untreated quota."""
         shares = []
         for arm in (self.treated, self.study & ~self.treated):
             quota = np.bincount(self.period, self.weight * arm, len(self.periods))
@@ -140,29 +130,14 @@ class Table:
         return float(np.abs(shares[1] - shares[0]).sum() / 2)
 
     def platforms(self) -> tuple[Ints, pd.Index]:
-        """Return (M,) each machine's platform and the platforms' names; one for all if there is no such column.
-
-        Examples
-        --------
-        >>> rows = {"period": 1, "job": "a", "machine": [1, 2], "weight": 1.0, "value": 2.0, "treated": [0, 1]}
-        >>> Table.of(pd.DataFrame(rows)).platforms()[1].tolist()
-        ['']
-        """
+        """Return (M,) each machine's platform and the platforms' names; one for all if there is no such column."""
         if "platform" not in self.rows:
             return np.zeros(len(self.machines), dtype=np.int64), pd.Index([""])
         code, names = pd.factorize(self.rows["platform"], sort=True)
         return _first(pd.Series(code), self.machine, len(self.machines)), pd.Index(names)
 
     def whole_racks(self) -> bool:
-        """Return whether each of several racks has the feature on all of its machines or on none.
-
-        Examples
-        --------
-        >>> rows = {"period": 1, "job": "a", "machine": range(8), "weight": 1.0, "value": 2.0}
-        >>> racks = {"rack": [0, 0, 1, 1, 2, 2, 3, 3], "treated": [1, 1, 0, 0, 1, 1, 0, 0]}
-        >>> Table.of(pd.DataFrame(rows | racks)).whole_racks()
-        True
-        """
+        """Return whether each of several racks has the feature on all of its machines or on none."""
         if self.rack is None or self.crossover:
             return False
         size = np.bincount(self.rack)
@@ -172,14 +147,7 @@ class Table:
         return bool((several & (having > 0)).any() and mixed.sum() <= 0.1 * (several & (having > 0)).sum())
 
     def units(self) -> Ints:
-        """Return (M,) what counts as independent: racks if whole racks got the feature or it is asked, else machines.
-
-        Examples
-        --------
-        >>> rows = {"period": 1, "job": "a", "machine": [7, 9], "weight": 1.0, "value": 2.0, "treated": [0, 1]}
-        >>> Table.of(pd.DataFrame(rows)).units()
-        array([0, 1])
-        """
+        """Return (M,) what counts as independent: racks if they got the feature whole or it is asked, else machines."""
         if self.rack is not None and (self.by_rack or self.whole_racks()):
             return self.rack
         return np.arange(len(self.machines))
@@ -192,12 +160,6 @@ def usable(observations: pd.DataFrame) -> pd.DataFrame:
     ------
     ObservationsError
         If a column is missing or no row is left.
-
-    Examples
-    --------
-    >>> rows = {"period": 1, "job": "a", "machine": 1, "weight": 1.0, "value": [2.0, 2.0, -1.0], "treated": 0}
-    >>> len(usable(pd.DataFrame(rows)))
-    1
     """
     missing = [name for name in NEEDED if name not in observations]
     if missing:
@@ -210,25 +172,13 @@ def usable(observations: pd.DataFrame) -> pd.DataFrame:
 
 
 def unusable(observations: pd.DataFrame) -> Bools:
-    """Return (N,) which rows have a value or weight that is not finite and above 0.
-
-    Examples
-    --------
-    >>> unusable(pd.DataFrame({"weight": [1.0, 1.0], "value": [1.0, float("nan")]}))
-    array([False,  True])
-    """
+    """Return (N,) which rows have a value or weight that is not finite and above 0."""
     numbers = observations[["value", "weight"]].apply(pd.to_numeric, errors="coerce").to_numpy(dtype=np.float64)
     return np.asarray(~(np.isfinite(numbers) & (numbers > 0)).all(axis=1), dtype=np.bool_)
 
 
 def unusable_amounts(observations: pd.DataFrame) -> dict[str, Bools]:
-    """Return the columns of presence, CPU time, exposure or frequency that have unusable rows; (N,) which those are.
-
-    Examples
-    --------
-    >>> unusable_amounts(pd.DataFrame({"present_s": [1.0, 2.0], "cpu_s": [0.0, float("nan")]}))
-    {'cpu_s': array([False,  True])}
-    """
+    """Return the columns of presence, CPU time, exposure or frequency that have unusable rows; (N,) which those are."""
     found = dict[str, Bools]()
     for name in (each for each in _AMOUNTS if each in observations):
         number = pd.to_numeric(observations[name], errors="coerce").to_numpy(dtype=np.float64)
@@ -245,12 +195,6 @@ def repeated(observations: pd.DataFrame) -> Bools:
     An instance that comes back to its machine has two rows in one period, with values of their own. Without column
     `instance` equal values may belong to two instances: rows count as repeated only where values are so fine that
     hardly two machines ever agree.
-
-    Examples
-    --------
-    >>> rows = {"period": 1, "job": "a", "machine": [1, 1, 2], "weight": 1.0, "value": [2.0, 2.0, 3.0], "treated": 0}
-    >>> repeated(pd.DataFrame(rows))
-    array([False,  True, False])
     """
     names = ["period", "job", "machine", "instance", "residence", "weight", "value"]
     known = [name for name in names if name in observations]
@@ -295,3 +239,151 @@ def _first(values: "pd.Series", machine: Ints, machines: int) -> Ints:
     made = np.zeros(machines, dtype=np.int64)
     made[machine[::-1]] = code[::-1]
     return made
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Contrast:
+    """A relative change of the fleet over the jobs that both arms have, and what it rests on.
+
+    Its variance is that of linearised sums over clusters (Särndal, Swensson and Wretman 1992, section 5.5).
+    """
+
+    change: float
+    error: float
+    freedom: float
+    influence: Floats
+    """(G, 2) what each cluster adds to the estimate's error, by arm."""
+    hold: Floats
+    """(G, 2) share of each arm's mean that a cluster carries."""
+    by_job: Floats
+    """(J,) each job's own change; NaN where it was not seen."""
+    seen: Bools
+    """(J,) whether at least two clusters of each arm hold the job."""
+    covered: float
+    """Share of the quota of all jobs that they hold."""
+    alone_error: float
+    """The standard error if every row were independent."""
+
+    @property
+    def half_width(self) -> float:
+        """Half of the 95% interval."""
+        return float(t.ppf(0.975, self.freedom)) * self.error
+
+    def half_widths(self, shift: float) -> float:
+        """Return how many half-widths of the 95% interval a shift is, in size; 0 of an interval without width."""
+        return abs(shift) / self.half_width if self.half_width > 0 else 0.0
+
+    @property
+    def clusters(self) -> Floats:
+        """(2,) effective number of clusters without and with the feature (Kish 1965)."""
+        return np.asarray(1 / np.maximum((self.hold**2).sum(axis=0), 1e-300), dtype=np.float64)
+
+    @property
+    def design_effect(self) -> float:
+        """Variance relative to that of independent rows."""
+        return (self.error / self.alone_error) ** 2 if self.alone_error > 0 else 1.0
+
+
+def contrast(
+    table: Table,
+    among: Bools,
+    treated: Bools,
+    cluster: Ints,
+    value: Floats | None = None,
+) -> Contrast | None:
+    """Return the change between two sets of rows, or None if they share no job on two clusters each.
+
+    Parameters
+    ----------
+    table : the experiment
+    among : (N,) rows that are compared
+    treated : (N,) which of them have the feature
+    cluster : (M,) what each machine belongs to
+    value : (N,) relative values; those of the table if not given
+    """
+    jobs, groups = len(table.jobs), int(cluster.max()) + 1
+    y = (table.relative if value is None else value)[among]
+    job, arm, group = table.job[among], treated[among].astype(np.int64), cluster[table.machine[among]].astype(np.int64)
+    cell, of = np.unique((group * 2 + arm) * jobs + job, return_inverse=True)
+    n, s = np.bincount(of).astype(np.float64), np.bincount(of, y, len(cell))
+    cell_job, cell_arm, cell_group = cell % jobs, cell // jobs % 2, cell // jobs // 2
+    key = cell_arm * jobs + cell_job
+    held, rows, sums = (np.bincount(key, each, 2 * jobs).reshape(2, jobs) for each in (np.ones(len(cell)), n, s))
+    seen: Bools = np.asarray((held >= 2).all(axis=0), dtype=np.bool_)
+    weight = np.where(seen, table.quota * table.scale, 0.0)
+    if not weight.sum() > 0:
+        return None
+    mean = sums / np.maximum(rows, 1)
+    level = float((weight * mean[0]).sum())
+    part = np.where(seen, weight / level, 0.0) / np.maximum(rows, 1)
+    spread = np.sqrt(held / np.maximum(held - 1, 1))
+    out = (part * spread).ravel()[key] * (s - n * mean.ravel()[key])
+    of_group = cell_group * 2 + cell_arm
+    influence: Floats = np.bincount(of_group, out, 2 * groups).astype(np.float64).reshape(groups, 2)
+    hold: Floats = np.bincount(of_group, part.ravel()[key] * n, 2 * groups).astype(np.float64).reshape(groups, 2)
+    squares = np.bincount(arm * jobs + job, (y - mean.ravel()[arm * jobs + job]) ** 2, 2 * jobs).reshape(2, jobs)
+    alone = part**2 * rows * squares / np.maximum(rows - 1, 1)
+    change = float((weight * (mean[1] - mean[0])).sum()) / level
+    error = float(np.sqrt(((influence[:, 1] - influence[:, 0]) ** 2).sum()))
+    return Contrast(
+        change=change if abs(change) > ROUNDING else 0.0,
+        error=error if error > ROUNDING else 0.0,
+        freedom=_freedom(influence, hold),
+        influence=influence,
+        hold=hold / hold.sum(axis=0),
+        by_job=np.where(seen, mean[1] / np.where(mean[0] > 0, mean[0], 1.0) - 1, np.nan),
+        seen=seen,
+        covered=float(table.quota[seen].sum() / table.quota.sum()) * (1 - table.unseen),
+        alone_error=float(np.sqrt(alone.sum())),
+    )
+
+
+def study_contrast(table: Table, value: Floats | None = None) -> Contrast | None:
+    """Return the change between treated and concurrent untreated rows, clustered by what got the feature together."""
+    return contrast(table, table.study, table.treated, table.units(), value)
+
+
+def contrast_before(table: Table) -> Contrast | None:
+    """Return the difference, before the study, of machines that later got the feature from those that did not."""
+    return contrast(table, ~table.study, table.ever[table.machine], table.units())
+
+
+def _freedom(influence: Floats, hold: Floats) -> float:
+    """Return Welch's degrees of freedom; clusters that are in both arms count once."""
+    count = (hold > 0).sum(axis=0)
+    if ((hold > 0).all(axis=1)).sum() > 0.5 * count[1]:
+        return float(max((hold > 0).any(axis=1).sum() - 1, 1))
+    variance = (influence**2).sum(axis=0)
+    if not variance.sum() > 0:
+        return float(max(count.min() - 1, 1))
+    return float(max(variance.sum() ** 2 / (variance**2 / np.maximum(count - 1, 1)).sum(), 1))
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Case:
+    """One experiment under audit."""
+
+    given: pd.DataFrame
+    table: Table
+    about: About
+    plain: Contrast | None
+    """Of the study: treated rows against concurrent untreated rows."""
+    prior: Contrast | None
+    """Of the pre-period: the same machines."""
+
+    @classmethod
+    def of(cls, given: pd.DataFrame, jobs: pd.DataFrame | None = None, about: About | None = None) -> "Case":
+        """Prepare what guards look at.
+
+        Raises
+        ------
+        ObservationsError
+            If the table cannot be audited.
+        """
+        about = about or About()
+        table = Table.of(given, jobs, by_rack=about.clusters == "rack")
+        return cls(given, table, about, study_contrast(table), contrast_before(table))
+
+
+Guard = Callable[[Case], list[Finding] | None]
+"""A guard's findings; None if the case lacks what it looks at."""

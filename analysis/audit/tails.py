@@ -5,9 +5,8 @@ import math
 import numpy as np
 from scipy.stats import norm, t
 
-from analysis.audit.case import Case
-from analysis.audit.contrast import Contrast
 from analysis.audit.findings import Finding, Severity
+from analysis.audit.table import Case, Contrast
 from analysis.statistics import ROUNDING
 from models.arrays import Floats
 

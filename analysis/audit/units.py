@@ -1,4 +1,4 @@
-"""Guards about units: values in another unit than others of their job, from some period on, or than other jobs."""
+"""Guards about values and units: unusable or repeated rows, values in another unit, cycles where clocks differ."""
 
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -7,10 +7,8 @@ import numpy as np
 import pandas as pd
 from scipy.stats import t
 
-from analysis.audit.case import Case
-from analysis.audit.contrast import Contrast, contrast
 from analysis.audit.findings import ALPHA, MATERIAL, Finding, Severity
-from analysis.audit.table import Table
+from analysis.audit.table import Case, Contrast, Table, contrast, repeated, study_contrast, unusable, unusable_amounts
 from models.arrays import Bools, Floats, Ints
 
 _DECADES = 1.5
@@ -55,19 +53,6 @@ def unit_change(case: Case) -> list[Finding]:
     machines that jump by far more than machines do: with a few instances a machine, from about twice on. A jump when
     the feature begins cannot be told from its effect. Jumps of arms are tested at a chance of `ALPHA` over all periods
     and jobs (Bonferroni), with errors clustered by machine.
-
-    Examples
-    --------
-    >>> rows = {"period": 1, "job": "a", "machine": range(4), "weight": 1.0, "treated": [0, 0, 0, 1]}
-    >>> unit_change(Case.of(pd.DataFrame(rows | {"value": [1.0, 1.1, 0.9, 1200.0]})))[0].what
-    'value: of the same jobs, rows with the feature are some 1,200 times those without'
-    >>> seen = pd.DataFrame(
-    ...     [(period, machine) for period in (1, 2) for machine in range(9)], columns=["period", "machine"]
-    ... )
-    >>> seen = seen.assign(job="a", weight=1.0, value=2.0 + seen["machine"] % 3, treated=seen["machine"] % 2)
-    >>> seen.loc[(seen["period"] == 2) & (seen["treated"] == 1), "value"] *= 2
-    >>> print(unit_change(Case.of(seen))[0].what)
-    value: from period 2 on, rows with the feature are 2.00 times their level before, those without 1.00 times
     """
     found = []
     for name in ("value", "weight"):
@@ -273,13 +258,6 @@ def units_between_jobs(case: Case) -> list[Finding]:
     """Find jobs whose levels are so far apart that they are hardly measured in one unit.
 
     The fleet's change weighs a job by its quota times its level, so a job in a smaller unit counts for more.
-
-    Examples
-    --------
-    >>> rows = {"period": 1, "job": ["a", "b"] * 4, "machine": range(8), "weight": 1.0, "treated": [0, 0, 1, 1] * 2}
-    >>> case = Case.of(pd.DataFrame(rows | {"value": [2.0, 3000.0] * 4}))
-    >>> print(units_between_jobs(case)[0].what)
-    levels of jobs are up to 1,500 times apart: b has 50.0% of the quota and counts for 99.9% of the change
     """
     table = case.table
     held = table.quota > 0
@@ -299,3 +277,105 @@ def units_between_jobs(case: Case) -> list[Finding]:
     )
     remedy = "measure all jobs in one unit, or divide each job's values by its mean before the study"
     return [Finding("units_between_jobs", "warning", what, evidence, remedy)]
+
+
+_FEW = 0.01
+"""Share of bad rows up to which they are worth a note only."""
+
+
+def unusable_values(case: Case) -> list[Finding]:
+    """Find values or weights that are no numbers, not finite, 0 or negative, and other amounts that cannot be used.
+
+    Rows without a value are left out by whatever estimates; if it is the slow that have none, the answer is too good.
+    Rows without presence, CPU time, exposure or frequency are left out, too; no guard looks at such a column.
+    """
+    bad, amounts = unusable(case.given), unusable_amounts(case.given)
+    others = np.logical_or.reduce([*amounts.values(), np.zeros(len(bad), dtype=np.bool_)])
+    made = [
+        *_unusable(case, bad, "no value or weight above 0", "compare only if they miss by chance in both arms"),
+        *_unusable(case, others, f"no usable {', '.join(amounts)}", "or leave the columns out"),
+    ]
+    return sorted(made, key=lambda one: one.severity == "note")
+
+
+def _unusable(case: Case, bad: Bools, lacking: str, remedy: str) -> list[Finding]:
+    """Return what is to be said of rows that lack something, by how many there are in either arm."""
+    if not bad.any():
+        return []
+    treated = case.given["treated"].to_numpy() == 1
+    study = treated | case.given["period"].isin(case.table.periods[np.unique(case.table.period[case.table.study])])
+    shares = [_share(bad, arm & study) for arm in (~treated, treated)]
+    worst = max(float(bad.mean()), *shares)
+    severity: Severity = "note" if worst <= _FEW else "error" if worst > 10 * _FEW else "warning"
+    of_arms = f"{shares[1]:.1%} of the treated, {shares[0]:.1%} of others"
+    count = int(bad.sum())
+    what = f"{count} row{'s have' if count > 1 else ' has'} {lacking}: {of_arms}"
+    evidence = {"rows": count, "share": float(bad.mean()), "treated": shares[1], "untreated": shares[0]}
+    return [Finding("unusable_values", severity, what, evidence, f"find out why they are missing; {remedy}")]
+
+
+def duplicated_rows(case: Case) -> list[Finding]:
+    """Find rows that say again what an earlier row said; how grave that is, goes by how many rows were copied."""
+    usable_rows = case.given[~unusable(case.given)]
+    again = repeated(usable_rows)
+    if not again.any():
+        return []
+    treated = usable_rows["treated"].to_numpy() == 1
+    share, shares = float(again.mean()), [_share(again, arm) for arm in (~treated, treated)]
+    copied = again.copy()
+    copied[again] = ~repeated(usable_rows[again])
+    worst = max(_share(copied, arm & ~(again & ~copied)) for arm in (~treated, treated))
+    severity: Severity = "note" if worst <= _FEW else "error" if share > 5 * _FEW else "warning"
+    what = f"{int(again.sum())} rows are there twice or more: {shares[1]:.1%} of the treated, {shares[0]:.1%} of others"
+    evidence = {"rows": int(again.sum()), "share": share, "treated": shares[1], "untreated": shares[0]}
+    evidence["copies"] = len(again) / (len(again) - int(again.sum()))
+    return [Finding("duplicated_rows", severity, what, evidence, "keep each row once; mend the join that doubled them")]
+
+
+def _share(flags: Bools, among: Bools) -> float:
+    return float(flags[among].mean()) if among.any() else 0.0
+
+
+_PER_CYCLE = {"ipc", "cpi", "instructions_per_cycle", "cycles_per_instruction"}
+_LEAST_CHANGE = 0.002
+
+
+def ipc_across_frequencies(case: Case) -> list[Finding] | None:
+    """Find instructions per cycle compared between arms whose mean frequencies differ.
+
+    At a higher clock memory is further away in cycles: IPC falls where performance rises (Eyerman and Eeckhout 2010).
+    Frequency is `mean_frequency_hz`, `clock_hz` or `cycles` / `cpu_s`. It alarms at a chance of `ALPHA` and if the
+    difference of frequencies is `MATERIAL` half-widths of the plain estimate.
+    """
+    if case.about.metric is None:
+        return None
+    if case.about.metric.lower() not in _PER_CYCLE:
+        return []
+    clock = _clock_hz(case.table)
+    remedy = "compare instructions per CPU second (or requests), which count in time"
+    if clock is None or case.plain is None:
+        what = "instructions per cycle are compared, and no frequency says whether the arms' clocks are alike"
+        return [Finding("ipc_across_frequencies", "note", what, {}, remedy)]
+    made = study_contrast(case.table, clock / clock.mean())
+    if made is None:
+        return None
+    chance = float(2 * t.sf(abs(made.change) / made.error, made.freedom)) if made.error > 0 else float(made.change == 0)
+    ratio = abs(made.change) / max(case.plain.half_width, 1e-300)
+    if chance > ALPHA or ratio <= MATERIAL or abs(made.change) < _LEAST_CHANGE:
+        return []
+    evidence = {"frequency_change": made.change, "error": made.error, "chance": chance, "change_in_half_widths": ratio}
+    what = f"instructions per cycle are compared, but the clock changes by {made.change:+.2%} with the feature"
+    return [Finding("ipc_across_frequencies", "error", what, evidence, remedy)]
+
+
+def _clock_hz(table: Table) -> Floats | None:
+    """Return (N,) mean frequencies, if they are known of every row."""
+    rows = table.rows
+    for name in ("mean_frequency_hz", "clock_hz"):
+        if name in rows:
+            clock = rows[name].to_numpy(dtype=np.float64)
+            return clock if np.isfinite(clock).all() and (clock > 0).all() else None
+    if "cycles" in rows and "cpu_s" in rows:
+        clock = rows["cycles"].to_numpy(dtype=np.float64) / rows["cpu_s"].to_numpy(dtype=np.float64)
+        return clock if np.isfinite(clock).all() and (clock > 0).all() else None
+    return None

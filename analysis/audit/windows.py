@@ -1,12 +1,10 @@
-"""Guards about time: a baseline of another time, arms that were measured at different times, states carried over."""
+"""Guards about time: a baseline of another time, arms at different times, states carried over, repeated looks."""
 
 import numpy as np
 from scipy.stats import t
 
-from analysis.audit.case import Case
-from analysis.audit.contrast import contrast
-from analysis.audit.findings import ALPHA, MATERIAL, Finding
-from analysis.audit.table import Table
+from analysis.audit.findings import ALPHA, MATERIAL, Finding, Severity
+from analysis.audit.table import Case, Table, contrast
 from models.arrays import Bools, Floats
 
 _LEAST_MACHINES = 8
@@ -19,13 +17,6 @@ def baseline_not_concurrent(case: Case) -> list[Finding]:
 
     Yesterday's fleet is no baseline: what changed since then counts as the feature's. Where concurrent controls exist,
     their own change since the pre-period says how much.
-
-    Examples
-    --------
-    >>> import pandas as pd
-    >>> rows = {"period": [0, 0, 1, 1], "job": "a", "machine": [1, 2, 1, 2], "weight": 1.0, "value": 2.0}
-    >>> baseline_not_concurrent(Case.of(pd.DataFrame(rows | {"treated": [0, 0, 1, 1]})))[0].evidence
-    {'treated_share_without_control': 1.0}
     """
     table = case.table
     control = np.bincount(table.period, table.study & ~table.treated, len(table.periods)) > 0
@@ -65,15 +56,6 @@ def different_windows(case: Case) -> list[Finding] | None:
 
     The shift is what the change of the untreated from period to period adds to a comparison that pools periods. In a
     crossover each machine is its own control within the same periods, so that it is not looked at.
-
-    Examples
-    --------
-    >>> import pandas as pd
-    >>> rows = {"period": [1, 1, 2, 2] * 4, "job": "a", "machine": range(16), "weight": 1.0}
-    >>> late = [0, 0, 0, 0] + [0, 0, 1, 1] * 3
-    >>> case = Case.of(pd.DataFrame(rows | {"treated": late, "value": [1.0, 1.1, 2.0, 2.1] * 4}))
-    >>> different_windows(case) == []
-    True
     """
     table, plain = case.table, case.plain
     if plain is None or table.crossover:
@@ -103,13 +85,6 @@ def carry_over(case: Case) -> list[Finding] | None:
     A regression of machines' mean values, relative and less their job's mean, on the state now and before, with
     effects of machines and periods and errors clustered by machine (Jones and Kenward 2014, chapter 5). It alarms at
     a chance of `ALPHA` and if the shift is `MATERIAL` half-widths.
-
-    Examples
-    --------
-    >>> import pandas as pd
-    >>> rows = {"period": 1, "job": "a", "machine": range(4), "weight": 1.0, "treated": [0, 0, 1, 1]}
-    >>> carry_over(Case.of(pd.DataFrame(rows | {"value": [1.0, 3.0, 2.0, 3.0]}))) is None
-    True
     """
     table, plain = case.table, case.plain
     if plain is None or not table.crossover or (table.ever & table.never).sum() < _LEAST_MACHINES:
@@ -184,3 +159,28 @@ def _without_effects(columns: list[Floats], *effects: "np.typing.NDArray[np.int6
                 left = left - (np.bincount(code, left) / np.maximum(np.bincount(code), 1))[code]
         made.append(left)
     return made
+
+
+_LOOKS = (1, 2, 3, 4, 5, 10, 20, 50, 100)
+_FALSE = (0.05, 0.083, 0.107, 0.126, 0.142, 0.193, 0.248, 0.320, 0.374)
+"""Chance of at least one false positive at equally spaced looks (Armitage, McPherson and Rowe 1969, table 2)."""
+_MOST = 0.10
+
+
+def peeking(case: Case) -> list[Finding] | None:
+    """Find a result that was looked at several times with an interval that is made for one look."""
+    looks = case.about.looks
+    if looks is None:
+        return None
+    if looks == 1 or case.about.interval == "always-valid":
+        return []
+    chance = false_positives(looks)
+    severity: Severity = "error" if chance > 2 * _MOST else "warning" if chance > _MOST else "note"
+    what = f"{looks} looks at an interval for one look: {chance:.0%} false positives in place of 5%"
+    remedy = "decide at the look that was planned, or use an always-valid confidence sequence"
+    return [Finding("peeking", severity, what, {"looks": looks, "false_positives": chance}, remedy)]
+
+
+def false_positives(looks: int) -> float:
+    """Return the chance that any of so many equally spaced looks at a nominal 5% is a false positive."""
+    return float(np.interp(np.log(looks), np.log(_LOOKS), _FALSE))

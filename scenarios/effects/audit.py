@@ -14,7 +14,7 @@ from analysis.audit.table import ObservationsError
 from analysis.tables.cells import column_names
 from models.metrics import METRICS, MetricName
 from scenarios.effects import findings
-from scenarios.effects.observed import experiment, run_metric, together
+from scenarios.effects.observations import experiment, run_metric, together
 from scenarios.files.faults import Fault, FaultsError, shown
 from scenarios.views.conclusion import Conclusion, Payload
 from scenarios.views.section import Section, says

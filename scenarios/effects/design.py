@@ -17,7 +17,7 @@ from analysis.statistics import NotEnoughDataError
 from models.arrays import HOUR_S
 from models.metrics import METRICS, MetricName
 from scenarios.effects import findings
-from scenarios.effects.observed import observed, run_metric
+from scenarios.effects.observations import observed, run_metric
 from scenarios.effects.simulated_past import simulated, simulated_periods
 from scenarios.files.faults import Fault, FaultsError, shown
 from scenarios.files.loader import load

@@ -20,7 +20,7 @@ from analysis.statistics import ROUNDING, NotEnoughDataError
 from models.metrics import MetricName
 from scenarios.effects import findings
 from scenarios.effects.audit import racks_wrong, read_about, with_metric
-from scenarios.effects.observed import estimable, experiment, run_metric, together
+from scenarios.effects.observations import estimable, experiment, run_metric, together
 from scenarios.files.faults import Fault, FaultsError
 from scenarios.runs.rundir import open_run
 from scenarios.views.conclusion import Conclusion, Payload

@@ -24,7 +24,7 @@ from models.metrics import METRICS, MetricName
 from scenarios.effects import findings
 from scenarios.effects.audit import with_metric
 from scenarios.effects.effect import verdict
-from scenarios.effects.observed import estimable, experiment, run_metric, together
+from scenarios.effects.observations import estimable, experiment, run_metric, together
 from scenarios.views.conclusion import Conclusion, Payload
 from scenarios.views.numbers import interval, plural
 from scenarios.views.section import Block, Says, Section, table

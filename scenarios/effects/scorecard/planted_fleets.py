@@ -8,8 +8,7 @@ import pandas as pd
 from scipy.stats import t
 
 from analysis.audit.about import About
-from analysis.audit.contrast import contrast
-from analysis.audit.table import Table
+from analysis.audit.table import Table, contrast
 from models.arrays import DAY_S, Bools, Floats
 from scenarios.effects.scorecard import corners
 from scenarios.effects.scorecard.fleets import STUDY

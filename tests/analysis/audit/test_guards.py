@@ -7,12 +7,11 @@ import pandas as pd
 import pytest
 
 from analysis.audit.about import About, AboutError
-from analysis.audit.case import Case
 from analysis.audit.findings import coverage
 from analysis.audit.guards import GUARDS, audit, examine
-from analysis.audit.looks import false_positives
 from analysis.audit.selection import _covered, _drawn
-from analysis.audit.table import ObservationsError, Table
+from analysis.audit.table import Case, ObservationsError, Table
+from analysis.audit.windows import false_positives
 from scenarios.effects.scorecard.healthy_cases import HEALTHY
 from scenarios.effects.scorecard.planted_faults import FAULTS
 from scenarios.effects.scorecard.planted_fleets import Potential, simulated

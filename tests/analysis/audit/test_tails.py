@@ -5,7 +5,7 @@ import pandas as pd
 import pytest
 from scipy.stats import skew, t
 
-from analysis.audit.case import Case
+from analysis.audit.table import Case
 from analysis.audit.tails import heavy_tails, heavy_tails_of_samples, skewed_coverage
 
 

@@ -4,7 +4,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from analysis.audit.case import Case
+from analysis.audit.table import Case
 from analysis.audit.units import unit_change, units_between_jobs
 
 PAST, STUDY = 3, 4

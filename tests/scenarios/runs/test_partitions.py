@@ -10,7 +10,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from scenarios.effects.effect import effect as effect_of
-from scenarios.effects.observed import recorded
+from scenarios.effects.observations import recorded
 from scenarios.files.faults import FaultsError
 from scenarios.files.schema import WSMeter
 from scenarios.runs.cells import Workers

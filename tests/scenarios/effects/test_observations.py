@@ -10,7 +10,7 @@ from scenarios.commands.app import app
 from scenarios.effects.audit import audit as audit_of
 from scenarios.effects.effect import effect as effect_of
 from scenarios.effects.monitor import monitor as monitor_of
-from scenarios.effects.observed import experiment, observed
+from scenarios.effects.observations import experiment, observed
 from scenarios.files.faults import FaultsError
 
 
