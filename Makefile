@@ -12,7 +12,7 @@ BIN := .venv/bin
 READY := .venv/.ready
 PIP := $(BIN)/python -m pip install --disable-pip-version-check -c constraints.txt
 
-.PHONY: help demo test check docs web interop figures bench evidence clean
+.PHONY: help demo test check docs map web interop figures bench evidence clean
 
 help: ## print this list
 	@awk -F ': .*## ' '/^[a-z]+:.*## / {printf "make %-10s %s\n", $$1, $$2}' Makefile
@@ -49,6 +49,10 @@ check: $(READY) ## style, formatting, types and the direction of imports
 docs: .venv/.docs ## make a site of the documents and the docstrings: site/docs/index.html
 	@# Functions that are not compiled keep their signatures and docstrings.
 	PYTHONPATH=. NUMBA_DISABLE_JIT=1 $(BIN)/sphinx-build -b html -W --keep-going -q -j 2 -c docs . site
+
+map: $(READY) ## rooms of the code, what they know of each other, its lines, and the way of a command: COMMAND="run small"
+	$(BIN)/python docs/map.py
+	$(if $(COMMAND),$(BIN)/python docs/map.py -- $(COMMAND))
 
 web: $(READY) ## look at reports and every page of wsc serve in a headless browser; needs Node.js and Chromium
 	PYTHONPATH=. $(BIN)/python tests/web/check.py

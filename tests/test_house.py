@@ -19,7 +19,7 @@ from scenarios.files.loader import load_each
 
 ROOT = Path(__file__).parents[1]
 FOLDERS = ("models", "sim", "analysis", "scenarios")
-TARGETS = {"demo", "test", "check", "docs", "web", "interop", "figures", "bench", "evidence", "clean"}
+TARGETS = {"demo", "test", "check", "docs", "map", "web", "interop", "figures", "bench", "evidence", "clean"}
 CHECKED = ("test", "check", "demo", "web", "interop")
 PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
 RUNTIME = [Requirement(line) for line in PROJECT["dependencies"]]
