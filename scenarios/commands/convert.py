@@ -6,10 +6,17 @@ from typing import Annotated, Literal
 import typer
 
 from scenarios.commands.guard import answer, guard
-from scenarios.commands.options import Json
-from scenarios.files.options import duration, refuse
+from scenarios.commands.options import Json, written
+from scenarios.files import options
 
 _LONGEST_S = 366 * 86400.0
+
+
+def _period_s(option: str, text: str) -> float:
+    length_s = options.duration(option, text)
+    if not 1.0 <= length_s <= _LONGEST_S or length_s != round(length_s):
+        options.refuse(option, "should be whole seconds, at most 366 days", text)
+    return length_s
 
 
 @guard
@@ -27,7 +34,7 @@ def convert(
     out: Annotated[Path, typer.Option(metavar="FILE", help="Observations: .parquet or .csv.")] = Path(
         "observations.parquet"
     ),
-    period: Annotated[str, typer.Option(metavar="TIME", help="Length of periods, such as 1h or 1d.")] = "1h",
+    period: Annotated[float, written(_period_s, "TIME", help="Length of periods, such as 1h or 1d.")] = 3600,
     requests: Annotated[
         list[Path] | None,
         typer.Option(metavar="FILE", help="task_events, instance_events or container_meta; may be repeated."),
@@ -42,14 +49,11 @@ def convert(
     json: Json = False,
 ) -> None:
     """Make a public trace of a cluster into the observations that effect, audit, design and monitor take."""
-    length_s = duration("--period", period)
-    if not 1.0 <= length_s <= _LONGEST_S or length_s != round(length_s):
-        refuse("--period", "should be whole seconds, at most 366 days", period)
     from scenarios.effects.convert import Conversion
     from scenarios.effects.convert import convert as converted
     from scenarios.views.output import progress
 
-    conversion = Conversion(trace, tuple(files), out, tuple(requests or ()), machines, jobs_out, length_s)
+    conversion = Conversion(trace, tuple(files), out, tuple(requests or ()), machines, jobs_out, float(period))
     with progress(quiet=json) as tell:
         conclusion = converted(conversion, tell)
     answer(conclusion, json)

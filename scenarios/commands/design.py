@@ -1,16 +1,29 @@
 """The command `wsc design`."""
 
+from functools import partial
 from pathlib import Path
 from typing import Annotated
 
 import typer
 
 from scenarios.commands.guard import answer, guard
-from scenarios.commands.options import Confidence, Jobs, Json, Metric
-from scenarios.files.options import number, refuse, share, whole
+from scenarios.commands.options import Confidence, Jobs, Json, Metric, Seed, at_least, share, written
+from scenarios.files import options
 
 _MOST_DAYS = 366
 _MOST_DRAWS = 100_000
+
+
+def _days(option: str, text: str) -> float:
+    days = options.number(option, text)
+    if days > _MOST_DAYS:
+        options.refuse(option, f"should be at most {_MOST_DAYS}", text)
+    return days
+
+
+def _spread(option: str, text: str) -> float:
+    """Return a standard deviation, which may be 0."""
+    return 0.0 if text.strip() in {"0", "0%"} else options.share(option, text)
 
 
 @guard
@@ -23,24 +36,26 @@ def design(
         ),
     ],
     *,
-    detect: Annotated[str, typer.Option(metavar="SHARE", help="Change of the fleet that is to be seen.")],
-    power: Annotated[str, typer.Option(metavar="SHARE", help="Share of experiments that are to see it.")] = "95%",
-    confidence: Confidence = "95%",
-    days: Annotated[str, typer.Option(metavar="N", help="Days of the longer study, and of the time before.")] = "7",
+    detect: Annotated[float, share(help="Change of the fleet that is to be seen.")],
+    power: Annotated[float, share(help="Share of experiments that are to see it.")] = 0.95,
+    confidence: Confidence = 0.95,
+    days: Annotated[float, written(_days, "N", help="Days of the longer study, and of the time before.")] = 7,
     crossover: Annotated[
         bool, typer.Option("--crossover", help="The feature can be switched on and off from period to period.")
     ] = False,
     spread: Annotated[
-        str | None,
-        typer.Option(metavar="SHARE", help="Standard deviation of the jobs' effects; twice the change if not said."),
+        float | None,
+        written(_spread, "SHARE", help="Standard deviation of the jobs' effects; twice the change if not said."),
     ] = None,
     apart: Annotated[
-        str | None,
-        typer.Option(metavar="SHARE", help="Of what machines add to effects; a quarter of --spread."),
+        float | None,
+        written(_spread, "SHARE", help="Of what machines add to effects; a quarter of --spread."),
     ] = None,
     jobs: Jobs = None,
-    draws: Annotated[str, typer.Option(metavar="N", help="Experiments rehearsed for each size.")] = "500",
-    seed: Annotated[int, typer.Option(metavar="N", min=0, help="Of all random draws.")] = 1,
+    draws: Annotated[
+        int, written(partial(at_least, 100, _MOST_DRAWS), "N", help="Experiments rehearsed for each size.")
+    ] = 500,
+    seed: Seed = 1,
     assign: Annotated[
         Path | None,
         typer.Option(
@@ -52,26 +67,11 @@ def design(
     json: Json = False,
 ) -> None:
     """Say which experiment finds a change of a given size, on how many machines, for how long, and why."""
-    length = number("--days", days)
-    if length > _MOST_DAYS:
-        refuse("--days", f"should be at most {_MOST_DAYS}", days)
-    rehearsed = whole("--draws", draws, _MOST_DRAWS)
-    if rehearsed < 100:
-        refuse("--draws", "should be at least 100", draws)
-    sizes = share("--detect", detect), share("--power", power), share("--confidence", confidence)
-    effects = _spread("--spread", spread), _spread("--apart", apart)
     from scenarios.effects.design import DesignQuestion
     from scenarios.effects.design import design as designed
     from scenarios.views.output import progress
 
-    question = DesignQuestion(*sizes, length, crossover, *effects, rehearsed, seed, assign, metric)
+    question = DesignQuestion(detect, power, confidence, days, crossover, spread, apart, draws, seed, assign, metric)
     with progress(quiet=json) as tell:
         conclusion = designed(sources, question, jobs, tell)
     answer(conclusion, json)
-
-
-def _spread(option: str, text: str | None) -> float | None:
-    """Return a standard deviation, which may be 0."""
-    if text is None:
-        return None
-    return 0.0 if text.strip() in {"0", "0%"} else share(option, text)

@@ -6,8 +6,7 @@ from typing import Annotated
 import typer
 
 from scenarios.commands.guard import answer, guard
-from scenarios.commands.options import Confidence, Estimator, Jobs, Json, Metric, check_estimator
-from scenarios.files.options import share
+from scenarios.commands.options import Confidence, Estimator, Jobs, Json, Metric
 
 
 @guard
@@ -22,7 +21,7 @@ def effect(
     *,
     jobs: Jobs = None,
     estimator: Estimator = "adjusted",
-    confidence: Confidence = "95%",
+    confidence: Confidence = 0.95,
     per_job: Annotated[bool, typer.Option("--per-job", help="Name the jobs that gained and lost.")] = False,
     metric: Metric = None,
     about: Annotated[
@@ -31,15 +30,13 @@ def effect(
     json: Json = False,
 ) -> None:
     """Say by how much a feature changed a fleet's performance; first of all, what would make the answer false."""
-    sure = share("--confidence", confidence)
-    check_estimator(estimator)
     from scenarios.effects.effect import effect as estimated
     from scenarios.views.output import progress
 
     with progress(quiet=json) as tell:
         tell("reading and estimating", 0.0)
         conclusion = estimated(
-            tables, jobs, estimator=estimator, confidence=sure, by_job=per_job, metric=metric, about=about
+            tables, jobs, estimator=estimator, confidence=confidence, by_job=per_job, metric=metric, about=about
         )
         tell("reading and estimating", 1.0)
     answer(conclusion, json)

@@ -7,7 +7,6 @@ import typer
 
 from scenarios.commands.guard import guard, say
 from scenarios.commands.options import Json, MinInstances, T
-from scenarios.files.options import number, whole
 
 
 @guard
@@ -19,14 +18,13 @@ def estimate(
     current_is: Annotated[
         Literal["population", "sample"], typer.Option(help="Whether `current` is the whole fleet or a sample of it.")
     ] = "population",
-    t: T = "2",
-    min_instances: MinInstances = "4",
+    t: T = 2,
+    min_instances: MinInstances = 4,
     json: Json = False,
 ) -> None:
     """Estimate a change from measurements of a real fleet: job, machine, weight, value."""
-    half_width, enough = number("--t", t), whole("--min-instances", min_instances)
     from scenarios.wsmeter import own as measured
 
-    payload = measured.estimate(current, new, jobs, current_is=current_is, t=half_width, min_instances=enough)
+    payload = measured.estimate(current, new, jobs, current_is=current_is, t=t, min_instances=min_instances)
     say(payload, measured.show_estimate, json)
     raise typer.Exit(measured.status(payload))

@@ -2,17 +2,22 @@
 
 import errno
 import functools
+import inspect
 import os
 import traceback
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, ParamSpec, TypeVar
 
 import typer
+from typer.models import OptionInfo
 
-from models.errors import WscError
+from models.errors import ArgumentError, WscError
 from scenarios.commands.interrupts import INTERRUPTED, interrupted, interruptible
+from scenarios.commands.options import Refused
+from scenarios.files.faults import Fault, FaultsError, shown
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -51,8 +56,13 @@ def guard(function: Callable[_P, None]) -> Callable[_P, None]:
     @functools.wraps(function)
     def guarded(*args: _P.args, **kwargs: _P.kwargs) -> None:
         try:
+            _refuse(function, kwargs)
             with interruptible():
                 function(*args, **kwargs)
+        except ArgumentError as error:
+            option = option_names(function).get(error.argument, error.argument)
+            typer.echo(_printable(str(Fault(option, 1, 1, "", error.problem, shown(error.got)))), err=True)
+            raise typer.Exit(_FAULTY) from None
         except KeyboardInterrupt:
             raise _interrupted() from None
         except (BrokenPipeError, typer.Exit, typer.Abort, typer.BadParameter):
@@ -73,6 +83,34 @@ def guard(function: Callable[_P, None]) -> Callable[_P, None]:
             raise typer.Exit(_OURS) from None
 
     return guarded
+
+
+def _refuse(function: Callable[..., None], given: Mapping[str, object]) -> None:
+    """Raise all that is wrong with the texts of options."""
+    refused = {name: value for name, value in given.items() if isinstance(value, Refused)}
+    if refused:
+        options = option_names(function)
+        raise FaultsError(replace(value.fault, file=options[name]) for name, value in refused.items())
+
+
+def option_names(function: Callable[..., None]) -> dict[str, str]:
+    """Return how the command line calls each parameter of a command.
+
+    Examples
+    --------
+    >>> from typing import Annotated
+    >>> def predict(*, origin: Annotated[str, typer.Option("--from")], to: str) -> None: ...
+    >>> option_names(predict)
+    {'origin': '--from', 'to': '--to'}
+    """
+    names = {}
+    for name, parameter in inspect.signature(function).parameters.items():
+        options = [one for one in getattr(parameter.annotation, "__metadata__", ()) if isinstance(one, OptionInfo)]
+        # In annotations Typer takes the first name for a default.
+        words = [word for option in options for word in (option.default, *(option.param_decls or ()))]
+        declared = [word for word in words if isinstance(word, str) and word.startswith("--")]
+        names[name] = next(iter(declared), f"--{name.replace('_', '-')}")
+    return names
 
 
 def _mendable(error: Exception, given: Sequence[object]) -> bool:
@@ -135,24 +173,6 @@ def folder(option: str) -> Iterator[None]:
         yield
     except FolderError as error:
         raise FaultsError([Fault(option, 0, 0, "", str(error))]) from None
-
-
-@contextmanager
-def named_options() -> Iterator[None]:
-    """Say which option an argument that cannot be used was given by: ``instruction_ratio`` by ``--instruction-ratio``.
-
-    Raises
-    ------
-    FaultsError
-        In place of an ArgumentError.
-    """
-    from models.errors import ArgumentError
-    from scenarios.files.options import refuse
-
-    try:
-        yield
-    except ArgumentError as error:
-        refuse(f"--{error.argument.replace('_', '-')}", error.problem, error.got)
 
 
 def answer(conclusion: "Conclusion", json: bool) -> None:

@@ -6,15 +6,15 @@ from typing import Annotated, Literal
 import typer
 
 from scenarios.commands.guard import answer, folder, guard
-from scenarios.commands.options import Json
-from scenarios.files.options import number, whole
+from scenarios.commands.options import Json, Seed, count, written
+from scenarios.files import options
 
 
 @guard
 def live(
     *,
-    servers: Annotated[str, typer.Option(metavar="N", help="CPUs of the server.")] = "1",
-    minutes: Annotated[str, typer.Option(metavar="N", help="How long requests are sent, each time.")] = "2",
+    servers: Annotated[int, count(help="CPUs of the server.")] = 1,
+    minutes: Annotated[float, written(options.number, "N", help="How long requests are sent, each time.")] = 2,
     replay: Annotated[
         bool, typer.Option("--replay", help="Serve one trace with 1 CPU and with 2; set the bounds beside the change.")
     ] = False,
@@ -22,16 +22,14 @@ def live(
         Literal["auto", "rr", "fifo", "nice", "other"],
         typer.Option(help="The server's: SCHED_RR, SCHED_FIFO, nice -20 or as it is; auto is nice where permitted."),
     ] = "auto",
-    pool: Annotated[str | None, typer.Option(metavar="N", help="Workers made beforehand, not one a request.")] = None,
+    pool: Annotated[int | None, count(help="Workers made beforehand, not one a request.")] = None,
     out: Annotated[
         Path | None, typer.Option(help="Folder for the log and the tables: runs/live, or runs/live_replay.")
     ] = None,
-    seed: Annotated[int, typer.Option(metavar="N", min=0, help="Seed of the load.")] = 1,
+    seed: Seed = 1,
     json: Json = False,
 ) -> None:
     """Try the laws on this machine: a real server under load, the law beside the kernel's own accounts."""
-    wanted = whole("--servers", servers), 60 * number("--minutes", minutes), seed, scheduler
-    workers = whole("--pool", pool) if pool is not None else 0
     from scenarios.live import measurement
     from scenarios.live import replay as live_replay
     from scenarios.views.output import progress
@@ -39,5 +37,6 @@ def live(
     with progress(quiet=json) as tell, folder("--out"):
         measure = live_replay.replay if replay else measurement.live
         place = out if out is not None else Path("runs/live_replay" if replay else "runs/live")
-        conclusion = measure(measurement.LiveOptions(*wanted, workers), place, tell)
+        live_options = measurement.LiveOptions(servers, 60 * minutes, seed, scheduler, pool or 0)
+        conclusion = measure(live_options, place, tell)
     answer(conclusion, json)

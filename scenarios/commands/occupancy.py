@@ -1,7 +1,7 @@
 """The command `wsc occupancy`."""
 
 import sys
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Literal, cast
@@ -10,16 +10,22 @@ import typer
 
 from models.queues.policies import PolicyName
 from scenarios.commands.guard import answer, folder, guard
-from scenarios.files.options import number, refuse, whole
+from scenarios.commands.options import count, factors, written
+from scenarios.commands.options import duration as time
+from scenarios.files import options
 
 if TYPE_CHECKING:
     from io import BufferedIOBase
 
 
-_changes = partial(typer.Option, rich_help_panel="What would change")
+_CHANGES = "What would change"
+_STDIN = "Events on standard input"
 _columns = partial(typer.Option, rich_help_panel="Columns of the log")
 _fleet = partial(typer.Option, rich_help_panel="A fleet's run that served requests")
-_stdin = partial(typer.Option, rich_help_panel="Events on standard input")
+
+
+def _servers(option: str, text: str) -> int:
+    return options.whole(option, text, options.MOST_SERVERS)
 
 
 @guard
@@ -27,23 +33,34 @@ def occupancy(
     log: Annotated[Path, typer.Argument(help="Request log: CSV, Parquet, access log or SWF; a run; - stdin.")],
     *,
     servers: Annotated[
-        str | None, typer.Option(metavar="N", help="Servers (cores) that the log was made with; a fleet's run knows.")
+        int | None, written(_servers, "N", help="Servers (cores) that the log was made with; a fleet's run knows.")
     ] = None,
-    interval: Annotated[str | None, typer.Option(metavar="TIME", help="Length of intervals: 60s, 5min, 200ms.")] = None,
-    alert: Annotated[str | None, typer.Option(metavar="RATIO", help="Tell intervals of more queueing/service.")] = None,
+    interval: Annotated[float | None, time(help="Length of intervals: 60s, 5min, 200ms.")] = None,
+    alert: Annotated[
+        float | None, written(options.number, "RATIO", help="Tell intervals of more queueing/service.")
+    ] = None,
     out: Annotated[Path | None, typer.Option(help="Folder for a picture.")] = None,
     json: Annotated[
         bool, typer.Option("--json", help="Print one JSON value and nothing else; of stdin, one on each line.")
     ] = False,
-    to: Annotated[str | None, _changes(metavar="N,N,…", help="Other numbers of servers to be judged.")] = None,
+    to: Annotated[
+        Sequence[int] | None,
+        written(
+            partial(options.numbers_of, most=options.MOST_SERVERS),
+            "N,N,…",
+            help="Other numbers of servers to be judged.",
+            panel=_CHANGES,
+        ),
+    ] = None,
     speed: Annotated[
-        str | None, _changes(metavar="X,X,…", help="Other speeds of the servers, such as 1.5,2, to be judged.")
+        Sequence[float] | None,
+        factors(help="Other speeds of the servers, such as 1.5,2, to be judged.", panel=_CHANGES),
     ] = None,
     policy: Annotated[
         Literal["auto", PolicyName] | None,
-        _changes(help="Policy to replay the log under; auto: find it out."),
+        typer.Option(rich_help_panel=_CHANGES, help="Policy to replay the log under; auto: find it out."),
     ] = None,
-    quantum: Annotated[str, _changes(metavar="TIME", help="Time slice of policy rr.")] = "100ms",
+    quantum: Annotated[float, time(help="Time slice of policy rr, seconds if no unit is said.", panel=_CHANGES)] = 0.1,
     arrival: Annotated[str | None, _columns(metavar="COLUMN", help="Column of arrivals.")] = None,
     departure: Annotated[str | None, _columns(metavar="COLUMN", help="Column of departures.")] = None,
     duration: Annotated[
@@ -63,43 +80,38 @@ def occupancy(
     stay: Annotated[
         int | None, _fleet(metavar="N", min=0, help="Number of the stay; by itself the one with most requests.")
     ] = None,
-    reorder: Annotated[str | None, _stdin(metavar="N", help="Events held back to be put in order of time.")] = None,
+    reorder: Annotated[int | None, count(help="Events held back to be put in order of time.", panel=_STDIN)] = None,
 ) -> None:
     """Say how long the requests of a log waited, how busy its servers were, and what other servers would change.
 
     A dash reads events from standard input as they come, lines of time,+1 and time,-1 for arrivals and departures.
     """
-    from scenarios.files import options
     from scenarios.runs.rundir import make_folder
 
-    count = whole("--servers", servers, options.MOST_SERVERS) if servers is not None else None
-    ratio = number("--alert", alert) if alert is not None else None
-    length_s = options.duration("--interval", interval) if interval is not None else None
     if str(log) == "-":
         files = {"--to": to, "--speed": speed, "--policy": policy, "--out": out, "--arrival": arrival}
         _refuse_all(files | {"--departure": departure, "--duration": duration, "--priority": priority})
         _refuse_all({"--service": service, "--stay": stay})
         from scenarios.occupancy import stream
 
-        held = whole("--reorder", reorder) if reorder is not None else 0
-        watched = stream.Watched(_needed(count), length_s or stream.INTERVAL_S, ratio, held, unit)
+        watched = stream.Watched(_needed(servers), interval or stream.INTERVAL_S, alert, reorder or 0, unit)
         stream.watch(cast("BufferedIOBase", sys.stdin.buffer), watched, stream.printer(json))
         return
     if reorder is not None:
-        refuse("--reorder", "is about events on standard input, -", reorder)
+        options.refuse("--reorder", "is about events on standard input, -", str(reorder))
     from scenarios.occupancy import requests
     from scenarios.occupancy.stay_logs import log_of_run
 
-    given = log_of_run(log, service, stay, count)
+    given = log_of_run(log, service, stay, servers)
     query = requests.OccupancyQuery(
-        servers=given.servers if given is not None else _needed(count),
-        to=options.numbers_of("--to", to, options.MOST_SERVERS) if to is not None else (),
-        speed=options.factors("--speed", speed) if speed is not None else (),
-        interval_s=length_s,
+        servers=given.servers if given is not None else _needed(servers),
+        to=tuple(to or ()),
+        speed=tuple(speed or ()),
+        interval_s=interval,
         policy=None if policy == "auto" else policy,
         identify=policy == "auto",
-        quantum_s=options.duration("--quantum", quantum),
-        alert=ratio,
+        quantum_s=quantum,
+        alert=alert,
     )
     if out is not None:
         with folder("--out"):
@@ -117,8 +129,9 @@ def _needed(servers: int | None) -> int:
     raise FaultsError([Fault("--servers", 0, 0, "", "is needed: how many servers the log was made with")])
 
 
-def _refuse_all(options: Mapping[str, object]) -> None:
+def _refuse_all(given: Mapping[str, object]) -> None:
     """Refuse every option that was given although it is about files."""
-    for option, given in options.items():
-        if given is not None:
-            refuse(option, "is about files, not about events on standard input", str(given))
+    for option, value in given.items():
+        if value is not None:
+            text = ",".join(f"{part:g}" for part in value) if isinstance(value, tuple) else str(value)
+            options.refuse(option, "is about files, not about events on standard input", text)

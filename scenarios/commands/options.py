@@ -1,35 +1,131 @@
-"""Options that several commands share, alike in all of them, and what becomes of them."""
+"""Options: what is written on the command line becomes what commands take, alike in all of them."""
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, TypeVar
 
 import typer
+from typer.models import OptionInfo
 
 from models.metrics import MetricName
-from scenarios.files.options import interval, refuse
+from scenarios.files import options
+from scenarios.files.faults import Fault, FaultsError
 
 if TYPE_CHECKING:
     from scenarios.files.schema import AnyScenario
     from scenarios.files.source import Override
 
+_T = TypeVar("_T")
+
+
+@dataclass(frozen=True, slots=True)
+class Refused:
+    """The value of an option whose text cannot be read; the guard of a command tells all of them at once."""
+
+    fault: Fault
+    """Names no option yet."""
+
+
+def reading(read: Callable[[str, str], _T]) -> Callable[[object], object]:
+    """Return how an option's text is read: its value, or why there is none.
+
+    Parameters
+    ----------
+    read : takes the option's name and text, and raises FaultsError if it is not what it should be
+
+    Examples
+    --------
+    >>> read = reading(options.share)
+    >>> read("3%"), read("big").fault.problem
+    (0.03, 'should be a share between 0 and 1, such as 3% or 0.03')
+    """
+
+    def parse(given: object) -> object:
+        if not isinstance(given, str):
+            return given
+        try:
+            return read("", given)
+        except FaultsError as error:
+            return Refused(error.faults[0])
+
+    return parse
+
+
+def written(
+    read: Callable[[str, str], object], metavar: str, *names: str, help: str, panel: str | None = None
+) -> OptionInfo:
+    """Return an option of which a text is read; `panel` is the part of help that it stands in."""
+    option: OptionInfo = typer.Option(*names, metavar=metavar, help=help, rich_help_panel=panel, parser=reading(read))
+    return option
+
+
+def at_least(least: int, most: int, option: str, text: str) -> int:
+    """Return a whole number between bounds, which may be reached."""
+    number = options.whole(option, text, most)
+    if number < least:
+        options.refuse(option, f"should be at least {least}", text)
+    return number
+
+
+def seed_of(option: str, text: str) -> int:
+    """Return a whole number of at least 0."""
+    try:
+        seed = int(text)
+    except ValueError:
+        options.refuse(option, "should be a whole number", text)
+    if seed < 0:
+        options.refuse(option, "should be at least 0", text)
+    return seed
+
+
+def count_or_all(option: str, text: str) -> int | None:
+    """Return a whole number of at least 1, or none for ``all``."""
+    return None if text == "all" else options.whole(option, text)
+
+
+def estimator_of(option: str, name: str) -> str:
+    """Return the name of an estimator of a fleet-wide effect for which tables of observations are enough."""
+    from analysis.effects.methods import of_tables
+
+    if name not in of_tables():
+        options.refuse(option, f"should be one of {', '.join(of_tables())}", name)
+    return name
+
+
+def names_of(_option: str, text: str) -> tuple[str, ...]:
+    """Return the names in a text, as they are written."""
+    return tuple(text.split(","))
+
+
+share = partial(written, options.share, "SHARE")
+number = partial(written, options.number, "X")
+duration = partial(written, options.duration, "TIME")
+count = partial(written, options.whole, "N")
+counts = partial(written, options.numbers_of, "N,N,…")
+factors = partial(written, options.factors, "X,X,…")
+
 Json = Annotated[bool, typer.Option("--json", help="Print one JSON value and nothing else.")]
 """The option that every command with a result has."""
 Out = Annotated[Path, typer.Option(help="Folder that the runs' folders go into.")]
 Force = Annotated[bool, typer.Option("--force", help="Simulate again even if an intact run is there.")]
-Seed = Annotated[str | None, typer.Option(metavar="N", help="Another seed.")]
+SeedOfScenario = Annotated[str | None, typer.Option("--seed", metavar="N", help="Another seed.")]
+"""A value of a scenario file like those of `--set`, so that its faults are told together with theirs."""
+Seed = Annotated[int, written(seed_of, "N", help="Of all random draws.")]
+Workers = Annotated[int | None, count(help="Processes; one for each processor.")]
 Sets = Annotated[
     list[str] | None,
     typer.Option("--set", metavar="PATH=VALUE", help="Another value, such as fleet.machines=500; may be repeated."),
 ]
-T = Annotated[str, typer.Option("--t", metavar="X", help="Half-width of intervals in standard errors.")]
-MinInstances = Annotated[str, typer.Option(metavar="N", help="Least measured instances of a job.")]
+T = Annotated[float, number("--t", help="Half-width of intervals in standard errors.")]
+MinInstances = Annotated[int, count(help="Least measured instances of a job.")]
 Jobs = Annotated[Path | None, typer.Option(metavar="FILE", help="The whole fleet's jobs: job, quota, instances.")]
-Confidence = Annotated[str, typer.Option(metavar="SHARE", help="Of intervals.")]
+Confidence = Annotated[float, share(help="Of intervals.")]
 Metric = Annotated[
     MetricName | None, typer.Option(help="What is measured of a run; what its scenario says, if left out.")
 ]
-Estimator = Annotated[str, typer.Option(metavar="NAME", help="Estimator; a wrong name lists them.")]
+Estimator = Annotated[str, written(estimator_of, "NAME", help="Estimator; a wrong name lists them.")]
 ServiceLog = Annotated[
     Path,
     typer.Argument(help="Log of a service, a row an interval: CSV or Parquet; or the folder of a run."),
@@ -42,33 +138,16 @@ Platforms = Annotated[
     Path | None, typer.Option("--platforms", metavar="FILE", help="Your own platforms, YAML, beside the shipped ones.")
 ]
 Ratio = Annotated[
-    str | None,
-    typer.Option(
-        metavar="LOW,HIGH",
+    Sequence[float] | None,
+    written(
+        partial(options.interval, least=0.1, most=10.0),
+        "LOW,HIGH",
         help="Instructions of a request on platforms of another instruction set over those of the log (90% interval).",
     ),
 ]
 Benchmarks = Annotated[
     Path | None, typer.Option(metavar="FILE", help="Public scores: CSV or Parquet with platform and score_per_s.")
 ]
-
-
-def check_estimator(name: str) -> None:
-    """Refuse what is no estimator of a fleet-wide effect for which tables of observations are enough.
-
-    Raises
-    ------
-    FaultsError
-        With the names that there are.
-
-    Examples
-    --------
-    >>> check_estimator("adjusted")
-    """
-    from analysis.effects.methods import of_tables
-
-    if name not in of_tables():
-        refuse("--estimator", f"should be one of {', '.join(of_tables())}", name)
 
 
 def overrides(
@@ -91,8 +170,3 @@ def load_scenarios(reference: str, overrides: list["Override"]) -> list["AnyScen
     from scenarios.files.loader import load_each
 
     return load_each(reference, overrides)
-
-
-def ratio_of(text: str | None) -> tuple[float, float] | None:
-    """Return the interval that `--instruction-ratio` says."""
-    return None if text is None else interval("--instruction-ratio", text, 0.1, 10.0)

@@ -6,21 +6,19 @@ from typing import Annotated
 import typer
 
 from scenarios.commands.guard import guard, say
-from scenarios.commands.options import Json, MinInstances, T
-from scenarios.files.options import number, share, whole
+from scenarios.commands.options import Json, MinInstances, T, share
 
 
 @guard
 def plan(
     table: Annotated[Path, typer.Argument(help="CSV or Parquet: job, weight, mean, std, instances, cost.")],
     *,
-    margin: Annotated[str, typer.Option(metavar="SHARE", help="Relative margin to plan for, such as 3% or 0.03.")],
-    t: T = "2",
-    min_instances: MinInstances = "4",
+    margin: Annotated[float, share(help="Relative margin to plan for, such as 3% or 0.03.")],
+    t: T = 2,
+    min_instances: MinInstances = 4,
     json: Json = False,
 ) -> None:
     """Say how many instances of each job to measure for a margin, at least cost."""
-    wanted = share("--margin", margin), number("--t", t), whole("--min-instances", min_instances)
     from scenarios.wsmeter import own as measured
 
-    say(measured.plan(table, *wanted), measured.show_plan, json)
+    say(measured.plan(table, margin, t, min_instances), measured.show_plan, json)

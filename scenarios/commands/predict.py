@@ -1,11 +1,12 @@
 """The command `wsc predict`."""
 
+from collections.abc import Sequence
 from typing import Annotated
 
 import typer
 
-from scenarios.commands.guard import answer, guard, named_options
-from scenarios.commands.options import Benchmarks, From, Json, Platforms, Ratio, Service, ServiceLog, ratio_of
+from scenarios.commands.guard import answer, guard
+from scenarios.commands.options import Benchmarks, From, Json, Platforms, Ratio, Service, ServiceLog, names_of, written
 
 
 @guard
@@ -13,7 +14,7 @@ def predict(
     log: ServiceLog,
     *,
     origin: From,
-    to: Annotated[str, typer.Option(metavar="PLATFORM,…", help="Platforms to predict for.")],
+    to: Annotated[Sequence[str], written(names_of, "PLATFORM,…", help="Platforms to predict for.")],
     platforms: Platforms = None,
     benchmarks: Benchmarks = None,
     method: Annotated[
@@ -26,9 +27,7 @@ def predict(
     """Predict service and response time on platforms where a service never ran, from its log where it did."""
     from scenarios.crossplatform import predict as predictions
 
-    ratio = ratio_of(instruction_ratio)
-    targets = tuple(to.split(","))
-    question = predictions.ServiceQuestion(log, origin, targets, platforms, benchmarks, method, service, ratio)
-    with named_options():
-        predicted = predictions.predict(question)
+    ratio = (instruction_ratio[0], instruction_ratio[1]) if instruction_ratio is not None else None
+    question = predictions.ServiceQuestion(log, origin, tuple(to), platforms, benchmarks, method, service, ratio)
+    predicted = predictions.predict(question)
     answer(predicted, json)

@@ -6,8 +6,8 @@ from typing import Annotated, Literal
 import typer
 
 from scenarios.commands.guard import guard, say
-from scenarios.commands.options import Json
-from scenarios.files.options import refuse, whole
+from scenarios.commands.options import Json, count, count_or_all, written
+from scenarios.files.options import refuse
 
 Profiles = Annotated[
     list[Path],
@@ -18,7 +18,7 @@ Where = Annotated[
     list[str] | None, typer.Option(metavar="KEY=VALUE,…", help="Only samples with these values; may be repeated.")
 ]
 Event = Annotated[str | None, typer.Option(metavar="EVENT", help="Event; cycles if there are any.")]
-Top = Annotated[str, typer.Option(metavar="N", help="Rows to print, or all.")]
+Top = Annotated[int | None, written(count_or_all, "N", help="Rows to print, or all.")]
 Since = Annotated[str | None, typer.Option(metavar="TIME", help="Visits from this time on, such as 2d or 36h.")]
 Until = Annotated[str | None, typer.Option(metavar="TIME", help="Visits before this time.")]
 profile = typer.Typer(
@@ -38,16 +38,15 @@ def query(
     by: By = "function",
     where: Where = None,
     event: Event = None,
-    top: Top = "20",
+    top: Top = 20,
     since: Since = None,
     until: Until = None,
     json: Json = False,
 ) -> None:
     """Group samples by any dimensions and restrict the others; shares with 95% intervals."""
-    rows = _rows(top)
     from scenarios.profiling import query as profile_query
 
-    asked = profile_query.Asked(by, tuple(where or ()), event, since, until, rows)
+    asked = profile_query.Asked(by, tuple(where or ()), event, since, until, top)
     say(profile_query.query(paths, asked), profile_query.show, json)
 
 
@@ -62,16 +61,15 @@ def diff(
     where_a: Annotated[list[str] | None, typer.Option(metavar="KEY=VALUE", help="Restriction of A alone.")] = None,
     where_b: Annotated[list[str] | None, typer.Option(metavar="KEY=VALUE", help="Restriction of B alone.")] = None,
     event: Event = None,
-    top: Top = "20",
+    top: Top = 20,
     since: Since = None,
     until: Until = None,
     json: Json = False,
 ) -> None:
     """Set two profiles side by side, the largest change of share first."""
-    rows = _rows(top)
     from scenarios.profiling import query as profile_query
 
-    asked = profile_query.Asked(by, tuple(where or ()), event, since, until, rows)
+    asked = profile_query.Asked(by, tuple(where or ()), event, since, until, top)
     payload = profile_query.diff([a], [b], asked, tuple(where_a or ()), tuple(where_b or ()))
     say(payload, profile_query.show, json)
 
@@ -82,23 +80,20 @@ def import_(
     files: Annotated[list[Path], typer.Argument(metavar="FILE…", help="pprof, gperftools, folded, perf script.")],
     *,
     out: Annotated[Path, typer.Option(metavar="DIR", help="New folder that the tables go into.")] = Path("imported"),
-    drawn_from: Annotated[
-        str | None, typer.Option(metavar="N", help="Machines that those of the files were drawn from at random.")
-    ] = None,
+    drawn_from: Annotated[int | None, count(help="Machines that those of the files were drawn from at random.")] = None,
     equal_lengths: Annotated[
         bool, typer.Option("--equal-lengths", help="Drawn machines were profiled equally long; files do not say it.")
     ] = False,
     json: Json = False,
 ) -> None:
     """Read profiles of other tools into a folder that every other command takes."""
-    machines = None if drawn_from is None else whole("--drawn-from", drawn_from)
-    if equal_lengths and machines is None:
+    if equal_lengths and drawn_from is None:
         refuse("--equal-lengths", "is for --drawn-from, which is not given", "--equal-lengths")
     from scenarios.profiling import files as profile_files
     from scenarios.views.output import progress
 
     with progress(quiet=json) as tell:
-        payload = profile_files.import_files(files, out, tell, machines, equal_lengths=equal_lengths)
+        payload = profile_files.import_files(files, out, tell, drawn_from, equal_lengths=equal_lengths)
     say(payload, profile_files.show_imported, json)
 
 
@@ -128,16 +123,15 @@ def stability(
     *,
     by: By = "application",
     event: Annotated[str, typer.Option(metavar="EVENT", help="Event.")] = "cycles",
-    k: Annotated[str, typer.Option(metavar="N", help="Largest entries that distances count, or all.")] = "20",
+    k: Annotated[int | None, written(count_or_all, "N", help="Largest entries that distances count, or all.")] = 20,
     bits: Annotated[bool, typer.Option("--bits", help="Entropy in bits in place of nats.")] = False,
     json: Json = False,
 ) -> None:
     """Say how profiles vary from day to day, beside what sampling alone would make them vary."""
-    entries = None if k == "all" else whole("--k", k)
     from scenarios.profiling import stability as profile_stability
 
     keys = tuple(name.strip() for name in by.split(",") if name.strip())
-    payload = profile_stability.stability(runs, keys, event, entries, bits=bits)
+    payload = profile_stability.stability(runs, keys, event, k, bits=bits)
     say(payload, profile_stability.show_stability, json)
 
 
@@ -224,8 +218,3 @@ def regress(
     if faults:
         raise FaultsError(faults)
     say(profile_ask.regress(a, b, at_s, event, criteria), profile_ask.show_regress, json)
-
-
-def _rows(top: str) -> int | None:
-    """Return how many rows are wanted, none for all."""
-    return None if top == "all" else whole("--top", top)

@@ -1,13 +1,30 @@
 """The command `wsc run`."""
 
+from collections.abc import Sequence
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from scenarios.commands.guard import folder, guard, say_each
-from scenarios.commands.options import Force, Json, Metric, Out, Seed, Sets, load_scenarios, overrides
-from scenarios.files.options import refuse, share
+from scenarios.commands.options import (
+    Force,
+    Json,
+    Metric,
+    Out,
+    SeedOfScenario,
+    Sets,
+    Workers,
+    load_scenarios,
+    overrides,
+    share,
+)
+from scenarios.files.faults import Fault, FaultsError
+from scenarios.files.options import refuse
+
+if TYPE_CHECKING:
+    from scenarios.files.schema import AnyScenario
+    from scenarios.runs.cells import Workers as CellWorkers
 
 NamedOrRun = Annotated[
     str, typer.Argument(metavar="SCENARIO", help="Name of a library scenario, path of a file, or folder of a run.")
@@ -19,16 +36,15 @@ def run(
     scenario: NamedOrRun,
     *,
     out: Out = Path("runs"),
-    seed: Seed = None,
+    seed: SeedOfScenario = None,
     sets: Sets = None,
     precision: Annotated[
-        str | None,
-        typer.Option(metavar="SHARE", help="Lengthen a queue's run until its mean response is known to, say, 2%."),
+        float | None, share(help="Lengthen a queue's run until its mean response is known to, say, 2%.")
     ] = None,
     executor: Annotated[
         str | None, typer.Option(metavar="WHERE", help="Of several cells: processes, or dask:ADDRESS of a scheduler.")
     ] = None,
-    workers: Annotated[str | None, typer.Option(metavar="N", help="Processes; one for each processor.")] = None,
+    workers: Workers = None,
     metric: Metric = None,
     force: Force = False,
     json: Json = False,
@@ -41,20 +57,19 @@ def run(
     values = overrides(sets, seed=seed, metric=None if there else metric)
     if there and (values or force):
         refuse("--set", "cannot change a run that is there", scenario)
-    wanted = share("--precision", precision) if precision is not None else None
-    if there and wanted is not None:
+    if there and precision is not None:
         refuse("--precision", "cannot lengthen a run that is there", scenario)
     scenarios = [] if there else load_scenarios(scenario, values)
     from scenarios.kinds import render
     from scenarios.runs import execution
-    from scenarios.runs.cells import workers_of
     from scenarios.views.output import progress
-    from scenarios.wsmeter.measurements import in_metric
 
     cells_on = workers_of(scenarios, executor, workers)
     with progress(quiet=json) as tell, folder("--out"):
-        payloads = [execution.run(one, out, force, tell, wanted, workers=cells_on) for one in scenarios]
+        payloads = [execution.run(one, out, force, tell, precision, workers=cells_on) for one in scenarios]
         if there:
+            from scenarios.wsmeter.measurements import in_metric
+
             recorded, found = execution.reopen(Path(scenario))
             payloads = [execution.measure(in_metric(recorded, metric), found, out, tell)]
     say_each(payloads, render, json)
@@ -63,3 +78,26 @@ def run(
 def _is_run(text: str) -> bool:
     """Return whether a text is the folder of a run; a plain name is a scenario unless a manifest is there."""
     return Path(text).is_dir() and ("/" in text or (Path(text) / "manifest.json").is_file())
+
+
+def workers_of(scenarios: "Sequence[AnyScenario]", where: str | None, count: int | None) -> "CellWorkers":
+    """Return where the cells of scenarios are worked on; no scenario is there if a run is.
+
+    Raises
+    ------
+    FaultsError
+        If `where` is no such thing, or it or `count` is said although no scenario has several cells.
+    """
+    from scenarios.runs.cells import HERE, Workers
+    from scenarios.runs.executors import PROCESSES, checked
+
+    if where is None and count is None:
+        return HERE
+    if not any(getattr(scenario, "cells", 1) > 1 for scenario in scenarios):
+        given = {"--executor": where, "--workers": count}
+        problem = "is of fleets that have several cells to be simulated"
+        raise FaultsError(Fault(name, 1, 1, "", problem, str(value)) for name, value in given.items() if value)
+    place = checked(where or PROCESSES)
+    if count is not None and place != PROCESSES:
+        refuse("--workers", "is of processes; a Dask cluster has as many workers as it has", str(count))
+    return Workers(place, count)

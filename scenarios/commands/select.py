@@ -1,12 +1,20 @@
 """The command `wsc select`."""
 
+from collections.abc import Sequence
 from typing import Annotated
 
 import typer
 
-from scenarios.commands.guard import answer, guard, named_options
-from scenarios.commands.options import Benchmarks, From, Json, Platforms, Ratio, ServiceLog, ratio_of
-from scenarios.files.options import refuse
+from scenarios.commands.guard import answer, guard
+from scenarios.commands.options import Benchmarks, From, Json, Platforms, Ratio, ServiceLog, names_of, written
+from scenarios.files import options
+
+
+def _time(option: str, text: str) -> float:
+    """Return seconds that are written with their unit."""
+    if text.strip()[-1:].isdigit():
+        options.refuse(option, "needs a unit, such as 150ms or 2s", text)
+    return options.duration(option, text)
 
 
 @guard
@@ -14,8 +22,8 @@ def select(
     log: ServiceLog,
     *,
     origin: From,
-    bound: Annotated[str, typer.Option(metavar="TIME", help="Bound on mean response time, such as 150ms.")],
-    to: Annotated[str | None, typer.Option(metavar="PLATFORM,…", help="Platforms to choose from.")] = None,
+    bound: Annotated[float, written(_time, "TIME", help="Bound on mean response time, such as 150ms.")],
+    to: Annotated[Sequence[str], written(names_of, "PLATFORM,…", help="Platforms to choose from.")] = (),
     platforms: Platforms = None,
     benchmarks: Benchmarks = None,
     method: Annotated[str | None, typer.Option(help="Way to predict, as of wsc predict.")] = None,
@@ -25,14 +33,8 @@ def select(
     """Rank platforms by how many requests a second they would serve per watt within a bound on response time."""
     from scenarios.crossplatform import select as choices
     from scenarios.crossplatform.predict import ServiceQuestion
-    from scenarios.files import options
 
-    if bound.strip()[-1:].isdigit():
-        refuse("--bound", "needs a unit, such as 150ms or 2s", bound)
-    bound_s = options.duration("--bound", bound)
-    names = tuple(to.split(",")) if to is not None else ()
-    ratio = ratio_of(instruction_ratio)
-    question = ServiceQuestion(log, origin, names, platforms, benchmarks, method, instruction_ratio=ratio)
-    with named_options():
-        selection = choices.select(question, bound_s)
+    ratio = (instruction_ratio[0], instruction_ratio[1]) if instruction_ratio is not None else None
+    question = ServiceQuestion(log, origin, tuple(to), platforms, benchmarks, method, instruction_ratio=ratio)
+    selection = choices.select(question, bound)
     answer(selection, json)

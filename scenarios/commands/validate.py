@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from scenarios.commands.guard import folder, guard, say_each
-from scenarios.commands.options import Force, Json, Metric, Out, Seed, Sets, load_scenarios, overrides
+from scenarios.commands.options import Force, Json, Metric, Out, SeedOfScenario, Sets, load_scenarios, overrides
 
 if TYPE_CHECKING:
     from scenarios.files.source import Override
@@ -24,7 +24,7 @@ def validate(
     machines: Annotated[str | None, typer.Option(metavar="N,N,…", help="Sizes of the test clusters.")] = None,
     metric: Metric = None,
     out: Out = Path("runs"),
-    seed: Seed = None,
+    seed: SeedOfScenario = None,
     sets: Sets = None,
     force: Force = False,
     json: Json = False,

@@ -13,10 +13,8 @@ from pathlib import Path
 from typing import NamedTuple
 
 from models.randomness import stream
-from scenarios.files.faults import Fault, FaultsError
-from scenarios.files.options import refuse, whole
-from scenarios.files.schema import AnyScenario, Scenario
-from scenarios.runs.executors import PROCESSES, checked
+from scenarios.files.schema import Scenario
+from scenarios.runs.executors import PROCESSES
 from scenarios.runs.parallel import through
 from scenarios.runs.rundir import Draft, RunError, open_run
 from scenarios.views.output import Progress
@@ -142,37 +140,3 @@ def cleared(folder: Path) -> Path:
     """
     shutil.rmtree(folder, ignore_errors=True)
     return folder
-
-
-def workers_of(scenarios: Sequence[AnyScenario], where: str | None, count: str | None) -> Workers:
-    """Return where the cells of scenarios are worked on, as the command line says.
-
-    Parameters
-    ----------
-    scenarios : that will be run; none if a run is there already
-    where : ``processes`` or ``dask:ADDRESS``; processes if not said
-    count : of processes; one for each processor if not said
-
-    Raises
-    ------
-    FaultsError
-        If `where` or `count` is no such thing, or is said although no scenario has several cells.
-
-    Examples
-    --------
-    >>> workers_of([Scenario(name="large", cells=4)], None, "2")
-    Workers(where='processes', processes=2)
-    """
-    several = any(isinstance(one, Scenario) and one.cells > 1 for one in scenarios)
-    said = {"--executor": where, "--workers": count}
-    found = [
-        Fault(option, 1, 1, "", "is of fleets that have several cells to be simulated", text)
-        for option, text in said.items()
-        if text is not None and not several
-    ]
-    if found:
-        raise FaultsError(found)
-    place = checked(where or PROCESSES)
-    if count is not None and place != PROCESSES:
-        refuse("--workers", "is of processes; a Dask cluster has as many workers as it has", count)
-    return Workers(place, whole("--workers", count) if count is not None else None)

@@ -13,11 +13,12 @@ from typer.testing import CliRunner
 
 from models.fleet.world import Recording
 from scenarios.commands.app import app
+from scenarios.commands.run import workers_of
 from scenarios.files.faults import FaultsError
 from scenarios.files.loader import load
 from scenarios.files.source import digest, settings
 from scenarios.runs import cells as pieces
-from scenarios.runs.cells import Cell, Workers, alone, cells, gathered, workers_of
+from scenarios.runs.cells import Cell, Workers, alone, cells, gathered
 from scenarios.runs.execution import obtain
 from scenarios.runs.rundir import Draft, RunError, intact
 from sim.fleet.experiment import experiment
@@ -218,8 +219,7 @@ def test_a_seed_belongs_to_the_fleet_and_to_the_cell():
     ("where", "count", "told"),
     [
         ("threads", None, "--executor: should be processes, or dask:"),
-        (None, "none", "--workers: should be a whole number"),
-        ("dask:tcp://127.0.0.1:1", "2", "--workers: is of processes"),
+        ("dask:tcp://127.0.0.1:1", 2, "--workers: is of processes"),
     ],
 )
 def test_workers_that_cannot_be_are_refused(where, count, told):
@@ -229,7 +229,7 @@ def test_workers_that_cannot_be_are_refused(where, count, told):
 
 def test_workers_are_refused_where_nothing_has_cells():
     with pytest.raises(FaultsError) as told:
-        workers_of([replace(FLEET, cells=1)], "processes", "2")
+        workers_of([replace(FLEET, cells=1)], "processes", 2)
     assert [(fault.file, fault.got) for fault in told.value.faults] == [("--executor", "processes"), ("--workers", "2")]
     assert workers_of([], None, None) == pieces.HERE
 
