@@ -5,7 +5,7 @@ from typing import Annotated, Literal
 
 import typer
 
-from scenarios.commands.guard import guard, say
+from scenarios.commands.guard import answer, guard
 from scenarios.commands.options import Json
 
 
@@ -30,4 +30,4 @@ def affinity(
     from scenarios.profiling import affinity as advised
 
     payload = advised.affinity(table, method, keep_traffic=keep_traffic, judged=judge)
-    say(payload, advised.show, json)
+    answer(payload, json)

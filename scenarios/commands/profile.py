@@ -1,11 +1,12 @@
 """The commands `wsc profile …`."""
 
+from dataclasses import replace
 from pathlib import Path
 from typing import Annotated, Literal
 
 import typer
 
-from scenarios.commands.guard import guard, say
+from scenarios.commands.guard import answer, guard
 from scenarios.commands.options import Json, count, count_or_all, written
 from scenarios.files.options import refuse
 
@@ -46,8 +47,8 @@ def query(
     """Group samples by any dimensions and restrict the others; shares with 95% intervals."""
     from scenarios.profiling import query as profile_query
 
-    asked = profile_query.Asked(by, tuple(where or ()), event, since, until, top)
-    say(profile_query.query(paths, asked), profile_query.show, json)
+    options = profile_query.QueryOptions(by, tuple(where or ()), event, since, until, top)
+    answer(profile_query.query(paths, options), json)
 
 
 @profile.command()
@@ -69,9 +70,9 @@ def diff(
     """Set two profiles side by side, the largest change of share first."""
     from scenarios.profiling import query as profile_query
 
-    asked = profile_query.Asked(by, tuple(where or ()), event, since, until, top)
-    payload = profile_query.diff([a], [b], asked, tuple(where_a or ()), tuple(where_b or ()))
-    say(payload, profile_query.show, json)
+    options = profile_query.QueryOptions(by, tuple(where or ()), event, since, until, top)
+    payload = profile_query.diff([a], [b], options, tuple(where_a or ()), tuple(where_b or ()))
+    answer(payload, json)
 
 
 @profile.command("import")
@@ -94,7 +95,7 @@ def import_(
 
     with progress(quiet=json) as tell:
         payload = profile_files.import_files(files, out, tell, drawn_from, equal_lengths=equal_lengths)
-    say(payload, profile_files.show_imported, json)
+    answer(payload, json)
 
 
 @profile.command()
@@ -113,7 +114,7 @@ def export(
     from scenarios.profiling import files as profile_files
 
     selection = profile_files.Selection(event, tuple(where or ()), weighted)
-    say(profile_files.export(runs, form, out, selection), profile_files.show_exported, json)
+    answer(profile_files.export(runs, form, out, selection), json)
 
 
 @profile.command()
@@ -132,7 +133,7 @@ def stability(
 
     keys = tuple(name.strip() for name in by.split(",") if name.strip())
     payload = profile_stability.stability(runs, keys, event, k, bits=bits)
-    say(payload, profile_stability.show_stability, json)
+    answer(payload, json)
 
 
 @profile.command()
@@ -154,20 +155,21 @@ def ask(
     from scenarios.profiling import ask as profile_ask
 
     if listed:
-        say(profile_ask.listing(), profile_ask.show_listing, json)
+        answer(profile_ask.listing(), json)
         return
     if run is None or question is None:
         refuse("RUN QUESTION", "both are needed; --list names the questions", "nothing" if run is None else str(run))
     if judge and question != "colocate":
         refuse("--judge", "only answers to colocate can be judged", question)
-    payload = profile_ask.ask(run, question, tuple(sets or ()))
+    concluded = profile_ask.ask(run, question, tuple(sets or ()))
     if judge:
         from scenarios.profiling import colocate_trial
         from scenarios.views.output import progress
 
         with progress(quiet=json) as tell:
-            payload["tried"] = colocate_trial.tried(run, colocate_trial.suffering(payload["rows"]), tell)
-    say(payload, profile_ask.show_answer, json)
+            tried = colocate_trial.tried(run, colocate_trial.suffering(concluded.table), tell)
+        concluded = replace(concluded, tried=tuple(tried))
+    answer(concluded, json)
 
 
 @profile.command()
@@ -202,10 +204,10 @@ def regress(
     """Name the functions that became more expensive, and the revision, compiler, platform or data centre at fault."""
     from scenarios.files import options
     from scenarios.files.faults import Fault, FaultsError, shown
-    from scenarios.profiling import ask as profile_ask
+    from scenarios.profiling import regress as regression
 
     given = {"min_factor": min_factor, "min_cost": min_cost, "false_alarms": false_alarms, "adjustment": adjustment}
-    criteria, wrong = profile_ask.read_criteria(given)
+    criteria, wrong = regression.read_criteria(given)
     faults = [Fault(f"--{name.replace('_', '-')}", 1, 1, "", should, shown(text)) for name, should, text in wrong]
     at_s: float | None = None
     if b is not None and at is not None:
@@ -217,4 +219,4 @@ def regress(
             faults += error.faults
     if faults:
         raise FaultsError(faults)
-    say(profile_ask.regress(a, b, at_s, event, criteria), profile_ask.show_regress, json)
+    answer(regression.regress(a, b, at_s, event, criteria), json)

@@ -192,7 +192,7 @@ def _moves(run: Run) -> Iterator[Check]:
     if frame["platform"].nunique() < 2 or "misses" not in frame:
         return
     realised = moved(run.path, advise(Table.of(frame), settings=Settings(keep_traffic=True)))[0]
-    yield advice_pays(float(realised["realised"]), float(realised["promised"]))
+    yield advice_pays(realised.realised, realised.promised)
 
 
 PARTS: Mapping[str, Callable[[Run], Iterator[Check]]] = {

@@ -64,7 +64,7 @@ def library(runs: Path, progress: Progress) -> Sources:
     def judge(name: str, values: Mapping[str, object], tell: Progress) -> list[Kept]:
         scenario = scenario_of(name, values)
         if isinstance(scenario, ProfileScenario):
-            return [validate(scenario, runs, False, tell)]
+            return [dict(validate(scenario, runs, False, tell).payload())]
         if not isinstance(scenario, ServiceScenario):
             raise InputError(f"{name}: is a {scenario.kind}, of which no worlds are judged")
         return [dict(world) for world in worlds(scenario, runs, False, tell)]

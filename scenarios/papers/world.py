@@ -3,6 +3,7 @@ estimators, planners, alarms and predictions of every lens right in it?"""
 
 import math
 from collections.abc import Mapping
+from dataclasses import asdict
 from functools import partial
 from typing import Final
 
@@ -334,17 +335,17 @@ def _affinity(run: Run) -> Outcome:
     with Database([run.path]) as database:
         plain, keeping = moved(run.path, advise(Table.of(table_of(database))))
     judged = numbers(
-        realised_over_promised=plain["realised_over_promised"],
-        realised=plain["realised"],
-        kept_realised_over_promised=keeping["realised_over_promised"],
-        kept_realised=keeping["realised"],
+        realised_over_promised=plain.realised_over_promised,
+        realised=plain.realised,
+        kept_realised_over_promised=keeping.realised_over_promised,
+        kept_realised=keeping.realised,
     )
     note = (
-        f"judged is the paper's programme: {plain['promised']:.2%} promised, {plain['realised']:.2%} realised; "
+        f"judged is the paper's programme: {plain.promised:.2%} promised, {plain.realised:.2%} realised; "
         "with no platform given more last-level-cache misses than it has now (added after this was seen), it is "
-        f"{keeping['promised']:.2%} and {keeping['realised']:.2%}"
+        f"{keeping.promised:.2%} and {keeping.realised:.2%}"
     )
-    return Outcome(judged, table=pd.DataFrame([plain, keeping]), note=note)
+    return Outcome(judged, table=pd.DataFrame([asdict(plain), asdict(keeping)]), note=note)
 
 
 def _planted_regressions(sources: Sources) -> Mapping[str, object]:

@@ -1,17 +1,19 @@
 """Who suffers beside whom, tried: instances are taken apart in simulation, and their CPI is compared."""
 
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Sequence
+from dataclasses import asdict, dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 
 from models.arrays import Floats
-from scenarios.profiling.affinity_trial import world_of
+from scenarios.views.conclusion import Payload
+from scenarios.views.numbers import number
+from scenarios.views.section import Block, Says, table
 
 if TYPE_CHECKING:
-    from rich.console import Console
+    import pandas as pd
 
     from sim.profiling.moving import Snapshot
 
@@ -34,18 +36,6 @@ class Pair:
     low: float
     high: float
 
-    @classmethod
-    def of(cls, row: Mapping[str, Any]) -> "Pair":
-        """Return the pair of a row of the question `colocate`.
-
-        Examples
-        --------
-        >>> Pair.of({"application": "a", "beside": "b", "ratio": 1.5, "low": 0.0, "high": 1.0}).low
-        1.0
-        """
-        low, high = (float(np.exp(row[name])) for name in ("low", "high"))
-        return cls(str(row["application"]), str(row["beside"]), float(row["ratio"]), low, high)
-
     def change(self, share: float) -> tuple[float, float, float]:
         """Return the predicted change of CPI, at the ratio and its limits, if instances with this share of cycles go.
 
@@ -56,18 +46,55 @@ class Pair:
         return _change(share, self.ratio), _change(share, self.low), _change(share, self.high)
 
 
-def suffering(rows: Sequence[Mapping[str, Any]]) -> list[Pair]:
-    """Return the pairs of an answer to `colocate` that are worth taking apart: those with a ratio above 1.
+@dataclass(frozen=True, slots=True)
+class TakenApart:
+    """What became of CPI when the instances of a pair were taken apart; changes are shares of what it was."""
 
-    Examples
-    --------
-    >>> suffering([{"application": "a", "beside": "b", "ratio": 0.9, "low": -0.2, "high": 0.0}])
-    []
-    """
-    return [Pair.of(row) for row in rows if row["ratio"] > 1.0]
+    application: str
+    beside: str
+    instances: int
+    """Beside the other at a typical noon."""
+    moved: int
+    """Of these, that found room."""
+    share: float
+    """Of the application's cycles, of those that moved."""
+    predicted: float
+    """Of the application, as all below without a prefix."""
+    predicted_low: float
+    predicted_high: float
+    realised: float
+    moved_predicted: float
+    """Of those that moved alone."""
+    moved_realised: float
+    fleet_predicted: float
+    """Of the fleet, for the same instructions of each job."""
+    fleet_realised: float
+
+    def payload(self) -> Payload:
+        """Return what JSON says of it."""
+        return asdict(self)
+
+    def cells(self) -> tuple[str, ...]:
+        """Return its row of the table: predicted and realised changes of those that moved, and of the application."""
+        pairs = ((self.moved_predicted, self.moved_realised), (self.predicted, self.realised))
+        arrows = (" → ".join(number(value, "+.1%", "–") for value in pair) for pair in pairs)
+        moved = f"{self.moved:,} of {self.instances:,}"
+        return self.application, self.beside, moved, *arrows, f"{self.fleet_realised:+.2%}"
 
 
-def tried(run: Path, pairs: Sequence[Pair], tell: Tell = lambda _what, _share: None) -> list[dict[str, Any]]:
+def suffering(answer: "pd.DataFrame") -> list[Pair]:
+    """Return the pairs of an answer to `colocate` that are worth taking apart: those with a ratio above 1."""
+    rows = answer[answer["ratio"] > 1.0]
+    bounds = np.exp(rows["low"].to_numpy(np.float64)), np.exp(rows["high"].to_numpy(np.float64))
+    return [
+        Pair(str(application), str(beside), float(ratio), float(low), float(high))
+        for application, beside, ratio, low, high in zip(
+            rows["application"], rows["beside"], rows["ratio"], *bounds, strict=True
+        )
+    ]
+
+
+def tried(run: Path, pairs: Sequence[Pair], tell: Tell = lambda _what, _share: None) -> list[TakenApart]:
     """Return what becomes of CPI when the instances of each pair are taken apart, one pair at a time.
 
     Parameters
@@ -76,19 +103,12 @@ def tried(run: Path, pairs: Sequence[Pair], tell: Tell = lambda _what, _share: N
     pairs : candidates
     tell : told what is done, and the share of it
 
-    Returns
-    -------
-    list of dict
-        application, beside; instances (beside the other at a typical noon), moved (of these, that found room),
-        share (of the application's cycles, of those that moved); changes of the CPI of the application, shares of what
-        it was: predicted, predicted_low, predicted_high, realised; of those that moved alone: moved_predicted,
-        moved_realised; of the fleet for the same instructions of each job: fleet_predicted, fleet_realised.
-
     Raises
     ------
     FaultsError
         If the folder is no finished run of kind profile.
     """
+    from scenarios.profiling.affinity_trial import world_of
     from sim.profiling.moving import Snapshot, instance_sums
 
     world = world_of(run)
@@ -105,40 +125,18 @@ def tried(run: Path, pairs: Sequence[Pair], tell: Tell = lambda _what, _share: N
     return rows
 
 
-def show(rows: Sequence[Mapping[str, Any]], console: "Console") -> None:
-    """Print predicted against realised changes of CPI.
-
-    Examples
-    --------
-    >>> from rich.console import Console
-    >>> show([], Console())
-    no pair suffers: nothing to take apart
-    """
-    from rich.box import SIMPLE_HEAD
-    from rich.markup import escape
-    from rich.table import Table
-
-    if not rows:
-        console.print("no pair suffers: nothing to take apart")
-        return
-    console.print("Taken apart in simulation, one pair at a time: change of CPI, predicted → realised", soft_wrap=True)
-    table = Table("application", "beside", box=SIMPLE_HEAD, padding=0)
-    for name in ("moved", "those moved", "application", "fleet"):
-        table.add_column(name, justify="right", no_wrap=True)
-    for row in rows:
-        moved = f"{row['moved']:,} of {row['instances']:,}"
-        fleet = f"{row['fleet_realised']:+.2%}"
-        table.add_row(*map(escape, (row["application"], row["beside"])), moved, *_arrows(row), fleet)
-    console.print(table)
+def blocks(pairs: Sequence[TakenApart]) -> tuple[Block, ...]:
+    """Return predicted against realised changes of CPI, for people."""
+    if not pairs:
+        return (Says("no pair suffers: nothing to take apart"),)
+    heads = ("application", "beside", "moved", "those moved", "application", "fleet")
+    return (
+        Says("Taken apart in simulation, one pair at a time: change of CPI, predicted → realised"),
+        table(heads, [pair.cells() for pair in pairs], words=2),
+    )
 
 
-def _arrows(row: Mapping[str, Any]) -> list[str]:
-    """Return predicted and realised changes of those that moved, and of the application."""
-    pairs = [[row[f"{prefix}{name}"] for name in ("predicted", "realised")] for prefix in ("moved_", "")]
-    return [" → ".join("–" if np.isnan(value) else f"{value:+.1%}" for value in pair) for pair in pairs]
-
-
-def _tried(snapshot: "Snapshot", before: tuple[Floats, Floats], pair: Pair) -> dict[str, Any]:
+def _tried(snapshot: "Snapshot", before: tuple[Floats, Floats], pair: Pair) -> TakenApart:
     from sim.profiling.moving import instance_sums, moved_apart, neighbours, spent_for
 
     job, beside = (snapshot.jobs.index(name) for name in (pair.application, pair.beside))
@@ -153,21 +151,21 @@ def _tried(snapshot: "Snapshot", before: tuple[Floats, Floats], pair: Pair) -> d
         spent_for(load, _by_job(snapshot, cycles)[:, None], _by_job(snapshot, instructions)[:, None], np.ones(1))
         for cycles, instructions in (before, after)
     ]
-    return {
-        "application": pair.application,
-        "beside": pair.beside,
-        "instances": int(neighbours(snapshot, job, beside).size),
-        "moved": int(went.sum()),
-        "share": share,
-        "predicted": predicted,
-        "predicted_low": min(low, high),
-        "predicted_high": max(low, high),
-        "realised": _cpi(after, own) / _cpi(before, own) - 1.0,
-        "moved_predicted": _change(1.0, pair.ratio),
-        "moved_realised": _cpi(after, went) / _cpi(before, went) - 1.0 if went.any() else float("nan"),
-        "fleet_predicted": _change(of_fleet, pair.ratio),
-        "fleet_realised": spent[1] / spent[0] - 1.0,
-    }
+    return TakenApart(
+        application=pair.application,
+        beside=pair.beside,
+        instances=int(neighbours(snapshot, job, beside).size),
+        moved=int(went.sum()),
+        share=share,
+        predicted=predicted,
+        predicted_low=min(low, high),
+        predicted_high=max(low, high),
+        realised=_cpi(after, own) / _cpi(before, own) - 1.0,
+        moved_predicted=_change(1.0, pair.ratio),
+        moved_realised=_cpi(after, went) / _cpi(before, went) - 1.0 if went.any() else float("nan"),
+        fleet_predicted=_change(of_fleet, pair.ratio),
+        fleet_realised=spent[1] / spent[0] - 1.0,
+    )
 
 
 def _by_job(snapshot: "Snapshot", values: Floats) -> Floats:

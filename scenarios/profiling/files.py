@@ -4,53 +4,110 @@ import shutil
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, TypedDict
+from typing import TYPE_CHECKING
 
 from models.errors import InputError
 from scenarios.files.faults import Fault, FaultsError, shown
 from scenarios.runs.rundir import FolderError, make_folder
 from scenarios.runs.unfinished import hidden, whole
+from scenarios.views.conclusion import Conclusion, Payload
 from scenarios.views.numbers import amount, closest, plural
 from scenarios.views.output import Progress
+from scenarios.views.section import Says, Section
 
 if TYPE_CHECKING:
     import pandas as pd
-    from rich.console import Console
 
     from analysis.profiling.formats.foreign import Profile
+    from analysis.profiling.formats.tables import Total
 
 FORMATS = ("pprof", "folded", "llvm")
 """What profiles are exported as."""
 _LISTED = 12
 
 
-class Imported(TypedDict):
-    """What `wsc profile import` says."""
+@dataclass(frozen=True, slots=True)
+class Imported(Conclusion):
+    """What was read of other tools' files: the answer of ``wsc profile import``."""
 
-    kind: str
-    out: str
-    totals: list[dict[str, Any]]
-    """File, event, unit, period, samples, value."""
+    out: Path
+    totals: list["Total"]
+    """Of each event of each file."""
     rows: dict[str, int]
+    """Of each table."""
     notes: list[str]
 
+    def frame(self) -> "pd.DataFrame":
+        """Return file, event, unit, period, samples, value."""
+        import pandas as pd
 
-class Exported(TypedDict):
-    """What `wsc profile export` says."""
+        return pd.DataFrame([asdict(total) for total in self.totals])
 
-    kind: str
-    out: str
-    format: str
+    def payload(self) -> Payload:
+        """Return what ``--json`` prints."""
+        return {
+            "kind": "profile import",
+            "out": str(self.out),
+            "totals": [asdict(total) for total in self.totals],
+            "rows": self.rows,
+            "notes": self.notes,
+        }
+
+    def section(self) -> Section:
+        """Return a line an event of each file; of more than a dozen files, of all together."""
+        lines = [
+            f"{total.file}: {total.event}: {plural(total.samples, 'sample')}, {total.value:,} {total.unit}"
+            for total in _summed(self.totals)
+        ]
+        rows = f"{self.out}: {plural(self.rows['samples'], 'row')} of samples"
+        return Section("", tuple(map(Says, (*lines, *self.notes, rows))))
+
+
+@dataclass(frozen=True, slots=True)
+class Exported(Conclusion):
+    """What was written for another tool: the answer of ``wsc profile export``."""
+
+    out: Path
+    form: str
     event: str
     samples: int
     value: int | None
-    """Estimate for the fleet in the event's unit; null: too large for the format."""
+    """Estimate for the fleet in the event's unit; none: too large for the format."""
     written: int
     """Sum of what the file holds: of samples, or of values if weighted."""
     unit: str
     """Of the value."""
-    bytes: int
+    size: int
+    """Bytes."""
     notes: list[str]
+
+    def frame(self) -> "pd.DataFrame":
+        """Return the event's row: samples, value, written, unit."""
+        import pandas as pd
+
+        row = {"event": self.event, "samples": self.samples, "value": self.value}
+        return pd.DataFrame([row | {"written": self.written, "unit": self.unit}])
+
+    def payload(self) -> Payload:
+        """Return what ``--json`` prints."""
+        return {
+            "kind": "profile export",
+            "out": str(self.out),
+            "format": self.form,
+            "event": self.event,
+            "samples": self.samples,
+            "value": self.value,
+            "written": self.written,
+            "unit": self.unit,
+            "bytes": self.size,
+            "notes": self.notes,
+        }
+
+    def section(self) -> Section:
+        """Return what the file holds."""
+        of_fleet = "" if self.value is None else f", {amount(self.value)} {self.unit} in the fleet"
+        counts = f"{plural(self.samples, 'sample')}{of_fleet}; a file of {plural(self.size, 'byte')}"
+        return Section("", tuple(map(Says, (f"{self.out}: {self.event}: {counts}", *self.notes))))
 
 
 @dataclass(frozen=True, slots=True)
@@ -102,7 +159,7 @@ def import_files(
     >>> with tempfile.TemporaryDirectory() as folder:
     ...     file = Path(folder) / "stacks.txt"
     ...     _ = file.write_text("main;read 12\\n")
-    ...     import_files([file], Path(folder) / "made")["totals"][0]["value"]
+    ...     import_files([file], Path(folder) / "made").totals[0].value
     12
     """
     from analysis.profiling.formats.reading import read_foreign
@@ -118,13 +175,8 @@ def import_files(
         tables, told = _drawn(profiles, tables, machines, equal_lengths=equal_lengths)
         notes += told
     _write_folder(tables, out)
-    return Imported(
-        kind="profile import",
-        out=str(out),
-        totals=[asdict(total) for profile in profiles for total in totals(profile)],
-        rows={name: len(table) for name, table in tables.items()},
-        notes=notes,
-    )
+    of_files = [total for profile in profiles for total in totals(profile)]
+    return Imported(out, of_files, {name: len(table) for name, table in tables.items()}, notes)
 
 
 def export(runs: Sequence[Path], form: str, out: Path, selection: Selection = EVERYTHING) -> Exported:
@@ -166,75 +218,29 @@ def export(runs: Sequence[Path], form: str, out: Path, selection: Selection = EV
     content, notes = _WRITERS[form](profile, measure)
     _write_file(content, out)
     return Exported(
-        kind="profile export",
-        out=str(out),
-        format=form,
-        event=selection.event,
-        samples=samples,
+        out,
+        form,
+        selection.event,
+        samples,
         value=value if fits else None,
         written=profile.total(measure),
         unit=unit,
-        bytes=len(content),
+        size=len(content),
         notes=[*profile.notes, *notes],
     )
 
 
-def show_imported(payload: Imported, console: "Console") -> None:
-    """Print what was imported: a line an event of each file; of more than a dozen files, of all together.
-
-    Examples
-    --------
-    >>> from rich.console import Console
-    >>> total = {"file": "a.pb", "event": "cpu", "unit": "ns", "period": 10, "samples": 3, "value": 30}
-    >>> said = Imported(kind="profile import", out="made", totals=[total], rows={"samples": 1}, notes=[])
-    >>> show_imported(said, Console())
-    a.pb: cpu: 3 samples, 30 ns
-    made: 1 row of samples
-    """
-    for each in _summed(payload["totals"]):
-        counts = f"{plural(each['samples'], 'sample')}, {each['value']:,} {each['unit']}"
-        _say(f"{each['file']}: {each['event']}: {counts}", console)
-    for note in payload["notes"]:
-        _say(note, console)
-    _say(f"{payload['out']}: {plural(payload['rows']['samples'], 'row')} of samples", console)
-
-
-def show_exported(payload: Exported, console: "Console") -> None:
-    """Print what was exported.
-
-    Examples
-    --------
-    >>> from rich.console import Console
-    >>> said = Exported(
-    ...     kind="profile export", out="a.pb.gz", format="pprof", event="cycles", samples=3, value=30, written=3,
-    ...     bytes=99, notes=[], unit="events",
-    ... )
-    >>> show_exported(said, Console())
-    a.pb.gz: cycles: 3 samples, 30 events in the fleet; a file of 99 bytes
-    """
-    of_fleet = "" if payload["value"] is None else f", {amount(payload['value'])} {payload['unit']} in the fleet"
-    counts = f"{plural(payload['samples'], 'sample')}{of_fleet}; a file of {plural(payload['bytes'], 'byte')}"
-    _say(f"{payload['out']}: {payload['event']}: {counts}", console)
-    for note in payload["notes"]:
-        _say(note, console)
-
-
-def _summed(totals: Sequence[Mapping[str, Any]]) -> Sequence[Mapping[str, Any]]:
+def _summed(totals: Sequence["Total"]) -> Sequence["Total"]:
     """Return totals by file and event, of many files those by event alone."""
-    files = {each["file"] for each in totals}
+    files = {total.file for total in totals}
     if len(files) <= _LISTED:
         return totals
-    sums: dict[tuple[str, str], dict[str, Any]] = {}
-    for each in totals:
-        key = each["event"], each["unit"]
-        row = sums.setdefault(key, {**each, "file": f"{len(files):,} files", "samples": 0, "value": 0})
-        row["samples"] += each["samples"]
-        row["value"] += each["value"]
+    sums: dict[tuple[str, str], Total] = {}
+    for total in totals:
+        key = total.event, total.unit
+        before = sums.get(key, replace(total, file=f"{len(files):,} files", samples=0, value=0))
+        sums[key] = replace(before, samples=before.samples + total.samples, value=before.value + total.value)
     return list(sums.values())
-
-
-def _say(text: str, console: "Console") -> None:
-    console.print(text, soft_wrap=True, markup=False)
 
 
 def _drawn(

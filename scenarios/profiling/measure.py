@@ -1,28 +1,152 @@
 """A profiled fleet's run is measured: what its samples say, beside the truth and the fleet's own monitor."""
 
 import math
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Hashable, Iterator, Mapping
+from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
 import pandas as pd
-from rich.box import SIMPLE_HEAD
-from rich.console import Console
-from rich.markup import escape
-from rich.table import Table
 
 from analysis.figures.gwp.hot_functions import draw_functions, draw_rollouts
 from scenarios.files.schema import ProfileScenario
-from scenarios.profiling.profiled import applications, error_of, facts, first_and_last, functions, rollouts
-from scenarios.profiling.served import service_table, services
-from scenarios.profiling.validate import show as show_validate
+from scenarios.profiling.profiled import (
+    ProfileFacts,
+    Rollout,
+    applications,
+    error_of,
+    facts,
+    first_and_last,
+    functions,
+    rollouts,
+)
+from scenarios.profiling.served import ServedService, service_table, services
 from scenarios.profiling.validate import validate
 from scenarios.runs.pictures import save
 from scenarios.runs.rundir import Draft, Run
-from scenarios.views.numbers import large, plural, share, small_share
+from scenarios.views.conclusion import Conclusion, Payload
+from scenarios.views.numbers import interval, large, number, plural, share, small_share
 from scenarios.views.output import Progress
+from scenarios.views.section import Place, Says, Section, Table, Verdict, table
 
-__all__ = ("measure", "numbers", "render", "show_validate", "simulate", "validate")
+__all__ = ("ProfiledRun", "measure", "numbers", "simulate", "validate")
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class ProfiledRun(Conclusion):
+    """What the samples of a profiled run say, beside the truth and the fleet's own monitor."""
+
+    run: Path
+    scenario: str
+    seed: int
+    counts: Mapping[str, int]
+    """Of what there is: machines, jobs, days and others."""
+    confidence: float
+    """Of all intervals."""
+    facts: ProfileFacts
+    functions: pd.DataFrame
+    """Hottest functions of the jobs: as of `scenarios.profiling.profiled.functions`."""
+    applications: pd.DataFrame
+    """As of `scenarios.profiling.profiled.applications`."""
+    rollouts: list[Rollout]
+    services: list[ServedService]
+    figures: list[Path]
+
+    def frame(self) -> pd.DataFrame:
+        """Return the hottest functions."""
+        return self.functions
+
+    def payload(self) -> Payload:
+        """Return what ``--json`` prints."""
+        return {
+            "kind": "profile",
+            "run": str(self.run),
+            "scenario": self.scenario,
+            "seed": self.seed,
+            "counts": self.counts,
+            "confidence": self.confidence,
+            **self.facts.payload(),
+            "functions": self.functions.to_dict("records"),
+            "applications": self.applications.to_dict("records"),
+            "rollouts": [asdict(rollout) for rollout in self.rollouts],
+            "services": [service.payload() for service in self.services],
+            "figures": [str(file) for file in self.figures],
+        }
+
+    def section(self) -> Section:
+        """Return what was seen of a fleet, its hottest functions and applications, and how far roll-outs came."""
+        served = (service_table(self.services),) if self.services else ()
+        return Section(
+            "",
+            (
+                Says(f"{self.scenario} (seed {self.seed}): {self.size}"),
+                *(Says(f"  {line}") for line in self.lines()),
+                *self.tables(),
+                *served,
+                Place(f"  tables and figures: {self.run}"),
+            ),
+        )
+
+    @property
+    def size(self) -> str:
+        """How many machines, jobs and days there are, in words."""
+        counts = self.counts
+        return f"{counts['machines']:,} machines, {counts['jobs']:,} jobs, {plural(counts['days'], 'day')}"
+
+    def lines(self) -> tuple[str, ...]:
+        """Return what was visited and sampled, what that covers and what it cost, in sentences."""
+        known, seconds = self.facts, self.facts.core_seconds
+        error = error_of(seconds.core_s, seconds.monitor_s)
+        monitored = f", by the monitor {large(seconds.monitor_s)} ({error:+.1%})" if math.isfinite(error) else ""
+        return (
+            f"visits: {', '.join(f'{count:,} {status}' for status, count in known.visits.items())}",
+            f"samples: {', '.join(f'{event.samples:,} {event.event}' for event in known.events)}",
+            f"profiles with stacks cover {share(known.stacks.share, 1)} of the cycles; "
+            f"{share(known.unsymbolised_share, 1)} have no symbol",
+            f"profiling took {small_share(known.overhead_share)} of the fleet's cycles",
+            f"core-seconds: {large(seconds.core_s)} ({large(seconds.low)} to {large(seconds.high)}){monitored}",
+        )
+
+    def tables(self) -> tuple[Table, Table, Table]:
+        """Return the hottest functions, the applications with the most cycles, and the roll-outs."""
+        caption = f"with {self.confidence:.0%} intervals; true: over the whole fleet and horizon"
+        hottest = [
+            (row["function"], row["image"], *_share_cells(row), number(row["design_effect"], ".1f"))
+            for row in self.functions.to_dict("records")
+        ]
+        largest = [
+            (row["application"], *_share_cells(row), *_cpi_cells(row)) for row in self.applications.to_dict("records")
+        ]
+        ends = [(row.dimension, row.name, share(row.first, 1), share(row.last, 1)) for row in self.rollouts]
+        between = f"{self.confidence:.0%} interval"
+        shares = ("cycles", between, "true")
+        return (
+            table(("function", "image", *shares, "deff"), hottest, "hottest functions of the jobs", 2, caption=caption),
+            table(
+                ("application", *shares, "CPI", between, "true"),
+                largest,
+                "applications with the most cycles",
+                caption=caption,
+            ),
+            table(("", "", "first day", "last day"), ends, "roll-outs: share of the jobs' cycles", 2),
+        )
+
+    def verdict(self) -> Verdict:
+        """Return in a line what is hottest, and whether the truth and the monitor agree."""
+        seconds, known = self.facts.core_seconds, self.functions[self.functions["true"].notna()]
+        inside = int(known["true"].between(known["low"], known["high"]).sum())
+        hottest = self.functions.head(1)
+        lines = [
+            f"hottest is {function} with {part:.2%} of the jobs' cycles"
+            for function, part in zip(hottest["function"], hottest["share"], strict=True)
+        ]
+        lines += [f"intervals of {inside} of the {len(known)} hottest hold their true shares"] if len(known) else []
+        monitored = math.isfinite(seconds.monitor_s) and math.isfinite(seconds.low)
+        if monitored:
+            bounds = f"{large(seconds.low)} to {large(seconds.high)}"
+            lines.append(f"core-seconds {large(seconds.core_s)} ({bounds}), by the monitor {large(seconds.monitor_s)}")
+        holds = bool(seconds.low <= seconds.monitor_s <= seconds.high) if monitored else None
+        return Verdict("The profile", "; ".join(lines), holds)
 
 
 def simulate(scenario: ProfileScenario, draft: Draft, _out: Path, progress: Progress) -> Mapping[str, int]:
@@ -38,7 +162,7 @@ def simulate(scenario: ProfileScenario, draft: Draft, _out: Path, progress: Prog
     return {**outcome.counts, "locations": next(table.rows for table in tables if table.table == "locations")}
 
 
-def measure(scenario: ProfileScenario, found: Run, _out: Path, progress: Progress) -> dict[str, Any]:
+def measure(scenario: ProfileScenario, run: Run, _out: Path, progress: Progress) -> ProfiledRun:
     """Return what `wsc run` says of a profiled run that is there; without its ``truth_`` tables the truth is NaN.
 
     The pictures go into the run's directory.
@@ -46,7 +170,7 @@ def measure(scenario: ProfileScenario, found: Run, _out: Path, progress: Progres
     Parameters
     ----------
     scenario : whose analyses are made
-    found : its run
+    run : its run
     progress : told what is being done
 
     Raises
@@ -58,29 +182,28 @@ def measure(scenario: ProfileScenario, found: Run, _out: Path, progress: Progres
 
     settings = scenario.analyses.profiling
     progress("asking the profile", 0.0)
-    with Database([found.path]) as database:
-        said = facts(database, found, settings.confidence)
-        hot = functions(database, found, settings)
+    with Database([run.path]) as database:
+        known = facts(database, run, settings.confidence)
+        hottest = functions(database, run, settings)
         progress("asking the profile", 0.5)
-        jobs, shares = applications(database, found, settings), rollouts(database)
+        largest, shares = applications(database, run, settings), rollouts(database)
     figures = [
-        *save(draw_functions(hot), found.path / "functions"),
-        *save(draw_rollouts(shares), found.path / "rollouts"),
+        *save(draw_functions(hottest), run.path / "functions"),
+        *save(draw_rollouts(shares), run.path / "rollouts"),
     ]
-    return {
-        "kind": scenario.kind,
-        "run": str(found.path),
-        "scenario": scenario.name,
-        "seed": scenario.seed,
-        "counts": found.manifest["counts"],
-        "confidence": settings.confidence,
-        **said,
-        "functions": hot.to_dict("records"),
-        "applications": jobs.to_dict("records"),
-        "rollouts": first_and_last(shares),
-        "services": services(found),
-        "figures": [str(file) for file in figures],
-    }
+    return ProfiledRun(
+        run.path,
+        scenario.name,
+        scenario.seed,
+        counts=run.manifest["counts"],
+        confidence=settings.confidence,
+        facts=known,
+        functions=hottest,
+        applications=largest,
+        rollouts=first_and_last(shares),
+        services=services(run),
+        figures=list(figures),
+    )
 
 
 def numbers(payload: Mapping[str, Any]) -> Iterator[tuple[str, float]]:
@@ -92,79 +215,10 @@ def numbers(payload: Mapping[str, Any]) -> Iterator[tuple[str, float]]:
         yield "hottest function", row["share"]
 
 
-def render(payload: Mapping[str, Any], console: Console) -> None:
-    """Print what was seen of a fleet, its hottest functions and applications, and how far roll-outs came."""
-    counts, stacks, seconds = payload["counts"], payload["stacks"], payload["core_seconds"]
-    samples = {row["event"]: row["samples"] for row in payload["events"]}
-    visits = ", ".join(f"{count:,} {status}" for status, count in payload["visits"].items())
-    console.print(
-        f"{payload['scenario']} (seed {payload['seed']}): {counts['machines']:,} machines, {counts['jobs']:,} jobs, "
-        f"{plural(counts['days'], 'day')}",
-        f"  visits: {visits}",
-        f"  samples: {', '.join(f'{count:,} {event}' for event, count in samples.items())}",
-        f"  profiles with stacks cover {stacks['share']:.1%} of the cycles; {payload['unsymbolised_share']:.1%} have "
-        "no symbol",
-        f"  profiling took {small_share(payload['overhead_share'])} of the fleet's cycles",
-        f"  core-seconds: {large(seconds['core_s'])} ({large(seconds['low'])} to {large(seconds['high'])})"
-        f"{_monitored(seconds)}",
-        sep="\n",
-        soft_wrap=True,
-    )
-    console.print(_function_table(payload["functions"], payload["confidence"]))
-    console.print(_application_table(payload["applications"], payload["confidence"]))
-    console.print(_rollout_table(payload["rollouts"]))
-    if payload["services"]:
-        console.print(service_table(payload["services"]))
-    console.print(f"  tables and figures: {payload['run']}", soft_wrap=True)
+def _share_cells(row: Mapping[Hashable, float]) -> tuple[str, str, str]:
+    return share(row["share"]), interval(row["low"], row["high"], ".2%"), share(row["true"])
 
 
-def _monitored(seconds: Mapping[str, float]) -> str:
-    error = error_of(seconds["core_s"], seconds["monitor_s"])
-    return f", by the monitor {large(seconds['monitor_s'])} ({error:+.1%})" if math.isfinite(error) else ""
-
-
-def _function_table(rows: Sequence[Mapping[str, Any]], confidence: float) -> Table:
-    table = Table(title="hottest functions of the jobs", caption=_caption(confidence), box=SIMPLE_HEAD, padding=0)
-    table.add_column("function", overflow="ellipsis", no_wrap=True)
-    table.add_column("image", overflow="ellipsis", no_wrap=True)
-    for heading in ("cycles", "", "true", "deff"):
-        table.add_column(heading, justify="right", no_wrap=True)
-    for row in rows:
-        table.add_row(
-            escape(row["function"]), escape(row["image"]), f"{row['share']:.2%}", _range(row), share(row["true"]),
-            f"{row['design_effect']:.1f}",
-        )  # fmt: skip
-    return table
-
-
-def _application_table(rows: Sequence[Mapping[str, Any]], confidence: float) -> Table:
-    table = Table(title="applications with the most cycles", caption=_caption(confidence), box=SIMPLE_HEAD, padding=0)
-    table.add_column("application", overflow="ellipsis", no_wrap=True)
-    for heading in ("cycles", "", "true", "CPI", "", "true"):
-        table.add_column(heading, justify="right", no_wrap=True)
-    for row in rows:
-        low, high, true = (_number(row[name]) for name in ("cpi_low", "cpi_high", "cpi_true"))
-        shares = f"{row['share']:.2%}", _range(row), share(row["true"])
-        table.add_row(escape(row["application"]), *shares, _number(row["cpi"]), f"{low}–{high}" if low else "", true)
-    return table
-
-
-def _rollout_table(rows: Sequence[Mapping[str, Any]]) -> Table:
-    table = Table("", "", title="roll-outs: share of the jobs' cycles", box=SIMPLE_HEAD, padding=0)
-    for heading in ("first day", "last day"):
-        table.add_column(heading, justify="right")
-    for row in rows:
-        table.add_row(row["dimension"], row["name"], f"{row['first']:.1%}", f"{row['last']:.1%}")
-    return table
-
-
-def _caption(confidence: float) -> str:
-    return f"with {confidence:.0%} intervals; true: over the whole fleet and horizon"
-
-
-def _range(row: Mapping[str, Any]) -> str:
-    return f"{100 * row['low']:.2f}–{row['high']:.2%}"
-
-
-def _number(value: float) -> str:
-    return f"{value:.3f}" if math.isfinite(value) and not pd.isna(value) else ""
+def _cpi_cells(row: Mapping[Hashable, float]) -> tuple[str, str, str]:
+    bounds = interval(row["cpi_low"], row["cpi_high"], ".3f")
+    return number(row["cpi"], ".3f"), bounds, number(row["cpi_true"], ".3f")

@@ -1,18 +1,18 @@
 """What a run's profile says of its fleet, beside the truth where that is recorded: tables for commands and pictures."""
 
 import math
-from collections.abc import Mapping
-from dataclasses import asdict
-from typing import TYPE_CHECKING, Any
+from dataclasses import asdict, dataclass
+from typing import TYPE_CHECKING
 
 import numpy as np
 import pandas as pd
 
 from analysis.profiling.intervals import share_intervals
-from analysis.profiling.metrics import core_seconds, coverage_of_stacks, cpi
+from analysis.profiling.metrics import CoreSeconds, core_seconds, coverage_of_stacks, cpi
 from analysis.profiling.query import Query, Where
 from scenarios.files.schema import GWP
 from scenarios.runs.rundir import Run
+from scenarios.views.conclusion import Payload
 
 if TYPE_CHECKING:
     from analysis.profiling.database import Database
@@ -30,36 +30,61 @@ def within_jobs(database: "Database") -> Where:
     return (*COLLECTION, ("application", jobs))
 
 
-def facts(database: "Database", found: Run, confidence: float) -> dict[str, Any]:
-    """Return what there is of samples, what they cover and what they cost.
+@dataclass(frozen=True, slots=True)
+class SampledEvent:
+    """How much of an event the fleet's collection sampled."""
 
-    Returns
-    -------
-    dict
-        events (event, samples, value each, of the fleet's collection), visits by status, stacks (share of cycles in
-        processes that answer with stacks, with low and high), unsymbolised_share of cycles, overhead_share (cycles that
-        profiling took over all cycles of the fleet, other collections' too), core_seconds (the fields of
-        `CoreSeconds`; NaN where too little was seen).
-    """
+    event: str
+    samples: int
+    value: int
+
+
+@dataclass(frozen=True, slots=True)
+class StackCoverage:
+    """Share of the cycles in processes that answer with stacks, and its interval."""
+
+    share: float
+    low: float
+    high: float
+    design_effect: float
+
+
+@dataclass(frozen=True, slots=True)
+class ProfileFacts:
+    """What there is of samples, what they cover and what they cost."""
+
+    events: tuple[SampledEvent, ...]
+    visits: dict[str, int]
+    """By status."""
+    stacks: StackCoverage
+    unsymbolised_share: float
+    """Of cycles."""
+    overhead_share: float
+    """Cycles that profiling took, that of other collections too, over all cycles of the fleet."""
+    core_seconds: CoreSeconds
+    """NaN where too little was seen."""
+
+    def payload(self) -> Payload:
+        """Return what JSON says of it."""
+        return asdict(self)
+
+
+def facts(database: "Database", run: Run, confidence: float) -> ProfileFacts:
+    """Return what there is of samples, what they cover and what they cost."""
     visits = database.table("visits")
     cycles = database.clustered(Query(by=("process",), where=COLLECTION), "visit")
     cycles["process"] = cycles["process"].astype(np.int64)
-    named = database.query(Query(by=("symbolised",), where=COLLECTION))
-    known = named["symbolised"].astype(str).str.lower() == "true"
-    events = [
-        dict(zip(("event", "samples", "value"), (event, *database.total(Query(event, (), COLLECTION))), strict=True))
-        for event in database.events()
-    ]
-    return {
-        "events": events,
-        "visits": {str(name): int(count) for name, count in visits["status"].value_counts().sort_index().items()},
-        "stacks": coverage_of_stacks(cycles, database.table("processes"), confidence=confidence).iloc[0].to_dict(),
-        "unsymbolised_share": float(named.loc[~known, "share"].sum()),
-        "overhead_share": float(visits["overhead_cycles"].sum() / found.table("epochs", ["cycles"])["cycles"].sum()),
-        "core_seconds": asdict(
-            core_seconds(*_seconds(database, visits), found.table("monitor"), confidence=confidence)
-        ),
-    }
+    symbols = database.query(Query(by=("symbolised",), where=COLLECTION))
+    known = symbols["symbolised"].astype(str).str.lower() == "true"
+    covered = coverage_of_stacks(cycles, database.table("processes"), confidence=confidence).iloc[0]
+    return ProfileFacts(
+        tuple(SampledEvent(event, *database.total(Query(event, (), COLLECTION))) for event in database.events()),
+        visits={str(name): int(count) for name, count in visits["status"].value_counts().sort_index().items()},
+        stacks=StackCoverage(**{str(name): float(value) for name, value in covered.items()}),
+        unsymbolised_share=float(symbols.loc[~known, "share"].sum()),
+        overhead_share=float(visits["overhead_cycles"].sum() / run.table("epochs", ["cycles"])["cycles"].sum()),
+        core_seconds=core_seconds(*_seconds(database, visits), run.table("monitor"), confidence=confidence),
+    )
 
 
 def _seconds(database: "Database", visits: pd.DataFrame) -> tuple[pd.DataFrame, pd.DataFrame]:
@@ -67,7 +92,7 @@ def _seconds(database: "Database", visits: pd.DataFrame) -> tuple[pd.DataFrame, 
     return visits[visits["collection"] == "fleet"], cycles.assign(visit=cycles["visit"].astype(np.int64))
 
 
-def functions(database: "Database", found: Run, settings: GWP) -> pd.DataFrame:
+def functions(database: "Database", run: Run, settings: GWP) -> pd.DataFrame:
     """Return the hottest functions of the fleet's jobs with intervals, beside the truth.
 
     Returns
@@ -76,13 +101,13 @@ def functions(database: "Database", found: Run, settings: GWP) -> pd.DataFrame:
         image, function, share, low, high, samples, design_effect, true (share; NaN: not recorded); hottest first.
     """
     clustered = database.clustered(Query(by=FUNCTION, where=within_jobs(database)), "visit")
-    made = share_intervals(clustered, cluster="visit", confidence=settings.confidence).head(settings.top)
-    return made[[*FUNCTION, "share", "low", "high", "samples", "design_effect"]].merge(
-        true_shares(found, FUNCTION), "left", list(FUNCTION)
+    shares = share_intervals(clustered, cluster="visit", confidence=settings.confidence).head(settings.top)
+    return shares[[*FUNCTION, "share", "low", "high", "samples", "design_effect"]].merge(
+        true_shares(run, FUNCTION), "left", list(FUNCTION)
     )
 
 
-def applications(database: "Database", found: Run, settings: GWP) -> pd.DataFrame:
+def applications(database: "Database", run: Run, settings: GWP) -> pd.DataFrame:
     """Return the applications with the most cycles: share and CPI with intervals, beside the truth.
 
     Returns
@@ -90,15 +115,15 @@ def applications(database: "Database", found: Run, settings: GWP) -> pd.DataFram
     DataFrame
         application, share, low, high, true, cpi, cpi_low, cpi_high, cpi_true; most cycles first.
     """
-    asked = Query(by=("application",), where=within_jobs(database))
-    cycles = database.clustered(asked, "visit")
-    instructions = database.clustered(Query("instructions", asked.by, asked.where), "visit")
+    query = Query(by=("application",), where=within_jobs(database))
+    cycles = database.clustered(query, "visit")
+    instructions = database.clustered(Query("instructions", query.by, query.where), "visit")
     shares = share_intervals(cycles, cluster="visit", confidence=settings.confidence).head(settings.top)
     ratios = cpi(cycles, instructions, cluster="visit", confidence=settings.confidence)
     ratios = ratios.rename(columns={"low": "cpi_low", "high": "cpi_high"})
-    true = true_shares(found, asked.by).merge(true_cpi(found), "outer", "application")
-    kept = shares[["application", "share", "low", "high"]].merge(true, "left", "application")
-    return kept.merge(ratios[["application", "cpi", "cpi_low", "cpi_high"]], "left", "application")
+    true = true_shares(run, query.by).merge(true_cpi(run), "outer", "application")
+    table = shares[["application", "share", "low", "high"]].merge(true, "left", "application")
+    return table.merge(ratios[["application", "cpi", "cpi_low", "cpi_high"]], "left", "application")
 
 
 def rollouts(database: "Database") -> pd.DataFrame:
@@ -109,46 +134,55 @@ def rollouts(database: "Database") -> pd.DataFrame:
     DataFrame
         dimension, day, name, share of the day; by dimension, day and name.
     """
-    made = []
+    parts = []
     for dimension in ROLLED_OUT:
         rows = database.query(Query(by=("day", dimension), where=within_jobs(database)))
         rows = rows.assign(dimension=dimension, name=rows[dimension], day=rows["day"].astype(np.int64))
         shares = rows["value"] / rows.groupby("day")["value"].transform("sum")
-        made.append(rows.assign(share=shares)[["dimension", "day", "name", "share"]])
-    return pd.concat(made).sort_values(["dimension", "day", "name"], ignore_index=True)
+        parts.append(rows.assign(share=shares)[["dimension", "day", "name", "share"]])
+    return pd.concat(parts).sort_values(["dimension", "day", "name"], ignore_index=True)
 
 
-def true_shares(found: Run, by: tuple[str, ...], event: str = "cycles") -> pd.DataFrame:
+def true_shares(run: Run, by: tuple[str, ...], event: str = "cycles") -> pd.DataFrame:
     """Return each key's true share of an event over the horizon, as `true`; no rows without the truth."""
-    if not found.has("truth_functions"):
+    if not run.has("truth_functions"):
         return pd.DataFrame({name: pd.Series(dtype=object) for name in by} | {"true": pd.Series(dtype=float)})
-    sums = found.table("truth_functions", [*by, event]).groupby(list(by), sort=True)[event].sum()
+    sums = run.table("truth_functions", [*by, event]).groupby(list(by), sort=True)[event].sum()
     return (sums / sums.sum()).rename("true").reset_index()
 
 
-def true_cpi(found: Run) -> pd.DataFrame:
+def true_cpi(run: Run) -> pd.DataFrame:
     """Return each application's true CPI over the horizon, as `cpi_true`; no rows without the truth."""
-    if not found.has("truth_cpi"):
+    if not run.has("truth_cpi"):
         return pd.DataFrame({"application": pd.Series(dtype=object), "cpi_true": pd.Series(dtype=float)})
-    sums = found.table("truth_cpi").groupby("application")[["cycles", "instructions"]].sum()
+    sums = run.table("truth_cpi").groupby("application")[["cycles", "instructions"]].sum()
     return (sums["cycles"] / sums["instructions"]).rename("cpi_true").reset_index()
 
 
-def first_and_last(shares: pd.DataFrame) -> list[Mapping[str, Any]]:
+@dataclass(frozen=True, slots=True)
+class Rollout:
+    """A roll-out's share of the jobs' cycles on the first and on the last day."""
+
+    dimension: str
+    name: str
+    first: float
+    last: float
+
+
+def first_and_last(shares: pd.DataFrame) -> list[Rollout]:
     """Return every roll-out's shares on the first and on the last day.
 
     Examples
     --------
     >>> days = pd.DataFrame({"dimension": "kernel", "day": [0, 1], "name": "new", "share": [0.0, 0.5]})
     >>> first_and_last(days)
-    [{'dimension': 'kernel', 'name': 'new', 'first': 0.0, 'last': 0.5}]
+    [Rollout(dimension='kernel', name='new', first=0.0, last=0.5)]
     """
-    made: list[Mapping[str, Any]] = []
     days = shares["day"].min(), shares["day"].max()
-    for (dimension, name), rows in shares.groupby(["dimension", "name"], sort=True):
-        ends = [float(rows.loc[rows["day"] == day, "share"].sum()) for day in days]
-        made.append({"dimension": dimension, "name": name, "first": ends[0], "last": ends[1]})
-    return made
+    return [
+        Rollout(str(dimension), str(name), *(float(rows.loc[rows["day"] == day, "share"].sum()) for day in days))
+        for (dimension, name), rows in shares.groupby(["dimension", "name"], sort=True)
+    ]
 
 
 def error_of(estimate: float, true: float) -> float:

@@ -1,38 +1,180 @@
 """Questions to profiles: function tables by any dimensions, and differences of two profiles."""
 
 import tempfile
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING, TypeVar
 
 from analysis.profiling.query import DIMENSIONS, Query, QueryError, Where, parse_where, unknown
 from models.arrays import DAY_S
 from scenarios.files.faults import Fault, FaultsError
 from scenarios.files.options import duration
 from scenarios.profiling.intervals import ERRORS, FALSE_CHANGES, LEVEL, difference, intervals, of_fleet, without
-from scenarios.views.numbers import amount, plural
-from scenarios.views.section import Section
+from scenarios.views.conclusion import Conclusion, Payload
+from scenarios.views.numbers import amount, plural, share
+from scenarios.views.section import Says, Section, Table
 from scenarios.views.tables import of_rows
-from scenarios.views.text import show as show_text
 
 if TYPE_CHECKING:
     import pandas as pd
-    from rich.console import Console
 
     from analysis.profiling.database import Database
 
 _T = TypeVar("_T")
-_ORDER = {
-    "profile query": ("share", "low", "high", "value", "samples"),
-    "profile diff": ("share_a", "share_b", "change", "low", "high", "value_a", "value_b"),
-}
-"""Columns of numbers as they are printed, the least important last."""
 
 
 @dataclass(frozen=True, slots=True)
-class Asked:
+class Total:
+    """How much of an event a query has in all."""
+
+    samples: int
+    value: int
+    """Events of the fleet, in the event's unit."""
+
+    def payload(self) -> Payload:
+        """Return what JSON says of it."""
+        return {"samples": self.samples, "value": self.value}
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class ProfileRows(Conclusion):
+    """How much of an event goes to each key of a profile: the answer of ``wsc profile query``."""
+
+    query: Query
+    events: list[str]
+    """Of the profile."""
+    unit: str
+    """What the event counts."""
+    total: Total
+    table: "pd.DataFrame"
+    """The dimensions, samples, value, share and, where visits were drawn at random, low and high of the share."""
+    all_rows: int | None
+    """How many rows there are before the cut; none: more."""
+    unsymbolised_share: float
+    visits: int
+    """With such samples."""
+    confidence: float | None
+    """Of low and high; none without them."""
+    notes: list[str]
+
+    def frame(self) -> "pd.DataFrame":
+        """Return the rows."""
+        return self.table
+
+    def payload(self) -> Payload:
+        """Return what ``--json`` prints."""
+        return {
+            "kind": "profile query",
+            "event": self.query.event,
+            "events": self.events,
+            "unit": self.unit,
+            "by": list(self.query.by),
+            "where": _told(self.query.where),
+            "total": self.total.payload(),
+            "all_rows": self.all_rows,
+            "rows": self.table.to_dict("records"),
+            "unsymbolised_share": self.unsymbolised_share,
+            "visits": self.visits,
+            "confidence": self.confidence,
+            "notes": self.notes,
+        }
+
+    def section(self) -> Section:
+        """Return how much there is, and the rows."""
+        rows = "more rows" if self.all_rows is None else plural(self.all_rows, "row")
+        return Section(
+            "",
+            (
+                Says(
+                    f"{_samples(self.total.samples, self.query.event)} on {plural(self.visits, 'visit')}: "
+                    f"{amount(self.total.value)} {self.unit}; {share(self.unsymbolised_share)} without a symbol"
+                ),
+                Says(f"{len(self.table):,} of {rows}{_others(self.events, self.query.event)}"),
+                _table(self.table, self.query, ("share", "low", "high", "value", "samples"), self.unit),
+                *(Says(f"note: {note}") for note in self.notes),
+            ),
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class Side:
+    """One of two queries that are compared."""
+
+    query: Query
+    total: Total
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class ProfileDifference(Conclusion):
+    """What two profiles, or parts of one, spend differently: the answer of ``wsc profile diff``."""
+
+    query: Query
+    """What both sides are asked, without their own restrictions."""
+    events: list[str]
+    """Of both profiles."""
+    unit: str
+    a: Side
+    b: Side
+    table: "pd.DataFrame"
+    """All rows: the dimensions, value_a, value_b, share_a, share_b, change and, where both sides were drawn at random
+    and no visit is on both, its low and high and whether it is significant among all rows."""
+    top: int | None
+    """Rows that are told; none: all."""
+    confidence: float | None
+    notes: list[str]
+
+    @property
+    def significant_rows(self) -> int | None:
+        """How many rows changed beyond chance; none without intervals."""
+        return None if self.confidence is None else int(self.table["significant"].sum())
+
+    def frame(self) -> "pd.DataFrame":
+        """Return the rows that are told."""
+        return self.table.head(self.top or len(self.table))
+
+    def payload(self) -> Payload:
+        """Return what ``--json`` prints."""
+        sides = {
+            name: {"total": side.total.payload(), "where": _told(side.query.where)}
+            for name, side in (("a", self.a), ("b", self.b))
+        }
+        return {
+            "kind": "profile diff",
+            "event": self.query.event,
+            "events": self.events,
+            "unit": self.unit,
+            "by": list(self.query.by),
+            **sides,
+            "changed_rows": len(self.table),
+            "rows": self.frame().to_dict("records"),
+            "confidence": self.confidence,
+            "significant_rows": self.significant_rows,
+            "notes": self.notes,
+        }
+
+    def section(self) -> Section:
+        """Return how much there is on both sides, and the rows that changed most."""
+        rows, event = self.frame(), self.query.event
+        totals = (
+            f"{name}: {_samples(side.total.samples, event)}, {amount(side.total.value)} {self.unit}".rstrip()
+            for name, side in (("a", self.a), ("b", self.b))
+        )
+        columns = ("share_a", "share_b", "change", "low", "high", "value_a", "value_b")
+        return Section(
+            "",
+            (
+                *map(Says, totals),
+                Says(f"{len(rows):,} of {plural(len(self.table), 'row')}{_others(self.events, event)}"),
+                _table(rows, self.query, columns, self.unit),
+                *(Says(f"note: {note}") for note in self.notes),
+            ),
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class QueryOptions:
     """What a command asks of a profile, as text of the command line."""
 
     by: str = "function"
@@ -58,7 +200,7 @@ class Asked:
 
         Examples
         --------
-        >>> Asked(by="function,job", since="2d").query(["cycles"]).since_s
+        >>> QueryOptions(by="function,job", since="2d").query(["cycles"]).since_s
         172800.0
         """
         faults: list[Fault] = []
@@ -112,30 +254,23 @@ def opened(paths: Sequence[Path], notes: list[str] | None = None) -> Iterator["D
     if missing:
         raise FaultsError([Fault(str(path), 0, 0, "", "is not there") for path in missing])
     folders, files = [path for path in paths if path.is_dir()], [path for path in paths if not path.is_dir()]
-    with tempfile.TemporaryDirectory(prefix="wsc-profile-") as made:
+    with tempfile.TemporaryDirectory(prefix="wsc-profile-") as folder:
         if files:
-            told = _imported(files, Path(made))
-            folders.append(Path(made))
+            told = _imported(files, Path(folder))
+            folders.append(Path(folder))
             if notes is not None:
                 notes += told
         with Database(folders) as database:
             yield database
 
 
-def query(paths: Sequence[Path], asked: Asked) -> dict[str, Any]:
+def query(paths: Sequence[Path], options: QueryOptions) -> ProfileRows:
     """Answer a question to a profile.
 
     Parameters
     ----------
     paths : as in `opened`
-    asked : the question
-
-    Returns
-    -------
-    dict
-        event, events (of the profile), unit, by, total (samples, value), all_rows (how many rows there are), rows (the
-        dimensions, samples, value, share and, where visits were drawn at random, low and high of the share),
-        unsymbolised_share, visits (with such samples), confidence, notes.
+    options : the question
 
     Raises
     ------
@@ -146,59 +281,48 @@ def query(paths: Sequence[Path], asked: Asked) -> dict[str, Any]:
     --------
     >>> with tempfile.NamedTemporaryFile() as file:
     ...     _ = Path(file.name).write_text("main;read 12\\nmain 4\\n")
-    ...     query([Path(file.name)], Asked())["rows"][0]
+    ...     query([Path(file.name)], QueryOptions()).frame().iloc[0].to_dict()
     {'function': 'read', 'samples': 12, 'value': 12, 'share': 0.75}
     """
     of_files: list[str] = []
     with opened(paths, of_files) as database:
-        question, again = of_fleet(database, asked.query(database.events()))
-        table = database.query(question, asked.top)
-        samples, value = database.total(question)
-        if not samples:
-            raise FaultsError([_empty(database, question, asked)])
+        question, again = of_fleet(database, options.query(database.events()))
+        table = database.query(question, options.top)
+        total = Total(*database.total(question))
+        if not total.samples:
+            raise FaultsError([_empty(database, question, options)])
         known = database.query(replace(question, by=("symbolised",)))
-        visits, found = len(database.query(replace(question, by=("visit",)))), intervals(database, question)
+        visits, bounds = len(database.query(replace(question, by=("visit",)))), intervals(database, question)
         unit, rows = database.units().get(question.event, ""), _count(database, question)
         events, notes = database.events(), [*of_files, *_left_out(again), *_lacking(paths, database, question.event)]
-        if found is None:
+        if bounds is None:
             notes.append(without(database, question))
-    if found is not None:
-        table = table.merge(found.drop(columns=ERRORS), on=list(question.by), how="left")
-    return {
-        "kind": "profile query",
-        "event": question.event,
-        "events": events,
-        "unit": unit,
-        "by": list(question.by),
-        "where": _told(question.where),
-        "total": {"samples": samples, "value": value},
-        "all_rows": rows,
-        "rows": table.to_dict("records"),
-        "unsymbolised_share": float(known.loc[~known["symbolised"].astype(bool), "share"].sum()),
-        "visits": visits,
-        "confidence": None if found is None else LEVEL,
-        "notes": notes,
-    }
+    if bounds is not None:
+        table = table.merge(bounds.drop(columns=ERRORS), on=list(question.by), how="left")
+    return ProfileRows(
+        question,
+        events,
+        unit,
+        total,
+        table,
+        all_rows=rows,
+        unsymbolised_share=float(known.loc[~known["symbolised"].astype(bool), "share"].sum()),
+        visits=visits,
+        confidence=None if bounds is None else LEVEL,
+        notes=notes,
+    )
 
 
 def diff(
-    a: Sequence[Path], b: Sequence[Path], asked: Asked, where_a: Sequence[str], where_b: Sequence[str]
-) -> dict[str, Any]:
+    a: Sequence[Path], b: Sequence[Path], options: QueryOptions, where_a: Sequence[str], where_b: Sequence[str]
+) -> ProfileDifference:
     """Compare two profiles, or one with itself under two restrictions.
 
     Parameters
     ----------
     a, b : as in `opened`
-    asked : the question to both
+    options : the question to both
     where_a, where_b : further restrictions of one side, such as ``revision=r1013``
-
-    Returns
-    -------
-    dict
-        event, unit, by, a and b (total of samples and value, where), rows (the dimensions, value_a, value_b, share_a,
-        share_b, change and, where both sides were drawn at random and no visit is on both, its low and high and whether
-        it is significant among all rows), changed_rows (how many rows there are before the cut), significant_rows (of
-        these; none without intervals), confidence, notes.
 
     Raises
     ------
@@ -210,7 +334,7 @@ def diff(
     >>> with tempfile.TemporaryDirectory() as folder:
     ...     first, second = Path(folder, "a.folded"), Path(folder, "b.folded")
     ...     _ = first.write_text("main;read 3\\nmain 1\\n"), second.write_text("main;read 1\\nmain 1\\n")
-    ...     [row["change"] for row in diff([first], [second], Asked(), (), ())["rows"]]
+    ...     diff([first], [second], QueryOptions(), (), ()).frame()["change"].tolist()
     [0.25, -0.25]
     """
     of_files: list[str] = []
@@ -218,98 +342,53 @@ def diff(
         shared = [event for event in first.events() if event in second.events()]
         if not shared:
             raise FaultsError([_apart(first, second)])
-        question = asked.query(shared)
-        found = [
-            of_fleet(each, replace(question, where=(*question.where, *parse_where(only))))
-            for each, only in ((first, where_a), (second, where_b))
-        ]
-        sides = [side for side, _ in found]
-        totals = [first.total(sides[0], second), second.total(sides[1], first)]
+        question = options.query(shared)
+        of_a, again_a = of_fleet(first, replace(question, where=(*question.where, *parse_where(where_a))))
+        of_b, again_b = of_fleet(second, replace(question, where=(*question.where, *parse_where(where_b))))
+        sides = Side(of_a, Total(*first.total(of_a, second))), Side(of_b, Total(*second.total(of_b, first)))
         empty = [
-            _empty(each, side, asked, name)
-            for each, side, (samples, _), name in zip((first, second), sides, totals, ("A: ", "B: "), strict=True)
-            if not samples
+            _empty(database, side.query, options, name)
+            for database, side, name in zip((first, second), sides, ("A: ", "B: "), strict=True)
+            if not side.total.samples
         ]
         if empty:
             raise FaultsError(empty)
         unit = first.units().get(question.event, "")
-        table, lacking = difference(first, sides[0], second, sides[1])
-    told = [
-        {"total": {"samples": samples, "value": value}, "where": _told(side.where)}
-        for (samples, value), side in zip(totals, sides, strict=True)
-    ]
-    notes = [*dict.fromkeys(of_files), *_left_out(sorted({name for _, again in found for name in again}))]
-    return {
-        "kind": "profile diff",
-        "event": question.event,
-        "events": shared,
-        "unit": unit,
-        "by": list(question.by),
-        "a": told[0],
-        "b": told[1],
-        "changed_rows": len(table),
-        "rows": table.head(asked.top or len(table)).to_dict("records"),
-        "confidence": None if lacking else LEVEL,
-        "significant_rows": None if lacking else int(table["significant"].sum()),
-        "notes": [*notes, lacking or _beyond(table)],
-    }
-
-
-def show(payload: Mapping[str, Any], console: "Console") -> None:
-    """Print a table of a query or a difference.
-
-    Parameters
-    ----------
-    payload : as from `query` or `diff`
-    console : to print on
-
-    Examples
-    --------
-    >>> from rich.console import Console
-    >>> with tempfile.NamedTemporaryFile() as file:
-    ...     _ = Path(file.name).write_text("main;read 12\\nmain 4\\n")
-    ...     show(query([Path(file.name)], Asked(top=1)), Console(width=80))  # doctest: +ELLIPSIS
-    16 samples ...
-    """
-    for line in _heading(payload):
-        console.print(line, markup=False, soft_wrap=True)
-    order = _ORDER[payload["kind"]]
-    rows = [{name: row[name] for name in (*payload["by"], *order) if name in row} for row in payload["rows"]]
-    unit = payload["unit"] or "value"
-    titles = {"value": unit, "value_a": f"{unit} a", "value_b": f"{unit} b"}
-    titles |= {name: name for name in payload["by"]}
-    show_text(Section("", (of_rows(rows, titles, payload["confidence"] or LEVEL),)), console)
-    for note in payload["notes"]:
-        console.print(f"note: {note}", markup=False, soft_wrap=True)
-
-
-def _heading(payload: Mapping[str, Any]) -> Iterator[str]:
-    others = [event for event in payload["events"] if event != payload["event"]]
-    more = f"; other events: {', '.join(others)}" if others else ""
-    if payload["kind"] == "profile diff":
-        for side in ("a", "b"):
-            total = payload[side]["total"]
-            value = f"{amount(total['value'])} {payload['unit']}".strip()
-            yield f"{side}: {_samples(total['samples'], payload['event'])}, {value}"
-        yield f"{len(payload['rows']):,} of {plural(payload['changed_rows'], 'row')}{more}"
-        return
-    total = payload["total"]
-    yield (
-        f"{_samples(total['samples'], payload['event'])} on {plural(payload['visits'], 'visit')}: "
-        f"{amount(total['value'])} {payload['unit']}; {payload['unsymbolised_share']:.2%} without a symbol"
+        table, lacking = difference(first, of_a, second, of_b)
+    notes = [*dict.fromkeys(of_files), *_left_out(sorted({*again_a, *again_b}))]
+    return ProfileDifference(
+        question,
+        shared,
+        unit,
+        *sides,
+        table,
+        top=options.top,
+        confidence=None if lacking else LEVEL,
+        notes=[*notes, lacking or _beyond(table)],
     )
-    rows = "more rows" if payload["all_rows"] is None else plural(payload["all_rows"], "row")
-    yield f"{len(payload['rows']):,} of {rows}{more}"
+
+
+def _table(table: "pd.DataFrame", query: Query, columns: Sequence[str], unit: str) -> Table:
+    """Return rows under the names of their dimensions, and columns of numbers, the least important last."""
+    unit = unit or "value"
+    titles = {"value": unit, "value_a": f"{unit} A", "value_b": f"{unit} B"} | {name: name for name in query.by}
+    chosen = [name for name in (*query.by, *columns) if name in table]
+    return of_rows(table[chosen], titles, LEVEL)
+
+
+def _others(events: Sequence[str], event: str) -> str:
+    others = [name for name in events if name != event]
+    return f"; other events: {', '.join(others)}" if others else ""
 
 
 def _samples(count: int, event: str) -> str:
     return plural(count, "sample") + ("" if event == "samples" else f" of {event}")
 
 
-def _read(option: str, made: Callable[[], _T], faults: list[Fault]) -> _T | None:
+def _read(option: str, value: Callable[[], _T], faults: list[Fault]) -> _T | None:
     """Return what an option says; or none, with its faults added."""
     try:
-        return made()
+        return value()
     except FaultsError as error:
         faults += error.faults
     except QueryError as error:
@@ -324,14 +403,14 @@ def _all_dimensions(line: str) -> str:
     return f"{line.split('; there are', maxsplit=1)[0]}; there are {', '.join(DIMENSIONS)}"
 
 
-def _empty(database: "Database", question: Query, asked: Asked, side: str = "") -> Fault:
+def _empty(database: "Database", question: Query, options: QueryOptions, side: str = "") -> Fault:
     """Return why a question has no samples, and what there is."""
     starts, samples = database.table("visits")["start_s"], f"{side}leaves no samples of {question.event}"
     if question.event not in database.events():
         return Fault("--event", 0, 0, "", f"{side}no samples of it; there are {', '.join(database.events()) or 'none'}")
     for option, text, outside in (
-        ("--since", asked.since, question.since_s is not None and not (starts >= question.since_s).any()),
-        ("--until", asked.until, question.until_s is not None and not (starts < question.until_s).any()),
+        ("--since", options.since, question.since_s is not None and not (starts >= question.since_s).any()),
+        ("--until", options.until, question.until_s is not None and not (starts < question.until_s).any()),
     ):
         if outside:
             span = f"{starts.min() / DAY_S:.2f}d to {starts.max() / DAY_S:.2f}d"
@@ -341,8 +420,8 @@ def _empty(database: "Database", question: Query, asked: Asked, side: str = "") 
 
 
 def _apart(first: "Database", second: "Database") -> Fault:
-    there = [", ".join(each.events()) or "none" for each in (first, second)]
-    return Fault("--event", 0, 0, "", f"A and B share no event: A has {there[0]}; B has {there[1]}")
+    of_a, of_b = (", ".join(database.events()) or "none" for database in (first, second))
+    return Fault("--event", 0, 0, "", f"A and B share no event: A has {of_a}; B has {of_b}")
 
 
 def _beyond(table: "pd.DataFrame") -> str:
@@ -371,8 +450,8 @@ def _lacking(paths: Sequence[Path], database: "Database", event: str) -> list[st
     """Return a note on the collections that lack the event, if several profiles are asked together."""
     if len(paths) < 2:
         return []
-    there = set(database.query(Query(event, ("collection",)))["collection"])
-    lacking = [name for name in database.values("collection") if name not in there]
+    sampled = set(database.query(Query(event, ("collection",)))["collection"])
+    lacking = [name for name in database.values("collection") if name not in sampled]
     return [f"no samples of {event}: {', '.join(lacking)}"] if lacking else []
 
 
@@ -390,5 +469,5 @@ def _time(option: str, text: str | None) -> float | None:
     return None if text is None else 0.0 if text.strip() == "0" else duration(option, text)
 
 
-def _told(where: Where) -> list[dict[str, Any]]:
+def _told(where: Where) -> list[Payload]:
     return [{"dimension": name, "values": list(values)} for name, values in where]

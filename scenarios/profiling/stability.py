@@ -1,20 +1,101 @@
 """How stable a fleet's profile is from day to day: ``wsc profile stability``."""
 
 import math
-from collections.abc import Mapping, Sequence
-from dataclasses import asdict
+from collections.abc import Hashable, Mapping, Sequence
+from dataclasses import asdict, dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import pandas as pd
-from rich.box import SIMPLE_HEAD
-from rich.console import Console
-from rich.table import Table
+
+from scenarios.views.conclusion import Conclusion, Payload
+from scenarios.views.numbers import interval, number
+from scenarios.views.section import Says, Section, Table, says, table
 
 if TYPE_CHECKING:
     from analysis.profiling.database import Database
 
 _COUNTED = ("cycles", "instructions")
+
+
+@dataclass(frozen=True, slots=True)
+class WholeProfile:
+    """What a profile of all days is worth."""
+
+    samples: int
+    clusters: int
+    effective_samples: float
+    """Independent samples that are as good; NaN with one cluster."""
+    design_effect: float
+    weighting_effect: float
+    entropy: float
+    entropy_error: float
+    entries: int
+    constant: float
+    """Distance of n independent samples to the truth times √n."""
+
+    def lines(self, unit: str) -> tuple[str, str]:
+        """Return in words how spread out it is, and what it is worth if that is known."""
+        spread = f"{self.samples:,} samples of {self.entries:,} entries, entropy {self.entropy:.3f}"
+        if not math.isfinite(self.design_effect):
+            return f"{spread}{_error(self.entropy_error)} {unit}", ""
+        return (
+            f"{spread}{_error(self.entropy_error)} {unit}",
+            f"  as good as {self.effective_samples:,.0f} independent samples (design effect {self.design_effect:.1f}, "
+            f"{self.clusters:,} clusters); n independent samples are {self.constant:.2f}/√n from the truth",
+        )
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Stability(Conclusion):
+    """How each day's profile differs from others, beside what sampling alone would make of it."""
+
+    event: str
+    by: tuple[str, ...]
+    k: int | None
+    """Largest entries that distances count; none: all."""
+    unit: str
+    """Of entropy: nats or bits."""
+    days: pd.DataFrame
+    """The columns of `analysis.profiling.stability.periods`, cpi, cpi_low, cpi_high; one row a day."""
+    whole: WholeProfile
+
+    def frame(self) -> pd.DataFrame:
+        """Return the days."""
+        return self.days
+
+    def payload(self) -> Payload:
+        """Return what ``--json`` prints."""
+        whole = asdict(self.whole)
+        if self.whole.clusters < 2:
+            whole = {name: value for name, value in whole.items() if name not in _OF_SEVERAL}
+        return {
+            "kind": "profile stability",
+            "event": self.event,
+            "by": list(self.by),
+            "k": self.k,
+            "unit": self.unit,
+            "days": self.days.to_dict("records"),
+            "whole": whole,
+        }
+
+    def section(self) -> Section:
+        """Return each day's entropy, distances and cycles per instruction, and what the whole profile is worth."""
+        spread, worth = self.whole.lines(self.unit)
+        return Section("", (Says(f"{self.event} by {', '.join(self.by)}: {spread}"), *says(worth), self._table()))
+
+    def _table(self) -> Table:
+        counted = "all entries" if self.k is None else f"the {self.k} largest entries"
+        return table(
+            ("day", "samples", "entropy", "to the day before", "to the mean", "design effect", "CPI", "95% interval"),
+            [_cells(row) for row in self.days.to_dict("records")],
+            numbers=(True,) * 8,
+            caption=f"Distances are of {counted}; in brackets what sampling alone would make of them; ± is one "
+            "standard error",
+        )
+
+
+_OF_SEVERAL = ("effective_samples", "design_effect", "weighting_effect")
 
 
 def stability(
@@ -25,7 +106,7 @@ def stability(
     *,
     bits: bool = False,
     cluster: str = "visit",
-) -> dict[str, Any]:
+) -> Stability:
     """Return entropy, distances and cycles per instruction of each day's profile, with what sampling alone makes.
 
     Parameters
@@ -36,13 +117,6 @@ def stability(
     k : distances count the k largest entries; None: all
     bits : entropy in bits and not in nats
     cluster : what was drawn at random: ``"visit"``, or ``"machine"`` where the same machines are looked at again
-
-    Returns
-    -------
-    dict
-        kind, event, by, k, unit, days (a list with the columns of `stability.periods` and cpi, cpi_low, cpi_high),
-        whole (samples, clusters, effective_samples, design_effect, weighting_effect, entropy, entropy_error, entries,
-        constant: the distance of n independent samples to the truth times √n).
 
     Raises
     ------
@@ -73,15 +147,8 @@ def stability(
             raise QueryError(f"the event {event} has no samples")
         days = periods(clustered, cluster=cluster, k=k, bits=bits)
         days = days.merge(_cpi_by_day(database, cluster), on="day", how="left")
-    return {
-        "kind": "profile stability",
-        "event": event,
-        "by": list(own),
-        "k": k,
-        "unit": "bits" if bits else "nats",
-        "days": days.to_dict("records"),
-        "whole": _whole(clustered.drop(columns="day"), cluster, bits),
-    }
+    whole = _whole(clustered.drop(columns="day"), cluster, bits)
+    return Stability(event, own, k, "bits" if bits else "nats", days, whole)
 
 
 def _cpi_by_day(database: "Database", cluster: str) -> pd.DataFrame:
@@ -99,78 +166,36 @@ def _cpi_by_day(database: "Database", cluster: str) -> pd.DataFrame:
     return found[["day", *columns.values()]]
 
 
-def _whole(clustered: pd.DataFrame, cluster: str, bits: bool) -> dict[str, Any]:
-    from analysis.profiling.intervals import Clusters, design
+def _whole(clustered: pd.DataFrame, cluster: str, bits: bool) -> WholeProfile:
+    from analysis.profiling.intervals import Clusters, Design, design
     from analysis.profiling.stability import clustered_entropy, expected_distance
     from analysis.statistics import NotEnoughDataError
 
-    found = clustered_entropy(clustered, cluster=cluster, bits=bits)
+    entropy = clustered_entropy(clustered, cluster=cluster, bits=bits)
     try:
-        worth: dict[str, Any] = asdict(design(clustered, cluster=cluster))
+        worth = design(clustered, cluster=cluster)
     except NotEnoughDataError:
-        worth = {"samples": found.samples, "clusters": 1}
-    return {
-        **worth,
-        "entropy": found.value,
-        "entropy_error": found.standard_error,
-        "entries": found.entries,
-        "constant": expected_distance(Clusters.of(clustered, cluster).shares, 1.0),
-    }
-
-
-def show_stability(payload: Mapping[str, Any], console: Console) -> None:
-    """Print each day's entropy, distances and cycles per instruction, and what the whole profile is worth.
-
-    Examples
-    --------
-    >>> whole = {"samples": 10, "clusters": 1, "entropy": 0.5, "entropy_error": float("nan"), "entries": 2}
-    >>> shown = {"event": "cycles", "by": ["function"], "k": 20, "unit": "nats", "days": [], "whole": whole}
-    >>> show_stability(shown, Console(width=90))  # doctest: +ELLIPSIS
-    cycles by function: 10 samples of 2 entries, entropy 0.500 nats
-    ...
-    """
-    _show_whole(payload, console)
-    counted = "all entries" if payload["k"] is None else f"the {payload['k']} largest entries"
-    table = Table(
-        box=SIMPLE_HEAD,
-        padding=0,
-        caption=f"Distances are of {counted}; in brackets what sampling alone would make of them; ± is one standard "
-        "error, the range of CPI 95%",
+        worth = Design(entropy.samples, 1, math.nan, math.nan, math.nan)
+    return WholeProfile(
+        **asdict(worth),
+        entropy=entropy.value,
+        entropy_error=entropy.standard_error,
+        entries=entropy.entries,
+        constant=expected_distance(Clusters.of(clustered, cluster).shares, 1.0),
     )
-    for heading in ("day", "samples", "entropy", "to the day before", "to the mean", "design effect", "CPI", ""):
-        table.add_column(heading, justify="right", no_wrap=heading != "design effect")
-    for row in payload["days"]:
-        table.add_row(*_cells(row))
-    console.print(table)
 
 
-def _show_whole(payload: Mapping[str, Any], console: Console) -> None:
-    whole = payload["whole"]
-    console.print(
-        f"{payload['event']} by {', '.join(payload['by'])}: {whole['samples']:,} samples of {whole['entries']:,} "
-        f"entries, entropy {whole['entropy']:.3f}{_error(whole['entropy_error'])} {payload['unit']}",
-        soft_wrap=True,
-    )
-    if math.isfinite(whole.get("design_effect", math.nan)):
-        console.print(
-            f"  as good as {whole['effective_samples']:,.0f} independent samples (design effect "
-            f"{whole['design_effect']:.1f}, {whole['clusters']:,} clusters); n independent samples are "
-            f"{whole['constant']:.2f}/√n from the truth",
-            soft_wrap=True,
-        )
-
-
-def _cells(row: Mapping[str, Any]) -> tuple[str, ...]:
+def _cells(row: Mapping[Hashable, float]) -> tuple[str, ...]:
     """Return a day's row of the table as text."""
     return (
         str(row["day"]),
         f"{row['samples']:,}",
         f"{row['entropy']:.3f}{_error(row['entropy_error'])}",
-        _distance(row, "previous"),
-        _distance(row, "mean"),
-        _number(row["design_effect"], ".1f"),
-        _number(row["cpi"], ".3f"),
-        f"{row['cpi_low']:.3f}–{row['cpi_high']:.3f}" if math.isfinite(row["cpi_low"]) else "",
+        _distance(row["previous"], row["previous_expected"]),
+        _distance(row["mean"], row["mean_expected"]),
+        number(row["design_effect"], ".1f"),
+        number(row["cpi"], ".3f"),
+        interval(row["cpi_low"], row["cpi_high"], ".3f"),
     )
 
 
@@ -178,12 +203,5 @@ def _error(value: float) -> str:
     return f" ± {value:.3f}" if math.isfinite(value) else ""
 
 
-def _distance(row: Mapping[str, Any], name: str) -> str:
-    expected = row[f"{name}_expected"]
-    if not math.isfinite(row[name]):
-        return ""
-    return f"{row[name]:.4f} ({expected:.4f})" if math.isfinite(expected) else f"{row[name]:.4f}"
-
-
-def _number(value: float, form: str) -> str:
-    return format(value, form) if math.isfinite(value) else ""
+def _distance(distance: float, expected: float) -> str:
+    return f"{number(distance, '.4f')}{f' ({expected:.4f})' if math.isfinite(expected) else ''}"

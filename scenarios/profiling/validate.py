@@ -6,17 +6,14 @@ function's share can be held against the truth.
 """
 
 import math
-from collections.abc import Mapping, Sequence
-from dataclasses import asdict
+from collections.abc import Sequence
+from dataclasses import asdict, dataclass
 from functools import lru_cache, partial
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pandas as pd
-from rich.box import SIMPLE_HEAD
-from rich.console import Console
-from rich.table import Table
 from scipy.stats import norm, t
 
 from analysis.profiling.intervals import share_intervals
@@ -29,16 +26,144 @@ from scenarios.profiling.profiled import FUNCTION, true_cpi, true_shares
 from scenarios.runs.execution import obtain, reopen
 from scenarios.runs.kept import each, folder_of
 from scenarios.runs.rundir import Run, RunError
+from scenarios.views.conclusion import Conclusion, Payload
+from scenarios.views.numbers import interval, share
 from scenarios.views.output import Progress
+from scenarios.views.section import Place, Says, Section, table
 
 _PARTS = {"seed", "functions", "core_seconds", "cpi", "samples", "visits"}
 _JUDGES = ("scipy", "pandas")
 """Libraries that decide what intervals say, beside those that decide a run."""
+Draw = dict[str, Any]
+"""What is kept of one collector, as JSON."""
 LEAST_DRAWS = 5
 """Draws from which a mean's interval over draws is told."""
 
 
-def validate(scenario: ProfileScenario, out: Path, force: bool, progress: Progress) -> dict[str, Any]:
+@dataclass(frozen=True, slots=True)
+class Coverage:
+    """How often intervals held the truth: the mean over collectors and its 95% interval; NaN of few collectors."""
+
+    coverage: float
+    coverage_low: float
+    coverage_high: float
+
+    def cells(self) -> tuple[str, str]:
+        """Return it as text."""
+        return share(self.coverage, 1), interval(self.coverage_low, self.coverage_high, ".1%")
+
+
+@dataclass(frozen=True, slots=True)
+class FunctionsJudged(Coverage):
+    """How right the shares of the hottest functions were."""
+
+    judged: int
+    """Functions."""
+    least_coverage: float
+    """Of any single function."""
+    naive_coverage: float
+    """Of intervals that take samples for independent."""
+    half_width: float
+    """Relative."""
+    design_effect: float
+    manhattan: float
+    manhattan_expected: float
+    """What the intervals' errors would give."""
+    entropy_bias: float
+    """Nats."""
+    entropy_plain_bias: float
+    """Without correction."""
+
+
+@dataclass(frozen=True, slots=True)
+class CpiJudged(Coverage):
+    """How right CPI of applications was."""
+
+    error: float
+
+
+@dataclass(frozen=True, slots=True)
+class SecondsJudged(Coverage):
+    """How right core-seconds were, held against the fleet's monitor."""
+
+    half_width: float
+    error: float
+    """Root mean square."""
+    bias: float
+    by_fleet_bias: float
+    """With one frequency for all."""
+
+
+@dataclass(frozen=True, slots=True)
+class Collectors:
+    """What many collectors of one fleet say of the intervals."""
+
+    draws: int
+    samples: float
+    """Of cycles, mean."""
+    visits: float
+    """That answered, mean."""
+    functions: FunctionsJudged
+    cpi: CpiJudged
+    core_seconds: SecondsJudged
+
+
+@dataclass(frozen=True, slots=True)
+class CollectorsJudged(Conclusion):
+    """How often intervals held the truth, over many collectors of one fleet: the answer of ``wsc validate``."""
+
+    run: Path
+    scenario: str
+    seed: int
+    confidence: float
+    """Of the intervals that are judged."""
+    judged: Collectors
+
+    def frame(self) -> pd.DataFrame:
+        """Return coverage, coverage_low, coverage_high of functions, cpi and core_seconds."""
+        parts = {"functions": self.judged.functions, "cpi": self.judged.cpi, "core_seconds": self.judged.core_seconds}
+        names = ("coverage", "coverage_low", "coverage_high")
+        return pd.DataFrame([{"of": of} | {name: getattr(part, name) for name in names} for of, part in parts.items()])
+
+    def payload(self) -> Payload:
+        """Return what ``--json`` prints."""
+        head = {"kind": "profile", "run": str(self.run), "scenario": self.scenario, "seed": self.seed}
+        return head | {"confidence": self.confidence} | asdict(self.judged)
+
+    def section(self) -> Section:
+        """Return how often intervals held the truth."""
+        judged, functions, seconds = self.judged, self.judged.functions, self.judged.core_seconds
+        rows = (
+            (f"shares of the top {functions.judged} functions", *functions.cells()),
+            ("CPI of applications", *judged.cpi.cells()),
+            ("core-seconds", *seconds.cells()),
+        )
+        lines = (
+            f"half-width of a share: {functions.half_width:.1%} of it, at a design effect of "
+            f"{functions.design_effect:.1f}; least coverage of a function {functions.least_coverage:.0%}",
+            f"intervals that take samples for independent hold the truth in {functions.naive_coverage:.1%}",
+            f"Manhattan distance to the truth {functions.manhattan:.4f}, by the intervals "
+            f"{functions.manhattan_expected:.4f}",
+            f"bias of entropy {functions.entropy_bias:+.4f} nats, without correction "
+            f"{functions.entropy_plain_bias:+.4f}",
+            f"error of CPI {judged.cpi.error:.1%}; of core-seconds {seconds.error:.2%} (bias {seconds.bias:+.2%}, "
+            f"with one frequency for all {seconds.by_fleet_bias:+.2%})",
+        )
+        return Section(
+            "",
+            (
+                Says(
+                    f"{self.scenario} (seed {self.seed}): {judged.draws} collectors of one fleet, on average "
+                    f"{judged.visits:,.0f} visits that answered and {judged.samples:,.0f} samples of cycles"
+                ),
+                table(("", "hold the truth", "95% interval"), rows, f"{self.confidence:.0%} intervals"),
+                *(Says(f"  {line}") for line in lines),
+                Place(f"  run: {self.run}"),
+            ),
+        )
+
+
+def validate(scenario: ProfileScenario, out: Path, force: bool, progress: Progress) -> CollectorsJudged:
     """Return what `wsc validate` says: how often intervals held the truth, over many collectors of one fleet.
 
     Draws that were judged before by this very code are read; what was interrupted goes on where it stopped.
@@ -57,13 +182,13 @@ def validate(scenario: ProfileScenario, out: Path, force: bool, progress: Progre
     """
     if not scenario.recording.truth:
         raise RunError(f"{scenario.name}: there is no truth to validate against, recording.truth is false")
-    found = obtain(scenario, out, force, progress)
+    run = obtain(scenario, out, force, progress)
     seeds = range(scenario.analyses.profiling.draws)
-    judge = partial(judged, scenario, found.path)
+    judge = partial(judged, scenario, run.path)
     what = "judging collectors"
     draws = each(seeds, judge, place(scenario, out), _PARTS, progress, force=force, what=what)
-    head = {"kind": scenario.kind, "run": str(found.path), "scenario": scenario.name, "seed": scenario.seed}
-    return head | {"confidence": scenario.analyses.profiling.confidence} | summary(draws)
+    confidence = scenario.analyses.profiling.confidence
+    return CollectorsJudged(run.path, scenario.name, scenario.seed, confidence, summary(draws))
 
 
 def place(scenario: ProfileScenario, out: Path) -> Path:
@@ -78,7 +203,7 @@ def place(scenario: ProfileScenario, out: Path) -> Path:
     return folder_of(out, f"collectors-{scenario.name}", asked, _JUDGES)
 
 
-def judged(scenario: ProfileScenario, run: Path, seed: int) -> dict[str, Any]:
+def judged(scenario: ProfileScenario, run: Path, seed: int) -> Draw:
     """Return how right one collector was.
 
     Parameters
@@ -159,99 +284,50 @@ def _seconds(look: Look, monitor: pd.DataFrame, settings: GWP) -> dict[str, Any]
     }
 
 
-def summary(draws: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
+def summary(draws: Sequence[Draw]) -> Collectors:
     """Return what many collectors say of the intervals.
 
     Parameters
     ----------
     draws : one at least, as `judged` returns them
-
-    Returns
-    -------
-    dict
-        draws, samples and visits (means); functions: coverage with its 95% interval over draws, least_coverage of any
-        single function, naive_coverage, half_width, design_effect, manhattan beside manhattan_expected, entropy_bias
-        with and without correction; cpi: coverage, error; core_seconds: coverage, half_width (relative), error (root
-        mean square), bias and by_fleet_bias.
-
-    Examples
-    --------
-    >>> functions = {"covered": [1, 0], "naive": [0, 0], "half_width": 0.2, "design_effect": 3.0, "manhattan": 0.1}
-    >>> functions |= {"manhattan_expected": 0.1, "entropy": 3.0, "entropy_plain": 2.9, "entropy_true": 3.0}
-    >>> draw = {"seed": 0, "samples": 9, "visits": 3, "functions": functions, "cpi": {"covered": [1], "error": 0.1}}
-    >>> seconds = {"error": 0.03, "covered": 1, "by_fleet_error": 0.0, "half_width": 0.04}
-    >>> made = summary([draw | {"core_seconds": seconds}])
-    >>> made["functions"]["coverage"], made["functions"]["least_coverage"], made["core_seconds"]["error"]
-    (0.5, 0.0, 0.03)
     """
-    parts = ("functions", "cpi", "core_seconds")
-    functions, ratios, seconds = (pd.DataFrame([one[part] for one in draws]) for part in parts)
+    functions, ratios, seconds = (
+        pd.DataFrame([draw[part] for draw in draws]) for part in ("functions", "cpi", "core_seconds")
+    )
     flags = np.array(functions["covered"].tolist(), np.float64)
-    return {
-        "draws": len(draws),
-        "samples": float(np.mean([one["samples"] for one in draws])),
-        "visits": float(np.mean([one["visits"] for one in draws])),
-        "functions": _between("coverage", flags.mean(axis=1))
-        | {"judged": flags.shape[1], "least_coverage": float(flags.mean(axis=0).min())}
-        | {"naive_coverage": float(np.mean(functions["naive"].tolist()))}
-        | {name: float(functions[name].mean()) for name in ("half_width", "design_effect", *_DISTANCES)}
-        | {
-            "entropy_bias": float((functions["entropy"] - functions["entropy_true"]).mean()),
-            "entropy_plain_bias": float((functions["entropy_plain"] - functions["entropy_true"]).mean()),
-        },
-        "cpi": _between("coverage", np.array([np.mean(one) for one in ratios["covered"]]))
-        | {"error": float(ratios["error"].mean())},
-        "core_seconds": _between("coverage", seconds["covered"].to_numpy(np.float64))
-        | {
-            "half_width": float(seconds["half_width"].mean()),
-            "error": math.sqrt(float((seconds["error"] ** 2).mean())),
-            "bias": float(seconds["error"].mean()),
-            "by_fleet_bias": float(seconds["by_fleet_error"].mean()),
-        },
-    }
+    return Collectors(
+        len(draws),
+        samples=float(np.mean([draw["samples"] for draw in draws])),
+        visits=float(np.mean([draw["visits"] for draw in draws])),
+        functions=FunctionsJudged(
+            *_between(flags.mean(axis=1)),
+            judged=flags.shape[1],
+            least_coverage=float(flags.mean(axis=0).min()),
+            naive_coverage=float(np.mean(functions["naive"].tolist())),
+            half_width=float(functions["half_width"].mean()),
+            design_effect=float(functions["design_effect"].mean()),
+            manhattan=float(functions["manhattan"].mean()),
+            manhattan_expected=float(functions["manhattan_expected"].mean()),
+            entropy_bias=float((functions["entropy"] - functions["entropy_true"]).mean()),
+            entropy_plain_bias=float((functions["entropy_plain"] - functions["entropy_true"]).mean()),
+        ),
+        cpi=CpiJudged(
+            *_between(np.array([np.mean(covered) for covered in ratios["covered"]])),
+            error=float(ratios["error"].mean()),
+        ),
+        core_seconds=SecondsJudged(
+            *_between(seconds["covered"].to_numpy(np.float64)),
+            half_width=float(seconds["half_width"].mean()),
+            error=math.sqrt(float((seconds["error"] ** 2).mean())),
+            bias=float(seconds["error"].mean()),
+            by_fleet_bias=float(seconds["by_fleet_error"].mean()),
+        ),
+    )
 
 
-_DISTANCES = ("manhattan", "manhattan_expected")
-
-
-def _between(name: str, each_draw: Floats) -> dict[str, float]:
+def _between(each_draw: Floats) -> tuple[float, float, float]:
     """Return the mean over draws and its 95% interval (Student's); NaN of fewer than `LEAST_DRAWS`."""
     mean, half = float(each_draw.mean()), math.nan
     if each_draw.size >= LEAST_DRAWS:
         half = float(t.ppf(0.975, each_draw.size - 1)) * float(each_draw.std(ddof=1)) / math.sqrt(each_draw.size)
-    return {name: mean, f"{name}_low": max(mean - half, 0.0), f"{name}_high": min(mean + half, 1.0)}
-
-
-def show(payload: Mapping[str, Any], console: Console) -> None:
-    """Print how often intervals held the truth."""
-    functions, seconds = payload["functions"], payload["core_seconds"]
-    console.print(
-        f"{payload['scenario']} (seed {payload['seed']}): {payload['draws']} collectors of one fleet, on average "
-        f"{payload['visits']:,.0f} visits that answered and {payload['samples']:,.0f} samples of cycles",
-        soft_wrap=True,
-    )
-    said = f"{payload['confidence']:.0%} intervals"
-    table = Table("", "hold the truth", "", title=said, box=SIMPLE_HEAD, padding=0)
-    rows = {f"shares of the top {functions['judged']} functions": functions, "CPI of applications": payload["cpi"]}
-    for name, row in (rows | {"core-seconds": seconds}).items():
-        table.add_row(name, f"{row['coverage']:.1%}", _within(row))
-    console.print(table)
-    console.print(
-        f"  half-width of a share: {functions['half_width']:.1%} of it, at a design effect of "
-        f"{functions['design_effect']:.1f}; least coverage of a function {functions['least_coverage']:.0%}",
-        f"  intervals that take samples for independent hold the truth in {functions['naive_coverage']:.1%}",
-        f"  Manhattan distance to the truth {functions['manhattan']:.4f}, by the intervals "
-        f"{functions['manhattan_expected']:.4f}",
-        f"  bias of entropy {functions['entropy_bias']:+.4f} nats, without correction "
-        f"{functions['entropy_plain_bias']:+.4f}",
-        f"  error of CPI {payload['cpi']['error']:.1%}; of core-seconds {seconds['error']:.2%} (bias "
-        f"{seconds['bias']:+.2%}, with one frequency for all {seconds['by_fleet_bias']:+.2%})",
-        f"  run: {payload['run']}",
-        sep="\n",
-        soft_wrap=True,
-    )
-
-
-def _within(row: Mapping[str, float]) -> str:
-    low, high = row["coverage_low"], row["coverage_high"]
-    return f"{low:.1%} to {high:.1%}" if math.isfinite(low) and math.isfinite(high) else ""
+    return mean, max(mean - half, 0.0), min(mean + half, 1.0)

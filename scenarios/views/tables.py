@@ -38,26 +38,28 @@ _WORDS = {
 
 
 def of_rows(
-    rows: Sequence[Row], titles: Mapping[str, str] | None = None, confidence: float = 0.95, title: str = ""
+    frame: "pd.DataFrame", titles: Mapping[str, str] | None = None, confidence: float = 0.95, title: str = ""
 ) -> Table:
-    """Return rows with the same columns as a table in which low and high are one interval.
+    """Return a data frame as a table in which low and high are one interval.
 
     Parameters
     ----------
-    rows : of what any command answers, one map a row
+    frame : what any command answers
     titles : headings that are not made of the column's name
     confidence : of low and high
     title : what stands above
 
     Examples
     --------
-    >>> top = of_rows([{"function": "f", "share": 0.25, "low": 0.2, "high": 0.31}])
+    >>> import pandas as pd
+    >>> top = of_rows(pd.DataFrame([{"function": "f", "share": 0.25, "low": 0.2, "high": 0.31}]))
     >>> [heading.text for heading in top.headings], [cell.text for cell in top.rows[0]]
     (['function', 'share', '95% interval'], ['f', '25.00%', '20.00% to 31.00%'])
     """
-    names = list(rows[0]) if rows else []
+    names = [str(name) for name in frame.columns]
+    rows = [dict(zip(names, values, strict=True)) for values in frame.itertuples(index=False, name=None)]
     columns = [name for name in names if not (name.endswith("low") and _other_end(name) in names)]
-    flags = [not isinstance(rows[0][name], str) for name in columns]
+    flags = [not (rows and isinstance(rows[0][name], str)) for name in columns]
     heads = [(titles or {}).get(name) or _ends(name, names, confidence) or heading(name) for name in columns]
     return Table(
         tuple(map(Heading, heads, flags)),

@@ -1,7 +1,6 @@
 """The page of alarms: functions that became more expensive at a time, and what each change goes with."""
 
 from collections.abc import Mapping
-from dataclasses import asdict
 from typing import Any
 
 import numpy as np
@@ -10,7 +9,7 @@ import pandas as pd
 from analysis.profiling.fleet_samples import visits_of_fleet
 from analysis.profiling.query import unknown
 from models.arrays import DAY_S
-from scenarios.profiling.ask import ADJUSTMENTS, could_find, read_criteria, verdict
+from scenarios.profiling.regress import ADJUSTMENTS, read_criteria
 from scenarios.views.tables import of_frame
 from scenarios.web.asked import Asked, Pairs, RefusedError, gather, time_s
 from scenarios.web.site import Page, Site
@@ -59,8 +58,8 @@ def regress(site: Site, pairs: Pairs) -> Page:
     }
     if at_s is None:
         return Page("regress.html", "Regressions", shown)
-    payload = {"event": event, "criteria": asdict(criteria), **site.regression(at_s, event, criteria)}
-    told = pd.DataFrame(payload["alarms"]).reindex(columns=_SHOWN).rename(columns=_NAMES)
+    regression = site.regression(at_s, event, criteria)
+    alarms = regression.alarms.reindex(columns=_SHOWN).rename(columns=_NAMES)
     fleet = Asked(site.default()).about(event)
 
     def link(row: Mapping[str, Any]) -> str:
@@ -69,9 +68,9 @@ def regress(site: Site, pairs: Pairs) -> Page:
     at = at_s / DAY_S
     shown |= {
         "sides": of_frame(_sides(visits, at), "What is compared"),
-        "found": of_frame(told, f"Functions that became more expensive at day {at:g}", {"function": link}),
-        "verdict": verdict(payload),
-        "could_find": could_find(payload),
+        "found": of_frame(alarms, f"Functions that became more expensive at day {at:g}", {"function": link}),
+        "verdict": regression.verdict(),
+        "could_find": regression.could_find(),
     }
     return Page("regress.html", "Regressions", shown)
 

@@ -19,8 +19,8 @@ from analysis.profiling.regressions.comparison import Criteria
 from analysis.profiling.storage import Identity
 from analysis.statistics import NotEnoughDataError
 from scenarios.files.json_text import JsonError, json_of
-from scenarios.profiling.ask import cells, compared
 from scenarios.profiling.intervals import ERRORS, difference, intervals, without
+from scenarios.profiling.regress import Regression, cells, compare
 from scenarios.web.asked import MOST_ROWS, RefusedError
 
 _T = TypeVar("_T")
@@ -139,7 +139,7 @@ class Site:
         """
         return self._once(("difference", a, b), lambda: difference(self.database, a, self.database, b))
 
-    def regression(self, at_s: float, event: str, criteria: Criteria) -> Mapping[str, Any]:
+    def regression(self, at_s: float, event: str, criteria: Criteria) -> Regression:
         """Return the functions that became more expensive from before a time to after it, and what could be found.
 
         Parameters
@@ -159,13 +159,13 @@ class Site:
         found = intervals(self.database, query)
         return None if found is None else found.drop(columns=ERRORS).head(MOST_ROWS)
 
-    def _regression(self, at_s: float, event: str, criteria: Criteria) -> Mapping[str, Any]:
+    def _regression(self, at_s: float, event: str, criteria: Criteria) -> Regression:
         before, after = cells(self.database, None, at_s, event), cells(self.database, at_s, None, event)
         sides = {"before": before, "after": after}
         if empty := [side for side, table in sides.items() if table.empty]:
             raise RefusedError([f"at: the event {event} has no samples {side} that time" for side in empty])
         try:
-            return compared(before, after, criteria)
+            return compare(event, before, after, criteria)
         except NotEnoughDataError as error:
             raise RefusedError([f"at: {error}"]) from None
 

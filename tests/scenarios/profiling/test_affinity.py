@@ -8,10 +8,12 @@ import pytest
 from rich.console import Console
 from typer.testing import CliRunner
 
+from analysis.profiling.affinity.advice import Judgement
 from scenarios.commands.app import app
 from scenarios.files.faults import FaultsError
 from scenarios.profiling import affinity_trial
-from scenarios.profiling.affinity import affinity, show
+from scenarios.profiling.affinity import affinity
+from scenarios.views.text import show
 from tests.helpers.affinities import TABLE_1, random_table, sampled
 from tests.helpers.modelled_jobs import NAMES, modelled_rows
 
@@ -43,7 +45,8 @@ def test_clocks_are_told(tmp_path):
     lines = TABLE_1.splitlines()
     rows = [line.split(",") for line in lines[1:]]
     text = "\n".join([lines[0] + ",clock_hz", *(",".join([*row, "2e9" if row[1] == "1" else "4e9"]) for row in rows)])
-    payload = affinity(written(tmp_path, text))
+    assignment = affinity(written(tmp_path, text))
+    payload = assignment.payload()
     assert payload["total_seconds_before"] == pytest.approx(200 / 2e9 + 300 / 4e9)
     assert payload["total_seconds_after"] <= payload["total_seconds_before"]
     assert any("clock" in note for note in payload["notes"])
@@ -76,11 +79,12 @@ def test_what_is_predicted_and_shrunk_is_noted_and_shown(tmp_path):
     frame.loc[3, ["cpi", "cpi_se"]] = np.nan
     file = tmp_path / "sampled.csv"
     frame.to_csv(file, index=False)
-    payload = affinity(file)
+    assignment = affinity(file)
+    payload = assignment.payload()
     assert payload["predicted_pairs"] >= 1
     assert payload["shrunk_pairs"] > 100
     text = io.StringIO()
-    show(payload, Console(file=text, width=160, highlight=False))
+    show(assignment.section(), Console(file=text, width=160, highlight=False))
     for said in (
         "predicted from job and platform",
         "were shrunk",
@@ -118,21 +122,22 @@ def test_where_no_pair_can_be_left_out_nothing_is_told_of_errors(tmp_path):
 
 def test_counters_that_are_not_used_are_told_with_why(tmp_path):
     text = "job,platform,load,cpi,capacity,l1_misses\na,1,5,1,9,0.01\n"
-    (note,) = (note for note in affinity(written(tmp_path, text))["notes"] if "not used" in note)
+    (note,) = (note for note in affinity(written(tmp_path, text)).notes if "not used" in note)
     assert note.startswith("not used: l1_misses")
     assert note.endswith("missing: l2_misses, llc_misses, mispredictions")
 
 
 @pytest.mark.parametrize(("excess", "warned"), [(0.0123, True), (0.0, False)])
 def test_capacities_exceeded_at_the_true_cpi_are_warned_of(tmp_path, monkeypatch, excess, warned):
-    told = {"saving": 0.1, "possible": 0.2, "sampled_over_possible": 0.5, "capacity_excess": excess, "unseen": 0.0}
+    judged = Judgement(0.1, 0.2, excess)
     frame = pd.read_csv(io.StringIO(TABLE_1))
     monkeypatch.setattr("analysis.profiling.database.Database", lambda _: nullcontext())
     monkeypatch.setattr("analysis.profiling.affinity.sampled.table_of", lambda _: frame)
-    monkeypatch.setattr(affinity_trial, "truth", lambda *_: {"truth": told})
-    payload = affinity(tmp_path)
+    monkeypatch.setattr(affinity_trial, "truth", lambda *_: judged)
+    assignment = affinity(tmp_path)
+    payload = assignment.payload()
     warning = "warning: at the true CPI the assignment exceeds capacities by 1.23%"
     assert (warning in payload["notes"]) == warned
     out = io.StringIO()
-    show(payload, Console(file=out, width=120))
+    show(assignment.section(), Console(file=out, width=120))
     assert (warning in out.getvalue()) == warned

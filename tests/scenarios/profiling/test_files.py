@@ -16,7 +16,8 @@ from analysis.profiling.query import Query, QueryError
 from analysis.profiling.storage import ProfileError
 from scenarios.files.faults import FaultsError
 from scenarios.profiling import files as profile_files
-from scenarios.profiling.files import Selection, export, import_files, show_exported, show_imported
+from scenarios.profiling.files import Selection, export, import_files
+from scenarios.views.text import show
 
 MAIN = Frame("main", "web", "aa11", "web.c", 1, 9)
 PARSE = Frame("parse", "web", "aa11", "parse.c", 10, 12)
@@ -54,7 +55,7 @@ def cpu(**rest):
 
 def test_an_imported_profile_has_the_totals_of_the_file(tmp_path):
     said = import_files([write_cpu(tmp_path)], tmp_path / "made")
-    assert [(total["event"], total["samples"], total["value"]) for total in said["totals"]] == [("cpu", 10, 100)]
+    assert [(total.event, total.samples, total.value) for total in said.totals] == [("cpu", 10, 100)]
     with Database([tmp_path / "made"]) as database:
         assert database.total(Query("cpu")) == (10, 100)
         assert database.query(Query("cpu", ("function",)))["value"].tolist() == [50, 40, 10]
@@ -71,7 +72,7 @@ def test_files_are_collections_of_their_own(tmp_path):
 def test_an_exported_profile_holds_the_totals_of_the_database(tmp_path):
     run, out = write_run(tmp_path), tmp_path / "out.pb.gz"
     said = export([run], "pprof", out, cpu())
-    assert (said["samples"], said["value"], said["written"]) == (30, 2100, 30)
+    assert (said.samples, said.value, said.written) == (30, 2100, 30)
     profile = read_pprof(out.read_bytes())
     assert [(measure.event, profile.total(measure.event)) for measure in profile.measures] == [
         ("samples", 30),
@@ -87,7 +88,7 @@ def test_an_exported_profile_holds_the_totals_of_the_database(tmp_path):
 def test_restrictions_hold_and_weights_are_shown_first_if_asked_for(tmp_path):
     run, out = write_run(tmp_path), tmp_path / "out.pb.gz"
     said = export([run], "pprof", out, cpu(where=("job=[kernel]", "image=libc.so"), weighted=True))
-    assert (said["samples"], said["value"], said["written"]) == (10, 700, 700)
+    assert (said.samples, said.value, said.written) == (10, 700, 700)
     assert read_pprof(out.read_bytes()).default == "cpu"
 
 
@@ -103,7 +104,7 @@ def test_a_compiler_gets_one_image(tmp_path):
     run, out = write_run(tmp_path), tmp_path / "out.prof"
     said = export([run], "llvm", out, cpu(where=("image=web",)))
     assert out.read_text() == "parse:12:0\n 2: 12\nmain:0:0\n 8: 0 parse:4\n"
-    assert said["notes"] == ["3 without a symbol are left out"]
+    assert said.notes == ["3 without a symbol are left out"]
     with pytest.raises(FaultsError, match="should choose one image, as --where image=NAME does, got libc"):
         export([run], "llvm", out, cpu())
 
@@ -114,7 +115,7 @@ def test_an_event_called_samples_has_both_its_measures(tmp_path):
     said = export([tmp_path / "run"], "pprof", tmp_path / "a.pb.gz", Selection("samples"))
     profile = read_pprof((tmp_path / "a.pb.gz").read_bytes())
     assert [measure.event for measure in profile.measures] == ["sample_count", "samples"]
-    assert said["written"] == profile.total("sample_count") == profile.total("samples") == 7
+    assert said.written == profile.total("sample_count") == profile.total("samples") == 7
 
 
 def test_call_paths_that_refer_to_nothing_are_refused(tmp_path):
@@ -149,8 +150,8 @@ def test_exported_and_imported_again_it_is_the_same(tmp_path_factory, stacks):
 def test_values_beyond_64_bits_are_refused_or_left_out(tmp_path):
     run, out = write_run(tmp_path, weight=2**60), tmp_path / "out.pb.gz"
     said = export([run], "pprof", out, cpu())
-    assert said["value"] is None
-    assert "more than 64 bits hold" in said["notes"][0]
+    assert said.value is None
+    assert "more than 64 bits hold" in said.notes[0]
     with pytest.raises(FaultsError, match="--weighted: cpu sums to"):
         export([run], "pprof", out, cpu(weighted=True))
 
@@ -216,8 +217,8 @@ def test_no_file_is_refused(tmp_path):
 
 def test_what_is_said_fits_a_line_an_event(tmp_path, capsys):
     console = pytest.importorskip("rich.console").Console(highlight=False)
-    show_imported(import_files([write_cpu(tmp_path)], tmp_path / "run"), console)
-    show_exported(export([tmp_path / "run"], "folded", tmp_path / "a.folded", cpu()), console)
+    show(import_files([write_cpu(tmp_path)], tmp_path / "run").section(), console)
+    show(export([tmp_path / "run"], "folded", tmp_path / "a.folded", cpu()).section(), console)
     said = capsys.readouterr().out.splitlines()
     assert said[0] == f"{tmp_path / 'cpu.pb.gz'}: cpu: 10 samples, 100 nanoseconds"
     assert said[2] == f"{tmp_path / 'a.folded'}: cpu: 10 samples, 100 nanoseconds in the fleet; a file of 55 bytes"

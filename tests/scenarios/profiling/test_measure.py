@@ -3,6 +3,7 @@
 import json
 import math
 import shutil
+from dataclasses import replace
 from io import StringIO
 
 import numpy as np
@@ -16,7 +17,6 @@ from analysis.profiling.query import Query
 from scenarios.commands.app import app
 from scenarios.files.loader import load
 from scenarios.files.source import settings
-from scenarios.kinds import render, show_validate
 from scenarios.profiling.collectors import Looks
 from scenarios.profiling.profiled import within_jobs
 from scenarios.profiling.validate import judged, summary
@@ -25,6 +25,7 @@ from scenarios.runs.execution import measure, obtain, reopen, run, validate
 from scenarios.runs.parallel import spread
 from scenarios.runs.rundir import RunError
 from scenarios.views.output import dumps
+from scenarios.views.text import show
 
 SHORT = [
     "fleet.machines=20",
@@ -52,13 +53,18 @@ def out(tmp_path_factory):
 
 
 @pytest.fixture(scope="module")
-def payload(out):
+def profiled(out):
     return run(scenario(), out, False, quiet)
 
 
-def text(show, payload):
+@pytest.fixture(scope="module")
+def payload(profiled):
+    return profiled.payload()
+
+
+def text(conclusion):
     console = Console(width=100, file=StringIO())
-    show(payload, console)
+    show(conclusion.section(), console)
     return console.file.getvalue()
 
 
@@ -110,21 +116,20 @@ def test_the_database_sums_what_the_tables_say(payload):
         assert database.total(Query(where=within_jobs(database))) == (int(rows["count"].sum()), value)
 
 
-def test_a_copy_without_the_truth_says_the_same_but_for_the_truth(payload, tmp_path):
+def test_a_copy_without_the_truth_says_the_same_but_for_the_truth(profiled, payload, tmp_path):
     copy = shutil.copytree(payload["run"], tmp_path / "copy", ignore=shutil.ignore_patterns("truth_*", "*.png"))
     again = measure(*reopen(copy), tmp_path, quiet)
-    for name in ("functions", "applications"):
-        told, asked = pd.DataFrame(again[name]), pd.DataFrame(payload[name])
-        unknown = [column for column in told if column in {"true", "cpi_true"}]
-        assert told[unknown].isna().all(axis=None)
-        pd.testing.assert_frame_equal(told.drop(columns=unknown), asked.drop(columns=unknown))
-    assert again["core_seconds"] == payload["core_seconds"]
-    assert "copy_user" in text(render, again)
+    for blind, sighted in ((again.functions, profiled.functions), (again.applications, profiled.applications)):
+        unknown = [column for column in blind if column in {"true", "cpi_true"}]
+        assert blind[unknown].isna().all(axis=None)
+        pd.testing.assert_frame_equal(blind.drop(columns=unknown), sighted.drop(columns=unknown))
+    assert again.facts.core_seconds == profiled.facts.core_seconds
+    assert "copy_user" in text(again)
 
 
-def test_text_shows_functions_in_brackets_as_they_are(payload):
-    row = {**payload["functions"][0], "function": "[unknown]", "image": "[generated]", "true": math.nan}
-    shown = text(render, {**payload, "functions": [row]})
+def test_text_shows_functions_in_brackets_as_they_are(profiled):
+    row = profiled.functions.head(1).assign(function="[unknown]", image="[generated]", true=math.nan)
+    shown = text(replace(profiled, functions=row))
     assert "[unknown]" in shown
     assert "[generated]" in shown
 
@@ -154,13 +159,14 @@ def test_collectors_are_judged_once_and_kept(payload, out, monkeypatch):
         return spread(function, items, workers=1)
 
     monkeypatch.setattr(kept, "spread", alone)
-    first = validate(scenario(), out, False, quiet)
+    concluded = validate(scenario(), out, False, quiet)
+    first = concluded.payload()
     assert (first["run"], first["draws"], seeds) == (payload["run"], 2, [0, 1])
-    assert validate(scenario("analyses.profiling.draws=1"), out, False, quiet)["draws"] == 1
+    assert validate(scenario("analyses.profiling.draws=1"), out, False, quiet).judged.draws == 1
     assert seeds == [0, 1]
     assert first["functions"]["judged"] == 40
     assert first["functions"]["coverage"] > 0.7
-    shown = text(show_validate, first)
+    shown = text(concluded)
     assert "top 40 functions" in shown
     assert "core-seconds" in shown
 
@@ -191,5 +197,5 @@ def test_a_look_counts_what_a_run_of_the_same_collector_would(tmp_path):
 def test_of_few_draws_no_interval_of_coverage_is_told(payload, out):
     draw = judged(scenario(), out / payload["run"], 3)
     few, many = summary([draw] * 4), summary([draw] * 5)
-    assert math.isnan(few["functions"]["coverage_low"])
-    assert many["functions"]["coverage_low"] == many["functions"]["coverage_high"]
+    assert math.isnan(few.functions.coverage_low)
+    assert many.functions.coverage_low == many.functions.coverage_high

@@ -11,8 +11,9 @@ from analysis.profiling.intervals import share_intervals
 from analysis.profiling.query import Query, QueryError
 from analysis.profiling.storage import ProfileError
 from scenarios.files.faults import FaultsError
-from scenarios.profiling.query import Asked, diff, query, show
+from scenarios.profiling.query import QueryOptions, diff, query
 from scenarios.views.output import dumps
+from scenarios.views.text import show
 from tests.helpers.profile_tables import long_form, random_tables, write_folder
 from tests.helpers.small_profile import write
 
@@ -24,16 +25,16 @@ def profile(tmp_path_factory):
     return tables, write_folder(tmp_path_factory.mktemp("profile"), tables)
 
 
-def shown(payload):
+def shown(answer):
     text = io.StringIO()
-    show(payload, Console(file=text, width=160, highlight=False))
+    show(answer.section(), Console(file=text, width=160, highlight=False))
     return text.getvalue()
 
 
 def test_a_query_says_totals_over_everything_before_the_cut(profile):
     tables, folder = profile
     rows = long_form(tables).query("event == 'cycles' and collection == 'fleet'")
-    payload = json.loads(dumps(query([folder], Asked(by="function,job", top=2))))
+    payload = json.loads(dumps(query([folder], QueryOptions(by="function,job", top=2)).payload()))
     assert (payload["event"], payload["unit"], payload["by"]) == ("cycles", "events", ["function", "application"])
     assert payload["total"] == {"samples": rows["count"].sum(), "value": rows["value"].sum()}
     assert len(payload["rows"]) == 2
@@ -51,34 +52,38 @@ def test_restrictions_and_times_are_taken(profile):
     tables, folder = profile
     rows = long_form(tables).query("event == 'instructions' and application == 'search' and collection == 'watch'")
     rows = rows[(rows["start_s"] >= 86400) & (rows["start_s"] < 2.5 * 86400)]
-    asked = Asked(where=("job=search", "collection=watch"), event="instructions", since="1d", until="60h", top=None)
-    payload = query([folder], asked)
+    asked = QueryOptions(
+        where=("job=search", "collection=watch"), event="instructions", since="1d", until="60h", top=None
+    )
+    payload = query([folder], asked).payload()
     assert payload["total"]["value"] == rows["value"].sum()
     assert payload["where"][0] == {"dimension": "application", "values": ["search"]}
-    assert query([folder], Asked(since="0"))["total"] == query([folder], Asked())["total"]
+    assert query([folder], QueryOptions(since="0")).total == query([folder], QueryOptions()).total
 
 
 def test_clusters_among_the_dimensions_get_no_intervals(profile):
-    payload = query([profile[1]], Asked(by="visit"))
+    payload = query([profile[1]], QueryOptions(by="visit")).payload()
     assert payload["confidence"] is None
     assert "low" not in payload["rows"][0]
 
 
 def test_a_difference_of_one_profile_under_two_restrictions(profile):
     _, folder = profile
-    payload = diff([folder], [folder], Asked(top=3), ["platform=haswell"], ["platform=rome"])
+    answer = diff([folder], [folder], QueryOptions(top=3), ["platform=haswell"], ["platform=rome"])
+    payload = answer.payload()
     changes = [abs(row["change"]) for row in payload["rows"]]
     assert changes == sorted(changes, reverse=True)
     assert payload["changed_rows"] >= len(payload["rows"])
     assert payload["b"]["where"][0] == {"dimension": "platform", "values": ["rome"]}
-    text = shown(payload)
+    text = shown(answer)
     assert "change" in text
     assert "pp" in text
 
 
 def test_what_is_shown_holds_every_row_and_its_interval(profile):
-    payload = query([profile[1]], Asked(by="function,job", top=4))
-    text = shown(payload)
+    answer = query([profile[1]], QueryOptions(by="function,job", top=4))
+    payload = answer.payload()
+    text = shown(answer)
     for row in payload["rows"]:
         assert f"{row['share']:.2%}" in text
         assert f"{row['low']:.2%} to {row['high']:.2%}" in text
@@ -87,7 +92,7 @@ def test_what_is_shown_holds_every_row_and_its_interval(profile):
 def test_names_are_shown_as_names(tmp_path):
     tables = random_tables(0)
     tables["locations"]["function"] = "[red]\x1b[2Jx\ny"
-    text = shown(query([write_folder(tmp_path, tables)], Asked()))
+    text = shown(query([write_folder(tmp_path, tables)], QueryOptions()))
     assert "[red]�[2Jx�y" in text
     assert "\x1b" not in text
 
@@ -95,14 +100,14 @@ def test_names_are_shown_as_names(tmp_path):
 @pytest.mark.parametrize(
     ("asked", "said"),
     [
-        (Asked(by="functoin"), "did you mean function"),
-        (Asked(by=" ,"), "--by: should name a dimension"),
-        (Asked(where=("job",)), "dimension=value"),
-        (Asked(where=("job=serch",)), "did you mean search"),
-        (Asked(event="cycels"), "did you mean cycles"),
-        (Asked(since="soon"), "should be a time above 0"),
-        (Asked(since="2d", until="1d"), "until should be after since"),
-        (Asked(top=0), "top should be from 1"),
+        (QueryOptions(by="functoin"), "did you mean function"),
+        (QueryOptions(by=" ,"), "--by: should name a dimension"),
+        (QueryOptions(where=("job",)), "dimension=value"),
+        (QueryOptions(where=("job=serch",)), "did you mean search"),
+        (QueryOptions(event="cycels"), "did you mean cycles"),
+        (QueryOptions(since="soon"), "should be a time above 0"),
+        (QueryOptions(since="2d", until="1d"), "until should be after since"),
+        (QueryOptions(top=0), "top should be from 1"),
     ],
 )
 def test_what_cannot_be_answered_is_said_plainly(profile, asked, said):
@@ -113,43 +118,43 @@ def test_what_cannot_be_answered_is_said_plainly(profile, asked, said):
 
 def test_paths_that_are_not_there_are_all_named(tmp_path):
     with pytest.raises(FaultsError) as caught:
-        query([tmp_path / "a", tmp_path / "b"], Asked())
+        query([tmp_path / "a", tmp_path / "b"], QueryOptions())
     assert len(str(caught.value).splitlines()) == 2
     with pytest.raises(ProfileError, match="is no profile"):
-        query([tmp_path], Asked())
+        query([tmp_path], QueryOptions())
 
 
 def test_files_and_folders_are_asked_together(profile, tmp_path):
     _, folder = profile
     file = tmp_path / "app.folded"
     file.write_text("main;work 30\nmain 10\n")
-    alone = query([file], Asked(top=None))
+    alone = query([file], QueryOptions(top=None)).payload()
     assert alone["total"] == {"samples": 40, "value": 40}
-    together = query([folder, file], Asked(event=alone["event"], top=None))
+    together = query([folder, file], QueryOptions(event=alone["event"], top=None)).payload()
     with_event = alone["event"] in {"cycles", "instructions", "cpu_time"}
-    before = query([folder], Asked(event=alone["event"]))["total"]["value"] if with_event else 0
+    before = query([folder], QueryOptions(event=alone["event"])).payload()["total"]["value"] if with_event else 0
     assert together["total"]["value"] == 40 + before
 
 
 def test_asked_takes_the_first_event_where_there_are_no_cycles():
-    assert Asked().query(["alloc", "inuse"]) == Query("alloc")
-    assert Asked().query(["alloc", "cycles"]) == Query("cycles")
+    assert QueryOptions().query(["alloc", "inuse"]) == Query("alloc")
+    assert QueryOptions().query(["alloc", "cycles"]) == Query("cycles")
 
 
 def test_collections_that_look_again_are_not_added_to_the_fleet(profile):
     tables, folder = profile
     rows = long_form(tables).query("event == 'cycles'")
-    payload = query([folder], Asked())
+    payload = query([folder], QueryOptions()).payload()
     assert payload["total"]["samples"] == rows.query("collection == 'fleet'")["count"].sum()
     assert "without watch" in payload["notes"][0]
-    asked = query([folder], Asked(by="collection"))
+    asked = query([folder], QueryOptions(by="collection")).payload()
     assert asked["total"]["samples"] == rows["count"].sum()
     assert asked["notes"] == ["no intervals: samples of several collections (fleet, watch) do not add up to one"]
 
 
 def test_intervals_are_those_of_visits(profile):
     _, folder = profile
-    payload = query([folder], Asked(by="job"))
+    payload = query([folder], QueryOptions(by="job")).payload()
     with Database([folder]) as database:
         clustered = database.clustered(of_fleet(database, "cycles", ("application",)), "visit")
     expected = share_intervals(clustered, cluster="visit").set_index("application")
@@ -160,7 +165,7 @@ def test_intervals_are_those_of_visits(profile):
 
 def test_a_change_has_an_interval_only_if_no_visit_is_on_both_sides(profile):
     _, folder = profile
-    parted = diff([folder], [folder], Asked(by="job"), ["day=0"], ["day=1"])
+    parted = diff([folder], [folder], QueryOptions(by="job"), ["day=0"], ["day=1"]).payload()
     with Database([folder]) as database:
         errors = []
         for day in ("0", "1"):
@@ -171,15 +176,15 @@ def test_a_change_has_an_interval_only_if_no_visit_is_on_both_sides(profile):
         error = float(np.hypot(*(side.get(row["application"], 0.0) for side in errors)))
         assert row["high"] - row["low"] == pytest.approx(2 * 1.959963985 * error)
         assert row["low"] <= row["change"] <= row["high"]
-    shared = diff([folder], [folder], Asked(by="function"), ["job=search"], ["job=mail"])
+    shared = diff([folder], [folder], QueryOptions(by="function"), ["job=search"], ["job=mail"]).payload()
     assert shared["confidence"] is None
     assert "both sides" in shared["notes"][-1]
 
 
 def test_visits_of_one_machine_have_no_interval(tmp_path):
     folder = write(tmp_path / "profile")
-    asked = Asked(where=("machine=1",))
-    payload = query([folder], asked)
+    asked = QueryOptions(where=("machine=1",))
+    payload = query([folder], asked).payload()
     assert payload["visits"] == 4
     assert payload["confidence"] is None
     assert payload["notes"] == ["no intervals: all samples are of one machine"]
@@ -189,19 +194,20 @@ def test_files_of_other_tools_have_no_interval(tmp_path):
     files = [tmp_path / f"{i}.folded" for i in range(3)]
     for i, file in enumerate(files):
         file.write_text(f"main;work {30 + i}\nmain 10\n")
-    payload = query(files, Asked())
+    answer = query(files, QueryOptions())
+    payload = answer.payload()
     assert payload["visits"] == 3
     assert payload["confidence"] is None
-    assert "samples of samples" not in shown(payload)
-    assert "note: no intervals: samples of several collections" in shown(payload)
-    assert "note: no intervals: no collector drew these machines at random" in shown(query(files[:1], Asked()))
+    assert "samples of samples" not in shown(answer)
+    assert "note: no intervals: samples of several collections" in shown(answer)
+    assert "note: no intervals: no collector drew these machines at random" in shown(query(files[:1], QueryOptions()))
 
 
 @pytest.mark.parametrize(
     ("asked", "said"),
     [
-        (Asked(since="900d"), "--since: leaves no samples of cycles: visits are from"),
-        (Asked(where=("job=search", "job=mail")), "--where: leaves no samples"),
+        (QueryOptions(since="900d"), "--since: leaves no samples of cycles: visits are from"),
+        (QueryOptions(where=("job=search", "job=mail")), "--where: leaves no samples"),
     ],
 )
 def test_an_empty_selection_is_said(profile, asked, said):
@@ -212,7 +218,7 @@ def test_an_empty_selection_is_said(profile, asked, said):
 
 def test_faults_of_several_options_are_said_at_once(profile):
     with pytest.raises(FaultsError) as caught:
-        query([profile[1]], Asked(by="functoin", where=("job",), event="cycels", top=0))
+        query([profile[1]], QueryOptions(by="functoin", where=("job",), event="cycels", top=0))
     lines = str(caught.value).splitlines()
     assert [line.split(":")[0] for line in lines] == ["--by", "--event", "--top", "--where"]
     assert "datacentre" in lines[0]
@@ -224,8 +230,8 @@ def test_how_a_file_was_understood_is_said_with_the_answer(tmp_path):
     two = f"{file}: two counts a line, as of difffolded.pl: read as the events before and after; if the first of them"
     two += ' is the end of a name, put such names in quotes, as main;"req 200" 10'
     nameless = f"{file}: 1 line has a function without a name, which is read as [unknown]"
-    answer = query([file], Asked(event="before"))
+    answer = query([file], QueryOptions(event="before")).payload()
     assert answer["events"] == ["after", "before"]
     assert [(row["function"], row["value"]) for row in answer["rows"]] == [("read", 12), ("[unknown]", 4)]
     assert answer["notes"][:2] == [two, nameless]
-    assert diff([file], [file], Asked(), (), ())["notes"][:2] == [two, nameless]
+    assert diff([file], [file], QueryOptions(), (), ()).payload()["notes"][:2] == [two, nameless]

@@ -10,8 +10,9 @@ from rich.console import Console
 from analysis.profiling.database import Database
 from analysis.profiling.query import Query, QueryError
 from analysis.profiling.stability import entropy
-from scenarios.profiling.stability import show_stability, stability
+from scenarios.profiling.stability import stability
 from scenarios.views.output import dumps
+from scenarios.views.text import show
 from tests.helpers.small_profile import DAYS, write
 
 
@@ -21,7 +22,7 @@ def folder(tmp_path_factory):
 
 
 def test_every_day_has_entropy_distances_and_design_effect(folder):
-    payload = stability([folder], by=("function",), k=None)
+    payload = stability([folder], by=("function",), k=None).payload()
     assert [row["day"] for row in payload["days"]] == list(range(DAYS))
     assert math.isnan(payload["days"][0]["previous"])
     assert all(row["previous"] > 0 for row in payload["days"][1:])
@@ -35,15 +36,16 @@ def test_every_day_has_entropy_distances_and_design_effect(folder):
 
 def test_bits_are_said_and_larger(folder):
     nats, bits = stability([folder]), stability([folder], bits=True)
-    assert (nats["unit"], bits["unit"]) == ("nats", "bits")
-    assert bits["whole"]["entropy"] == pytest.approx(nats["whole"]["entropy"] / math.log(2))
+    assert (nats.unit, bits.unit) == ("nats", "bits")
+    assert bits.whole.entropy == pytest.approx(nats.whole.entropy / math.log(2))
 
 
 @pytest.mark.parametrize("by", ["application", "function", "machine"])
 def test_text_and_json_say_the_same(folder, by):
-    payload = stability([folder], by=(by,))
+    concluded = stability([folder], by=(by,))
+    payload = concluded.payload()
     written = io.StringIO()
-    show_stability(payload, Console(width=140, file=written))
+    show(concluded.section(), Console(width=140, file=written))
     text = written.getvalue()
     assert f"cycles by {by}" in text
     assert f"{payload['days'][2]['entropy']:.3f}" in text

@@ -154,7 +154,7 @@ def test_a_profiled_day_has_every_lens(reported):
     for row in made_["applications"]:
         assert page.has_row(row["application"], percent(row["share"]), f"{row['cpi']:.3f}", f"{row['cpi_true']:.3f}")
     for row in services(reopen(path)[1]):
-        assert page.has_row(row["service"], f"{row['requests']:,}", percent(row["utilisation"], 1))
+        assert page.has_row(row.service, f"{row.requests:,}", percent(row.utilisation, 1))
     assert page.said.count("1 day") >= 2
     assert "1 days" not in page.said
 

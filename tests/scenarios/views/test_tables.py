@@ -23,7 +23,7 @@ ROW = {
 
 def printed(width, rows=(ROW,)):
     printed = io.StringIO()
-    text.show(Section("", (of_rows(rows),)), Console(file=printed, width=width, highlight=False))
+    text.show(Section("", (of_rows(pd.DataFrame(rows)),)), Console(file=printed, width=width, highlight=False))
     return printed.getvalue()
 
 

@@ -6,7 +6,7 @@ import pandas as pd
 from analysis.profiling.formats.foreign import Frame, Measure, made
 from analysis.profiling.formats.pprof_writing import write_pprof
 from analysis.profiling.regressions.comparison import Criteria
-from scenarios.profiling import ask as profile_ask
+from scenarios.profiling import regress as regression
 from scenarios.profiling.files import import_files
 from scenarios.web import site
 from scenarios.web.application import application
@@ -24,17 +24,17 @@ def test_alarms_are_those_of_the_command_and_kept(small_profile, monkeypatch):
         asked.append((since_s, until_s))
         return before if since_s is None else after
 
-    monkeypatch.setattr(profile_ask, "cells", cells)
+    monkeypatch.setattr(regression, "cells", cells)
     monkeypatch.setattr(site, "cells", cells)
-    payload = profile_ask.regress(small_profile, small_profile, 2 * 86400.0)
-    (alarm,) = payload["alarms"]
+    concluded = regression.regress(small_profile, small_profile, 2 * 86400.0)
+    (alarm,) = concluded.alarms.to_dict("records")
     pages = application(small_profile)
     asked.clear()
     page = harmless(ask(pages, "/regress?at=2d"))
     for told in ("f", "revision", "new", f"{alarm['factor']:.4g}", f"{alarm['cost']:.2%}"):
         assert told in page.said
     said = " ".join("".join(page.said).split())
-    for told in (profile_ask.verdict(payload), profile_ask.could_find(payload)):
+    for told in (concluded.verdict(), concluded.could_find()):
         assert told[1:] in said
     alike = {told.text.replace(f'value="{at}"', "") for at in ("2d", "2.0d", "48h", "172800", "172800s")
              if (told := ask(pages, f"/regress?at={at}"))}  # fmt: skip
@@ -46,11 +46,11 @@ def test_a_page_takes_criteria_as_the_command_does_and_says_all_faults_at_once(p
     loose = "min_factor=1.1&min_cost=0&false_alarms=50%25&adjustment=benjamini-hochberg"
     page = harmless(ask(pages, f"/regress?at=2d&{loose}"))
     criteria = Criteria(0.5, 1.1, 0.0, "benjamini-hochberg")
-    payload = profile_ask.regress(small_profile, None, 2 * 86400.0, criteria=criteria)
+    concluded = regression.regress(small_profile, None, 2 * 86400.0, criteria=criteria)
     said = " ".join("".join(page.said).split())
-    assert profile_ask.verdict(payload)[1:] in said
+    assert concluded.verdict()[1:] in said
     assert "over 10% (share of false alarms among all: 50%)" in said
-    assert profile_ask.could_find(payload)[1:] in said
+    assert concluded.could_find()[1:] in said
     wrong = "at=x&event=nosuch&min_factor=0.9&min_cost=-1&false_alarms=1&adjustment=none&top=3"
     answer = ask(pages, f"/regress?{wrong}")
     assert answer.status == 400

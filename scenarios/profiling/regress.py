@@ -1,0 +1,316 @@
+"""`wsc profile regress`: what became more expensive from one profile to the next, and what the change goes with."""
+
+import math
+from collections.abc import Callable, Hashable, Iterable, Mapping
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from scenarios.files.faults import Fault, FaultsError
+from scenarios.views.conclusion import Conclusion, Payload
+from scenarios.views.section import Says, Section, Table
+from scenarios.views.tables import of_rows
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+    from analysis.profiling.database import Database
+    from analysis.profiling.regressions.comparison import Criteria
+
+_CAUSES = ("revision", "compiler", "kernel", "platform", "datacentre")
+_TAGS = ("function", "image", "application", *_CAUSES)
+_TELLING = 10
+"""Least number of functions of a machine, and a fifth of its samples, to tell it from any other by what was sampled."""
+_NONE = ("", "[none]")
+"""What a tag says that is not known."""
+ADJUSTMENTS = ("holm", "benjamini-hochberg", "benjamini-yekutieli")
+"""Corrections for the number of functions."""
+
+
+@dataclass(frozen=True, slots=True)
+class Detectable:
+    """By what factor functions of some size must grow to be reported."""
+
+    share: float
+    """Of all events."""
+    functions: int
+    factor: float | None
+    """None: they would not be reported, even if they grew by `Regression.most_factor`."""
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Regression(Conclusion):
+    """The functions that became more expensive, and what could have been found."""
+
+    event: str
+    criteria: "Criteria"
+    samples_before: int
+    samples_after: int
+    alarms: "pd.DataFrame"
+    """The columns of `regressions.comparison.alarms`, the clearest first."""
+    detectable: tuple[Detectable, ...]
+    probability: float
+    """With which growth by `Detectable.factor` is reported."""
+    most_factor: float
+
+    def frame(self) -> "pd.DataFrame":
+        """Return the alarms."""
+        return self.alarms
+
+    def payload(self) -> Payload:
+        """Return what ``--json`` prints."""
+        return {
+            "kind": "profile regress",
+            "event": self.event,
+            "criteria": asdict(self.criteria),
+            "samples": {"before": self.samples_before, "after": self.samples_after},
+            "alarms": self.alarms.to_dict("records"),
+            "probability": self.probability,
+            "most_factor": self.most_factor,
+            "detectable": [asdict(size) for size in self.detectable],
+        }
+
+    def section(self) -> Section:
+        """Return the alarms, the clearest first, and what could have been found."""
+        samples = f"{self.samples_before:,} samples before, {self.samples_after:,} after"
+        return Section("", (Says(f"{samples}: {self.verdict()}"), Says(self.could_find()), self._table()))
+
+    def _table(self) -> Table:
+        columns = ["function", "goes_with", "factor", "low", "high", "cost"]
+        goes_with = [_blamed(row) for row in self.alarms.to_dict("records")]
+        alarms = self.alarms.assign(goes_with=goes_with).reindex(columns=columns).rename(columns={"cost": "cost_share"})
+        return of_rows(alarms, {"cost_share": "cost"})
+
+    def verdict(self) -> str:
+        """Return in words how many functions became more expensive, by what criteria."""
+        alarms, criteria = len(self.alarms), self.criteria
+        count = f"{alarms} function{'s' * (alarms != 1)} became" if alarms else "no function is shown to be"
+        rate = f"{100 * criteria.false_alarms:.3g}%"
+        bound = "chance of any false alarm" if criteria.adjustment == "holm" else "share of false alarms among all"
+        return f"{count} more expensive by over {100 * (criteria.min_factor - 1):.3g}% ({bound}: {rate})"
+
+    def could_find(self) -> str:
+        """Return in words by how much functions of some sizes must grow to be reported."""
+        sizes, event = self.detectable, self.event
+        if not sizes:
+            return f"no function has {100 * self.criteria.min_cost:.3g}% of {event}, so none could be reported"
+        # Rounded up, so that growth by what is said suffices.
+        factors = [(size.share, math.ceil(size.factor * 10 - 1e-9) / 10) for size in sizes if size.factor]
+        finite = [(f"{100 * share:.2g}%", f"{factor:g} ×") for share, factor in factors]
+        never = " or ".join(f"{100 * size.share:.2g}%" for size in sizes if not size.factor)
+        most, known = f"{self.most_factor:g} ×", f"(with {self.probability:.0%} probability)"
+        if not finite:
+            return (
+                f"on these machines a function of {never} of {event} is not reported even if it grows by {most} {known}"
+            )
+        parts = [f"a function of {finite[0][0]} of {event} must grow by {finite[0][1]}"]
+        parts += [f"one of {size} by {factor}" for size, factor in finite[1:]]
+        rest = f"; one of {never} is not reported even if it grows by {most}" if never else ""
+        return f"on these machines {', '.join(parts)} to be reported {known}{rest}"
+
+
+def _blamed(row: Mapping[Hashable, object]) -> str:
+    """Return what a change goes with, in words."""
+    owner = f" of {row['application']}" if row["dimension"] == "revision" and row["application"] else ""
+    return f"{row['dimension']} {row['value']}{owner}".strip()
+
+
+def read_criteria(given: Mapping[str, str]) -> "tuple[Criteria | None, list[tuple[str, str, str]]]":
+    """Return when a change is worth an alarm, as text says it; or none, and everything that is wrong.
+
+    Parameters
+    ----------
+    given : min_factor (such as 1.25), min_cost and false_alarms (such as 0.01% and 1%), adjustment; defaults for others
+
+    Returns
+    -------
+    tuple
+        The criteria, none if there are faults; the faults: name, what it should be, and the text.
+
+    Examples
+    --------
+    >>> read_criteria({"false_alarms": "5%", "adjustment": "benjamini-hochberg"})[0].false_alarms
+    0.05
+    >>> for fault in read_criteria({"min_factor": "0.5", "min_cost": "2"})[1]:
+    ...     print(*fault)
+    min_factor should be a factor of at least 1 and at most 64, such as 1.25 0.5
+    min_cost should be a share from 0 to 1, such as 0.01% 2
+    """
+    from analysis.profiling.regressions.comparison import Criteria
+
+    values: dict[str, Any] = {}
+    faults = []
+    for name, text in given.items():
+        should, read = _CRITERIA[name]
+        value = read(text.strip())
+        if value is None:
+            faults.append((name, should, text))
+        values[name] = value
+    return (None if faults else Criteria(**values)), faults
+
+
+def _share(text: str) -> float:
+    number = text.removesuffix("%").strip()
+    try:
+        return float(number) / (100.0 if text.endswith("%") else 1.0)
+    except ValueError:
+        return math.nan
+
+
+def _factor_of(text: str) -> float | None:
+    value = _share(text) if not text.endswith("%") else math.nan
+    return value if 1 <= value <= 64 else None
+
+
+def _cost_of(text: str) -> float | None:
+    value = _share(text)
+    return value if 0 <= value <= 1 else None
+
+
+def _rate_of(text: str) -> float | None:
+    value = _share(text)
+    return value if 0 < value < 1 else None
+
+
+def _adjustment_of(text: str) -> str | None:
+    return text if text in ADJUSTMENTS else None
+
+
+_CRITERIA: "Mapping[str, tuple[str, Callable[[str], Any]]]" = {
+    "min_factor": ("should be a factor of at least 1 and at most 64, such as 1.25", _factor_of),
+    "min_cost": ("should be a share from 0 to 1, such as 0.01%", _cost_of),
+    "false_alarms": ("should be a share between 0 and 1, such as 1%", _rate_of),
+    "adjustment": (f"should be {', '.join(ADJUSTMENTS[:-1])} or {ADJUSTMENTS[-1]}", _adjustment_of),
+}
+
+
+def regress(
+    before: Path,
+    after: Path | None = None,
+    at_s: float | None = None,
+    event: str | None = None,
+    criteria: "Criteria | None" = None,
+) -> Regression:
+    """Return the functions that became more expensive from one profile to the next, and what each change goes with.
+
+    Parameters
+    ----------
+    before : profile directory
+    after : the later one; none: the same, which then needs a time
+    at_s : visits before that time are `before`, those from then on `after`
+    event : what is compared; none: cycles, or the first event of a profile that has no cycles
+    criteria : when a change is worth an alarm
+
+    Raises
+    ------
+    FaultsError
+        If one profile is given and no time, or both sides hold the same visits.
+    NotEnoughDataError
+        If a side has samples of one machine alone.
+    QueryError, ProfileError
+        If a side has no samples of the event, or a folder is no profile.
+    """
+    from analysis.profiling.database import Database
+    from analysis.profiling.query import QueryError, unknown
+    from analysis.profiling.regressions.comparison import Criteria
+
+    if at_s is None and after is None:
+        raise FaultsError([Fault("--at", 0, 0, "", "one run needs a time that parts before from after")])
+    sides = {"before": (before, None, at_s), "after": (after or before, at_s, None)}
+    tables: dict[str, pd.DataFrame] = {}
+    for side, (folder, since_s, until_s) in sides.items():
+        with Database([folder]) as database:
+            events = database.events()
+            event = event or ("cycles" if "cycles" in events else next(iter(events), "cycles"))
+            if event not in events:
+                raise QueryError(f"{side}: {unknown('event', event, events)}")
+            tables[side] = cells(database, since_s, until_s, event)
+        if tables[side].empty:
+            raise QueryError(f"{side}: the event {event} has no samples")
+    if at_s is None:
+        _refuse_shared(tables["before"], tables["after"])
+    return compare(event or "cycles", tables["before"], tables["after"], criteria or Criteria())
+
+
+def _refuse_shared(before: "pd.DataFrame", after: "pd.DataFrame") -> None:
+    """Refuse two sides with visits in common, which are not independent and would look as if nothing had changed."""
+    shared, machines = len(_fingerprints(before) & _fingerprints(after)), before["machine"].nunique()
+    rows = ["samples", *(name for name in _TAGS if name in before)]
+    same = before[rows].sort_values(rows, ignore_index=True).equals(after[rows].sort_values(rows, ignore_index=True))
+    if not (shared or same):
+        return
+    found = "the very samples of RUN" if same else f"the very samples of {shared:,} of RUN's {machines:,} machines"
+    cure = "give a profile of another time, or RUN alone and --at"
+    raise FaultsError(
+        [Fault("LATER", 0, 0, "", f"holds {found}: visits on both sides say nothing of a change; {cure}")]
+    )
+
+
+def _fingerprints(table: "pd.DataFrame") -> set[int]:
+    """Return a number for what was sampled on each machine, of those with so much that none are alike by chance."""
+    from pandas.util import hash_pandas_object
+
+    tags = [name for name in _TAGS if name in table]
+    number = hash_pandas_object(table[[*tags, "samples"]].astype(dict.fromkeys(tags, str)), index=False)
+    found = table[["samples"]].assign(number=number).groupby(table["machine"].astype(str))
+    machines = found.agg(rows=("samples", "size"), samples=("samples", "sum"), number=("number", "sum"))
+    telling = (machines["rows"] >= _TELLING) & (machines["samples"] >= 5 * _TELLING)
+    return set(machines.loc[telling, "number"].tolist())
+
+
+def compare(event: str, before: "pd.DataFrame", after: "pd.DataFrame", criteria: "Criteria") -> Regression:
+    """Return the alarms between two tables of `cells`, and what could have been found.
+
+    Raises
+    ------
+    NotEnoughDataError
+        If a side has samples of one machine alone.
+    """
+    from analysis.profiling.regressions.comparison import PROBABILITY, Comparison
+    from analysis.profiling.regressions.detection import FACTORS
+
+    blank = _blank([before, after])
+    comparison = Comparison.of(before.drop(columns=blank), after.drop(columns=blank), cluster="machine")
+    sizes = comparison.detectable(criteria)
+    detectable = (
+        Detectable(float(share), int(functions), float(factor) if math.isfinite(factor) else None)
+        for share, functions, factor in zip(sizes["share"], sizes["functions"], sizes["factor"], strict=True)
+    )
+    return Regression(
+        event,
+        criteria,
+        samples_before=int(before["samples"].sum()),
+        samples_after=int(after["samples"].sum()),
+        alarms=comparison.alarms(criteria),
+        detectable=tuple(detectable),
+        probability=PROBABILITY,
+        most_factor=float(FACTORS[-1]),
+    )
+
+
+def _blank(tables: "Iterable[pd.DataFrame]") -> list[str]:
+    """Return the tags that no row of any table has: what nobody recorded explains nothing."""
+    there = list(tables)
+    known = [name for name in _CAUSES if all(name in table for table in there)]
+    return [name for name in known if all(table[name].astype(str).isin(_NONE).all() for table in there)]
+
+
+def cells(
+    database: "Database", since_s: float | None = None, until_s: float | None = None, event: str = "cycles"
+) -> "pd.DataFrame":
+    """Return an event of the fleet by function and every tag that may be at fault, machine by machine.
+
+    Machines and not visits are what differ: an instance's data stay with it from one visit to the next.
+
+    Parameters
+    ----------
+    database : asked
+    since_s, until_s : visits of this time; none: all
+    event : generic event
+    """
+    from dataclasses import replace
+
+    from analysis.profiling.fleet_samples import of_fleet
+
+    query = of_fleet(database, event, _TAGS)
+    return database.clustered(replace(query, since_s=since_s, until_s=until_s), "machine")
