@@ -182,8 +182,8 @@ def _sums_before(by_y: Ints, moments: Floats) -> Floats:
         zero = (ranked >> bit) & 1 == 0
         start = (ranked >> (bit + 1)) << (bit + 1)
         running = np.concatenate([np.zeros((len(moments), 1)), np.cumsum(moments[:, ranked] * zero, axis=1)], axis=1)
-        one = np.flatnonzero(~zero)
-        sums[:, ranked[one]] += running[:, one] - running[:, start[one]]
+        positive = np.flatnonzero(~zero)
+        sums[:, ranked[positive]] += running[:, positive] - running[:, start[positive]]
         zeros_before = np.concatenate([[0], np.cumsum(zero)])
         rank_among_zeros = zeros_before[:-1] - zeros_before[start]
         position = np.where(zero, start + rank_among_zeros, np.arange(n) - rank_among_zeros + (1 << bit))

@@ -211,10 +211,10 @@ class Measured:
         job, machine, weight, exposure, value = self.job, self.machine, self.weight, self.exposure, self.value
         jobs, machines = self.jobs, self.machines
         if rows is not None:
-            job, seen = _among(job[rows], len(jobs))
+            job, instances = _among(job[rows], len(jobs))
             machine, seen_machines = _among(machine[rows], machines)
             weight, exposure, value = weight[rows], exposure[rows], value[rows]
-            jobs, machines = jobs[seen], len(seen_machines)
+            jobs, machines = jobs[instances], len(seen_machines)
         statistics = _by_job(job, len(jobs), weight, value, 1)
         return Current(jobs, *statistics, _weighted_mean(machine, machines, exposure, value))
 

@@ -92,7 +92,7 @@ class Platform:
         return self.idle_power_w + SWITCHED_SHARE_OF_TDP * self.tdp_w
 
 
-def same_instructions(one: Platform, other: Platform) -> bool:
+def same_instructions(platform: Platform, other: Platform) -> bool:
     """Return whether the same program retires the same instructions on both: servers of one known instruction set.
 
     Configurations of one server are the same, whatever is known of it.
@@ -104,7 +104,9 @@ def same_instructions(one: Platform, other: Platform) -> bool:
     >>> same_instructions(PLATFORMS["rome_7742"], PLATFORMS["altra_q80_30"])
     False
     """
-    return (one.isa == other.isa != UNKNOWN) or (one.variant_of or one.name) == (other.variant_of or other.name)
+    return (platform.isa == other.isa != UNKNOWN) or (platform.variant_of or platform.name) == (
+        other.variant_of or other.name
+    )
 
 
 REFERENCE_CORE_CPI = 0.85
@@ -139,9 +141,9 @@ def configuration(server: Platform, name: str, threads_per_core: int, cores: int
     >>> one.vcpus, one.tdp_w, one.llc_bytes / 2**20, one.variant_of
     (1, 135.0, 2.0, 'xeon_2h_2c_2p')
     """
-    asked = {"threads a core": threads_per_core, "cores a processor": cores, "processors": sockets}
+    parts = {"threads a core": threads_per_core, "cores a processor": cores, "processors": sockets}
     most = server.threads_per_core, server.cores // server.sockets, server.sockets
-    for (what, number), has in zip(asked.items(), most, strict=True):
+    for (what, number), has in zip(parts.items(), most, strict=True):
         if not 1 <= number <= has:
             raise InputError(f"{server.name} has 1 to {has} {what}, {number} asked")
     caches = tuple(replace(cache, cores=min(cache.cores, cores)) for cache in server.caches)

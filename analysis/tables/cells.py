@@ -118,8 +118,8 @@ def _csv_cells(data: bytes) -> Cells:
                 rows.append(row)
                 lines.append(reader.line_num)
     except csv.Error as error:
-        found = f"a field of more than {csv.field_size_limit():,} characters; perhaps a quotation mark is not closed"
-        return _unreadable(reader.line_num, "should be CSV", found if "field limit" in str(error) else str(error))
+        got = f"a field of more than {csv.field_size_limit():,} characters; perhaps a quotation mark is not closed"
+        return _unreadable(reader.line_num, "should be CSV", got if "field limit" in str(error) else str(error))
     if not rows:
         return _unreadable(1, "should begin with a line of column names", "an empty file")
     names = [name.strip() for name in rows[0]]

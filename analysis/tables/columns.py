@@ -92,8 +92,8 @@ def read_table(
     columns = dict(cells.columns)
     for wanted in fields:
         if wanted.name in cells.columns:
-            columns[wanted.name], found = _checked(cells, wanted)
-            faults += found
+            columns[wanted.name], wrong = _checked(cells, wanted)
+            faults += wrong
         elif wanted.required and cells.names:
             faults.append(FileFault(1, 1, wanted.name, "column is missing", f"columns {', '.join(cells.names)}"))
     faults += _repeated_rows(cells, key(cells.names))
@@ -163,15 +163,15 @@ def _checked(cells: Cells, wanted: Field) -> tuple[pd.Series, list[FileFault]]:
         return given, [FileFault(1, column, wanted.name, f"should hold {what}", f"type {kind}")]
     text = cells.text(wanted.name)
     if wanted.kind == "flag":
-        made, problems = _flags(text)
+        column_values, problems = _flags(text)
     else:
-        made, problems = _texts(text) if wanted.kind == "text" else _numbers(given, text, wanted)
-    found = [
+        column_values, problems = _texts(text) if wanted.kind == "text" else _numbers(given, text, wanted)
+    faults = [
         FileFault(int(cells.lines[row]), column, wanted.name, problem, _shown(given.iloc[row]))
         for wrong, problem in problems
         for row in np.flatnonzero(wrong)
     ]
-    return made, found
+    return column_values, faults
 
 
 def _texts(text: pd.Series) -> tuple[pd.Series, list[Problem]]:

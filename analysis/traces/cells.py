@@ -94,9 +94,9 @@ def _parsed(given: pa.Array) -> tuple[Floats, Bools]:
     try:
         return _floats(pc.cast(text, pa.float64())), np.zeros(len(text), dtype=bool)
     except pa.ArrowException:
-        value = np.array([_float(each) for each in text.to_pylist()])
+        value = np.array([_float(cell) for cell in text.to_pylist()])
     broken = np.isnan(value) & pc.is_valid(text).to_numpy(zero_copy_only=False)
-    broken &= ~np.array([(each or "").lower().lstrip("+-") == "nan" for each in text.to_pylist()])
+    broken &= ~np.array([(cell or "").lower().lstrip("+-") == "nan" for cell in text.to_pylist()])
     return value, broken
 
 

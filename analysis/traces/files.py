@@ -82,7 +82,7 @@ def _csv(path: Path, head: bytes, layout: Layout, faults: Faults) -> Iterator[Bl
     lines = _Lines(2 if named else 1, faults)
     for batch in _batches(path, len(first), list(places.values()), lines):
         columns = dict(zip(places, batch.columns, strict=True))
-        yield _without_blanks(Block(columns, lines.of(batch.num_rows), {each: at + 1 for each, at in places.items()}))
+        yield _without_blanks(Block(columns, lines.of(batch.num_rows), {field: at + 1 for field, at in places.items()}))
 
 
 def _names(first: list[str]) -> bool:
@@ -104,7 +104,7 @@ def _without_blanks(block: Block) -> Block:
     rows = ~np.logical_and.reduce(empty)
     if rows.all():
         return block
-    columns = {each: column.filter(pa.array(rows)) for each, column in block.columns.items()}
+    columns = {field: column.filter(pa.array(rows)) for field, column in block.columns.items()}
     return Block(columns, block.lines[rows], block.places)
 
 
@@ -169,7 +169,7 @@ def _batches(path: Path, width: int, places: list[int], lines: _Lines) -> Iterat
 
 
 def _json(path: Path, layout: Layout, faults: Faults) -> Iterator[Block]:
-    columns = {each.field: _member(each.names[0]) for each in layout.columns}
+    columns = {column.field: _member(column.names[0]) for column in layout.columns}
     places = dict.fromkeys(columns, 1)
     rows: list[object] = []
     lines: list[int] = []
@@ -201,9 +201,9 @@ def _lacking(rows: list[object], lines: list[int], layout: Layout, faults: Fault
     ]
     if not any(column.kind in {"name", "time"} for column in absent):
         return False
-    there = next((", ".join(map(str, row)) for row in rows if isinstance(row, dict)), "")
+    members = next((", ".join(map(str, row)) for row in rows if isinstance(row, dict)), "")
     for column in absent:
-        faults.add(FileFault(lines[0], 1, column.names[0], "member is missing", f"members {there or 'none'}"[:200]))
+        faults.add(FileFault(lines[0], 1, column.names[0], "member is missing", f"members {members or 'none'}"[:200]))
     return True
 
 
@@ -265,8 +265,8 @@ def _parquet(path: Path, layout: Layout, faults: Faults) -> Iterator[Block]:
     batches = iter(file.iter_batches(_BLOCK_ROWS, columns=[names[at] for at in places.values()], use_threads=False))
     while (batch := _next(batches, lines, faults)) is not None:
         flat = pa.Table.from_batches([batch]).flatten().combine_chunks()
-        columns = {each: flat.column(names[at]).combine_chunks() for each, at in places.items()}
-        yield Block(columns, lines.of(len(flat)), {each: at + 1 for each, at in places.items()})
+        columns = {field: flat.column(names[at]).combine_chunks() for field, at in places.items()}
+        yield Block(columns, lines.of(len(flat)), {field: at + 1 for field, at in places.items()})
 
 
 def _next(batches: Iterator[pa.RecordBatch], lines: _Lines, faults: Faults) -> pa.RecordBatch | None:

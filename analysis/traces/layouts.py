@@ -60,7 +60,7 @@ class Layout:
 
     def missing(self, places: Mapping[str, int]) -> list[str]:
         """Return the names of required columns that have no place."""
-        return [each.names[0] for each in self.columns if each.required and each.field not in places]
+        return [column.names[0] for column in self.columns if column.required and column.field not in places]
 
 
 @dataclass(frozen=True, slots=True)

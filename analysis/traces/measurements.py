@@ -126,24 +126,24 @@ def _measured(block: Block, form: Format, period_us: int, faults: Faults, tally:
     present_us = np.full(len(start_us), float(form.sample_us)) if form.sample_us else amounts["end"] - start_us
     wrong |= _misplaced(block, form, present_us, faults)
     tally.rows += len(start_us)
-    kept = ~wrong & _placed(texts, start_us, form, wrong, tally)
+    counts = ~wrong & _placed(texts, start_us, form, wrong, tally)
     cpus = amounts["cpus"] * (form.use_of_request or 1.0)
-    cpu_ns: Floats = np.round(np.nan_to_num(np.where(kept, cpus * present_us, 0.0) * 1e3)).astype(np.float64)
-    counted = kept & _counted(amounts["cpi"], cpu_ns, kept, tally)
+    cpu_ns: Floats = np.round(np.nan_to_num(np.where(counts, cpus * present_us, 0.0) * 1e3)).astype(np.float64)
+    counted = counts & _counted(amounts["cpi"], cpu_ns, counts, tally)
     cpi = np.where(counted, amounts["cpi"], 1.0)
-    tally.first_us = int(min(tally.first_us, start_us[kept].min(initial=tally.first_us)))
-    tally.last_us = int(max(tally.last_us, (start_us + present_us)[kept].max(initial=tally.last_us)))
+    tally.first_us = int(min(tally.first_us, start_us[counts].min(initial=tally.first_us)))
+    tally.last_us = int(max(tally.last_us, (start_us + present_us)[counts].max(initial=tally.last_us)))
     columns = [
-        _whole(np.floor(np.where(kept, start_us, 0.0) / period_us)),
+        _whole(np.floor(np.where(counts, start_us, 0.0) / period_us)),
         _job(texts),
         texts["machine"],
         _instance(texts, form),
-        _whole(np.where(kept, present_us, 0.0)),
+        _whole(np.where(counts, present_us, 0.0)),
         _whole(cpu_ns),
         _whole(np.where(counted, cpu_ns, 0.0)),
         _whole(np.where(counted, np.round(cpu_ns / cpi), 0.0)),
     ]
-    return pa.record_batch(columns, SCHEMA).filter(pa.array(kept))
+    return pa.record_batch(columns, SCHEMA).filter(pa.array(counts))
 
 
 def _cells(block: Block, layout: Layout, faults: Faults) -> tuple[dict[str, pa.Array], dict[str, Floats], Bools]:
@@ -164,7 +164,9 @@ def _misplaced(block: Block, form: Format, present_us: Floats, faults: Faults) -
     if form.sample_us:
         return np.zeros(len(present_us), dtype=bool)
     backwards, long = present_us < 0, present_us > LONGEST_US
-    name, place = next((each.names[0], block.places[each.field]) for each in form.usage.columns if each.field == "end")
+    name, place = next(
+        (column.names[0], block.places[column.field]) for column in form.usage.columns if column.field == "end"
+    )
     for wrong, problem in ((backwards, "should be at least the start"), (long, "should be within a day of the start")):
         for row in np.flatnonzero(wrong):
             got = str(block.columns["end"][int(row)].as_py())
@@ -188,11 +190,11 @@ def _placed(texts: dict[str, pa.Array], start_us: Floats, form: Format, wrong: B
     return np.asarray(good)
 
 
-def _counted(cpi: Floats, cpu_ns: Floats, kept: Bools, tally: Tally) -> Bools:
+def _counted(cpi: Floats, cpu_ns: Floats, counts: Bools, tally: Tally) -> Bools:
     """Return which rows say how many cycles an instruction took."""
-    idle = kept & (cpu_ns == 0)
-    none = kept & ~idle & ~(cpi > 0)
-    beyond = kept & ~idle & (cpi > 0) & ((cpi < LEAST_CPI) | (cpi > MOST_CPI))
+    idle = counts & (cpu_ns == 0)
+    none = counts & ~idle & ~(cpi > 0)
+    beyond = counts & ~idle & (cpi > 0) & ((cpi < LEAST_CPI) | (cpi > MOST_CPI))
     tally.leave_out("no CPU time", idle)
     tally.leave_out("no CPI", none)
     tally.leave_out(f"CPI not within {LEAST_CPI:g} and {MOST_CPI:g}", beyond)

@@ -152,8 +152,8 @@ class Totals:
 
     def jobs(self, span_us: int) -> pd.DataFrame:
         """Return the jobs of the whole trace: job, quota (mean over the time span), instances (all that there were)."""
-        made: pd.DataFrame = self._connection.sql(_JOBS.format(span=int(span_us))).to_arrow_table().to_pandas()
-        return made
+        table: pd.DataFrame = self._connection.sql(_JOBS.format(span=int(span_us))).to_arrow_table().to_pandas()
+        return table
 
     def counts(self) -> dict[str, int]:
         """Return how many observations, periods, jobs, machines, of them with the feature, and instances there are."""
@@ -172,8 +172,8 @@ class Totals:
         if "clock_hz" in self._known:
             cases["on machines without a clock"] = "clock_hz IS NULL"
         columns = ", ".join(f"count(*) FILTER ({case})" for case in cases.values())
-        found = self._row(f"SELECT {columns} FROM stays WHERE counted_ns > 0")
-        return {why: count for why, count in zip(cases, found, strict=True) if count}
+        counts = self._row(f"SELECT {columns} FROM stays WHERE counted_ns > 0")
+        return {why: count for why, count in zip(cases, counts, strict=True) if count}
 
     def doubts(self) -> dict[str, int]:
         """Return what seems wrong and may not be: how often, by what."""
@@ -186,8 +186,8 @@ class Totals:
                 "SELECT count(*) FROM known WHERE machine NOT IN (SELECT machine FROM sums)"
             ),
         }
-        found = {what: self._row(query)[0] for what, query in cases.items()}
-        return {what: count for what, count in found.items() if count}
+        counts = {what: self._row(query)[0] for what, query in cases.items()}
+        return {what: count for what, count in counts.items() if count}
 
     def _row(self, query: str) -> list[int]:
         (row,) = self._connection.execute(query).fetchall()

@@ -116,8 +116,8 @@ def build_jobs(world: World, machines: Machines) -> Jobs:
     return Jobs(names=tuple(names[i] for i in order), **arrays)
 
 
-def _together(drawn: NDArray[Any], said: list[Any]) -> NDArray[Any]:
-    return np.concatenate([drawn, np.array(said, drawn.dtype)])
+def _together(drawn: NDArray[Any], stated: list[Any]) -> NDArray[Any]:
+    return np.concatenate([drawn, np.array(stated, drawn.dtype)])
 
 
 _ARRAYS = tuple(field.name for field in fields(Jobs) if field.name != "names")
@@ -131,14 +131,19 @@ def _drawn(world: World, room_vcpu: float, machine_vcpus: float) -> dict[str, An
     traits = {name: np.concatenate([part[name] for part in parts]) for name in parts[0]}
     share = _quota_shares(world, size)
     quota = share * room_vcpu
-    each = np.minimum(np.minimum(traits.pop("instance_quota_vcpu"), quota), machine_vcpus / 4)
-    instances = np.maximum(1, np.rint(quota / each)).astype(np.int64)
-    each = quota / instances
+    instance_vcpu = np.minimum(np.minimum(traits.pop("instance_quota_vcpu"), quota), machine_vcpus / 4)
+    instances = np.maximum(1, np.rint(quota / instance_vcpu)).astype(np.int64)
+    instance_vcpu = quota / instances
     size_factor = (share / np.median(share)) ** population.behaviour.size_exponent if share.size else share
     traits["core_cpi"] *= size_factor
     traits["memory_accesses_per_instruction"] *= size_factor
-    traits["instance_memory_bytes"] = each * traits.pop("memory_bytes_per_vcpu")
-    return {"names": drawn_names(population, world.seed), "instances": instances, "instance_quota_vcpu": each, **traits}
+    traits["instance_memory_bytes"] = instance_vcpu * traits.pop("memory_bytes_per_vcpu")
+    return {
+        "names": drawn_names(population, world.seed),
+        "instances": instances,
+        "instance_quota_vcpu": instance_vcpu,
+        **traits,
+    }
 
 
 def drawn_names(population: Population, seed: int) -> list[str]:

@@ -465,8 +465,8 @@ class World:
         plan = self.feature.rollout.crossover if self.feature is not None else None
         if self.feature is None or plan is None or not self.periods:
             return ()
-        first_s, found = self.periods[0][0], []
+        first_s, windows = self.periods[0][0], []
         for k, (start_s, end_s) in enumerate(self.periods):
             wash_s = min(start_s + (self.feature.settle_s if plan.wash_s is None else plan.wash_s), end_s)
-            found += [Window(f"wash.{k:03}", start_s, wash_s), Window(f"rest.{k:03}", wash_s, end_s)]
-        return tuple(window for window in (Window("before", 0.0, first_s), *found) if window.end_s > window.start_s)
+            windows += [Window(f"wash.{k:03}", start_s, wash_s), Window(f"rest.{k:03}", wash_s, end_s)]
+        return tuple(window for window in (Window("before", 0.0, first_s), *windows) if window.end_s > window.start_s)

@@ -137,7 +137,7 @@ def _run_block(day: Day, fleet: Inputs, stay_from: Ints, bounds: Ints, visits: V
         visit=visit,
         switched=fleet.switched[first:last],
     )
-    seen = int(visit.max(initial=-1)) + 1
+    visited = int(visit.max(initial=-1)) + 1
     world, traced_machines = day.world, last - first if day.world.recording.machine_epochs else 0
     outputs = Outputs(
         rows=np.zeros((int(day.row_start[stays.stop] - day.row_start[stays.start]), slots.SUMS)),
@@ -145,9 +145,9 @@ def _run_block(day: Day, fleet: Inputs, stay_from: Ints, bounds: Ints, visits: V
         epoch_sums=np.zeros((bounds.size - 1, world.epochs, slots.EPOCH_COLUMNS)),
         trace=np.zeros((traced_epochs, 5)),
         machine_trace=np.zeros((traced_machines, world.epochs, 4)),
-        visit_sums=np.zeros((seen, day.slots, 5)),
-        visit_rows=np.full((seen, day.slots), -1),
-        visit_power_w=np.zeros(seen),
+        visit_sums=np.zeros((visited, day.slots, 5)),
+        visit_rows=np.full((visited, day.slots), -1),
+        visit_power_w=np.zeros(visited),
     )
     kernel.simulate(inputs, outputs, threads)
     return Block(slice(first, last), stays, *outputs)

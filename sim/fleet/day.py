@@ -45,8 +45,8 @@ class Day:
         """Which stays in `order` have every epoch recorded: a fixed random set of instances, all `followed` jobs."""
         chosen = stream(self.world.seed, "traced instances").random(int(self.timeline.instance.max(initial=0)) + 1)
         drawn = chosen[self.timeline.instance[self.order]] < self.world.recording.instance_epoch_share
-        asked = False if self.followed is None else self.followed[self.timeline.job[self.order]]
-        return np.asarray(drawn | asked)
+        followed = False if self.followed is None else self.followed[self.timeline.job[self.order]]
+        return np.asarray(drawn | followed)
 
 
 def prepare(world: World) -> Day:

@@ -352,7 +352,7 @@ def retry(state: State, rules: Rules, who: int, now_s: float) -> None:
     (array([0, 0], dtype=int32), 0)
     """
     state.total[0].passes += 1
-    kept = read = 0
+    waiting = read = 0
     while read < state.total[0].pending:
         instance = np.int64(state.pending[read])
         read += 1
@@ -362,9 +362,9 @@ def retry(state: State, rules: Rules, who: int, now_s: float) -> None:
             continue
         if tried:
             job.failed = state.total[0].passes
-        state.pending[kept] = instance
-        kept += 1
-    state.total[0].pending = kept
+        state.pending[waiting] = instance
+        waiting += 1
+    state.total[0].pending = waiting
 
 
 @njit(cache=True)
@@ -446,12 +446,12 @@ def residents(state: State, machine: Whole) -> NDArray[np.int32]:
     count, instance = 0, state.machines[machine].newest
     while instance != NOBODY:
         count, instance = count + 1, state.instances[instance].older
-    found = np.empty(count, np.int32)
+    instances = np.empty(count, np.int32)
     instance = state.machines[machine].newest
     for place_in_list in range(count):
-        found[place_in_list] = instance
+        instances[place_in_list] = instance
         instance = state.instances[instance].older
-    return found
+    return instances
 
 
 @njit(cache=True)

@@ -154,19 +154,19 @@ def read_access_log(path: Path, time: str | None = None, unit: str | None = None
     texts = pc.struct_field(parts, "duration")
     took = np.asarray(pc.fill_null(texts.cast(pa.string()).cast(pa.float64()), np.nan).to_numpy(False))
     nginx = form.by_end or (pc.mean(pc.match_substring(texts, ".").cast(pa.float64())).as_py() or 0.0) > 0.5
-    said = unit or form.unit
-    took_s = took / PER_SECOND[said or ("s" if nginx else "us")]
+    stated_unit = unit or form.unit
+    took_s = took / PER_SECOND[stated_unit or ("s" if nginx else "us")]
     read = (np.abs(stamp_s) <= FARTHEST_S) & (took_s <= FARTHEST_S)
     notes, findings = _skipped(lines, read, form)
     by_end = time == "departure" if time else nginx
     took_s = took_s[read]
     origin = float(np.floor(stamp_s[read].min()))
     stamp_s = stamp_s[read] - origin
-    if not said:
+    if not stated_unit:
         _refuse_long(stamp_s, took_s, np.flatnonzero(read))
         if form is _SINGLE:
             findings += _doubtful(took_s, texts.filter(pa.array(read)), nginx)
-    notes += [_understood(form, nginx, by_end, said or ("s" if nginx else "us")), _LISTENER]
+    notes += [_understood(form, nginx, by_end, stated_unit or ("s" if nginx else "us")), _LISTENER]
     end_s, resolution_s = stamp_s if by_end else stamp_s + took_s, 0.0
     moved = np.array_equal(stamp_s, np.floor(stamp_s))
     if moved:

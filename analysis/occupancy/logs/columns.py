@@ -99,11 +99,11 @@ def roles(
     faults = list(_contradictions({option: name for option, name in options.items() if name is not None}))
     if faults:
         raise FileError(faults)
-    said = [name for name in options.values() if name is not None]
-    missing = [name for name in said if name not in names]
+    stated = [name for name in options.values() if name is not None]
+    missing = [name for name in stated if name not in names]
     if missing:
         raise FileError([_lacking(name, names) for name in missing])
-    free = [name for name in names if name not in said]
+    free = [name for name in names if name not in stated]
     came = arrival or (None if departure and duration else _named(free, _ARRIVAL))
     left = departure or (None if arrival and duration else _named(free, _DEPARTURE))
     took = duration or (None if came and left else _named(free, _DURATION))
@@ -114,15 +114,15 @@ def roles(
     return Roles(came, left, took, _named(free, _REQUEST), _named(free, _TYPE), priority)
 
 
-def _contradictions(said: Mapping[str, str]) -> Iterator[FileFault]:
+def _contradictions(stated: Mapping[str, str]) -> Iterator[FileFault]:
     """Yield what is wrong with options whatever the file has: a column for two of them, three times where two do."""
     first = dict[str, str]()
-    for option, name in said.items():
+    for option, name in stated.items():
         if name in first:
             yield FileFault(1, 1, option, f"should be another column than that of {first[name]}", name)
         first.setdefault(name, option)
-    if {"--arrival", "--departure", "--duration"} <= set(said):
-        shown = f"{said['--arrival']}, {said['--departure']} and {said['--duration']}"
+    if {"--arrival", "--departure", "--duration"} <= set(stated):
+        shown = f"{stated['--arrival']}, {stated['--departure']} and {stated['--duration']}"
         yield FileFault(1, 1, "--duration", "should not be said beside --arrival and --departure", shown)
 
 
@@ -179,7 +179,7 @@ def names_several(name: str) -> bool:
     return _SEVERAL.fullmatch(_parts(name)[0]) is not None
 
 
-def unit_of(name: str, values: Floats, said: str | None = None) -> tuple[str, str]:
+def unit_of(name: str, values: Floats, stated: str | None = None) -> tuple[str, str]:
     """Return the unit of a column of numbers, and a note if it was neither in the name nor said.
 
     The name comes first. Numbers that all lie where times since 1970 do are such times, whose size tells the unit.
@@ -206,15 +206,15 @@ def unit_of(name: str, values: Floats, said: str | None = None) -> tuple[str, st
     ('s', 'column took is read as seconds; --unit says another')
     """
     named = _parts(name)[1]
-    if named and said and named != said:
-        raise FileError([FileFault(1, 1, name, f"should be in {said}, as --unit says", f"a name in {named}")])
+    if named and stated and named != stated:
+        raise FileError([FileFault(1, 1, name, f"should be in {stated}, as --unit says", f"a name in {named}")])
     if named:
         return named, ""
-    seen = values[np.isfinite(values)]
+    known = values[np.isfinite(values)]
     for unit, least in _EPOCH.items():
-        if len(seen) and least <= seen.min() and seen.max() < 10 * least and seen.max() < 2 * seen.min():
+        if len(known) and least <= known.min() and known.max() < 10 * least and known.max() < 2 * known.min():
             return unit, f"column {name} is read as {_SPELLED[unit][-1]} since 1970"
-    return said or "s", "" if said else f"column {name} is read as seconds; --unit says another"
+    return stated or "s", "" if stated else f"column {name} is read as seconds; --unit says another"
 
 
 def undecided(stamp: str, duration: str, notes: Sequence[str]) -> FileFault | None:

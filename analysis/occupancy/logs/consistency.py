@@ -83,9 +83,9 @@ def resolution_s(stamp_s: Floats) -> float:
     >>> resolution_s(np.array([0.25, 1.5])), resolution_s(np.array([3.0, np.nan, 4.0]))
     (0.01, 1.0)
     """
-    seen = stamp_s[~np.isnan(stamp_s)][:_SAMPLE]
+    stamps = stamp_s[~np.isnan(stamp_s)][:_SAMPLE]
     for unit in _UNITS_S:
-        if len(seen) and np.all(np.abs(seen - unit * np.round(seen / unit)) < _ROUNDING_S):
+        if len(stamps) and np.all(np.abs(stamps - unit * np.round(stamps / unit)) < _ROUNDING_S):
             return unit
     return 0.0
 
@@ -161,8 +161,8 @@ def conserves_work(arrival_s: Floats, departure_s: Floats, servers: int) -> tupl
     tests = []
     if all(np.count_nonzero(ended & side) >= LEAST for side in (alone, company)):
         samples = [_sample(stay_s, ended, side) for side in (company, alone)]
-        longest = min(each.longest_s for each in samples)
-        left_s, right_s = (_mean(each, longest)[0] for each in samples)
+        longest = min(sample.longest_s for sample in samples)
+        left_s, right_s = (_mean(sample, longest)[0] for sample in samples)
         tests.append(Comparison("company", left_s, right_s, _logrank(*samples)))
     free = _sample(stay_s, ended, alone | company)
     if np.count_nonzero(free.ended) >= LEAST:
@@ -185,10 +185,10 @@ def _sample(stay_s: Floats, ended: Bools, which: Bools) -> _Sample:
     return _Sample(stay_s[which][order], ended[which][order])
 
 
-def _logrank(one: _Sample, other: _Sample) -> float:
+def _logrank(first: _Sample, other: _Sample) -> float:
     """Return the p-value; NaN, which blames nobody, where all demands are alike."""
     with np.errstate(invalid="ignore"):
-        return float(logrank(_censored(one), _censored(other)).pvalue)
+        return float(logrank(_censored(first), _censored(other)).pvalue)
 
 
 def _censored(sample: _Sample) -> CensoredData:
@@ -204,8 +204,8 @@ def _mean(sample: _Sample, up_to_s: float) -> tuple[float, float, float]:
     areas = level * (ends - np.minimum(sample.stay_s, up_to_s))
     beyond = np.cumsum(areas[::-1])[::-1]
     spread = np.where(counts, beyond**2 / (at_risk * np.maximum(at_risk - 1, 1)), 0.0)
-    there = len(at_risk) - np.searchsorted(sample.stay_s, sample.stay_s)
-    rare = np.append(sample.stay_s[(level <= LONGER) & (there >= AT_RISK)], np.inf)[0]
+    present = len(at_risk) - np.searchsorted(sample.stay_s, sample.stay_s)
+    rare = np.append(sample.stay_s[(level <= LONGER) & (present >= AT_RISK)], np.inf)[0]
     return float(min(sample.stay_s[0], up_to_s) + areas.sum()), float(spread.sum()), float(rare)
 
 

@@ -74,7 +74,7 @@ class EventReader:
                 self._wrong.clear()
             if len(self._wrong) == _IN_A_ROW:
                 raise FileError(self._wrong)
-        time_s, change = (np.array(each) for each in zip(*events, strict=True)) if events else (np.empty(0),) * 2
+        time_s, change = (np.array(column) for column in zip(*events, strict=True)) if events else (np.empty(0),) * 2
         return Batch(time_s.astype(np.float64), change.astype(np.int64), faults)
 
     def _header(self, words: list[str]) -> bool:

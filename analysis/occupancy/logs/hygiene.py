@@ -165,20 +165,20 @@ def clean(log: pd.DataFrame, servers: int, resolution_s: float = 0.0) -> Cleaned
     log = log[rows] if not rows.all() else log
     came, left = (log[name].to_numpy(dtype=np.float64) for name in ("arrival_s", "departure_s"))
     tick_s = max(resolution_s, _tick(came, left))
-    kept, findings, alike = _once(log, tick_s)
-    if "cancelled" in kept:
-        kept, cancelled = _served(kept)
+    requests, findings, alike = _once(log, tick_s)
+    if "cancelled" in requests:
+        requests, cancelled = _served(requests)
         findings += cancelled
-    came, left = (kept[name].to_numpy(dtype=np.float64) for name in ("arrival_s", "departure_s"))
+    came, left = (requests[name].to_numpy(dtype=np.float64) for name in ("arrival_s", "departure_s"))
     if np.isnan(came).all() or np.isnan(left).all():
         raise InputError(f"the log has no {'arrivals' if np.isnan(came).all() else 'departures'}")
     paired = not np.isnan(left - came).all()
-    classes = kept["priority"].to_numpy(dtype=np.int64) if paired and "priority" in kept else None
+    classes = requests["priority"].to_numpy(dtype=np.int64) if paired and "priority" in requests else None
     given = Cleaned(came, left, (), 0, paired, classes)
     made = _pairs(given) if paired else _lists(given, servers)
     told = tuple(_told(made, servers, tick_s))
     findings = [*findings, *made.findings]
-    return replace(made, findings=(*findings, *alike, *told), repaired=sum(each.count for each in findings))
+    return replace(made, findings=(*findings, *alike, *told), repaired=sum(finding.count for finding in findings))
 
 
 def might_repeat(arrival_s: Floats, departure_s: Floats) -> bool:
@@ -230,7 +230,7 @@ def copies(log: pd.DataFrame, tick_s: float) -> Copies:
     took = np.round(left - came, _DECIMALS)
     moved = "stamp_s" in log
     stamp = log["stamp_s"].to_numpy(dtype=np.float64) if moved else came
-    kind = next((each for each in ("request", "id", "rest") if each in log and log[each].notna().all()), None)
+    kind = next((name for name in ("request", "id", "rest") if name in log and log[name].notna().all()), None)
     codes = None if kind is None else pd.factorize(log[kind])[0].astype(np.int64)
     if (codes is None and not might_repeat(stamp, stamp + took)) or (codes is not None and _unique(codes)):
         return Copies(np.zeros(len(log), dtype=np.bool_), 0, 0.0, 0, 0)
@@ -301,9 +301,9 @@ def imputed(arrival_s: Floats, departure_s: Floats, lost: Bools) -> Floats:
     took = (departure_s - arrival_s)[order]
     whole = np.flatnonzero(~np.isnan(took))
     donor = np.maximum(np.searchsorted(whole, np.arange(len(took)), side="right") - 1, 0)
-    made = np.empty_like(took)
-    made[order] = took[whole[donor]]
-    return np.where(lost, arrival_s + made, departure_s)
+    times = np.empty_like(took)
+    times[order] = took[whole[donor]]
+    return np.where(lost, arrival_s + times, departure_s)
 
 
 def lost_departures(arrival_s: Floats, departure_s: Floats, servers: int) -> Floats:
@@ -378,22 +378,25 @@ def _tick(came: Floats, left: Floats) -> float:
 
 def _once(log: pd.DataFrame, tick_s: float) -> tuple[pd.DataFrame, list[Finding], list[Finding]]:
     """Return a log without rows that are certainly copies, what was left out, and what may be copies."""
-    seen = copies(log, tick_s)
-    kept, left_out, reported = log, list[Finding](), list[Finding]()
-    if seen.again.any():
+    repeats = copies(log, tick_s)
+    requests, left_out, reported = log, list[Finding](), list[Finding]()
+    if repeats.again.any():
         named = "the same request again, name and times"
         by_id = "request" in log or "id" in log
         evidence = named if by_id else "the whole row again, in a log whose rows tell their requests apart"
-        kept, left_out = log[~seen.again], [Finding("rows written twice", int(seen.again.sum()), evidence, "left out")]
-    if seen.beyond_chance:
-        evidence = f"pairs of rows, in groups of {seen.usual:,}; chance explains {seen.by_chance:,.0f}"
+        requests, left_out = (
+            log[~repeats.again],
+            [Finding("rows written twice", int(repeats.again.sum()), evidence, "left out")],
+        )
+    if repeats.beyond_chance:
+        evidence = f"pairs of rows, in groups of {repeats.usual:,}; chance explains {repeats.by_chance:,.0f}"
         done = _BATCHES if "request" in log else _BATCHES + _NAMES
-        reported.append(Finding("rows alike", seen.pairs, evidence, done))
-    if seen.conflicts:
+        reported.append(Finding("rows alike", repeats.pairs, evidence, done))
+    if repeats.conflicts:
         evidence = "the name of an earlier request, but other times"
         done = "all kept: they may be retries, or no names of requests"
-        reported.append(Finding("names that repeat", seen.conflicts, evidence, done))
-    return kept, left_out, reported
+        reported.append(Finding("names that repeat", repeats.conflicts, evidence, done))
+    return requests, left_out, reported
 
 
 def _served(log: pd.DataFrame) -> tuple[pd.DataFrame, list[Finding]]:
@@ -434,8 +437,8 @@ def _pairs(log: Cleaned) -> Cleaned:
             evidence = f"open for longer than {3 * longest:.3g} s, three times the longest response"
             done = f"put in as the request {'before' if name == 'departures' else 'after'} took"
             findings.append(Finding(f"lost {name}", int(lost.sum()), evidence, done))
-            made = imputed(*both, lost)
-            came, left = (came, made) if name == "departures" else (-made, left)
+            times = imputed(*both, lost)
+            came, left = (came, times) if name == "departures" else (-times, left)
     early = np.isnan(came)
     if early.any():
         first = float(min(np.nanmin(came), np.nanmin(left)))
@@ -465,8 +468,8 @@ def _forwards(log: Cleaned, backwards: Bools) -> tuple[Cleaned, Finding]:
         return replace(log, departure_s=left - least), Finding("departures before arrivals", count, evidence, done)
     keep = ~backwards
     classes = None if log.priority is None else log.priority[keep]
-    kept = replace(log, arrival_s=came[keep], departure_s=left[keep], priority=classes)
-    return kept, Finding("departures before arrivals", count, evidence, "left out")
+    forwards = replace(log, arrival_s=came[keep], departure_s=left[keep], priority=classes)
+    return forwards, Finding("departures before arrivals", count, evidence, "left out")
 
 
 def _lists(log: Cleaned, servers: int) -> Cleaned:
@@ -476,12 +479,12 @@ def _lists(log: Cleaned, servers: int) -> Cleaned:
     arrivals = lost_arrivals(came, left, servers)
     came = np.sort(np.concatenate((came, arrivals)))
     departures = lost_departures(came, left, servers)
-    for name, made, evidence in (
+    for name, times, evidence in (
         ("arrivals", arrivals, "at some time more requests had left than had come"),
         ("departures", departures, "the server would never be empty again"),
     ):
-        if len(made):
-            findings.append(Finding(f"lost {name}", len(made), evidence, "put in where they are likeliest"))
+        if len(times):
+            findings.append(Finding(f"lost {name}", len(times), evidence, "put in where they are likeliest"))
     left = np.sort(np.concatenate((left, departures)))
     padded = np.full(max(len(came), len(left)), np.nan)
     padded[: len(left)] = left
@@ -582,14 +585,14 @@ def _alike(stamp: Floats, took: Floats, codes: Ints | None, tick_s: float) -> tu
     """Return pairs alike in the same tick, those that chance explains, and the usual size of groups of rows alike."""
     whole = ~np.isnan(took) & ~np.isnan(stamp)
     at = np.rint(stamp[whole] / tick_s) if tick_s > 0 else stamp[whole]
-    ticks, tick, there = np.unique(at, return_inverse=True, return_counts=True)
-    together = _pairs_of_rows(there)
+    ticks, tick, present = np.unique(at, return_inverse=True, return_counts=True)
+    together = _pairs_of_rows(present)
     names = [] if codes is None else [codes[whole]]
     cells = _Cells(tick, _codes([took[whole], *names]))
     if not _pairs_of_rows(cells.count):
         return 0, 0.0, 0
     usual = int(np.bincount(cells.count[cells.count > 1]).argmax())
-    adjacent, near = there[1:] * there[:-1], np.diff(ticks) == 1.0
+    adjacent, near = present[1:] * present[:-1], np.diff(ticks) == 1.0
     if not len(adjacent):
         return _pairs_of_rows(cells.count), np.inf, usual
     equal = cells.equal(len(ticks))
@@ -614,22 +617,22 @@ def _pairs_of_rows(counts: Ints) -> int:
     return int(np.sum(counts * (counts - 1)) // 2)
 
 
-def _lost(seen: Curve, servers: int) -> Floats:
+def _lost(curve: Curve, servers: int) -> Floats:
     """Return when departures were lost: moments at which the expected number passes levels between whole numbers."""
-    span_s, departed = np.diff(seen.time_s), int(seen.departures.sum())
-    gone = np.minimum(seen.departures[1:], _MOST_AT_ONCE)
-    share, mean = _FIRST_SHARE, np.zeros(len(seen.jobs))
+    span_s, departed = np.diff(curve.time_s), int(curve.departures.sum())
+    gone = np.minimum(curve.departures[1:], _MOST_AT_ONCE)
+    share, mean = _FIRST_SHARE, np.zeros(len(curve.jobs))
     for _ in range(_ROUNDS if departed and len(span_s) else 0):
-        rate = departed / max(float(np.clip(seen.jobs - np.round(mean), 0, servers) @ span_s), _TINY)
-        path = _Path(seen.jobs, gone, rate * span_s, servers, share)
+        rate = departed / max(float(np.clip(curve.jobs - np.round(mean), 0, servers) @ span_s), _TINY)
+        path = _Path(curve.jobs, gone, rate * span_s, servers, share)
         mean = np.maximum.accumulate(_backward(*_forward(path, _STATES, _IMPOSSIBLE), path))
         share = max(mean[-1] / departed, _LEAST_SHARE)
-    most = np.minimum.accumulate(np.append(seen.jobs, seen.final)[::-1])[::-1][:-1]
+    most = np.minimum.accumulate(np.append(curve.jobs, curve.final)[::-1])[::-1][:-1]
     mean = np.minimum(mean, most)
     levels = np.arange(1, int(np.max(mean, initial=0.0)) + 2)
     levels = levels - (0.5 + levels * _GOLDEN) % 1.0
     at = np.searchsorted(mean, levels)
-    return seen.time_s[at[at < len(mean)]]
+    return curve.time_s[at[at < len(mean)]]
 
 
 @njit(cache=True)
@@ -661,10 +664,10 @@ def _forward(path: _Path, states: int, impossible: float) -> tuple[Floats, Ints]
         new[:] = 0.0
         for j in range(states):
             if table[i, j] > impossible:
-                there = jobs[i] - base[i] - j
-                stays, loses = _step(there, work[i], servers, share)
-                new[j] += table[i, j] * stays * _busy(there, servers) ** gone[i]
-                new[j + 1] += table[i, j] * loses * _busy(there - 1, servers) ** gone[i]
+                place = jobs[i] - base[i] - j
+                stays, loses = _step(place, work[i], servers, share)
+                new[j] += table[i, j] * stays * _busy(place, servers) ** gone[i]
+                new[j + 1] += table[i, j] * loses * _busy(place - 1, servers) ** gone[i]
         for j in range(states + 1):
             if base[i] + j > jobs[i + 1]:
                 new[j] = 0.0
@@ -690,13 +693,13 @@ def _backward(table: Floats, base: Ints, path: _Path) -> Floats:
             before[:] = 0.0
             for j in range(states):
                 to = base[i] + j - base[i + 1]
-                there = jobs[i] - base[i] - j
-                if table[i, j] > 0.0 and there >= 0:
-                    stays, loses = _step(there, work[i], servers, share)
+                place = jobs[i] - base[i] - j
+                if table[i, j] > 0.0 and place >= 0:
+                    stays, loses = _step(place, work[i], servers, share)
                     if 0 <= to < states and table[i + 1, to] > 0.0:
-                        before[j] += stays * _busy(there, servers) ** gone[i] * later[to]
+                        before[j] += stays * _busy(place, servers) ** gone[i] * later[to]
                     if 0 <= to + 1 < states and table[i + 1, to + 1] > 0.0:
-                        before[j] += loses * _busy(there - 1, servers) ** gone[i] * later[to + 1]
+                        before[j] += loses * _busy(place - 1, servers) ** gone[i] * later[to + 1]
             top = before.max()
             for j in range(states):
                 later[j] = before[j] / top if top > 0.0 else 1.0

@@ -68,9 +68,9 @@ def read_log(
 
 def _stamp(arrival: str | None, departure: str | None) -> str | None:
     """Return whether the stamp of an access log was said to be the arrival or the departure."""
-    said = [name for name in (arrival, departure) if name is not None]
-    if len(said) > 1 or any(name != "time" for name in said):
+    columns = [name for name in (arrival, departure) if name is not None]
+    if len(columns) > 1 or any(name != "time" for name in columns):
         raise InputError(
-            f"an access log has one stamp, time, which is an arrival or a departure, got {', '.join(said)}"
+            f"an access log has one stamp, time, which is an arrival or a departure, got {', '.join(columns)}"
         )
     return "arrival" if arrival else "departure" if departure else None

@@ -133,8 +133,8 @@ def _types(head: bytes, which: Roles) -> dict[str, pa.DataType]:
     first = pacsv.read_csv(pa.BufferReader(head[: head.rfind(b"\n") + 1]))
     types = dict[str, pa.DataType]()
     for name in which.times():
-        found = first[name].type
-        types[name] = pa.float64() if not pa.types.is_timestamp(found) else _LOCAL if found.tz is None else _ZONED
+        kind = first[name].type
+        types[name] = pa.float64() if not pa.types.is_timestamp(kind) else _LOCAL if kind.tz is None else _ZONED
     types |= dict.fromkeys(which.classes(), pa.int64())
     return types | dict.fromkeys(which.labels(), _TEXT)
 
@@ -155,9 +155,9 @@ def _in_seconds(
             times[name] = _since_1970(column)
             continue
         values = _numbers(column)
-        found, note = unit_of(name, values, unit)
+        column_unit, note = unit_of(name, values, unit)
         notes += [note] * bool(note)
-        seconds = values / PER_SECOND[found]
+        seconds = values / PER_SECOND[column_unit]
         since = float(np.floor(np.nanmin(seconds))) if "1970" in note else 0.0
         times[name] = Times(seconds - since, since)
     return [*mixed, *notes], times
@@ -191,7 +191,7 @@ def _since_1970(column: pa.ChunkedArray) -> Times:
 
 def _sound(times: Mapping[str, Times], columns: Mapping[str, pa.ChunkedArray], which: Roles) -> bool:
     """Return whether times are near enough or missing, some are there of each, durations and classes not negative."""
-    if any((np.abs(one.value_s) > FARTHEST_S).any() or np.isnan(one.value_s).all() for one in times.values()):
+    if any((np.abs(column.value_s) > FARTHEST_S).any() or np.isnan(column.value_s).all() for column in times.values()):
         return False
     for classes in (columns[name] for name in which.classes()):
         if not pa.types.is_integer(classes.type) or classes.null_count or pc.min(classes).as_py() < 0:
@@ -202,8 +202,8 @@ def _sound(times: Mapping[str, Times], columns: Mapping[str, pa.ChunkedArray], w
 def _log(times: Mapping[str, Times], columns: Mapping[str, pa.ChunkedArray], which: Roles, notes: Sequence[str]) -> Log:
     """Return the log: all times since one origin, arrival or departure from the other and the duration."""
     stamps = {name: times[name] for name in which.times() if name != which.duration}
-    origin = min(one.since_s for one in stamps.values())
-    seconds = {name: one.value_s + (one.since_s - origin) for name, one in stamps.items()}
+    origin = min(column.since_s for column in stamps.values())
+    seconds = {name: column.value_s + (column.since_s - origin) for name, column in stamps.items()}
     if which.duration is not None:
         took = times[which.duration].value_s
         came = seconds[which.arrival] if which.arrival else seconds[str(which.departure)] - took
@@ -291,7 +291,7 @@ def _with_rest(log: Log, others: pd.DataFrame) -> Log:
 
 
 def _carefully(
-    cells: Cells, said: tuple[str | None, ...], unit: str | None
+    cells: Cells, stated: tuple[str | None, ...], unit: str | None
 ) -> tuple[Roles, dict[str, pa.ChunkedArray]]:
     """Return which columns hold what, and each of them, checked cell by cell.
 
@@ -302,15 +302,15 @@ def _carefully(
     """
     if not cells.names or any(fault.line == 1 for fault in cells.faults):
         raise FileError(cells.faults)
-    which = roles(cells.names, *said)
+    which = roles(cells.names, *stated)
     columns = {name: pa.chunked_array([pa.array(cells.columns[name])]) for name in which.labels()}
     faults = list(cells.faults)
     for name in which.times():
-        columns[name], found = _checked(cells, name, 0.0 if name == which.duration else -np.inf, unit)
-        faults += found
+        columns[name], wrong = _checked(cells, name, 0.0 if name == which.duration else -np.inf, unit)
+        faults += wrong
     for name in which.classes():
-        columns[name], found = _classes(cells, name)
-        faults += found
+        columns[name], wrong = _classes(cells, name)
+        faults += wrong
     if not faults and not len(cells.lines):
         faults.append(FileFault(2, 1, "rows", "should hold at least one row", "none"))
     if faults:
@@ -323,35 +323,37 @@ def _checked(cells: Cells, name: str, least: float, unit: str | None) -> tuple[p
     given = cells.columns[name]
     text = given.astype(str).str.strip()
     missing = given.isna() | text.str.lower().isin(_NOT_SEEN)
-    made, kind = _read(given, text.mask(missing))
-    faults = list(cells.faults_of(name, made.isna() & ~missing, f"should be a {kind}"))
+    times, kind = _read(given, text.mask(missing))
+    faults = list(cells.faults_of(name, times.isna() & ~missing, f"should be a {kind}"))
     if kind == "number":
-        faults += _outside(cells, name, made, least, unit)
+        faults += _outside(cells, name, times, least, unit)
     elif given.dtype.kind != "M":
         zoned = text.str.contains(_ZONE) & ~missing
-        faults += cells.faults_of(name, made.notna() & ~zoned & bool(zoned.any()), "should have a zone, as others have")
-        made = made if zoned.any() else made.dt.tz_localize(None)
+        faults += cells.faults_of(
+            name, times.notna() & ~zoned & bool(zoned.any()), "should have a zone, as others have"
+        )
+        times = times if zoned.any() else times.dt.tz_localize(None)
     if len(text) and missing.all():
         faults.append(FileFault(2, cells.position(name), name, "should hold at least one time", "none"))
-    return pa.chunked_array([pa.array(made, from_pandas=True)]), faults
+    return pa.chunked_array([pa.array(times, from_pandas=True)]), faults
 
 
-def _outside(cells: Cells, name: str, made: pd.Series, least: float, unit: str | None) -> Iterator[FileFault]:
+def _outside(cells: Cells, name: str, numbers: pd.Series, least: float, unit: str | None) -> Iterator[FileFault]:
     """Yield the faults of numbers that are no times: infinite ones, those that are too small or too far away."""
-    farthest = FARTHEST_S * PER_SECOND[unit_of(name, made.to_numpy(dtype=np.float64), unit)[0]]
-    finite = ~np.isinf(made)
+    farthest = FARTHEST_S * PER_SECOND[unit_of(name, numbers.to_numpy(dtype=np.float64), unit)[0]]
+    finite = ~np.isinf(numbers)
     yield from cells.faults_of(name, ~finite, "should be a finite number")
-    yield from cells.faults_of(name, (made < least) & finite, f"should be at least {least:g}")
-    far = finite & (made >= least) & (made.abs() > farthest)
+    yield from cells.faults_of(name, (numbers < least) & finite, f"should be at least {least:g}")
+    far = finite & (numbers >= least) & (numbers.abs() > farthest)
     yield from cells.faults_of(name, far, f"should be within {FARTHEST_S:g} s of 0")
 
 
 def _classes(cells: Cells, name: str) -> tuple[pa.ChunkedArray, list[FileFault]]:
     """Return a column of classes, and the faults of the cells that hold none."""
-    made = pd.to_numeric(cells.columns[name].astype(str).str.strip(), errors="coerce")
-    wrong = ~((made >= 0) & (made < 2.0**63) & (made % 1 == 0))
+    classes = pd.to_numeric(cells.columns[name].astype(str).str.strip(), errors="coerce")
+    wrong = ~((classes >= 0) & (classes < 2.0**63) & (classes % 1 == 0))
     faults = list(cells.faults_of(name, wrong, "should be a whole number of at least 0"))
-    return pa.chunked_array([made.where(~wrong, 0).astype(np.int64).to_numpy()]), faults
+    return pa.chunked_array([classes.where(~wrong, 0).astype(np.int64).to_numpy()]), faults
 
 
 def _read(given: pd.Series, text: pd.Series) -> tuple[pd.Series, str]:
