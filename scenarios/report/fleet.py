@@ -3,8 +3,6 @@
 import math
 from collections.abc import Iterator
 from dataclasses import replace
-from pathlib import Path
-from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -16,13 +14,12 @@ from models.fleet.world import Rollout
 from models.metrics import METRICS
 from scenarios.files.schema import ProfileScenario, Scenario, WSMeter
 from scenarios.report.figures import drawn, saved
-from scenarios.report.printed import printed
 from scenarios.report.subject import Subject, composed
 from scenarios.runs.epochs import epoch_length_s
 from scenarios.runs.rundir import Run
 from scenarios.views.output import Progress
 from scenarios.views.section import Figure, Section, Table, Verdict, table
-from scenarios.wsmeter.measure import capacity, estimates, has_truth, measure, render, summary, unit_of
+from scenarios.wsmeter.measure import FleetRun, capacity, estimates, has_truth, measure, summary, unit_of
 from scenarios.wsmeter.truth import Tables, change
 
 _HOURS_MOST = 48
@@ -105,26 +102,26 @@ def wsmeter(subject: Subject, progress: Progress) -> Iterator[Section]:
         if (full_s := _complete_s(scenario.feature.rollout)) > 0:
             yield _no_estimate(full_s, scenario.horizon_s)
             return
-        payload, figures = _of_profiled(scenario, run)
+        conclusion, figures = _of_profiled(scenario, run)
     else:
-        payload = measure(scenario, run, run.path.parent, progress)
-        figures = saved((file for file in payload["figures"] if Path(file).stem == "estimates"), _PICTURED)
-    told = printed(payload, render)
-    if not told.tables:
+        conclusion = measure(scenario, run, run.path.parent, progress)
+        figures = saved((str(file) for file in conclusion.figures if file.stem == "estimates"), _PICTURED)
+    tables = tuple(conclusion.tables())
+    if not tables:
         return
-    words = METRICS[asked(subject).metric].words
+    words, true = METRICS[conclusion.metric].words, conclusion.true
     says = (
-        f"What is measured: {words}. What is compared: test clusters of {payload['unit']}s with the feature beside all "
+        f"What is measured: {words}. What is compared: test clusters of {conclusion.unit}s with the feature beside all "
         "without it, as published: how they differ without the feature is not allowed for."
     )
     yield composed(
         "WSMeter: the change from small test clusters",
-        (says, *(line for line in told.says if line.startswith("True"))),
-        told.tables,
+        (says, f"True change of the whole fleet: {true:+.2%}." if math.isfinite(true) else ""),
+        tables,
         figures,
         (f"wsc run {run.path}", f"wsc validate {scenario.name}") if scenario.kind == "fleet" else (),
-        (_verdict(payload),),
-        payload,
+        (_verdict(conclusion),),
+        conclusion.payload(),
     )
 
 
@@ -144,25 +141,27 @@ def _no_estimate(full_s: float, horizon_s: float) -> Section:
     return composed("WSMeter: no estimate of this feature", says, verdicts=(Verdict("WSMeter", why),))
 
 
-def _of_profiled(scenario: ProfileScenario, run: Run) -> tuple[dict[str, Any], tuple[Figure, ...]]:
+def _of_profiled(scenario: ProfileScenario, run: Run) -> tuple[FleetRun, tuple[Figure, ...]]:
     """Return what `wsc run` would say of a profiled fleet's feature, were it a fleet's run, and the picture."""
     settings, unit = _profiled(run), unit_of(scenario)
-    made = estimates(run, settings, unit)
+    estimated = estimates(run, settings, unit)
     true = change(Tables.of(run, settings)) if has_truth(run) else math.nan
-    payload = {
-        "scenario": scenario.name,
-        "seed": scenario.seed,
-        "run": str(run.path),
-        "counts": run.manifest["counts"],
-        "metric": settings.metric,
-        "unit": unit,
-        "truth": {"change": true},
-        "estimates": made.to_dict("records"),
-        "rounds": [],
-        "beside": [],
-        "fleet": summary(run),
-    }
-    return payload, (drawn(draw_estimates(made, true, f"{unit}s"), _PICTURED["estimates"]),) if len(made) else ()
+    conclusion = FleetRun(
+        kind=scenario.kind,
+        run=run.path,
+        scenario=scenario.name,
+        seed=scenario.seed,
+        counts=run.manifest["counts"],
+        metric=settings.metric,
+        unit=unit,
+        true=true,
+        estimates=estimated,
+        fleet=summary(run),
+        rounds=pd.DataFrame(),
+    )
+    if not len(estimated):
+        return conclusion, ()
+    return conclusion, (drawn(draw_estimates(estimated, true, f"{unit}s"), _PICTURED["estimates"]),)
 
 
 def asked(subject: Subject) -> WSMeter:
@@ -181,12 +180,13 @@ def _profiled(run: Run) -> WSMeter:
     return replace(WSMeter(metric="ips", window="day-*"), machines=sizes or (max(1, having),))
 
 
-def _verdict(payload: dict[str, Any]) -> Verdict:
-    known = [row for row in payload["estimates"] if math.isfinite(row["change"]) and row["estimator"] == "wsmeter"]
+def _verdict(conclusion: FleetRun) -> Verdict:
+    rows = conclusion.estimates.to_dict("records")
+    known = [row for row in rows if math.isfinite(row["change"]) and row["estimator"] == "wsmeter"]
     if not known:
         return Verdict("WSMeter", "too little data in every test cluster")
-    row, true = known[-1], payload["truth"]["change"]
-    says = f"{row['change']:+.2%} ± {row['margin']:.2%} from {row['machines']:,} {payload['unit']}s"
+    row, true = known[-1], conclusion.true
+    says = f"{row['change']:+.2%} ± {row['margin']:.2%} from {row['machines']:,} {conclusion.unit}s"
     if not math.isfinite(true):
         return Verdict("WSMeter", f"{says}; the truth is not known")
     holds = bool(row["low"] <= true <= row["high"])

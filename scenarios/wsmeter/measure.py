@@ -2,36 +2,36 @@
 
 import math
 from collections.abc import Iterator, Mapping
-from dataclasses import fields
+from dataclasses import dataclass, fields
 from pathlib import Path
 from typing import Any, Literal
 
 import pandas as pd
-from rich.box import SIMPLE_HEAD
-from rich.console import Console
-from rich.table import Table
 
+from analysis.figures.wsmeter.changes import NORMAL_95, job_changes
 from analysis.figures.wsmeter.day import draw_day
 from analysis.figures.wsmeter.estimates import draw_estimates
 from analysis.statistics import NotEnoughDataError
 from analysis.wsmeter.estimators import Estimate
 from models.fleet.world import World
+from models.metrics import MetricName
 from scenarios.files.loader import load
 from scenarios.files.schema import Scenario, WSMeter
 from scenarios.runs.execution import obtain
 from scenarios.runs.kept import concluded
 from scenarios.runs.pictures import save
 from scenarios.runs.rundir import Draft, Run, RunError
+from scenarios.views.conclusion import Conclusion, Payload
 from scenarios.views.output import Progress
-from scenarios.wsmeter.beside import beside, beside_table
+from scenarios.views.section import Block, Place, Says, Section, Table, table
 from scenarios.wsmeter.clusters import clusters
-from scenarios.wsmeter.measurements import job_quotas
-from scenarios.wsmeter.truth import Tables, change_of, in_words
+from scenarios.wsmeter.measurements import job_quotas, run_measurements
+from scenarios.wsmeter.truth import Tables, change_of, halves_of, in_words
 from scenarios.wsmeter.validate import estimators, show_validate
 from scenarios.wsmeter.validate import validate as judge
 
 Unit = Literal["machine", "instance"]
-__all__ = ("measure", "numbers", "render", "show_validate", "simulate", "validate")
+__all__ = ("measure", "numbers", "show_validate", "simulate", "validate")
 
 
 def simulate(scenario: Scenario, draft: Draft, _out: Path, progress: Progress) -> Mapping[str, int]:
@@ -43,40 +43,190 @@ def simulate(scenario: Scenario, draft: Draft, _out: Path, progress: Progress) -
     return outcome.counts
 
 
-def measure(scenario: Scenario, found: Run, out: Path, progress: Progress) -> dict[str, Any]:
+@dataclass(frozen=True, slots=True, eq=False)
+class Beside:
+    """Another run whose jobs changed too, and how far the changes are apart."""
+
+    scenario: str
+    run: Path
+    jobs: pd.DataFrame
+    """name, change, margin, change_there, margin_there, and differs: by more than both margins together."""
+
+    def payload(self) -> Payload:
+        """Return what ``--json`` prints of it."""
+        return {"scenario": self.scenario, "run": str(self.run), "jobs": self.jobs.to_dict("records")}
+
+    def table(self, here: str) -> Table:
+        """Return the changes beside those of the scenario that is called so."""
+        rows = [
+            (
+                row["name"],
+                f"{row['change']:+.2%} ±{row['margin']:.2%}",
+                f"{row['change_there']:+.2%} ±{row['margin_there']:.2%}",
+                "yes" if row["differs"] else "no",
+            )
+            for row in self.jobs.to_dict("records")
+        ]
+        return table(("job", here, self.scenario, "differ"), rows, f"change beside {self.scenario}", words=4)
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class FleetRun(Conclusion):
+    """What test clusters say of a fleet's feature, beside the truth: ``wsc run`` of a fleet."""
+
+    kind: str
+    run: Path
+    scenario: str
+    seed: int
+    counts: Mapping[str, int]
+    metric: MetricName
+    unit: Unit
+    """What a test cluster is made of."""
+    true: float
+    """Change of the whole fleet; NaN where the truth is not recorded."""
+    estimates: pd.DataFrame
+    """A row an estimator and size, the fields of `Estimate`."""
+    fleet: Mapping[str, float]
+    rounds: pd.DataFrame
+    """A row a round of the loop: table `rounds`."""
+    beside: tuple[Beside, ...] = ()
+    figures: tuple[Path, ...] = ()
+
+    def section(self) -> Section:
+        """Return what kind of a day it was, and what estimators and the loop say of the feature."""
+        return Section("", (*self.day(), *self.truth(), *self.tables(), Place(f"  tables and figures: {self.run}")))
+
+    def day(self) -> Iterator[Block]:
+        """Yield how large the fleet is and how busy it was."""
+        counts, fleet = self.counts, self.fleet
+        cells = f"{counts['cells']:,} cells, " if "cells" in counts else ""
+        yield Says(
+            f"{self.scenario} (seed {self.seed}): {cells}{counts['machines']:,} machines, {counts['jobs']:,} jobs, "
+            f"{counts['instances']:,} instances, {counts['epochs']:,} epochs"
+        )
+        yield Says(
+            f"  {fleet['allocated_share']:.0%} of CPU allocated, {fleet['utilisation']:.0%} used, "
+            f"{fleet['power_w']:.0f} W a machine"
+        )
+        yield Says(
+            f"  {fleet['moved_share']:.0%} of instances restarted or moved, "
+            f"{fleet['drained_share']:.1%} of machines drained"
+        )
+
+    def truth(self) -> Iterator[Block]:
+        """Yield what is measured, and the true change."""
+        if math.isfinite(self.true) or len(self.estimates):
+            yield Says(f"  {in_words(self.metric, self.true)}")
+
+    def tables(self) -> Iterator[Table]:
+        """Yield what each estimator, each round of the loop and each run beside this one says."""
+        if len(self.estimates):
+            yield self._estimates()
+        if len(self.rounds):
+            yield self._rounds()
+        yield from (other.table(self.scenario) for other in self.beside)
+
+    def _estimates(self) -> Table:
+        rows = []
+        for row in self.estimates.to_dict("records"):
+            size, name = f"{row['machines']:,}", row["estimator"]
+            if not math.isfinite(row["change"]):
+                rows.append((size, name, "too little data", "", "", ""))
+                continue
+            change, excludes = f"{row['change']:+.2%} ±{row['margin']:.2%}", not row["low"] <= 0 <= row["high"]
+            quota, jobs = f"{row['quota_coverage']:.1%}", f"{row['jobs']:,.0f}"
+            rows.append((size, name, change, "yes" if excludes else "no", quota, jobs))
+        headings = (f"{self.unit}s", "estimator", "change", "excludes 0", "quota", "jobs")
+        title, caption = "one test cluster of each size", "quota: share that the jobs hold"
+        return table(headings, rows, title, words=6, caption=caption)
+
+    def _rounds(self) -> Table:
+        rows = []
+        for row in self.rounds.to_dict("records"):
+            margins = (f"±{row[name]:.2%}" for name in ("target_margin", "planned_margin", "margin"))
+            size, change = f"{row['machines']:,}", f"{row['change']:+.2%}"
+            rows.append(
+                (str(row["round"]), size, str(row["jobs"]), *margins, change, "yes" if row["accepted"] else "no")
+            )
+        headings = ("round", f"{self.unit}s", "jobs", "target", "planned", "margin", "change", "accepted")
+        return table(headings, rows, "the loop: plan, roll out, check, plan again", words=8)
+
+    def payload(self) -> Payload:
+        """Return the run, the truth and all estimates."""
+        return {
+            "kind": self.kind,
+            "run": str(self.run),
+            "scenario": self.scenario,
+            "seed": self.seed,
+            "counts": self.counts,
+            "metric": self.metric,
+            "unit": self.unit,
+            "truth": {"change": self.true},
+            "estimates": self.estimates.to_dict("records"),
+            "rounds": self.rounds.to_dict("records"),
+            "beside": [other.payload() for other in self.beside],
+            "fleet": self.fleet,
+            "figures": [str(file) for file in self.figures],
+        }
+
+    def frame(self) -> pd.DataFrame:
+        """Return a row an estimator and size of test cluster."""
+        return self.estimates
+
+
+def measure(scenario: Scenario, run: Run, out: Path, progress: Progress) -> FleetRun:
     """Return what `wsc run` says of a run that is there; without its ``truth_`` tables the truth is NaN.
 
     Parameters
     ----------
     scenario : whose analyses are made
-    found : its run
+    run : its run
     out : folder of the runs that stand beside it
     progress : told what is being done
     """
-    settings = scenario.analyses.wsmeter
-    unit = unit_of(scenario)
-    made = estimates(found, settings, unit) if not scenario.periods else pd.DataFrame()
-    true = change_of(found, settings) if has_truth(found) else math.nan
-    files = [
-        *save(draw_day(found.table("epochs"), capacity(found)), found.path / "day"),
-        *(save(draw_estimates(made, true, f"{unit}s"), found.path / "estimates") if len(made) else []),
+    settings, unit = scenario.analyses.wsmeter, unit_of(scenario)
+    estimated = estimates(run, settings, unit) if not scenario.periods else pd.DataFrame()
+    true = change_of(run, settings) if has_truth(run) else math.nan
+    figures = [
+        *save(draw_day(run.table("epochs"), capacity(run)), run.path / "day"),
+        *(save(draw_estimates(estimated, true, f"{unit}s"), run.path / "estimates") if len(estimated) else []),
     ]
     others = [obtain(load(name), out, False, progress) for name in scenario.analyses.beside]
-    return {
-        "kind": scenario.kind,
-        "run": str(found.path),
-        "scenario": scenario.name,
-        "seed": scenario.seed,
-        "counts": found.manifest["counts"],
-        "metric": settings.metric,
-        "unit": unit,
-        "truth": {"change": true},
-        "estimates": made.to_dict("records"),
-        "rounds": _rounds(scenario, found, progress).to_dict("records"),
-        "beside": [beside(found, other, settings) for other in others],
-        "fleet": summary(found),
-        "figures": [str(file) for file in files],
-    }
+    return FleetRun(
+        kind=scenario.kind,
+        run=run.path,
+        scenario=scenario.name,
+        seed=scenario.seed,
+        counts=run.manifest["counts"],
+        metric=settings.metric,
+        unit=unit,
+        true=true,
+        estimates=estimated,
+        fleet=summary(run),
+        rounds=_rounds(scenario, run, progress),
+        beside=tuple(beside(run, other, settings) for other in others),
+        figures=tuple(Path(file) for file in figures),
+    )
+
+
+def beside(run: Run, other: Run, settings: WSMeter) -> Beside:
+    """Return the change of each job that a run and another one measure, with 95% margins.
+
+    Raises
+    ------
+    NotEnoughDataError
+        If a run has nothing without, or nothing with the feature.
+    """
+    here, there = (_changes(each_run, settings) for each_run in (run, other))
+    both = here.merge(there, on="name", suffixes=("", "_there"))
+    apart = (both["change"] - both["change_there"]).abs() > both["margin"] + both["margin_there"]
+    return Beside(other.manifest["scenario"], other.path, both.assign(differs=apart))
+
+
+def _changes(run: Run, settings: WSMeter) -> pd.DataFrame:
+    changes = job_changes(*halves_of(run_measurements(run, settings)), min_instances=settings.min_instances)
+    named = changes.merge(run.table("jobs", ["job", "name"]), on="job")
+    return pd.DataFrame({"name": named["name"], "change": named["change"], "margin": NORMAL_95 * named["error"]})
 
 
 def _rounds(scenario: Scenario, found: Run, progress: Progress) -> pd.DataFrame:
@@ -163,65 +313,6 @@ def numbers(payload: Mapping[str, Any]) -> Iterator[tuple[str, float]]:
         yield "WSMeter's estimate", known[-1]["change"]
         yield "margin", known[-1]["margin"]
     yield "CPU used", payload["fleet"]["utilisation"]
-
-
-def render(payload: Mapping[str, Any], console: Console) -> None:
-    """Print what a run was and what its test clusters said."""
-    counts, fleet, true = payload["counts"], payload["fleet"], payload["truth"]["change"]
-    cells = f"{counts['cells']:,} cells, " if "cells" in counts else ""
-    console.print(
-        f"{payload['scenario']} (seed {payload['seed']}): {cells}"
-        f"{counts['machines']:,} machines, {counts['jobs']:,} jobs, "
-        f"{counts['instances']:,} instances, {counts['epochs']:,} epochs",
-        f"  {fleet['allocated_share']:.0%} of CPU allocated, {fleet['utilisation']:.0%} used, "
-        f"{fleet['power_w']:.0f} W a machine",
-        f"  {fleet['moved_share']:.0%} of instances restarted or moved, "
-        f"{fleet['drained_share']:.1%} of machines drained",
-        sep="\n",
-        soft_wrap=True,
-    )
-    if math.isfinite(true) or payload["estimates"]:
-        console.print(f"  {in_words(payload['metric'], true)}", highlight=False, soft_wrap=True)
-    if payload["estimates"]:
-        console.print(_estimate_table(payload))
-    if payload["rounds"]:
-        console.print(_round_table(payload))
-    for other in payload["beside"]:
-        console.print(beside_table(payload["scenario"], other))
-    console.print(f"  tables and figures: {payload['run']}", soft_wrap=True)
-
-
-def _estimate_table(payload: Mapping[str, Any]) -> Table:
-    head = (f"{payload['unit']}s", "estimator", "change", "excludes 0", "quota", "jobs")
-    table = Table(
-        *head, title="one test cluster of each size", caption="quota: share that the jobs hold", box=SIMPLE_HEAD
-    )
-    for row in payload["estimates"]:
-        if not math.isfinite(row["change"]):
-            table.add_row(f"{row['machines']:,}", row["estimator"], "too little data")
-            continue
-        table.add_row(
-            f"{row['machines']:,}",
-            row["estimator"],
-            f"{row['change']:+.2%} ±{row['margin']:.2%}",
-            "no" if row["low"] <= 0 <= row["high"] else "yes",
-            f"{row['quota_coverage']:.1%}",
-            f"{row['jobs']:,.0f}",
-        )
-    return table
-
-
-def _round_table(payload: Mapping[str, Any]) -> Table:
-    title = "the loop: plan, roll out, check, plan again"
-    head = ("round", f"{payload['unit']}s", "jobs", "target", "planned", "margin", "change", "accepted")
-    table = Table(*head, title=title, box=SIMPLE_HEAD)
-    for row in payload["rounds"]:
-        margins = (f"±{row[name]:.2%}" for name in ("target_margin", "planned_margin", "margin"))
-        accepted = "yes" if row["accepted"] else "no"
-        table.add_row(
-            str(row["round"]), f"{row['machines']:,}", str(row["jobs"]), *margins, f"{row['change']:+.2%}", accepted
-        )
-    return table
 
 
 def summary(found: Run) -> dict[str, float]:

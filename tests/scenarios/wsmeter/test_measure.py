@@ -17,13 +17,13 @@ from models.fleet.jobs import build_jobs
 from models.fleet.machines import build_machines
 from scenarios.files.loader import load
 from scenarios.files.source import settings
-from scenarios.kinds import render
-from scenarios.runs.execution import measure, obtain, reopen, run, validate
+from scenarios.runs import execution
+from scenarios.runs.execution import obtain, reopen, validate
 from scenarios.runs.pictures import save
 from scenarios.runs.rundir import RunError, open_run
 from scenarios.views.output import dumps
-from scenarios.wsmeter.beside import beside
-from scenarios.wsmeter.measure import estimates
+from scenarios.views.text import show
+from scenarios.wsmeter.measure import beside, estimates
 from scenarios.wsmeter.measurements import job_quotas, run_measurements
 from scenarios.wsmeter.truth import halves_of
 from sim.fleet.control import plan_day
@@ -34,6 +34,14 @@ SMALL_CLUSTERS = "analyses.wsmeter.machines=[5,10]"
 
 def quiet(_what, _share):
     pass
+
+
+def run(*asked):
+    return execution.run(*asked).payload()
+
+
+def measure(*asked):
+    return execution.measure(*asked).payload()
 
 
 def scenario(*more):
@@ -181,19 +189,19 @@ def test_a_run_beside_another_compares_the_jobs_that_both_measure(out):
     made = run(here, out, False, quiet)
     found = open_run(made["run"])
     other = obtain(scenario(), out, False, quiet)
-    compared = beside(found, other, here.analyses.wsmeter)
+    compared = beside(found, other, here.analyses.wsmeter).payload()
     named = {row["name"]: row for row in compared["jobs"]}
     assert {"heavyweight-01", "heavyweight-02"} <= named.keys()
     for row in named.values():
         apart = abs(row["change"] - row["change_there"]) > row["margin"] + row["margin_there"]
         assert row["differs"] == apart
-    same = beside(found, found, here.analyses.wsmeter)
+    same = beside(found, found, here.analyses.wsmeter).payload()
     assert not any(row["differs"] for row in same["jobs"])
 
 
 def test_what_is_printed_fits_a_narrow_terminal(payload):
     console = Console(width=80, file=StringIO())
-    render(payload, console)
+    show(execution.measure(*reopen(Path(payload["run"])), Path(payload["run"]).parent, quiet).section(), console)
     text = console.file.getvalue()
     assert "true change of the whole fleet" in text
     assert "wsmeter-widened" in text
