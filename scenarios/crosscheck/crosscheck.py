@@ -152,7 +152,7 @@ def _requests(run: Run) -> Iterator[Check]:
         return
     from analysis.crosscheck import requests as served
     from scenarios.crosscheck.counters import completed
-    from scenarios.runs.epochs import epoch_length_s
+    from scenarios.runs.rundir import epoch_length_s
 
     epoch_s = epoch_length_s(run.table("epochs", ["start_s"]))
     if math.isnan(epoch_s):

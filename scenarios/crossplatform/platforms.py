@@ -17,8 +17,7 @@ from models.platforms import PLATFORMS, Cache, InstructionSet, Platform, pooled_
 from scenarios.files.building import build
 from scenarios.files.faults import Fault, FaultsError, shown
 from scenarios.files.findings import Check, Finding, checked
-from scenarios.files.reader import parse
-from scenarios.files.tree import Node, Place, Scalar, merge, without
+from scenarios.files.tree import Node, Place, Scalar, merge, parse, without
 from scenarios.views.conclusion import Conclusion, Payload
 from scenarios.views.numbers import closest
 from scenarios.views.section import Says, Section, table

@@ -43,7 +43,7 @@ def build(adapter: TypeAdapter[_T], root: Node) -> tuple[_T | None, list[Fault]]
 
     Examples
     --------
-    >>> from scenarios.files.reader import parse
+    >>> from scenarios.files.tree import parse
     >>> from scenarios.files.schema import SCENARIO
     >>> root, _ = parse("{name: day, sed: 1, epoch_s: yes}", "day.yaml")
     >>> scenario, faults = build(SCENARIO, root)

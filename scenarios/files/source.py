@@ -13,8 +13,7 @@ from types import MappingProxyType
 from typing import TYPE_CHECKING
 
 from scenarios.files.faults import Fault, FaultsError, shown
-from scenarios.files.reader import parse
-from scenarios.files.tree import Node, Place, merge, put, without
+from scenarios.files.tree import Node, Place, merge, parse, put, without
 from scenarios.views.numbers import closest
 
 if TYPE_CHECKING:

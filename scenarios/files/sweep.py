@@ -32,7 +32,7 @@ def expand(asked: SweepFile, root: Node, reference: str, faults: list[Fault]) ->
     Examples
     --------
     >>> from scenarios.files.schema import Sweep
-    >>> from scenarios.files.reader import parse
+    >>> from scenarios.files.tree import parse
     >>> root, _ = parse("sweep: {scenario: small, axes: {fleet.machines: [300, 400]}, seeds: [1, 2]}", "s.yaml")
     >>> asked = SweepFile(name="sizes", sweep=Sweep("small", {"fleet.machines": (300, 400)}, (1, 2)))
     >>> [tree.child("name").value for tree in expand(asked, root, "s.yaml", [])][:2]

@@ -1,10 +1,19 @@
-"""Values that know where they stand: a tree of maps, lists and scalars with file, line and column of each."""
+"""YAML 1.2 as a tree of located values: maps, lists and scalars with file, line and column; and what is wrong with it."""
 
+import math
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
+from functools import lru_cache
 
-from scenarios.files.faults import Fault
+from ruamel.yaml import YAML
+from ruamel.yaml.error import MarkedYAMLError, YAMLError
+from ruamel.yaml.nodes import MappingNode, ScalarNode, SequenceNode
+from ruamel.yaml.nodes import Node as YamlNode
 
+from models.errors import InputError
+from scenarios.files.faults import Fault, shown
+
+_MOST_VALUES = 100_000
 Scalar = None | bool | int | float | str
 Keys = tuple[str | int, ...]
 """The way from the top of a tree to a value: map keys and list positions."""
@@ -61,7 +70,6 @@ def merge(base: Node, other: Node) -> Node:
 
     Examples
     --------
-    >>> from scenarios.files.reader import parse
     >>> base, other = parse("{a: {b: 1, c: 2}, d: [1]}", "x")[0], parse("{a: {b: null}, d: []}", "y")[0]
     >>> merge(base, other).plain()
     {'a': {'b': None, 'c': 2}, 'd': []}
@@ -77,7 +85,6 @@ def put(node: Node, keys: Sequence[str], new: Node, faults: list[Fault]) -> Node
 
     Examples
     --------
-    >>> from scenarios.files.reader import parse
     >>> tree, five = parse("{services: [{instances: 3}]}", "x")[0], parse("5", "y")[0]
     >>> put(tree, ["services", "0", "instances"], five, []).plain()
     {'services': [{'instances': 5}]}
@@ -108,3 +115,128 @@ def without(root: Node, keys: Iterable[str]) -> Node:
     """
     entries = root.value if isinstance(root.value, dict) else {}
     return replace(root, value={key: node for key, node in entries.items() if key not in keys})
+
+
+def parse(text: str, file: str, line: int = 1, column: int = 1, path: str = "") -> tuple[Node | None, list[Fault]]:
+    """Return the tree of a YAML text, or None, and its faults.
+
+    Dates are text, only true and false are bool, a key may be said once, and numbers are finite.
+
+    Parameters
+    ----------
+    file, line, column : where the text begins
+    path : the field that the text is the value of
+
+    Examples
+    --------
+    >>> tree, faults = parse("seed: 1", "day.yaml")
+    >>> tree.plain(), tree.child("seed").place
+    ({'seed': 1}, Place(file='day.yaml', line=1, column=7))
+    >>> print(parse("seed: [1", "day.yaml")[1][0])
+    day.yaml:1:9: is not YAML: expected ',' or ']', but got '<stream end>'
+    """
+    tree, faults = _parsed(text, Place(file, line, column), path)
+    return tree, list(faults)
+
+
+@lru_cache(maxsize=64)
+def _parsed(text: str, start: Place, path: str) -> tuple[Node | None, tuple[Fault, ...]]:
+    """Return the tree, which nobody changes, and the faults; one command reads what others extend many times."""
+    tree, faults = _Reader(start, path).read(text)
+    return tree, tuple(faults)
+
+
+@dataclass(slots=True)
+class _Reader:
+    """Turns one YAML text into nodes, collecting its faults.
+
+    `start` is the place of the text's first character, `path` the field that the text is the value of.
+    """
+
+    start: Place
+    path: str = ""
+    faults: list[Fault] = field(default_factory=list)
+    values: int = 0
+
+    def read(self, text: str) -> tuple[Node | None, list[Fault]]:
+        try:
+            tree = YAML(typ="safe", pure=True).compose(text)
+            if tree is None:
+                return None, [self.start.fault(self.path, "is empty")]
+            return self._node(tree, None, self.path, ()), self.faults
+        except MarkedYAMLError as error:
+            mark = error.problem_mark or error.context_mark
+            problem = str(error.problem)
+            told = f"{error.context} {problem}" if problem.startswith("but ") else problem
+            return None, [self._place(mark).fault(self.path, f"is not YAML: {told}")]
+        except YAMLError as error:
+            return None, [self.start.fault(self.path, f"is not YAML: {str(error).splitlines()[0]}")]
+        except RecursionError:
+            return None, [self.start.fault(self.path, "is nested too deeply")]
+
+    def _place(self, mark: object) -> Place:
+        line, column = getattr(mark, "line", 0), getattr(mark, "column", 0)
+        first = self.start.column - 1 if line == 0 else 0
+        return Place(self.start.file, self.start.line + line, first + column + 1)
+
+    def _node(self, tree: YamlNode, key: Place | None, path: str, above: tuple[int, ...]) -> Node:
+        place = self._place(tree.start_mark)
+        self.values += 1
+        if id(tree) in above or self.values > _MOST_VALUES:
+            problem = "holds itself" if id(tree) in above else f"makes more than {_MOST_VALUES} values"
+            raise MarkedYAMLError(problem=f"an alias {problem}", problem_mark=tree.start_mark)
+        above = (*above, id(tree))
+        value: Scalar | dict[str, Node] | list[Node]
+        if isinstance(tree, MappingNode):
+            value = self._map(tree, path, above)
+        elif isinstance(tree, SequenceNode):
+            value = [self._node(item, None, _field(path, i), above) for i, item in enumerate(tree.value)]
+        else:
+            value = self._scalar(str(tree.tag), str(tree.value), place, path)
+        return Node(value, place, key or place)
+
+    def _map(self, tree: MappingNode, path: str, above: tuple[int, ...]) -> dict[str, Node]:
+        entries: dict[str, Node] = {}
+        for key, value in tree.value:
+            place = self._place(key.start_mark)
+            if not isinstance(key, ScalarNode):
+                self.faults.append(place.fault(path, "a key should be text"))
+                continue
+            name = _field(path, key.value)
+            node = self._node(value, place, name, above)
+            if key.value in entries:
+                first = entries[key.value].key
+                self.faults.append(place.fault(name, f"is said twice, first in line {first.line}", shown(node.plain())))
+            entries.setdefault(key.value, node)
+        return entries
+
+    def _scalar(self, tag: str, text: str, place: Place, path: str) -> Scalar:
+        try:
+            value = _scalar(tag, text)
+        except (ValueError, KeyError):
+            self.faults.append(place.fault(path, f"cannot be read as {tag.rpartition(':')[2]}", shown(text)))
+            return None
+        if isinstance(value, float) and not math.isfinite(value):
+            self.faults.append(place.fault(path, "should be a finite number", text))
+            return None
+        return value
+
+
+def _field(path: str, key: str | int) -> str:
+    return f"{path}.{key}" if path else str(key)
+
+
+def _scalar(tag: str, text: str) -> Scalar:
+    """Return a scalar as YAML 1.2 has it: dates are text, and only true and false are bool."""
+    kind = tag.removeprefix("tag:yaml.org,2002:")
+    if kind == "null":
+        return None
+    if kind == "bool":
+        return {"true": True, "false": False}[text.lower()]
+    if kind == "int":
+        return int(text, {"0x": 16, "0o": 8}.get(text.lstrip("+-")[:2], 10))
+    if kind == "float":
+        return float(text.replace("_", "").lower().replace(".inf", "inf").replace(".nan", "nan"))
+    if kind.startswith("!"):
+        raise InputError(tag)
+    return text

@@ -11,8 +11,7 @@ from analysis.occupancy.logs.sources import Log
 from models.platforms import Platform
 from scenarios.files.faults import Fault, FaultsError
 from scenarios.files.options import refuse
-from scenarios.runs.epochs import epoch_length_s
-from scenarios.runs.rundir import Run, open_run
+from scenarios.runs.rundir import Run, epoch_length_s, open_run
 
 if TYPE_CHECKING:
     from analysis.crossplatform.evidence import ServiceLog

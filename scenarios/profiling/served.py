@@ -8,8 +8,7 @@ import pandas as pd
 
 from analysis.occupancy.curve import curve
 from analysis.occupancy.law import law
-from scenarios.runs.epochs import epoch_length_s
-from scenarios.runs.rundir import Run
+from scenarios.runs.rundir import Run, epoch_length_s
 from scenarios.views.conclusion import Payload
 from scenarios.views.numbers import number, seconds, share
 from scenarios.views.section import Table, table
