@@ -1,4 +1,4 @@
-"""YAML 1.2 as a tree of located values: maps, lists and scalars with file, line and column; and what is wrong with it."""
+"""YAML 1.2 as a tree of located values: maps, lists and scalars with file, line and column; and its faults."""
 
 import math
 from collections.abc import Iterable, Sequence
