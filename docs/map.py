@@ -48,10 +48,9 @@ def imported(tree: ast.Module, known: dict[str, Path]) -> Iterator[str]:
     for node in _running(tree):
         if isinstance(node, ast.Import):
             yield from (alias.name for alias in node.names if alias.name in known)
-        elif isinstance(node, ast.ImportFrom) and node.module in known:
-            for alias in node.names:
-                below = f"{node.module}.{alias.name}"
-                yield below if below in known else node.module
+        elif isinstance(node, ast.ImportFrom) and node.module:
+            names = [f"{node.module}.{alias.name}" for alias in node.names]
+            yield from (name if name in known else node.module for name in names if {name, node.module} & known.keys())
 
 
 def _running(node: ast.AST) -> Iterator[ast.AST]:

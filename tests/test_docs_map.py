@@ -8,11 +8,11 @@ from docs.map import arrows, circles, lines, modules, room, upward
 @pytest.fixture
 def tree(tmp_path):
     texts = {
-        "models/world.py": "from typing import TYPE_CHECKING\nif TYPE_CHECKING:\n    from scenarios.files import read\n",
+        "models/world.py": "if TYPE_CHECKING:\n    from scenarios.files import read\n",
         "sim/fleet/run.py": '"""Runs."""\n\n# Why.\nfrom models import world\n',
         "analysis/law.py": "def law():\n    from analysis.logs.reading import read\n",
         "analysis/logs/reading.py": "import analysis.law\n",
-        "scenarios/entry.py": "import models.world\ndef main():\n    from sim.fleet import run\n    raise SystemExit(3)\n",
+        "scenarios/entry.py": "import models.world\ndef main():\n    from sim.fleet import run\n",
     }
     for name, text in texts.items():
         (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)
