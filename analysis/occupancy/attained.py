@@ -128,22 +128,22 @@ def shared(log: Log, servers: int) -> Attained:
     """
     n = log.requests
     attained, joined, rate = np.zeros(n), np.full(n, -1.0), np.ones(n)
-    each, last, present = 0.0, 0.0, 0
+    received, last, present = 0.0, 0.0, 0
     for e in range(len(log.job)):
         if present > 0:
-            each += (log.clock_s[e] - last) * min(1.0, servers / present)
+            received += (log.clock_s[e] - last) * min(1.0, servers / present)
         else:
-            each = 0.0  # starts afresh with every busy period, lest rounding adds up over days
+            received = 0.0  # starts afresh with every busy period, lest rounding adds up over days
         i, last = log.job[e], log.clock_s[e]
         if i >= 0:
-            joined[i] = each
+            joined[i] = received
             present += 1
         else:
             i = -1 - i
-            attained[i], rate[i], joined[i] = each - joined[i], min(1.0, servers / present), -1.0
+            attained[i], rate[i], joined[i] = received - joined[i], min(1.0, servers / present), -1.0
             present -= 1
     for i in np.flatnonzero(joined >= 0.0):
-        attained[i] = each - joined[i]
+        attained[i] = received - joined[i]
     return attained, np.ones(n, dtype=np.bool_), rate
 
 

@@ -266,8 +266,8 @@ def _most(
     sharper = most_queueing(curve, periods, to, allowed, suffixes=True) if per_job else np.full(1, NAN)
     q3 = np.minimum(sharper, q2) if per_job else sharper
     notes = [] if periods.closed else ["the last busy period is open: B0"]
-    for found, name, instead in ((exact, "B2", "B1"), (sharper, "B3", "B2")):
-        large = np.count_nonzero(np.isinf(found)) - (not periods.closed)
+    for most, name, instead in ((exact, "B2", "B1"), (sharper, "B3", "B2")):
+        large = np.count_nonzero(np.isinf(most)) - (not periods.closed)
         notes += [f"{large} busy periods too large for {name}: {instead}"] if large > 0 else []
     return (float(np.sum(q0)), float(np.sum(q1)), float(np.sum(q2)), float(np.sum(q3))), "; ".join(notes)
 
@@ -284,4 +284,4 @@ def _by_pairs(
         return NAN, "jobs are present at the start or the end: pairs not used"
     came = int(np.sum(curve.arrivals))
     _check(len(arrival) == len(departure) == came, f"{len(arrival)} pairs for a curve of {came} arrivals")
-    return least_queueing(arrival, departure, servers, to, seen=curve) - seen_s, ""
+    return least_queueing(arrival, departure, servers, to, present=curve) - seen_s, ""

@@ -143,7 +143,7 @@ def most_queueing(curve: Curve, periods: Periods, to: int, allowed: Floats, suff
 
 
 def least_queueing(
-    arrival_s: Floats, departure_s: Floats, servers: int, to: int, *, seen: Curve | None = None
+    arrival_s: Floats, departure_s: Floats, servers: int, to: int, *, present: Curve | None = None
 ) -> float:
     """Return queueing time that no policy avoids on k' servers, from matched pairs (docs/laws.md, reduction by pairs).
 
@@ -175,13 +175,13 @@ def least_queueing(
     """
     if not np.all(departure_s >= arrival_s):
         raise InputError("every job needs a departure, not before its arrival")
-    seen = curve(arrival_s, departure_s) if seen is None else seen
+    present = curve(arrival_s, departure_s) if present is None else present
     order = order_of(arrival_s)
-    demand_s = _alone(seen.time_s, seen.jobs <= servers, arrival_s, departure_s, order)
+    demand_s = _alone(present.time_s, present.jobs <= servers, arrival_s, departure_s, order)
     if np.isnan(demand_s).any():
         raise InputError("the curve is not that of the pairs: some come or go when it shows neither")
     done_s = srpt(arrival_s[order], demand_s[order] / to, 1)
-    work_s = area(seen, servers)
+    work_s = area(present, servers)
     return float(np.sum(done_s - arrival_s[order]) + (work_s - np.sum(demand_s)) / to) - work_s
 
 

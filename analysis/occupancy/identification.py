@@ -90,7 +90,7 @@ class _Candidate:
 
     policy: PolicyName
     servers: int
-    made: Reconstruction
+    reconstruction: Reconstruction
     stay_s: Floats
     log_likelihood: float
     crowded: int
@@ -170,10 +170,10 @@ def identify(
     classes = None if priority is None else np.asarray(priority)[rows]
 
     def explained(policy: PolicyName, k: int) -> _Candidate:
-        made = reconstruct(
+        reconstruction = reconstruct(
             policy, arrival_s, departure_s, k, priority=classes, quantum_s=quantum_s, tolerance_s=CLOSE_S
         )
-        return _candidate(policy, k, made, events, departure_s - arrival_s)
+        return _candidate(policy, k, reconstruction, events, departure_s - arrival_s)
 
     candidates = list[_Candidate]()
     for policy in chosen:
@@ -184,10 +184,12 @@ def identify(
         candidates += on.values()
     if not candidates and len(rows) > 0:
         raise InputError(f"policies {tuple(policies)} on {tuple(numbers)} servers: there is no candidate among them")
-    return _judge(sorted(candidates, key=lambda each: -round(each.log_likelihood, 6)), events, expected_servers)
+    return _judge(
+        sorted(candidates, key=lambda candidate: -round(candidate.log_likelihood, 6)), events, expected_servers
+    )
 
 
-def agreement(made: Reconstruction, events: Pairs, servers: int) -> tuple[DemandTest, ...]:
+def agreement(reconstruction: Reconstruction, events: Pairs, servers: int) -> tuple[DemandTest, ...]:
     """Return what speaks against demands: requests do not know what they will meet when they arrive.
 
     * congestion: rank correlation of demand with the number of requests met on arrival (Spearman 1904);
@@ -210,8 +212,8 @@ def agreement(made: Reconstruction, events: Pairs, servers: int) -> tuple[Demand
     >>> [(each.name, each.size, each.against) for each in agreement(reconstruct("fcfs", *log, 1), pairs(*log), 1)]
     [('waiting', 0.0, False)]
     """
-    demand_s = made.demand_s[events.order]
-    known = (made.fits & made.finished)[events.order]
+    demand_s = reconstruction.demand_s[events.order]
+    known = (reconstruction.fits & reconstruction.finished)[events.order]
     met = met_on_arrival(events)
     findings = []
     if known.sum() >= 10 and np.ptp(met[known]) > 0 and np.ptp(demand_s[known]) > 0:
@@ -224,7 +226,7 @@ def agreement(made: Reconstruction, events: Pairs, servers: int) -> tuple[Demand
     return (*findings, *_alone(demand_s, known, met, events))
 
 
-def log_likelihood(made: Reconstruction, longest_s: float) -> float:
+def log_likelihood(reconstruction: Reconstruction, longest_s: float) -> float:
     """Return the log density of a log's departures under a policy, given its arrivals.
 
     Demands are independent draws from a distribution that is not known. Departures are a one-to-one function of
@@ -238,7 +240,7 @@ def log_likelihood(made: Reconstruction, longest_s: float) -> float:
 
     Parameters
     ----------
-    made : what the policy makes of the log; requests that have not left do not count
+    reconstruction : what the policy makes of the log; requests that have not left do not count
     longest_s : the longest stay in the log, seconds: no demand is larger
 
     Returns
@@ -253,11 +255,11 @@ def log_likelihood(made: Reconstruction, longest_s: float) -> float:
     >>> log_likelihood(alike, 2.0) > log_likelihood(mixed, 2.0)
     True
     """
-    fit = made.fits & made.finished
-    misfits = int(np.count_nonzero(~made.fits & made.finished))
-    rates = float(np.log(made.rate[fit]).sum())
+    fit = reconstruction.fits & reconstruction.finished
+    misfits = int(np.count_nonzero(~reconstruction.fits & reconstruction.finished))
+    rates = float(np.log(reconstruction.rate[fit]).sum())
     stamps = float(fit.sum() * np.log1p(-MISFIT) + misfits * np.log(MISFIT / longest_s))
-    return rates + stamps + _log_density(made.demand_s[fit], longest_s)
+    return rates + stamps + _log_density(reconstruction.demand_s[fit], longest_s)
 
 
 def _steps(peak: int, expected: int | None) -> list[int]:
@@ -295,15 +297,17 @@ def _window(arrival_s: Floats, events: Pairs, most: int) -> Ints:
     return np.sort(events.order[start : int(ends[-1]) if len(ends) else start + most])
 
 
-def _candidate(policy: PolicyName, servers: int, made: Reconstruction, events: Pairs, stay_s: Floats) -> _Candidate:
+def _candidate(
+    policy: PolicyName, servers: int, reconstruction: Reconstruction, events: Pairs, stay_s: Floats
+) -> _Candidate:
     """Return a policy with how well it explains the log."""
     crowded, longest_s = (
         int(np.count_nonzero((events.job < 0) & (events.present >= servers))),
         float(np.nanmax(stay_s, initial=0.0)),
     )
-    misfits = np.count_nonzero(~made.fits & made.finished) / max(crowded, 1)
-    likely = log_likelihood(made, longest_s) if longest_s > 0 else 0.0
-    return _Candidate(policy, servers, made, stay_s, likely, crowded, float(misfits))
+    misfits = np.count_nonzero(~reconstruction.fits & reconstruction.finished) / max(crowded, 1)
+    likely = log_likelihood(reconstruction, longest_s) if longest_s > 0 else 0.0
+    return _Candidate(policy, servers, reconstruction, stay_s, likely, crowded, float(misfits))
 
 
 def _judge(candidates: list[_Candidate], events: Pairs, expected: int | None) -> Identified:
@@ -311,11 +315,13 @@ def _judge(candidates: list[_Candidate], events: Pairs, expected: int | None) ->
     table = _table(candidates)
     if not candidates:
         return Identified(None, None, np.nan, "there are no requests", (), (), table)
-    possible = [each for each in candidates if each.misfits <= MISFITS]
+    possible = [candidate for candidate in candidates if candidate.misfits <= MISFITS]
     best, findings = _answer(possible or candidates, events, expected)
-    among = [each for each in possible if best.servers != expected or each.servers == expected]
-    behind = [each for each in among if each is not best and each.log_likelihood <= best.log_likelihood]
-    others = [each for each in behind if not _same(each, best)]
+    among = [candidate for candidate in possible if best.servers != expected or candidate.servers == expected]
+    behind = [
+        candidate for candidate in among if candidate is not best and candidate.log_likelihood <= best.log_likelihood
+    ]
+    others = [candidate for candidate in behind if not _same(candidate, best)]
     score = best.log_likelihood - others[0].log_likelihood if others else np.nan
     rivals = tuple((o.policy, o.servers) for o in behind if best.log_likelihood - o.log_likelihood < ODDS)
     lone = int(np.count_nonzero(met_on_arrival(events) == 0))
@@ -332,16 +338,18 @@ def _ordered(best: _Candidate) -> bool:
     Such a one had waited, under the policy, for longer than a twentieth of the demands last; processor sharing has no
     turns.
     """
-    made = best.made
-    if POLICIES[best.policy].sharing == "evenly" or best.misfits > 0 or not made.finished.any():
+    reconstruction = best.reconstruction
+    if POLICIES[best.policy].sharing == "evenly" or best.misfits > 0 or not reconstruction.finished.any():
         return False
-    waited_s = (best.stay_s - made.demand_s)[made.finished]
-    return int(np.count_nonzero(waited_s > np.quantile(made.demand_s[made.finished], 0.05))) >= ORDERED
+    waited_s = (best.stay_s - reconstruction.demand_s)[reconstruction.finished]
+    return (
+        int(np.count_nonzero(waited_s > np.quantile(reconstruction.demand_s[reconstruction.finished], 0.05))) >= ORDERED
+    )
 
 
 def _table(candidates: list[_Candidate]) -> pd.DataFrame:
     columns = ["policy", "servers", "log_likelihood", "crowded", "misfits"]
-    return pd.DataFrame([[getattr(each, name) for name in columns] for each in candidates], columns=columns)
+    return pd.DataFrame([[getattr(candidate, name) for name in columns] for candidate in candidates], columns=columns)
 
 
 def _answer(candidates: list[_Candidate], events: Pairs, expected: int | None) -> _Tested:
@@ -352,8 +360,8 @@ def _answer(candidates: list[_Candidate], events: Pairs, expected: int | None) -
     number of servers it is the likeliest that no test contradicts, if the likeliest of all is contradicted or is the
     same policy on another number of servers and not much likelier.
     """
-    best = _first(candidates, events, lambda each: each.crowded < CROWDED)
-    own = [each for each in candidates if each.servers == expected and each.misfits <= MISFITS]
+    best = _first(candidates, events, lambda candidate: candidate.crowded < CROWDED)
+    own = [candidate for candidate in candidates if candidate.servers == expected and candidate.misfits <= MISFITS]
     if not own or (best[0].servers == expected and not _contradicted(best)):
         return best
     second = _first(own, events, lambda _: True)
@@ -364,11 +372,11 @@ def _answer(candidates: list[_Candidate], events: Pairs, expected: int | None) -
 def _first(candidates: list[_Candidate], events: Pairs, passed_over: Callable[[_Candidate], bool]) -> _Tested:
     """Return the first candidate that no test contradicts or that is not passed over for it; the first, without any."""
     tested = list[_Tested]()
-    for each in candidates:
-        if any(_same(each, other) for other, _ in tested):
+    for candidate in candidates:
+        if any(_same(candidate, other) for other, _ in tested):
             continue
-        tested.append((each, agreement(each.made, events, each.servers)))
-        if not (_contradicted(tested[-1]) and passed_over(each)):
+        tested.append((candidate, agreement(candidate.reconstruction, events, candidate.servers)))
+        if not (_contradicted(tested[-1]) and passed_over(candidate)):
             return tested[-1]
     return tested[0]
 
@@ -377,18 +385,19 @@ def _contradicted(tested: _Tested) -> bool:
     return any(finding.against for finding in tested[1])
 
 
-def _same(one: _Candidate, other: _Candidate) -> bool:
+def _same(candidate: _Candidate, other: _Candidate) -> bool:
     """Return whether two candidates make the same of every request that they fit."""
-    both = one.made.fits & other.made.fits
-    return bool(both.all()) and bool(np.abs(one.made.demand_s - other.made.demand_s).max(initial=0.0) < CLOSE_S)
+    both = candidate.reconstruction.fits & other.reconstruction.fits
+    off_s = np.abs(candidate.reconstruction.demand_s - other.reconstruction.demand_s)
+    return bool(both.all()) and bool(off_s.max(initial=0.0) < CLOSE_S)
 
 
 def _refusal(best: _Candidate, others: list[_Candidate], findings: tuple[DemandTest, ...], lone: int) -> str:
     """Return why the best candidate is not the answer; empty if it is."""
     name = f"{best.policy} on {best.servers} server{'' if best.servers == 1 else 's'}"
     if best.crowded < CROWDED:
-        seen = f"{best.crowded} departures while more than {best.servers} were present"
-        return f"{seen}: it takes {CROWDED} to tell policies"
+        count = f"{best.crowded} departures while more than {best.servers} were present"
+        return f"{count}: it takes {CROWDED} to tell policies"
     if lone < LONE:
         return f"{lone} request{'' if lone == 1 else 's'} met nobody on arrival: it takes {LONE} to check demands"
     if best.misfits > MISFITS:
@@ -398,9 +407,9 @@ def _refusal(best: _Candidate, others: list[_Candidate], findings: tuple[DemandT
     for finding in findings:
         if finding.against:
             return f"nothing fits: under {name}, the likeliest, demands depend on {finding.name} ({finding.size:+.2f})"
-    for each in others:
-        if each.policy != best.policy and best.log_likelihood - each.log_likelihood < ODDS:
-            return f"{name} and {each.policy} on {each.servers} explain the log about equally well"
+    for candidate in others:
+        if candidate.policy != best.policy and best.log_likelihood - candidate.log_likelihood < ODDS:
+            return f"{name} and {candidate.policy} on {candidate.servers} explain the log about equally well"
     return ""
 
 

@@ -211,17 +211,17 @@ def _limits(behind: Floats) -> tuple[int, int | None]:
 
 def _capped(value: Floats, weight: Floats) -> Floats:
     """Return the weighted sums of rising values with each of them in turn for a cap."""
-    made: Floats = np.cumsum(value * weight) + value * (weight.sum() - np.cumsum(weight))
-    return made
+    sums: Floats = np.cumsum(value * weight) + value * (weight.sum() - np.cumsum(weight))
+    return sums
 
 
-def _misfit(seen: Floats, expected: Floats) -> float:
+def _misfit(counted: Floats, expected: Floats) -> float:
     """Return how far off counts are, relative to their sum; 0 if that is chance (G test, level 0.1%)."""
     known = expected > 5
-    ratio = np.log(np.maximum(seen[known], 1e-9) / expected[known])
-    deviance = 2 * float((seen[known] * ratio - seen[known] + expected[known]).sum())
+    ratio = np.log(np.maximum(counted[known], 1e-9) / expected[known])
+    deviance = 2 * float((counted[known] * ratio - counted[known] + expected[known]).sum())
     chance = chi2.sf(deviance, max(1, int(known.sum()) - 1)) >= 0.001
-    return 0.0 if chance else float(np.abs(seen[known] - expected[known]).sum() / seen.sum())
+    return 0.0 if chance else float(np.abs(counted[known] - expected[known]).sum() / counted.sum())
 
 
 @dataclass(frozen=True, slots=True, eq=False)

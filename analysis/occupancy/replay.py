@@ -22,7 +22,7 @@ _ROUNDED = 1e-6
 class Explained:
     """A log as a policy explains it, and whether it may be replayed under it."""
 
-    made: Reconstruction
+    reconstruction: Reconstruction
     misfits: float
     """Share of the departures while somebody waits that contradict the policy, 0..1."""
     again_s: float
@@ -62,27 +62,35 @@ def explained(
     >>> explained("lcfs_pr", arrival_s, departure_s, servers=1).reason
     ''
     """
-    made = reconstruct(
+    reconstruction = reconstruct(
         policy, arrival_s, departure_s, servers, priority=priority, quantum_s=quantum_s, tolerance_s=CLOSE_S
     )
     if not len(arrival_s):
-        return Explained(made, 0.0, 0.0, "")
+        return Explained(reconstruction, 0.0, 0.0, "")
     events = pairs(arrival_s, departure_s)
     crowded = int(np.count_nonzero((events.job < 0) & (events.present >= servers)))
-    misfits = float(np.count_nonzero(~made.fits & made.finished) / max(crowded, 1))
+    misfits = float(np.count_nonzero(~reconstruction.fits & reconstruction.finished) / max(crowded, 1))
     if misfits > MISFITS:
         reason = f"{misfits:.1%} of the departures while somebody waited contradict it, more than {MISFITS:.0%}"
-        return Explained(made, misfits, float("nan"), reason)
-    seen = law(curve(arrival_s, departure_s), servers)
+        return Explained(reconstruction, misfits, float("nan"), reason)
+    total = law(curve(arrival_s, departure_s), servers)
     if policy == "random":
-        return Explained(made, misfits, seen.queueing_time_s, "")
+        return Explained(reconstruction, misfits, total.queueing_time_s, "")
     again_s = replay(
-        policy, arrival_s, departure_s, servers, servers, error=0.0, priority=priority, quantum_s=quantum_s, made=made
+        policy,
+        arrival_s,
+        departure_s,
+        servers,
+        servers,
+        error=0.0,
+        priority=priority,
+        quantum_s=quantum_s,
+        reconstruction=reconstruction,
     ).queueing_s
-    off_s = abs(again_s - seen.queueing_time_s)
-    strays = off_s > max(STRAYS * seen.queueing_time_s, _ROUNDED * seen.response_time_s)
-    reason = f"on the log's own servers it makes {again_s:,.4g} s of {seen.queueing_time_s:,.4g} s of queueing"
-    return Explained(made, misfits, again_s, reason if strays else "")
+    off_s = abs(again_s - total.queueing_time_s)
+    strays = off_s > max(STRAYS * total.queueing_time_s, _ROUNDED * total.response_time_s)
+    reason = f"on the log's own servers it makes {again_s:,.4g} s of {total.queueing_time_s:,.4g} s of queueing"
+    return Explained(reconstruction, misfits, again_s, reason if strays else "")
 
 
 @dataclass(frozen=True, slots=True)
@@ -123,7 +131,7 @@ def replay(
     rates: Floats | None = None,
     to_rates: Floats | None = None,
     choice: Floats | None = None,
-    made: Reconstruction | None = None,
+    reconstruction: Reconstruction | None = None,
 ) -> Replay:
     """Return what the requests of a log would have met on `to` servers of another speed under the same policy.
 
@@ -140,7 +148,7 @@ def replay(
     error : relative error of the demands that the bars stand for, 0 up to below 1
     to_rates : (k',) work per second done by 1 to k' busy servers together, before `speed`; None: as many as are busy
     choice : (n,) numbers in 0 up to below 1, for policy random (`serve`); None: drawn, the same every time
-    made : what the policy makes of the log, as from `reconstruct`; None: made here
+    reconstruction : what the policy makes of the log, as from `reconstruct`; None: made here
 
     Raises
     ------
@@ -159,13 +167,15 @@ def replay(
         raise InputError(f"speed {speed}: it must be a number above 0")
     if not 0 <= error < 1:
         raise InputError(f"error {error}: it must be from 0 up to below 1")
-    if made is None:
-        made = reconstruct(policy, arrival_s, departure_s, servers, priority=priority, quantum_s=quantum_s, rates=rates)
+    if reconstruction is None:
+        reconstruction = reconstruct(
+            policy, arrival_s, departure_s, servers, priority=priority, quantum_s=quantum_s, rates=rates
+        )
     order = np.argsort(arrival_s, kind="stable")
     arrived, classes = np.asarray(arrival_s, dtype=np.float64)[order], None
     if policy == "priority" and priority is not None:
         classes = np.asarray(priority)[order]
-    needed = np.maximum(made.demand_s[order], 0.0) / speed
+    needed = np.maximum(reconstruction.demand_s[order], 0.0) / speed
     if policy == "random" and choice is None:
         choice = np.random.default_rng(0).random(len(order))
     left, queueing = np.empty(len(order)), []
@@ -190,7 +200,7 @@ def replay(
         high_s=max(queueing),
         response_s=float((left - arrival_s).sum()),
         departure_s=left,
-        demand_s=made.demand_s,
-        misfits=int(np.count_nonzero(~made.fits & made.finished)),
-        unfinished=int(np.count_nonzero(~made.finished)),
+        demand_s=reconstruction.demand_s,
+        misfits=int(np.count_nonzero(~reconstruction.fits & reconstruction.finished)),
+        unfinished=int(np.count_nonzero(~reconstruction.finished)),
     )

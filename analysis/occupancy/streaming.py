@@ -160,8 +160,8 @@ def alerts(intervals: pd.DataFrame, ratio: float, consecutive: int = 1) -> pd.Da
     last = np.flatnonzero(high & ~np.concatenate((joined, [False]))[: len(high)])
     long = last - first + 1 >= consecutive
     first, last = first[long], last[long]
-    waited, served = (np.concatenate(([0.0], np.cumsum(each))) for each in (queueing_s, service_s))
-    sums = ((each[last + 1] - each[first]) for each in (waited, served))
+    waited, served = (np.concatenate(([0.0], np.cumsum(sums_s))) for sums_s in (queueing_s, service_s))
+    sums = ((sums_s[last + 1] - sums_s[first]) for sums_s in (waited, served))
     return pd.DataFrame(
         {"start_s": start[first], "end_s": end[last], "intervals": last - first + 1, "ratio": next(sums) / next(sums)}
     )
@@ -178,13 +178,13 @@ def _events(time_s: ArrayLike, change: ArrayLike) -> tuple[Floats, Ints]:
     return time, step.astype(np.int64)
 
 
-def _ordered(time: Floats, step: Ints, now: float, held: int) -> tuple[Floats, Ints, int]:
+def _ordered(time: Floats, step: Ints, now: float, kept_back: int) -> tuple[Floats, Ints, int]:
     """Return events in the order in which they count if they come one by one, `held` waiting; and how many are late."""
     waiting, counted, late = list[tuple[float, int, int]](), list[tuple[float, int, int]](), 0
     for at, (moment, change) in enumerate(zip(time.tolist(), step.tolist(), strict=True)):
         late += moment < now
         event = (max(moment, now), at, change)
-        if len(waiting) < held:
+        if len(waiting) < kept_back:
             heapq.heappush(waiting, event)
             continue
         counted.append(heapq.heappushpop(waiting, event))

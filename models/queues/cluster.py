@@ -79,12 +79,12 @@ def _pop(member: Ints, key: Floats, n: int) -> None:
     """Remove the first of a heap of n that is ordered by (key, index)."""
     last, at, below = member[n - 1], 0, 1
     while below < n - 1:
-        one, other = member[below], member[min(below + 1, n - 2)]
-        if key[other] < key[one] or (key[other] == key[one] and other < one):
-            below, one = below + 1, other
-        if key[last] < key[one] or (key[last] == key[one] and last < one):
+        child, other = member[below], member[min(below + 1, n - 2)]
+        if key[other] < key[child] or (key[other] == key[child] and other < child):
+            below, child = below + 1, other
+        if key[last] < key[child] or (key[last] == key[child] and last < child):
             break
-        member[at] = one
+        member[at] = child
         at, below = below, 2 * below + 1
     member[at] = last
 
@@ -191,13 +191,13 @@ def run(requests: Requests, routing: Routing, machines: Machines) -> None:
     """Serve all requests, filling in machines and departures: O(n (m + log N)) time with N present."""
     for job in range(requests.arrival_s.size):
         now_s, i = requests.arrival_s[job], requests.machine[job]
-        for each in range(machines.cores.size):
-            _clear(machines, requests.departure_s, each, now_s)
+        for machine in range(machines.cores.size):
+            _clear(machines, requests.departure_s, machine, now_s)
         if requests.beside[job] != OPEN:
             i = requests.machine[requests.beside[job]]
         elif i == OPEN:
             i = _choose(routing, machines, requests.kind[job])
         requests.machine[job] = i
         _admit(machines, i, job, requests.demand_s[job, i], now_s)
-    for each in range(machines.cores.size):
-        _clear(machines, requests.departure_s, each, np.inf)
+    for machine in range(machines.cores.size):
+        _clear(machines, requests.departure_s, machine, np.inf)

@@ -191,8 +191,8 @@ def _least_urgent(priority: Ints, serving: Ints, busy: int) -> int:
     """Return the place of the job in service with the largest (class, row)."""
     worst = 0
     for i in range(1, busy):
-        here, there = serving[i], serving[worst]
-        if priority[here] > priority[there] or (priority[here] == priority[there] and here > there):
+        here, least = serving[i], serving[worst]
+        if priority[here] > priority[least] or (priority[here] == priority[least] and here > least):
             worst = i
     return worst
 

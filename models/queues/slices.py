@@ -109,8 +109,8 @@ def _depart(jobs: Jobs, state: Ring, position: int, now: float) -> None:
     for p in range(position, 0, -1):
         state.ring[(place[0] + p) & mask] = state.ring[(place[0] + p - 1) & mask]
     for p in range(position, min(place[1], servers) - 1):
-        here, there = _server(state, p), _server(state, p + 1)
-        state.base_s[here], state.served[here] = state.base_s[there], state.served[there]
+        here, behind = _server(state, p), _server(state, p + 1)
+        state.base_s[here], state.served[here] = state.base_s[behind], state.served[behind]
     place[0] = (place[0] + 1) & mask
     place[1] -= 1
     if place[1] >= servers:
@@ -232,11 +232,11 @@ def _under_way(state: Ring, position: int, now: float) -> int:
 @njit(cache=True, inline="always")
 def _swap(state: Ring, position: int) -> None:
     """Let two neighbours in service, with their servers, change places."""
-    mask, one, two = state.ring.size - 1, _server(state, position - 1), _server(state, position)
-    here, there = (state.place[0] + position - 1) & mask, (state.place[0] + position) & mask
-    state.ring[here], state.ring[there] = state.ring[there], state.ring[here]
-    state.base_s[one], state.base_s[two] = state.base_s[two], state.base_s[one]
-    state.served[one], state.served[two] = state.served[two], state.served[one]
+    mask, ahead, behind = state.ring.size - 1, _server(state, position - 1), _server(state, position)
+    before, at = (state.place[0] + position - 1) & mask, (state.place[0] + position) & mask
+    state.ring[before], state.ring[at] = state.ring[at], state.ring[before]
+    state.base_s[ahead], state.base_s[behind] = state.base_s[behind], state.base_s[ahead]
+    state.served[ahead], state.served[behind] = state.served[behind], state.served[ahead]
 
 
 @njit(cache=True)

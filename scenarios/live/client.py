@@ -85,8 +85,8 @@ async def send(port: int, sessions: Sequence[Session], begin_s: float, until_s: 
             arrival_s = time.monotonic()
             if arrival_s >= begin_s + until_s:
                 return
-            said = await ask(port, demand_s)
-            departure_s = time.monotonic() if b" 200 " in said[:16] else float("nan")
+            reply = await ask(port, demand_s)
+            departure_s = time.monotonic() if b" 200 " in reply[:16] else float("nan")
             stamps.append(Stamp(number, demand_s, arrival_s, departure_s))
             await asyncio.sleep(think_s)
 
@@ -100,13 +100,15 @@ def main(arguments: Sequence[str] | None = None) -> None:
     parser.add_argument("--cpus", required=True, help="CPUs that it may run on, such as 0,1")
     parser.add_argument("--scheduler", choices=SCHEDULERS, default="other")
     parser.add_argument("--parent", type=int, required=True, help="process that it must not outlive")
-    asked = parser.parse_args(arguments)
-    die_with(asked.parent)
+    options = parser.parse_args(arguments)
+    die_with(options.parent)
     signal.signal(signal.SIGINT, signal.SIG_IGN)
-    os.sched_setaffinity(0, [int(cpu) for cpu in asked.cpus.split(",")])
-    schedule(asked.scheduler, CLIENT)
+    os.sched_setaffinity(0, [int(cpu) for cpu in options.cpus.split(",")])
+    schedule(options.scheduler, CLIENT)
     load = json.load(sys.stdin)
-    sessions = [Session(one["start_s"], tuple(one["demand_s"]), tuple(one["think_s"])) for one in load["sessions"]]
+    sessions = [
+        Session(entry["start_s"], tuple(entry["demand_s"]), tuple(entry["think_s"])) for entry in load["sessions"]
+    ]
     begin_s = time.monotonic() + _LEAD_S
     stamps = asyncio.run(send(load["port"], sessions, begin_s, load["until_s"]))
     print(json.dumps(columns(stamps)), flush=True)

@@ -89,7 +89,7 @@ def real_time_share(runtime: str, period: str) -> float:
     return min(1.0, int(runtime) / int(period))
 
 
-def during(seen: Observed, where: Place) -> During:
+def during(observed: Observed, where: Place) -> During:
     """Return what the samples and the workers' accounts say of the time of the load.
 
     The server's own processes leave all k CPUs taken while N > k of them are there, and then N - k of them wait: a
@@ -108,14 +108,14 @@ def during(seen: Observed, where: Place) -> During:
     >>> during(seen, Place((1,), (0,), "nice"))
     During(spin_share=0.97, others_share=0.09999999999999998, stolen_share=0.05, unexplained_share=0.1)
     """
-    first, last = seen.samples.iloc[0], seen.samples.iloc[-1]
+    first, last = observed.samples.iloc[0], observed.samples.iloc[-1]
     cpus = len(where.server_cpus)
     whole_s = cpus * float(last["time_s"] - first["time_s"])
-    begin, end = (Ticks(float(each["busy_s"]), float(each["stolen_s"])) for each in (first, last))
+    begin, end = (Ticks(float(sample["busy_s"]), float(sample["stolen_s"])) for sample in (first, last))
     busy, stolen = used(begin, end, whole_s)
     others = max(0.0, busy - float(last["run_s"] - first["run_s"]) / whole_s)
-    unexplained = float("nan") if where.pool else unexplained_wait(seen.workers, cpus) / whole_s
-    return During(seen.spin_share, others, stolen, unexplained)
+    unexplained = float("nan") if where.pool else unexplained_wait(observed.workers, cpus) / whole_s
+    return During(observed.spin_share, others, stolen, unexplained)
 
 
 def unexplained_wait(workers: pd.DataFrame, cpus: int) -> float:
@@ -138,7 +138,7 @@ def unexplained_wait(workers: pd.DataFrame, cpus: int) -> float:
     return float(workers["wait_s"].sum()) - own_s
 
 
-def reasons(seen: Before, then: During, scheduler: Scheduler) -> list[str]:
+def reasons(idle: Before, loaded: During, scheduler: Scheduler) -> list[str]:
     """Return why the machine was not quiet; empty if it was.
 
     Parameters
@@ -154,20 +154,20 @@ def reasons(seen: Before, then: During, scheduler: Scheduler) -> list[str]:
     >>> reasons(quiet[0], During(0.999, 0.4, 0.0, 0.07), "nice")
     ['7.0% of the CPU time was waited for although no process of the server had it (at most 1% when quiet)']
     """
-    found = []
-    if scheduler == "other" and seen.others_share > MOST_OTHERS:
-        found.append(f"others used {seen.others_share:.1%} of the CPUs before the load (at most {MOST_OTHERS:.0%})")
-    if then.spin_share < LEAST_SPIN_SHARE:
-        found.append(f"a spinning process got {then.spin_share:.1%} of a CPU (at least {LEAST_SPIN_SHARE:.0%})")
-    stolen = max(seen.stolen_share, then.stolen_share)
+    why = []
+    if scheduler == "other" and idle.others_share > MOST_OTHERS:
+        why.append(f"others used {idle.others_share:.1%} of the CPUs before the load (at most {MOST_OTHERS:.0%})")
+    if loaded.spin_share < LEAST_SPIN_SHARE:
+        why.append(f"a spinning process got {loaded.spin_share:.1%} of a CPU (at least {LEAST_SPIN_SHARE:.0%})")
+    stolen = max(idle.stolen_share, loaded.stolen_share)
     if stolen > MOST_STOLEN:
-        found.append(f"the hypervisor gave {stolen:.1%} of the CPUs to others (at most {MOST_STOLEN:.0%})")
-    if then.unexplained_share > MOST_UNEXPLAINED:
-        found.append(
-            f"{then.unexplained_share:.1%} of the CPU time was waited for although no process of the server had it"
+        why.append(f"the hypervisor gave {stolen:.1%} of the CPUs to others (at most {MOST_STOLEN:.0%})")
+    if loaded.unexplained_share > MOST_UNEXPLAINED:
+        why.append(
+            f"{loaded.unexplained_share:.1%} of the CPU time was waited for although no process of the server had it"
             f" (at most {MOST_UNEXPLAINED:.0%} when quiet)"
         )
-    return found
+    return why
 
 
 def _limits() -> tuple[str, str]:

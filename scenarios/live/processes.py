@@ -55,7 +55,7 @@ class Observed:
     """CPU time over wall-clock time of a process that tried to have a CPU before the load began."""
 
 
-def place(servers: int, asked: Wish = "auto", pool: int = 0) -> Place:
+def place(servers: int, wish: Wish = "auto", pool: int = 0) -> Place:
     """Return where to serve: the server on the last CPUs, the client on the others or, if none is left, on the same.
 
     Parameters
@@ -81,10 +81,10 @@ def place(servers: int, asked: Wish = "auto", pool: int = 0) -> Place:
     cpus = sorted(os.sched_getaffinity(0))
     if not 1 <= servers <= len(cpus):
         raise LiveError(f"--servers must be 1 to {len(cpus)}, the CPUs that this process may use, got {servers}")
-    privileged = asked != "other" and _privileged()
-    if asked not in ("auto", "other") and not privileged:
-        raise LiveError(f"this user may not use --scheduler {asked}: it needs CAP_SYS_NICE; other and auto do not")
-    scheduler: Scheduler = ("nice" if privileged else "other") if asked == "auto" else asked
+    privileged = wish != "other" and _privileged()
+    if wish not in ("auto", "other") and not privileged:
+        raise LiveError(f"this user may not use --scheduler {wish}: it needs CAP_SYS_NICE; other and auto do not")
+    scheduler: Scheduler = ("nice" if privileged else "other") if wish == "auto" else wish
     return Place(tuple(cpus[-servers:]), tuple(cpus[:-servers] or cpus), scheduler, pool)
 
 
@@ -110,19 +110,19 @@ def observe(
     LiveError
         If the server or the client fails.
     """
-    cpus = [",".join(map(str, each)) for each in (where.server_cpus, where.client_cpus)]
+    cpus = [",".join(map(str, group)) for group in (where.server_cpus, where.client_cpus)]
     common = ("--scheduler", where.scheduler)
     serving = ("--cpus", cpus[0], *common, "--pool", str(where.pool), "--interval-s", str(interval_s))
     with _running("scenarios.live.server", *serving) as server:
         begun = _first_line(server)
         load = {"port": begun["port"], "until_s": length_s, "sessions": [asdict(session) for session in sessions]}
         with _running("scenarios.live.client", "--cpus", cpus[1], *common) as client:
-            seen = _finish(client, json.dumps(load), length_s, tell)
+            stamps = _finish(client, json.dumps(load), length_s, tell)
         accounts = _finish(server, "", length_s, lambda share: None)
     samples, workers = pd.DataFrame(accounts["samples"]), pd.DataFrame(accounts["workers"])
     origin_s = float(samples["time_s"].iloc[0])
     return Observed(
-        _since(pd.DataFrame(seen), origin_s, "arrival_s", "departure_s"),
+        _since(pd.DataFrame(stamps), origin_s, "arrival_s", "departure_s"),
         _since(samples, origin_s, "time_s"),
         _since(workers, origin_s, "taken_s", "ended_s"),
         float(begun["spin_share"]),
@@ -148,10 +148,10 @@ def _first_line(process: subprocess.Popen[str]) -> dict[str, Any]:
 
 
 def _finish(
-    process: subprocess.Popen[str], said: str, length_s: float, tell: Callable[[float], None]
+    process: subprocess.Popen[str], text: str, length_s: float, tell: Callable[[float], None]
 ) -> dict[str, Any]:
     """Say the last that a process is told, wait for it and return what it printed."""
-    begin_s, untold = time.monotonic(), said or None
+    begin_s, untold = time.monotonic(), text or None
     while True:
         try:
             out, error = process.communicate(untold, timeout=_POLL_S)
@@ -163,8 +163,8 @@ def _finish(
 
 
 def _failed(process: subprocess.Popen[str], _out: str, error: str) -> dict[str, Any]:
-    said = error.strip().splitlines()[-1:] or [f"exit code {process.returncode}"]
-    raise LiveError(f"{process.args[3] if isinstance(process.args, tuple) else ''} failed: {said[0]}")
+    last = error.strip().splitlines()[-1:] or [f"exit code {process.returncode}"]
+    raise LiveError(f"{process.args[3] if isinstance(process.args, tuple) else ''} failed: {last[0]}")
 
 
 def _privileged() -> bool:

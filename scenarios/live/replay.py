@@ -99,7 +99,7 @@ class LiveReplayConclusion(Conclusion):
             "quiet": not self.circumstances.reasons,
             "reasons": self.circumstances.reasons,
             "before": asdict(self.before),
-            "during": {servers: asdict(seen) for servers, seen in self.during.items()},
+            "during": {servers: asdict(shares) for servers, shares in self.during.items()},
             "machine": asdict(self.circumstances.machine),
             "settings": {"seed": self.seed, "length_s": self.asked_s, "demand_s": DEMAND_S},
             "served": [asdict(row) for row in self.served],

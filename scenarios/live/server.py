@@ -83,11 +83,11 @@ def serve(server: Server, pool: int) -> None:
         server.listener.setblocking(False)
         server.selector.register(server.listener, selectors.EVENT_READ)
     _sample(server)
-    due_s, asked = server.samples[0][0] + server.interval_s, True
-    while asked or server.taken_s:
+    due_s, accepting = server.samples[0][0] + server.interval_s, True
+    while accepting or server.taken_s:
         for key, _ in server.selector.select(max(0.0, due_s - time.monotonic())):
             if key.fileobj is sys.stdin:
-                asked = False
+                accepting = False
                 _close(server)
             elif key.fileobj is server.listener:
                 _accept(server)
@@ -122,19 +122,19 @@ def main(arguments: Sequence[str] | None = None) -> None:
     parser.add_argument("--pool", type=int, default=0, help="workers made beforehand; 0: one for each request")
     parser.add_argument("--interval-s", type=float, default=10.0)
     parser.add_argument("--parent", type=int, required=True, help="process that it must not outlive")
-    asked = parser.parse_args(arguments)
-    die_with(asked.parent)
+    options = parser.parse_args(arguments)
+    die_with(options.parent)
     signal.signal(signal.SIGINT, signal.SIG_IGN)
-    cpus = tuple(int(cpu) for cpu in asked.cpus.split(","))
-    schedule(asked.scheduler, WORKER)
+    cpus = tuple(int(cpu) for cpu in options.cpus.split(","))
+    schedule(options.scheduler, WORKER)
     spin_share = min(spin(cpu) for cpu in cpus)
     os.sched_setaffinity(0, cpus)
-    schedule(asked.scheduler, SERVER)
+    schedule(options.scheduler, SERVER)
     gc.freeze()
     with listen() as listener:
-        server = Server(listener, cpus, asked.scheduler, asked.interval_s)
+        server = Server(listener, cpus, options.scheduler, options.interval_s)
         print(json.dumps({"port": listener.getsockname()[1], "spin_share": spin_share}), flush=True)
-        serve(server, asked.pool)
+        serve(server, options.pool)
     print(json.dumps(accounts(server)), flush=True)
 
 

@@ -94,7 +94,7 @@ def answer(connection: socket.socket, begin_s: float) -> None:
         status = "200 OK" if asked_s is not None else "400 Bad Request"
         burnt_s = burn(begin_s + asked_s) - begin_s if asked_s is not None else 0.0
         body = f"{burnt_s:.9f}\n"
-        said = (
+        reply = (
             f"HTTP/1.1 {status}\r\nContent-Type: text/plain\r\nContent-Length: {len(body)}\r\nConnection: close\r\n\r\n"
         )
-        connection.sendall((said + body).encode("ascii"))
+        connection.sendall((reply + body).encode("ascii"))

@@ -221,7 +221,7 @@ def _tried(log: Cleaned, stated: Discipline, work_s: float) -> Discipline:
         return replace(stated, policy=None, misfits=trial.misfits, notes=(f"no replay under {policy}: {trial.reason}",))
     cut = f"the replay serves {log.unfinished:,} requests that had not left only what they had got by then"
     notes = (cut,) if log.unfinished else ()
-    return replace(stated, reconstruction=trial.made, misfits=trial.misfits, notes=notes)
+    return replace(stated, reconstruction=trial.reconstruction, misfits=trial.misfits, notes=notes)
 
 
 def _empty(row: bounds.Bounds, queueing_s: float, response_s: float) -> tuple[bool, bool]:
@@ -252,7 +252,7 @@ def _replayed(log: Cleaned, discipline: Discipline, to: int, speed: float) -> Re
         speed=speed,
         priority=log.priority,
         quantum_s=discipline.quantum_s,
-        made=discipline.reconstruction,
+        reconstruction=discipline.reconstruction,
     )
 
 

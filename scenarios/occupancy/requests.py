@@ -140,7 +140,7 @@ class OccupancyConclusion(Conclusion):
 
     def payload(self) -> Payload:
         """Return what ``--json`` prints."""
-        found, shown = self.discipline.identified, self.completion_rates
+        identified, shown = self.discipline.identified, self.completion_rates
         whence = {} if self.log is None else {"log": self.log, "origin_s": self.origin_s}
         names = ("requests", "unfinished", "repaired", "servers", "start_s", "end_s", "service_time_s")
         more = ("queueing_time_s", "response_time_s", "utilisation", "peak")
@@ -153,7 +153,8 @@ class OccupancyConclusion(Conclusion):
             "waiting": self.waiting,
             "waiting_quantiles": asdict(self.waiting_quantiles),
             "policy": self.policy,
-            "identified": found and {"policy": found.policy, "servers": found.servers, "score": found.score},
+            "identified": identified
+            and {"policy": identified.policy, "servers": identified.servers, "score": identified.score},
             "replay_misfits": self.discipline.misfits,
             "interval_s": self.interval_s,
             "intervals": self.intervals.to_dict("records"),
@@ -183,9 +184,9 @@ class OccupancyConclusion(Conclusion):
             f"utilisation {share(self.utilisation, 1, 'unknown')}, at most {self.peak:,} present"
         )
         yield self._totals()
-        found = self.discipline.identified
-        if found is not None:
-            yield Says(f"scheduling looks like {found.policy} on {plural(found.servers or 0, 'server')}")
+        identified = self.discipline.identified
+        if identified is not None:
+            yield Says(f"scheduling looks like {identified.policy} on {plural(identified.servers or 0, 'server')}")
         if self.capacity:
             yield self._capacity()
         if self.speeds:

@@ -64,10 +64,10 @@ def log_of_run(path: Path, service: str | None, residence: int | None, servers: 
             if given is not None:
                 refuse(option, "is about the folder of a fleet's run that served requests", str(given))
         return None
-    made = stay_of(path, service, residence)
-    if servers is not None and servers != made.servers:
-        refuse("--servers", f"should be {made.servers}, the vCPUs of stay {made.residence}", str(servers))
-    return made
+    stay = stay_of(path, service, residence)
+    if servers is not None and servers != stay.servers:
+        refuse("--servers", f"should be {stay.servers}, the vCPUs of stay {stay.residence}", str(servers))
+    return stay
 
 
 def stay_of(path: Path, service: str | None = None, residence: int | None = None) -> Stay:
@@ -121,19 +121,19 @@ def log_on(path: Path, service: str | None, platform: Platform) -> tuple["Servic
     if service is None and len(names) > 1:
         raise FaultsError([Fault("--service", 0, 0, "", f"is needed, since the run served {', '.join(names)}")])
     stays = _stays(run, service)
-    there = stays[stays["platform"].astype(str) == platform.name].sort_index()
-    if there.empty:
+    hosted = stays[stays["platform"].astype(str) == platform.name].sort_index()
+    if hosted.empty:
         ran = ", ".join(sorted(stays["platform"].astype(str).unique())) or "nowhere"
         refuse("--from", f"should be a platform that the service had a stay on: {ran}", platform.name)
-    name = str(there["name"].iloc[0])
-    fit = there[there["quota_vcpu"].cumsum() <= platform.vcpus]
-    made = logged(run, fit.index, platform, name)
-    if made is None:
+    name = str(hosted["name"].iloc[0])
+    fit = hosted[hosted["quota_vcpu"].cumsum() <= platform.vcpus]
+    log = logged(run, fit.index, platform, name)
+    if log is None:
         problem = f"no profile says how often {name} missed its caches on {platform.name}"
         raise FaultsError([Fault(str(path), 0, 0, "samples", problem)])
     shared = "which is taken for a machine's log" if len(fit) == 1 else "as if one machine held them"
-    note = f"log of {len(fit)} of {len(there)} stays of {name} there, {fit['quota_vcpu'].sum():g} vCPUs, {shared}"
-    return made, f"{note}; responses are those of each stay's own servers"
+    note = f"log of {len(fit)} of {len(hosted)} stays of {name} there, {fit['quota_vcpu'].sum():g} vCPUs, {shared}"
+    return log, f"{note}; responses are those of each stay's own servers"
 
 
 def logged(run: Run, stays: "pd.Index[int]", platform: Platform, name: str) -> "ServiceLog | None":
@@ -160,8 +160,8 @@ def logged(run: Run, stays: "pd.Index[int]", platform: Platform, name: str) -> "
         return None
     misses = pd.Series(counted) / counted["instructions"]
     requests, epochs = (run.table(table) for table in ("stay_requests", "instance_epochs"))
-    here, there = (part[part["residence"].isin(stays)] for part in (requests, epochs))
-    return log_of(here, there, misses, platform, epoch_length_s(run.table("epochs", ["start_s"])))
+    asked_of, accounts = (part[part["residence"].isin(stays)] for part in (requests, epochs))
+    return log_of(asked_of, accounts, misses, platform, epoch_length_s(run.table("epochs", ["start_s"])))
 
 
 def _has(run: Run) -> bool:
@@ -175,7 +175,7 @@ def _stays(run: Run, service: str | None) -> pd.DataFrame:
     served = stays[stays.index.isin(run.table("instance_epochs", ["residence"])["residence"])]
     if service is None:
         return served
-    found = served[served["name"] == service]
-    if found.empty:
+    stays_of = served[served["name"] == service]
+    if stays_of.empty:
         refuse("--service", f"should be one of {', '.join(sorted(served['name'].unique())) or 'none'}", service)
-    return found
+    return stays_of

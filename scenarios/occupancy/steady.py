@@ -214,10 +214,10 @@ def _responses(scenario: QueueScenario, log: pd.DataFrame) -> Floats:
 
 def _offered_share(scenario: QueueScenario) -> float:
     """Return the work asked for over the servers' capacity; clients that wait for answers ask for no more than it."""
-    load, seen = scenario.load, scenario.observation
+    load, observation = scenario.load, scenario.observation
     if load.arrivals is None:
-        return seen.background_share
+        return observation.background_share
     factor = load.arrivals.load[0].factor if load.arrivals.load else 1.0
     asks = load.sessions.requests if load.sessions is not None else 1
     work = load.arrivals.rate_per_s * factor * asks * mean_demand(load)
-    return work / capacity(scenario.station) + seen.background_share
+    return work / capacity(scenario.station) + observation.background_share

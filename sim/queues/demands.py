@@ -56,7 +56,7 @@ def type_names(load: Load) -> tuple[str, ...]:
     >>> type_names(Load(types=(RequestType("page", Distribution("constant", mean=0.5)),)))
     ('page',)
     """
-    return (load.job.job,) if load.job is not None else tuple(each.name for each in load.types)
+    return (load.job.job,) if load.job is not None else tuple(kind.name for kind in load.types)
 
 
 def mean_demand(load: Load) -> float:
@@ -79,8 +79,8 @@ def mean_demand(load: Load) -> float:
     """
     if not load.types:
         raise InputError("load: has no types")
-    weights = sum(each.weight for each in load.types)
-    return sum(each.weight * distributions.mean(each.demand_s) for each in load.types) / weights
+    weights = sum(kind.weight for kind in load.types)
+    return sum(kind.weight * distributions.mean(kind.demand_s) for kind in load.types) / weights
 
 
 def ask(world: QueueWorld, requests: int, prefix: str = "") -> Asked:
@@ -108,7 +108,7 @@ def ask(world: QueueWorld, requests: int, prefix: str = "") -> Asked:
     if load.job is not None:
         rng = stream(seed, f"{prefix}instructions")
         return Asked(np.zeros(requests, np.int64), distributions.draw(load.job.instructions, rng, requests), blocking_s)
-    weights: Floats = np.cumsum([each.weight for each in load.types])
+    weights: Floats = np.cumsum([kind.weight for kind in load.types])
     chosen = stream(seed, f"{prefix}types").random(requests) * weights[-1]
     kind: Ints = np.minimum(np.searchsorted(weights, chosen, "right"), len(weights) - 1).astype(np.int64)
     amount = np.empty(requests)
@@ -182,7 +182,7 @@ def pace_at(pace: Steps, time_s: Floats) -> Floats:
     >>> pace_at((np.array([0.0, 300.0]), np.array([1e-9, 2e-9])), np.array([299.0, 300.0]))
     array([1.e-09, 2.e-09])
     """
-    start_s, value = (np.asarray(each, np.float64) for each in pace)
+    start_s, value = (np.asarray(column, np.float64) for column in pace)
     if start_s.shape != value.shape or not start_s.size:
         raise InputError(f"seconds_per_instruction: {start_s.size} times, but {value.size} values; one at least")
     if not (np.diff(start_s) > 0).all() or not (np.isfinite(value) & (value >= 0)).all():

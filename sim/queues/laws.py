@@ -74,8 +74,8 @@ def obey(
         raise BrokenLawError(f"request {i} was served for {had_s[i]:.9g} s where it needs at least {least_s[i]:.9g} s")
     everybody = present(arrival_s, departure_s, max(len(arrival_s), 1))
     rounding_s = _rounding_s(station, departure_s, demand_s)
-    there = _integral(everybody.time_s, everybody.servers)
-    _same(LITTLE, there, departure_s - arrival_s, rounding_s)
+    present_s = _integral(everybody.time_s, everybody.servers)
+    _same(LITTLE, present_s, departure_s - arrival_s, rounding_s)
     if POLICIES[station.policy].migrates or len(set(station.speeds)) <= 1:
         done = _integral(busy.time_s, _work_per_s(station)[busy.servers])
         _same(CONSERVATION, done, demand_s, rounding_s)
@@ -106,8 +106,8 @@ def _work_per_s(station: Station) -> Floats:
     """Return the work per second that 0, 1, …, k busy servers do together."""
     if station.rates:
         return np.array([0.0, *station.rates])
-    each = np.sort(station.speeds or np.ones(station.servers))[::-1]
-    return np.concatenate(([0.0], np.cumsum(each)))
+    speeds = np.sort(station.speeds or np.ones(station.servers))[::-1]
+    return np.concatenate(([0.0], np.cumsum(speeds)))
 
 
 def _fastest(station: Station) -> float:

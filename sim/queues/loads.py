@@ -40,22 +40,22 @@ def check_load(world: QueueWorld, trace: pd.DataFrame | None = None, pace: Steps
         raise InputError("load: sessions need arrivals")
     if load.job is not None and load.clients is not None:
         raise InputError("load: demands from a job need arrivals, because a client's pace would never change")
-    for what, asked, got in (("trace", load.trace, trace), ("seconds_per_instruction", load.job, pace)):
-        if (asked is None) != (got is None):
+    for what, wanted, got in (("trace", load.trace, trace), ("seconds_per_instruction", load.job, pace)):
+        if (wanted is None) != (got is None):
             raise InputError(f"{what}: {'is missing' if got is None else 'is given, but the load does not ask for it'}")
     for what, distribution in _distributions(world, load).items():
         distributions.check(distribution, what)
 
 
 def _distributions(world: QueueWorld, load: Load) -> dict[str, Distribution]:
-    asked: dict[str, Distribution] = {f"types: {each.name}: demand_s": each.demand_s for each in load.types}
-    if len(asked) != len(load.types):
+    laws: dict[str, Distribution] = {f"types: {kind.name}: demand_s": kind.demand_s for kind in load.types}
+    if len(laws) != len(load.types):
         raise InputError("types: two have the same name")
     if load.job is not None:
-        asked["job: instructions"] = load.job.instructions
+        laws["job: instructions"] = load.job.instructions
     for name, who in (("sessions", load.sessions), ("clients", load.clients)):
         if who is not None:
-            asked[f"{name}: think_s"] = who.think_s
+            laws[f"{name}: think_s"] = who.think_s
     if world.contention.blocking_s is not None:
-        asked["contention: blocking_s"] = world.contention.blocking_s
-    return asked
+        laws["contention: blocking_s"] = world.contention.blocking_s
+    return laws

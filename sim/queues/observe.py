@@ -120,7 +120,7 @@ def _looks(time_s: Floats, tick_s: float) -> Floats:
 
 def _server_time(busy: Busy, time_s: Floats, tick_s: float | None) -> Floats:
     """Return the servers' working time up to each time, in seconds or in looks."""
-    event, until = (each if tick_s is None else _looks(each, tick_s) for each in (busy.time_s, time_s))
+    event, until = (times if tick_s is None else _looks(times, tick_s) for times in (busy.time_s, time_s))
     if not event.size:
         return np.zeros(len(until))
     total = np.concatenate(([0.0], np.cumsum(busy.servers[:-1] * np.diff(event))))

@@ -203,8 +203,8 @@ def _least_attained(station: Station) -> dict[Job, float]:
         group = [job for job in jobs[used:] if job.attained_by(now_s) <= level + TIE_S]
         cores = range(used, min(k, used + len(group)))
         rates |= dict.fromkeys(group, sum(map(station.speed, cores)) / len(group))
-    for one, other in pairwise(jobs):
-        gap, closing = other.attained_by(now_s) - one.attained_by(now_s), rates[one] - rates[other]
+    for less, more in pairwise(jobs):
+        gap, closing = more.attained_by(now_s) - less.attained_by(now_s), rates[less] - rates[more]
         if gap > TIE_S and closing > 0.0:
             station.look_again(gap / closing)
     return rates
@@ -358,8 +358,8 @@ class Cluster:
         """Return the machine where all present together lose least by one more."""
 
         def lost_s(i: int) -> float:
-            there, stay_s = self.machines[i], self.table[kind][i] * self.machines[i].crowd(1)
-            return stay_s + len(there.jobs) * stay_s * (1.0 - there.crowd(0) / there.crowd(1))
+            machine, stay_s = self.machines[i], self.table[kind][i] * self.machines[i].crowd(1)
+            return stay_s + len(machine.jobs) * stay_s * (1.0 - machine.crowd(0) / machine.crowd(1))
 
         return min(range(len(self.machines)), key=lost_s)
 

@@ -84,11 +84,11 @@ def requests(
     parts = 1 + len(world.replays)
     progress(f"serving {len(workload.arrival_s)} requests", 0.1)
     served = serve_world(world, workload, way)
-    seen = observe(world, workload, way, served)
-    order = np.argsort(seen.arrival_s, kind="stable")
+    stamps = observe(world, workload, way, served)
+    order = np.argsort(stamps.arrival_s, kind="stable")
     progress("writing tables", 0.1 + 0.9 / parts)
     tables = {
-        "requests": _request_columns(workload, seen, order),
+        "requests": _request_columns(workload, stamps, order),
         "cpu": _counted(world, served, world.observation.counter_tick_s),
         "truth_requests": _truth_columns(served, order),
         "truth_cpu": _counted(world, served, None),
@@ -138,23 +138,23 @@ def observe(world: QueueWorld, workload: Workload, way: Delays, served: Served) 
     return Stamps(sent_times(workload, way, served), served.departure_s[:n] + way.after_s)
 
 
-def _request_columns(workload: Workload, seen: Stamps, order: Ints) -> Columns:
+def _request_columns(workload: Workload, stamps: Stamps, order: Ints) -> Columns:
     kind = pa.array(workload.kind[order].astype(np.int32))
     return {
         "request": np.arange(len(order)),
         "type": pa.DictionaryArray.from_arrays(kind, pa.array(list(workload.names), pa.string())),
         "session": workload.session[order],
-        "arrival_s": seen.arrival_s[order],
-        "departure_s": seen.departure_s[order],
+        "arrival_s": stamps.arrival_s[order],
+        "departure_s": stamps.departure_s[order],
     }
 
 
-def _replay_columns(servers: int, seen: Stamps, order: Ints) -> Columns:
+def _replay_columns(servers: int, stamps: Stamps, order: Ints) -> Columns:
     return {
         "servers": np.full(len(order), servers),
         "request": np.arange(len(order)),
-        "arrival_s": seen.arrival_s[order],
-        "departure_s": seen.departure_s[order],
+        "arrival_s": stamps.arrival_s[order],
+        "departure_s": stamps.departure_s[order],
     }
 
 

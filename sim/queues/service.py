@@ -54,7 +54,7 @@ def check(world: QueueWorld) -> None:
     Traceback (most recent call last):
     models.errors.InputError: contention and workers need policy fcfs, got ps
     """
-    station, seen = world.station, world.observation
+    station, observation = world.station, world.observation
     if world.replays and (world.load.clients is not None or world.load.sessions is not None):
         raise InputError("replays: need an open load, because sessions and clients react to the server")
     if is_contended(world):
@@ -68,10 +68,12 @@ def check(world: QueueWorld) -> None:
         if given and max(world.replays, default=0) > len(given):
             raise InputError(f"replays: {max(world.replays)} servers, but {name} are given for {len(given)}")
     least = min((station.servers, *world.replays))
-    if (own := seen.background_share * capacity(station)) >= capacity(of_servers(station, least)):
+    if (own := observation.background_share * capacity(station)) >= capacity(of_servers(station, least)):
         raise InputError(f"replays: background work of {own:g} servers leaves nothing of {least}")
-    if seen.counter_interval_s < seen.counter_tick_s:
-        raise InputError(f"counter_interval_s {seen.counter_interval_s} is below counter_tick_s {seen.counter_tick_s}")
+    if observation.counter_interval_s < observation.counter_tick_s:
+        raise InputError(
+            f"counter_interval_s {observation.counter_interval_s} is below counter_tick_s {observation.counter_tick_s}"
+        )
 
 
 def is_contended(world: QueueWorld) -> bool:

@@ -170,11 +170,11 @@ def _from_outside(world: QueueWorld, arrivals: Arrivals, pace: Steps | None) -> 
     if asks is not None:
         think_s[1:] = distributions.draw(asks.think_s, stream(world.seed, "think"), (sessions, length - 1)).T
     by_session = np.arange(sessions * length).reshape(sessions, length).T.ravel()
-    asked = ask(world, sessions * length).taken(by_session)
+    demands = ask(world, sessions * length).taken(by_session)
     if pace is not None:
-        asked = asked.paced(np.tile(pace_at(pace, start_s), length))
+        demands = demands.paced(np.tile(pace_at(pace, start_s), length))
     who = np.full(sessions, NOBODY) if asks is None else np.arange(sessions)
-    return _chained(world.load, start_s, think_s, who, asked)
+    return _chained(world.load, start_s, think_s, who, demands)
 
 
 def _closed(world: QueueWorld, clients: Clients, requests: int) -> Workload:
@@ -185,27 +185,27 @@ def _closed(world: QueueWorld, clients: Clients, requests: int) -> Workload:
         distributions.draw(clients.think_s, stream(world.seed, f"{prefix}think"), (size, clients.count))
         for prefix, size in sizes
     ]
-    asked = joined([ask(world, size * clients.count, prefix) for prefix, size in sizes])
+    demands = joined([ask(world, size * clients.count, prefix) for prefix, size in sizes])
     think_s = np.concatenate(thinks)
     start_s = think_s[0].copy()
     think_s[0] = 0.0
-    return _chained(world.load, start_s, think_s, np.arange(clients.count), asked)
+    return _chained(world.load, start_s, think_s, np.arange(clients.count), demands)
 
 
-def _chained(load: Load, start_s: Floats, think_s: Floats, who: Ints, asked: Asked) -> Workload:
+def _chained(load: Load, start_s: Floats, think_s: Floats, who: Ints, demands: Asked) -> Workload:
     """Return chains of equal length: request j of chain i is number j·chains + i; `think_s` has a row per j."""
     length, chains = think_s.shape
     place = np.arange(length * chains)
-    priority = np.array([each.priority for each in load.types] or [0])
+    priority = np.array([kind.priority for kind in load.types] or [0])
     return Workload(
         np.concatenate((start_s, np.full((length - 1) * chains, np.nan))),
-        asked.amount,
-        asked.kind,
+        demands.amount,
+        demands.kind,
         session=np.tile(who, length),
         after=np.where(place < chains, NOBODY, place - chains),
         think_s=think_s.ravel(),
-        priority=priority[asked.kind],
-        blocking_s=asked.blocking_s,
+        priority=priority[demands.kind],
+        blocking_s=demands.blocking_s,
         names=type_names(load),
     )
 

@@ -258,9 +258,9 @@ def test_every_job_needs_its_departure(departure):
 @pytest.mark.parametrize(("arrival", "departure"), [([0.0, 2.0], [3.0, 4.0]), ([0.0, 1.0], [3.0, 5.0])])
 def test_the_curve_of_other_pairs_is_refused(arrival, departure):
     pairs = np.array([0.0, 1.0]), np.array([3.0, 4.0])
-    assert least_queueing(*pairs, 2, 1, seen=curve(*pairs)) == least_queueing(*pairs, 2, 1)
+    assert least_queueing(*pairs, 2, 1, present=curve(*pairs)) == least_queueing(*pairs, 2, 1)
     with pytest.raises(ValueError, match="the curve is not that of the pairs"):
-        least_queueing(*pairs, 2, 1, seen=curve(arrival, departure))
+        least_queueing(*pairs, 2, 1, present=curve(arrival, departure))
 
 
 def test_the_order_of_the_log_does_not_matter():

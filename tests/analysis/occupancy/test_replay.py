@@ -163,8 +163,8 @@ def test_a_log_that_its_own_replay_does_not_meet_is_told():
 def test_a_replay_takes_demands_that_are_there_already():
     arrival, demand, _, _ = load(5, 300, 2)
     log = serve("ps", arrival, demand, 2).departure_s
-    made = explained("ps", arrival, log, 2).made
-    one, two = replay("ps", arrival, log, 2, 3), replay("ps", arrival, log, 2, 3, made=made)
+    made = explained("ps", arrival, log, 2).reconstruction
+    one, two = replay("ps", arrival, log, 2, 3), replay("ps", arrival, log, 2, 3, reconstruction=made)
     np.testing.assert_array_equal(one.departure_s, two.departure_s)
 
 
