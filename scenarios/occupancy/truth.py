@@ -52,7 +52,7 @@ def truth(run: Run, world: QueueWorld) -> Truth:
     >>> with tempfile.TemporaryDirectory() as folder:
     ...     pd.DataFrame(requests).to_parquet(Path(folder, "truth_requests.parquet"))
     ...     pd.DataFrame(cpu).to_parquet(Path(folder, "truth_cpu.parquet"))
-    ...     truth(Run(Path(folder), {}), QueueWorld(station=Station(servers=1)))
+    ...     truth(Run(Path(folder), {"tables": {}}), QueueWorld(station=Station(servers=1)))
     Truth(utilisation=1.0, service_time_s=3.0, queueing_time_s=1.0)
     """
     if not has_truth(run):

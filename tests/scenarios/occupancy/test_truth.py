@@ -17,7 +17,7 @@ def run_of(folder, requests, utilisation, end_s):
     pd.DataFrame(requests, columns=COLUMNS).to_parquet(folder / "truth_requests.parquet")
     cpu = pd.DataFrame({"start_s": [0.0], "end_s": [end_s], "utilisation": [utilisation]})
     cpu.to_parquet(folder / "truth_cpu.parquet")
-    return Run(folder, {})
+    return Run(folder, {"tables": {}})
 
 
 def test_work_that_is_in_no_log_is_busy_but_nobodys_service(tmp_path):
