@@ -269,12 +269,6 @@ def miss_curve(accesses: Floats, working_set_bytes: Floats, streaming_share: Flo
     accesses : (J,) array, memory accesses per instruction at `REFERENCE_SHARE_BYTES`
     working_set_bytes : (J,) array, size of the larger working set
     streaming_share : (J,) array in 0..1, share of `accesses` that no cache removes
-
-    Examples
-    --------
-    >>> curve = miss_curve(np.array([0.01]), np.array([3e6]), np.array([0.4]))
-    >>> float(curve(REFERENCE_SHARE_BYTES)[0]), bool(curve(1e5)[0] > 0.01), round(float(curve(1e12)[0]), 6)
-    (0.01, True, 0.004)
     """
     set_1, set_2 = np.square(working_set_bytes), np.square(SMALL_SET_RATIO * working_set_bytes)
     reference = REFERENCE_SHARE_BYTES**2

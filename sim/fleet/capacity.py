@@ -110,24 +110,12 @@ class State(NamedTuple):
 
 
 def requests(amount: Floats, unit: float) -> Ints:
-    """Return amounts in whole units, rounded up; a fraction below a thousandth counts as rounding error.
-
-    Examples
-    --------
-    >>> requests(np.array([0.1, 2.5000004]), 1e-6)
-    array([ 100000, 2500001])
-    """
+    """Return amounts in whole units, rounded up; a fraction below a thousandth counts as rounding error."""
     return np.ceil(np.round(amount / unit, 3)).astype(np.int64)
 
 
 def capacities(amount: Floats, unit: float) -> Ints:
-    """Return amounts in whole units, rounded down; a lack below a thousandth counts as rounding error.
-
-    Examples
-    --------
-    >>> capacities(np.array([64.0, 2.5000004]), 1e-6)
-    array([64000000,  2500000])
-    """
+    """Return amounts in whole units, rounded down; a lack below a thousandth counts as rounding error."""
     return np.floor(np.round(amount / unit, 3)).astype(np.int64)
 
 
@@ -138,11 +126,6 @@ def new_machines(vcpus: Floats, memory_bytes: Floats, domain: Ints) -> Records:
     ----------
     vcpus, memory_bytes : (M,) arrays, capacity, hardware threads and bytes
     domain : (M,) array, failure domain, 0, 1, 2, … below M
-
-    Examples
-    --------
-    >>> new_machines(np.array([2.0]), np.array([8e9]), np.array([0]))["free_cpu"]
-    array([2000000])
     """
     machines = np.zeros(len(vcpus), MACHINE)
     machines["cpu"] = machines["free_cpu"] = capacities(vcpus, MICRO)
@@ -164,11 +147,6 @@ def new_jobs(
     quota_vcpu, memory_bytes : (J,) arrays, what one instance asks for
     latency_critical : (J,) array, whether it may evict the others
     instances : (J,) array, instances at the start
-
-    Examples
-    --------
-    >>> new_jobs(np.array([0.5]), np.array([1e9]), np.array([True]), np.array([3]))["cpu"]
-    array([500000])
     """
     jobs = np.zeros(len(quota_vcpu), JOB)
     jobs["cpu"], jobs["memory"] = requests(quota_vcpu, MICRO), requests(memory_bytes, 1.0)
@@ -183,13 +161,6 @@ def new_state(machines: Records, jobs: Records, arriving: Ints) -> State:
     ----------
     machines, jobs : from `new_machines` and `new_jobs`
     arriving : (A,) array, job of each later arrival, in order of time
-
-    Examples
-    --------
-    >>> machines = new_machines(np.array([2.0]), np.array([8e9]), np.array([0]))
-    >>> jobs = new_jobs(np.array([0.5]), np.array([1e9]), np.array([True]), np.array([3]))
-    >>> new_state(machines, jobs, np.array([0])).instances["shard"]
-    array([0, 1, 2, 0], dtype=int32)
     """
     asked_for = jobs["shards"].astype(np.int64)
     initial = int(asked_for.sum())
@@ -222,14 +193,7 @@ def _blocks(machines: Records) -> Records:
 
 
 def with_room(state: State, stays: int) -> State:
-    """Return the state with space for so many more stays; all other arrays are shared.
-
-    Examples
-    --------
-    >>> state = new_state(np.zeros(1, MACHINE), np.zeros(1, JOB), np.zeros(0, np.int64))
-    >>> len(with_room(state, 5).stays) >= 5
-    True
-    """
+    """Return the state with space for so many more stays; all other arrays are shared."""
     used = int(state.total["stays"][0])
     if used + stays <= len(state.stays):
         return state

@@ -30,15 +30,7 @@ Progress = Callable[[str, float], None]
 
 @dataclass(frozen=True, slots=True)
 class Outcome:
-    """What an experiment wrote, how much there was of what, and the day that it was.
-
-    Examples
-    --------
-    >>> from models.fleet.world import Fleet, Population
-    >>> day = prepare(World(3, 900.0, 300.0, Fleet(20), Population(60, 50)))
-    >>> Outcome(day, (), {"machines": day.machines.count}).counts["machines"]
-    20
-    """
+    """What an experiment wrote, how much there was of what, and the day that it was."""
 
     day: Day
     tables: tuple[TableSummary, ...]
@@ -89,14 +81,7 @@ def experiment(
 
 
 def counts(day: Day) -> dict[str, int]:
-    """Return how much there is of what in a day: machines, jobs, instances, epochs, residences.
-
-    Examples
-    --------
-    >>> from models.fleet.world import Fleet, Population
-    >>> counts(prepare(World(3, 900.0, 300.0, Fleet(20), Population(60, 50))))["residences"]
-    438
-    """
+    """Return how much there is of what in a day: machines, jobs, instances, epochs, residences."""
     return {
         "machines": day.machines.count,
         "jobs": day.jobs.count,
@@ -115,15 +100,6 @@ def describe(day: Day, directory: Path) -> list[TableSummary]:
     ----------
     day : what happens
     directory : an existing directory
-
-    Examples
-    --------
-    >>> import tempfile
-    >>> from models.fleet.world import Fleet, Population
-    >>> day = prepare(World(3, 900.0, 300.0, Fleet(20), Population(60, 50)))
-    >>> with tempfile.TemporaryDirectory() as directory:
-    ...     [made.table for made in describe(day, Path(directory))]
-    ['machines', 'jobs', 'instances', 'events', 'truth_jobs']
     """
     return [write_table(directory, name, columns) for name, columns in _descriptions(day).items()]
 
@@ -196,15 +172,7 @@ def record(
 
 
 def machine_columns(day: Day) -> Columns:
-    """Return the columns of table `machines`, one row per machine.
-
-    Examples
-    --------
-    >>> from models.fleet.world import Fleet, Population
-    >>> made = machine_columns(prepare(World(3, 900.0, 300.0, Fleet(20), Population(60, 50))))
-    >>> len(made["machine"]), list(made)[:3]
-    (20, ['machine', 'rack', 'power_domain'])
-    """
+    """Return the columns of table `machines`, one row per machine."""
     machines, timeline = day.machines, day.timeline
     return {
         "machine": np.arange(machines.count),
@@ -219,15 +187,7 @@ def machine_columns(day: Day) -> Columns:
 
 
 def job_columns(day: Day) -> Columns:
-    """Return the columns of table `jobs`, one row per job.
-
-    Examples
-    --------
-    >>> from models.fleet.world import Fleet, Population
-    >>> made = job_columns(prepare(World(3, 900.0, 300.0, Fleet(20), Population(60, 50))))
-    >>> len(made["job"]), list(made)
-    (60, ['job', 'name', 'latency_critical', 'instances', 'quota_vcpu'])
-    """
+    """Return the columns of table `jobs`, one row per job."""
     jobs = day.jobs
     return {
         "job": np.arange(jobs.count),
@@ -239,15 +199,7 @@ def job_columns(day: Day) -> Columns:
 
 
 def instance_columns(day: Day) -> Columns:
-    """Return the columns of table `instances`, one row per stay.
-
-    Examples
-    --------
-    >>> from models.fleet.world import Fleet, Population
-    >>> made = instance_columns(prepare(World(3, 900.0, 300.0, Fleet(20), Population(60, 50))))
-    >>> len(made["residence"]), list(made)[:4]
-    (438, ['residence', 'instance', 'job', 'shard'])
-    """
+    """Return the columns of table `instances`, one row per stay."""
     machines, timeline = day.machines, day.timeline
     where = timeline.machine
     with_machine = timeline.feature_from_s[where] < timeline.end_s
@@ -270,18 +222,7 @@ def instance_columns(day: Day) -> Columns:
 
 
 def switch_columns(day: Day) -> Columns:
-    """Return the columns of table `switches`, one row per machine and period of the recorded crossover.
-
-    Examples
-    --------
-    >>> from models.fleet.world import Crossover, Feature, Fleet, Governor, Population, Rollout
-    >>> hourly = Rollout(1.0, crossover=Crossover(period_s=300.0))
-    >>> feature = Feature("calm", governor=Governor("stall_aware"), rollout=hourly)
-    >>> day = prepare(World(3, 1200.0, 300.0, Fleet(20), Population(60, 50), feature=feature))
-    >>> made = switch_columns(day)
-    >>> len(made["machine"]), made["start_s"][:4], int(made["feature"].sum())
-    (80, array([  0., 300., 600., 900.]), 40)
-    """
+    """Return the columns of table `switches`, one row per machine and period of the recorded crossover."""
     scheduled, periods = plan_crossover(day.world, day.machines), np.array(day.world.periods).reshape(-1, 2)
     machines, count = scheduled.shape
     return {
@@ -300,14 +241,6 @@ def counter_columns(day: Day, block: Block) -> Columns:
     ----------
     day : what happens
     block : one of those that `sim.fleet.blocks.run_arm` yields for this day
-
-    Examples
-    --------
-    >>> from models.fleet.world import Fleet, Population
-    >>> day = prepare(World(3, 900.0, 300.0, Fleet(20), Population(60, 50)))
-    >>> made = counter_columns(day, next(run_arm(day, nowhere(day))))
-    >>> made["wall_s"][:3]
-    array([900., 900., 900.])
     """
     epoch_s, windows = day.world.epoch_s, day.world.windows
     rows = slice(int(day.row_start[block.stays.start]), int(day.row_start[block.stays.stop]))

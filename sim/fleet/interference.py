@@ -30,13 +30,7 @@ DAMPING = 0.6  # first step of the fixed point to new cache shares and latency; 
 
 @njit(cache=False)
 def latency_factor(utilisation: float) -> float:
-    """Return memory latency relative to idle at a bandwidth utilisation.
-
-    Examples
-    --------
-    >>> latency_factor(0.0), round(latency_factor(0.5), 3)
-    (1.0, 1.45)
-    """
+    """Return memory latency relative to idle at a bandwidth utilisation."""
     u = min(utilisation, UTILISATION_LIMIT)
     return 1.0 + QUEUEING * u * u / (1.0 - u)
 

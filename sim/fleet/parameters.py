@@ -32,11 +32,6 @@ def wander(world: World, name: str, log_sd: Floats) -> Floats:
     Returns
     -------
     (epochs, n) array, dimensionless
-
-    Examples
-    --------
-    >>> wander(World(horizon_s=900.0, epoch_s=300.0), "racks", np.array([0.0, 0.1]))[:, 0]
-    array([1., 1., 1.])
     """
     draws = stream(world.seed, name).standard_normal((log_sd.size, 2, world.epochs))
     total = np.zeros((world.epochs, log_sd.size))
@@ -57,13 +52,6 @@ def own_autocorrelation(world: World, lag_s: float) -> float:
     ----------
     world : factor on the time constant `FAST_S`
     lag_s : seconds, at least 0
-
-    Examples
-    --------
-    >>> from models.fleet.world import Behaviour, Population
-    >>> slow = World(population=Population(behaviour=Behaviour(wander_time_factor=8.96)))
-    >>> round(own_autocorrelation(slow, 3600.0), 3), round(own_autocorrelation(World(), 3600.0), 3)
-    (0.8, 0.135)
     """
     return float(np.exp(-lag_s / (FAST_S * world.population.behaviour.wander_time_factor)))
 
@@ -79,16 +67,6 @@ def load(world: World, jobs: Jobs) -> Floats:
     Returns
     -------
     (epochs, J) array, dimensionless
-
-    Examples
-    --------
-    >>> from models.fleet.jobs import build_jobs
-    >>> from models.fleet.machines import build_machines
-    >>> from models.fleet.world import Fleet, Population
-    >>> world = World(3, 86400.0, 3600.0, Fleet(20), Population(60, 50))
-    >>> made = load(world, build_jobs(world, build_machines(world)))
-    >>> made.shape, bool(np.allclose(made.mean(axis=0), 1.0))
-    ((24, 60), True)
     """
     hour = np.arange(world.epochs)[:, None] * (world.epoch_s / 3600.0)
     return np.asarray(1.0 + jobs.diurnal_amplitude * np.cos((hour - jobs.peak_hour) * (2 * np.pi / 24.0)))
@@ -129,15 +107,6 @@ def machine_table(world: World, machines: Machines, feature_from: Ints) -> Recor
     Returns
     -------
     (M,) array of `sim.fleet.layout.MACHINE`; its platforms are rows of `platform_table`, before and after the feature
-
-    Examples
-    --------
-    >>> from models.fleet.machines import build_machines
-    >>> from models.fleet.world import Feature, Fleet
-    >>> world = World(fleet=Fleet(2), feature=Feature("upgrade", {"haswell_2698v3": "broadwell_2698v4"}))
-    >>> machine_table(world, build_machines(world), np.array([0, 3]))["platform"]
-    array([[0, 1],
-           [0, 1]])
     """
     names, after = _platforms(world, machines)
     becomes = np.array([names.index(name) for name in after])
@@ -221,17 +190,6 @@ def job_table(jobs: Jobs) -> Floats:
     Returns
     -------
     (J, TRAITS + 1) array in the columns of `sim.fleet.slots`, in seconds, hardware threads and dimensionless numbers
-
-    Examples
-    --------
-    >>> from models.fleet.jobs import build_jobs
-    >>> from models.fleet.machines import build_machines
-    >>> from models.fleet.world import Fleet, Population
-    >>> world = World(3, 900.0, 300.0, Fleet(20), Population(60, 50))
-    >>> jobs = build_jobs(world, build_machines(world))
-    >>> table = job_table(jobs)
-    >>> table.shape, bool((table[:, slots.QUOTA] == jobs.instance_quota_vcpu).all())
-    ((60, 17), True)
     """
     curve = miss_curve(jobs.memory_accesses_per_instruction, jobs.working_set_bytes, jobs.streaming_share)
     columns = {

@@ -52,13 +52,7 @@ def _mix(value: np.uint64) -> np.uint64:
 
 @njit(cache=True)
 def candidate(key: np.uint64, instance: Whole, attempt: Whole, k: Whole, machines: int) -> int:
-    """Return the k-th random machine that an instance looks at on an attempt: uniform, a function of its arguments.
-
-    Examples
-    --------
-    >>> [candidate(np.uint64(7), 3, 0, k, 1000) for k in range(3)]
-    [682, 231, 430]
-    """
+    """Return the k-th random machine that an instance looks at on an attempt: uniform, a function of its arguments."""
     start = _mix(key + np.uint64(instance + 1) * _GOLDEN)
     draw = _mix(start + np.uint64((attempt << 20) + k + 1) * _GOLDEN)
     return int(np.float64(draw >> np.uint64(11)) * 2.0**-53 * machines)
@@ -190,16 +184,6 @@ def choose(state: State, rules: Rules, instance: Whole, evict: bool) -> int:
     state, rules : the fleet and the scheduler's settings
     instance : number of an instance that does not run
     evict : whether to choose as if no best-effort instance ran
-
-    Examples
-    --------
-    >>> from sim.fleet.capacity import new_jobs, new_machines, new_state, with_room
-    >>> rules = Rules(LEAST_LOADED, candidates=2, spread=True, preemption=True, key=np.uint64(7))
-    >>> two = new_jobs(np.array([0.5]), np.array([1e9]), np.array([True]), np.array([2]))
-    >>> machine = new_machines(np.array([1.0]), np.array([8e9]), np.array([0]))
-    >>> state = with_room(new_state(machine, two, np.zeros(0, np.int64)), 9)
-    >>> choose(state, rules, 0, False)
-    0
     """
     job, attempt, machines = state.instances[instance].job, state.instances[instance].attempts, len(state.machines)
     chosen, best = NOWHERE, UNFIT
@@ -339,17 +323,6 @@ def retry(state: State, rules: Rules, who: int, now_s: float) -> None:
     rules : the scheduler's settings
     who : 1, 0 or EVERYONE; EVERYONE only without preemption
     now_s : time, seconds
-
-    Examples
-    --------
-    >>> from sim.fleet.capacity import new_jobs, new_machines, new_state, with_room
-    >>> rules = Rules(LEAST_LOADED, candidates=2, spread=True, preemption=True, key=np.uint64(7))
-    >>> two = new_jobs(np.array([0.5]), np.array([1e9]), np.array([True]), np.array([2]))
-    >>> machine = new_machines(np.array([1.0]), np.array([8e9]), np.array([0]))
-    >>> state = with_room(new_state(machine, two, np.zeros(0, np.int64)), 9)
-    >>> retry(state, rules, EVERYONE, 0.0)
-    >>> state.instances["machine"], int(state.total["pending"][0])
-    (array([0, 0], dtype=int32), 0)
     """
     state.total[0].passes += 1
     waiting = read = 0
@@ -403,18 +376,6 @@ def run_events(state: State, rules: Rules, time_s: Floats, what: NDArray[np.int8
     time_s : (n,) array, non-decreasing, seconds
     what : (n,) array of ARRIVES, EXITS and RESTARTS
     pick : (n,) array in [0, 1): which of the running instances exits or restarts; without any nothing happens
-
-    Examples
-    --------
-    >>> from sim.fleet.capacity import new_jobs, new_machines, new_state, with_room
-    >>> rules = Rules(LEAST_LOADED, candidates=2, spread=True, preemption=True, key=np.uint64(7))
-    >>> two = new_jobs(np.array([0.5]), np.array([1e9]), np.array([True]), np.array([2]))
-    >>> machine = new_machines(np.array([1.0]), np.array([8e9]), np.array([0]))
-    >>> state = with_room(new_state(machine, two, np.zeros(0, np.int64)), 9)
-    >>> retry(state, rules, EVERYONE, 0.0)
-    >>> run_events(state, rules, np.array([3.0]), np.array([EXITS], np.int8), np.array([0.9]))
-    >>> state.stays["end_s"][:2]
-    array([inf,  3.])
     """
     for event in range(len(time_s)):
         if what[event] == ARRIVES:
@@ -430,19 +391,7 @@ def run_events(state: State, rules: Rules, time_s: Floats, what: NDArray[np.int8
 
 @njit(cache=True)
 def residents(state: State, machine: Whole) -> NDArray[np.int32]:
-    """Return the instances on the machine, the newest first.
-
-    Examples
-    --------
-    >>> from sim.fleet.capacity import new_jobs, new_machines, new_state, with_room
-    >>> rules = Rules(LEAST_LOADED, candidates=2, spread=True, preemption=True, key=np.uint64(7))
-    >>> two = new_jobs(np.array([0.5]), np.array([1e9]), np.array([True]), np.array([2]))
-    >>> machine = new_machines(np.array([1.0]), np.array([8e9]), np.array([0]))
-    >>> state = with_room(new_state(machine, two, np.zeros(0, np.int64)), 9)
-    >>> retry(state, rules, EVERYONE, 0.0)
-    >>> residents(state, 0)
-    array([1, 0], dtype=int32)
-    """
+    """Return the instances on the machine, the newest first."""
     count, instance = 0, state.machines[machine].newest
     while instance != NOBODY:
         count, instance = count + 1, state.instances[instance].older
@@ -464,19 +413,6 @@ def move(state: State, rules: Rules, instances: NDArray[np.int32], now_s: float,
     instances : (n,) array, in the order in which they are placed among their like
     now_s : time, seconds
     ended_by : index into `ENDINGS`
-
-    Examples
-    --------
-    >>> from sim.fleet.capacity import new_jobs, new_machines, new_state, with_room
-    >>> rules = Rules(LEAST_LOADED, candidates=2, spread=True, preemption=True, key=np.uint64(7))
-    >>> two = new_jobs(np.array([0.5]), np.array([1e9]), np.array([True]), np.array([2]))
-    >>> machine = new_machines(np.array([1.0]), np.array([8e9]), np.array([0]))
-    >>> state = with_room(new_state(machine, two, np.zeros(0, np.int64)), 9)
-    >>> retry(state, rules, EVERYONE, 0.0)
-    >>> state.machines["up"][0] = False
-    >>> move(state, rules, residents(state, 0), 5.0, DRAIN)
-    >>> state.instances["machine"], int(state.total["pending"][0])
-    (array([-1, -1], dtype=int32), 2)
     """
     leaving = instances.astype(np.int64)
     for instance in leaving:

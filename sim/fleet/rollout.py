@@ -34,15 +34,6 @@ def plan_roll_out(world: World, machines: Machines, instances: int) -> RollOut:
     world : seed and feature; without a feature there are no waves
     machines : M machines and their racks
     instances : how many instances there are, those that arrive later included
-
-    Examples
-    --------
-    >>> from models.fleet.machines import build_machines
-    >>> from models.fleet.world import Feature, Fleet, Rollout
-    >>> half = Feature("new", rollout=Rollout(share=0.5, waves=2, interval_s=60.0))
-    >>> world = World(fleet=Fleet(machines=8), feature=half)
-    >>> [(time_s, len(chosen)) for time_s, chosen in plan_roll_out(world, build_machines(world), 9).waves]
-    [(0.0, 2), (60.0, 2)]
     """
     machine_from_s, instance_from_s = np.full(machines.count, np.nan), np.full(instances, np.nan)
     if world.feature is None:
@@ -78,16 +69,6 @@ def plan_crossover(world: World, machines: Machines, number: int = 0) -> Bools:
     Returns
     -------
     (M, P) array, P the length of `world.periods`
-
-    Examples
-    --------
-    >>> from models.fleet.machines import build_machines
-    >>> from models.fleet.world import Crossover, Feature, Fleet, Rollout
-    >>> all_day = Feature("new", rollout=Rollout(share=1.0, crossover=Crossover()))
-    >>> world = World(fleet=Fleet(machines=8), feature=all_day)
-    >>> plan = plan_crossover(world, build_machines(world))
-    >>> plan.shape, bool((plan[:, 0::2] != plan[:, 1::2]).all())
-    ((8, 24), True)
     """
     unit, pairs, drawn = _unit(world, machines), len(world.periods) // 2, 2 * (number // 2)
     first = stream(world.seed, f"crossover {drawn}").random((int(unit.max()) + 1, pairs))[unit] < 0.5
@@ -109,13 +90,6 @@ def acting(world: World, scheduled: Bools) -> Bools:
     Returns
     -------
     (M, epochs) array; what is on at time 0 acts from then on
-
-    Examples
-    --------
-    >>> from models.fleet.world import Crossover, Feature, Rollout
-    >>> feature = Feature("new", settle_s=300.0, rollout=Rollout(start_s=600.0, crossover=Crossover(period_s=600.0)))
-    >>> acting(World(horizon_s=2100.0, feature=feature), np.array([[True, False]])).astype(int)
-    array([[0, 0, 0, 1, 1, 0, 0]])
     """
     of_epoch, settle_s = np.full(world.epochs, -1), world.feature.settle_s if world.feature else 0.0
     for k, (start_s, end_s) in enumerate(world.periods):

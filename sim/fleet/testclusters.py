@@ -57,15 +57,7 @@ def measure(day: Day, arm: Arm, around: Ints | None = None, threads: int | None 
 
 
 def stays(day: Day) -> pd.DataFrame:
-    """Return table `instances` of a day, one row per stay.
-
-    Examples
-    --------
-    >>> from models.fleet.world import Fleet, Population
-    >>> from sim.fleet.day import prepare
-    >>> stays(prepare(World(3, 900.0, 300.0, Fleet(20), Population(60, 50))))["residence"].tolist()[-1]
-    437
-    """
+    """Return table `instances` of a day, one row per stay."""
     return _frame(instance_columns(day))
 
 
@@ -78,14 +70,6 @@ def added(day: Day, which: Ints) -> Day:
     ----------
     day : before the migration
     which : numbers of machines; the new ones have the same
-
-    Examples
-    --------
-    >>> from models.fleet.world import Fleet, Population
-    >>> from sim.fleet.day import prepare
-    >>> day = prepare(World(3, 900.0, 300.0, Fleet(20), Population(60, 50)))
-    >>> added(day, np.array([0, 1])).machines.rack[:4]
-    array([1, 1, 0, 0])
     """
     return day_of(day.world, replaced(day.machines, day.world, which), day.jobs, day.timeline)
 
@@ -105,15 +89,6 @@ def packed(day: Day, instances: Ints) -> Day:
     ------
     ValueError
         If no such instance ran.
-
-    Examples
-    --------
-    >>> from models.fleet.world import Fleet, Population
-    >>> from sim.fleet.day import prepare
-    >>> day = prepare(World(3, 900.0, 300.0, Fleet(20), Population(60, 50)))
-    >>> made = packed(day, np.array([0, 1, 2, 3]))
-    >>> made.machines.count, made.timeline.instance
-    (1, array([0, 1, 2, 3]))
     """
     stay = np.unique(day.timeline.instance, return_index=True)[1]
     stay = stay[np.isin(day.timeline.instance[stay], instances)]
@@ -136,15 +111,6 @@ def alone(day: Day, jobs: Ints, copies: int) -> Day:
     ------
     ValueError
         If there is no job or no copy.
-
-    Examples
-    --------
-    >>> from models.fleet.world import Fleet, Population
-    >>> from sim.fleet.day import prepare
-    >>> day = prepare(World(3, 900.0, 300.0, Fleet(20), Population(60, 50)))
-    >>> made = alone(day, np.array([5, 7]), 2)
-    >>> made.timeline.job, made.timeline.machine
-    (array([5, 5, 7, 7]), array([0, 1, 2, 3]))
     """
     job = np.repeat(jobs, copies)
     return _static(day.world, day.jobs, job, np.arange(job.size), None)
@@ -157,11 +123,6 @@ def first_fit(size: Floats, capacity: Floats) -> Ints:
     ----------
     size : (n, r) array, what each item needs of r resources; the first decides the order
     capacity : (r,) array, what a bin has; an item that is larger gets a bin of its own
-
-    Examples
-    --------
-    >>> first_fit(np.array([[4.0], [8.0], [6.0], [2.0]]), np.array([10.0]))
-    array([1, 0, 1, 0])
     """
     room = np.empty((len(size), len(capacity)))
     where, bins = np.empty(len(size), np.int64), 0
