@@ -23,7 +23,7 @@ def estimate(
     json: Json = False,
 ) -> None:
     """Estimate a change from measurements of a real fleet: job, machine, weight, value."""
-    from scenarios.wsmeter import own as measured
+    from scenarios.wsmeter import own_tables as measured
 
     payload = measured.estimate(current, new, jobs, current_is=current_is, t=t, min_instances=min_instances)
     say(payload, measured.show_estimate, json)

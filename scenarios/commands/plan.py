@@ -19,6 +19,6 @@ def plan(
     json: Json = False,
 ) -> None:
     """Say how many instances of each job to measure for a margin, at least cost."""
-    from scenarios.wsmeter import own as measured
+    from scenarios.wsmeter import own_tables as measured
 
     say(measured.plan(table, margin, t, min_instances), measured.show_plan, json)

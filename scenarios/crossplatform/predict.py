@@ -26,7 +26,7 @@ from scenarios.runs.rundir import RunError, open_run
 from scenarios.views.conclusion import Conclusion, Payload
 from scenarios.views.numbers import closest
 from scenarios.views.section import Block, Says, Section, says, table
-from scenarios.wsmeter.own import faults_in
+from scenarios.wsmeter.own_tables import faults_in
 
 BY_ITSELF = "testbed"
 """The method that is taken if none is asked for."""

@@ -13,7 +13,7 @@ from scenarios.views.conclusion import Conclusion, Payload
 from scenarios.views.numbers import plural
 from scenarios.views.output import Progress
 from scenarios.views.section import Section, says
-from scenarios.wsmeter.own import faults_in
+from scenarios.wsmeter.own_tables import faults_in
 
 if TYPE_CHECKING:
     import pandas as pd

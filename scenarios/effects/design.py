@@ -26,7 +26,7 @@ from scenarios.runs.unfinished import unwritable, whole
 from scenarios.views.conclusion import Conclusion, Payload
 from scenarios.views.output import Progress
 from scenarios.views.section import Block, Says, Section, table
-from scenarios.wsmeter.own import faults_in
+from scenarios.wsmeter.own_tables import faults_in
 
 ESTIMATORS = (RECOMMENDED, "cuped", "published")
 _AFTERWARDS = {

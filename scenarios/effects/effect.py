@@ -26,7 +26,7 @@ from scenarios.runs.rundir import open_run
 from scenarios.views.conclusion import Conclusion, Payload
 from scenarios.views.numbers import interval
 from scenarios.views.section import Block, Says, Section, Table, table
-from scenarios.wsmeter.own import faults_in
+from scenarios.wsmeter.own_tables import faults_in
 from scenarios.wsmeter.truth import in_words, recorded_change
 
 _NAMED = 10

@@ -28,7 +28,7 @@ from scenarios.effects.observations import estimable, experiment, run_metric, to
 from scenarios.views.conclusion import Conclusion, Payload
 from scenarios.views.numbers import interval, plural
 from scenarios.views.section import Block, Says, Section, table
-from scenarios.wsmeter.own import faults_in
+from scenarios.wsmeter.own_tables import faults_in
 
 _SECONDS = 60.0
 """Periods that lie at least so far apart are seconds, others are numbers of days."""

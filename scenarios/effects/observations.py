@@ -21,7 +21,7 @@ from scenarios.files.faults import Fault, FaultsError, shown
 from scenarios.files.schema import PROFILE, SCENARIO
 from scenarios.runs.rundir import Run, RunError, open_run
 from scenarios.wsmeter.measurements import job_quotas, settings_of
-from scenarios.wsmeter.own import faults_in
+from scenarios.wsmeter.own_tables import faults_in
 
 _JOBS = (Field("job", "text"), Field("quota", "real"), Field("instances", "count", required=False))
 _FARTHEST = 1e15

@@ -34,7 +34,7 @@ from scenarios.occupancy.other_servers import (
 from scenarios.views.conclusion import Conclusion, Payload
 from scenarios.views.numbers import duration, plural, share
 from scenarios.views.section import Block, Place, Says, Section, Table, table
-from scenarios.wsmeter.own import faults_in
+from scenarios.wsmeter.own_tables import faults_in
 
 RUN_TABLE = "requests.parquet"
 """What of the folder of a queue's run is its log."""

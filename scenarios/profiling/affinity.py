@@ -19,7 +19,7 @@ from scenarios.views.conclusion import Conclusion, Payload
 from scenarios.views.numbers import amount, plural
 from scenarios.views.section import Says, Section, says
 from scenarios.views.tables import of_rows
-from scenarios.wsmeter.own import faults_in
+from scenarios.wsmeter.own_tables import faults_in
 
 if TYPE_CHECKING:
     import pandas as pd

@@ -70,7 +70,7 @@ def test_a_planted_fault_in_the_planner_is_not_blamed_on_the_table(tmp_path, mon
     def broken(*_given, **_more):
         return list(zip([1], [1, 2], strict=True))
 
-    monkeypatch.setattr("scenarios.wsmeter.own.allocate", broken)
+    monkeypatch.setattr("scenarios.wsmeter.own_tables.allocate", broken)
     table = tmp_path / "services.csv"
     table.write_text("job,weight,mean,std,instances,cost\na,1,100,10,50,1\n")
     result = CliRunner().invoke(app, ["plan", str(table), "--margin", "3%"])

@@ -11,7 +11,7 @@ from typer.testing import CliRunner
 from scenarios.commands.app import app
 from scenarios.files.faults import FaultsError
 from scenarios.views.output import dumps
-from scenarios.wsmeter import own as measured
+from scenarios.wsmeter import own_tables as measured
 
 TABLE2 = ["job,weight,mean,std,instances,cost", "compute,0.5,100,7.4,1500,1", "network,0.5,100,17.5,1500,1"]
 
