@@ -65,8 +65,8 @@ def many(asked: Asked, out: Path, progress: Progress) -> dict[str, Any]:
     question = {"world": asdict(world_of(asked)), "together": TOGETHER, "level": LEVEL}
     folder = folder_of(out, f"core-seconds-{asked.scenario}", question, ["scipy", "pandas"])
     first = range(0, asked.draws, TOGETHER)
-    made = each(first, partial(judged, asked), folder, {"draws"}, progress, what="counting core-seconds")
-    return summary([one for group in made for one in group["draws"]])
+    groups = each(first, partial(judged, asked), folder, {"draws"}, progress, what="counting core-seconds")
+    return summary([draw for group in groups for draw in group["draws"]])
 
 
 def world_of(asked: Asked) -> ProfileWorld:
@@ -105,7 +105,7 @@ def judged(asked: Asked, seed: int) -> dict[str, Any]:
         stated), covered, by_platform_error and by_fleet_error.
     """
     setting = Setting.of(world_of(asked))
-    several = [setting.seen_by(each) for each in range(seed, seed + TOGETHER)]
+    several = [setting.seen_by(number) for number in range(seed, seed + TOGETHER)]
     collections = [Collection.of(one) for one in several]
     every = visits_of(collections)
     counted: list[list[pd.DataFrame]] = [[] for _ in collections]

@@ -256,13 +256,13 @@ def _drawn(
     unlike_s = unlike_lengths(profiles)
     spans = any(profile.span for profile in profiles)
     try:
-        made = drawn(tables, machines, spans=spans, equal=equal_lengths)
+        weighted = drawn(tables, machines, spans=spans, equal=equal_lengths)
     except LengthError as error:
         problem = f"{error}; {_cure(profiles)}"
         raise FaultsError([Fault("--drawn-from", 0, 0, "", problem)]) from None
     except SampleError as error:
         raise FaultsError([Fault("--drawn-from", 0, 0, "", str(error))]) from None
-    visits = made["visits"]
+    visits = weighted["visits"]
     notes = [_stands_for(visits, machines)]
     if equal_lengths and unlike_s is not None:
         between = f"lengths of {unlike_s[0]:g} s to {unlike_s[1]:g} s are left out of account"
@@ -272,7 +272,7 @@ def _drawn(
     again = len(visits) - visits["machine"].nunique()
     if again:
         notes.append(f"{plural(again, 'visit')} to machines visited before: intervals take them for other machines")
-    return made, notes
+    return weighted, notes
 
 
 def _faulty_lengths(profiles: Sequence["Profile"], *, equal_lengths: bool) -> list[Fault]:
@@ -298,20 +298,20 @@ def _cure(profiles: Sequence["Profile"]) -> str:
     unlike_s = unlike_lengths(profiles)
     if unlike_s is None or levels(profiles):
         return "--equal-lengths takes all as equally long"
-    said = f"files that do say their lengths, {unlike_s[0]:g} s to {unlike_s[1]:g} s, differ"
-    return f"{said}: leave the others out or record them anew"
+    lengths = f"files that do say their lengths, {unlike_s[0]:g} s to {unlike_s[1]:g} s, differ"
+    return f"{lengths}: leave the others out or record them anew"
 
 
 def _stands_for(visits: "pd.DataFrame", machines: int) -> str:
     """Return in a line for how many machines visits stand, and for how long where lengths differ."""
-    said = f"each of {plural(len(visits), 'visit')} stands for {round(machines / len(visits)):,} machines"
+    text = f"each of {plural(len(visits), 'visit')} stands for {round(machines / len(visits)):,} machines"
     weight, length_s = visits["weight"].to_numpy(), visits["length_s"].to_numpy()
     if (weight == weight[0]).all():
-        return said
+        return text
     longest = length_s.argmax()
     time_s = length_s[longest] * weight[longest] / round(machines / len(visits))
     between = f"visits of {length_s.min():g} s to {length_s.max():g} s are weighted by rate"
-    return f"{said}, for {time_s:g} s: {between}, so that a longer one counts no more"
+    return f"{text}, for {time_s:g} s: {between}, so that a longer one counts no more"
 
 
 def _read_each(paths: Sequence[Path], read: Callable[[Path], "Profile"], progress: Progress | None) -> list["Profile"]:
@@ -390,7 +390,7 @@ def _llvm(profile: "Profile", measure: str) -> tuple[bytes, list[str]]:
         listed = ", ".join(images[:_LISTED]) + (f" and {len(images) - _LISTED} more" if len(images) > _LISTED else "")
         problem = "should choose one image, as --where image=NAME does"
         raise FaultsError([Fault("--where", 0, 0, "", problem, listed or "no samples")])
-    at = [each.event for each in profile.measures].index(measure)
+    at = [known.event for known in profile.measures].index(measure)
     tops = [(profile.frames[sample.stack[0]], sample.amounts[at]) for sample in profile.samples]
     without = sum(amount for frame, amount in tops if not symbolised(frame, images[0]))
     notes = [f"{without:,} without a symbol are left out"] if without else []

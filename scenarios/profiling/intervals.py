@@ -42,11 +42,11 @@ def of_fleet(database: "Database", question: Query) -> tuple[Query, list[str]]:
     """
     if "collection" in {*question.by, *(name for name, _ in question.where)}:
         return question, []
-    there = database.values("collection")
-    again = [name for name in there if name != FLEET and name in drawn_collections(database)]
-    if FLEET not in there or not again:
+    collections = database.values("collection")
+    again = [name for name in collections if name != FLEET and name in drawn_collections(database)]
+    if FLEET not in collections or not again:
         return question, []
-    return question.restricted("collection", *(name for name in there if name not in again)), again
+    return question.restricted("collection", *(name for name in collections if name not in again)), again
 
 
 def intervals(database: "Database", question: Query) -> "pd.DataFrame | None":
@@ -70,8 +70,8 @@ def intervals(database: "Database", question: Query) -> "pd.DataFrame | None":
         clustered = database.clustered(question, CLUSTER, most=_MOST_CELLS)
     except QueryError:
         return None
-    found = share_intervals(clustered, cluster=CLUSTER, confidence=LEVEL)
-    return found[[*question.by, "low", "high", *ERRORS]]
+    shares = share_intervals(clustered, cluster=CLUSTER, confidence=LEVEL)
+    return shares[[*question.by, "low", "high", *ERRORS]]
 
 
 def drawn(database: "Database", question: Query) -> bool:
@@ -158,9 +158,9 @@ def with_change(table: "pd.DataFrame", by: list[str], a: "pd.DataFrame", b: "pd.
     variances = []
     freedoms = []
     for side in (a, b):
-        found = table[by].merge(side[[*by, *ERRORS]], on=by, how="left")
-        variances.append(found["standard_error"].fillna(0.0).to_numpy(np.float64) ** 2)
-        freedoms.append(found["degrees"].fillna(1.0).to_numpy(np.float64))
+        errors_of = table[by].merge(side[[*by, *ERRORS]], on=by, how="left")
+        variances.append(errors_of["standard_error"].fillna(0.0).to_numpy(np.float64) ** 2)
+        freedoms.append(errors_of["degrees"].fillna(1.0).to_numpy(np.float64))
     errors = np.sqrt(variances[0] + variances[1])
     reach = NormalDist().inv_cdf(0.5 + LEVEL / 2) * errors
     beyond = significant(table["change"].to_numpy(np.float64), variances, freedoms)
@@ -184,7 +184,7 @@ def significant(change: "Floats", variances: "Sequence[Floats]", degrees: "Seque
     from scipy.stats import t
 
     whole = variances[0] + variances[1]
-    parts = sum(one**2 / freedom for one, freedom in zip(variances, degrees, strict=True))
+    parts = sum(variance**2 / freedom for variance, freedom in zip(variances, degrees, strict=True))
     with np.errstate(divide="ignore", invalid="ignore"):
         freedom = np.where(parts > 0, whole**2 / np.maximum(parts, 1e-300), 1.0)
         distance = np.where((whole > 0) & (np.abs(change) > _ROUNDING), np.abs(change) / np.sqrt(whole), 0.0)

@@ -71,7 +71,7 @@ def world_of(seed: int) -> ProfileWorld:
     return scenario.world
 
 
-def chosen(there: pd.DataFrame, rng: np.random.Generator, half_s: float) -> tuple[Incident, float]:
+def chosen(candidates: pd.DataFrame, rng: np.random.Generator, half_s: float) -> tuple[Incident, float]:
     """Return an incident of a cause, and the share of the fleet's cycles that its function has there.
 
     Parameters
@@ -92,14 +92,14 @@ def chosen(there: pd.DataFrame, rng: np.random.Generator, half_s: float) -> tupl
     >>> incident.platform, incident.from_s, round(incident.factor, 2), share
     ('p', 86400.0, 2.21, 0.01)
     """
-    if not len(there):
+    if not len(candidates):
         raise InputError("no function has enough of the fleet's cycles where this cause acts")
-    one = there.iloc[int(rng.integers(len(there)))]
+    row = candidates.iloc[int(rng.integers(len(candidates)))]
     factor = math.exp(rng.uniform(math.log(FACTORS[0]), math.log(FACTORS[1])))
-    from_s = half_s if one["cause"] in {"platform", "datacentre"} else 0.0
-    tags = {name: str(one["value"]) if one["cause"] == name else "" for name in CAUSES}
-    struck = Incident(str(one["function"]), factor, from_s, str(one["application"]), **tags)
-    return struck, float(one["share"])
+    from_s = half_s if row["cause"] in {"platform", "datacentre"} else 0.0
+    tags = {name: str(row["value"]) if row["cause"] == name else "" for name in CAUSES}
+    struck = Incident(str(row["function"]), factor, from_s, str(row["application"]), **tags)
+    return struck, float(row["share"])
 
 
 def worth_finding(setting: Setting, spent: pd.DataFrame) -> pd.DataFrame:
@@ -124,13 +124,13 @@ def worth_finding(setting: Setting, spent: pd.DataFrame) -> pd.DataFrame:
         "platform": anywhere,
         "datacentre": anywhere,
     }
-    made: list[pd.DataFrame] = []
+    worthwhile: list[pd.DataFrame] = []
     for cause, part in parts.items():
         sums = part.groupby([cause, "application", "function"], as_index=False, observed=True)["cycles"].sum()
         share = sums["cycles"] / spent["cycles"].sum()
         told = sums.assign(cause=cause, share=share).drop(columns="cycles").rename(columns={cause: "value"})
-        made.append(told[share >= WORTH])
-    return pd.concat(made, ignore_index=True)
+        worthwhile.append(told[share >= WORTH])
+    return pd.concat(worthwhile, ignore_index=True)
 
 
 def _released(setting: Setting) -> dict[str, str]:
@@ -161,7 +161,7 @@ class Fleet:
         setting = Setting.of(replace(world, profiling=replace(profiling, collector=collector)))
         visits = visits_of([Collection.of(setting.seen_by(seed)) for seed in range(collectors)])
         blocks = tuple(run_arm(setting.day, setting.arm, 1, visits=visits))
-        symbols, builds = (dict(made()) for made in (setting.layout.symbol_columns, setting.layout.build_columns))
+        symbols, builds = (dict(columns()) for columns in (setting.layout.symbol_columns, setting.layout.build_columns))
         half_s = len(setting.day.world.windows) // 2 * DAY_S
         return cls(setting, visits, blocks, Repository.of(pa.table(symbols), pa.table(builds)), half_s)
 

@@ -239,10 +239,10 @@ def _refuse_shared(before: "pd.DataFrame", after: "pd.DataFrame") -> None:
     same = before[rows].sort_values(rows, ignore_index=True).equals(after[rows].sort_values(rows, ignore_index=True))
     if not (shared or same):
         return
-    found = "the very samples of RUN" if same else f"the very samples of {shared:,} of RUN's {machines:,} machines"
+    samples = "the very samples of RUN" if same else f"the very samples of {shared:,} of RUN's {machines:,} machines"
     cure = "give a profile of another time, or RUN alone and --at"
     raise FaultsError(
-        [Fault("LATER", 0, 0, "", f"holds {found}: visits on both sides say nothing of a change; {cure}")]
+        [Fault("LATER", 0, 0, "", f"holds {samples}: visits on both sides say nothing of a change; {cure}")]
     )
 
 
@@ -252,8 +252,8 @@ def _fingerprints(table: "pd.DataFrame") -> set[int]:
 
     tags = [name for name in _TAGS if name in table]
     number = hash_pandas_object(table[[*tags, "samples"]].astype(dict.fromkeys(tags, str)), index=False)
-    found = table[["samples"]].assign(number=number).groupby(table["machine"].astype(str))
-    machines = found.agg(rows=("samples", "size"), samples=("samples", "sum"), number=("number", "sum"))
+    by_machine = table[["samples"]].assign(number=number).groupby(table["machine"].astype(str))
+    machines = by_machine.agg(rows=("samples", "size"), samples=("samples", "sum"), number=("number", "sum"))
     telling = (machines["rows"] >= _TELLING) & (machines["samples"] >= 5 * _TELLING)
     return set(machines.loc[telling, "number"].tolist())
 
@@ -290,9 +290,9 @@ def compare(event: str, before: "pd.DataFrame", after: "pd.DataFrame", criteria:
 
 def _blank(tables: "Iterable[pd.DataFrame]") -> list[str]:
     """Return the tags that no row of any table has: what nobody recorded explains nothing."""
-    there = list(tables)
-    known = [name for name in _CAUSES if all(name in table for table in there)]
-    return [name for name in known if all(table[name].astype(str).isin(_NONE).all() for table in there)]
+    sides = list(tables)
+    known = [name for name in _CAUSES if all(name in table for table in sides)]
+    return [name for name in known if all(table[name].astype(str).isin(_NONE).all() for table in sides)]
 
 
 def cells(

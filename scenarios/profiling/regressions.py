@@ -55,12 +55,15 @@ def regressions(planted: int, healthy: int, out: Path, progress: Progress) -> di
     if min(planted, healthy) < 1:
         raise InputError(f"at least one planted and one healthy pair are needed, got {planted} and {healthy}")
     fleets = -(-max(planted, healthy) // PER_FLEET)
-    asked = {"world": asdict(world_of(0)), "factors": FACTORS, "worth": WORTH, "per_fleet": PER_FLEET}
+    question = {"world": asdict(world_of(0)), "factors": FACTORS, "worth": WORTH, "per_fleet": PER_FLEET}
     shares = {seed: [_within(total, seed) for total in (planted, healthy)] for seed in range(fleets)}
-    folder = folder_of(out, "regressions", asked | {"pairs": list(shares.values())}, ["scipy", "pandas"])
+    folder = folder_of(out, "regressions", question | {"pairs": list(shares.values())}, ["scipy", "pandas"])
     make = partial(judged, shares=shares)
-    made = each(range(fleets), make, folder, {"planted", "healthy"}, progress, what="planting regressions")
-    return summary([one for fleet in made for one in fleet["planted"]], [one for f in made for one in f["healthy"]])
+    judged_fleets = each(range(fleets), make, folder, {"planted", "healthy"}, progress, what="planting regressions")
+    return summary(
+        [pair for fleet in judged_fleets for pair in fleet["planted"]],
+        [pair for f in judged_fleets for pair in f["healthy"]],
+    )
 
 
 def _within(total: int, fleet: int) -> int:
@@ -77,13 +80,13 @@ def summary(planted: Sequence[Mapping[str, Any]], healthy: Sequence[Mapping[str,
     >>> made["named"], made["named_error"], made["quiet"], made["causes"][2]["silent"]
     (0.5, 0.5, 1.0, 1)
     """
-    named, named_error = _share(planted, [one["outcome"] == "right" for one in planted])
-    quiet, quiet_error = _share(healthy, [not one["alarms"] for one in healthy])
+    named, named_error = _share(planted, [pair["outcome"] == "right" for pair in planted])
+    quiet, quiet_error = _share(healthy, [not pair["alarms"] for pair in healthy])
     causes = []
     for cause in CAUSES:
-        mine = [one for one in planted if one["cause"] == cause]
-        counts = {outcome: sum(one["outcome"] == outcome for one in mine) for outcome in _OUTCOMES}
-        causes.append({"cause": cause, "pairs": len(mine), **counts, "beside": sum(one["beside"] for one in mine)})
+        mine = [pair for pair in planted if pair["cause"] == cause]
+        counts = {outcome: sum(pair["outcome"] == outcome for pair in mine) for outcome in _OUTCOMES}
+        causes.append({"cause": cause, "pairs": len(mine), **counts, "beside": sum(pair["beside"] for pair in mine)})
     return {
         "named": named,
         "named_error": named_error,
@@ -91,7 +94,7 @@ def summary(planted: Sequence[Mapping[str, Any]], healthy: Sequence[Mapping[str,
         "quiet_error": quiet_error,
         "causes": causes,
         "trials": list(planted),
-        "alarms": [alarm for one in healthy for alarm in one["alarms"]],
+        "alarms": [alarm for pair in healthy for alarm in pair["alarms"]],
     }
 
 
@@ -100,7 +103,7 @@ def _share(pairs: Sequence[Mapping[str, Any]], well: Sequence[bool]) -> tuple[fl
 
     Cochran (1977), equation 2.46; pairs of a fleet are alike. One fleet alone tells no error.
     """
-    share, code = sum(well) / len(well), np.unique([one["fleet"] for one in pairs], return_inverse=True)[1]
+    share, code = sum(well) / len(well), np.unique([pair["fleet"] for pair in pairs], return_inverse=True)[1]
     apart = np.bincount(code, np.array(well) - share)
     if len(apart) == 1:
         return share, None
@@ -123,17 +126,17 @@ def judged(seed: int, shares: Mapping[int, Sequence[int]]) -> dict[str, Any]:
     """
     planted, healthy = shares[seed]
     fleet = Fleet.of(world_of(seed), planted + healthy)
-    there = worth_finding(fleet.setting, fleet.spent())
+    worth = worth_finding(fleet.setting, fleet.spent())
     trials, quiet = [], []
     for i in range(planted):
         cause = CAUSES[(seed * PER_FLEET + i) % len(CAUSES)]
-        incident, share = chosen(there[there["cause"] == cause], stream(seed, f"regression {i}"), fleet.half_s)
+        incident, share = chosen(worth[worth["cause"] == cause], stream(seed, f"regression {i}"), fleet.half_s)
         about = {"fleet": seed, "collector": i, "cause": cause, "value": getattr(incident, cause)}
-        found = alarms(*fleet.pair(i, (incident,)), cluster="machine")
-        trials.append(about | _of(incident) | {"share": share} | _outcome(cause, incident, found))
+        raised = alarms(*fleet.pair(i, (incident,)), cluster="machine")
+        trials.append(about | _of(incident) | {"share": share} | _outcome(cause, incident, raised))
     for i in range(planted, planted + healthy):
-        found = alarms(*fleet.pair(i), cluster="machine")
-        quiet.append({"fleet": seed, "collector": i, "alarms": found.to_dict("records")})
+        raised = alarms(*fleet.pair(i), cluster="machine")
+        quiet.append({"fleet": seed, "collector": i, "alarms": raised.to_dict("records")})
     return {"seed": seed, "planted": trials, "healthy": quiet}
 
 
@@ -141,12 +144,16 @@ def _of(incident: Incident) -> dict[str, Any]:
     return {"application": incident.application, "function": incident.function, "factor": incident.factor}
 
 
-def _outcome(cause: str, incident: Incident, found: pd.DataFrame) -> dict[str, Any]:
+def _outcome(cause: str, incident: Incident, told: pd.DataFrame) -> dict[str, Any]:
     """Return whether the clearest alarm is about the incident, what it says, and how many are about others."""
-    if not len(found):
+    if not len(told):
         return {"outcome": "silent", "said": "", "beside": 0}
-    first = found.iloc[0]
+    first = told.iloc[0]
     wanted = (incident.function, cause, getattr(incident, cause), incident.application)
-    said = tuple(str(first[name]) for name in ("function", "dimension", "value", "application"))
-    outcome = "right" if said == wanted else "otherwise"
-    return {"outcome": outcome, "said": " ".join(said), "beside": int((found["function"] != incident.function).sum())}
+    blamed = tuple(str(first[name]) for name in ("function", "dimension", "value", "application"))
+    outcome = "right" if blamed == wanted else "otherwise"
+    return {
+        "outcome": outcome,
+        "said": " ".join(blamed),
+        "beside": int((told["function"] != incident.function).sum()),
+    }

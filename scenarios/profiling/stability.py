@@ -162,8 +162,8 @@ def _cpi_by_day(database: "Database", cluster: str) -> pd.DataFrame:
             {"day": pd.Series(dtype="int64"), **dict.fromkeys(columns.values(), pd.Series(dtype=float))}
         )
     cycles, instructions = (database.clustered(of_fleet(database, event, ("day",)), cluster) for event in _COUNTED)
-    found = cpi(cycles, instructions, cluster=cluster).rename(columns=columns)
-    return found[["day", *columns.values()]]
+    ratios = cpi(cycles, instructions, cluster=cluster).rename(columns=columns)
+    return ratios[["day", *columns.values()]]
 
 
 def _whole(clustered: pd.DataFrame, cluster: str, bits: bool) -> WholeProfile:

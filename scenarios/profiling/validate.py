@@ -199,8 +199,8 @@ def place(scenario: ProfileScenario, out: Path) -> Path:
     >>> place(ProfileScenario(name="fortnight"), Path("runs")).name[:21]
     'collectors-fortnight-'
     """
-    asked = asdict(scenario.world) | asdict(scenario.analyses.profiling) | {"draws": 0}
-    return folder_of(out, f"collectors-{scenario.name}", asked, _JUDGES)
+    question = asdict(scenario.world) | asdict(scenario.analyses.profiling) | {"draws": 0}
+    return folder_of(out, f"collectors-{scenario.name}", question, _JUDGES)
 
 
 def judged(scenario: ProfileScenario, run: Path, seed: int) -> Draw:
@@ -221,16 +221,16 @@ def judged(scenario: ProfileScenario, run: Path, seed: int) -> Draw:
         errors would give), entropy, entropy_plain, entropy_true; cpi: covered, one flag for each of the top
         applications, error (median); core_seconds: error, covered, half_width, by_fleet_error.
     """
-    settings, found = scenario.analyses.profiling, reopen(run)[1]
+    settings, run_found = scenario.analyses.profiling, reopen(run)[1]
     look = _looks(PROFILE.dump_json(scenario).decode()).look(seed)
     answered = look.visits[look.visits["status"] == "ok"]
     return {
         "seed": seed,
         "samples": int(look.functions["samples"].sum()),
         "visits": len(answered),
-        "functions": _functions(look.functions, true_shares(found, FUNCTION), settings),
-        "cpi": _cpi(look, found, settings),
-        "core_seconds": _seconds(look, found.table("monitor"), settings),
+        "functions": _functions(look.functions, true_shares(run_found, FUNCTION), settings),
+        "cpi": _cpi(look, run_found, settings),
+        "core_seconds": _seconds(look, run_found.table("monitor"), settings),
     }
 
 
@@ -242,15 +242,15 @@ def _looks(text: str) -> Looks:
 
 def _functions(clustered: pd.DataFrame, true: pd.DataFrame, settings: GWP) -> dict[str, Any]:
     """Return how right the shares of functions are, those with the most cycles first."""
-    made = share_intervals(clustered, cluster="visit", confidence=settings.confidence)
-    both = true.merge(made, "left", list(FUNCTION)).fillna({"share": 0.0})
+    intervals = share_intervals(clustered, cluster="visit", confidence=settings.confidence)
+    both = true.merge(intervals, "left", list(FUNCTION)).fillna({"share": 0.0})
     both = both.sort_values("true", ascending=False, kind="stable").head(settings.top_functions)
     # A function that was never seen has no interval: that is a miss, as NaN compares false.
     covered = (both["low"] <= both["true"]) & (both["true"] <= both["high"])
     alone = np.sqrt(both["share"] * (1.0 - both["share"]) / max(float(clustered["samples"].sum()), 1.0))
     naive = (both["share"] - both["true"]).abs() <= norm.ppf(0.5 + settings.confidence / 2) * alone
-    every = made.merge(true, "outer", list(FUNCTION)).fillna({"share": 0.0, "true": 0.0, "standard_error": 0.0})
-    said = clustered_entropy(clustered, cluster="visit")
+    every = intervals.merge(true, "outer", list(FUNCTION)).fillna({"share": 0.0, "true": 0.0, "standard_error": 0.0})
+    spread = clustered_entropy(clustered, cluster="visit")
     return {
         "covered": covered.astype(int).tolist(),
         "naive": naive.astype(int).tolist(),
@@ -258,16 +258,16 @@ def _functions(clustered: pd.DataFrame, true: pd.DataFrame, settings: GWP) -> di
         "design_effect": float(both["design_effect"].median()),
         "manhattan": manhattan(every["true"], every["share"]),
         "manhattan_expected": math.sqrt(2 / math.pi) * float(every["standard_error"].sum()),
-        "entropy": said.value,
-        "entropy_plain": said.plain,
+        "entropy": spread.value,
+        "entropy_plain": spread.plain,
         "entropy_true": entropy(true["true"].to_numpy(np.float64), correction="none"),
     }
 
 
-def _cpi(look: Look, found: Run, settings: GWP) -> dict[str, Any]:
+def _cpi(look: Look, run: Run, settings: GWP) -> dict[str, Any]:
     """Return how right CPI is of the applications with the most cycles."""
-    made = cpi(look.cycles, look.instructions, cluster="visit", confidence=settings.confidence)
-    both = made.merge(true_cpi(found), "inner", "application").head(settings.top)
+    ratios = cpi(look.cycles, look.instructions, cluster="visit", confidence=settings.confidence)
+    both = ratios.merge(true_cpi(run), "inner", "application").head(settings.top)
     inside = (both["low"] <= both["cpi_true"]) & (both["cpi_true"] <= both["high"])
     errors = (both["cpi"] / both["cpi_true"] - 1.0).abs()
     return {"covered": inside.astype(int).tolist(), "error": float(errors.median())}
@@ -275,12 +275,12 @@ def _cpi(look: Look, found: Run, settings: GWP) -> dict[str, Any]:
 
 def _seconds(look: Look, monitor: pd.DataFrame, settings: GWP) -> dict[str, Any]:
     """Return how right core-seconds are, held against the fleet's monitor."""
-    made = core_seconds(look.visits, look.of_visits, monitor, confidence=settings.confidence)
+    estimate = core_seconds(look.visits, look.of_visits, monitor, confidence=settings.confidence)
     return {
-        "error": made.core_s / made.monitor_s - 1.0,
-        "covered": int(made.low <= made.monitor_s <= made.high),
-        "half_width": (made.high - made.low) / 2 / made.core_s,
-        "by_fleet_error": made.by_fleet_s / made.monitor_s - 1.0,
+        "error": estimate.core_s / estimate.monitor_s - 1.0,
+        "covered": int(estimate.low <= estimate.monitor_s <= estimate.high),
+        "half_width": (estimate.high - estimate.low) / 2 / estimate.core_s,
+        "by_fleet_error": estimate.by_fleet_s / estimate.monitor_s - 1.0,
     }
 
 

@@ -35,33 +35,33 @@ def source(site: Site, pairs: Pairs) -> Page:
     RefusedError
         If a content is asked for and no file.
     """
-    asked = read(pairs, site.default(("file", "file_hash")), more=("file", "hash"))
-    base = replace(asked, more={})
-    if "file" not in asked.more:
-        if "hash" in asked.more:
+    request = read(pairs, site.default(("file", "file_hash")), more=("file", "hash"))
+    base = replace(request, more={})
+    if "file" not in request.more:
+        if "hash" in request.more:
             raise RefusedError(["hash: says which content of a file; there is no file=NAME"])
         return _files(site, base)
-    file = asked.more["file"]
+    file = request.more["file"]
     of_file = base.only("file", file)
     contents = site.database.query(of_file.grouped("file_hash").query)
-    file_hash = asked.more.get("hash") or (str(contents["file_hash"].iloc[0]) if len(contents) else "")
+    file_hash = request.more.get("hash") or (str(contents["file_hash"].iloc[0]) if len(contents) else "")
     exact = of_file.only("file_hash", file_hash)
     samples, value = site.database.total(exact.query)
     _, everything = site.database.total(base.query)
-    unit = unit_of(site, asked.query.event)
+    unit = unit_of(site, request.query.event)
     shown = {
-        "asked": asked,
+        "asked": request,
         "action": "/source",
         "suggestions": site.suggestions,
         "file": file,
-        "event": event_name(asked.query.event),
+        "event": event_name(request.query.event),
         "unit": unit,
         "quantity": quantity,
         "hash": file_hash,
         "lines": annotate(site, exact, file, file_hash),
         "header": [
             ("Samples", f"{samples:,}"),
-            (f"{event_name(asked.query.event)} in the fleet ({unit or 'events'})", f"{int(value):,}"),
+            (f"{event_name(request.query.event)} in the fleet ({unit or 'events'})", f"{int(value):,}"),
             ("Share of all that was asked", f"{value / everything:.3%}" if everything else "–"),
         ],
         "functions": _split(site, exact, ("function",), "Functions of the file"),
@@ -80,10 +80,10 @@ def annotate(site: Site, exact: Asked, file: str, file_hash: str) -> list[Line]:
         If no such source is stored.
     """
     text = site.source(file, file_hash).head(_MOST_LINES)
-    found = site.database.query(exact.grouped("line").query)
+    sampled = site.database.query(exact.grouped("line").query)
     heat = {
         int(line): (int(samples), int(value), float(share))
-        for line, samples, value, share in zip(*(found[name] for name in _TOLD), strict=True)
+        for line, samples, value, share in zip(*(sampled[name] for name in _TOLD), strict=True)
     }
     hottest = max((share for *_, share in heat.values()), default=0.0) or 1.0
     lines = [
@@ -94,37 +94,37 @@ def annotate(site: Site, exact: Asked, file: str, file_hash: str) -> list[Line]:
     return [replace(line, bar=line.share / hottest) for line in lines]
 
 
-def _files(site: Site, asked: Asked) -> Page:
-    found = site.database.query(asked.grouped("file", "file_hash").query, asked.top)
+def _files(site: Site, request: Asked) -> Page:
+    listed = site.database.query(request.grouped("file", "file_hash").query, request.top)
 
     def link(row: Mapping[str, Any]) -> str:
         if not row["file"]:
             return ""
-        return replace(asked, more={"file": str(row["file"]), "hash": str(row["file_hash"])}).url("/source")
+        return replace(request, more={"file": str(row["file"]), "hash": str(row["file_hash"])}).url("/source")
 
     shown = {
-        "asked": asked,
+        "asked": request,
         "action": "/source",
         "suggestions": site.suggestions,
-        "table": of_frame(found, "Source files by content", {"file": link}, unit=unit_of(site, asked.query.event)),
+        "table": of_frame(listed, "Source files by content", {"file": link}, unit=unit_of(site, request.query.event)),
     }
     return Page("files.html", "Source", shown)
 
 
 def _split(site: Site, exact: Asked, by: tuple[str, ...], caption: str) -> Table:
-    found = site.database.query(exact.grouped(*by).query, 20)
+    parts = site.database.query(exact.grouped(*by).query, 20)
 
     def link(row: Mapping[str, Any]) -> str:
-        asked = exact.without("file").without("file_hash")
+        request = exact.without("file").without("file_hash")
         for key in by:
-            asked = asked.only(key, str(row[key]))
-        return asked.grouped("application" if by == ("function",) else "function").url("/query")
+            request = request.only(key, str(row[key]))
+        return request.grouped("application" if by == ("function",) else "function").url("/query")
 
-    return of_frame(found, caption, {by[0]: link}, unit=unit_of(site, exact.query.event))
+    return of_frame(parts, caption, {by[0]: link}, unit=unit_of(site, exact.query.event))
 
 
-def _version(asked: Asked, file: str) -> Link:
+def _version(request: Asked, file: str) -> Link:
     def link(row: Mapping[str, Any]) -> str:
-        return replace(asked, more={"file": file, "hash": str(row["file_hash"])}).url("/source")
+        return replace(request, more={"file": file, "hash": str(row["file_hash"])}).url("/source")
 
     return link

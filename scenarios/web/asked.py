@@ -108,8 +108,8 @@ class Asked:
         >>> Asked(Query()).only("function", "f").only("function", "g").query.where
         (('function', ('g',)),)
         """
-        kept = tuple(pair for pair in self.query.where if pair[0] != key)
-        return replace(self, query=replace(self.query, where=(*kept, (key, (value,)))))
+        others = tuple(pair for pair in self.query.where if pair[0] != key)
+        return replace(self, query=replace(self.query, where=(*others, (key, (value,)))))
 
     def without(self, key: str) -> "Asked":
         """Return the same with every value of a key allowed.
@@ -119,8 +119,8 @@ class Asked:
         >>> Asked(Query()).only("function", "f").without("function").query.where
         ()
         """
-        kept = tuple(pair for pair in self.query.where if pair[0] != key)
-        return replace(self, query=replace(self.query, where=kept))
+        others = tuple(pair for pair in self.query.where if pair[0] != key)
+        return replace(self, query=replace(self.query, where=others))
 
 
 def read(pairs: Pairs, default: Query | None = None, top: int = 50, more: Collection[str] = ()) -> Asked:
@@ -240,11 +240,11 @@ def time_s(name: str, text: str, problems: list[str]) -> float | None:
     (172800.0, 90.0, None, ['at: should be a time such as 36h, 2d or 86400 (seconds), got soon'])
     """
     text = text.strip()
-    found = _TIME.fullmatch(text)
-    if not found:
+    match = _TIME.fullmatch(text)
+    if not match:
         problems.append(f"{name}: should be a time such as 36h, 2d or 86400 (seconds), got {text[:60]}")
         return None
-    seconds = float(found["number"]) * _SECONDS[found["unit"]]
+    seconds = float(match["number"]) * _SECONDS[match["unit"]]
     return seconds if math.isfinite(seconds) else None
 
 

@@ -26,21 +26,21 @@ _LINKED = frozenset({"event", "where", "since", "until"})
 def callgraph(site: Site, pairs: Pairs) -> Page:
     """Return the call graph view (Ren et al. 2010, figure 3)."""
     told = read(pairs, site.default(stacks=True), more=("edges",))
-    asked, most = replace(told, more={}), _edges(told.more.get("edges"))
-    inclusive = site.database.inclusive(asked.query)
-    graph = call_graph(site.database.edges(asked.query), inclusive, most)
-    unit = unit_of(site, asked.query.event)
-    kept = [(name, value) for name, value in asked.pairs() if name in _LINKED and not value.startswith("function=")]
+    request, most = replace(told, more={}), _edges(told.more.get("edges"))
+    inclusive = site.database.inclusive(request.query)
+    graph = call_graph(site.database.edges(request.query), inclusive, most)
+    unit = unit_of(site, request.query.event)
+    linked = [(name, value) for name, value in request.pairs() if name in _LINKED and not value.startswith("function=")]
     shown = {
-        **_shared(site, asked, "/callgraph", graph.total),
+        **_shared(site, request, "/callgraph", graph.total),
         "told": replace(told, more={"edges": str(most)}),
-        "dot": dot(graph, kept),
+        "dot": dot(graph, linked),
         "edges": of_frame(
             pd.DataFrame([astuple(edge) for edge in graph.edges], columns=["caller", "callee", "value", "share"]),
             "Calls",
             unit=unit,
         ),
-        "nodes": of_frame(_functions(inclusive, asked.top), "Functions", {"function": _to_query(asked)}, unit=unit),
+        "nodes": of_frame(_functions(inclusive, request.top), "Functions", {"function": _to_query(request)}, unit=unit),
         "graph": graph,
     }
     return Page("callgraph.html", "Call graph", shown)
@@ -56,16 +56,16 @@ def _edges(text: str | None) -> int:
 
 def flamegraph(site: Site, pairs: Pairs) -> Page:
     """Return the flame graph, a root frame for each application; without scripts its functions as a table."""
-    asked = read(pairs, site.default(_ROOTS, stacks=True))
-    unit = unit_of(site, asked.query.event)
-    inclusive = site.database.inclusive(asked.query)
+    request = read(pairs, site.default(_ROOTS, stacks=True))
+    unit = unit_of(site, request.query.event)
+    inclusive = site.database.inclusive(request.query)
     total = sum(map(int, inclusive["own"]))
     shown = {
-        **_shared(site, asked, "/flame", total),
-        "json": asked.url("/flame.json"),
-        "found": asked.url("/found.json"),
-        "nodes": of_frame(_functions(inclusive, asked.top), "Functions", {"function": _to_query(asked)}, unit=unit),
-        "paths": of_frame(_paths(site.database.stacks(asked.query, asked.top), total), "Call paths", unit=unit),
+        **_shared(site, request, "/flame", total),
+        "json": request.url("/flame.json"),
+        "found": request.url("/found.json"),
+        "nodes": of_frame(_functions(inclusive, request.top), "Functions", {"function": _to_query(request)}, unit=unit),
+        "paths": of_frame(_paths(site.database.stacks(request.query, request.top), total), "Call paths", unit=unit),
     }
     return Page("flame.html", "Flame graph", shown)
 
@@ -79,20 +79,20 @@ def flame_json(site: Site, pairs: Pairs) -> Mapping[str, Any]:
 def flamediff(site: Site, pairs: Pairs) -> Page:
     """Return the differential flame graph of B against A; without scripts the shares of functions as a table."""
     pairs = list(pairs)
-    asked, (a, b), texts = both(site, pairs, site.default(_ROOTS, stacks=True))
+    request, (a, b), texts = both(site, pairs, site.default(_ROOTS, stacks=True))
     after = site.database.inclusive(b)
-    found = sides(site, a, b, [])
-    why = found if isinstance(found, str) else ""
-    changes = _changes(site.database.inclusive(a), after) if isinstance(found, str) else functions(*found)
+    shares = sides(site, a, b, [])
+    why = shares if isinstance(shares, str) else ""
+    changes = _changes(site.database.inclusive(a), after) if isinstance(shares, str) else functions(*shares)
     changes = changes.sort_values(["change", "function"], key=_greatest, ignore_index=True)
-    told = changes.drop(columns="significant", errors="ignore").head(asked.top)
-    links = {"function": _to_query(asked)}
+    told = changes.drop(columns="significant", errors="ignore").head(request.top)
+    links = {"function": _to_query(request)}
     shown = {
-        **_shared(site, replace(asked, query=b), "/flamediff", sum(map(int, after["own"]))),
-        "asked": asked,
+        **_shared(site, replace(request, query=b), "/flamediff", sum(map(int, after["own"]))),
+        "asked": request,
         "sides": texts,
-        "json": Asked(asked.query, asked.top).url("/flamediff.json"),
-        "found": Asked(asked.query, asked.top).url("/found.json"),
+        "json": Asked(request.query, request.top).url("/flamediff.json"),
+        "found": Asked(request.query, request.top).url("/found.json"),
         "own": [(side, text) for side in ("a", "b") for text in texts[side]],
         "table": marked(changes, of_frame(told, "Functions, callees included", links, bar="")),
         "rows": len(changes),
@@ -109,13 +109,13 @@ def flamediff_json(site: Site, pairs: Pairs) -> Mapping[str, Any]:
     The root says by what rule: tested and significant_frames, how many frames were and are, and false_changes; or
     lacking, why none can be told from chance.
     """
-    asked, (a, b), _ = both(site, pairs, site.default(_ROOTS, stacks=True))
-    roots = _roots(site, asked.query)
+    request, (a, b), _ = both(site, pairs, site.default(_ROOTS, stacks=True))
+    roots = _roots(site, request.query)
     tree = Tree(_stacks(site, b, roots), _stacks(site, a, roots))
-    found = sides(site, a, b, [value for ((_, (value,)),) in roots])
-    if isinstance(found, str):
-        return {"lacking": found, **tree.nested()}
-    beyond = frames(tree, *found)
+    shares = sides(site, a, b, [value for ((_, (value,)),) in roots])
+    if isinstance(shares, str):
+        return {"lacking": shares, **tree.nested()}
+    beyond = frames(tree, *shares)
     rule = {"tested": len(beyond), "significant_frames": sum(beyond.values()), "false_changes": FALSE_CHANGES}
     return {**rule, **tree.nested(significant=beyond)}
 
@@ -153,33 +153,33 @@ def _roots(site: Site, query: Query) -> list[Restrictions]:
     key = next((key for key in query.by if key in PROCESS_DIMENSIONS), None)
     if key is None:
         return []
-    found = site.database.query(replace(query, by=(key,)), _MOST_ROOTS)
-    return [((key, (str(value),)),) for value in found[key]]
+    roots = site.database.query(replace(query, by=(key,)), _MOST_ROOTS)
+    return [((key, (str(value),)),) for value in roots[key]]
 
 
 def _stacks(site: Site, query: Query, roots: Sequence[Restrictions]) -> list[Stack]:
     """Return stacks, each below the root frame that its process belongs to; what none of the roots has is below one."""
     if not roots:
-        found = site.database.stacks(query, _MOST_PATHS)
-        return [(tuple(path), int(value)) for path, value in zip(found["path"], found["value"], strict=True)]
+        paths = site.database.stacks(query, _MOST_PATHS)
+        return [(tuple(path), int(value)) for path, value in zip(paths["path"], paths["value"], strict=True)]
     ((key, _),) = roots[0]
     named = {value for ((_, (value,)),) in roots}
-    found = site.database.apart(replace(query, by=(key,)), _MOST_PATHS, greatest=True)
+    paths = site.database.apart(replace(query, by=(key,)), _MOST_PATHS, greatest=True)
     sums = Counter[tuple[str, ...]]()
-    for process, path, value in zip(found[key].map(str), found["path"], found["value"], strict=True):
+    for process, path, value in zip(paths[key].map(str), paths["path"], paths["value"], strict=True):
         sums[process if process in named else OTHER, *path] += int(value)
     return list(sums.items())
 
 
-def _shared(site: Site, asked: Asked, action: str, total: int) -> dict[str, Any]:
-    _, value = site.database.total(asked.query)
+def _shared(site: Site, request: Asked, action: str, total: int) -> dict[str, Any]:
+    _, value = site.database.total(request.query)
     covered = f"{total / value:.1%}" if value else "–"
     return {
-        "asked": asked,
+        "asked": request,
         "action": action,
         "suggestions": site.suggestions,
         "stack_events": site.stack_events,
-        "value": event_quantity(total, asked.query.event, unit_of(site, asked.query.event)),
+        "value": event_quantity(total, request.query.event, unit_of(site, request.query.event)),
         "covered": covered,
     }
 
@@ -216,8 +216,8 @@ def _greatest(column: pd.Series) -> pd.Series:
     return -column.abs() if column.name == "change" else column
 
 
-def _to_query(asked: Asked) -> Link:
+def _to_query(request: Asked) -> Link:
     def link(row: Mapping[str, Any]) -> str:
-        return asked.only("function", str(row["function"])).grouped("application").url("/query")
+        return request.only("function", str(row["function"])).grouped("application").url("/query")
 
     return link

@@ -53,16 +53,16 @@ def stacked(rows: Iterable[tuple[int, str, int]], most: int = 7) -> Chart:
     for _, name, value in listed:
         totals[name] += value
     largest = sorted(totals, key=lambda name: (-totals[name], name))
-    kept = largest if len(largest) <= most + 1 else largest[:most]
-    kept = _newest_second(listed, kept) + ([] if kept == largest else [OTHER])
+    drawn = largest if len(largest) <= most + 1 else largest[:most]
+    drawn = _newest_second(listed, drawn) + ([] if drawn == largest else [OTHER])
     for day, name, value in listed:
-        cells[day, name if name in kept else OTHER] += value
+        cells[day, name if name in drawn else OTHER] += value
     days = sorted({day for day, _ in cells})
     pitch = (_WIDTH - _LEFT) / max(1, len(days))
     bars = list[Bar]()
     for index, day in enumerate(days):
-        whole, below = sum(cells.get((day, name), 0) for name in kept), 0
-        for series, name in enumerate(kept):
+        whole, below = sum(cells.get((day, name), 0) for name in drawn), 0
+        for series, name in enumerate(drawn):
             value = cells.get((day, name), 0)
             if value and whole:
                 below += value
@@ -71,7 +71,7 @@ def stacked(rows: Iterable[tuple[int, str, int]], most: int = 7) -> Chart:
                 says = f"day {day}: {name} {value / whole:.1%}"
                 bars.append(Bar(round(x, 2), round(top, 2), round(pitch * (1 - _GAP), 2), round(size, 2), series, says))
     y_labels = tuple((_HEIGHT * (1 - share), f"{share:.0%}") for share in (0.0, 0.5, 1.0))
-    return Chart(_WIDTH, _HEIGHT + _BOTTOM, tuple(kept), tuple(bars), _x_labels(days, pitch), y_labels)
+    return Chart(_WIDTH, _HEIGHT + _BOTTOM, tuple(drawn), tuple(bars), _x_labels(days, pitch), y_labels)
 
 
 def _newest_second(rows: Sequence[tuple[int, str, int]], names: Sequence[str]) -> list[str]:

@@ -44,7 +44,7 @@ class Side:
         items : (P,) numbers of the items that each path has, each once
         names : (K,) of the items
         """
-        length = np.array([len(each) for each in items], dtype=np.int64)
+        length = np.array([len(places) for places in items], dtype=np.int64)
         flat = np.concatenate([np.empty(0, np.int64), *items])
         start = np.cumsum(length) - length
         take = length[self.path]
@@ -70,10 +70,10 @@ def sides(site: Site, before: Query, after: Query, roots: Sequence[str]) -> tupl
     """
     if why := incomparable(site.database, before, site.database, after):
         return why
-    found = [_side(site, query, roots) for query in (before, after)]
-    if found[0] is None or found[1] is None:
+    both = [_side(site, query, roots) for query in (before, after)]
+    if both[0] is None or both[1] is None:
         return _TOO_MANY
-    return found[0], found[1]
+    return both[0], both[1]
 
 
 def _side(site: Site, query: Query, roots: Sequence[str]) -> Side | None:
@@ -81,7 +81,7 @@ def _side(site: Site, query: Query, roots: Sequence[str]) -> Side | None:
     rows = site.database.apart(replace(query, by=(CLUSTER,) if key is None else (key, CLUSTER)), _MOST_PATHS)
     if not len(rows) or sum(map(len, rows["path"])) > _MOST_FRAMES:
         return None
-    root = [()] * len(rows) if key is None else [(each if each in roots else OTHER,) for each in rows[key].map(str)]
+    root = [()] * len(rows) if key is None else [(root if root in roots else OTHER,) for root in rows[key].map(str)]
     number: dict[tuple[str, ...], int] = {}
     path = [number.setdefault((*first, *rest), len(number)) for first, rest in zip(root, rows["path"], strict=True)]
     visit = pd.factorize(rows[CLUSTER])[0].astype(np.int64)
@@ -100,7 +100,7 @@ def functions(before: Side, after: Side) -> pd.DataFrame:
         [np.unique([names.setdefault(name, len(names)) for name in path]).astype(np.int64) for path in side.paths]
         for side in (before, after)
     ]
-    errors = [side.errors(each, list(names)) for side, each in zip((before, after), items, strict=True)]
+    errors = [side.errors(items, list(names)) for side, items in zip((before, after), items, strict=True)]
     return _changes(errors).rename(columns={"item": "function"})
 
 
@@ -129,12 +129,12 @@ def frames(tree: Tree, before: Side, after: Side) -> Mapping[int, bool]:
 
 
 def _places(tree: Tree, path: Sequence[str], place: Mapping[int, int]) -> list[int]:
-    at, found = tree.find(path), list[int]()
+    at, places = tree.find(path), list[int]()
     while at:
         if at in place:
-            found.append(place[at])
+            places.append(place[at])
         at = tree.caller[at]
-    return found
+    return places
 
 
 def _changes(errors: Sequence[pd.DataFrame]) -> pd.DataFrame:

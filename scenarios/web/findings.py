@@ -30,25 +30,25 @@ _ROLLED_OUT = ("compiler", "kernel", "platform", "revision")
 
 def rollouts(site: Site, pairs: Pairs) -> Page:
     """Return which compilers, kernels, platforms and revisions took which share of an event, day by day."""
-    asked = read(pairs, site.default(("day",)))
+    request = read(pairs, site.default(("day",)))
     charts = []
     for key in _ROLLED_OUT:
-        found = site.database.query(asked.grouped("day", key).query)
+        shares = site.database.query(request.grouped("day", key).query)
         rows = [
             (int(day), str(name), int(value))
-            for day, name, value in zip(found["day"], found[key], found["value"], strict=True)
+            for day, name, value in zip(shares["day"], shares[key], shares["value"], strict=True)
         ]
-        made = of_frame(_by_day(rows, key, asked.top), f"{key.capitalize()}: share by day", bar="")
-        heads = tuple(replace(head, text=head.text.removeprefix("share ")) for head in made.headings)
-        charts.append((key, stacked(rows), replace(made, headings=heads)))
-    shown = {"asked": asked, "action": "/rollouts", "suggestions": site.suggestions, "charts": charts}
+        listed = of_frame(_by_day(rows, key, request.top), f"{key.capitalize()}: share by day", bar="")
+        heads = tuple(replace(head, text=head.text.removeprefix("share ")) for head in listed.headings)
+        charts.append((key, stacked(rows), replace(listed, headings=heads)))
+    shown = {"asked": request, "action": "/rollouts", "suggestions": site.suggestions, "charts": charts}
     return Page("rollouts.html", "Roll-outs", shown)
 
 
 def _by_day(rows: list[tuple[int, str, int]], key: str, top: int) -> pd.DataFrame:
     """Return shares with a row for each name, largest first, and a column for each day."""
     days = sorted({day for day, _, _ in rows})
-    whole = {day: sum(value for each, _, value in rows if each == day) for day in days}
+    whole = {day: sum(value for of, _, value in rows if of == day) for day in days}
     total = dict[str, int]()
     for _, name, value in rows:
         total[name] = total.get(name, 0) + value
@@ -60,26 +60,26 @@ def _by_day(rows: list[tuple[int, str, int]], key: str, top: int) -> pd.DataFram
 
 def stability(site: Site, pairs: Pairs) -> Page:
     """Return entropy and distances of the profile day by day, beside what sampling alone makes of them."""
-    asked = read(pairs, site.default(("application",)), more=("k",))
-    if "day" in asked.query.by or "visit" in asked.query.by:
+    request = read(pairs, site.default(("application",)), more=("k",))
+    if "day" in request.query.by or "visit" in request.query.by:
         raise RefusedError(["by: days are compared and visits were drawn, so neither can be a key"])
-    clustered = site.database.clustered(asked.grouped(*asked.query.by, "day").query, "visit")
-    found = periods(clustered, k=_entries(asked.more.get("k")))
-    days = [int(day) for day in found["day"]]
+    clustered = site.database.clustered(request.grouped(*request.query.by, "day").query, "visit")
+    periods_of = periods(clustered, k=_entries(request.more.get("k")))
+    days = [int(day) for day in periods_of["day"]]
     drawn = [
         ("Distance to the day before", ("previous", "previous_expected")),
         ("Distance to the mean of all days", ("mean", "mean_expected")),
         ("Entropy (nats)", ("entropy",)),
     ]
     shown = {
-        "asked": asked,
+        "asked": request,
         "action": "/stability",
         "suggestions": site.suggestions,
         "charts": [
-            (title, lines(days, {_SAID[name]: [float(value) for value in found[name]] for name in names}))
+            (title, lines(days, {_SAID[name]: [float(value) for value in periods_of[name]] for name in names}))
             for title, names in drawn
         ],
-        "table": of_frame(found, f"{asked.query.event} by {', '.join(asked.query.by)}, day by day", bar=""),
+        "table": of_frame(periods_of, f"{request.query.event} by {', '.join(request.query.by)}, day by day", bar=""),
     }
     return Page("stability.html", "Stability", shown)
 
@@ -113,24 +113,24 @@ def question(site: Site, pairs: Pairs) -> Page:
     name = next((value for key, value in reversed(pairs) if key == PATH), "")
     if name not in QUESTIONS:
         raise RefusedError([unknown("question", name, list(QUESTIONS))], 404)
-    asked = QUESTIONS[name]
+    wanted = QUESTIONS[name]
     problems = list[str]()
-    found = gather([pair for pair in pairs if pair[0] != PATH], asked.parameters, problems)
-    given = {key: values[0] for key, values in found.items()}
-    problems += [f"{key}: is given {len(values)} times" for key, values in found.items() if len(values) > 1]
+    texts = gather([pair for pair in pairs if pair[0] != PATH], wanted.parameters, problems)
+    given = {key: values[0] for key, values in texts.items()}
+    problems += [f"{key}: is given {len(values)} times" for key, values in texts.items() if len(values) > 1]
     if not 1 <= _whole(given.get("top", "1")) <= MOST_ROWS:
         problems.append(f"top: should be a whole number from 1 to {MOST_ROWS}, got {given['top'][:60]}")
     answer: Table | None = None
     if not problems:
         try:
-            answer = _answer(asked.ask(site.database, **given), asked.title, Asked(site.default()))
+            answer = _answer(wanted.ask(site.database, **given), wanted.title, Asked(site.default()))
         except (QueryError, NotEnoughDataError) as error:
             problems = str(error).splitlines()
-    shown = {"asked": asked, "values": {**asked.parameters, **given}, "problems": problems, "answer": answer}
-    return Page("question.html", asked.title, shown, 400 if problems and len(pairs) > 1 else 200)
+    shown = {"asked": wanted, "values": {**wanted.parameters, **given}, "problems": problems, "answer": answer}
+    return Page("question.html", wanted.title, shown, 400 if problems and len(pairs) > 1 else 200)
 
 
-def _answer(found: pd.DataFrame, title: str, fleet: Asked) -> Table:
+def _answer(answer: pd.DataFrame, title: str, fleet: Asked) -> Table:
     """Return an answer as a table whose names lead to their queries."""
 
     def linked(column: str, key: str) -> Link:
@@ -141,9 +141,9 @@ def _answer(found: pd.DataFrame, title: str, fleet: Asked) -> Table:
         return link
 
     keys = {"caller": "function", "largest_in": "application"}
-    links = {str(name): linked(str(name), keys.get(str(name), str(name))) for name in found.columns}
+    links = {str(name): linked(str(name), keys.get(str(name), str(name))) for name in answer.columns}
     known = {name: link for name, link in links.items() if keys.get(name, name) in DIMENSIONS}
-    return of_frame(found.head(MOST_ROWS), title, known)
+    return of_frame(answer.head(MOST_ROWS), title, known)
 
 
 def _whole(text: str) -> int:

@@ -140,22 +140,22 @@ class Tree:
         """Return the number of the last frame of a path, root first; of frames that are new, a new one."""
         at = 0
         for name in path:
-            found = self._number.get((at, name))
-            if found is None:
-                found = self._number[at, name] = len(self.names)
+            node = self._number.get((at, name))
+            if node is None:
+                node = self._number[at, name] = len(self.names)
                 self.names.append(name)
                 self.caller.append(at)
-            at = found
+            at = node
         return at
 
     def find(self, path: Iterable[str]) -> int:
         """Return the number of the last frame of a path, root first, that there is."""
         at = 0
         for name in path:
-            found = self._number.get((at, name))
-            if found is None:
+            node = self._number.get((at, name))
+            if node is None:
                 break
-            at = found
+            at = node
         return at
 
     def _with_callees(self, own: Iterable[tuple[int, int]]) -> list[int]:
@@ -177,22 +177,22 @@ class Tree:
         significant : of some frames, whether their change is; none: of no frame anything is known
         """
         total, total_before = self.after[0], self.before[0]
-        made: dict[int, dict[str, object]] = {}
+        nodes: dict[int, dict[str, object]] = {}
         children: dict[int, list[int]] = {}
         for number, name in enumerate(self.names):
             value = self.after[number]
             if number and value < smallest_share * total:
                 continue
-            made[number] = {"name": name, "value": value}
+            nodes[number] = {"name": name, "value": value}
             if total_before:
-                made[number]["delta"] = value - self.before[number] * total // total_before
+                nodes[number]["delta"] = value - self.before[number] * total // total_before
             if significant is not None:
-                made[number]["significant"] = significant.get(number, False)
+                nodes[number]["significant"] = significant.get(number, False)
             if number:
                 children.setdefault(self.caller[number], []).append(number)
         for number, called in children.items():
-            made[number]["children"] = [made[child] for child in sorted(called, key=self.names.__getitem__)]
-        return made[0]
+            nodes[number]["children"] = [nodes[child] for child in sorted(called, key=self.names.__getitem__)]
+        return nodes[0]
 
 
 def flame(stacks: Iterable[Stack], smallest_share: float = SMALLEST_SHARE) -> dict[str, object]:

@@ -60,9 +60,9 @@ class Story:
 
 def _story(site: Site, event: str) -> Story:
     query = replace(site.default(("symbolised",)), event=event)
-    found = site.database.query(query)
-    samples, value = sum(map(int, found["samples"])), sum(map(int, found["value"]))
-    hidden = sum(float(share) for known, share in zip(found["symbolised"], found["share"], strict=True) if not known)
+    parts = site.database.query(query)
+    samples, value = sum(map(int, parts["samples"])), sum(map(int, parts["value"]))
+    hidden = sum(float(share) for known, share in zip(parts["symbolised"], parts["share"], strict=True) if not known)
     words = event_name(event)
     tops = tuple(
         _listed(site, Asked(replace(query, by=(by,)), top=_HOME_ROWS), f"{words} by {by}")
@@ -79,29 +79,29 @@ def unit_of(site: Site, event: str) -> str:
 
 def query(site: Site, pairs: Pairs) -> Page:
     """Return the query view (Ren et al. 2010, figure 2)."""
-    asked = read(pairs, site.default())
-    samples, value = site.database.total(asked.query)
+    request = read(pairs, site.default())
+    samples, value = site.database.total(request.query)
     shown = {
-        "asked": asked,
+        "asked": request,
         "action": "/query",
         "suggestions": site.suggestions,
-        "table": _listed(site, asked, _title(asked), intervals=True),
-        "without": site.without(asked.query),
+        "table": _listed(site, request, _title(request), intervals=True),
+        "without": site.without(request.query),
         "samples": f"{samples:,}",
-        "value": event_quantity(value, asked.query.event, unit_of(site, asked.query.event)),
-        "further": [(key, asked.grouped(key).url("/query")) for key in DIMENSIONS if key not in asked.query.by],
+        "value": event_quantity(value, request.query.event, unit_of(site, request.query.event)),
+        "further": [(key, request.grouped(key).url("/query")) for key in DIMENSIONS if key not in request.query.by],
     }
     return Page("query.html", "Query", shown)
 
 
 def query_json(site: Site, pairs: Pairs) -> Mapping[str, Any]:
     """Return the rows of a query as plain values: event, by, total, rows."""
-    asked = read(pairs, site.default())
-    samples, value = site.database.total(asked.query)
-    rows = site.database.query(asked.query, asked.top)
+    request = read(pairs, site.default())
+    samples, value = site.database.total(request.query)
+    rows = site.database.query(request.query, request.top)
     return {
-        "event": asked.query.event,
-        "by": list(asked.query.by),
+        "event": request.query.event,
+        "by": list(request.query.by),
         "total": {"samples": int(samples), "value": int(value)},
         "rows": [
             dict(zip(rows.columns, map(plain, values), strict=True))
@@ -123,27 +123,27 @@ def plain(value: object) -> object:
 
 def diff(site: Site, pairs: Pairs) -> Page:
     """Return two queries side by side: each key's share in A, in B, and the change, greatest first."""
-    asked, sides, texts = both(site, pairs, site.default())
-    found, lacking = site.difference(sides[0], sides[1])
-    caption = f"{_title(asked)}: A and B"
-    order = [*asked.query.by, "share_a", "share_b", "change", "low", "high", "value_a", "value_b"]
-    told = found.iloc[: asked.top].reindex(columns=[name for name in order if name in found])
-    links = {key: _refine(asked, key) for key in asked.query.by}
+    request, sides, texts = both(site, pairs, site.default())
+    changes, lacking = site.difference(sides[0], sides[1])
+    caption = f"{_title(request)}: A and B"
+    order = [*request.query.by, "share_a", "share_b", "change", "low", "high", "value_a", "value_b"]
+    told = changes.iloc[: request.top].reindex(columns=[name for name in order if name in changes])
+    links = {key: _refine(request, key) for key in request.query.by}
     shown = {
-        "asked": asked,
+        "asked": request,
         "action": "/diff",
         "suggestions": site.suggestions,
         "sides": texts,
-        "table": marked(found, of_frame(told, caption, links, bar="", unit=unit_of(site, asked.query.event))),
-        "rows": len(found),
-        "beyond": int(found["significant"].sum()) if "significant" in found else 0,
+        "table": marked(changes, of_frame(told, caption, links, bar="", unit=unit_of(site, request.query.event))),
+        "rows": len(changes),
+        "beyond": int(changes["significant"].sum()) if "significant" in changes else 0,
         "without": lacking,
         "false_changes": FALSE_CHANGES,
     }
     return Page("diff.html", "Difference of two queries", shown)
 
 
-def marked(found: pd.DataFrame, made: Table) -> Table:
+def marked(changed: pd.DataFrame, shown: Table) -> Table:
     """Return a table whose significant changes are marked as grown or shrunk.
 
     Parameters
@@ -157,15 +157,15 @@ def marked(found: pd.DataFrame, made: Table) -> Table:
     >>> [row[0].mark for row in marked(found, of_frame(found[["change"]], "Changes")).rows]
     ['grown', '']
     """
-    if "significant" not in found:
-        return made
-    at = [head.text for head in made.headings].index("change")
-    changes = zip(made.rows, found["change"], found["significant"], strict=False)
+    if "significant" not in changed:
+        return shown
+    at = [head.text for head in shown.headings].index("change")
+    changes = zip(shown.rows, changed["change"], changed["significant"], strict=False)
     rows = [
         (*row[:at], replace(row[at], mark=("grown" if change > 0 else "shrunk") if beyond else ""), *row[at + 1 :])
         for row, change, beyond in changes
     ]
-    return replace(made, rows=tuple(rows))
+    return replace(shown, rows=tuple(rows))
 
 
 def both(
@@ -189,18 +189,18 @@ def both(
     common = [(name, value) for name, value in pairs if name not in _SIDES]
     problems = list(wrong)
     try:
-        asked = read(common, default)
+        request = read(common, default)
     except RefusedError as error:
-        problems, asked = [*problems, *error.problems], Asked(default)
+        problems, request = [*problems, *error.problems], Asked(default)
     texts = {
         side: gather([pair for pair in pairs if pair[0] == side], {side}, problems).get(side, []) for side in _SIDES
     }
-    if not any(texts.values()) and "day" not in asked.query.by:
-        texts = _first_and_last_day(site, asked.query)
-    queries = [_side(asked, side, texts[side], problems) for side in _SIDES]
+    if not any(texts.values()) and "day" not in request.query.by:
+        texts = _first_and_last_day(site, request.query)
+    queries = [_side(request, side, texts[side], problems) for side in _SIDES]
     if problems:
         raise RefusedError(problems)
-    return asked, (queries[0], queries[1]), texts
+    return request, (queries[0], queries[1]), texts
 
 
 def _first_and_last_day(site: Site, query: Query) -> dict[str, list[str]]:
@@ -217,60 +217,60 @@ def _first_and_last_day(site: Site, query: Query) -> dict[str, list[str]]:
     return {side: [f"day={day}"] for side, day in zip(_SIDES, (min(days), max(days)), strict=True)}
 
 
-def _side(asked: Asked, side: str, texts: list[str], problems: list[str]) -> Query:
+def _side(request: Asked, side: str, texts: list[str], problems: list[str]) -> Query:
     times = [text for text in texts if text.startswith(("since=", "until="))]
     own = restrictions([text for text in texts if text not in times], side, problems)
-    shared = [("event", asked.query.event), *(("by", key) for key in asked.query.by)]
+    shared = [("event", request.query.event), *(("by", key) for key in request.query.by)]
     given = {text.partition("=")[0]: text.partition("=")[2] for text in times}
-    for name, seconds in (("since", asked.query.since_s), ("until", asked.query.until_s)):
+    for name, seconds in (("since", request.query.since_s), ("until", request.query.until_s)):
         if name not in given and seconds is not None:
             given[name] = f"{seconds:.15g}"
     names = {key for key, _ in own}
-    where: Restrictions = (*(pair for pair in asked.query.where if pair[0] not in names), *own)
+    where: Restrictions = (*(pair for pair in request.query.where if pair[0] not in names), *own)
     try:
         return replace(read([*shared, *given.items()]).query, where=where)
     except RefusedError as error:
         problems.extend(f"{side}: {problem}" for problem in error.problems)
     except WscError as error:
         problems.extend(f"{side}: {line}" for line in str(error).splitlines())
-    return asked.query
+    return request.query
 
 
-def _listed(site: Site, asked: Asked, caption: str, intervals: bool = False) -> Table:
-    found = site.database.query(asked.query, asked.top)
+def _listed(site: Site, request: Asked, caption: str, intervals: bool = False) -> Table:
+    rows = site.database.query(request.query, request.top)
     if intervals:
-        found = _with_intervals(site, asked, found)
-    links = {key: _refine(asked, key) for key in asked.query.by}
-    made = of_frame(found, caption, links, unit=unit_of(site, asked.query.event))
-    if "function" not in asked.query.by or not len(found):
-        return made
-    return _beside(made, "see", tuple(_callers(asked, str(function)) for function in found["function"]))
+        rows = _with_intervals(site, request, rows)
+    links = {key: _refine(request, key) for key in request.query.by}
+    listed = of_frame(rows, caption, links, unit=unit_of(site, request.query.event))
+    if "function" not in request.query.by or not len(rows):
+        return listed
+    return _beside(listed, "see", tuple(_callers(request, str(function)) for function in rows["function"]))
 
 
-def _title(asked: Asked) -> str:
-    return f"{event_name(asked.query.event)} by {', '.join(asked.query.by)}"
+def _title(request: Asked) -> str:
+    return f"{event_name(request.query.event)} by {', '.join(request.query.by)}"
 
 
-def _beside(made: Table, head: str, cells: tuple[Cell, ...]) -> Table:
-    rows = tuple((*row, cell) for row, cell in zip(made.rows, cells, strict=True))
-    return replace(made, headings=(*made.headings, Heading(head)), numbers=(*made.numbers, False), rows=rows)
+def _beside(listed: Table, head: str, cells: tuple[Cell, ...]) -> Table:
+    rows = tuple((*row, cell) for row, cell in zip(listed.rows, cells, strict=True))
+    return replace(listed, headings=(*listed.headings, Heading(head)), numbers=(*listed.numbers, False), rows=rows)
 
 
-def _callers(asked: Asked, function: str) -> Cell:
-    pairs = [(name, value) for name, value in asked.only("function", function).pairs() if name in _LINKED]
+def _callers(request: Asked, function: str) -> Cell:
+    pairs = [(name, value) for name, value in request.only("function", function).pairs() if name in _LINKED]
     return Cell("callers", href=f"/callgraph?{urlencode(pairs)}")
 
 
-def _with_intervals(site: Site, asked: Asked, found: pd.DataFrame) -> pd.DataFrame:
-    intervals = site.intervals(asked.query)
-    return found if intervals is None else found.merge(intervals, on=list(asked.query.by), how="left")
+def _with_intervals(site: Site, request: Asked, rows: pd.DataFrame) -> pd.DataFrame:
+    intervals = site.intervals(request.query)
+    return rows if intervals is None else rows.merge(intervals, on=list(request.query.by), how="left")
 
 
-def _refine(asked: Asked, key: str) -> Link:
-    rest = tuple(each for each in asked.query.by if each != key)
+def _refine(request: Asked, key: str) -> Link:
+    rest = tuple(name for name in request.query.by if name != key)
     by = rest or _NEXT.get(key, ("function",))
 
     def link(row: Mapping[str, Any]) -> str:
-        return asked.only(key, str(row[key])).grouped(*by).url("/query")
+        return request.only(key, str(row[key])).grouped(*by).url("/query")
 
     return link
