@@ -55,18 +55,20 @@ def whole_racks(case: Case) -> list[Finding] | None:
 def _alike_in_racks(case: Case, rack: Ints) -> tuple[float, float]:
     """Return the correlation within racks of machines' mean relative performance, and its standard error."""
     table = case.table
-    found = []
+    correlations = []
     for rows in (table.study & ~table.treated, table.treated, ~table.study):
         count = np.bincount(table.machine[rows], table.weight[rows], len(rack))
         sums = np.bincount(table.machine[rows], table.weight[rows] * _less_job(case, rows), len(rack))
-        there = count > 0
-        if len(np.unique(rack[there])) >= 3 and there.sum() > len(np.unique(rack[there])):
-            found.append((_correlation((sums / np.maximum(count, 1e-300))[there], rack[there]), int(there.sum())))
-    if not found:
+        known = count > 0
+        if len(np.unique(rack[known])) >= 3 and known.sum() > len(np.unique(rack[known])):
+            correlations.append(
+                (_correlation((sums / np.maximum(count, 1e-300))[known], rack[known]), int(known.sum()))
+            )
+    if not correlations:
         return 0.0, 1.0
-    machines = max(n for _, n in found)
+    machines = max(n for _, n in correlations)
     racks = len(np.unique(rack))
-    alike = float(np.average([r for r, _ in found], weights=[n for _, n in found]))
+    alike = float(np.average([r for r, _ in correlations], weights=[n for _, n in correlations]))
     mates = machines / racks
     return alike, float(np.sqrt(2 / max(racks - 1, 1)) / mates)
 
@@ -98,7 +100,7 @@ def few_clusters(case: Case) -> list[Finding] | None:
     """
     table = case.table
     if case.plain is not None:
-        untreated, treated = (float(each) for each in case.plain.clusters)
+        untreated, treated = (float(clusters) for clusters in case.plain.clusters)
     elif table.crossover or not (table.ever.any() and table.never.any()):
         return None
     else:
@@ -154,10 +156,10 @@ def finite_population(case: Case) -> list[Finding] | None:
     if not case.about.finite_population_correction:
         return []
     share = float(case.table.ever.mean())
-    kept = 1.0 if case.table.crossover else (1 - share) ** 2 + share**2
-    covers = coverage(float(np.sqrt(kept)))
-    evidence = {"treated_share": share, "variance_kept": kept, "coverage": covers}
-    what = f"a finite-population correction leaves {kept:.0%} of a contrast's variance: it covers {covers:.0%}"
+    share_kept = 1.0 if case.table.crossover else (1 - share) ** 2 + share**2
+    covers = coverage(float(np.sqrt(share_kept)))
+    evidence = {"treated_share": share, "variance_kept": share_kept, "coverage": covers}
+    what = f"a finite-population correction leaves {share_kept:.0%} of a contrast's variance: it covers {covers:.0%}"
     severity: Severity = "error" if covers < LEAST_COVERAGE else "note"
     return [Finding("finite_population", severity, what, evidence, "leave the correction out")]
 

@@ -73,9 +73,9 @@ def examine(
     (True, False)
     """
     case = Case.of(observations, jobs, about)
-    made = {code: guard(case) for code, guard in GUARDS.items() if code not in without}
-    found = [one for findings in made.values() for one in findings or ()]
-    return Audit(ranked(found), tuple(code for code, findings in made.items() if findings is not None))
+    results = {code: guard(case) for code, guard in GUARDS.items() if code not in without}
+    findings_ = [one for findings in results.values() for one in findings or ()]
+    return Audit(ranked(findings_), tuple(code for code, findings in results.items() if findings is not None))
 
 
 def audit(observations: pd.DataFrame, jobs: pd.DataFrame | None = None, about: About | None = None) -> list[Finding]:

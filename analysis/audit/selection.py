@@ -29,13 +29,13 @@ def selection_optimised(case: Case) -> list[Finding] | None:
     compared with the exact mean and variance over simple random draws, within platforms (Cochran 1977, section 2.5;
     for coverage the hypergeometric chance that a draw misses a job, and both of two). It alarms at a chance of `ALPHA`.
     """
-    table, said = case.table, case.about.selection
+    table, selection = case.table, case.about.selection
     remedy = "draw machines at random, or with known probabilities and weights that use them"
-    if said in _SUSPECT:
-        what = f"machines were not drawn but selected ({said}): their error is not that of a random draw"
+    if selection in _SUSPECT:
+        what = f"machines were not drawn but selected ({selection}): their error is not that of a random draw"
         return [Finding("selection_optimised", "error", what, {}, remedy)]
     treated, unit = table.ever, table.units()
-    if said == "probabilities" or treated.all() or len(np.unique(unit)) < 8:
+    if selection == "probabilities" or treated.all() or len(np.unique(unit)) < 8:
         return None
     tests = dict(_composition(table, treated, unit))
     if not tests:
@@ -58,7 +58,7 @@ def _composition(table: Table, treated: Bools, unit: Ints) -> Iterator[tuple[str
     units, jobs = int(unit.max()) + 1, len(table.jobs)
     of = unit[table.machine[rows]]
     pair = np.unique(of * jobs + table.job[rows])
-    there = np.bincount(of, minlength=units) > 0
+    counted = np.bincount(of, minlength=units) > 0
     size = np.maximum(np.bincount(unit, minlength=units), 1)
     code, names = table.platforms()
     platform = np.zeros(units, dtype=np.int64)
@@ -70,18 +70,18 @@ def _composition(table: Table, treated: Bools, unit: Ints) -> Iterator[tuple[str
         "quota": np.bincount(of, table.weight[rows], units) / size,
     }
     for name, column in columns.items():
-        z = _drawn(column[there], having[there], platform[there])
+        z = _drawn(column[counted], having[counted], platform[counted])
         if z is not None:
             yield name, z
     if len(names) == 1:
-        yield "covered", _covered(pair // jobs, pair % jobs, having, there)
+        yield "covered", _covered(pair // jobs, pair % jobs, having, counted)
 
 
 def _drawn(column: Floats, having: Bools, stratum: Ints) -> float | None:
     """Return how many standard errors the treated units' sum is from that of simple random draws within strata."""
     apart, variance = 0.0, 0.0
-    for each in np.unique(stratum):
-        inside = stratum == each
+    for number in np.unique(stratum):
+        inside = stratum == number
         n, total = int(having[inside].sum()), int(inside.sum())
         if 0 < n < total:
             apart += float(column[inside & having].sum() - n * column[inside].mean())
@@ -90,28 +90,28 @@ def _drawn(column: Floats, having: Bools, stratum: Ints) -> float | None:
     return apart / float(np.sqrt(variance)) if variance > 0 else None
 
 
-def _covered(unit: Ints, job: Ints, having: Bools, there: Bools) -> float:
+def _covered(unit: Ints, job: Ints, having: Bools, known: Bools) -> float:
     """Return how many standard errors the number of jobs on treated units is from that of random draws."""
-    total, n = int(there.sum()), int((having & there).sum())
+    total, n = int(known.sum()), int((having & known).sum())
     count = np.bincount(job)
     most = np.argsort(-count, kind="stable")[:_MOST_JOBS]
     most = most[count[most] > 0]
     holds = np.zeros((len(having), len(count)), dtype=np.float32)
     holds[unit, job] = 1
     holds = holds[:, most]
-    held = holds.sum(axis=0).astype(np.float64)
-    either = held[:, None] + held[None, :] - (holds.T @ holds).astype(np.float64)
-    missed = _misses(held, total, n)
+    holders = holds.sum(axis=0).astype(np.float64)
+    either = holders[:, None] + holders[None, :] - (holds.T @ holds).astype(np.float64)
+    missed = _misses(holders, total, n)
     variance = float((_misses(either, total, n) - np.outer(missed, missed)).sum())
-    seen = float((holds[having].sum(axis=0) > 0).sum())
+    covered_jobs = float((holds[having].sum(axis=0) > 0).sum())
     # Near certain coverage of all jobs the number is far from normal: half a job is given away, as for any count.
-    apart = seen - float((1 - missed).sum())
+    apart = covered_jobs - float((1 - missed).sum())
     return float(np.sign(apart) * max(abs(apart) - 0.5, 0.0) / np.sqrt(max(variance, 0.25)))
 
 
-def _misses(held: Floats, total: int, n: int) -> Floats:
+def _misses(holders: Floats, total: int, n: int) -> Floats:
     """Return the chance that n of `total` units, drawn at random, hold none of so many."""
-    left = np.maximum(total - held, 0)
+    left = np.maximum(total - holders, 0)
     fits = left >= n
     log = gammaln(left + 1) - gammaln(np.maximum(left - n, 0) + 1) - gammaln(total + 1) + gammaln(total - n + 1)
     return np.asarray(np.where(fits, np.exp(log), 0.0), dtype=np.float64)
@@ -145,14 +145,14 @@ def sample_ratio(case: Case) -> list[Finding] | None:
     platform, names = table.platforms()
     if table.crossover or (planned is None and len(names) == 1):
         return None
-    unit, there = table.units(), table.ever | table.never
-    first = np.zeros(len(there), dtype=np.bool_)
-    first[np.unique(np.where(there, unit, -1), return_index=True)[1]] = True
-    first &= there
+    unit, known = table.units(), table.ever | table.never
+    first = np.zeros(len(known), dtype=np.bool_)
+    first[np.unique(np.where(known, unit, -1), return_index=True)[1]] = True
+    first &= known
     counts = [(name, first & (platform == k)) for k, name in enumerate(names)] if len(names) > 1 else []
     if planned is not None and not isinstance(planned, Mapping):
         counts.append(("all", first))
-    found = []
+    findings = []
     for name, among in counts:
         share = _planned(planned, str(name), float(table.ever[first].mean()))
         n, having = int(among.sum()), int((among & table.ever).sum())
@@ -170,8 +170,8 @@ def sample_ratio(case: Case) -> list[Finding] | None:
             where = "all machines" if name == "all" else f"platform {name}"
             what = f"{having} of {n} units have the feature in {where}; {share:.0%} were to have it"
             remedy = "find out which machines are lost, and why; compare all that were drawn, as drawn"
-            found.append(Finding("sample_ratio", "error", what, evidence, remedy))
-    return found
+            findings.append(Finding("sample_ratio", "error", what, evidence, remedy))
+    return findings
 
 
 def _planned(planned: float | Mapping[str, float] | None, name: str, overall: float) -> float | None:
@@ -210,7 +210,7 @@ def churn(case: Case) -> list[Finding] | None:
         return []
     name = min(far, key=lambda each: far[each][1])
     apart, chance = far[name]
-    evidence = {f"{each}_difference": test[0] for each, test in tests.items()} | {"chance": chance * len(tests)}
+    evidence = {f"{name_}_difference": test[0] for name_, test in tests.items()} | {"chance": chance * len(tests)}
     what = f"the arms' instances {_WHAT_CHURNS[name]} differently: {apart:+.1%} with the feature"
     remedy = "compare instances as they were before the feature, wherever they went, or redraw what is restarted"
     return [Finding("churn", "error", what, evidence, remedy)]
@@ -235,11 +235,11 @@ def _compared(table: Table) -> Iterator[tuple[str, tuple[float, float]]]:
 def _shares(table: Table) -> Iterator[tuple[str, Floats]]:
     """Yield (M,) what churn makes of each machine, NaN where it is not known."""
     machines, before = len(table.machines), ~table.study
-    held = np.bincount(table.machine[before], minlength=machines).astype(np.float64)
+    total = np.bincount(table.machine[before], minlength=machines).astype(np.float64)
     has = np.bincount(table.machine[table.study], minlength=machines).astype(np.float64)
     if before.any():
         spans = len(np.unique(table.period[table.study])) / len(np.unique(table.period[before]))
-        yield "rows", has / np.where(held > 0, held, np.nan) / spans
+        yield "rows", has / np.where(total > 0, total, np.nan) / spans
     if before.any() and "instance" in table.rows:
         instance = pd.factorize(table.rows["instance"])[0]
         key = table.machine * (int(instance.max()) + 1) + instance
@@ -250,10 +250,11 @@ def _shares(table: Table) -> Iterator[tuple[str, Floats]]:
         arrived = np.bincount(table.machine[rows], ~known - usual[period], machines)
         yield "arrived", arrived / np.where(has > 0, has, np.nan)
         owner = old // (int(instance.max()) + 1)
-        kept = np.bincount(owner, np.isin(old, new), machines)
+        stayed = np.bincount(owner, np.isin(old, new), machines)
         yield (
             "stayed",
-            kept / np.where(np.bincount(owner, minlength=machines) > 0, np.bincount(owner, minlength=machines), np.nan),
+            stayed
+            / np.where(np.bincount(owner, minlength=machines) > 0, np.bincount(owner, minlength=machines), np.nan),
         )
     if "present_s" in table.rows:
         present = table.rows["present_s"].to_numpy(dtype=np.float64)
@@ -296,8 +297,8 @@ def weights_renormalised(case: Case) -> list[Finding] | None:
         return []
     spread = _spread(case)
     shares = table.quota / table.quota.sum() * (1 - table.unseen)
-    kept = shares[plain.seen]
-    moved = float(np.sqrt((kept**2).sum() * (1 / plain.covered - 1) ** 2 + (shares[~plain.seen] ** 2).sum())) * spread
+    covers = shares[plain.seen]
+    moved = float(np.sqrt((covers**2).sum() * (1 / plain.covered - 1) ** 2 + (shares[~plain.seen] ** 2).sum())) * spread
     ratio = plain.half_widths(2 * moved)
     if lacking <= _MUCH and ratio <= MATERIAL:
         return []
@@ -352,9 +353,9 @@ def missing_jobs(case: Case) -> list[Finding] | None:
     table = case.table
     if case.plain is None:
         return None
-    found = [] if table.unseen <= _SOME else [_unmeasured(table.unseen)]
+    findings = [] if table.unseen <= _SOME else [_unmeasured(table.unseen)]
     if table.crossover:
-        return found
+        return findings
     jobs, study = len(table.jobs), table.study
     pair = np.unique(table.machine[study] * jobs + table.job[study])
     machine, job = pair // jobs, pair % jobs
@@ -375,8 +376,8 @@ def missing_jobs(case: Case) -> list[Finding] | None:
         evidence = {"jobs": int(lost.sum()), "quota_share": share, "chance": chance}
         what = f"{int(lost.sum())} jobs with {share:.1%} of the quota are missing from one arm altogether"
         remedy = "find out who keeps them off; the answer does not hold for them"
-        found.append(Finding("missing_jobs", "error", what, evidence, remedy))
-    return found
+        findings.append(Finding("missing_jobs", "error", what, evidence, remedy))
+    return findings
 
 
 def _unmeasured(share: float) -> Finding:
@@ -385,8 +386,8 @@ def _unmeasured(share: float) -> Finding:
     return Finding("missing_jobs", severity, what, {"quota_share": share}, "measure them, or say which jobs are meant")
 
 
-def _absent(held: Floats, total: int, n: int) -> Floats:
+def _absent(holders: Floats, total: int, n: int) -> Floats:
     """Return the chance that none of n units drawn from `total` is among the `held`."""
-    left = np.maximum(total - held, 0)
+    left = np.maximum(total - holders, 0)
     log = gammaln(left + 1) - gammaln(np.maximum(left - n, 0) + 1) - gammaln(total + 1) + gammaln(total - n + 1)
     return np.asarray(np.where(left >= n, np.exp(log), 0.0), dtype=np.float64)

@@ -179,14 +179,14 @@ def unusable(observations: pd.DataFrame) -> Bools:
 
 def unusable_amounts(observations: pd.DataFrame) -> dict[str, Bools]:
     """Return the columns of presence, CPU time, exposure or frequency that have unusable rows; (N,) which those are."""
-    found = dict[str, Bools]()
-    for name in (each for each in _AMOUNTS if each in observations):
+    unusable_ = dict[str, Bools]()
+    for name in (column for column in _AMOUNTS if column in observations):
         number = pd.to_numeric(observations[name], errors="coerce").to_numpy(dtype=np.float64)
         enough = number >= 0 if name == "cpu_s" else number > 0
         wrong = np.asarray(~(np.isfinite(number) & enough), dtype=np.bool_)
         if wrong.any():
-            found[name] = wrong
-    return found
+            unusable_[name] = wrong
+    return unusable_
 
 
 def repeated(observations: pd.DataFrame) -> Bools:
@@ -236,9 +236,9 @@ def _quota(rows: pd.DataFrame, job: Ints, names: pd.Index, jobs: pd.DataFrame | 
 def _first(values: "pd.Series", machine: Ints, machines: int) -> Ints:
     """Return (M,) each machine's first value, as a code."""
     code = pd.factorize(values, sort=True)[0]
-    made = np.zeros(machines, dtype=np.int64)
-    made[machine[::-1]] = code[::-1]
-    return made
+    codes = np.zeros(machines, dtype=np.int64)
+    codes[machine[::-1]] = code[::-1]
+    return codes
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -308,15 +308,17 @@ def contrast(
     n, s = np.bincount(of).astype(np.float64), np.bincount(of, y, len(cell))
     cell_job, cell_arm, cell_group = cell % jobs, cell // jobs % 2, cell // jobs // 2
     key = cell_arm * jobs + cell_job
-    held, rows, sums = (np.bincount(key, each, 2 * jobs).reshape(2, jobs) for each in (np.ones(len(cell)), n, s))
-    seen: Bools = np.asarray((held >= 2).all(axis=0), dtype=np.bool_)
-    weight = np.where(seen, table.quota * table.scale, 0.0)
+    clusters_of, rows, sums = (
+        np.bincount(key, numbers, 2 * jobs).reshape(2, jobs) for numbers in (np.ones(len(cell)), n, s)
+    )
+    comparable: Bools = np.asarray((clusters_of >= 2).all(axis=0), dtype=np.bool_)
+    weight = np.where(comparable, table.quota * table.scale, 0.0)
     if not weight.sum() > 0:
         return None
     mean = sums / np.maximum(rows, 1)
     level = float((weight * mean[0]).sum())
-    part = np.where(seen, weight / level, 0.0) / np.maximum(rows, 1)
-    spread = np.sqrt(held / np.maximum(held - 1, 1))
+    part = np.where(comparable, weight / level, 0.0) / np.maximum(rows, 1)
+    spread = np.sqrt(clusters_of / np.maximum(clusters_of - 1, 1))
     out = (part * spread).ravel()[key] * (s - n * mean.ravel()[key])
     of_group = cell_group * 2 + cell_arm
     influence: Floats = np.bincount(of_group, out, 2 * groups).astype(np.float64).reshape(groups, 2)
@@ -331,9 +333,9 @@ def contrast(
         freedom=_freedom(influence, hold),
         influence=influence,
         hold=hold / hold.sum(axis=0),
-        by_job=np.where(seen, mean[1] / np.where(mean[0] > 0, mean[0], 1.0) - 1, np.nan),
-        seen=seen,
-        covered=float(table.quota[seen].sum() / table.quota.sum()) * (1 - table.unseen),
+        by_job=np.where(comparable, mean[1] / np.where(mean[0] > 0, mean[0], 1.0) - 1, np.nan),
+        seen=comparable,
+        covered=float(table.quota[comparable].sum() / table.quota.sum()) * (1 - table.unseen),
         alone_error=float(np.sqrt(alone.sum())),
     )
 

@@ -146,12 +146,12 @@ def _parts(plain: Contrast) -> tuple[Floats, Floats]:
 
     In a crossover a cluster is its own control: there is but one arm, of differences.
     """
-    there = plain.hold > 0
-    if there.all(axis=1).sum() > 0.5 * there[:, 1].sum():
-        any_arm = there.any(axis=1)
+    holding = plain.hold > 0
+    if holding.all(axis=1).sum() > 0.5 * holding[:, 1].sum():
+        any_arm = holding.any(axis=1)
         return (plain.influence[:, 1] - plain.influence[:, 0])[any_arm], np.array([any_arm.sum()], dtype=np.float64)
-    counts = there.sum(axis=0).astype(np.float64)
-    return np.concatenate([counts[arm] * plain.influence[there[:, arm], arm] for arm in (0, 1)]), counts
+    counts = holding.sum(axis=0).astype(np.float64)
+    return np.concatenate([counts[arm] * plain.influence[holding[:, arm], arm] for arm in (0, 1)]), counts
 
 
 def _skewness(parts: Floats) -> float:

@@ -54,11 +54,11 @@ def unit_change(case: Case) -> list[Finding]:
     the feature begins cannot be told from its effect. Jumps of arms are tested at a chance of `ALPHA` over all periods
     and jobs (Bonferroni), with errors clustered by machine.
     """
-    found = []
+    findings = []
     for name in ("value", "weight"):
         if ratio := _between_arms(case.table, name):
             what = f"{name}: of the same jobs, rows with the feature are some {ratio:,.4g} times those without"
-            found.append(Finding("unit_change", "error", what, {"factor": ratio}, "bring all files to one unit"))
+            findings.append(Finding("unit_change", "error", what, {"factor": ratio}, "bring all files to one unit"))
             continue
         number = case.table.rows[name].to_numpy(dtype=np.float64)
         decades = _decades(number, case.table.job)
@@ -70,8 +70,8 @@ def unit_change(case: Case) -> list[Finding]:
         evidence = {"rows": int(far.sum()), "share": float(far.mean()), "factor": factor}
         what = f"{name}: {far.mean():.1%} of the rows are some {factor:,.0f} times off their job's median"
         where = _where(case, far)
-        found.append(Finding("unit_change", "error", f"{what}{where}", evidence, "bring all files to one unit"))
-    return found or [_finding(case, jump) for jump in _jumps(case.table)] or list(_some_machines(case))
+        findings.append(Finding("unit_change", "error", f"{what}{where}", evidence, "bring all files to one unit"))
+    return findings or [_finding(case, jump) for jump in _jumps(case.table)] or list(_some_machines(case))
 
 
 def _between_arms(table: Table, name: str) -> float:
@@ -141,8 +141,8 @@ def _some_machines(case: Case) -> Iterator[Finding]:
     left: Floats = (log - log.groupby([table.job[rows], table.period[rows]]).transform("median")).to_numpy(np.float64)
     worst = None
     for split in _splits(np.unique(table.period[rows])).tolist():
-        far, jump, there = _far(at, left, table.period[rows] >= split, len(table.machines))
-        shares = [float(far[there & arm].mean()) if (there & arm).any() else 0.0 for arm in (~with_it, with_it)]
+        far, jump, known = _far(at, left, table.period[rows] >= split, len(table.machines))
+        shares = [float(far[known & arm].mean()) if (known & arm).any() else 0.0 for arm in (~with_it, with_it)]
         if far.sum() >= _FEWEST and max(shares) >= _AFFECTED and (worst is None or far.sum() > worst[0]):
             worst = int(far.sum()), split, shares, float(np.exp(np.median(np.abs(jump[far]))))
     if worst is None:
@@ -163,15 +163,15 @@ def _far(at: Ints, log: Floats, later: Bools, machines: int) -> tuple[Bools, Flo
     """Return which machines jump far more than others, all jumps, and which machines have rows at both times."""
     count = np.array([np.bincount(at[half], minlength=machines) for half in (~later, later)])
     sums = np.array([np.bincount(at[half], log[half], machines) for half in (~later, later)])
-    there: Bools = np.asarray((count > 0).all(axis=0), dtype=np.bool_)
+    known: Bools = np.asarray((count > 0).all(axis=0), dtype=np.bool_)
     mean = sums / np.maximum(count, 1)
-    jump = np.where(there, mean[1] - mean[0], 0.0)
-    if not there.any():
-        return there, jump, there
-    scaled = (jump - np.median(jump[there])) / np.sqrt((1 / np.maximum(count, 1)).sum(axis=0))
-    typical = 1.4826 * float(np.median(np.abs(scaled[there])))
-    far = there & (np.abs(scaled) > _DEVIATIONS * typical) & (np.abs(jump) > np.log(_JUMP))
-    return far, jump, there
+    jump = np.where(known, mean[1] - mean[0], 0.0)
+    if not known.any():
+        return known, jump, known
+    scaled = (jump - np.median(jump[known])) / np.sqrt((1 / np.maximum(count, 1)).sum(axis=0))
+    typical = 1.4826 * float(np.median(np.abs(scaled[known])))
+    far = known & (np.abs(scaled) > _DEVIATIONS * typical) & (np.abs(jump) > np.log(_JUMP))
+    return far, jump, known
 
 
 def _named(period: object) -> str:
@@ -213,9 +213,9 @@ def _alarms(pair: tuple[Contrast, Contrast], chance: float) -> bool:
 
 def _chance(pair: tuple[Contrast, Contrast], log: float) -> float:
     """Return the p-value of a jump; errors are those of the logarithm (delta method), clustered over both times."""
-    parts = [made.influence[:, 1] / (1 + made.change) - made.influence[:, 0] for made in pair]
+    parts = [contrast_.influence[:, 1] / (1 + contrast_.change) - contrast_.influence[:, 0] for contrast_ in pair]
     error = float(np.sqrt(((parts[1] - parts[0]) ** 2).sum()))
-    return float(2 * t.sf(log / error, min(made.freedom for made in pair))) if error > 0 else 0.0
+    return float(2 * t.sf(log / error, min(contrast_.freedom for contrast_ in pair))) if error > 0 else 0.0
 
 
 def _jump(
@@ -230,7 +230,7 @@ def _jump(
 ) -> _Jump:
     log, later = _log_ratio(pair), table.period >= split
     own = [contrast(table, rows & arm, later, table.units()) for arm in (~with_it, with_it)]
-    arms = [float("nan") if made is None else 1 + made.change for made in own]
+    arms = [float("nan") if contrast_ is None else 1 + contrast_.change for contrast_ in own]
     chance = _chance(pair, abs(log))
     return _Jump(table.periods[split], float(np.exp(log)), chance, (arms[0], arms[1]), job, past)
 
@@ -260,8 +260,8 @@ def units_between_jobs(case: Case) -> list[Finding]:
     The fleet's change weighs a job by its quota times its level, so a job in a smaller unit counts for more.
     """
     table = case.table
-    held = table.quota > 0
-    levels = np.where(held, table.scale, np.nan)
+    with_quota = table.quota > 0
+    levels = np.where(with_quota, table.scale, np.nan)
     ratio = float(np.nanmax(levels) / np.nanmin(levels))
     if ratio <= _LEVELS:
         return []
@@ -291,11 +291,11 @@ def unusable_values(case: Case) -> list[Finding]:
     """
     bad, amounts = unusable(case.given), unusable_amounts(case.given)
     others = np.logical_or.reduce([*amounts.values(), np.zeros(len(bad), dtype=np.bool_)])
-    made = [
+    findings = [
         *_unusable(case, bad, "no value or weight above 0", "compare only if they miss by chance in both arms"),
         *_unusable(case, others, f"no usable {', '.join(amounts)}", "or leave the columns out"),
     ]
-    return sorted(made, key=lambda one: one.severity == "note")
+    return sorted(findings, key=lambda one: one.severity == "note")
 
 
 def _unusable(case: Case, bad: Bools, lacking: str, remedy: str) -> list[Finding]:
@@ -356,15 +356,22 @@ def ipc_across_frequencies(case: Case) -> list[Finding] | None:
     if clock is None or case.plain is None:
         what = "instructions per cycle are compared, and no frequency says whether the arms' clocks are alike"
         return [Finding("ipc_across_frequencies", "note", what, {}, remedy)]
-    made = study_contrast(case.table, clock / clock.mean())
-    if made is None:
+    speed = study_contrast(case.table, clock / clock.mean())
+    if speed is None:
         return None
-    chance = float(2 * t.sf(abs(made.change) / made.error, made.freedom)) if made.error > 0 else float(made.change == 0)
-    ratio = abs(made.change) / max(case.plain.half_width, 1e-300)
-    if chance > ALPHA or ratio <= MATERIAL or abs(made.change) < _LEAST_CHANGE:
+    chance = (
+        float(2 * t.sf(abs(speed.change) / speed.error, speed.freedom)) if speed.error > 0 else float(speed.change == 0)
+    )
+    ratio = abs(speed.change) / max(case.plain.half_width, 1e-300)
+    if chance > ALPHA or ratio <= MATERIAL or abs(speed.change) < _LEAST_CHANGE:
         return []
-    evidence = {"frequency_change": made.change, "error": made.error, "chance": chance, "change_in_half_widths": ratio}
-    what = f"instructions per cycle are compared, but the clock changes by {made.change:+.2%} with the feature"
+    evidence = {
+        "frequency_change": speed.change,
+        "error": speed.error,
+        "chance": chance,
+        "change_in_half_widths": ratio,
+    }
+    what = f"instructions per cycle are compared, but the clock changes by {speed.change:+.2%} with the feature"
     return [Finding("ipc_across_frequencies", "error", what, evidence, remedy)]
 
 

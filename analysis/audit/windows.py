@@ -47,8 +47,8 @@ def _drift(table: Table) -> float | None:
     """Return the relative change of untreated rows from the pre-period to the study."""
     if table.study.all():
         return None
-    made = contrast(table, ~table.treated, table.study, np.arange(len(table.machines)))
-    return None if made is None else made.change
+    drifted = contrast(table, ~table.treated, table.study, np.arange(len(table.machines)))
+    return None if drifted is None else drifted.change
 
 
 def different_windows(case: Case) -> list[Finding] | None:
@@ -89,10 +89,10 @@ def carry_over(case: Case) -> list[Finding] | None:
     table, plain = case.table, case.plain
     if plain is None or not table.crossover or (table.ever & table.never).sum() < _LEAST_MACHINES:
         return None
-    made = _lagged(table)
-    if made is None:
+    lagged = _lagged(table)
+    if lagged is None:
         return None
-    carried, error, freedom, missed = made
+    carried, error, freedom, missed = lagged
     chance = float(2 * t.sf(abs(carried) / error, freedom)) if error > 0 else 1.0
     shift = carried * missed
     ratio = plain.half_widths(shift)
@@ -114,13 +114,13 @@ def _lagged(table: Table) -> tuple[float, float, float, float] | None:
     value = _within_jobs(table, rows)
     z = np.bincount(cell, table.weight[rows] * value, machines * periods).reshape(machines, periods)
     on = np.bincount(cell, table.weight[rows] * table.treated[rows], machines * periods).reshape(machines, periods)
-    there, first = n > 0, int(table.period[table.study].min())
-    state = np.where(there, on / np.maximum(n, 1e-300) > 0.5, False)
+    measured, first = n > 0, int(table.period[table.study].min())
+    state = np.where(measured, on / np.maximum(n, 1e-300) > 0.5, False)
     lag = np.zeros_like(state)
     lag[:, 1:] = state[:, :-1]
-    use = there.copy()
-    use[:, 1:] &= there[:, :-1] | (np.arange(1, periods) == first)
-    use[:, first] = there[:, first]
+    use = measured.copy()
+    use[:, 1:] &= measured[:, :-1] | (np.arange(1, periods) == first)
+    use[:, first] = measured[:, first]
     machine, period = np.nonzero(use)
     if len(machine) < 4 * _LEAST_MACHINES:
         return None
@@ -151,14 +151,14 @@ def _within_jobs(table: Table, rows: Bools) -> Floats:
 
 def _without_effects(columns: list[Floats], *effects: "np.typing.NDArray[np.int64]") -> list[Floats]:
     """Return columns less the means of each effect in turn until nothing is left of either."""
-    made = []
+    residuals = []
     for column in columns:
         left = column - column.mean()
         for _ in range(50):
             for code in effects:
                 left = left - (np.bincount(code, left) / np.maximum(np.bincount(code), 1))[code]
-        made.append(left)
-    return made
+        residuals.append(left)
+    return residuals
 
 
 _LOOKS = (1, 2, 3, 4, 5, 10, 20, 50, 100)

@@ -174,9 +174,9 @@ def _centred(rows: pd.DataFrame, job: Ints, jobs: int, presence: Floats) -> Floa
     """Return the covariates as deviations from their job's mean; (rows, K)."""
     names = [name for name in rows.columns if name.startswith(COVARIATE) and name[len(COVARIATE) :].isdigit()]
     values = rows[names].to_numpy(dtype=np.float64, copy=True)
-    held = np.bincount(job, presence, jobs)[job]
+    total = np.bincount(job, presence, jobs)[job]
     for k in range(values.shape[1]):
-        values[:, k] -= np.bincount(job, presence * values[:, k], jobs)[job] / held
+        values[:, k] -= np.bincount(job, presence * values[:, k], jobs)[job] / total
     return values
 
 
@@ -198,11 +198,11 @@ class Totals(NamedTuple):
 def totals(cells: Cells) -> Totals:
     """Return the cells' sums by machine, each job's full quota spread evenly over its instances."""
     instances = np.bincount(cells.job, cells.count, len(cells.jobs))
-    each = (cells.weight / np.where(instances > 0, instances, 1.0))[cells.job]
+    per_instance = (cells.weight / np.where(instances > 0, instances, 1.0))[cells.job]
     machine = np.repeat(np.arange(len(cells.machines)), np.diff(cells.start))
 
     def summed(values: Floats) -> Floats:
-        sums = [np.bincount(machine, each * column, len(cells.machines)) for column in values.T]
+        sums = [np.bincount(machine, per_instance * column, len(cells.machines)) for column in values.T]
         return np.stack(sums, axis=1) if sums else np.zeros((len(cells.machines), 0))
 
     return Totals(summed(cells.count[:, None])[:, 0], summed(cells.y), summed(cells.x))
@@ -225,21 +225,21 @@ def only(cells: Cells, job: object, before: pd.DataFrame | None = None) -> Cells
         If no machine holds the job.
     """
     place = int(cells.jobs.get_indexer(pd.Index([job]))[0])
-    kept = np.flatnonzero(cells.job == place)
-    if place < 0 or not len(kept):
+    chosen = np.flatnonzero(cells.job == place)
+    if place < 0 or not len(chosen):
         raise NotEnoughDataError(1, 0, f"machines with job {job}")
-    machine = np.repeat(np.arange(len(cells.machines)), np.diff(cells.start))[kept]
+    machine = np.repeat(np.arange(len(cells.machines)), np.diff(cells.start))[chosen]
     per_cell = ("count", "instances", "quota", "x", "xx", "y", "yy", "xy", "measured", "measured_squares")
     machines = cells.machines[machine]
-    past = np.zeros((len(kept), 2))
+    past = np.zeros((len(chosen), 2))
     if before is not None:
-        seen = stays(before[before["job"] == job]) if (before["job"] == job).any() else before.iloc[:0]
-        past = _past(seen, machines)
+        own_stays = stays(before[before["job"] == job]) if (before["job"] == job).any() else before.iloc[:0]
+        past = _past(own_stays, machines)
     return replace(
         cells,
-        start=np.arange(len(kept) + 1),
-        job=np.zeros(len(kept), dtype=np.int64),
-        **{name: getattr(cells, name)[kept] for name in per_cell},
+        start=np.arange(len(chosen) + 1),
+        job=np.zeros(len(chosen), dtype=np.int64),
+        **{name: getattr(cells, name)[chosen] for name in per_cell},
         share=np.ones(1),
         scale=cells.scale[[place]],
         level=cells.level[[place]],
@@ -250,10 +250,10 @@ def only(cells: Cells, job: object, before: pd.DataFrame | None = None) -> Cells
     )
 
 
-def _past(seen: pd.DataFrame, machines: pd.Index) -> Floats:
+def _past(own_stays: pd.DataFrame, machines: pd.Index) -> Floats:
     """Return quota times performance, and quota, of the job's stays on each machine before the study; (M, 2)."""
-    if seen.empty:
+    if own_stays.empty:
         return np.zeros((len(machines), 2))
-    quota = seen["weight"] * seen["presence"]
-    sums = seen.assign(value=quota * seen["value"], quota=quota).groupby("machine")[["value", "quota"]].sum()
+    quota = own_stays["weight"] * own_stays["presence"]
+    sums = own_stays.assign(value=quota * own_stays["value"], quota=quota).groupby("machine")[["value", "quota"]].sum()
     return sums.reindex(machines).fillna(0.0).to_numpy(dtype=np.float64)

@@ -85,12 +85,12 @@ def covariates(
     parts = taken_apart(deviation, presence, unit, machine, loads[0] if load else None)
     of_unit = pd.Series(parts.unit, index=units).reindex(pd.MultiIndex.from_frame(rows[keys]))
     of_machine = pd.Series(parts.machine, index=machines).reindex(rows["machine"])
-    made = {SHARD: of_unit.fillna(0.0).to_numpy(), MACHINE: of_machine.fillna(0.0).to_numpy()}
+    columns = {SHARD: of_unit.fillna(0.0).to_numpy(), MACHINE: of_machine.fillna(0.0).to_numpy()}
     if load:
         past_load = np.bincount(machine, presence * loads[0]) / np.bincount(machine, presence)
         was = pd.Series(past_load, index=machines).reindex(rows["machine"]).fillna(0.0).to_numpy()
-        made |= {LOAD: loads[1], LOAD_SQUARE: loads[1] ** 2, LOAD_BEFORE: was, LOAD_BEFORE_SQUARE: was**2}
-    return pd.DataFrame(made, index=rows.index)
+        columns |= {LOAD: loads[1], LOAD_SQUARE: loads[1] ** 2, LOAD_BEFORE: was, LOAD_BEFORE_SQUARE: was**2}
+    return pd.DataFrame(columns, index=rows.index)
 
 
 def unit_of(table: pd.DataFrame, link: str) -> list[str]:
@@ -129,11 +129,11 @@ def taken_apart(deviation: Floats, presence: Floats, unit: Ints, machine: Ints, 
     slope: Floats = np.zeros(2)
     columns = np.zeros((len(deviation), 2)) if load is None else np.stack([load, load**2], axis=1)
     root = np.sqrt(presence)
-    held = np.bincount(unit, presence) + _SHARD_PRIOR, np.bincount(machine, presence) + _MACHINE_PRIOR
+    totals = np.bincount(unit, presence) + _SHARD_PRIOR, np.bincount(machine, presence) + _MACHINE_PRIOR
     for _ in range(_SWEEPS):
         rest = deviation - columns @ slope
-        of_machine = np.bincount(machine, presence * (rest - of_unit[unit])) / held[1]
-        of_unit = np.bincount(unit, presence * (rest - of_machine[machine])) / held[0]
+        of_machine = np.bincount(machine, presence * (rest - of_unit[unit])) / totals[1]
+        of_unit = np.bincount(unit, presence * (rest - of_machine[machine])) / totals[0]
         if load is not None:
             left = deviation - of_unit[unit] - of_machine[machine]
             slope = np.linalg.lstsq(columns * root[:, None], left * root, rcond=None)[0].astype(np.float64)
@@ -164,9 +164,9 @@ def _load_of(table: pd.DataFrame, rates: pd.DataFrame, *, has_shard: bool) -> pd
     whole = table["job"].map(rates.groupby("job")["rate"].mean()).to_numpy(dtype=np.float64)
     rate = np.where(np.isnan(rate), whole, rate)
     rate = np.where(np.isnan(rate), 1.0 if np.isnan(rate).all() else np.nanmean(rate), rate)
-    there = table["present_s"].to_numpy(dtype=np.float64) if "present_s" in table else np.ones(len(table))
-    busy = table.assign(part=rate * there).groupby(["machine", "period"])["part"].transform("sum").to_numpy()
-    return table.assign(load=busy / np.average(busy, weights=there) - 1.0, there=there)
+    present = table["present_s"].to_numpy(dtype=np.float64) if "present_s" in table else np.ones(len(table))
+    busy = table.assign(part=rate * present).groupby(["machine", "period"])["part"].transform("sum").to_numpy()
+    return table.assign(load=busy / np.average(busy, weights=present) - 1.0, there=present)
 
 
 def _of_stays(stays: pd.DataFrame, table: pd.DataFrame) -> Floats:

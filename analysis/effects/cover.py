@@ -95,9 +95,9 @@ def held(observations: pd.DataFrame, jobs: int) -> pd.DataFrame:
     quota = observations.groupby("job")["weight"].sum().sort_values(ascending=False, kind="stable")
     counts = observations.groupby(["machine", "job"]).size().reset_index(name="n")
     counts = counts.pivot_table(index="machine", columns="job", values="n", fill_value=0).astype(np.int64)
-    made = counts[quota.index[:jobs].tolist()]
-    made.columns = pd.Index(made.columns.to_numpy())
-    return made.reset_index()
+    holders = counts[quota.index[:jobs].tolist()]
+    holders.columns = pd.Index(holders.columns.to_numpy())
+    return holders.reset_index()
 
 
 def smallest_cover(instances: Ints, need: Ints, effort_s: float = EFFORT_S) -> Cover:
@@ -143,7 +143,7 @@ def smallest_cover(instances: Ints, need: Ints, effort_s: float = EFFORT_S) -> C
     status = solver.solve(model)
     if status not in (cp_model.OPTIMAL, cp_model.FEASIBLE):
         return Cover(_greedy_cover(instances, need), int(need.max(initial=0) > 0), False)
-    chosen = np.array([solver.boolean_value(each) for each in taken])
+    chosen = np.array([solver.boolean_value(variable) for variable in taken])
     return Cover(chosen, int(np.ceil(solver.best_objective_bound - 1e-6)), status == cp_model.OPTIMAL)
 
 

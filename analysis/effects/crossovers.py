@@ -81,7 +81,7 @@ def gains(table: pd.DataFrame, identity: list[str], by: Floats, scale: "pd.Serie
     ValueError
         If a job has no scale.
     """
-    there = table["present_s"].to_numpy(dtype=np.float64) if "present_s" in table else np.ones(len(table))
+    present = table["present_s"].to_numpy(dtype=np.float64) if "present_s" in table else np.ones(len(table))
     rows = _rows(table, identity, by, scale)
     units = _units(rows)
     rows = _comparable(rows)
@@ -89,12 +89,12 @@ def gains(table: pd.DataFrame, identity: list[str], by: Floats, scale: "pd.Serie
         raise NotEnoughDataError(1, 0, _NOTHING)
     stay, first = numbered([rows.stay])
     rows = rows._replace(stay=stay)
-    made = table.iloc[rows.row[first]][["job", "machine", "weight"]].reset_index(drop=True)
-    made = made.rename(columns={"weight": "quota"})
-    presence = np.bincount(stay, there[rows.row])
+    gained = table.iloc[rows.row[first]][["job", "machine", "weight"]].reset_index(drop=True)
+    gained = gained.rename(columns={"weight": "quota"})
+    presence = np.bincount(stay, present[rows.row])
     presence = presence / presence.max()
     job = numbered([rows.job[first]])[0]
-    scales = scale.reindex(made["job"]).to_numpy(dtype=np.float64)
+    scales = scale.reindex(gained["job"]).to_numpy(dtype=np.float64)
     common, effect = _fitted(rows)
     levels = [_sums(rows, arm, rows.by * rows.value) / _sums(rows, arm, rows.by * common) for arm in (False, True)]
 
@@ -106,10 +106,10 @@ def gains(table: pd.DataFrame, identity: list[str], by: Floats, scale: "pd.Serie
     number = np.bincount(job)[job]
     # The mean gain is a ratio, so what varies is a stay's gain less what its level lets expect.
     gain = mean(gain) + (gain - mean(gain) * share) * np.sqrt((number - 1.0) / np.maximum(number - 2.0, 1.0))
-    weight = np.where(number > 2, made["quota"].to_numpy(dtype=np.float64) * presence * scales, 0.0)
+    weight = np.where(number > 2, gained["quota"].to_numpy(dtype=np.float64) * presence * scales, 0.0)
     shared = _shared(rows, common * effect, share * weight / max(float(weight.sum()), 1e-300), units)
-    made = made.assign(presence=presence, off=np.nan, on=(1.0 + gain) * scales)
-    return Gains(made[number > 2].reset_index(drop=True), shared)
+    gained = gained.assign(presence=presence, off=np.nan, on=(1.0 + gain) * scales)
+    return Gains(gained[number > 2].reset_index(drop=True), shared)
 
 
 def _rows(table: pd.DataFrame, identity: list[str], by: Floats, scale: "pd.Series[float]") -> _Rows:
@@ -139,14 +139,14 @@ def _comparable(rows: _Rows) -> _Rows:
 
     They are sorted by job.
     """
-    kept, left = np.ones(len(rows.row), dtype=np.bool_), -1
+    comparable, left = np.ones(len(rows.row), dtype=np.bool_), -1
     groups = (rows.stay, _together(rows))
-    while left != (left := int(kept.sum())):
+    while left != (left := int(comparable.sum())):
         for group in groups:
-            having, held = np.bincount(group, kept & rows.on), np.bincount(group, kept)
-            kept &= ((having > 0) & (having < held))[group]
-    there = np.flatnonzero(kept)
-    return rows.taken(there[np.argsort(rows.job[there], kind="stable")])
+            having, total = np.bincount(group, comparable & rows.on), np.bincount(group, comparable)
+            comparable &= ((having > 0) & (having < total))[group]
+    places = np.flatnonzero(comparable)
+    return rows.taken(places[np.argsort(rows.job[places], kind="stable")])
 
 
 def _together(rows: _Rows) -> Ints:
@@ -183,15 +183,15 @@ def _fit(
             change = 0.0
             for at in range(3):
                 group, factor = groups[at], factors[at]
-                one, two = (at + 1) % 3, (at + 2) % 3
+                second, third = (at + 1) % 3, (at + 2) % 3
                 for r in range(first, end):
-                    below[group[r]] += by[r] * factors[one][groups[one][r]] * factors[two][groups[two][r]]
+                    below[group[r]] += by[r] * factors[second][groups[second][r]] * factors[third][groups[third][r]]
                 for r in range(first, end):
                     g = group[r]
                     if below[g] > 0.0:
-                        made = above[at][g] / below[g]
-                        change = max(change, abs(made / factor[g] - 1.0))
-                        factor[g] = made
+                        fitted = above[at][g] / below[g]
+                        change = max(change, abs(fitted / factor[g] - 1.0))
+                        factor[g] = fitted
                         below[g] = 0.0
             if change < _SETTLED:
                 break
@@ -202,11 +202,11 @@ def _units(rows: _Rows) -> Ints:
     machines, periods = int(rows.machine.max()) + 1, int(rows.period.max()) + 1
     having = np.zeros((machines, periods, 2))
     having[rows.machine, rows.period, rows.on.astype(np.int64)] = 1.0
-    seen = having.sum(axis=(1, 2))
-    patterns = np.unique(having[seen == periods], axis=0)
+    observed_periods = having.sum(axis=(1, 2))
+    patterns = np.unique(having[observed_periods == periods], axis=0)
     if not len(patterns):
         return np.arange(machines)
-    alike = having.reshape(machines, -1) @ patterns.reshape(len(patterns), -1).T == seen[:, None]
+    alike = having.reshape(machines, -1) @ patterns.reshape(len(patterns), -1).T == observed_periods[:, None]
     own = len(patterns) + np.arange(machines)
     return np.where(alike.any(axis=1), alike.argmax(axis=1), own)
 
@@ -282,14 +282,14 @@ class Switchable:
         return _crossed(self.made.planned(plan), self.fleet, self.racks)
 
 
-def _crossed(made: Switched, fleet: pd.DataFrame, racks: pd.Series | None) -> Cells:
+def _crossed(crossover: Switched, fleet: pd.DataFrame, racks: pd.Series | None) -> Cells:
     """Return the cells of a crossover: of all machines that have a stay seen in both states."""
-    rows = made.gains().dropna(subset=["gain"])
+    rows = crossover.gains().dropna(subset=["gain"])
     if rows.empty:
         raise NotEnoughDataError(1, 0, _NOTHING)
     rows = rows.assign(off=np.nan, on=(1.0 + rows["gain"]) * rows["job"].map(scale_of(fleet)))
-    whole = cells(rows, fleet, racks=racks, known=True, shared=course_variance(made))
-    return replace(whole, switched=made.of(whole.machines))
+    whole = cells(rows, fleet, racks=racks, known=True, shared=course_variance(crossover))
+    return replace(whole, switched=crossover.of(whole.machines))
 
 
 def observed(study: pd.DataFrame, fleet: pd.DataFrame, racks: pd.Series | None, few: pd.Index | None) -> Cells:
@@ -323,10 +323,10 @@ def observed(study: pd.DataFrame, fleet: pd.DataFrame, racks: pd.Series | None, 
         return cells(own.stays, fleet, racks=racks, known=True, shared=own.shared)
     off, on = ~study["treated"], study["treated"]
     switching, always = study["machine"].isin(few), study.groupby("machine")["treated"].transform("all")
-    seen = {"off": off & switching, "on": on & switching, "never": off & ~switching}
-    table = study.assign(**{name: study["value"].where(where) for name, where in seen.items()})
+    states = {"off": off & switching, "on": on & switching, "never": off & ~switching}
+    table = study.assign(**{name: study["value"].where(where) for name, where in states.items()})
     # A period in which nothing is without the feature all along cannot be told from the feature.
-    told = ~always & seen["never"].groupby(study["period"]).transform("any")
+    told = ~always & states["never"].groupby(study["period"]).transform("any")
     if not (told & switching).any():
         raise NotEnoughDataError(1, 0, _NOTHING)
     return _crossed(switched(table[told], keys, np.stack([by, by], axis=1)[told], scale), fleet, racks)

@@ -165,9 +165,9 @@ def balancing_variables(observations: pd.DataFrame, heavyweights: int = 20) -> p
         platform = of["platform"].first()
         columns |= {f"platform {name}": (platform == name) * 1.0 for name in platform.value_counts().index[1:]}
     heavy = rows.groupby("job")["weight"].sum().sort_values(ascending=False, kind="stable").index[:heavyweights]
-    held = rows[rows["job"].isin(heavy)].pivot_table(index="machine", columns="job", values="weight", aggfunc="sum")
-    held = held.reindex(index=quota.index, columns=heavy).fillna(0.0) / periods
-    return pd.DataFrame(columns | {f"job {job}": held[job] for job in heavy}).reset_index(names="machine")
+    quotas = rows[rows["job"].isin(heavy)].pivot_table(index="machine", columns="job", values="weight", aggfunc="sum")
+    quotas = quotas.reindex(index=quota.index, columns=heavy).fillna(0.0) / periods
+    return pd.DataFrame(columns | {f"job {job}": quotas[job] for job in heavy}).reset_index(names="machine")
 
 
 def _checked(aux: Floats, probability: Floats) -> tuple[Floats, Floats]:
@@ -201,19 +201,19 @@ def _basis(aux: Floats, chance: Floats) -> Floats:
 @njit(cache=True)
 def _orthonormal(columns: Floats) -> Floats:
     """Return an orthonormal basis by Gram and Schmidt, in order, twice each, dependent columns left out."""
-    kept = np.empty_like(columns)
+    basis = np.empty_like(columns)
     count = 0
     for column in columns.T:
         rest = column.copy()
         before = np.sqrt(np.sum(rest * rest))
         for _ in range(2):
             for done in range(count):
-                rest -= np.sum(rest * kept[:, done]) * kept[:, done]
+                rest -= np.sum(rest * basis[:, done]) * basis[:, done]
         after = np.sqrt(np.sum(rest * rest))
         if after > 1e-9 * before:
-            kept[:, count] = rest / after
+            basis[:, count] = rest / after
             count += 1
-    return kept[:, :count].copy()
+    return basis[:, :count].copy()
 
 
 @njit(cache=True)

@@ -124,7 +124,7 @@ def concluded(method: Method, study: "Study", confidence: float = 0.95) -> Effec
     machines, controls = int(study.treated.sum()), int((~study.treated).sum())
     if study.cells.switched is not None:
         controls = len(np.unique(study.cells.switched.beside.machine))
-    change, error, freedom = (float(each[0]) for each in answers)
+    change, error, freedom = (float(numbers[0]) for numbers in answers)
     if not (np.isfinite(change) and np.isfinite(error)):
         if machines < 2:
             raise NotEnoughDataError(2, machines, "machines with the feature")
@@ -135,7 +135,7 @@ def concluded(method: Method, study: "Study", confidence: float = 0.95) -> Effec
         )
     margin = float(half_width(np.array(error), np.array(freedom), confidence))
     chosen = np.repeat(study.treated, np.diff(study.cells.start))
-    seen = np.unique(study.cells.job[chosen])
+    with_it = np.unique(study.cells.job[chosen])
     return Effect(
         estimator=method.name,
         design=study.design,
@@ -147,7 +147,7 @@ def concluded(method: Method, study: "Study", confidence: float = 0.95) -> Effec
         margin=margin,
         error=error,
         freedom=freedom,
-        jobs=len(seen),
-        quota_coverage=float(study.cells.share[seen].sum()),
+        jobs=len(with_it),
+        quota_coverage=float(study.cells.share[with_it].sum()),
         notes=study.notes,
     )

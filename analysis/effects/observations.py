@@ -84,9 +84,9 @@ def read_observations(path: Path, *, strict: bool = True) -> Reading:
     stray = between(given["period"].to_numpy(dtype=np.float64))
     if stray.any():
         lines, column = read_cells(path).lines, 1 + list(given.columns).index("period")
-        found = ((int(lines[row]), given["period"].iloc[row]) for row in np.flatnonzero(stray))
+        between_others = ((int(lines[row]), given["period"].iloc[row]) for row in np.flatnonzero(stray))
         problem = "should be as far from the next period as others are"
-        raise FileError([FileFault(line, column, "period", problem, f"{period:g}") for line, period in found])
+        raise FileError([FileFault(line, column, "period", problem, f"{period:g}") for line, period in between_others])
     known = [wanted.name for wanted in FIELDS if wanted.name in given.columns]
     table, notes = given[known].copy(), list(not_used(given, known))
     if "treated" not in table:
@@ -108,8 +108,8 @@ def between(period: Floats) -> Bools:
     >>> between(np.array([0.0, 82800.0, 169200.0, 255600.0, 342000.0])).any()
     np.False_
     """
-    there, at = np.unique(period, return_inverse=True)
-    gaps = np.diff(there)
+    periods, at = np.unique(period, return_inverse=True)
+    gaps = np.diff(periods)
     kinds, counts = np.unique(gaps, return_counts=True)
     if not len(gaps) or 2 * counts.max() < len(gaps):
         return np.zeros(len(period), np.bool_)
@@ -147,9 +147,11 @@ def joined(tables: Mapping[str, pd.DataFrame], *, strict: bool = True) -> pd.Dat
         origin = whole["file"].to_numpy()
         twice = np.flatnonzero(origin != origin[first[number]])
         if len(twice):
-            one, before = twice[0], first[number[twice[0]]]
-            said = ", ".join(f"{name} {whole[name].iloc[one]}" for name in IDENTITY if name in shared)
-            raise InputError(f"{said} stands in {origin[one]} and in {origin[before]}: {len(twice)} rows stand in two")
+            again, before = twice[0], first[number[twice[0]]]
+            row_name = ", ".join(f"{name} {whole[name].iloc[again]}" for name in IDENTITY if name in shared)
+            raise InputError(
+                f"{row_name} stands in {origin[again]} and in {origin[before]}: {len(twice)} rows stand in two"
+            )
     return whole
 
 
@@ -216,9 +218,9 @@ def _state(rows: pd.DataFrame, treated: pd.DataFrame | None) -> Floats:
     both = spans.merge(treated, on="machine", suffixes=("", "_on"))
     inside = np.minimum(both["end_s"], both["end_s_on"]) - np.maximum(both["start_s"], both["start_s_on"])
     both["on"] = np.maximum(inside, 0.0) / (both["end_s"] - both["start_s"])
-    held = both.groupby(["machine", "start_s"])["on"].sum()
-    found = held.reindex(pd.MultiIndex.from_frame(rows[["machine", "start_s"]])).fillna(0.0)
-    return np.asarray(found.round(9).to_numpy(dtype=np.float64))
+    shares = both.groupby(["machine", "start_s"])["on"].sum()
+    of_rows = shares.reindex(pd.MultiIndex.from_frame(rows[["machine", "start_s"]])).fillna(0.0)
+    return np.asarray(of_rows.round(9).to_numpy(dtype=np.float64))
 
 
 def _whole_row(names: Sequence[str]) -> Sequence[str]:

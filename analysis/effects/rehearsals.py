@@ -146,11 +146,11 @@ def crossover(past: Past, assumed: Assumed, periods: int | None = None) -> Rehea
 
 def _extrapolated(past: Past, wanted: int, length: int) -> tuple[float, tuple[str, ...]]:
     """Return by what errors of the longest study that can be rehearsed are scaled for one that is longer, and why."""
-    reached, there = _name(length * past.period_s), len(past.periods)
-    if there < _ENOUGH:
+    reached, periods_ = _name(length * past.period_s), len(past.periods)
+    if periods_ < _ENOUGH:
         return 1.0, (f"the past reaches for {reached}, too short to tell what more brings: errors are taken from that",)
     scale = drift(past, wanted, length)
-    how = f"how performance {'of shards ' if 'shard' in past.table else ''}correlates over {there - 1} periods"
+    how = f"how performance {'of shards ' if 'shard' in past.table else ''}correlates over {periods_ - 1} periods"
     return scale, (f"the past reaches for {reached}; errors are scaled by {scale:.2f}, from {how}",)
 
 
@@ -170,7 +170,7 @@ def with_effect(cells: Cells, assumed: Assumed, rng: np.random.Generator) -> tup
     level = cells.weight * np.divide(value, count, out=np.zeros(jobs), where=count > 0)
     machine = np.repeat(rng.standard_normal(len(cells.machines)), np.diff(cells.start))
     by = 1.0 + np.maximum(_effects(level, assumed, rng)[cells.job] + assumed.apart * machine, _WORST)
-    made = replace(
+    whole = replace(
         cells,
         y=np.stack([cells.y[:, 0], by * cells.y[:, 0]], axis=1),
         yy=np.stack([cells.yy[:, 0], by**2 * cells.yy[:, 0]], axis=1),
@@ -178,7 +178,7 @@ def with_effect(cells: Cells, assumed: Assumed, rng: np.random.Generator) -> tup
         measured=np.stack([cells.measured[:, 0], by * cells.measured[:, 0]], axis=1),
         measured_squares=np.stack([cells.measured_squares[:, 0], by**2 * cells.measured_squares[:, 0]], axis=1),
     )
-    return made, truth(made)
+    return whole, truth(whole)
 
 
 def truth(cells: Cells) -> float:
@@ -209,12 +209,14 @@ def _paired(
     notes: tuple[str, ...],
 ) -> Iterator[Rehearsal]:
     """Yield the design of machines in pairs that were alike; nothing if there are too few of them."""
-    made = [pairing(cells, before) for cells, _, before in stretches]
+    pairings = [pairing(cells, before) for cells, _, before in stretches]
     machines = min(len(cells.machines) for cells, _, _ in stretches)
-    fit = [number for number in range(FEWEST, machines // 2 + 1) if all(one.fits(number) for one in made)]
+    fit = [number for number in range(FEWEST, machines // 2 + 1) if all(way.fits(number) for way in pairings)]
     if not fit:
         return
-    courses = tuple(Course(cells, change, one.arrange) for (cells, change, _), one in zip(stretches, made, strict=True))
+    courses = tuple(
+        Course(cells, change, way.arrange) for (cells, change, _), way in zip(stretches, pairings, strict=True)
+    )
     yield Rehearsal(f"{name}, paired", "paired", courses, hours, fit[0], fit[-1], scale, notes)
 
 
@@ -242,14 +244,14 @@ def _switched(able: Switchable, assumed: Assumed, rng: np.random.Generator) -> t
     rows, machines = able.made.rows, len(able.made.plan)
     machine = np.repeat(np.arange(machines), rows.end - rows.start)
     jobs = len(able.fleet)
-    held, level = np.bincount(rows.job, minlength=jobs), np.bincount(rows.job, rows.value[:, 0], jobs)
-    weight = able.fleet["quota"].to_numpy() * able.fleet["scale"].to_numpy() / np.maximum(held, 1)
+    counts, level = np.bincount(rows.job, minlength=jobs), np.bincount(rows.job, rows.value[:, 0], jobs)
+    weight = able.fleet["quota"].to_numpy() * able.fleet["scale"].to_numpy() / np.maximum(counts, 1)
     effect = _effects(weight * level, assumed, rng)[rows.job] + assumed.apart * rng.standard_normal(machines)[machine]
     effect = np.maximum(effect, _WORST)
     share = weight[rows.job] * rows.value[:, 0]
     value = np.stack([rows.value[:, 0], rows.value[:, 0] * (1.0 + effect)], axis=1)
-    made = replace(able, made=replace(able.made, rows=rows._replace(value=value)))
-    return made.cells(coins(able.made.plan.shape, rng)), float((share * effect).sum() / share.sum())
+    with_it = replace(able, made=replace(able.made, rows=rows._replace(value=value)))
+    return with_it.cells(coins(able.made.plan.shape, rng)), float((share * effect).sum() / share.sum())
 
 
 def _effects(level: Floats, assumed: Assumed, rng: np.random.Generator) -> Floats:
@@ -260,5 +262,5 @@ def _effects(level: Floats, assumed: Assumed, rng: np.random.Generator) -> Float
 
 def _name(length_s: float) -> str:
     days = length_s / 86400.0
-    one = f"{days:g} {'day' if days == 1 else 'days'}" if days >= 1 else f"{length_s / 3600.0:g} h"
-    return f"{one} after {one}"
+    length = f"{days:g} {'day' if days == 1 else 'days'}" if days >= 1 else f"{length_s / 3600.0:g} h"
+    return f"{length} after {length}"

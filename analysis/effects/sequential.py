@@ -78,12 +78,12 @@ class Boundary:
             return known
         # Below this freedom the interval is unbounded up to a horizon of error^(−2/freedom) − 1.
         least = max(np.log(known) - 1, -2 * np.log(error) / self.freedom)
-        found = minimize_scalar(
+        narrowest = minimize_scalar(
             lambda log: float(np.log(self._critical(np.exp(np.array([log])), np.array([self.freedom]))[0])),
             bounds=(least, least + 2 * max(np.log(known), 0.0) + 2),
             method="bounded",
         )
-        return float(np.exp(found.x))
+        return float(np.exp(narrowest.x))
 
     def multiplier(self, share: npt.ArrayLike, freedom: npt.ArrayLike | None = None) -> Floats:
         """Return the half-width at each look in standard errors of that look; infinite where it says nothing yet.

@@ -73,13 +73,13 @@ def stays(table: pd.DataFrame) -> pd.DataFrame:
     keys = identity(table)
     by = exposure(table)
     number, first = numbered([table[name] for name in keys])
-    kept = [name for name in ("job", "machine", "instance", "shard", "rack", "weight", "treated") if name in table]
-    made = table.iloc[first][kept].reset_index(drop=True)
+    columns = [name for name in ("job", "machine", "instance", "shard", "rack", "weight", "treated") if name in table]
+    rows = table.iloc[first][columns].reset_index(drop=True)
     total = np.bincount(number, by)
-    made["value"] = np.bincount(number, by * table["value"].to_numpy(dtype=np.float64)) / total
-    there = table["present_s"].to_numpy(dtype=np.float64) if "present_s" in table else np.ones(len(table))
-    present = np.bincount(number, there)
-    return made.assign(presence=present / present.max())
+    rows["value"] = np.bincount(number, by * table["value"].to_numpy(dtype=np.float64)) / total
+    present_s = table["present_s"].to_numpy(dtype=np.float64) if "present_s" in table else np.ones(len(table))
+    present = np.bincount(number, present_s)
+    return rows.assign(presence=present / present.max())
 
 
 def identity(table: pd.DataFrame) -> list[str]:
@@ -116,15 +116,17 @@ def fleet_of(past: pd.DataFrame, study: pd.DataFrame, jobs: pd.DataFrame | None)
     [{'job': 'a', 'quota': 4.0, 'scale': 2.0}]
     """
     if jobs is None:
-        there = stays(study)
-        held = there.assign(quota=there["weight"] * there["presence"]).groupby("job")[["quota"]].sum().reset_index()
+        stays_ = stays(study)
+        quotas = (
+            stays_.assign(quota=stays_["weight"] * stays_["presence"]).groupby("job")[["quota"]].sum().reset_index()
+        )
     else:
-        held = _checked_jobs(jobs)
-    scale = pd.Series(np.nan, index=held["job"])
+        quotas = _checked_jobs(jobs)
+    scale = pd.Series(np.nan, index=quotas["job"])
     for known in (past, study[~study["treated"]], study):
         if len(known):
             scale = scale.fillna(_means(stays(known), ["job"], "value"))
-    return held.assign(scale=scale.fillna(1.0).to_numpy())
+    return quotas.assign(scale=scale.fillna(1.0).to_numpy())
 
 
 def _checked_jobs(jobs: pd.DataFrame) -> pd.DataFrame:
@@ -190,10 +192,10 @@ def numbered(columns: Sequence[pd.Series | Ints]) -> tuple[Ints, Ints]:
     for column in columns:
         part, values = pd.factorize(column)
         if total * len(values) >= _MOST:
-            number, found = pd.factorize(number)
-            total = len(found)
+            number, combinations = pd.factorize(number)
+            total = len(combinations)
         number, total = number * len(values) + part, total * len(values)
-    number, found = pd.factorize(number)
-    first = np.empty(len(found), dtype=np.int64)
+    number, combinations = pd.factorize(number)
+    first = np.empty(len(combinations), dtype=np.int64)
     first[number[::-1]] = np.arange(len(number))[::-1]
     return number.astype(np.int64), first

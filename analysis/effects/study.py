@@ -179,14 +179,16 @@ def course(table: pd.DataFrame, fleet: pd.DataFrame) -> pd.Series:
     if table["period"].nunique() < 2:
         return pd.Series(dtype=np.float64)
     keys = ["job", "period"]
-    there = table["present_s"].to_numpy(dtype=np.float64) if "present_s" in table else np.ones(len(table))
-    held = table.assign(there=there, part=there * table["value"]).groupby(keys, observed=True)[["there", "part"]].sum()
-    scale = scale_of(fleet).reindex(held.index.get_level_values("job")).to_numpy()
-    deviation = held["part"] / held["there"] / scale - 1.0
-    sums = held.assign(part=held["there"] * deviation).groupby(level="job").transform("sum")
-    instances = held["there"] / there.max()
-    made: pd.Series[float] = (deviation - sums["part"] / sums["there"]) * instances / (instances + FEW)
-    return made
+    present = table["present_s"].to_numpy(dtype=np.float64) if "present_s" in table else np.ones(len(table))
+    sums_by_period = (
+        table.assign(there=present, part=present * table["value"]).groupby(keys, observed=True)[["there", "part"]].sum()
+    )
+    scale = scale_of(fleet).reindex(sums_by_period.index.get_level_values("job")).to_numpy()
+    deviation = sums_by_period["part"] / sums_by_period["there"] / scale - 1.0
+    sums = sums_by_period.assign(part=sums_by_period["there"] * deviation).groupby(level="job").transform("sum")
+    instances = sums_by_period["there"] / present.max()
+    course_: pd.Series[float] = (deviation - sums["part"] / sums["there"]) * instances / (instances + FEW)
+    return course_
 
 
 def _platforms(table: pd.DataFrame, machines: pd.Index) -> Ints | None:
@@ -201,8 +203,8 @@ def _without(table: pd.DataFrame, common: pd.Series) -> pd.DataFrame:
     """Return observations less the course of their jobs."""
     if common.empty:
         return table
-    found = common.reindex(pd.MultiIndex.from_frame(table[["job", "period"]])).fillna(0.0).to_numpy()
-    return table.assign(value=table["value"] / (1.0 + found))
+    of_rows = common.reindex(pd.MultiIndex.from_frame(table[["job", "period"]])).fillna(0.0).to_numpy()
+    return table.assign(value=table["value"] / (1.0 + of_rows))
 
 
 def _cells(

@@ -86,7 +86,7 @@ def courses(rows: Rows, common: Common, which: Ints) -> tuple[Floats, Floats]:
     rows, common : of a crossover
     which : (n,) machines that have left those that never switch
     """
-    held, total, racked, rest = (
+    job_count, total, racked, rest = (
         common.job_held.copy(),
         common.job_sum.copy(),
         common.rack_held.copy(),
@@ -95,13 +95,13 @@ def courses(rows: Rows, common: Common, which: Ints) -> tuple[Floats, Floats]:
     for machine in which:
         rack = rows.rack[machine]
         for r in range(rows.start[machine], rows.end[machine]):
-            there, j, p = rows.there[r], rows.job[r], rows.period[r]
-            held[j, p] -= there
-            total[j, p] -= there * rows.apart[r, 0]
+            weight, j, p = rows.there[r], rows.job[r], rows.period[r]
+            job_count[j, p] -= weight
+            total[j, p] -= weight * rows.apart[r, 0]
             if racked[rack, p] > 0.0:
-                racked[rack, p] -= there
-                rest[rack, p] -= there * rows.apart[r, 1]
-    return shared(np.maximum(held, 0.0), total), shared(np.maximum(racked, 0.0), rest)
+                racked[rack, p] -= weight
+                rest[rack, p] -= weight * rows.apart[r, 1]
+    return shared(np.maximum(job_count, 0.0), total), shared(np.maximum(racked, 0.0), rest)
 
 
 @njit(cache=True)
@@ -201,18 +201,18 @@ class Switched:
         """
         level = np.full((len(self.stays), 2), np.nan)
         alone(self.rows, self.common, self.own, level)
-        seen = np.flatnonzero(np.isfinite(level).all(axis=1))
-        job, presence = (self.stays[name].to_numpy()[seen] for name in ("job", "presence"))
+        known = np.flatnonzero(np.isfinite(level).all(axis=1))
+        job, presence = (self.stays[name].to_numpy()[known] for name in ("job", "presence"))
         group, _ = numbered([pd.Series(job)])
-        held = np.bincount(group, presence)
-        mean = np.bincount(group, presence * level[seen, 0]) / held
-        share = level[seen, 0] / mean[group]
-        gain = level[seen, 1] / mean[group] - share
-        typical = (np.bincount(group, presence * gain) / held)[group]
-        made = np.full(len(self.stays), np.nan)
+        total = np.bincount(group, presence)
+        mean = np.bincount(group, presence * level[known, 0]) / total
+        share = level[known, 0] / mean[group]
+        gain = level[known, 1] / mean[group] - share
+        typical = (np.bincount(group, presence * gain) / total)[group]
+        gained = np.full(len(self.stays), np.nan)
         # The mean gain is a ratio, so what varies is a stay's gain less what its level lets expect.
-        made[seen] = typical + gain - typical * share
-        return self.stays.assign(gain=made)
+        gained[known] = typical + gain - typical * share
+        return self.stays.assign(gain=gained)
 
     def totals(self) -> Floats:
         """Return each machine's performance without and with the feature, (M, 2), as it was seen: sums over its stays.
@@ -224,11 +224,13 @@ class Switched:
             for part in (self.own.above, self.own.by)
             for state in (0, 1)
         ]
-        seen = (sums[2] > 0) & (sums[3] > 0)
-        weight = np.where(seen, self.stays["quota"] * self.stays["presence"], 0.0) * self.scale
+        known = (sums[2] > 0) & (sums[3] > 0)
+        weight = np.where(known, self.stays["quota"] * self.stays["presence"], 0.0) * self.scale
         machine = self.machines.get_indexer(pd.Index(self.stays["machine"]))
-        mean = [np.divide(sums[at], sums[at + 2], out=np.zeros(len(seen)), where=seen) for at in (0, 1)]
-        return np.stack([np.bincount(machine[seen], (weight * each)[seen], len(self.plan)) for each in mean], axis=1)
+        mean = [np.divide(sums[at], sums[at + 2], out=np.zeros(len(known)), where=known) for at in (0, 1)]
+        return np.stack(
+            [np.bincount(machine[known], (weight * level)[known], len(self.plan)) for level in mean], axis=1
+        )
 
 
 def switched(table: pd.DataFrame, identity: list[str], by: Floats, scale: "pd.Series[float]") -> Switched:
@@ -254,17 +256,17 @@ def switched(table: pd.DataFrame, identity: list[str], by: Floats, scale: "pd.Se
         raise InputError(f"job {table['job'].to_numpy()[job < 0][0]} is not among the fleet's jobs")
     period, periods = pd.factorize(table["period"], sort=True)
     rack, _ = pd.factorize(table["rack"] if "rack" in table else table["machine"])
-    there = table["present_s"].to_numpy(dtype=np.float64) if "present_s" in table else np.ones(len(table))
-    there = there / there.max()
+    present = table["present_s"].to_numpy(dtype=np.float64) if "present_s" in table else np.ones(len(table))
+    present = present / present.max()
     never, states = table["never"].to_numpy(dtype=np.float64), table[["off", "on"]].to_numpy(dtype=np.float64)
     known, can = np.isfinite(never), np.isfinite(states).any(axis=1)
     stay, _ = numbered([table[name] for name in identity])
-    told = there * known
+    told = present * known
     apart = _apart(np.where(known, never, 0.0), known * by[:, 0], stay)
     # A rack of its own tells nothing of a machine but itself.
     racked = told * float("rack" in table)
     common, rest = _common((job, rack, period), (len(scale), len(periods)), told, racked, apart)
-    seen = Beside(pd.factorize(table["machine"])[0], job, period, rack, told, np.stack([apart, rest], axis=1))
+    beside = Beside(pd.factorize(table["machine"])[0], job, period, rack, told, np.stack([apart, rest], axis=1))
     machine, machines = pd.factorize(table["machine"].to_numpy()[can], sort=True)
     taken = np.flatnonzero(can)[np.lexsort((stay[can], machine))]
     machine = np.sort(machine)
@@ -281,19 +283,19 @@ def switched(table: pd.DataFrame, identity: list[str], by: Floats, scale: "pd.Se
         by=by[taken],
         value=states[taken] / level[:, None],
         there=told[taken],
-        apart=seen.apart[taken],
+        apart=beside.apart[taken],
     )
     plan = np.zeros((len(machines), len(periods)), dtype=np.bool_)
     plan[machine, rows.period] = table["treated"].to_numpy(dtype=np.bool_)[taken]
     return Switched(
         rows=rows,
         common=common,
-        stays=_stays(table.iloc[taken[first]], np.asarray(np.bincount(number, there[taken]), dtype=np.float64)),
+        stays=_stays(table.iloc[taken[first]], np.asarray(np.bincount(number, present[taken]), dtype=np.float64)),
         plan=plan,
         unit=_units(table, taken[start], plan),
         own=_own(rows, plan),
         scale=level[first],
-        beside=Beside(*(each[known & ~can] for each in seen)),
+        beside=Beside(*(column[known & ~can] for column in beside)),
     )
 
 
@@ -307,10 +309,10 @@ def _common(
     """
     job, rack, period = keys
     racks = int(rack.max(initial=-1)) + 1
-    held, total = (_summed(job, period, told * part, size) for part in (1.0, apart))
-    rest = apart - shared(held, total)[job, period]
+    count, total = (_summed(job, period, told * part, size) for part in (1.0, apart))
+    rest = apart - shared(count, total)[job, period]
     of_rack = (_summed(rack, period, racked * part, (racks, size[1])) for part in (1.0, rest))
-    return Common(held, total, *of_rack), rest
+    return Common(count, total, *of_rack), rest
 
 
 def _stays(first: pd.DataFrame, presence: Floats) -> pd.DataFrame:
@@ -321,7 +323,7 @@ def _stays(first: pd.DataFrame, presence: Floats) -> pd.DataFrame:
 
 def _own(rows: Rows, plan: Bools) -> Own:
     state = plan[np.repeat(np.arange(len(plan)), rows.end - rows.start), rows.period].astype(np.int8)
-    by, value = (np.where(state == 1, each[:, 1], each[:, 0]) for each in (rows.by, rows.value))
+    by, value = (np.where(state == 1, pair[:, 1], pair[:, 0]) for pair in (rows.by, rows.value))
     return Own(state, by, by * value)
 
 
@@ -330,7 +332,7 @@ def _units(table: pd.DataFrame, first: Ints, plan: Bools) -> Ints:
     if "domain" not in table:
         return np.arange(len(plan))
     domain, domains = pd.factorize(table["domain"].to_numpy()[first])
-    having = np.stack([np.bincount(domain, each, len(domains)) for each in plan.T], axis=1)
+    having = np.stack([np.bincount(domain, period_plan, len(domains)) for period_plan in plan.T], axis=1)
     mixed = (having > 0) & (having < np.bincount(domain)[:, None])
     return domain.astype(np.int64) if mixed.mean() < _MIXED else np.arange(len(plan))
 
@@ -353,8 +355,8 @@ def coins(shape: tuple[int, ...], rng: np.random.Generator) -> Bools:
 
 def _apart(value: Floats, by: Floats, stay: Ints) -> Floats:
     """Return by how much each value is above its stay's mean, relative to that; 0 where nothing is known."""
-    held = np.bincount(stay, by)
-    mean = np.divide(np.bincount(stay, by * value), held, out=np.ones(len(held)), where=held > 0)
+    total = np.bincount(stay, by)
+    mean = np.divide(np.bincount(stay, by * value), total, out=np.ones(len(total)), where=total > 0)
     return np.where(by > 0, value / np.where(mean > 0, mean, 1.0)[stay] - 1.0, 0.0)
 
 
@@ -384,27 +386,27 @@ def course_variance(made: Switched) -> float:
         more, rest = _part(by_rack, common.rack_held, common.rack_sum, rows)
         influence, left = influence + more, left + rest
     _, machine = np.unique(beside.machine, return_inverse=True)
-    each = np.bincount(machine, beside.there * influence)
-    return together * float((each**2).sum() * len(each) / max(len(each) - 1, 1) + left**2)
+    by_machine = np.bincount(machine, beside.there * influence)
+    return together * float((by_machine**2).sum() * len(by_machine) / max(len(by_machine) - 1, 1) + left**2)
 
 
-def _slopes(made: Switched) -> tuple[Floats, Floats, float]:
+def _slopes(crossover: Switched) -> tuple[Floats, Floats, float]:
     """Return by how much the change moves with the course of each job, and of each rack, (jobs or racks, P).
 
     The third is the share of the slopes' squares, each by what it is known from, that units do not have on their own.
     """
-    rows, own, stays = made.rows, made.own, made.stays
-    machine = np.repeat(np.arange(len(made.plan)), rows.end - rows.start)
+    rows, own, stays = crossover.rows, crossover.own, crossover.stays
+    machine = np.repeat(np.arange(len(crossover.plan)), rows.end - rows.start)
     rack = rows.rack[machine]
-    of_job, of_rack = courses(rows, made.common, np.zeros(0, dtype=np.int64))
+    of_job, of_rack = courses(rows, crossover.common, np.zeros(0, dtype=np.int64))
     level = np.full((len(stays), 2), np.nan)
-    levels(rows, (of_job, of_rack), own, np.arange(len(made.plan)), level)
+    levels(rows, (of_job, of_rack), own, np.arange(len(crossover.plan)), level)
     seen = np.isfinite(level).all(axis=1)
     level = np.where(seen[:, None], level, 0.0)
     job = np.zeros(len(stays), dtype=np.int64)
     job[rows.stay] = rows.job
     presence = np.where(seen, stays["presence"].to_numpy(dtype=np.float64), 0.0)
-    counted = presence * stays["quota"].to_numpy(dtype=np.float64) * made.scale
+    counted = presence * stays["quota"].to_numpy(dtype=np.float64) * crossover.scale
     below, above = (np.bincount(job, presence * level[:, state]) for state in (0, 1))
     # A job counts by the quota of its stays; of its mean level without the feature, a stay has its share of presence.
     per = np.bincount(job, counted) / max(counted.sum(), 1e-300) / np.maximum(below, 1e-300)
@@ -415,13 +417,16 @@ def _slopes(made: Switched) -> tuple[Floats, Floats, float]:
     sign = np.where(own.state == 1, -1.0, typical[rows.job])
     moved = (per[job] * presence)[rows.stay] * sign * level[rows.stay, own.state] * share
     alone, whole_square, slopes = 0.0, 0.0, []
-    for group, course, held in ((rows.job, of_job, made.common.job_held), (rack, of_rack, made.common.rack_held)):
+    for group, course, count in (
+        (rows.job, of_job, crossover.common.job_held),
+        (rack, of_rack, crossover.common.rack_held),
+    ):
         change = moved / (1.0 + course[group, rows.period])
         place = group.astype(np.int64) * course.shape[1] + rows.period
         slope = np.bincount(place, change, course.size).astype(np.float64)
-        known = 1.0 / (held.ravel() + FEW) if held.any() else np.zeros(course.size)
+        known = 1.0 / (count.ravel() + FEW) if count.any() else np.zeros(course.size)
         _, first, unit = np.unique(
-            made.unit[machine].astype(np.int64) * course.size + place, return_index=True, return_inverse=True
+            crossover.unit[machine].astype(np.int64) * course.size + place, return_index=True, return_inverse=True
         )
         alone += float((np.bincount(unit, change) ** 2 * known[place[first]]).sum())
         whole_square += float((slope**2 * known).sum())
@@ -429,13 +434,13 @@ def _slopes(made: Switched) -> tuple[Floats, Floats, float]:
     return slopes[0], slopes[1], max(1.0 - alone / whole_square, 0.0) if whole_square > 0 else 0.0
 
 
-def _part(slope: Floats, held: Floats, total: Floats, rows: tuple[Ints, Ints, Floats]) -> tuple[Floats, float]:
+def _part(slope: Floats, count: Floats, total: Floats, rows: tuple[Ints, Ints, Floats]) -> tuple[Floats, float]:
     """Return each row's influence by way of these courses, per presence, and what is left of them in the change."""
     group, period, apart = rows
-    number = np.maximum(held.sum(axis=0), 1e-300)
+    number = np.maximum(count.sum(axis=0), 1e-300)
     whole = total.sum(axis=0) / number
-    mean = np.where(held > 0, total / np.maximum(held, 1e-300), whole)
-    drawn = (slope * FEW / (held + FEW)).sum(axis=0)
-    one = slope[group, period] * (apart - mean[group, period]) / (held[group, period] + FEW)
-    influence = one + drawn[period] * (apart - whole[period]) / number[period]
-    return influence, float((slope * (mean - whole) * FEW / (held + FEW)).sum())
+    mean = np.where(count > 0, total / np.maximum(count, 1e-300), whole)
+    drawn = (slope * FEW / (count + FEW)).sum(axis=0)
+    own = slope[group, period] * (apart - mean[group, period]) / (count[group, period] + FEW)
+    influence = own + drawn[period] * (apart - whole[period]) / number[period]
+    return influence, float((slope * (mean - whole) * FEW / (count + FEW)).sum())

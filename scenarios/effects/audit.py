@@ -70,28 +70,30 @@ def audit(paths: Sequence[Path], metric: MetricName | None = None) -> AuditAnswe
     FaultsError
         With everything that is wrong with the files.
     """
-    said = [path for path in paths if path.suffix.lower() in _SAID and not path.is_dir()]
-    tables = dict.fromkeys(path for path in paths if path not in said)
+    about_files = [path for path in paths if path.suffix.lower() in _SAID and not path.is_dir()]
+    tables = dict.fromkeys(path for path in paths if path not in about_files)
     fleet = [path for path in tables if not path.is_dir() and _is_of_jobs(path)]
-    seen = [path for path in tables if path not in fleet]
-    faults = list(_asked_wrongly(paths, said, fleet, seen))
+    observed_in = [path for path in tables if path not in fleet]
+    faults = list(_asked_wrongly(paths, about_files, fleet, observed_in))
     about, rows, jobs = About(), pd.DataFrame(), None
     try:
-        rows, jobs, _ = experiment(seen, fleet[0] if fleet else None, metric) if seen else (rows, None, [])
-        metric = run_metric(seen, metric)
+        rows, jobs, _ = (
+            experiment(observed_in, fleet[0] if fleet else None, metric) if observed_in else (rows, None, [])
+        )
+        metric = run_metric(observed_in, metric)
     except FaultsError as error:
         faults += error.faults
     try:
-        about = read_about(said[0]) if said else about
+        about = read_about(about_files[0]) if about_files else about
     except FaultsError as error:
         faults += error.faults
-    faults += racks_wrong(about, rows, said[0]) if said and len(rows) else []
+    faults += racks_wrong(about, rows, about_files[0]) if about_files and len(rows) else []
     if faults:
         raise FaultsError(faults)
     try:
         audited = examine(rows, jobs, with_metric(about, metric))
     except ObservationsError as error:
-        raise FaultsError([Fault(str(together(seen)), 0, 0, "", str(error))]) from None
+        raise FaultsError([Fault(str(together(observed_in)), 0, 0, "", str(error))]) from None
     return AuditAnswer(audited, metric)
 
 
@@ -121,7 +123,7 @@ def racks_wrong(about: About, rows: pd.DataFrame, said: Path) -> list[Fault]:
         return [Fault(str(said), 0, 0, "clusters", "rack needs the column rack in the observations")]
     machines = rows.groupby("machine").agg(having=("treated", "max"), rack=("rack", "first"))
     racks = [set(machines.loc[machines["having"] == arm, "rack"]) for arm in (1, 0)]
-    counts = [len(racks[0])] if (machines["having"] == 1).all() else [len(each) for each in racks]
+    counts = [len(racks[0])] if (machines["having"] == 1).all() else [len(racks_) for racks_ in racks]
     if min(counts) >= _FEWEST_RACKS:
         return []
     got = " and ".join(f"{count} {arm} it" for count, arm in zip(counts, ("with", "without"), strict=False))
@@ -135,17 +137,17 @@ def _is_of_jobs(path: Path) -> bool:
 
 
 def _asked_wrongly(
-    paths: Sequence[Path], said: Sequence[Path], fleet: Sequence[Path], seen: Sequence[Path]
+    paths: Sequence[Path], about_files: Sequence[Path], fleet: Sequence[Path], observed_in: Sequence[Path]
 ) -> Iterator[Fault]:
     """Yield what was given more than once, or is missing."""
     for path in dict.fromkeys(paths):
         if paths.count(path) > 1:
             yield Fault(str(path), 0, 0, "", "should be given once", f"{paths.count(path)} times")
-    if len(set(said)) > 1:
-        yield Fault(str(said[1]), 0, 0, "", "only one file may say what is known of the experiment")
+    if len(set(about_files)) > 1:
+        yield Fault(str(about_files[1]), 0, 0, "", "only one file may say what is known of the experiment")
     if len(fleet) > 1:
         yield Fault(str(fleet[1]), 0, 0, "", "only one table of jobs may be given")
-    if not seen:
+    if not observed_in:
         yield Fault("TABLES", 0, 0, "", "at least one table of observations is needed, with machines")
 
 

@@ -233,7 +233,7 @@ def _unassignable(file: Path, read: Sequence[str | Path]) -> str:
     """Return why who gets the feature cannot be written there; empty: it may take the place of what is there."""
     if problem := unwritable(file):
         return problem
-    if file.resolve() in {Path(each).resolve() for each in read}:
+    if file.resolve() in {Path(source).resolve() for source in read}:
         return f"would overwrite what is read, got {file}"
     try:
         former = not file.exists() or is_assignment(file)
@@ -366,8 +366,8 @@ def _why(plan: Plan, best: Plan | None, question: DesignQuestion) -> str:
     if not plan.trusted:
         return f"its intervals hold the truth in {forecast.coverage:.0%} where they claim {question.confidence:.0%}"
     if not plan.enough:
-        seen = f"{forecast.smallest:.2%}" if math.isfinite(forecast.smallest) else "nothing"
-        return f"the fleet is too small: {forecast.machines:,} machines see {seen}"
+        smallest = f"{forecast.smallest:.2%}" if math.isfinite(forecast.smallest) else "nothing"
+        return f"the fleet is too small: {forecast.machines:,} machines see {smallest}"
     if best is None or plan is best:
         return "fewest machine-hours of those whose intervals hold what they claim"
     hours = plan.machine_hours / best.machine_hours

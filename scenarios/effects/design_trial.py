@@ -77,9 +77,9 @@ def planner(fleets: Sequence[tuple[str, int]], out: Path, progress: Progress, ma
     folder = folder_of(out, "planner", asked, ["scipy", "pandas"])
     items = [f"{corner}.{seed}" for corner, seed in fleets]
     make = partial(judged, machines=machines)
-    made = each(items, make, folder, {"rows"}, progress, what="judging plans")
-    rows = [row for one in made for row in one["rows"]]
-    return {"fleets": len(made), **worst(rows), "rows": rows}
+    judged_fleets = each(items, make, folder, {"rows"}, progress, what="judging plans")
+    rows = [row for fleet in judged_fleets for row in fleet["rows"]]
+    return {"fleets": len(judged_fleets), **worst(rows), "rows": rows}
 
 
 def worst(rows: Sequence[Mapping[str, Any]]) -> dict[str, float]:
@@ -117,7 +117,7 @@ def judged(item: str, machines: int = 1000, draws: int = DRAWS) -> dict[str, Any
     where = corners.corner(corner)
     world = corners.world(where, int(seed), machines)
     spread, *apart = SPREADS[where.change]
-    day, week, crossed = (Assumed(DETECT, spread, one) for one in apart)
+    day, week, crossed = (Assumed(DETECT, spread, machines_sd) for machines_sd in apart)
     for rehearsal, real in (*_spans(world, {1: day, _WEEK: week}), _crossover(world, crossed)):
         plan = fewest(rehearsal, wanted)
         later = replace(rehearsal, courses=real, scale=1.0)
@@ -169,9 +169,9 @@ def _crossover(world: World, assumed: Assumed) -> tuple[Rehearsal, tuple[Course,
     arms = nowhere(day), everywhere(day), switching(day, 0), switching(day, 1)
     tables = _same_rows([_settled(observations(day, arm)) for arm in arms])
     past = Past(tables[0][tables[0]["period"] < _PERIODS].reset_index(drop=True), corners.CROSSOVER_PERIOD_S, jobs)
-    never, always, one, mirrored = (table[table["period"] >= _PERIODS].reset_index(drop=True) for table in tables)
+    never, always, switched, mirrored = (table[table["period"] >= _PERIODS].reset_index(drop=True) for table in tables)
     having = plan_crossover(day.world, day.machines, 0)[never["machine"].to_numpy(), never["period"].to_numpy()]
-    able = Switchable.of(never, (either(~having, one, mirrored), either(having, one, mirrored)), jobs)
+    able = Switchable.of(never, (either(~having, switched, mirrored), either(having, switched, mirrored)), jobs)
     true_change, rng, courses = change(never, always, jobs), stream(world.seed, "schedules of trials"), []
     for _ in range(_SCHEDULES):
         cells = able.cells(coins(able.made.plan.shape, rng))

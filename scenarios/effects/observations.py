@@ -47,27 +47,27 @@ def experiment(
     FaultsError
         With the faults of all files together; if a source is given twice, or none of its jobs is in the table of jobs.
     """
-    found = [
+    faults = [
         Fault(str(path), 0, 0, "", "should be given once", f"{sources.count(path)} times")
         for path in dict.fromkeys(sources)
         if sources.count(path) > 1
     ]
-    if found:
-        raise FaultsError(found)
+    if faults:
+        raise FaultsError(faults)
     readings = list[Any]()
     for read in (lambda: observed(sources, metric, strict=False), lambda: _jobs(jobs)):
         try:
             readings.append(read())
         except FaultsError as error:
-            found += error.faults
-    if found:
-        raise FaultsError(found)
+            faults += error.faults
+    if faults:
+        raise FaultsError(faults)
     (table, notes), whole = readings
     if jobs is None and len(sources) == 1 and sources[0].is_dir():
         whole = jobs_of_run(sources[0])
-    found = list(_apart(table, sources))
-    if found:
-        raise FaultsError(found)
+    faults = list(_apart(table, sources))
+    if faults:
+        raise FaultsError(faults)
     if whole is not None and not table["job"].isin(whole["job"]).any():
         raise FaultsError([Fault(str(jobs or sources[0]), 0, 0, "job", "should name the jobs of the observations")])
     return table, whole, notes
@@ -100,10 +100,10 @@ def estimable(table: pd.DataFrame) -> tuple[pd.DataFrame, list[str]]:
     again[~out] = repeated(table[~out])
     counts = [f"{int(wrong.sum()):,} without a usable {name}" for name, wrong in lacking.items() if wrong.any()]
     counts += [f"{int(again.sum()):,} there twice"] if again.any() else []
-    kept = table[~(out | again)].drop(columns="file").reset_index(drop=True)
+    usable = table[~(out | again)].drop(columns="file").reset_index(drop=True)
     if not counts:
-        return kept, []
-    return kept, [f"{len(table) - len(kept):,} of {len(table):,} rows are left out: {', '.join(counts)}"]
+        return usable, []
+    return usable, [f"{len(table) - len(usable):,} of {len(table):,} rows are left out: {', '.join(counts)}"]
 
 
 def together(sources: Sequence[Path]) -> Path:
@@ -161,9 +161,9 @@ def observed(
     for path in sources:
         try:
             with faults_in(path):
-                table, said = _read(path, metric, strict=strict)
+                table, table_notes = _read(path, metric, strict=strict)
             tables[str(path)] = table
-            notes += [f"{path}: {note}" for note in said]
+            notes += [f"{path}: {note}" for note in table_notes]
         except FaultsError as error:
             faults += error.faults
     if faults:
@@ -206,8 +206,8 @@ def _recorded(run: Run, metric: MetricName) -> tuple[pd.DataFrame, list[str]]:
     if windows["window"].str.startswith("wash.").any():
         windows = windows[~windows["window"].str.startswith("wash.")]
         notes.append("of each period of the crossover, the time to settle is left out")
-    made = of_run(counters, instances, windows, _treated(run, instances), metric)
-    return made, notes
+    observations = of_run(counters, instances, windows, _treated(run, instances), metric)
+    return observations, notes
 
 
 def _repeated(run: Run, name: str, table: pd.DataFrame) -> Iterator[Fault]:
@@ -266,9 +266,9 @@ def _read(path: Path, metric: MetricName | None, *, strict: bool) -> tuple[pd.Da
 
 def _windows(run: Run, counters: pd.DataFrame) -> pd.DataFrame:
     """Return window, start_s and end_s of the counting windows, as the scenario has them."""
-    there = set(counters["window"].unique())
-    rows = [{"window": each.name, "start_s": each.start_s, "end_s": each.end_s} for each in _asked_windows(run)]
-    return pd.DataFrame([row for row in rows if row["window"] in there])
+    counted = set(counters["window"].unique())
+    rows = [{"window": window.name, "start_s": window.start_s, "end_s": window.end_s} for window in _asked_windows(run)]
+    return pd.DataFrame([row for row in rows if row["window"] in counted])
 
 
 def _asked_windows(run: Run) -> tuple[Window, ...]:

@@ -81,14 +81,14 @@ def observations(day: Day, arm: Arm, metric: MetricName = "ips") -> pd.DataFrame
     >>> observations(day, nowhere(day))["period"].unique().tolist()
     [0.0]
     """
-    seen = measure(day, arm)
+    measured = measure(day, arm)
     windows = pd.DataFrame(
-        [{"window": each.name, "start_s": each.start_s, "end_s": each.end_s} for each in day.world.windows]
+        [{"window": window.name, "start_s": window.start_s, "end_s": window.end_s} for window in day.world.windows]
     )
     places = ["residence", "job", "machine", "quota_vcpu", "instance", "shard", "rack", "platform"]
-    counters = [name for name in seen.columns if name not in places[1:] and name not in {"start_s", "end_s"}]
-    made = of_run(seen[counters], seen.drop_duplicates("residence")[places], windows, metric=metric)
-    return made.assign(domain=day.machines.power_domain[made["machine"].to_numpy(dtype=np.int64)])
+    counters = [name for name in measured.columns if name not in places[1:] and name not in {"start_s", "end_s"}]
+    rows = of_run(measured[counters], measured.drop_duplicates("residence")[places], windows, metric=metric)
+    return rows.assign(domain=day.machines.power_domain[rows["machine"].to_numpy(dtype=np.int64)])
 
 
 def job_quotas(day: Day) -> pd.DataFrame:

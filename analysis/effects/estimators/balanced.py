@@ -76,10 +76,13 @@ class Balanced:
             raise InputError(f"balancing variables are needed of {len(cells.machines)} machines, not {len(self.aux)}")
         if cells.known:
             raise InputError("a crossover has no contrast between machines: each is its own control")
-        found = self.base.many(cells, treated)
-        each = _influences(cells, treated, _covariates(self.base), np.nan_to_num(found.change))
-        saved = [balanced_error(one, draw, self.aux, self.left).saved for one, draw in zip(each, treated, strict=True)]
-        return found._replace(error=found.error * np.sqrt(1 - np.array(saved)))
+        answers = self.base.many(cells, treated)
+        influences = _influences(cells, treated, _covariates(self.base), np.nan_to_num(answers.change))
+        saved = [
+            balanced_error(influence_, draw, self.aux, self.left).saved
+            for influence_, draw in zip(influences, treated, strict=True)
+        ]
+        return answers._replace(error=answers.error * np.sqrt(1 - np.array(saved)))
 
     def estimate(self, study: Study, confidence: float = 0.95) -> Effect:
         """Return what it says of one experiment.
@@ -167,16 +170,16 @@ def balanced_error(
         raise NotEnoughDataError(2, min(count), "machines in either arm")
     if len(treated) <= aux.shape[1] + 2:
         raise NotEnoughDataError(aux.shape[1] + 3, len(treated), "machines")
-    each = influence * np.where(treated, *count)
-    within = np.array([_centred(each, arms), *(_centred(column, arms) for column in aux.T)])
+    contributions = influence * np.where(treated, *count)
+    within = np.array([_centred(contributions, arms), *(_centred(column, arms) for column in aux.T)])
     slope, _, rank, _ = np.linalg.lstsq(within[1:].T, within[0])
     residual = within[0] - slope @ within[1:]
     machines = len(treated)
     random, rest = (_contrast_variance(values, arms) for values in (within[0], residual))
     rest *= (machines - 2) / (machines - 2 - rank)
     fitted = _contrast_variance(slope @ within[1:], arms)
-    kept = float(slope @ left @ slope) / fitted if fitted > 0 else 1.0
-    variance = rest + kept * (random - rest)
+    share_left = float(slope @ left @ slope) / fitted if fitted > 0 else 1.0
+    variance = rest + share_left * (random - rest)
     saved = 1 - variance / random if random > 0 else 0.0
     return BalancedError(float(np.sqrt(variance + remainder)), count[0] - 1.0, float(saved))
 
@@ -199,8 +202,8 @@ def influence(cells: Cells, treated: Bools, covariates: int = 99, change: float 
     -------
     (M,) array, relative to the fleet's performance
     """
-    (found,) = _influences(cells, treated[None, :], covariates, np.array([change]))
-    return np.asarray(found)
+    (influence_of,) = _influences(cells, treated[None, :], covariates, np.array([change]))
+    return np.asarray(influence_of)
 
 
 def _influences(cells: Cells, treated: Bools, covariates: int, change: Floats) -> Floats:

@@ -90,22 +90,25 @@ def many(cells: Cells, treated: Bools, clusters: Ints) -> Answers:
     if cells.switched is None:
         _draws(sums, chosen, cells.shared, out)
     else:
-        made = cells.switched
+        switched = cells.switched
         _switched_draws(
-            _Crossover(made.rows, made.common, made.own, _stays(made, cells), cells.shared), sums, chosen, out
+            _Crossover(switched.rows, switched.common, switched.own, _stays(switched, cells), cells.shared),
+            sums,
+            chosen,
+            out,
         )
     return Answers(out[:, 0], out[:, 1], out[:, 2])
 
 
-def _stays(made: Switched, cells: Cells) -> _Stays:
+def _stays(switched: Switched, cells: Cells) -> _Stays:
     """Return the stays of a crossover as what cells are sums of."""
-    job = cells.jobs.get_indexer(pd.Index(made.stays["job"]))
-    machine = cells.machines.get_indexer(pd.Index(made.stays["machine"]))
+    job = cells.jobs.get_indexer(pd.Index(switched.stays["job"]))
+    machine = cells.machines.get_indexer(pd.Index(switched.stays["machine"]))
     pairs = np.repeat(np.arange(len(cells.machines)), np.diff(cells.start)) * len(cells.jobs) + cells.job
-    presence, quota = (made.stays[name].to_numpy(dtype=np.float64) for name in ("presence", "quota"))
+    presence, quota = (switched.stays[name].to_numpy(dtype=np.float64) for name in ("presence", "quota"))
     return _Stays(
-        made.rows.stay[made.rows.start].astype(np.int64),
-        made.rows.stay[made.rows.end - 1].astype(np.int64) + 1,
+        switched.rows.stay[switched.rows.start].astype(np.int64),
+        switched.rows.stay[switched.rows.end - 1].astype(np.int64) + 1,
         np.searchsorted(pairs, machine * len(cells.jobs) + job),
         job.astype(np.int64),
         presence,
@@ -121,26 +124,26 @@ def _draws(sums: _Sums, treated: Bools, shared: float, out: Floats) -> None:
 
 
 @njit(cache=True)
-def _switched_draws(made: _Crossover, sums: _Sums, treated: Bools, out: Floats) -> None:
+def _switched_draws(crossover: _Crossover, sums: _Sums, treated: Bools, out: Floats) -> None:
     """Write the answers into `out`, (R, 3), each from the gains of the machines that it draws."""
-    level = np.empty((made.stays.cell.size, 2))
+    level = np.empty((crossover.stays.cell.size, 2))
     for r in range(len(treated)):
         which = np.flatnonzero(treated[r])
-        levels(made.rows, courses(made.rows, made.common, which), made.own, which, level)
-        _gather(made.stays, sums, which, level)
-        _answer(sums, which, made.shared, out[r])
+        levels(crossover.rows, courses(crossover.rows, crossover.common, which), crossover.own, which, level)
+        _gather(crossover.stays, sums, which, level)
+        _answer(sums, which, crossover.shared, out[r])
 
 
 @njit(cache=True)
 def _gather(stays: _Stays, sums: _Sums, which: Ints, level: Floats) -> None:
     """Put into the sums of the drawn machines' cells what their stays gain, relative to their jobs' mean levels."""
     jobs = sums.weight.size
-    held, below, above = np.zeros(jobs), np.zeros(jobs), np.zeros(jobs)
+    total, below, above = np.zeros(jobs), np.zeros(jobs), np.zeros(jobs)
     for machine in which:
         for s in range(stays.start[machine], stays.end[machine]):
             if not np.isnan(level[s, 0]):
                 j = stays.job[s]
-                held[j] += stays.presence[s]
+                total[j] += stays.presence[s]
                 below[j] += stays.presence[s] * level[s, 0]
                 above[j] += stays.presence[s] * level[s, 1]
     for machine in which:
@@ -148,7 +151,7 @@ def _gather(stays: _Stays, sums: _Sums, which: Ints, level: Floats) -> None:
         for s in range(stays.start[machine], stays.end[machine]):
             if not np.isnan(level[s, 0]):
                 c, j = stays.cell[s], stays.job[s]
-                mean, typical = below[j] / held[j], above[j] / below[j]
+                mean, typical = below[j] / total[j], above[j] / below[j]
                 # The mean gain is a ratio, so what varies is a stay's level with it less what its level lets expect.
                 sums.value[c, 0] += stays.presence[s] * (typical - 1.0 + (level[s, 1] - typical * level[s, 0]) / mean)
                 sums.value[c, 1] += stays.presence[s]
@@ -158,9 +161,9 @@ def _gather(stays: _Stays, sums: _Sums, which: Ints, level: Floats) -> None:
 @njit(cache=True)
 def _answer(sums: _Sums, which: Ints, shared: float, out: Floats) -> None:
     """Write change, standard error and degrees of freedom of one draw into `out`, unless its clusters are too few."""
-    seen = _seen(sums, which)
-    change = np.array([(seen.own * seen.gain).sum(), (seen.full * seen.gain).sum()])
-    scores, counts = _scores(sums, which, seen, change)
+    shown = _seen(sums, which)
+    change = np.array([(shown.own * shown.gain).sum(), (shown.full * shown.gain).sum()])
+    scores, counts = _scores(sums, which, shown, change)
     squares = (counts**4).sum()
     clusters = (counts**2).sum() ** 2 / squares if squares > 0.0 else 0.0
     if clusters < _FEWEST:
@@ -179,22 +182,22 @@ def _answer(sums: _Sums, which: Ints, shared: float, out: Floats) -> None:
 def _seen(sums: _Sums, which: Ints) -> _Seen:
     """Return what the drawn machines show of each job."""
     jobs = sums.weight.size
-    own, full, held, gain = np.zeros(jobs), np.zeros(jobs), np.zeros(jobs), np.zeros(jobs)
+    own, full, total, gain = np.zeros(jobs), np.zeros(jobs), np.zeros(jobs), np.zeros(jobs)
     for machine in which:
         for c in range(sums.start[machine], sums.start[machine + 1]):
             j = sums.job[c]
             gain[j] += sums.value[c, 0]
-            held[j] += sums.value[c, 1]
+            total[j] += sums.value[c, 1]
             own[j] += sums.value[c, 2]
     for j in range(jobs):
-        if held[j] > 0.0:
-            gain[j] /= held[j]
+        if total[j] > 0.0:
+            gain[j] /= total[j]
             full[j] = sums.weight[j]
-    return _Seen(own / max(own.sum(), _TINY), full / max(full.sum(), _TINY), held, gain)
+    return _Seen(own / max(own.sum(), _TINY), full / max(full.sum(), _TINY), total, gain)
 
 
 @njit(cache=True)
-def _scores(sums: _Sums, which: Ints, seen: _Seen, change: Floats) -> tuple[Floats, Floats]:
+def _scores(sums: _Sums, which: Ints, shown: _Seen, change: Floats) -> tuple[Floats, Floats]:
     """Return what each cluster adds to the error of either mean, (G, 2), and what it counts for, (G,).
 
     By full quota, a stay is compared with its job's others (jackknife); one that is alone, with all.
@@ -205,12 +208,12 @@ def _scores(sums: _Sums, which: Ints, seen: _Seen, change: Floats) -> tuple[Floa
         at = sums.cluster[machine]
         for c in range(sums.start[machine], sums.start[machine + 1]):
             j = sums.job[c]
-            gain, share = sums.value[c, 0] / seen.held[j], sums.value[c, 1] / seen.held[j]
-            scores[at, 0] += seen.own[j] * (gain - share * change[0])
+            gain, share = sums.value[c, 0] / shown.held[j], sums.value[c, 1] / shown.held[j]
+            scores[at, 0] += shown.own[j] * (gain - share * change[0])
             left = 1.0 - share
             if left > _LEAST:
-                scores[at, 1] += seen.full[j] * (gain - share * seen.gain[j]) / left
+                scores[at, 1] += shown.full[j] * (gain - share * shown.gain[j]) / left
             else:
-                scores[at, 1] += seen.full[j] * (gain - share * change[1])
-            counts[at] += seen.own[j] * share
+                scores[at, 1] += shown.full[j] * (gain - share * change[1])
+            counts[at] += shown.own[j] * share
     return scores, counts

@@ -455,7 +455,7 @@ def _treated(sums: CellSums, draw: Draw, fit: Fit, variants: Variants, leverage:
     machines = np.flatnonzero(draw.treated)
     places, clusters = _numbered(sums.cluster[machines])
     residuals = np.zeros((clusters, variants.pooling.size, 1))
-    held, weights, rows = np.zeros(residuals.shape), np.zeros(fit.treated_mean.shape), sums.rows
+    cluster_weights, weights, rows = np.zeros(residuals.shape), np.zeros(fit.treated_mean.shape), sums.rows
     per_instance = np.array([_over(count) for count in draw.sums[1, :, _COUNT]])
     for j in range(per_instance.size):
         for h in range(variants.pooling.size):
@@ -471,9 +471,9 @@ def _treated(sums: CellSums, draw: Draw, fit: Fit, variants: Variants, leverage:
                 for k in range(variants.covariates[v]):
                     adjusted -= fit.slopes[v, k] * rows[1, c, _FIRST + k]
                 for h in range(variants.first[v], variants.first[v + 1]):
-                    held[cluster, h, 0] += weights[j, h] * count
+                    cluster_weights[cluster, h, 0] += weights[j, h] * count
                     residuals[cluster, h, 0] += weights[j, h] * growth * (adjusted - count * fit.treated_mean[j, h])
-    return by_draw(residuals, held)
+    return by_draw(residuals, cluster_weights)
 
 
 @njit(cache=True, error_model="numpy")

@@ -139,8 +139,8 @@ def matched(aux: Floats, stratum: Ints | None = None) -> Ints:
     spread = aux.std(axis=0)
     scaled: Floats = (aux - aux.mean(axis=0)) / np.where(spread > 0, spread, 1.0)
     groups = np.zeros(len(aux), dtype=np.int64) if stratum is None else stratum
-    made = [_near(scaled, np.flatnonzero(groups == one)) for one in np.unique(groups)]
-    return np.concatenate(made) if made else np.zeros((0, 2), dtype=np.int64)
+    pairs = [_near(scaled, np.flatnonzero(groups == group)) for group in np.unique(groups)]
+    return np.concatenate(pairs) if pairs else np.zeros((0, 2), dtype=np.int64)
 
 
 def tossed(pairs: Ints, number: int, machines: int, rng: np.random.Generator) -> Bools:
@@ -183,9 +183,9 @@ def _near(scaled: Floats, machines: Ints) -> Ints:
     while len(machines) > 1:
         count = min(_NEIGHBOURS, len(machines))
         distance, beside = cKDTree(scaled[machines]).query(scaled[machines], k=count)
-        one, other = np.repeat(machines, count), machines[np.ravel(beside)]
-        for at in np.lexsort((other, one, np.ravel(distance))).tolist():
-            a, b = int(one[at]), int(other[at])
+        first, second = np.repeat(machines, count), machines[np.ravel(beside)]
+        for at in np.lexsort((second, first, np.ravel(distance))).tolist():
+            a, b = int(first[at]), int(second[at])
             if a != b and free[a] and free[b]:
                 taken.append((min(a, b), max(a, b)))
                 free[a] = free[b] = False
@@ -225,15 +225,15 @@ def _answers(on: _Arm, off: _Arm, part: Bools, lost: Floats) -> Answers:
     """Return the ratio of both arms' ratios of performance to quota, less 1, with the variance between pairs."""
     pairs = part.sum(axis=1)
     with np.errstate(invalid="ignore", divide="ignore"):
-        held = [(arm.quota * part).sum(axis=1) for arm in (off, on)]
-        level = [(arm.value * part).sum(axis=1) / total for arm, total in zip((off, on), held, strict=True)]
+        quotas = [(arm.quota * part).sum(axis=1) for arm in (off, on)]
+        level = [(arm.value * part).sum(axis=1) / total for arm, total in zip((off, on), quotas, strict=True)]
         growth = level[1] / level[0]
         apart = [
             part * (arm.value - at[:, None] * arm.quota) * (1.0 / total)[:, None]
-            for arm, at, total in zip((off, on), level, held, strict=True)
+            for arm, at, total in zip((off, on), level, quotas, strict=True)
         ]
         difference = (apart[1] - growth[:, None] * apart[0]) / level[0][:, None]
         variance = (difference**2).sum(axis=1) * pairs / (pairs - 1.0) * lost
     enough = pairs >= FEWEST
-    change, error = (np.where(enough, each, np.nan) for each in (growth - 1.0, np.sqrt(variance)))
+    change, error = (np.where(enough, numbers, np.nan) for numbers in (growth - 1.0, np.sqrt(variance)))
     return Answers(change, error, np.where(enough, pairs - 1.0, np.nan))

@@ -216,25 +216,25 @@ def strata(observations: pd.DataFrame, jobs: int = 0, smallest: int = 20) -> pd.
     rows["part"] = (rows["part"] - 1) * rows["weight"]
     of = rows.groupby("machine", sort=True)
     quota = of["weight"].sum()
-    made = pd.DataFrame({"machine": quota.index, "performance": (of["part"].sum() / quota).to_numpy()})
-    made["load"] = (quota / quota.mean()).to_numpy()
-    platform = of["platform"].first().astype(str).to_numpy() if "platform" in rows else np.full(len(made), "fleet")
+    machines_ = pd.DataFrame({"machine": quota.index, "performance": (of["part"].sum() / quota).to_numpy()})
+    machines_["load"] = (quota / quota.mean()).to_numpy()
+    platform = of["platform"].first().astype(str).to_numpy() if "platform" in rows else np.full(len(machines_), "fleet")
     label = pd.Series(platform, dtype=object)
     top = rows.groupby("job")["weight"].sum().sort_values(ascending=False, kind="stable").index[:jobs]
-    held = [made["machine"].isin(rows.loc[rows["job"] == job, "machine"]).to_numpy() for job in top]
-    for last in range(len(held), 0, -1):
+    holders = [machines_["machine"].isin(rows.loc[rows["job"] == job, "machine"]).to_numpy() for job in top]
+    for last in range(len(holders), 0, -1):
         full = pd.Series(platform, dtype=object)
-        for has, job in zip(held[:last], top[:last], strict=True):
+        for has, job in zip(holders[:last], top[:last], strict=True):
             full += np.where(has, f" +{job}", f" -{job}")
         open_ones = (label == pd.Series(platform, dtype=object)).to_numpy()
         size = full[open_ones].groupby(full[open_ones]).transform("size")
         enough = size.index[size >= smallest]
         label[enough] = full[enough]
-    made["label"] = label
-    made["stratum"] = pd.factorize(label, sort=True)[0].astype(np.int64)
-    contribution = made["load"] * (1 + made["performance"])
-    deviation = (contribution - made["load"]).groupby(made["stratum"]).transform("std")
-    return made.assign(deviation=deviation.fillna(0.0))[["machine", "stratum", "label", "deviation"]]
+    machines_["label"] = label
+    machines_["stratum"] = pd.factorize(label, sort=True)[0].astype(np.int64)
+    contribution = machines_["load"] * (1 + machines_["performance"])
+    deviation = (contribution - machines_["load"]).groupby(machines_["stratum"]).transform("std")
+    return machines_.assign(deviation=deviation.fillna(0.0))[["machine", "stratum", "label", "deviation"]]
 
 
 def _priority(gain: float, taken: int, h: int) -> tuple[float, float, int]:
@@ -256,10 +256,10 @@ def _answer(sums: Totals, stratum: Ints, treated: Bools, combined: bool) -> tupl
     adjusted, lost = _adjusted(observed - ratio[group] * sums.quota, sums.x, arms)
     ratio = _ratios(observed - adjusted, sums.quota, arms, expand, combined)
     residual = _within(observed - adjusted - ratio[group] * sums.quota, arms)
-    held = np.array([(expand * np.bincount(group, sums.quota, len(whole)))[arm::2].sum() for arm in range(2)])
-    level = [(expand * np.bincount(group, observed - adjusted, len(whole)))[arm::2].sum() / held[arm] for arm in (0, 1)]
+    base = np.array([(expand * np.bincount(group, sums.quota, len(whole)))[arm::2].sum() for arm in range(2)])
+    level = [(expand * np.bincount(group, observed - adjusted, len(whole)))[arm::2].sum() / base[arm] for arm in (0, 1)]
     square = np.bincount(group, residual**2, len(whole)) * arms.machines / (arms.machines - 1) * expand**2 * lost
-    scale = np.where(np.arange(len(whole)) % 2, 1.0, level[1] / level[0]) / level[0] / np.tile(held, len(whole) // 2)
+    scale = np.where(np.arange(len(whole)) % 2, 1.0, level[1] / level[0]) / level[0] / np.tile(base, len(whole) // 2)
     part = square * scale**2
     freedom = part.sum() ** 2 / max((part**2 / (arms.machines - 1)).sum(), 1e-300)
     return level[1] / level[0] - 1, float(np.sqrt(part.sum())), float(freedom) if part.sum() > 0 else np.inf
@@ -268,9 +268,9 @@ def _answer(sums: Totals, stratum: Ints, treated: Bools, combined: bool) -> tupl
 def _ratios(value: Floats, quota: Floats, arms: _Arms, expand: Floats, combined: bool) -> Floats:
     """Return the ratio of value to quota of each group: its own, or that of its arm over all strata."""
     groups = len(arms.machines)
-    above, below = (expand * np.bincount(arms.group, each, groups) for each in (value, quota))
+    above, below = (expand * np.bincount(arms.group, numbers, groups) for numbers in (value, quota))
     if combined:
-        above, below = (np.tile([each[0::2].sum(), each[1::2].sum()], groups // 2) for each in (above, below))
+        above, below = (np.tile([numbers[0::2].sum(), numbers[1::2].sum()], groups // 2) for numbers in (above, below))
     return np.asarray(above / below)
 
 

@@ -57,14 +57,14 @@ class Span:
         [1.0, 2.0, 1.0, 9.0]
         """
         with_it = treated[self.off["machine"].to_numpy()]
-        seen = self.off.assign(
+        rows = self.off.assign(
             **{
                 name: np.where(with_it, self.on[name].to_numpy(), self.off[name].to_numpy())
                 for name in ("value", "treated", "cpu_s")
                 if name in self.off
             }
         )
-        return pd.concat([self.before, seen], ignore_index=True)
+        return pd.concat([self.before, rows], ignore_index=True)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -143,12 +143,12 @@ def fleet(corner: str, seed: int, machines: int = 1000, *, switching: bool = Tru
         {"job": np.arange(day.jobs.count), "quota": day.jobs.quota_vcpu, "instances": day.jobs.instances}
     )
     one_day, week = (_span(off, on, jobs, days) for days in (1, STUDY))
-    made = Fleet(corner, seed, day.machines.count, jobs, one_day, week, platform=day.machines.platform)
+    whole = Fleet(corner, seed, day.machines.count, jobs, one_day, week, platform=day.machines.platform)
     if one_job:
-        made = replace(made, one_job=_one_job(day, one_day.off, jobs))
+        whole = replace(whole, one_job=_one_job(day, one_day.off, jobs))
     if where.change == "platform" or not switching:
-        return made
-    return replace(made, switching=switched(prepare(corners.crossover(world)), jobs))
+        return whole
+    return replace(whole, switching=switched(prepare(corners.crossover(world)), jobs))
 
 
 def simulated(day: Day, treated: Ints) -> pd.DataFrame:
@@ -165,9 +165,9 @@ def simulated(day: Day, treated: Ints) -> pd.DataFrame:
     >>> seen.loc[seen["treated"], "machine"].unique().tolist(), int(seen.loc[seen["treated"], "period"].min())
     ([4, 7], 7)
     """
-    (seen,) = _courses(day, (on_machines(day, treated, _study(day)),))
-    seen["treated"] = (seen["period"] >= STUDY) & seen["machine"].isin(treated)
-    return seen
+    (course,) = _courses(day, (on_machines(day, treated, _study(day)),))
+    course["treated"] = (course["period"] >= STUDY) & course["machine"].isin(treated)
+    return course
 
 
 def switched(day: Day, jobs: pd.DataFrame) -> Switching:
@@ -191,9 +191,9 @@ def switched(day: Day, jobs: pd.DataFrame) -> Switching:
     settled = np.array([window.name.startswith("rest") for window in day.world.windows])[day.row_window]
     arms = nowhere(day), everywhere(day), crossover(day, 0), crossover(day, 1)
     tables = _tables(day, [_sums(day, arm) for arm in arms], settled)
-    never, always, one, mirrored = (table.assign(period=table["period"] // 2) for table in tables)
+    never, always, first, mirrored = (table.assign(period=table["period"] // 2) for table in tables)
     having = plan_crossover(day.world, day.machines, 0)[never["machine"].to_numpy(), never["period"].to_numpy()]
-    off, on = either(~having, one, mirrored), either(having, one, mirrored)
+    off, on = either(~having, first, mirrored), either(having, first, mirrored)
     return Switching(never, off, on, change(never, always, jobs))
 
 
@@ -233,9 +233,9 @@ def change(off: pd.DataFrame, on: pd.DataFrame, jobs: pd.DataFrame) -> float:
     0.1429
     """
     before, after = (_job_means(table, len(jobs)) for table in (off, on))
-    seen = np.isfinite(before) & np.isfinite(after)
-    quota = jobs["quota"].to_numpy(dtype=np.float64)[seen]
-    return float((quota * after[seen]).sum() / (quota * before[seen]).sum() - 1)
+    known = np.isfinite(before) & np.isfinite(after)
+    quota = jobs["quota"].to_numpy(dtype=np.float64)[known]
+    return float((quota * after[known]).sum() / (quota * before[known]).sum() - 1)
 
 
 def _job_means(table: pd.DataFrame, jobs: int) -> Floats:

@@ -177,7 +177,7 @@ def _without_each(sizes: Sequence[int], hits: Floats, tries: Floats) -> list[flo
     if len(hits) < 2:
         return []
     power = (hits.sum(axis=0) - hits) / (tries.sum(axis=0) - tries)
-    return [machines_needed(sizes, one)[0] for one in power]
+    return [machines_needed(sizes, shares)[0] for shares in power]
 
 
 def _worst(both: pd.DataFrame, logs: Floats) -> tuple[float, str, float]:

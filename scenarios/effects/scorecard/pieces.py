@@ -163,12 +163,12 @@ def judged(asked: Asked, fleets: Fleets, piece: Piece) -> dict[str, Any]:
         if asked.designs and design.name not in asked.designs:
             continue
         truths[design.name] = float(design.truth)
-        used = [one for one in methods if design.estimators is None or one.name in design.estimators]
+        used = [estimator for estimator in methods if design.estimators is None or estimator.name in design.estimators]
         for size in asked.sizes:
             if _fits(design, size):
                 own, draws = _draws(asked, piece, design, size)
                 named = {"design": design.name, "machines": size}
-                added = [one for one in own if one.name not in asked.estimators]
+                added = [estimator for estimator in own if estimator.name not in asked.estimators]
                 rows += [{**named, **row} for row in _rows([*used, *added], design, draws)]
     return piece.named() | {"machines": asked.machines, "truths": truths, "rows": rows}
 
@@ -185,8 +185,8 @@ def _draws(asked: Asked, piece: Piece, design: Design, size: int) -> tuple[tuple
     if design.chosen is None:
         treated = drawn(len(design.courses[0].machines), size, draws, rng)
     else:
-        one, treated = design.chosen.arrange(size, draws, rng)
-        own = (one,)
+        own_estimator, treated = design.chosen.arrange(size, draws, rng)
+        own = (own_estimator,)
     return own, [treated[i :: len(design.courses)] for i in range(len(design.courses))]
 
 
@@ -194,15 +194,15 @@ def _rows(methods: Sequence[Method], design: Design, draws: Sequence[Bools]) -> 
     """Yield what each method says of all draws of a size."""
     courses = [(cells, treated) for cells, treated in zip(design.courses, draws, strict=True) if len(treated)]
     told = zip(*(together(methods, cells, treated) for cells, treated in courses), strict=True)
-    for one, parts in zip(methods, told, strict=True):
-        answers = Answers(*(np.concatenate(each) for each in zip(*parts, strict=True)))
-        yield {"estimator": one.name, **_row(answers, design.truth)}
+    for estimator, parts in zip(methods, told, strict=True):
+        answers = Answers(*(np.concatenate(parts_) for parts_ in zip(*parts, strict=True)))
+        yield {"estimator": estimator.name, **_row(answers, design.truth)}
 
 
 def _row(answers: Answers, truth: float) -> dict[str, Any]:
     """Return the sums over all draws of a size."""
     known = np.isfinite(answers.change) & np.isfinite(answers.error) & (answers.freedom > 0)
-    answers = Answers(*(each[known] for each in answers))
+    answers = Answers(*(column[known] for column in answers))
     margin, off = answers.margin(CONFIDENCE), answers.change - truth
     return {
         "draws": len(known),

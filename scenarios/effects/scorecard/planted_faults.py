@@ -80,8 +80,8 @@ def different_days(fleet: Potential, drift: float, rng: np.random.Generator) -> 
     rows = record(fleet, drawn(fleet, rng))
     day = rows["period"].to_numpy() - fleet.first
     late = (day + 1) / (day.max() + 2)
-    kept = (day < 0) | (rng.random(len(rows)) < np.where(rows["treated"] == 1, late, 1 - late))
-    return Experiment(rows[kept], fleet.jobs)
+    measured = (day < 0) | (rng.random(len(rows)) < np.where(rows["treated"] == 1, late, 1 - late))
+    return Experiment(rows[measured], fleet.jobs)
 
 
 def carried_over(fleet: Potential, share: float, rng: np.random.Generator) -> Experiment:
@@ -96,15 +96,15 @@ def carried_over(fleet: Potential, share: float, rng: np.random.Generator) -> Ex
     before[:, 1:] = state[:, :-1]
     at = rows["machine"].to_numpy(), rows["period"].to_numpy()
     acts = (1 - share) * state[at] + share * before[at]
-    made = record(fleet, machines, state[at])
-    made["value"] = rows["off"] * (rows["on"] / rows["off"]) ** acts
-    return Experiment(made[made["period"] < fleet.first + (days - fleet.first) // 2 * 2], fleet.jobs)
+    recorded = record(fleet, machines, state[at])
+    recorded["value"] = rows["off"] * (rows["on"] / rows["off"]) ** acts
+    return Experiment(recorded[recorded["period"] < fleet.first + (days - fleet.first) // 2 * 2], fleet.jobs)
 
 
 def _uneven(fleet: Potential) -> Potential:
     """Return the fleet with machines slowed by how many jobs they hold, as where neighbours contend hard."""
-    held = _held(fleet)
-    rank = held.rank(pct=True).reindex(fleet.rows["machine"]).fillna(0.5).to_numpy()
+    loads = _held(fleet)
+    rank = loads.rank(pct=True).reindex(fleet.rows["machine"]).fillna(0.5).to_numpy()
     return fleet.scaled(np.asarray(1.1 - 0.2 * rank, dtype=np.float64))
 
 
@@ -251,8 +251,8 @@ def _gain(fleet: Potential) -> "pd.Series[float]":
 def _first_jobs(fleet: Potential, order: pd.Index, share: float) -> Bools:
     """Return (N,) rows of the first jobs of an order that together hold about a share of the quota."""
     quota = fleet.jobs.set_index("job")["quota"].reindex(order)
-    held = (quota.cumsum() - quota / 2) / quota.sum()
-    return fleet.rows["job"].isin(held.index[held < share]).to_numpy()
+    cumulated = (quota.cumsum() - quota / 2) / quota.sum()
+    return fleet.rows["job"].isin(cumulated.index[cumulated < share]).to_numpy()
 
 
 def jobs_not_covered(fleet: Potential, share: float, rng: np.random.Generator) -> Experiment:
@@ -314,8 +314,8 @@ def copied_rows(fleet: Potential, share: float, rng: np.random.Generator) -> Exp
     """A share of all rows is there five times and counts as five independent ones."""
     rows = independent_rows(fleet, 1.0, rng).observations
     again = rows[rng.random(len(rows)) < share]
-    made = pd.concat([rows, again, again, again, again], ignore_index=True)
-    return Experiment(made, None, About(weights="full"), Careless(clusters="instance"))
+    copies = pd.concat([rows, again, again, again, again], ignore_index=True)
+    return Experiment(copies, None, About(weights="full"), Careless(clusters="instance"))
 
 
 def slow_without_values(fleet: Potential, share: float, rng: np.random.Generator) -> Experiment:
@@ -373,10 +373,10 @@ def spilling(fleet: Potential, share: float, rng: np.random.Generator) -> Experi
     half = _noise(rows["instance"].to_numpy() + int(rng.integers(10**6))) < 0.5
     is_mixed = rows["machine"].isin(mixed).to_numpy()
     on = fleet.study & (rows["machine"].isin(treated).to_numpy() | (is_mixed & half))
-    made = record(fleet, treated, on)
+    recorded = record(fleet, treated, on)
     acts = np.where(is_mixed & fleet.study, np.where(on, 0.75, 0.25), on.astype(np.float64))
-    made["value"] = rows["off"] * (rows["on"] / rows["off"]) ** acts
-    return Experiment(made, fleet.jobs)
+    recorded["value"] = rows["off"] * (rows["on"] / rows["off"]) ** acts
+    return Experiment(recorded, fleet.jobs)
 
 
 FAULTS: Mapping[str, Fault] = {

@@ -166,7 +166,7 @@ def holds(answers: Iterable[tuple[float, float] | None], truth: float) -> bool:
     >>> holds([(0.1, 0.2), (0.3, 0.1)], 0.0), holds([(0.1, 0.2)], 0.0), holds([None], 0.0)
     (False, True, False)
     """
-    return all(found is not None and abs(found[0] - truth) <= found[1] for found in answers)
+    return all(answer is not None and abs(answer[0] - truth) <= answer[1] for answer in answers)
 
 
 def plain(rows: pd.DataFrame, jobs: pd.DataFrame | None, careless: Careless) -> tuple[float, float] | None:
@@ -176,16 +176,16 @@ def plain(rows: pd.DataFrame, jobs: pd.DataFrame | None, careless: Careless) -> 
     among = table.study if careless.baseline == "concurrent" else table.treated | ~table.study
     racks = careless.clusters == "rack" and table.rack is not None
     cluster = table.rack if racks and table.rack is not None else np.arange(len(table.machines))
-    found = contrast(table, among, table.treated, cluster)
-    if found is None:
+    estimate = contrast(table, among, table.treated, cluster)
+    if estimate is None:
         return None
-    error = found.alone_error if careless.clusters == "instance" else found.error
+    error = estimate.alone_error if careless.clusters == "instance" else estimate.error
     if careless.corrected:
         share = table.ever.mean()
-        variance = (found.influence**2).sum(axis=0)
+        variance = (estimate.influence**2).sum(axis=0)
         error = float(np.sqrt(variance[1] * (1 - share) + variance[0] * share))
-    quantile = 1.96 if careless.normal or careless.clusters == "instance" else float(t.ppf(0.975, found.freedom))
-    return found.change, quantile * error
+    quantile = 1.96 if careless.normal or careless.clusters == "instance" else float(t.ppf(0.975, estimate.freedom))
+    return estimate.change, quantile * error
 
 
 def record(fleet: Potential, treated: "np.typing.NDArray[np.int64]", on: Bools | None = None) -> pd.DataFrame:
@@ -200,11 +200,11 @@ def record(fleet: Potential, treated: "np.typing.NDArray[np.int64]", on: Bools |
     rows = fleet.rows
     if on is None:
         on = fleet.study & rows["machine"].isin(treated).to_numpy()
-    made = rows.drop(columns=["off", "on", "clock_off", "clock_on"])
-    made["value"] = np.where(on, rows["on"], rows["off"])
-    made["mean_frequency_hz"] = np.where(on, rows["clock_on"], rows["clock_off"])
-    made["treated"] = on.astype(np.int64)
-    return made
+    observed = rows.drop(columns=["off", "on", "clock_off", "clock_on"])
+    observed["value"] = np.where(on, rows["on"], rows["off"])
+    observed["mean_frequency_hz"] = np.where(on, rows["clock_on"], rows["clock_off"])
+    observed["treated"] = on.astype(np.int64)
+    return observed
 
 
 def with_rare(fleet: Potential, slower: float, rng: np.random.Generator) -> Potential:
