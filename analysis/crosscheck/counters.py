@@ -179,7 +179,7 @@ def traced(counters: pd.DataFrame, traces: pd.DataFrame) -> Check | None:
     if right.empty:
         return None
     left = counters.groupby("residence")[list(COUNTED)].sum().reindex(right.index).fillna(0.0)
-    return ratio("counters_traces", *(each.to_numpy(np.float64).ravel() for each in (left, right)))
+    return ratio("counters_traces", *(side.to_numpy(np.float64).ravel() for side in (left, right)))
 
 
 def completed(
@@ -215,11 +215,11 @@ def completed(
         for name, start_s, end_s in windows[["window", "start_s", "end_s"]].itertuples(index=False)
         for inside in [(requests["departure_s"] >= start_s) & (requests["departure_s"] < end_s)]
     ]
-    said = counters[counters["residence"].isin(served)]
-    if said.empty and not any(len(part) for part in parts):
+    counted = counters[counters["residence"].isin(served)]
+    if counted.empty and not any(len(part) for part in parts):
         return None
     departed = pd.concat(parts).groupby(_CELL)["departed"].sum().reset_index()
-    return ratio("requests_counted", *_both(said, "requests", departed, "departed"))
+    return ratio("requests_counted", *_both(counted, "requests", departed, "departed"))
 
 
 def featured(instances: pd.DataFrame, machines: pd.DataFrame) -> Check:
@@ -242,9 +242,9 @@ def featured(instances: pd.DataFrame, machines: pd.DataFrame) -> Check:
     >>> featured(stays, where).holds, featured(stays, where.assign(feature=[False, True])).left
     (True, 2.0)
     """
-    there = instances.merge(machines[["machine", "feature", "feature_from_s"]], on="machine", suffixes=("", "_there"))
-    expected = there["feature_there"] & (there["feature_from_s"] < there["end_s"])
-    return Check("feature_stays", float((expected == there["feature"]).sum()), float(len(instances)), 0.0)
+    hosted = instances.merge(machines[["machine", "feature", "feature_from_s"]], on="machine", suffixes=("", "_there"))
+    expected = hosted["feature_there"] & (hosted["feature_from_s"] < hosted["end_s"])
+    return Check("feature_stays", float((expected == hosted["feature"]).sum()), float(len(instances)), 0.0)
 
 
 def _both(counters: pd.DataFrame, counted: str, other: pd.DataFrame, expected: str) -> tuple[Floats, Floats]:
@@ -253,6 +253,6 @@ def _both(counters: pd.DataFrame, counted: str, other: pd.DataFrame, expected: s
     A value that is counted but no number stays none, and so agrees with nothing.
     """
     left = counters[[*_CELL, counted]].astype({"window": str})
-    made = left.merge(other.astype({"window": str}), on=_CELL, how="outer", indicator="side")
-    value = made[counted].mask(made["side"] == "right_only", 0.0)
-    return value.to_numpy(np.float64), made[expected].fillna(0.0).to_numpy(np.float64)
+    joined = left.merge(other.astype({"window": str}), on=_CELL, how="outer", indicator="side")
+    value = joined[counted].mask(joined["side"] == "right_only", 0.0)
+    return value.to_numpy(np.float64), joined[expected].fillna(0.0).to_numpy(np.float64)

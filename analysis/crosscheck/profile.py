@@ -52,12 +52,14 @@ def profiled(cycles: pd.DataFrame, instructions: pd.DataFrame, jobs: pd.DataFram
     >>> made[["job", "cpi"]].values.tolist()
     [[3.0, 1.9]]
     """
-    made = cpi(cycles, instructions, cluster="visit", confidence=CONFIDENCE)
-    made = made[(made["clusters"] >= LEAST) & np.isfinite(made["standard_error"])]
-    made = made.assign(name=made["application"].astype(str), degrees=made["clusters"] - 1)
-    found = made.merge(jobs[["job", "name"]], on="name").sort_values("job", ignore_index=True)
-    kept: pd.DataFrame = found[["job", "cpi", "low", "high", "standard_error", "degrees"]]
-    return kept
+    applications = cpi(cycles, instructions, cluster="visit", confidence=CONFIDENCE)
+    applications = applications[(applications["clusters"] >= LEAST) & np.isfinite(applications["standard_error"])]
+    applications = applications.assign(
+        name=applications["application"].astype(str), degrees=applications["clusters"] - 1
+    )
+    named = applications.merge(jobs[["job", "name"]], on="name").sort_values("job", ignore_index=True)
+    columns: pd.DataFrame = named[["job", "cpi", "low", "high", "standard_error", "degrees"]]
+    return columns
 
 
 def sampled(counters: pd.DataFrame, instances: pd.DataFrame, drawn: Ints) -> pd.DataFrame:
@@ -89,27 +91,27 @@ def sampled(counters: pd.DataFrame, instances: pd.DataFrame, drawn: Ints) -> pd.
     stays = sums[sums["cycles"] > 0].merge(instances[["residence", "job"]], on="residence")
     fleet = stays.groupby("job").size()
     here = stays[stays["residence"].isin(drawn)]
-    each = here.groupby("job")
-    there = each.size()
-    ipc = each["instructions"].sum() / each["cycles"].sum()
-    residual = (here["instructions"] - here["job"].map(ipc) * here["cycles"]) / here["job"].map(each["cycles"].sum())
+    by_job = here.groupby("job")
+    sizes = by_job.size()
+    ipc = by_job["instructions"].sum() / by_job["cycles"].sum()
+    residual = (here["instructions"] - here["job"].map(ipc) * here["cycles"]) / here["job"].map(by_job["cycles"].sum())
     squares = (residual**2).groupby(here["job"]).sum()
-    enough = there.index[there >= LEAST]
-    count, ipc = there[enough], ipc[enough]
+    enough = sizes.index[sizes >= LEAST]
+    count, ipc = sizes[enough], ipc[enough]
     error = np.sqrt(squares[enough] * count / (count - 1) * (1 - count / fleet[enough]))
     half = t.ppf(0.5 + CONFIDENCE / 2, count - 1) * error
-    made = {"job": enough, "cpi": 1 / ipc, "low": 1 / (ipc + half), "high": 1 / np.maximum(ipc - half, 1e-300)}
-    return pd.DataFrame(made | {"standard_error": error / ipc**2, "degrees": count - 1}).reset_index(drop=True)
+    table = {"job": enough, "cpi": 1 / ipc, "low": 1 / (ipc + half), "high": 1 / np.maximum(ipc - half, 1e-300)}
+    return pd.DataFrame(table | {"standard_error": error / ipc**2, "degrees": count - 1}).reset_index(drop=True)
 
 
-def within(check: str, found: pd.DataFrame, said: "pd.Series[float]") -> Check | None:
+def within(check: str, intervals: pd.DataFrame, counted: "pd.Series[float]") -> Check | None:
     """Return whether intervals hold what the counters say, but for as many as chance explains; None without jobs.
 
     Parameters
     ----------
     check : its name
-    found : job, low, high
-    said : cycles per instruction by job
+    intervals : job, low, high
+    counted : cycles per instruction by job
 
     Examples
     --------
@@ -117,9 +119,9 @@ def within(check: str, found: pd.DataFrame, said: "pd.Series[float]") -> Check |
     >>> within("cpi", made, pd.Series({0: 1.5, 1: 2.5})).left
     1.0
     """
-    value = found["job"].map(said)
-    wrong = int((~value.between(found["low"], found["high"])).sum())
-    return misses(check, wrong, len(found)) if len(found) else None
+    value = intervals["job"].map(counted)
+    wrong = int((~value.between(intervals["low"], intervals["high"])).sum())
+    return misses(check, wrong, len(intervals)) if len(intervals) else None
 
 
 def alike(check: str, left: pd.DataFrame, right: pd.DataFrame) -> Check | None:
@@ -165,9 +167,9 @@ def seconds(visits: pd.DataFrame, cycles: pd.DataFrame, monitor: pd.DataFrame) -
     >>> seconds(visits, cycles, pd.DataFrame({"busy_s": [301.0]})).holds
     True
     """
-    found = core_seconds(visits, cycles, monitor)
-    half = float(norm.isf(FALSE_ALARM / 2)) * found.standard_error
-    return Check("profile_core_seconds", found.core_s, found.monitor_s, half)
+    profiled_s = core_seconds(visits, cycles, monitor)
+    half = float(norm.isf(FALSE_ALARM / 2)) * profiled_s.standard_error
+    return Check("profile_core_seconds", profiled_s.core_s, profiled_s.monitor_s, half)
 
 
 def visits_with_samples(
@@ -194,15 +196,15 @@ def visits_with_samples(
     """
     periods = rates[rates["event"] == "cycles"].astype({"collection": str, "platform": str})
     answered = visits[visits["status"] == "ok"].astype({"collection": str, "platform": str})
-    asked = answered.merge(periods, on=["collection", "platform"])
-    cpu_s = asked["visit"].map(processes.groupby("visit")["cpu_s"].sum()).fillna(0.0)
-    expected = cpu_s * asked["frequency_hz"].fillna(0.0) / (asked["period"] * asked["duty"])
+    wanted = answered.merge(periods, on=["collection", "platform"])
+    cpu_s = wanted["visit"].map(processes.groupby("visit")["cpu_s"].sum()).fillna(0.0)
+    expected = cpu_s * wanted["frequency_hz"].fillna(0.0) / (wanted["period"] * wanted["duty"])
     busy = expected > 0
     sampled = samples.loc[samples["event"] == "cycles", "process"].unique()
-    seen = processes.loc[processes["process"].isin(sampled), "visit"].unique()
+    with_samples = processes.loc[processes["process"].isin(sampled), "visit"].unique()
     without = float(np.exp(-expected[busy]).sum())
-    there = int(asked.loc[busy, "visit"].isin(seen).sum())
-    return Check("profile_visits", float(there), float(busy.sum()), float(poisson.isf(FALSE_ALARM, without)))
+    sampled_visits = int(wanted.loc[busy, "visit"].isin(with_samples).sum())
+    return Check("profile_visits", float(sampled_visits), float(busy.sum()), float(poisson.isf(FALSE_ALARM, without)))
 
 
 def symbolised(raw: pd.DataFrame, samples: pd.DataFrame) -> Check:
@@ -230,8 +232,8 @@ def symbolised(raw: pd.DataFrame, samples: pd.DataFrame) -> Check:
     (True, 9.0, 7.0)
     """
     sums = [
-        each.astype({"event": str}).groupby(["process", "event"])["count"].sum().rename(side)
-        for each, side in ((raw, "raw"), (samples, "samples"))
+        table.astype({"event": str}).groupby(["process", "event"])["count"].sum().rename(side)
+        for table, side in ((raw, "raw"), (samples, "samples"))
     ]
     both = pd.concat(sums, axis=1).fillna(0).astype(np.int64)
     return Check("profile_symbols", float(both.min(axis=1).sum()), float(both.max(axis=1).sum()), 0.0)
@@ -299,12 +301,12 @@ def residents(visits: pd.DataFrame, processes: pd.DataFrame, instances: pd.DataF
     (0.0, 2.0)
     """
     answered = visits[visits["status"].astype(str) == "ok"].astype({"collection": str})
-    found = processes.loc[processes["residence"] >= 0, _PAIR].drop_duplicates()
+    met = processes.loc[processes["residence"] >= 0, _PAIR].drop_duplicates()
     stays = instances[["residence", "machine", "start_s", "end_s"]]
     at = answered[["visit", "collection", "machine", "start_s"]].rename(columns={"start_s": "at_s"})
     both = stays.merge(at, on="machine")
-    there = both.loc[(both["start_s"] <= both["at_s"]) & (both["at_s"] < both["end_s"]), [*_PAIR, "collection"]]
-    pairs = found.merge(there, on=_PAIR, how="outer", indicator="side")
+    resident = both.loc[(both["start_s"] <= both["at_s"]) & (both["at_s"] < both["end_s"]), [*_PAIR, "collection"]]
+    pairs = met.merge(resident, on=_PAIR, how="outer", indicator="side")
     alike = int((pairs["side"] == "both").sum())
     missed = int(((pairs["side"] == "right_only") & (pairs["collection"] == "fleet")).sum())
     return Check("profile_residents", float(alike), float(alike + missed + (pairs["side"] == "left_only").sum()), 0.0)

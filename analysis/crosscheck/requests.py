@@ -47,11 +47,11 @@ def busy(requests: pd.DataFrame, epochs: pd.DataFrame, instances: pd.DataFrame, 
     """
     servers = instances.set_index("residence")["quota_vcpu"].round().astype(np.int64)
     stamps = dict(iter(requests.groupby("residence")[["arrival_s", "departure_s"]]))
-    made = epochs[epochs["residence"].isin(list(stamps))].sort_values(["residence", "epoch"], ignore_index=True)
-    made = made.assign(servers=made["residence"].map(servers)).rename(columns={"cpu_s": "counter_s"})
-    law_s = [_law_s(stamps[residence], rows, epoch_s) for residence, rows in made.groupby("residence")]
-    made["law_s"] = np.concatenate([*law_s, np.empty(0)])
-    return made[["residence", "epoch", "servers", "law_s", "counter_s", "instructions"]]
+    spent = epochs[epochs["residence"].isin(list(stamps))].sort_values(["residence", "epoch"], ignore_index=True)
+    spent = spent.assign(servers=spent["residence"].map(servers)).rename(columns={"cpu_s": "counter_s"})
+    law_s = [_law_s(stamps[residence], rows, epoch_s) for residence, rows in spent.groupby("residence")]
+    spent["law_s"] = np.concatenate([*law_s, np.empty(0)])
+    return spent[["residence", "epoch", "servers", "law_s", "counter_s", "instructions"]]
 
 
 def _law_s(stamps: pd.DataFrame, rows: pd.DataFrame, epoch_s: float) -> Floats:
@@ -59,19 +59,19 @@ def _law_s(stamps: pd.DataFrame, rows: pd.DataFrame, epoch_s: float) -> Floats:
     first, last = int(rows["epoch"].iloc[0]), int(rows["epoch"].iloc[-1]) + 1
     arrival, departure = (stamps[name].to_numpy(np.float64) for name in ("arrival_s", "departure_s"))
     try:
-        seen = curve(arrival, departure, first * epoch_s, last * epoch_s)
+        occupancy = curve(arrival, departure, first * epoch_s, last * epoch_s)
     except InputError:
         return np.full(len(rows), np.nan)
-    found = intervals(seen, int(rows["servers"].iloc[0]), epoch_s)["service_time_s"].to_numpy(np.float64)
-    return found if len(found) == len(rows) else np.full(len(rows), np.nan)
+    service_s = intervals(occupancy, int(rows["servers"].iloc[0]), epoch_s)["service_time_s"].to_numpy(np.float64)
+    return service_s if len(service_s) == len(rows) else np.full(len(rows), np.nan)
 
 
-def by_stay(found: pd.DataFrame, counters: pd.DataFrame) -> Check:
+def by_stay(spent: pd.DataFrame, counters: pd.DataFrame) -> Check:
     """Return whether each service's utilisation by the Occupancy Law is that of its cores' counters, over each stay.
 
     Parameters
     ----------
-    found : as `busy` returns it
+    spent : as `busy` returns it
     counters : residence, cpu_s, wall_s; a row a stay and window
 
     Examples
@@ -80,21 +80,21 @@ def by_stay(found: pd.DataFrame, counters: pd.DataFrame) -> Check:
     >>> by_stay(made, pd.DataFrame({"residence": [4], "cpu_s": [10.0], "wall_s": [20.0]})).payload()["left"]
     0.25
     """
-    law_s = found.groupby("residence")["law_s"].sum(min_count=1)
-    servers = found.groupby("residence")["servers"].first()
-    said = counters.groupby("residence")[["cpu_s", "wall_s"]].sum().reindex(law_s.index)
-    room_s = (servers * said["wall_s"]).to_numpy(np.float64)
+    law_s = spent.groupby("residence")["law_s"].sum(min_count=1)
+    servers = spent.groupby("residence")["servers"].first()
+    counted = counters.groupby("residence")[["cpu_s", "wall_s"]].sum().reindex(law_s.index)
+    room_s = (servers * counted["wall_s"]).to_numpy(np.float64)
     return _farthest(
-        "occupancy_stays", law_s.to_numpy(np.float64) / room_s, said["cpu_s"].to_numpy(np.float64) / room_s
+        "occupancy_stays", law_s.to_numpy(np.float64) / room_s, counted["cpu_s"].to_numpy(np.float64) / room_s
     )
 
 
-def by_epoch(found: pd.DataFrame, epoch_s: float) -> Check:
+def by_epoch(spent: pd.DataFrame, epoch_s: float) -> Check:
     """Return whether the Occupancy Law and the counters agree on every epoch, so that their clocks do.
 
     Parameters
     ----------
-    found : as `busy` returns it
+    spent : as `busy` returns it
     epoch_s : length of an epoch
 
     Examples
@@ -103,8 +103,8 @@ def by_epoch(found: pd.DataFrame, epoch_s: float) -> Check:
     >>> by_epoch(made, 20.0)
     Check(check='occupancy_epochs', left=0.1, right=0.15, tolerance=1e-09, nothing=0.0)
     """
-    room_s = found["servers"].to_numpy(np.float64) * epoch_s
-    left, right = (found[name].to_numpy(np.float64) / room_s for name in ("law_s", "counter_s"))
+    room_s = spent["servers"].to_numpy(np.float64) * epoch_s
+    left, right = (spent[name].to_numpy(np.float64) / room_s for name in ("law_s", "counter_s"))
     return _farthest("occupancy_epochs", left, right)
 
 
@@ -115,7 +115,7 @@ def _farthest(check: str, left: Floats, right: Floats) -> Check:
     return Check(check, *((float(left[at]), float(right[at])) if off.size else (0.0, 0.0)), EXACT)
 
 
-def follows(requests: pd.DataFrame, found: pd.DataFrame, instances: pd.DataFrame, epoch_s: float) -> Iterator[Check]:
+def follows(requests: pd.DataFrame, spent: pd.DataFrame, instances: pd.DataFrame, epoch_s: float) -> Iterator[Check]:
     """Yield for each job whether its requests' service times follow what its machines do to it, hour by hour.
 
     The mean service time of a stay's hour, by the Occupancy Law, is put in relation to the instructions that its mix of
@@ -125,7 +125,7 @@ def follows(requests: pd.DataFrame, found: pd.DataFrame, instances: pd.DataFrame
     Parameters
     ----------
     requests : residence, type, departure_s
-    found : as `busy` returns it
+    spent : as `busy` returns it
     instances : residence, job, and name of the job
     epoch_s : length of an epoch
 
@@ -140,32 +140,32 @@ def follows(requests: pd.DataFrame, found: pd.DataFrame, instances: pd.DataFrame
     finished = requests[requests["departure_s"].notna()]
     hour = (finished["departure_s"] // HOUR_S).astype(np.int64).rename("hour")
     counts = pd.crosstab([finished["residence"], hour], finished["type"].astype(str))
-    hours = found.assign(hour=(found["epoch"] * epoch_s // HOUR_S).astype(np.int64))
+    hours = spent.assign(hour=(spent["epoch"] * epoch_s // HOUR_S).astype(np.int64))
     sums = hours.groupby(["residence", "hour"])[["law_s", "counter_s", "instructions"]].sum()
     both = sums.join(counts, how="inner").reset_index().merge(instances[["residence", "job", "name"]], on="residence")
     for _, rows in both.groupby("job", sort=True):
-        made = _slope(rows, [kind for kind in counts.columns if rows[kind].any()])
-        if made is not None:
-            yield made
+        check = _slope(rows, [kind for kind in counts.columns if rows[kind].any()])
+        if check is not None:
+            yield check
 
 
 def _slope(rows: pd.DataFrame, kinds: list[str]) -> Check | None:
     """Return the check of one job; None if too few hours are there."""
     counts = rows[kinds].to_numpy(np.float64)
-    each = np.linalg.lstsq(counts, rows["instructions"].to_numpy(np.float64), rcond=None)[0]
-    asked = counts @ each
-    enough = (counts.sum(axis=1) >= LEAST) & (asked > 0) & (rows["law_s"] > 0).to_numpy()
+    per_request = np.linalg.lstsq(counts, rows["instructions"].to_numpy(np.float64), rcond=None)[0]
+    expected = counts @ per_request
+    enough = (counts.sum(axis=1) >= LEAST) & (expected > 0) & (rows["law_s"] > 0).to_numpy()
     if enough.sum() < _LEAST_HOURS or rows.loc[enough, "residence"].nunique() < _LEAST_STAYS:
         return None
-    kept = rows[enough]
-    above = np.log(kept["law_s"].to_numpy(np.float64) / asked[enough])
-    below = np.log((kept["counter_s"] / kept["instructions"]).to_numpy(np.float64))
-    y, x = (_within(value, kept["residence"]) for value in (above, below))
+    hours = rows[enough]
+    above = np.log(hours["law_s"].to_numpy(np.float64) / expected[enough])
+    below = np.log((hours["counter_s"] / hours["instructions"]).to_numpy(np.float64))
+    y, x = (_within(value, hours["residence"]) for value in (above, below))
     slope = float(x @ y / (x @ x))
-    stays = pd.Series(x * (y - slope * x)).groupby(kept["residence"].to_numpy()).sum()
+    stays = pd.Series(x * (y - slope * x)).groupby(hours["residence"].to_numpy()).sum()
     error = float(np.sqrt((stays**2).sum() * len(stays) / (len(stays) - 1)) / (x @ x))
     half = float(t.isf(FALSE_ALARM / 2, len(stays) - 1)) * error
-    return Check(f"service_times:{kept['name'].iloc[0]}", slope, 1.0, half)
+    return Check(f"service_times:{hours['name'].iloc[0]}", slope, 1.0, half)
 
 
 def _within(value: Floats, group: "pd.Series[int]") -> Floats:

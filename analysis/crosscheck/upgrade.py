@@ -90,10 +90,10 @@ def tried(counters: pd.DataFrame, instances: pd.DataFrame, jobs: pd.DataFrame, o
     before, after = (measured[(platform == name).to_numpy()].reset_index(drop=True) for name in (old, new))
     estimator = WSMeter(t=float(norm.isf(FALSE_ALARM / 2)), current_is="sample")
     try:
-        found = estimator.estimate(before, after, jobs)
+        estimate = estimator.estimate(before, after, jobs)
     except NotEnoughDataError:
         return None
-    return Change(found.change, found.low, found.high)
+    return Change(estimate.change, estimate.low, estimate.high)
 
 
 def known(before: pd.DataFrame, after: pd.DataFrame, instances: pd.DataFrame, jobs: pd.DataFrame) -> Change:
@@ -197,9 +197,9 @@ def predicted(log: "ServiceLog", old: "Platform", new: "Platform", method: "Meth
     """
     from analysis.crossplatform.evidence import Evidence
 
-    fitted = method.fit(Evidence(old.name, {old.name: log}, {each.name: each for each in (old, new)}))
+    fitted = method.fit(Evidence(old.name, {old.name: log}, {platform.name: platform for platform in (old, new)}))
     mean = log.counts.mean(axis=0, keepdims=True)
-    before, after = (fitted(each, mean, log.interval_s) for each in (old, new))
+    before, after = (fitted(platform, mean, log.interval_s) for platform in (old, new))
     speed = float(before.service_time_s[0]) * old.vcpus / new.vcpus
     return Change(
         speed / float(after.service_time_s[0]) - 1,

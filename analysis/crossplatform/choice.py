@@ -39,9 +39,9 @@ def ranks(worth: ArrayLike) -> Ints:
     """
     worth = np.asarray(worth, dtype=np.float64)
     order = np.argsort(np.where(np.isnan(worth), np.inf, -worth), kind="stable")
-    made = np.empty(len(worth), dtype=np.int64)
-    made[order] = np.arange(1, len(worth) + 1)
-    return made
+    positions = np.empty(len(worth), dtype=np.int64)
+    positions[order] = np.arange(1, len(worth) + 1)
+    return positions
 
 
 def losses(actual: ArrayLike, predicted: ArrayLike) -> Floats:
@@ -175,7 +175,7 @@ def interval_draws(rng: np.random.Generator, values: Sequence[Bounded], draws: i
     (np.True_, np.False_)
     """
     normal = rng.standard_normal((draws, len(values))) / NORMAL_90
-    return np.stack([_drawn(each, of) for each, of in zip(values, normal.T, strict=True)], axis=1)
+    return np.stack([_drawn(value, of) for value, of in zip(values, normal.T, strict=True)], axis=1)
 
 
 def _drawn(value: Bounded, normal: Floats) -> Floats:
@@ -266,9 +266,9 @@ def compare(
     table = pd.DataFrame(
         {
             "platform": list(platforms),
-            "throughput_per_s": [each.throughput_per_s for each in bounded],
-            "low": [each.low for each in bounded],
-            "high": [each.high for each in bounded],
+            "throughput_per_s": [bound.throughput_per_s for bound in bounded],
+            "low": [bound.low for bound in bounded],
+            "high": [bound.high for bound in bounded],
             "watts": watts,
         }
     )

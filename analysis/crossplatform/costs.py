@@ -113,16 +113,16 @@ def misses(work: Work, software: Software, machine: Machine, busy: Floats) -> li
     )
     weight, added = work.exponent
     exponent = weight * np.log(mean[-1] / mean[0]) / (log_sizes[-1] - log_sizes[0]) + added + software.slope
-    held = machine.hardware.held - work.machine.hardware.held
-    found: list[Floats] = []
+    logarithm = machine.hardware.held - work.machine.hardware.held
+    levels: list[Floats] = []
     for level, size in enumerate(sizes_bytes(machine.platform)):
         start = min(level, measured - 1)
         shared = np.log1p((_threads(machine.platform, level) - 1) * busy)
-        rate = counted[start] * np.exp(exponent * (np.log(size) - log_sizes[start] + held - shared))
+        rate = counted[start] * np.exp(exponent * (np.log(size) - log_sizes[start] + logarithm - shared))
         if level:
-            rate = np.minimum(rate + written * _elsewhere(machine.platform, level) * (found[0] - rate), found[-1])
-        found.append(rate)
-    return found
+            rate = np.minimum(rate + written * _elsewhere(machine.platform, level) * (levels[0] - rate), levels[-1])
+        levels.append(rate)
+    return levels
 
 
 def _capacity(counted: Floats, first: Floats, again: Floats) -> Floats:
@@ -151,7 +151,7 @@ class Cycles(NamedTuple):
     """Waiting for memory when nobody else does."""
 
 
-def cycles(software: Software, machine: Machine, found: list[Floats]) -> Cycles:
+def cycles(software: Software, machine: Machine, misses_each: list[Floats]) -> Cycles:
     """Return the cycles of an instruction on an idle machine, given misses per instruction of each level.
 
     Examples
@@ -167,11 +167,11 @@ def cycles(software: Software, machine: Machine, found: list[Floats]) -> Cycles:
     core = platform.instruction_cpi * np.exp(software.core + hardware.cpi)
     core = core + np.exp(software.branches) * platform.branch_miss_cycles
     at_once = np.maximum(np.exp(software.overlap + hardware.overlap), 1.0)
-    memory = found[-1] * platform.memory_latency_s * platform.base_frequency_hz * np.exp(hardware.memory)
+    memory = misses_each[-1] * platform.memory_latency_s * platform.base_frequency_hz * np.exp(hardware.memory)
     caches = np.zeros_like(memory)
-    for level in range(1, len(found)):
+    for level in range(1, len(misses_each)):
         departure = hardware.near if level == 1 else hardware.far
-        hits = found[level - 1] - found[level]
+        hits = misses_each[level - 1] - misses_each[level]
         caches = caches + hits * platform.caches[level].latency_cycles * np.exp(departure)
     return Cycles(core + 0.0 * memory, caches / at_once, memory / at_once)
 
@@ -208,13 +208,13 @@ def processor_s(
     busy: Floats = np.zeros((len(memory), 1))
     queueing: Floats = np.ones((len(memory), 1))
     for _ in range(ROUNDS):
-        found = misses(work, software, machine, busy)
-        each = cycles(software, machine, found)
-        total = each.core + each.caches + each.memory * queueing
+        levels = misses(work, software, machine, busy)
+        per_type = cycles(software, machine, levels)
+        total = per_type.core + per_type.caches + per_type.memory * queueing
         seconds = work.instructions * total / platform.base_frequency_hz
         busy = np.minimum(rate_per_s * seconds / platform.vcpus, 1.0)
-        queueing = latency_factor(rate_per_s * _transfer_s(work, platform, found[-1]), memory)
-    return seconds, _sibling(software, machine) * each.core / total
+        queueing = latency_factor(rate_per_s * _transfer_s(work, platform, levels[-1]), memory)
+    return seconds, _sibling(software, machine) * per_type.core / total
 
 
 class Saturated(NamedTuple):
@@ -243,11 +243,11 @@ def saturated(work: Work, software: Software, machine: Machine) -> Saturated:
     True
     """
     platform = machine.platform
-    found = misses(work, software, machine, np.ones_like(software.core))
-    each = cycles(software, machine, found)
+    levels = misses(work, software, machine, np.ones_like(software.core))
+    per_type = cycles(software, machine, levels)
     cycle_s = work.instructions / (platform.base_frequency_hz * platform.vcpus)
-    computing = each.core * (1.0 + _sibling(software, machine)) + each.caches
-    return Saturated(cycle_s * computing, cycle_s * each.memory, _transfer_s(work, platform, found[-1]))
+    computing = per_type.core * (1.0 + _sibling(software, machine)) + per_type.caches
+    return Saturated(cycle_s * computing, cycle_s * per_type.memory, _transfer_s(work, platform, levels[-1]))
 
 
 def saturated_rate_per_s(needs: Saturated, memory: Floats) -> Floats:

@@ -243,19 +243,19 @@ def posterior(
     >>> one[0].round(3), one[1].round(3)
     (array([0.5]), array([[0.5]]))
     """
-    found, weights, contradictions = [], [], []
+    modes, weights, contradictions = [], [], []
     at = before[0]
     for scale, weight in zip(SCALES, SCALE_PRIOR, strict=True):
         farther = np.where(np.arange(at.size) < first_hardware, 1.0, scale)
         supposed = before[0], before[1] * np.outer(farther, farther)
         at, covariance, chi_square, log_evidence = _mode(of, measured, supposed, at)
-        found.append((at, covariance))
+        modes.append((at, covariance))
         weights.append(np.log(weight) + log_evidence)
         contradictions.append(chi_square / measured[0].size)
     share = np.exp(np.array(weights) - max(weights))
     share /= share.sum()
-    middle = np.einsum("s,sk->k", share, np.stack([each[0] for each in found]))
-    spread = [each[1] + np.outer(each[0] - middle, each[0] - middle) for each in found]
+    middle = np.einsum("s,sk->k", share, np.stack([mode[0] for mode in modes]))
+    spread = [mode[1] + np.outer(mode[0] - middle, mode[0] - middle) for mode in modes]
     wider = max(1.0, min(contradictions))
     return middle, wider * np.einsum("s,skl->kl", share, np.stack(spread)), float(np.sqrt(wider * share @ SCALES**2))
 
@@ -264,10 +264,10 @@ def _mode(
     of: Callable[[Floats], Floats], measured: tuple[Floats, Floats], before: tuple[Floats, Floats], start: Floats
 ) -> tuple[Floats, Floats, float, float]:
     """Return mode, covariance there, chi-square before and log evidence of a normal prior and errors, from a start."""
-    (seen, seen_sd), (mean, variance), at = measured, before, start
+    (observed, seen_sd), (mean, variance), at = measured, before, start
     for _ in range(ROUNDS):
         values, slopes = jacobian(of, at)
-        innovation = seen - values + slopes @ (at - mean)
+        innovation = observed - values + slopes @ (at - mean)
         total = slopes @ variance @ slopes.T + np.diag(seen_sd**2)
         gain = np.linalg.solve(total, slopes @ variance).T
         at = mean + gain @ innovation

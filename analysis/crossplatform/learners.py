@@ -69,9 +69,9 @@ def network(evidence: Evidence) -> Predictor:
     response = _best_network(*_training(evidence, _rates, RESPONSE))
 
     def predict(platform: Platform, counts: Floats, interval_s: float) -> Prediction:
-        asked = _rates(platform, counts, interval_s)
-        nothing = np.full(len(asked), np.nan)
-        (responding,) = _told(response, asked, 1)
+        inputs = _rates(platform, counts, interval_s)
+        nothing = np.full(len(inputs), np.nan)
+        (responding,) = _told(response, inputs, 1)
         return Prediction(nothing, nothing, nothing, responding, nothing, nothing)
 
     return predict
@@ -99,8 +99,8 @@ def modern(evidence: Evidence) -> Predictor:
     service, response = (_process(inputs, output) for inputs, output, _ in data)
 
     def predict(platform: Platform, counts: Floats, interval_s: float) -> Prediction:
-        asked = _shares(platform, counts, interval_s)
-        return Prediction(*_told(service, asked, 3) / platform.vcpus, *_told(response, asked, 3))
+        inputs = _shares(platform, counts, interval_s)
+        return Prediction(*_told(service, inputs, 3) / platform.vcpus, *_told(response, inputs, 3))
 
     return predict
 
@@ -141,13 +141,13 @@ def _shares(platform: Platform, counts: Floats, interval_s: float) -> Floats:
     return np.column_stack([shares, np.log(requests / interval_s), np.tile(spec_sheet(platform), (len(counts), 1))])
 
 
-def _told(learnt: Learnt, asked: Floats, outputs: int) -> Floats:
+def _told(learnt: Learnt, inputs: Floats, outputs: int) -> Floats:
     """Return the outputs, NaN where there is no request."""
-    known = np.flatnonzero(np.isfinite(asked).all(axis=1))
-    made = np.full((outputs, len(asked)), np.nan)
+    known = np.flatnonzero(np.isfinite(inputs).all(axis=1))
+    answers = np.full((outputs, len(inputs)), np.nan)
     if known.size:
-        made[:, known] = learnt(asked[known])
-    return made
+        answers[:, known] = learnt(inputs[known])
+    return answers
 
 
 def _measured(log: ServiceLog, platform: Platform, target: str) -> Floats:
@@ -163,12 +163,12 @@ def _training(evidence: Evidence, inputs: Inputs, target: str) -> tuple[Floats, 
         )
     measured = {name: _measured(log, evidence.platforms[name], target) for name, log in logs.items()}
     known = {name: (output > 0) & (logs[name].requests > 0) for name, output in measured.items()}
-    sizes = {name: int(each.sum()) for name, each in known.items()}
+    sizes = {name: int(part.sum()) for name, part in known.items()}
     for name, size in sizes.items():
         if 0 < size < FEWEST:
             raise InputError(f"the log of {name} has {size} intervals with {target}, a learner needs {FEWEST} at least")
     every = [inputs(evidence.platforms[name], log.counts[known[name]], log.interval_s) for name, log in logs.items()]
-    output = [each[known[name]] for name, each in measured.items()]
+    output = [part[known[name]] for name, part in measured.items()]
     later = [np.arange(size) >= (1.0 - HELD_OUT) * size for size in sizes.values()]
     taken = slice(None) if all(sizes.values()) else slice(0, 0)
     return np.concatenate(every)[taken], np.concatenate(output)[taken], np.concatenate(later)[taken]
@@ -201,7 +201,7 @@ def _best_network(inputs: Floats, output: Floats, later: Bools) -> Learnt:
         return _silent(1)
     earlier = np.flatnonzero(~later)
     trained = [_train(inputs[earlier[subset]], output[earlier[subset]]) for subset in SUBSETS]
-    errors = [np.median(np.abs(each(inputs[later])[0] / output[later] - 1.0)) for each in trained]
+    errors = [np.median(np.abs(model(inputs[later])[0] / output[later] - 1.0)) for model in trained]
     return trained[int(np.argmin(errors))]
 
 
@@ -210,7 +210,7 @@ def _train(inputs: Floats, output: Floats) -> Learnt:
 
     scaled, mean, sd = _standard(inputs), output.mean(), output.std() or 1.0
     batch = min(BATCH, len(output))
-    made = MLPRegressor(
+    network = MLPRegressor(
         hidden_layer_sizes=(HIDDEN,),
         activation="logistic",
         solver="sgd",
@@ -226,8 +226,8 @@ def _train(inputs: Floats, output: Floats) -> Learnt:
     with warnings.catch_warnings():
         # Some are still improving a little when the time is up; the choice among subsets judges what they have become.
         warnings.simplefilter("ignore")
-        made.fit(scaled(inputs), (output - mean) / sd)
-    return lambda asked: np.asarray(made.predict(scaled(asked)) * sd + mean)[None, :]
+        network.fit(scaled(inputs), (output - mean) / sd)
+    return lambda asked: np.asarray(network.predict(scaled(asked)) * sd + mean)[None, :]
 
 
 def _process(inputs: Floats, output: Floats) -> Learnt:
@@ -243,10 +243,10 @@ def _process(inputs: Floats, output: Floats) -> Learnt:
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")  # an end of a parameter's range is as good an answer as another
         learnt = GaussianProcessRegressor(kernel, normalize_y=True).fit(scaled(inputs[few]), logs[few]).kernel_
-    made = GaussianProcessRegressor(learnt, optimizer=None, normalize_y=True).fit(scaled(inputs[more]), logs[more])
+    process = GaussianProcessRegressor(learnt, optimizer=None, normalize_y=True).fit(scaled(inputs[more]), logs[more])
 
-    def tell(asked: Floats) -> Floats:
-        middle, sd = made.predict(scaled(asked), return_std=True)
+    def tell(inputs: Floats) -> Floats:
+        middle, sd = process.predict(scaled(inputs), return_std=True)
         return np.asarray(np.exp(np.stack([middle, middle - NORMAL_90 * sd, middle + NORMAL_90 * sd])))
 
     return tell

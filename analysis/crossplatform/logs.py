@@ -109,8 +109,8 @@ def read(path: Path) -> ServiceLog:
     faults = [*cells.faults, *faults]
     values = dict[str, Floats]()
     for holds, column in columns.items():
-        values[holds], found = _times(cells, column) if holds == "timestamp" else _numbers(cells, column)
-        faults += found
+        values[holds], problems = _times(cells, column) if holds == "timestamp" else _numbers(cells, column)
+        faults += problems
     if not faults:
         faults += _of_all(cells, columns, values)
     if faults:

@@ -132,8 +132,8 @@ def _usable(log: ServiceLog, platform: Platform) -> Bools:
         f"utilisation is never below {FULL:.0%} in the log of {platform.name}": not usable.any(),
         f"utilisation is 0 throughout the log of {platform.name}": not log.utilisation[usable].any(),
     }
-    for problem, there in problems.items():
-        if there:
+    for problem, present in problems.items():
+        if present:
             raise InputError(f"{problem}: no service time is known there; method published needs none")
     return np.asarray(usable)
 

@@ -94,7 +94,7 @@ class MixModel:
                 share >= ENOUGH
             ),
         }
-        return [said for said, met in criteria.items() if not met]
+        return [reason for reason, met in criteria.items() if not met]
 
     def predict(self, counts: Floats) -> Floats:
         """Return the metric of some mixes, (m, J) counts of requests: (m,); with crowding, of single intervals."""

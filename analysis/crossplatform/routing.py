@@ -79,9 +79,11 @@ def alone(
     if not platforms or types < 1:
         raise InputError(f"at least one platform and one type are needed, got {len(platforms)} and {types}")
     counts = ALONE_PER_S * interval_s * np.eye(types)
-    said = [predictor(platform, counts, interval_s) for platform in platforms]
-    processor_s = [each.service_time_s * platform.vcpus for each, platform in zip(said, platforms, strict=True)]
-    return np.stack(processor_s, axis=1), np.stack([each.response_time_s for each in said], axis=1)
+    predictions = [predictor(platform, counts, interval_s) for platform in platforms]
+    processor_s = [
+        prediction.service_time_s * platform.vcpus for prediction, platform in zip(predictions, platforms, strict=True)
+    ]
+    return np.stack(processor_s, axis=1), np.stack([prediction.response_time_s for prediction in predictions], axis=1)
 
 
 def expected_rates(platform: Platform, slower: float = SIBLING_SLOWS) -> Floats:
@@ -213,8 +215,8 @@ class _Offered:
 def _tangents(work: Floats, rates: Sequence[Floats]) -> tuple[Floats, Floats]:
     """Return slopes and heights at zero work of the tangents at the given work: (cuts, m) each."""
     told = [present(work[:, i], row) for i, row in enumerate(rates)]
-    slope = np.stack([each[1] for each in told], axis=1)
-    return slope, np.stack([each[0] for each in told], axis=1) - slope * work
+    slope = np.stack([tangent[1] for tangent in told], axis=1)
+    return slope, np.stack([tangent[0] for tangent in told], axis=1) - slope * work
 
 
 def _rows(flow: Floats, rate: Floats) -> Floats:

@@ -39,7 +39,7 @@ class Scores:
         instructions = np.exp(parameters.benchmark_work()) * self.instructions
         source = parameters.machine(self.counted_on)
         work = costs.Work(source, instructions, self.misses[:, None], self.misses, exponent)
-        needs = [costs.saturated(work, parameters.benchmark(), parameters.machine(each)) for each in self.platforms]
+        needs = [costs.saturated(work, parameters.benchmark(), parameters.machine(name)) for name in self.platforms]
         together = costs.Saturated(*(np.concatenate(columns, axis=1) for columns in zip(*needs, strict=True)))
         return costs.saturated_rate_per_s(together, parameters.memory())
 
@@ -131,15 +131,15 @@ def runs(evidence: Evidence, measured: Measured) -> list[Run]:
     [('piii', 1)]
     """
     here = measured.processor_s(measured.mean_mix)[0] / measured.platform.vcpus
-    found = [Run(measured.platform, measured.mean_mix, measured.rate_per_s, float(here))]
+    examples = [Run(measured.platform, measured.mean_mix, measured.rate_per_s, float(here))]
     for name, log in evidence.logs.items():
         rows = log.taken((log.utilisation < FULL) & (log.requests > 0))
         if name != evidence.calibration and rows.requests.size:
             total = rows.requests.sum()
             mean_s = float(rows.utilisation.sum() * rows.interval_s / total)
             rate = float(rows.requests.mean() / rows.interval_s)
-            found.append(Run(evidence.platforms[name], rows.counts.sum(axis=0)[None], rate, mean_s))
-    return found
+            examples.append(Run(evidence.platforms[name], rows.counts.sum(axis=0)[None], rate, mean_s))
+    return examples
 
 
 def learn(evidence: Evidence, measured: Measured, priors: Priors) -> Departures:
@@ -175,14 +175,14 @@ def learn(evidence: Evidence, measured: Measured, priors: Priors) -> Departures:
 
     def predicted(among: Floats) -> Floats:
         parameters = Parameters(models, among)
-        found = [service_s(measured, parameters, run.platform, run.counts, run.rate_per_s) for run in own]
+        times = [service_s(measured, parameters, run.platform, run.counts, run.rate_per_s) for run in own]
         if public is not None:
-            found.append(public.rates_per_s(parameters, exponent))
-        return np.log(np.concatenate(found, axis=1))
+            times.append(public.rates_per_s(parameters, exponent))
+        return np.log(np.concatenate(times, axis=1))
 
-    seen, seen_sd = np.log([run.service_time_s for run in own]), np.full(len(own), OWN_LOG_SD)
+    observed, seen_sd = np.log([run.service_time_s for run in own]), np.full(len(own), OWN_LOG_SD)
     if public is not None:
-        seen = np.append(seen, public.log_scores)
+        observed = np.append(observed, public.log_scores)
         seen_sd = np.append(seen_sd, np.full(public.log_scores.size, priors.score_log_sd))
-    at, covariance, scale = posterior(predicted, (seen, seen_sd), before, COMMON)
+    at, covariance, scale = posterior(predicted, (observed, seen_sd), before, COMMON)
     return Departures(models, at, covariance, scale * priors.of_hardware())

@@ -65,10 +65,10 @@ def tailored(evidence: Evidence, priors: Priors | None = None) -> Predictor:
 
     def predict(platform: Platform, counts: Floats, interval_s: float) -> Prediction:
         some = counts.sum(axis=1) > 0
-        found = np.full((6, len(counts)), np.nan)
+        columns = np.full((6, len(counts)), np.nan)
         if some.any():
-            found[:, some] = _predicted(measured, known_of(platform), platform, counts[some], interval_s)
-        return Prediction(*found)
+            columns[:, some] = _predicted(measured, known_of(platform), platform, counts[some], interval_s)
+        return Prediction(*columns)
 
     return predict
 
@@ -97,7 +97,7 @@ def _ratio(measured: Measured, parameters: Parameters, platform: Platform, count
 def _machine_variance(measured: Measured, known: Departures, platform: Platform) -> float:
     """Return the variance of the log of that ratio that departures leave, for the mean mix at the mean rate."""
     parameters = Parameters(known.models, known.mean[None])
-    machines = [parameters.places(model_of(each)) for each in (platform, measured.platform)]
+    machines = [parameters.places(model_of(side)) for side in (platform, measured.platform)]
     places = np.unique(np.concatenate([np.arange(len(costs.Software._fields)), [COMMON - 2], *machines]))
     rate = np.array([measured.rate_per_s])
 
@@ -129,11 +129,13 @@ def _responses(measured: Measured, platform: Platform, counts: Floats, rate: Flo
         return [np.full(len(counts), np.nan)] * 3
     requests = counts.sum(axis=1)
     apart = np.maximum(elsewhere.predict(counts) / requests, 0.0)
-    middle, low, high = (apart + OWN_SHARE[0] * stay_s(platform, each, rate) for each in service)
+    middle, low, high = (apart + OWN_SHARE[0] * stay_s(platform, service_s, rate) for service_s in service)
     source = measured.platform
-    there = apart + OWN_SHARE[0] * stay_s(source, measured.processor_s(counts) / source.vcpus, rate)
+    at_source = apart + OWN_SHARE[0] * stay_s(source, measured.processor_s(counts) / source.vcpus, rate)
     known = np.isfinite(middle)
-    noise = elsewhere.noise_sd(counts) * np.where(known, middle, 0.0) / np.where(np.isfinite(there), there, np.inf)
+    noise = (
+        elsewhere.noise_sd(counts) * np.where(known, middle, 0.0) / np.where(np.isfinite(at_source), at_source, np.inf)
+    )
     of_share = OWN_SHARE[1] / OWN_SHARE[0] * np.where(known, middle - apart, 0.0)
     variance = (_coefficient_variance(elsewhere, counts) + noise**2) / requests**2 + of_share**2
     beyond = NORMAL_90**2 * variance

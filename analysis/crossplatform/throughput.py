@@ -90,7 +90,7 @@ def bounded_throughput(
     return Bounded(*np.select(sure, [np.nan, np.inf, 0.0], low).tolist())
 
 
-def _columns(said: Prediction, shape: tuple[int, ...]) -> Floats:
+def _columns(prediction: Prediction, shape: tuple[int, ...]) -> Floats:
     """Return the predicted responses that decide on the throughput, its low end and its high end, a column each."""
-    asked = (said.response_time_s, said.response_high_s, said.response_low_s)
-    return np.stack([each.reshape(shape)[:, column] for column, each in enumerate(asked)], axis=1)
+    times = (prediction.response_time_s, prediction.response_high_s, prediction.response_low_s)
+    return np.stack([time.reshape(shape)[:, column] for column, time in enumerate(times)], axis=1)

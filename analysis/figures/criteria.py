@@ -95,8 +95,8 @@ def number(measured: pd.DataFrame, series: str, x: float = np.nan) -> float:
     0.06
     """
     at = measured["x"].isna() if np.isnan(x) else np.isclose(measured["x"], x)
-    found = measured.loc[(measured["series"] == series) & at, "value"]
-    return float(found.iloc[0]) if len(found) else float("nan")
+    values = measured.loc[(measured["series"] == series) & at, "value"]
+    return float(values.iloc[0]) if len(values) else float("nan")
 
 
 def curve(measured: pd.DataFrame, series: str) -> tuple[list[float], list[float]]:
@@ -107,8 +107,8 @@ def curve(measured: pd.DataFrame, series: str) -> tuple[list[float], list[float]
     >>> curve(rows("margin", [50, 25], [0.042, 0.06]), "margin")
     ([25, 50], [0.06, 0.042])
     """
-    found = measured[(measured["series"] == series) & measured["x"].notna()].sort_values("x")
-    return found["x"].tolist(), found["value"].tolist()
+    points = measured[(measured["series"] == series) & measured["x"].notna()].sort_values("x")
+    return points["x"].tolist(), points["value"].tolist()
 
 
 def printed(published: pd.DataFrame, inputs: bool = True) -> pd.DataFrame:
@@ -126,8 +126,8 @@ def printed(published: pd.DataFrame, inputs: bool = True) -> pd.DataFrame:
     [25.0]
     """
     left_out = (CRITERION, CHECK) if inputs else (CRITERION, CHECK, INPUT)
-    kept = published[~published["series"].str.startswith(left_out)]
-    return kept.assign(series=kept["series"].str.removeprefix(INPUT), x=pd.to_numeric(kept["x"]).astype(float))
+    rest = published[~published["series"].str.startswith(left_out)]
+    return rest.assign(series=rest["series"].str.removeprefix(INPUT), x=pd.to_numeric(rest["x"]).astype(float))
 
 
 def from_cells(computed: pd.DataFrame) -> pd.DataFrame:

@@ -92,10 +92,10 @@ def panels(
     with rc_context(_RC):
         figure = Figure(figsize=(width, height_inches * rows), dpi=200, layout="constrained")
         axes = figure.subplots(rows, columns, squeeze=False, sharey=share_y).ravel().tolist()
-        for one in axes:
-            one.tick_params(width=0.6, length=2.5)
-            one.grid(visible=True, color="#e4e4e4", linewidth=0.5)
-            one.set_axisbelow(True)
+        for panel in axes:
+            panel.tick_params(width=0.6, length=2.5)
+            panel.grid(visible=True, color="#e4e4e4", linewidth=0.5)
+            panel.set_axisbelow(True)
     return figure, axes
 
 

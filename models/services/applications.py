@@ -76,8 +76,8 @@ class Activities:
     def collections_per_request(self) -> Floats:
         """Collections that a request of each type brings about in the mean: (J,); zero where a collection is free."""
         j = self.types
-        each = self.instructions[:j] * self.allocation_bytes[:j] / self.heap_bytes
-        return np.asarray(each * (self.instructions[COLLECTION] > 0))
+        collections = self.instructions[:j] * self.allocation_bytes[:j] / self.heap_bytes
+        return np.asarray(collections * (self.instructions[COLLECTION] > 0))
 
     def rates(self, request_per_s: Floats) -> Floats:
         """Return the rates of all activities that go with rates of requests.

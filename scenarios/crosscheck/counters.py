@@ -39,18 +39,18 @@ def checks(run: Run) -> Iterator[Check]:
     if not (run.has("counters") and run.has("instances")):
         return
     counters, instances, (world, windows) = run.table("counters"), run.table("instances"), _world(run)
-    found = [counted.presence(counters, instances, windows, world.epoch_s), counted.clock(counters)]
+    results = [counted.presence(counters, instances, windows, world.epoch_s), counted.clock(counters)]
     covered = ((windows["end_s"] - windows["start_s"]) / world.epoch_s).round().sum() == world.epochs
     if len(counters) and covered:
-        found += _whole(run, counters)
+        results += _whole(run, counters)
     if run.has("machine_windows"):
-        found.append(counted.by_machine(counters, instances, run.table("machine_windows")))
+        results.append(counted.by_machine(counters, instances, run.table("machine_windows")))
     if run.has("machines") and not (world.feature is not None and world.feature.rollout.unit == "instance"):
-        found.append(counted.featured(instances, run.table("machines")))
-    found.append(
+        results.append(counted.featured(instances, run.table("machines")))
+    results.append(
         profile.within("wsmeter_counters", sampled(run, counters, instances), profile.counted(counters, instances))
     )
-    yield from (check for check in found if check is not None)
+    yield from (check for check in results if check is not None)
 
 
 def completed(run: Run) -> Check | None:
@@ -124,5 +124,5 @@ def _world(run: Run) -> tuple[World, pd.DataFrame]:
         world = with_days(world)
     if not isinstance(world, World):
         raise RunError(f"{run.path}: counters of stays, but the manifest holds no scenario of a fleet")
-    rows = [{"window": each.name, "start_s": each.start_s, "end_s": each.end_s} for each in world.windows]
+    rows = [{"window": window.name, "start_s": window.start_s, "end_s": window.end_s} for window in world.windows]
     return world, pd.DataFrame(rows)

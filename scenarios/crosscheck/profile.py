@@ -51,12 +51,12 @@ def checks(run: Run) -> Iterator[Check]:
         if run.has("monitor"):
             yield _core_seconds(run, database)
     yield from _visits(run)
-    found = run.table("samples", ["process", "event", "count"])
+    taken = run.table("samples", ["process", "event", "count"])
     whole = run.table("visits")
     whole = whole[whole["collection"] == "fleet"]
-    yield compared.visits_with_samples(whole, run.table("processes"), found, run.table("rates"))
+    yield compared.visits_with_samples(whole, run.table("processes"), taken, run.table("rates"))
     if run.has("raw_samples"):
-        yield compared.symbolised(run.table("raw_samples", ["process", "event", "count"]), found)
+        yield compared.symbolised(run.table("raw_samples", ["process", "event", "count"]), taken)
 
 
 def _rates(run: Run, database: "Database") -> Iterator[Check]:
@@ -65,17 +65,17 @@ def _rates(run: Run, database: "Database") -> Iterator[Check]:
 
     counters, instances, jobs = (run.table(name) for name in ("counters", "instances", "jobs"))
     events = ["cycles", "instructions", *({_MISSES} & set(database.events()))]
-    seen = {event: database.clustered(Query(event, ("application",), _FLEET), "visit") for event in events}
-    found = compared.profiled(seen["cycles"], seen["instructions"], jobs)
-    made = [
-        compared.within("profile_counters", found, compared.counted(counters, instances)),
-        compared.alike("profile_wsmeter", found, sampled(run, counters, instances)),
+    clustered = {event: database.clustered(Query(event, ("application",), _FLEET), "visit") for event in events}
+    by_profile = compared.profiled(clustered["cycles"], clustered["instructions"], jobs)
+    results = [
+        compared.within("profile_counters", by_profile, compared.counted(counters, instances)),
+        compared.alike("profile_wsmeter", by_profile, sampled(run, counters, instances)),
     ]
-    if _MISSES in seen:
-        misses = compared.profiled(seen[_MISSES], seen["instructions"], jobs)
+    if _MISSES in clustered:
+        misses = compared.profiled(clustered[_MISSES], clustered["instructions"], jobs)
         counted = compared.counted(counters.assign(cycles=counters[_MISSES]), instances)
-        made.append(compared.within("profile_misses", misses, counted))
-    yield from (check for check in made if check is not None)
+        results.append(compared.within("profile_misses", misses, counted))
+    yield from (check for check in results if check is not None)
 
 
 def _core_seconds(run: Run, database: "Database") -> Check:
@@ -91,9 +91,9 @@ def _visits(run: Run) -> Iterator[Check]:
     """Yield whether visits are where and when the collector's rounds and the stays on machines put them."""
     table, world = run.table("visits"), reopen(run.path)[0]
     if isinstance(world, ProfileWorld) and run.has("machines"):
-        asked = world.profiling.collector
-        per_round = len(run.table("machines", ["machine"])) / asked.one_in
+        collector = world.profiling.collector
+        per_round = len(run.table("machines", ["machine"])) / collector.one_in
         fleet = table[table["collection"] == "fleet"]
-        yield compared.rounds(fleet, asked.round_s, world.horizon_s, per_round)
+        yield compared.rounds(fleet, collector.round_s, world.horizon_s, per_round)
     if run.has("instances"):
         yield compared.residents(table, run.table("processes", ["visit", "residence"]), run.table("instances"))

@@ -47,15 +47,15 @@ def _tried(run: Run) -> Mapping[str, str]:
     """Return what replaces which platform on trial; nothing in a run without a trial, or without its tables."""
     resolved = run.manifest.get("resolved")
     trial = resolved.get("trial") if isinstance(resolved, Mapping) else None
-    there = all(run.has(name) for name in ("counters", "instances", "jobs"))
-    return dict(trial["platforms"]) if trial and there else {}
+    complete = all(run.has(name) for name in ("counters", "instances", "jobs"))
+    return dict(trial["platforms"]) if trial and complete else {}
 
 
 def _served(run: Run, jobs: pd.DataFrame) -> dict[str, int]:
     """Return the numbers of the services that are served, by name."""
     if not (run.has("stay_requests") and run.has("instance_epochs") and run.has("samples")):
         return {}
-    names = [str(one["job"]) for one in run.manifest["resolved"]["served"]]
+    names = [str(service["job"]) for service in run.manifest["resolved"]["served"]]
     number = jobs.set_index("name")["job"]
     return {name: int(number[name]) for name in names}
 
@@ -67,12 +67,12 @@ def _of_service(
     name, job = service
     instances = tables["instances"]
     own = {**tables, "instances": instances[instances["job"] == job].reset_index(drop=True)}
-    said = _prediction(run, own["instances"], platforms, name)
+    prediction = _prediction(run, own["instances"], platforms, name)
     estimate, true = _estimate(own, *platforms), _true(run, own)
-    if said is not None and true is not None:
-        yield agree(f"upgrade_predicted:{name}", said, true)
-    if said is not None and estimate is not None:
-        yield agree(f"upgrade_tried:{name}", said, estimate)
+    if prediction is not None and true is not None:
+        yield agree(f"upgrade_predicted:{name}", prediction, true)
+    if prediction is not None and estimate is not None:
+        yield agree(f"upgrade_tried:{name}", prediction, estimate)
 
 
 def _estimate(tables: Mapping[str, pd.DataFrame], old: str, new: str) -> Change | None:
@@ -92,7 +92,7 @@ def _true(run: Run, tables: Mapping[str, pd.DataFrame]) -> Change | None:
 
 def _prediction(run: Run, instances: pd.DataFrame, platforms: tuple[str, str], name: str) -> Change | None:
     """Return what is predicted of a service from its stays on the old platform; None if it has none there."""
-    old, new = (PLATFORMS[each] for each in platforms)
+    old, new = (PLATFORMS[side] for side in platforms)
     stays = instances.loc[instances["platform"] == old.name, "residence"]
     log = logged(run, pd.Index(stays), old, name)
     if log is None:

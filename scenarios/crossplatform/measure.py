@@ -151,14 +151,14 @@ class ValidatedWorlds(Conclusion):
         if not best["rivals"] or not math.isfinite(best["beats_every_rival"]):
             return ""
         between = f" ({best['low']:.0%} to {best['high']:.0%})" if math.isfinite(best["low"]) else ""
-        each = ", ".join(
+        rivals = ", ".join(
             f"{won['rival']} {won['share']:.0%}" + (f" ±{100 * won['se']:.1f}" if math.isfinite(won["se"]) else "")
             for won in best["beats"]
         )
         return (
             f"{best['method']} errs less than all of {', '.join(best['rivals'])} in {best['beats_every_rival']:.0%}"
             f"{between} of the pairs of world and platform without a log, than each in {best['beats_each_rival']:.0%} "
-            f"at least: {each} (± standard error over worlds)"
+            f"at least: {rivals} (± standard error over worlds)"
         )
 
     def payload(self) -> Payload:

@@ -151,11 +151,11 @@ _HEADINGS = ("platform", "cores", "CPUs", "GHz", "caches", "RAM, ns", "GB/s", "T
 
 def _payload(platform: Platform) -> Payload:
     """Return all that a sheet says, derived values included."""
-    said = {key: value for key, value in asdict(platform).items() if key not in {"caches", "source"}}
+    values = {key: value for key, value in asdict(platform).items() if key not in {"caches", "source"}}
     levels = [{"level": f"L{number}", **asdict(cache)} for number, cache in enumerate(platform.caches, 1)]
     return {
         "kind": "platform",
-        **said,
+        **values,
         "vcpus": platform.vcpus,
         "caches": levels,
         "peak_power_w": platform.peak_power_w,
@@ -356,8 +356,8 @@ def _resolved(name: str, entries: Mapping[str, Node], above: tuple[str, ...], fa
 def _tree(value: object, place: Place) -> Node:
     """Return a value as a tree that stands in one place; of a platform's, what another inherits."""
     if isinstance(value, dict):
-        kept = {key: entry for key, entry in value.items() if key not in (*_OWN, "llc_bytes")}
-        return Node({key: _tree(entry, place) for key, entry in kept.items()}, place, place)
+        inherited = {key: entry for key, entry in value.items() if key not in (*_OWN, "llc_bytes")}
+        return Node({key: _tree(entry, place) for key, entry in inherited.items()}, place, place)
     if isinstance(value, list | tuple):
         return Node([_tree(entry, place) for entry in value], place, place)
     return Node(cast(Scalar, value), place, place)
@@ -383,11 +383,11 @@ def _check(sheets: Mapping[str, Sheet], trees: Mapping[str, Node], faults: list[
     for name, sheet in grounded.items():
         told = {(fault.line, fault.column) for fault in faults}
         faulty = {fault.field.removeprefix(f"{name}.") for fault in faults if fault.field.startswith(f"{name}.")}
-        found = [*checked(_CHECKS, sheet, faulty), *_variant(name, sheet, [*PLATFORMS, *trees], variants)]
-        for one in found:
-            place = trees[name].nearest(one.keys).place
+        findings = [*checked(_CHECKS, sheet, faulty), *_variant(name, sheet, [*PLATFORMS, *trees], variants)]
+        for finding in findings:
+            place = trees[name].nearest(finding.keys).place
             if (place.line, place.column) not in told:
-                faults.append(place.fault(".".join(map(str, (name, *one.keys))), one.problem, one.got))
+                faults.append(place.fault(".".join(map(str, (name, *finding.keys))), finding.problem, finding.got))
 
 
 def _processors(sheet: Sheet) -> Iterator[Finding]:
@@ -405,10 +405,10 @@ def _clocks(sheet: Sheet) -> Iterator[Finding]:
 
 def _levels(sheet: Sheet) -> Iterator[Finding]:
     """Yield levels that are not larger and slower than the level before, or shared by cores that there are not."""
-    each = sheet.cores // sheet.sockets
+    cores = sheet.cores // sheet.sockets
     for i, level in enumerate(sheet.caches):
-        if level.cores > each:
-            problem = f"should be at most {each}, the cores of a processor"
+        if level.cores > cores:
+            problem = f"should be at most {cores}, the cores of a processor"
             yield Finding(("caches", i, "cores"), problem, str(level.cores))
     for i, (inner, outer) in enumerate(zip(sheet.caches, sheet.caches[1:], strict=False), 1):
         for field in ("size_bytes", "latency_cycles"):
@@ -427,7 +427,7 @@ def _memory(sheet: Sheet) -> Iterator[Finding]:
 
 
 def _variant(name: str, sheet: Sheet, known: Sequence[str], variants: Set[str]) -> Iterator[Finding]:
-    other, others = sheet.variant_of, [one for one in known if one != name]
+    other, others = sheet.variant_of, [candidate for candidate in known if candidate != name]
     if other and other not in others:
         yield Finding(("variant_of",), f"should be another platform ({closest(other, others)})", shown(other))
     elif other in variants:
@@ -436,7 +436,7 @@ def _variant(name: str, sheet: Sheet, known: Sequence[str], variants: Set[str]) 
 
 def _platform(name: str, sheet: Sheet, file: Path) -> Platform:
     """Return the platform of a sheet that is right."""
-    said = {field.name: getattr(sheet, field.name) for field in fields(Sheet) if field.name != "extends"}
+    values = {field.name: getattr(sheet, field.name) for field in fields(Sheet) if field.name != "extends"}
     caches = tuple(Cache(level.size_bytes, level.latency_cycles, level.cores) for level in sheet.caches)
     made_of = {
         "name": name,
@@ -446,7 +446,7 @@ def _platform(name: str, sheet: Sheet, file: Path) -> Platform:
         "max_frequency_hz": sheet.max_frequency_hz or sheet.base_frequency_hz,
         "source": sheet.source or f"{file}" + (f", from {sheet.extends}" if sheet.extends else ""),
     }
-    return Platform(**said | made_of)
+    return Platform(**values | made_of)
 
 
 _SHEET: TypeAdapter[Sheet] = TypeAdapter(Sheet)

@@ -117,7 +117,11 @@ def calibrate(question: ServiceQuestion) -> Calibrated:
     evidence, left_out = _of_one_instruction_set(evidence, method)
     notes += left_out
     targets = tuple(chosen) or tuple(known.values())
-    foreign = tuple(one for one in targets if not same_instructions(evidence.platform, one) and method.name != _SCORES)
+    foreign = tuple(
+        platform
+        for platform in targets
+        if not same_instructions(evidence.platform, platform) and method.name != _SCORES
+    )
     _refuse_ratio(question, method, foreign)
     with faults_in(question.log):
         _refuse_impossible(evidence)
@@ -126,7 +130,7 @@ def calibrate(question: ServiceQuestion) -> Calibrated:
         predictor = translated(predictor, evidence.platform, question.instruction_ratio)
         notes.append(_said_of_ratio(question.instruction_ratio, evidence.platform, foreign))
         foreign = ()
-    targets = tuple(one for one in targets if one not in foreign)
+    targets = tuple(platform for platform in targets if platform not in foreign)
     return Calibrated(evidence, targets, method, predictor, (*notes, *_notes(evidence)), foreign)
 
 
@@ -142,7 +146,7 @@ def do_not_carry_over(origin: Platform, foreign: Sequence[Platform]) -> str:
     >>> do_not_carry_over(PLATFORMS["piii"], [mine])[-54:]
     'not carry over to mine (unknown: its sheet has no isa)'
     """
-    names = ", ".join(f"{one.name} ({_isa(one)})" for one in foreign)
+    names = ", ".join(f"{platform.name} ({_isa(platform)})" for platform in foreign)
     return f"instruction counts of a log on {origin.name} ({_isa(origin)}) do not carry over to {names}"
 
 
@@ -157,10 +161,10 @@ def cures(origin: Platform, foreign: Sequence[Platform]) -> str:
     >>> cures(PLATFORMS["piii"], [replace(PLATFORMS["piii"], name="mine", isa="unknown")])[:82]
     'a line such as `isa: x86` in the sheet of mine says which instructions it has; whe'
     """
-    unknown = [one.name for one in (origin, *foreign) if one.isa == UNKNOWN]
+    unknown = [platform.name for platform in (origin, *foreign) if platform.isa == UNKNOWN]
     if not unknown:
         return _SETTLED
-    known = next((one.isa for one in (origin, *foreign) if one.isa != UNKNOWN), "x86")
+    known = next((platform.isa for platform in (origin, *foreign) if platform.isa != UNKNOWN), "x86")
     line = f"a line such as `isa: {known}` in the sheet of {', '.join(unknown)} says which instructions it has"
     return f"{line}; where they differ, {_SETTLED}"
 
@@ -172,7 +176,7 @@ def _isa(platform: Platform) -> str:
 def _of_one_instruction_set(evidence: Evidence, method: Method) -> tuple[Evidence, list[str]]:
     """Leave out logs, and scores where they are read as instructions, of platforms whose instructions are others."""
     origin = evidence.platform
-    alike = {name for name, one in evidence.platforms.items() if same_instructions(origin, one)}
+    alike = {name for name, platform in evidence.platforms.items() if same_instructions(origin, platform)}
     notes = list[str]()
     others = [evidence.platforms[name] for name in evidence.logs if name not in alike]
     if others:
@@ -180,12 +184,14 @@ def _of_one_instruction_set(evidence: Evidence, method: Method) -> tuple[Evidenc
         evidence = replace(evidence, logs={name: log for name, log in evidence.logs.items() if name in alike})
     table = evidence.benchmarks
     if table is not None and method.name != _SCORES:
-        scored = [one for name, one in evidence.platforms.items() if name in set(table["platform"]) - alike]
+        scored = [platform for name, platform in evidence.platforms.items() if name in set(table["platform"]) - alike]
         if scored:
-            names = ", ".join(one.name for one in scored)
+            names = ", ".join(platform.name for platform in scored)
             known = f"{origin.name} ({_isa(origin)})"
             notes.append(f"scores of {names} left out: not known to be of the instruction set of {known}")
-            evidence = replace(evidence, benchmarks=table[~table["platform"].isin([one.name for one in scored])])
+            evidence = replace(
+                evidence, benchmarks=table[~table["platform"].isin([platform.name for platform in scored])]
+            )
     return evidence, notes
 
 
@@ -193,18 +199,18 @@ def _refuse_ratio(question: ServiceQuestion, method: Method, foreign: Sequence[P
     """Refuse a ratio of instructions that would change nothing, or by which the method has no interval to widen."""
     if question.instruction_ratio is None:
         return
-    said = ",".join(f"{end:g}" for end in question.instruction_ratio)
+    text = ",".join(f"{end:g}" for end in question.instruction_ratio)
     if method.name == _SCORES:
-        raise ArgumentError(_RATIO, f"method {_SCORES} goes by scores and counts no instructions", said)
+        raise ArgumentError(_RATIO, f"method {_SCORES} goes by scores and counts no instructions", text)
     if not foreign:
-        raise ArgumentError(_RATIO, f"all platforms asked for have the instructions of {question.origin.strip()}", said)
+        raise ArgumentError(_RATIO, f"all platforms asked for have the instructions of {question.origin.strip()}", text)
     if method.name != BY_ITSELF:
         problem = f"method {method.name} states no interval that it could widen, only {BY_ITSELF} does"
-        raise ArgumentError(_RATIO, problem, said)
+        raise ArgumentError(_RATIO, problem, text)
 
 
 def _said_of_ratio(ratio: tuple[float, float], origin: Platform, foreign: Sequence[Platform]) -> str:
-    names = ", ".join(f"{one.name} ({_isa(one)})" for one in foreign)
+    names = ", ".join(f"{platform.name} ({_isa(platform)})" for platform in foreign)
     return (
         f"on {names} a request is taken to need {ratio[0]:g} to {ratio[1]:g} times (90%) as many instructions as on "
         f"{origin.name} ({_isa(origin)}), with as many misses in each"
@@ -244,11 +250,11 @@ def translated(predictor: Predictor, origin: Platform, ratio: tuple[float, float
         def at(by: float, rarer: float = 1.0) -> Prediction:
             return predictor(_slowed(platform, median * by), counts, interval_s * rarer)
 
-        said, alone = at(1.0), at(1.0, _RARER)
+        middle, alone = at(1.0), at(1.0, _RARER)
         few = at(1.0 / _further(alone.service_time_s / alone.service_low_s, width))
         many = at(_further(alone.service_high_s / alone.service_time_s, width))
         return replace(
-            said,
+            middle,
             service_low_s=few.service_low_s,
             service_high_s=many.service_high_s,
             response_low_s=few.response_low_s,
@@ -285,15 +291,15 @@ def _read(path: Path, origin: str, known: Mapping[str, Platform]) -> tuple[dict[
     if not path.is_dir():
         with faults_in(path):
             return {origin: read(path)}, None
-    found = open_run(path)
-    missing = [name for name in _TABLES if not found.has(name)]
-    if missing and found.manifest.get("kind") != "cross_platform":
-        raise RunError(f"{path}: is a run of kind {found.manifest.get('kind')}, which has no table {missing[0]}")
-    tables = {name: found.table(name) for name in _TABLES}
+    run = open_run(path)
+    missing = [name for name in _TABLES if not run.has(name)]
+    if missing and run.manifest.get("kind") != "cross_platform":
+        raise RunError(f"{path}: is a run of kind {run.manifest.get('kind')}, which has no table {missing[0]}")
+    tables = {name: run.table(name) for name in _TABLES}
     ran = [name for name in tables["service_log"]["platform"].unique() if name in known and name != origin]
     with faults_in(path):
         logs = {name: log_of(tables, name) for name in (origin, *ran)}
-    return logs, found.table("benchmarks") if found.has("benchmarks") else None
+    return logs, run.table("benchmarks") if run.has("benchmarks") else None
 
 
 def _refuse_impossible(evidence: Evidence) -> None:
@@ -303,10 +309,10 @@ def _refuse_impossible(evidence: Evidence) -> None:
     if not rows.instructions.sum() > 0:
         return
     cycles = rows.utilisation.sum() * log.interval_s * platform.vcpus * platform.base_frequency_hz
-    each = float(cycles / rows.instructions.sum())
-    if not CYCLES[0] <= each <= CYCLES[1]:
+    cpi = float(cycles / rows.instructions.sum())
+    if not CYCLES[0] <= cpi <= CYCLES[1]:
         raise InputError(
-            f"its utilisation and instructions would be {each:.3g} cycles per instruction on {platform.name}, must be "
+            f"its utilisation and instructions would be {cpi:.3g} cycles per instruction on {platform.name}, must be "
             f"{CYCLES[0]:g} to {CYCLES[1]:g}: is it the log of another platform, or a counter in another unit?"
         )
 
@@ -326,8 +332,8 @@ def _method(name: str | None, log: ServiceLog) -> tuple[Method, list[str]]:
     if name is not None and name not in known:
         raise ArgumentError("method", f"there is no such method ({closest(name, known)})", name)
     if name is None and not counted:
-        said = f"no utilisation in the log: method {WITHOUT_UTILISATION}, which rests on spec sheets alone"
-        return known[WITHOUT_UTILISATION], [said]
+        note = f"no utilisation in the log: method {WITHOUT_UTILISATION}, which rests on spec sheets alone"
+        return known[WITHOUT_UTILISATION], [note]
     return known[name or BY_ITSELF], []
 
 
@@ -350,13 +356,13 @@ def rate_per_s(log: ServiceLog) -> float:
     return float(log.requests.sum() / (len(log.start_s) * log.interval_s))
 
 
-def unsaid(question: ServiceQuestion, made: Calibrated, silent: Sequence[str], what: str) -> list[str]:
+def unsaid(question: ServiceQuestion, fitted: Calibrated, silent: Sequence[str], what: str) -> list[str]:
     """Return the note that a method says nothing of some platforms; a fault if somebody asked for them, or for all.
 
     Parameters
     ----------
     question : with the platforms that were named
-    made : with the method
+    fitted : with the method
     silent : names of platforms
     what : of which nothing is said
 
@@ -367,11 +373,11 @@ def unsaid(question: ServiceQuestion, made: Calibrated, silent: Sequence[str], w
     """
     if not silent:
         return []
-    score = ", for want of a public score" if made.method.name == "benchmark" else ""
-    said = f"method {made.method.name} says nothing of {what} on {', '.join(silent)}{score}"
-    if question.to or len(silent) == len(made.targets):
-        refuse_log(question.log, said)
-    return [said]
+    score = ", for want of a public score" if fitted.method.name == "benchmark" else ""
+    note = f"method {fitted.method.name} says nothing of {what} on {', '.join(silent)}{score}"
+    if question.to or len(silent) == len(fitted.targets):
+        refuse_log(question.log, note)
+    return [note]
 
 
 @dataclass(frozen=True, slots=True)
@@ -402,11 +408,11 @@ class AboutLog:
         return f"method {self.method} on {self.intervals:,} intervals of {self.origin} with {requests}"
 
 
-def about(made: Calibrated) -> AboutLog:
+def about(fitted: Calibrated) -> AboutLog:
     """Return what an answer begins with."""
-    log, evidence = made.evidence.log, made.evidence
+    log, evidence = fitted.evidence.log, fitted.evidence
     types = tuple(log.types)
-    return AboutLog(evidence.calibration, evidence.platform.isa, made.method.name, types, len(log.start_s))
+    return AboutLog(evidence.calibration, evidence.platform.isa, fitted.method.name, types, len(log.start_s))
 
 
 @dataclass(frozen=True, slots=True)
@@ -537,50 +543,50 @@ def milliseconds(seconds: float) -> str:
     return f"{1e3 * seconds:,.0f} ms" if seconds >= 0.1 else f"{1e3 * seconds:.3g} ms"
 
 
-def _target(made: Calibrated, platform: Platform) -> TargetTimes:
+def _target(fitted: Calibrated, platform: Platform) -> TargetTimes:
     """Return what is predicted of the mean over the whole log, as if it were one interval: chance averages out."""
-    rate = rate_per_s(made.evidence.log)
-    said = _predicted(made, platform)
-    roomy = _roomy(made, platform, said)
-    carried = not said.service_time_s[0] * rate >= 1.0 - _ROUNDING
-    service = float((said if carried else roomy).service_time_s[0])
+    rate = rate_per_s(fitted.evidence.log)
+    predicted = _predicted(fitted, platform)
+    roomy = _roomy(fitted, platform, predicted)
+    carried = not predicted.service_time_s[0] * rate >= 1.0 - _ROUNDING
+    service = float((predicted if carried else roomy).service_time_s[0])
     if not carried:
-        said = replace(roomy, **dict.fromkeys(_RESPONSES, np.full(1, np.nan)))
-    elif roomy is not said:
-        said = replace(said, service_high_s=service * roomy.service_high_s / roomy.service_time_s)
+        predicted = replace(roomy, **dict.fromkeys(_RESPONSES, np.full(1, np.nan)))
+    elif roomy is not predicted:
+        predicted = replace(predicted, service_high_s=service * roomy.service_high_s / roomy.service_time_s)
     return TargetTimes(
         platform.name,
         platform.isa,
         service,
-        float(said.service_low_s[0]),
-        float(said.service_high_s[0]),
+        float(predicted.service_low_s[0]),
+        float(predicted.service_high_s[0]),
         service * platform.vcpus,
-        float(said.response_time_s[0]),
-        float(said.response_low_s[0]),
-        float(said.response_high_s[0]),
+        float(predicted.response_time_s[0]),
+        float(predicted.response_low_s[0]),
+        float(predicted.response_high_s[0]),
         rate * service if carried else 1.0,
     )
 
 
-def _predicted(made: Calibrated, platform: Platform, part: float = 1.0) -> Prediction:
+def _predicted(fitted: Calibrated, platform: Platform, part: float = 1.0) -> Prediction:
     """Return what is predicted of the log's requests at its mean rate, or at a part of that."""
-    log = made.evidence.log
-    return made.predictor(platform, log.counts.sum(axis=0, keepdims=True), len(log.start_s) * log.interval_s / part)
+    log = fitted.evidence.log
+    return fitted.predictor(platform, log.counts.sum(axis=0, keepdims=True), len(log.start_s) * log.interval_s / part)
 
 
-def _roomy(made: Calibrated, platform: Platform, said: Prediction) -> Prediction:
+def _roomy(fitted: Calibrated, platform: Platform, predicted: Prediction) -> Prediction:
     """Return what is predicted at the volume, half of it, a quarter, …: the first at which nothing is cut off.
 
     A method may say of a machine's service time no more than that it is full, which is not what a request needs.
     """
-    rate = rate_per_s(made.evidence.log)
+    rate = rate_per_s(fitted.evidence.log)
     for halving in range(1, _HALVINGS + 1):
-        ends = float(said.service_time_s[0]), float(said.service_high_s[0])
+        ends = float(predicted.service_time_s[0]), float(predicted.service_high_s[0])
         if not any(abs(end * rate - 1.0) <= _ROUNDING for end in ends):
             break
         rate /= 2
-        said = _predicted(made, platform, 0.5**halving)
-    return said
+        predicted = _predicted(fitted, platform, 0.5**halving)
+    return predicted
 
 
 def _overloads(targets: Sequence[TargetTimes], rate: float) -> Iterator[str]:

@@ -138,7 +138,7 @@ def chosen(names: Sequence[str]) -> list[Method]:
     return [method for method in METHODS if method.name in names or not names]
 
 
-def errors(said: Floats, actual: Floats) -> Floats:
+def errors(predicted: Floats, actual: Floats) -> Floats:
     """Return |said - actual| / actual; NaN where either is unknown.
 
     Examples
@@ -147,7 +147,7 @@ def errors(said: Floats, actual: Floats) -> Floats:
     array([0.1, nan])
     """
     with np.errstate(divide="ignore", invalid="ignore"):
-        return np.asarray(np.abs(said - actual) / actual)
+        return np.asarray(np.abs(predicted - actual) / actual)
 
 
 def _actual(truth: pd.DataFrame | None, platform: str, start_s: Floats) -> Actual:

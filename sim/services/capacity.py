@@ -50,8 +50,8 @@ def sites(world: ServiceWorld, what: Literal["application", "benchmark"] = "appl
     >>> service["pres"].rates()
     array([1., 2.])
     """
-    asked = world.application if what == "application" else world.benchmark
-    service = build_activities(asked, world.runtime, world.mechanisms, world.seed, what)
+    software = world.application if what == "application" else world.benchmark
+    service = build_activities(software, world.runtime, world.mechanisms, world.seed, what)
     return {name: Site(service, machine, world.mechanisms) for name, machine in draw_machines(world).items()}
 
 
@@ -96,8 +96,8 @@ def response(site: Site, requests_per_s: Floats) -> Floats:
     """
     work, demand_s = offered(site, requests_per_s)
     share = requests_per_s / requests_per_s.sum(axis=1, keepdims=True)
-    there, _ = present(work, site.rates())  # over the work: the response per second of demand, by Little's law
-    return np.asarray(there / work * (share * demand_s).sum(axis=1) + share @ site.activities.other_tiers_s)
+    in_system, _ = present(work, site.rates())  # over the work: the response per second of demand, by Little's law
+    return np.asarray(in_system / work * (share * demand_s).sum(axis=1) + share @ site.activities.other_tiers_s)
 
 
 def saturation(site: Site, mix: Floats) -> float:

@@ -81,9 +81,9 @@ def gather(world: ServiceWorld, platforms: Sequence[str], load: float) -> Cluste
     machines = draw_machines(replace(world, platforms=tuple(dict.fromkeys(platforms))))
     sites = tuple(Site(service, machines[name], world.mechanisms) for name in platforms)
     capacity = np.array([saturation(site, service.popularity) for site in sites])
-    asked = replace(world, load=replace(world.load, requests_per_s=load * float(capacity.sum()), volume=1.0))
-    came = mixes.draw(asked, service.popularity)
-    return Cluster(sites, capacity, work.draw(asked, service, came), np.append(came.start_s, asked.horizon_s))
+    loaded = replace(world, load=replace(world.load, requests_per_s=load * float(capacity.sum()), volume=1.0))
+    came = mixes.draw(loaded, service.popularity)
+    return Cluster(sites, capacity, work.draw(loaded, service, came), np.append(came.start_s, loaded.horizon_s))
 
 
 def route(cluster: Cluster, router: Router, table: Floats | None = None) -> pd.DataFrame:

@@ -85,8 +85,8 @@ def costs_of(setting: Setting, guess: Floats) -> Costs:
     instructions = setting.instructions / (1.0 - setting.spin_share * guess[0])
     work = setting.rate_per_s * instructions
 
-    def together(each: Floats) -> Floats:
-        return np.asarray(np.einsum("an,an->n", work, np.broadcast_to(each, work.shape)))
+    def together(values: Floats) -> Floats:
+        return np.asarray(np.einsum("an,an->n", work, np.broadcast_to(values, work.shape)))
 
     threads_hz = setting.threads * setting.frequency_hz
     idle = together(near + setting.sibling_cpi * guess[0] ** 2) / threads_hz, together(far) / threads_hz
@@ -131,12 +131,14 @@ def _misses(setting: Setting, held_bytes: list[Floats]) -> tuple[Floats, ...]:
 
     The latter are a share of the first level's misses; they miss again where the writer has another cache.
     """
-    first, *inner = (_of_capacity(setting.gains, setting.squares, np.square(held)) for held in held_bytes)
-    found = [first]
+    first, *inner = (
+        _of_capacity(setting.gains, setting.squares, np.square(capacity_bytes)) for capacity_bytes in held_bytes
+    )
+    levels = [first]
     for misses, chance in zip(inner, setting.elsewhere[1:].tolist(), strict=True):
-        below = np.minimum(misses, found[-1])
-        found.append(below + setting.shared * chance * np.maximum(first - below, 0.0))
-    return tuple(found)
+        below = np.minimum(misses, levels[-1])
+        levels.append(below + setting.shared * chance * np.maximum(first - below, 0.0))
+    return tuple(levels)
 
 
 @njit(cache=True, error_model="numpy")
@@ -170,10 +172,10 @@ def corrected(setting: Setting, guess: Floats, needs: Costs) -> Floats:
     """
     use = setting.rate_per_s * needs.instructions * needs.cpi
     use /= np.maximum(use.sum(axis=0), 1e-300)
-    found = [np.minimum(1.0, needs.wanted_busy)[None]]
+    steps = [np.minimum(1.0, needs.wanted_busy)[None]]
     for level in np.flatnonzero(setting.crowded).tolist():
         others = setting.mates[level] * guess[0] + setting.siblings * guess[0] ** 2
         pace = needs.misses[level] / needs.cpi
-        held = pace / (pace + others * np.einsum("an,an->n", use, pace))
-        found.append(DAMPING * held + (1.0 - DAMPING) * _part(setting, guess, level))
-    return np.concatenate(found)
+        paced = pace / (pace + others * np.einsum("an,an->n", use, pace))
+        steps.append(DAMPING * paced + (1.0 - DAMPING) * _part(setting, guess, level))
+    return np.concatenate(steps)

@@ -204,25 +204,25 @@ def types(sites: Sites) -> pd.DataFrame:
     return pd.concat(parts, ignore_index=True)
 
 
-def miss_curve(service: Activities, held: float) -> pd.DataFrame:
+def miss_curve(service: Activities, share: float) -> pd.DataFrame:
     """Return the table `truth_miss_curve`: everything that the service executes in its long-run mix, alone.
 
     Parameters
     ----------
     service : types, collections and ticks
-    held : mean share of a cache's nominal size that holds the service's data
+    share : mean share of a cache's nominal size that holds the service's data
 
     Examples
     --------
     >>> from models.services.applications import build_activities
     >>> from models.services.world import Application, Mechanisms, Runtime
     >>> service = build_activities(Application(), Runtime(), Mechanisms(collection=False, ticks=False), 1, "service")
-    >>> curve = miss_curve(service, held=1.0)
+    >>> curve = miss_curve(service, share=1.0)
     >>> round(float(curve["misses_per_instruction"][1]), 6)
     0.058
     """
     work = service.rates(service.popularity[None])[0] * service.instructions
-    misses = work / work.sum() @ service.misses_per_instruction(np.asarray(held * CURVE_BYTES))
+    misses = work / work.sum() @ service.misses_per_instruction(np.asarray(share * CURVE_BYTES))
     return pd.DataFrame({"size_bytes": CURVE_BYTES, "misses_per_instruction": misses})
 
 

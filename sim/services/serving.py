@@ -58,9 +58,9 @@ def run(site: Site, work: Work, edge_s: Floats) -> Run:
     cell, needs, demand_s, shared = _served(site, work, edge_s)
     executed = needs.instructions[..., None]
     amounts = np.concatenate((executed, executed * needs.misses_per_instruction[..., :2]), axis=2)
-    each = amounts.reshape(-1, 3).take(cell, axis=0)
-    each *= work.size[:, None]
-    counted = count(shared, demand_s, work.interval, each)
+    per_request = amounts.reshape(-1, 3).take(cell, axis=0)
+    per_request *= work.size[:, None]
+    counted = count(shared, demand_s, work.interval, per_request)
     return Run(_response_s(work, shared), shared.busy_s / np.diff(edge_s) / site.machine.vcpus, counted)
 
 

@@ -69,8 +69,8 @@ def set_up(activities: Activities, machine: Machine, mechanisms: Mechanisms, rat
     array([1., 1., 1., 1.])
     """
 
-    def column(values: Floats, there: bool = True) -> Floats:
-        return np.asarray(values[:, None] * there)
+    def column(values: Floats, present: bool = True) -> Floats:
+        return np.asarray(values[:, None] * present)
 
     smt = mechanisms.smt and machine.threads_per_core > 1
     memory_cycles = machine.memory_latency_s * machine.frequency_hz

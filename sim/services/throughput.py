@@ -124,6 +124,6 @@ def simulated(world: ServiceWorld, site: Site, came: Traffic, rate_per_s: float)
     arrival_s = came.arrival / rate_per_s
     # Whole intervals, so that the last one is as busy as the others: demands follow from what comes in each.
     edge_s = np.linspace(0.0, arrival_s[-1], max(1, round(arrival_s[-1] / world.interval_s)) + 1)
-    asked = replace(world, horizon_s=float(edge_s[-1]), interval_s=float(edge_s[1]))
-    jobs = work.of(asked, site.activities, arrival_s, came.kind, came.asked)
+    shortened = replace(world, horizon_s=float(edge_s[-1]), interval_s=float(edge_s[1]))
+    jobs = work.of(shortened, site.activities, arrival_s, came.kind, came.asked)
     return float(serving.responses(site, jobs, edge_s).mean())

@@ -88,7 +88,7 @@ def amounts(world: ServiceWorld, requests: int) -> Amounts:
     return Amounts(size, gamma(stream(world.seed, "other tiers"), 1.0, OTHER_TIERS_CV, requests))
 
 
-def of(world: ServiceWorld, activities: Activities, arrival_s: Floats, kind: Ints, asked: Amounts) -> Work:
+def of(world: ServiceWorld, activities: Activities, arrival_s: Floats, kind: Ints, amounts: Amounts) -> Work:
     """Return all jobs of a horizon in which these requests come.
 
     Parameters
@@ -97,7 +97,7 @@ def of(world: ServiceWorld, activities: Activities, arrival_s: Floats, kind: Int
     activities : of J types, collections and ticks
     arrival_s : (R,) array, non-decreasing, inside the horizon, seconds
     kind : (R,) array, types 0..J − 1
-    asked : of the R requests
+    amounts : of the R requests
 
     Examples
     --------
@@ -107,9 +107,9 @@ def of(world: ServiceWorld, activities: Activities, arrival_s: Floats, kind: Int
     >>> of(world, what, np.array([1.0, 31.0]), np.array([3, 4]), amounts(world, 2)).interval.max()
     np.int64(1)
     """
-    parts = [(arrival_s, kind, asked.size)]
+    parts = [(arrival_s, kind, amounts.size)]
     if world.mechanisms.collection:
-        allocation_bytes = (activities.instructions * activities.allocation_bytes)[kind] * asked.size
+        allocation_bytes = (activities.instructions * activities.allocation_bytes)[kind] * amounts.size
         collect_s = arrival_s[collections(allocation_bytes, activities.heap_bytes)]
         parts.append(_background(collect_s, activities.types))
     if world.mechanisms.ticks:
@@ -119,7 +119,7 @@ def of(world: ServiceWorld, activities: Activities, arrival_s: Floats, kind: Int
     request = np.flatnonzero(order < kind.size)
     last = round(world.horizon_s / world.interval_s) - 1
     interval = np.minimum(times[order] // world.interval_s, last).astype(np.int64)
-    delay_s = activities.other_tiers_s[kind] * asked.delay
+    delay_s = activities.other_tiers_s[kind] * amounts.delay
     return Work(times[order], interval, activity[order], sizes[order], request, delay_s)
 
 

@@ -31,8 +31,8 @@ PAIR: Final = ("pres", "xeon_1h_2c_1p")
 
 def _by_method(worth: pd.DataFrame) -> pd.DataFrame:
     """Return throughput per watt with a row a world and platform, and a column a method."""
-    made = worth.pivot_table(index=["seed", "platform"], columns="method", values="throughput_per_watt", sort=False)
-    return made[[ACTUAL, *(name for name in made.columns if name != ACTUAL)]]
+    wide = worth.pivot_table(index=["seed", "platform"], columns="method", values="throughput_per_watt", sort=False)
+    return wide[[ACTUAL, *(name for name in wide.columns if name != ACTUAL)]]
 
 
 def ranking(worth: pd.DataFrame) -> pd.DataFrame:
@@ -122,14 +122,14 @@ def wrong(worth: pd.DataFrame) -> pd.DataFrame:
     >>> table[["method", "best", "loss"]].values.tolist()
     [['x', 0.0, 0.0]]
     """
-    found = []
+    table_rows = []
     for seed, world in _by_method(worth).groupby(level="seed", sort=False):
         actual = world[ACTUAL].to_numpy()
         for method in world.columns.drop(ACTUAL):
             shares = choice.wrong_choices(actual, world[method].to_numpy(), SIZE, TOP)
             lost = choice.loss_of_best(actual, world[method].to_numpy(), SIZE)
-            found.append((seed, method, *shares, lost))
-    return pd.DataFrame(found, columns=["seed", "method", "best", "top_2", "top_3", "loss"])
+            table_rows.append((seed, method, *shares, lost))
+    return pd.DataFrame(table_rows, columns=["seed", "method", "best", "top_2", "top_3", "loss"])
 
 
 def measure_fig7(decisions: pd.DataFrame) -> pd.DataFrame:

@@ -124,8 +124,8 @@ def measure_table7(ranks: pd.DataFrame) -> pd.DataFrame:
     by_method = _by_method(ranks, RANKS)
     actual = by_method.pop(ACTUAL)
     worst = {f"misrank_{name}": float(np.abs(values - actual).max()) for name, values in by_method.items()}
-    found = {f"best_found_{name}": float(values.argmin() == actual.argmin()) for name, values in by_method.items()}
-    return numbers(**worst, **found)
+    best = {f"best_found_{name}": float(values.argmin() == actual.argmin()) for name, values in by_method.items()}
+    return numbers(**worst, **best)
 
 
 def measure_fig7(ranks: pd.DataFrame) -> pd.DataFrame:

@@ -46,9 +46,9 @@ def layout(errors: pd.DataFrame) -> pd.DataFrame:
     """
     median = _medians(errors)
     names = {name: heading for name, heading in {**COLUMNS, **{b: b for b in BEYOND}}.items() if name in median}
-    made = median[list(names)].rename(columns=names)
-    made.columns.name = None
-    return made.loc[errors["target"].drop_duplicates()].round(4).reset_index()
+    columns = median[list(names)].rename(columns=names)
+    columns.columns.name = None
+    return columns.loc[errors["target"].drop_duplicates()].round(4).reset_index()
 
 
 def _medians(errors: pd.DataFrame) -> pd.DataFrame:
@@ -160,8 +160,8 @@ def measure_fig5(errors: pd.DataFrame, responses: pd.DataFrame) -> pd.DataFrame:
     shares = np.linspace(0.0, 1.0, 101)
     first = errors[errors["seed"] == errors["seed"].iloc[0]]
     parts = [
-        rows(f"{application}_{direction}", shares, np.quantile(made["error"], shares))
-        for (application, direction), made in first.groupby(["application", "direction"], sort=False)
+        rows(f"{application}_{direction}", shares, np.quantile(direction_rows["error"], shares))
+        for (application, direction), direction_rows in first.groupby(["application", "direction"], sort=False)
     ]
     return pd.concat([*parts, numbers(**values)], ignore_index=True)
 

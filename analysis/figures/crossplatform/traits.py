@@ -81,7 +81,7 @@ def over_worlds(measured: Sequence[pd.DataFrame]) -> pd.DataFrame:
     >>> made["value"].tolist()
     [0.2]
     """
-    single = pd.concat([made[made["x"].isna()] for made in measured])
+    single = pd.concat([world[world["x"].isna()] for world in measured])
     middle = single.groupby("series", sort=False)["value"].median().reset_index().assign(x=np.nan)
     return pd.concat([measured[0][measured[0]["x"].notna()], middle], ignore_index=True)
 
@@ -228,7 +228,10 @@ def measure_fig4(mixes: pd.DataFrame) -> pd.DataFrame:
     by_world = error.groupby([mixes["metric"], mixes["seed"]]).quantile(0.9)
     p90 = {metric: float(by_world[metric].median()) for metric in METRICS}
     first = mixes[mixes["seed"] == mixes["seed"].iloc[0]]
-    parts = [rows(name, made["actual"], made["predicted"]) for name, made in first.groupby("metric", sort=False)]
+    parts = [
+        rows(name, metric_rows["actual"], metric_rows["predicted"])
+        for name, metric_rows in first.groupby("metric", sort=False)
+    ]
     named = {f"{metric}_p90": value for metric, value in p90.items()}
     return pd.concat([*parts, numbers(**named, p90_min=min(p90.values()))], ignore_index=True)
 

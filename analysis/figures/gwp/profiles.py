@@ -43,7 +43,7 @@ def daily(frame: pd.DataFrame) -> pd.DataFrame:
     >>> daily(pd.DataFrame({"day": [0, 0, 1], "entry": ["f", "g", "f"], "samples": [5, 5, 8]}))["samples"].tolist()
     [10, 8]
     """
-    made = [
+    days = [
         {
             "day": day,
             "entropy": _entropy(part),
@@ -51,7 +51,7 @@ def daily(frame: pd.DataFrame) -> pd.DataFrame:
         }
         for day, part in frame.groupby("day", sort=True)
     ]
-    return pd.DataFrame(made, columns=["day", "entropy", "samples"])
+    return pd.DataFrame(days, columns=["day", "entropy", "samples"])
 
 
 def _entropy(profile: pd.DataFrame) -> float:
@@ -156,20 +156,20 @@ def measure_fig5(days: pd.DataFrame, machines: pd.DataFrame) -> pd.DataFrame:
     1.0
     """
     table = daily(days)
-    each = by_machine(machines)
-    dense = each[each["samples"] >= each["samples"].median()]
+    machine_rows = by_machine(machines)
+    dense = machine_rows[machine_rows["samples"] >= machine_rows["samples"].median()]
     cut = valley(dense["entropy"].to_numpy())
     low, high = dense["entropy"][dense["entropy"] < cut], dense["entropy"][dense["entropy"] >= cut]
     within = float(np.sqrt((low.var(ddof=0) * len(low) + high.var(ddof=0) * len(high)) / len(dense)))
     agree = float(((dense["entropy"] < cut) == (dense["state"] > 0)).mean())
-    quarter = np.quantile(each["samples"], [0.25, 0.75])
-    few, many = each[each["samples"] <= quarter[0]], each[each["samples"] >= quarter[1]]
+    quarter = np.quantile(machine_rows["samples"], [0.25, 0.75])
+    few, many = machine_rows[machine_rows["samples"] <= quarter[0]], machine_rows[machine_rows["samples"] >= quarter[1]]
     return pd.concat(
         [
             rows("day_entropy", table["day"], table["entropy"]),
             *(
                 rows(f"entropy_state_{state}", part["samples"], part["entropy"])
-                for state, part in each.groupby("state")
+                for state, part in machine_rows.groupby("state")
             ),
             numbers(
                 day_spread=spread(table["entropy"].to_numpy()),
@@ -192,7 +192,7 @@ def by_machine(machines: pd.DataFrame) -> pd.DataFrame:
     >>> by_machine(frame)[["samples", "state"]].values.tolist()
     [[8, 1]]
     """
-    made = [
+    table_rows = [
         {
             "machine": machine,
             "samples": int(part["samples"].sum()),
@@ -201,7 +201,7 @@ def by_machine(machines: pd.DataFrame) -> pd.DataFrame:
         }
         for machine, part in machines.groupby("machine", sort=True)
     ]
-    return pd.DataFrame(made, columns=["machine", "samples", "entropy", "state"])
+    return pd.DataFrame(table_rows, columns=["machine", "samples", "entropy", "state"])
 
 
 def valley(values: Floats) -> float:
@@ -271,8 +271,10 @@ def distances(frame: pd.DataFrame, top: int | None = None) -> pd.DataFrame:
     [[1.0, 0.2]]
     """
     days = [(day, part.groupby("entry")["samples"].sum()) for day, part in frame.groupby("day", sort=True)]
-    made = [{"day": day, "distance": manhattan(before, after, top)} for (_, before), (day, after) in pairwise(days)]
-    return pd.DataFrame(made, columns=["day", "distance"])
+    table_rows = [
+        {"day": day, "distance": manhattan(before, after, top)} for (_, before), (day, after) in pairwise(days)
+    ]
+    return pd.DataFrame(table_rows, columns=["day", "distance"])
 
 
 def measure_fig6a(frame: pd.DataFrame, by_sampling: float, top: int = 20) -> pd.DataFrame:

@@ -52,8 +52,8 @@ def measure(clustered: pd.DataFrame, rng: np.random.Generator) -> pd.DataFrame:
     freed = np.array([_thinned(counts, int(size), rng) for size in sizes])
     law = sqrt_law(sizes.astype(np.float64), freed)
     whole = clustered[["entry", "machine", "samples"]].assign(value=clustered["samples"])
-    kept = subset_distances(rng, whole, _possible(clustered["machine"].nunique()), draws=REPEATS)
-    means = kept.groupby("fraction")[["samples", "distance", "closed_form"]].mean()
+    distances = subset_distances(rng, whole, _possible(clustered["machine"].nunique()), draws=REPEATS)
+    means = distances.groupby("fraction")[["samples", "distance", "closed_form"]].mean()
     over = means["distance"] / means["closed_form"]
     half, eighth = (float(over.iloc[int(np.abs(over.index - share).argmin())]) for share in (1 / 2, 1 / 8))
     return pd.concat(

@@ -41,10 +41,10 @@ def beside(requests: pd.DataFrame, cpu: pd.DataFrame, servers: int) -> pd.DataFr
     starts, ends = cpu["start_s"].to_numpy(float), cpu["end_s"].to_numpy(float)
     arrival_s, departure_s = requests["arrival_s"].to_numpy(), requests["departure_s"].to_numpy()
     first, last = min(starts.min(), arrival_s.min()), max(ends.max(), np.nanmax(departure_s))
-    made = curve(arrival_s, departure_s, first, last)
-    seen = [law(made, servers, *span) for span in zip(starts, ends, strict=True)]
-    by_law = np.array([one.utilisation for one in seen])
-    jobs = np.array([one.response_time_s for one in seen]) / (ends - starts)
+    occupancy = curve(arrival_s, departure_s, first, last)
+    by_span = [law(occupancy, servers, *span) for span in zip(starts, ends, strict=True)]
+    by_law = np.array([answer.utilisation for answer in by_span])
+    jobs = np.array([answer.response_time_s for answer in by_span]) / (ends - starts)
     counted = cpu["utilisation"].to_numpy(float)
     raw = np.abs(by_law - counted)
     normalised = np.divide(raw, counted, out=np.full(raw.shape, np.nan), where=counted > 0)
@@ -82,12 +82,12 @@ def in_service(served: pd.DataFrame, servers: int, ends_s: Sequence[float]) -> p
     return pd.DataFrame({"start_s": ends[:-1], "end_s": ends[1:], "utilisation": utilisation})
 
 
-def errors(made: pd.DataFrame, suffix: str = "") -> dict[str, float]:
+def errors(compared: pd.DataFrame, suffix: str = "") -> dict[str, float]:
     """Return median and 97th percentile of both errors.
 
     Parameters
     ----------
-    made : raw, normalised; of `beside`
+    compared : raw, normalised; of `beside`
     suffix : what the names end in
 
     Examples
@@ -96,7 +96,7 @@ def errors(made: pd.DataFrame, suffix: str = "") -> dict[str, float]:
     0.02
     """
     return {
-        f"{kind}_error_{name}{suffix}": float(made[kind].quantile(share))
+        f"{kind}_error_{name}{suffix}": float(compared[kind].quantile(share))
         for kind in ("raw", "normalised")
         for name, share in _QUANTILES.items()
     }
@@ -126,10 +126,10 @@ def measure_fig6(long: pd.DataFrame, short: pd.DataFrame, exact: pd.DataFrame, l
     values = errors(long) | errors(short, "_short")
     values |= {f"live_{name}": value for name, value in errors(live).items()}
     parts = []
-    for prefix, made in (("", long), ("live_", live)):
-        parts += [rows(f"{prefix}{name}", made["start_s"], made[name]) for name in ("law", "counted", "jobs")]
+    for prefix, compared in (("", long), ("live_", live)):
+        parts += [rows(f"{prefix}{name}", compared["start_s"], compared[name]) for name in ("law", "counted", "jobs")]
         for kind in ("raw", "normalised"):
-            ordered = np.sort(made[kind].dropna())
+            ordered = np.sort(compared[kind].dropna())
             shares = np.arange(1, ordered.size + 1) / max(ordered.size, 1)
             parts.append(rows(f"{prefix}{kind}_error", ordered, shares))
     parts.append(

@@ -126,12 +126,12 @@ def measure_load(requests: pd.DataFrame, servers: int = 4) -> pd.DataFrame:
     >>> number(measure_load(requests), "peak_utilisation")
     0.25
     """
-    made = curve(requests["arrival_s"].to_numpy(), requests["departure_s"].to_numpy())
-    minutes, fives = intervals(made, servers, 60.0), intervals(made, servers, 300.0)
+    occupancy = curve(requests["arrival_s"].to_numpy(), requests["departure_s"].to_numpy())
+    minutes, fives = intervals(occupancy, servers, 60.0), intervals(occupancy, servers, 300.0)
     utilisation, coarse = minutes["utilisation"].to_numpy(), fives["utilisation"].to_numpy()
     values = {
         "peak_utilisation": float(utilisation.max()),
-        "mean_utilisation": law(made, servers).utilisation,
+        "mean_utilisation": law(occupancy, servers).utilisation,
         "overloaded_share": float(np.mean(utilisation > LIKE_SINGLE)),
         "fluctuation": float(coarse.std() / coarse.mean()),
     }
@@ -278,13 +278,13 @@ def pairs(measured: pd.DataFrame) -> pd.DataFrame:
     >>> pairs(pd.concat([rows("change_k1", [2], [-3.0]), rows("bound_k1", [2], [-1.0])])).to_dict("records")
     [{'servers': 'k = 1', "k' = 2": '-3.00 (-1.00)'}]
     """
-    made = []
+    table_rows = []
     for name in sorted({name for name in measured["series"] if name.startswith("change_k")}):
         k = name.removeprefix("change_k")
         change, bound = series(measured, name), series(measured, f"bound_k{k}")
         cells = {f"k' = {x:g}": f"{c:.2f} ({b:.2f})" for x, c, b in zip(change[0], change[1], bound[1], strict=True)}
-        made.append({"servers": f"k = {k}"} | cells)
-    table = pd.DataFrame(made)
+        table_rows.append({"servers": f"k = {k}"} | cells)
+    table = pd.DataFrame(table_rows)
     ordered = sorted(set(table.columns) - {"servers"})
     return table[["servers", *ordered]].fillna("")
 

@@ -52,8 +52,8 @@ def draw_occupancy(curve: Curve, servers: int, intervals: pd.DataFrame) -> Figur
     )
     waiting.set_ylim(bottom=0.0)
     waiting.set_ylabel("requests waiting", fontsize=8.0)
-    for one in waiting.spines.values():
-        one.set_visible(False)
+    for spine in waiting.spines.values():
+        spine.set_visible(False)
     waiting.tick_params(width=0.6, length=2.5, labelsize=7.0)
     lines = [*busy.patches, *waiting.patches]
     busy.legend(handles=lines, frameon=False, ncols=2, fontsize=7.0, loc="lower left", bbox_to_anchor=(0.0, 1.0))
@@ -63,7 +63,7 @@ def draw_occupancy(curve: Curve, servers: int, intervals: pd.DataFrame) -> Figur
 def _unit(length_s: float) -> tuple[float, str]:
     """Return the unit of time in which a length is a handy number."""
     return next(
-        (each for each in ((86400.0, "d"), (3600.0, "h"), (60.0, "min")) if length_s >= 3 * each[0]), (1.0, "s")
+        (unit for unit in ((86400.0, "d"), (3600.0, "h"), (60.0, "min")) if length_s >= 3 * unit[0]), (1.0, "s")
     )
 
 

@@ -33,8 +33,8 @@ def of_servers(replays: pd.DataFrame, servers: int) -> Curve:
     >>> of_servers(replays, 1).jobs.tolist()
     [2, 1]
     """
-    one = replays[replays["servers"] == servers]
-    return curve(one["arrival_s"].to_numpy(), one["departure_s"].to_numpy())
+    own = replays[replays["servers"] == servers]
+    return curve(own["arrival_s"].to_numpy(), own["departure_s"].to_numpy())
 
 
 def measure_fig2(demand_s: float = 1.0) -> pd.DataFrame:
@@ -57,10 +57,10 @@ def measure_fig2(demand_s: float = 1.0) -> pd.DataFrame:
     arrival_s, demands_s = np.full(UNIT_JOBS, UNIT_ARRIVAL_S), np.full(UNIT_JOBS, demand_s)
     parts = []
     for k in (1, 2):
-        made = curve(arrival_s, serve("fcfs", arrival_s, demands_s, k).departure_s)
-        total, times = law(made, k), np.arange(6.0)
+        occupancy = curve(arrival_s, serve("fcfs", arrival_s, demands_s, k).departure_s)
+        total, times = law(occupancy, k), np.arange(6.0)
         areas = {"service": total.service_time_s, "queueing": total.queueing_time_s, "response": total.response_time_s}
-        parts.append(rows(f"jobs_k{k}", times, _jobs_at(made, times)))
+        parts.append(rows(f"jobs_k{k}", times, _jobs_at(occupancy, times)))
         parts.append(numbers(**{f"{name}_k{k}": value for name, value in areas.items()}))
     return pd.concat(parts, ignore_index=True)
 
@@ -86,15 +86,15 @@ def measure_fig3(served: pd.DataFrame, servers: int, interval_s: float = 60.0) -
     >>> number(measure_fig3(served, 1), "service_error")
     0.0
     """
-    made = curve(served["arrival_s"].to_numpy(), served["departure_s"].to_numpy())
-    total, demand_s = law(made, servers), float(served["demand_s"].sum())
+    occupancy = curve(served["arrival_s"].to_numpy(), served["departure_s"].to_numpy())
+    total, demand_s = law(occupancy, servers), float(served["demand_s"].sum())
     response_s = float((served["departure_s"] - served["arrival_s"]).sum())
-    parts = intervals(made, servers, interval_s)
+    parts = intervals(occupancy, servers, interval_s)
     recorded = in_service(served, servers, [*parts["start_s"], parts["end_s"].iloc[-1]])
     off = np.abs(parts["utilisation"] - recorded["utilisation"]) / max(float(recorded["utilisation"].max()), 1e-9)
     return pd.concat(
         [
-            _staircase("jobs", made),
+            _staircase("jobs", occupancy),
             numbers(
                 servers=float(servers),
                 split_error=abs(total.service_time_s + total.queueing_time_s - response_s) / response_s,
@@ -186,9 +186,9 @@ def measure_fig5(replays: pd.DataFrame) -> pd.DataFrame:
     )
 
 
-def _above(made: Curve, level: int) -> float:
+def _above(occupancy: Curve, level: int) -> float:
     """Return the area above a level, from the steps themselves."""
-    return float(np.sum(np.maximum(made.jobs - level, 0) * np.diff(made.time_s)))
+    return float(np.sum(np.maximum(occupancy.jobs - level, 0) * np.diff(occupancy.time_s)))
 
 
 def _rise(before: Curve, after: Curve) -> float:
@@ -199,14 +199,14 @@ def _rise(before: Curve, after: Curve) -> float:
     return float(np.max(_jobs_at(after, middle) - _jobs_at(before, middle)))
 
 
-def _jobs_at(made: Curve, times_s: Floats) -> Floats:
-    at = np.searchsorted(made.time_s, times_s, side="right") - 1
-    inside = (at >= 0) & (at < made.jobs.size)
-    return np.where(inside, made.jobs[np.clip(at, 0, made.jobs.size - 1)], 0).astype(float)
+def _jobs_at(occupancy: Curve, times_s: Floats) -> Floats:
+    at = np.searchsorted(occupancy.time_s, times_s, side="right") - 1
+    inside = (at >= 0) & (at < occupancy.jobs.size)
+    return np.where(inside, occupancy.jobs[np.clip(at, 0, occupancy.jobs.size - 1)], 0).astype(float)
 
 
-def _staircase(name: str, made: Curve) -> pd.DataFrame:
-    return rows(name, made.time_s, np.append(made.jobs, 0.0))
+def _staircase(name: str, occupancy: Curve) -> pd.DataFrame:
+    return rows(name, occupancy.time_s, np.append(occupancy.jobs, 0.0))
 
 
 def fig2(measured: pd.DataFrame, _published: pd.DataFrame) -> Figure:

@@ -35,11 +35,11 @@ def quota_facts(jobs: pd.DataFrame) -> pd.DataFrame:
     >>> quota_facts(jobs).set_index("series")["value"][["quota_of_top_20pct", "instances_of_job_p50"]].tolist()
     [0.8, 1.0]
     """
-    held = np.cumsum(np.sort(jobs["quota"].to_numpy(dtype=np.float64))[::-1])
+    cumulated = np.cumsum(np.sort(jobs["quota"].to_numpy(dtype=np.float64))[::-1])
     tops = {f"{name}pct": max(1, round(share * len(jobs))) for name, share in TOP_SHARES.items()}
     tops[str(TOP_JOBS)] = min(TOP_JOBS, len(jobs))
     sizes = quantiles("instances_of_job", jobs["instances"], (50, 75, 90, 95, 99))
-    return numbers(**{f"quota_of_top_{name}": held[n - 1] / held[-1] for name, n in tops.items()}, **sizes)
+    return numbers(**{f"quota_of_top_{name}": cumulated[n - 1] / cumulated[-1] for name, n in tops.items()}, **sizes)
 
 
 def placement_facts(instances: pd.DataFrame, at_s: float) -> pd.DataFrame:
@@ -63,11 +63,11 @@ def placement_facts(instances: pd.DataFrame, at_s: float) -> pd.DataFrame:
     >>> placement_facts(stays, 30.0).set_index("series")["value"]["single_pairs"].item()
     0.5
     """
-    there = instances[(instances["start_s"] <= at_s) & (instances["end_s"] > at_s)]
-    if there.empty:
+    present = instances[(instances["start_s"] <= at_s) & (instances["end_s"] > at_s)]
+    if present.empty:
         raise NotEnoughDataError(1, 0, f"instances at {at_s:g} s")
-    on_machine = there.groupby("machine").size().to_numpy()
-    pairs = there.groupby(["job", "machine"]).size().to_numpy()
+    on_machine = present.groupby("machine").size().to_numpy()
+    pairs = present.groupby(["job", "machine"]).size().to_numpy()
     low, middle, high = np.quantile(on_machine, (0.05, 0.5, 0.95))
     return numbers(
         instances_on_machine_mean=on_machine.mean(),
@@ -150,8 +150,8 @@ def quantiles(name: str, values: pd.Series, percents: tuple[int, ...]) -> dict[s
     >>> quantiles("cpi", pd.Series([1.0, 2.0, 3.0]), (50,))
     {'cpi_p50': 2.0}
     """
-    found = np.quantile(values.to_numpy(dtype=np.float64), [percent / 100 for percent in percents])
-    return {f"{name}_p{percent}": float(value) for percent, value in zip(percents, found, strict=True)}
+    ends = np.quantile(values.to_numpy(dtype=np.float64), [percent / 100 for percent in percents])
+    return {f"{name}_p{percent}": float(value) for percent, value in zip(percents, ends, strict=True)}
 
 
 def calibration(measured: pd.DataFrame, published: pd.DataFrame) -> Figure:

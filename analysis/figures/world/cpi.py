@@ -196,8 +196,8 @@ def _job_series(traced: pd.DataFrame, instances: pd.DataFrame, jobs: int) -> Flo
             "cpi": traced["cycles"].to_numpy() / traced["instructions"].to_numpy(),
         }
     )
-    kept = cpi[cpi["job"].isin(largest)]
-    return kept.pivot_table("cpi", "epoch", "job").dropna().to_numpy()
+    of_largest = cpi[cpi["job"].isin(largest)]
+    return of_largest.pivot_table("cpi", "epoch", "job").dropna().to_numpy()
 
 
 def _autocorrelation(series: Floats, lag: int) -> float:

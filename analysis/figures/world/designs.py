@@ -66,7 +66,7 @@ def described(draws: pd.DataFrame, repetition: Sequence[str]) -> pd.DataFrame:
     >>> described(table, DRAWS)[["draws", "difference", "difference_low", "bias"]].round(3).to_numpy().tolist()
     [[2.0, 0.01, -0.117, 0.01]]
     """
-    made = draws.assign(
+    compared = draws.assign(
         difference=draws["real"] - draws["composed"],
         bias=draws["real"] - draws["truth"],
         bias_covered=draws["real"] - draws["reference"],
@@ -75,20 +75,20 @@ def described(draws: pd.DataFrame, repetition: Sequence[str]) -> pd.DataFrame:
         composed_covers=(draws["composed"] - draws["reference"]).abs() <= draws["composed_margin"],
     )
     return pd.DataFrame(
-        [_described(str(name), found, repetition) for name, found in made.groupby("design", sort=False)]
+        [_described(str(name), own, repetition) for name, own in compared.groupby("design", sort=False)]
     )
 
 
 def _described(name: str, draws: pd.DataFrame, repetition: Sequence[str]) -> dict[str, Any]:
     units = draws.groupby(list(repetition)).mean(numeric_only=True)
-    made: dict[str, Any] = {"design": name, "draws": len(draws)}
+    row: dict[str, Any] = {"design": name, "draws": len(draws)}
     for what in ("difference", "bias", "bias_covered"):
-        made |= dict(zip((what, f"{what}_low", f"{what}_high"), mean_of(units[what]), strict=True))
+        row |= dict(zip((what, f"{what}_low", f"{what}_high"), mean_of(units[what]), strict=True))
     plain = {
         what: float(units[what].mean())
         for what in ("margin", "composed_bias", "covers", "composed_covers", "quota_coverage")
     }
-    return made | {"sd": float(draws["difference"].std())} | plain
+    return row | {"sd": float(draws["difference"].std())} | plain
 
 
 def measure_rollouts(draws: pd.DataFrame) -> pd.DataFrame:
@@ -112,9 +112,9 @@ def measure_rollouts(draws: pd.DataFrame) -> pd.DataFrame:
     >>> round(number(measure_rollouts(table), "far_end_added"), 2)
     6.85
     """
-    found = described(draws, DRAWS)
-    parts = [numbers(draws_min=float(found["draws"].min()))]
-    for row in found.to_dict("records"):
+    by_design = described(draws, DRAWS)
+    parts = [numbers(draws_min=float(by_design["draws"].min()))]
+    for row in by_design.to_dict("records"):
         name, own = row["design"], draws[draws["design"] == row["design"]]
         singles = {
             what: row[what] for what in ("difference", "difference_low", "difference_high", "sd", "margin", "bias")
@@ -148,20 +148,20 @@ def measure_packing(draws: pd.DataFrame) -> pd.DataFrame:
     >>> round(number(measure_packing(table), "shortfall"), 3)
     0.015
     """
-    found = {row["design"]: row for row in described(draws, FLEETS).to_dict("records")}
-    normal, quiet, alike = (found[name] for name in WORLDS)
+    by_world = {row["design"]: row for row in described(draws, FLEETS).to_dict("records")}
+    normal, quiet, alike = (by_world[name] for name in WORLDS)
     fleets = draws.groupby("design")["seed"].nunique()
     parts = [
         numbers(
             fleets=float(fleets.min()),
-            draws=float(min(row["draws"] for row in found.values())),
+            draws=float(min(row["draws"] for row in by_world.values())),
             quiet_far_end=_far_end(quiet),
             quiet_distance=_distance(quiet),
             alike_far_end=_far_end(alike),
             **_shortfall(normal, ""),
             **_shortfall(quiet, "_quiet"),
             **_shortfall(alike, "_alike"),
-            **{f"bias_{name}": row["bias"] for name, row in found.items()},
+            **{f"bias_{name}": row["bias"] for name, row in by_world.items()},
         )
     ]
     for name in WORLDS:

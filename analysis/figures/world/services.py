@@ -110,10 +110,10 @@ def ablation(errors: pd.DataFrame) -> pd.DataFrame:
     """
     wide = errors.pivot_table(index=["seed", "target"], columns="off", values="service_error", sort=False)
     change = wide.sub(wide["nothing"], axis=0)
-    made = pd.DataFrame({"error": wide.median(), "signed": change.median(), "moved": change.abs().median()})
+    medians = pd.DataFrame({"error": wide.median(), "signed": change.median(), "moved": change.abs().median()})
     ends = ["nothing", "everything"]
-    order = [*ends, *made.drop(index=ends).sort_values("moved", ascending=False, kind="stable").index]
-    return made.loc[order].rename_axis("off").reset_index()
+    order = [*ends, *medians.drop(index=ends).sort_values("moved", ascending=False, kind="stable").index]
+    return medians.loc[order].rename_axis("off").reset_index()
 
 
 def measure_ablation(table: pd.DataFrame) -> pd.DataFrame:

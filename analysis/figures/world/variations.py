@@ -155,7 +155,10 @@ def _curves(fleets: pd.DataFrame) -> list[pd.DataFrame]:
         levels = sorted(swept["level"].unique().tolist())
         parts.append(rows(f"correlation_{axis}", levels, by_level["correlation"].mean()))
         for share in SHARES:
-            ends = [share_interval((one[share] * one["draws"]).sum(), one["draws"].sum()) for _, one in by_level]
+            ends = [
+                share_interval((level_rows[share] * level_rows["draws"]).sum(), level_rows["draws"].sum())
+                for _, level_rows in by_level
+            ]
             for i, end in enumerate(("", "_low", "_high")):
                 parts.append(rows(f"{share}_{axis}{end}", levels, [interval[i] for interval in ends]))
             parts.append(rows(f"{share}_{axis}_between", levels, by_level[share].std()))

@@ -136,8 +136,8 @@ def _ideal(current: pd.DataFrame, jobs: pd.DataFrame, coverage: float) -> tuple[
     share = pd.Series(quota_shares(jobs, pd.Index(everyone["job"]))).cumsum()
     table = everyone[share.shift(fill_value=0.0) < coverage].reset_index(drop=True)
     targets = np.geomspace(0.06, 0.005, 10)
-    plans = [made for target in targets if (made := _feasible(table, float(target))) is not None]
-    best = {made.cost / machine_quota(current): made.margin for made in plans}
+    plans = [plan for target in targets if (plan := _feasible(table, float(target))) is not None]
+    best = {plan.cost / machine_quota(current): plan.margin for plan in plans}
     return (list(best), list(best.values()), float(share.iloc[len(table) - 1]))
 
 
@@ -222,8 +222,8 @@ def measure_efficiency(
 
 def _error(table: pd.DataFrame, estimator: str, size: int) -> float:
     """Return the variance of the real errors against the references."""
-    kept = of(table, estimator, size)
-    return float((kept["change"] - kept["reference"]).to_numpy().var(ddof=1))
+    chosen = of(table, estimator, size)
+    return float((chosen["change"] - chosen["reference"]).to_numpy().var(ddof=1))
 
 
 def _squared_ratio(table: pd.DataFrame, size: int, estimator: str) -> Interval:

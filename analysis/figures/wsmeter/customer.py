@@ -63,12 +63,12 @@ def measure_table2(services: pd.DataFrame, margin: float) -> pd.DataFrame:
     weight = services["weight"] / services["weight"].sum()
     before, after = (float((weight * services[name]).sum()) for name in ("mean", "mean_new"))
     singles = {"cost": best.cost, "change": after / before - 1, "target_margin": margin}
-    for name, made, column in (
+    for name, allocation, column in (
         ("continuous", best, "continuous"),
         ("optimal", best, "instances"),
         ("rounded", up, "instances"),
     ):
-        singles |= {f"{name}_{job}": n for job, n in zip(table["job"], made.allocation[column], strict=True)}
+        singles |= {f"{name}_{job}": n for job, n in zip(table["job"], allocation.allocation[column], strict=True)}
     share = float(up.allocation["instances"].sum() / services["instances"].sum())
     return numbers(**singles, share_of_instances=share)
 
@@ -202,7 +202,7 @@ def measure_table3_margins(trials: pd.DataFrame, services: pd.DataFrame, instanc
 
 def _summary(job: pd.Series, mean: pd.Series, std: pd.Series, instances: dict[str, int]) -> Current:
     """Return what an estimator needs to know of services of which only mean and spread are printed."""
-    observed = np.array([instances[one] for one in job], dtype=np.int64)
+    observed = np.array([instances[name] for name in job], dtype=np.int64)
     weight, nothing = np.ones(len(job)), np.empty(0)
     return Current(pd.Index(job), weight, mean.to_numpy(), np.asarray(std, dtype=np.float64), observed, nothing)
 
@@ -242,7 +242,7 @@ def measure_table3_trials(
     chosen = (measured.summary(random_instances(rng, after, allocation)) for _ in range(trials))
     estimates = [WSMeter().estimate(summary, sample, equal) for sample in chosen]
     reference = float(job_statistics(after)["mean"].mean() / 100 - 1)
-    change, half = (np.array([getattr(one, name) for one in estimates]) for name in ("change", "margin"))
+    change, half = (np.array([getattr(estimate, name) for estimate in estimates]) for name in ("change", "margin"))
     share, low, high = share_interval(int((abs(change - reference) <= half).sum()), trials)
     ends = {"trials_including_reference": share, "includes_reference_low": low, "includes_reference_high": high}
     mean, _, mean_high = mean_interval(half)

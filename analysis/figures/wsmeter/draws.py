@@ -52,25 +52,25 @@ def cluster_draws(
     before, measured = Current.of(current), Measured.of(new)
     after = measured.summary()
     rng = np.random.default_rng(seed)
-    made = []
+    table_rows = []
     for size in fitting:
         for draw in range(draws):
             sample = measured.summary(random_machines(rng, index, size))
-            made += [{"draw": draw, **row} for row in _estimates(before, after, sample, jobs)]
-    return _judged(pd.DataFrame(made))
+            table_rows += [{"draw": draw, **row} for row in _estimates(before, after, sample, jobs)]
+    return _judged(pd.DataFrame(table_rows))
 
 
 def _estimates(before: Current, after: Current, sample: Current, jobs: pd.DataFrame) -> list[dict[str, object]]:
     by_machine = Baseline().estimate(before, sample, jobs)
     reference = float(after.machine_value.mean() / before.machine_value.mean() - 1)
-    made = [_row(by_machine, reference)]
+    results = [_row(by_machine, reference)]
     try:
         over = Covered.of(before, sample, WSMeter().min_instances, 1, jobs)
     except NotEnoughDataError:
-        return made
+        return results
     truth = after.mean[after.job.get_indexer(over.job)]
     reference = float(over.weight @ truth / (over.weight @ over.current.mean) - 1)
-    return [*made, *(_row(estimator.over(over), reference) for estimator in (WSMeter(), WSMeter(widening=WIDENING)))]
+    return [*results, *(_row(estimator.over(over), reference) for estimator in (WSMeter(), WSMeter(widening=WIDENING)))]
 
 
 def _row(estimate: Estimate, reference: float) -> dict[str, object]:
@@ -94,8 +94,8 @@ def of(draws: pd.DataFrame, estimator: str, machines: int | None = None) -> pd.D
     >>> len(of(table, "a", 25))
     1
     """
-    kept = draws[draws["estimator"] == estimator]
-    return kept if machines is None else kept[kept["machines"] == machines]
+    chosen = draws[draws["estimator"] == estimator]
+    return chosen if machines is None else chosen[chosen["machines"] == machines]
 
 
 def mean_of(draws: pd.DataFrame, estimator: str, machines: int, column: str) -> Interval:
@@ -120,8 +120,8 @@ def share_of(draws: pd.DataFrame, estimator: str, column: str, machines: int | N
     >>> share_of(table, "a", "includes", 25)[0]
     1.0
     """
-    kept = of(draws, estimator, machines)[column]
-    return share_interval(int(kept.sum()), len(kept))
+    chosen = of(draws, estimator, machines)[column]
+    return share_interval(int(chosen.sum()), len(chosen))
 
 
 def worst_step(draws: pd.DataFrame, estimator: str, column: str, sign: float) -> float:

@@ -153,8 +153,8 @@ def fig2(measured: pd.DataFrame, published: pd.DataFrame) -> Figure:
     for panel, side in zip(axes, ("gaining", "losing"), strict=True):
         _two_histograms(panel, measured, f"_{side}")
         ours, paper = (number(table, f"change_{side}") for table in (measured, published))
-        found = f"{ours:+.1%}" if np.isfinite(ours) else "none found"
-        title = f"{side} job: IPC {found} (published {paper:+.1%})"
+        ours_text = f"{ours:+.1%}" if np.isfinite(ours) else "none found"
+        title = f"{side} job: IPC {ours_text} (published {paper:+.1%})"
         style.label(panel, "IPC of an instance", "share of instances", title)
         style.percent(panel, decimals=0)
     return figure

@@ -86,10 +86,10 @@ def measure_fig12(
     for least in minima:
         tables = [plan_table(current, jobs, top) for top in tops]
         plans = [plan(table, target, min_instances=least) for table in tables]
-        margin, cost = [made.margin for made in plans], [made.cost / machine_quota(current) for made in plans]
+        margin, cost = [plan.margin for plan in plans], [plan.cost / machine_quota(current) for plan in plans]
         parts += [rows(f"margin_min{least}", tops, margin), rows(f"machines_min{least}", tops, cost)]
-        held = [_at_minimum(*both, least) for both in zip(plans, tables, strict=True)]
-        parts.append(rows(f"at_minimum_min{least}", tops, held))
+        at_minimum = [_at_minimum(*both, least) for both in zip(plans, tables, strict=True)]
+        parts.append(rows(f"at_minimum_min{least}", tops, at_minimum))
         singles = {"cost_growth": cost[-1] / cost[0], "margin_gap": max(abs(m - target) for m in margin)}
         parts.append(
             numbers(
@@ -100,10 +100,10 @@ def measure_fig12(
     return pd.concat(parts, ignore_index=True)
 
 
-def _at_minimum(made: Plan, table: pd.DataFrame, least: int) -> float:
+def _at_minimum(plan: Plan, table: pd.DataFrame, least: int) -> float:
     """Return the share of the jobs of which the plan observes no more instances than the minimum asks for."""
-    asked = np.minimum(least, table["instances"].to_numpy())
-    return float(np.mean(made.allocation["instances"].to_numpy() <= asked))
+    minimum = np.minimum(least, table["instances"].to_numpy())
+    return float(np.mean(plan.allocation["instances"].to_numpy() <= minimum))
 
 
 def fig12(measured: pd.DataFrame, published: pd.DataFrame) -> Figure:
@@ -165,5 +165,5 @@ def measure_table1(
         margin_over_target=plans[0].margin / targets[0],
         machines_growth=plans[-1].cost / plans[0].cost,
     )
-    machines, margin = [made.cost / machine_quota(current) for made in plans], [made.margin for made in plans]
+    machines, margin = [plan.cost / machine_quota(current) for plan in plans], [plan.margin for plan in plans]
     return pd.concat([singles, rows("machines", targets, machines), rows("margin", targets, margin)], ignore_index=True)

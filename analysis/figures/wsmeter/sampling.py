@@ -46,7 +46,7 @@ def measure_fig7(
     rng = np.random.default_rng(seed)
     means = [sample_means(values, size, trials, rng) for size in sizes]
     picks = rng.integers(trials, size=(resamples, trials))
-    exponents = [_exponent([one[pick] for one in means], sizes) for pick in picks]
+    exponents = [_exponent([sample_means[pick] for sample_means in means], sizes) for pick in picks]
     low, high = np.quantile(exponents, [0.025, 0.975])
     error = values.std() / np.sqrt(sizes[-1] * trials)
     singles = numbers(
@@ -57,12 +57,12 @@ def measure_fig7(
         exponent_high=high,
         bias_z=abs(means[-1].mean() - values.mean()) / error,
     )
-    by_size = {f"size_{size}": one for size, one in zip(sizes, means, strict=True)}
+    by_size = {f"size_{size}": sample_means for size, sample_means in zip(sizes, means, strict=True)}
     return pd.concat([singles, *histograms(by_size, bins=50)], ignore_index=True)
 
 
 def _exponent(means: list[Floats], sizes: tuple[int, int]) -> float:
-    widths = [np.subtract(*np.quantile(one, [0.75, 0.25])) for one in means]
+    widths = [np.subtract(*np.quantile(sample_means, [0.75, 0.25])) for sample_means in means]
     return float(np.log(widths[0] / widths[1]) / np.log(sizes[1] / sizes[0]))
 
 
@@ -125,7 +125,7 @@ def measure_fig11(
             z = standardised_means(values, size, trials, rng)
             distances[size].append(ks_distance(z))
             parts.append(rows(f"cdf_{rank}_{size}", np.sort(z[:shown]), (np.arange(shown) + 0.5) / shown))
-    largest = {size: max(found, default=np.nan) for size, found in distances.items()}
+    largest = {size: max(values, default=np.nan) for size, values in distances.items()}
     singles = numbers(
         jobs=len(heaviest),
         trials=trials,

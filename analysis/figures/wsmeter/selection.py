@@ -92,12 +92,12 @@ def measure_fig5(first: pd.DataFrame, second: pd.DataFrame, few: float = 0.05) -
     """
     common = job_overlap(first, second).iloc[0]
     shares = [float(common[f"quota_share_{side}"]) for side in "ab"]
-    parts, held = [], []
+    parts, quotas = [], []
     for wsc, table in enumerate((first, second), start=1):
         rank, quota = (quota_cdf(table)[column].to_numpy() for column in ("job_share", "quota_share"))
         parts.append(rows(f"quota_held_{wsc}", rank, quota))
-        held.append(float(np.interp(few, np.append(0.0, rank), np.append(0.0, quota))))
-    singles = numbers(common_quota_share_min=min(shares), top_5_percent_quota_min=min(held))
+        quotas.append(float(np.interp(few, np.append(0.0, rank), np.append(0.0, quota))))
+    singles = numbers(common_quota_share_min=min(shares), top_5_percent_quota_min=min(quotas))
     return pd.concat([singles, rows("common_quota_share", [1, 2], shares), *parts], ignore_index=True)
 
 

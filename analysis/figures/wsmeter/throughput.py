@@ -89,9 +89,9 @@ def _spearman(x: Floats, y: Floats) -> Floats:
     """Return the rank correlation of every row of x with the same row of y; NaN where one does not vary."""
     ranks = np.stack([rankdata(x, axis=1), rankdata(y, axis=1)], axis=2)
     varies = (np.ptp(ranks, axis=1) > 0).all(axis=1)
-    found = np.full(len(ranks), np.nan)
-    found[varies] = [np.corrcoef(pairs, rowvar=False)[1, 0] for pairs in ranks[varies]]
-    return found
+    correlations = np.full(len(ranks), np.nan)
+    correlations[varies] = [np.corrcoef(pairs, rowvar=False)[1, 0] for pairs in ranks[varies]]
+    return correlations
 
 
 def ipc_vs_throughput(measured: pd.DataFrame, published: pd.DataFrame) -> Figure:
