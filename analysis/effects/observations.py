@@ -13,7 +13,7 @@ from analysis.tables.faults import FileError, FileFault
 from analysis.wsmeter.measurements import Reading, measurements, read_jobs
 from models.arrays import Bools, Floats
 from models.errors import InputError
-from models.metrics import MetricName
+from models.fleet.metrics import MetricName
 
 __all__ = ["FIELDS", "joined", "of_run", "read_jobs", "read_observations"]
 
@@ -170,7 +170,7 @@ def of_run(
     instances : a run's table of instances
     windows : window, start_s: the counting windows to take, one period each
     treated : machine, start_s, end_s: when machines had the feature; nothing has it otherwise
-    metric : a name in `models.metrics.METRICS`
+    metric : a name in `models.fleet.metrics.METRICS`
 
     Returns
     -------

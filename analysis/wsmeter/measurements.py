@@ -10,7 +10,7 @@ import pandas as pd
 from analysis.tables.columns import Field, not_used, read_table
 from analysis.tables.faults import FileError, FileFault
 from models.errors import InputError
-from models.metrics import metric_of
+from models.fleet.metrics import metric_of
 
 __all__ = [
     "FileError",
@@ -76,7 +76,7 @@ def measurements(
     ----------
     counters : a run's table of counters, per residence and window
     instances : a run's table of instances, per residence
-    metric : a name in `models.metrics.METRICS`
+    metric : a name in `models.fleet.metrics.METRICS`
     window : name of a counting window; `rest.*` stands for all whose names begin with `rest.`, summed per stay; a list
         of names for several windows, a row each
     least_presence : least share of the window's length (the longest stay's), 0..1; shorter stays are left out

@@ -10,7 +10,7 @@ from typing import Annotated, ClassVar, Literal
 
 from annotated_types import Ge, Gt, Le, Lt, MinLen
 
-from models.metrics import MetricName
+from models.fleet.metrics import MetricName
 
 Share = Annotated[float, Ge(0), Le(1)]
 Positive = Annotated[float, Gt(0)]

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated, TypeVar
 import typer
 from typer.models import OptionInfo
 
-from models.metrics import MetricName
+from models.fleet.metrics import MetricName
 from scenarios.files import options
 from scenarios.files.faults import Fault, FaultsError
 

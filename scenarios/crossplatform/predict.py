@@ -20,13 +20,12 @@ from models.errors import ArgumentError, InputError
 from models.platforms import UNKNOWN, Platform, same_instructions
 from scenarios.crossplatform.platforms import available, choose_each
 from scenarios.crossplatform.worlds import log_of
-from scenarios.files.faults import Fault, FaultsError
+from scenarios.files.faults import Fault, FaultsError, faults_in
 from scenarios.occupancy.stay_logs import is_served, log_on
 from scenarios.runs.rundir import RunError, open_run
 from scenarios.views.conclusion import Conclusion, Payload
 from scenarios.views.numbers import closest
 from scenarios.views.section import Block, Says, Section, says, table
-from scenarios.wsmeter.own_tables import faults_in
 
 BY_ITSELF = "testbed"
 """The method that is taken if none is asked for."""

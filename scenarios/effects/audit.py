@@ -12,7 +12,7 @@ from analysis.audit.findings import Audit
 from analysis.audit.guards import examine
 from analysis.audit.table import ObservationsError
 from analysis.tables.cells import column_names
-from models.metrics import METRICS, MetricName
+from models.fleet.metrics import METRICS, MetricName
 from scenarios.effects import findings
 from scenarios.effects.observations import experiment, run_metric, together
 from scenarios.files.faults import Fault, FaultsError, shown

@@ -7,13 +7,12 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from scenarios.files.faults import Fault, FaultsError
+from scenarios.files.faults import Fault, FaultsError, faults_in
 from scenarios.runs.unfinished import hidden, unwritable
 from scenarios.views.conclusion import Conclusion, Payload
 from scenarios.views.numbers import plural
 from scenarios.views.output import Progress
 from scenarios.views.section import Section, says
-from scenarios.wsmeter.own_tables import faults_in
 
 if TYPE_CHECKING:
     import pandas as pd

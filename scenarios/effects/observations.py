@@ -14,14 +14,13 @@ from analysis.effects.observations import joined, of_run, read_observations
 from analysis.tables.columns import Field, read_table
 from analysis.tables.faults import PRINTED
 from models.errors import InputError
+from models.fleet.metrics import MetricName
 from models.fleet.world import Window
-from models.metrics import MetricName
 from models.table_keys import KEYS
-from scenarios.files.faults import Fault, FaultsError, shown
+from scenarios.files.faults import Fault, FaultsError, faults_in, shown
 from scenarios.files.schema import PROFILE, SCENARIO
 from scenarios.runs.rundir import Run, RunError, open_run
 from scenarios.wsmeter.measurements import job_quotas, settings_of
-from scenarios.wsmeter.own_tables import faults_in
 
 _JOBS = (Field("job", "text"), Field("quota", "real"), Field("instances", "count", required=False))
 _FARTHEST = 1e15

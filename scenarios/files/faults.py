@@ -1,9 +1,12 @@
 """Faults of what a user wrote: where, in which field, what is wrong and what was found; all reported at once."""
 
 import json
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
+from pathlib import Path
 
+from analysis.tables.faults import FileError
 from models.errors import WscError
 
 _LONGEST = 60
@@ -57,6 +60,47 @@ class FaultsError(WscError):
     def __init__(self, faults: Iterable[Fault]) -> None:
         self.faults = sorted(set(faults))
         super().__init__("\n".join(map(str, self.faults)))
+
+
+@contextmanager
+def faults_in(path: Path) -> Iterator[None]:
+    """Turn whatever is wrong with a file into located faults.
+
+    Parameters
+    ----------
+    path : the file that is read or judged meanwhile
+
+    Raises
+    ------
+    FaultsError
+        In place of a FileError, an OSError or another WscError; faults that have their places keep them.
+
+    Examples
+    --------
+    >>> from models.errors import InputError
+    >>> with faults_in(Path("jobs.csv")):
+    ...     raise InputError("holds no jobs")
+    Traceback (most recent call last):
+    scenarios.files.faults.FaultsError: jobs.csv: holds no jobs
+    """
+    try:
+        yield
+    except FaultsError:
+        raise
+    except FileError as error:
+        raise FaultsError(_of_file(path, error)) from error
+    except OSError as error:
+        raise FaultsError([Fault(str(path), 0, 0, "", "cannot be read", str(error.strerror))]) from error
+    except WscError as error:
+        raise FaultsError([Fault(str(path), 0, 0, "", str(error))]) from error
+
+
+def _of_file(path: Path, error: FileError) -> Iterator[Fault]:
+    for fault in error.printed:
+        yield Fault(str(path), *fault[:5])
+    if error.unprinted:
+        line, column = error.faults[len(error.printed)][:2]
+        yield Fault(str(path), line, column, "", f"and {error.unprinted} more faults from here on")
 
 
 def shown(value: object) -> str:

@@ -7,8 +7,8 @@ from typing import Annotated, Any, ClassVar, Literal, TypeAlias, TypeVar
 from annotated_types import Ge, Gt, Le, Lt, MinLen
 from pydantic import Field, TypeAdapter
 
+from models.fleet.metrics import MetricName
 from models.fleet.world import FORBID, Count, Forbid, Positive, Share, World
-from models.metrics import MetricName
 from models.profiling.world import ProfileWorld
 from models.queues.policies import PolicyName
 from models.queues.world import QueueWorld

@@ -19,7 +19,7 @@ from analysis.occupancy.rates import COARSE, CompletionRates, ServersTest, compl
 from analysis.occupancy.replay import Replay
 from analysis.occupancy.streaming import alerts
 from models.queues.policies import PolicyName
-from scenarios.files.faults import Fault, FaultsError
+from scenarios.files.faults import Fault, FaultsError, faults_in
 from scenarios.files.options import refuse
 from scenarios.occupancy.other_servers import (
     Discipline,
@@ -34,7 +34,6 @@ from scenarios.occupancy.other_servers import (
 from scenarios.views.conclusion import Conclusion, Payload
 from scenarios.views.numbers import duration, plural, share
 from scenarios.views.section import Block, Place, Says, Section, Table, table
-from scenarios.wsmeter.own_tables import faults_in
 
 RUN_TABLE = "requests.parquet"
 """What of the folder of a queue's run is its log."""

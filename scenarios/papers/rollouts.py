@@ -6,8 +6,8 @@ from typing import Final
 
 import pandas as pd
 
+from models.fleet.metrics import MetricName
 from models.fleet.world import Conditions
-from models.metrics import MetricName
 from scenarios.papers.sources import Sources
 from scenarios.wsmeter.rollouts import Design, OnAdded, OnInstances, OnMachines, OnPacked, compare
 from scenarios.wsmeter.twins import Twins

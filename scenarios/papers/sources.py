@@ -7,7 +7,7 @@ from typing import Any, TypeAlias, TypeVar
 import pandas as pd
 
 from models.errors import InputError
-from models.metrics import MetricName
+from models.fleet.metrics import MetricName
 from scenarios.files.schema import WSMeter
 from scenarios.runs.rundir import Run
 from scenarios.views.output import Progress

@@ -18,7 +18,7 @@ from analysis.figures.wsmeter import (
     studies,
     throughput,
 )
-from models.metrics import MetricName
+from models.fleet.metrics import MetricName
 from scenarios.papers.rows import Draw, Measured, Outcome, Row, nothing
 from scenarios.papers.sources import Sources
 

@@ -13,13 +13,12 @@ from analysis.profiling.affinity.shrinkage import compare
 from analysis.profiling.affinity.table import COUNTERS, Table, frame_of, read
 from analysis.profiling.affinity.terms import Structure
 from models.arrays import Floats
-from scenarios.files.faults import Fault, FaultsError
+from scenarios.files.faults import Fault, FaultsError, faults_in
 from scenarios.profiling.affinity_trial import Moved, judgement
 from scenarios.views.conclusion import Conclusion, Payload
 from scenarios.views.numbers import amount, plural
 from scenarios.views.section import Says, Section, says
 from scenarios.views.tables import of_rows
-from scenarios.wsmeter.own_tables import faults_in
 
 if TYPE_CHECKING:
     import pandas as pd

@@ -6,8 +6,8 @@ from dataclasses import replace
 
 import pandas as pd
 
+from models.fleet.metrics import METRICS
 from models.fleet.world import Feature
-from models.metrics import METRICS
 from scenarios.effects.effect import EffectAnswer, effect
 from scenarios.files.schema import ProfileScenario, Scenario
 from scenarios.report.fleet import asked

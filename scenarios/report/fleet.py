@@ -10,8 +10,8 @@ import pandas as pd
 from analysis.figures.wsmeter.day import draw_day
 from analysis.figures.wsmeter.estimates import draw_estimates
 from models.arrays import DAY_S
+from models.fleet.metrics import METRICS
 from models.fleet.world import Rollout
-from models.metrics import METRICS
 from scenarios.files.schema import ProfileScenario, Scenario, WSMeter
 from scenarios.report.figures import drawn, saved
 from scenarios.report.subject import Subject, composed

@@ -13,8 +13,8 @@ from analysis.figures.wsmeter.day import draw_day
 from analysis.figures.wsmeter.estimates import draw_estimates
 from analysis.statistics import NotEnoughDataError
 from analysis.wsmeter.estimators import Estimate
+from models.fleet.metrics import MetricName
 from models.fleet.world import World
-from models.metrics import MetricName
 from scenarios.files.loader import load
 from scenarios.files.schema import Scenario, WSMeter
 from scenarios.runs.execution import obtain

@@ -8,7 +8,7 @@ from pydantic import TypeAdapter, ValidationError
 
 from analysis.wsmeter.measurements import measurements
 from models.errors import InputError
-from models.metrics import MetricName
+from models.fleet.metrics import MetricName
 from scenarios.files.schema import AnyScenario, Scenario, WSMeter
 from scenarios.runs.rundir import Run, RunError
 

@@ -1,8 +1,7 @@
 """Measurements of a real fleet: ``wsc plan`` and ``wsc estimate``, as JSON-ready dicts and as tables to read."""
 
 import math
-from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict
 from pathlib import Path
 from typing import Any
@@ -20,10 +19,9 @@ from analysis.audit.table import ObservationsError
 from analysis.audit.tails import heavy_tails_of_samples
 from analysis.statistics import NotEnoughDataError
 from analysis.wsmeter.estimators import WIDENING, Baseline, Current, CurrentIs, Estimate, WSMeter
-from analysis.wsmeter.measurements import FileError, Reading, read_jobs, read_measurements, read_plan
+from analysis.wsmeter.measurements import Reading, read_jobs, read_measurements, read_plan
 from analysis.wsmeter.plan import plan as allocate
-from models.errors import WscError
-from scenarios.files.faults import Fault, FaultsError
+from scenarios.files.faults import Fault, FaultsError, faults_in
 
 _ROWS = 40
 _COLOURS = {"error": "red", "warning": "yellow", "note": "dim"}
@@ -269,47 +267,6 @@ def _readings(current: Path, new: Path, jobs: Path | None) -> tuple[Reading, Rea
     if found:
         raise FaultsError(found)
     return read[0], read[1], read[2] if jobs is not None else None
-
-
-@contextmanager
-def faults_in(path: Path) -> Iterator[None]:
-    """Turn whatever is wrong with a file into located faults.
-
-    Parameters
-    ----------
-    path : the file that is read or judged meanwhile
-
-    Raises
-    ------
-    FaultsError
-        In place of a FileError, an OSError or another WscError; faults that have their places keep them.
-
-    Examples
-    --------
-    >>> from models.errors import InputError
-    >>> with faults_in(Path("jobs.csv")):
-    ...     raise InputError("holds no jobs")
-    Traceback (most recent call last):
-    scenarios.files.faults.FaultsError: jobs.csv: holds no jobs
-    """
-    try:
-        yield
-    except FaultsError:
-        raise
-    except FileError as error:
-        raise FaultsError(_faults(path, error)) from error
-    except OSError as error:
-        raise FaultsError([Fault(str(path), 0, 0, "", "cannot be read", str(error.strerror))]) from error
-    except WscError as error:
-        raise FaultsError([Fault(str(path), 0, 0, "", str(error))]) from error
-
-
-def _faults(path: Path, error: FileError) -> Iterator[Fault]:
-    for fault in error.printed:
-        yield Fault(str(path), *fault[:5])
-    if error.unprinted:
-        line, column = error.faults[len(error.printed)][:2]
-        yield Fault(str(path), line, column, "", f"and {error.unprinted} more faults from here on")
 
 
 def _located(path: Path, reading: Reading) -> list[str]:

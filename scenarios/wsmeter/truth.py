@@ -7,7 +7,7 @@ import numpy as np
 import pandas as pd
 
 from analysis.statistics import NotEnoughDataError, job_statistics, machine_values
-from models.metrics import METRICS, MetricName
+from models.fleet.metrics import METRICS, MetricName
 from models.tables import ARMS
 from scenarios.files import schema
 from scenarios.runs.rundir import Run

@@ -11,8 +11,8 @@ from analysis.wsmeter.coverage import Covered, plannable
 from analysis.wsmeter.measurements import measurements
 from analysis.wsmeter.plan import plan
 from models.arrays import Ints
+from models.fleet.metrics import MetricName
 from models.fleet.world import World
-from models.metrics import MetricName
 from models.tables import COUNTERS
 from scenarios.files import schema
 from scenarios.runs.rundir import Run

@@ -19,7 +19,7 @@ from analysis.wsmeter.clusters import MachineRows, covering_machines, random_mac
 from analysis.wsmeter.coverage import Covered
 from analysis.wsmeter.estimators import Baseline, Estimator, WSMeter
 from models.arrays import Ints
-from models.metrics import METRICS
+from models.fleet.metrics import METRICS
 from models.randomness import stream
 from scenarios.files import schema
 from scenarios.wsmeter.truth import Tables, halves_of, truth

@@ -3,7 +3,7 @@ import pandas as pd
 import pytest
 
 from analysis.wsmeter.measurements import FileError, measurements, read_jobs, read_measurements, read_plan
-from models.metrics import METRICS
+from models.fleet.metrics import METRICS
 
 
 def written(path, lines):

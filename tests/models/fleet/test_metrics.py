@@ -2,7 +2,7 @@ from typing import get_args
 
 import pytest
 
-from models.metrics import METRICS, MetricName, metric_of
+from models.fleet.metrics import METRICS, MetricName, metric_of
 from models.tables import COUNTERS
 
 
