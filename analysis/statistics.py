@@ -140,11 +140,11 @@ class Current:
         weight, mean, std = (
             np.concatenate([getattr(part, name) for part in parts]) for name in ("weight", "mean", "std")
         )
-        each = np.concatenate([part.instances for part in parts])
-        instances = np.bincount(code, each, len(jobs)).astype(np.int64)
-        middle = np.bincount(code, each * mean, len(jobs)) / instances
-        within = np.nan_to_num(std) ** 2 * (each - 1)
-        squares: Floats = np.bincount(code, within + each * (mean - middle[code]) ** 2, len(jobs)).astype(np.float64)
+        sizes = np.concatenate([part.instances for part in parts])
+        instances = np.bincount(code, sizes, len(jobs)).astype(np.int64)
+        middle = np.bincount(code, sizes * mean, len(jobs)) / instances
+        within = np.nan_to_num(std) ** 2 * (sizes - 1)
+        squares: Floats = np.bincount(code, within + sizes * (mean - middle[code]) ** 2, len(jobs)).astype(np.float64)
         return cls(
             job=pd.Index(jobs),
             weight=np.bincount(code, weight, len(jobs)).astype(np.float64),

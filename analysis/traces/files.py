@@ -75,8 +75,8 @@ def _csv(path: Path, head: bytes, layout: Layout, faults: Faults) -> Iterator[Bl
     except csv.Error:
         faults.add(_whole("should begin with a line of CSV", _cut(line.encode())))
         return
-    named = bool(layout.found(first)) or _names(first)
-    places = layout.found(first) if named else layout.fixed()
+    named = bool(layout.places_of(first)) or _names(first)
+    places = layout.places_of(first) if named else layout.fixed()
     if _unfit(first, named, layout, faults):
         return
     lines = _Lines(2 if named else 1, faults)
@@ -114,7 +114,7 @@ def _unfit(first: list[str], named: bool, layout: Layout, faults: Faults) -> boo
     if not first:
         faults.add(_whole(f"should hold the table {layout.table}", "an empty file"))
     elif named:
-        for name in layout.missing(layout.found(first)):
+        for name in layout.missing(layout.places_of(first)):
             faults.add(FileFault(1, 1, name, "column is missing", f"columns {', '.join(first)}"[:200]))
     elif not layout.widths:
         faults.add(_whole("should begin with a line of column names", ", ".join(first)[:60]))
@@ -255,7 +255,7 @@ def _parquet(path: Path, layout: Layout, faults: Faults) -> Iterator[Block]:
         faults.add(_whole("should be a whole Parquet file", _said(error)))
         return
     names = [file.schema.column(at).path for at in range(len(file.schema))]
-    places = layout.found(names)
+    places = layout.places_of(names)
     missing = layout.missing(places)
     for name in missing:
         faults.add(FileFault(1, 1, name, "column is missing", f"columns {', '.join(names)}"[:200]))

@@ -40,12 +40,12 @@ class Layout:
     columns: tuple[Column, ...]
     widths: tuple[int, ...] = ()
 
-    def found(self, names: Sequence[str]) -> dict[str, int]:
+    def places_of(self, names: Sequence[str]) -> dict[str, int]:
         """Return the places, from 0, of the columns that are used among those of a file.
 
         Examples
         --------
-        >>> FORMATS["alibaba2018"].usage.found(["container_id", "cpi", "machine_id"])
+        >>> FORMATS["alibaba2018"].usage.places_of(["container_id", "cpi", "machine_id"])
         {'index': 0, 'machine': 2, 'cpi': 1}
         """
         places = {
@@ -163,8 +163,8 @@ _CONTAINER_META = Layout(
 )
 
 FORMATS: Mapping[str, Format] = {
-    each.name: each
-    for each in (
+    trace.name: trace
+    for trace in (
         Format("google2011", _TASK_USAGE, _TASK_EVENTS, 1, cpu="the CPUs of the trace's largest machine"),
         Format("google2019", _INSTANCE_USAGE, _INSTANCE_EVENTS, 1, cpu="normalised compute units"),
         Format("alibaba2018", _CONTAINER_USAGE, _CONTAINER_META, 1_000_000, 10_000_000, 0.01, 0.01),

@@ -88,13 +88,13 @@ def call_paths(members: Members, median: int, rng: np.random.Generator) -> CallP
     leaf = np.repeat(np.arange(entries), count)
     kind = np.where(leaf < own, OWN, np.where(leaf < own + members.libraries.size, LIBRARY, KERNEL))
     frames = _frames(members, leaf, kind, rng)
-    there = frames >= 0
+    exists = frames >= 0
     weight = np.exp(rng.standard_normal(leaf.size))
     return CallPaths(
         start=start,
         probability=weight / np.repeat(np.add.reduceat(weight, start[:-1]), count),
-        frame_start=np.concatenate([[0], np.cumsum(there.sum(axis=1))]),
-        frame=frames[there],
+        frame_start=np.concatenate([[0], np.cumsum(exists.sum(axis=1))]),
+        frame=frames[exists],
     )
 
 

@@ -112,9 +112,9 @@ def hit_rates(functions: Functions, platform: Platform) -> tuple[Floats, Floats]
     >>> bool(small[0] == large[0]), bool(small[1] == 2 * large[1])
     (True, True)
     """
-    seen = levels(platform)
-    first, second = np.sqrt(REFERENCE_L1_BYTES / seen.l1_bytes), np.sqrt(REFERENCE_L2_BYTES / seen.l2_bytes)
-    return functions.l2_hits * first, functions.llc_hits * (second if seen.llc_cycles else 0.0)
+    hierarchy = levels(platform)
+    first, second = np.sqrt(REFERENCE_L1_BYTES / hierarchy.l1_bytes), np.sqrt(REFERENCE_L2_BYTES / hierarchy.l2_bytes)
+    return functions.l2_hits * first, functions.llc_hits * (second if hierarchy.llc_cycles else 0.0)
 
 
 def core_cpi(functions: Functions, platform: Platform) -> Floats:
@@ -138,9 +138,9 @@ def core_cpi(functions: Functions, platform: Platform) -> Floats:
     >>> bool(core_cpi(code, PLATFORMS["rome_7742"])[0] < core_cpi(code, PLATFORMS["sandybridge_2670"])[0])
     True
     """
-    seen = levels(platform)
+    hierarchy = levels(platform)
     l2, llc = hit_rates(functions, platform)
-    caches = EXPOSED_L2 * seen.l2_cycles * l2 + EXPOSED_LLC * seen.llc_cycles * llc
+    caches = EXPOSED_L2 * hierarchy.l2_cycles * l2 + EXPOSED_LLC * hierarchy.llc_cycles * llc
     branches = functions.mispredictions * platform.branch_miss_cycles
     return np.asarray(functions.core_base * platform.core_cpi_factor + caches + branches)
 
@@ -234,7 +234,7 @@ def together(parts: Sequence[Functions]) -> Functions:
     for field in fields(Functions):
         columns = [getattr(part, field.name) for part in parts]
         texts = field.name in {"name", "file"}
-        values[field.name] = tuple(text for one in columns for text in one) if texts else np.concatenate(columns)
+        values[field.name] = tuple(text for column in columns for text in column) if texts else np.concatenate(columns)
     values["image"] = np.repeat(np.arange(len(parts)), [part.count for part in parts])
     lines = np.concatenate([np.diff(part.line_start) for part in parts])
     values["line_start"] = np.concatenate([[0], np.cumsum(lines)])

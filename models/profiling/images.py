@@ -69,12 +69,12 @@ def shared_images(how: profiles.Programs, seed: int, names: tuple[str, ...]) -> 
     images = [Shared(*kernel, share * (0.9 if in_module else 1.0))]
     module = _library(how, seed, ("nic", "module", max(1, in_module)), names)
     images.append(Shared(*module, share * (0.1 if in_module else 0.0)))
-    for asked in how.libraries:
-        made = _library(how, seed, (asked.name, "library", asked.functions), names, asked.floating_point)
-        draws = [rng.random() for rng in streams(seed, f"links to {asked.name}", names)]
-        linked = np.array(draws) < asked.linked_share
-        spread = _log_normal(seed, asked.name, names, asked.log_sd)
-        images.append(Shared(*made, np.where(linked, asked.instruction_share * spread, 0.0)))
+    for library in how.libraries:
+        image = _library(how, seed, (library.name, "library", library.functions), names, library.floating_point)
+        draws = [rng.random() for rng in streams(seed, f"links to {library.name}", names)]
+        linked = np.array(draws) < library.linked_share
+        spread = _log_normal(seed, library.name, names, library.log_sd)
+        images.append(Shared(*image, np.where(linked, library.instruction_share * spread, 0.0)))
     cut = np.minimum(1.0, MOST_SHARED / np.maximum(np.sum([part.share for part in images], axis=0), 1e-300))
     return [Shared(part.image, part.kind, part.code, part.mix, part.share * cut) for part in images]
 

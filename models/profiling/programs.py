@@ -170,12 +170,12 @@ class _Linked:
 
 def _linked(number: int, shared: list[Shared], own: Own, first: Ints, paths: Callable[[Members], CallPaths]) -> _Linked:
     """Return a program linked from its own code and shared images, the first function of each of which is given."""
-    there = [(i, part) for i, part in enumerate(shared) if part.share[number] > 0]
-    parts = [(first[i] + np.arange(part.mix.shape[1]), part.share[number] * part.mix[number]) for i, part in there]
-    kinds = [part.kind for _, part in there]
+    linked = [(i, part) for i, part in enumerate(shared) if part.share[number] > 0]
+    parts = [(first[i] + np.arange(part.mix.shape[1]), part.share[number] * part.mix[number]) for i, part in linked]
+    kinds = [part.kind for _, part in linked]
     libraries = [part for part, kind in zip(parts, kinds, strict=True) if kind == "library"]
     kernel = [part for part, kind in zip(parts, kinds, strict=True) if kind != "library"]
-    rest = 1.0 - float(sum(part.share[number] for _, part in there))
+    rest = 1.0 - float(sum(part.share[number] for _, part in linked))
     if own.generated:
         libraries.append((np.array([first[-1]]), np.array([rest * own.generated])))
     mine = first[len(shared) + number] + np.arange(own.mix.size)
