@@ -10,7 +10,7 @@ import pandas as pd
 
 from analysis.crossplatform.evidence import ServiceLog
 from analysis.crossplatform.log_columns import REQUESTS, LogColumn, log_columns
-from analysis.occupancy.logs.columns import PER_SECOND, unit_of
+from analysis.occupancy.logs.log import PER_SECOND, unit_of
 from analysis.tables.cells import Cells, read_cells
 from analysis.tables.faults import FileError, FileFault
 from models.arrays import Floats, Ints

@@ -1,1 +1,1 @@
-"""The commands of `wsc`, a file each, with their guard and their interrupts."""
+"""The commands of `wsc`, a file each, with their guard."""

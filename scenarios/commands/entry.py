@@ -1,8 +1,71 @@
-"""Where `wsc` starts: Ctrl-C ends it in a plain line and status 130 at any moment, while modules are loaded as well."""
+"""Where `wsc` starts, and Ctrl-C: it ends the command in a plain line and status 130, while modules are loaded too.
 
+It raises KeyboardInterrupt while there is work to tidy up, and ends the process at once otherwise.
+"""
+
+import os
 import signal
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+from types import FrameType
 
-from scenarios.commands.interrupts import flush, leave
+INTERRUPTED = 130
+"""Exit status after Ctrl-C, as shells have it: 128 and the signal's number."""
+_came = list[int]()
+"""Signals that came while a command was at work."""
+
+
+@contextmanager
+def interruptible() -> Iterator[None]:
+    """Let an interrupt raise KeyboardInterrupt meanwhile, so that work is tidied up; a second one ends the process.
+
+    Examples
+    --------
+    >>> with interruptible():
+    ...     interrupted()
+    False
+    """
+    if signal.getsignal(signal.SIGINT) is not leave:
+        yield
+        return
+    signal.signal(signal.SIGINT, _raise)
+    try:
+        yield
+    finally:
+        signal.signal(signal.SIGINT, leave)
+
+
+def interrupted() -> bool:
+    """Return whether an interrupt came, whatever became of it: a library may have made another error of it.
+
+    Examples
+    --------
+    >>> interrupted()
+    False
+    """
+    return bool(_came)
+
+
+def leave(_signal: int, _frame: FrameType | None) -> None:
+    """End the process without any of Python's own farewells: a handler of signals."""
+    os.write(2, b"interrupted\n")
+    os._exit(INTERRUPTED)
+
+
+def _raise(number: int, frame: FrameType | None) -> None:
+    if _came:
+        leave(number, frame)
+    _came.append(number)
+    raise KeyboardInterrupt
+
+
+def flush() -> None:
+    """Write out what was printed; end at once where nobody reads it any more."""
+    try:
+        sys.stdout.flush()
+    except OSError:
+        os._exit(1)
 
 
 def main() -> None:

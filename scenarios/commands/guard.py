@@ -15,9 +15,9 @@ import typer
 from typer.models import OptionInfo
 
 from models.errors import ArgumentError, WscError
-from scenarios.commands.interrupts import INTERRUPTED, interrupted, interruptible
-from scenarios.commands.options import Refused
+from scenarios.commands.entry import INTERRUPTED, interrupted, interruptible
 from scenarios.files.faults import Fault, FaultsError, shown
+from scenarios.files.options import Refused
 
 if TYPE_CHECKING:
     from rich.console import Console

@@ -100,9 +100,12 @@ def occupancy(
     if reorder is not None:
         options.refuse("--reorder", "is about events on standard input, -", str(reorder))
     from scenarios.occupancy import requests
-    from scenarios.occupancy.stay_logs import log_of_run
 
-    given = log_of_run(log, service, stay, servers)
+    given = None
+    if log.is_dir() or service is not None or stay is not None:
+        from scenarios.occupancy.stay_logs import log_of_run
+
+        given = log_of_run(log, service, stay, servers)
     query = requests.OccupancyQuery(
         servers=given.servers if given is not None else _needed(servers),
         to=tuple(to or ()),

@@ -1,63 +1,27 @@
 """Options: what is written on the command line becomes what commands take, alike in all of them."""
 
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, TypeVar
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 from typer.models import OptionInfo
 
 from models.fleet.metrics import MetricName
 from scenarios.files import options
-from scenarios.files.faults import Fault, FaultsError
 
 if TYPE_CHECKING:
     from scenarios.files.schema import AnyScenario
     from scenarios.files.source import Override
-
-_T = TypeVar("_T")
-
-
-@dataclass(frozen=True, slots=True)
-class Refused:
-    """The value of an option whose text cannot be read; the guard of a command tells all of them at once."""
-
-    fault: Fault
-    """Names no option yet."""
-
-
-def reading(read: Callable[[str, str], _T]) -> Callable[[object], object]:
-    """Return how an option's text is read: its value, or why there is none.
-
-    Parameters
-    ----------
-    read : takes the option's name and text, and raises FaultsError if it is not what it should be
-
-    Examples
-    --------
-    >>> read = reading(options.share)
-    >>> read("3%"), read("big").fault.problem
-    (0.03, 'should be a share between 0 and 1, such as 3% or 0.03')
-    """
-
-    def parse(given: object) -> object:
-        if not isinstance(given, str):
-            return given
-        try:
-            return read("", given)
-        except FaultsError as error:
-            return Refused(error.faults[0])
-
-    return parse
 
 
 def written(
     read: Callable[[str, str], object], metavar: str, *names: str, help: str, panel: str | None = None
 ) -> OptionInfo:
     """Return an option of which a text is read; `panel` is the part of help that it stands in."""
-    option: OptionInfo = typer.Option(*names, metavar=metavar, help=help, rich_help_panel=panel, parser=reading(read))
+    parser = options.reading(read)
+    option: OptionInfo = typer.Option(*names, metavar=metavar, help=help, rich_help_panel=panel, parser=parser)
     return option
 
 

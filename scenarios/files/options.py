@@ -1,13 +1,49 @@
 """Numbers on the command line, which may not be what they seem: written out, checked, refused with their place."""
 
 import math
-from typing import NoReturn
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import NoReturn, TypeVar
 
 from scenarios.files.faults import Fault, FaultsError, shown
 
 MOST_SERVERS = 4096
 """As many as a scenario's station may have."""
 _MOST = 10**9
+_T = TypeVar("_T")
+
+
+@dataclass(frozen=True, slots=True)
+class Refused:
+    """The value of an option whose text cannot be read; the guard of a command tells all of them at once."""
+
+    fault: Fault
+    """Names no option yet."""
+
+
+def reading(read: Callable[[str, str], _T]) -> Callable[[object], object]:
+    """Return how an option's text is read: its value, or why there is none.
+
+    Parameters
+    ----------
+    read : takes the option's name and text, and raises FaultsError if it is not what it should be
+
+    Examples
+    --------
+    >>> read = reading(share)
+    >>> read("3%"), read("big").fault.problem
+    (0.03, 'should be a share between 0 and 1, such as 3% or 0.03')
+    """
+
+    def parse(given: object) -> object:
+        if not isinstance(given, str):
+            return given
+        try:
+            return read("", given)
+        except FaultsError as error:
+            return Refused(error.faults[0])
+
+    return parse
 
 
 def share(option: str, text: str) -> float:

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 import pandas as pd
 
 from analysis.crosscheck.upgrade import log_of
-from analysis.occupancy.logs.sources import Log
+from analysis.occupancy.logs.log import Log
 from models.platforms import Platform
 from scenarios.files.faults import Fault, FaultsError
 from scenarios.files.options import refuse

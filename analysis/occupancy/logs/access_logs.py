@@ -9,10 +9,9 @@ import pandas as pd
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from analysis.occupancy.logs.columns import FARTHEST_S, PER_SECOND, too_long
 from analysis.occupancy.logs.hygiene import might_repeat
-from analysis.occupancy.logs.sources import Finding, Log, content_of, counted
-from analysis.tables.faults import PRINTED, FileError, FileFault
+from analysis.occupancy.logs.log import FARTHEST_S, PER_SECOND, Finding, Log, content_of, counted, too_long
+from analysis.tables.faults import FileError, FileFault
 from models.arrays import Bools, Floats, Ints
 
 _QUOTED = r'"(?:[^"\\]|\\.)*"'
@@ -93,20 +92,6 @@ _FEW = 30
 """Lines that may have the same number by chance."""
 _SKIPPED = 5
 """Lines that a note names; the others are counted."""
-
-
-def is_access_log(head: bytes) -> bool:
-    """Return whether a file that begins so is an access log: one of its first lines looks like one.
-
-    Examples
-    --------
-    >>> is_access_log(b'10.0.0.1 - - [10/Oct/2023:13:55:36 +0000] "GET / HTTP/1.1" 200 5 "-" "curl" 0.012\\n')
-    True
-    >>> is_access_log(b"arrival_s,departure_s\\n0,1\\n")
-    False
-    """
-    lines = pa.array(head.splitlines()[:PRINTED], pa.binary())
-    return bool(pc.any(pc.match_substring_regex(lines, r'^[^",]*\[[^\]]+\] "')).as_py())
 
 
 def read_access_log(path: Path, time: str | None = None, unit: str | None = None, duration: str | None = None) -> Log:

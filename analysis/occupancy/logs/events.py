@@ -7,7 +7,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from analysis.occupancy.logs.columns import FARTHEST_S, PER_SECOND, unit_of
+from analysis.occupancy.logs.log import FARTHEST_S, PER_SECOND, unit_of
 from analysis.tables.faults import FileError, FileFault
 from models.arrays import Floats, Ints
 

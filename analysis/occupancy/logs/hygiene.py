@@ -11,7 +11,7 @@ from scipy.stats import poisson
 
 from analysis.occupancy.curve import Curve, curve
 from analysis.occupancy.logs.consistency import CLOCK_LEVEL, CLOCK_MATERIAL, conserves_work, drift, resolution_s
-from analysis.occupancy.logs.sources import Finding, in_seconds
+from analysis.occupancy.logs.log import Finding, in_seconds
 from models.arrays import Bools, Floats, Ints
 from models.errors import InputError
 

@@ -5,26 +5,13 @@ from pathlib import Path
 import numpy as np
 import pandas as pd
 
-from analysis.occupancy.logs.columns import FARTHEST_S
-from analysis.occupancy.logs.sources import Finding, Log, content_of, counted, in_seconds
+from analysis.occupancy.logs.log import FARTHEST_S, Finding, Log, content_of, counted, in_seconds
 from analysis.tables.faults import FileError, FileFault
 from models.arrays import Bools, Ints
 
 _FIELDS = ("request", "submit_s", "wait_s", "run_s", "processors")
 _STATUS, _CANCELLED, _FAILED = 10, 5, (0, 2, 3, 4)
 """The column of a job's status, that of a cancelled one, and those of jobs that did not complete."""
-
-
-def is_swf(head: bytes) -> bool:
-    """Return whether a file that begins so is in this format: header comments, or lines of 18 numbers.
-
-    Examples
-    --------
-    >>> is_swf(b"; Computer: iPSC/860\\n"), is_swf(b"1 0 5 10" + b" -1" * 14 + b"\\n"), is_swf(b"0,1\\n")
-    (True, True, False)
-    """
-    first = next((line for line in head.splitlines() if line.strip()), b"")
-    return first.lstrip().startswith(b";") or (len(first.split()) == 18 and b"," not in first)
 
 
 def read_swf(path: Path) -> Log:

@@ -8,7 +8,7 @@ import pandas as pd
 import pytest
 
 from analysis.occupancy.logs.hygiene import Cleaned
-from analysis.occupancy.logs.sources import Finding
+from analysis.occupancy.logs.log import Finding
 from analysis.occupancy.rates import (
     Saturation,
     ServersTest,

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from scenarios.commands import interrupts
+from scenarios.commands import entry
 
 ROOT = Path(__file__).parents[3]
 SCRIPT = """
@@ -69,6 +69,6 @@ def test_where_interrupts_are_ignored_they_stay_so():
 
 def test_handlers_of_others_are_left_alone():
     before = signal.getsignal(signal.SIGINT)
-    with interrupts.interruptible():
+    with entry.interruptible():
         assert signal.getsignal(signal.SIGINT) is before
-    assert not interrupts.interrupted()
+    assert not entry.interrupted()

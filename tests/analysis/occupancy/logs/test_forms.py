@@ -10,8 +10,8 @@ from typer.testing import CliRunner
 
 from analysis.occupancy.curve import curve
 from analysis.occupancy.law import law
-from analysis.occupancy.logs.columns import too_long
 from analysis.occupancy.logs.hygiene import clean
+from analysis.occupancy.logs.log import too_long
 from analysis.occupancy.logs.reading import read_log
 from analysis.tables.faults import FileError
 from models.queues.serve import serve

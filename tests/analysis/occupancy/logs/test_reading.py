@@ -8,8 +8,8 @@ import pytest
 
 from analysis.occupancy.curve import curve
 from analysis.occupancy.law import law
-from analysis.occupancy.logs.columns import roles, unit_of
 from analysis.occupancy.logs.hygiene import clean
+from analysis.occupancy.logs.log import roles, unit_of
 from analysis.occupancy.logs.reading import read_log
 from analysis.tables.faults import FileError
 
