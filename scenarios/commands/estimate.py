@@ -5,7 +5,7 @@ from typing import Annotated, Literal
 
 import typer
 
-from scenarios.commands.guard import guard, say
+from scenarios.commands.guard import answer, guard
 from scenarios.commands.options import Json, MinInstances, T
 
 
@@ -23,8 +23,8 @@ def estimate(
     json: Json = False,
 ) -> None:
     """Estimate a change from measurements of a real fleet: job, machine, weight, value."""
-    from scenarios.wsmeter import own_tables as measured
+    from scenarios.wsmeter import own_tables
 
-    payload = measured.estimate(current, new, jobs, current_is=current_is, t=t, min_instances=min_instances)
-    say(payload, measured.show_estimate, json)
-    raise typer.Exit(measured.status(payload))
+    conclusion = own_tables.estimate(current, new, jobs, current_is=current_is, t=t, min_instances=min_instances)
+    answer(conclusion, json)
+    raise typer.Exit(0 if conclusion.trusted else 1)

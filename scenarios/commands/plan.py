@@ -5,7 +5,7 @@ from typing import Annotated
 
 import typer
 
-from scenarios.commands.guard import guard, say
+from scenarios.commands.guard import answer, guard
 from scenarios.commands.options import Json, MinInstances, T, share
 
 
@@ -19,6 +19,6 @@ def plan(
     json: Json = False,
 ) -> None:
     """Say how many instances of each job to measure for a margin, at least cost."""
-    from scenarios.wsmeter import own_tables as measured
+    from scenarios.wsmeter import own_tables
 
-    say(measured.plan(table, margin, t, min_instances), measured.show_plan, json)
+    answer(own_tables.plan(table, margin, t, min_instances), json)

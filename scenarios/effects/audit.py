@@ -13,9 +13,9 @@ from analysis.audit.guards import examine
 from analysis.audit.table import ObservationsError
 from analysis.tables.cells import column_names
 from models.fleet.metrics import METRICS, MetricName
-from scenarios.effects import findings
 from scenarios.effects.observations import experiment, run_metric, together
 from scenarios.files.faults import Fault, FaultsError, shown
+from scenarios.views import findings
 from scenarios.views.conclusion import Conclusion, Payload
 from scenarios.views.section import Section, says
 

@@ -16,13 +16,13 @@ from analysis.effects.rehearsals import Assumed, Rehearsal, crossover, spans
 from analysis.statistics import NotEnoughDataError
 from models.arrays import HOUR_S
 from models.fleet.metrics import METRICS, MetricName
-from scenarios.effects import findings
 from scenarios.effects.observations import observed, run_metric
 from scenarios.effects.simulated_past import simulated, simulated_periods
 from scenarios.files.faults import Fault, FaultsError, faults_in, shown
 from scenarios.files.loader import load
 from scenarios.files.schema import Scenario
 from scenarios.runs.unfinished import unwritable, whole
+from scenarios.views import findings
 from scenarios.views.conclusion import Conclusion, Payload
 from scenarios.views.output import Progress
 from scenarios.views.section import Block, Says, Section, table

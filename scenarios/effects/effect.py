@@ -18,11 +18,11 @@ from analysis.effects.per_job import GAINED, LOST, Criteria, per_job
 from analysis.effects.study import Study, design_of
 from analysis.statistics import ROUNDING, NotEnoughDataError
 from models.fleet.metrics import MetricName
-from scenarios.effects import findings
 from scenarios.effects.audit import racks_wrong, read_about, with_metric
 from scenarios.effects.observations import estimable, experiment, run_metric, together
 from scenarios.files.faults import Fault, FaultsError, faults_in
 from scenarios.runs.rundir import open_run
+from scenarios.views import findings
 from scenarios.views.conclusion import Conclusion, Payload
 from scenarios.views.numbers import interval
 from scenarios.views.section import Block, Says, Section, Table, table

@@ -21,11 +21,11 @@ from analysis.statistics import ROUNDING, NotEnoughDataError
 from models.arrays import DAY_S, Floats
 from models.errors import InputError
 from models.fleet.metrics import METRICS, MetricName
-from scenarios.effects import findings
 from scenarios.effects.audit import with_metric
 from scenarios.effects.effect import verdict
 from scenarios.effects.observations import estimable, experiment, run_metric, together
 from scenarios.files.faults import faults_in
+from scenarios.views import findings
 from scenarios.views.conclusion import Conclusion, Payload
 from scenarios.views.numbers import interval, plural
 from scenarios.views.section import Block, Says, Section, table

@@ -88,12 +88,12 @@ def ablation(sources: Sources, fleets: Fleets = ABLATION) -> pd.DataFrame:
 
 
 def _described(run: Run, tables: Tables, base: pd.DataFrame, fleets: Fleets) -> dict[str, float]:
-    payload = validate(tables, fleets.settings(), int(run.manifest["seed"]))
-    wsmeter = next(row for row in payload["rows"] if row["estimator"] == "wsmeter")
+    judged = validate(tables, fleets.settings(), int(run.manifest["seed"]))
+    wsmeter = judged.rows("wsmeter")[0]
     epochs = run.table("truth_nowhere_epochs", ["instructions", "cpu_s"]).sum()
     now = tables.nowhere
     return {
-        "change": payload["truth"]["change"],
+        "change": judged.true["change"],
         "machine_cv": machine_cv(now)[0],
         "job_cv": job_cv(now),
         "slowdown": slowdown(now, _alone(run)),
@@ -145,9 +145,10 @@ def _shared(sources: Sources, fleets: Fleets, seed: int, spread: tuple[float, fl
     run = sources.run(UPGRADE, **{"fleet.machines": MACHINES, "seed": seed, **dict(zip(names, spread, strict=True))})
     tables = Tables.of(run, fleets.settings())
     without, _ = halves_of(tables.observed)
-    rows = {row["estimator"]: row for row in validate(tables, fleets.settings(), seed)["rows"]}
+    judged = validate(tables, fleets.settings(), seed)
+    published, wider = judged.rows("wsmeter")[-1], judged.rows("wsmeter-widened")[-1]
     shares = {"covered": "covers_covered", "truth": "covers_truth"}
-    plain = {name: rows["wsmeter"][column] for name, column in shares.items()}
-    widened = {f"{name}_widened": rows["wsmeter-widened"][column] for name, column in shares.items()}
+    plain = {name: published[column] for name, column in shares.items()}
+    widened = {f"{name}_widened": wider[column] for name, column in shares.items()}
     correlation = effective_correlation(without, tables.jobs).ratio
-    return {"correlation": correlation, "draws": rows["wsmeter"]["draws"], **plain, **widened}
+    return {"correlation": correlation, "draws": published["draws"], **plain, **widened}

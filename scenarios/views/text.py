@@ -101,9 +101,10 @@ def _table(table: Table, console: "Console") -> None:
     from rich.text import Text
 
     columns = _fitting(table, console.width)
-    widths = _widths(table, columns, console.width)
+    gap = _gap(table, columns, console.width)
+    widths = _widths(table, columns, console.width, gap)
     heads = _heads(table)
-    drawn = Drawn(box=SIMPLE_HEAD, padding=(0, _GAP, 0, 0), show_edge=False, show_header=bool(table.headings))
+    drawn = Drawn(box=SIMPLE_HEAD, padding=(0, gap, 0, 0), show_edge=False, show_header=bool(table.headings))
     for i in columns:
         drawn.add_column(
             Text(heads[i]), justify="right" if table.numbers[i] else "left", no_wrap=table.numbers[i], overflow="fold"
@@ -136,20 +137,30 @@ def _fitting(table: Table, width: int) -> list[int]:
     """Return the columns for which there is room: numbers give way, those to spare first, then from the last on."""
     columns = list(range(len(table.numbers)))
     spare = sorted([i for i in columns if table.numbers[i]][1:], key=lambda i: i in table.spare)
-
-    def needed(i: int) -> int:
-        longest = _longest(table, i)
-        return _GAP + (longest if table.numbers[i] else min(longest, max(LEAST_NAME, len(_heads(table)[i]))))
-
-    while spare and sum(needed(i) for i in columns) > width:
+    if _least(table, columns) + len(columns) <= width:
+        return columns
+    while spare and _least(table, columns) + _GAP * len(columns) > width:
         columns.remove(spare.pop())
     return columns
 
 
-def _widths(table: Table, columns: list[int], width: int) -> dict[int, int]:
+def _gap(table: Table, columns: list[int], width: int) -> int:
+    """Return the blanks after each column, to which the table's frame adds one: fewer where there is no room."""
+    least = _least(table, columns)
+    return next((gap for gap in range(_GAP, -1, -1) if least + (gap + 1) * len(columns) <= width + 1), _GAP)
+
+
+def _least(table: Table, columns: list[int]) -> int:
+    """Return the characters that columns need at least, without what is between them."""
+    longest = {i: _longest(table, i) for i in columns}
+    heads = _heads(table)
+    return sum(longest[i] if table.numbers[i] else min(longest[i], max(LEAST_NAME, len(heads[i]))) for i in columns)
+
+
+def _widths(table: Table, columns: list[int], width: int, gap: int) -> dict[int, int]:
     """Return the characters of each column: names share what numbers leave."""
     widths = {i: _longest(table, i) for i in columns}
-    free = width - sum(_GAP + (size if table.numbers[i] else 0) for i, size in widths.items())
+    free = width - sum(max(gap, 1) + (size if table.numbers[i] else 0) for i, size in widths.items())
     names = sorted((i for i in columns if not table.numbers[i]), key=lambda i: widths[i])
     for rank, i in enumerate(names):
         widths[i] = max(1, min(widths[i], free // (len(names) - rank)))

@@ -1,20 +1,24 @@
 """A fleet's run is measured as its scenario's analyses say: what `wsc run` and `wsc validate` print of it."""
 
 import math
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, fields
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any
 
+import numpy as np
 import pandas as pd
 
 from analysis.figures.wsmeter.changes import NORMAL_95, job_changes
 from analysis.figures.wsmeter.day import draw_day
 from analysis.figures.wsmeter.estimates import draw_estimates
-from analysis.statistics import NotEnoughDataError
+from analysis.statistics import Current, NotEnoughDataError
+from analysis.wsmeter.clusters import MachineRows, random_machines
 from analysis.wsmeter.estimators import Estimate
+from models.arrays import Ints
 from models.fleet.metrics import MetricName
 from models.fleet.world import World
+from models.randomness import stream
 from scenarios.files.loader import load
 from scenarios.files.schema import Scenario, WSMeter
 from scenarios.runs.execution import obtain
@@ -24,14 +28,10 @@ from scenarios.runs.rundir import Draft, Run, RunError
 from scenarios.views.conclusion import Conclusion, Payload
 from scenarios.views.output import Progress
 from scenarios.views.section import Block, Place, Says, Section, Table, table
-from scenarios.wsmeter.clusters import clusters
-from scenarios.wsmeter.measurements import job_quotas, run_measurements
+from scenarios.wsmeter.measurements import job_quotas, measurements_by_cell, run_measurements
 from scenarios.wsmeter.truth import Tables, change_of, halves_of, in_words
-from scenarios.wsmeter.validate import estimators, show_validate
+from scenarios.wsmeter.validate import Unit, ValidatedFleet, estimators
 from scenarios.wsmeter.validate import validate as judge
-
-Unit = Literal["machine", "instance"]
-__all__ = ("measure", "numbers", "show_validate", "simulate", "validate")
 
 
 def simulate(scenario: Scenario, draft: Draft, _out: Path, progress: Progress) -> Mapping[str, int]:
@@ -245,7 +245,7 @@ def _rounds(scenario: Scenario, found: Run, progress: Progress) -> pd.DataFrame:
     return concluded(found.path, "rounds", rolled_out)
 
 
-def validate(scenario: Scenario, out: Path, force: bool, progress: Progress) -> dict[str, Any]:
+def validate(scenario: Scenario, out: Path, force: bool, progress: Progress) -> ValidatedFleet:
     """Return what `wsc validate` says: how often each estimator's interval was right over many test clusters.
 
     Raises
@@ -258,12 +258,12 @@ def validate(scenario: Scenario, out: Path, force: bool, progress: Progress) -> 
         raise RunError(f"{scenario.name}: there is no truth to validate against, {why}")
     if scenario.periods:
         raise RunError(f"{scenario.name}: machines switch the feature on and off, for which WSMeter has no estimator")
-    found = obtain(scenario, out, force, progress)
+    run = obtain(scenario, out, force, progress)
     settings, unit = scenario.analyses.wsmeter, unit_of(scenario)
-    payload = judge(
-        Tables.of(found, settings), settings, scenario.seed, unit, lambda done, all_: progress("drawing", done / all_)
+    judged = judge(
+        Tables.of(run, settings), settings, scenario.seed, unit, lambda done, all_: progress("drawing", done / all_)
     )
-    return payload | {"scenario": scenario.name, "run": str(found.path), "seed": scenario.seed}
+    return ValidatedFleet(scenario.name, run.path, scenario.seed, judged)
 
 
 def estimates(found: Run, settings: WSMeter, unit: Unit) -> pd.DataFrame:
@@ -292,6 +292,77 @@ def estimates(found: Run, settings: WSMeter, unit: Unit) -> pd.DataFrame:
             except NotEnoughDataError:
                 made.append({"estimator": each.name, "machines": size})
     return pd.DataFrame(made, columns=names)
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Clusters:
+    """The fleet without the feature, and a test cluster of each size that was asked for."""
+
+    current: Current
+    new: Mapping[int, Current]
+
+
+def clusters(run: Run, settings: WSMeter, seed: int, *, by_instance: bool = False) -> Clusters | None:
+    """Draw a test cluster of each size, None if all or nothing has the feature; one cell is in memory at a time.
+
+    Parameters
+    ----------
+    run : a run, with or without its ``truth_`` tables
+    settings : metric, window, jobs and sizes
+    seed : of the draws; each size has a stream of its own
+    by_instance : whether every instance counts as a machine of its own, for features of single instances
+
+    Raises
+    ------
+    NotEnoughDataError
+        If fewer machines were measured with the feature than a size asks for.
+    ValueError
+        If the counting window or a job is not there.
+
+    """
+    cells = _Cells(run, settings, by_instance)
+    summed, counts = list[Current](), list[pd.Series]()
+    for without, having in cells:
+        counts.append(having["machine"].value_counts(sort=False).sort_index())
+        summed += [Current.of(without)] if len(without) else []
+    rows = _machine_rows(counts)
+    if not summed or not len(rows.machines):
+        return None
+    chosen = {size: random_machines(stream(seed, f"test cluster/{size}"), rows, size) for size in settings.machines}
+    ends = np.cumsum([int(count.sum()) for count in counts])
+    taken = {size: list[pd.DataFrame]() for size in chosen}
+    for (_, having), end in zip(cells, ends, strict=True):
+        for size, at in chosen.items():
+            inside = at[(at >= end - len(having)) & (at < end)] - (end - len(having))
+            taken[size].append(having.take(inside))
+    return Clusters(Current.joined(summed), {size: Current.of(_joined(tables)) for size, tables in taken.items()})
+
+
+class _Cells:
+    """The halves of each cell without and with the feature, the latter in order of machines; read anew each time."""
+
+    def __init__(self, run: Run, settings: WSMeter, by_instance: bool) -> None:
+        self.run, self.settings, self.by_instance = run, settings, by_instance
+        self.only = None if run.cells else list(measurements_by_cell(run, settings))
+
+    def __iter__(self) -> Iterator[tuple[pd.DataFrame, pd.DataFrame]]:
+        before = 0
+        for rows in self.only or measurements_by_cell(self.run, self.settings):
+            own = rows.assign(machine=before + np.arange(len(rows))) if self.by_instance else rows
+            before += len(rows)
+            feature = own["feature"].to_numpy(dtype=np.bool_)
+            yield own[~feature], own[feature].sort_values("machine", kind="stable", ignore_index=True)
+
+
+def _machine_rows(counts: Sequence[pd.Series]) -> MachineRows:
+    """Return where each machine's rows stand in the cells' tables, one after the other."""
+    count: Ints = np.concatenate([rows.to_numpy(dtype=np.int64) for rows in counts])
+    machines = pd.Index(np.concatenate([rows.index.to_numpy() for rows in counts]))
+    return MachineRows(machines, np.arange(count.sum()), np.concatenate([[0], np.cumsum(count)]))
+
+
+def _joined(tables: Sequence[pd.DataFrame]) -> pd.DataFrame:
+    return tables[0] if len(tables) == 1 else pd.concat(tables, ignore_index=True)
 
 
 def has_truth(found: Run) -> bool:

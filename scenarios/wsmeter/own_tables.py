@@ -1,17 +1,12 @@
-"""Measurements of a real fleet: ``wsc plan`` and ``wsc estimate``, as JSON-ready dicts and as tables to read."""
+"""Measurements of a real fleet in tables of one's own: ``wsc plan`` and ``wsc estimate``."""
 
 import math
-from collections.abc import Mapping, Sequence
-from dataclasses import asdict
+from collections.abc import Iterator, Sequence
+from dataclasses import asdict, dataclass
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 import pandas as pd
-from rich.box import SIMPLE_HEAD
-from rich.console import Console
-from rich.markup import escape
-from rich.table import Table
 
 from analysis.audit.findings import Audit, Finding, Severity
 from analysis.audit.guards import GUARDS, examine
@@ -20,12 +15,16 @@ from analysis.audit.tails import heavy_tails_of_samples
 from analysis.statistics import NotEnoughDataError
 from analysis.wsmeter.estimators import WIDENING, Baseline, Current, CurrentIs, Estimate, WSMeter
 from analysis.wsmeter.measurements import Reading, read_jobs, read_measurements, read_plan
+from analysis.wsmeter.plan import Plan
 from analysis.wsmeter.plan import plan as allocate
 from scenarios.files.faults import Fault, FaultsError, faults_in
+from scenarios.views import findings
+from scenarios.views.conclusion import Conclusion, Payload
+from scenarios.views.numbers import interval
+from scenarios.views.section import Block, Says, Section, table
 
-_ROWS = 40
-_COLOURS = {"error": "red", "warning": "yellow", "note": "dim"}
-_ASKED = {
+_JOBS_SHOWN = 40
+_GUARDS = {
     "unit_change",
     "units_between_jobs",
     "few_clusters",
@@ -38,7 +37,115 @@ _AGAIN, _MOSTLY = 0.05, 0.25
 """Shares of new rows, beyond chance, from which rows that stand in the current table are a warning, and an error."""
 
 
-def plan(table: Path, margin: float, t: float = 2.0, min_instances: int = 4) -> dict[str, Any]:
+@dataclass(frozen=True, slots=True, eq=False)
+class PlannedInstances(Conclusion):
+    """How many instances of each job to observe, and for what margin: ``wsc plan``."""
+
+    plan: Plan
+    notes: tuple[str, ...]
+
+    def section(self) -> Section:
+        """Return the largest allotments, what all of them cost, and the margin that they promise."""
+        return Section("", tuple(self._blocks()))
+
+    def _blocks(self) -> Iterator[Block]:
+        ranked = self.frame().sort_values(["instances", "job"], ascending=[False, True])
+        shown = ranked.head(_JOBS_SHOWN)
+        rows = [
+            (job, f"{instances:,}", f"{continuous:,.2f}")
+            for job, instances, continuous in zip(shown["job"], shown["instances"], shown["continuous"], strict=True)
+        ]
+        yield table(("job", "instances", "continuous"), rows, "Instances to observe")
+        if len(ranked) > _JOBS_SHOWN:
+            yield Says(f"and {len(ranked) - _JOBS_SHOWN:,} more jobs")
+        proof = "the least possible" if self.plan.optimal else "not proven to be the least"
+        total, cost = int(ranked["instances"].sum()), self.plan.cost
+        yield Says(f"{total:,} instances cost {cost:g} ({proof}) for a margin of ±{self.plan.margin:.2%}")
+        yield from findings.notes(self.notes)
+
+    def payload(self) -> Payload:
+        """Return the instances of each job, in whole numbers and before they were rounded."""
+        chosen = self.frame()
+        return {
+            "kind": "plan",
+            "allocation": dict(zip(chosen["job"], chosen["instances"], strict=True)),
+            "cost": float(self.plan.cost),
+            "margin": float(self.plan.margin),
+            "optimal": bool(self.plan.optimal),
+            "continuous": dict(zip(chosen["job"], chosen["continuous"], strict=True)),
+            "notes": list(self.notes),
+        }
+
+    def frame(self) -> pd.DataFrame:
+        """Return job, instances and continuous, a row a job in the order of the table."""
+        return self.plan.allocation.astype({"job": str, "instances": np.int64, "continuous": np.float64})
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class EstimatedChange(Conclusion):
+    """What the estimators say of two tables of instances, and what would make it false: ``wsc estimate``."""
+
+    current_is: CurrentIs
+    estimates: tuple[Estimate, ...]
+    audit: Audit
+    notes: tuple[str, ...]
+
+    @property
+    def trusted(self) -> bool:
+        """Whether no finding is an error, so that there is a verdict."""
+        return not self.audit.errors
+
+    def section(self) -> Section:
+        """Return findings, the estimates, and in words whether there is a change, unless a finding is an error."""
+        return Section("", tuple(self._blocks()))
+
+    def _blocks(self) -> Iterator[Block]:
+        yield from findings.blocks(self.audit.findings)
+        headings = ("estimator", "machines", "jobs", "change", "interval", "quota", "changed")
+        rows = [(*_cells(estimate), self._verdict(estimate)) for estimate in self.estimates]
+        yield table(headings, rows, numbers=(False, True, True, True, True, True, False))
+        if not self.trusted:
+            yield Says(f"no verdict: mend {', '.join(finding.code for finding in self.audit.errors)} first")
+        yield from findings.notes(self.notes)
+
+    def _verdict(self, estimate: Estimate) -> str:
+        if not self.trusted:
+            return "not said"
+        return "yes" if _excludes_current(estimate) else "not found"
+
+    def payload(self) -> Payload:
+        """Return all estimates, all findings and the notes."""
+        return {
+            "kind": "estimate",
+            "current_is": self.current_is,
+            "estimates": self.frame().to_dict("records"),
+            "trusted": self.trusted,
+            **self.audit.payload(),
+            "notes": list(self.notes),
+        }
+
+    def frame(self) -> pd.DataFrame:
+        """Return a row an estimator: the fields of `Estimate`, and whether the interval excludes the current fleet."""
+        rows = [asdict(estimate) | {"excludes_current": _excludes_current(estimate)} for estimate in self.estimates]
+        return pd.DataFrame(rows)
+
+
+def _cells(estimate: Estimate) -> tuple[str, ...]:
+    return (
+        estimate.estimator,
+        f"{estimate.machines:,}",
+        f"{estimate.jobs:,}",
+        f"{estimate.change:+.2%}",
+        interval(estimate.low, estimate.high, "+.2%"),
+        "unknown" if math.isnan(estimate.quota_coverage) else f"{estimate.quota_coverage:.1%}",
+    )
+
+
+def _excludes_current(estimate: Estimate) -> bool:
+    return not estimate.low <= 0 <= estimate.high
+
+
+def plan(table: Path, margin: float, t: float = 2.0, min_instances: int = 4) -> PlannedInstances:
     """Return how many instances of each job to observe, from a table of jobs.
 
     Parameters
@@ -55,20 +162,11 @@ def plan(table: Path, margin: float, t: float = 2.0, min_instances: int = 4) -> 
     """
     with faults_in(table):
         reading = read_plan(table)
-        made = allocate(reading.table, margin, t, min_instances)
-    chosen = made.allocation
+        allotted = allocate(reading.table, margin, t, min_instances)
     notes = _located(table, reading)
-    if made.jobs_below_minimum:
-        notes.append(f"jobs with fewer than {min_instances} instances, observed whole: {made.jobs_below_minimum}")
-    return {
-        "kind": "plan",
-        "allocation": {str(job): int(n) for job, n in zip(chosen["job"], chosen["instances"], strict=True)},
-        "cost": float(made.cost),
-        "margin": float(made.margin),
-        "optimal": bool(made.optimal),
-        "continuous": {str(job): float(x) for job, x in zip(chosen["job"], chosen["continuous"], strict=True)},
-        "notes": notes,
-    }
+    if allotted.jobs_below_minimum:
+        notes.append(f"jobs with fewer than {min_instances} instances, observed whole: {allotted.jobs_below_minimum}")
+    return PlannedInstances(allotted, tuple(notes))
 
 
 def estimate(
@@ -79,7 +177,7 @@ def estimate(
     current_is: CurrentIs = "population",
     t: float = 2.0,
     min_instances: int = 4,
-) -> dict[str, Any]:
+) -> EstimatedChange:
     """Return what the estimators say of two instance tables of a real fleet.
 
     Parameters
@@ -104,11 +202,11 @@ def estimate(
     with faults_in(new):
         tables = Current.of(before.table), Current.of(after.table)
         fleet_jobs = None if fleet is None else fleet.table
-        made, problems = _estimates(*tables, fleet_jobs, wsmeter, Baseline(t, current_is))
+        estimates, problems = _estimates(*tables, fleet_jobs, wsmeter, Baseline(t, current_is))
     if len(tables[0].job) == 1:
-        values, whole = [each.machine_value for each in tables], current_is == "population"
-        found = heavy_tails_of_samples(values[0], values[1], whole=whole)
-        notes += [f"{new}: {one.what}; better {one.remedy}" for one in found]
+        values, whole = [side.machine_value for side in tables], current_is == "population"
+        tails = heavy_tails_of_samples(values[0], values[1], whole=whole)
+        notes += [f"{new}: {finding.what}; better {finding.remedy}" for finding in tails]
     if jobs is None or fleet is None:
         notes.append("no jobs table: jobs weigh as in the current table, and their share of the fleet is unknown")
     else:
@@ -116,26 +214,7 @@ def estimate(
         missing = len(set(before.table["job"]) - set(fleet.table["job"]))
         notes += [f"{jobs}: lacks {missing} of the current table's jobs, which are left out"] if missing else []
     audited = _audited(before.table, after.table, fleet_jobs)
-    trusted = all(one.severity != "error" for one in audited.findings)
-    return {
-        "kind": "estimate",
-        "current_is": current_is,
-        "estimates": made,
-        "trusted": trusted,
-        **audited.payload(),
-        "notes": notes + problems,
-    }
-
-
-def status(payload: Mapping[str, Any]) -> int:
-    """Return the exit status of `wsc estimate` and `wsc effect`: 0 if there is a verdict, 1 if a finding is an error.
-
-    Examples
-    --------
-    >>> status({"trusted": True}), status({"trusted": False})
-    (0, 1)
-    """
-    return 0 if payload["trusted"] else 1
+    return EstimatedChange(current_is, estimates, audited, (*notes, *problems))
 
 
 def _audited(current: pd.DataFrame, new: pd.DataFrame, jobs: pd.DataFrame | None) -> Audit:
@@ -144,14 +223,16 @@ def _audited(current: pd.DataFrame, new: pd.DataFrame, jobs: pd.DataFrame | None
     both = pd.concat(tables, ignore_index=True)
     apart = both.assign(machine=both["treated"].astype(str) + " " + both["machine"].astype(str))
     single = (both["job"] == both["job"].iloc[0]).all()
-    asked = _ASKED - {"heavy_tails"} if single else _ASKED  # of a single job a note says it, which knows a whole fleet
+    guards = (
+        _GUARDS - {"heavy_tails"} if single else _GUARDS
+    )  # of a single job a note says it, which knows whole fleets
     again = _told_again(current, new)
     try:
-        found = examine(apart, jobs, without=GUARDS.keys() - asked)
+        audited = examine(apart, jobs, without=GUARDS.keys() - guards)
     except ObservationsError as error:
         unusable = Finding("unusable_values", "error", str(error), {}, "measure again; nothing can be compared")
         return Audit((*again, unusable), ("duplicated_rows",))
-    return Audit((*again, *found.findings), ("duplicated_rows", *found.checked))
+    return Audit((*again, *audited.findings), ("duplicated_rows", *audited.checked))
 
 
 def _told_again(current: pd.DataFrame, new: pd.DataFrame) -> list[Finding]:
@@ -181,81 +262,20 @@ def _told_again(current: pd.DataFrame, new: pd.DataFrame) -> list[Finding]:
     return [Finding("duplicated_rows", severity, what, evidence, remedy)]
 
 
-def show_plan(payload: Mapping[str, Any], console: Console) -> None:
-    """Print a plan as a table, the largest allotments first."""
-    table = Table("job", "instances", "continuous", title="Instances to observe")
-    ranked = sorted(payload["allocation"].items(), key=lambda item: (-item[1], item[0]))
-    for job, instances in ranked[:_ROWS]:
-        table.add_row(escape(job), f"{instances:,}", f"{payload['continuous'][job]:,.2f}")
-    console.print(table)
-    if len(ranked) > _ROWS:
-        console.print(f"and {len(ranked) - _ROWS:,} more jobs", highlight=False)
-    proof = "the least possible" if payload["optimal"] else "not proven to be the least"
-    total = sum(payload["allocation"].values())
-    console.print(
-        f"{total:,} instances cost {payload['cost']:g} ({proof}) for a margin of ±{payload['margin']:.2%}",
-        highlight=False,
-        soft_wrap=True,
-    )
-    show_notes(payload, console)
-
-
-def show_estimate(payload: Mapping[str, Any], console: Console) -> None:
-    """Print findings, estimates as a table, and in words whether there is a change, unless a finding is an error."""
-    show_findings(payload, console)
-    table = Table(box=SIMPLE_HEAD, padding=0, show_edge=False)
-    for heading in ("estimator", "machines", "jobs", "change", "interval", "quota", "changed"):
-        table.add_column(heading, no_wrap=True)
-    for row in payload["estimates"]:
-        table.add_row(
-            row["estimator"],
-            f"{row['machines']:,}",
-            f"{row['jobs']:,}",
-            f"{row['change']:+.2%}",
-            f"{row['low']:+.2%} to {row['high']:+.2%}",
-            "unknown" if math.isnan(row["quota_coverage"]) else f"{row['quota_coverage']:.1%}",
-            "not said" if not payload["trusted"] else "yes" if row["excludes_current"] else "not found",
-        )
-    console.print(table)
-    if not payload["trusted"]:
-        errors = ", ".join(one["code"] for one in payload["findings"] if one["severity"] == "error")
-        console.print(f"no verdict: mend {errors} first", highlight=False, soft_wrap=True)
-    show_notes(payload, console)
-
-
-def show_findings(payload: Mapping[str, Any], console: Console) -> None:
-    """Print what guards found, with what to do about it."""
-    for one in payload["findings"]:
-        colour, what = _COLOURS[one["severity"]], escape(one["what"])
-        console.print(f"[{colour}]{one['severity']}[/{colour}] [bold]{one['code']}[/bold]: {what}", soft_wrap=True)
-        console.print(f"  remedy: {one['remedy']}", highlight=False, soft_wrap=True)
-
-
-def show_notes(payload: Mapping[str, Any], console: Console) -> None:
-    """Print a payload's notes, one a line."""
-    for note in payload["notes"]:
-        console.print(f"note: {note}", highlight=False, markup=False, soft_wrap=True)
-
-
 def _estimates(
     current: Current, new: Current, jobs: pd.DataFrame | None, wsmeter: Sequence[WSMeter], baseline: Baseline
-) -> tuple[list[dict[str, Any]], list[str]]:
+) -> tuple[tuple[Estimate, ...], list[str]]:
     """Return the estimates, and why the baseline cannot be one where it cannot."""
-    made = [each.estimate(current, new, jobs) for each in wsmeter]
+    estimates = tuple(estimator.estimate(current, new, jobs) for estimator in wsmeter)
     try:
-        made.insert(0, baseline.estimate(current, new, jobs))
+        return (baseline.estimate(current, new, jobs), *estimates), []
     except NotEnoughDataError as error:
-        return _rows(made), [f"no baseline: {error}"]
-    return _rows(made), []
-
-
-def _rows(estimates: Sequence[Estimate]) -> list[dict[str, Any]]:
-    return [asdict(each) | {"excludes_current": not each.low <= 0 <= each.high} for each in estimates]
+        return estimates, [f"no baseline: {error}"]
 
 
 def _readings(current: Path, new: Path, jobs: Path | None) -> tuple[Reading, Reading, Reading | None]:
     """Read the files; the faults of all of them are raised together."""
-    found: list[Fault] = []
+    faults: list[Fault] = []
     read: list[Reading] = []
     for path, reader in ((current, read_measurements), (new, read_measurements), (jobs, read_jobs)):
         if path is not None:
@@ -263,9 +283,9 @@ def _readings(current: Path, new: Path, jobs: Path | None) -> tuple[Reading, Rea
                 with faults_in(path):
                     read.append(reader(path))
             except FaultsError as error:
-                found += error.faults
-    if found:
-        raise FaultsError(found)
+                faults += error.faults
+    if faults:
+        raise FaultsError(faults)
     return read[0], read[1], read[2] if jobs is not None else None
 
 

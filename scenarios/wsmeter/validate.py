@@ -4,14 +4,13 @@ This is the one place that holds both. Each draw of the featured half is a test 
 fleet (Lee et al. 2018, WSMeter, section 6.1).
 """
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Hashable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, Literal
+from pathlib import Path
+from typing import Literal, TypeAlias
 
 import numpy as np
 import pandas as pd
-from rich.console import Console
-from rich.table import Table
 from scipy.stats import beta
 
 from analysis.statistics import Current, NotEnoughDataError, quota_shares
@@ -19,13 +18,98 @@ from analysis.wsmeter.clusters import MachineRows, covering_machines, random_mac
 from analysis.wsmeter.coverage import Covered
 from analysis.wsmeter.estimators import Baseline, Estimator, WSMeter
 from models.arrays import Ints
-from models.fleet.metrics import METRICS
+from models.fleet.metrics import METRICS, MetricName
 from models.randomness import stream
 from scenarios.files import schema
+from scenarios.views.conclusion import Conclusion, Payload
+from scenarios.views.section import Block, Says, Section, Table, table
 from scenarios.wsmeter.truth import Tables, halves_of, truth
 
 Progress = Callable[[int, int], None]
 """Called with the draws done and all draws."""
+
+
+Unit: TypeAlias = Literal["machine", "instance"]
+"""What a test cluster is made of."""
+_HEADINGS = ("size", "estimator", "bias", "margin", "truth", "95%", "covered", "not 0", "success", "quota")
+_CAPTION = (
+    "truth: the whole fleet's change, with the 95% interval of that share; covered: the recorded halves' change over "
+    "the covered jobs; not 0: it excludes the current fleet; success: covered and not 0. quota: share covered."
+)
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class ClusterScores:
+    """How often each estimator's interval was right over test clusters of each size, and what the truth is."""
+
+    metric: MetricName
+    unit: Unit
+    true: Mapping[str, float]
+    """Relative changes: change (whole fleet, job level), machine_change, reference and machine_reference."""
+    scores: pd.DataFrame
+    """A row an estimator and size: bias, margin, and shares of the draws; NaN where none had enough data."""
+
+    def rows(self, estimator: str) -> Sequence[Mapping[Hashable, float]]:
+        """Return the scores of one estimator, a row a size."""
+        return self.scores[self.scores["estimator"] == estimator].to_dict("records")
+
+    def blocks(self) -> Iterator[Block]:
+        """Yield the truth, and how often each estimator was right."""
+        true = {name: f"{change:+.2%}" for name, change in self.true.items()}
+        yield Says(
+            f"True change {true['change']} (whole fleet, job level), {true['machine_change']} (mean machine); "
+            f"recorded halves: {true['reference']}, {true['machine_reference']}"
+        )
+        empty = self.scores["too_little_data"] == self.scores["draws"]
+        yield self._table(self.scores[~empty])
+        for size, name in self.scores.loc[empty, ["machines", "estimator"]].itertuples(index=False):
+            yield Says(f"{size:,} {self.unit}s, {name}: too little data in every draw")
+
+    def _table(self, scores: pd.DataFrame) -> Table:
+        shares = ("covers_covered", "excludes_current", "success", "quota_coverage")
+        rows = [
+            (
+                f"{row['machines']:,}",
+                row["estimator"],
+                f"{row['bias']:+.2%}",
+                f"{row['margin']:.2%}",
+                f"{row['covers_truth']:.1%}",
+                f"{100 * row['covers_truth_low']:.0f}–{row['covers_truth_high']:.0%}",
+                *(f"{row[share]:.1%}" for share in shares),
+            )
+            for row in scores.to_dict("records")
+        ]
+        numbers = [heading != "estimator" for heading in _HEADINGS]
+        return table(_HEADINGS, rows, "Shares of the draws whose interval holds …", numbers=numbers, caption=_CAPTION)
+
+    def payload(self) -> Payload:
+        """Return the truth and all scores."""
+        rows = self.scores.to_dict("records")
+        return {"kind": "fleet", "metric": self.metric, "unit": self.unit, "truth": self.true, "rows": rows}
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class ValidatedFleet(Conclusion):
+    """How often the estimators were right on test clusters of a run: ``wsc validate`` of a fleet."""
+
+    scenario: str
+    run: Path
+    seed: int
+    judged: ClusterScores
+
+    def section(self) -> Section:
+        """Return what was measured, the truth, and how often each estimator was right."""
+        metric = METRICS[self.judged.metric]
+        head = Says(f"{self.scenario} (seed {self.seed}), {metric.words} ({metric.name})")
+        return Section("", (head, *self.judged.blocks()))
+
+    def payload(self) -> Payload:
+        """Return the truth, all scores, and of which run they are."""
+        return {**self.judged.payload(), "scenario": self.scenario, "run": str(self.run), "seed": self.seed}
+
+    def frame(self) -> pd.DataFrame:
+        """Return a row an estimator and size of test cluster."""
+        return self.judged.scores
 
 
 def estimators(settings: schema.WSMeter) -> tuple[Estimator, ...]:
@@ -33,7 +117,7 @@ def estimators(settings: schema.WSMeter) -> tuple[Estimator, ...]:
 
     Examples
     --------
-    >>> [each.name for each in estimators(schema.WSMeter())]
+    >>> [estimator.name for estimator in estimators(schema.WSMeter())]
     ['baseline', 'wsmeter', 'wsmeter-widened']
     """
     t, enough = settings.t, settings.min_instances
@@ -44,9 +128,9 @@ def validate(
     tables: Tables,
     settings: schema.WSMeter,
     seed: int,
-    unit: Literal["machine", "instance"] = "machine",
+    unit: Unit = "machine",
     progress: Progress | None = None,
-) -> dict[str, Any]:
+) -> ClusterScores:
     """Return how often the estimators are right on test clusters of a recorded fleet.
 
     Parameters
@@ -57,40 +141,17 @@ def validate(
     unit : what the feature is rolled out by; for instances, sizes are numbers of instances
     progress : called after every draw
 
-    Returns
-    -------
-    dict
-        kind, metric, truth (relative changes: change of the whole fleet at job level, machine_change, and reference and
-        machine_reference, the recorded half with the feature against the half without), rows per estimator and size.
-
     Raises
     ------
     NotEnoughDataError
         If the featured half has fewer machines than a test cluster.
     ValueError
         If the least coverage cannot be reached.
-
-    Examples
-    --------
-    >>> off = pd.DataFrame({"job": [0, 1] * 20, "machine": np.repeat(range(20), 2), "weight": 1.0})
-    >>> off["value"] = 1.0 + off["job"] + off["machine"] % 3
-    >>> on = off.assign(value=1.1 * off["value"])
-    >>> halves = on.assign(feature=on["machine"] < 10, value=on["value"].where(on["machine"] < 10, off["value"]))
-    >>> jobs = pd.DataFrame({"job": [0, 1], "quota": [3.0, 1.0], "instances": 20})
-    >>> made = validate(Tables(halves, jobs, off, on), schema.WSMeter(machines=(4, 8), draws=3), seed=1)
-    >>> round(made["truth"]["change"], 6), [row["draws"] for row in made["rows"]]
-    (0.1, [3, 3, 3, 3, 3, 3])
     """
     tables = tables.by_instance() if unit == "instance" else tables
     true = truth(tables)
-    drawn = draws(tables, settings, seed, progress)
-    return {
-        "kind": "fleet",
-        "metric": settings.metric,
-        "unit": unit,
-        "truth": true,
-        "rows": list(_scores(drawn, true["change"])),
-    }
+    scores = _scores(draws(tables, settings, seed, progress), true["change"])
+    return ClusterScores(settings.metric, unit, true, pd.DataFrame(scores))
 
 
 def draws(tables: Tables, settings: schema.WSMeter, seed: int, progress: Progress | None = None) -> pd.DataFrame:
@@ -113,23 +174,13 @@ def draws(tables: Tables, settings: schema.WSMeter, seed: int, progress: Progres
         If the featured half has fewer machines than a test cluster.
     ValueError
         If the least coverage cannot be reached.
-
-    Examples
-    --------
-    >>> off = pd.DataFrame({"job": [0, 1] * 20, "machine": np.repeat(range(20), 2), "weight": 1.0, "value": 2.0})
-    >>> on = off.assign(value=2.2)
-    >>> halves = on.assign(feature=on["machine"] < 10, value=on["value"].where(on["machine"] < 10, off["value"]))
-    >>> jobs = pd.DataFrame({"job": [0, 1], "quota": [3.0, 1.0], "instances": 20})
-    >>> made = draws(Tables(halves, jobs, off, on), schema.WSMeter(machines=(4,), draws=2), seed=1)
-    >>> len(made), made["change"].round(6).unique().tolist()
-    (6, [0.1])
     """
     without, having = halves_of(tables.observed)
     considered = _considered(tables.jobs, settings.top_jobs)
     current, whole = Current.of(without).only(pd.Index(considered["job"])), Current.of(having)
     cut = _Cut(having, MachineRows.of(having), considered, settings)
-    each = estimators(settings)
-    rows: list[dict[str, Any]] = []
+    judged = estimators(settings)
+    rows: list[dict[str, object]] = []
     for size in settings.machines:
         rng = stream(seed, f"validate/{size}")
         for draw in range(settings.draws):
@@ -137,10 +188,11 @@ def draws(tables: Tables, settings: schema.WSMeter, seed: int, progress: Progres
             new = Current.of(having.take(chosen))
             head = {"machines": size, "draw": draw, "reselections": reselections}
             same_jobs = _only_covered(whole, current, new, tables.jobs, settings.min_instances)
-            for one in each:
-                rows.append(head | {"estimator": one.name} | _answers(one, current, new, same_jobs, tables.jobs))
+            for estimator in judged:
+                answers = _answers(estimator, current, new, same_jobs, tables.jobs)
+                rows.append({**head, "estimator": estimator.name, **answers})
             if progress is not None:
-                progress(len(rows) // len(each), settings.draws * len(settings.machines))
+                progress(len(rows) // len(judged), settings.draws * len(settings.machines))
     return pd.DataFrame(rows)
 
 
@@ -158,62 +210,6 @@ def binomial_interval(successes: int, trials: int, confidence: float = 0.95) -> 
     low = beta.ppf(tail, successes, trials - successes + 1) if successes else 0.0
     high = beta.ppf(1 - tail, successes + 1, trials - successes) if successes < trials else 1.0
     return float(low), float(high)
-
-
-def show_validate(payload: Mapping[str, Any], console: Console) -> None:
-    """Print the truth and how often each estimator was right.
-
-    Parameters
-    ----------
-    payload : what `validate` returned
-    console : where to
-
-    Examples
-    --------
-    >>> from io import StringIO
-    >>> true = {"change": 0.1, "machine_change": 0.12, "reference": 0.09, "machine_reference": 0.11}
-    >>> show_validate({"truth": true, "rows": []}, Console(file=(out := StringIO())))
-    >>> out.getvalue().partition(";")[0]
-    'True change +10.00% (whole fleet, job level), +12.00% (mean machine)'
-    """
-    true = payload["truth"]
-    if "scenario" in payload:
-        metric = METRICS[payload["metric"]]
-        console.print(
-            f"{payload['scenario']} (seed {payload['seed']}), {metric.words} ({metric.name})", highlight=False
-        )
-    console.print(
-        f"True change {true['change']:+.2%} (whole fleet, job level), {true['machine_change']:+.2%} (mean machine); "
-        f"recorded halves: {true['reference']:+.2%}, {true['machine_reference']:+.2%}",
-        highlight=False,
-        soft_wrap=True,
-    )
-    title = "Shares of the draws whose interval holds …"
-    table = Table(title=title, caption=_CAPTION, box=None, padding=(0, 1, 0, 0))
-    for heading in _HEADINGS:
-        table.add_column(heading, no_wrap=True)
-    for row in payload["rows"]:
-        if row["too_little_data"] == row["draws"]:
-            table.add_row(f"{row['machines']:,}", row["estimator"], "too little data")
-            continue
-        shares = ("covers_covered", "excludes_current", "success", "quota_coverage")
-        table.add_row(
-            f"{row['machines']:,}",
-            row["estimator"],
-            f"{row['bias']:+.2%}",
-            f"{row['margin']:.2%}",
-            f"{row['covers_truth']:.1%}",
-            f"{100 * row['covers_truth_low']:.0f}–{row['covers_truth_high']:.0%}",
-            *(f"{row[share]:.1%}" for share in shares),
-        )
-    console.print(table)
-
-
-_HEADINGS = ("size", "estimator", "bias", "margin", "truth", "95%", "covered", "not 0", "success", "quota")
-_CAPTION = (
-    "truth: the whole fleet's change, with the 95% interval of that share; covered: the recorded halves' change over "
-    "the covered jobs; not 0: it excludes the current fleet; success: covered and not 0. quota: share covered."
-)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -250,40 +246,42 @@ def _only_covered(whole: Current, current: Current, new: Current, jobs: pd.DataF
         return whole
 
 
-def _answers(each: Estimator, current: Current, new: Current, whole: Current, jobs: pd.DataFrame) -> dict[str, float]:
+def _answers(
+    estimator: Estimator, current: Current, new: Current, whole: Current, jobs: pd.DataFrame
+) -> dict[str, float]:
     """Return an estimator's answer, and what it would say of the whole featured half over the same jobs."""
     try:
-        made = each.estimate(current, new, jobs)
+        estimate = estimator.estimate(current, new, jobs)
     except NotEnoughDataError:
         return dict.fromkeys(_ANSWERS, np.nan)
-    answers = {name: getattr(made, name) for name in _ANSWERS[:-1]}
-    return answers | {"reference": each.estimate(current, whole, jobs).change}
+    answers = {name: getattr(estimate, name) for name in _ANSWERS[:-1]}
+    return answers | {"reference": estimator.estimate(current, whole, jobs).change}
 
 
 _ANSWERS = ("change", "low", "high", "margin", "quota_coverage", "jobs", "reference")
 
 
-def _scores(drawn: pd.DataFrame, change: float) -> Iterator[dict[str, Any]]:
+def _scores(drawn: pd.DataFrame, change: float) -> Iterator[dict[str, object]]:
     """Yield what is counted over the draws of each estimator and size; draws with too little data apart."""
     for (size, name), all_draws in drawn.groupby(["machines", "estimator"], sort=False):
-        made = all_draws.dropna(subset=["change"])
-        true = made["low"].le(change) & made["high"].ge(change)
-        over_covered = made["low"].le(made["reference"]) & made["high"].ge(made["reference"])
-        excludes = made["low"].gt(0) | made["high"].lt(0)
+        enough = all_draws.dropna(subset=["change"])
+        true = enough["low"].le(change) & enough["high"].ge(change)
+        over_covered = enough["low"].le(enough["reference"]) & enough["high"].ge(enough["reference"])
+        excludes = enough["low"].gt(0) | enough["high"].lt(0)
         yield {
             "estimator": name,
             "machines": size,
             "draws": len(all_draws),
-            "too_little_data": len(all_draws) - len(made),
-            "bias": float((made["change"] - change).mean()),
-            "bias_covered": float((made["change"] - made["reference"]).mean()),
-            "margin": float(made["margin"].mean()),
+            "too_little_data": len(all_draws) - len(enough),
+            "bias": float((enough["change"] - change).mean()),
+            "bias_covered": float((enough["change"] - enough["reference"]).mean()),
+            "margin": float(enough["margin"].mean()),
             **_share("covers_truth", true),
             **_share("covers_covered", over_covered),
             "excludes_current": float(excludes.mean()),
             "success": float((excludes & over_covered).mean()),
             "success_truth": float((excludes & true).mean()),
-            "quota_coverage": float(made["quota_coverage"].mean()),
+            "quota_coverage": float(enough["quota_coverage"].mean()),
             "reselections": float(all_draws["reselections"].mean()),
         }
 

@@ -145,12 +145,12 @@ def test_the_truth_is_of_all_cells(run):
 
 
 def test_a_run_and_a_validation_speak_of_the_whole_fleet(run):
-    payload = measure(FLEET, run, run.path.parent, quiet)
+    payload = measure(FLEET, run, run.path.parent, quiet).payload()
     assert payload["counts"]["machines"] == 60
     assert payload["truth"]["change"] == pytest.approx(slow_truth(run), rel=1e-12)
     assert {row["machines"] for row in payload["estimates"]} == {4, 8}
     assert 0.7 < payload["fleet"]["allocated_share"] < 0.9
-    judged = validate(FLEET, run.path.parent, False, quiet)
+    judged = validate(FLEET, run.path.parent, False, quiet).payload()
     assert judged["truth"]["change"] == pytest.approx(slow_truth(run), rel=1e-12)
 
 
@@ -179,7 +179,7 @@ def test_a_copy_without_its_truth_opens(copy):
         shutil.rmtree(folder)
     scenario, run = reopen(copy)
     assert not run.has("truth_nowhere_counters")
-    payload = measure(scenario, run, copy.parent, quiet)
+    payload = measure(scenario, run, copy.parent, quiet).payload()
     assert np.isnan(payload["truth"]["change"])
     assert payload["estimates"]
 

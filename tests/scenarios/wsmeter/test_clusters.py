@@ -12,7 +12,7 @@ from models.randomness import stream
 from scenarios.files.schema import WSMeter
 from scenarios.runs.cells import Workers
 from scenarios.runs.execution import obtain
-from scenarios.wsmeter.clusters import clusters
+from scenarios.wsmeter.measure import clusters
 from scenarios.wsmeter.measurements import run_measurements
 from scenarios.wsmeter.truth import by_own_machine, halves_of
 from tests.helpers.cell_fleets import FLEET, quiet

@@ -8,10 +8,13 @@ import pytest
 from rich.console import Console
 from typer.testing import CliRunner
 
+from analysis.audit.findings import Audit
+from analysis.wsmeter.estimators import Estimate
 from scenarios.commands.app import app
 from scenarios.files.faults import FaultsError
 from scenarios.views.output import dumps
-from scenarios.wsmeter import own_tables as measured
+from scenarios.views.text import show
+from scenarios.wsmeter import own_tables
 
 TABLE2 = ["job,weight,mean,std,instances,cost", "compute,0.5,100,7.4,1500,1", "network,0.5,100,17.5,1500,1"]
 
@@ -31,10 +34,14 @@ def fleet(path, seed, machines, gain=1.0, jobs=3):
     return path
 
 
-def said(show, payload):
+def shown(conclusion):
     text = io.StringIO()
-    show(payload, Console(file=text, width=80))
+    show(conclusion.section(), Console(file=text, width=80))
     return text.getvalue()
+
+
+def estimated(*tables, **options):
+    return own_tables.estimate(*tables, **options).payload()
 
 
 @pytest.fixture
@@ -43,7 +50,7 @@ def tables(tmp_path):
 
 
 def test_a_plan_has_the_keys_of_the_contract_and_table_2s_optimum(tmp_path):
-    payload = measured.plan(written(tmp_path / "table.csv", TABLE2), margin=0.03)
+    payload = own_tables.plan(written(tmp_path / "table.csv", TABLE2), margin=0.03).payload()
     assert payload["cost"] == 69
     assert payload["optimal"] is True
     assert payload["continuous"] == pytest.approx({"compute": 20.47, "network": 48.42}, abs=0.005)
@@ -53,36 +60,36 @@ def test_a_plan_has_the_keys_of_the_contract_and_table_2s_optimum(tmp_path):
 
 
 def test_a_plan_is_shown_largest_first(tmp_path):
-    text = said(measured.show_plan, measured.plan(written(tmp_path / "table.csv", TABLE2), margin=0.03))
+    text = shown(own_tables.plan(written(tmp_path / "table.csv", TABLE2), margin=0.03))
     assert text.index("network") < text.index("compute")
     assert "69 instances cost 69 (the least possible) for a margin of ±3.00%" in text
 
 
 def test_a_job_with_brackets_is_shown_as_it_is(tmp_path):
     lines = [line.replace("compute", "[/a]") for line in TABLE2]
-    assert "[/a]" in said(measured.show_plan, measured.plan(written(tmp_path / "table.csv", lines), margin=0.03))
+    assert "[/a]" in shown(own_tables.plan(written(tmp_path / "table.csv", lines), margin=0.03))
 
 
 def test_a_plan_of_many_jobs_shows_forty(tmp_path):
     lines = [TABLE2[0], *(f"job{at},1,100,10,500,1" for at in range(50))]
-    text = said(measured.show_plan, measured.plan(written(tmp_path / "table.csv", lines), margin=0.05))
-    assert text.count("│ job") == 40
+    text = shown(own_tables.plan(written(tmp_path / "table.csv", lines), margin=0.05))
+    assert text.count("\njob") == 41
     assert "and 10 more jobs" in text
 
 
 def test_a_plan_notes_jobs_below_the_minimum(tmp_path):
-    payload = measured.plan(written(tmp_path / "table.csv", [*TABLE2, "tiny,0.01,100,1,2,1"]), margin=0.03)
+    payload = own_tables.plan(written(tmp_path / "table.csv", [*TABLE2, "tiny,0.01,100,1,2,1"]), margin=0.03).payload()
     assert payload["notes"] == ["jobs with fewer than 4 instances, observed whole: 1"]
 
 
 def test_a_margin_out_of_reach_is_a_fault_of_the_table(tmp_path):
     path = written(tmp_path / "table.csv", TABLE2)
     with pytest.raises(FaultsError, match=r"table\.csv: margin 0\.0001 is out of reach: observing all instances gives"):
-        measured.plan(path, margin=0.0001)
+        own_tables.plan(path, margin=0.0001)
 
 
 def test_estimates_have_the_keys_of_the_contract(tables):
-    payload = measured.estimate(*tables)
+    payload = estimated(*tables)
     assert payload["kind"] == "estimate"
     assert [row["estimator"] for row in payload["estimates"]] == ["baseline", "wsmeter", "wsmeter-widened"]
     for row in payload["estimates"]:
@@ -93,18 +100,19 @@ def test_estimates_have_the_keys_of_the_contract(tables):
 
 
 def test_without_jobs_the_coverage_is_unknown_and_the_output_says_so(tables):
-    payload = measured.estimate(*tables)
+    conclusion = own_tables.estimate(*tables)
+    payload = conclusion.payload()
     note = "no jobs table: jobs weigh as in the current table, and their share of the fleet is unknown"
     assert all(math.isnan(row["quota_coverage"]) for row in payload["estimates"])
     assert note in payload["notes"]
-    text = said(measured.show_estimate, payload)
+    text = shown(conclusion)
     assert note in text
     assert "unknown" in text
 
 
 def test_a_jobs_table_gives_weights_and_coverage(tables, tmp_path):
     jobs = written(tmp_path / "jobs.csv", ["job,quota,instances", "0,10,400", "1,20,400", "2,30,400", "elsewhere,40,9"])
-    wsmeter = measured.estimate(*tables, jobs)["estimates"][1]
+    wsmeter = estimated(*tables, jobs)["estimates"][1]
     current, new = (pd.read_csv(table).groupby("job")["value"].mean() for table in tables)
     weight = np.array([1, 2, 3])
     assert wsmeter["quota_coverage"] == pytest.approx(0.6)
@@ -113,16 +121,16 @@ def test_a_jobs_table_gives_weights_and_coverage(tables, tmp_path):
 
 def test_jobs_that_the_jobs_table_lacks_are_noted(tables, tmp_path):
     jobs = written(tmp_path / "jobs.csv", ["job,quota,instances", "0,10,400"])
-    payload = measured.estimate(*tables, jobs)
+    payload = estimated(*tables, jobs)
     assert payload["estimates"][1]["jobs"] == 1
     assert payload["notes"] == [f"{jobs}: lacks 2 of the current table's jobs, which are left out"]
 
 
 def test_a_sampled_current_widens_the_interval(tables):
-    exact, sampled = (measured.estimate(*tables, current_is=kind)["estimates"] for kind in ("population", "sample"))
-    for one, other in zip(exact, sampled, strict=True):
-        assert other["change"] == one["change"]
-        assert other["margin"] > one["margin"]
+    exact, sampled = (estimated(*tables, current_is=kind)["estimates"] for kind in ("population", "sample"))
+    for known, drawn in zip(exact, sampled, strict=True):
+        assert drawn["change"] == known["change"]
+        assert drawn["margin"] > known["margin"]
 
 
 def test_one_value_per_machine_needs_no_other_column(tmp_path):
@@ -132,7 +140,7 @@ def test_one_value_per_machine_needs_no_other_column(tmp_path):
         written(tmp_path / f"{name}.csv", ["value,VM_id", *part])
         for name, part in (("old", lines[30:]), ("new", lines[:30]))
     ]
-    payload = measured.estimate(*paths)
+    payload = estimated(*paths)
     assert [row["machines"] for row in payload["estimates"]] == [30, 30, 30]
     assert f"{paths[1]}: no column machine: every row is a machine of its own" in payload["notes"]
     assert payload["estimates"][0]["margin"] == pytest.approx(payload["estimates"][1]["margin"])
@@ -146,13 +154,14 @@ def test_too_few_machines_for_their_tails_are_told(tmp_path, slow, warned):
         written(tmp_path / f"{name}.csv", ["value", *map(str, part)])
         for name, part in (("old", values[30:]), ("new", values[:30]))
     ]
-    notes = measured.estimate(*paths)["notes"]
+    notes = estimated(*paths)["notes"]
     assert any(note.startswith(f"{paths[1]}: too few machines for such tails") for note in notes) == warned
 
 
 def test_no_change_is_said_where_none_is_found(tmp_path):
-    payload = measured.estimate(fleet(tmp_path / "a.csv", 1, 100), fleet(tmp_path / "b.csv", 3, 20))
-    assert said(measured.show_estimate, payload).count("not found") == 3
+    conclusion = own_tables.estimate(fleet(tmp_path / "a.csv", 1, 100), fleet(tmp_path / "b.csv", 3, 20))
+    assert shown(conclusion).count("not found") == 3
+    assert conclusion.frame()["excludes_current"].tolist() == [False] * 3
 
 
 def test_another_unit_leaves_no_verdict_however_few_machines_report_in_it(tables, tmp_path):
@@ -172,7 +181,7 @@ def test_the_current_fleet_is_not_taken_for_the_new_one(tables, tmp_path):
     copied.write_text(tables[0].read_text())
     for new in (tables[0], copied):
         with pytest.raises(FaultsError, match=r"should hold other measurements than .*, got the same"):
-            measured.estimate(tables[0], new)
+            estimated(tables[0], new)
 
 
 def current_and_new(tables, case):
@@ -202,7 +211,7 @@ def test_rows_of_the_current_fleet_among_the_new_ones_leave_no_verdict(tables, t
     files = [tmp_path / "one.csv", tmp_path / "other.csv"]
     for table, file in zip(current_and_new(tables, case), files, strict=True):
         table.to_csv(file, index=False)
-    payload = measured.estimate(*files)
+    payload = estimated(*files)
     assert not payload["trusted"]
     assert [one["severity"] for one in payload["findings"] if one["code"] == "duplicated_rows"] == ["error"]
 
@@ -217,21 +226,20 @@ def test_two_measurements_of_the_same_machines_are_no_copies_however_they_are_ro
         rows = rows.assign(value=(1 + rng.normal(0, 0.05, 400)).round(digits))
         rows[columns].to_csv(tmp_path / f"{name}.csv", index=False)
         files.append(tmp_path / f"{name}.csv")
-    assert "duplicated_rows" not in {one["code"] for one in measured.estimate(*files)["findings"]}
+    assert "duplicated_rows" not in {one["code"] for one in estimated(*files)["findings"]}
 
 
 def test_new_rows_without_a_usable_value_are_no_comparison(tables, tmp_path):
     rows = pd.read_csv(tables[1]).assign(value=0.0)
     rows.to_csv(tmp_path / "zero.csv", index=False)
-    assert not measured.estimate(tables[0], tmp_path / "zero.csv")["trusted"]
+    assert not estimated(tables[0], tmp_path / "zero.csv")["trusted"]
 
 
 def test_estimates_of_a_large_fleet_fit_eighty_columns_unbroken():
-    row = {"machines": 123456, "jobs": 12345, "change": -0.1234, "low": -0.23456, "high": 0.98765}
-    row |= {"quota_coverage": math.nan, "excludes_current": False}
-    payload = {"estimates": [row | {"estimator": "wsmeter-widened"}], "findings": [], "trusted": True, "notes": []}
-    lines = said(measured.show_estimate, payload).splitlines()
-    assert "wsmeter-widened 123,456  12,345 -12.34% -23.46% to +98.77% unknown not found" in lines
+    wide = Estimate("wsmeter-widened", 123456, -0.1234, -0.23456, 0.98765, 0.6, math.nan, 1.0, 0.9, 12345)
+    lines = shown(own_tables.EstimatedChange("population", (wide,), Audit((), ()), ())).splitlines()
+    cells = ["wsmeter-widened", "123,456", "12,345", "-12.34%", "-23.46%", "to", "+98.77%", "unknown", "not", "found"]
+    assert cells in [line.split() for line in lines]
     assert max(map(len, lines)) <= 80
 
 
@@ -240,7 +248,7 @@ def test_a_single_machine_gives_no_baseline_and_says_why(tmp_path):
         written(tmp_path / name, ["job,machine,instance,value", *(f"web,{name},{at},{1 + at / 10}" for at in range(5))])
         for name in ("one.csv", "other.csv")
     )
-    payload = measured.estimate(one, other)
+    payload = estimated(one, other)
     assert [row["estimator"] for row in payload["estimates"]] == ["wsmeter", "wsmeter-widened"]
     assert payload["notes"][-1] == "no baseline: 2 machines are needed, 1 given"
 
@@ -248,7 +256,7 @@ def test_a_single_machine_gives_no_baseline_and_says_why(tmp_path):
 def test_too_little_data_says_what_would_do(tables, tmp_path):
     few = written(tmp_path / "few.csv", ["job,machine,instance,value", "0,1,1,2", "0,2,2,3", "0,3,3,3"])
     with pytest.raises(FaultsError) as caught:
-        measured.estimate(tables[0], few)
+        estimated(tables[0], few)
     assert str(caught.value) == f"{few}: 4 instances of one job of the current table in the new one are needed, 3 given"
 
 
@@ -257,7 +265,7 @@ def test_the_faults_of_all_files_come_at_once(tmp_path):
     new = tmp_path / "missing.csv"
     jobs = written(tmp_path / "c.csv", ["job,quota,instances", "web,-1,2"])
     with pytest.raises(FaultsError) as caught:
-        measured.estimate(current, new, jobs)
+        estimated(current, new, jobs)
     assert str(caught.value).splitlines() == [
         f'{current}:2:2: value: should be a number, got "x"',
         f'{jobs}:2:2: quota: should be above 0, got "-1"',
@@ -268,6 +276,6 @@ def test_the_faults_of_all_files_come_at_once(tmp_path):
 def test_beyond_twenty_faults_are_counted_where_they_begin(tmp_path):
     path = written(tmp_path / "a.csv", ["value", *["x"] * 25])
     with pytest.raises(FaultsError) as caught:
-        measured.estimate(path, path)
+        estimated(path, path)
     lines = str(caught.value).splitlines()
     assert (len(lines), lines[-1]) == (21, f"{path}:22:1: and 5 more faults from here on")

@@ -1,6 +1,7 @@
 import io
 import math
 from dataclasses import replace
+from pathlib import Path
 
 import numpy as np
 import pandas as pd
@@ -10,8 +11,10 @@ from scipy.stats import binomtest
 
 from analysis.statistics import NotEnoughDataError
 from scenarios.files.schema import WSMeter
+from scenarios.views.section import Section
+from scenarios.views.text import show
 from scenarios.wsmeter.truth import Tables, halves_of, truth
-from scenarios.wsmeter.validate import binomial_interval, draws, estimators, show_validate, validate
+from scenarios.wsmeter.validate import ValidatedFleet, binomial_interval, draws, estimators, validate
 from tests.helpers.job_means import weighted
 
 SETTINGS = WSMeter(machines=(8, 15), draws=25)
@@ -43,8 +46,13 @@ def drawn(tables):
 
 
 @pytest.fixture(scope="module")
-def payload(tables):
+def judged(tables):
     return validate(tables, SETTINGS, seed=1)
+
+
+@pytest.fixture(scope="module")
+def payload(judged):
+    return judged.payload()
 
 
 def test_the_reference_is_the_featured_half_over_the_same_jobs_with_the_same_weights(tables):
@@ -131,7 +139,7 @@ def test_clusters_are_drawn_again_until_they_cover_enough(tables, drawn):
 
 
 def test_for_a_feature_of_instances_a_size_is_a_number_of_instances(tables):
-    payload = validate(tables, replace(SETTINGS, machines=(40,)), seed=1, unit="instance")
+    payload = validate(tables, replace(SETTINGS, machines=(40,)), seed=1, unit="instance").payload()
     assert payload["unit"] == "instance"
     made = draws(tables.by_instance(), replace(SETTINGS, machines=(40,)), seed=1)
     mean = {table: getattr(tables, table)["value"].mean() for table in ("nowhere", "everywhere")}
@@ -141,10 +149,11 @@ def test_for_a_feature_of_instances_a_size_is_a_number_of_instances(tables):
 
 def test_clusters_without_enough_instances_are_counted_and_left_out(tables):
     settings = replace(SETTINGS, machines=(2,), min_instances=16)
-    rows = {row["estimator"]: row for row in validate(tables, settings, seed=1)["rows"]}
+    judged = validate(tables, settings, seed=1)
+    rows = {name: judged.rows(name)[0] for name in ("baseline", "wsmeter")}
     assert (rows["baseline"]["too_little_data"], rows["wsmeter"]["too_little_data"]) == (0, 25)
     assert math.isnan(rows["wsmeter"]["covers_truth"])
-    assert shown({"truth": truth(tables), "rows": list(rows.values())}).count("too little data") == 2
+    assert shown(Section("", tuple(judged.blocks()))).count("too little data in every draw") == 2
     assert (rows["wsmeter"]["covers_truth_low"], rows["wsmeter"]["covers_truth_high"]) == (0.0, 1.0)
 
 
@@ -165,22 +174,26 @@ def test_the_binomial_interval_is_the_exact_one(successes, trials):
     assert binomial_interval(successes, trials) == pytest.approx((exact.low, exact.high))
 
 
-def shown(payload):
+def shown(section):
     text = io.StringIO()
-    show_validate(payload, Console(file=text, width=80))
+    show(section, Console(file=text, width=80))
     return text.getvalue()
 
 
-def test_the_scores_are_shown_with_their_truth_in_eighty_columns(payload):
-    text = shown(payload)
-    assert f"True change {payload['truth']['change']:+.2%} (whole fleet, job level)" in text
+def test_the_scores_are_shown_with_their_truth_in_eighty_columns(judged):
+    concluded = ValidatedFleet("small", Path("runs/small"), 1, judged)
+    text = shown(concluded.section())
+    assert text.startswith("small (seed 1), instructions per cycle (ipc)\n")
+    assert f"True change {judged.true['change']:+.2%} (whole fleet, job level)" in text
     assert text.count("wsmeter-widened") == 2
-    assert "…" not in text.split("\n", 2)[2]
+    assert "no room" not in text
+    assert concluded.payload()["run"] == "runs/small"
+    assert len(concluded.frame()) == 6
 
 
 def test_a_slow_down_excludes_the_current_fleet_too():
     settings = replace(SETTINGS, machines=(15,))
-    assert all(row["excludes_current"] > 0.9 for row in validate(world(gain=-0.5), settings, seed=1)["rows"])
+    assert all(row["excludes_current"] > 0.9 for row in validate(world(gain=-0.5), settings, seed=1).payload()["rows"])
 
 
 @pytest.mark.statistical
