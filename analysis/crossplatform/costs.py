@@ -35,7 +35,7 @@ class Hardware(NamedTuple):
     """Latency of the levels after it."""
     memory: Floats
     overlap: Floats
-    held: Floats
+    cache_share: Floats
     """Share of a cache that holds the service's data, relative to other server models."""
     smt: Floats
     """Slowdown of a thread by its busy sibling."""
@@ -55,7 +55,7 @@ class Software(NamedTuple):
     smt: Floats
     """Relative growth of core CPI while the sibling thread is busy."""
     slope: Floats
-    """Not a logarithm: what is added to the exponent of the miss curve."""
+    """Not a share_departure: what is added to the exponent of the miss curve."""
 
 
 class Machine(NamedTuple):
@@ -113,12 +113,12 @@ def misses(work: Work, software: Software, machine: Machine, busy: Floats) -> li
     )
     weight, added = work.exponent
     exponent = weight * np.log(mean[-1] / mean[0]) / (log_sizes[-1] - log_sizes[0]) + added + software.slope
-    logarithm = machine.hardware.held - work.machine.hardware.held
+    share_departure = machine.hardware.cache_share - work.machine.hardware.cache_share
     levels: list[Floats] = []
     for level, size in enumerate(sizes_bytes(machine.platform)):
         start = min(level, measured - 1)
         shared = np.log1p((_threads(machine.platform, level) - 1) * busy)
-        rate = counted[start] * np.exp(exponent * (np.log(size) - log_sizes[start] + logarithm - shared))
+        rate = counted[start] * np.exp(exponent * (np.log(size) - log_sizes[start] + share_departure - shared))
         if level:
             rate = np.minimum(rate + written * _elsewhere(machine.platform, level) * (levels[0] - rate), levels[-1])
         levels.append(rate)

@@ -227,7 +227,7 @@ def _train(inputs: Floats, output: Floats) -> Learnt:
         # Some are still improving a little when the time is up; the choice among subsets judges what they have become.
         warnings.simplefilter("ignore")
         network.fit(scaled(inputs), (output - mean) / sd)
-    return lambda asked: np.asarray(network.predict(scaled(asked)) * sd + mean)[None, :]
+    return lambda points: np.asarray(network.predict(scaled(points)) * sd + mean)[None, :]
 
 
 def _process(inputs: Floats, output: Floats) -> Learnt:

@@ -44,8 +44,8 @@ def release_factors(world: ProfileWorld, programs: Programs, released: Bools, re
     >>> bool((release_factors(world, programs, none, none) == 1.0).all())
     True
     """
-    code, asked = programs.code, world.profiling.releases
-    change = np.exp(asked.change_log_sd * _per_function(world, programs, "changes by releases"))
+    code, releases = programs.code, world.profiling.releases
+    change = np.exp(releases.change_log_sd * _per_function(world, programs, "changes by releases"))
     changed = np.where(changed_functions(world, programs), change, 1.0)
     compiled = _compiled_factors(world, programs)
     factor = np.ones(programs.function.size)
@@ -108,8 +108,8 @@ def kernel_factors(world: ProfileWorld, programs: Programs) -> Floats:
     >>> np.unique(programs.code.image[kernel_factors(world, programs) != 1.0])
     array([0])
     """
-    asked = world.profiling.kernel
-    sd = asked.function_log_sd if asked else 0.0
+    rollout = world.profiling.kernel
+    sd = rollout.function_log_sd if rollout else 0.0
     spread = sd * _per_function(world, programs, "functions of the new kernel")
     return np.where(programs.code.image == KERNEL, np.exp(spread), 1.0)
 
@@ -326,19 +326,19 @@ def _rows(world: ProfileWorld, programs: Programs, day: Ints, recompiled: Bools)
 def _built_s(world: ProfileWorld, programs: Programs, image: int, day: int) -> tuple[float, float | None]:
     """Return when the old build of an image was made, and the new one if there is one."""
     age = stream(world.seed, f"builds of {programs.kinds[image]} {programs.images[image]}").random()
-    asked, old_s = world.profiling.kernel, -OLDEST_S * age - LEAD_S
+    rollout, old_s = world.profiling.kernel, -OLDEST_S * age - LEAD_S
     if image == KERNEL:
-        return old_s, asked.start_s - LEAD_S if asked else None
+        return old_s, rollout.start_s - LEAD_S if rollout else None
     return old_s, day * DAY_S - LEAD_S if day < NEVER else None
 
 
 def _build(world: ProfileWorld, programs: Programs, which: tuple[int, int], compiler: str, built_s: float) -> _Build:
     image, generation = which
-    kind, name, asked = programs.kinds[image], programs.images[image], world.profiling.kernel
+    kind, name, rollout = programs.kinds[image], programs.images[image], world.profiling.kernel
     rng = stream(world.seed, f"build {generation} of {kind} {name}")
     revision = f"r{1000 + int((built_s + OLDEST_S + DAY_S) // HOUR_S)}"
-    if image == KERNEL and asked:
-        revision = (asked.old, asked.new)[generation]
+    if image == KERNEL and rollout:
+        revision = (rollout.old, rollout.new)[generation]
     builder = BUILDERS[rng.integers(len(BUILDERS))] if kind == "program" else BUILDERS[-1]
     stored = bool(rng.random() >= world.profiling.releases.unstored_share)
     return _Build(image, rng.bytes(20).hex(), revision, compiler, builder, built_s, stored)

@@ -69,7 +69,7 @@ class Collection:
 
 def visits_of(collections: Sequence[Collection]) -> Visits:
     """Return the visits of several collectors to the same fleet, each machine and epoch once."""
-    pairs = [np.column_stack([one.visits.machine, one.visits.epoch]) for one in collections]
+    pairs = [np.column_stack([collection.visits.machine, collection.visits.epoch]) for collection in collections]
     machine, epoch = np.unique(np.concatenate(pairs), axis=0).T
     return Visits(machine, epoch, collections[0].visits.software)
 
@@ -100,15 +100,17 @@ def cycles_of_visits(setting: Setting, collection: Collection, block: Block) -> 
     events = asked_events(world)
     if events != ("cycles",):
         raise InputError(f"cycles must be the only event, got {', '.join(events)}")
-    seen = visited(setting.day, register, plan, block, setting.rows)
-    each = stands_for(setting.rates, plan.names, register.platform_names, events)[seen.collection, seen.platform, 0]
-    drawn = uniforms(sample_keys(world, seen.stay, seen.epoch[seen.of], events)[:, 0])
-    residents = np.floor(seen.totals[:, _CYCLES] / each[seen.of] + drawn)
-    count = np.bincount(seen.of, residents, seen.count)
-    cost = np.array([sample_cost_cycles(name, "cycles") for name in register.platform_names])[seen.platform]
+    visits = visited(setting.day, register, plan, block, setting.rows)
+    per_sample = stands_for(setting.rates, plan.names, register.platform_names, events)[
+        visits.collection, visits.platform, 0
+    ]
+    drawn = uniforms(sample_keys(world, visits.stay, visits.epoch[visits.of], events)[:, 0])
+    residents = np.floor(visits.totals[:, _CYCLES] / per_sample[visits.of] + drawn)
+    count = np.bincount(visits.of, residents, visits.count)
+    cost = np.array([sample_cost_cycles(name, "cycles") for name in register.platform_names])[visits.platform]
     for kind, share in enumerate(SHARES):
-        own = share * seen.vcpus * seen.frequency_hz * world.epoch_s + (count * cost if kind == DAEMONS else 0.0)
-        who = setting.day.timeline.job.size + len(APPLICATIONS) * seen.machine + kind
-        count += np.floor(own / each + uniforms(sample_keys(world, who, seen.epoch, events)[:, 0]))
-    value = count * each * plan.weight[seen.visit]
-    return pd.DataFrame({"visit": seen.visit, "value": value, "frequency_hz": seen.frequency_hz})
+        own = share * visits.vcpus * visits.frequency_hz * world.epoch_s + (count * cost if kind == DAEMONS else 0.0)
+        who = setting.day.timeline.job.size + len(APPLICATIONS) * visits.machine + kind
+        count += np.floor(own / per_sample + uniforms(sample_keys(world, who, visits.epoch, events)[:, 0]))
+    value = count * per_sample * plan.weight[visits.visit]
+    return pd.DataFrame({"visit": visits.visit, "value": value, "frequency_hz": visits.frequency_hz})

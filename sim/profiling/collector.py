@@ -121,9 +121,9 @@ def plan_visits(
     for collection in collections:
         clock.process(collection.rounds(clock))
     clock.run(until=world.epochs)
-    rows = [(epoch, i, *rest) for i, made in enumerate(collections) for epoch, *rest in made.visits]
+    rows = [(epoch, i, *rest) for i, collection in enumerate(collections) for epoch, *rest in collection.visits]
     epoch, of, machine, weight, status = np.array(sorted(rows), np.int64).reshape(-1, 5).T
-    return Plan(tuple(made.watch.name for made in collections), of, machine, epoch, weight, status)
+    return Plan(tuple(collection.watch.name for collection in collections), of, machine, epoch, weight, status)
 
 
 class Gatekeepers:
@@ -281,6 +281,6 @@ def quota_share(day: Day, job: str, epoch: Ints) -> Floats:
     number = day.jobs.names.index(job)
     stays = np.flatnonzero(timeline.job == number)
     when = epoch[timeline.machine[stays]]
-    there = stays[(timeline.start_epoch[stays] <= when) & (when < timeline.end_epoch[stays])]
-    count = np.bincount(timeline.machine[there], minlength=machines)
+    present = stays[(timeline.start_epoch[stays] <= when) & (when < timeline.end_epoch[stays])]
+    count = np.bincount(timeline.machine[present], minlength=machines)
     return np.asarray(count * day.jobs.instance_quota_vcpu[number] / day.machines.vcpus)

@@ -28,10 +28,10 @@ def keys_of(seed: int, name: str, *numbers: Ints) -> Keys:
     >>> one.shape, bool((one != other).all())
     ((2,), True)
     """
-    made = np.array(key(f"{name} {seed}"), np.uint64)
+    keys = np.array(key(f"{name} {seed}"), np.uint64)
     for number in numbers:
-        made = mixed(made, number.astype(np.uint64))
-    return made
+        keys = mixed(keys, number.astype(np.uint64))
+    return keys
 
 
 def mixed(first: Keys, second: Keys) -> Keys:
@@ -121,8 +121,8 @@ class Lists:
         >>> lists.pick(np.array([0, 0, 1]), np.array([0.2, 0.3, 0.9]))
         array([0, 1, 2])
         """
-        found = np.searchsorted(self.upper, which + uniform, side="right")
-        return np.clip(found, self.start[which], self.start[which + 1] - 1)
+        place = np.searchsorted(self.upper, which + uniform, side="right")
+        return np.clip(place, self.start[which], self.start[which + 1] - 1)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -162,12 +162,12 @@ def draw_samples(expected: Floats, keys: Keys) -> Draws:
     cell = np.repeat(np.arange(count.size), count)
     ordinal = np.arange(cell.size) - np.repeat(np.cumsum(count) - count, count)
     key = mixed(flat[cell], ordinal.astype(np.uint64))
-    seen = np.flatnonzero(count)
+    nonzero = np.flatnonzero(count)
     place = np.zeros(count.size, np.int64)
-    place[seen] = np.arange(seen.size)
-    upper = np.cumsum(wide[seen], axis=1)
+    place[nonzero] = np.arange(nonzero.size)
+    upper = np.cumsum(wide[nonzero], axis=1)
     upper /= upper[:, -1:]
-    upper += np.arange(seen.size)[:, None]
+    upper += np.arange(nonzero.size)[:, None]
     row = place[cell]
-    found = np.searchsorted(upper.reshape(-1), row + uniforms(key), side="right") - row * functions
-    return Draws(cell, np.clip(found, 0, functions - 1), key)
+    function = np.searchsorted(upper.reshape(-1), row + uniforms(key), side="right") - row * functions
+    return Draws(cell, np.clip(function, 0, functions - 1), key)

@@ -134,15 +134,15 @@ class Stacks:
         ----------
         path, new_build, new_kernel : (n,) arrays; a path of −1 is no stack, and so is its number
         """
-        there = path >= 0
-        code = (path * VARIANTS + 2 * new_build + new_kernel)[there]
+        has_stack = path >= 0
+        code = (path * VARIANTS + 2 * new_build + new_kernel)[has_stack]
         unique, first = np.unique(code, return_index=True)
         fresh = self._number[unique] < 0
         fresh_codes = unique[fresh][np.argsort(first[fresh], kind="stable")]
         self._number[fresh_codes] = self._met + np.arange(fresh_codes.size)
         self._met += fresh_codes.size
         number = np.full(path.size, -1)
-        number[there] = self._number[code]
+        number[has_stack] = self._number[code]
         return number, self._rows(fresh_codes)
 
     def _rows(self, code: Ints) -> dict[str, Values]:

@@ -102,12 +102,12 @@ def symbol_columns(layout: Addresses, files: Files, stored: Bools) -> Columns:
     """
     build, function = _pairs(layout)
     code = layout.code
-    kept = np.flatnonzero(stored[build])
-    kept = kept[np.lexsort((layout.function_start[kept], build[kept]))]
-    lines = np.diff(code.line_start)[function[kept]]
-    pair = np.repeat(kept, lines)
+    entries = np.flatnonzero(stored[build])
+    entries = entries[np.lexsort((layout.function_start[entries], build[entries]))]
+    lines = np.diff(code.line_start)[function[entries]]
+    pair = np.repeat(entries, lines)
     which = function[pair]
-    line = np.arange(pair.size) - np.repeat(np.cumsum(lines) - lines - code.line_start[function[kept]], lines)
+    line = np.arange(pair.size) - np.repeat(np.cumsum(lines) - lines - code.line_start[function[entries]], lines)
     begin = layout.function_start[pair]
     start = begin + layout.line_offset[line]
     return {
@@ -131,8 +131,8 @@ def source_columns(layout: Addresses, files: Files, stored: Bools) -> Columns:
     layout, files, stored : as for `symbol_columns`
     """
     code = layout.code
-    kept = stored[_pairs(layout)[0]]
-    versions = np.unique(files.version[kept])
+    in_store = stored[_pairs(layout)[0]]
+    versions = np.unique(files.version[in_store])
     last = np.zeros(len(files.names), np.int64)
     known = np.flatnonzero(files.of_function >= 0)
     ends = code.line[code.line_start[1:] - 1]
@@ -193,8 +193,8 @@ def _version_functions(layout: Addresses, files: Files, versions: Ints) -> tuple
     pairs = np.unique(files.version * layout.code.count + function)
     version, function = np.divmod(pairs, layout.code.count)
     place = np.searchsorted(versions, version)
-    there = (place < versions.size) & (versions[np.minimum(place, versions.size - 1)] == version)
-    return place[there], function[there]
+    known = (place < versions.size) & (versions[np.minimum(place, versions.size - 1)] == version)
+    return place[known], function[known]
 
 
 def _pairs(layout: Addresses) -> tuple[Ints, Ints]:

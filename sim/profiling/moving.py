@@ -84,9 +84,9 @@ class Snapshot:
         ----------
         machine : (N,) where each instance runs
         """
-        found = np.zeros((len(self.jobs), len(self.platforms)), np.int64)
-        np.add.at(found, (self.job, self.machine_platform[machine]), 1)
-        return found
+        count = np.zeros((len(self.jobs), len(self.platforms)), np.int64)
+        np.add.at(count, (self.job, self.machine_platform[machine]), 1)
+        return count
 
 
 def wanted_instances(now: Ints, before: Floats, after: Floats) -> Ints:
@@ -147,10 +147,10 @@ def simulate(snapshot: Snapshot, machine: Ints) -> tuple[Floats, Floats]:
     """
     sums = instance_sums(snapshot, machine)
     where = snapshot.job, snapshot.machine_platform[machine]
-    found = np.zeros((2, len(snapshot.jobs), len(snapshot.platforms)))
-    for each, values in zip(found, sums, strict=True):
-        np.add.at(each, where, values)
-    return found[0], found[1]
+    totals = np.zeros((2, len(snapshot.jobs), len(snapshot.platforms)))
+    for total, values in zip(totals, sums, strict=True):
+        np.add.at(total, where, values)
+    return totals[0], totals[1]
 
 
 def instance_sums(snapshot: Snapshot, machine: Ints) -> tuple[Floats, Floats]:
@@ -166,12 +166,12 @@ def instance_sums(snapshot: Snapshot, machine: Ints) -> tuple[Floats, Floats]:
     timeline = from_placement(world, machines.count, snapshot.job, machine, snapshot.shard)
     day = day_of(world, machines, jobs, timeline)
     arm = Arm(snapshot.machine_from, np.full(timeline.job.size, NEVER))
-    found = np.zeros((2, snapshot.job.size))
+    sums = np.zeros((2, snapshot.job.size))
     for block in run_arm(day, arm):
         stays = day.order[block.stays]
         for i, column in enumerate((CYCLES, INSTRUCTIONS)):
-            np.add.at(found[i], stays, block.rows[:, column])
-    return found[0], found[1]
+            np.add.at(sums[i], stays, block.rows[:, column])
+    return sums[0], sums[1]
 
 
 def spent_for(instructions: Floats, cycles: Floats, executed: Floats, clock_hz: Floats) -> float:
@@ -189,8 +189,8 @@ def spent_for(instructions: Floats, cycles: Floats, executed: Floats, clock_hz: 
     16.0
     """
     done = executed.sum(axis=1)
-    each = (cycles / clock_hz).sum(axis=1) / np.where(done > 0, done, 1.0)
-    return float((instructions * each)[done > 0].sum())
+    per_instruction = (cycles / clock_hz).sum(axis=1) / np.where(done > 0, done, 1.0)
+    return float((instructions * per_instruction)[done > 0].sum())
 
 
 def _placed(snapshot: Snapshot, leaving: Ints, goals: Ints) -> tuple[Ints, Bools]:
@@ -220,7 +220,7 @@ def _typical_noon(world: World, machine_from: Ints, places: Places, threads: Flo
     noons = ((np.arange(max(1, round(world.horizon_s / DAY_S))) + 0.5) * DAY_S / world.epoch_s).astype(np.int64)
     noons = np.minimum(noons, world.epochs - 1)
     platform = np.where(machine_from <= noons[:, None], places.platform[:, 1], places.platform[:, 0])
-    has = np.array([np.bincount(each, threads[each], threads.size) for each in platform])
+    has = np.array([np.bincount(at_noon, threads[at_noon], threads.size) for at_noon in platform])
     return int(noons[np.abs(has - has.mean(axis=0)).sum(axis=1).argmin()])
 
 

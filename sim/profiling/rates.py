@@ -186,7 +186,9 @@ def samples_per_s(world: ProfileWorld, platforms: Sequence[str]) -> dict[str, di
     """
     rates = max_rates(world, platforms).query("event == 'cycles'")
     limits = list(zip(rates["platform"].tolist(), rates["max_samples_per_s"].tolist(), strict=True))
-    return {name: {one: min(rate, limit) for one, limit in limits} for name, rate in asked_per_s(world).items()}
+    return {
+        name: {platform: min(rate, limit) for platform, limit in limits} for name, rate in asked_per_s(world).items()
+    }
 
 
 def _period(world: ProfileWorld, platform: str, event: str, limit: float) -> int:

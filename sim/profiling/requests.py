@@ -50,8 +50,8 @@ class StayLog:
 
     Examples
     --------
-    >>> asked = Stay(np.array([0.0, 300.0, 600.0]), np.array([1e12, 1e12]), np.array([5e-10, 5e-10]), 1e9, 2)
-    >>> log = serve_stay(asked, Served("shop"), 7, 0)
+    >>> stay = Stay(np.array([0.0, 300.0, 600.0]), np.array([1e12, 1e12]), np.array([5e-10, 5e-10]), 1e9, 2)
+    >>> log = serve_stay(stay, Served("shop"), 7, 0)
     >>> log.kind.size == log.arrival_s.size, log.busy_s.shape
     (True, (2,))
     """
@@ -85,13 +85,13 @@ class Stay:
     servers: int
 
 
-def serve_stay(stay: Stay, asked: Served, seed: int, number: int) -> StayLog:
+def serve_stay(stay: Stay, served: Served, seed: int, number: int) -> StayLog:
     """Return the requests of one stay, drawn and served at the pace of its machine.
 
     Parameters
     ----------
     stay : what the physics says of it
-    asked : types and scheduling
+    served : types and scheduling
     seed : all random draws follow from it, and from the stay's number
     number : of the stay
 
@@ -102,29 +102,29 @@ def serve_stay(stay: Stay, asked: Served, seed: int, number: int) -> StayLog:
     >>> bool(np.nanmin(log.departure_s - log.arrival_s) > 0.5 - 1e-9), bool(250.0 < log.busy_s[0] < 350.0)
     (True, True)
     """
-    rng = stream(seed, f"requests of stay {number} of {asked.job}")
+    rng = stream(seed, f"requests of stay {number} of {served.job}")
     come = np.concatenate(([0.0], np.cumsum(stay.instructions / stay.instructions_per_request)))
     count = int(rng.poisson(come[-1]))
     arrival_s = np.interp(np.sort(rng.random(count)) * come[-1], come, stay.edges_s)
-    kind, size = _asked(asked, arrival_s, rng)
+    kind, size = _types_and_sizes(served, arrival_s, rng)
     clock = np.concatenate(([0.0], np.cumsum(np.diff(stay.edges_s) / stay.pace_s)))
     arrived = np.interp(arrival_s, stay.edges_s, clock)
-    left = serve(asked.policy, arrived, size * stay.instructions_per_request, stay.servers).departure_s
+    left = serve(served.policy, arrived, size * stay.instructions_per_request, stay.servers).departure_s
     departure_s = np.maximum(np.interp(left, clock, stay.edges_s), arrival_s)
     departure_s[left > clock[-1]] = np.nan
     return StayLog(kind, arrival_s, departure_s, _busy_s(stay, arrival_s, departure_s))
 
 
-def _asked(asked: Served, arrival_s: Floats, rng: np.random.Generator) -> tuple[Ints, Floats]:
+def _types_and_sizes(served: Served, arrival_s: Floats, rng: np.random.Generator) -> tuple[Ints, Floats]:
     """Return (n,) types of requests, and their sizes, of mean 1 over the types in their mean mix."""
     hour = arrival_s / 3600.0 % _DAY_H
-    weight = np.array([[kind.weight, kind.swing, kind.peak_hour] for kind in asked.types])
+    weight = np.array([[kind.weight, kind.swing, kind.peak_hour] for kind in served.types])
     wave = 1.0 + weight[:, 1] * np.cos((hour[:, None] - weight[:, 2]) * (2 * np.pi / _DAY_H))
     upto = np.cumsum(weight[:, 0] * wave, axis=1)
     kind = (rng.random(arrival_s.size)[:, None] * upto[:, -1:] >= upto).sum(axis=1)
-    relative = np.array([kind.size for kind in asked.types])
+    relative = np.array([kind.size for kind in served.types])
     mean = float(weight[:, 0] @ relative / weight[:, 0].sum())
-    return kind, relative[kind] / mean * gamma(rng, 1.0, asked.request_cv, arrival_s.size)
+    return kind, relative[kind] / mean * gamma(rng, 1.0, served.request_cv, arrival_s.size)
 
 
 def _busy_s(stay: Stay, arrival_s: Floats, departure_s: Floats) -> Floats:
@@ -142,7 +142,7 @@ class _Part:
     """One stay of a served service within a block."""
 
     number: int
-    asked: Served
+    served: Served
     stay: Stay
     epochs: slice
     """Its epochs in the day."""
@@ -165,8 +165,8 @@ class Service:
 
     def __init__(self, world: ProfileWorld, day: Day) -> None:
         self._day = day
-        self._asked = {day.jobs.names.index(one.job): one for one in world.served}
-        self._kinds = tuple(dict.fromkeys(kind.name for one in world.served for kind in one.types))
+        self._served = {day.jobs.names.index(served.job): served for served in world.served}
+        self._kinds = tuple(dict.fromkeys(kind.name for served in world.served for kind in served.types))
 
     def serve(self, block: Block, visits: Visits | None = None) -> tuple[Block, Columns]:
         """Return a block in which the services did what their requests took, and the rows of `stay_requests`.
@@ -179,7 +179,7 @@ class Service:
         factor, logs = np.ones(len(block.trace)), list[tuple[_Part, StayLog]]()
         rows, trace, sums = block.rows.copy(), block.trace.copy(), block.epoch_sums.copy()
         for part in self._parts(block):
-            log = serve_stay(part.stay, part.asked, self._day.world.seed, part.number)
+            log = serve_stay(part.stay, part.served, self._day.world.seed, part.number)
             did, before = trace[part.trace], block.trace[part.trace]
             factor[part.trace] = log.busy_s / did[:, CPU_S]
             did *= factor[part.trace, None]
@@ -187,8 +187,8 @@ class Service:
                 sums[part.domain, part.epochs, column] += did[:, counted] - before[:, counted]
             self._count(rows[part.rows], part, did, log)
             logs.append((part, log))
-        seen = block.visit_sums if visits is None else self._seen(block, visits, factor)
-        return replace(block, rows=rows, trace=trace, epoch_sums=sums, visit_sums=seen), self._columns(logs)
+        visit_sums = block.visit_sums if visits is None else self._visit_sums(block, visits, factor)
+        return replace(block, rows=rows, trace=trace, epoch_sums=sums, visit_sums=visit_sums), self._columns(logs)
 
     def _parts(self, block: Block) -> Iterator[_Part]:
         """Yield the stays of served services in a block, in order."""
@@ -199,15 +199,18 @@ class Service:
             epochs = slice(int(day.timeline.start_epoch[number]), int(day.timeline.end_epoch[number]))
             trace = slice(at, at + epochs.stop - epochs.start)
             at, job = trace.stop, int(day.timeline.job[number])
-            if job not in self._asked:
+            if job not in self._served:
                 continue
             did = block.trace[trace]
-            each, servers = float(jobs.instructions_per_request[job]), round(float(jobs.instance_quota_vcpu[job]))
+            per_request, servers = (
+                float(jobs.instructions_per_request[job]),
+                round(float(jobs.instance_quota_vcpu[job])),
+            )
             edges_s = np.arange(epochs.start, epochs.stop + 1, dtype=np.float64) * day.world.epoch_s
-            stay = Stay(edges_s, did[:, INSTRUCTIONS], did[:, CPU_S] / did[:, INSTRUCTIONS], each, servers)
+            stay = Stay(edges_s, did[:, INSTRUCTIONS], did[:, CPU_S] / did[:, INSTRUCTIONS], per_request, servers)
             rows = slice(int(day.row_start[place]) - first_row, int(day.row_start[place + 1]) - first_row)
             domain = int(where[day.timeline.machine[number]] - where[block.machines.start])
-            yield _Part(number, self._asked[job], stay, epochs, trace, rows, domain)
+            yield _Part(number, self._served[job], stay, epochs, trace, rows, domain)
 
     def _count(self, rows: Floats, part: _Part, did: Floats, log: StayLog) -> None:
         """Set a stay's counter rows to what it did in the epochs of each window."""
@@ -215,13 +218,13 @@ class Service:
         left = log.departure_s[np.isfinite(log.departure_s)]
         epoch = np.searchsorted(part.stay.edges_s, left, side="right") - 1
         completed = np.bincount(np.minimum(epoch, len(did) - 1), minlength=len(did))
-        for row, each in zip(rows, np.unique(window[window >= 0]), strict=True):
-            row[_COUNTED] = did[window == each].sum(axis=0)
-            row[_REQUESTS] = completed[window == each].sum()
+        for row, number in zip(rows, np.unique(window[window >= 0]), strict=True):
+            row[_COUNTED] = did[window == number].sum(axis=0)
+            row[_REQUESTS] = completed[window == number].sum()
 
-    def _seen(self, block: Block, visits: Visits, factor: Floats) -> Floats:
+    def _visit_sums(self, block: Block, visits: Visits, factor: Floats) -> Floats:
         """Return what visits saw of the block's residents, that of served stays scaled like their epochs."""
-        day, seen = self._day, block.visit_sums.copy()
+        day, sums = self._day, block.visit_sums.copy()
         here = slice(*np.searchsorted(visits.machine, [block.machines.start, block.machines.stop]))
         of, slot = np.nonzero(block.visit_rows >= 0)
         row = int(day.row_start[block.stays.start]) + block.visit_rows[of, slot]
@@ -232,12 +235,12 @@ class Service:
         offset = np.cumsum(length) - length
         at = offset[place - block.stays.start] + visits.epoch[here][of] - day.timeline.start_epoch[day.order[place]]
         known = traced[place]
-        seen[of[known], slot[known]] *= factor[at[known], None]
-        return seen
+        sums[of[known], slot[known]] *= factor[at[known], None]
+        return sums
 
     def _columns(self, logs: Sequence[tuple[_Part, StayLog]]) -> Columns:
         """Return the rows of `stay_requests`."""
-        kinds = [np.array([self._kinds.index(kind.name) for kind in part.asked.types])[log.kind] for part, log in logs]
+        kinds = [np.array([self._kinds.index(kind.name) for kind in part.served.types])[log.kind] for part, log in logs]
         empty = np.empty(0)
         return {
             "residence": np.repeat([part.number for part, _ in logs], [log.kind.size for _, log in logs]),
@@ -258,10 +261,10 @@ def followed(world: ProfileWorld, day: Day) -> Day:
     ValueError
         If there is no such service.
     """
-    missing = [one.job for one in world.served if one.job not in day.jobs.names]
+    missing = [served.job for served in world.served if served.job not in day.jobs.names]
     if missing:
         raise InputError(f"served: no job is named {', '.join(missing)}")
-    names = [one.job for one in world.served]
+    names = [served.job for served in world.served]
     return replace(day, followed=np.isin(np.array(day.jobs.names), names) if names else None)
 
 

@@ -162,5 +162,5 @@ def by_program(rows: Rows) -> Iterator[tuple[int, Ints]]:
     [(1, [1]), (4, [0, 2])]
     """
     order = np.argsort(rows.program, kind="stable")
-    found, start = np.unique(rows.program[order], return_index=True)
-    yield from zip(found.tolist(), np.split(order, start[1:]), strict=True)
+    programs, start = np.unique(rows.program[order], return_index=True)
+    yield from zip(programs.tolist(), np.split(order, start[1:]), strict=True)

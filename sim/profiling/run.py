@@ -155,7 +155,7 @@ def _watched(blocks: Iterable[Block], look: Callable[[Block], None]) -> Iterator
 
 def _profiled(setting: Setting, collection: Collection, written: Iterable[TableSummary]) -> dict[str, int]:
     """Return how much there is of what a profiler sees."""
-    rows = {made.table: made.rows for made in written}
+    rows = {summary.table: summary.rows for summary in written}
     return {
         "days": len(setting.day.world.windows),
         "programs": setting.software.programs.count,
@@ -201,8 +201,8 @@ def write_twins(
     progress : called with what is being done and the share of it that is done
     """
     written = list[TableSummary]()
-    for prefix, made in _twins(setting).items():
-        fleet, visits = made(), Visits(_NOBODY, _NOBODY, setting.factors)
+    for prefix, twin in _twins(setting).items():
+        fleet, visits = twin(), Visits(_NOBODY, _NOBODY, setting.factors)
         blocks: Iterable[Block] = run_arm(fleet.day, fleet.arm, threads, visits=visits)
         if setting.world.served:
             blocks = served(fleet, blocks, visits, None)
@@ -217,15 +217,15 @@ def _told(progress: Progress, what: str) -> Callable[[float], None]:
 
 def _twins(setting: Setting) -> dict[str, Callable[[], Setting]]:
     """Return how each twin is made, by the prefix of its tables."""
-    made = dict[str, Callable[[], Setting]]()
+    twins = dict[str, Callable[[], Setting]]()
     if setting.world.feature is not None:
         for name, epoch in zip(ARMS, (NEVER, 0), strict=True):
-            made[f"truth_{name}_"] = _of_feature(setting, epoch)
+            twins[f"truth_{name}_"] = _of_feature(setting, epoch)
     if setting.world.trial is not None:
         nowhere, everywhere = ARMS
-        made[f"truth_trial_{nowhere}_"] = lambda: _of_day(setting, prepare_trial(setting.world, "nowhere"))
-        made[f"truth_trial_{everywhere}_"] = lambda: _of_day(setting, prepare_trial(setting.world, "everywhere"))
-    return made
+        twins[f"truth_trial_{nowhere}_"] = lambda: _of_day(setting, prepare_trial(setting.world, "nowhere"))
+        twins[f"truth_trial_{everywhere}_"] = lambda: _of_day(setting, prepare_trial(setting.world, "everywhere"))
+    return twins
 
 
 def _of_feature(setting: Setting, epoch: int) -> Callable[[], Setting]:

@@ -110,19 +110,19 @@ class Sampler:
         block : of the arm that was run with the plan's answered visits
         rows : all counter rows of the day
         """
-        seen = visited(self._day, self._register, self._plan, block, rows)
-        hits = list(self._residents(seen))
+        visits = visited(self._day, self._register, self._plan, block, rows)
+        hits = list(self._residents(visits))
         for i, (functions, weights) in enumerate(own_functions(self._programs, self._addresses)):
-            cycles = SHARES[i] * seen.vcpus * seen.frequency_hz * self._world.epoch_s
+            cycles = SHARES[i] * visits.vcpus * visits.frequency_hz * self._world.epoch_s
             if i == DAEMONS:
-                cycles += self._spent(seen, hits)
-            hits.append(self._of_machines(seen, i, functions, own_events(cycles, weights, self._counted_events)))
-        self._overhead[seen.visit] = self._spent(seen, hits)
-        self._frequency_hz[seen.visit] = seen.frequency_hz
-        self._power_w[seen.visit] = block.visit_power_w
-        samples, stacks = self._samples(seen, Hits.together(hits))
-        processes = self._process_columns(seen)
-        self._processes += int(seen.first[-1])
+                cycles += self._spent(visits, hits)
+            hits.append(self._of_machines(visits, i, functions, own_events(cycles, weights, self._counted_events)))
+        self._overhead[visits.visit] = self._spent(visits, hits)
+        self._frequency_hz[visits.visit] = visits.frequency_hz
+        self._power_w[visits.visit] = block.visit_power_w
+        samples, stacks = self._samples(visits, Hits.together(hits))
+        processes = self._process_columns(visits)
+        self._processes += int(visits.first[-1])
         return Taken(processes, samples, stacks)
 
     def visit_columns(self) -> Columns:
@@ -162,70 +162,70 @@ class Sampler:
         """Return (n, events) keys of the draws of each process, which belong to the events' names."""
         return sample_keys(self._world, who, epoch, self._events)
 
-    def _residents(self, seen: Visited) -> Iterator[Hits]:
+    def _residents(self, visits: Visited) -> Iterator[Hits]:
         """Yield the samples of instances, program by program."""
-        keys, process = self._keys(seen.stay, seen.epoch[seen.of]), seen.process
-        moment = (seen.epoch * self._register.count + seen.machine)[seen.of]
-        for program, which in by_program(seen.rows):
+        keys, process = self._keys(visits.stay, visits.epoch[visits.of]), visits.process
+        moment = (visits.epoch * self._register.count + visits.machine)[visits.of]
+        for program, which in by_program(visits.rows):
             functions = self._programs.functions(program).size
             for part in np.array_split(which, max(1, -(-which.size * functions // CHUNK))):
-                here = seen.rows.take(part)
-                mean = spread(self._programs, here, row_weights(self._software, here), seen.totals[part])
+                here = visits.rows.take(part)
+                mean = spread(self._programs, here, row_weights(self._software, here), visits.totals[part])
                 counted = mean[:, :, [EVENTS.index(event) for event in self._counted_events]]
                 done = jitter(self._programs, here, counted, moment[part], self._counted_events)
-                yield self._whole_machine(seen, part, keys[part], done)
+                yield self._whole_machine(visits, part, keys[part], done)
                 if self._programs.stacks[program] and "cpu_time" in self._events:
                     cycles = jitter(self._programs, here, mean[:, :, [CYCLES]], moment[part], ("cpu_time",))
-                    yield self._with_stacks(seen, part, keys[part], cycles[:, :, 0])
-                    threads = self._threads(here.program, seen.totals[part, 3])
+                    yield self._with_stacks(visits, part, keys[part], cycles[:, :, 0])
+                    threads = self._threads(here.program, visits.totals[part, 3])
                     yield self._locator.on_main(process[part], self._events.index("threads"), program, threads)
 
-    def _whole_machine(self, seen: Visited, part: Ints, keys: Keys, done: Floats) -> Hits:
+    def _whole_machine(self, visits: Visited, part: Ints, keys: Keys, done: Floats) -> Hits:
         """Return the samples of counted events of some residents, all of one program."""
         columns = np.arange(len(self._counted_events))
-        expected = done / self._stands_for(seen, seen.of[part], columns)
+        expected = done / self._stands_for(visits, visits.of[part], columns)
         draws = draw_samples(expected, keys[:, columns])
-        program = int(seen.rows.program[part[0]])
-        return self._locator.locate(draws, seen.process[part], columns, self._programs.functions(program))
+        program = int(visits.rows.program[part[0]])
+        return self._locator.locate(draws, visits.process[part], columns, self._programs.functions(program))
 
-    def _with_stacks(self, seen: Visited, part: Ints, keys: Keys, cycles: Floats) -> Hits:
+    def _with_stacks(self, visits: Visited, part: Ints, keys: Keys, cycles: Floats) -> Hits:
         """Return the samples of per-process profiles of some residents, all of one program."""
-        program, cpu_s = int(seen.rows.program[part[0]]), seen.totals[part, 3]
+        program, cpu_s = int(visits.rows.program[part[0]]), visits.totals[part, 3]
         columns = np.array([self._events.index(event) for event in STACKED])
-        wall_s = np.asarray(self._threads(seen.rows.program[part], cpu_s) * self._world.epoch_s, np.float64)
+        wall_s = np.asarray(self._threads(visits.rows.program[part], cpu_s) * self._world.epoch_s, np.float64)
         use = Use(cpu_s, wall_s, loads(self._programs, program, cpu_s, self._world.epoch_s))
-        expected = amounts(self._programs, program, cycles, use) / self._stands_for(seen, seen.of[part], columns)
+        expected = amounts(self._programs, program, cycles, use) / self._stands_for(visits, visits.of[part], columns)
         draws = draw_samples(expected, keys[:, columns])
-        return self._locator.locate(draws, seen.process[part], columns, self._programs.functions(program), program)
+        return self._locator.locate(draws, visits.process[part], columns, self._programs.functions(program), program)
 
-    def _of_machines(self, seen: Visited, kind: int, functions: Ints, done: Floats) -> Hits:
+    def _of_machines(self, visits: Visited, kind: int, functions: Ints, done: Floats) -> Hits:
         """Return the samples of one of the machines' own processes."""
         columns = np.arange(len(self._counted_events))
-        who = self._day.timeline.job.size + len(APPLICATIONS) * seen.machine + kind
-        expected = done / self._stands_for(seen, np.arange(seen.count), columns)
-        draws = draw_samples(expected, self._keys(who, seen.epoch)[:, columns])
-        return self._locator.locate(draws, seen.own[:, kind], columns, functions)
+        who = self._day.timeline.job.size + len(APPLICATIONS) * visits.machine + kind
+        expected = done / self._stands_for(visits, np.arange(visits.count), columns)
+        draws = draw_samples(expected, self._keys(who, visits.epoch)[:, columns])
+        return self._locator.locate(draws, visits.own[:, kind], columns, functions)
 
-    def _stands_for(self, seen: Visited, of: Ints, columns: Ints) -> Floats:
+    def _stands_for(self, visits: Visited, of: Ints, columns: Ints) -> Floats:
         """Return (n, 1, K) how much of each event in the whole visit one sample stands for."""
-        return np.asarray(self._per_sample[seen.collection[of], seen.platform[of]][:, None, columns])
+        return np.asarray(self._per_sample[visits.collection[of], visits.platform[of]][:, None, columns])
 
     def _threads(self, program: Ints, cpu_s: Floats) -> Ints:
         return thread_counts(self._programs, program, cpu_s, self._world.epoch_s)
 
-    def _spent(self, seen: Visited, hits: list[Hits]) -> Floats:
+    def _spent(self, visits: Visited, hits: list[Hits]) -> Floats:
         """Return the cycles that each visit's samples took."""
-        spent = np.zeros(seen.count)
+        spent = np.zeros(visits.count)
         for part in hits:
-            visit = seen.visit_of(part.process)
-            spent += np.bincount(visit, part.count * self._cost[seen.platform[visit], part.event], spent.size)
+            visit = visits.visit_of(part.process)
+            spent += np.bincount(visit, part.count * self._cost[visits.platform[visit], part.event], spent.size)
         return spent
 
-    def _samples(self, seen: Visited, hits: Hits) -> tuple[Columns, Columns]:
+    def _samples(self, visits: Visited, hits: Hits) -> tuple[Columns, Columns]:
         """Return the rows of `raw_samples`, and those of `raw_stacks` that were not met before."""
-        program, build, kernel = (np.zeros(int(seen.first[-1]), np.int64) for _ in range(3))
-        program[seen.process], build[seen.process] = seen.rows.program, seen.rows.build
-        kernel[:] = seen.new_kernel[seen.visit_of(np.arange(kernel.size))]
+        program, build, kernel = (np.zeros(int(visits.first[-1]), np.int64) for _ in range(3))
+        program[visits.process], build[visits.process] = visits.rows.program, visits.rows.build
+        kernel[:] = visits.new_kernel[visits.visit_of(np.arange(kernel.size))]
         new_build, new_kernel = build[hits.process], kernel[hits.process]
         function = self._locator.function_of_line[hits.line]
         image_build = self._addresses.build_of(function, new_build, new_kernel)
@@ -242,23 +242,23 @@ class Sampler:
         }
         return samples, stacks
 
-    def _process_columns(self, seen: Visited) -> Columns:
+    def _process_columns(self, visits: Visited) -> Columns:
         """Return the rows of `processes`: residents of each visit, then the machine's own."""
-        programs, addresses, process = self._programs, self._addresses, seen.process
-        count, cpu_s = int(seen.first[-1]), seen.totals[:, 3]
+        programs, addresses, process = self._programs, self._addresses, visits.process
+        count, cpu_s = int(visits.first[-1]), visits.totals[:, 3]
         job, residence, build, threads = (np.full(count, -1) for _ in range(4))
         busy_s, application = np.zeros(count), np.zeros(count, np.int64)
-        job[process], application[process], residence[process] = seen.rows.program, seen.rows.program, seen.stay
-        build[process] = addresses.of_image[programs.image_of_program[seen.rows.program], seen.rows.build]
-        threads[process], busy_s[process] = self._threads(seen.rows.program, cpu_s), cpu_s
-        own_builds = addresses.of_image[0, seen.new_kernel], addresses.of_image[addresses.daemon, 0]
-        for i, mine in enumerate(seen.own.T):
+        job[process], application[process], residence[process] = visits.rows.program, visits.rows.program, visits.stay
+        build[process] = addresses.of_image[programs.image_of_program[visits.rows.program], visits.rows.build]
+        threads[process], busy_s[process] = self._threads(visits.rows.program, cpu_s), cpu_s
+        own_builds = addresses.of_image[0, visits.new_kernel], addresses.of_image[addresses.daemon, 0]
+        for i, mine in enumerate(visits.own.T):
             application[mine], build[mine], threads[mine] = programs.count + i, own_builds[i], THREADS[i]
-            busy_s[mine] = SHARES[i] * seen.vcpus * self._world.epoch_s
-        busy_s[seen.own[:, DAEMONS]] += self.spent_s[seen.visit]
+            busy_s[mine] = SHARES[i] * visits.vcpus * self._world.epoch_s
+        busy_s[visits.own[:, DAEMONS]] += self.spent_s[visits.visit]
         return {
             "process": self._processes + np.arange(count),
-            "visit": seen.visit[seen.visit_of(np.arange(count))],
+            "visit": visits.visit[visits.visit_of(np.arange(count))],
             "application": _texts((*programs.names, *APPLICATIONS), application),
             "job": job,
             "residence": residence,
@@ -307,8 +307,8 @@ def stands_for(
     [[[2000.0]]]
     """
     keys = zip(rates["collection"], rates["platform"], rates["event"], strict=True)
-    each = dict(zip(keys, (rates["period"] * rates["duty"]).astype(float).tolist(), strict=True))
-    return np.array([[[each[c, p, e] for e in events] for p in platforms] for c in collections])
+    per_sample = dict(zip(keys, (rates["period"] * rates["duty"]).astype(float).tolist(), strict=True))
+    return np.array([[[per_sample[c, p, e] for e in events] for p in platforms] for c in collections])
 
 
 def _texts(words: tuple[str, ...], index: Ints | NDArray[np.int32]) -> pa.DictionaryArray:

@@ -74,7 +74,7 @@ class Truth:
         programs, builds = self.software.programs, self.software.builds
         groups = sorted(self.sums)
         function = [programs.functions(program) for program, *_ in groups]
-        count = [one.size for one in function]
+        count = [of_group.size for of_group in function]
         every = np.concatenate([np.zeros(0, np.int64), *function])
         sums = np.concatenate([np.zeros((0, len(EVENTS))), *(self.sums[group] for group in groups)])
         build = [builds.of_image[programs.image_of_program[program], new] for program, _, _, new in groups]

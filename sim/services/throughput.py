@@ -27,7 +27,7 @@ class Traffic(NamedTuple):
     arrival: Floats
     """When each comes if one comes a second."""
     kind: Ints
-    asked: work.Amounts
+    amounts: work.Amounts
 
 
 def traffic(world: ServiceWorld, mix: Floats, requests: int = REQUESTS) -> Traffic:
@@ -125,5 +125,5 @@ def simulated(world: ServiceWorld, site: Site, came: Traffic, rate_per_s: float)
     # Whole intervals, so that the last one is as busy as the others: demands follow from what comes in each.
     edge_s = np.linspace(0.0, arrival_s[-1], max(1, round(arrival_s[-1] / world.interval_s)) + 1)
     shortened = replace(world, horizon_s=float(edge_s[-1]), interval_s=float(edge_s[1]))
-    jobs = work.of(shortened, site.activities, arrival_s, came.kind, came.asked)
+    jobs = work.of(shortened, site.activities, arrival_s, came.kind, came.amounts)
     return float(serving.responses(site, jobs, edge_s).mean())

@@ -21,7 +21,7 @@ class Service:
     smt: float = 0.0
 
 
-NONE = {"cpi": 1.0, "near": 1.0, "far": 1.0, "memory": 1.0, "overlap": 1.0, "held": 1.0, "smt": 1.0}
+NONE = {"cpi": 1.0, "near": 1.0, "far": 1.0, "memory": 1.0, "overlap": 1.0, "cache_share": 1.0, "smt": 1.0}
 
 
 def misses(service, platform, machine, busy):
@@ -29,7 +29,7 @@ def misses(service, platform, machine, busy):
     found = []
     for cache in platform.caches:
         cores = min(cache.cores, platform.cores)
-        mine = cache.size_bytes * machine["held"] / (1.0 + (cores * platform.threads_per_core - 1) * busy)
+        mine = cache.size_bytes * machine["cache_share"] / (1.0 + (cores * platform.threads_per_core - 1) * busy)
         rate = service.level * (mine / 2**15) ** service.exponent
         if found:
             again = service.written * (1.0 - cores / platform.cores)

@@ -12,7 +12,7 @@ PIII = PLATFORMS["piii"]
 TARGETS = [PLATFORMS[name] for name in ("piii", "pres", "pd4", "xeon_1h_1c_1p", "xeon_2h_2c_2p", "haswell_2698v3")]
 SERVICE = slow.Service(3e7, 0.06, -0.83, core=1.1, overlap=1.4, branches=0.005, written=0.05, smt=0.6)
 NOTHING_ELSE = slow.Service(3e7, 0.06, -0.83)
-FACTORS = {"cpi": 1.1, "near": 0.9, "far": 1.2, "memory": 0.85, "overlap": 1.05, "held": 0.8, "smt": 1.3}
+FACTORS = {"cpi": 1.1, "near": 0.9, "far": 1.2, "memory": 0.85, "overlap": 1.05, "cache_share": 0.8, "smt": 1.3}
 
 each_target = pytest.mark.parametrize("platform", TARGETS, ids=lambda one: one.name)
 each_service = pytest.mark.parametrize("service", [SERVICE, NOTHING_ELSE], ids=["rich", "plain"])
