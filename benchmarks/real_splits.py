@@ -15,7 +15,7 @@ import pandas as pd
 from rich.console import Console
 from rich.table import Table
 
-from analysis.audit.tails import heavy_tails_of_samples
+from analysis.audit.intervals import heavy_tails_of_samples
 from analysis.statistics import Current, NotEnoughDataError
 from analysis.wsmeter.estimators import WSMeter
 from analysis.wsmeter.measurements import read_measurements

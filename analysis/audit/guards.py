@@ -8,7 +8,7 @@ from collections.abc import Collection, Mapping
 
 import pandas as pd
 
-from analysis.audit import clusters, selection, tails, units, windows
+from analysis.audit import intervals, selection, units, windows
 from analysis.audit.about import About
 from analysis.audit.findings import Audit, Finding, ranked
 from analysis.audit.table import Case, Guard
@@ -24,12 +24,12 @@ GUARDS: Mapping[str, Guard] = {
     "selection_optimised": selection.selection_optimised,
     "imbalance_before": selection.imbalance_before,
     "sample_ratio": selection.sample_ratio,
-    "whole_racks": clusters.whole_racks,
-    "few_clusters": clusters.few_clusters,
-    "heavy_tails": tails.heavy_tails,
-    "instances_independent": clusters.instances_independent,
-    "finite_population": clusters.finite_population,
-    "mixed_machines": clusters.mixed_machines,
+    "whole_racks": intervals.whole_racks,
+    "few_clusters": intervals.few_clusters,
+    "heavy_tails": intervals.heavy_tails,
+    "instances_independent": intervals.instances_independent,
+    "finite_population": intervals.finite_population,
+    "mixed_machines": intervals.mixed_machines,
     "weights_renormalised": selection.weights_renormalised,
     "missing_jobs": selection.missing_jobs,
     "churn": selection.churn,

@@ -7,8 +7,8 @@ import numpy as np
 import pandas as pd
 
 from analysis.effects.covariates import COVARIATE
+from analysis.effects.observations import stays
 from analysis.effects.stages import Stages
-from analysis.effects.stays import stays
 from analysis.effects.switching import Switched
 from analysis.statistics import NotEnoughDataError
 from models.arrays import Floats, Ints

@@ -2,20 +2,24 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from typing import ClassVar, Literal
+from typing import ClassVar, Literal, NamedTuple
 
 import numpy as np
 import pandas as pd
+from numba import njit
 
-from analysis.effects import moments
 from analysis.effects.cells import Cells
 from analysis.effects.method import Answers, Design, Effect, Need, concluded, half_width
 from analysis.effects.study import Study
 from analysis.statistics import Current
 from analysis.wsmeter.coverage import Covered
 from analysis.wsmeter.estimators import WSMeter
-from models.arrays import Bools, Floats
+from models.arrays import Bools, Floats, Ints
 
+_ON, _ON2, _OFF = range(3)
+"""Columns of the values of cells."""
+MACHINES, RATIO, PAST, NOW, BEFORE, BOTH = range(6)
+"""Columns of the moments of an arm: its machines, ratio and ratio before; variances and covariance of the two."""
 _NORMAL = 1e15
 """Degrees of freedom of those who take the normal distribution."""
 
@@ -149,10 +153,10 @@ def covered(ones: Sequence[Published], cells: Cells, treated: Bools) -> list[Ans
     """
     chosen = np.array(treated, dtype=np.bool_, order="C")
     values = np.stack([cells.measured[:, 1], cells.measured_squares[:, 1], cells.measured[:, 0]], axis=1)
-    sums = moments.JobCells(cells.start, cells.job, cells.instances, values, cells.weight, cells.level)
+    sums = JobCells(cells.start, cells.job, cells.instances, values, cells.weight, cells.level)
     out = np.full((len(chosen), 2), np.nan)
     if not cells.known:
-        moments.covered(sums, chosen, ones[0].min_instances, ones[0].baseline == "concurrent", out)
+        covered_jobs(sums, chosen, ones[0].min_instances, ones[0].baseline == "concurrent", out)
     change, error = out.T.copy()
     freedom = np.full(len(chosen), _NORMAL)
     return [Answers(change, error * one.widening, freedom) for one in ones]
@@ -168,11 +172,11 @@ def ratios(ones: Sequence[Ratio], cells: Cells, treated: Bools) -> list[Answers]
     """
     chosen = np.array(treated, dtype=np.bool_, order="C")
     out = np.empty((len(chosen), 2, 6))
-    moments.moments(_machines(cells), chosen, out)
+    moments(_machines(cells), chosen, out)
     off, on = out[:, 0].T, out[:, 1].T
     if cells.known:
-        machines = on[moments.MACHINES]
-        return [Answers(on[moments.RATIO] - 1.0, np.sqrt(on[moments.NOW] / machines), machines - 1.0)] * len(ones)
+        machines = on[MACHINES]
+        return [Answers(on[RATIO] - 1.0, np.sqrt(on[NOW] / machines), machines - 1.0)] * len(ones)
     return [_difference(off, on, one.cuped) for one in ones]
 
 
@@ -193,21 +197,115 @@ def _difference(off: Floats, on: Floats, cuped: bool) -> Answers:
     arms, slope = (on, off), np.zeros(on.shape[1])
     with np.errstate(invalid="ignore", divide="ignore"):
         if cuped:
-            known = (on[moments.PAST] > 0) & (off[moments.PAST] > 0)
-            shared, spread = (on[row] + off[row] for row in (moments.BOTH, moments.BEFORE))
+            known = (on[PAST] > 0) & (off[PAST] > 0)
+            shared, spread = (on[row] + off[row] for row in (BOTH, BEFORE))
             slope = np.divide(shared, spread, out=slope, where=(spread > 0) & known)
-        level = off[moments.RATIO]
-        growth = (on[moments.RATIO] - slope * (on[moments.PAST] - off[moments.PAST])) / level
+        level = off[RATIO]
+        growth = (on[RATIO] - slope * (on[PAST] - off[PAST])) / level
         with_it, without = (_variance(arm, slope, np.ones_like(slope)) for arm in arms)
         error = np.sqrt(with_it + _variance(off, slope, growth)) / level
-        few = with_it**2 / (on[moments.MACHINES] - 1.0) + without**2 / (off[moments.MACHINES] - 1.0)
-        freedom = np.where(few > 0, (with_it + without) ** 2 / few, on[moments.MACHINES] - 1.0)
+        few = with_it**2 / (on[MACHINES] - 1.0) + without**2 / (off[MACHINES] - 1.0)
+        freedom = np.where(few > 0, (with_it + without) ** 2 / few, on[MACHINES] - 1.0)
         return Answers(growth - 1.0, error, freedom)
 
 
 def _variance(arm: Floats, slope: Floats, growth: Floats) -> Floats:
     """Return the variance of growth times an arm's ratio less slope times its ratio before."""
-    now, before, both = (arm[row] for row in (moments.NOW, moments.BEFORE, moments.BOTH))
-    return np.asarray(
-        np.maximum(growth**2 * now - 2 * slope * growth * both + slope**2 * before, 0.0) / arm[moments.MACHINES]
-    )
+    now, before, both = (arm[row] for row in (NOW, BEFORE, BOTH))
+    return np.asarray(np.maximum(growth**2 * now - 2 * slope * growth * both + slope**2 * before, 0.0) / arm[MACHINES])
+
+
+class JobCells(NamedTuple):
+    """Cells of M machines and J jobs."""
+
+    start: Ints
+    """(M + 1,)"""
+    job: Ints
+    instances: Ints
+    sums: Floats
+    """(C, 3): sums of values with the feature and of their squares, and of values without it."""
+    weight: Floats
+    """(J,)"""
+    level: Floats
+    """(J,) mean before; NaN where a job was not measured before."""
+
+
+@njit(cache=True, error_model="numpy")
+def covered_jobs(cells: JobCells, treated: Bools, least: int, concurrent: bool, out: Floats) -> None:
+    """Write change and standard error of the covered jobs in each draw into `out`, (R, 2).
+
+    Parameters
+    ----------
+    cells : in units of each job's scale, which are in its weight
+    treated : (R, M)
+    least : instances from which on a job is covered
+    concurrent : whether to compare with the machines without the feature
+    """
+    jobs = cells.weight.size
+    whole, there = _sums(cells, np.arange(cells.start.size - 1), jobs)
+    for r in range(len(treated)):
+        sums, instances = _sums(cells, np.flatnonzero(treated[r]), jobs)
+        metric, value, square = 0.0, 0.0, 0.0
+        for j in range(jobs):
+            n, rest = instances[j], there[j] - instances[j]
+            if n < least or (rest == 0 if concurrent else np.isnan(cells.level[j])):
+                continue
+            weight, mean = cells.weight[j], sums[j, _ON] / n
+            variance = max(sums[j, _ON2] / n - mean**2, 0.0) * n / (n - 1.0)
+            metric += weight * ((whole[j, _OFF] - sums[j, _OFF]) / rest if concurrent else cells.level[j])
+            value += weight * mean
+            square += weight**2 * variance / n
+        out[r, 0] = value / metric - 1.0
+        out[r, 1] = np.sqrt(square) / metric
+
+
+@njit(cache=True)
+def _sums(cells: JobCells, machines: Ints, jobs: int) -> tuple[Floats, Ints]:
+    """Return sums of values and of instances over machines, by job."""
+    sums, instances = np.zeros((jobs, cells.sums.shape[1])), np.zeros(jobs, np.int64)
+    for machine in machines:
+        for c in range(cells.start[machine], cells.start[machine + 1]):
+            instances[cells.job[c]] += cells.instances[c]
+            for p in range(cells.sums.shape[1]):
+                sums[cells.job[c], p] += cells.sums[c, p]
+    return sums, instances
+
+
+@njit(cache=True, error_model="numpy")
+def moments(values: Floats, treated: Bools, out: Floats) -> None:
+    """Write the moments of both arms' machines in each draw into `out`, (R, 2, 6), without the feature first.
+
+    Parameters
+    ----------
+    values : (M, 5): numerators without and with the feature, denominator; numerator and denominator before
+    treated : (R, M)
+    """
+    for r in range(len(treated)):
+        for arm in range(2):
+            _arm(values, treated[r], arm, out[r, arm])
+
+
+@njit(cache=True, error_model="numpy")
+def _arm(values: Floats, treated: Bools, arm: int, out: Floats) -> None:
+    """Write the moments of one arm; each machine is linearised about the arm's ratio (delta method)."""
+    machines, above, below, above_before, below_before = 0, 0.0, 0.0, 0.0, 0.0
+    for m in range(treated.size):
+        if treated[m] == (arm == 1):
+            machines += 1
+            above += values[m, arm]
+            below += values[m, 2]
+            above_before += values[m, 3]
+            below_before += values[m, 4]
+    known = below_before > 0.0
+    ratio, past = above / below, above_before / below_before if known else 0.0
+    now = before = both = 0.0
+    for m in range(treated.size):
+        if treated[m] == (arm == 1):
+            one = (values[m, arm] - ratio * values[m, 2]) / below
+            other = (values[m, 3] - past * values[m, 4]) / below_before if known else 0.0
+            now += one * one
+            before += other * other
+            both += one * other
+    scale = machines * (machines / (machines - 1.0))
+    out[MACHINES], out[RATIO], out[PAST] = machines, ratio, past
+    out[NOW], out[BEFORE], out[BOTH] = now * scale, before * scale, both * scale

@@ -12,7 +12,7 @@ import pandas as pd
 from numba import njit
 
 from analysis.effects.cells import Cells, cells
-from analysis.effects.stays import checked, exposure, fleet_of, identity, numbered, racks_of, scale_of
+from analysis.effects.observations import checked, exposure, fleet_of, identity, numbered, racks_of, scale_of
 from analysis.effects.switching import Switched, course_variance, switched
 from analysis.statistics import NotEnoughDataError
 from models.arrays import Bools, Floats, Ints

@@ -11,7 +11,7 @@ import numpy as np
 import pandas as pd
 
 from analysis.effects.covariates import COVARIATE, covariates
-from analysis.effects.stays import exposure, identity, stays
+from analysis.effects.observations import exposure, identity, stays
 from analysis.statistics import NotEnoughDataError
 from models.arrays import Floats, Ints
 from models.errors import InputError
@@ -53,20 +53,6 @@ class Stages:
     """Machines that were seen without the feature while others had it."""
     jobs: Ints | None = None
     """Places of the jobs that were seen with it."""
-
-
-def is_staged(observations: pd.DataFrame) -> bool:
-    """Return whether machines get the feature after others did, and all keep it.
-
-    Parameters
-    ----------
-    observations : columns period, machine, treated
-    """
-    states = observations.groupby(["machine", "period"])["treated"].max().astype(bool)
-    lost = (~states & states.groupby("machine").cummax()).any()
-    first = states[states].index.get_level_values("period").min()
-    share = states[states.index.get_level_values("period") >= first].groupby("machine").mean()
-    return not lost and bool(((share > 0) & (share < 1)).any())
 
 
 class Rollout(NamedTuple):

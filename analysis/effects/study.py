@@ -11,7 +11,7 @@ from analysis.effects.cells import Cells, cells
 from analysis.effects.covariates import covariates
 from analysis.effects.crossovers import observed
 from analysis.effects.method import Design
-from analysis.effects.stays import checked, fleet_of, identity, racks_of, scale_of, stays
+from analysis.effects.observations import checked, fleet_of, identity, racks_of, scale_of, stays
 from analysis.effects.switching import FEW
 from analysis.statistics import NotEnoughDataError
 from models.arrays import Bools, Ints
@@ -108,12 +108,26 @@ def design_of(observations: pd.DataFrame) -> Design:
     ----------
     observations : columns period, machine, treated
     """
-    if stages.is_staged(observations):
+    if is_staged(observations):
         return "staged"
     having = observations["treated"].astype(bool)
     study = observations[observations["period"] >= observations.loc[having, "period"].min()]
     share = study.groupby("machine")["treated"].mean()
     return "crossover" if ((share > 0) & (share < 1)).any() else "concurrent"
+
+
+def is_staged(observations: pd.DataFrame) -> bool:
+    """Return whether machines get the feature after others did, and all keep it.
+
+    Parameters
+    ----------
+    observations : columns period, machine, treated
+    """
+    states = observations.groupby(["machine", "period"])["treated"].max().astype(bool)
+    lost = (~states & states.groupby("machine").cummax()).any()
+    first = states[states].index.get_level_values("period").min()
+    share = states[states.index.get_level_values("period") >= first].groupby("machine").mean()
+    return not lost and bool(((share > 0) & (share < 1)).any())
 
 
 def potential(

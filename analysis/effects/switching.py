@@ -12,7 +12,7 @@ import pandas as pd
 from numba import njit
 from numpy.typing import NDArray
 
-from analysis.effects.stays import numbered
+from analysis.effects.observations import numbered
 from models.arrays import Bools, Floats, Ints
 from models.errors import InputError
 

@@ -9,11 +9,11 @@ import pandas as pd
 
 from analysis.effects.assignment import COLUMNS, assigned, is_assignment
 from analysis.effects.methods import RECOMMENDED
-from analysis.effects.observations import read_jobs
 from analysis.effects.past import Past, period_length
 from analysis.effects.planning import Plan, Wanted, fewest, ranked
 from analysis.effects.rehearsals import Assumed, Rehearsal, crossover, spans
 from analysis.statistics import NotEnoughDataError
+from analysis.wsmeter.measurements import read_jobs
 from models.arrays import HOUR_S
 from models.fleet.metrics import METRICS, MetricName
 from scenarios.effects.observations import observed, run_metric

@@ -10,8 +10,8 @@ import pandas as pd
 
 from analysis.audit.findings import Audit, Finding, Severity
 from analysis.audit.guards import GUARDS, examine
+from analysis.audit.intervals import heavy_tails_of_samples
 from analysis.audit.table import ObservationsError
-from analysis.audit.tails import heavy_tails_of_samples
 from analysis.statistics import NotEnoughDataError
 from analysis.wsmeter.estimators import WIDENING, Baseline, Current, CurrentIs, Estimate, WSMeter
 from analysis.wsmeter.measurements import Reading, read_jobs, read_measurements, read_plan

@@ -8,8 +8,8 @@ import pandas as pd
 
 from analysis.effects.covariates import covariates
 from analysis.effects.method import Effect, half_width
+from analysis.effects.observations import checked, identity, stays
 from analysis.effects.per_job import between
-from analysis.effects.stays import checked, identity, stays
 from analysis.effects.study import Link
 from analysis.statistics import NotEnoughDataError
 from models.arrays import Bools, Floats, Ints

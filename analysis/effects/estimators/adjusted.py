@@ -12,7 +12,6 @@ from typing import ClassVar, Literal
 
 import numpy as np
 
-from analysis.effects import moments
 from analysis.effects.cells import Cells
 from analysis.effects.estimators import crossover, kernel
 from analysis.effects.method import Answers, Design, Effect, Need, concluded
@@ -122,7 +121,7 @@ def _sums(cells: Cells, used: int, clusters: Ints) -> kernel.CellSums:
         [cells.count[:, None], cells.y[:, on, None], cells.yy[:, on, None], x, cells.xy[:, on, :used]] for on in (0, 1)
     )
     rows = np.stack([np.hstack(columns) for columns in arms])
-    job_xx = moments.by_job(cells.job, np.ascontiguousarray(cells.xx[:, :used, :used].reshape(count, -1)), jobs)
+    job_xx = kernel.by_job(cells.job, np.ascontiguousarray(cells.xx[:, :used, :used].reshape(count, -1)), jobs)
     return kernel.CellSums(
         start=cells.start,
         cluster=clusters,
@@ -130,7 +129,7 @@ def _sums(cells: Cells, used: int, clusters: Ints) -> kernel.CellSums:
         group=group,
         rows=rows,
         weight=cells.weight,
-        job_rows=moments.by_job(cells.job, rows[0], jobs),
+        job_rows=kernel.by_job(cells.job, rows[0], jobs),
         job_xx=np.ascontiguousarray(job_xx[:, np.flatnonzero(np.tri(used))]),
         xx=job_xx.sum(axis=0).reshape(used, used),
         group_cells=in_group,

@@ -606,3 +606,13 @@ def standard_error(squares: Floats, clusters: Floats, hidden: float, errors: Err
         total += part
         guessed += (part + (hidden if arm == 1 else 0.0)) ** 2 / (clusters[arm] - 1.0)
     return np.sqrt(total), total**2 / max(guessed, 1e-300) if guessed > 0.0 else clusters[1] - 1.0
+
+
+@njit(cache=True)
+def by_job(job: Ints, value: Floats, jobs: int) -> Floats:
+    """Return the sums of (C, P) values of cells by job, (J, P)."""
+    sums = np.zeros((jobs, value.shape[1]))
+    for c in range(job.size):
+        for p in range(value.shape[1]):
+            sums[job[c], p] += value[c, p]
+    return sums

@@ -5,7 +5,7 @@ import pandas as pd
 import pytest
 
 from analysis.effects.covariates import LOAD, LOAD_BEFORE, LOAD_SQUARE, MACHINE, SHARD, covariates, taken_apart
-from analysis.effects.stays import stays
+from analysis.effects.observations import stays
 
 FLEET = pd.DataFrame({"job": ["a", "b"], "scale": [2.0, 10.0]})
 PAST = pd.DataFrame(

@@ -3,8 +3,11 @@
 import numpy as np
 import pandas as pd
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
-from analysis.effects.observations import between, joined, of_run, read_observations
+from analysis.effects import observations
+from analysis.effects.observations import between, joined, numbered, of_run, read_observations
 from analysis.tables.faults import FileError
 
 HEAD = "period,job,machine,weight,value,treated\n"
@@ -135,3 +138,19 @@ def test_a_period_between_the_others_is_named_by_its_lines(tmp_path):
 @pytest.mark.parametrize("periods", [[0, 1], [0, 1, 5], [0, 1, 3, 7], [3, 4, 5, 20, 21], [0, 23, 47, 71, 94, 118, 142]])
 def test_gaps_hours_that_are_set_back_and_uneven_lengths_are_left_alone(periods):
     assert not between(np.array(periods, dtype=float)).any()
+
+
+ROWS = st.lists(st.tuples(st.sampled_from("abc"), st.integers(0, 3), st.integers(-1, 1)), min_size=1, max_size=30)
+
+
+@pytest.mark.parametrize("most", [2**62, 4])
+@settings(max_examples=30)
+@given(rows=ROWS)
+def test_rows_are_numbered_as_pandas_groups_them(most, rows):
+    """As pandas' grouping does; with room for few combinations only, numbers are made small again on the way."""
+    table = pd.DataFrame(rows, columns=["x", "y", "z"])
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(observations, "_MOST", most)
+        number, first = numbered([table["x"], table["y"], table["z"].to_numpy()])
+    np.testing.assert_array_equal(number, table.groupby(["x", "y", "z"], sort=False).ngroup())
+    np.testing.assert_array_equal(first, table.drop_duplicates().index)

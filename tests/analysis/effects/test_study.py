@@ -6,7 +6,7 @@ import pytest
 
 from analysis.effects.classic import Ratio
 from analysis.effects.estimators.adjusted import Adjusted
-from analysis.effects.stays import checked, stays
+from analysis.effects.observations import checked, stays
 from analysis.effects.study import Study, course, potential
 from analysis.statistics import NotEnoughDataError
 from models.randomness import stream

@@ -7,7 +7,8 @@ import pandas as pd
 import pytest
 from typer.testing import CliRunner
 
-from analysis.effects.observations import read_jobs, read_observations
+from analysis.effects.observations import read_observations
+from analysis.wsmeter.measurements import read_jobs
 from scenarios.commands.app import app
 from scenarios.effects.convert import Conversion, convert
 from scenarios.files.faults import FaultsError

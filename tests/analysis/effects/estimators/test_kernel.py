@@ -60,3 +60,12 @@ def test_one_cluster_is_no_answer_unless_its_arm_is_not_needed():
     assert np.isnan(error([1.0, 1.0], [9.0, 1.0])).all()
     assert np.isfinite(error([0.0, 1.0], [0.0, 9.0], known=True)).all()
     assert error([0.0, 0.0], [9.0, 9.0])[0] == 0.0
+
+
+def test_sums_by_job_are_those_of_bincount():
+    rng = np.random.default_rng(1)
+    job, value = rng.integers(0, 5, 40), rng.standard_normal((40, 3))
+    sums = kernel.by_job(job, value, 7)
+    assert sums.shape == (7, 3)
+    for k in range(3):
+        assert sums[:, k] == pytest.approx(np.bincount(job, value[:, k], 7))

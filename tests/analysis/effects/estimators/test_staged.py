@@ -5,8 +5,7 @@ import pandas as pd
 import pytest
 
 from analysis.effects.estimators.staged import Staged
-from analysis.effects.stages import is_staged
-from analysis.effects.study import Study
+from analysis.effects.study import Study, is_staged
 from analysis.statistics import NotEnoughDataError
 from models.randomness import stream
 

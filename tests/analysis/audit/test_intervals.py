@@ -5,8 +5,8 @@ import pandas as pd
 import pytest
 from scipy.stats import skew, t
 
+from analysis.audit.intervals import heavy_tails, heavy_tails_of_samples, skewed_coverage
 from analysis.audit.table import Case
-from analysis.audit.tails import heavy_tails, heavy_tails_of_samples, skewed_coverage
 
 
 def machines(count, rare=0.03, slow=0.6, seed=1):
