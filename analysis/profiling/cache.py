@@ -33,11 +33,11 @@ class AnswerCache:
     def get(self, identity: Identity, question: Hashable) -> object | None:
         """Return a copy of a kept answer, or nothing."""
         with self._lock:
-            found = self._answers.get((identity, question))
-            if found is None:
+            entry = self._answers.get((identity, question))
+            if entry is None:
                 return None
             self._answers.move_to_end((identity, question))
-        return copied(found[0])
+        return copied(entry[0])
 
     def put(self, identity: Identity, question: Hashable, answer: object) -> None:
         """Keep an answer, and let go of the ones longest unused; an answer that does not fit is not kept."""

@@ -212,8 +212,8 @@ class Database:
             raise QueryError(f"clusters should be of another dimension of processes, got {own}")
         self._check(query)
         apart = replace(query, by=(*query.by, own))
-        found = self._kept(("query", apart, None), lambda cursor: self._table(cursor, apart, None, most))
-        return found.drop(columns="share")
+        table = self._kept(("query", apart, None), lambda cursor: self._table(cursor, apart, None, most))
+        return table.drop(columns="share")
 
     def undrawn(self, query: Query) -> str:
         """Return why a query's samples are not a random sample of machines; nothing if they are one."""
@@ -303,10 +303,10 @@ class Database:
         QueryError, ProfileError
             As `stacks` does.
         """
-        kept = replace(query, by=tuple(name for name in query.by if name in PROCESS_DIMENSIONS))
+        by_process = replace(query, by=tuple(name for name in query.by if name in PROCESS_DIMENSIONS))
         return self._of_stacks(
             f"apart {most} {greatest}",
-            kept,
+            by_process,
             lambda cursor, sums: paths.apart(cursor, sums, most, greatest=greatest),
             None,
         )
@@ -329,8 +329,10 @@ class Database:
         QueryError, ProfileError
             As `stacks` does.
         """
-        kept = replace(query, by=tuple(name for name in query.by if name in PROCESS_DIMENSIONS))
-        return self._of_stacks(f"through {term}", kept, lambda cursor, sums: paths.through(cursor, sums, term), None)
+        by_process = replace(query, by=tuple(name for name in query.by if name in PROCESS_DIMENSIONS))
+        return self._of_stacks(
+            f"through {term}", by_process, lambda cursor, sums: paths.through(cursor, sums, term), None
+        )
 
     def callers(self, function: str, query: Query) -> pd.DataFrame:
         """Sum the samples whose call path has a function by who called it.
@@ -352,9 +354,9 @@ class Database:
             As `stacks` does, and if there is no such function.
         """
         self._check(Query(query.event).restricted("function", function))
-        kept = replace(query, by=tuple(name for name in query.by if name in PROCESS_DIMENSIONS))
+        by_process = replace(query, by=tuple(name for name in query.by if name in PROCESS_DIMENSIONS))
         return self._of_stacks(
-            f"callers {function}", kept, lambda cursor, sums: paths.callers(cursor, sums, function), None
+            f"callers {function}", by_process, lambda cursor, sums: paths.callers(cursor, sums, function), None
         )
 
     def table(self, name: str) -> pd.DataFrame:
@@ -365,9 +367,9 @@ class Database:
         QueryError
             If there is no such table, it holds the truth, or it is too long to be returned.
         """
-        there = sorted({table for folder in self._folders for table in folder.tables})
-        if name not in there:
-            raise QueryError(unknown("table", name, there))
+        names = sorted({table for folder in self._folders for table in folder.tables})
+        if name not in names:
+            raise QueryError(unknown("table", name, names))
         having = [(number, folder) for number, folder in enumerate(self._folders) if name in folder.tables]
         rows = sum(folder.rows(name) for _, folder in having)
         if rows > MOST_ROWS:
@@ -395,9 +397,9 @@ class Database:
             if identity(self._folders) != self._identity:
                 self._answers.clear()
                 self._open()
-            asked_of, found = self._identity, self._answers.get(self._identity, question)
-            if found is not None:
-                return cast("_T", found)
+            asked_of, cached = self._identity, self._answers.get(self._identity, question)
+            if cached is not None:
+                return cast("_T", cached)
             cursor = self._connection.cursor()
         with views.understood(self._named):
             try:
@@ -409,23 +411,23 @@ class Database:
 
     def _check(self, query: Query, databases: "Sequence[Database]" = ()) -> None:
         """Refuse an event or a value that is in none of the databases."""
-        asked = databases or (self,)
+        searched = databases or (self,)
         faults = []
-        if not any(query.event in database.units() for database in asked):
-            known = sorted({event for database in asked for event in database.events()})
+        if not any(query.event in database.units() for database in searched):
+            known = sorted({event for database in searched for event in database.events()})
             faults += [] if query.event in known else [unknown("event", query.event, known)]
         for name, values in query.where:
-            missing = set.intersection(*(database._missing(name, values) for database in asked))
+            missing = set.intersection(*(database._missing(name, values) for database in searched))
             if missing:
-                known = sorted({near for database in asked for near in database.values(name)})
+                known = sorted({near for database in searched for near in database.values(name)})
                 faults += [unknown(name, value, known) for value in values if value in missing]
         if faults:
             raise QueryError("\n".join(faults))
 
     def _missing(self, name: str, values: tuple[str, ...]) -> set[str]:
         """Return which of the values a dimension does not have."""
-        there = f"SELECT ({SQL[name]})::VARCHAR AS value FROM {_source(name)}"
-        rows = f"SELECT value FROM (SELECT unnest(?) AS value) ANTI JOIN ({there}) USING (value)"
+        values_of = f"SELECT ({SQL[name]})::VARCHAR AS value FROM {_source(name)}"
+        rows = f"SELECT value FROM (SELECT unnest(?) AS value) ANTI JOIN ({values_of}) USING (value)"
         return set(self._kept(("missing", name, values), lambda cursor: column(cursor, rows, list(values))))
 
     def _sums(self, cursor: duckdb.DuckDBPyConnection, query: Query) -> Sums:
@@ -440,7 +442,7 @@ class Database:
         names = ", ".join(query.by)
         first = f"{names}, " if names else ""
         order = ", ".join(("value DESC", *query.by))
-        found = summed(
+        rows = summed(
             cursor,
             sums,
             f"SELECT {first}{sums.numbers('g.samples', 'g.value')}"
@@ -448,7 +450,7 @@ class Database:
             f" ORDER BY g.{order} LIMIT ?",
             most if top is None else top,
         )
-        return found.assign(share=shares(found["value"], sums.value))
+        return rows.assign(share=shares(rows["value"], sums.value))
 
     def _of_stacks(
         self,

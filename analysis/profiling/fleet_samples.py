@@ -77,11 +77,11 @@ def undrawn(database: Profile, query: Query) -> str:
     database : asked
     query : whose samples; its dimensions do not matter
     """
-    seen = database.query(replace(query, by=("collection", "visit", "machine")))
-    collections = set(seen["collection"])
+    visits = database.query(replace(query, by=("collection", "visit", "machine")))
+    collections = set(visits["collection"])
     if len(collections) > 1:
         return f"samples of several collections ({', '.join(sorted(collections))}) do not add up to one"
     if not collections <= drawn_collections(database):
         return "no collector drew these machines at random"
-    machines = len(set(seen["machine"]))
+    machines = len(set(visits["machine"]))
     return "" if machines > 1 else "all samples are of one machine" if machines else "there are no samples"

@@ -132,12 +132,12 @@ def read_by_leaf(cursor: duckdb.DuckDBPyConnection) -> Iterator[Frames]:
 
 
 def _frames(cursor: duckdb.DuckDBPyConnection, where: str, *values: int) -> Frames:
-    found = cursor.execute(
+    columns = cursor.execute(
         "SELECT coalesce(stack, -1) AS stack, coalesce(depth, -1) AS depth, coalesce(code, -1) AS code"
         f" FROM stacks LEFT JOIN function_codes USING (location) {where}",
         list(values),
     ).fetchnumpy()
-    stack, depth, code = (np.asarray(found[name]) for name in ("stack", "depth", "code"))
+    stack, depth, code = (np.asarray(columns[name]) for name in ("stack", "depth", "code"))
     if not _in_order(stack, depth):
         order = np.lexsort((depth, stack))
         stack, depth, code = stack[order], depth[order], code[order]
@@ -185,10 +185,10 @@ def once_per_stack(place: Ints, item: AnyInts, weights: Weights) -> pd.DataFrame
     item = key // weights.stack.size
     at = key - item * weights.stack.size
     start = np.flatnonzero(np.append(True, item[1:] != item[:-1]))
-    found = item[start]
+    distinct = item[start]
     return pd.DataFrame(
         {
-            "item": found if names is None else names[found],
+            "item": distinct if names is None else names[distinct],
             "samples": np.add.reduceat(weights.samples[at], start),
             "value": np.add.reduceat(weights.value[at], start),
         }

@@ -64,8 +64,8 @@ class Clusters:
         value, samples = (table[name].to_numpy(dtype=np.float64) for name in ("value", "samples"))
         if not (np.isfinite(value).all() and (value >= 0).all()):
             raise InputError("value must be finite and not negative in every row")
-        kept = value > 0
-        table, value, samples = table[kept], value[kept], samples[kept]
+        positive = value > 0
+        table, value, samples = table[positive], value[positive], samples[positive]
         total = table.groupby(by, sort=True, observed=True)["value"].sum()
         keys = total.reset_index().sort_values("value", ascending=False, kind="stable").reset_index(drop=True)
         place = pd.MultiIndex.from_frame(keys[by]).get_indexer(pd.MultiIndex.from_frame(table[by]))
@@ -109,10 +109,10 @@ class Clusters:
         scale = 1.0 / np.maximum(1.0 - leverage, 1e-9) ** (power / 2)
         share = self.shares
         inside = self.value / max(self.total, 1.0) - share[self.key] * leverage[self.cluster]
-        seen = np.bincount(self.key, scale[self.cluster] * inside**power, len(self.keys))
+        within = np.bincount(self.key, scale[self.cluster] * inside**power, len(self.keys))
         own = leverage**power * scale
         elsewhere = np.maximum(own.sum() - np.bincount(self.key, own[self.cluster], len(self.keys)), 0.0)
-        return np.asarray(seen + share**power * elsewhere, dtype=np.float64)
+        return np.asarray(within + share**power * elsewhere, dtype=np.float64)
 
 
 def _keys(clustered: pd.DataFrame, cluster: str) -> list[str]:
@@ -362,5 +362,5 @@ def known(table: pd.DataFrame, undrawn: str = "") -> pd.DataFrame:
     >>> known(pd.DataFrame({"low": [0.0], "high": [1.0], "standard_error": [float("nan")]})).values.tolist()
     [[nan, nan, nan]]
     """
-    there = table["standard_error"].notna() & (not undrawn)
-    return table.assign(low=table["low"].where(there), high=table["high"].where(there))
+    estimated = table["standard_error"].notna() & (not undrawn)
+    return table.assign(low=table["low"].where(estimated), high=table["high"].where(estimated))

@@ -61,11 +61,11 @@ def cpi(
     ratio, error, clusters, degrees = _ratio(key.astype(np.int64), above, below, len(keys))
     with np.errstate(over="ignore"):
         width = np.exp(t.ppf(0.5 + confidence / 2, degrees) * error / ratio)
-    found = keys.assign(
+    table = keys.assign(
         cpi=ratio, low=ratio / width, high=ratio * width, standard_error=error, clusters=clusters
     ).reset_index()
     columns = [*by, "cpi", "low", "high", "standard_error", "cycles", "instructions", "samples", "clusters"]
-    return found.sort_values("cycles", ascending=False, kind="stable")[columns].reset_index(drop=True)
+    return table.sort_values("cycles", ascending=False, kind="stable")[columns].reset_index(drop=True)
 
 
 def _pairs(cycles: pd.DataFrame, instructions: pd.DataFrame, on: list[str]) -> pd.DataFrame:
@@ -198,8 +198,8 @@ def _mean_frequency(table: pd.DataFrame, by: list[str]) -> Floats:
     """Return core-seconds by the mean frequency of the visits that answered, of each group or of all."""
     known = table["frequency_hz"].where(table["status"] == "ok")
     mean = known.groupby([table[name] for name in by]).transform("mean") if by else known.mean()
-    found = (table["value"] / mean).where(table["value"] > 0, 0.0)
-    return found.to_numpy(np.float64)
+    seconds = (table["value"] / mean).where(table["value"] > 0, 0.0)
+    return seconds.to_numpy(np.float64)
 
 
 def _adjusted(table: pd.DataFrame, weight: Floats, second: Floats, answered: Bools) -> Floats:
@@ -252,8 +252,8 @@ def coverage_of_stacks(
     """
     answers = processes.set_index("process")["stacks"]
     named = cycles.assign(stacks=cycles["process"].map(answers).fillna(value=False).astype(bool))
-    found = share_intervals(named.drop(columns="process"), cluster=cluster, confidence=confidence)
+    stacks = share_intervals(named.drop(columns="process"), cluster=cluster, confidence=confidence)
     columns = ["share", "low", "high", "design_effect"]
-    if not found["stacks"].any():
-        return pd.DataFrame([[0.0, 0.0, 1.0 - (found["low"].min() if len(found) else 0.0), np.nan]], columns=columns)
-    return found.loc[found["stacks"], columns].reset_index(drop=True)
+    if not stacks["stacks"].any():
+        return pd.DataFrame([[0.0, 0.0, 1.0 - (stacks["low"].min() if len(stacks) else 0.0), np.nan]], columns=columns)
+    return stacks.loc[stacks["stacks"], columns].reset_index(drop=True)

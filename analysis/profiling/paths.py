@@ -30,11 +30,11 @@ def paths(cursor: duckdb.DuckDBPyConnection, sums: Sums, top: int | None) -> pd.
     """
     names = _code_functions(cursor)
     weights = _weights(cursor, sums)
-    found = frames.together(_equal(cursor, weights, len(names)))
-    rank = np.cumsum(np.append(False, found["value"].to_numpy()[1:] != found["value"].to_numpy()[:-1]))[: len(found)]
-    last = rank[min(_limit(top), len(found)) - 1] if len(found) else 0
+    totals = frames.together(_equal(cursor, weights, len(names)))
+    rank = np.cumsum(np.append(False, totals["value"].to_numpy()[1:] != totals["value"].to_numpy()[:-1]))[: len(totals)]
+    last = rank[min(_limit(top), len(totals)) - 1] if len(totals) else 0
     cursor.register(
-        "chosen", pa.table({"stack": found["item"].to_numpy(), "rank": rank}).slice(0, (rank <= last).sum())
+        "chosen", pa.table({"stack": totals["item"].to_numpy(), "rank": rank}).slice(0, (rank <= last).sum())
     )
     ordered = cursor.execute(
         "SELECT stack, path FROM chosen JOIN (SELECT s.stack, list(f.code ORDER BY s.depth DESC) AS path"
@@ -43,8 +43,8 @@ def paths(cursor: duckdb.DuckDBPyConnection, sums: Sums, top: int | None) -> pd.
         [_limit(top)],
     ).fetchall()
     paths_of = pd.Series([tuple(names[code] for code in path) for _, path in ordered], dtype=object)
-    kept = found.set_index("item").loc[[stack for stack, _ in ordered]].reset_index(drop=True)
-    return kept.assign(path=paths_of)[["path", "samples", "value"]]
+    listed = totals.set_index("item").loc[[stack for stack, _ in ordered]].reset_index(drop=True)
+    return listed.assign(path=paths_of)[["path", "samples", "value"]]
 
 
 def inclusive(cursor: duckdb.DuckDBPyConnection, sums: Sums, top: int | None) -> pd.DataFrame:
@@ -62,9 +62,9 @@ def inclusive(cursor: duckdb.DuckDBPyConnection, sums: Sums, top: int | None) ->
     names = _code_functions(cursor)
     weights = _weights(cursor, sums)
     leaves: list[pd.DataFrame] = []
-    found = frames.together(_reached(cursor, weights, leaves)).head(_limit(top))
-    own = frames.together(leaves).set_index("item")["value"].reindex(found["item"], fill_value=0)
-    named = found.assign(function=_named(found["item"], names), share=shares(found["value"], sums.value))
+    reached = frames.together(_reached(cursor, weights, leaves)).head(_limit(top))
+    own = frames.together(leaves).set_index("item")["value"].reindex(reached["item"], fill_value=0)
+    named = reached.assign(function=_named(reached["item"], names), share=shares(reached["value"], sums.value))
     return named.assign(own=own.to_numpy())[["function", "samples", "value", "share", "own"]]
 
 
@@ -82,9 +82,9 @@ def edges(cursor: duckdb.DuckDBPyConnection, sums: Sums, top: int | None) -> pd.
     """
     names = _code_functions(cursor)
     weights = _weights(cursor, sums)
-    found = frames.together(_calls(cursor, weights, len(names))).head(_limit(top))
-    caller, function = found["item"] // max(1, len(names)), found["item"] % max(1, len(names))
-    named = found.assign(caller=_named(caller, names), function=_named(function, names))
+    calls = frames.together(_calls(cursor, weights, len(names))).head(_limit(top))
+    caller, function = calls["item"] // max(1, len(names)), calls["item"] % max(1, len(names))
+    named = calls.assign(caller=_named(caller, names), function=_named(function, names))
     return named[["caller", "function", "samples", "value"]]
 
 
@@ -138,28 +138,28 @@ def apart(cursor: duckdb.DuckDBPyConnection, sums: Sums, most: int, *, greatest:
     """
     names = _code_functions(cursor)
     first = [(part.stack, frames.same_paths(part, len(names))) for part in frames.read_by_leaf(cursor)]
-    stack = np.concatenate([each[0] for each in first]) if first else np.empty(0, np.int64)
-    path = np.concatenate([each[1] for each in first]) if first else np.empty(0, np.int64)
+    stack = np.concatenate([pair[0] for pair in first]) if first else np.empty(0, np.int64)
+    path = np.concatenate([pair[1] for pair in first]) if first else np.empty(0, np.int64)
     cursor.register("equal", pa.table({"stack": stack, "path": path}))
     by = "".join(f"{name}, " for name in sums.by)
     order = f"value DESC, {by}" if greatest else by
-    found = summed(
+    rows = summed(
         cursor,
         sums,
         f"SELECT {by} path AS number, {sums.numbers('sum(samples)', 'sum(value)')} FROM groups JOIN equal USING (stack)"
         f" JOIN process_keys USING (pkey) GROUP BY {by} path ORDER BY {order} path LIMIT ?",
         most if greatest else most + 1,
     )
-    numbers = np.unique(found["number"].to_numpy(np.int64))
-    if len(found) > most or len(numbers) > most:
-        return found.head(0).assign(path=pd.Series(dtype=object))
+    numbers = np.unique(rows["number"].to_numpy(np.int64))
+    if len(rows) > most or len(numbers) > most:
+        return rows.head(0).assign(path=pd.Series(dtype=object))
     cursor.register("wanted", pa.table({"stack": numbers}))
     listed = cursor.execute(
         "SELECT s.stack, list(f.code ORDER BY s.depth DESC) FROM stacks s SEMI JOIN wanted USING (stack)"
         " JOIN function_codes f ON s.location = f.location GROUP BY s.stack"
     ).fetchall()
     paths_of = pd.Series({number: tuple(names[code] for code in codes) for number, codes in listed}, dtype=object)
-    return found.assign(path=found["number"].map(paths_of)).drop(columns="samples")
+    return rows.assign(path=rows["number"].map(paths_of)).drop(columns="samples")
 
 
 def through(cursor: duckdb.DuckDBPyConnection, sums: Sums, term: str) -> tuple[int, int]:
@@ -178,10 +178,10 @@ def through(cursor: duckdb.DuckDBPyConnection, sums: Sums, term: str) -> tuple[i
     names = _code_functions(cursor)
     weights, small = _weights(cursor, sums), term.lower()
     matching = np.array([small in name.lower() for name in names], dtype=bool)
-    reached, seen = [np.empty(0, np.int64)], np.zeros(len(names), dtype=bool)
+    reached, matched = [np.empty(0, np.int64)], np.zeros(len(names), dtype=bool)
     for part in frames.read(cursor):
         hit = matching[part.code] & np.repeat(weights.places(part.stack) >= 0, part.length)
-        seen[np.unique(part.code[hit])] = True
+        matched[np.unique(part.code[hit])] = True
         reached.append(np.unique(np.repeat(part.stack, part.length)[hit]))
     cursor.register("reached", pa.table({"stack": np.concatenate(reached)}))
     own = "".join(f" OR contains(lower({name}::VARCHAR), $term)" for name in sums.by)
@@ -190,7 +190,7 @@ def through(cursor: duckdb.DuckDBPyConnection, sums: Sums, term: str) -> tuple[i
         f" WHERE stack IN (SELECT stack FROM reached){own}",
         {"term": small} if sums.by else None,
     ).fetchone() or ("0",)
-    return int(value), int(seen.sum())
+    return int(value), int(matched.sum())
 
 
 def _code_functions(cursor: duckdb.DuckDBPyConnection) -> list[str]:
@@ -208,8 +208,8 @@ def _code_functions(cursor: duckdb.DuckDBPyConnection) -> list[str]:
 
 def _weights(cursor: duckdb.DuckDBPyConnection, sums: Sums) -> frames.Weights:
     """Return the sums by stack as arrays."""
-    found = summed(cursor, sums, f"SELECT stack, {sums.numbers()} FROM groups ORDER BY stack")
-    return frames.Weights(*(found[name].to_numpy() for name in ("stack", "samples", "value")))
+    rows = summed(cursor, sums, f"SELECT stack, {sums.numbers()} FROM groups ORDER BY stack")
+    return frames.Weights(*(rows[name].to_numpy() for name in ("stack", "samples", "value")))
 
 
 def _equal(cursor: duckdb.DuckDBPyConnection, weights: frames.Weights, codes: int) -> Iterator[pd.DataFrame]:

@@ -81,13 +81,13 @@ def unknown(kind: str, name: str, known: Sequence[str]) -> str:
     >>> unknown("event", "x", ["cycles", "instructions"])
     'unknown event "x"; there are cycles, instructions'
     """
-    said = f'unknown {kind} "{_printable(name)}"'
+    problem = f'unknown {kind} "{_printable(name)}"'
     near = difflib.get_close_matches(name, known, 3, 0.5)
     if near:
-        return f"{said}; did you mean {' or '.join(map(_printable, near))}?"
+        return f"{problem}; did you mean {' or '.join(map(_printable, near))}?"
     listed = ", ".join(map(_printable, known[:_MOST_LISTED])) or "none"
     more = f" and {len(known) - _MOST_LISTED:,} more" if len(known) > _MOST_LISTED else ""
-    return f"{said}; there are {listed}{more}"
+    return f"{problem}; there are {listed}{more}"
 
 
 def dimension(name: str) -> str:
@@ -210,7 +210,7 @@ def parse_where(texts: Iterable[str]) -> Where:
     >>> parse_where(["job=a,b", r"function=pair<int\,int>"])
     (('application', ('a', 'b')), ('function', ('pair<int,int>',)))
     """
-    made: list[tuple[str, tuple[str, ...]]] = []
+    restrictions: list[tuple[str, tuple[str, ...]]] = []
     faults = []
     for text in texts:
         name, equals, values = text.partition("=")
@@ -219,12 +219,12 @@ def parse_where(texts: Iterable[str]) -> Where:
             continue
         allowed = tuple(re.sub(r"\\([\\,])", r"\1", value) for value in re.split(r"(?<!\\),", values))
         try:
-            made.append((dimension(name.strip()), allowed))
+            restrictions.append((dimension(name.strip()), allowed))
         except QueryError as error:
             faults.append(str(error))
     if faults:
         raise QueryError("\n".join(faults))
-    return tuple(made)
+    return tuple(restrictions)
 
 
 def _unknown_dimensions(query: Query) -> list[str]:

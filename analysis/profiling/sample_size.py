@@ -115,9 +115,9 @@ def subset_distances(
         for _ in range(draws):
             inside = np.zeros(clusters)
             inside[rng.choice(clusters, size, replace=False)] = 1.0
-            kept = inside[data.cluster]
-            value = np.bincount(data.key, data.value * kept, len(shares))
-            samples = float(np.sum(data.samples * kept))
+            weight = inside[data.cluster]
+            value = np.bincount(data.key, data.value * weight, len(shares))
+            samples = float(np.sum(data.samples * weight))
             order = np.argsort(-value, kind="stable")[:k]
             distance = float(np.abs(value[order] / value.sum() - shares[order]).sum())
             closed = expected_distance(shares, samples, fraction=size / clusters, k=k)

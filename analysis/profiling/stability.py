@@ -43,17 +43,17 @@ def entropy(counts: Floats, *, correction: Correction = "miller-madow", bits: bo
     """
     if not (np.isfinite(counts).all() and (counts >= 0).all()):
         raise InputError("counts must be finite and not negative")
-    seen = np.sort(counts[counts > 0])
-    if not len(seen):
+    positive = np.sort(counts[counts > 0])
+    if not len(positive):
         raise NotEnoughDataError(1, 0, "samples")
-    total = float(seen.sum())
-    share = seen / total
+    total = float(positive.sum())
+    share = positive / total
     if correction == "none":
         nats = -float(share @ np.log(share))
     elif correction == "miller-madow":
-        nats = -float(share @ np.log(share)) + (len(seen) - 1) / (2 * total)
+        nats = -float(share @ np.log(share)) + (len(positive) - 1) / (2 * total)
     elif correction == "chao-shen":
-        nats = _chao_shen(share, total, int(np.sum(seen == 1)))
+        nats = _chao_shen(share, total, int(np.sum(positive == 1)))
     else:
         raise InputError(f"correction must be none, miller-madow or chao-shen, got {correction}")
     return nats / math.log(2) if bits else nats
@@ -152,17 +152,17 @@ def _aligned(x: "pd.Series[float]", y: "pd.Series[float]", k: int | None) -> tup
     """Return the entries that are compared, in order, and the absolute difference of their shares."""
     if k is not None and k < 1:
         raise InputError(f"k must be at least 1, got {k}")
-    for one in (x, y):
-        if not float(one.sum()) > 0:
+    for values in (x, y):
+        if not float(values.sum()) > 0:
             raise NotEnoughDataError(1, 0, "samples")
     entries = x.index.union(y.index)
     share = x.reindex(entries, fill_value=0.0).to_numpy(np.float64) / float(x.sum())
     other = y.reindex(entries, fill_value=0.0).to_numpy(np.float64) / float(y.sum())
-    kept = np.arange(len(entries))
+    chosen = np.arange(len(entries))
     if k is not None:
         order = np.argsort(-share, kind="stable")[:k]
-        kept = np.sort(order[share[order] > 0])
-    return entries[kept], np.abs(share - other)[kept]
+        chosen = np.sort(order[share[order] > 0])
+    return entries[chosen], np.abs(share - other)[chosen]
 
 
 def expected_distance(
@@ -223,8 +223,8 @@ def clustered_distance(x: pd.DataFrame, y: pd.DataFrame, *, cluster: str = "mach
     >>> found.value, round(found.expected, 3)
     (0.0, 0.226)
     """
-    one, other = _Profile.of(Clusters.of(x, cluster)), _Profile.of(Clusters.of(y, cluster))
-    return _distance(one, other, one.variance.add(other.variance, fill_value=0.0), k)
+    profile, other = _Profile.of(Clusters.of(x, cluster)), _Profile.of(Clusters.of(y, cluster))
+    return _distance(profile, other, profile.variance.add(other.variance, fill_value=0.0), k)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -241,8 +241,8 @@ class _Profile:
         return cls(value, pd.Series(share_variances(data), data.index, dtype=np.float64))
 
 
-def _distance(one: _Profile, other: _Profile, variance: "pd.Series[float]", k: int | None) -> Distance:
-    entries, differences = _aligned(one.value, other.value, k)
+def _distance(profile: _Profile, other: _Profile, variance: "pd.Series[float]", k: int | None) -> Distance:
+    entries, differences = _aligned(profile.value, other.value, k)
     value = float(differences.sum())
     spread = np.sqrt(np.maximum(variance.reindex(entries).to_numpy(np.float64), 0.0))
     expected = _MEAN_ABSOLUTE * float(np.sum(spread))
@@ -298,39 +298,39 @@ def periods(
         raise NotEnoughDataError(1, 0, "samples")
     parts = {name: part.drop(columns=period) for name, part in used.groupby(period, sort=True, observed=True)}
     data = [Clusters.of(part, cluster) for part in parts.values()]
-    each = [_Profile.of(one) for one in data]
-    mean, weights = _mean(each)
+    profiles = [_Profile.of(clusters) for clusters in data]
+    mean, weights = _mean(profiles)
     rows = [
         {
             period: name,
             **_worth(data[at]),
             **_entropies(clustered_entropy(part, cluster=cluster, bits=bits)),
-            **_named("previous", _previous(each, at, k)),
-            **_named("mean", _distance(each[at], mean, _around(each[at], mean, weights[at]), k)),
+            **_named("previous", _previous(profiles, at, k)),
+            **_named("mean", _distance(profiles[at], mean, _around(profiles[at], mean, weights[at]), k)),
         }
         for at, (name, part) in enumerate(parts.items())
     ]
     return pd.DataFrame(rows)
 
 
-def _mean(each: Sequence[_Profile]) -> tuple[_Profile, Floats]:
+def _mean(profiles: Sequence[_Profile]) -> tuple[_Profile, Floats]:
     """Return the profile of all periods together, and the weight that each has in it."""
-    totals = np.array([float(one.value.sum()) for one in each])
+    totals = np.array([float(profile.value.sum()) for profile in profiles])
     weights = totals / totals.sum()
-    values = pd.concat([one.value for one in each], axis=1).fillna(0.0).sum(axis=1)
-    parts = [one.variance * weight**2 for one, weight in zip(each, weights, strict=True)]
+    values = pd.concat([profile.value for profile in profiles], axis=1).fillna(0.0).sum(axis=1)
+    parts = [profile.variance * weight**2 for profile, weight in zip(profiles, weights, strict=True)]
     return _Profile(values, pd.concat(parts, axis=1).sum(axis=1, skipna=True)), weights
 
 
-def _around(one: _Profile, mean: _Profile, weight: float) -> "pd.Series[float]":
+def _around(profile: _Profile, mean: _Profile, weight: float) -> "pd.Series[float]":
     """Return the variances of a period's share less that of the mean, of which the period is a part."""
-    return (one.variance * (1 - 2 * weight)).add(mean.variance, fill_value=0.0)
+    return (profile.variance * (1 - 2 * weight)).add(mean.variance, fill_value=0.0)
 
 
-def _previous(each: Sequence[_Profile], at: int, k: int | None) -> Distance:
+def _previous(profiles: Sequence[_Profile], at: int, k: int | None) -> Distance:
     if not at:
         return Distance(math.nan, math.nan, math.nan)
-    before, now = each[at - 1], each[at]
+    before, now = profiles[at - 1], profiles[at]
     return _distance(now, before, now.variance.add(before.variance, fill_value=0.0), k)
 
 
@@ -345,9 +345,9 @@ def _worth(data: Clusters) -> dict[str, float]:
     }
 
 
-def _entropies(found: Entropy) -> dict[str, float]:
-    return {"entropy": found.value, "entropy_error": found.standard_error}
+def _entropies(entropy: Entropy) -> dict[str, float]:
+    return {"entropy": entropy.value, "entropy_error": entropy.standard_error}
 
 
-def _named(name: str, found: Distance) -> dict[str, float]:
-    return {name: found.value, f"{name}_expected": found.expected}
+def _named(name: str, distance: Distance) -> dict[str, float]:
+    return {name: distance.value, f"{name}_expected": distance.expected}

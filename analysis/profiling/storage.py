@@ -65,20 +65,20 @@ class Folder:
         """
         with pq.ParquetFile(self.file(table)) as file:
             groups = [file.metadata.row_group(number) for number in range(file.metadata.num_row_groups)]
-        found: dict[str, list[Range | None]] = {}
+        by_column: dict[str, list[Range | None]] = {}
         for group in groups:
             for number in range(group.num_columns):
                 column = group.column(number)
-                found.setdefault(column.path_in_schema, []).append(_range(column.statistics, group.num_rows))
-        return {name: _joined(ranges) for name, ranges in found.items() if None not in ranges}
+                by_column.setdefault(column.path_in_schema, []).append(_range(column.statistics, group.num_rows))
+        return {name: _joined(ranges) for name, ranges in by_column.items() if None not in ranges}
 
     def complete(self, table: str, column: str) -> bool:
         """Return whether the table's footer says that no value of a column is missing."""
         with pq.ParquetFile(self.file(table)) as file:
             number = file.schema_arrow.names.index(column)
             groups = [file.metadata.row_group(group).column(number) for group in range(file.metadata.num_row_groups)]
-        statistics = [group.statistics for group in groups]
-        return all(each is not None and each.has_null_count and not each.null_count for each in statistics)
+        footers = [group.statistics for group in groups]
+        return all(known is not None and known.has_null_count and not known.null_count for known in footers)
 
     def columns(self, table: str) -> tuple[str, ...]:
         """Return the names of a table's columns."""
@@ -190,8 +190,8 @@ def _faults(folder: Folder) -> Iterator[str]:
         return
     missing = [table for table in NEEDED if not folder.file(table).is_file()]
     if missing:
-        there = ", ".join(folder.tables) or "none"
-        yield f"{folder.path}: is no profile: no table {', '.join(missing)}; there are {there}"
+        tables = ", ".join(folder.tables) or "none"
+        yield f"{folder.path}: is no profile: no table {', '.join(missing)}; there are {tables}"
     for table in NEEDED:
         if table not in missing:
             yield from _table_faults(folder.file(table), table)
@@ -201,16 +201,16 @@ def _table_faults(file: Path, table: str) -> Iterator[str]:
     """Yield a line for a file that cannot be read, and for each column that is missing or of another type."""
     try:
         with pq.ParquetFile(file) as opened:
-            found = opened.schema_arrow
+            schema = opened.schema_arrow
     except (pa.ArrowException, OSError) as error:
         reason = str(error).partition("\n")[0].partition(". ")[0]
         yield f"{file}: is no whole Parquet file: {reason}"
         return
     for column in TABLES[table]:
-        if column.name not in found.names:
-            yield f"{file}: {column.name}: column is missing; there are {', '.join(found.names)}"
-        elif _sort(found.field(column.name).type) not in _accepted(column.type):
-            yield f"{file}: {column.name}: should hold {_sort(column.type)}, got type {found.field(column.name).type}"
+        if column.name not in schema.names:
+            yield f"{file}: {column.name}: column is missing; there are {', '.join(schema.names)}"
+        elif _sort(schema.field(column.name).type) not in _accepted(column.type):
+            yield f"{file}: {column.name}: should hold {_sort(column.type)}, got type {schema.field(column.name).type}"
 
 
 def _sort(kind: pa.DataType) -> str:
@@ -223,7 +223,7 @@ def _sort(kind: pa.DataType) -> str:
         "numbers": (pa.types.is_floating,),
         "truths": (pa.types.is_boolean,),
     }
-    return next((name for name, each in tests.items() if any(test(kind) for test in each)), str(kind))
+    return next((name for name, predicates in tests.items() if any(test(kind) for test in predicates)), str(kind))
 
 
 def _accepted(kind: pa.DataType) -> tuple[str, ...]:
@@ -240,5 +240,5 @@ def _range(statistics: pq.Statistics | None, rows: int) -> Range | None:
 
 
 def _joined(ranges: Sequence[Range | None]) -> Range:
-    known = [each for each in ranges if each is not None]
-    return Range(min(each.least for each in known), max(each.most for each in known))
+    known = [range_ for range_ in ranges if range_ is not None]
+    return Range(min(range_.least for range_ in known), max(range_.most for range_ in known))

@@ -82,7 +82,7 @@ class Sums:
         """
         kinds = ("VARCHAR" if total > _WORD else "BIGINT" for total in (self.samples, self.value))
         return ", ".join(
-            f"{each}::{kind} AS {name}" for each, kind, name in zip((samples, value), kinds, _SUMS, strict=True)
+            f"{column}::{kind} AS {name}" for column, kind, name in zip((samples, value), kinds, _SUMS, strict=True)
         )
 
 
@@ -118,7 +118,7 @@ def sum_samples(cursor: duckdb.DuckDBPyConnection, query: Query, counts: Counts,
     by_process = [name for name in query.by if name in PROCESS_DIMENSIONS]
     by_location = [name for name in query.by if name in LOCATION_DIMENSIONS] if part == "location" else []
     scales = _key_processes(cursor, query, by_process)
-    each = scales.several or counts.taken
+    in_value = scales.several or counts.taken
     joined, key = "", "stack" if part == "stack" else "0 AS lkey"
     if by_location or any(name in LOCATION_DIMENSIONS for name, _ in query.where):
         _key_locations(cursor, query, by_location)
@@ -134,14 +134,14 @@ def sum_samples(cursor: duckdb.DuckDBPyConnection, query: Query, counts: Counts,
         f"sum({_product(counts.most * scales.greatest)}) AS value",
     ]
     cursor.execute(
-        f"CREATE TEMP TABLE counted AS SELECT {', '.join(columns if each else columns[:-1])}"
+        f"CREATE TEMP TABLE counted AS SELECT {', '.join(columns if in_value else columns[:-1])}"
         f" FROM samples JOIN process_map USING (process) {joined} WHERE event = ? {only}"
         " GROUP BY ALL HAVING count(*) > 0",
         [query.event],
     )
     _refuse_unrated(cursor, query.event)
     multiplied = "SELECT counted.*, samples::HUGEINT * scale AS value FROM counted JOIN process_keys USING (pkey)"
-    cursor.execute(f"CREATE TEMP VIEW groups AS {'FROM counted' if each else multiplied}")
+    cursor.execute(f"CREATE TEMP VIEW groups AS {'FROM counted' if in_value else multiplied}")
     return Sums(query.by, *_totals(cursor, query))
 
 
@@ -247,8 +247,8 @@ def frame(cursor: duckdb.DuckDBPyConnection, sql: str, *values: object) -> pd.Da
     ...     frame(connection, "SELECT ?::BIGINT AS samples", 3).to_dict("records")
     [{'samples': 3}]
     """
-    found: pd.DataFrame = cursor.sql(sql, params=list(values)).to_arrow_table().to_pandas()
-    return found
+    table: pd.DataFrame = cursor.sql(sql, params=list(values)).to_arrow_table().to_pandas()
+    return table
 
 
 def column(cursor: duckdb.DuckDBPyConnection, sql: str, *values: object) -> list[Any]:
@@ -273,8 +273,8 @@ def summed(cursor: duckdb.DuckDBPyConnection, sums: Sums, sql: str, *values: obj
     sql : a query with the columns `samples` and `value`
     values : what is bound to its marks
     """
-    found = frame(cursor, sql, *values)
-    return found.assign(**{name: pd.Series(list(map(int, found[name])), dtype=object) for name in sums.wide})
+    table = frame(cursor, sql, *values)
+    return table.assign(**{name: pd.Series(list(map(int, table[name])), dtype=object) for name in sums.wide})
 
 
 def shares(values: pd.Series, total: int) -> Floats:

@@ -99,7 +99,7 @@ class Repository:
                 f"raw_samples or raw_stacks: builds {build.min()} to {build.max()}, but there are 0 to "
                 f"{len(self.images) - 1}, and −1"
             )
-        found = self.start.size + 1 + build
+        codes = self.start.size + 1 + build
         order = np.argsort(build, kind="stable")
         ordered = build[order]
         bounds = np.searchsorted(ordered, np.arange(len(self.images) + 1))
@@ -110,8 +110,8 @@ class Repository:
             inside = (
                 (place >= low) & (address[mine] < self.end[np.maximum(place, 0)]) if high > low else place < low - 1
             )
-            found[mine[inside]] = place[inside]
-        return found
+            codes[mine[inside]] = place[inside]
+        return codes
 
     def locations(self, codes: Ints) -> Columns:
         """Return the columns of table `locations` for symbols, numbered in the order given.
@@ -256,13 +256,13 @@ class Symboliser:
         lengths = np.diff(np.append(start, stack.size))
         met: dict[bytes, int] = {}
         new = np.full(int(old.max(initial=-1)) + 1, -1)
-        kept = []
+        parts = []
         for i, (begin, length) in enumerate(zip(start.tolist(), lengths.tolist(), strict=True)):
             path = code[begin : begin + length].tobytes()
             if path not in met:
-                kept.append(i)
+                parts.append(i)
             new[old[i]] = met.setdefault(path, len(met))
-        rows = np.isin(np.repeat(np.arange(old.size), lengths), np.array(kept, np.int64))
+        rows = np.isin(np.repeat(np.arange(old.size), lengths), np.array(parts, np.int64))
         location = self._numbered(code[rows])
         return new, {"stack": new[stack[rows]], "depth": depth[rows], "location": location}
 
@@ -343,15 +343,15 @@ def _ahead(
 
 def _whole_processes(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
     """Yield the rows, many at a time, cut between processes, so that equal rows of a process come together."""
-    kept: list[pa.RecordBatch] = []
+    waiting: list[pa.RecordBatch] = []
     for batch in batches:
         process = numbers(batch["process"])
         cut = int(np.flatnonzero(process != process[-1])[-1]) + 1 if (process != process[-1]).any() else 0
-        whole = cut > 0 or (bool(kept) and numbers(kept[-1]["process"])[-1] != process[-1])
-        if not whole or sum(each.num_rows for each in kept) + cut < BATCH_ROWS:
-            kept.append(batch)
+        whole = cut > 0 or (bool(waiting) and numbers(waiting[-1]["process"])[-1] != process[-1])
+        if not whole or sum(part.num_rows for part in waiting) + cut < BATCH_ROWS:
+            waiting.append(batch)
             continue
-        yield pa.concat_batches([*kept, batch.slice(0, cut)])
-        kept = [batch.slice(cut)]
-    if kept:
-        yield pa.concat_batches(kept)
+        yield pa.concat_batches([*waiting, batch.slice(0, cut)])
+        waiting = [batch.slice(cut)]
+    if waiting:
+        yield pa.concat_batches(waiting)

@@ -233,7 +233,7 @@ def counts(connection: duckdb.DuckDBPyConnection, folders: Sequence[Folder]) -> 
     rows = sum(folder.rows("samples") for folder in folders)
     taken = any(TAKEN in folder.columns("samples") for folder in folders)
     if None not in ranges:
-        return Counts(rows, max((each.most for each in ranges if each is not None), default=0), taken)
+        return Counts(rows, max((bounds.most for bounds in ranges if bounds is not None), default=0), taken)
     (most,) = row(connection, "SELECT max(count) FROM samples")
     return Counts(rows, int(most or 0), taken)
 

@@ -106,16 +106,18 @@ def judged(asked: Asked, seed: int) -> dict[str, Any]:
     """
     setting = Setting.of(world_of(asked))
     several = [setting.seen_by(number) for number in range(seed, seed + TOGETHER)]
-    collections = [Collection.of(one) for one in several]
+    collections = [Collection.of(setting_of) for setting_of in several]
     every = visits_of(collections)
     counted: list[list[pd.DataFrame]] = [[] for _ in collections]
     monitor: list[pd.DataFrame] = []
     for block in run_arm(setting.day, setting.arm, visits=every):
         monitor.append(frame(monitor_columns(setting, collections[0], block)))
-        for parts, one, collection in zip(counted, several, collections, strict=True):
-            parts.append(cycles_of_visits(one, collection, collection.view(block, every)))
+        for parts, setting_of, collection in zip(counted, several, collections, strict=True):
+            parts.append(cycles_of_visits(setting_of, collection, collection.view(block, every)))
     truth = pd.concat(monitor, ignore_index=True)
-    rows = [_judged(pd.concat(parts), one, truth) for parts, one in zip(counted, collections, strict=True)]
+    rows = [
+        _judged(pd.concat(parts), setting_of, truth) for parts, setting_of in zip(counted, collections, strict=True)
+    ]
     return {"seed": seed, "draws": [{"seed": seed + i} | row for i, row in enumerate(rows)]}
 
 
@@ -123,15 +125,15 @@ def _judged(counted: pd.DataFrame, collection: Collection, monitor: pd.DataFrame
     """Return how right one collector was."""
     visits = frame(collection.sampler.visit_columns()).drop(columns="frequency_hz")
     visits = visits.merge(counted[["visit", "frequency_hz"]], "left", "visit")
-    made = core_seconds(visits, counted[["visit", "value"]], monitor, confidence=LEVEL)
+    estimate = core_seconds(visits, counted[["visit", "value"]], monitor, confidence=LEVEL)
     return {
         "visits": int((visits["status"] == "ok").sum()),
-        "error": made.core_s / made.monitor_s - 1.0,
-        "standard_error": made.standard_error / made.monitor_s,
-        "half_width": (made.high - made.low) / 2.0 / made.core_s,
-        "covered": int(made.low <= made.monitor_s <= made.high),
-        "by_platform_error": made.by_platform_s / made.monitor_s - 1.0,
-        "by_fleet_error": made.by_fleet_s / made.monitor_s - 1.0,
+        "error": estimate.core_s / estimate.monitor_s - 1.0,
+        "standard_error": estimate.standard_error / estimate.monitor_s,
+        "half_width": (estimate.high - estimate.low) / 2.0 / estimate.core_s,
+        "covered": int(estimate.low <= estimate.monitor_s <= estimate.high),
+        "by_platform_error": estimate.by_platform_s / estimate.monitor_s - 1.0,
+        "by_fleet_error": estimate.by_fleet_s / estimate.monitor_s - 1.0,
     }
 
 

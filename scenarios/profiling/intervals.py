@@ -195,5 +195,7 @@ def independent(a: "Database", of_a: Query, b: "Database", of_b: Query) -> bool:
     """Return whether no visit is on both sides of a difference."""
     if not set(a.paths) & set(b.paths):
         return True
-    seen = [set(one.query(replace(of, by=(CLUSTER,)))[CLUSTER].tolist()) for one, of in ((a, of_a), (b, of_b))]
-    return not seen[0] & seen[1]
+    clusters = [
+        set(profile.query(replace(of, by=(CLUSTER,)))[CLUSTER].tolist()) for profile, of in ((a, of_a), (b, of_b))
+    ]
+    return not clusters[0] & clusters[1]

@@ -176,10 +176,10 @@ class Fleet:
 
     def pair(self, seed: int, incidents: Iterable[Incident] = ()) -> tuple[pd.DataFrame, pd.DataFrame]:
         """Return what a collector saw in the first half and in the second, where something is planted."""
-        seen = self.seen(seed, incidents)
-        return seen[~seen["later"]], seen[seen["later"]]
+        table = self.sampled(seed, incidents)
+        return table[~table["later"]], table[table["later"]]
 
-    def seen(self, seed: int, incidents: Iterable[Incident] = ()) -> pd.DataFrame:
+    def sampled(self, seed: int, incidents: Iterable[Incident] = ()) -> pd.DataFrame:
         """Return cycles as a collector saw them: tags, machine, function, image, later, samples, value."""
         world = self.setting.seen_by(seed).world
         profiling = replace(world.profiling, incidents=tuple(incidents))

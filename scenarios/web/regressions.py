@@ -31,12 +31,12 @@ def regress(site: Site, pairs: Pairs) -> Page:
     problems = list[str]()
     given = gather(pairs, ("at", "event", *_USUAL), problems)
     problems += [f"{name}: is given {len(texts)} times" for name, texts in given.items() if len(texts) > 1]
-    asked = {name: texts[0].strip() for name, texts in given.items()}
-    at_s = time_s("at", asked["at"], problems) if "at" in asked else None
-    event = asked.get("event", site.events[0] if site.events else "cycles")
+    texts_given = {name: texts[0].strip() for name, texts in given.items()}
+    at_s = time_s("at", texts_given["at"], problems) if "at" in texts_given else None
+    event = texts_given.get("event", site.events[0] if site.events else "cycles")
     if event not in site.events:
         problems.append(f"event: {unknown('event', event, site.events)}")
-    texts = _USUAL | {name: asked[name] for name in _USUAL if name in asked}
+    texts = _USUAL | {name: texts_given[name] for name in _USUAL if name in texts_given}
     criteria, faults = read_criteria(texts)
     problems += [f"{name}: {should}, got {text[:60]}" for name, should, text in faults]
     if problems or criteria is None:
@@ -44,7 +44,7 @@ def regress(site: Site, pairs: Pairs) -> Page:
     visits = visits_of_fleet(site.database)
     start = np.floor(visits["start_s"].to_numpy(np.float64) / DAY_S).astype(np.int64)
     shown: dict[str, Any] = {
-        "at": asked.get("at", ""),
+        "at": texts_given.get("at", ""),
         "event": event,
         "texts": texts,
         "adjustments": ADJUSTMENTS,
@@ -88,7 +88,7 @@ def _sides(visits: pd.DataFrame, at: float) -> pd.DataFrame:
     sides = visits.groupby(late)["machine"].agg(["size", "nunique"]).sort_index()
     return pd.DataFrame(
         {
-            "side": [f"{'from' if each else 'before'} day {at:g}{' on' if each else ''}" for each in sides.index],
+            "side": [f"{'from' if after else 'before'} day {at:g}{' on' if after else ''}" for after in sides.index],
             "visits": sides["size"].to_numpy(),
             "machines": sides["nunique"].to_numpy(),
         }

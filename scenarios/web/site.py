@@ -156,8 +156,8 @@ class Site:
         return self._once(("regression", at_s, event, criteria), lambda: self._regression(at_s, event, criteria))
 
     def _share_intervals(self, query: Query) -> pd.DataFrame | None:
-        found = intervals(self.database, query)
-        return None if found is None else found.drop(columns=ERRORS).head(MOST_ROWS)
+        shares = intervals(self.database, query)
+        return None if shares is None else shares.drop(columns=ERRORS).head(MOST_ROWS)
 
     def _regression(self, at_s: float, event: str, criteria: Criteria) -> Regression:
         before, after = cells(self.database, None, at_s, event), cells(self.database, at_s, None, event)
@@ -169,18 +169,18 @@ class Site:
         except NotEnoughDataError as error:
             raise RefusedError([f"at: {error}"]) from None
 
-    def _once(self, asked: object, make: Callable[[], _T]) -> _T:
+    def _once(self, question: object, make: Callable[[], _T]) -> _T:
         """Return what is made of the profile as it is now, kept for when the same is asked again."""
-        key = (asked, self.database.identity)
+        key = (question, self.database.identity)
         with self._lock:
             if key in self._kept:
                 return cast("_T", self._kept[key])
-        found = make()
+        answer = make()
         with self._lock:
-            self._kept[key] = found
+            self._kept[key] = answer
             while len(self._kept) > _KEPT:
                 self._kept.popitem(last=False)
-        return found
+        return answer
 
     def source(self, file: str, file_hash: str) -> pd.DataFrame:
         """Return the lines of a source file in order: line, text; by its name and its content's signature.

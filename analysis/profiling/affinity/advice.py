@@ -162,19 +162,19 @@ def advise(table: Table, method: Method = "lp", settings: Settings = DEFAULTS) -
     """
     believed = estimate(table)
     if not settings.shrink:
-        seen = np.isfinite(table.cpi)
-        believed = replace(believed, cpi=np.where(seen, table.cpi, believed.cpi), shrunk=0)
+        sampled = np.isfinite(table.cpi)
+        believed = replace(believed, cpi=np.where(sampled, table.cpi, believed.cpi), shrunk=0)
     room, raised = _capacity(table, believed)
     uses, capacity = table.cost(believed.cpi)[None], room[None]
     if settings.keep_traffic:
         uses, capacity = _with_traffic(table, method, uses, capacity)
-    plan, kept = assign(uses, table.total, capacity), np.zeros_like(capacity)
+    plan, headroom = assign(uses, table.total, capacity), np.zeros_like(capacity)
     for _ in range(_ROUNDS if settings.headroom > 0 and believed.log_se.any() else 0):
-        kept[0] = np.minimum(settings.headroom * _uncertainty(table, believed, plan.load), room)
-        plan, kept = _with_headroom(uses, table.total, capacity, kept)
+        headroom[0] = np.minimum(settings.headroom * _uncertainty(table, believed, plan.load), room)
+        plan, headroom = _with_headroom(uses, table.total, capacity, headroom)
     if method == "anneal":
-        plan = _annealed(table, uses, capacity - kept, plan)
-    share = np.divide(kept[0], room, out=np.zeros_like(room), where=room > 0)
+        plan = _annealed(table, uses, capacity - headroom, plan)
+    share = np.divide(headroom[0], room, out=np.zeros_like(room), where=room > 0)
     names = tuple(name for name, more in zip(table.platforms, raised, strict=True) if more)
     return Advice(table, believed, plan, method, share, names, settings.keep_traffic)
 
@@ -209,8 +209,8 @@ def judge(advised: Floats, truth: Table) -> Judgement:
     best = assign(truth.cost(believed.cpi)[None], truth.total, capacity[None])
     excess = float(np.max(used / np.where(capacity > 0, capacity, np.inf) - 1.0, initial=0.0))
     possible = 1.0 - best.cost / now
-    seen = np.where(truth.unobserved & (truth.load <= 0), np.inf, truth.cost(believed.cpi))
-    known = 1.0 - assign(seen[None], truth.total, capacity[None]).cost / now
+    uses = np.where(truth.unobserved & (truth.load <= 0), np.inf, truth.cost(believed.cpi))
+    known = 1.0 - assign(uses[None], truth.total, capacity[None]).cost / now
     unseen = 1.0 - known / possible if possible > 1e-12 else 0.0
     excess = excess if excess > 1e-12 else 0.0
     return Judgement(1.0 - float(used.sum()) / now, possible, excess, float(np.clip(unseen, 0.0, 1.0)))
@@ -218,8 +218,8 @@ def judge(advised: Floats, truth: Table) -> Judgement:
 
 def _capacity(table: Table, believed: Estimate) -> tuple[Floats, Bools]:
     """Return capacities in cycles or seconds of what is believed, and which were raised by rounding."""
-    seen = np.isfinite(table.cpi) & (table.load > 0)
-    shift = (np.where(seen, believed.cpi - np.nan_to_num(table.cpi), 0.0) * table.load).sum(axis=0)
+    running = np.isfinite(table.cpi) & (table.load > 0)
+    shift = (np.where(running, believed.cpi - np.nan_to_num(table.cpi), 0.0) * table.load).sum(axis=0)
     shifted = np.maximum(table.capacity + shift, 0.0)
     used = np.where(table.load > 0, believed.cpi * table.load, 0.0).sum(axis=0)
     raised = (used > shifted) & (used <= shifted * (1.0 + ROUNDING))
@@ -249,13 +249,13 @@ def _with_traffic(table: Table, method: Method, uses: Floats, capacity: Floats) 
     return np.concatenate([uses, table.misses[None]]), np.concatenate([capacity, traffic[None]])
 
 
-def _with_headroom(uses: Floats, total: Floats, capacity: Floats, kept: Floats) -> tuple[Plan, Floats]:
+def _with_headroom(uses: Floats, total: Floats, capacity: Floats, headroom: Floats) -> tuple[Plan, Floats]:
     """Return the plan that keeps as much of the headroom as there is room for, halving it where there is not."""
     while True:
         try:
-            return assign(uses, total, capacity - kept), kept
+            return assign(uses, total, capacity - headroom), headroom
         except AffinityError:
-            kept = kept / 2 if kept.sum() > 1e-9 * capacity[0].sum() else np.zeros_like(kept)
+            headroom = headroom / 2 if headroom.sum() > 1e-9 * capacity[0].sum() else np.zeros_like(headroom)
 
 
 def _annealed(table: Table, uses: Floats, capacity: Floats, plan: Plan) -> Plan:
@@ -303,18 +303,18 @@ def trial(database: "Database", truth_cpi: pd.DataFrame) -> Trial:
     frame = table_of(database)
     table, truth = Table.of(frame), true_table(truth_cpi, frame)
     advised = advise(table)
-    found = judge(aligned(advised.shares, table, truth), truth)
-    return _trial(advised.saving, found, truth)
+    judgement = judge(aligned(advised.shares, table, truth), truth)
+    return _trial(advised.saving, judgement, truth)
 
 
-def _trial(promised: float, found: Judgement, truth: Table) -> Trial:
+def _trial(promised: float, judgement: Judgement, truth: Table) -> Trial:
     best, annealed = advise(truth), advise(truth, "anneal")
     return Trial(
-        gain=found.possible,
+        gain=judgement.possible,
         promised=promised,
-        saved=found.saving,
-        sampled_over_possible=found.sampled_over_possible,
-        capacity_excess=found.capacity_excess,
+        saved=judgement.saving,
+        sampled_over_possible=judgement.sampled_over_possible,
+        capacity_excess=judgement.capacity_excess,
         jobs=int(((truth.load > 0).sum(axis=1) > 1).sum()),
         platforms=len(truth.platforms),
         anneal_gap=annealed.after / best.after - 1.0,

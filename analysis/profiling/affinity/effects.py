@@ -113,8 +113,8 @@ def left_out(terms: Terms, without: Terms, platform: int, jobs: Ints, spread: fl
 
 def _weights(square: Floats, spread: float) -> Floats:
     """Return (J, I) weights of observations; 0 where there is none."""
-    seen = np.isfinite(square)
-    return np.where(seen, 1.0 / (np.where(seen, square, 1.0) + LEAST_SE**2 + spread), 0.0)
+    observed = np.isfinite(square)
+    return np.where(observed, 1.0 / (np.where(observed, square, 1.0) + LEAST_SE**2 + spread), 0.0)
 
 
 def _rows(log_cpi: Floats, weight: Floats, features: Floats) -> tuple[Floats, Floats]:

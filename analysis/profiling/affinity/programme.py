@@ -109,8 +109,8 @@ def assign(uses: Floats, total: Floats, capacity: Floats) -> Plan:
         used = (_finite(uses) * any_assignment(uses, total, capacity)).sum(axis=1)
         missing = np.maximum(used - capacity, 0.0).sum(axis=1)
         worst = int((missing / units).argmax())
-        there = float(capacity[worst].sum())
-        share = f", {missing[worst] / there:.2%} of them all" if there > 0 else ", all that is needed"
+        available = float(capacity[worst].sum())
+        share = f", {missing[worst] / available:.2%} of them all" if available > 0 else ", all that is needed"
         raise AffinityError(
             f"the capacities are too small by {missing[worst]:.6g}{share}{' (memory traffic)' if worst else ''}"
         )
@@ -160,11 +160,11 @@ def near_prices(uses: Floats, total: Floats, capacity: Floats) -> Floats:
         priced = _priced(uses, prices)
         chosen = priced.argmin(axis=1)
         taken = uses[:, jobs, chosen] * total
-        asked = np.array([np.bincount(chosen, each, capacity.shape[1]) for each in taken])
+        demand = np.array([np.bincount(chosen, use, capacity.shape[1]) for use in taken])
         bound = float((total * priced[jobs, chosen]).sum() - (capacity * prices).sum())
         if bound > highest:
             best, highest = prices, bound
-        lack = np.clip((asked - capacity) / np.maximum(capacity, 1e-12), -1.0, 1.0)
+        lack = np.clip((demand - capacity) / np.maximum(capacity, 1e-12), -1.0, 1.0)
         prices = np.maximum((1.0 + prices) * np.exp(lack * _LARGEST_STEP / (1.0 + k / 10.0)) - 1.0, 0.0)
     return best
 
@@ -211,33 +211,33 @@ def _scaled(uses: Floats, total: Floats, capacity: Floats) -> tuple[tuple[Floats
     dearest = _finite(uses[0]).max(axis=1)
     work = total * dearest
     units = np.array([float((_finite(use).max(axis=1) * total).mean()) or 1.0 for use in uses])
-    made = uses / dearest[:, None] * (units[0] / units)[:, None, None]
-    return (made, work / units[0], capacity / units[:, None]), units
+    costs = uses / dearest[:, None] * (units[0] / units)[:, None, None]
+    return (costs, work / units[0], capacity / units[:, None]), units
 
 
 def _sift(uses: Floats, total: Floats, capacity: Floats, prices: Floats) -> tuple[Floats | None, Floats]:
     """Return (J, I) shares and prices of the whole programme, from restricted ones; no shares if there are none."""
     priced = _priced(uses, prices)
     least, margin, every = priced.min(axis=1, keepdims=True), _MARGIN, np.isfinite(priced)
-    kept = priced <= least * (1.0 + margin)
+    pairs = priced <= least * (1.0 + margin)
     while True:
-        shares, found = _solve(uses, total, capacity, kept)
+        shares, duals = _solve(uses, total, capacity, pairs)
         if shares is None:
-            if (kept == every).all():
+            if (pairs == every).all():
                 return None, prices
             margin *= _WIDER
-            kept = every if margin > _ALL else kept | (every & (priced <= least * (1.0 + margin)))
+            pairs = every if margin > _ALL else pairs | (every & (priced <= least * (1.0 + margin)))
             continue
-        now = _priced(uses, found)
-        held = np.where(kept, now, np.inf).min(axis=1, keepdims=True)
-        pays = every & ~kept & (now < held * (1.0 - _PAYS))
+        now = _priced(uses, duals)
+        cheapest = np.where(pairs, now, np.inf).min(axis=1, keepdims=True)
+        pays = every & ~pairs & (now < cheapest * (1.0 - _PAYS))
         if not pays.any():
-            return shares, found
-        kept = kept | pays
+            return shares, duals
+        pairs = pairs | pays
 
 
 def _solve(
-    uses: Floats, total: Floats, capacity: Floats, kept: Bools, overflow: bool = False
+    uses: Floats, total: Floats, capacity: Floats, pairs: Bools, overflow: bool = False
 ) -> tuple[Floats | None, Floats]:
     """Solve the programme on some of the pairs: (J, I) shares of each job, none if infeasible, and (R, I) prices.
 
@@ -245,7 +245,7 @@ def _solve(
     """
     from ortools.linear_solver.python import model_builder_helper as glop
 
-    (resources, jobs, platforms), (job, platform) = uses.shape, np.nonzero(kept)
+    (resources, jobs, platforms), (job, platform) = uses.shape, np.nonzero(pairs)
     columns, limits = np.arange(job.size), resources * platforms
     spare = limits if overflow else 0
     entries = [np.ones(job.size), *(use[job, platform] for use in uses), np.full(spare, -1.0)]
@@ -321,10 +321,10 @@ def anneal(cost: Floats, load: Floats, capacity: Floats, seed: int, moves: int |
         return np.array(load)
     tries = min(_MOST_MOVES, math.ceil(MOVES * max(1.0, cost.size / _PAIRS))) if moves is None else moves
     heat = scale * _HOT, scale * _COLD
-    made = _anneal(np.random.default_rng(seed), (cost, np.maximum(capacity, used)), np.array(load), heat, tries)
-    made[made < _DUST * load.sum(axis=1, keepdims=True)] = 0.0
+    annealed = _anneal(np.random.default_rng(seed), (cost, np.maximum(capacity, used)), np.array(load), heat, tries)
+    annealed[annealed < _DUST * load.sum(axis=1, keepdims=True)] = 0.0
     total = load.sum(axis=1, keepdims=True)
-    return np.asarray(made * (total / np.where(total > 0, made.sum(axis=1, keepdims=True), 1.0)))
+    return np.asarray(annealed * (total / np.where(total > 0, annealed.sum(axis=1, keepdims=True), 1.0)))
 
 
 @njit(cache=True)
@@ -352,33 +352,33 @@ def _try(draws: np.random.Generator, cost: Floats, load: Floats, room: Floats, t
     """Draw a move; make it if it keeps the capacities and is accepted."""
     jobs, platforms = load.shape
     job = int(draws.random() * jobs)
-    here, there = int(draws.random() * platforms), int(draws.random() * (platforms - 1))
-    there += there >= here
-    if load[job, here] <= 0 or not math.isfinite(cost[job, there]):
+    origin, target = int(draws.random() * platforms), int(draws.random() * (platforms - 1))
+    target += target >= origin
+    if load[job, origin] <= 0 or not math.isfinite(cost[job, target]):
         return
-    amount = load[job, here]
+    amount = load[job, origin]
     if draws.random() > _WHOLE:
         amount *= draws.random()
     back, other = 0.0, int(draws.random() * jobs)
-    lack = amount * cost[job, there] - room[there]
+    lack = amount * cost[job, target] - room[target]
     if lack > 0:
-        if other == job or load[other, there] <= 0 or not math.isfinite(cost[other, here]):
-            amount = max(0.0, room[there]) / cost[job, there]
+        if other == job or load[other, target] <= 0 or not math.isfinite(cost[other, origin]):
+            amount = max(0.0, room[target]) / cost[job, target]
         else:
-            back = min(load[other, there], lack / cost[other, there])
-            amount = min(amount, (max(0.0, room[there]) + back * cost[other, there]) / cost[job, there])
-            spare = room[here] + amount * cost[job, here]
-            if back * cost[other, here] > spare:
+            back = min(load[other, target], lack / cost[other, target])
+            amount = min(amount, (max(0.0, room[target]) + back * cost[other, target]) / cost[job, target])
+            spare = room[origin] + amount * cost[job, origin]
+            if back * cost[other, origin] > spare:
                 return
-    taken = amount * cost[job, there] - (back * cost[other, there] if back > 0 else 0.0)
-    given = amount * cost[job, here] - (back * cost[other, here] if back > 0 else 0.0)
+    taken = amount * cost[job, target] - (back * cost[other, target] if back > 0 else 0.0)
+    given = amount * cost[job, origin] - (back * cost[other, origin] if back > 0 else 0.0)
     change = taken - given
     if amount <= 0 or (change > 0 and draws.random() >= math.exp(-change / temperature)):
         return
-    load[job, here] -= amount
-    load[job, there] += amount
+    load[job, origin] -= amount
+    load[job, target] += amount
     if back > 0:
-        load[other, there] -= back
-        load[other, here] += back
-    room[there] -= taken
-    room[here] += given
+        load[other, target] -= back
+        load[other, origin] += back
+    room[target] -= taken
+    room[origin] += given

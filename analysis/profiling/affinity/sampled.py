@@ -57,20 +57,20 @@ def ratio(above: pd.DataFrame, below: pd.DataFrame) -> pd.DataFrame:
     >>> ratio(one, one.assign(value=[3, 4, 6]))["cpi"].tolist()
     [2.0]
     """
-    found = cpi(above, below, cluster=CLUSTER)
-    found = found[(found["cycles"] > 0) & (found["instructions"] > 0)].reset_index(drop=True)
-    kept = [*BY, "cpi", "cycles", "instructions", "samples", "clusters"]
-    return found.assign(relative_se=_relative_errors(found))[[*kept[:3], "relative_se", *kept[3:]]]
+    pairs = cpi(above, below, cluster=CLUSTER)
+    pairs = pairs[(pairs["cycles"] > 0) & (pairs["instructions"] > 0)].reset_index(drop=True)
+    columns = [*BY, "cpi", "cycles", "instructions", "samples", "clusters"]
+    return pairs.assign(relative_se=_relative_errors(pairs))[[*columns[:3], "relative_se", *columns[3:]]]
 
 
-def _relative_errors(found: pd.DataFrame) -> Floats:
+def _relative_errors(pairs: pd.DataFrame) -> Floats:
     """Return relative standard errors, steadied by those of all pairs.
 
     An error that few visits tell of is itself uncertain, so its square is averaged with what the pair's samples and
     visits make expect, α / samples + β / visits, fitted over all pairs; the latter counts as `_PRIOR_VISITS` visits.
     """
-    own = ((found["standard_error"] / found["cpi"]) ** 2).to_numpy(np.float64)
-    samples, visits = (found[name].to_numpy(np.float64) for name in ("samples", "clusters"))
+    own = ((pairs["standard_error"] / pairs["cpi"]) ** 2).to_numpy(np.float64)
+    samples, visits = (pairs[name].to_numpy(np.float64) for name in ("samples", "clusters"))
     known = np.isfinite(own) & (visits > _PRIOR_VISITS) & (own < 1.0)
     inputs = np.column_stack([1.0 / samples, 1.0 / visits])
     fitted = np.array([2.0, 0.0])
@@ -115,14 +115,14 @@ def factors(visits: pd.DataFrame, machines: pd.DataFrame) -> "pd.Series[float]":
     register = _register(rows, machines.astype({"platform": str}))
     if register is None:
         return ones
-    for each in (rows, rows.assign(day=0)):
-        size = _sizes(register, rows["day"].unique(), pooled=not each["day"].any())
-        known = each[each["answered"]].groupby(_STRATUM)["time_s"].sum().reindex(size.index).fillna(0.0)
+    for rows_used in (rows, rows.assign(day=0)):
+        size = _sizes(register, rows["day"].unique(), pooled=not rows_used["day"].any())
+        known = rows_used[rows_used["answered"]].groupby(_STRATUM)["time_s"].sum().reindex(size.index).fillna(0.0)
         if (known[size > 0] > 0).all():
-            planned = each.groupby("day")["time_s"].sum().reindex(size.index.get_level_values("day")).to_numpy()
+            planned = rows_used.groupby("day")["time_s"].sum().reindex(size.index.get_level_values("day")).to_numpy()
             share = size / size.groupby("day").transform("sum")
             factor = (share * planned / known.where(known > 0)).fillna(1.0)
-            return pd.Series(factor.reindex(pd.MultiIndex.from_frame(each[_STRATUM])).to_numpy(), ones.index)
+            return pd.Series(factor.reindex(pd.MultiIndex.from_frame(rows_used[_STRATUM])).to_numpy(), ones.index)
     return ones
 
 
@@ -143,7 +143,7 @@ def _register(rows: pd.DataFrame, machines: pd.DataFrame) -> pd.DataFrame | None
 
 def _sizes(register: pd.DataFrame, days: Floats, pooled: bool) -> "pd.Series[float]":
     """Return how long machines of each platform there were on each day, or on all of these days together as day 0."""
-    made = [
+    stays = [
         register.assign(
             day=0 if pooled else int(day),
             time_s=np.clip(
@@ -154,7 +154,7 @@ def _sizes(register: pd.DataFrame, days: Floats, pooled: bool) -> "pd.Series[flo
         )
         for day in days
     ]
-    return pd.concat(made).groupby(_STRATUM)["time_s"].sum()
+    return pd.concat(stays).groupby(_STRATUM)["time_s"].sum()
 
 
 _MOST_SQUARE = 4.0
@@ -172,7 +172,7 @@ class _Second:
     """(N,) by what its squared error becomes less."""
 
 
-def composite(found: pd.DataFrame, clustered: Mapping[str, pd.DataFrame]) -> pd.DataFrame:
+def composite(pairs: pd.DataFrame, clustered: Mapping[str, pd.DataFrame]) -> pd.DataFrame:
     """Return CPI and its error, told by instructions and by the event whose rate strays least.
 
     Parameters
@@ -193,39 +193,39 @@ def composite(found: pd.DataFrame, clustered: Mapping[str, pd.DataFrame]) -> pd.
     [1.0]
     """
     others = [name for name in clustered if name not in ("cycles", "instructions")]
-    said = [_second(found, clustered, name) for name in others]
-    if not said:
-        return found
-    best = min(said, key=lambda each: each.strays)
-    square = found["relative_se"] ** 2 - best.gained
-    return found.assign(
-        cpi=found["cpi"] * np.exp(best.shift),
-        instructions=found["instructions"] * np.exp(-best.shift),
+    readings = [_second(pairs, clustered, name) for name in others]
+    if not readings:
+        return pairs
+    best = min(readings, key=lambda reading: reading.strays)
+    square = pairs["relative_se"] ** 2 - best.gained
+    return pairs.assign(
+        cpi=pairs["cpi"] * np.exp(best.shift),
+        instructions=pairs["instructions"] * np.exp(-best.shift),
         relative_se=np.sqrt(np.maximum(square, 0.0)),
     )
 
 
-def _second(found: pd.DataFrame, clustered: Mapping[str, pd.DataFrame], event: str) -> _Second:
+def _second(pairs: pd.DataFrame, clustered: Mapping[str, pd.DataFrame], event: str) -> _Second:
     """Return what an event says of pairs; nothing of those where it was not counted, or of jobs on one platform."""
-    keys = pd.MultiIndex.from_frame(found[list(BY)])
+    keys = pd.MultiIndex.from_frame(pairs[list(BY)])
     rate, other = (
         ratio(*(clustered[name] for name in names)).set_index(list(BY)).reindex(keys)
         for names in ((event, "instructions"), ("cycles", event))
     )
     square = rate["relative_se"].to_numpy(np.float64) ** 2
     known = np.isfinite(square) & np.isfinite(other["relative_se"].to_numpy(np.float64))
-    own, third = (each["relative_se"].to_numpy(np.float64) ** 2 for each in (found, other))
+    own, third = (table["relative_se"].to_numpy(np.float64) ** 2 for table in (pairs, other))
     square, third = np.where(known, square, 1.0), np.where(known, third, 0.0)
     common = np.clip(0.5 * (own + square - third), 0.0, np.sqrt(own * square))
     log_rate = np.log(np.where(known, rate["cpi"].to_numpy(np.float64), 1.0))
-    strays, residual, platforms = _strays(found, log_rate, np.minimum(square, _MOST_SQUARE), known)
+    strays, residual, platforms = _strays(pairs, log_rate, np.minimum(square, _MOST_SQUARE), known)
     weight = np.where(known, np.minimum(common / (square + strays), 1.0), 0.0)
     return _Second(strays, -weight * residual, weight * common * (1.0 - 1.0 / np.maximum(platforms, 1.0)))
 
 
-def _strays(found: pd.DataFrame, log_rate: Floats, square: Floats, known: Bools) -> tuple[float, Floats, Floats]:
+def _strays(pairs: pd.DataFrame, log_rate: Floats, square: Floats, known: Bools) -> tuple[float, Floats, Floats]:
     """Return the variance of rates between pairs, (N,) residuals, and on how many platforms each job has a rate."""
-    job, platform = (pd.factorize(found[name])[0] for name in BY)
+    job, platform = (pd.factorize(pairs[name])[0] for name in BY)
     shape = job.max() + 1, platform.max() + 1
     rates, squares = np.zeros(shape), np.full(shape, np.inf)
     rates[job[known], platform[known]], squares[job[known], platform[known]] = log_rate[known], square[known]
@@ -262,17 +262,17 @@ def table_of(database: "Database") -> pd.DataFrame:
     QueryError, ProfileError
         If the profile lacks cycles or instructions, or cannot be read.
     """
-    there = database.events()
-    counters = [name for name in COUNTERS if name in there]
+    events_sampled = database.events()
+    counters = [name for name in COUNTERS if name in events_sampled]
     events, visits = _of_visits(database, ("cycles", "instructions", *counters))
-    found = composite(ratio(events["cycles"], events["instructions"]), events)
-    found = found.assign(standard_error=found["cpi"] * found["relative_se"])
-    found = found.merge(_load_errors(events["instructions"], visits), "left", list(BY))
-    platforms = sorted(found["platform"].astype(str).unique())
-    every = pd.MultiIndex.from_product([sorted(found["application"].astype(str).unique()), platforms], names=BY)
-    table = found.astype(dict.fromkeys(BY, str)).set_index(list(BY)).reindex(every).reset_index()
+    pairs = composite(ratio(events["cycles"], events["instructions"]), events)
+    pairs = pairs.assign(standard_error=pairs["cpi"] * pairs["relative_se"])
+    pairs = pairs.merge(_load_errors(events["instructions"], visits), "left", list(BY))
+    platforms = sorted(pairs["platform"].astype(str).unique())
+    every = pd.MultiIndex.from_product([sorted(pairs["application"].astype(str).unique()), platforms], names=BY)
+    table = pairs.astype(dict.fromkeys(BY, str)).set_index(list(BY)).reindex(every).reset_index()
     capacity = table.groupby("platform")["cycles"].transform("sum")
-    made = pd.DataFrame(
+    answer = pd.DataFrame(
         {
             "job": table["application"],
             "platform": table["platform"],
@@ -284,11 +284,11 @@ def table_of(database: "Database") -> pd.DataFrame:
         }
     )
     for event in counters:
-        made[event] = _counted(events[event].groupby(list(BY), observed=True)["value"].sum().reset_index(), made)
-    if "llc_misses" in made:
-        made["misses"] = _misses(made)
+        answer[event] = _counted(events[event].groupby(list(BY), observed=True)["value"].sum().reset_index(), answer)
+    if "llc_misses" in answer:
+        answer["misses"] = _misses(answer)
     clocks = table["platform"].map(_clocks(database))
-    return made if clocks.isna().any() else made.assign(clock_hz=clocks)
+    return answer if clocks.isna().any() else answer.assign(clock_hz=clocks)
 
 
 def true_table(truth_cpi: pd.DataFrame, table: pd.DataFrame) -> Table:
@@ -309,7 +309,7 @@ def true_table(truth_cpi: pd.DataFrame, table: pd.DataFrame) -> Table:
     platforms = sorted(truth["platform"].unique())
     every = pd.MultiIndex.from_product([sorted(truth["application"].unique()), platforms], names=BY)
     rows = truth.set_index(list(BY)).reindex(every).reset_index()
-    made = pd.DataFrame(
+    affinities = pd.DataFrame(
         {
             "job": rows["application"],
             "platform": rows["platform"],
@@ -320,8 +320,8 @@ def true_table(truth_cpi: pd.DataFrame, table: pd.DataFrame) -> Table:
     )
     if "clock_hz" in table:
         clocks = table.drop_duplicates("platform").set_index("platform")["clock_hz"]
-        made["clock_hz"] = made["platform"].map(clocks).fillna(clocks.mean())
-    return Table.of(made)
+        affinities["clock_hz"] = affinities["platform"].map(clocks).fillna(clocks.mean())
+    return Table.of(affinities)
 
 
 def aligned(shares: Floats, table: Table, truth: Table) -> Floats:
@@ -333,8 +333,8 @@ def aligned(shares: Floats, table: Table, truth: Table) -> Floats:
     >>> aligned(np.array([[1.0], [0.5]]), Table.of(rows), Table.of(rows[::-1])).tolist()
     [[0.5], [1.0]]
     """
-    made = pd.DataFrame(shares, index=list(table.jobs), columns=list(table.platforms))
-    return made.reindex(index=list(truth.jobs), columns=list(truth.platforms)).fillna(0.0).to_numpy(np.float64)
+    frame = pd.DataFrame(shares, index=list(table.jobs), columns=list(table.platforms))
+    return frame.reindex(index=list(truth.jobs), columns=list(truth.platforms)).fillna(0.0).to_numpy(np.float64)
 
 
 def _only_fleet(database: "Database") -> Where:
@@ -379,16 +379,16 @@ def _load_errors(instructions: pd.DataFrame, visits: "pd.Series[int] | None") ->
     return sums.assign(load_se=np.sqrt(np.maximum(sums["square"], 0.0)))[[*BY, "load_se"]]
 
 
-def _counted(sampled: pd.DataFrame, made: pd.DataFrame) -> Floats:
+def _counted(sampled: pd.DataFrame, affinities: pd.DataFrame) -> Floats:
     """Return an event's samples per instruction of every pair, NaN where the pair was not sampled."""
     value = sampled.astype(dict.fromkeys(BY, str)).set_index(list(BY))["value"].astype(np.float64)
-    counted = value.reindex(pd.MultiIndex.from_frame(made[["job", "platform"]])).fillna(0.0).to_numpy(np.float64)
-    return np.asarray(counted / made["load"].where(made["load"] > 0).to_numpy(np.float64))
+    counted = value.reindex(pd.MultiIndex.from_frame(affinities[["job", "platform"]])).fillna(0.0).to_numpy(np.float64)
+    return np.asarray(counted / affinities["load"].where(affinities["load"] > 0).to_numpy(np.float64))
 
 
-def _misses(made: pd.DataFrame) -> Floats:
+def _misses(affinities: pd.DataFrame) -> Floats:
     """Return misses per instruction of every pair: those of the job, in proportion to those of the platform."""
-    sums = made.assign(misses=made["llc_misses"].fillna(0.0) * made["load"])
+    sums = affinities.assign(misses=affinities["llc_misses"].fillna(0.0) * affinities["load"])
     load = sums.groupby("job")["load"].transform("sum").to_numpy(np.float64)
     of_job = sums.groupby("job")["misses"].transform("sum").to_numpy(np.float64) / np.where(load > 0, load, 1.0)
     expected = sums.assign(expected=of_job * sums["load"]).groupby("platform")[["misses", "expected"]].transform("sum")

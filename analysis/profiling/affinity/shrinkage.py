@@ -100,24 +100,24 @@ def estimate(table: Table) -> Estimate:
     ([[1.0, 2.0], [3.0, 6.0], [5.0, 10.0]], 1)
     """
     structure = structure_of(table)
-    seen = table.allowed & np.isfinite(table.cpi)
-    exact = seen & (table.cpi_se <= LEAST_SE * np.where(seen, table.cpi, 1.0))
+    sampled = table.allowed & np.isfinite(table.cpi)
+    exact = sampled & (table.cpi_se <= LEAST_SE * np.where(sampled, table.cpi, 1.0))
     if (exact == table.allowed).all():
-        return Estimate(np.where(seen, table.cpi, np.nan), np.zeros_like(table.cpi), 0.0, 0, 0, structure)
+        return Estimate(np.where(sampled, table.cpi, np.nan), np.zeros_like(table.cpi), 0.0, 0, 0, structure)
     terms = terms_of(table, structure)
     log_cpi, square = terms.log_cpi, terms.square
     spread, effects, effect_square = fit(terms)
-    kept = np.where(exact, 1.0, spread / (spread + square)) if spread > 0 else exact.astype(np.float64)
-    middle = np.where(kept > 0, effects + kept * (log_cpi - effects), effects)
-    variance = kept * np.where(exact, 0.0, np.where(seen, square, 0.0)) + (1.0 - kept) ** 2 * effect_square
+    trust = np.where(exact, 1.0, spread / (spread + square)) if spread > 0 else exact.astype(np.float64)
+    middle = np.where(trust > 0, effects + trust * (log_cpi - effects), effects)
+    variance = trust * np.where(exact, 0.0, np.where(sampled, square, 0.0)) + (1.0 - trust) ** 2 * effect_square
     left = held_out(table, structure) if table.unobserved.any() else None
     between = left.spread if left is not None and len(left.cycles) >= _LEAST_CELLS else spread
-    variance = np.where(seen, variance, between + effect_square)
+    variance = np.where(sampled, variance, between + effect_square)
     return Estimate(
         np.where(exact, table.cpi, np.where(table.allowed, np.exp(terms.offset + middle), np.nan)),
         np.sqrt(np.where(table.allowed, variance, 0.0)),
         float(np.sqrt(spread)),
-        int((seen & ~exact).sum()),
+        int((sampled & ~exact).sum()),
         int(table.unobserved.sum()),
         structure,
         left,
@@ -146,16 +146,16 @@ def held_out(table: Table, structure: Structure) -> HeldOut:
     [1.167, 0.857, 0.857, 1.167]
     """
     terms = terms_of(table, structure)
-    cells = _cells(terms.seen)
+    cells = _cells(terms.observed)
     spread = fit(terms)[0] if cells.any() else 0.0
-    found = np.zeros((2, *cells.shape))
+    errors = np.zeros((2, *cells.shape))
     for i in np.flatnonzero(cells.any(axis=0)):
         jobs = np.flatnonzero(cells[:, i])
         less = terms_of(without(table, int(i)), structure, table)
         effect, square = left_out(terms, less, int(i), jobs, spread)
         observed = terms.log_cpi[jobs, i] + terms.offset[jobs, i]
-        found[:, jobs, i] = observed - less.offset[jobs, i] - effect, square + terms.square[jobs, i]
-    return HeldOut(found[0][cells], found[1][cells], (np.nan_to_num(table.cpi) * table.load)[cells])
+        errors[:, jobs, i] = observed - less.offset[jobs, i] - effect, square + terms.square[jobs, i]
+    return HeldOut(errors[0][cells], errors[1][cells], (np.nan_to_num(table.cpi) * table.load)[cells])
 
 
 def compare(table: Table, known: HeldOut | None = None) -> pd.DataFrame:
@@ -180,22 +180,22 @@ def compare(table: Table, known: HeldOut | None = None) -> pd.DataFrame:
     [{'structure': 'effects', 'cells': 4, 'weighted': 0.0, 'unweighted': 0.0, 'used': True}]
     """
     used = structure_of(table)
-    structures = [each for each in STRUCTURES if each.within(used)]
-    rows = [(each, known if known is not None and each == used else held_out(table, each)) for each in structures]
+    models = [model for model in STRUCTURES if model.within(used)]
+    rows = [(model, known if known is not None and model == used else held_out(table, model)) for model in models]
     return pd.DataFrame(
         {
-            "structure": [each.name for each, _ in rows],
-            "cells": [len(found.cycles) for _, found in rows],
-            "weighted": [found.error(weighted=True) for _, found in rows],
-            "unweighted": [found.error() for _, found in rows],
-            "used": [each == used for each, _ in rows],
+            "structure": [model.name for model, _ in rows],
+            "cells": [len(left.cycles) for _, left in rows],
+            "weighted": [left.error(weighted=True) for _, left in rows],
+            "unweighted": [left.error() for _, left in rows],
+            "used": [model == used for model, _ in rows],
         }
     )
 
 
-def _cells(seen: Bools) -> Bools:
+def _cells(sampled: Bools) -> Bools:
     """Return (J, I) which pairs are left out in turn."""
-    cells: Bools = seen & (seen.sum(axis=1, keepdims=True) > 1)
+    cells: Bools = sampled & (sampled.sum(axis=1, keepdims=True) > 1)
     order = np.flatnonzero(cells)
     if len(order) > _MOST_CELLS:
         cells = np.zeros_like(cells)

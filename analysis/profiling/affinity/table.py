@@ -81,10 +81,10 @@ class Table:
         shape = len(jobs), len(platforms)
 
         def spread(name: str, missing: float) -> Floats:
-            made = np.full(shape, missing)
+            grid = np.full(shape, missing)
             if name in frame:
-                made[job, platform] = frame[name].to_numpy(np.float64)
-            return made
+                grid[job, platform] = frame[name].to_numpy(np.float64)
+            return grid
 
         first = np.unique(platform, return_index=True)[1]
         allowed = np.zeros(shape, np.bool_)
@@ -166,7 +166,7 @@ def read(path: Path) -> Table:
 
 def _strange(cells: Cells) -> Iterator[FileFault]:
     """Yield a fault for every column that is not known and every row with counters that cannot be."""
-    yield from unknown_columns(cells, [each.name for each in FIELDS])
+    yield from unknown_columns(cells, [field.name for field in FIELDS])
     yield from impossible(cells)
 
 
@@ -265,12 +265,12 @@ def impossible(cells: Cells) -> Iterator[FileFault]:
     >>> [fault.problem for fault in impossible(Cells([*columns], columns, np.array([2])))]
     ['should be at most l1_misses, 0.01']
     """
-    there = [name for name in _LEVELS if name in cells.columns]
-    numbers = {name: _numbers(cells, name) for name in there}
-    for i, name in enumerate(there[1:], 1):
-        least = np.fmin.reduce([numbers[before] for before in there[:i]])
+    levels = [name for name in _LEVELS if name in cells.columns]
+    numbers = {name: _numbers(cells, name) for name in levels}
+    for i, name in enumerate(levels[1:], 1):
+        least = np.fmin.reduce([numbers[before] for before in levels[:i]])
         for row in np.flatnonzero(numbers[name] > least * (1.0 + _ROUNDING)).tolist():
-            bound = next(before for before in reversed(there[:i]) if numbers[before][row] == least[row])
+            bound = next(before for before in reversed(levels[:i]) if numbers[before][row] == least[row])
             yield _fault(cells, row, name, f"should be at most {bound}, {least[row]:.10g}")
     if "mispredictions" in cells.columns:
         for row in np.flatnonzero(_numbers(cells, "mispredictions") > 1.0).tolist():

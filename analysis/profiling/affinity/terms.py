@@ -78,7 +78,7 @@ class Terms:
     """(J, K) what platforms weigh in each job: 1, and where there are enough jobs, how much it waits for memory."""
 
     @property
-    def seen(self) -> Bools:
+    def observed(self) -> Bools:
         """(J, I) which pairs were observed."""
         return np.isfinite(self.square)
 
@@ -117,8 +117,8 @@ def terms_of(table: Table, structure: Structure, like: Table | None = None) -> T
     >>> found.log_cpi.tolist(), found.offset.tolist(), found.features.tolist()
     ([[0.0]], [[0.0]], [[1.0]])
     """
-    said = modelled(table) if structure.model else None
-    offset = np.zeros(table.cpi.shape) if said is None else np.log(said)
+    predicted = modelled(table) if structure.model else None
+    offset = np.zeros(table.cpi.shape) if predicted is None else np.log(predicted)
     log_cpi, square = _observed(table)
     features = _features(table, table if like is None else like) if structure.slopes else None
     ones = np.ones((len(table.jobs), 1))
@@ -144,10 +144,10 @@ def without(table: Table, platform: int) -> Table:
 
 def _observed(table: Table) -> tuple[Floats, Floats]:
     """Return (J, I) log CPI and its squared error; 0 and infinity where it was not observed."""
-    seen = table.allowed & np.isfinite(table.cpi)
-    cpi = np.where(seen, table.cpi, 1.0)
-    error = np.where(seen, table.cpi_se, 0.0) / cpi
-    return np.log(cpi), np.where(seen, np.minimum(error, _MOST_SE) ** 2, np.inf)
+    sampled = table.allowed & np.isfinite(table.cpi)
+    cpi = np.where(sampled, table.cpi, 1.0)
+    error = np.where(sampled, table.cpi_se, 0.0) / cpi
+    return np.log(cpi), np.where(sampled, np.minimum(error, _MOST_SE) ** 2, np.inf)
 
 
 def _memory(table: Table) -> Floats | None:
@@ -222,40 +222,40 @@ def modelled(table: Table) -> Floats | None:
     sheets = machines(table)
     if sheets is None or table.counters is None:
         return None
-    seen = np.isfinite(table.counters).all(axis=2) & np.isfinite(table.cpi) & (table.load > 0)
-    rates = _floored(table.counters, seen)
+    known = np.isfinite(table.counters).all(axis=2) & np.isfinite(table.cpi) & (table.load > 0)
+    rates = _floored(table.counters, known)
     if rates is None:
         return None
-    weight = np.where(seen, table.load, 0.0)
-    curve = _curves(sheets, rates, weight, seen)
+    weight = np.where(known, table.load, 0.0)
+    curve = _curves(sheets, rates, weight, known)
     branches = np.log(_mean(rates[:, :, -1], weight))[:, None]
     none = np.zeros_like(branches)
     job = Software(none, none + Priors().overlap[0], branches, none, none, none)
-    made = np.empty(table.cpi.shape)
+    cpi = np.empty(table.cpi.shape)
     for i, sheet in enumerate(sheets):
         missed = np.minimum.accumulate(curve(sizes_bytes(sheet)), axis=-1)
         spent = cycles(job, Machine(sheet, Hardware(*[none] * 7)), [level[:, None] for level in missed.T])
-        made[:, i] = (spent.core + spent.caches + spent.memory)[:, 0]
-    return made
+        cpi[:, i] = (spent.core + spent.caches + spent.memory)[:, 0]
+    return cpi
 
 
-def _floored(counters: Floats, seen: Bools) -> Floats | None:
+def _floored(counters: Floats, known: Bools) -> Floats | None:
     """Return rates that are all above 0 where they were seen; none if some event never was."""
-    typical = [counted[seen & (counted > 0)] for counted in np.moveaxis(counters, 2, 0)]
-    if any(not each.size for each in typical):
+    typical = [counted[known & (counted > 0)] for counted in np.moveaxis(counters, 2, 0)]
+    if any(not rates.size for rates in typical):
         return None
-    least = np.array([_LEAST * float(np.median(each)) for each in typical])
-    return np.asarray(np.maximum(np.where(seen[:, :, None], counters, 1.0), least))
+    least = np.array([_LEAST * float(np.median(rates)) for rates in typical])
+    return np.asarray(np.maximum(np.where(known[:, :, None], counters, 1.0), least))
 
 
-def _curves(sheets: list[Platform], rates: Floats, weight: Floats, seen: Bools) -> traits.MissModel:
+def _curves(sheets: list[Platform], rates: Floats, weight: Floats, known: Bools) -> traits.MissModel:
     """Return the power laws of all jobs: (J, 2) coefficients, means over platforms of those fitted on each.
 
     A platform with two levels of caches has the misses of the first and of the last.
     """
-    coefficients = np.zeros((*seen.shape, 2))
+    coefficients = np.zeros((*known.shape, 2))
     for i, sheet in enumerate(sheets):
-        sizes, rows = sizes_bytes(sheet), seen[:, i]
+        sizes, rows = sizes_bytes(sheet), known[:, i]
         levels = [*range(min(len(sizes), 3) - 1), 2]
         sizes = sizes[[*range(len(levels) - 1), -1]]
         if rows.any():

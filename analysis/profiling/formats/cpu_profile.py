@@ -58,11 +58,11 @@ def read_cpu_profile(data: bytes, name: str = "cpu.prof") -> Profile:
     if not 0 < period_us <= _LARGEST_PERIOD_US:
         raise refusal(name, "sampling period", "should be from 1 µs to 1000 s", f"{period_us} µs", byte=3 * words.width)
     counts: dict[tuple[int, ...], int] = {}
-    held = 0
+    frames = 0
     begin = 2 + words.at(1)
     for addresses, count in words.records(begin):
-        held += len(addresses) if addresses not in counts else 0
-        if held > MOST_FRAMES:
+        frames += len(addresses) if addresses not in counts else 0
+        if frames > MOST_FRAMES:
             raise refusal(name, "records", f"should be of at most {MOST_FRAMES} addresses in all", "more")
         counts[addresses] = counts.get(addresses, 0) + count
     return _profile(counts, 1000 * period_us, _images(data[words.end :]), name)
@@ -118,8 +118,8 @@ def _layout(data: bytes) -> tuple[str, str, int] | None:
 
 def _images(text: bytes) -> list[tuple[int, int, str]]:
     """Return start, end and name of the executable parts of memory, from the text of /proc/self/maps."""
-    found = map(_MAP.fullmatch, text.decode(errors="replace").splitlines())
-    return [(int(line["start"], 16), int(line["end"], 16), plain(line["image"].strip())) for line in found if line]
+    lines = map(_MAP.fullmatch, text.decode(errors="replace").splitlines())
+    return [(int(line["start"], 16), int(line["end"], 16), plain(line["image"].strip())) for line in lines if line]
 
 
 def _profile(

@@ -113,7 +113,7 @@ def _rows(connection: duckdb.DuckDBPyConnection, query: Query) -> _Rows:
 def _filters(query: Query, dimensions: Mapping[str, str]) -> tuple[list[str], list[float | list[str]]]:
     """Return a condition for each restriction on these dimensions, and what is bound to its mark."""
     chosen = [(SQL[name], allowed) for name, allowed in query.where if name in dimensions]
-    return [f"({text})::VARCHAR IN (SELECT unnest(?))" for text, _ in chosen], [list(each) for _, each in chosen]
+    return [f"({text})::VARCHAR IN (SELECT unnest(?))" for text, _ in chosen], [list(allowed) for _, allowed in chosen]
 
 
 def _period(database: Database, event: str) -> int:
@@ -124,9 +124,9 @@ def _period(database: Database, event: str) -> int:
 
 
 def _profile(
-    measures: tuple[Measure, ...], found: tuple[_Rows, _Rows, _Rows], name: str, notes: tuple[str, ...]
+    measures: tuple[Measure, ...], tables: tuple[_Rows, _Rows, _Rows], name: str, notes: tuple[str, ...]
 ) -> Profile:
-    rows, steps, places = found
+    rows, steps, places = tables
     paths: dict[int, list[int]] = {}
     for stack, location in steps:
         paths.setdefault(stack, []).append(location)

@@ -102,13 +102,13 @@ def repeated(profiles: Sequence[Profile]) -> list[tuple[str, str]]:
     [('profile', 'profile')]
     """
     first: dict[object, str] = {}
-    found = []
+    copies = []
     for profile in profiles:
-        held = (profile.measures, profile.frames, profile.samples)
-        if profile.samples and held in first:
-            found.append((profile.name, first[held]))
-        first.setdefault(held, profile.name)
-    return found
+        content = (profile.measures, profile.frames, profile.samples)
+        if profile.samples and content in first:
+            copies.append((profile.name, first[content]))
+        first.setdefault(content, profile.name)
+    return copies
 
 
 def unlike_lengths(profiles: Sequence[Profile]) -> tuple[float, float] | None:
@@ -202,16 +202,16 @@ def _refuse_unknown(length_s: Floats, rates: pd.DataFrame, *, spans: bool) -> No
 def _common(rates: pd.DataFrame) -> pd.DataFrame:
     """Return one rate for each event and platform, of the period that all files' periods are multiples of."""
     period = rates.groupby(_RATE, sort=False)["period"].agg(_divisor).reset_index()
-    kept = rates.drop_duplicates(_RATE).drop(columns="period").merge(period, on=_RATE, how="left")
-    return kept.assign(collection=FLEET)[list(rates.columns)].astype(rates.dtypes.to_dict())
+    common = rates.drop_duplicates(_RATE).drop(columns="period").merge(period, on=_RATE, how="left")
+    return common.assign(collection=FLEET)[list(rates.columns)].astype(rates.dtypes.to_dict())
 
 
 def _recounted(samples: pd.DataFrame, processes: pd.DataFrame, rates: pd.DataFrame) -> pd.DataFrame:
     """Return samples whose counts are of the common period; `taken` keeps how many samples were taken."""
     known = rates.assign(times=rates["period"] // rates.groupby(_RATE)["period"].transform(_divisor))
     origin = samples.merge(processes[["process", "collection", "platform"]], on="process", how="left")
-    found = origin.merge(known[["collection", *_RATE, "times"]], on=["collection", *_RATE], how="left")
-    times: Ints = found["times"].to_numpy(np.int64)
+    counted = origin.merge(known[["collection", *_RATE, "times"]], on=["collection", *_RATE], how="left")
+    times: Ints = counted["times"].to_numpy(np.int64)
     if TAKEN not in samples and bool((times == 1).all()):
         return samples
     taken = samples[TAKEN] if TAKEN in samples else samples["count"]

@@ -69,7 +69,7 @@ def read_folded(data: bytes, name: str = "stacks.folded") -> Profile:
     numbered = _names_that_end_in_a_number(lines, numbers, len(measures), faults)
     frames: dict[str, int] = {}
     sums: dict[tuple[int, ...], tuple[int, ...]] = {}
-    held = nameless = 0
+    total = nameless = 0
     for number, line in lines:
         functions, counts = _parsed(line, number, len(measures), faults)
         if not functions:
@@ -77,8 +77,8 @@ def read_folded(data: bytes, name: str = "stacks.folded") -> Profile:
         named = [plain(function) if function.strip() else UNKNOWN for function in functions]
         nameless += not all(map(str.strip, functions))
         stack = tuple(frames.setdefault(function, len(frames)) for function in reversed(named))
-        held += len(stack) if stack not in sums else 0
-        if held > MOST_FRAMES:
+        total += len(stack) if stack not in sums else 0
+        if total > MOST_FRAMES:
             raise refusal(name, "stack", f"should be at most {MOST_FRAMES} functions in all", "more", line=number)
         sums[stack] = tuple(map(sum, zip(sums[stack], counts, strict=True))) if stack in sums else counts
     if not sums and not faults.count:
@@ -140,22 +140,22 @@ def _names_that_end_in_a_number(
     A number before the counts belongs to a name if most lines have none. One that at least half of the lines have is a
     count that others lack, and two of them are no name.
     """
-    longer = [(place, line, found) for (place, line), found in zip(lines, numbers, strict=True) if found > columns]
+    longer = [(place, line, count) for (place, line), count in zip(lines, numbers, strict=True) if count > columns]
     if not longer or not min(numbers):  # A line without any count is a fault that `_parsed` adds.
         return []
     usual = max(Counter(numbers).items(), key=lambda pair: (pair[1], pair[0]))[0]
     on = f"as on {numbers.count(usual):,} of {len(numbers):,} lines"
     if usual > len(_TWO):
-        for place, line, found in longer:
-            faults.tell("counts", "should be one, or two as of difffolded.pl", f"{found}: {line}", line=place)
+        for place, line, count in longer:
+            faults.tell("counts", "should be one, or two as of difffolded.pl", f"{count}: {line}", line=place)
     elif 2 * len(longer) >= len(numbers):
-        for (place, line), found in zip(lines, numbers, strict=True):
-            if found != usual:
-                faults.tell("counts", f"should be {usual}, {on} ({_CURE})", f"{found}: {line}", line=place)
+        for (place, line), count in zip(lines, numbers, strict=True):
+            if count != usual:
+                faults.tell("counts", f"should be {usual}, {on} ({_CURE})", f"{count}: {line}", line=place)
     else:
-        for place, line, found in longer:
-            if found > columns + 1:
-                faults.tell("counts", f"should be {columns}, {on} ({_CURE})", f"{found}: {line}", line=place)
+        for place, line, count in longer:
+            if count > columns + 1:
+                faults.tell("counts", f"should be {columns}, {on} ({_CURE})", f"{count}: {line}", line=place)
     return [line for _, line, _ in longer]
 
 

@@ -56,9 +56,9 @@ def is_perf_script(lines: list[str]) -> bool:
     >>> is_perf_script(["main;read 12"])
     False
     """
-    said = [line for line in lines if line.strip()]
-    return any(line.startswith("# ===") or line.startswith("# hostname : ") for line in said) or bool(
-        said and _head(next((line for line in said if not line.startswith("#")), "")) is not None
+    written = [line for line in lines if line.strip()]
+    return any(line.startswith("# ===") or line.startswith("# hostname : ") for line in written) or bool(
+        written and _head(next((line for line in written if not line.startswith("#")), "")) is not None
     )
 
 
@@ -124,7 +124,7 @@ class _Reader:
     fixed: dict[str, int] = field(default_factory=dict)
     """Periods that the header says."""
     facts: dict[str, str] = field(default_factory=dict)
-    held: int = 0
+    total: int = 0
     times: tuple[float, float] = (float("inf"), float("-inf"))
 
     def take(self, line: str, number: int) -> None:
@@ -151,8 +151,8 @@ class _Reader:
         images = _filled(sample.frames) or [Frame(UNKNOWN)]
         stack = tuple(self.frames.setdefault(frame, len(self.frames)) for frame in images)
         key = (sample.origin, stack, sample.chain)
-        self.held += len(stack) if key not in self.sums else 0
-        if self.held > MOST_FRAMES:
+        self.total += len(stack) if key not in self.sums else 0
+        if self.total > MOST_FRAMES:
             problem = f"should be at most {MOST_FRAMES} in all"
             raise refusal(self.name, "frames", problem, "more", line=sample.line)
         count = self.sums.setdefault(key, {}).setdefault(sample.event, [0, 0])
@@ -167,7 +167,7 @@ class _Reader:
             self.facts[fact["key"]] = plain(fact["value"].strip())
 
     def _begin(self, head: re.Match[str], number: int) -> None:
-        event, said = head["event"], head.groupdict()
+        event, fields = head["event"], head.groupdict()
         if event.startswith(_RECORD):
             return
         if _NO_EVENT.match(event):
@@ -175,22 +175,22 @@ class _Reader:
             raise refusal(self.name, "event", advice, event, line=number)
         if event not in self.periods and len(self.periods) == _MOST_EVENTS:
             raise refusal(self.name, "event", f"should be one of at most {_MOST_EVENTS}", event, line=number)
-        period = int(said["period"] or 0)
+        period = int(fields["period"] or 0)
         if period > LARGEST:
-            self.faults.tell("period", f"should be at most {LARGEST}", said["period"], line=number)
+            self.faults.tell("period", f"should be at most {LARGEST}", fields["period"], line=number)
         machine, kernel = self.facts.get("hostname", ""), self.facts.get("os release", "")
-        process = said.get("pid") or ""
+        process = fields.get("pid") or ""
         origin = Origin(plain(head["comm"]), process, machine, self.facts.get("cpudesc", ""), kernel=kernel)
         at = self.origins.setdefault(origin, len(self.origins))
         self.open = _Open(event, at, period, number)
         periods = self.periods.setdefault(event, set())
         if len(periods) < 2:
             periods.add(period)
-        if said.get("time"):
-            time = float(said["time"])
+        if fields.get("time"):
+            time = float(fields["time"])
             self.times = (min(self.times[0], time), max(self.times[1], time))
-        if said["rest"] and _is_frame(said["rest"]):
-            self.open.frames.append(_frame(said["rest"]))
+        if fields["rest"] and _is_frame(fields["rest"]):
+            self.open.frames.append(_frame(fields["rest"]))
 
     def _frame(self, line: str, number: int) -> None:
         if self.open is None:
@@ -220,14 +220,14 @@ class _Reader:
         )
         varied = [name for name, period in zip(names, fixed, strict=True) if not period]
         note = f"periods of {', '.join(varied)} vary: counts are events, not samples"
-        seen = self.times[1] - self.times[0] if self.times[0] <= self.times[1] else 0.0
+        length_s = self.times[1] - self.times[0] if self.times[0] <= self.times[1] else 0.0
         return Profile(
             measures,
             tuple(self.frames),
             samples,
             tuple(self.origins),
             name=self.name,
-            length_s=seen,
+            length_s=length_s,
             span=True,
             notes=(note,) if varied else (),
         )
@@ -250,19 +250,19 @@ def _value(counted: list[int] | None, period: int) -> int:
 def _head(line: str) -> re.Match[str] | None:
     """Return the head of a sample; single blanks and a bound on its length keep the time linear in the line's."""
     words = " ".join(line[:_LONGEST_HEAD].split())
-    return next((found for pattern in _HEADS if (found := pattern.match(words))), None)
+    return next((head for pattern in _HEADS if (head := pattern.match(words))), None)
 
 
 def _is_frame(text: str) -> bool:
     """Return whether a text is an address with an image in brackets, or an address alone."""
-    found = _FRAME.match(text)
-    return bool(found and (found["symbol"] is None or text.rstrip().endswith(")")))
+    frame = _FRAME.match(text)
+    return bool(frame and (frame["symbol"] is None or text.rstrip().endswith(")")))
 
 
 def _frame(text: str) -> Frame:
     """Return the frame of a line `address symbol+offset (image)`; an image in two brackets is one that was deleted."""
-    found = _FRAME.match(text)
-    symbol, address = (found["symbol"] or "").strip() if found else "", int(found["address"], 16) if found else 0
+    parts = _FRAME.match(text)
+    symbol, address = (parts["symbol"] or "").strip() if parts else "", int(parts["address"], 16) if parts else 0
     image = ""
     if symbol.endswith(")"):
         body = symbol.removesuffix(" (deleted))").removesuffix(")")

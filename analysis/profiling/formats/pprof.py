@@ -130,14 +130,14 @@ class _Reader:
 
     def _by_id(self, key: int, shape: Shape, read: Callable[[Message], _T]) -> dict[int, _T]:
         """Return the messages of a field, read, by their ids."""
-        found: dict[int, _T] = {}
+        messages: dict[int, _T] = {}
         for message in self._messages(key, shape):
             number = message.number(1)
-            if not number or number in found:
+            if not number or number in messages:
                 problem = "should be an id of its own, not 0"
                 self.faults.tell(f"{shape.name}.id", problem, number, byte=message.offset)
-            found[number] = read(message)
-        return found
+            messages[number] = read(message)
+        return messages
 
     def _image(self, message: Message) -> tuple[str, str]:
         file, build_id = (self._text(message.number(key), "mapping", message.offset) for key in (5, 6))
@@ -175,45 +175,45 @@ class _Reader:
         frames = 0
         for message in self._messages(2, _SAMPLE):
             place = message.offset
-            said = tuple(message.numbers.get(1, []))
-            if said not in stacks:
-                stack = self._stack(said, locations, place)
+            ids = tuple(message.numbers.get(1, []))
+            if ids not in stacks:
+                stack = self._stack(ids, locations, place)
                 frames += len(stack)
                 if frames > MOST_FRAMES:
                     problem = f"should have at most {MOST_FRAMES} frames in all"
                     raise refusal(self.wire.name, "sample", problem, "more", byte=place)
-                stacks[said] = stack
+                stacks[ids] = stack
             values = tuple(map(_signed, message.numbers.get(2, [])))
             if len(values) != measures:
                 self.faults.tell("sample.value", f"should be {measures}, one a sample type", len(values), byte=place)
             elif min(values) < 0:
                 self.faults.tell("sample.value", f"should be from 0 to {LARGEST}", min(values), byte=place)
-            yield Sample(stacks[said], values, self._origin(message, origins))
+            yield Sample(stacks[ids], values, self._origin(message, origins))
 
-    def _stack(self, said: tuple[int, ...], locations: Mapping[int, tuple[int, ...]], place: int) -> tuple[int, ...]:
-        missing = [location for location in said if location not in locations]
+    def _stack(self, ids: tuple[int, ...], locations: Mapping[int, tuple[int, ...]], place: int) -> tuple[int, ...]:
+        missing = [location for location in ids if location not in locations]
         for location in missing[:1]:
             self.faults.tell("sample.location_id", "should be a location's id", location, byte=place)
         if missing:
             return ()
-        depth = sum(len(locations[location]) for location in said)
+        depth = sum(len(locations[location]) for location in ids)
         if depth > DEEPEST:
             self.faults.tell("sample", f"should be at most {DEEPEST} frames deep", depth, byte=place)
             return ()
-        return tuple(frame for location in said for frame in locations[location])
+        return tuple(frame for location in ids for frame in locations[location])
 
     def _origin(self, message: Message, origins: dict[Origin, int]) -> int:
-        said: dict[str, str] = {}
+        labels: dict[str, str] = {}
         for part in message.lengths.get(3, []):
             label = self.wire.message(_LABEL, *part)
             key = self._text(label.number(1), "label", label.offset)
             if key in _LABELS:
                 number = str(_signed(label.number(3)))
                 text = self._text(label.number(2), "label", label.offset) if label.number(2) else number
-                said.setdefault(_LABELS[key], text)
+                labels.setdefault(_LABELS[key], text)
             else:
                 self.left_out[key] = None
-        return origins.setdefault(Origin(**said), len(origins))
+        return origins.setdefault(Origin(**labels), len(origins))
 
     def _notes(self) -> tuple[str, ...]:
         notes = [f"labels left out: {', '.join(list(self.left_out)[:20])}"] if self.left_out else []

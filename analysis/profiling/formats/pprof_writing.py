@@ -71,8 +71,8 @@ class _Writer:
         return places + packed_field(2, sample.amounts) + self._labels(self.profile.origins[sample.origin])
 
     def _labels(self, origin: Origin) -> bytes:
-        said = [(key, getattr(origin, key)) for key in _LABELS]
-        labels = [number_field(1, self._text(key)) + number_field(2, self._text(text)) for key, text in said if text]
+        pairs = [(key, getattr(origin, key)) for key in _LABELS]
+        labels = [number_field(1, self._text(key)) + number_field(2, self._text(text)) for key, text in pairs if text]
         return b"".join(bytes_field(3, label) for label in labels)
 
     def _code(self) -> Iterator[bytes]:

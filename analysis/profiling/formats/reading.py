@@ -124,7 +124,7 @@ def read_all(paths: Sequence[Path]) -> list[Profile]:
 def _refuse_legacy(lines: Sequence[str], name: str) -> None:
     """Refuse the text formats of old profiles by name, with the command that converts them."""
     first = next((line.strip() for line in lines if line.strip() and not line.lstrip().startswith("#")), "")
-    kind = next((found["kind"].lower() for pattern in _LEGACY if (found := pattern.match(first))), "")
+    kind = next((match["kind"].lower() for pattern in _LEGACY if (match := pattern.match(first))), "")
     if kind:
         advice = "not supported; convert with `go tool pprof -proto FILE > FILE.pb.gz`"
         raise refusal(name, "file", f"is a legacy {kind} profile: {advice}", first)

@@ -51,7 +51,7 @@ def write_sample_profile(profile: Profile, event: str, image: str) -> str:
         if value:
             _count(profile, sample, value, (totals, lines, calls), image)
     sections = []
-    for function, total in sorted(totals.items(), key=lambda found: (-found[1], found[0])):
+    for function, total in sorted(totals.items(), key=lambda pair: (-pair[1], pair[0])):
         body = lines[function]
         sections.append(f"{_name(function)}:{total}:{body.get(0, 0)}\n")
         sections += [_line(offset, body[offset], calls[function, offset]) for offset in sorted(body)]
@@ -101,9 +101,7 @@ def _offset(frame: Frame) -> int:
 
 
 def _line(offset: int, count: int, callees: Counter[str]) -> str:
-    called = "".join(
-        f" {name}:{value}" for name, value in sorted(callees.items(), key=lambda found: (-found[1], found))
-    )
+    called = "".join(f" {name}:{value}" for name, value in sorted(callees.items(), key=lambda pair: (-pair[1], pair)))
     return f" {offset}: {count}{called}\n"
 
 

@@ -67,10 +67,10 @@ def to_tables(profiles: Sequence[Profile]) -> dict[str, pd.DataFrame]:
     for profile in profiles:
         _refuse(profile)
     known = [profile.start_s for profile in profiles if not math.isnan(profile.start_s)]
-    made = _Tables(origin_s=DAY_S * (min(known) // DAY_S) if known else 0.0)
+    tables = _Tables(origin_s=DAY_S * (min(known) // DAY_S) if known else 0.0)
     for profile, collection in zip(profiles, _collections(profiles), strict=True):
-        made.add(profile, collection)
-    return made.frames()
+        tables.add(profile, collection)
+    return tables.frames()
 
 
 def totals(profile: Profile) -> list[Total]:
@@ -82,12 +82,12 @@ def totals(profile: Profile) -> list[Total]:
     >>> [(total.event, total.samples, total.value) for total in totals(made([Measure("cpu", "ns", 10)], [((), (30,))]))]
     [('cpu', 3, 30)]
     """
-    found = []
+    rows = []
     for at, measure in enumerate(_distinct(profile.measures)):
         value, period = sum(sample.amounts[at] for sample in profile.samples), _period(profile, at)
         taken = sum(_taken(profile, at, period, sample) for sample in profile.samples)
-        found.append(Total(profile.name, measure.event, measure.unit, period, taken, value))
-    return found
+        rows.append(Total(profile.name, measure.event, measure.unit, period, taken, value))
+    return rows
 
 
 def write_tables(tables: Mapping[str, pd.DataFrame], folder: Path) -> None:
@@ -167,10 +167,10 @@ class _Tables:
             "locations": [_located(number, frame, self.builds) for frame, number in self.locations.items()],
             "stacks": [(number, *step) for path, number in self.stacks.items() for step in enumerate(path)],
         }
-        made = {name: _frame(name, rows[name]) for name in NAMES}
+        frames = {name: _frame(name, rows[name]) for name in NAMES}
         if any(count != taken for count, taken in self.counts.values()):
-            made["samples"][TAKEN] = pd.Series([taken for _, taken in self.counts.values()], dtype="int64")
-        return made
+            frames["samples"][TAKEN] = pd.Series([taken for _, taken in self.counts.values()], dtype="int64")
+        return frames
 
     def _origins(self, profile: Profile, collection: str) -> list[int]:
         """Add visits and processes; return the process of each origin."""
@@ -180,7 +180,7 @@ class _Tables:
             main = self._build(named.image, named.build_id, "program")
         chains = {sample.origin for sample in profile.samples if sample.chain and sample.stack}
         visits: dict[tuple[str, ...], int] = {}
-        found = []
+        processes = []
         for index, origin in enumerate(profile.origins):
             place = (origin.machine, origin.platform, origin.datacentre, origin.kernel)
             if place not in visits:
@@ -188,9 +188,9 @@ class _Tables:
                 self.visits.append(self._visit(profile, collection, origin))
             application = origin.application or PurePath(profile.main).name or collection
             entry = (visits[place], application, -1, -1, main, index in chains, 0, math.nan, math.nan)
-            found.append(len(self.processes))
+            processes.append(len(self.processes))
             self.processes.append((len(self.processes), *entry))
-        return found
+        return processes
 
     def _visit(self, profile: Profile, collection: str, origin: Origin) -> tuple[object, ...]:
         key = (-1, origin.machine) if origin.machine else (len(self.visits), "")
@@ -240,8 +240,8 @@ def _kind(image: str, main: str) -> str:
 
 def _distinct(measures: Sequence[Measure]) -> list[Measure]:
     """Return measures with names of their own: where a name is there twice, its unit, then its place, is added."""
-    seen = Counter(measure.event for measure in measures)
-    named = [m._replace(event=f"{m.event}/{m.unit}") if seen[m.event] > 1 else m for m in measures]
+    times = Counter(measure.event for measure in measures)
+    named = [m._replace(event=f"{m.event}/{m.unit}") if times[m.event] > 1 else m for m in measures]
     again = Counter(measure.event for measure in named)
     return [m._replace(event=f"{m.event}/{index}") if again[m.event] > 1 else m for index, m in enumerate(named)]
 
@@ -273,9 +273,9 @@ def _refuse(profile: Profile) -> None:
 def _collections(profiles: Sequence[Profile]) -> list[str]:
     """Return names of files without folders; equal ones are numbered."""
     names = [plain(PurePath(profile.name).name) for profile in profiles]
-    seen: Counter[str] = Counter()
+    numbered: Counter[str] = Counter()
     taken = []
     for name in names:
-        seen[name] += 1
-        taken.append(name if names.count(name) == 1 else f"{name} ({seen[name]})")
+        numbered[name] += 1
+        taken.append(name if names.count(name) == 1 else f"{name} ({numbered[name]})")
     return taken

@@ -43,8 +43,8 @@ class Message:
         >>> Message(0, {1: [3, 4]}).number(1), Message(0).number(1)
         (4, 0)
         """
-        said = self.numbers.get(key)
-        return said[-1] if said else 0
+        values = self.numbers.get(key)
+        return values[-1] if values else 0
 
 
 @dataclass(slots=True)

@@ -29,17 +29,17 @@ def shared(database: Profile, by: str = "function", event: str = "cycles", top: 
     """
     if by not in ("function", "image"):
         raise QueryError(f"by: should be function or image, got {by[:60]}")
-    each = database.query(of_fleet(database, event, (by, "application")))
-    within = each.assign(within=each["value"] / each.groupby("application")["value"].transform("sum"))
+    parts = database.query(of_fleet(database, event, (by, "application")))
+    within = parts.assign(within=parts["value"] / parts.groupby("application")["value"].transform("sum"))
     highest = within.sort_values(["within", "application"], ascending=[False, True], kind="stable").groupby(by).first()
-    counted = each.groupby(by)["application"].nunique()
+    counted = parts.groupby(by)["application"].nunique()
     share = intervals(database, of_fleet(database, event, (by,)))
-    found = share[[by, "share", "low", "high"]].assign(
+    table = share[[by, "share", "low", "high"]].assign(
         applications=share[by].map(counted),
         largest_share_in_one=share[by].map(highest["within"]),
         largest_in=share[by].map(highest["application"]),
     )
-    return ranked(found[found["applications"] > 1], "share", [by], top)
+    return ranked(table[table["applications"] > 1], "share", [by], top)
 
 
 def savings(
@@ -111,10 +111,10 @@ def deprecated(database: Profile, function: str = "", event: str = "cpu_time", t
         (of all that is spent under the function).
     """
     name = function or _hottest(database)
-    found = database.callers(name, of_fleet(database, event, ("application",)))
+    callers = database.callers(name, of_fleet(database, event, ("application",)))
     spent, unit = _with_unit(event, database.units().get(event, ""))
-    answer = found.assign(function=name, share=shares(found["value"]))
-    answer[spent] = found["value"] if unit == 1.0 else found["value"].astype(np.float64) * unit
+    answer = callers.assign(function=name, share=shares(callers["value"]))
+    answer[spent] = callers["value"] if unit == 1.0 else callers["value"].astype(np.float64) * unit
     columns = ["function", "application", "caller", "samples", spent, "share"]
     return ranked(answer[columns], "share", ["application", "caller"], top)
 
@@ -129,10 +129,10 @@ def _with_unit(event: str, counts: str) -> tuple[str, float]:
 
 
 def _hottest(database: Profile) -> str:
-    found = shared(database, top=1)
-    if not len(found):
+    table = shared(database, top=1)
+    if not len(table):
         raise QueryError("function: name one; no function is shared between applications")
-    return str(found["function"].iloc[0])
+    return str(table["function"].iloc[0])
 
 
 def instruction_class(
@@ -157,8 +157,8 @@ def instruction_class(
     if trait not in traits.columns or trait in ("image", "function"):
         raise QueryError(f"trait: no such instruction class, got {trait[:60]}")
     keys = [name for name in ("image", "function") if name != by]
-    found = database.query(of_fleet(database, "instructions", (by, *keys)))
-    joined = found.merge(traits[["image", "function", trait]], on=["image", "function"], how="left")
+    rows = database.query(of_fleet(database, "instructions", (by, *keys)))
+    joined = rows.merge(traits[["image", "function", trait]], on=["image", "function"], how="left")
     value = joined["value"].astype(np.float64)
     parts = pd.DataFrame(
         {
@@ -168,9 +168,9 @@ def instruction_class(
             "known": value.where(joined[trait].notna(), 0.0),
         }
     )
-    each = ranked(parts.groupby(by, as_index=False).sum(), "class_instructions", [by], top)
+    ranking = ranked(parts.groupby(by, as_index=False).sum(), "class_instructions", [by], top)
     whole = parts.drop(columns=by).sum().to_frame().T.assign(**{by: "[all]"})
-    table = pd.concat([whole, each], ignore_index=True)[[by, "instructions", "class_instructions", "known"]]
+    table = pd.concat([whole, ranking], ignore_index=True)[[by, "instructions", "class_instructions", "known"]]
     some = table["instructions"].clip(lower=1.0)
     return table.assign(share=table["class_instructions"] / some, known=table["known"] / some)
 
@@ -189,9 +189,9 @@ def locks(database: Profile, event: str = "lock_wait", top: int = 20) -> pd.Data
     DataFrame
         application, function, samples, waited_s (of the fleet), share.
     """
-    found = database.query(of_fleet(database, event, ("application", "function")))
+    rows = database.query(of_fleet(database, event, ("application", "function")))
     unit = 1e-9 if database.units().get(event) == "nanoseconds" else 1.0
-    answer = found.assign(waited_s=found["value"].astype(np.float64) * unit)
+    answer = rows.assign(waited_s=rows["value"].astype(np.float64) * unit)
     return ranked(
         answer[["application", "function", "samples", "waited_s", "share"]],
         "waited_s",
@@ -215,8 +215,8 @@ def memory(database: Profile, by: str = "application", event: str = "heap_bytes"
     DataFrame
         the dimension, samples, mean_bytes (of the fleet at any time), share.
     """
-    found = database.query(of_fleet(database, event, (by,)))
+    rows = database.query(of_fleet(database, event, (by,)))
     visits = visits_of_fleet(database)
     weight = float((visits["weight"] * visits["length_s"]).sum()) / max(float(visits["weight"].sum()), 1.0)
-    answer = found.assign(mean_bytes=found["value"].astype(np.float64) * weight / max(span_s(visits), weight, 1e-9))
+    answer = rows.assign(mean_bytes=rows["value"].astype(np.float64) * weight / max(span_s(visits), weight, 1e-9))
     return ranked(answer[[by, "samples", "mean_bytes", "share"]], "mean_bytes", [by], top)

@@ -84,13 +84,13 @@ def unsuited(
             data = Clusters.of(part.drop(columns="application"), own)
             rows.append((str(name), data.total / total, *_differences(data), float(data.shares.max())))
     columns = ["application", "share", "places", "distance", "expected", "excess", "hottest_share"]
-    found = pd.DataFrame(rows, columns=columns)
+    answer = pd.DataFrame(rows, columns=columns)
     reason = np.select(
-        [found["excess"] >= min_excess, found["hottest_share"] < 0.05, found["share"] < 0.001],
+        [answer["excess"] >= min_excess, answer["hottest_share"] < 0.05, answer["share"] < 0.001],
         ["differs", "flat", "cold"],
         default="",
     )
-    return ranked(found.assign(reason=reason), "excess", ["application"], top)
+    return ranked(answer.assign(reason=reason), "excess", ["application"], top)
 
 
 def _differences(data: Clusters) -> tuple[int, float, float, float]:

@@ -42,15 +42,15 @@ def old_hardware(database: Profile, old: str = "", top: int = 20) -> pd.DataFram
         database.clustered(of_fleet(database, event, ("application", "platform")), "visit")
         for event in ("cycles", "instructions")
     )
-    found = cpi(cycles, instructions, cluster="visit")
+    table = cpi(cycles, instructions, cluster="visit")
     frequency = mean_frequency(visits_of_fleet(database))
-    found = found.assign(seconds=found["cycles"] / found["platform"].map(frequency))
-    chosen = _old(database, old, found)
-    left, elsewhere = found[found["platform"].isin(chosen)], found[~found["platform"].isin(chosen)]
+    table = table.assign(seconds=table["cycles"] / table["platform"].map(frequency))
+    chosen = _old(database, old, table)
+    left, elsewhere = table[table["platform"].isin(chosen)], table[~table["platform"].isin(chosen)]
     newer = elsewhere.groupby("application")[["cycles", "instructions", "seconds"]].sum()
     newer = newer[newer["instructions"] > 0].reindex(left["application"]).reset_index(drop=True)
     left = left.reset_index(drop=True)
-    whole = left["application"].map(found.groupby("application")["cycles"].sum())
+    whole = left["application"].map(table.groupby("application")["cycles"].sum())
     answer = left.assign(
         share_of_application=left["cycles"] / whole,
         cpi_elsewhere=newer["cycles"] / newer["instructions"],
@@ -60,9 +60,9 @@ def old_hardware(database: Profile, old: str = "", top: int = 20) -> pd.DataFram
     return ranked(answer[[*columns, "cycles"]], "cycles", ["application", "platform"], top)
 
 
-def _old(database: Profile, old: str, found: pd.DataFrame) -> list[str]:
+def _old(database: Profile, old: str, table: pd.DataFrame) -> list[str]:
     """Return the platforms meant, or the one that is being replaced."""
-    known = sorted(found["platform"].unique())
+    known = sorted(table["platform"].unique())
     if old:
         wanted = [name.strip() for name in old.split(",")]
         wrong = [name for name in wanted if name not in known]
@@ -78,7 +78,7 @@ def _old(database: Profile, old: str, found: pd.DataFrame) -> list[str]:
     change = (shares[1].reindex(known).fillna(0.0) - shares[0].reindex(known).fillna(0.0)).sort_index()
     if len(sides[1]) and float(change.min()) < -0.01:
         return [str(change.idxmin())]
-    total = found.groupby("platform")[["seconds", "instructions"]].sum()
+    total = table.groupby("platform")[["seconds", "instructions"]].sum()
     return [str((total["seconds"] / total["instructions"].clip(lower=1)).idxmax())]
 
 
@@ -133,17 +133,17 @@ def _beside(own: pd.DataFrame, present: pd.DataFrame, min_visits: int) -> list[_
     visits, shares, products = (
         np.add.reduceat(by[:, None] * x, start) for by in (np.ones(log.size), weight, weight * log)
     )
-    made = []
+    pairs = []
     for at, other in enumerate(present.columns):
-        there, count = visits[:, at], int(visits[:, at].sum())
+        beside, count = visits[:, at], int(visits[:, at].sum())
         if other == name or min(count, log.size - count) < min_visits:
             continue
         cells = _Cells(machine[start], platform[start], np.array([rows, total, shares[:, at], sums, products[:, at]]))
         effect, error = _difference(cells)
         if np.isfinite(effect) and error > 0:
-            machines = [int(np.count_nonzero(np.bincount(cells.machine, side))) for side in (there, rows - there)]
-            made.append((name, str(other), machines[0], machines[1], count, log.size - count, effect, error))
-    return made
+            machines = [int(np.count_nonzero(np.bincount(cells.machine, side))) for side in (beside, rows - beside)]
+            pairs.append((name, str(other), machines[0], machines[1], count, log.size - count, effect, error))
+    return pairs
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -192,8 +192,8 @@ def _shrunk(pairs: pd.DataFrame, top: int) -> pd.DataFrame:
     half = norm.ppf(0.975) * np.sqrt(keep * variance)
     low, high = shrunk - half, shrunk + half
     advice = np.select([low > 0, high < 0], ["apart", "together"], "none")
-    made = pairs.assign(advice=advice, shrunk=shrunk, low=low, high=high, ratio=np.exp(shrunk), size=np.abs(shrunk))
-    return ranked(made[[*_COLUMNS, "size"]], "size", ["application", "beside"], top).drop(columns="size")
+    answer = pairs.assign(advice=advice, shrunk=shrunk, low=low, high=high, ratio=np.exp(shrunk), size=np.abs(shrunk))
+    return ranked(answer[[*_COLUMNS, "size"]], "size", ["application", "beside"], top).drop(columns="size")
 
 
 def _spread(effect: Floats, variance: Floats) -> float:

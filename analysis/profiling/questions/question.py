@@ -61,21 +61,21 @@ def read(defaults: Mapping[str, Value], given: Mapping[str, Value]) -> dict[str,
     >>> read({"top": 20, "function": ""}, {"top": "5"})
     {'top': 5, 'function': ''}
     """
-    faults, made = [], dict(defaults)
+    faults, values = [], dict(defaults)
     for name, value in given.items():
         if name not in defaults:
             faults.append(f"{name[:60]}: no such parameter; there are {', '.join(defaults) or 'none'}")
             continue
         kind = type(defaults[name])
         try:
-            made[name] = kind(value)
+            values[name] = kind(value)
         except ValueError:
             what = "a whole number" if kind is int else "a number"
             faults.append(f'{name}: should be {what}, got "{str(value)[:60]}"')
-    faults += [f"{name}: should be finite, got {value}" for name, value in made.items() if not _finite(value)]
+    faults += [f"{name}: should be finite, got {value}" for name, value in values.items() if not _finite(value)]
     if faults:
         raise QueryError("\n".join(faults))
-    return made
+    return values
 
 
 def _finite(value: Value) -> bool:

@@ -29,7 +29,7 @@ class Cause:
     """Only in the later period; otherwise wherever the tag is, in both."""
 
 
-def candidates(found: Cells, rolled: pd.DataFrame) -> list[tuple[Cause, Floats]]:
+def candidates(cells: Cells, rolled: pd.DataFrame) -> list[tuple[Cause, Floats]]:
     """Return the causes that could act in an application's cells, and in which (C,) cells each would act.
 
     A revision, compiler or kernel that is being replaced is none: what comes while it goes did not come with it, and
@@ -48,22 +48,23 @@ def candidates(found: Cells, rolled: pd.DataFrame) -> list[tuple[Cause, Floats]]
     >>> [cause.dimension for cause, _ in candidates(one, pd.DataFrame(columns=["dimension", "application", "value"]))]
     ['platform', 'application', 'everywhere']
     """
-    later = found.tags["later"].to_numpy(np.float64)
+    later = cells.tags["later"].to_numpy(np.float64)
     growing = set(rolled[["dimension", "application", "value"]].itertuples(index=False, name=None))
-    made = [
-        (Cause("application", found.application, found.application), later),
+    causes = [
+        (Cause("application", cells.application, cells.application), later),
         (Cause("everywhere", ""), later),
     ]
-    for name in (name for name in TAGS if name in found.tags.columns):
-        own = found.application if name == "revision" else ""
-        tags = found.tags[name].to_numpy(object)
+    for name in (name for name in TAGS if name in cells.tags.columns):
+        own = cells.application if name == "revision" else ""
+        tags = cells.tags[name].to_numpy(object)
         for value in sorted(set(tags)):
             has = np.asarray(tags == value, dtype=np.float64)
             if name not in _ROLLED_OUT:
-                made.append((Cause(name, str(value), own), has * later))
+                causes.append((Cause(name, str(value), own), has * later))
             elif (name, own, str(value)) in growing:
-                made += [(Cause(name, str(value), own), has * later), (Cause(name, str(value), own, since=False), has)]
-    return sorted(made, key=lambda one: RANKS.index(one[0].dimension))
+                causes.append((Cause(name, str(value), own), has * later))
+                causes.append((Cause(name, str(value), own, since=False), has))
+    return sorted(causes, key=lambda pair: RANKS.index(pair[0].dimension))
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -116,14 +117,14 @@ def fit(all_cells: Sequence[Cells], rolled: pd.DataFrame, functions: int, drift:
     place: dict[Cause, int] = {}
     parts = []
     change = np.zeros(functions)
-    for found in all_cells:
-        causes = candidates(found, rolled)
+    for cells in all_cells:
+        causes = candidates(cells, rolled)
         at = np.array([place.setdefault(cause, len(place)) for cause, _ in causes])
         design = np.column_stack([where for _, where in causes])
-        information, score, squares = _fitted(found, design, drift)
-        change[found.functions] += squares - (len(found.count) - found.block.max() - 1)
-        exposure = (design.T * found.tags["later"].to_numpy(np.float64)) @ found.value
-        parts.append((np.ix_(at, found.functions), information, score, exposure))
+        information, score, squares = _fitted(cells, design, drift)
+        change[cells.functions] += squares - (len(cells.count) - cells.block.max() - 1)
+        exposure = (design.T * cells.tags["later"].to_numpy(np.float64)) @ cells.value
+        parts.append((np.ix_(at, cells.functions), information, score, exposure))
     information, score, exposure = np.zeros((3, len(place), functions))
     for where, more_information, more_score, more_exposure in parts:
         information[where] += more_information
@@ -133,19 +134,19 @@ def fit(all_cells: Sequence[Cells], rolled: pd.DataFrame, functions: int, drift:
     return Fits(list(place), information, score, change, exposure, np.array(ranks, dtype=np.float64))
 
 
-def _fitted(found: Cells, design: Floats, drift: float) -> tuple[Floats, Floats, Floats]:
+def _fitted(cells: Cells, design: Floats, drift: float) -> tuple[Floats, Floats, Floats]:
     """Return (H, F) information and scores of the (C, H) causes, and the (F,) sums of squares."""
-    nested = Nested.of(found.precision, found.lasting, found.unit, found.block)
-    later = found.later[:, None]
-    pulled = nested.weighted(found.stray)
+    nested = Nested.of(cells.precision, cells.lasting, cells.unit, cells.block)
+    later = cells.later[:, None]
+    pulled = nested.weighted(cells.stray)
     period = nested.weighted(later)
-    cells = len(found.tags)
-    alone = np.array([nested.square(where[found.cell]) for where in design.T])
-    score = design.T @ summed(pulled, found.cell, cells)
-    common = design.T @ summed(period, found.cell, cells)
+    places = len(cells.tags)
+    alone = np.array([nested.square(where[cells.cell]) for where in design.T])
+    score = design.T @ summed(pulled, cells.cell, places)
+    common = design.T @ summed(period, cells.cell, places)
     shift = tied((later * period).sum(axis=0), drift)
     pull = (later * pulled).sum(axis=0)
-    squares = (found.stray * pulled).sum(axis=0) - shift * pull**2
+    squares = (cells.stray * pulled).sum(axis=0) - shift * pull**2
     return alone - shift * common**2, score - shift * common * pull, squares
 
 
@@ -176,12 +177,12 @@ def changes(all_cells: Sequence[Cells]) -> list[tuple[Floats, Floats]]:
     >>> changes([])
     []
     """
-    found = []
-    for one in all_cells:
-        information, score, _ = _fitted(one, one.tags["later"].to_numpy(np.float64)[:, None], 0.0)
+    moved = []
+    for cells in all_cells:
+        information, score, _ = _fitted(cells, cells.tags["later"].to_numpy(np.float64)[:, None], 0.0)
         known = information[0] > 1e-9
-        found.append((score[0, known] / information[0, known], 1.0 / information[0, known]))
-    return found
+        moved.append((score[0, known] / information[0, known], 1.0 / information[0, known]))
+    return moved
 
 
 def drift_behind(changes: Sequence[tuple[Floats, Floats]]) -> float:
@@ -254,10 +255,10 @@ def rolled_out(table: pd.DataFrame) -> pd.DataFrame:
     both = used.groupby("application", observed=True)["later"].transform("nunique") == 2
     share = (used["value"] / totals).astype(np.float64)
     change = used.assign(gain=share.where(used["later"].astype(bool), -share))[both]
-    made: list[tuple[str, str, str]] = []
+    gains: list[tuple[str, str, str]] = []
     for name in names:
         owner = change["application"] if name == "revision" else pd.Series("", change.index)
         gain = change.assign(owner=owner).groupby(["owner", name], observed=True, as_index=False)["gain"].sum()
         gaining = gain[gain["gain"] > 1e-9]
-        made += [(name, str(own), str(tag)) for own, tag in zip(gaining["owner"], gaining[name], strict=True)]
-    return pd.DataFrame(made, columns=["dimension", "application", "value"])
+        gains += [(name, str(own), str(tag)) for own, tag in zip(gaining["owner"], gaining[name], strict=True)]
+    return pd.DataFrame(gains, columns=["dimension", "application", "value"])

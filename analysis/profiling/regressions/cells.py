@@ -55,7 +55,7 @@ class Cells:
     """(F,) places of the functions."""
     count: Floats
     """(R,) samples."""
-    seen: Floats
+    by_function: Floats
     """(R, F) samples in each function: its share of the events times the count."""
     expected: Floats
     """(R, F) each function's share of its block, both periods."""
@@ -86,7 +86,8 @@ class Cells:
     def stray(self) -> Floats:
         """(R, F) how far log odds are from what is expected: first order, so that its mean is right in small cells."""
         return np.asarray(
-            (self.seen / self.count[:, None] - self.expected) / (self.expected * (1.0 - self.expected)), np.float64
+            (self.by_function / self.count[:, None] - self.expected) / (self.expected * (1.0 - self.expected)),
+            np.float64,
         )
 
     @property
@@ -138,13 +139,13 @@ def cells(table: pd.DataFrame, cluster: str) -> Iterator[Cells]:
     array([[0., 0.],
            [0., 0.]])
     """
-    kept = table[table["value"].to_numpy(np.float64) > 0]
-    tags = [name for name in TAGS if name in kept.columns]
-    codes = {name: _coded(kept[name]) for name in ("application", "later", *tags)}
+    used = table[table["value"].to_numpy(np.float64) > 0]
+    tags = [name for name in TAGS if name in used.columns]
+    codes = {name: _coded(used[name]) for name in ("application", "later", *tags)}
     cell, combined = _distinct(codes)
-    function, group = kept["function"].to_numpy(np.int64), pd.factorize(kept[cluster])[0].astype(np.int64)
+    function, group = used["function"].to_numpy(np.int64), pd.factorize(used[cluster])[0].astype(np.int64)
     key, first = _numbered([cell, function, group])
-    sums = [np.bincount(key, kept[name].to_numpy(np.float64)).astype(np.float64) for name in ("value", "samples")]
+    sums = [np.bincount(key, used[name].to_numpy(np.float64)).astype(np.float64) for name in ("value", "samples")]
     cell, function, group = cell[first], function[first], group[first]
     application = combined["application"].to_numpy(object)
     change = np.flatnonzero(application[1:] != application[:-1]) + 1
@@ -153,18 +154,18 @@ def cells(table: pd.DataFrame, cluster: str) -> Iterator[Cells]:
         part = slice(*np.searchsorted(cell, [here[0], here[-1] + 1]))
         about = combined.iloc[here].reset_index(drop=True)
         if about["later"].nunique() == 2:
-            seen = _Seen(cell[part] - here[0], function[part], group[part], sums[0][part], sums[1][part])
-            counted.append(_counted(str(about["application"].iloc[0]), about[["later", *tags]], seen))
-    counted = [one for one in counted if len(one.functions)]
-    moments = [_moments(one) for one in counted]
-    together, apart = (sum(one[i] for one in moments) for i in (2, 3))
+            entries = _Entries(cell[part] - here[0], function[part], group[part], sums[0][part], sums[1][part])
+            counted.append(_counted(str(about["application"].iloc[0]), about[["later", *tags]], entries))
+    counted = [own for own in counted if len(own.functions)]
+    moments = [_moments(own) for own in counted]
+    together, apart = (sum(own[i] for own in moments) for i in (2, 3))
     share = float(np.clip(together / apart, 0.0, 0.9)) if apart > 0 else 0.0
-    for one, (between, usual, _, _) in zip(counted, moments, strict=True):
-        yield replace(one, lasting=share * between, passing=(1.0 - share) * between, usual=usual)
+    for own, (between, usual, _, _) in zip(counted, moments, strict=True):
+        yield replace(own, lasting=share * between, passing=(1.0 - share) * between, usual=usual)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class _Seen:
+class _Entries:
     """What one application was seen to do: arrays of one entry for each cell, function and cluster."""
 
     cell: Ints
@@ -174,47 +175,47 @@ class _Seen:
     samples: Floats
 
 
-def _counted(application: str, tags: pd.DataFrame, seen: _Seen) -> Cells:
+def _counted(application: str, tags: pd.DataFrame, entries: _Entries) -> Cells:
     """Return an application's cells, the variances still left out."""
-    functions = np.flatnonzero(np.bincount(seen.function, seen.samples) >= MIN_SAMPLES).astype(np.int64)
+    functions = np.flatnonzero(np.bincount(entries.function, entries.samples) >= MIN_SAMPLES).astype(np.int64)
     names = [name for name in _BLOCK if name in tags.columns]
     block = _distinct({name: _coded(tags[name]) for name in names})[0] if names else np.zeros(len(tags), dtype=np.int64)
-    row, first = _numbered([block[seen.cell], seen.group, seen.cell])
-    cell, group = seen.cell[first], seen.group[first]
+    row, first = _numbered([block[entries.cell], entries.group, entries.cell])
+    cell, group = entries.cell[first], entries.group[first]
     unit, start = _numbered([block[cell], group])
     shape = (len(first), len(functions))
-    column = np.minimum(np.searchsorted(functions, seen.function), max(len(functions) - 1, 0))
-    kept = functions[column] == seen.function if len(functions) else np.zeros(len(row), dtype=np.bool_)
+    column = np.minimum(np.searchsorted(functions, entries.function), max(len(functions) - 1, 0))
+    large = functions[column] == entries.function if len(functions) else np.zeros(len(row), dtype=np.bool_)
 
     def sums(place: Ints, rows: int) -> Floats:
-        where = (place * shape[1] + column)[kept]
-        return np.bincount(where, seen.value[kept], rows * shape[1]).reshape(rows, shape[1]).astype(np.float64)
+        where = (place * shape[1] + column)[large]
+        return np.bincount(where, entries.value[large], rows * shape[1]).reshape(rows, shape[1]).astype(np.float64)
 
-    total, count = (np.bincount(row, one).astype(np.float64) for one in (seen.value, seen.samples))
+    total, count = (np.bincount(row, numbers).astype(np.float64) for numbers in (entries.value, entries.samples))
     counted = sums(row, shape[0]) * (count / total)[:, None]
     none = np.zeros(len(functions))
     return Cells(
         application,
         tags,
-        value=sums(seen.cell, len(tags)),
+        value=sums(entries.cell, len(tags)),
         cell=cell,
         unit=unit,
         block=block[cell][start],
         functions=functions,
         count=count,
-        seen=counted,
+        by_function=counted,
         expected=_expected(counted, count, block[cell]),
         lasting=none,
         passing=none,
     )
 
 
-def _expected(seen: Floats, count: Floats, block: Ints) -> Floats:
+def _expected(counted: Floats, count: Floats, block: Ints) -> Floats:
     """Return (R, F) shares of the functions in each row's block, with one sample at the application's share added."""
     blocks = int(block.max()) + 1
-    everywhere = (seen.sum(axis=0) + 0.5) / (count.sum() + 1.0)
+    everywhere = (counted.sum(axis=0) + 0.5) / (count.sum() + 1.0)
     size = np.bincount(block, count, blocks)[:, None]
-    own = (summed(seen, block, blocks) + 1.0) / (size + 1.0 / everywhere)
+    own = (summed(counted, block, blocks) + 1.0) / (size + 1.0 / everywhere)
     return np.asarray(np.minimum(own, _ALL)[block], dtype=np.float64)
 
 
@@ -237,32 +238,32 @@ def summed(values: Floats, group: Ints, groups: int) -> Floats:
     return np.asarray(member @ values, dtype=np.float64)
 
 
-def _moments(found: Cells) -> tuple[Floats, float, float, float]:
+def _moments(cells: Cells) -> tuple[Floats, float, float, float]:
     """Return (F,) variances of log odds between clusters, the usual one, and sums of what of them lasts and of all.
 
     What the clusters of a cell differ beyond independent samples is summed over cells before it is divided, since most
     cells have few samples of a function. What lasts is what a unit's rows have in common.
     """
-    combined, units = len(found.tags), len(found.block)
-    one = found.count[:, None]
-    both = found.expected * (1.0 - found.expected)
-    middle = (summed(found.seen, found.cell, combined) / found.size[:, None])[found.cell]
-    apart = found.seen - one * middle
-    square, each = apart**2 / both**2, one / both
-    excess = square.sum(axis=0) - (each * (1.0 - one / found.size[found.cell, None])).sum(axis=0)
-    told = (one * both).sum(axis=0)
+    combined, units = len(cells.tags), len(cells.block)
+    count = cells.count[:, None]
+    both = cells.expected * (1.0 - cells.expected)
+    middle = (summed(cells.by_function, cells.cell, combined) / cells.size[:, None])[cells.cell]
+    apart = cells.by_function - count * middle
+    square, sampling = apart**2 / both**2, count / both
+    excess = square.sum(axis=0) - (sampling * (1.0 - count / cells.size[cells.cell, None])).sum(axis=0)
+    told = (count * both).sum(axis=0)
     typical = told >= MIN_SAMPLES
-    several = found.pairs > 1e-9
-    own = excess / found.pairs if several else np.zeros(len(excess))
+    several = cells.pairs > 1e-9
+    own = excess / cells.pairs if several else np.zeros(len(excess))
     usual = max(float(np.median(own[typical])), 0.0) if several and typical.any() else _USUAL
-    between = smoothed(own, usual, one * both * several)
-    pairs = float((summed(one, found.unit, units) ** 2).sum() - (one**2).sum())
+    between = smoothed(own, usual, count * both * several)
+    pairs = float((summed(count, cells.unit, units) ** 2).sum() - (count**2).sum())
     if pairs <= 0:
         return between, usual, 0.0, 0.0
-    common = summed(apart / both, found.unit, units) ** 2
+    common = summed(apart / both, cells.unit, units) ** 2
     lasting = (common.sum(axis=0) - square.sum(axis=0)) / pairs
-    held = np.where(typical, told, 0.0)
-    return between, usual, float((held * lasting).sum()), float((held * np.maximum(own, 0.0)).sum())
+    weights = np.where(typical, told, 0.0)
+    return between, usual, float((weights * lasting).sum()), float((weights * np.maximum(own, 0.0)).sum())
 
 
 def smoothed(own: Floats, usual: float, information: Floats) -> Floats:

@@ -77,9 +77,9 @@ def adjusted(p_values: Floats, adjustment: Adjustment = "holm") -> Floats:
         return np.asarray(false_discovery_control(p_values, method=method), dtype=np.float64)
     order = np.argsort(p_values, kind="stable")
     steps = np.maximum.accumulate(p_values[order] * np.arange(len(p_values), 0, -1))
-    found = np.empty(len(p_values))
-    found[order] = np.minimum(steps, 1.0)
-    return found
+    values = np.empty(len(p_values))
+    values[order] = np.minimum(steps, 1.0)
+    return values
 
 
 def alarms(
@@ -134,7 +134,7 @@ class Comparison:
     """Both profiles, functions as places."""
     functions: pd.Index
     """(F,) names."""
-    seen: "_Seen"
+    fitted: "_Fitted"
 
     @classmethod
     def of(cls, before: pd.DataFrame, after: pd.DataFrame, *, cluster: str = "machine") -> "Comparison":
@@ -150,24 +150,24 @@ class Comparison:
         _refuse_few({"before": before, "after": after}, cluster)
         rolled, all_cells = rolled_out(table), list(cells(table, cluster))
         drift = drift_of(all_cells)
-        return cls(table, functions, _Seen(all_cells, rolled, drift, fit(all_cells, rolled, len(functions), drift)))
+        return cls(table, functions, _Fitted(all_cells, rolled, drift, fit(all_cells, rolled, len(functions), drift)))
 
     def alarms(self, criteria: Criteria | None = None) -> pd.DataFrame:
         """Return the functions that became more expensive, as `alarms` does."""
         wanted = criteria or Criteria()
         later = self.table["later"].to_numpy(np.bool_)
         total = float(self.table["value"].to_numpy(np.float64)[later].sum())
-        found = pd.DataFrame(_rows(self.seen, self.functions, total, wanted), columns=[*_COLUMNS])
-        if not len(found):
-            return found
+        rows = pd.DataFrame(_rows(self.fitted, self.functions, total, wanted), columns=[*_COLUMNS])
+        if not len(rows):
+            return rows
         # Functions too small to matter are no tests; those not looked at closely are, with the largest p-values.
         large = _large(self.table, len(self.functions), wanted.min_cost)
-        found = found[large[self.functions.get_indexer(pd.Index(found["function"]))]].reset_index(drop=True)
-        p_value = np.ones(max(int(large.sum()), len(found)))
-        p_value[: len(found)] = found["p_value"]
-        found = found.assign(p_value=adjusted(p_value, wanted.adjustment)[: len(found)])
-        alarming = (found["p_value"] <= wanted.false_alarms) & (found["cost"] >= wanted.min_cost)
-        return found[alarming].sort_values("statistic", ascending=False, kind="stable").reset_index(drop=True)
+        rows = rows[large[self.functions.get_indexer(pd.Index(rows["function"]))]].reset_index(drop=True)
+        p_value = np.ones(max(int(large.sum()), len(rows)))
+        p_value[: len(rows)] = rows["p_value"]
+        rows = rows.assign(p_value=adjusted(p_value, wanted.adjustment)[: len(rows)])
+        alarming = (rows["p_value"] <= wanted.false_alarms) & (rows["cost"] >= wanted.min_cost)
+        return rows[alarming].sort_values("statistic", ascending=False, kind="stable").reset_index(drop=True)
 
     def detectable(self, criteria: Criteria | None = None, shares: Sequence[float] = SIZES) -> pd.DataFrame:
         """Return by how much functions of some sizes must grow for the alarm to report them.
@@ -204,9 +204,10 @@ class Comparison:
         size = _mean_shares(self.table, len(self.functions))
         tested = np.flatnonzero((size >= wanted.min_cost) & (size > 0))
         family = _alone(len(tested), wanted.adjustment)
-        rows, moved = [], changes(self.seen.cells)
-        if len(tested) and not any(((size[tested] >= one / 2.0) & (size[tested] <= one * 2.0)).any() for one in shares):
-            shares = [float(min(size[tested], key=lambda one: abs(np.log(one / _USUAL_SIZE))))]
+        rows, moved = [], changes(self.fitted.cells)
+        near_some = (((size[tested] >= share / 2.0) & (size[tested] <= share * 2.0)).any() for share in shares)
+        if len(tested) and not any(near_some):
+            shares = [float(min(size[tested], key=lambda known: abs(np.log(known / _USUAL_SIZE))))]
         for share in shares:
             near = tested[(size[tested] >= share / 2.0) & (size[tested] <= share * 2.0)]
             if len(near):
@@ -222,9 +223,9 @@ class Comparison:
         self, function: int, moved: Sequence[tuple[Floats, Floats]], criteria: Criteria, family: float
     ) -> Floats:
         """Return the probabilities that a function is reported when it grew by each of `FACTORS`."""
-        tried = max(_tried(self.seen.fits, function, "everywhere"), 1)
+        tried = max(_tried(self.fitted.fits, function, "everywhere"), 1)
         p_value = criteria.false_alarms / (family * tried)
-        return chances(self.seen.cells, moved, function, p_value=p_value, least=criteria.min_factor, evidence=_CLOSER)
+        return chances(self.fitted.cells, moved, function, p_value=p_value, least=criteria.min_factor, evidence=_CLOSER)
 
 
 def _alone(tests: int, adjustment: Adjustment) -> float:
@@ -271,13 +272,13 @@ def _joined(before: pd.DataFrame, after: pd.DataFrame, cluster: str) -> tuple[pd
 
 def _refuse_few(sides: Mapping[str, pd.DataFrame], cluster: str) -> None:
     for side, table in sides.items():
-        found = table.loc[table["value"].to_numpy(np.float64) > 0, cluster].nunique()
-        if found < MIN_CLUSTERS:
-            raise NotEnoughDataError(MIN_CLUSTERS, found, f"{cluster}s with samples {side}")
+        clusters = table.loc[table["value"].to_numpy(np.float64) > 0, cluster].nunique()
+        if clusters < MIN_CLUSTERS:
+            raise NotEnoughDataError(MIN_CLUSTERS, clusters, f"{cluster}s with samples {side}")
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class _Seen:
+class _Fitted:
     """The cells of both profiles and every cause fitted to them."""
 
     cells: list[Cells]
@@ -286,18 +287,18 @@ class _Seen:
     fits: Fits
 
 
-def _rows(seen: _Seen, functions: pd.Index, total: float, criteria: Criteria) -> Iterator[tuple[object, ...]]:
+def _rows(fitted: _Fitted, functions: pd.Index, total: float, criteria: Criteria) -> Iterator[tuple[object, ...]]:
     """Yield one row in the order of `_COLUMNS` for each function that seems more expensive."""
-    fits = seen.fits
+    fits = fitted.fits
     if not fits.causes:
         return
     statistic = fits.statistic
-    designs = [dict(candidates(found, seen.rolled)) for found in seen.cells]
+    designs = [dict(candidates(part, fitted.rolled)) for part in fitted.cells]
     for function in np.flatnonzero(statistic.max(axis=0) >= _CLOSER).tolist():
         at, other = _first_two(fits, statistic[:, function])
-        cause, here = fits.causes[at], [i for i, one in enumerate(seen.cells) if function in one.functions]
-        acts = [designs[i].get(cause, np.zeros(len(seen.cells[i].tags)))[seen.cells[i].cell] for i in here]
-        factor = factor_of(rows_of([seen.cells[i] for i in here], function), np.concatenate(acts), seen.drift)
+        cause, here = fits.causes[at], [i for i, part in enumerate(fitted.cells) if function in part.functions]
+        acts = [designs[i].get(cause, np.zeros(len(fitted.cells[i].tags)))[fitted.cells[i].cell] for i in here]
+        factor = factor_of(rows_of([fitted.cells[i] for i in here], function), np.concatenate(acts), fitted.drift)
         rival = fits.causes[other] if other >= 0 else None
         yield (
             functions[function],

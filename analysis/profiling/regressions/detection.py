@@ -44,35 +44,35 @@ def expected_factor(all_cells: Sequence[Cells], function: int, factor: float, dr
     (1.5, True)
     """
     rows, shares, expected, variances = rows_of(all_cells, function), [], [], []
-    for found in all_cells:
-        share, block, variance = _grown(found, int(np.searchsorted(found.functions, function)), factor)
+    for cells in all_cells:
+        share, block, variance = _grown(cells, int(np.searchsorted(cells.functions, function)), factor)
         shares.append(share)
         expected.append(block)
         variances.append(variance)
-    lasting = np.repeat([each[0] for each in variances], [len(found.block) for found in all_cells])
-    passing = np.repeat([each[1] for each in variances], [len(found.count) for found in all_cells])
+    lasting = np.repeat([pair[0] for pair in variances], [len(cells.block) for cells in all_cells])
+    passing = np.repeat([pair[1] for pair in variances], [len(cells.count) for cells in all_cells])
     exemplary = replace(
         rows, share=np.concatenate(shares), expected=np.concatenate(expected), lasting=lasting, passing=passing
     )
     return factor_of(exemplary, rows.later, drift)
 
 
-def _grown(found: Cells, at: int, factor: float) -> tuple[Floats, Floats, tuple[float, float]]:
+def _grown(cells: Cells, at: int, factor: float) -> tuple[Floats, Floats, tuple[float, float]]:
     """Return (R,) shares of a grown function, (R,) pooled ones, and its variances between units and within."""
-    count, base = found.count, found.expected[:, at]
-    share = np.where(found.later > 0, factor * base / (1.0 - base + factor * base), base)
-    block = found.block[found.unit]
+    count, base = cells.count, cells.expected[:, at]
+    share = np.where(cells.later > 0, factor * base / (1.0 - base + factor * base), base)
+    block = cells.block[cells.unit]
     pooled = (np.bincount(block, count * share) / np.maximum(np.bincount(block, count), 1e-300))[block]
-    between = float(found.lasting[at] + found.passing[at])
+    between = float(cells.lasting[at] + cells.passing[at])
     both, alone = pooled * (1.0 - pooled), share * (1.0 - share)
     own = between
-    if found.pairs > 1e-9:
+    if cells.pairs > 1e-9:
         square = count * alone + count**2 * between * alone**2
-        apart = (square / both**2 - count / both) * (1.0 - count / found.size[found.cell])
-        own = float(apart.sum()) / found.pairs
-    several = found.pairs > 1e-9
-    grown = float(smoothed(np.array([own]), found.usual, (count * both * several)[:, None])[0])
-    lasting = float(found.lasting[at]) / between if between > 0 else 0.0
+        apart = (square / both**2 - count / both) * (1.0 - count / cells.size[cells.cell])
+        own = float(apart.sum()) / cells.pairs
+    several = cells.pairs > 1e-9
+    grown = float(smoothed(np.array([own]), cells.usual, (count * both * several)[:, None])[0])
+    lasting = float(cells.lasting[at]) / between if between > 0 else 0.0
     # What of the variance was the function's own beforehand stays so.
     grown = max(grown, between)
     return share, pooled, (lasting * grown, (1.0 - lasting) * grown)
@@ -99,8 +99,8 @@ def drift_beside(
     0.0
     """
     beside = []
-    for found, (change, variance) in zip(all_cells, moved, strict=True):
-        share = float(found.seen[:, found.functions == function].sum() / found.count.sum())
+    for cells, (change, variance) in zip(all_cells, moved, strict=True):
+        share = float(cells.by_function[:, cells.functions == function].sum() / cells.count.sum())
         beside.append((change - np.log(1.0 - share + factor * share), variance))
     return drift_behind(beside)
 
@@ -132,18 +132,18 @@ def chances(
     >>> float(chances([], [], 0, p_value=0.01, least=1.25).max())
     0.0
     """
-    here = [found for found in all_cells if function in found.functions]
+    here = [cells for cells in all_cells if function in cells.functions]
     if not here:
         return np.zeros(len(FACTORS))
     tried = FACTORS[_FITTED].tolist()
     fits = [
         expected_factor(here, function, factor, drift_beside(all_cells, moved, function, factor)) for factor in tried
     ]
-    if not all(np.isfinite(one.error) for one in fits):
+    if not all(np.isfinite(factor_error.error) for factor_error in fits):
         return np.zeros(len(FACTORS))
     theta, places = np.log(FACTORS), np.log(FACTORS[_FITTED])
-    error = np.interp(theta, places, [one.error for one in fits])
-    freedom = np.interp(theta, places, [one.freedom for one in fits])
+    error = np.interp(theta, places, [factor_error.error for factor_error in fits])
+    freedom = np.interp(theta, places, [factor_error.freedom for factor_error in fits])
     q = np.maximum(t.isf(p_value, freedom), np.sqrt(evidence) - np.log(least) / error)
     delta = (theta - np.log(least)) / error
     return np.asarray(ndtr((delta - q) / np.sqrt(1.0 + q**2 / (2.0 * freedom))), dtype=np.float64)

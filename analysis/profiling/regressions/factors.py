@@ -20,7 +20,7 @@ class Nested:
     """(R,) each row's unit."""
     block: Ints
     """(U,) each unit's block."""
-    kept: Floats
+    shrinkage: Floats
     """(U, F) share of a unit's mean that is its block's and not its own."""
     load: Floats
     """(U, F) sums of the weights."""
@@ -46,8 +46,8 @@ class Nested:
                [ 0.5]])
         """
         load = summed(weight, unit, len(block))
-        kept = 1.0 / (1.0 + load * lasting)
-        return cls(weight, unit, block, kept, load, summed(load * kept, block, int(block.max()) + 1))
+        shrinkage = 1.0 / (1.0 + load * lasting)
+        return cls(weight, unit, block, shrinkage, load, summed(load * shrinkage, block, int(block.max()) + 1))
 
     def levels(self, values: Floats) -> Floats:
         """Return (B, F) levels of blocks by generalised least squares, of (R, F) values."""
@@ -56,23 +56,23 @@ class Nested:
     def weighted(self, values: Floats) -> Floats:
         """Return the inverse covariance times (R, F) values, levels projected out."""
         inside = self._inside(values)
-        own = (1.0 - self.kept) * inside / self.load + self.kept * self._levels(inside)[self.block]
+        own = (1.0 - self.shrinkage) * inside / self.load + self.shrinkage * self._levels(inside)[self.block]
         return np.asarray(self.weight * (values - own[self.unit]), dtype=np.float64)
 
     def square(self, acts: Floats) -> Floats:
         """Return (F,) the product of (R,) values, 0 or 1, with themselves in that metric."""
-        there = np.flatnonzero(acts)
-        weight = self.weight[there]
-        inside = summed(weight, self.unit[there], len(self.block))
-        level = summed(inside * self.kept, self.block, len(self.level))
-        units = ((1.0 - self.kept) * inside**2 / self.load).sum(axis=0)
+        acting = np.flatnonzero(acts)
+        weight = self.weight[acting]
+        inside = summed(weight, self.unit[acting], len(self.block))
+        level = summed(inside * self.shrinkage, self.block, len(self.level))
+        units = ((1.0 - self.shrinkage) * inside**2 / self.load).sum(axis=0)
         return np.asarray(weight.sum(axis=0) - units - (level**2 / self.level).sum(axis=0), dtype=np.float64)
 
     def _inside(self, values: Floats) -> Floats:
         return summed(self.weight * values, self.unit, len(self.block))
 
     def _levels(self, inside: Floats) -> Floats:
-        return np.asarray(summed(inside * self.kept, self.block, len(self.level)) / self.level, dtype=np.float64)
+        return np.asarray(summed(inside * self.shrinkage, self.block, len(self.level)) / self.level, dtype=np.float64)
 
 
 def tied(own: Floats, drift: float) -> Floats:
@@ -167,20 +167,20 @@ def rows_of(all_cells: Sequence[Cells], function: int) -> Rows:
     >>> rows_of(found, 1).share
     array([0.5, 0.5])
     """
-    pairs = [(one, int(np.searchsorted(one.functions, function))) for one in all_cells]
-    blocks = [int(one.block.max()) + 1 for one in all_cells]
-    units, rows = [len(one.block) for one in all_cells], [len(one.count) for one in all_cells]
+    pairs = [(cells, int(np.searchsorted(cells.functions, function))) for cells in all_cells]
+    blocks = [int(cells.block.max()) + 1 for cells in all_cells]
+    units, rows = [len(cells.block) for cells in all_cells], [len(cells.count) for cells in all_cells]
     first_block, first_unit = (np.cumsum([0, *sizes])[:-1] for sizes in (blocks, units))
     return Rows(
         application=np.repeat(np.arange(len(all_cells)), blocks),
-        block=np.concatenate([one.block for one in all_cells]) + np.repeat(first_block, units),
-        unit=np.concatenate([one.unit for one in all_cells]) + np.repeat(first_unit, rows),
-        later=np.concatenate([one.later for one in all_cells]),
-        count=np.concatenate([one.count for one in all_cells]),
-        share=np.concatenate([one.seen[:, at] / one.count for one, at in pairs]),
-        expected=np.concatenate([one.expected[:, at] for one, at in pairs]),
-        lasting=np.repeat([one.lasting[at] for one, at in pairs], units),
-        passing=np.repeat([one.passing[at] for one, at in pairs], rows),
+        block=np.concatenate([cells.block for cells in all_cells]) + np.repeat(first_block, units),
+        unit=np.concatenate([cells.unit for cells in all_cells]) + np.repeat(first_unit, rows),
+        later=np.concatenate([cells.later for cells in all_cells]),
+        count=np.concatenate([cells.count for cells in all_cells]),
+        share=np.concatenate([cells.by_function[:, at] / cells.count for cells, at in pairs]),
+        expected=np.concatenate([cells.expected[:, at] for cells, at in pairs]),
+        lasting=np.repeat([cells.lasting[at] for cells, at in pairs], units),
+        passing=np.repeat([cells.passing[at] for cells, at in pairs], rows),
     )
 
 
@@ -232,8 +232,8 @@ def _solved(rows: Rows, weight: Floats, acts: Floats, wanted: Floats, drift: flo
     pulled, levels = nested.weighted(values), nested.levels(values)
     owner = rows.application[rows.block][rows.unit]
 
-    def product(one: int, other: int) -> Floats:
-        return np.bincount(owner, values[:, one] * pulled[:, other]).astype(np.float64)
+    def product(left: int, right: int) -> Floats:
+        return np.bincount(owner, values[:, left] * pulled[:, right]).astype(np.float64)
 
     common, shift = product(1, 0), tied(product(1, 1), drift)
     information = float((product(0, 0) - shift * common**2).sum())

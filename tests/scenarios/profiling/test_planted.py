@@ -32,13 +32,13 @@ def test_the_fleets_differ_by_seed_alone_and_roll_out_across_midnight():
 
 
 def test_a_collector_sees_the_same_again_and_another_collector_something_else(fleet):
-    pd.testing.assert_frame_equal(fleet.seen(1), fleet.seen(1))
-    assert fleet.seen(0)["samples"].sum() != fleet.seen(1)["samples"].sum()
+    pd.testing.assert_frame_equal(fleet.sampled(1), fleet.sampled(1))
+    assert fleet.sampled(0)["samples"].sum() != fleet.sampled(1)["samples"].sum()
 
 
 def test_halves_are_told_apart_by_the_midnight_between(fleet):
     before, after = fleet.pair(0)
-    assert len(before) + len(after) == len(fleet.seen(0))
+    assert len(before) + len(after) == len(fleet.sampled(0))
     assert not before["later"].any()
     assert after["later"].all()
     assert set(before["kernel"]) == {"6.1.90"}
@@ -47,7 +47,7 @@ def test_halves_are_told_apart_by_the_midnight_between(fleet):
 def test_an_incident_makes_its_function_more_expensive_where_and_when_it_acts_and_changes_no_totals(fleet):
     half_s = fleet.half_s
     struck = Incident("memmove", 3.0, half_s, datacentre="west")
-    healthy, planted = fleet.seen(0), fleet.seen(0, [struck])
+    healthy, planted = fleet.sampled(0), fleet.sampled(0, [struck])
     by = ["later", "datacentre"]
     totals = [one.groupby(by)["value"].sum() for one in (healthy, planted)]
     assert totals[1].to_numpy() == pytest.approx(totals[0].to_numpy(), rel=0.02)
@@ -60,7 +60,7 @@ def test_an_incident_makes_its_function_more_expensive_where_and_when_it_acts_an
 
 def test_what_is_worth_finding_has_the_cycles_and_can_be_told_by_its_cause(fleet):
     """Against what a collector saw of the second half: Poisson's error, and that of a few visits."""
-    seen = fleet.seen(0)
+    seen = fleet.sampled(0)
     there = worth_finding(fleet.setting, fleet.spent())
     assert set(there["cause"]) >= {"revision", "platform", "datacentre"}
     assert (there["share"] >= WORTH).all()

@@ -32,8 +32,8 @@ def test_features_of_a_job_know_nothing_of_a_platform_that_is_hidden():
     one, two = (terms_of(without(each, 1), both, table) for each in (table, Table.of(other)))
     np.testing.assert_array_equal(one.features, two.features)
     np.testing.assert_array_equal(one.offset, two.offset)
-    assert not one.seen[:, 1].any()
-    assert one.seen[:, [0, 2, 3]].all()
+    assert not one.observed[:, 1].any()
+    assert one.observed[:, [0, 2, 3]].all()
 
 
 def test_features_are_standardised_by_load():
