@@ -28,7 +28,7 @@ from scenarios.profiling.profiled import within_jobs
 from scenarios.runs.execution import reopen
 from scenarios.runs.rundir import Run
 from scenarios.web import calls, listing
-from scenarios.web.asked import Pairs
+from scenarios.web.parameters import Pairs
 from scenarios.web.site import Page, Site
 from sim.profiling.setting import Setting
 

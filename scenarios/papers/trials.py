@@ -1,6 +1,7 @@
 """Studies by simulation that rows of papers, and of the world, are judged by: each kept as it is done, by name."""
 
 from collections.abc import Mapping
+from dataclasses import asdict
 from functools import partial
 from pathlib import Path
 
@@ -33,13 +34,13 @@ def trials(out: Path) -> Mapping[str, Trial]:
 def _regressions(out: Path, *, progress: Progress, planted: int, healthy: int) -> Kept:
     from scenarios.profiling.regressions import regressions
 
-    return regressions(planted, healthy, out, progress)
+    return asdict(regressions(planted, healthy, out, progress))
 
 
 def _core_seconds(out: Path, *, progress: Progress, scenario: str, draws: int, overrides: tuple[str, ...] = ()) -> Kept:
-    from scenarios.profiling.core_seconds import Asked, many
+    from scenarios.profiling.core_seconds import CollectorStudy, many
 
-    return many(Asked(scenario, draws, overrides), out, progress)
+    return asdict(many(CollectorStudy(scenario, draws, overrides), out, progress))
 
 
 def _guards(out: Path, *, progress: Progress, fleets: int) -> Kept:

@@ -5,7 +5,7 @@ that look at functions (`validate_profile`). The fleet is simulated for some of 
 """
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import asdict, dataclass, replace
 from functools import partial
 from pathlib import Path
@@ -29,24 +29,62 @@ from sim.profiling.run import monitor_columns
 from sim.profiling.setting import Setting
 
 TOGETHER = 25
-"""Collectors for which the fleet is simulated at once."""
+"""CollectorStudy for which the fleet is simulated at once."""
 LEVEL = 0.95
 """Confidence of the intervals."""
 
 
 @dataclass(frozen=True, slots=True)
-class Asked:
+class CollectorStudy:
     """Whose collectors are asked, and how many."""
 
     scenario: str
     """Of the library, of kind profile."""
     draws: int
-    """Collectors, with seeds from 0 on; rounded up to a multiple of `TOGETHER`."""
+    """CollectorStudy, with seeds from 0 on; rounded up to a multiple of `TOGETHER`."""
     overrides: tuple[str, ...] = ()
     """Values in place of the scenario's, as `--set` takes them."""
 
 
-def many(asked: Asked, out: Path, progress: Progress) -> dict[str, Any]:
+@dataclass(frozen=True, slots=True)
+class CollectorSeconds:
+    """How right one collector was; errors are relative."""
+
+    seed: int
+    visits: int
+    """That answered."""
+    error: float
+    standard_error: float
+    """As stated."""
+    half_width: float
+    covered: int
+    """Whether its interval held the monitor's: 1 or 0."""
+    by_platform_error: float
+    by_fleet_error: float
+
+
+@dataclass(frozen=True, slots=True)
+class SecondsTrial:
+    """What many collectors say together of core-seconds; errors are relative."""
+
+    draws: int
+    visits: float
+    """Mean."""
+    half_width: float
+    """Mean."""
+    coverage: float
+    coverage_error: float
+    """Standard error of the coverage."""
+    error: float
+    """Root mean square."""
+    bias: float
+    by_platform_bias: float
+    by_fleet_bias: float
+    spread: float | None
+    """Standard deviation of errors in units of what was stated; none of one draw."""
+
+
+def many(study: CollectorStudy, out: Path, progress: Progress) -> SecondsTrial:
     """Return how right many collectors were about core-seconds.
 
     Those that were judged before by this very code are read; what was interrupted goes on where it stopped.
@@ -56,20 +94,15 @@ def many(asked: Asked, out: Path, progress: Progress) -> dict[str, Any]:
     asked : whose collectors
     out : folder of all runs
     progress : told what is being done and the share done
-
-    Returns
-    -------
-    dict
-        as `summary`.
     """
-    question = {"world": asdict(world_of(asked)), "together": TOGETHER, "level": LEVEL}
-    folder = folder_of(out, f"core-seconds-{asked.scenario}", question, ["scipy", "pandas"])
-    first = range(0, asked.draws, TOGETHER)
-    groups = each(first, partial(judged, asked), folder, {"draws"}, progress, what="counting core-seconds")
-    return summary([draw for group in groups for draw in group["draws"]])
+    question = {"world": asdict(world_of(study)), "together": TOGETHER, "level": LEVEL}
+    folder = folder_of(out, f"core-seconds-{study.scenario}", question, ["scipy", "pandas"])
+    first = range(0, study.draws, TOGETHER)
+    groups = each(first, partial(judged, study), folder, {"draws"}, progress, what="counting core-seconds")
+    return summary([CollectorSeconds(**draw) for group in groups for draw in group["draws"]])
 
 
-def world_of(asked: Asked) -> ProfileWorld:
+def world_of(study: CollectorStudy) -> ProfileWorld:
     """Return the fleet, with a collector that counts cycles alone.
 
     Raises
@@ -79,94 +112,74 @@ def world_of(asked: Asked) -> ProfileWorld:
 
     Examples
     --------
-    >>> world_of(Asked("profiled_small", 25, ("profiling.collector.one_in=10",))).profiling.collector.events
+    >>> world_of(CollectorStudy("profiled_small", 25, ("profiling.collector.one_in=10",))).profiling.collector.events
     ('cycles',)
     """
-    scenario = load(asked.scenario, settings(list(asked.overrides)))
+    scenario = load(study.scenario, settings(list(study.overrides)))
     if not isinstance(scenario, ProfileScenario):
-        raise InputError(f"{asked.scenario}: should be of kind profile, got {scenario.kind}")
+        raise InputError(f"{study.scenario}: should be of kind profile, got {scenario.kind}")
     world = scenario.world
     collector = replace(world.profiling.collector, events=("cycles",), stacks_per_s=0.0, watches=())
     return replace(world, profiling=replace(world.profiling, collector=collector))
 
 
-def judged(asked: Asked, seed: int) -> dict[str, Any]:
-    """Return how right a group of collectors was.
+def judged(study: CollectorStudy, seed: int) -> dict[str, Any]:
+    """Return how right a group of collectors was, as JSON keeps it: seed, and draws with the fields of each.
 
     Parameters
     ----------
     asked : whose collectors
     seed : of the first of them
-
-    Returns
-    -------
-    dict
-        seed; draws: of each collector seed, visits (that answered), error (relative), standard_error (relative, as
-        stated), covered, by_platform_error and by_fleet_error.
     """
-    setting = Setting.of(world_of(asked))
+    setting = Setting.of(world_of(study))
     several = [setting.seen_by(number) for number in range(seed, seed + TOGETHER)]
-    collections = [Collection.of(setting_of) for setting_of in several]
+    collections = [Collection.of(own) for own in several]
     every = visits_of(collections)
     counted: list[list[pd.DataFrame]] = [[] for _ in collections]
     monitor: list[pd.DataFrame] = []
     for block in run_arm(setting.day, setting.arm, visits=every):
         monitor.append(frame(monitor_columns(setting, collections[0], block)))
-        for parts, setting_of, collection in zip(counted, several, collections, strict=True):
-            parts.append(cycles_of_visits(setting_of, collection, collection.view(block, every)))
+        for parts, own, collection in zip(counted, several, collections, strict=True):
+            parts.append(cycles_of_visits(own, collection, collection.view(block, every)))
     truth = pd.concat(monitor, ignore_index=True)
-    rows = [
-        _judged(pd.concat(parts), setting_of, truth) for parts, setting_of in zip(counted, collections, strict=True)
+    draws = [
+        asdict(_judged(number, pd.concat(parts), collection, truth))
+        for number, (parts, collection) in enumerate(zip(counted, collections, strict=True), seed)
     ]
-    return {"seed": seed, "draws": [{"seed": seed + i} | row for i, row in enumerate(rows)]}
+    return {"seed": seed, "draws": draws}
 
 
-def _judged(counted: pd.DataFrame, collection: Collection, monitor: pd.DataFrame) -> dict[str, Any]:
+def _judged(seed: int, counted: pd.DataFrame, collection: Collection, monitor: pd.DataFrame) -> CollectorSeconds:
     """Return how right one collector was."""
     visits = frame(collection.sampler.visit_columns()).drop(columns="frequency_hz")
     visits = visits.merge(counted[["visit", "frequency_hz"]], "left", "visit")
     estimate = core_seconds(visits, counted[["visit", "value"]], monitor, confidence=LEVEL)
-    return {
-        "visits": int((visits["status"] == "ok").sum()),
-        "error": estimate.core_s / estimate.monitor_s - 1.0,
-        "standard_error": estimate.standard_error / estimate.monitor_s,
-        "half_width": (estimate.high - estimate.low) / 2.0 / estimate.core_s,
-        "covered": int(estimate.low <= estimate.monitor_s <= estimate.high),
-        "by_platform_error": estimate.by_platform_s / estimate.monitor_s - 1.0,
-        "by_fleet_error": estimate.by_fleet_s / estimate.monitor_s - 1.0,
-    }
+    return CollectorSeconds(
+        seed,
+        visits=int((visits["status"] == "ok").sum()),
+        error=estimate.core_s / estimate.monitor_s - 1.0,
+        standard_error=estimate.standard_error / estimate.monitor_s,
+        half_width=(estimate.high - estimate.low) / 2.0 / estimate.core_s,
+        covered=int(estimate.low <= estimate.monitor_s <= estimate.high),
+        by_platform_error=estimate.by_platform_s / estimate.monitor_s - 1.0,
+        by_fleet_error=estimate.by_fleet_s / estimate.monitor_s - 1.0,
+    )
 
 
-def summary(draws: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
-    """Return what all collectors together say.
-
-    Returns
-    -------
-    dict
-        draws; visits and half_width (means); coverage and its standard error coverage_error; error (root mean square);
-        bias, by_platform_bias and by_fleet_bias (means of errors); spread (standard deviation of errors in units of
-        what was stated; none of one draw).
-
-    Examples
-    --------
-    >>> one = {"visits": 9, "error": 0.01, "standard_error": 0.01, "half_width": 0.02, "covered": 1}
-    >>> one |= {"by_platform_error": 0.0, "by_fleet_error": 0.02}
-    >>> made = summary([one, one | {"error": -0.03, "covered": 0}])
-    >>> made["coverage"], round(made["bias"], 6), round(made["spread"], 6)
-    (0.5, -0.01, 2.828427)
-    """
+def summary(draws: Sequence[CollectorSeconds]) -> SecondsTrial:
+    """Return what all collectors together say."""
     rows = pd.DataFrame(list(draws))
     coverage = float(rows["covered"].mean())
-    told = rows["error"] / rows["standard_error"]
-    return {
-        "draws": len(rows),
-        "visits": float(rows["visits"].mean()),
-        "half_width": float(rows["half_width"].mean()),
-        "coverage": coverage,
-        "coverage_error": math.sqrt(coverage * (1.0 - coverage) / len(rows)),
-        "error": float(np.sqrt((rows["error"] ** 2).mean())),
-        "bias": float(rows["error"].mean()),
-        "by_platform_bias": float(rows["by_platform_error"].mean()),
-        "by_fleet_bias": float(rows["by_fleet_error"].mean()),
-        "spread": float(told.std(ddof=1)) if len(rows) > 1 else None,
-    }
+    in_errors = rows["error"] / rows["standard_error"]
+    return SecondsTrial(
+        draws=len(rows),
+        visits=float(rows["visits"].mean()),
+        half_width=float(rows["half_width"].mean()),
+        coverage=coverage,
+        coverage_error=math.sqrt(coverage * (1.0 - coverage) / len(rows)),
+        error=float(np.sqrt((rows["error"] ** 2).mean())),
+        bias=float(rows["error"].mean()),
+        by_platform_bias=float(rows["by_platform_error"].mean()),
+        by_fleet_bias=float(rows["by_fleet_error"].mean()),
+        spread=float(in_errors.std(ddof=1)) if len(rows) > 1 else None,
+    )

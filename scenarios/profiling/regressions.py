@@ -6,8 +6,9 @@ the new compiler, a platform, or a data centre, the last two from the midnight b
 worth finding (`scenarios.profiling.planted`), its factor log-uniformly.
 """
 
+from collections import Counter
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict
+from dataclasses import asdict, dataclass
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -25,10 +26,71 @@ from scenarios.views.output import Progress
 
 PER_FLEET = 10
 """Pairs of each kind that share a simulated fleet; every pair has a collector of its own."""
-_OUTCOMES = ("right", "otherwise", "silent")
 
 
-def regressions(planted: int, healthy: int, out: Path, progress: Progress) -> dict[str, Any]:
+@dataclass(frozen=True, slots=True)
+class PlantedPair:
+    """A pair of profiles in which a regression was planted, and what the alarm said of it."""
+
+    fleet: int
+    collector: int
+    cause: str
+    value: str
+    """Of the cause."""
+    application: str
+    function: str
+    factor: float
+    share: float
+    """Of the fleet's cycles."""
+    outcome: str
+    """right, otherwise (another function or cause was named first) or silent."""
+    said: str
+    """The clearest alarm."""
+    beside: int
+    """Alarms about other functions."""
+
+
+@dataclass(frozen=True, slots=True)
+class HealthyPair:
+    """A pair of profiles in which nothing was planted."""
+
+    fleet: int
+    collector: int
+    alarms: list[dict[str, Any]]
+    """Their rows."""
+
+
+@dataclass(frozen=True, slots=True)
+class CauseOutcomes:
+    """What became of the pairs of one planted cause."""
+
+    cause: str
+    pairs: int
+    right: int
+    otherwise: int
+    silent: int
+    beside: int
+    """Alarms about other functions."""
+
+
+@dataclass(frozen=True, slots=True)
+class RegressionTrial:
+    """How often planted regressions were named, and healthy pairs left alone."""
+
+    named: float
+    """Share of the planted of which the clearest alarm names function and cause."""
+    named_error: float | None
+    """Its standard error over fleets; none of one fleet."""
+    quiet: float
+    """Share of the healthy without any alarm."""
+    quiet_error: float | None
+    causes: list[CauseOutcomes]
+    trials: list[PlantedPair]
+    alarms: list[dict[str, Any]]
+    """Of healthy pairs."""
+
+
+def regressions(planted: int, healthy: int, out: Path, progress: Progress) -> RegressionTrial:
     """Return how often planted regressions were named, and healthy pairs left alone.
 
     Fleets that were judged before by this very code are read; what was interrupted goes on where it stopped.
@@ -38,14 +100,6 @@ def regressions(planted: int, healthy: int, out: Path, progress: Progress) -> di
     planted, healthy : pairs of profiles of each kind, at least one
     out : folder of all runs
     progress : told what is being done and the share done
-
-    Returns
-    -------
-    dict
-        named: share of the planted of which the clearest alarm names function and cause, named_error (its standard
-        error over fleets; none of one fleet); quiet: share of the healthy without any alarm, quiet_error; causes: for
-        each planted cause, pairs, right, otherwise (another function or cause named first), silent, and beside (alarms
-        about other functions); trials: every planted pair; alarms: those of healthy pairs.
 
     Raises
     ------
@@ -61,8 +115,8 @@ def regressions(planted: int, healthy: int, out: Path, progress: Progress) -> di
     make = partial(judged, shares=shares)
     judged_fleets = each(range(fleets), make, folder, {"planted", "healthy"}, progress, what="planting regressions")
     return summary(
-        [pair for fleet in judged_fleets for pair in fleet["planted"]],
-        [pair for f in judged_fleets for pair in f["healthy"]],
+        [PlantedPair(**pair) for fleet in judged_fleets for pair in fleet["planted"]],
+        [HealthyPair(**pair) for fleet in judged_fleets for pair in fleet["healthy"]],
     )
 
 
@@ -70,40 +124,33 @@ def _within(total: int, fleet: int) -> int:
     return min(max(total - fleet * PER_FLEET, 0), PER_FLEET)
 
 
-def summary(planted: Sequence[Mapping[str, Any]], healthy: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
-    """Return what all pairs together say.
-
-    Examples
-    --------
-    >>> one = {"fleet": 0, "cause": "platform", "outcome": "right", "beside": 0}
-    >>> made = summary([one, one | {"fleet": 1, "outcome": "silent"}], [{"fleet": 0, "alarms": []}])
-    >>> made["named"], made["named_error"], made["quiet"], made["causes"][2]["silent"]
-    (0.5, 0.5, 1.0, 1)
-    """
-    named, named_error = _share(planted, [pair["outcome"] == "right" for pair in planted])
-    quiet, quiet_error = _share(healthy, [not pair["alarms"] for pair in healthy])
-    causes = []
-    for cause in CAUSES:
-        mine = [pair for pair in planted if pair["cause"] == cause]
-        counts = {outcome: sum(pair["outcome"] == outcome for pair in mine) for outcome in _OUTCOMES}
-        causes.append({"cause": cause, "pairs": len(mine), **counts, "beside": sum(pair["beside"] for pair in mine)})
-    return {
-        "named": named,
-        "named_error": named_error,
-        "quiet": quiet,
-        "quiet_error": quiet_error,
-        "causes": causes,
-        "trials": list(planted),
-        "alarms": [alarm for pair in healthy for alarm in pair["alarms"]],
-    }
+def summary(planted: Sequence[PlantedPair], healthy: Sequence[HealthyPair]) -> RegressionTrial:
+    """Return what all pairs together say."""
+    named, named_error = _share([pair.fleet for pair in planted], [pair.outcome == "right" for pair in planted])
+    quiet, quiet_error = _share([pair.fleet for pair in healthy], [not pair.alarms for pair in healthy])
+    return RegressionTrial(
+        named=named,
+        named_error=named_error,
+        quiet=quiet,
+        quiet_error=quiet_error,
+        causes=[_outcomes(cause, [pair for pair in planted if pair.cause == cause]) for cause in CAUSES],
+        trials=list(planted),
+        alarms=[alarm for pair in healthy for alarm in pair.alarms],
+    )
 
 
-def _share(pairs: Sequence[Mapping[str, Any]], well: Sequence[bool]) -> tuple[float, float | None]:
+def _outcomes(cause: str, pairs: Sequence[PlantedPair]) -> CauseOutcomes:
+    counts = Counter(pair.outcome for pair in pairs)
+    beside = sum(pair.beside for pair in pairs)
+    return CauseOutcomes(cause, len(pairs), counts["right"], counts["otherwise"], counts["silent"], beside)
+
+
+def _share(fleets: Sequence[int], well: Sequence[bool]) -> tuple[float, float | None]:
     """Return the share that went well and its standard error, that of a ratio of sums over fleets drawn at random.
 
     Cochran (1977), equation 2.46; pairs of a fleet are alike. One fleet alone tells no error.
     """
-    share, code = sum(well) / len(well), np.unique([pair["fleet"] for pair in pairs], return_inverse=True)[1]
+    share, code = sum(well) / len(well), np.unique(fleets, return_inverse=True)[1]
     apart = np.bincount(code, np.array(well) - share)
     if len(apart) == 1:
         return share, None
@@ -111,18 +158,12 @@ def _share(pairs: Sequence[Mapping[str, Any]], well: Sequence[bool]) -> tuple[fl
 
 
 def judged(seed: int, shares: Mapping[int, Sequence[int]]) -> dict[str, Any]:
-    """Return what the alarm said of a fleet's pairs.
+    """Return what the alarm said of a fleet's pairs, as JSON keeps it: seed, planted and healthy with their fields.
 
     Parameters
     ----------
     seed : number of the fleet
     shares : how many pairs are planted and how many healthy, for each fleet
-
-    Returns
-    -------
-    dict
-        seed; planted: fleet, collector, cause, value, application, function, factor, share (of the fleet's cycles),
-        outcome, said (the clearest alarm), beside; healthy: fleet, collector, alarms.
     """
     planted, healthy = shares[seed]
     fleet = Fleet.of(world_of(seed), planted + healthy)
@@ -131,29 +172,34 @@ def judged(seed: int, shares: Mapping[int, Sequence[int]]) -> dict[str, Any]:
     for i in range(planted):
         cause = CAUSES[(seed * PER_FLEET + i) % len(CAUSES)]
         incident, share = chosen(worth[worth["cause"] == cause], stream(seed, f"regression {i}"), fleet.half_s)
-        about = {"fleet": seed, "collector": i, "cause": cause, "value": getattr(incident, cause)}
         raised = alarms(*fleet.pair(i, (incident,)), cluster="machine")
-        trials.append(about | _of(incident) | {"share": share} | _outcome(cause, incident, raised))
+        outcome, clearest = _outcome(cause, incident, raised)
+        pair = PlantedPair(
+            fleet=seed,
+            collector=i,
+            cause=cause,
+            value=getattr(incident, cause),
+            application=incident.application,
+            function=incident.function,
+            factor=incident.factor,
+            share=share,
+            outcome=outcome,
+            said=clearest,
+            beside=int((raised["function"] != incident.function).sum()) if len(raised) else 0,
+        )
+        trials.append(asdict(pair))
     for i in range(planted, planted + healthy):
-        raised = alarms(*fleet.pair(i), cluster="machine")
-        quiet.append({"fleet": seed, "collector": i, "alarms": raised.to_dict("records")})
+        false = alarms(*fleet.pair(i), cluster="machine").to_dict("records")
+        rows = [{str(name): value for name, value in row.items()} for row in false]
+        quiet.append(asdict(HealthyPair(seed, i, rows)))
     return {"seed": seed, "planted": trials, "healthy": quiet}
 
 
-def _of(incident: Incident) -> dict[str, Any]:
-    return {"application": incident.application, "function": incident.function, "factor": incident.factor}
-
-
-def _outcome(cause: str, incident: Incident, told: pd.DataFrame) -> dict[str, Any]:
-    """Return whether the clearest alarm is about the incident, what it says, and how many are about others."""
-    if not len(told):
-        return {"outcome": "silent", "said": "", "beside": 0}
-    first = told.iloc[0]
+def _outcome(cause: str, incident: Incident, raised: pd.DataFrame) -> tuple[str, str]:
+    """Return whether the clearest alarm is about the incident, and what it says."""
+    if not len(raised):
+        return "silent", ""
+    first = raised.iloc[0]
     wanted = (incident.function, cause, getattr(incident, cause), incident.application)
     blamed = tuple(str(first[name]) for name in ("function", "dimension", "value", "application"))
-    outcome = "right" if blamed == wanted else "otherwise"
-    return {
-        "outcome": outcome,
-        "said": " ".join(blamed),
-        "beside": int((told["function"] != incident.function).sum()),
-    }
+    return "right" if blamed == wanted else "otherwise", " ".join(blamed)

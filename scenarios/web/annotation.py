@@ -1,14 +1,13 @@
 """Source annotation: a file's text with the hotness of each line, over all builds that hold the same content."""
 
-from collections.abc import Mapping
+from collections.abc import Callable
 from dataclasses import dataclass, replace
-from typing import Any
 
 from scenarios.views.numbers import event_name, quantity
 from scenarios.views.section import Table
-from scenarios.views.tables import Link, of_frame
-from scenarios.web.asked import Asked, Pairs, RefusedError, read
+from scenarios.views.tables import Link, Row, of_frame
 from scenarios.web.listing import unit_of
+from scenarios.web.parameters import PageQuery, Pairs, RefusedError, read
 from scenarios.web.site import Page, Site
 
 _MOST_LINES = 10_000
@@ -25,6 +24,34 @@ class Line:
     value: int
     share: float
     bar: float
+
+
+@dataclass(frozen=True, slots=True)
+class SourceView:
+    """What the page of a source file shows."""
+
+    asked: PageQuery
+    file: str
+    event: str
+    unit: str
+    hash: str
+    lines: list[Line]
+    header: list[tuple[str, str]]
+    functions: Table
+    users: Table
+    versions: Table
+    action: str = "/source"
+    quantity: Callable[..., str] = quantity
+
+
+@dataclass(frozen=True, slots=True)
+class FilesView:
+    """What the page of all source files shows."""
+
+    asked: PageQuery
+    suggestions: list[str]
+    table: Table
+    action: str = "/source"
 
 
 def source(site: Site, pairs: Pairs) -> Page:
@@ -49,29 +76,26 @@ def source(site: Site, pairs: Pairs) -> Page:
     samples, value = site.database.total(exact.query)
     _, everything = site.database.total(base.query)
     unit = unit_of(site, request.query.event)
-    shown = {
-        "asked": request,
-        "action": "/source",
-        "suggestions": site.suggestions,
-        "file": file,
-        "event": event_name(request.query.event),
-        "unit": unit,
-        "quantity": quantity,
-        "hash": file_hash,
-        "lines": annotate(site, exact, file, file_hash),
-        "header": [
+    view = SourceView(
+        asked=request,
+        file=file,
+        event=event_name(request.query.event),
+        unit=unit,
+        hash=file_hash,
+        lines=annotate(site, exact, file, file_hash),
+        header=[
             ("Samples", f"{samples:,}"),
             (f"{event_name(request.query.event)} in the fleet ({unit or 'events'})", f"{int(value):,}"),
             ("Share of all that was asked", f"{value / everything:.3%}" if everything else "–"),
         ],
-        "functions": _split(site, exact, ("function",), "Functions of the file"),
-        "users": _split(site, exact, ("application", "revision"), "Programs that run it"),
-        "versions": of_frame(contents, "Contents of this name", {"file_hash": _version(base, file)}, unit=unit),
-    }
-    return Page("source.html", file, shown)
+        functions=_split(site, exact, ("function",), "Functions of the file"),
+        users=_split(site, exact, ("application", "revision"), "Programs that run it"),
+        versions=of_frame(contents, "Contents of this name", {"file_hash": _version(base, file)}, unit=unit),
+    )
+    return Page("source.html", file, view)
 
 
-def annotate(site: Site, exact: Asked, file: str, file_hash: str) -> list[Line]:
+def annotate(site: Site, exact: PageQuery, file: str, file_hash: str) -> list[Line]:
     """Return the lines of a file with what was sampled in each; lines that are not stored but sampled come last.
 
     Raises
@@ -94,27 +118,23 @@ def annotate(site: Site, exact: Asked, file: str, file_hash: str) -> list[Line]:
     return [replace(line, bar=line.share / hottest) for line in lines]
 
 
-def _files(site: Site, request: Asked) -> Page:
+def _files(site: Site, request: PageQuery) -> Page:
     listed = site.database.query(request.grouped("file", "file_hash").query, request.top)
 
-    def link(row: Mapping[str, Any]) -> str:
+    def link(row: Row) -> str:
         if not row["file"]:
             return ""
         return replace(request, more={"file": str(row["file"]), "hash": str(row["file_hash"])}).url("/source")
 
-    shown = {
-        "asked": request,
-        "action": "/source",
-        "suggestions": site.suggestions,
-        "table": of_frame(listed, "Source files by content", {"file": link}, unit=unit_of(site, request.query.event)),
-    }
-    return Page("files.html", "Source", shown)
+    unit = unit_of(site, request.query.event)
+    table = of_frame(listed, "Source files by content", {"file": link}, unit=unit)
+    return Page("files.html", "Source", FilesView(request, site.suggestions, table))
 
 
-def _split(site: Site, exact: Asked, by: tuple[str, ...], caption: str) -> Table:
+def _split(site: Site, exact: PageQuery, by: tuple[str, ...], caption: str) -> Table:
     parts = site.database.query(exact.grouped(*by).query, 20)
 
-    def link(row: Mapping[str, Any]) -> str:
+    def link(row: Row) -> str:
         request = exact.without("file").without("file_hash")
         for key in by:
             request = request.only(key, str(row[key]))
@@ -123,8 +143,8 @@ def _split(site: Site, exact: Asked, by: tuple[str, ...], caption: str) -> Table
     return of_frame(parts, caption, {by[0]: link}, unit=unit_of(site, exact.query.event))
 
 
-def _version(request: Asked, file: str) -> Link:
-    def link(row: Mapping[str, Any]) -> str:
+def _version(request: PageQuery, file: str) -> Link:
+    def link(row: Row) -> str:
         return replace(request, more={"file": file, "hash": str(row["file_hash"])}).url("/source")
 
     return link

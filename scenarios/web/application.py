@@ -3,8 +3,8 @@
 import logging
 from collections.abc import AsyncIterator, Awaitable, Callable, Collection, Mapping
 from contextlib import asynccontextmanager
+from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
 from starlette.applications import Starlette
 from starlette.concurrency import run_in_threadpool
@@ -17,14 +17,15 @@ from starlette.staticfiles import StaticFiles
 
 from analysis.profiling.query import QueryError
 from analysis.statistics import NotEnoughDataError
+from scenarios.views.conclusion import Payload
 from scenarios.web import annotation, calls, findings, listing, regressions
-from scenarios.web.asked import Pairs, RefusedError
 from scenarios.web.graph import as_json
 from scenarios.web.guard import LOOPBACK, Guard
+from scenarios.web.parameters import Pairs, RefusedError
 from scenarios.web.site import HERE, Page, Site
 
 Build = Callable[[Site, Pairs], Page]
-BuildJson = Callable[[Site, Pairs], Mapping[str, Any]]
+BuildJson = Callable[[Site, Pairs], Payload]
 Endpoint = Callable[[Request], Awaitable[Response]]
 
 PAGES: Mapping[str, Build] = {
@@ -50,6 +51,13 @@ DATA: Mapping[str, BuildJson] = {
 }
 """Path to what makes its JSON."""
 _LOG = logging.getLogger(__name__)
+
+
+@dataclass(frozen=True, slots=True)
+class ErrorView:
+    """What the page of an error shows."""
+
+    problems: list[str]
 
 
 def application(run: Path, hosts: Collection[str] = LOOPBACK) -> Starlette:
@@ -146,5 +154,5 @@ def _pairs(request: Request) -> Pairs:
 
 def _error(site: Site, problems: list[str], status: int) -> Response:
     """Return a page that lists what is wrong."""
-    page = Page("error.html", "This cannot be shown", {"problems": problems, "status": status})
+    page = Page("error.html", "This cannot be shown", ErrorView(problems))
     return HTMLResponse(site.render(page), status)

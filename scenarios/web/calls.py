@@ -1,26 +1,84 @@
 """Pages about call stacks: the call graph, the flame graph and the differential flame graph."""
 
 from collections import Counter
-from collections.abc import Mapping, Sequence
-from dataclasses import astuple, replace
-from typing import Any
+from collections.abc import Sequence
+from dataclasses import astuple, dataclass, replace
 
 import pandas as pd
 
 from analysis.profiling.query import PROCESS_DIMENSIONS, Query
 from scenarios.profiling.intervals import FALSE_CHANGES
+from scenarios.views.conclusion import Payload
 from scenarios.views.numbers import event_quantity
-from scenarios.views.tables import Link, of_frame
-from scenarios.web.asked import Asked, Pairs, RefusedError, Restrictions, gather, read
+from scenarios.views.section import Table
+from scenarios.views.tables import Link, Row, of_frame
 from scenarios.web.charts import OTHER
 from scenarios.web.differences import frames, functions, sides
-from scenarios.web.graph import MOST_EDGES, USUAL_EDGES, Stack, Tree, call_graph, dot, flame
+from scenarios.web.graph import MOST_EDGES, USUAL_EDGES, CallGraph, Stack, Tree, call_graph, dot, flame
 from scenarios.web.listing import both, marked, unit_of
+from scenarios.web.parameters import PageQuery, Pairs, RefusedError, Restrictions, gather, read
 from scenarios.web.site import Page, Site
 
 _MOST_PATHS, _MOST_ROOTS, _DIGITS = 100_000, 20, 4
 _ROOTS = ("application",)
 _LINKED = frozenset({"event", "where", "since", "until"})
+
+
+@dataclass(frozen=True, slots=True)
+class StackView:
+    """What every page of call stacks shows: what was asked, and how much of it has stacks."""
+
+    asked: PageQuery
+    action: str
+    suggestions: list[str]
+    stack_events: list[str]
+    value: str
+    covered: str
+
+
+@dataclass(frozen=True, slots=True)
+class CallGraphView:
+    """What the page of the call graph shows."""
+
+    stacks: StackView
+    told: PageQuery
+    """The request with the number of calls drawn."""
+    dot: str
+    edges: Table
+    nodes: Table
+    graph: CallGraph
+
+
+@dataclass(frozen=True, slots=True)
+class FlameView:
+    """What the page of the flame graph shows."""
+
+    stacks: StackView
+    json: str
+    """Where its frames are."""
+    found: str
+    """Where its search is."""
+    nodes: Table
+    paths: Table
+
+
+@dataclass(frozen=True, slots=True)
+class FlameDifferenceView:
+    """What the page of the differential flame graph shows."""
+
+    stacks: StackView
+    sides: dict[str, list[str]]
+    json: str
+    found: str
+    own: list[tuple[str, str]]
+    """Restrictions of each side."""
+    table: Table
+    rows: int
+    beyond: int
+    """Functions that changed beyond chance."""
+    without: str
+    """Why none can be told from chance; empty if they can."""
+    false_changes: float = FALSE_CHANGES
 
 
 def callgraph(site: Site, pairs: Pairs) -> Page:
@@ -31,19 +89,19 @@ def callgraph(site: Site, pairs: Pairs) -> Page:
     graph = call_graph(site.database.edges(request.query), inclusive, most)
     unit = unit_of(site, request.query.event)
     linked = [(name, value) for name, value in request.pairs() if name in _LINKED and not value.startswith("function=")]
-    shown = {
-        **_shared(site, request, "/callgraph", graph.total),
-        "told": replace(told, more={"edges": str(most)}),
-        "dot": dot(graph, linked),
-        "edges": of_frame(
+    view = CallGraphView(
+        _shared(site, request, "/callgraph", graph.total),
+        told=replace(told, more={"edges": str(most)}),
+        dot=dot(graph, linked),
+        edges=of_frame(
             pd.DataFrame([astuple(edge) for edge in graph.edges], columns=["caller", "callee", "value", "share"]),
             "Calls",
             unit=unit,
         ),
-        "nodes": of_frame(_functions(inclusive, request.top), "Functions", {"function": _to_query(request)}, unit=unit),
-        "graph": graph,
-    }
-    return Page("callgraph.html", "Call graph", shown)
+        nodes=of_frame(_functions(inclusive, request.top), "Functions", {"function": _to_query(request)}, unit=unit),
+        graph=graph,
+    )
+    return Page("callgraph.html", "Call graph", view)
 
 
 def _edges(text: str | None) -> int:
@@ -60,17 +118,17 @@ def flamegraph(site: Site, pairs: Pairs) -> Page:
     unit = unit_of(site, request.query.event)
     inclusive = site.database.inclusive(request.query)
     total = sum(map(int, inclusive["own"]))
-    shown = {
-        **_shared(site, request, "/flame", total),
-        "json": request.url("/flame.json"),
-        "found": request.url("/found.json"),
-        "nodes": of_frame(_functions(inclusive, request.top), "Functions", {"function": _to_query(request)}, unit=unit),
-        "paths": of_frame(_paths(site.database.stacks(request.query, request.top), total), "Call paths", unit=unit),
-    }
-    return Page("flame.html", "Flame graph", shown)
+    view = FlameView(
+        _shared(site, request, "/flame", total),
+        json=request.url("/flame.json"),
+        found=request.url("/found.json"),
+        nodes=of_frame(_functions(inclusive, request.top), "Functions", {"function": _to_query(request)}, unit=unit),
+        paths=of_frame(_paths(site.database.stacks(request.query, request.top), total), "Call paths", unit=unit),
+    )
+    return Page("flame.html", "Flame graph", view)
 
 
-def flame_json(site: Site, pairs: Pairs) -> Mapping[str, Any]:
+def flame_json(site: Site, pairs: Pairs) -> Payload:
     """Return the frames of a flame graph as nested name, value, children."""
     query = read(pairs, site.default(_ROOTS, stacks=True)).query
     return flame(_stacks(site, query, _roots(site, query)))
@@ -87,23 +145,22 @@ def flamediff(site: Site, pairs: Pairs) -> Page:
     changes = changes.sort_values(["change", "function"], key=_greatest, ignore_index=True)
     told = changes.drop(columns="significant", errors="ignore").head(request.top)
     links = {"function": _to_query(request)}
-    shown = {
-        **_shared(site, replace(request, query=b), "/flamediff", sum(map(int, after["own"]))),
-        "asked": request,
-        "sides": texts,
-        "json": Asked(request.query, request.top).url("/flamediff.json"),
-        "found": Asked(request.query, request.top).url("/found.json"),
-        "own": [(side, text) for side in ("a", "b") for text in texts[side]],
-        "table": marked(changes, of_frame(told, "Functions, callees included", links, bar="")),
-        "rows": len(changes),
-        "beyond": int(changes["significant"].sum()) if "significant" in changes else 0,
-        "without": why,
-        "false_changes": FALSE_CHANGES,
-    }
-    return Page("flamediff.html", "Differential flame graph", shown)
+    covered = _shared(site, replace(request, query=b), "/flamediff", sum(map(int, after["own"])))
+    view = FlameDifferenceView(
+        replace(covered, asked=request),
+        sides=texts,
+        json=PageQuery(request.query, request.top).url("/flamediff.json"),
+        found=PageQuery(request.query, request.top).url("/found.json"),
+        own=[(side, text) for side in ("a", "b") for text in texts[side]],
+        table=marked(changes, of_frame(told, "Functions, callees included", links, bar="")),
+        rows=len(changes),
+        beyond=int(changes["significant"].sum()) if "significant" in changes else 0,
+        without=why,
+    )
+    return Page("flamediff.html", "Differential flame graph", view)
 
 
-def flamediff_json(site: Site, pairs: Pairs) -> Mapping[str, Any]:
+def flamediff_json(site: Site, pairs: Pairs) -> Payload:
     """Return the frames of B, each with its change since A, A scaled to the total of B, and if it is significant.
 
     The root says by what rule: tested and significant_frames, how many frames were and are, and false_changes; or
@@ -120,7 +177,7 @@ def flamediff_json(site: Site, pairs: Pairs) -> Mapping[str, Any]:
     return {**rule, **tree.nested(significant=beyond)}
 
 
-def found_json(site: Site, pairs: Pairs) -> Mapping[str, Any]:
+def found_json(site: Site, pairs: Pairs) -> Payload:
     """Return how much goes through functions, or root frames, with a text in their names: value, total, functions.
 
     Of a difference that is of B. Each sample counts once, however many frames of its stack match, and whether they are
@@ -171,17 +228,11 @@ def _stacks(site: Site, query: Query, roots: Sequence[Restrictions]) -> list[Sta
     return list(sums.items())
 
 
-def _shared(site: Site, request: Asked, action: str, total: int) -> dict[str, Any]:
+def _shared(site: Site, request: PageQuery, action: str, total: int) -> StackView:
     _, value = site.database.total(request.query)
     covered = f"{total / value:.1%}" if value else "–"
-    return {
-        "asked": request,
-        "action": action,
-        "suggestions": site.suggestions,
-        "stack_events": site.stack_events,
-        "value": event_quantity(total, request.query.event, unit_of(site, request.query.event)),
-        "covered": covered,
-    }
+    amount = event_quantity(total, request.query.event, unit_of(site, request.query.event))
+    return StackView(request, action, site.suggestions, site.stack_events, amount, covered)
 
 
 def _functions(inclusive: pd.DataFrame, top: int) -> pd.DataFrame:
@@ -216,8 +267,8 @@ def _greatest(column: pd.Series) -> pd.Series:
     return -column.abs() if column.name == "change" else column
 
 
-def _to_query(request: Asked) -> Link:
-    def link(row: Mapping[str, Any]) -> str:
+def _to_query(request: PageQuery) -> Link:
+    def link(row: Row) -> str:
         return request.only("function", str(row["function"])).grouped("application").url("/query")
 
     return link

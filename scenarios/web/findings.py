@@ -1,19 +1,19 @@
 """Pages about what the profile says over time and to common questions: roll-outs, stability, documented questions."""
 
 from collections.abc import Mapping
-from dataclasses import replace
-from typing import Any
+from dataclasses import dataclass, replace
 
 import pandas as pd
 
 from analysis.profiling.query import DIMENSIONS, QueryError, unknown
 from analysis.profiling.questions.catalogue import QUESTIONS
+from analysis.profiling.questions.question import Question, Value
 from analysis.profiling.stability import periods
 from analysis.statistics import NotEnoughDataError
 from scenarios.views.section import Table
-from scenarios.views.tables import Link, of_frame
-from scenarios.web.asked import MOST_ROWS, Asked, Pairs, RefusedError, gather, read
-from scenarios.web.charts import lines, stacked
+from scenarios.views.tables import Link, Row, of_frame
+from scenarios.web.charts import Chart, Lines, lines, stacked
+from scenarios.web.parameters import MOST_ROWS, PageQuery, Pairs, RefusedError, gather, read
 from scenarios.web.site import Page, Site
 
 _SAID = {
@@ -26,6 +26,44 @@ _SAID = {
 PATH = "question in the path"
 """Name under which the name of a question arrives; no URL can say it as a parameter of its own."""
 _ROLLED_OUT = ("compiler", "kernel", "platform", "revision")
+
+
+@dataclass(frozen=True, slots=True)
+class RolloutsView:
+    """What the page of roll-outs shows."""
+
+    asked: PageQuery
+    suggestions: list[str]
+    charts: list[tuple[str, Chart, Table]]
+    action: str = "/rollouts"
+
+
+@dataclass(frozen=True, slots=True)
+class StabilityView:
+    """What the page of stability shows."""
+
+    asked: PageQuery
+    suggestions: list[str]
+    charts: list[tuple[str, Lines]]
+    table: Table
+    action: str = "/stability"
+
+
+@dataclass(frozen=True, slots=True)
+class QuestionsView:
+    """What the list of questions shows."""
+
+    questions: Mapping[str, Question]
+
+
+@dataclass(frozen=True, slots=True)
+class QuestionView:
+    """What the page of one question shows."""
+
+    asked: Question
+    values: Mapping[str, Value]
+    problems: list[str]
+    answer: Table | None
 
 
 def rollouts(site: Site, pairs: Pairs) -> Page:
@@ -41,8 +79,7 @@ def rollouts(site: Site, pairs: Pairs) -> Page:
         listed = of_frame(_by_day(rows, key, request.top), f"{key.capitalize()}: share by day", bar="")
         heads = tuple(replace(head, text=head.text.removeprefix("share ")) for head in listed.headings)
         charts.append((key, stacked(rows), replace(listed, headings=heads)))
-    shown = {"asked": request, "action": "/rollouts", "suggestions": site.suggestions, "charts": charts}
-    return Page("rollouts.html", "Roll-outs", shown)
+    return Page("rollouts.html", "Roll-outs", RolloutsView(request, site.suggestions, charts))
 
 
 def _by_day(rows: list[tuple[int, str, int]], key: str, top: int) -> pd.DataFrame:
@@ -71,17 +108,16 @@ def stability(site: Site, pairs: Pairs) -> Page:
         ("Distance to the mean of all days", ("mean", "mean_expected")),
         ("Entropy (nats)", ("entropy",)),
     ]
-    shown = {
-        "asked": request,
-        "action": "/stability",
-        "suggestions": site.suggestions,
-        "charts": [
+    view = StabilityView(
+        asked=request,
+        suggestions=site.suggestions,
+        charts=[
             (title, lines(days, {_SAID[name]: [float(value) for value in periods_of[name]] for name in names}))
             for title, names in drawn
         ],
-        "table": of_frame(periods_of, f"{request.query.event} by {', '.join(request.query.by)}, day by day", bar=""),
-    }
-    return Page("stability.html", "Stability", shown)
+        table=of_frame(periods_of, f"{request.query.event} by {', '.join(request.query.by)}, day by day", bar=""),
+    )
+    return Page("stability.html", "Stability", view)
 
 
 def _entries(text: str | None) -> int | None:
@@ -98,7 +134,7 @@ def questions(_: Site, pairs: Pairs) -> Page:
     gather(pairs, (), problems)
     if problems:
         raise RefusedError(problems)
-    return Page("questions.html", "Questions", {"questions": QUESTIONS})
+    return Page("questions.html", "Questions", QuestionsView(QUESTIONS))
 
 
 def question(site: Site, pairs: Pairs) -> Page:
@@ -123,18 +159,18 @@ def question(site: Site, pairs: Pairs) -> Page:
     answer: Table | None = None
     if not problems:
         try:
-            answer = _answer(wanted.ask(site.database, **given), wanted.title, Asked(site.default()))
+            answer = _answer(wanted.ask(site.database, **given), wanted.title, PageQuery(site.default()))
         except (QueryError, NotEnoughDataError) as error:
             problems = str(error).splitlines()
-    shown = {"asked": wanted, "values": {**wanted.parameters, **given}, "problems": problems, "answer": answer}
-    return Page("question.html", wanted.title, shown, 400 if problems and len(pairs) > 1 else 200)
+    view = QuestionView(wanted, {**wanted.parameters, **given}, problems, answer)
+    return Page("question.html", wanted.title, view, 400 if problems and len(pairs) > 1 else 200)
 
 
-def _answer(answer: pd.DataFrame, title: str, fleet: Asked) -> Table:
+def _answer(answer: pd.DataFrame, title: str, fleet: PageQuery) -> Table:
     """Return an answer as a table whose names lead to their queries."""
 
     def linked(column: str, key: str) -> Link:
-        def link(row: Mapping[str, Any]) -> str:
+        def link(row: Row) -> str:
             value = row[column]
             return fleet.only(key, value).url("/query") if isinstance(value, str) else ""
 

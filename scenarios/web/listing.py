@@ -1,8 +1,8 @@
 """The query view: what matches, how much of it, and links that refine; the home page's tops; two queries compared."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import Any, TypedDict
 from urllib.parse import urlencode
 
 import numpy as np
@@ -11,16 +11,77 @@ import pandas as pd
 from analysis.profiling.query import DIMENSIONS, Query
 from models.errors import WscError
 from scenarios.profiling.intervals import FALSE_CHANGES
+from scenarios.views.conclusion import Payload
 from scenarios.views.numbers import event_name, event_quantity
 from scenarios.views.section import Cell, Heading, Table
-from scenarios.views.tables import Link, of_frame
-from scenarios.web.asked import Asked, Pairs, RefusedError, Restrictions, gather, read, restrictions
+from scenarios.views.tables import Link, Row, of_frame
+from scenarios.web.parameters import PageQuery, Pairs, RefusedError, Restrictions, gather, read, restrictions
 from scenarios.web.site import Page, Site
 
 _NEXT = {"function": ("application",), "file": ("file", "line"), "line": ("function",)}
 _HOME_ROWS = 8
 _SIDES = ("a", "b")
 _LINKED = frozenset({"where", "since", "until"})
+
+
+@dataclass(frozen=True, slots=True)
+class Story:
+    """What one event says at first sight: how much of it there is, how much without symbols, and where it is spent."""
+
+    event: str
+    says: str
+    unsymbolised: str
+    tops: tuple[Table, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class HomeView:
+    """What the home page shows."""
+
+    facts: list[tuple[str, str]]
+    first: list[Story]
+    others: list[Story]
+    scenario: Payload
+
+
+@dataclass(frozen=True, slots=True)
+class QueryView:
+    """What the page of a query shows."""
+
+    asked: PageQuery
+    suggestions: list[str]
+    table: Table
+    without: str
+    samples: str
+    value: str
+    further: list[tuple[str, str]]
+    action: str = "/query"
+
+
+@dataclass(frozen=True, slots=True)
+class DifferenceView:
+    """What the page of a difference shows."""
+
+    asked: PageQuery
+    suggestions: list[str]
+    sides: dict[str, list[str]]
+    table: Table
+    rows: int
+    beyond: int
+    """Rows that changed beyond chance."""
+    without: str
+    """Why none can be told from chance; empty if they can."""
+    action: str = "/diff"
+    false_changes: float = FALSE_CHANGES
+
+
+class QueryJson(TypedDict):
+    """The rows of a query as plain values."""
+
+    event: str
+    by: list[str]
+    total: dict[str, int]
+    rows: list[dict[str, Any]]
 
 
 def home(site: Site, pairs: Pairs) -> Page:
@@ -30,8 +91,8 @@ def home(site: Site, pairs: Pairs) -> Page:
     if problems:
         raise RefusedError(problems)
     stories = [_story(site, event) for event in site.events]
-    shown = {"facts": facts(site), "first": stories[:1], "others": stories[1:], "scenario": site.scenario}
-    return Page("home.html", "Fleet profile", shown)
+    view = HomeView(facts(site), stories[:1], stories[1:], site.scenario)
+    return Page("home.html", "Fleet profile", view)
 
 
 def facts(site: Site) -> list[tuple[str, str]]:
@@ -48,16 +109,6 @@ def facts(site: Site) -> list[tuple[str, str]]:
     ]
 
 
-@dataclass(frozen=True, slots=True)
-class Story:
-    """What one event says at first sight: how much of it there is, how much without symbols, and where it is spent."""
-
-    event: str
-    says: str
-    unsymbolised: str
-    tops: tuple[Table, ...]
-
-
 def _story(site: Site, event: str) -> Story:
     query = replace(site.default(("symbolised",)), event=event)
     parts = site.database.query(query)
@@ -65,7 +116,7 @@ def _story(site: Site, event: str) -> Story:
     hidden = sum(float(share) for known, share in zip(parts["symbolised"], parts["share"], strict=True) if not known)
     words = event_name(event)
     tops = tuple(
-        _listed(site, Asked(replace(query, by=(by,)), top=_HOME_ROWS), f"{words} by {by}")
+        _listed(site, PageQuery(replace(query, by=(by,)), top=_HOME_ROWS), f"{words} by {by}")
         for by in ("application", "function")
     )
     says = f"{samples:,} samples stand for {event_quantity(value, event, unit_of(site, event))} in the fleet"
@@ -81,20 +132,19 @@ def query(site: Site, pairs: Pairs) -> Page:
     """Return the query view (Ren et al. 2010, figure 2)."""
     request = read(pairs, site.default())
     samples, value = site.database.total(request.query)
-    shown = {
-        "asked": request,
-        "action": "/query",
-        "suggestions": site.suggestions,
-        "table": _listed(site, request, _title(request), intervals=True),
-        "without": site.without(request.query),
-        "samples": f"{samples:,}",
-        "value": event_quantity(value, request.query.event, unit_of(site, request.query.event)),
-        "further": [(key, request.grouped(key).url("/query")) for key in DIMENSIONS if key not in request.query.by],
-    }
-    return Page("query.html", "Query", shown)
+    view = QueryView(
+        asked=request,
+        suggestions=site.suggestions,
+        table=_listed(site, request, _title(request), intervals=True),
+        without=site.without(request.query),
+        samples=f"{samples:,}",
+        value=event_quantity(value, request.query.event, unit_of(site, request.query.event)),
+        further=[(key, request.grouped(key).url("/query")) for key in DIMENSIONS if key not in request.query.by],
+    )
+    return Page("query.html", "Query", view)
 
 
-def query_json(site: Site, pairs: Pairs) -> Mapping[str, Any]:
+def query_json(site: Site, pairs: Pairs) -> QueryJson:
     """Return the rows of a query as plain values: event, by, total, rows."""
     request = read(pairs, site.default())
     samples, value = site.database.total(request.query)
@@ -129,18 +179,16 @@ def diff(site: Site, pairs: Pairs) -> Page:
     order = [*request.query.by, "share_a", "share_b", "change", "low", "high", "value_a", "value_b"]
     told = changes.iloc[: request.top].reindex(columns=[name for name in order if name in changes])
     links = {key: _refine(request, key) for key in request.query.by}
-    shown = {
-        "asked": request,
-        "action": "/diff",
-        "suggestions": site.suggestions,
-        "sides": texts,
-        "table": marked(changes, of_frame(told, caption, links, bar="", unit=unit_of(site, request.query.event))),
-        "rows": len(changes),
-        "beyond": int(changes["significant"].sum()) if "significant" in changes else 0,
-        "without": lacking,
-        "false_changes": FALSE_CHANGES,
-    }
-    return Page("diff.html", "Difference of two queries", shown)
+    view = DifferenceView(
+        asked=request,
+        suggestions=site.suggestions,
+        sides=texts,
+        table=marked(changes, of_frame(told, caption, links, bar="", unit=unit_of(site, request.query.event))),
+        rows=len(changes),
+        beyond=int(changes["significant"].sum()) if "significant" in changes else 0,
+        without=lacking,
+    )
+    return Page("diff.html", "Difference of two queries", view)
 
 
 def marked(changed: pd.DataFrame, shown: Table) -> Table:
@@ -148,13 +196,13 @@ def marked(changed: pd.DataFrame, shown: Table) -> Table:
 
     Parameters
     ----------
-    found : columns change and, if there are intervals, significant; its first rows are those of the table
-    made : the table, with a column of the change
+    changed : columns change and, if there are intervals, significant; its first rows are those of the table
+    shown : the table, with a column of the change
 
     Examples
     --------
-    >>> found = pd.DataFrame({"change": [0.2, -0.1], "significant": [True, False]})
-    >>> [row[0].mark for row in marked(found, of_frame(found[["change"]], "Changes")).rows]
+    >>> changed = pd.DataFrame({"change": [0.2, -0.1], "significant": [True, False]})
+    >>> [row[0].mark for row in marked(changed, of_frame(changed[["change"]], "Changes")).rows]
     ['grown', '']
     """
     if "significant" not in changed:
@@ -170,7 +218,7 @@ def marked(changed: pd.DataFrame, shown: Table) -> Table:
 
 def both(
     site: Site, pairs: Pairs, default: Query, wrong: Sequence[str] = ()
-) -> tuple[Asked, tuple[Query, Query], dict[str, list[str]]]:
+) -> tuple[PageQuery, tuple[Query, Query], dict[str, list[str]]]:
     """Return what a page of two queries asks: what they share, the queries A and B, and their own restrictions as text.
 
     Parameters
@@ -191,7 +239,7 @@ def both(
     try:
         request = read(common, default)
     except RefusedError as error:
-        problems, request = [*problems, *error.problems], Asked(default)
+        problems, request = [*problems, *error.problems], PageQuery(default)
     texts = {
         side: gather([pair for pair in pairs if pair[0] == side], {side}, problems).get(side, []) for side in _SIDES
     }
@@ -217,7 +265,7 @@ def _first_and_last_day(site: Site, query: Query) -> dict[str, list[str]]:
     return {side: [f"day={day}"] for side, day in zip(_SIDES, (min(days), max(days)), strict=True)}
 
 
-def _side(request: Asked, side: str, texts: list[str], problems: list[str]) -> Query:
+def _side(request: PageQuery, side: str, texts: list[str], problems: list[str]) -> Query:
     times = [text for text in texts if text.startswith(("since=", "until="))]
     own = restrictions([text for text in texts if text not in times], side, problems)
     shared = [("event", request.query.event), *(("by", key) for key in request.query.by)]
@@ -236,7 +284,7 @@ def _side(request: Asked, side: str, texts: list[str], problems: list[str]) -> Q
     return request.query
 
 
-def _listed(site: Site, request: Asked, caption: str, intervals: bool = False) -> Table:
+def _listed(site: Site, request: PageQuery, caption: str, intervals: bool = False) -> Table:
     rows = site.database.query(request.query, request.top)
     if intervals:
         rows = _with_intervals(site, request, rows)
@@ -247,7 +295,7 @@ def _listed(site: Site, request: Asked, caption: str, intervals: bool = False) -
     return _beside(listed, "see", tuple(_callers(request, str(function)) for function in rows["function"]))
 
 
-def _title(request: Asked) -> str:
+def _title(request: PageQuery) -> str:
     return f"{event_name(request.query.event)} by {', '.join(request.query.by)}"
 
 
@@ -256,21 +304,21 @@ def _beside(listed: Table, head: str, cells: tuple[Cell, ...]) -> Table:
     return replace(listed, headings=(*listed.headings, Heading(head)), numbers=(*listed.numbers, False), rows=rows)
 
 
-def _callers(request: Asked, function: str) -> Cell:
+def _callers(request: PageQuery, function: str) -> Cell:
     pairs = [(name, value) for name, value in request.only("function", function).pairs() if name in _LINKED]
     return Cell("callers", href=f"/callgraph?{urlencode(pairs)}")
 
 
-def _with_intervals(site: Site, request: Asked, rows: pd.DataFrame) -> pd.DataFrame:
+def _with_intervals(site: Site, request: PageQuery, rows: pd.DataFrame) -> pd.DataFrame:
     intervals = site.intervals(request.query)
     return rows if intervals is None else rows.merge(intervals, on=list(request.query.by), how="left")
 
 
-def _refine(request: Asked, key: str) -> Link:
+def _refine(request: PageQuery, key: str) -> Link:
     rest = tuple(name for name in request.query.by if name != key)
     by = rest or _NEXT.get(key, ("function",))
 
-    def link(row: Mapping[str, Any]) -> str:
+    def link(row: Row) -> str:
         return request.only(key, str(row[key])).grouped(*by).url("/query")
 
     return link

@@ -1,7 +1,7 @@
 """The page of alarms: functions that became more expensive at a time, and what each change goes with."""
 
 from collections.abc import Mapping
-from typing import Any
+from dataclasses import dataclass, replace
 
 import numpy as np
 import pandas as pd
@@ -10,14 +10,36 @@ from analysis.profiling.fleet_samples import visits_of_fleet
 from analysis.profiling.query import unknown
 from models.arrays import DAY_S
 from scenarios.profiling.regress import ADJUSTMENTS, read_criteria
-from scenarios.views.tables import of_frame
-from scenarios.web.asked import Asked, Pairs, RefusedError, gather, time_s
+from scenarios.views.section import Table
+from scenarios.views.tables import Row, of_frame
+from scenarios.web.parameters import PageQuery, Pairs, RefusedError, gather, time_s
 from scenarios.web.site import Page, Site
 
 _SHOWN = ["function", "dimension", "value", "application", "factor", "low", "high", "cost", "p_value"]
 _NAMES = {"dimension": "goes with", "low": "factor from", "high": "factor to", "cost": "cost_share"}
 _USUAL = {"min_factor": "1.25", "min_cost": "0.01%", "false_alarms": "1%", "adjustment": ADJUSTMENTS[0]}
 """Criteria as the form shows them unless others are asked for."""
+
+
+@dataclass(frozen=True, slots=True)
+class RegressView:
+    """What the page of alarms shows; without a time there are no alarms, and days to choose from."""
+
+    at: str
+    event: str
+    texts: Mapping[str, str]
+    """Criteria as they were written."""
+    days: list[int]
+    """Days between which visits can be parted."""
+    day: int
+    """The first."""
+    span: list[str]
+    found: Table | None = None
+    """The alarms."""
+    sides: Table | None = None
+    verdict: str = ""
+    could_find: str = ""
+    adjustments: tuple[str, ...] = ADJUSTMENTS
 
 
 def regress(site: Site, pairs: Pairs) -> Page:
@@ -43,36 +65,32 @@ def regress(site: Site, pairs: Pairs) -> Page:
         raise RefusedError(problems)
     visits = visits_of_fleet(site.database)
     start = np.floor(visits["start_s"].to_numpy(np.float64) / DAY_S).astype(np.int64)
-    shown: dict[str, Any] = {
-        "at": texts_given.get("at", ""),
-        "event": event,
-        "texts": texts,
-        "adjustments": ADJUSTMENTS,
-        "days": sorted(set(start.tolist()))[1:],
-        "day": int(start.min()),
-        "span": _span(visits["start_s"]),
-        "found": None,
-        "sides": None,
-        "verdict": "",
-        "could_find": "",
-    }
+    view = RegressView(
+        at=texts_given.get("at", ""),
+        event=event,
+        texts=texts,
+        days=sorted(set(start.tolist()))[1:],
+        day=int(start.min()),
+        span=_span(visits["start_s"]),
+    )
     if at_s is None:
-        return Page("regress.html", "Regressions", shown)
+        return Page("regress.html", "Regressions", view)
     regression = site.regression(at_s, event, criteria)
     alarms = regression.alarms.reindex(columns=_SHOWN).rename(columns=_NAMES)
-    fleet = Asked(site.default()).about(event)
+    fleet = PageQuery(site.default()).about(event)
 
-    def link(row: Mapping[str, Any]) -> str:
+    def link(row: Row) -> str:
         return fleet.only("function", str(row["function"])).grouped("application", "revision").url("/query")
 
     at = at_s / DAY_S
-    shown |= {
-        "sides": of_frame(_sides(visits, at), "What is compared"),
-        "found": of_frame(alarms, f"Functions that became more expensive at day {at:g}", {"function": link}),
-        "verdict": regression.verdict(),
-        "could_find": regression.could_find(),
-    }
-    return Page("regress.html", "Regressions", shown)
+    view = replace(
+        view,
+        sides=of_frame(_sides(visits, at), "What is compared"),
+        found=of_frame(alarms, f"Functions that became more expensive at day {at:g}", {"function": link}),
+        verdict=regression.verdict(),
+        could_find=regression.could_find(),
+    )
+    return Page("regress.html", "Regressions", view)
 
 
 def _span(start_s: "pd.Series[float]") -> list[str]:

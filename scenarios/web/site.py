@@ -1,12 +1,12 @@
 """What all pages of one profile share: its database, its facts, what can be asked, and the templates."""
 
 from collections import OrderedDict
-from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from collections.abc import Callable
+from dataclasses import dataclass, fields
 from functools import cached_property
 from pathlib import Path
 from threading import Lock
-from typing import Any, TypeVar, cast
+from typing import TYPE_CHECKING, TypeVar, cast
 
 import jinja2
 import pandas as pd
@@ -21,7 +21,11 @@ from analysis.statistics import NotEnoughDataError
 from scenarios.files.json_text import JsonError, json_of
 from scenarios.profiling.intervals import ERRORS, difference, intervals, without
 from scenarios.profiling.regress import Regression, cells, compare
-from scenarios.web.asked import MOST_ROWS, RefusedError
+from scenarios.views.conclusion import Payload
+from scenarios.web.parameters import MOST_ROWS, RefusedError
+
+if TYPE_CHECKING:
+    from _typeshed import DataclassInstance
 
 _T = TypeVar("_T")
 HERE = Path(__file__).parent
@@ -33,11 +37,11 @@ _FIRST = {"cycles": 0, "instructions": 1}
 
 @dataclass(frozen=True, slots=True)
 class Page:
-    """A template and what it shows."""
+    """A template and the view, a dataclass of its own, whose fields it shows."""
 
     template: str
     title: str
-    shown: Mapping[str, Any]
+    view: "DataclassInstance"
     status: int = 200
 
 
@@ -70,7 +74,8 @@ class Site:
     def render(self, page: Page) -> str:
         """Return a page as HTML."""
         shared = {"title": page.title, "name": self.name, "events": self.events, "dimensions": DIMENSIONS}
-        return self.templates.get_template(page.template).render(**shared, **page.shown)
+        own = {field.name: getattr(page.view, field.name) for field in fields(page.view)}
+        return self.templates.get_template(page.template).render(**shared, **own)
 
     @property
     def name(self) -> str:
@@ -93,7 +98,7 @@ class Site:
         return [f"{key}={value}" for key in _SUGGESTED for value in self.database.values(key, _SUGGESTIONS)]
 
     @cached_property
-    def scenario(self) -> Mapping[str, Any]:
+    def scenario(self) -> Payload:
         """What the run's manifest says of it; empty for a plain folder."""
         file = self.run / "manifest.json"
         if not file.is_file():

@@ -1,15 +1,17 @@
+from dataclasses import replace
+
 import numpy as np
 import pytest
 
 from analysis.profiling.metrics import core_seconds
 from scenarios.profiling import core_seconds as module
 from scenarios.profiling.collectors import frame
-from scenarios.profiling.core_seconds import Asked, judged, many, summary, world_of
+from scenarios.profiling.core_seconds import CollectorSeconds, CollectorStudy, judged, many, summary, world_of
 from sim.fleet.blocks import run_arm
 from sim.profiling.collection import Collection
 from sim.profiling.setting import Setting
 
-SMALL = Asked("profiled_small", 3, ("fleet.machines=16", "population.jobs=20", "population.common_jobs=12"))
+SMALL = CollectorStudy("profiled_small", 3, ("fleet.machines=16", "population.jobs=20", "population.common_jobs=12"))
 
 
 @pytest.fixture
@@ -41,12 +43,20 @@ def test_a_collector_among_several_is_right_by_as_much_as_one_that_looks_at_func
 def test_what_is_judged_is_kept_and_told_together(few, tmp_path):
     done = []
     found = many(SMALL, tmp_path, lambda what, share: done.append((what, share)))
-    assert (found["draws"], done[-1]) == (3, ("counting core-seconds", 1.0))
+    assert (found.draws, done[-1]) == (3, ("counting core-seconds", 1.0))
     assert [file.stem for file in tmp_path.glob("core-seconds-profiled_small-*/*.json")] == ["0"]
     assert many(SMALL, tmp_path, lambda what, share: done.append((what, share))) == found
-    assert found == summary(judged(SMALL, 0)["draws"])
+    assert found == summary([CollectorSeconds(**draw) for draw in judged(SMALL, 0)["draws"]])
+
+
+def test_collectors_together_tell_coverage_bias_and_spread():
+    right = CollectorSeconds(0, 9, 0.01, 0.01, half_width=0.02, covered=1, by_platform_error=0.0, by_fleet_error=0.02)
+    trial = summary([right, replace(right, error=-0.03, covered=0)])
+    assert (trial.coverage, trial.bias) == (0.5, pytest.approx(-0.01))
+    assert trial.spread == pytest.approx(np.sqrt(8.0))
+    assert summary([right]).spread is None
 
 
 def test_a_scenario_of_another_kind_is_refused():
     with pytest.raises(ValueError, match="cpu_upgrade: should be of kind profile"):
-        world_of(Asked("cpu_upgrade", 25))
+        world_of(CollectorStudy("cpu_upgrade", 25))

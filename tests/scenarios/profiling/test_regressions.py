@@ -1,6 +1,7 @@
 """How often planted regressions are named."""
 
 import json
+from dataclasses import asdict
 
 import numpy as np
 import pandas as pd
@@ -9,7 +10,7 @@ import pytest
 from models.profiling.world import Incident
 from models.randomness import stream
 from scenarios.profiling import regressions as experiment
-from scenarios.profiling.regressions import judged, regressions, summary
+from scenarios.profiling.regressions import HealthyPair, PlantedPair, judged, regressions, summary
 from tests.helpers.profiled_fleets import small_fleet
 
 
@@ -29,9 +30,9 @@ def small(monkeypatch):
 @pytest.mark.usefixtures("small")
 def test_what_was_judged_is_kept_and_read_again(tmp_path, monkeypatch):
     made = regressions(1, 2, tmp_path, quietly)
-    assert [one["cause"] for one in made["trials"]] == ["revision"]
-    assert made["causes"][0]["pairs"] == 1
-    assert json.loads(json.dumps(made)) == made
+    assert [pair.cause for pair in made.trials] == ["revision"]
+    assert made.causes[0].pairs == 1
+    assert json.loads(json.dumps(asdict(made))) == asdict(made)
     monkeypatch.setattr(experiment, "judged", never)
     assert regressions(1, 2, tmp_path, quietly) == made
 
@@ -92,22 +93,23 @@ def pairs_of(outcomes, fleets):
     """Pairs of each cause in turn, fleet by fleet."""
     causes = ("revision", "compiler", "platform", "datacentre")
     return [
-        {"fleet": fleet, "cause": causes[i % 4], "outcome": outcome, "beside": 1}
+        PlantedPair(fleet, i, causes[i % 4], "v", "a", "f", 2.0, 0.01, str(outcome), "", beside=1)
         for i, (outcome, fleet) in enumerate(zip(outcomes, fleets, strict=True))
     ]
 
 
 def test_shares_and_causes_add_up():
     planted = pairs_of(["right", "right", "silent", "otherwise"], [0, 0, 1, 1])
-    made = summary(planted, [{"fleet": 0, "alarms": []}, {"fleet": 0, "alarms": [{"function": "f"}]}])
-    assert made["named"] == 0.5
-    assert made["quiet"] == 0.5
-    assert made["quiet_error"] is None
-    assert made["alarms"] == [{"function": "f"}]
-    for one, planted_one in zip(made["causes"], planted, strict=True):
-        assert (one["cause"], one["pairs"], one["beside"]) == (planted_one["cause"], 1, 1)
-        assert one[planted_one["outcome"]] == 1
-        assert one["right"] + one["otherwise"] + one["silent"] == 1
+    made = summary(planted, [HealthyPair(0, 0, []), HealthyPair(0, 1, [{"function": "f"}])])
+    assert (made.named, made.named_error) == (0.5, 0.5)
+    assert made.quiet == 0.5
+    assert made.quiet_error is None
+    assert made.alarms == [{"function": "f"}]
+    assert [part.cause for part in made.causes] == [pair.cause for pair in planted]
+    for part, pair in zip(made.causes, planted, strict=True):
+        assert (part.pairs, part.beside) == (1, 1)
+        assert getattr(part, pair.outcome) == 1
+        assert part.right + part.otherwise + part.silent == 1
 
 
 @pytest.mark.statistical
@@ -118,11 +120,9 @@ def test_the_standard_error_is_that_of_fleets():
     shares, errors = [], []
     for _ in range(800):
         right = rng.random(100) < np.repeat(rng.beta(2.0, 1.0, 10), 10)
-        made = summary(
-            pairs_of(np.where(right, "right", "silent"), np.repeat(range(10), 10)), [{"fleet": 0, "alarms": []}]
-        )
-        shares.append(made["named"])
-        errors.append(made["named_error"])
+        made = summary(pairs_of(np.where(right, "right", "silent"), np.repeat(range(10), 10)), [HealthyPair(0, 0, [])])
+        shares.append(made.named)
+        errors.append(made.named_error)
     assert np.sqrt(np.mean(np.square(errors))) == pytest.approx(np.std(shares), rel=0.1)
 
 

@@ -5,7 +5,7 @@ import pytest
 
 from analysis.profiling.query import Query
 from scenarios.web.annotation import source
-from scenarios.web.asked import Asked
+from scenarios.web.parameters import PageQuery
 from scenarios.web.site import Site
 from tests.helpers.small_profile import FILES, write
 from tests.helpers.web_pages import ask, expected, harmless
@@ -32,11 +32,11 @@ def test_contents_under_one_file_name_are_not_added(tmp_path):
     stored.to_parquet(folder / "locations.parquet", index=False)
     opened = Site(folder)
     try:
-        asked = Asked(Query("cycles")).only("file", FILES[0])
+        asked = PageQuery(Query("cycles")).only("file", FILES[0])
         for content in (0, 1):
             page = source(opened, [("event", "cycles"), ("file", FILES[0]), ("hash", "h0")][: 2 + (content == 0)])
-            shown = {line.number: line.samples for line in page.shown["lines"] if line.samples}
-            rows = expected(folder, "cycles", lambda rows, to=page.shown["hash"]: rows["file_hash"] == to)
+            shown = {line.number: line.samples for line in page.view.lines if line.samples}
+            rows = expected(folder, "cycles", lambda rows, to=page.view.hash: rows["file_hash"] == to)
             assert shown == rows.groupby("line")["count"].sum().to_dict()
             assert sum(shown.values()) < opened.database.total(asked.query)[0]
     finally:

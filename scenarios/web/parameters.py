@@ -27,7 +27,7 @@ class RefusedError(WscError):
     --------
     >>> raise RefusedError(["top: should be a whole number"])
     Traceback (most recent call last):
-    scenarios.web.asked.RefusedError: top: should be a whole number
+    scenarios.web.parameters.RefusedError: top: should be a whole number
     """
 
     def __init__(self, problems: Iterable[str], status: int = 400) -> None:
@@ -37,13 +37,13 @@ class RefusedError(WscError):
 
 
 @dataclass(frozen=True, slots=True)
-class Asked:
+class PageQuery:
     """One query, how many of its rows are wanted, and what the page has in addition.
 
     Examples
     --------
-    >>> asked = Asked(Query(by=("function",)), 20)
-    >>> asked.url("/query")
+    >>> request = PageQuery(Query(by=("function",)), 20)
+    >>> request.url("/query")
     '/query?event=cycles&by=function&top=20'
     """
 
@@ -56,7 +56,7 @@ class Asked:
 
         Examples
         --------
-        >>> Asked(Query(where=(("application", ("a b",)),))).pairs()
+        >>> PageQuery(Query(where=(("application", ("a b",)),))).pairs()
         [('event', 'cycles'), ('by', 'function'), ('where', 'application=a b'), ('top', '50')]
         """
         query = self.query
@@ -75,55 +75,55 @@ class Asked:
 
         Examples
         --------
-        >>> Asked(Query(where=(("function", ("<script>",)),))).url("/flame")
+        >>> PageQuery(Query(where=(("function", ("<script>",)),))).url("/flame")
         '/flame?event=cycles&by=function&where=function%3D%3Cscript%3E&top=50'
         """
         return f"{path}?{urlencode(self.pairs())}"
 
-    def about(self, event: str) -> "Asked":
+    def about(self, event: str) -> "PageQuery":
         """Return the same of another event.
 
         Examples
         --------
-        >>> Asked(Query()).about("instructions").query.event
+        >>> PageQuery(Query()).about("instructions").query.event
         'instructions'
         """
         return replace(self, query=replace(self.query, event=event))
 
-    def grouped(self, *by: str) -> "Asked":
+    def grouped(self, *by: str) -> "PageQuery":
         """Return the same by other keys.
 
         Examples
         --------
-        >>> Asked(Query()).grouped("platform", "day").query.by
+        >>> PageQuery(Query()).grouped("platform", "day").query.by
         ('platform', 'day')
         """
         return replace(self, query=replace(self.query, by=by))
 
-    def only(self, key: str, value: str) -> "Asked":
+    def only(self, key: str, value: str) -> "PageQuery":
         """Return the same restricted to one value of a key, which stands in place of what was allowed of that key.
 
         Examples
         --------
-        >>> Asked(Query()).only("function", "f").only("function", "g").query.where
+        >>> PageQuery(Query()).only("function", "f").only("function", "g").query.where
         (('function', ('g',)),)
         """
         others = tuple(pair for pair in self.query.where if pair[0] != key)
         return replace(self, query=replace(self.query, where=(*others, (key, (value,)))))
 
-    def without(self, key: str) -> "Asked":
+    def without(self, key: str) -> "PageQuery":
         """Return the same with every value of a key allowed.
 
         Examples
         --------
-        >>> Asked(Query()).only("function", "f").without("function").query.where
+        >>> PageQuery(Query()).only("function", "f").without("function").query.where
         ()
         """
         others = tuple(pair for pair in self.query.where if pair[0] != key)
         return replace(self, query=replace(self.query, where=others))
 
 
-def read(pairs: Pairs, default: Query | None = None, top: int = 50, more: Collection[str] = ()) -> Asked:
+def read(pairs: Pairs, default: Query | None = None, top: int = 50, more: Collection[str] = ()) -> PageQuery:
     """Return what a URL's parameters ask.
 
     Parameters
@@ -140,13 +140,12 @@ def read(pairs: Pairs, default: Query | None = None, top: int = 50, more: Collec
 
     Examples
     --------
-    >>> asked = read([("by", "application,platform"), ("where", "function=f(int, int)"), ("since", "2d")])
-    >>> asked.query.by, asked.query.where, asked.query.since_s
+    >>> request = read([("by", "application,platform"), ("where", "function=f(int, int)"), ("since", "2d")])
+    >>> request.query.by, request.query.where, request.query.since_s
     (('application', 'platform'), (('function', ('f(int, int)',)),), 172800.0)
-    >>> read([("top", "1e9"), ("drop", "table")])
+    >>> read([("top", "1e9")])
     Traceback (most recent call last):
-    scenarios.web.asked.RefusedError: drop: is no parameter of this page; there are by, event, since, top, until, where
-    top: should be a whole number from 1 to 10000, got 1e9
+    scenarios.web.parameters.RefusedError: top: should be a whole number from 1 to 10000, got 1e9
     """
     default = default or Query()
     problems = list[str]()
@@ -171,7 +170,7 @@ def read(pairs: Pairs, default: Query | None = None, top: int = 50, more: Collec
     rows = _rows(values, top, problems)
     if problems or query is None:
         raise RefusedError(problems)
-    return Asked(query, rows, {name: values[name][0] for name in more if name in values})
+    return PageQuery(query, rows, {name: values[name][0] for name in more if name in values})
 
 
 def gather(pairs: Pairs, known: Collection[str], problems: list[str]) -> dict[str, list[str]]:
