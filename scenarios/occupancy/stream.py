@@ -1,22 +1,23 @@
 """`wsc occupancy -`: the Occupancy Law of events that come in on standard input, a finished interval at a time."""
 
 import math
-from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass, field
+from collections.abc import Callable, Iterator
+from dataclasses import asdict, dataclass, field
 from datetime import UTC, datetime
 from io import BufferedIOBase
-from typing import Any
 
 import pandas as pd
 import typer
-from rich.console import Console
 
 from analysis.occupancy.logs.events import Batch, EventReader
 from analysis.occupancy.streaming import Stream
 from analysis.tables.bytes import portions
 from analysis.tables.faults import FileError
 from scenarios.files.faults import Fault, FaultsError
+from scenarios.views.conclusion import Conclusion, Payload
 from scenarios.views.output import line
+from scenarios.views.section import Says, Section
+from scenarios.views.text import console, show
 
 NAME = "stdin"
 INTERVAL_S = 10.0
@@ -26,7 +27,127 @@ _JUMP = 1_000_000
 """So many intervals may be without an event."""
 _EPOCH_S = 1e9
 
-Say = Callable[[Mapping[str, Any]], None]
+
+class _Line(Conclusion):
+    """What is said of a stream at once, on a line."""
+
+    __slots__ = ()
+
+    def text(self) -> str:
+        """Return what people read."""
+        raise NotImplementedError
+
+    def section(self) -> Section:
+        """Return the line."""
+        return Section("", (Says(self.text()),))
+
+    def frame(self) -> pd.DataFrame:
+        """Return the numbers in a row."""
+        return pd.DataFrame([dict(self.payload())])
+
+    def payload(self) -> Payload:
+        """Return what ``--json`` prints."""
+        raise NotImplementedError
+
+
+@dataclass(frozen=True, slots=True)
+class FinishedInterval(_Line):
+    """What the law says of an interval that is over; its fields are columns of `analysis.occupancy.law.intervals`."""
+
+    start_s: float
+    end_s: float
+    service_time_s: float
+    queueing_time_s: float
+    response_time_s: float
+    utilisation: float
+    peak: int
+    ratio: float
+
+    def text(self) -> str:
+        """Return when it was, and the law."""
+        return f"{_when(self.start_s)}: {_law(self)}"
+
+    def payload(self) -> Payload:
+        """Return what ``--json`` prints."""
+        return {"kind": "interval", **asdict(self)}
+
+
+@dataclass(frozen=True, slots=True)
+class Alert(_Line):
+    """An interval of so much queueing, over service, that it is told."""
+
+    start_s: float
+    end_s: float
+    ratio: float
+
+    def text(self) -> str:
+        """Return when it was, and how much."""
+        return f"alert: {_when(self.start_s)}: queueing is {self.ratio:.2f} times service"
+
+    def payload(self) -> Payload:
+        """Return what ``--json`` prints."""
+        return {"kind": "alert", **asdict(self)}
+
+
+@dataclass(frozen=True, slots=True)
+class FaultyLine(_Line):
+    """A line that holds no event, and is left out."""
+
+    fault: Fault
+
+    def text(self) -> str:
+        """Return the place and what is wrong there."""
+        return str(self.fault)
+
+    def payload(self) -> Payload:
+        """Return the place and what is wrong there."""
+        return {"kind": "fault", "text": self.text()}
+
+
+@dataclass(frozen=True, slots=True)
+class StreamTotal(_Line):
+    """What the law says of all that was heard, and what was left out."""
+
+    servers: int
+    events: int
+    start_s: float
+    end_s: float
+    service_time_s: float
+    queueing_time_s: float
+    response_time_s: float
+    utilisation: float
+    ratio: float
+    peak: int
+    present: int
+    """Requests that are there at the end."""
+    intervals: int
+    alerts: int
+    late: int
+    surplus: int
+    """Departures of nobody."""
+    faults: int
+    """Lines left out."""
+
+    def text(self) -> str:
+        """Return the law of all events, and counts of what was unusual."""
+        return f"{self.events:,} events until {_when(self.end_s)}: {_law(self)}, {', '.join(self._counts())}"
+
+    def _counts(self) -> Iterator[str]:
+        yield f"{self.present:,} present"
+        left_out = "line left out" if self.faults == 1 else "lines left out"
+        for count, what in ((self.late, "late"), (self.surplus, "departures of nobody"), (self.faults, left_out)):
+            if count:
+                yield f"{count:,} {what}"
+
+    def payload(self) -> Payload:
+        """Return what ``--json`` prints."""
+        reason = "events are not requests: departures belong to no arrivals"
+        test = {"verdict": "not tested", "reason": reason}
+        return {"kind": "total", "servers": self.servers, "servers_test": test, **asdict(self)}
+
+
+Said = FinishedInterval | Alert | FaultyLine | StreamTotal
+Say = Callable[[Said], None]
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,14 +189,13 @@ class _Total:
 def watch(source: BufferedIOBase, watched: Watched, say: Say) -> None:
     """Read events until the input ends or Ctrl-C, and say every finished interval, alert and fault at once.
 
-    What is said has a `kind`: interval, alert, fault (its `text` has the place) and at the end total. A faulty line is
-    left out and counted; the first interval begins with the first event.
+    The total is said at the end. A faulty line is left out and counted; the first interval begins with the first event.
 
     Parameters
     ----------
     source : bytes of lines `time,change`
     watched : what is asked
-    say : called with each payload
+    say : called with each of them
 
     Raises
     ------
@@ -89,8 +209,8 @@ def watch(source: BufferedIOBase, watched: Watched, say: Say) -> None:
     >>> import io
     >>> told = []
     >>> watch(io.BytesIO(b"0,+1\\n1,+1\\n5,-1\\n6,-1\\n"), Watched(servers=1, interval_s=4.0), told.append)
-    >>> [(each["kind"], each["queueing_time_s"]) for each in told]
-    [('interval', 3.0), ('interval', 1.0), ('total', 4.0)]
+    >>> [(type(line).__name__, line.queueing_time_s) for line in told]
+    [('FinishedInterval', 3.0), ('FinishedInterval', 1.0), ('StreamTotal', 4.0)]
     """
     reader = EventReader(watched.unit, _JUMP * watched.interval_s)
     stream: Stream | None = None
@@ -124,43 +244,22 @@ def printer(json: bool) -> Say:
 
     Examples
     --------
-    >>> printer(json=True)({"kind": "alert", "start_s": 0.0, "end_s": 10.0, "ratio": 2.5})
+    >>> printer(json=True)(Alert(0.0, 10.0, 2.5))
     {"kind": "alert", "start_s": 0.0, "end_s": 10.0, "ratio": 2.5}
-    """
-    console = Console(highlight=False)
-
-    def say(payload: Mapping[str, Any]) -> None:
-        if payload["kind"] == "fault":
-            typer.echo(payload["text"], err=True)
-        elif json:
-            typer.echo(line(payload))
-        else:
-            show_stream(payload, console)
-
-    return say
-
-
-def show_stream(payload: Mapping[str, Any], console: Console) -> None:
-    """Print an interval, an alert or the total on a line.
-
-    Parameters
-    ----------
-    payload : as `watch` says it; not a fault
-    console : to print on
-
-    Examples
-    --------
-    >>> show_stream({"kind": "alert", "start_s": 0.0, "end_s": 10.0, "ratio": 2.5}, Console())
+    >>> printer(json=False)(Alert(0.0, 10.0, 2.5))
     alert: 0.0 s: queueing is 2.50 times service
     """
-    when = _when(payload["start_s"])
-    if payload["kind"] == "alert":
-        text = f"alert: {when}: queueing is {payload['ratio']:.2f} times service"
-    elif payload["kind"] == "interval":
-        text = f"{when}: {_law(payload)}"
-    else:
-        text = f"{payload['events']:,} events until {_when(payload['end_s'])}: {_law(payload)}, {_rest(payload)}"
-    console.print(text, markup=False, soft_wrap=True)
+    terminal = console()
+
+    def say(said: Said) -> None:
+        if isinstance(said, FaultyLine):
+            typer.echo(said.text(), err=True)
+        elif json:
+            typer.echo(line(said))
+        else:
+            show(said.section(), terminal)
+
+    return say
 
 
 def _portions(source: BufferedIOBase) -> Iterator[list[str]]:
@@ -179,7 +278,7 @@ def _read(reader: EventReader, lines: list[str], total: _Total, say: Say) -> Bat
     total.events += len(batch.time_s)
     total.faults += len(faults)
     for fault in faults:
-        say({"kind": "fault", "text": str(fault)})
+        say(FaultyLine(fault))
     return batch
 
 
@@ -188,50 +287,39 @@ def _tell(rows: pd.DataFrame, watched: Watched, total: _Total, say: Say) -> None
     above = rows["queueing_time_s"] > (math.inf if watched.alert is None else watched.alert) * rows["service_time_s"]
     total.add(rows, int(above.sum()))
     for row, high in zip(rows.to_dict("records"), above, strict=True):
-        interval = {str(name): value for name, value in row.items()}
-        say({"kind": "interval", **interval})
+        interval = FinishedInterval(**{str(name): value for name, value in row.items()})
+        say(interval)
         if high:
-            say({"kind": "alert", **{name: interval[name] for name in ("start_s", "end_s", "ratio")}})
+            say(Alert(interval.start_s, interval.end_s, interval.ratio))
 
 
-def _totals(stream: Stream, total: _Total) -> dict[str, Any]:
+def _totals(stream: Stream, total: _Total) -> StreamTotal:
     length_s = stream.now_s - stream.start_s
     service_s = total.sums["service_time_s"]
-    return {
-        "kind": "total",
-        "servers": stream.servers,
-        "servers_test": {
-            "verdict": "not tested",
-            "reason": "events are not requests: departures belong to no arrivals",
-        },
-        "events": total.events,
-        "start_s": stream.start_s,
-        "end_s": stream.now_s,
+    return StreamTotal(
+        servers=stream.servers,
+        events=total.events,
+        start_s=stream.start_s,
+        end_s=stream.now_s,
         **total.sums,
-        "utilisation": service_s / (stream.servers * length_s) if length_s > 0 else 0.0,
-        "ratio": total.sums["queueing_time_s"] / service_s if service_s > 0 else float("nan"),
-        "peak": total.peak,
-        "present": stream.jobs,
-        "intervals": total.intervals,
-        "alerts": total.alerts,
-        "late": stream.late,
-        "surplus": stream.surplus,
-        "faults": total.faults,
-    }
-
-
-def _law(payload: Mapping[str, Any]) -> str:
-    ratio = f"{payload['ratio']:.2f}" if math.isfinite(payload["ratio"]) else "–"
-    return (
-        f"{payload['utilisation']:.1%} busy, service {payload['service_time_s']:,.1f} s, "
-        f"queueing {payload['queueing_time_s']:,.1f} s, ratio {ratio}, peak {payload['peak']:,}"
+        utilisation=service_s / (stream.servers * length_s) if length_s > 0 else 0.0,
+        ratio=total.sums["queueing_time_s"] / service_s if service_s > 0 else float("nan"),
+        peak=total.peak,
+        present=stream.jobs,
+        intervals=total.intervals,
+        alerts=total.alerts,
+        late=stream.late,
+        surplus=stream.surplus,
+        faults=total.faults,
     )
 
 
-def _rest(payload: Mapping[str, Any]) -> str:
-    left_out = "line left out" if payload["faults"] == 1 else "lines left out"
-    counts = {"present": "present", "late": "late", "surplus": "departures of nobody", "faults": left_out}
-    return ", ".join(f"{payload[name]:,} {what}" for name, what in counts.items() if payload[name] or name == "present")
+def _law(said: FinishedInterval | StreamTotal) -> str:
+    ratio = f"{said.ratio:.2f}" if math.isfinite(said.ratio) else "–"
+    return (
+        f"{said.utilisation:.1%} busy, service {said.service_time_s:,.1f} s, "
+        f"queueing {said.queueing_time_s:,.1f} s, ratio {ratio}, peak {said.peak:,}"
+    )
 
 
 def _when(time_s: float) -> str:

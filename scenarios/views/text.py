@@ -23,6 +23,13 @@ LEAST_NAME = 24
 """Characters that a name keeps on a line; columns of numbers give way first."""
 
 
+def console() -> "Console":
+    """Return stdout as a console that leaves texts as they are."""
+    from rich.console import Console
+
+    return Console(highlight=False)
+
+
 def show(section: Section, console: "Console") -> None:
     """Print a section; pictures are left out, and columns of numbers for which there is no room are named.
 

@@ -34,7 +34,7 @@ class Pipe:
 def told(source, **watched):
     said = []
     watch(source, Watched(**{"servers": 2, "interval_s": 10.0} | watched), said.append)
-    return said
+    return [line.payload() for line in said]
 
 
 @pytest.fixture(scope="module")
@@ -72,7 +72,7 @@ def test_an_interval_is_said_before_the_next_line_comes():
 
     class Asked(Pipe):
         def read1(self, size):
-            said.append([each["kind"] for each in heard])
+            said.append([line.payload()["kind"] for line in heard])
             return super().read1(size)
 
     heard = []
@@ -126,7 +126,8 @@ def test_ctrl_c_gives_the_totals():
     said = []
     with pytest.raises(KeyboardInterrupt):
         watch(Pipe(b"0,+1\n3,-1\n", KeyboardInterrupt()), Watched(servers=1), said.append)
-    assert (said[-1]["kind"], said[-1]["service_time_s"]) == ("total", 3.0)
+    assert said[-1].payload()["kind"] == "total"
+    assert said[-1].service_time_s == 3.0
 
 
 def test_nothing_is_a_fault():
