@@ -9,7 +9,7 @@ import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import asdict, dataclass
-from typing import Any, Literal
+from typing import Literal, NoReturn
 
 import pandas as pd
 
@@ -114,11 +114,11 @@ def observe(
     common = ("--scheduler", where.scheduler)
     serving = ("--cpus", cpus[0], *common, "--pool", str(where.pool), "--interval-s", str(interval_s))
     with _running("scenarios.live.server", *serving) as server:
-        begun = _first_line(server)
+        begun = json.loads(_first_line(server))
         load = {"port": begun["port"], "until_s": length_s, "sessions": [asdict(session) for session in sessions]}
         with _running("scenarios.live.client", "--cpus", cpus[1], *common) as client:
-            stamps = _finish(client, json.dumps(load), length_s, tell)
-        accounts = _finish(server, "", length_s, lambda share: None)
+            stamps = json.loads(_finish(client, json.dumps(load), length_s, tell))
+        accounts = json.loads(_finish(server, "", length_s, lambda share: None))
     samples, workers = pd.DataFrame(accounts["samples"]), pd.DataFrame(accounts["workers"])
     origin_s = float(samples["time_s"].iloc[0])
     return Observed(
@@ -142,14 +142,12 @@ def _running(module: str, *arguments: str) -> Iterator[subprocess.Popen[str]]:
                 os.killpg(process.pid, signal.SIGKILL)
 
 
-def _first_line(process: subprocess.Popen[str]) -> dict[str, Any]:
+def _first_line(process: subprocess.Popen[str]) -> str:
     line = process.stdout.readline() if process.stdout else ""
-    return dict(json.loads(line)) if line else _failed(process, *process.communicate())
+    return line or _failed(process, *process.communicate())
 
 
-def _finish(
-    process: subprocess.Popen[str], text: str, length_s: float, tell: Callable[[float], None]
-) -> dict[str, Any]:
+def _finish(process: subprocess.Popen[str], text: str, length_s: float, tell: Callable[[float], None]) -> str:
     """Say the last that a process is told, wait for it and return what it printed."""
     begin_s, untold = time.monotonic(), text or None
     while True:
@@ -159,10 +157,10 @@ def _finish(
             untold = None
             tell(min(1.0, (time.monotonic() - begin_s) / length_s))
             continue
-        return dict(json.loads(out)) if process.returncode == 0 else _failed(process, out, error)
+        return out if process.returncode == 0 else _failed(process, out, error)
 
 
-def _failed(process: subprocess.Popen[str], _out: str, error: str) -> dict[str, Any]:
+def _failed(process: subprocess.Popen[str], _out: str, error: str) -> NoReturn:
     last = error.strip().splitlines()[-1:] or [f"exit code {process.returncode}"]
     raise LiveError(f"{process.args[3] if isinstance(process.args, tuple) else ''} failed: {last[0]}")
 

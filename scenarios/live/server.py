@@ -19,7 +19,6 @@ import time
 from collections.abc import Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
-from typing import Any
 
 from scenarios.live.kernel import (
     SCHEDULERS,
@@ -99,7 +98,7 @@ def serve(server: Server, pool: int) -> None:
     _sample(server)
 
 
-def accounts(server: Server) -> dict[str, Any]:
+def accounts(server: Server) -> dict[str, dict[str, list[float]]]:
     """Return the samples and the workers' accounts, by column.
 
     Examples

@@ -14,7 +14,7 @@ from analysis.figures.occupancy.occupancy import draw_occupancy
 from analysis.figures.occupancy.utilisation import draw_beside
 from analysis.occupancy.curve import curve
 from analysis.occupancy.law import law
-from analysis.occupancy.logs.hygiene import Cleaned
+from analysis.occupancy.logs.log import Cleaned
 from models.arrays import Floats
 from models.queues.world import Contention
 from scenarios.files.schema import QueueScenario

@@ -9,7 +9,7 @@ from analysis.occupancy.curve import Curve
 from analysis.occupancy.identification import Identified, identify
 from analysis.occupancy.inversion import Reconstruction
 from analysis.occupancy.law import law
-from analysis.occupancy.logs.hygiene import Cleaned
+from analysis.occupancy.logs.log import Cleaned
 from analysis.occupancy.replay import Replay, explained, replay
 from models.queues.policies import MOST_SLICES, POLICIES, PolicyName
 

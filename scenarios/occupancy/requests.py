@@ -12,10 +12,10 @@ import pandas as pd
 from analysis.occupancy.curve import Curve, curve
 from analysis.occupancy.law import MOST_SLICES as MOST_INTERVALS
 from analysis.occupancy.law import busy_distribution, intervals, law, queue_distribution
-from analysis.occupancy.logs.hygiene import Cleaned, clean
-from analysis.occupancy.logs.log import Finding, Log
+from analysis.occupancy.logs.hygiene import clean
+from analysis.occupancy.logs.log import Cleaned, Finding, Log
+from analysis.occupancy.logs.rates import COARSE, CompletionRates, ServersTest, completion_rates, servers_test
 from analysis.occupancy.logs.reading import read_log
-from analysis.occupancy.rates import COARSE, CompletionRates, ServersTest, completion_rates, servers_test
 from analysis.occupancy.replay import Replay
 from analysis.occupancy.streaming import alerts
 from models.queues.policies import PolicyName

@@ -7,11 +7,11 @@ from typing import NamedTuple
 import numpy as np
 import pandas as pd
 from numba import njit
-from scipy.stats import poisson
+from scipy.stats import kendalltau, poisson, theilslopes
 
 from analysis.occupancy.curve import Curve, curve
-from analysis.occupancy.logs.consistency import CLOCK_LEVEL, CLOCK_MATERIAL, conserves_work, drift, resolution_s
-from analysis.occupancy.logs.log import Finding, in_seconds
+from analysis.occupancy.logs.log import Cleaned, Finding, in_seconds
+from analysis.occupancy.logs.rates import conserves_work
 from models.arrays import Bools, Floats, Ints
 from models.errors import InputError
 
@@ -55,28 +55,25 @@ _GOLDEN = 0.5 * (5.0**0.5 - 1.0)
 _TINY, _IMPOSSIBLE = 1e-300, 1e-40
 _MOST_AT_ONCE = 30
 """Departures of one instant beyond these tell nothing more."""
+WINDOWS = 40
+"""Stretches of the log whose least response times are compared."""
+CLOCK_LEVEL = 1e-4
+"""Level of the test for a trend."""
+CLOCK_MATERIAL = 0.05
+"""A drift over the whole log is worth a finding from this part of the median response time on."""
+_SAMPLE = 100_000
+_ROUNDING_S = 5e-7
+"""Seconds since 1970 are floats with a last digit of a quarter of a microsecond."""
+_UNITS_S = (60.0, 1.0, 0.1, 0.01, 1e-3)
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class Cleaned:
-    """A log that the law can be applied to."""
+@dataclass(frozen=True, slots=True)
+class Drift:
+    """How the least response times change over a log: by so much per second, and how rare that is by chance."""
 
-    arrival_s: Floats
-    """(n,) seconds, none missing."""
-    departure_s: Floats
-    """(n,) the same requests' departures if the log has pairs, NaN: unfinished; (d,) sorted ones if it has not."""
-    findings: tuple[Finding, ...]
-    repaired: int
-    """Requests that were changed, added or left out."""
-    paired: bool
-    """Whether departures belong to arrivals."""
-    priority: Ints | None = None
-    """(n,) class of each request, 0 served first, if the log has them and pairs."""
-
-    @property
-    def unfinished(self) -> int:
-        """Requests that have not left at the end."""
-        return len(self.arrival_s) - int(np.count_nonzero(~np.isnan(self.departure_s)))
+    per_second: float
+    whole_s: float
+    p_value: float
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -112,6 +109,14 @@ class _Cells:
         following = np.minimum(np.searchsorted(self.code, self.code + self.kinds), len(self.code) - 1)
         pairs = np.where(self.code[following] == self.code + self.kinds, self.count * self.count[following], 0)
         return np.bincount(self.code // self.kinds, pairs, minlength=ticks)[:-1].astype(np.int64)
+
+
+class _Alike(NamedTuple):
+    """Pairs of rows alike in one tick, how many of them chance explains, and the usual size of their groups."""
+
+    pairs: int
+    by_chance: float
+    usual: int
 
 
 class _Path(NamedTuple):
@@ -247,8 +252,66 @@ def copies(log: pd.DataFrame, tick_s: float) -> Copies:
             conflicts = 0 if kind == "rest" else rows - names
             if _certain(kind, names, rows - names, int(again.sum())):
                 return Copies(again, 0, 0.0, 0, conflicts)
-    pairs, by_chance, usual = _alike(stamp, took, codes, tick_s)
-    return Copies(np.zeros(len(log), dtype=np.bool_), pairs, by_chance, usual, conflicts)
+    return Copies(np.zeros(len(log), dtype=np.bool_), *_alike(stamp, took, codes, tick_s), conflicts)
+
+
+def resolution_s(stamp_s: Floats) -> float:
+    """Return the coarsest of a minute, a second, and tenths to thousandths of it, that all stamps are multiples of.
+
+    Parameters
+    ----------
+    stamp_s : (n,) array, seconds; NaN are left out
+
+    Returns
+    -------
+    seconds; 0 if they are finer
+
+    Examples
+    --------
+    >>> resolution_s(np.array([0.25, 1.5])), resolution_s(np.array([3.0, np.nan, 4.0]))
+    (0.01, 1.0)
+    """
+    stamps = stamp_s[~np.isnan(stamp_s)][:_SAMPLE]
+    for unit in _UNITS_S:
+        if len(stamps) and np.all(np.abs(stamps - unit * np.round(stamps / unit)) < _ROUNDING_S):
+            return unit
+    return 0.0
+
+
+def drift(arrival_s: Floats, took_s: Floats, met: Ints, servers: int) -> Drift | None:
+    """Return how the least response times move over the log, by the slope through their medians (Theil 1950, Sen 1968).
+
+    Requests that meet a free server show what is least, so load does not matter; the trend is tested by Kendall's tau
+    (1938). A clock that runs fast against another makes it, but so does a service that gets slower.
+
+    Parameters
+    ----------
+    arrival_s, took_s : (n,) arrays, seconds, in order of arrival; NaN: unknown
+    met : (n,) requests that each one met
+    servers : k >= 1
+
+    Returns
+    -------
+    None if there is too little to tell: fewer than ten requests in a stretch.
+
+    Examples
+    --------
+    >>> arrival = np.arange(4000.0)
+    >>> found = drift(arrival, 0.1 + 1e-5 * arrival, np.zeros(4000, dtype=np.int64), servers=1)
+    >>> round(found.per_second, 9), round(found.whole_s, 4)
+    (1e-05, 0.04)
+    """
+    free = (met < servers) & ~np.isnan(took_s)
+    came, took = arrival_s[free], took_s[free]
+    if len(came) < 10 * WINDOWS:
+        return None
+    parts = np.array_split(np.arange(len(came)), WINDOWS)
+    least = np.array([took[part].min() for part in parts])
+    middle = np.array([came[part].mean() for part in parts])
+    if np.ptp(least) == 0 or np.ptp(middle) == 0:
+        return Drift(0.0, 0.0, 1.0)
+    slope = float(theilslopes(least, middle).slope)
+    return Drift(slope, slope * float(np.ptp(arrival_s)), float(kendalltau(middle, least).pvalue))
 
 
 def overdue(arrival_s: Floats, departure_s: Floats) -> Bools:
@@ -581,7 +644,7 @@ def _codes(columns: Sequence[np.ndarray]) -> Ints:
     return total
 
 
-def _alike(stamp: Floats, took: Floats, codes: Ints | None, tick_s: float) -> tuple[int, float, int]:
+def _alike(stamp: Floats, took: Floats, codes: Ints | None, tick_s: float) -> _Alike:
     """Return pairs alike in the same tick, those that chance explains, and the usual size of groups of rows alike."""
     whole = ~np.isnan(took) & ~np.isnan(stamp)
     at = np.rint(stamp[whole] / tick_s) if tick_s > 0 else stamp[whole]
@@ -590,11 +653,11 @@ def _alike(stamp: Floats, took: Floats, codes: Ints | None, tick_s: float) -> tu
     names = [] if codes is None else [codes[whole]]
     cells = _Cells(tick, _codes([took[whole], *names]))
     if not _pairs_of_rows(cells.count):
-        return 0, 0.0, 0
+        return _Alike(0, 0.0, 0)
     usual = int(np.bincount(cells.count[cells.count > 1]).argmax())
     adjacent, near = present[1:] * present[:-1], np.diff(ticks) == 1.0
     if not len(adjacent):
-        return _pairs_of_rows(cells.count), np.inf, usual
+        return _Alike(_pairs_of_rows(cells.count), np.inf, usual)
     equal = cells.equal(len(ticks))
     # One more than was seen: none among few pairs does not show that there are none.
     share = (equal.sum() + 1) / adjacent.sum()
@@ -602,7 +665,7 @@ def _alike(stamp: Floats, took: Floats, codes: Ints | None, tick_s: float) -> tu
         # Requests of one tick see the same queue: those that come a tick later take as long, or leave together.
         ends = _Cells(tick, _codes([np.round(stamp + took, _DECIMALS)[whole], *names])).equal(len(ticks))
         share = max(share, (equal + ends)[near].sum() / adjacent[near].sum())
-    return _pairs_of_rows(cells.count), together * float(min(share, 1.0)), usual
+    return _Alike(_pairs_of_rows(cells.count), together * float(min(share, 1.0)), usual)
 
 
 def _unique(codes: Ints) -> bool:

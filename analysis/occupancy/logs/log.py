@@ -10,7 +10,7 @@ import pandas as pd
 
 from analysis.tables.bytes import salvaged, stream_of
 from analysis.tables.faults import FileError, FileFault
-from models.arrays import Floats
+from models.arrays import Floats, Ints
 
 PER_SECOND = {"s": 1.0, "ms": 1e3, "us": 1e6, "ns": 1e9}
 """How many of a unit make a second."""
@@ -75,6 +75,28 @@ class Log:
     """What stamps were multiples of, in seconds, before they were put between; 0: they are as the file has them."""
     findings: tuple[Finding, ...] = ()
     """What the reader saw that `clean` cannot see."""
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Cleaned:
+    """A log that the law can be applied to."""
+
+    arrival_s: Floats
+    """(n,) seconds, none missing."""
+    departure_s: Floats
+    """(n,) the same requests' departures if the log has pairs, NaN: unfinished; (d,) sorted ones if it has not."""
+    findings: tuple[Finding, ...]
+    repaired: int
+    """Requests that were changed, added or left out."""
+    paired: bool
+    """Whether departures belong to arrivals."""
+    priority: Ints | None = None
+    """(n,) class of each request, 0 served first, if the log has them and pairs."""
+
+    @property
+    def unfinished(self) -> int:
+        """Requests that have not left at the end."""
+        return len(self.arrival_s) - int(np.count_nonzero(~np.isnan(self.departure_s)))
 
 
 def counted(count: int, noun: str) -> str:

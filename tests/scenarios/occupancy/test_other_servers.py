@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from analysis.occupancy.curve import curve
-from analysis.occupancy.logs.hygiene import Cleaned
+from analysis.occupancy.logs.log import Cleaned
 from models.queues.policies import MOST_SLICES
 from models.queues.serve import serve
 from scenarios.occupancy.other_servers import Discipline, capacity, caveats, hindrance, settle, speeds

@@ -13,15 +13,16 @@ from typer.testing import CliRunner
 from analysis.occupancy.curve import curve
 from analysis.occupancy.law import law
 from analysis.occupancy.logs.access_logs import within_seconds
-from analysis.occupancy.logs.consistency import drift, resolution_s
 from analysis.occupancy.logs.hygiene import (
     clean,
     copies,
+    drift,
     imputed,
     lost_arrivals,
     lost_departures,
     might_repeat,
     overdue,
+    resolution_s,
 )
 from analysis.occupancy.logs.reading import read_log
 from models.queues.serve import serve

@@ -1,16 +1,16 @@
-"""How fast a server completes requests when so many are present, how many servers that shows, and their test."""
+"""How fast a server completes requests when so many are present, how many servers that shows, and their tests."""
 
 from dataclasses import dataclass
-from typing import Literal
+from typing import Literal, NamedTuple
 
 import numpy as np
 import pandas as pd
-from scipy.stats import CensoredData, chi2, ecdf
+from scipy.stats import CensoredData, chi2, ecdf, logrank, norm
 
-from analysis.occupancy.curve import met_on_arrival, pairs, undisturbed
-from analysis.occupancy.logs.consistency import conserves_work
-from analysis.occupancy.logs.hygiene import Cleaned
-from models.arrays import Bools, Floats
+from analysis.occupancy.curve import curve, met_on_arrival, pairs, undisturbed
+from analysis.occupancy.law import law
+from analysis.occupancy.logs.log import Cleaned
+from models.arrays import Bools, Floats, Ints
 
 CLEAR = float(np.log(100.0))
 """A number of servers is told from the next by a factor of 100 in likelihood: its errors are themselves estimates."""
@@ -32,6 +32,15 @@ _LOOKED_AT = 200_000
 """Requests from the beginning of the log that the test of servers looks at, as `clean` does."""
 _BLAMES = ("more servers than", "servers idle while requests wait")
 """How findings about the number of servers begin."""
+TEST_LEVEL = 0.001
+"""Level of each of two tests: a server of the model is blamed in less than one log of 500."""
+LEAST_DIFFERENCE = 0.05
+"""Smaller differences are not worth a finding."""
+LONGER, AT_RISK, VARIED = 0.01, 5, 6.0
+"""The mean of demands is known if the one that 1% exceed was seen, while five requests were there for longer, and is at
+most six times the mean."""
+LEAST_SIDE = 30
+"""Least number of requests on each side of a comparison."""
 _COLUMNS = ("jobs", "time_s", "completions", "rate_per_s", "low", "high")
 
 
@@ -351,3 +360,131 @@ def _servers_by_work(log: Cleaned, table: pd.DataFrame) -> Saturation:
             return servers_of(table, mean_demand_s=mean_s, error_s=error_s)
         reason = f"fewer than {LONE} requests, or only the short ones, were seen to be served alone"
     return Saturation(None, np.nan, np.nan, reason)
+
+
+@dataclass(frozen=True, slots=True)
+class Comparison:
+    """One test: the two sides, in seconds of mean service, and how rare such a difference is by chance."""
+
+    name: str
+    left_s: float
+    right_s: float
+    p_value: float
+
+    @property
+    def against(self) -> bool:
+        """Whether the difference is neither chance nor small."""
+        return self.p_value < TEST_LEVEL and abs(self.left_s / self.right_s - 1.0) > LEAST_DIFFERENCE
+
+
+class _Sample(NamedTuple):
+    """Times that end, or that are only known to be longer; shortest first."""
+
+    stay_s: Floats
+    ended: Bools
+
+    @property
+    def longest_s(self) -> float:
+        """The longest that was seen to end."""
+        return float(self.stay_s[self.ended][-1])
+
+
+class _Mean(NamedTuple):
+    """The mean of times cut off somewhere, its variance, and the time that 1% exceed."""
+
+    mean_s: float
+    variance: float
+    rare_s: float
+
+
+def conserves_work(arrival_s: Floats, departure_s: Floats, servers: int) -> tuple[Comparison, ...]:
+    """Return what speaks against work conservation on so many servers of one speed.
+
+    As long as no more than k requests are there each has a server of its own, so the time that such a request stays is
+    its demand, known until more than k are there: a censored sample (Kaplan and Meier 1958).
+
+    * company: demands of requests that met others, but not all servers busy, on the left, and of those that met nobody
+      on the right; the log-rank test (Mantel 1966). Servers that slow each other down (shared caches, hyper-threads,
+      locks), or wait for something else, make the left larger.
+    * load: service time by the law over requests served, on the left, and the mean of those demands on the right.
+      Servers that idle although somebody waits, fewer servers than k, or slower ones under load make the left larger;
+      more servers than k make it smaller.
+
+    A test without 30 requests on either side is left out; so is the second if long demands are too rare to be seen.
+
+    Parameters
+    ----------
+    arrival_s, departure_s : (n,) arrays of pairs, seconds; NaN departures have not left
+    servers : k >= 1
+
+    Examples
+    --------
+    >>> arrival = np.arange(200.0)
+    >>> [each.name for each in conserves_work(arrival, arrival + 0.5 + 0.25 * (arrival % 3), servers=2)]
+    ['load']
+    """
+    order = np.argsort(arrival_s, kind="stable")
+    came, left = arrival_s[order], departure_s[order]
+    gone = np.sort(left[~np.isnan(left)])
+    met = np.arange(len(came)) - np.searchsorted(gone, came, side="right")
+    stay_s, ended = _uncrowded(came, left, met, servers)
+    alone, company = met == 0, (met > 0) & (met < servers)
+    tests = []
+    if all(np.count_nonzero(ended & side) >= LEAST_SIDE for side in (alone, company)):
+        samples = [_sample(stay_s, ended, side) for side in (company, alone)]
+        longest = min(sample.longest_s for sample in samples)
+        left_s, right_s = (_mean(sample, longest).mean_s for sample in samples)
+        tests.append(Comparison("company", left_s, right_s, _logrank(*samples)))
+    free = _sample(stay_s, ended, alone | company)
+    if np.count_nonzero(free.ended) >= LEAST_SIDE:
+        tests += _load(law(curve(came, gone), servers).service_time_s / len(gone), len(gone), free)
+    return tuple(tests)
+
+
+def _uncrowded(came: Floats, left: Floats, met: Ints, servers: int) -> tuple[Floats, Bools]:
+    """Return how long each request was there until more than k were, and whether it left before that."""
+    crowded = np.flatnonzero(met >= servers)
+    following = np.searchsorted(crowded, np.arange(len(came)), side="right")
+    end_s = float(np.fmax(np.nanmax(left, initial=came[-1]), came[-1]))
+    until = np.append(came[crowded], end_s)[following]
+    ended: Bools = left <= until
+    return np.where(ended, left, until) - came, ended
+
+
+def _sample(stay_s: Floats, ended: Bools, which: Bools) -> _Sample:
+    order = np.lexsort((~ended[which], stay_s[which]))
+    return _Sample(stay_s[which][order], ended[which][order])
+
+
+def _logrank(first: _Sample, other: _Sample) -> float:
+    """Return the p-value; NaN, which blames nobody, where all demands are alike."""
+    with np.errstate(invalid="ignore"):
+        return float(logrank(_censored(first), _censored(other)).pvalue)
+
+
+def _censored(sample: _Sample) -> CensoredData:
+    return CensoredData(uncensored=sample.stay_s[sample.ended], right=sample.stay_s[~sample.ended])
+
+
+def _mean(sample: _Sample, up_to_s: float) -> _Mean:
+    """Return mean and variance of the mean (Greenwood 1926) of times cut off there, and what 1% exceed."""
+    at_risk = np.arange(len(sample.stay_s), 0, -1)
+    counts = sample.ended & (sample.stay_s <= up_to_s)
+    level = np.cumprod(np.where(counts, 1.0 - 1.0 / at_risk, 1.0))
+    ends = np.minimum(np.append(sample.stay_s[1:], up_to_s), up_to_s)
+    areas = level * (ends - np.minimum(sample.stay_s, up_to_s))
+    beyond = np.cumsum(areas[::-1])[::-1]
+    spread = np.where(counts, beyond**2 / (at_risk * np.maximum(at_risk - 1, 1)), 0.0)
+    present = len(at_risk) - np.searchsorted(sample.stay_s, sample.stay_s)
+    rare = np.append(sample.stay_s[(level <= LONGER) & (present >= AT_RISK)], np.inf)[0]
+    return _Mean(float(min(sample.stay_s[0], up_to_s) + areas.sum()), float(spread.sum()), float(rare))
+
+
+def _load(service_s: float, requests: int, free: _Sample) -> list[Comparison]:
+    """Return the comparison of the law's service time per request with the mean demand, if that is known."""
+    mean, variance, rare = _mean(free, free.longest_s)
+    if rare > VARIED * mean:
+        return []
+    error = np.sqrt(variance + float(free.stay_s[free.ended].var()) / requests)
+    z = abs(service_s - mean) / max(float(error), 1e-300)
+    return [Comparison("load", service_s, mean, float(2.0 * norm.sf(z)))]
