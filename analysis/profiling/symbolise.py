@@ -58,12 +58,6 @@ class Repository:
         ------
         SymboliseError
             If a symbol's build is not in `builds`, builds are not numbered 0, 1, 2, …, or two symbols overlap.
-
-        Examples
-        --------
-        >>> made = Repository.of(*example_symbols())
-        >>> made.look_up(np.array([0, 0, 1, -1]), np.array([4100, 4096, 4096, 77]))
-        array([1, 0, 4, 2])
         """
         number = builds["build"].to_numpy()
         order = np.argsort(number, kind="stable")
@@ -141,22 +135,6 @@ class Repository:
         }
 
 
-def example_symbols() -> tuple[pa.Table, pa.Table]:
-    """Return symbols of a build with one function of two lines, and two builds, for examples.
-
-    Examples
-    --------
-    >>> example_symbols()[1]["image"].to_pylist()
-    ['search', 'libz']
-    """
-    symbols = {
-        "build": [0, 0], "start": [4096, 4100], "end": [4100, 4104], "function": ["main"] * 2,
-        "function_start": [4096] * 2, "file": ["main.cc"] * 2, "file_hash": ["a1"] * 2, "function_line": [10] * 2,
-        "line": [11, 12],
-    }  # fmt: skip
-    return pa.table(symbols), pa.table({"build": [0, 1], "image": ["search", "libz"]})
-
-
 def numbers(column: pa.Array | pa.ChunkedArray) -> Ints:
     """Return a column of whole numbers as an array.
 
@@ -193,16 +171,6 @@ class Symboliser:
     ------
     SymboliseError
         If an address is in a build that is not known.
-
-    Examples
-    --------
-    >>> from analysis.profiling.symbolise import example_symbols
-    >>> none = pa.table(dict.fromkeys(["stack", "depth", "build", "address"], []))
-    >>> made = Symboliser(Repository.of(*example_symbols()), none)
-    >>> columns = {"process": [0, 0], "event": ["cycles"] * 2, "build": [0, 0], "address": [4096, 4097]}
-    >>> merged, = made.samples([pa.record_batch({**columns, "stack": [-1, -1], "count": [1, 2]})])
-    >>> merged["count"], made.locations()["function"].to_pylist()
-    (array([3]), ['main'])
     """
 
     def __init__(self, repository: Repository, stacks: pa.Table) -> None:

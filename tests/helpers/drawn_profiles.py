@@ -6,9 +6,10 @@ from pathlib import Path
 
 import numpy as np
 
-from analysis.profiling.formats.foreign import Frame, Measure, made
+from analysis.profiling.formats.foreign import Frame, Measure
 from analysis.profiling.formats.pprof_writing import write_pprof
 from scenarios.profiling.files import import_files
+from tests.helpers.foreign_profiles import profile_of
 
 WEIGHTS = np.repeat([8.0, 4.0, 2.0, 1.0], 10)
 GROWN = 12
@@ -27,7 +28,7 @@ def write(folder: Path, rng: np.random.Generator, factor: float = 1.0, machines:
             for i, k in enumerate(seen.tolist())
             if k
         ]
-        profile = made([Measure("samples"), Measure("cpu", "nanoseconds")], stacks)
+        profile = profile_of([Measure("samples"), Measure("cpu", "nanoseconds")], stacks)
         files.append(folder / f"{day}-{machine:02}.pb.gz")
         files[-1].write_bytes(write_pprof(replace(profile, start_s=(20_000 + day) * 86400.0 + 60.0 * machine)))
     import_files(files, folder / "made", machines=machines)

@@ -13,10 +13,11 @@ import venv
 from pathlib import Path
 
 from analysis.profiling.database import Database
-from analysis.profiling.formats.foreign import Frame, Measure, made
+from analysis.profiling.formats.foreign import Frame, Measure
 from analysis.profiling.formats.pprof_writing import write_pprof
 from analysis.profiling.query import Query
 from scenarios.profiling.files import Selection, export, import_files
+from tests.helpers.foreign_profiles import profile_of
 
 HERE = Path(__file__).parent
 
@@ -34,7 +35,7 @@ def small_run(folder):
     dice = random.Random(1)
     frames = [Frame(f"f{n}(int, a::b)", f"image{n % 2}", f"{n % 2:04x}", f"{n}.cc", 10, 10 + n % 7) for n in range(40)]
     stacks = [(tuple(dice.choices(frames, k=dice.randint(1, 9))), (10 * dice.randint(1, 99),)) for _ in range(500)]
-    (folder / "small.pb.gz").write_bytes(write_pprof(made([Measure("cycles", "events", 10)], stacks)))
+    (folder / "small.pb.gz").write_bytes(write_pprof(profile_of([Measure("cycles", "events", 10)], stacks)))
     import_files([folder / "small.pb.gz"], folder / "small")
     return folder / "small"
 

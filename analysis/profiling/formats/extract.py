@@ -52,8 +52,8 @@ def extract(database: Database, query: Query, name: str = "profile") -> Profile:
     >>> import tempfile
     >>> from pathlib import Path
     >>> from analysis.profiling.formats.tables import to_tables, write_tables
-    >>> from analysis.profiling.formats.foreign import made
-    >>> tables = to_tables([made([Measure("cpu", "ns", 10)], [((Frame("f"), Frame("main")), (30,))])])
+    >>> frames, samples = (Frame("f"), Frame("main")), (Sample((0, 1), (30,)),)
+    >>> tables = to_tables([Profile((Measure("cpu", "ns", 10),), frames, samples)])
     >>> with tempfile.TemporaryDirectory() as folder:
     ...     write_tables(tables, Path(folder))
     ...     with Database([Path(folder)]) as database:

@@ -69,9 +69,11 @@ def drawn(
 
     Examples
     --------
-    >>> from analysis.profiling.formats.foreign import Frame, Measure, made
+    >>> from analysis.profiling.formats.foreign import Frame, Measure, Sample
     >>> from analysis.profiling.formats.tables import to_tables
-    >>> one, other = (made([Measure("cpu", "ns", period)], [((Frame("f"),), (60,))]) for period in (10, 15))
+    >>> one, other = (
+    ...     Profile((Measure("cpu", "ns", period),), (Frame("f"),), (Sample((0,), (60,)),)) for period in (10, 15)
+    ... )
     >>> tables = drawn(to_tables([one, other]), machines=40)
     >>> tables["visits"][["collection", "weight"]].values.tolist()
     [['fleet', 20], ['fleet', 20]]
@@ -96,8 +98,8 @@ def repeated(profiles: Sequence[Profile]) -> list[tuple[str, str]]:
 
     Examples
     --------
-    >>> from analysis.profiling.formats.foreign import Frame, Measure, made
-    >>> one = made([Measure("cpu")], [((Frame("f"),), (60,))])
+    >>> from analysis.profiling.formats.foreign import Frame, Measure, Sample
+    >>> one = Profile((Measure("cpu"),), (Frame("f"),), (Sample((0,), (60,)),))
     >>> repeated([one, one])
     [('profile', 'profile')]
     """
@@ -119,8 +121,8 @@ def unlike_lengths(profiles: Sequence[Profile]) -> tuple[float, float] | None:
     Examples
     --------
     >>> from dataclasses import replace
-    >>> from analysis.profiling.formats.foreign import Frame, Measure, made
-    >>> one = made([Measure("cpu")], [((Frame("f"),), (60,))])
+    >>> from analysis.profiling.formats.foreign import Frame, Measure, Sample
+    >>> one = Profile((Measure("cpu"),), (Frame("f"),), (Sample((0,), (60,)),))
     >>> unlike_lengths([one, replace(one, length_s=10.0), replace(one, length_s=100.0)])
     (10.0, 100.0)
     """
@@ -135,8 +137,8 @@ def too_short(profiles: Sequence[Profile]) -> list[tuple[str, float]]:
     Examples
     --------
     >>> from dataclasses import replace
-    >>> from analysis.profiling.formats.foreign import Frame, Measure, made
-    >>> one = made([Measure("cpu")], [((Frame("f"),), (60,))])
+    >>> from analysis.profiling.formats.foreign import Frame, Measure, Sample
+    >>> one = Profile((Measure("cpu"),), (Frame("f"),), (Sample((0,), (60,)),))
     >>> too_short([replace(one, length_s=1e-6), replace(one, length_s=10.0)])
     [('profile', 1e-06)]
     """
@@ -152,8 +154,8 @@ def levels(profiles: Sequence[Profile]) -> list[str]:
 
     Examples
     --------
-    >>> from analysis.profiling.formats.foreign import Frame, Measure, made
-    >>> levels([made([Measure("inuse_space"), Measure("alloc_space")], [((Frame("f"),), (60, 90))])])
+    >>> from analysis.profiling.formats.foreign import Measure
+    >>> levels([Profile((Measure("inuse_space"), Measure("alloc_space")))])
     ['inuse_space']
     """
     events = {measure.event for profile in profiles for measure in profile.measures}

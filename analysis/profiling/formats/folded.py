@@ -108,8 +108,8 @@ def write_folded(profile: Profile, event: str) -> str:
 
     Examples
     --------
-    >>> from analysis.profiling.formats.foreign import made
-    >>> print(write_folded(made([Measure("samples")], [((Frame("f"), Frame("main")), (3,))]), "samples"), end="")
+    >>> profile = Profile((Measure("samples"),), (Frame("f"), Frame("main")), (Sample((0, 1), (3,)),))
+    >>> print(write_folded(profile, "samples"), end="")
     main;f 3
     """
     at = {measure.event: index for index, measure in enumerate(profile.measures)}[event]

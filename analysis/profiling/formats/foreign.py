@@ -1,7 +1,6 @@
 """A profile as the formats of other tools have it: measures, frames, and samples with a value of each measure."""
 
 import math
-from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import NamedTuple
 
@@ -94,29 +93,8 @@ class Profile:
 
         Examples
         --------
-        >>> made([Measure("samples")], [((Frame("f"),), (3,)), ((Frame("g"), Frame("f")), (4,))]).total("samples")
+        >>> Profile((Measure("samples"),), (Frame("f"),), (Sample((0,), (3,)), Sample((0, 0), (4,)))).total("samples")
         7
         """
         at = {measure.event: index for index, measure in enumerate(self.measures)}[event]
         return sum(sample.amounts[at] for sample in self.samples)
-
-
-def made(measures: Iterable[Measure], samples: Iterable[tuple[tuple[Frame, ...], tuple[int, ...]]]) -> Profile:
-    """Return a profile of stacks and their values, equal stacks summed.
-
-    Parameters
-    ----------
-    measures : what the values count
-    samples : stacks, the function sampled first, with a value of each measure
-
-    Examples
-    --------
-    >>> made([Measure("samples")], [((Frame("f"),), (3,)), ((Frame("f"),), (4,))]).samples
-    (Sample(stack=(0,), amounts=(7,), origin=0, chain=True),)
-    """
-    frames: dict[Frame, int] = {}
-    sums: dict[tuple[int, ...], tuple[int, ...]] = {}
-    for stack, values in samples:
-        key = tuple(frames.setdefault(frame, len(frames)) for frame in stack)
-        sums[key] = tuple(map(sum, zip(sums[key], values, strict=True))) if key in sums else values
-    return Profile(tuple(measures), tuple(frames), tuple(Sample(stack, values) for stack, values in sums.items()))

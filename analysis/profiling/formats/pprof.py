@@ -57,9 +57,8 @@ def read_pprof(data: bytes, name: str = "profile.pb") -> Profile:
 
     Examples
     --------
-    >>> from analysis.profiling.formats.foreign import made
     >>> from analysis.profiling.formats.pprof_writing import write_pprof
-    >>> profile = made([Measure("cpu", "nanoseconds")], [((Frame("f", "a.out"), Frame("main", "a.out")), (10,))])
+    >>> profile = Profile((Measure("cpu", "nanoseconds"),), (Frame("f", "a.out"),), (Sample((0,), (10,)),))
     >>> read_pprof(write_pprof(profile)).total("cpu")
     10
     """

@@ -29,9 +29,8 @@ def write_pprof(profile: Profile) -> bytes:
 
     Examples
     --------
-    >>> from analysis.profiling.formats.foreign import made
     >>> from analysis.profiling.formats.pprof import read_pprof
-    >>> profile = made([Measure("cycles")], [((Frame("f", "a.out", line=3), Frame("main", "a.out")), (10,))])
+    >>> profile = Profile((Measure("cycles"),), (Frame("f", "a.out", line=3),), (Sample((0,), (10,)),))
     >>> read_pprof(write_pprof(profile)).frames[0]
     Frame(function='f', image='a.out', build_id='', file='', function_line=0, line=3, address=0)
     """

@@ -33,9 +33,10 @@ def write_sample_profile(profile: Profile, event: str, image: str) -> str:
 
     Examples
     --------
-    >>> from analysis.profiling.formats.foreign import Measure, made
+    >>> from analysis.profiling.formats.foreign import Measure
     >>> leaf, root = Frame("f", "a", "", "f.c", 10, 12), Frame("main", "a", "", "f.c", 1, 3)
-    >>> print(write_sample_profile(made([Measure("cycles")], [((leaf, root), (5,)), ((root,), (2,))]), "cycles", "a"))
+    >>> samples = Sample((0, 1), (5,)), Sample((1,), (2,))
+    >>> print(write_sample_profile(Profile((Measure("cycles"),), (leaf, root), samples), "cycles", "a"))
     f:5:0
      2: 5
     main:2:0

@@ -55,8 +55,8 @@ def to_tables(profiles: Sequence[Profile]) -> dict[str, pd.DataFrame]:
 
     Examples
     --------
-    >>> from analysis.profiling.formats.foreign import made
-    >>> profile = made([Measure("cpu", "nanoseconds", 10)], [((Frame("f"), Frame("main")), (30,))])
+    >>> frames, samples = (Frame("f"), Frame("main")), (Sample((0, 1), (30,)),)
+    >>> profile = Profile((Measure("cpu", "nanoseconds", 10),), frames, samples)
     >>> tables = to_tables([profile])
     >>> tables["samples"]
        process event  location  stack  count
@@ -78,8 +78,8 @@ def totals(profile: Profile) -> list[Total]:
 
     Examples
     --------
-    >>> from analysis.profiling.formats.foreign import made
-    >>> [(total.event, total.samples, total.value) for total in totals(made([Measure("cpu", "ns", 10)], [((), (30,))]))]
+    >>> profile = Profile((Measure("cpu", "ns", 10),), samples=(Sample((), (30,)),))
+    >>> [(total.event, total.samples, total.value) for total in totals(profile)]
     [('cpu', 3, 30)]
     """
     rows = []

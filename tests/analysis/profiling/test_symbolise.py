@@ -176,6 +176,22 @@ def test_without_symbols_everything_stays_visible_as_unknown(tmp_path):
     assert read(symbolised(tmp_path)) == twin(made)
 
 
+def test_two_lines_of_a_function_by_hand():
+    symbols = {
+        "build": [0, 0], "start": [4096, 4100], "end": [4100, 4104], "function": ["main"] * 2,
+        "function_start": [4096] * 2, "file": ["main.cc"] * 2, "file_hash": ["a1"] * 2, "function_line": [10] * 2,
+        "line": [11, 12],
+    }  # fmt: skip
+    repository = Repository.of(pa.table(symbols), pa.table({"build": [0, 1], "image": ["search", "libz"]}))
+    codes = repository.look_up(np.array([0, 0, 1, -1]), np.array([4100, 4096, 4096, 77]))
+    assert codes.tolist() == [1, 0, 4, 2]
+    symboliser = Symboliser(repository, pa.table({name: [] for name in ("stack", "depth", "build", "address")}))
+    columns = {"process": [0, 0], "event": ["cycles"] * 2, "build": [0, 0], "address": [4096, 4097]}
+    (merged,) = symboliser.samples([pa.record_batch({**columns, "stack": [-1, -1], "count": [1, 2]})])
+    assert merged["count"].tolist() == [3]
+    assert symboliser.locations()["function"].to_pylist() == ["main"]
+
+
 def test_faults_are_told():
     made = profile(3)
     symbols, builds = made["symbols"], made["builds"]

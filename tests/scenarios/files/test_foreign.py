@@ -13,7 +13,7 @@ from analysis.crossplatform.logs import read as read_service_log
 from analysis.effects.observations import read_observations
 from analysis.occupancy.logs.reading import read_log
 from analysis.profiling.affinity.table import read as read_affinities
-from analysis.profiling.formats.foreign import Frame, Measure, made
+from analysis.profiling.formats.foreign import Frame, Measure
 from analysis.profiling.formats.pprof_writing import write_pprof
 from analysis.profiling.formats.reading import read_profile
 from analysis.tables.faults import Faults
@@ -28,6 +28,7 @@ from scenarios.files.loader import load_each
 from scenarios.files.traces import read_trace
 from scenarios.occupancy.stream import Watched, watch
 from scenarios.runs.rundir import open_run
+from tests.helpers.foreign_profiles import profile_of
 from tests.helpers.mutants import mutants
 
 MUTANTS = 40
@@ -39,7 +40,7 @@ def lines(count, row, header=b""):
 
 def stacks():
     frames = Frame("f", "a.out"), Frame("main", "a.out")
-    return write_pprof(made([Measure("cpu", "nanoseconds")], [(frames, (10,)), (frames[1:], (30,))]))
+    return write_pprof(profile_of([Measure("cpu", "nanoseconds")], [(frames, (10,)), (frames[1:], (30,))]))
 
 
 def trace(name):

@@ -7,10 +7,11 @@ import numpy as np
 import pytest
 from typer.testing import CliRunner
 
-from analysis.profiling.formats.foreign import Frame, Measure, made
+from analysis.profiling.formats.foreign import Frame, Measure
 from analysis.profiling.formats.pprof_writing import write_pprof
 from scenarios.commands.app import app
 from scenarios.profiling.files import import_files
+from tests.helpers.foreign_profiles import profile_of
 
 STACKS = [((Frame("f", "a"),), (3, 10**17 + 1)), ((Frame("g", "a"),), (2, 7))]
 
@@ -22,7 +23,9 @@ def run(*arguments):
 @pytest.fixture(scope="module")
 def imported(tmp_path_factory):
     folder = tmp_path_factory.mktemp("imported")
-    (folder / "cycles.pb.gz").write_bytes(write_pprof(made([Measure("samples"), Measure("cycles", "events")], STACKS)))
+    (folder / "cycles.pb.gz").write_bytes(
+        write_pprof(profile_of([Measure("samples"), Measure("cycles", "events")], STACKS))
+    )
     import_files([folder / "cycles.pb.gz"], folder / "made")
     return folder / "made"
 
@@ -56,7 +59,7 @@ def test_a_question_that_is_not_there_names_the_command_that_lists_them(imported
 @pytest.mark.filterwarnings("error")
 def test_one_machine_on_a_side_is_too_few_to_compare(imported):
     later = imported.parent / "later.pb.gz"
-    later.write_bytes(write_pprof(made([Measure("samples"), Measure("cycles", "events")], STACKS[:1])))
+    later.write_bytes(write_pprof(profile_of([Measure("samples"), Measure("cycles", "events")], STACKS[:1])))
     import_files([later], imported.parent / "later")
     ended = run("regress", imported, imported.parent / "later")
     assert ended.exit_code == 2

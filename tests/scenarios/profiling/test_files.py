@@ -8,7 +8,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from analysis.profiling.database import Database
-from analysis.profiling.formats.foreign import Frame, Measure, made
+from analysis.profiling.formats.foreign import Frame, Measure
 from analysis.profiling.formats.pprof import read_pprof
 from analysis.profiling.formats.pprof_writing import write_pprof
 from analysis.profiling.formats.tables import write_tables
@@ -18,6 +18,7 @@ from scenarios.files.faults import FaultsError
 from scenarios.profiling import files as profile_files
 from scenarios.profiling.files import Selection, export, import_files
 from scenarios.views.text import show
+from tests.helpers.foreign_profiles import profile_of
 
 MAIN = Frame("main", "web", "aa11", "web.c", 1, 9)
 PARSE = Frame("parse", "web", "aa11", "parse.c", 10, 12)
@@ -28,7 +29,7 @@ STACKS = [((PARSE, MAIN), (40,)), ((COPY, PARSE, MAIN), (30,)), ((COPY, MAIN), (
 
 def write_cpu(folder, stacks=STACKS, name="cpu.pb.gz"):
     path = folder / name
-    path.write_bytes(write_pprof(made([Measure("cpu", "nanoseconds", 10)], stacks)))
+    path.write_bytes(write_pprof(profile_of([Measure("cpu", "nanoseconds", 10)], stacks)))
     return path
 
 

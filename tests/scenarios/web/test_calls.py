@@ -1,8 +1,9 @@
 from analysis.profiling.database import Database
-from analysis.profiling.formats.foreign import Frame, Measure, made
+from analysis.profiling.formats.foreign import Frame, Measure
 from analysis.profiling.formats.pprof_writing import write_pprof
 from scenarios.profiling.files import import_files
 from scenarios.web.application import application
+from tests.helpers.foreign_profiles import profile_of
 from tests.helpers.small_profile import FUNCTIONS
 from tests.helpers.web_pages import SIDES, ask, expected, harmless
 
@@ -94,7 +95,7 @@ def test_what_is_found_is_what_the_table_has_however_small_its_frames(pages, sma
 def test_pages_of_stacks_as_deep_as_an_importer_takes_are_made(tmp_path):
     """16,384 frames: more than any writer or reader of JSON that recurses could take."""
     stack = tuple(Frame(f"f{number % 9}", "a") for number in range(16_384))
-    (tmp_path / "deep.pb.gz").write_bytes(write_pprof(made([Measure("samples")], [(stack, (7,))])))
+    (tmp_path / "deep.pb.gz").write_bytes(write_pprof(profile_of([Measure("samples")], [(stack, (7,))])))
     import_files([tmp_path / "deep.pb.gz"], tmp_path / "made")
     pages = application(tmp_path / "made")
     for path in ("/flame.json", "/flamediff.json"):

@@ -3,13 +3,14 @@ from dataclasses import replace
 
 import pandas as pd
 
-from analysis.profiling.formats.foreign import Frame, Measure, made
+from analysis.profiling.formats.foreign import Frame, Measure
 from analysis.profiling.formats.pprof_writing import write_pprof
 from analysis.profiling.regressions.comparison import Criteria
 from scenarios.profiling import regress as regression
 from scenarios.profiling.files import import_files
 from scenarios.web import site
 from scenarios.web.application import application
+from tests.helpers.foreign_profiles import profile_of
 from tests.helpers.web_pages import ask, harmless
 
 
@@ -64,7 +65,7 @@ def test_events_of_an_imported_profile_are_offered_and_compared(tmp_path):
         for machine in range(2):
             stack = [((Frame("f", "a"),), (30 + day, 600)), ((Frame("g", "a"),), (70 + machine, 1400))]
             profile = replace(
-                made([Measure("samples"), Measure("cpu", "nanoseconds")], stack), start_s=(20_000 + day) * 86400.0
+                profile_of([Measure("samples"), Measure("cpu", "nanoseconds")], stack), start_s=(20_000 + day) * 86400.0
             )
             (tmp_path / f"{day}{machine}.pb.gz").write_bytes(write_pprof(profile))
     import_files(sorted(tmp_path.glob("*.pb.gz")), tmp_path / "made", machines=10)
@@ -97,7 +98,7 @@ def test_a_day_that_parts_nothing_is_refused(pages):
 def days(folder, starts):
     """The page of an import of files that began at these days, without a time."""
     for at, day in enumerate(starts):
-        file = replace(made([Measure("samples")], [((Frame("f", "a"),), (30 + at,))]), start_s=day * 86400.0)
+        file = replace(profile_of([Measure("samples")], [((Frame("f", "a"),), (30 + at,))]), start_s=day * 86400.0)
         (folder / f"{at}.pb.gz").write_bytes(write_pprof(file))
     import_files(sorted(folder.glob("*.pb.gz")), folder / "made", machines=10)
     return " ".join("".join(harmless(ask(application(folder / "made"), "/regress")).said).split())

@@ -10,15 +10,16 @@ import pytest
 from typer.testing import CliRunner
 
 from analysis.profiling.formats.fleet import NOBODY, SampleError, drawn
-from analysis.profiling.formats.foreign import Frame, Measure, Origin, Profile, Sample, made
+from analysis.profiling.formats.foreign import Frame, Measure, Origin, Profile, Sample
 from analysis.profiling.formats.pprof_writing import write_pprof
 from analysis.profiling.formats.tables import to_tables
 from analysis.profiling.intervals import share_intervals
 from scenarios.commands.app import app
+from tests.helpers.foreign_profiles import profile_of
 
 
 def profile(period, values, **more):
-    named = made(
+    named = profile_of(
         [Measure("cpu", "nanoseconds", period)], [((Frame(name),), (value,)) for name, value in values.items()]
     )
     return Profile(named.measures, named.frames, named.samples, **more)
@@ -300,7 +301,7 @@ def test_where_lengths_differ_a_file_that_does_not_say_its_own_is_to_be_left_out
 
 def test_a_level_may_be_weighted_equally_and_a_note_names_the_lengths(tmp_path):
     for at, length_s in enumerate((30.0, 60.0)):
-        heap = made([Measure("inuse_space", "bytes")], [((Frame("f"),), (60 + at,))])
+        heap = profile_of([Measure("inuse_space", "bytes")], [((Frame("f"),), (60 + at,))])
         (tmp_path / f"{at}.pb").write_bytes(write_pprof(replace(heap, length_s=length_s)))
     words = ("profile", "import", *tmp_path.glob("*.pb"), "--drawn-from", 30, "--out", tmp_path / "x")
     assert "--equal-lengths takes all as equally long" in wsc(*words).stderr

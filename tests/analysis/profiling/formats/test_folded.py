@@ -5,8 +5,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from analysis.profiling.formats.folded import read_folded, write_folded
-from analysis.profiling.formats.foreign import LARGEST, Frame, Measure, made
+from analysis.profiling.formats.foreign import LARGEST, Frame, Measure
 from analysis.tables.faults import FileError
+from tests.helpers.foreign_profiles import profile_of
 
 NAMES = st.text(st.characters(exclude_categories=("C", "Z"), exclude_characters=";"), min_size=1, max_size=5)
 STACKS = st.dictionaries(st.lists(NAMES, min_size=1, max_size=5).map(tuple), st.integers(1, 10**12), min_size=1)
@@ -14,7 +15,7 @@ STACKS = st.dictionaries(st.lists(NAMES, min_size=1, max_size=5).map(tuple), st.
 
 @given(STACKS)
 def test_what_is_written_is_read_again(stacks):
-    profile = made(
+    profile = profile_of(
         [Measure("samples")], [(tuple(map(Frame, reversed(path))), (count,)) for path, count in stacks.items()]
     )
     again = read_folded(write_folded(profile, "samples").encode())
@@ -24,7 +25,7 @@ def test_what_is_written_is_read_again(stacks):
 
 @given(STACKS)
 def test_what_is_written_is_what_a_line_a_stack_says(stacks):
-    profile = made(
+    profile = profile_of(
         [Measure("samples")], [(tuple(map(Frame, reversed(path))), (count,)) for path, count in stacks.items()]
     )
     plainly = sorted(f"{';'.join(path)} {count}" for path, count in stacks.items())
@@ -34,12 +35,12 @@ def test_what_is_written_is_what_a_line_a_stack_says(stacks):
 
 
 def test_a_name_may_hold_blanks_and_a_semicolon_becomes_a_colon():
-    profile = made([Measure("samples")], [((Frame("operator ()(a;b)"),), (2,))])
+    profile = profile_of([Measure("samples")], [((Frame("operator ()(a;b)"),), (2,))])
     assert write_folded(profile, "samples") == "operator ()(a:b) 2\n"
 
 
 def test_stacks_that_are_written_alike_are_summed():
-    profile = made([Measure("samples")], [((Frame("f", line=1),), (2,)), ((Frame("f", line=2),), (3,))])
+    profile = profile_of([Measure("samples")], [((Frame("f", line=1),), (2,)), ((Frame("f", line=2),), (3,))])
     assert write_folded(profile, "samples") == "f 5\n"
 
 

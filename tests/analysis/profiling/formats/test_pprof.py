@@ -9,10 +9,11 @@ from google.protobuf import descriptor_pb2, descriptor_pool, message_factory
 from hypothesis import given
 from hypothesis import strategies as st
 
-from analysis.profiling.formats.foreign import LARGEST, Frame, Measure, Origin, Profile, Sample, made
+from analysis.profiling.formats.foreign import LARGEST, Frame, Measure, Origin, Profile, Sample
 from analysis.profiling.formats.pprof import read_pprof
 from analysis.profiling.formats.pprof_writing import write_pprof
 from analysis.tables.faults import FileError
+from tests.helpers.foreign_profiles import profile_of
 
 FIELDS = {
     "Profile": [
@@ -161,13 +162,13 @@ def test_what_the_runtime_writes_is_read():
 
 
 def test_the_same_profile_gives_the_same_bytes():
-    profile = made([Measure("cpu")], [((Frame("f"),), (3,))])
+    profile = profile_of([Measure("cpu")], [((Frame("f"),), (3,))])
     assert write_pprof(profile) == write_pprof(profile)
 
 
 def test_a_total_that_readers_cannot_hold_is_refused():
     with pytest.raises(ValueError, match="sums to"):
-        write_pprof(made([Measure("cpu")], [((Frame("f"),), (LARGEST,)), ((Frame("g"),), (1,))]))
+        write_pprof(profile_of([Measure("cpu")], [((Frame("f"),), (LARGEST,)), ((Frame("g"),), (1,))]))
 
 
 def broken(change):

@@ -9,13 +9,14 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from analysis.profiling.formats.foreign import Frame, Measure, made
+from analysis.profiling.formats.foreign import Frame, Measure
 from analysis.profiling.formats.pprof_writing import write_pprof
 from analysis.profiling.formats.reading import read_all, read_foreign, read_profile
 from analysis.tables.bytes import content_of, unpacked
 from analysis.tables.faults import FileError
+from tests.helpers.foreign_profiles import profile_of
 
-PPROF = write_pprof(made([Measure("samples")], [((Frame("f"), Frame("main")), (7,))]))
+PPROF = write_pprof(profile_of([Measure("samples")], [((Frame("f"), Frame("main")), (7,))]))
 FILES = {
     "pprof": PPROF,
     "plain pprof": gzip.decompress(PPROF),

@@ -5,12 +5,13 @@ from collections import Counter
 from hypothesis import given
 from hypothesis import strategies as st
 
-from analysis.profiling.formats.foreign import Frame, Measure, made
+from analysis.profiling.formats.foreign import Frame, Measure
 from analysis.profiling.formats.sample_profile import write_sample_profile
+from tests.helpers.foreign_profiles import profile_of
 
 
 def write(samples, image="a"):
-    return write_sample_profile(made([Measure("cycles")], samples), "cycles", image)
+    return write_sample_profile(profile_of([Measure("cycles")], samples), "cycles", image)
 
 
 def sections(text):

@@ -7,12 +7,13 @@ from hypothesis import strategies as st
 
 from analysis.profiling.database import Database
 from analysis.profiling.formats.extract import extract
-from analysis.profiling.formats.foreign import LARGEST, Frame, Measure, Origin, Profile, Sample, made
+from analysis.profiling.formats.foreign import LARGEST, Frame, Measure, Origin, Profile, Sample
 from analysis.profiling.formats.tables import NAMES, to_tables, totals, write_tables
 from analysis.profiling.query import Query
 from analysis.profiling.storage import ProfileError
 from analysis.tables.faults import FileError
 from models.tables import TABLES
+from tests.helpers.foreign_profiles import profile_of
 
 FRAMES = st.tuples(st.sampled_from(["f", "g", ""]), st.sampled_from(["a", ""]), st.integers(0, 2)).map(
     lambda found: Frame(found[0], found[1], line=found[2])
@@ -20,7 +21,7 @@ FRAMES = st.tuples(st.sampled_from(["f", "g", ""]), st.sampled_from(["a", ""]), 
 STACKS = st.lists(FRAMES, max_size=4).map(tuple)
 COUNTS = st.tuples(st.integers(0, 50), st.integers(0, 50).map(lambda count: 10 * count))
 PROFILES = st.lists(st.tuples(STACKS, COUNTS), max_size=8).map(
-    lambda samples: made([Measure("samples"), Measure("cpu", "nanoseconds", 10)], samples)
+    lambda samples: profile_of([Measure("samples"), Measure("cpu", "nanoseconds", 10)], samples)
 )
 
 
@@ -67,7 +68,7 @@ def test_every_reference_is_to_a_row(profile):
 
 
 def test_columns_and_types_are_the_contract():
-    tables = to_tables([made([Measure("samples")], [((Frame("f", "a"),), (3,))])])
+    tables = to_tables([profile_of([Measure("samples")], [((Frame("f", "a"),), (3,))])])
     assert tuple(tables) == NAMES
     for name, table in tables.items():
         for column in TABLES[name]:
@@ -76,7 +77,7 @@ def test_columns_and_types_are_the_contract():
 
 
 def test_a_period_that_does_not_divide_every_value_is_not_used():
-    profile = made([Measure("cpu", "nanoseconds", 10)], [((Frame("f"),), (30,)), ((Frame("g"),), (5,))])
+    profile = profile_of([Measure("cpu", "nanoseconds", 10)], [((Frame("f"),), (30,)), ((Frame("g"),), (5,))])
     tables = to_tables([profile])
     assert tables["rates"]["period"].tolist() == [1]
     assert tables["samples"]["count"].tolist() == [30, 5]
@@ -84,7 +85,7 @@ def test_a_period_that_does_not_divide_every_value_is_not_used():
 
 
 def test_events_of_one_name_are_told_apart_by_their_units():
-    profile = made([Measure("wall", "count"), Measure("wall", "nanoseconds")], [((Frame("f"),), (1, 7))])
+    profile = profile_of([Measure("wall", "count"), Measure("wall", "nanoseconds")], [((Frame("f"),), (1, 7))])
     assert to_tables([profile])["samples"]["event"].tolist() == ["wall/count", "wall/nanoseconds"]
 
 
@@ -109,20 +110,20 @@ def test_times_count_from_the_midnight_before_the_first_file():
 
 
 def test_functions_without_symbols_are_marked():
-    tables = to_tables([made([Measure("cpu")], [((Frame("", "a", address=5), Frame("f")), (3,))])])
+    tables = to_tables([profile_of([Measure("cpu")], [((Frame("", "a", address=5), Frame("f")), (3,))])])
     seen = tables["locations"][["image", "build", "function", "symbolised"]].to_numpy().tolist()
     assert seen == [["a", 0, "[unknown]", False], ["[generated]", -1, "f", True]]
 
 
 def test_a_sum_beyond_64_bits_is_refused():
     with pytest.raises(FileError, match="cpu: should sum to at most"):
-        to_tables([made([Measure("cpu")], [((Frame("f"),), (LARGEST,)), ((Frame("g"),), (1,))])])
+        to_tables([profile_of([Measure("cpu")], [((Frame("f"),), (LARGEST,)), ((Frame("g"),), (1,))])])
 
 
 def test_samples_are_counted_as_the_file_counts_them(tmp_path):
     """Values of one sample differ, and no period divides them: counts are those of the file, values stay exact."""
     stacks = [((Frame("f"),), (3, 10**17 + 1)), ((Frame("g"), Frame("f")), (2, 7))]
-    profile = made([Measure("samples"), Measure("cycles", "events")], stacks)
+    profile = profile_of([Measure("samples"), Measure("cycles", "events")], stacks)
     assert [(total.event, total.samples, total.value) for total in totals(profile)] == [
         ("samples", 5, 5),
         ("cycles", 5, 10**17 + 8),
@@ -137,8 +138,8 @@ def test_samples_are_counted_as_the_file_counts_them(tmp_path):
 
 
 def test_profiles_with_and_without_counts_of_their_own_are_asked_together(tmp_path):
-    one = made([Measure("samples"), Measure("cycles", "events")], [((Frame("f"),), (3, 100))])
-    other = made([Measure("cycles", "events")], [((Frame("f"),), (50,))])
+    one = profile_of([Measure("samples"), Measure("cycles", "events")], [((Frame("f"),), (3, 100))])
+    other = profile_of([Measure("cycles", "events")], [((Frame("f"),), (50,))])
     for name, profile in (("one", one), ("other", other)):
         (tmp_path / name).mkdir()
         write_tables(to_tables([profile]), tmp_path / name)
@@ -148,7 +149,7 @@ def test_profiles_with_and_without_counts_of_their_own_are_asked_together(tmp_pa
 
 
 def test_a_negative_count_of_samples_is_refused(tmp_path):
-    tables = to_tables([made([Measure("samples"), Measure("cycles")], [((Frame("f"),), (3, 100))])])
+    tables = to_tables([profile_of([Measure("samples"), Measure("cycles")], [((Frame("f"),), (3, 100))])])
     tables["samples"]["taken"] = -tables["samples"]["taken"]
     write_tables(tables, tmp_path)
     with pytest.raises(ProfileError, match="taken: should be at least 0, got -3"), Database([tmp_path]):
