@@ -34,8 +34,8 @@ class Lens(Protocol):
     def measure(self, scenario: "AnyScenario", run: "Run", out: Path, progress: "Progress") -> "Conclusion":
         """Return what `wsc run` says of a run that is there."""
 
-    def numbers(self, payload: Mapping[str, Any]) -> Iterable[tuple[str, float]]:
-        """Yield what a run says in a line of numbers, each with its name: a row of the report of many runs."""
+    def numbers(self, answer: "Conclusion") -> Iterable[tuple[str, float]]:
+        """Yield what `measure` answered in a line of numbers, each with its name: a row of the report of many runs."""
 
 
 @dataclass(frozen=True)

@@ -4,7 +4,6 @@ import math
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
 import pandas as pd
 
@@ -217,11 +216,12 @@ def tables_of(run: Run) -> Tables:
     return {name: run.table(name) for name in _TABLES if name in _NEEDED or run.has(name)}
 
 
-def numbers(payload: Mapping[str, Any]) -> Iterator[tuple[str, float]]:
+def numbers(answer: PredictedRun) -> Iterator[tuple[str, float]]:
     """Yield a run in a line of numbers, each with its name."""
-    rows = [row for row in payload["methods"] if row["method"] == BEST]
-    for name, key in (("error of service time", "service_error"), ("intervals that hold", "coverage")):
-        known = sorted(row[key] for row in rows if math.isfinite(row[key]))
+    rows = [row for row in answer.world["methods"] if row["method"] == BEST]
+    errors, coverages = [row["service_error"] for row in rows], [row["coverage"] for row in rows]
+    for name, values in (("error of service time", errors), ("intervals that hold", coverages)):
+        known = sorted(value for value in values if math.isfinite(value))
         yield name, known[len(known) // 2] if known else math.nan
 
 

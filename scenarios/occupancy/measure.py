@@ -4,7 +4,6 @@ import math
 from collections.abc import Iterator, Mapping
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -211,11 +210,11 @@ def precise(scenario: QueueScenario, share: float, out: Path, force: bool, progr
     return replace(measure(longer.scenario, longer.run, out, progress), precision=precision)
 
 
-def numbers(payload: Mapping[str, Any]) -> Iterator[tuple[str, float]]:
+def numbers(answer: QueueConclusion) -> Iterator[tuple[str, float]]:
     """Yield a run in a line of numbers, each with its name."""
-    yield "busy by the law", payload["occupancy"]["utilisation"]
-    yield "busy in truth", payload["truth"]["utilisation"]
-    service_s, queueing_s = (payload["occupancy"][f"{name}_time_s"] for name in ("service", "queueing"))
+    yield "busy by the law", answer.occupancy.utilisation
+    yield "busy in truth", answer.truth.utilisation
+    service_s, queueing_s = answer.occupancy.service_time_s, answer.occupancy.queueing_time_s
     yield "queueing over service", queueing_s / service_s if service_s > 0 else math.nan
 
 

@@ -4,7 +4,6 @@ import math
 from collections.abc import Hashable, Iterator, Mapping
 from dataclasses import asdict, dataclass
 from pathlib import Path
-from typing import Any
 
 import pandas as pd
 
@@ -206,12 +205,12 @@ def measure(scenario: ProfileScenario, run: Run, _out: Path, progress: Progress)
     )
 
 
-def numbers(payload: Mapping[str, Any]) -> Iterator[tuple[str, float]]:
+def numbers(answer: ProfiledRun) -> Iterator[tuple[str, float]]:
     """Yield a run in a line of numbers, each with its name."""
-    seconds = payload["core_seconds"]
-    yield "error of core-seconds", seconds["core_s"] / seconds["monitor_s"] - 1.0
-    yield "cycles with stacks", payload["stacks"]["share"]
-    for row in payload["functions"][:1]:
+    seconds = answer.facts.core_seconds
+    yield "error of core-seconds", seconds.core_s / seconds.monitor_s - 1.0
+    yield "cycles with stacks", answer.facts.stacks.share
+    for row in answer.functions.head(1).to_dict("records"):
         yield "hottest function", row["share"]
 
 

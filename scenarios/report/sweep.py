@@ -88,11 +88,11 @@ def _measured(path: Path, folder: Path) -> _One:
     try:
         scenario, run = reopen(path)
         settings = flat(run.manifest["resolved"])
-        payload = payload_of(measure(scenario, run, folder, lambda _what, _share: None))
+        answer = measure(scenario, run, folder, lambda _what, _share: None)
     except WscError as error:
         return _One("", path.name, path, {}, {}, {}, str(error).splitlines()[0])
-    numbers = dict(KINDS[scenario.kind].lens.numbers(payload))
-    return _One(scenario.kind, scenario.name, path, settings, numbers, payload, "", scenario)
+    numbers = dict(KINDS[scenario.kind].lens.numbers(answer))
+    return _One(scenario.kind, scenario.name, path, settings, numbers, payload_of(answer), "", scenario)
 
 
 def _sections(runs: Sequence[_One]) -> Iterator[Section]:

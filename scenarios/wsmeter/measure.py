@@ -376,14 +376,18 @@ def unit_of(scenario: World) -> Unit:
     return "instance" if by_instance else "machine"
 
 
-def numbers(payload: Mapping[str, Any]) -> Iterator[tuple[str, float]]:
+def numbers(answer: FleetRun) -> Iterator[tuple[str, float]]:
     """Yield a run in a line of numbers, each with its name."""
-    yield "true change", payload["truth"]["change"]
-    known = [row for row in payload["estimates"] if row["estimator"] == "wsmeter" and math.isfinite(row["change"])]
+    yield "true change", answer.true
+    known = [
+        row
+        for row in answer.estimates.to_dict("records")
+        if row["estimator"] == "wsmeter" and math.isfinite(row["change"])
+    ]
     if known:
         yield "WSMeter's estimate", known[-1]["change"]
         yield "margin", known[-1]["margin"]
-    yield "CPU used", payload["fleet"]["utilisation"]
+    yield "CPU used", answer.fleet["utilisation"]
 
 
 def summary(found: Run) -> dict[str, float]:
