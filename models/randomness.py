@@ -40,8 +40,6 @@ def streams(seed: int, what: str, names: Sequence[str]) -> list[np.random.Genera
     Parameters
     ----------
     seed : non-negative integer
-    what : what the draws are for
-    names : whose
 
     Examples
     --------

@@ -481,10 +481,6 @@ TABLES: dict[str, tuple[Column, ...]] = {
 def schema(table: str) -> pa.Schema:
     """Return the Arrow schema of a table, meanings as field metadata.
 
-    Parameters
-    ----------
-    table : a name in `TABLES`
-
     Raises
     ------
     KeyError

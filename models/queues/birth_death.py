@@ -70,11 +70,6 @@ def present(offered: ArrayLike, rates: ArrayLike) -> tuple[Floats, Floats]:
     two arrays shaped like `offered`
         Infinite where as much work comes as the station can do, or more.
 
-    Raises
-    ------
-    ValueError
-        As `law`.
-
     Examples
     --------
     >>> mean, slope = present([0.0, 0.5, 1.0], [1.0])

@@ -144,7 +144,6 @@ def draw(what: Traffic, requests: int) -> tuple[Floats, Floats, Ints]:
     Parameters
     ----------
     what : what is drawn
-    requests : how many
 
     Returns
     -------

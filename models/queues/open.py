@@ -139,11 +139,6 @@ def fcfs(arrival_s: Floats, demand_s: Floats, servers: int) -> Floats:
     -------
     (n,) array, seconds
 
-    Raises
-    ------
-    ValueError
-        As `times` does.
-
     Examples
     --------
     >>> fcfs(np.array([0.0, 1.0, 1.0]), np.array([3.0, 3.0, 1.0]), servers=2)
@@ -167,11 +162,6 @@ def ps(arrival_s: Floats, demand_s: Floats, servers: int) -> Floats:
     Returns
     -------
     (n,) array, seconds
-
-    Raises
-    ------
-    ValueError
-        As `times` does.
 
     Examples
     --------
@@ -198,11 +188,6 @@ def priority(arrival_s: Floats, demand_s: Floats, servers: int, priority: Ints) 
     -------
     (n,) array, seconds
 
-    Raises
-    ------
-    ValueError
-        As `times` does.
-
     Examples
     --------
     >>> priority(np.array([0.0, 1.0]), np.array([2.0, 2.0]), servers=1, priority=np.array([1, 0]))
@@ -225,11 +210,6 @@ def srpt(arrival_s: Floats, demand_s: Floats, servers: int) -> Floats:
     Returns
     -------
     (n,) array, seconds
-
-    Raises
-    ------
-    ValueError
-        As `times` does.
 
     Examples
     --------
@@ -256,11 +236,6 @@ def rr(arrival_s: Floats, demand_s: Floats, servers: int, quantum_s: float) -> F
     Returns
     -------
     (n,) array, seconds
-
-    Raises
-    ------
-    ValueError
-        As `times` does.
 
     Examples
     --------

@@ -143,7 +143,6 @@ def build_activities(
 
     Parameters
     ----------
-    application, runtime, mechanisms : what is asked
     seed : of the world
     name : of the service; services of different names are different draws
 

@@ -34,11 +34,6 @@ class Site:
 def sites(world: ServiceWorld, what: Literal["application", "benchmark"] = "application") -> dict[str, Site]:
     """Return a world's service, or its public benchmark, on each of its platforms by name.
 
-    Parameters
-    ----------
-    world : what is asked
-    what : the service or the benchmark
-
     Raises
     ------
     ValueError
@@ -60,7 +55,6 @@ def offered(site: Site, requests_per_s: Floats) -> tuple[Floats, Floats]:
 
     Parameters
     ----------
-    site : the service and where it is
     requests_per_s : (n, J) array
 
     Returns
@@ -84,7 +78,6 @@ def response(site: Site, requests_per_s: Floats) -> Floats:
 
     Parameters
     ----------
-    site : the service and where it is
     requests_per_s : (n, J) array, not all zero in any row
 
     Examples
@@ -107,7 +100,6 @@ def saturation(site: Site, mix: Floats) -> float:
 
     Parameters
     ----------
-    site : the service and where it is
     mix : (J,) shares of the types
 
     Examples
@@ -131,7 +123,6 @@ def ceiling(site: Site, mix: Floats) -> float:
 
     Parameters
     ----------
-    site : the service and where it is
     mix : (J,) shares of the types
 
     Examples
@@ -149,7 +140,6 @@ def alone(site: Site, rate_per_s: float) -> tuple[Floats, Floats]:
 
     Parameters
     ----------
-    site : the service and where it is
     rate_per_s : of the one type, above 0
 
     Returns
@@ -174,7 +164,6 @@ def per_request(site: Site, requests_per_s: Floats) -> Floats:
 
     Parameters
     ----------
-    site : the service and where it is
     requests_per_s : (J,) array
 
     Examples

@@ -94,7 +94,6 @@ def route(cluster: Cluster, router: Router, table: Floats | None = None) -> pd.D
 
     Parameters
     ----------
-    cluster : machines and requests
     router : one of `models.queues.dispatch.ROUTERS` but fixed
     table : (J, m) array: predicted seconds for routers that compare them, otherwise weights, 0: never. None: the
         weights of `models.queues.dispatch.dispatch`
@@ -104,11 +103,6 @@ def route(cluster: Cluster, router: Router, table: Floats | None = None) -> pd.D
     one row a request
         `request`, `type`, `machine` (its number in the cluster), `arrival_s`, `departure_s` from the business tier,
         `response_s` other tiers included.
-
-    Raises
-    ------
-    ValueError
-        As `models.queues.dispatch.dispatch` does.
 
     Examples
     --------
@@ -188,10 +182,6 @@ def _frame(cluster: Cluster, jobs: _Jobs, done: Dispatch) -> pd.DataFrame:
 
 def responses(routed: pd.DataFrame) -> pd.DataFrame:
     """Return the mean and the 99th percentile of response times, of all requests and type by type.
-
-    Parameters
-    ----------
-    routed : what `route` returns
 
     Returns
     -------

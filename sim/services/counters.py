@@ -62,7 +62,6 @@ def sample(counted: Floats, events: int, rng: np.random.Generator) -> Floats:
     ----------
     counted : array of non-negative numbers of events
     events : per sample, at least 1
-    rng : where the random numbers come from
 
     Examples
     --------

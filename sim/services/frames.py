@@ -54,7 +54,6 @@ def log(world: ServiceWorld, start_s: Floats, response_s: Mapping[str, Floats], 
     world : measured platforms, events per sample and seed
     start_s : (n,) array, seconds
     response_s : by platform, the (n,) mean response times of the intervals
-    runs : by platform
 
     Examples
     --------
@@ -77,9 +76,7 @@ def cpu(measured: Iterable[str], start_s: Floats, runs: Runs) -> pd.DataFrame:
 
     Parameters
     ----------
-    measured : names of platforms
     start_s : (n,) array, seconds
-    runs : by platform
 
     Examples
     --------
@@ -102,7 +99,6 @@ def truth(
     interval_s : their length
     requests : (n,) requests of each interval
     response_s : by platform, the (n,) mean response times of the intervals
-    runs : by platform
 
     Examples
     --------
@@ -129,9 +125,7 @@ def responses(work: Work, intervals: int, runs: Runs) -> dict[str, Floats]:
 
     Parameters
     ----------
-    work : all jobs
     intervals : n
-    runs : by platform
 
     Examples
     --------
@@ -156,7 +150,6 @@ def benchmarks(measured: tuple[str, ...], sites: Sites) -> pd.DataFrame:
 
     Parameters
     ----------
-    measured : names of platforms
     sites : the benchmark on each platform
 
     Examples
@@ -176,10 +169,6 @@ def benchmarks(measured: tuple[str, ...], sites: Sites) -> pd.DataFrame:
 
 def types(sites: Sites) -> pd.DataFrame:
     """Return the table `truth_service_types`.
-
-    Parameters
-    ----------
-    sites : the service on each platform
 
     Examples
     --------
@@ -233,7 +222,6 @@ def throughput(world: ServiceWorld, mix: Floats, sites: Sites) -> pd.DataFrame:
     ----------
     world : bounds on mean response time, and what the simulation needs
     mix : (J,) shares of the types
-    sites : the service on each platform
 
     Examples
     --------

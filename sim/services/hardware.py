@@ -48,11 +48,6 @@ def draw_machines(world: ServiceWorld, platforms: Mapping[str, Platform] = PLATF
 
     Configurations of one server (`Platform.variant_of`) depart from their spec sheets alike.
 
-    Parameters
-    ----------
-    world : what is asked
-    platforms : spec sheets by name
-
     Raises
     ------
     ValueError

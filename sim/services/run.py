@@ -29,7 +29,6 @@ def services(
 
     Parameters
     ----------
-    world : what is asked
     progress : called with what is being done and the share of the whole that is done
     throughput : whether to find each platform's greatest throughput
     types : whether to say what each type of request does on each platform
@@ -114,14 +113,8 @@ def record(world: ServiceWorld, directory: Path, progress: Progress = lambda _wh
 
     Parameters
     ----------
-    world : what is asked
     directory : an existing directory
     progress : called with what is being done and the share of the whole that is done
-
-    Raises
-    ------
-    ValueError
-        As `services` does.
 
     Examples
     --------

@@ -35,14 +35,8 @@ def run(site: Site, work: Work, edge_s: Floats) -> Run:
 
     Parameters
     ----------
-    site : the service and where it is
     work : N jobs in n intervals
     edge_s : (n + 1,) edges of the intervals, seconds
-
-    Raises
-    ------
-    BrokenLawError
-        If work is lost or made, which is a bug.
 
     Examples
     --------
@@ -66,15 +60,6 @@ def run(site: Site, work: Work, edge_s: Floats) -> Run:
 
 def responses(site: Site, work: Work, edge_s: Floats) -> Floats:
     """Return the response times of the requests alone, as `run` does, without what is counted: (R,) seconds.
-
-    Parameters
-    ----------
-    site, work, edge_s : as of `run`
-
-    Raises
-    ------
-    BrokenLawError
-        As `run`.
 
     Examples
     --------
@@ -113,11 +98,6 @@ def obey(shared: Shared, demand_s: Floats) -> None:
     ----------
     shared : N jobs
     demand_s : (N,) array, seconds
-
-    Raises
-    ------
-    BrokenLawError
-        If it is not, beyond rounding.
 
     Examples
     --------

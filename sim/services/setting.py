@@ -55,7 +55,6 @@ def set_up(activities: Activities, machine: Machine, mechanisms: Mechanisms, rat
 
     Parameters
     ----------
-    activities, machine, mechanisms : of the world
     rate_per_s : (A, n) array, contiguous: requests, collections and seconds of ticks per second
 
     Examples

@@ -50,7 +50,6 @@ def demands(activities: Activities, machine: Machine, rate_per_s: Floats, mechan
 
     Parameters
     ----------
-    activities, machine, mechanisms : of the world
     rate_per_s : (n, A) array, non-negative: requests, collections and seconds of ticks per second
 
     Raises

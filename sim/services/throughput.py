@@ -59,8 +59,6 @@ def greatest_rate(world: ServiceWorld, site: Site, came: Traffic, bound_s: float
     Parameters
     ----------
     world : intervals and mechanisms
-    site : the service and where it is
-    came : the requests, whatever their rate
     bound_s : above 0
 
     Examples
@@ -108,8 +106,6 @@ def simulated(world: ServiceWorld, site: Site, came: Traffic, rate_per_s: float)
     Parameters
     ----------
     world : intervals and mechanisms
-    site : the service and where it is
-    came : the requests, whatever their rate
     rate_per_s : above 0
 
     Examples

@@ -76,7 +76,6 @@ def amounts(world: ServiceWorld, requests: int) -> Amounts:
     Parameters
     ----------
     world : spread of requests of one type, mechanisms and seed
-    requests : how many
 
     Examples
     --------
@@ -153,7 +152,6 @@ def counts(work: Work, intervals: int, types: int) -> Ints:
 
     Parameters
     ----------
-    work : all jobs
     intervals, types : n, J
 
     Returns
