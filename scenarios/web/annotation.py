@@ -30,7 +30,7 @@ class Line:
 class SourceView:
     """What the page of a source file shows."""
 
-    asked: PageQuery
+    request: PageQuery
     file: str
     event: str
     unit: str
@@ -48,7 +48,7 @@ class SourceView:
 class FilesView:
     """What the page of all source files shows."""
 
-    asked: PageQuery
+    request: PageQuery
     suggestions: list[str]
     table: Table
     action: str = "/source"
@@ -77,7 +77,7 @@ def source(site: Site, pairs: Pairs) -> Page:
     _, everything = site.database.total(base.query)
     unit = unit_of(site, request.query.event)
     view = SourceView(
-        asked=request,
+        request=request,
         file=file,
         event=event_name(request.query.event),
         unit=unit,

@@ -28,7 +28,7 @@ _LINKED = frozenset({"event", "where", "since", "until"})
 class StackView:
     """What every page of call stacks shows: what was asked, and how much of it has stacks."""
 
-    asked: PageQuery
+    request: PageQuery
     action: str
     suggestions: list[str]
     stack_events: list[str]
@@ -56,7 +56,7 @@ class FlameView:
     stacks: StackView
     json: str
     """Where its frames are."""
-    found: str
+    search: str
     """Where its search is."""
     nodes: Table
     paths: Table
@@ -69,7 +69,7 @@ class FlameDifferenceView:
     stacks: StackView
     sides: dict[str, list[str]]
     json: str
-    found: str
+    search: str
     own: list[tuple[str, str]]
     """Restrictions of each side."""
     table: Table
@@ -121,7 +121,7 @@ def flamegraph(site: Site, pairs: Pairs) -> Page:
     view = FlameView(
         _shared(site, request, "/flame", total),
         json=request.url("/flame.json"),
-        found=request.url("/found.json"),
+        search=request.url("/found.json"),
         nodes=of_frame(_functions(inclusive, request.top), "Functions", {"function": _to_query(request)}, unit=unit),
         paths=of_frame(_paths(site.database.stacks(request.query, request.top), total), "Call paths", unit=unit),
     )
@@ -147,10 +147,10 @@ def flamediff(site: Site, pairs: Pairs) -> Page:
     links = {"function": _to_query(request)}
     covered = _shared(site, replace(request, query=b), "/flamediff", sum(map(int, after["own"])))
     view = FlameDifferenceView(
-        replace(covered, asked=request),
+        replace(covered, request=request),
         sides=texts,
         json=PageQuery(request.query, request.top).url("/flamediff.json"),
-        found=PageQuery(request.query, request.top).url("/found.json"),
+        search=PageQuery(request.query, request.top).url("/found.json"),
         own=[(side, text) for side in ("a", "b") for text in texts[side]],
         table=marked(changes, of_frame(told, "Functions, callees included", links, bar="")),
         rows=len(changes),

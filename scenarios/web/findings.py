@@ -32,7 +32,7 @@ _ROLLED_OUT = ("compiler", "kernel", "platform", "revision")
 class RolloutsView:
     """What the page of roll-outs shows."""
 
-    asked: PageQuery
+    request: PageQuery
     suggestions: list[str]
     charts: list[tuple[str, Chart, Table]]
     action: str = "/rollouts"
@@ -42,7 +42,7 @@ class RolloutsView:
 class StabilityView:
     """What the page of stability shows."""
 
-    asked: PageQuery
+    request: PageQuery
     suggestions: list[str]
     charts: list[tuple[str, Lines]]
     table: Table
@@ -60,7 +60,7 @@ class QuestionsView:
 class QuestionView:
     """What the page of one question shows."""
 
-    asked: Question
+    question: Question
     values: Mapping[str, Value]
     problems: list[str]
     answer: Table | None
@@ -109,7 +109,7 @@ def stability(site: Site, pairs: Pairs) -> Page:
         ("Entropy (nats)", ("entropy",)),
     ]
     view = StabilityView(
-        asked=request,
+        request=request,
         suggestions=site.suggestions,
         charts=[
             (title, lines(days, {_SAID[name]: [float(value) for value in periods_of[name]] for name in names}))

@@ -48,7 +48,7 @@ class HomeView:
 class QueryView:
     """What the page of a query shows."""
 
-    asked: PageQuery
+    request: PageQuery
     suggestions: list[str]
     table: Table
     without: str
@@ -62,7 +62,7 @@ class QueryView:
 class DifferenceView:
     """What the page of a difference shows."""
 
-    asked: PageQuery
+    request: PageQuery
     suggestions: list[str]
     sides: dict[str, list[str]]
     table: Table
@@ -133,7 +133,7 @@ def query(site: Site, pairs: Pairs) -> Page:
     request = read(pairs, site.default())
     samples, value = site.database.total(request.query)
     view = QueryView(
-        asked=request,
+        request=request,
         suggestions=site.suggestions,
         table=_listed(site, request, _title(request), intervals=True),
         without=site.without(request.query),
@@ -180,7 +180,7 @@ def diff(site: Site, pairs: Pairs) -> Page:
     told = changes.iloc[: request.top].reindex(columns=[name for name in order if name in changes])
     links = {key: _refine(request, key) for key in request.query.by}
     view = DifferenceView(
-        asked=request,
+        request=request,
         suggestions=site.suggestions,
         sides=texts,
         table=marked(changes, of_frame(told, caption, links, bar="", unit=unit_of(site, request.query.event))),

@@ -34,8 +34,7 @@ class RegressView:
     day: int
     """The first."""
     span: list[str]
-    found: Table | None = None
-    """The alarms."""
+    alarms: Table | None = None
     sides: Table | None = None
     verdict: str = ""
     could_find: str = ""
@@ -86,7 +85,7 @@ def regress(site: Site, pairs: Pairs) -> Page:
     view = replace(
         view,
         sides=of_frame(_sides(visits, at), "What is compared"),
-        found=of_frame(alarms, f"Functions that became more expensive at day {at:g}", {"function": link}),
+        alarms=of_frame(alarms, f"Functions that became more expensive at day {at:g}", {"function": link}),
         verdict=regression.verdict(),
         could_find=regression.could_find(),
     )
