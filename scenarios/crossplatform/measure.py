@@ -21,6 +21,7 @@ from scenarios.crossplatform.worlds import (
     worlds,
 )
 from scenarios.files.schema import ServiceScenario
+from scenarios.runs.conclusions import kept_conclusion
 from scenarios.runs.pictures import save
 from scenarios.runs.rundir import Draft, Run
 from scenarios.views.conclusion import Conclusion, Payload
@@ -170,6 +171,7 @@ class ValidatedWorlds(Conclusion):
         return pd.DataFrame(self.worlds["methods"])
 
 
+@kept_conclusion
 def measure(scenario: ServiceScenario, run: Run, _out: Path, progress: Progress) -> PredictedRun:
     """Return what `wsc run` says of a cross-platform run that is there; without its ``truth_`` tables errors are NaN.
 

@@ -14,9 +14,8 @@ from pydantic import Field, TypeAdapter
 from models.errors import WscError
 from models.fleet.world import FORBID, Forbid
 from models.platforms import PLATFORMS, Cache, InstructionSet, Platform, pooled_bytes
-from scenarios.files.building import build
 from scenarios.files.faults import Fault, FaultsError, shown
-from scenarios.files.findings import Check, Finding, checked
+from scenarios.files.findings import Check, Finding, build, checked
 from scenarios.files.tree import Node, Place, Scalar, merge, parse, without
 from scenarios.views.conclusion import Conclusion, Payload
 from scenarios.views.numbers import closest

@@ -6,9 +6,8 @@ from dataclasses import replace
 from pathlib import Path
 
 from scenarios.files import sweep
-from scenarios.files.building import build
 from scenarios.files.faults import Fault, FaultsError, shown
-from scenarios.files.findings import Finding, findings
+from scenarios.files.findings import Finding, build, findings
 from scenarios.files.schema import SWEEP, AnyScenario
 from scenarios.files.source import Override, beside, kind_of, library, locate, named, named_beside, override, read
 from scenarios.files.tree import Node, put

@@ -24,6 +24,7 @@ from scenarios.occupancy.other_servers import OtherServers
 from scenarios.occupancy.requests import NOTHING, OccupancyConclusion, OccupancyQuery, laws
 from scenarios.occupancy.steady import SteadyState, lengthen, steady_state
 from scenarios.occupancy.truth import LawErrors, Truth, errors, truth
+from scenarios.runs.conclusions import kept_conclusion
 from scenarios.runs.pictures import save
 from scenarios.runs.provenance import file_digest
 from scenarios.runs.rundir import Draft, Run
@@ -166,6 +167,7 @@ def simulate(scenario: QueueScenario, draft: Draft, out: Path, progress: Progres
     return outcome.counts
 
 
+@kept_conclusion
 def measure(scenario: QueueScenario, run: Run, _out: Path, progress: Progress) -> QueueConclusion:
     """Return what `wsc run` says of a queue's run that is there; without its ``truth_`` tables the truth is NaN.
 

@@ -21,6 +21,7 @@ from scenarios.profiling.profiled import (
 )
 from scenarios.profiling.served import ServedService, service_table, services
 from scenarios.profiling.validate import validate
+from scenarios.runs.conclusions import kept_conclusion
 from scenarios.runs.pictures import save
 from scenarios.runs.rundir import Draft, Run
 from scenarios.views.conclusion import Conclusion, Payload
@@ -161,6 +162,7 @@ def simulate(scenario: ProfileScenario, draft: Draft, _out: Path, progress: Prog
     return {**outcome.counts, "locations": next(table.rows for table in tables if table.table == "locations")}
 
 
+@kept_conclusion
 def measure(scenario: ProfileScenario, run: Run, _out: Path, progress: Progress) -> ProfiledRun:
     """Return what `wsc run` says of a profiled run that is there; without its ``truth_`` tables the truth is NaN.
 

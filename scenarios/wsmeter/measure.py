@@ -2,7 +2,7 @@
 
 import math
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, fields
+from dataclasses import dataclass, fields, replace
 from pathlib import Path
 from typing import Any
 
@@ -21,6 +21,7 @@ from models.fleet.world import World
 from models.randomness import stream
 from scenarios.files.loader import load
 from scenarios.files.schema import Scenario, WSMeter
+from scenarios.runs.conclusions import kept_conclusion
 from scenarios.runs.execution import obtain
 from scenarios.runs.kept import concluded
 from scenarios.runs.pictures import save
@@ -184,6 +185,14 @@ def measure(scenario: Scenario, run: Run, out: Path, progress: Progress) -> Flee
     out : folder of the runs that stand beside it
     progress : told what is being done
     """
+    measured = _alone(scenario, run, out, progress)
+    others = [obtain(load(name), out, False, progress) for name in scenario.analyses.beside]
+    return replace(measured, beside=tuple(beside(run, other, scenario.analyses.wsmeter) for other in others))
+
+
+@kept_conclusion
+def _alone(scenario: Scenario, run: Run, _out: Path, progress: Progress) -> FleetRun:
+    """Return what a run says without those beside it."""
     settings, unit = scenario.analyses.wsmeter, unit_of(scenario)
     estimated = estimates(run, settings, unit) if not scenario.periods else pd.DataFrame()
     true = change_of(run, settings) if has_truth(run) else math.nan
@@ -191,7 +200,6 @@ def measure(scenario: Scenario, run: Run, out: Path, progress: Progress) -> Flee
         *save(draw_day(run.table("epochs"), capacity(run)), run.path / "day"),
         *(save(draw_estimates(estimated, true, f"{unit}s"), run.path / "estimates") if len(estimated) else []),
     ]
-    others = [obtain(load(name), out, False, progress) for name in scenario.analyses.beside]
     return FleetRun(
         kind=scenario.kind,
         run=run.path,
@@ -204,7 +212,6 @@ def measure(scenario: Scenario, run: Run, out: Path, progress: Progress) -> Flee
         estimates=estimated,
         fleet=summary(run),
         rounds=_rounds(scenario, run, progress),
-        beside=tuple(beside(run, other, settings) for other in others),
         figures=tuple(Path(file) for file in figures),
     )
 

@@ -7,11 +7,10 @@ from pathlib import Path
 from analysis.tables.faults import FileError
 from models.fleet.jobs import drawn_names
 from models.queues.world import JobDemand
-from scenarios.files.building import build
 from scenarios.files.checks import fleet as checks
 from scenarios.files.distributions import faults_of, within
 from scenarios.files.faults import FaultsError, shown
-from scenarios.files.findings import Finding, checked, repeated
+from scenarios.files.findings import Finding, build, checked, repeated
 from scenarios.files.schema import SCENARIO, QueueScenario, Scenario
 from scenarios.files.source import absent, kind_of, locate, named, read
 from scenarios.files.traces import read_trace

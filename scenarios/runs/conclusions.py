@@ -1,0 +1,187 @@
+"""What was concluded of a run is kept in its folder, and told again as long as measuring would conclude the same."""
+
+import functools
+import json
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
+from dataclasses import dataclass, fields, is_dataclass
+from hashlib import blake2b
+from importlib import import_module
+from pathlib import Path
+from typing import Any, Protocol, TypeVar, cast
+
+import numpy as np
+import pandas as pd
+
+from scenarios.files.json_text import JsonError, json_of
+from scenarios.files.schema import AnyScenario
+from scenarios.kinds import KINDS
+from scenarios.runs.provenance import conclusion_digest, file_digest
+from scenarios.runs.rundir import MANIFEST, Run, make_folder
+from scenarios.runs.unfinished import whole
+from scenarios.views.output import Progress
+
+
+class Measured(Protocol):
+    """What is concluded of a run: dataclasses of numbers, texts, tables and the like, and the pictures it drew."""
+
+    @property
+    def figures(self) -> Sequence[str | Path]:
+        """Files of pictures."""
+
+
+_S = TypeVar("_S", bound=AnyScenario)
+_M = TypeVar("_M", bound=Measured)
+_OURS = {"models", "sim", "analysis", "scenarios"}
+_FOLDER = "concluded"
+
+
+def kept_conclusion(
+    measure: Callable[[_S, Run, Path, Progress], _M],
+) -> Callable[[_S, Run, Path, Progress], _M]:
+    """Make a lens tell again what it concluded of a run, unless something that decides it is another by now.
+
+    That is: all the project's code, versions of libraries, the scenario with its analyses, and the run's files; and
+    its pictures must still be there. A conclusion that holds what cannot be kept is measured every time.
+    """
+
+    @functools.wraps(measure)
+    def kept(scenario: _S, run: Run, out: Path, progress: Progress) -> _M:
+        file = run.path / _FOLDER / f"conclusion-{_digest(measure.__module__, scenario, run)}.json"
+        with suppress(OSError, JsonError, ValueError, TypeError, KeyError, AttributeError, ImportError):
+            conclusion = cast(_M, _value(json_of(file)))
+            if all(Path(figure).is_file() for figure in conclusion.figures):
+                return conclusion
+        for other in file.parent.glob("conclusion-*.json"):
+            other.unlink(missing_ok=True)  # its pictures are about to be drawn over
+        conclusion = measure(scenario, run, out, progress)
+        with suppress(TypeError):
+            _keep(conclusion, file)
+        return conclusion
+
+    return kept
+
+
+def _digest(lens: str, scenario: AnyScenario, run: Run) -> str:
+    """Return the digest of all that decides what a lens concludes, and of where the run is: its pictures are there."""
+    asked = KINDS[scenario.kind].adapter.dump_json(scenario, by_alias=True).decode()
+    files = [run.path / MANIFEST, *(file for file, _ in run.files())]
+    digests = [(file.relative_to(run.path).as_posix(), file_digest(file)) for file in files if file.is_file()]
+    return blake2b(repr((conclusion_digest(), lens, asked, str(run.path), digests)).encode(), digest_size=6).hexdigest()
+
+
+def _keep(conclusion: Measured, file: Path) -> None:
+    """Keep a conclusion, all of it or nothing."""
+    text = json.dumps(_json(conclusion))
+    make_folder(file.parent)
+    with whole(file) as unfinished:
+        unfinished.write_text(text, encoding="utf-8")
+
+
+def _json(value: object) -> object:
+    """Return a value as JSON holds it, under the name of its form where JSON has none of the kind.
+
+    Raises
+    ------
+    TypeError
+        If it is of a type that is not kept.
+    """
+    if isinstance(value, np.generic):
+        value = value.item()
+    if value is None or isinstance(value, bool | int | float | str):
+        return value
+    if isinstance(value, list):
+        return [_json(entry) for entry in value]
+    for name, form in _FORMS.items():
+        if form.fits(value):
+            return {name: form.write(value)}
+    raise TypeError(f"a {type(value).__name__} is not kept")
+
+
+def _value(text: object) -> Any:  # noqa: ANN401 - what a file holds is known when it is read
+    """Return the value that `_json` wrote."""
+    if isinstance(text, list):
+        return [_value(entry) for entry in text]
+    if not isinstance(text, dict):
+        return text
+    ((name, content),) = text.items()
+    return _FORMS[name].read(content)
+
+
+@dataclass(frozen=True, slots=True)
+class _Form:
+    """How values of some types are written, as JSON holds it, and read again."""
+
+    fits: Callable[[Any], bool]
+    write: Callable[[Any], object]
+    read: Callable[[Any], Any]
+
+
+def _columns(table: pd.DataFrame) -> object:
+    """Return a table by columns, its index first: name, type and values of each."""
+    columns = [table.index.to_series(), *(table[name] for name in table.columns)]
+    return [[column.name, _type_of(column), _json(column.tolist())] for column in columns]
+
+
+def _type_of(column: "pd.Series[Any]") -> str:
+    if column.dtype.kind not in "biufO" and str(column.dtype) != "str":
+        raise TypeError(f"a column of {column.dtype} is not kept")
+    return str(column.dtype)
+
+
+def _table(columns: Any) -> pd.DataFrame:  # noqa: ANN401 - as `_columns` wrote it
+    (_, kind, values), *others = columns
+    index, plain = pd.Index(_value(values), dtype=kind), pd.RangeIndex(len(values))
+    rows = plain if index.equals(plain) else index
+    series = [pd.Series(_value(entries), index=rows, dtype=dtype) for _, dtype, entries in others]
+    names = [name for name, _, _ in others]
+    return pd.concat(series, axis="columns", keys=names) if series else pd.DataFrame(index=rows)
+
+
+def _is_record(value: object) -> bool:
+    """Return whether a value, or a class, has fields: a dataclass or a named tuple."""
+    return is_dataclass(value) or (isinstance(value, tuple | type) and hasattr(value, "_fields"))
+
+
+def _fields(record: Any) -> list[str]:  # noqa: ANN401 - a record or its class
+    return [field.name for field in fields(record)] if is_dataclass(record) else list(record._fields)
+
+
+def _written(record: object) -> object:
+    kind = type(record)
+    return [f"{kind.__module__}:{kind.__qualname__}", [_json(getattr(record, name)) for name in _fields(record)]]
+
+
+def _record(content: tuple[str, list[object]]) -> Any:  # noqa: ANN401 - of any class with fields
+    """Return a record of the project; a class of anything else that a file may name is refused."""
+    name, values = content
+    module, _, kind = name.partition(":")
+    if module.split(".")[0] not in _OURS:
+        raise ValueError(f"{name} is not of this project")
+    record = getattr(import_module(module), kind)
+    if not _is_record(record):
+        raise ValueError(f"{name} holds no values")
+    return record(**dict(zip(_fields(record), map(_value, values), strict=True)))
+
+
+_FORMS: Mapping[str, _Form] = {
+    "path": _Form(lambda value: isinstance(value, Path), str, Path),
+    "table": _Form(lambda value: isinstance(value, pd.DataFrame), _columns, _table),
+    "array": _Form(
+        lambda value: isinstance(value, np.ndarray),
+        lambda array: [str(array.dtype), _json(array.tolist())],
+        lambda content: np.array(_value(content[1]), dtype=content[0]),
+    ),
+    "map": _Form(
+        lambda value: isinstance(value, Mapping),
+        lambda mapping: [[_json(key), _json(entry)] for key, entry in mapping.items()],
+        lambda content: {_value(key): _value(entry) for key, entry in content},
+    ),
+    "record": _Form(_is_record, _written, _record),
+    "tuple": _Form(
+        lambda value: isinstance(value, tuple),
+        lambda entries: [_json(entry) for entry in entries],
+        lambda content: tuple(map(_value, content)),
+    ),
+}
+"""Types that are kept beside those of JSON."""
