@@ -22,22 +22,22 @@ def check(
     from scenarios.files.faults import Fault, FaultsError
     from scenarios.files.loader import load_each
 
-    found, checked = list[Fault](), list[dict[str, Any]]()
+    every_fault, checked = list[Fault](), list[dict[str, Any]]()
     for file in files:
         names, faults = list[str](), list[Fault]()
         try:
-            names = [one.name for one in load_each(file, overrides(sets))]
+            names = [scenario.name for scenario in load_each(file, overrides(sets))]
         except FaultsError as error:
             faults = error.faults
         checked.append({"file": file, "scenarios": names, "faults": [asdict(fault) for fault in faults]})
-        found += faults
+        every_fault += faults
     say({"kind": "check", "files": checked}, _show_checked, json)
-    if found:
-        raise FaultsError(found)
+    if every_fault:
+        raise FaultsError(every_fault)
 
 
 def _show_checked(payload: dict[str, Any], console: "Console") -> None:
-    for one in payload["files"]:
-        count = f" in {len(one['scenarios'])} scenarios" if len(one["scenarios"]) > 1 else ""
-        if not one["faults"]:
-            console.print(f"{one['file']}: no faults{count}", markup=False, soft_wrap=True)
+    for row in payload["files"]:
+        count = f" in {len(row['scenarios'])} scenarios" if len(row["scenarios"]) > 1 else ""
+        if not row["faults"]:
+            console.print(f"{row['file']}: no faults{count}", markup=False, soft_wrap=True)

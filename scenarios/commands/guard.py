@@ -105,7 +105,7 @@ def option_names(function: Callable[..., None]) -> dict[str, str]:
     """
     names = {}
     for name, parameter in inspect.signature(function).parameters.items():
-        options = [one for one in getattr(parameter.annotation, "__metadata__", ()) if isinstance(one, OptionInfo)]
+        options = [mark for mark in getattr(parameter.annotation, "__metadata__", ()) if isinstance(mark, OptionInfo)]
         # In annotations Typer takes the first name for a default.
         words = [word for option in options for word in (option.default, *(option.param_decls or ()))]
         declared = [word for word in words if isinstance(word, str) and word.startswith("--")]
@@ -120,8 +120,8 @@ def _mendable(error: Exception, given: Sequence[object]) -> bool:
     named = [Path(os.fsdecode(name)).absolute() for name in (error.filename, error.filename2) if _is_path(name)]
     if not named or error.errno in _FULL:
         return True
-    paths = [Path(each).absolute() for each in _paths(given)]
-    return any(one == path or path in one.parents or one in path.parents for one in named for path in paths)
+    paths = [Path(value).absolute() for value in _paths(given)]
+    return any(place == path or path in place.parents or place in path.parents for place in named for path in paths)
 
 
 def _is_path(name: object) -> bool:
@@ -139,7 +139,10 @@ def _paths(given: Iterable[object]) -> Iterator[str]:
 
 def _printable(text: str) -> str:
     """Return a text whose control characters, which names in files may hold, do nothing to a terminal."""
-    return "".join(each if each.isprintable() or each in "\n\t" else f"\\x{ord(each):02x}" for each in text)
+    return "".join(
+        character if character.isprintable() or character in "\n\t" else f"\\x{ord(character):02x}"
+        for character in text
+    )
 
 
 def _interrupted() -> typer.Exit:

@@ -53,25 +53,27 @@ def run(
 
     The folder of a run in place of a scenario is measured as it is.
     """
-    there = _is_run(scenario)
-    values = overrides(sets, seed=seed, metric=None if there else metric)
-    if there and (values or force):
+    is_run = _is_run(scenario)
+    values = overrides(sets, seed=seed, metric=None if is_run else metric)
+    if is_run and (values or force):
         refuse("--set", "cannot change a run that is there", scenario)
-    if there and precision is not None:
+    if is_run and precision is not None:
         refuse("--precision", "cannot lengthen a run that is there", scenario)
-    scenarios = [] if there else load_scenarios(scenario, values)
+    scenarios = [] if is_run else load_scenarios(scenario, values)
     from scenarios.kinds import render
     from scenarios.runs import execution
     from scenarios.views.output import progress
 
     cells_on = workers_of(scenarios, executor, workers)
     with progress(quiet=json) as tell, folder("--out"):
-        payloads = [execution.run(one, out, force, tell, precision, workers=cells_on) for one in scenarios]
-        if there:
+        payloads = [
+            execution.run(each_scenario, out, force, tell, precision, workers=cells_on) for each_scenario in scenarios
+        ]
+        if is_run:
             from scenarios.wsmeter.measurements import in_metric
 
-            recorded, found = execution.reopen(Path(scenario))
-            payloads = [execution.measure(in_metric(recorded, metric), found, out, tell)]
+            recorded, recorded_run = execution.reopen(Path(scenario))
+            payloads = [execution.measure(in_metric(recorded, metric), recorded_run, out, tell)]
     say_each(payloads, render, json)
 
 

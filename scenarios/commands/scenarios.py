@@ -21,6 +21,6 @@ def _show_shipped(payload: list[dict[str, str]], console: "Console") -> None:
     from rich.table import Table
 
     table = Table("scenario", "kind", "what it shows")
-    for one in payload:
-        table.add_row(one["name"], one["kind"], one["description"])
+    for entry in payload:
+        table.add_row(entry["name"], entry["kind"], entry["description"])
     console.print(table)

@@ -37,7 +37,7 @@ def validate(
     from scenarios.views.output import progress
 
     with progress(quiet=json) as tell, folder("--out"):
-        payloads = [execution.validate(one, out, force, tell) for one in scenarios]
+        payloads = [execution.validate(each_scenario, out, force, tell) for each_scenario in scenarios]
     say_each(payloads, show_validate, json)
 
 

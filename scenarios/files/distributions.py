@@ -28,7 +28,7 @@ def within(part: object, keys: Keys = ()) -> Iterator[tuple[Keys, Distribution]]
             yield from within(getattr(part, field.name), (*keys, field.name))
 
 
-def faults_of(asked: Distribution, keys: Keys = ()) -> Iterator[Finding]:
+def faults_of(distribution: Distribution, keys: Keys = ()) -> Iterator[Finding]:
     """Yield what is wrong with a distribution.
 
     Parameters
@@ -41,24 +41,24 @@ def faults_of(asked: Distribution, keys: Keys = ()) -> Iterator[Finding]:
     >>> [(*found.keys, found.problem) for found in faults_of(Distribution("uniform", low=2.0, mean=1.0))]
     [('mean', 'is no field of uniform, which takes low and high'), ('high', 'is required by uniform')]
     """
-    needed = FIELDS[asked.kind]
-    given = {name: getattr(asked, name) for name in ("mean", "cv", "low", "high", "shape")}
+    needed = FIELDS[distribution.kind]
+    given = {name: getattr(distribution, name) for name in ("mean", "cv", "low", "high", "shape")}
     for name, value in given.items():
         if name in needed and value is None:
-            yield Finding((*keys, name), f"is required by {asked.kind}")
+            yield Finding((*keys, name), f"is required by {distribution.kind}")
         if name not in needed and value is not None:
-            problem = f"is no field of {asked.kind}, which takes {' and '.join(needed)}"
+            problem = f"is no field of {distribution.kind}, which takes {' and '.join(needed)}"
             yield Finding((*keys, name), problem, f"{value:g}")
     if all(given[name] is not None for name in needed):
-        yield from _bounds(asked, keys)
+        yield from _bounds(distribution, keys)
 
 
-def _bounds(asked: Distribution, keys: Keys) -> Iterator[Finding]:
+def _bounds(distribution: Distribution, keys: Keys) -> Iterator[Finding]:
     """Yield what is wrong with the values of a distribution that has all its fields."""
-    low, high, cv = asked.low, asked.high, asked.cv
+    low, high, cv = distribution.low, distribution.high, distribution.cv
     if low is not None and high is not None and high < low:
         yield Finding((*keys, "high"), f"should be at least low = {low:g}", f"{high:g}")
-    if asked.kind == "pareto" and low == 0:
+    if distribution.kind == "pareto" and low == 0:
         yield Finding((*keys, "low"), "should be greater than 0", f"{low:g}")
-    if asked.kind == "hyperexponential" and cv is not None and cv < 1:
+    if distribution.kind == "hyperexponential" and cv is not None and cv < 1:
         yield Finding((*keys, "cv"), "should be at least 1", f"{cv:g}")

@@ -80,12 +80,12 @@ def build(adapter: TypeAdapter[_D], root: Node) -> tuple[_D | None, list[Fault]]
         try:
             built = adapter.validate_json(json.dumps(data, sort_keys=True), strict=True)
         except ValidationError as error:
-            found = error.errors(include_url=False)
-            errors = errors or found
-            data = _pruned(data, found)
+            wrong = error.errors(include_url=False)
+            errors = errors or wrong
+            data = _pruned(data, wrong)
         else:
             break
-    return built, [_fault(adapter, root, one) for one in errors if not _follows(one)]
+    return built, [_fault(adapter, root, error) for error in errors if not _follows(error)]
 
 
 def _follows(error: ErrorDetails) -> bool:
@@ -123,13 +123,13 @@ def _depth(data: object) -> int:
 
 def _pruned(data: object, errors: Sequence[ErrorDetails]) -> object:
     """Return the data without the values that are wrong and without the maps that lack a key."""
-    kept = copy.deepcopy(data)
+    sound = copy.deepcopy(data)
     for keys in sorted({_blamed(error) for error in errors} - {()}, reverse=True, key=_order):
-        part: Any = kept
+        part: Any = sound
         for key in keys[:-1]:
             part = part[key]
         del part[keys[-1]]
-    return kept
+    return sound
 
 
 def _blamed(error: ErrorDetails) -> Keys:
@@ -182,5 +182,5 @@ def repeated(items: Sequence[_T]) -> Iterator[tuple[int, _T]]:
         counts[item] += 1
 
 
-def _overlap(one: str, other: str) -> bool:
-    return f"{one}.".startswith(f"{other}.") or f"{other}.".startswith(f"{one}.")
+def _overlap(path: str, other: str) -> bool:
+    return f"{path}.".startswith(f"{other}.") or f"{other}.".startswith(f"{path}.")

@@ -72,7 +72,7 @@ _EXTENDS = {
 def _by_kind() -> dict[str, Any]:
     """Return what a file of each kind is; one that says no kind is a fleet, or whatever it extends."""
     parts = {name: {"$ref": f"#/$defs/{kind.schema}"} for name, kind in KINDS.items()}
-    said = {"kind": {"enum": list(KINDS), "default": "fleet", "description": "What is simulated."}}
+    properties = {"kind": {"enum": list(KINDS), "default": "fleet", "description": "What is simulated."}}
     chosen: dict[str, Any] = {
         "if": {"required": ["extends"], "not": {"required": ["kind"]}},
         "then": {"anyOf": list(parts.values())},
@@ -81,49 +81,49 @@ def _by_kind() -> dict[str, Any]:
     for name, part in reversed(parts.items()):
         named = {"required": ["kind"], "properties": {"kind": {"const": name}}}
         chosen = {"if": named, "then": part, "else": chosen}
-    return {"properties": said, **chosen}
+    return {"properties": properties, **chosen}
 
 
 def _parts(*roots: type) -> list[type]:
     """Return the dataclasses that the fields of `roots` are made of."""
-    found: list[type] = []
+    parts: list[type] = []
     waiting = [hint for root in roots for hint in get_type_hints(root).values()]
     while waiting:
         hint = waiting.pop()
         waiting += get_args(hint)
-        if dataclasses.is_dataclass(hint) and isinstance(hint, type) and hint not in found:
-            found.append(hint)
+        if dataclasses.is_dataclass(hint) and isinstance(hint, type) and hint not in parts:
+            parts.append(hint)
             waiting += get_type_hints(hint).values()
-    return found
+    return parts
 
 
 def _is_item(part: dict[str, Any], name: str) -> bool:
     """Return whether some property of `part` is a list of `name`."""
-    return any(one.get("items") == {"$ref": f"#/$defs/{name}"} for one in part["properties"].values())
+    return any(member.get("items") == {"$ref": f"#/$defs/{name}"} for member in part["properties"].values())
 
 
 def _describe(part: dict[str, Any], kind: type) -> None:
     """Put meaning, unit and default into the properties of one JSON Schema object."""
     meanings, hints = field_meanings(kind), get_type_hints(kind, include_extras=True)
     part["description"] = (inspect.getdoc(kind) or "").split("\n\n")[0].replace("\n", " ")
-    for one in dataclasses.fields(kind):
-        entry = part["properties"][_key(one.name, hints[one.name])]
+    for field in dataclasses.fields(kind):
+        entry = part["properties"][_key(field.name, hints[field.name])]
         entry.pop("title", None)
-        entry["description"] = " ".join([meanings[one.name], *_unit(one.name)])
-        if one.default_factory is not dataclasses.MISSING and not dataclasses.is_dataclass(one.default_factory):
-            entry["default"] = _said(one.default_factory())
+        entry["description"] = " ".join([meanings[field.name], *_unit(field.name)])
+        if field.default_factory is not dataclasses.MISSING and not dataclasses.is_dataclass(field.default_factory):
+            entry["default"] = _said(field.default_factory())
 
 
 def _key(name: str, hint: object) -> str:
     """Return what a file calls a field: its alias if it has one, as where the name is a word of Python."""
-    return next((one.alias for one in getattr(hint, "__metadata__", ()) if getattr(one, "alias", None)), name)
+    return next((mark.alias for mark in getattr(hint, "__metadata__", ()) if getattr(mark, "alias", None)), name)
 
 
 def _said(value: object) -> object:
     """Return a default as a file would say it: of a dataclass, what differs from its own defaults."""
     if not dataclasses.is_dataclass(value) or isinstance(value, type):
         return value
-    known = {one.name: one.default for one in dataclasses.fields(value)}
+    known = {field.name: field.default for field in dataclasses.fields(value)}
     return {name: item for name, item in dataclasses.asdict(value).items() if item != known[name]}
 
 
@@ -148,6 +148,10 @@ def field_meanings(kind: type) -> dict[str, str]:
 def _texts(kind: type) -> Iterator[tuple[str, str]]:
     tree = ast.parse(inspect.getsource(sys.modules[kind.__module__]))
     body = next(node for node in tree.body if isinstance(node, ast.ClassDef) and node.name == kind.__name__).body
-    for one, text in itertools.pairwise(body):
-        if isinstance(one, ast.AnnAssign) and isinstance(one.target, ast.Name) and isinstance(text, ast.Expr):
-            yield one.target.id, " ".join(str(ast.literal_eval(text.value)).split())
+    for statement, text in itertools.pairwise(body):
+        if (
+            isinstance(statement, ast.AnnAssign)
+            and isinstance(statement.target, ast.Name)
+            and isinstance(text, ast.Expr)
+        ):
+            yield statement.target.id, " ".join(str(ast.literal_eval(text.value)).split())

@@ -56,9 +56,9 @@ def load_each(reference: str, overrides: Sequence[Override] = ()) -> list[AnySce
         roots = [named(root, reference)]
     else:
         built = build(SWEEP, named(root, reference))
-        asked, wrong = built
+        described, wrong = built
         faults = _joined(faults, wrong)
-        roots = sweep.expand(asked, root, reference, faults) if asked is not None and not faults else []
+        roots = sweep.expand(described, root, reference, faults) if described is not None and not faults else []
     finished = [_finished(root, overrides, faults) for root in roots]
     faults = [*faults, *itertools.chain.from_iterable(wrong for _, wrong in finished)]
     if faults:
@@ -117,14 +117,14 @@ def _finished(
     scenario: AnyScenario | None
     scenario, wrong = build(kind.adapter, root)
     faults = _joined([*known, *faults], wrong)
-    found = findings(scenario, {fault.field for fault in faults}) if scenario is not None else []
-    return scenario, [*faults, *(_located(root, finding) for finding in found)]
+    blamed = findings(scenario, {fault.field for fault in faults}) if scenario is not None else []
+    return scenario, [*faults, *(_located(root, finding) for finding in blamed)]
 
 
 def _unknown_kind(root: Node) -> Fault:
     """Return the fault that there is no such kind, of which nothing else can be checked."""
-    said = root.nearest(("kind",))
-    return said.place.fault("kind", f"should be {' or '.join(map(repr, KINDS))}", shown(said.plain()))
+    named = root.nearest(("kind",))
+    return named.place.fault("kind", f"should be {' or '.join(map(repr, KINDS))}", shown(named.plain()))
 
 
 def _seen_from_here(root: Node, keys: tuple[str, ...], reference: Reference) -> Node:

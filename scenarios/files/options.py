@@ -176,7 +176,7 @@ def duration(option: str, text: str) -> float:
     """
     bare = text.strip().lower()
     units = {"ms": 1e-3, "us": 1e-6, "min": 60.0, "h": 3600.0, "d": 86400.0, "m": 60.0, "s": 1.0}
-    unit = next((each for each in units if bare.endswith(each)), "")
+    unit = next((suffix for suffix in units if bare.endswith(suffix)), "")
     value = _float(bare.removesuffix(unit).strip()) * units.get(unit, 1.0)
     if not 0 < value < math.inf:
         refuse(option, "should be a time above 0, such as 60s, 5min or 200ms", text)

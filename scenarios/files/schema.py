@@ -19,7 +19,7 @@ _W = TypeVar("_W", World, QueueWorld, ServiceWorld, ProfileWorld)
 
 
 def _world(kind: type[_W], scenario: _W) -> _W:
-    return kind(**{one.name: getattr(scenario, one.name) for one in fields(kind)})
+    return kind(**{field.name: getattr(scenario, field.name) for field in fields(kind)})
 
 
 @dataclass(frozen=True, slots=True)
@@ -217,8 +217,8 @@ class ServiceScenario(ServiceWorld):
         >>> ServiceScenario(name="auction", platforms=("piii", "pres")).targets
         ('pres',)
         """
-        said = self.analyses.crossplatform.targets
-        return said or tuple(name for name in self.platforms if name != self.calibration)
+        targets = self.analyses.crossplatform.targets
+        return targets or tuple(name for name in self.platforms if name != self.calibration)
 
 
 @dataclass(frozen=True, slots=True)

@@ -162,8 +162,8 @@ def kind_of(root: Node) -> str:
     >>> kind_of(parse("{kind: queue}", "x.yaml")[0]), kind_of(parse("{seed: 3}", "x.yaml")[0])
     ('queue', 'fleet')
     """
-    said = root.child("kind")
-    return "fleet" if said is None else str(said.plain())
+    named = root.child("kind")
+    return "fleet" if named is None else str(named.plain())
 
 
 def named(root: Node, reference: str) -> Node:
@@ -194,16 +194,16 @@ def override(root: Node, overrides: Iterable[Override]) -> tuple[Node, list[Faul
     --set: should be path=value, got "fleet.machines"
     """
     faults: list[Fault] = []
-    for one in overrides:
-        keys = one.path.strip().split(".")
-        if one.value is None or not all(keys):
-            text = one.path if one.value is None else f"{one.path}={one.value}"
-            faults.append(one.place().fault("", "should be path=value", shown(text)))
+    for change in overrides:
+        keys = change.path.strip().split(".")
+        if change.value is None or not all(keys):
+            text = change.path if change.value is None else f"{change.path}={change.value}"
+            faults.append(change.place().fault("", "should be path=value", shown(text)))
             continue
-        value, wrong = parse(one.value, one.option, one.number, one.column, one.path)
+        value, wrong = parse(change.value, change.option, change.number, change.column, change.path)
         faults += wrong
         if value is not None:
-            root = put(root, keys, replace(value, key=one.place()), faults)
+            root = put(root, keys, replace(value, key=change.place()), faults)
     return root, faults
 
 
@@ -229,11 +229,11 @@ def digest(scenario: "AnyScenario", inputs: Mapping[str, str] = _NOTHING) -> str
     """
     world = scenario.world
     fields = {field.name: getattr(world, field.name) for field in dataclasses.fields(world)}
-    said = json.loads(json.dumps(fields, default=dataclasses.asdict, allow_nan=False))
+    values = json.loads(json.dumps(fields, default=dataclasses.asdict, allow_nan=False))
     for path, content in inputs.items():
         *above, last = path.split(".")
-        functools.reduce(operator.getitem, above, said)[last] = content
-    text = json.dumps(said, separators=(",", ":"))
+        functools.reduce(operator.getitem, above, values)[last] = content
+    text = json.dumps(values, separators=(",", ":"))
     return hashlib.sha256(text.encode()).hexdigest()[:12]
 
 
@@ -282,7 +282,7 @@ def _base(named: Node, path: Path, chain: Sequence[Path], faults: list[Fault]) -
     base = locate(named.value, path)
     if base.resolve() in chain:
         loop = [*chain[chain.index(base.resolve()) :], base]
-        problem = f"goes round in a circle: {' -> '.join(one.name for one in loop)}"
+        problem = f"goes round in a circle: {' -> '.join(file.name for file in loop)}"
         faults.append(named.place.fault("extends", problem))
     elif not base.is_file():
         faults.append(named.place.fault("extends", absent(named.value, base), shown(named.value)))

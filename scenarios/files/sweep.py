@@ -17,7 +17,7 @@ MOST = 1000
 Axis = tuple[str, Sequence[Node]]
 
 
-def expand(asked: SweepFile, root: Node, reference: str, faults: list[Fault]) -> list[Node]:
+def expand(plan: SweepFile, root: Node, reference: str, faults: list[Fault]) -> list[Node]:
     """Return one tree per combination of the sweep's values and seeds, adding to `faults` why there is none.
 
     A value keeps its place in the sweep file, so that a fault in it is reported there. Each name is the sweep's name
@@ -38,40 +38,40 @@ def expand(asked: SweepFile, root: Node, reference: str, faults: list[Fault]) ->
     >>> [tree.child("name").value for tree in expand(asked, root, "s.yaml", [])][:2]
     ['sizes-machines-300-seed-1', 'sizes-machines-300-seed-2']
     """
-    axes = _axes(asked, root)
-    faults += _asked_too_much(asked, root, prod(len(values) for _, values in axes))
-    base = _base(asked.sweep.scenario, root, reference, faults)
+    axes = _axes(plan, root)
+    faults += _asked_too_much(plan, root, prod(len(values) for _, values in axes))
+    base = _base(plan.sweep.scenario, root, reference, faults)
     if base is None or faults:
         return []
     paths = [path for path, _ in axes]
     chosen = itertools.product(*(enumerate(values) for _, values in axes))
-    return [_one(base, asked.name, paths, values, faults) for values in chosen]
+    return [_one(base, plan.name, paths, values, faults) for values in chosen]
 
 
-def _asked_too_much(asked: SweepFile, root: Node, count: int) -> list[Fault]:
+def _asked_too_much(plan: SweepFile, root: Node, count: int) -> list[Fault]:
     """Return what is wrong with the axes as a whole."""
     place = root.nearest(("sweep", "axes")).place
     faults = [place.fault("sweep.axes", f"should make at most {MOST} scenarios", str(count))] if count > MOST else []
-    for path, values in asked.sweep.axes.items():
+    for path, values in plan.sweep.axes.items():
         key = root.nearest(("sweep", "axes", path)).key
-        if path == "name" or (path == "seed" and asked.sweep.seeds):
+        if path == "name" or (path == "seed" and plan.sweep.seeds):
             faults.append(key.fault(f"sweep.axes.{path}", "is already said by the sweep"))
         if len(set(map(shown, values))) < len(values):
             faults.append(key.fault(f"sweep.axes.{path}", "says a value twice", shown(values)))
     return faults
 
 
-def _axes(asked: SweepFile, root: Node) -> list[Axis]:
-    axes = [(path, root.nearest(("sweep", "axes", path))) for path in _in_order(asked, root)]
-    if asked.sweep.seeds:
+def _axes(plan: SweepFile, root: Node) -> list[Axis]:
+    axes = [(path, root.nearest(("sweep", "axes", path))) for path in _in_order(plan, root)]
+    if plan.sweep.seeds:
         axes.append(("seed", root.nearest(("sweep", "seeds"))))
     return [(path, [replace(value, key=node.key) for value in _items(node)]) for path, node in axes]
 
 
-def _in_order(asked: SweepFile, root: Node) -> list[str]:
+def _in_order(plan: SweepFile, root: Node) -> list[str]:
     """Return the paths of the axes as the file orders them; the first varies slowest."""
     node = root.nearest(("sweep", "axes"))
-    return [path for path in node.value if path in asked.sweep.axes] if isinstance(node.value, dict) else []
+    return [path for path in node.value if path in plan.sweep.axes] if isinstance(node.value, dict) else []
 
 
 def _items(node: Node) -> list[Node]:

@@ -58,10 +58,10 @@ class Node:
         """Return the node at the end of `keys`, or the last one on the way that exists."""
         node = self
         for key in keys:
-            found = node.child(key)
-            if found is None:
+            child = node.child(key)
+            if child is None:
                 break
-            node = found
+            node = child
         return node
 
 

@@ -105,13 +105,13 @@ def gathered(
     ...     gathered(tiny, draft, made, pool, lambda what, share: None)["machines"]
     40
     """
-    asked = cells(scenario.seed, scenario.cells)
-    made = list[Path]()
+    wanted = cells(scenario.seed, scenario.cells)
+    folders = list[Path]()
     progress("simulating cells", 0.0)
-    for folder in through(pool, make, asked):
-        made.append(folder)
-        progress("simulating cells", len(made) / len(asked))
-    for folder in sorted(made):
+    for folder in through(pool, make, wanted):
+        folders.append(folder)
+        progress("simulating cells", len(folders) / len(wanted))
+    for folder in sorted(folders):
         if not folder.is_dir():
             told = (
                 f"{folder}: a worker wrote there what is not seen here; --out should be a folder that all workers share"
@@ -122,12 +122,12 @@ def gathered(
     return _counts(scenario, [cell["counts"] for cell in draft.cells.values()])
 
 
-def _counts(scenario: Scenario, found: Sequence[Mapping[str, int]]) -> dict[str, int]:
+def _counts(scenario: Scenario, counts: Sequence[Mapping[str, int]]) -> dict[str, int]:
     """Return how much there is of what in all cells; a job that all of them run counts once."""
-    summed = {name: sum(each[name] for each in found) for name in found[0]}
+    summed = {name: sum(cell[name] for cell in counts) for name in counts[0]}
     shared = scenario.population.common_jobs + len(scenario.population.services)
-    jobs = summed["jobs"] - shared * (len(found) - 1)
-    return {"cells": len(found), **summed, "jobs": jobs, "epochs": found[0]["epochs"]}
+    jobs = summed["jobs"] - shared * (len(counts) - 1)
+    return {"cells": len(counts), **summed, "jobs": jobs, "epochs": counts[0]["epochs"]}
 
 
 def cleared(folder: Path) -> Path:

@@ -46,7 +46,7 @@ def kept_conclusion(
     """
 
     @functools.wraps(measure)
-    def kept(scenario: _S, run: Run, out: Path, progress: Progress) -> _M:
+    def told(scenario: _S, run: Run, out: Path, progress: Progress) -> _M:
         file = run.path / _FOLDER / f"conclusion-{_digest(measure.__module__, scenario, run)}.json"
         with suppress(OSError, JsonError, ValueError, TypeError, KeyError, AttributeError, ImportError):
             conclusion = cast(_M, _value(json_of(file)))
@@ -59,15 +59,17 @@ def kept_conclusion(
             _keep(conclusion, file)
         return conclusion
 
-    return kept
+    return told
 
 
 def _digest(lens: str, scenario: AnyScenario, run: Run) -> str:
     """Return the digest of all that decides what a lens concludes, and of where the run is: its pictures are there."""
-    asked = KINDS[scenario.kind].adapter.dump_json(scenario, by_alias=True).decode()
+    settings = KINDS[scenario.kind].adapter.dump_json(scenario, by_alias=True).decode()
     files = [run.path / MANIFEST, *(file for file, _ in run.files())]
     digests = [(file.relative_to(run.path).as_posix(), file_digest(file)) for file in files if file.is_file()]
-    return blake2b(repr((conclusion_digest(), lens, asked, str(run.path), digests)).encode(), digest_size=6).hexdigest()
+    return blake2b(
+        repr((conclusion_digest(), lens, settings, str(run.path), digests)).encode(), digest_size=6
+    ).hexdigest()
 
 
 def _keep(conclusion: Measured, file: Path) -> None:

@@ -28,7 +28,7 @@ from sim.recorder import write_table
 _T = TypeVar("_T")
 
 
-def folder_of(out: Path, stem: str, asked: Mapping[str, Any], libraries: Sequence[str]) -> Path:
+def folder_of(out: Path, stem: str, question: Mapping[str, Any], libraries: Sequence[str]) -> Path:
     """Return where parts are kept: same question and same code, same place.
 
     Parameters
@@ -45,7 +45,7 @@ def folder_of(out: Path, stem: str, asked: Mapping[str, Any], libraries: Sequenc
     (False, 'fleet-collectors-')
     """
     made_by = source_digest(models, sim, analysis, scenarios), versions(), [version(name) for name in libraries]
-    text = json.dumps([asked, *made_by], separators=(",", ":"), sort_keys=True)
+    text = json.dumps([question, *made_by], separators=(",", ":"), sort_keys=True)
     return out / f"{stem}-{hashlib.sha256(text.encode()).hexdigest()[:12]}"
 
 
@@ -96,19 +96,19 @@ def each(
     make_folder(folder)
     _tidy(folder)
     files = [_file(folder, named(item)) for item in items]
-    kept = dict[Path, dict[str, Any]]()
+    parts_done = dict[Path, dict[str, Any]]()
     for item, file in zip(items, files, strict=True):
-        made = None if force else _kept(file, named(item), parts)
-        if made is not None:
-            kept[file] = made
-    missing = [item for item, file in zip(items, files, strict=True) if file not in kept]
-    tell(what, len(kept) / len(files))
-    for made in spread(make, missing) if executor is None else through(executor, make, missing):
-        file = _file(folder, {name: made[name] for name in named(items[0])})
-        _keep(file, made)
-        kept[file] = made
-        tell(what, len(kept) / len(files))
-    return [kept[file] for file in files]
+        part = None if force else _kept(file, named(item), parts)
+        if part is not None:
+            parts_done[file] = part
+    missing = [item for item, file in zip(items, files, strict=True) if file not in parts_done]
+    tell(what, len(parts_done) / len(files))
+    for part in spread(make, missing) if executor is None else through(executor, make, missing):
+        file = _file(folder, {name: part[name] for name in named(items[0])})
+        _keep(file, part)
+        parts_done[file] = part
+        tell(what, len(parts_done) / len(files))
+    return [parts_done[file] for file in files]
 
 
 def concluded(run: Path, name: str, make: Callable[[], pd.DataFrame]) -> pd.DataFrame:
@@ -147,7 +147,7 @@ def concluded(run: Path, name: str, make: Callable[[], pd.DataFrame]) -> pd.Data
     return pd.read_parquet(file)
 
 
-def digest(made: Sequence[Mapping[str, Any]]) -> str:
+def digest(parts: Sequence[Mapping[str, Any]]) -> str:
     """Return the SHA-256 digest of parts in their order, as canonical JSON: sorted keys, shortest digits, no spaces.
 
     Examples
@@ -155,14 +155,14 @@ def digest(made: Sequence[Mapping[str, Any]]) -> str:
     >>> digest([{"seed": 1, "share": 0.5}]) == digest([{"share": 0.5, "seed": 1}])
     True
     """
-    text = json.dumps(list(made), separators=(",", ":"), sort_keys=True)
+    text = json.dumps(list(parts), separators=(",", ":"), sort_keys=True)
     return hashlib.sha256(text.encode()).hexdigest()
 
 
-def _keep(file: Path, made: dict[str, Any]) -> None:
+def _keep(file: Path, part: dict[str, Any]) -> None:
     """Keep what was made of an item, all of it or nothing."""
     with whole(file) as unfinished:
-        unfinished.write_text(json.dumps(made), encoding="utf-8")
+        unfinished.write_text(json.dumps(part), encoding="utf-8")
 
 
 def _tidy(folder: Path) -> None:
@@ -174,10 +174,10 @@ def _tidy(folder: Path) -> None:
 def _kept(file: Path, names: dict[str, Any], parts: Set[str]) -> dict[str, Any] | None:
     """Return what was kept of an item; None if nothing was, or it cannot be read."""
     try:
-        made = json_of(file)
+        part = json_of(file)
     except (OSError, JsonError):
         return None
-    return made if isinstance(made, dict) and made.keys() >= parts and made.items() >= names.items() else None
+    return part if isinstance(part, dict) and part.keys() >= parts and part.items() >= names.items() else None
 
 
 def _file(folder: Path, names: Mapping[str, Any]) -> Path:

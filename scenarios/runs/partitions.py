@@ -126,23 +126,23 @@ def check(folder: Path, listed: Listed) -> None:
     ...         str(error).removeprefix(folder)
     '/jobs/cell=c0001/part.parquet: is not there, though the run lists it'
     """
-    found = [fault for table, said in listed.items() for fault in _faults(folder, table, said.get("partitions", {}))]
-    if found:
-        raise FaultsError(found)
+    faults = [fault for table, entry in listed.items() for fault in _faults(folder, table, entry.get("partitions", {}))]
+    if faults:
+        raise FaultsError(faults)
 
 
 def _faults(folder: Path, table: str, parts: Mapping[str, Mapping[str, Any]]) -> Iterator[Fault]:
     if not parts or not (folder / table).exists():
         return
-    there = {file for file in (folder / table).rglob("*") if not file.is_dir()}
-    for cell, said in parts.items():
+    present = {file for file in (folder / table).rglob("*") if not file.is_dir()}
+    for cell, entry in parts.items():
         file = partition(folder, table, cell)
-        if file not in there:
+        if file not in present:
             yield Fault(str(file), 0, 0, "", "is not there, though the run lists it")
-        elif file.stat().st_size != said["file_bytes"]:
+        elif file.stat().st_size != entry["file_bytes"]:
             got = f"{file.stat().st_size:,}"
-            yield Fault(str(file), 0, 0, "", f"should have {said['file_bytes']:,} bytes; is it cut off?", got)
-    for file in sorted(there - {partition(folder, table, cell) for cell in parts}):
+            yield Fault(str(file), 0, 0, "", f"should have {entry['file_bytes']:,} bytes; is it cut off?", got)
+    for file in sorted(present - {partition(folder, table, cell) for cell in parts}):
         yield Fault(str(file), 0, 0, "", "is not of this run, which does not list it")
 
 
@@ -268,21 +268,21 @@ def _together(frames: Sequence[pd.DataFrame]) -> pd.DataFrame:
 
 def _epochs(frames: Sequence[pd.DataFrame], machines: Sequence[int]) -> pd.DataFrame:
     """Return the epochs of several cells added up; shares of machines are of all machines."""
-    made = frames[0].copy()
+    epochs = frames[0].copy()
     for name in _SUMMED:
-        made[name] = sum((frame[name] for frame in frames[1:]), frames[0][name])
+        epochs[name] = sum((frame[name] for frame in frames[1:]), frames[0][name])
     capped = [frame["capped_share"] * count for frame, count in zip(frames, machines, strict=True)]
-    made["capped_share"] = sum(capped[1:], capped[0]) / sum(machines)
-    made["residual_max"] = np.max([frame["residual_max"] for frame in frames], axis=0)
-    return made
+    epochs["capped_share"] = sum(capped[1:], capped[0]) / sum(machines)
+    epochs["residual_max"] = np.max([frame["residual_max"] for frame in frames], axis=0)
+    return epochs
 
 
 def _renumbered(frame: pd.DataFrame, first: Mapping[str, int], job: Ints | None) -> pd.DataFrame:
     """Return a cell's rows with the numbers of the whole fleet; −1, nothing, stays."""
-    made = {}
+    renumbered = {}
     for name in frame.columns.intersection(list(NUMBERED)):
         number = frame[name].to_numpy(dtype=np.int64)
-        made[name] = np.where(number < 0, number, number + first[name])
+        renumbered[name] = np.where(number < 0, number, number + first[name])
     if job is not None:
-        made["job"] = job[frame["job"].to_numpy()]
-    return frame.assign(**made)
+        renumbered["job"] = job[frame["job"].to_numpy()]
+    return frame.assign(**renumbered)

@@ -70,10 +70,10 @@ def source_digest(*packages: ModuleType, names: Sequence[str] = ()) -> str:
         for file in sorted(folder.rglob("*.py")):
             digest.update(f"{package.__name__}/{file.relative_to(folder).as_posix()} {file_digest(file)}\n".encode())
     for name in names:
-        found = find_spec(name)
-        if found is None or found.origin is None:
+        spec = find_spec(name)
+        if spec is None or spec.origin is None:
             raise ModuleNotFoundError(name)
-        digest.update(f"{name} {file_digest(Path(found.origin))}\n".encode())
+        digest.update(f"{name} {file_digest(Path(spec.origin))}\n".encode())
     return digest.hexdigest()
 
 

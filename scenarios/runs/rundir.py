@@ -126,10 +126,10 @@ class Run:
 
     def files(self) -> Iterator[tuple[Path, Mapping[str, Any]]]:
         """Yield every file that the manifest lists, and what it says of it."""
-        for name, said in self.listed.items():
-            if "partitions" not in said:
-                yield self.file(name), said
-            for cell, part in said.get("partitions", {}).items():
+        for name, entry in self.listed.items():
+            if "partitions" not in entry:
+                yield self.file(name), entry
+            for cell, part in entry.get("partitions", {}).items():
                 yield partitions.partition(self.path, name, cell), part
 
     def _known(self, name: str, known: list[str], columns: Sequence[str] | None) -> list[str]:
@@ -141,11 +141,11 @@ class Run:
 
     def _check(self, name: str) -> None:
         """Refuse a table that is not as the run wrote it, if it is not what such a table can be."""
-        said = self.listed.get(name, {})
-        if name in TABLES and "file_digest" in said and file_digest(self.file(name)) != said["file_digest"]:
-            found = list(faults_of(self.file(name), name, said.get("rows", 1)))
-            if found:
-                raise FaultsError(found)
+        entry = self.listed.get(name, {})
+        if name in TABLES and "file_digest" in entry and file_digest(self.file(name)) != entry["file_digest"]:
+            faults = list(faults_of(self.file(name), name, entry.get("rows", 1)))
+            if faults:
+                raise FaultsError(faults)
 
     def world(self, adapter: TypeAdapter[_T]) -> _T:
         """Return the scenario that was run, by the schema of its kind; refuse one of another version.
@@ -161,15 +161,15 @@ class Run:
             raise RunError(f"{self.path}: the manifest holds no scenario: {fault.error_count()} faults") from None
 
     def _parts(self) -> partitions.Parts:
-        numbers = {cell: said["numbers"] for cell, said in self.manifest["cells"].items()}
+        numbers = {cell: entry["numbers"] for cell, entry in self.manifest["cells"].items()}
         return partitions.Parts(self.path, self.listed, numbers)
 
 
 class _Manifest(dict[str, Any]):
     """What a manifest says; what it does not say is told as its fault."""
 
-    def __init__(self, path: Path, said: Mapping[str, Any]) -> None:
-        super().__init__(said)
+    def __init__(self, path: Path, facts: Mapping[str, Any]) -> None:
+        super().__init__(facts)
         self._path = path
 
     def __missing__(self, name: str) -> NoReturn:
@@ -184,31 +184,31 @@ def _is_map(value: object, fits: Callable[[Any], bool] = lambda _: True) -> bool
     return isinstance(value, dict) and all(map(fits, value.values()))
 
 
-def _is_file(said: object) -> bool:
+def _is_file(value: object) -> bool:
     """Return whether that could be said of a file: its rows, size and digest, as far as they are there."""
-    if not isinstance(said, dict):
+    if not isinstance(value, dict):
         return False
-    numbers = all(_is_whole(said[name]) for name in ("rows", "file_bytes") if name in said)
-    return numbers and all(isinstance(said[name], str) for name in ("digest", "file_digest") if name in said)
+    numbers = all(_is_whole(value[name]) for name in ("rows", "file_bytes") if name in value)
+    return numbers and all(isinstance(value[name], str) for name in ("digest", "file_digest") if name in value)
 
 
-def _is_table(said: object) -> bool:
-    return _is_file(said) and _is_map(dict(said).get("partitions", {}), _is_file)  # type: ignore[call-overload]
+def _is_table(value: object) -> bool:
+    return _is_file(value) and _is_map(dict(value).get("partitions", {}), _is_file)  # type: ignore[call-overload]
 
 
-def _is_cell(said: object) -> bool:
-    return isinstance(said, dict) and _is_map(said.get("numbers"), _is_whole)
+def _is_cell(value: object) -> bool:
+    return isinstance(value, dict) and _is_map(value.get("numbers"), _is_whole)
 
 
 _SHAPES: Mapping[str, Callable[[Any], bool]] = {
-    "tables": lambda said: _is_map(said, _is_table),
-    "cells": lambda said: _is_map(said, _is_cell),
-    "counts": lambda said: _is_map(said, _is_whole),
+    "tables": lambda value: _is_map(value, _is_table),
+    "cells": lambda value: _is_map(value, _is_cell),
+    "counts": lambda value: _is_map(value, _is_whole),
     "resolved": _is_map,
     "versions": _is_map,
     "seed": _is_whole,
-    "duration_s": lambda said: isinstance(said, float | int),
-    "scenario": lambda said: isinstance(said, str),
+    "duration_s": lambda value: isinstance(value, float | int),
+    "scenario": lambda value: isinstance(value, str),
 }
 """What a manifest holds, where it holds it, has such a shape."""
 
@@ -242,9 +242,9 @@ class Draft:
             "counts": run.manifest["counts"],
             "numbers": partitions.used([run.file(name) for name in run.listed]),
         }
-        for name, said in run.listed.items():
+        for name, entry in run.listed.items():
             partitions.place(run.file(name), self.path, name, cell)
-            self.parts.setdefault(name, {})[cell] = said
+            self.parts.setdefault(name, {})[cell] = entry
 
 
 def run_directory(out: Path, name: str, digest: str) -> Path:
@@ -379,7 +379,7 @@ def intact(path: Path) -> bool:
     """Return whether a run is complete and undamaged: every table has the size and the bytes that the manifest says."""
     try:
         run = open_run(path)
-        return all(_file_facts(file).items() <= dict(said).items() for file, said in run.files())
+        return all(_file_facts(file).items() <= dict(entry).items() for file, entry in run.files())
     except (RunError, OSError, TypeError, ValueError):
         return False
 
@@ -404,8 +404,8 @@ def _manifest(draft: Draft, name: str, digest: str) -> dict[str, Any]:
             f"are not the tables added ({', '.join(sorted(draft.tables))})"
         )
     tables = {
-        table: {"rows": made.rows, "digest": made.digest} | _file_facts(draft.path / f"{table}.parquet")
-        for table, made in sorted(draft.tables.items())
+        table: {"rows": summary.rows, "digest": summary.digest} | _file_facts(draft.path / f"{table}.parquet")
+        for table, summary in sorted(draft.tables.items())
     }
     tables |= {table: partitions.whole(parts) for table, parts in sorted(draft.parts.items())}
     head = {"kind": draft.facts["kind"], "scenario": name, "digest": digest}

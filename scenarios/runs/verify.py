@@ -54,13 +54,13 @@ def faults(run: "Run") -> Iterator[Fault]:
     """
     if run.cells:
         return
-    found = False
+    faulty = False
     for name in run.tables:
         if name in TABLES:
             for fault in faults_of(run.file(name), name, int(run.listed.get(name, {}).get("rows", 1))):
-                found = True
+                faulty = True
                 yield fault
-    if not found:
+    if not faulty:
         yield from _dangling(run)
 
 
@@ -82,9 +82,9 @@ def changed(run: "Run") -> tuple[str, ...]:
     """
     return tuple(
         str(file.relative_to(run.path))
-        for file, said in run.files()
+        for file, entry in run.files()
         if file.is_file()
-        and (file.stat().st_size != said.get("file_bytes") or file_digest(file) != said.get("file_digest"))
+        and (file.stat().st_size != entry.get("file_bytes") or file_digest(file) != entry.get("file_digest"))
     )
 
 
@@ -92,9 +92,9 @@ def faults_of(file: Path, table: str, written: int) -> Iterator[Fault]:
     """Yield the faults of one table, which had so many rows as it was written."""
     try:
         with pq.ParquetFile(file) as opened:
-            there = dict(zip(opened.schema_arrow.names, opened.schema_arrow.types, strict=True))
-            sound = [column for column in TABLES[table] if _fits(column, there)]
-            yield from (_misfit(file, column, there) for column in TABLES[table] if column not in sound)
+            types = dict(zip(opened.schema_arrow.names, opened.schema_arrow.types, strict=True))
+            sound = [column for column in TABLES[table] if _fits(column, types)]
+            yield from (_misfit(file, column, types) for column in TABLES[table] if column not in sound)
             rows = opened.metadata.num_rows
             if not rows and written:
                 yield Fault(str(file), 0, 0, "", "should hold rows", "none")
@@ -154,29 +154,29 @@ def _dangling(run: "Run") -> Iterator[Fault]:
     for (table, column), other in REFERENCES.items():
         if not (run.has(table) and run.has(other)):
             continue
-        named, there = (run.table(name, [column])[column] for name in (table, other))
-        lost = named[~named.isin(there)].unique()
+        named, known = (run.table(name, [column])[column] for name in (table, other))
+        lost = named[~named.isin(known)].unique()
         if len(lost):
             more = f" and {len(lost) - 1:,} more" if len(lost) > 1 else ""
             yield Fault(str(run.file(table)), 0, 0, column, f"should be of {other}", f"{lost[0]}{more}")
 
 
-def _misfit(file: Path, column: Column, there: dict[str, pa.DataType]) -> Fault:
-    if column.name not in there:
-        return Fault(str(file), 0, 0, column.name, "column is missing", f"columns {', '.join(there)}")
+def _misfit(file: Path, column: Column, types: dict[str, pa.DataType]) -> Fault:
+    if column.name not in types:
+        return Fault(str(file), 0, 0, column.name, "column is missing", f"columns {', '.join(types)}")
     kinds = {"string": "text", "bool": "true and false", "double": "numbers"}
     kind = kinds.get(str(column.type), "whole numbers")
-    return Fault(str(file), 0, 0, column.name, f"should hold {kind}", f"type {there[column.name]}")
+    return Fault(str(file), 0, 0, column.name, f"should hold {kind}", f"type {types[column.name]}")
 
 
-def _fits(column: Column, there: dict[str, pa.DataType]) -> bool:
+def _fits(column: Column, columns: dict[str, pa.DataType]) -> bool:
     """Return whether a column is there as text, whole numbers, numbers or flags, as it should be; any width will do."""
-    if column.name not in there:
+    if column.name not in columns:
         return False
-    types, found = pa.types, there[column.name]
-    found = found.value_type if types.is_dictionary(found) else found
+    types, type_ = pa.types, columns[column.name]
+    type_ = type_.value_type if types.is_dictionary(type_) else type_
     if types.is_string(column.type):
-        return bool(types.is_string(found) or types.is_large_string(found) or types.is_string_view(found))
+        return bool(types.is_string(type_) or types.is_large_string(type_) or types.is_string_view(type_))
     if types.is_boolean(column.type):
-        return bool(types.is_boolean(found))
-    return bool(types.is_integer(found) or (types.is_floating(column.type) and types.is_floating(found)))
+        return bool(types.is_boolean(type_))
+    return bool(types.is_integer(type_) or (types.is_floating(column.type) and types.is_floating(type_)))

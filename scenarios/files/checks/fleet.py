@@ -150,10 +150,12 @@ def service_room(scenario: World) -> Iterator[Finding]:
 def memory(scenario: World) -> Iterator[Finding]:
     """The memory that the quotas ask for is there."""
     sheets = _sheets(scenario)
-    asked = sum(share * sheet.vcpus for share, sheet in sheets) * scenario.population.allocated_share
-    held = sum(share * sheet.memory_bytes for share, sheet in sheets)
-    if asked * scenario.population.memory_bytes_per_vcpu > held:
-        problem = f"should be at most {held / asked:.3g}, the fleet's memory over its allocated hardware threads"
+    threads = sum(share * sheet.vcpus for share, sheet in sheets) * scenario.population.allocated_share
+    installed_bytes = sum(share * sheet.memory_bytes for share, sheet in sheets)
+    if threads * scenario.population.memory_bytes_per_vcpu > installed_bytes:
+        problem = (
+            f"should be at most {installed_bytes / threads:.3g}, the fleet's memory over its allocated hardware threads"
+        )
         yield Finding(
             ("population", "memory_bytes_per_vcpu"), problem, f"{scenario.population.memory_bytes_per_vcpu:g}"
         )
@@ -228,14 +230,14 @@ def crossover(scenario: World) -> Iterator[Finding]:
 def measured_windows(scenario: Scenario) -> Iterator[Finding]:
     """The windows that are measured are recorded."""
     names = [window.name for window in scenario.windows]
-    asked: list[tuple[Keys, str]] = [(("analyses", "wsmeter", "window"), scenario.analyses.wsmeter.window)]
+    wanted: list[tuple[Keys, str]] = [(("analyses", "wsmeter", "window"), scenario.analyses.wsmeter.window)]
     if scenario.recording.loop is not None:
-        asked.append((("recording", "loop", "window"), scenario.recording.loop.window))
-    for keys, window in asked:
+        wanted.append((("recording", "loop", "window"), scenario.recording.loop.window))
+    for keys, window in wanted:
         together = window.endswith("*") and keys[0] == "analyses"
         if not (any(name.startswith(window[:-1]) for name in names) if together else window in names):
-            there = ", ".join(names[:_MOST_NAMES]) + (", …" if len(names) > _MOST_NAMES else "")
-            yield Finding(keys, f"there is no such window; there are {there}", shown(window))
+            known = ", ".join(names[:_MOST_NAMES]) + (", …" if len(names) > _MOST_NAMES else "")
+            yield Finding(keys, f"there is no such window; there are {known}", shown(window))
 
 
 def cluster_sizes(scenario: Scenario) -> Iterator[Finding]:

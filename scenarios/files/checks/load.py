@@ -23,8 +23,8 @@ _SOURCES = ("arrivals", "clients", "trace")
 def distributions(scenario: QueueScenario) -> Iterator[Finding]:
     """Every distribution has the fields of its kind and no other."""
     for part in ("load", "contention"):
-        for keys, asked in within(getattr(scenario, part), (part,)):
-            yield from faults_of(asked, keys)
+        for keys, distribution in within(getattr(scenario, part), (part,)):
+            yield from faults_of(distribution, keys)
 
 
 def sources(scenario: QueueScenario) -> Iterator[Finding]:
@@ -42,8 +42,8 @@ def sources(scenario: QueueScenario) -> Iterator[Finding]:
 def demands(scenario: QueueScenario) -> Iterator[Finding]:
     """What requests need is said once: by types, by a fleet's job or by the trace."""
     load = scenario.load
-    asked = {"types": bool(load.types), "job": load.job is not None, "trace": load.trace is not None}
-    given = [name for name, there in asked.items() if there]
+    ways = {"types": bool(load.types), "job": load.job is not None, "trace": load.trace is not None}
+    given = [name for name, used in ways.items() if used]
     if not given and any(getattr(load, name) is not None for name in _SOURCES):
         yield Finding(("load",), "should say what requests need: types or job")
     for name in given[1:]:
@@ -66,7 +66,7 @@ def load_points(scenario: QueueScenario) -> Iterator[Finding]:
 
 def type_names(scenario: QueueScenario) -> Iterator[Finding]:
     """Types of requests have different names."""
-    for i, name in repeated([each.name for each in scenario.load.types]):
+    for i, name in repeated([kind.name for kind in scenario.load.types]):
         yield Finding(("load", "types", i, "name"), "another type has this name", shown(name))
 
 
@@ -78,19 +78,19 @@ def closed_cycle(scenario: QueueScenario) -> Iterator[Finding]:
 
 def trace(scenario: QueueScenario) -> Iterator[Finding]:
     """A trace can be read, and some of it lies inside the horizon."""
-    asked, keys = scenario.load.trace, ("load", "trace", "file")
-    if asked is None:
+    source, keys = scenario.load.trace, ("load", "trace", "file")
+    if source is None:
         return
     try:
-        arrival_s = read_trace(Path(asked.file))["arrival_s"]
+        arrival_s = read_trace(Path(source.file))["arrival_s"]
     except FileError as error:
         for fault in error.printed:
-            yield Finding((fault.field,), fault.problem, fault.got, Place(asked.file, fault.line, fault.column))
+            yield Finding((fault.field,), fault.problem, fault.got, Place(source.file, fault.line, fault.column))
         if error.unprinted:
             line, column = error.faults[len(error.printed)][:2]
-            yield Finding((), f"and {error.unprinted} more faults from here on", "", Place(asked.file, line, column))
+            yield Finding((), f"and {error.unprinted} more faults from here on", "", Place(source.file, line, column))
     except OSError as error:
-        yield Finding(keys, f"cannot be read: {error.strerror}", shown(asked.file))
+        yield Finding(keys, f"cannot be read: {error.strerror}", shown(source.file))
     else:
         if arrival_s.min() >= scenario.horizon_s:
             problem = f"should hold a request before horizon_s = {scenario.horizon_s:g}"
@@ -99,20 +99,20 @@ def trace(scenario: QueueScenario) -> Iterator[Finding]:
 
 def job(scenario: QueueScenario) -> Iterator[Finding]:
     """The fleet's job is there, and its day is no shorter than the queue's."""
-    asked, keys = scenario.load.job, ("load", "job")
-    if asked is None:
+    demand, keys = scenario.load.job, ("load", "job")
+    if demand is None:
         return
-    fleet, problem = _fleet(asked)
+    fleet, problem = _fleet(demand)
     if fleet is None:
-        yield Finding((*keys, "scenario"), problem, shown(asked.scenario))
+        yield Finding((*keys, "scenario"), problem, shown(demand.scenario))
         return
     services = {service.name: service.instances for service in fleet.population.services}
-    if asked.job not in {*services, *drawn_names(fleet.population, fleet.seed)}:
+    if demand.job not in {*services, *drawn_names(fleet.population, fleet.seed)}:
         problem = f"there is no such job; there are {', '.join([*services, 'heavyweight-01'])}, …"
-        yield Finding((*keys, "job"), problem, shown(asked.job))
-    elif asked.instance >= services.get(asked.job, asked.instance + 1):
-        problem = f"should be less than {services[asked.job]}, the job's instances counted from 0"
-        yield Finding((*keys, "instance"), problem, str(asked.instance))
+        yield Finding((*keys, "job"), problem, shown(demand.job))
+    elif demand.instance >= services.get(demand.job, demand.instance + 1):
+        problem = f"should be less than {services[demand.job]}, the job's instances counted from 0"
+        yield Finding((*keys, "instance"), problem, str(demand.instance))
     if scenario.horizon_s > fleet.horizon_s:
         problem = f"should be at most {fleet.horizon_s:g}, the horizon of {fleet.name}"
         yield Finding(("horizon_s",), problem, f"{scenario.horizon_s:g}")
@@ -128,12 +128,12 @@ def cycle_s(scenario: QueueScenario) -> float:
     >>> cycle_s(QueueScenario(name="rush", load=Load(clients=Clients(), types=types)))
     1.5
     """
-    load, seen = scenario.load, scenario.observation
+    load, observation = scenario.load, scenario.observation
     if load.clients is None or not sound(scenario):
         return 0.0
-    weights = sum(each.weight for each in load.types) or 1.0
-    demand_s = sum(each.weight * mean(each.demand_s) for each in load.types) / weights
-    return mean(load.clients.think_s) + demand_s + seen.rtt_s + seen.overhead_s
+    weights = sum(kind.weight for kind in load.types) or 1.0
+    demand_s = sum(kind.weight * mean(kind.demand_s) for kind in load.types) / weights
+    return mean(load.clients.think_s) + demand_s + observation.rtt_s + observation.overhead_s
 
 
 def sound(scenario: QueueScenario) -> bool:
@@ -144,20 +144,20 @@ def sound(scenario: QueueScenario) -> bool:
     >>> sound(QueueScenario(name="rush"))
     True
     """
-    return not any(any(faults_of(asked)) for _, asked in within(scenario.load))
+    return not any(any(faults_of(distribution)) for _, distribution in within(scenario.load))
 
 
-def _fleet(asked: JobDemand) -> tuple[Scenario | None, str]:
+def _fleet(demand: JobDemand) -> tuple[Scenario | None, str]:
     """Return the fleet whose job is asked for, or why there is none."""
-    if not locate(asked.scenario).is_file():
-        return None, absent(asked.scenario, locate(asked.scenario))
+    if not locate(demand.scenario).is_file():
+        return None, absent(demand.scenario, locate(demand.scenario))
     try:
-        root, faults = read(asked.scenario)
+        root, faults = read(demand.scenario)
     except FaultsError as error:
         return None, f"has faults: {error.faults[0]}"
     if root.child("sweep") is not None or kind_of(root) != "fleet":
         return None, f"should be a fleet, not a {'sweep' if root.child('sweep') is not None else kind_of(root)}"
-    built = build(SCENARIO, named(root, asked.scenario))
+    built = build(SCENARIO, named(root, demand.scenario))
     fleet, wrong = built
     if fleet is None or faults or wrong or checked(checks.CHECKS, fleet):
         return None, "has faults, which wsc check tells"

@@ -68,8 +68,8 @@ def datacentres(scenario: ProfileScenario) -> Iterator[Finding]:
     racks = math.ceil(scenario.fleet.machines / scenario.fleet.machines_per_rack)
     domains = math.ceil(racks / scenario.fleet.racks_per_power_domain)
     upper = list(itertools.accumulate(shares.values()))
-    held = {bisect.bisect_right(upper, (domain + 0.5) / domains * upper[-1]) for domain in range(domains)}
-    without = [name for i, name in enumerate(shares) if i not in held]
+    filled = {bisect.bisect_right(upper, (domain + 0.5) / domains * upper[-1]) for domain in range(domains)}
+    without = [name for i, name in enumerate(shares) if i not in filled]
     if without:
         problem = f"should leave no data centre without a power domain; the fleet has {domains}"
         yield Finding(keys, problem, ", ".join(map(shown, without)))
@@ -77,11 +77,11 @@ def datacentres(scenario: ProfileScenario) -> Iterator[Finding]:
 
 def programs(scenario: ProfileScenario) -> Iterator[Finding]:
     """Libraries have names of their own and leave something to the programs."""
-    asked, keys = scenario.profiling.programs, ("profiling", "programs")
-    for i, name in repeated([library.name for library in asked.libraries]):
+    programs, keys = scenario.profiling.programs, ("profiling", "programs")
+    for i, name in repeated([library.name for library in programs.libraries]):
         yield Finding((*keys, "libraries", i, "name"), "another library has this name", shown(name))
-    linked = sum(library.instruction_share * library.linked_share for library in asked.libraries)
-    taken = linked + asked.kernel_share
+    linked = sum(library.instruction_share * library.linked_share for library in programs.libraries)
+    taken = linked + programs.kernel_share
     if taken > MOST_SHARED:
         problem = f"should leave programs {1 - MOST_SHARED:.0%} of their instructions, beside kernel_share"
         yield Finding((*keys, "libraries"), problem, f"{1 - taken:.1%} left")
@@ -89,25 +89,27 @@ def programs(scenario: ProfileScenario) -> Iterator[Finding]:
 
 def compiler(scenario: ProfileScenario) -> Iterator[Finding]:
     """A compiler's roll-out begins inside the horizon, ends after that and is of another compiler."""
-    asked, keys = scenario.profiling.compiler, ("profiling", "compiler")
-    if asked is None:
+    rollout, keys = scenario.profiling.compiler, ("profiling", "compiler")
+    if rollout is None:
         return
-    if asked.new == asked.old:
-        yield Finding((*keys, "new"), "should differ from old", shown(asked.new))
-    if asked.start_s >= scenario.horizon_s:
-        yield _too_late((*keys, "start_s"), asked.start_s, scenario)
-    if asked.until_s <= asked.start_s:
-        yield Finding((*keys, "until_s"), f"should be after start_s = {asked.start_s:.12g}", f"{asked.until_s:.12g}")
+    if rollout.new == rollout.old:
+        yield Finding((*keys, "new"), "should differ from old", shown(rollout.new))
+    if rollout.start_s >= scenario.horizon_s:
+        yield _too_late((*keys, "start_s"), rollout.start_s, scenario)
+    if rollout.until_s <= rollout.start_s:
+        yield Finding(
+            (*keys, "until_s"), f"should be after start_s = {rollout.start_s:.12g}", f"{rollout.until_s:.12g}"
+        )
 
 
 def kernel(scenario: ProfileScenario) -> Iterator[Finding]:
     """A kernel's roll-out has its last wave inside the horizon and is of another kernel."""
-    asked, keys = scenario.profiling.kernel, ("profiling", "kernel")
-    if asked is None:
+    rollout, keys = scenario.profiling.kernel, ("profiling", "kernel")
+    if rollout is None:
         return
-    if asked.new == asked.old:
-        yield Finding((*keys, "new"), "should differ from old", shown(asked.new))
-    last_s = asked.start_s + (asked.waves - 1) * asked.interval_s
+    if rollout.new == rollout.old:
+        yield Finding((*keys, "new"), "should differ from old", shown(rollout.new))
+    last_s = rollout.start_s + (rollout.waves - 1) * rollout.interval_s
     if last_s >= scenario.horizon_s:
         problem = f"the last wave should begin before horizon_s = {scenario.horizon_s:.12g}"
         yield Finding((*keys, "start_s"), problem, f"{last_s:.12g}")
@@ -162,9 +164,9 @@ def outages(scenario: ProfileScenario) -> Iterator[Finding]:
 def visits(scenario: ProfileScenario) -> Iterator[Finding]:
     """No more visits are asked for than can be kept."""
     collector = scenario.profiling.collector
-    asked = scenario.horizon_s / collector.round_s * scenario.fleet.machines / collector.one_in
-    if asked > MOST_VISITS:
-        least = math.ceil(asked * collector.one_in / MOST_VISITS)
+    count = scenario.horizon_s / collector.round_s * scenario.fleet.machines / collector.one_in
+    if count > MOST_VISITS:
+        least = math.ceil(count * collector.one_in / MOST_VISITS)
         problem = f"should be at least {least}, {MOST_VISITS} visits within horizon_s"
         yield Finding((*_COLLECTOR, "one_in"), problem, str(collector.one_in))
 
@@ -172,7 +174,7 @@ def visits(scenario: ProfileScenario) -> Iterator[Finding]:
 def rates(scenario: ProfileScenario) -> Iterator[Finding]:
     """Rates are such that a period is a number of events, and a visit's samples can be kept."""
     collector = scenario.profiling.collector
-    asked: list[tuple[Keys, float | None]] = [
+    wanted: list[tuple[Keys, float | None]] = [
         ((*_COLLECTOR, "samples_per_s"), collector.samples_per_s),
         ((*_COLLECTOR, "stacks_per_s"), collector.stacks_per_s or None),
         *(
@@ -180,7 +182,7 @@ def rates(scenario: ProfileScenario) -> Iterator[Finding]:
             for i, watch in enumerate(collector.watches)
         ),
     ]
-    for keys, rate in asked:
+    for keys, rate in wanted:
         if rate is not None and not LEAST_RATE <= rate <= MOST_RATE:
             zero = "0, or " if keys[-1] == "stacks_per_s" else ""
             problem = f"should be {zero}from {LEAST_RATE:g} to {MOST_RATE:,.0f} samples a second of a machine"
@@ -189,12 +191,12 @@ def rates(scenario: ProfileScenario) -> Iterator[Finding]:
 
 def watches(scenario: ProfileScenario) -> Iterator[Finding]:
     """Application-specific profiles have names of their own and machines that there are, at a time that there is."""
-    asked = scenario.profiling.collector.watches
-    for i, name in repeated([FLEET, *(watch.name for watch in asked)]):
+    watched = scenario.profiling.collector.watches
+    for i, name in repeated([FLEET, *(watch.name for watch in watched)]):
         problem = "is the name of the whole fleet's profile" if name == FLEET else "another watch has this name"
         yield Finding((*_COLLECTOR, "watches", i - 1, "name"), problem, shown(name))
     known = _known(scenario)
-    for i, watch in enumerate(asked):
+    for i, watch in enumerate(watched):
         keys = (*_COLLECTOR, "watches", i)
         yield from _tags(watch, ("job", "platform", "kernel"), known, keys)
         if watch.start_s >= scenario.horizon_s:
@@ -261,18 +263,18 @@ def _known(scenario: ProfileScenario) -> Mapping[str, Sequence[str]]:
 
 
 def _tags(
-    asked: Watch | Incident, fields: Collection[str], known: Mapping[str, Sequence[str]], keys: Keys
+    owner: Watch | Incident, fields: Collection[str], known: Mapping[str, Sequence[str]], keys: Keys
 ) -> Iterator[Finding]:
     """Yield a finding for every tag that is said and that nothing in the fleet has."""
     for name in fields:
-        said = getattr(asked, name)
-        if said and said not in known[name]:
+        value = getattr(owner, name)
+        if value and value not in known[name]:
             what = "data centre" if name == "datacentre" else name
-            yield Finding((*keys, name), f"there is no such {what} ({_hint(said, known[name])})", shown(said))
+            yield Finding((*keys, name), f"there is no such {what} ({_hint(value, known[name])})", shown(value))
 
 
-def _hint(said: str, known: Sequence[str]) -> str:
-    near = difflib.get_close_matches(said, known, 3)
+def _hint(text: str, known: Sequence[str]) -> str:
+    near = difflib.get_close_matches(text, known, 3)
     if near:
         return f"did you mean {' or '.join(near)}?"
     return f"there are {', '.join(known[:_MOST_NAMES]) or 'none'}{', …' * (len(known) > _MOST_NAMES)}"

@@ -94,10 +94,10 @@ def contention(scenario: QueueScenario) -> Iterator[Finding]:
 
 def size(scenario: QueueScenario) -> Iterator[Finding]:
     """No more requests are asked for than can be kept in memory."""
-    seen = scenario.observation
+    observation = scenario.observation
     if not sound(scenario):
         return
-    background = seen.background_share * scenario.station.servers / seen.background_s
+    background = observation.background_share * scenario.station.servers / observation.background_s
     for way, rate in (_rate(scenario), (("observation", "background_s"), background)):
         if rate * scenario.horizon_s > MOST_REQUESTS:
             problem = f"should make at most {MOST_REQUESTS} requests in horizon_s = {scenario.horizon_s:g}"
@@ -128,13 +128,13 @@ def listener(scenario: QueueScenario) -> Iterator[Finding]:
 
 def counter(scenario: QueueScenario) -> Iterator[Finding]:
     """The counter looks at least once an interval, and not more often than can be counted."""
-    seen = scenario.observation
-    if seen.counter_tick_s > seen.counter_interval_s:
-        problem = f"should be at most counter_interval_s = {seen.counter_interval_s:g}"
-        yield Finding(("observation", "counter_tick_s"), problem, f"{seen.counter_tick_s:g}")
-    elif scenario.horizon_s / seen.counter_tick_s > MOST_LOOKS:
+    observation = scenario.observation
+    if observation.counter_tick_s > observation.counter_interval_s:
+        problem = f"should be at most counter_interval_s = {observation.counter_interval_s:g}"
+        yield Finding(("observation", "counter_tick_s"), problem, f"{observation.counter_tick_s:g}")
+    elif scenario.horizon_s / observation.counter_tick_s > MOST_LOOKS:
         problem = f"should be at least {scenario.horizon_s / MOST_LOOKS:.6g}, {MOST_LOOKS} looks in horizon_s"
-        yield Finding(("observation", "counter_tick_s"), problem, f"{seen.counter_tick_s:g}")
+        yield Finding(("observation", "counter_tick_s"), problem, f"{observation.counter_tick_s:g}")
 
 
 def intervals(scenario: QueueScenario) -> Iterator[Finding]:
@@ -196,7 +196,9 @@ def _work_s(scenario: QueueScenario) -> float:
         except (FileError, OSError):  # `trace` tells
             return 0.0
         return float(table.loc[table["arrival_s"] < scenario.horizon_s, "demand_s"].sum())
-    each_s = sum(one.weight * mean(one.demand_s) for one in load.types) / (sum(one.weight for one in load.types) or 1)
+    each_s = sum(kind.weight * mean(kind.demand_s) for kind in load.types) / (
+        sum(kind.weight for kind in load.types) or 1
+    )
     if load.job is not None:
         each_s = mean(load.job.instructions) * _PER_INSTRUCTION_S
     return _rate(scenario)[1] * scenario.horizon_s * each_s
@@ -204,8 +206,8 @@ def _work_s(scenario: QueueScenario) -> float:
 
 def _contended(scenario: QueueScenario) -> str:
     """Return the dotted path of the first thing that breaks the laws; empty if nothing does."""
-    asked, seen, nothing = scenario.contention, scenario.observation, Contention()
+    contention, observation, nothing = scenario.contention, scenario.observation, Contention()
     for name in ("blocking_s", "lock_share", "concurrency_limit", "parallelism"):
-        if getattr(asked, name) != getattr(nothing, name):
+        if getattr(contention, name) != getattr(nothing, name):
             return f"contention.{name}"
-    return "observation.workers" if seen.workers else ""
+    return "observation.workers" if observation.workers else ""

@@ -18,17 +18,17 @@ _CLOCK_HZ = 2.8e9
 
 def served_services(scenario: ProfileScenario) -> Iterator[Finding]:
     """Services that are served are there, once, with whole servers and a load from outside."""
-    there = {service.name: service for service in scenario.population.services}
-    for i, name in repeated([one.job for one in scenario.served]):
+    services = {service.name: service for service in scenario.population.services}
+    for i, name in repeated([served.job for served in scenario.served]):
         yield Finding(("served", i, "job"), "is served twice", shown(name))
-    for i, one in enumerate(scenario.served):
+    for i, served in enumerate(scenario.served):
         keys: Keys = ("served", i, "job")
-        if one.job in there:
-            yield from _suits(there[one.job], keys)
+        if served.job in services:
+            yield from _suits(services[served.job], keys)
         else:
-            known = ", ".join(there) or "none"
-            yield Finding(keys, f"population.services has no such service; it has {known}", shown(one.job))
-        for k, name in repeated([kind.name for kind in one.types]):
+            known = ", ".join(services) or "none"
+            yield Finding(keys, f"population.services has no such service; it has {known}", shown(served.job))
+        for k, name in repeated([kind.name for kind in served.types]):
             yield Finding(("served", i, "types", k, "name"), "another type has this name", shown(name))
 
 
@@ -46,15 +46,20 @@ def served_requests(scenario: ProfileScenario) -> Iterator[Finding]:
     """Requests are no more than can be kept, and of one length all the time."""
     if not scenario.served:
         return
-    names = {one.job for one in scenario.served}
-    asked = sum(
-        one.instances * one.quota_vcpu * one.utilisation * _CLOCK_HZ / one.core_cpi / one.instructions_per_request
-        for one in scenario.population.services
-        if one.name in names
+    names = {served.job for served in scenario.served}
+    requests = sum(
+        service.instances
+        * service.quota_vcpu
+        * service.utilisation
+        * _CLOCK_HZ
+        / service.core_cpi
+        / service.instructions_per_request
+        for service in scenario.population.services
+        if service.name in names
     )
-    if asked * scenario.horizon_s > MOST_REQUESTS:
+    if requests * scenario.horizon_s > MOST_REQUESTS:
         problem = f"should be at most {MOST_REQUESTS:,} requests within horizon_s: raise instructions_per_request"
-        yield Finding(("served",), problem, f"about {asked * scenario.horizon_s:,.0f}")
+        yield Finding(("served",), problem, f"about {requests * scenario.horizon_s:,.0f}")
     if scenario.profiling.releases.share > 0:
         problem = "should be 0 where services are served: a new build would change what a request is"
         yield Finding(("profiling", "releases", "share"), problem, f"{scenario.profiling.releases.share:.12g}")

@@ -37,9 +37,9 @@ def calibration(scenario: ServiceScenario) -> Iterator[Finding]:
 
 def targets(scenario: ServiceScenario) -> Iterator[Finding]:
     """What is predicted for served too, so that there is a truth, and is not where predictions start from."""
-    said = scenario.analyses.crossplatform.targets
-    yield from _named((*_TRACE, "targets"), said, scenario.platforms, "should be one of platforms")
-    for i, name in enumerate(said):
+    wanted = scenario.analyses.crossplatform.targets
+    yield from _named((*_TRACE, "targets"), wanted, scenario.platforms, "should be one of platforms")
+    for i, name in enumerate(wanted):
         if name == scenario.calibration:
             yield Finding((*_TRACE, "targets", i), "is the platform that predictions start from", shown(name))
     if not scenario.targets:
@@ -85,7 +85,7 @@ def bounds(scenario: ServiceScenario) -> Iterator[Finding]:
         yield Finding(("bounds_s", i), "is there twice", f"{bound_s:g}")
     bound_s = scenario.analyses.crossplatform.bound_s
     if bound_s not in scenario.bounds_s:
-        known = ", ".join(f"{one:g}" for one in scenario.bounds_s) or "none"
+        known = ", ".join(f"{bound:g}" for bound in scenario.bounds_s) or "none"
         yield Finding((*_TRACE, "bound_s"), f"should be one of bounds_s, {known}", f"{bound_s:g}")
 
 
