@@ -112,15 +112,15 @@ def plannable(current: Table, jobs: pd.DataFrame | None = None, min_instances: i
     0   a     1.0   1.0  0.0          4   2.0
     """
     known = Current.of(current)
-    seen = known.instances
+    instances = known.instances
     table = pd.DataFrame(
         {
             "job": known.job,
             "weight": known.weight,
             "mean": known.mean,
-            "std": np.where(seen > 1, known.std * np.sqrt((seen - 1) / seen), 0.0),
-            "instances": seen,
-            "cost": known.weight / seen,
+            "std": np.where(instances > 1, known.std * np.sqrt((instances - 1) / instances), 0.0),
+            "instances": instances,
+            "cost": known.weight / instances,
         }
     )
     if jobs is not None:

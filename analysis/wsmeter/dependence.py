@@ -159,10 +159,10 @@ def effective_correlation(
     chosen = measurements["job"].isin(jobs["job"]).to_numpy()
     if len(units) < 2 or not chosen.any():
         raise NotEnoughDataError(2, len(units) if chosen.any() else 0, f"{unit}s with a measured job")
-    unit_code, seen = unit_code[chosen], measurements[chosen]
-    job_code, names = pd.factorize(seen["job"])
+    unit_code, rows = unit_code[chosen], measurements[chosen]
+    job_code, names = pd.factorize(rows["job"])
     cell, which = np.unique(unit_code * len(names) + job_code, return_inverse=True)
-    share = _shares_of_error(seen, jobs, job_code, names)
+    share = _shares_of_error(rows, jobs, job_code, names)
     if not share.any():
         raise InputError("the values of no job vary")
     squares = _sums(which, share, len(cell)) ** 2
@@ -175,9 +175,9 @@ def _sums(code: Ints, values: Floats, size: int) -> Floats:
     return np.bincount(code, values, size).astype(np.float64)
 
 
-def _shares_of_error(seen: pd.DataFrame, jobs: pd.DataFrame, job_code: Ints, names: pd.Index) -> Floats:
+def _shares_of_error(rows: pd.DataFrame, jobs: pd.DataFrame, job_code: Ints, names: pd.Index) -> Floats:
     """Return w (v - μ) / n for every row: what it adds to the error of the weighted mean, times the sample's size."""
-    value, instances = seen["value"].to_numpy(dtype=np.float64), np.bincount(job_code)
+    value, instances = rows["value"].to_numpy(dtype=np.float64), np.bincount(job_code)
     residual = value - (np.bincount(job_code, value) / instances)[job_code]
     shares: Floats = residual * (quota_shares(jobs, names) / instances)[job_code]
     return shares

@@ -199,8 +199,8 @@ class WSMeter:
             If no job has `min_instances` instances.
         """
         table = plannable(current, jobs, self.min_instances)
-        made: pd.DataFrame = allocate(table, margin / self.widening, self.t, self.min_instances).allocation
-        return made
+        allocation: pd.DataFrame = allocate(table, margin / self.widening, self.t, self.min_instances).allocation
+        return allocation
 
     def estimate(self, current: Table, new: Table, jobs: pd.DataFrame | None = None) -> Estimate:
         """Return the change of the weighted mean over the covered jobs.

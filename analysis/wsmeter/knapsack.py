@@ -77,8 +77,8 @@ def sweep(knapsack: Knapsack, taken: Ints, loss: Floats, spare: float) -> tuple[
             cheapest, number = int(states[0][enough[0]]), int(states[3][enough[0]])
             spare, ceiling = spare - (ceiling + 1 - cheapest), cheapest - 1
     path = _path(parents, number)
-    found = taken + np.bincount(item[path], times[path], len(taken)).astype(np.int64)
-    return (found if number else None), complete and numbered <= WORK
+    chosen = taken + np.bincount(item[path], times[path], len(taken)).astype(np.int64)
+    return (chosen if number else None), complete and numbered <= WORK
 
 
 def prove(knapsack: Knapsack, effort_s: float) -> tuple[Ints | None, bool]:

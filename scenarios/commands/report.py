@@ -6,7 +6,7 @@ from typing import Annotated
 import typer
 
 from scenarios.commands.guard import answer, folder, guard
-from scenarios.commands.options import Json
+from scenarios.commands.options import Json, Metric
 
 
 @guard
@@ -16,6 +16,7 @@ def report(
     out: Annotated[
         Path | None, typer.Option(metavar="FILE", help="The page; report.html in the folder if not said.")
     ] = None,
+    metric: Metric = None,
     json: Json = False,
 ) -> None:
     """Write one page that says what was asked, what happened, and what every lens concluded.
@@ -26,5 +27,5 @@ def report(
     from scenarios.views.output import progress
 
     with progress(quiet=json) as tell, folder("--out"):
-        page = write_report(run, out, tell)
+        page = write_report(run, out, tell, metric)
     answer(page, json)

@@ -10,7 +10,7 @@ from models.fleet.metrics import METRICS
 from models.fleet.world import Feature
 from scenarios.effects.effect import EffectAnswer, effect
 from scenarios.files.schema import ProfileScenario, Scenario
-from scenarios.report.fleet import asked
+from scenarios.report.fleet import wsmeter_settings
 from scenarios.report.subject import Subject
 from scenarios.runs.rundir import Run
 from scenarios.views.output import Progress
@@ -39,7 +39,7 @@ def concluded(subject: Subject, progress: Progress) -> Iterator[Section]:
     if not isinstance(scenario, Scenario | ProfileScenario) or scenario.feature is None:
         return
     progress("estimating the effect", 0.0)
-    settings = asked(subject)
+    settings = wsmeter_settings(subject)
     metric = settings.metric if settings.jobs is None else "ips"
     answer = effect([run.path], by_job=True, metric=metric)
     named_jobs = answer if answer.per_job is None else replace(answer, per_job=_named(answer.per_job, run))

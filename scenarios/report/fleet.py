@@ -19,6 +19,7 @@ from scenarios.runs.rundir import Run, epoch_length_s
 from scenarios.views.output import Progress
 from scenarios.views.section import Figure, Section, Table, Verdict, table
 from scenarios.wsmeter.measure import FleetRun, capacity, estimates, has_truth, measure, summary, unit_of
+from scenarios.wsmeter.measurements import settings_of
 from scenarios.wsmeter.truth import Tables, change
 
 _HOURS_MOST = 48
@@ -118,10 +119,17 @@ def wsmeter(subject: Subject, progress: Progress) -> Iterator[Section]:
         (says, f"True change of the whole fleet: {true:+.2%}." if math.isfinite(true) else ""),
         tables,
         figures,
-        (f"wsc run {run.path}", f"wsc validate {scenario.name}") if scenario.kind == "fleet" else (),
+        _again(run, conclusion) if scenario.kind == "fleet" else (),
         (_verdict(conclusion),),
         conclusion.payload(),
     )
+
+
+def _again(run: Run, conclusion: FleetRun) -> tuple[str, str]:
+    """Return the commands that say it again, with the metric where it is not that of the scenario."""
+    other = conclusion.metric != settings_of(run).metric
+    metric = f" --metric {conclusion.metric}" if other else ""
+    return f"wsc run {run.path}{metric}", f"wsc validate {conclusion.scenario}{metric}"
 
 
 def _complete_s(rollout: Rollout) -> float:
@@ -163,7 +171,7 @@ def _of_profiled(scenario: ProfileScenario, run: Run) -> tuple[FleetRun, tuple[F
     return conclusion, (drawn(draw_estimates(estimated, true, f"{unit}s"), _PICTURED["estimates"]),)
 
 
-def asked(subject: Subject) -> WSMeter:
+def wsmeter_settings(subject: Subject) -> WSMeter:
     """Return what WSMeter is asked of a fleet: what its scenario says, or of a profiled fleet all its days together."""
     scenario = subject.scenario
     return scenario.analyses.wsmeter if isinstance(scenario, Scenario) else _profiled(subject.run)

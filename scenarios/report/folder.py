@@ -4,6 +4,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, cast
 
+from models.fleet.metrics import MetricName
 from scenarios.crossplatform.worlds import PARTS as OF_WORLDS
 from scenarios.effects.scorecard.pieces import PARTS, JudgedFleet
 from scenarios.files.faults import Fault, FaultsError
@@ -16,7 +17,7 @@ from scenarios.views.output import Progress
 _HELD = "holds no run, no runs, no pieces of a scorecard or of worlds, and nothing that wsc reproduce wrote"
 
 
-def report(path: Path, out: Path | None, progress: Progress) -> Page:
+def report(path: Path, out: Path | None, progress: Progress, metric: MetricName | None = None) -> Page:
     """Write the report of what is at a path, and return it.
 
     Parameters
@@ -25,11 +26,13 @@ def report(path: Path, out: Path | None, progress: Progress) -> Page:
         `wsc scorecard --json` printed
     out : the page; ``report.html`` in the folder if not said
     progress : told what is being done
+    metric : what is measured of a fleet's run, if not what its scenario says
 
     Raises
     ------
     FaultsError
-        If nothing of this is there or can be read, or something else is where the page goes.
+        If nothing of this is there or can be read, a metric is said of anything but a run, or something else is where
+        the page goes.
     RunError
         If the run is not finished, or of another version.
 
@@ -41,7 +44,7 @@ def report(path: Path, out: Path | None, progress: Progress) -> Page:
     """
     file = out if out is not None else place(path)
     refuse(file)
-    return write(read(path, progress), file)
+    return write(read(path, progress, metric), file)
 
 
 def place(path: Path) -> Path:
@@ -57,7 +60,7 @@ def place(path: Path) -> Path:
     return path.with_suffix(".html") if path.is_file() else path / "report.html"
 
 
-def read(path: Path, progress: Progress) -> Page:
+def read(path: Path, progress: Progress, metric: MetricName | None = None) -> Page:
     """Return the report of what is at a path.
 
     Parameters
@@ -65,11 +68,12 @@ def read(path: Path, progress: Progress) -> Page:
     path : folder of a finished run, of runs, of kept pieces, or of what `wsc reproduce` wrote; or a file with what
         `wsc scorecard --json` printed
     progress : told what is being done
+    metric : as of `report`
 
     Raises
     ------
     FaultsError
-        If nothing of this is there, or cannot be read.
+        If nothing of this is there, a metric is said of anything but a run, or it cannot be read.
     RunError
         If the run is not finished, or of another version.
 
@@ -79,10 +83,12 @@ def read(path: Path, progress: Progress) -> Page:
     Traceback (most recent call last):
     scenarios.files.faults.FaultsError: /dev/null: is neither a folder nor what wsc scorecard --json printed
     """
-    if path.exists() and not path.is_dir():
+    if (path / MANIFEST).is_file() or not path.exists():
+        return run.report(path, progress, metric)
+    if metric is not None:
+        raise FaultsError([Fault("--metric", 1, 1, "", "is of a run", str(path))])
+    if not path.is_dir():
         return scorecard.saved(path)
-    if (path / MANIFEST).is_file() or not path.is_dir():
-        return run.report(path, progress)
     pieces = _pieces(path)
     if pieces and all(piece.keys() >= PARTS for piece in pieces):
         return scorecard.of_pieces(cast("list[JudgedFleet]", pieces), path)

@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from models.errors import WscError
+from models.fleet.metrics import MetricName
 from scenarios.kinds import KINDS
 from scenarios.report import agreement, effect, fleet, papers, profile, queue, service
 from scenarios.report.page import Page
@@ -16,6 +17,7 @@ from scenarios.report.tables import listed
 from scenarios.runs.execution import reopen
 from scenarios.views.output import Progress
 from scenarios.views.section import Section, Verdict
+from scenarios.wsmeter.measurements import in_metric
 
 LENSES: Mapping[str, Lens] = {
     "The fleet": fleet.happened,
@@ -32,18 +34,19 @@ LENSES: Mapping[str, Lens] = {
 """Each way to look at a run, in the order of the report."""
 
 
-def report(path: Path, progress: Progress) -> Page:
+def report(path: Path, progress: Progress, metric: MetricName | None = None) -> Page:
     """Return the report of a run.
 
     Parameters
     ----------
     path : folder of a finished run; a copy without its ``truth_`` tables will do
     progress : told what is being done
+    metric : what is measured of a fleet, if not what its scenario says
 
     Raises
     ------
     RunError
-        If the folder is no finished run, or of another version.
+        If the folder is no finished run, or of another version, or a metric is said of something else than a fleet.
     FaultsError
         If tables that it lists are not there or cannot be read.
 
@@ -53,7 +56,8 @@ def report(path: Path, progress: Progress) -> Page:
     Traceback (most recent call last):
     scenarios.runs.rundir.RunError: nowhere: not a finished run, there is no manifest.json
     """
-    scenario, run = reopen(path)
+    recorded, run = reopen(path)
+    scenario = in_metric(recorded, metric)
     subject = Subject(scenario, run)
     tables = listed(run)
     sections = list[Section]()

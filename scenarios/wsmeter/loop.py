@@ -105,12 +105,12 @@ def rounds(day: Day, settings: Loop, progress: Progress) -> pd.DataFrame:
     >>> made["accepted"].tolist(), bool(made["margin"].iloc[-1] <= 0.2)
     ([True], True)
     """
-    made = []
-    for found in _rounds(_trial(day, settings)):
-        made.append(found)
-        progress("rolling out", len(made) / settings.rounds)
+    rows = []
+    for row in _rounds(_trial(day, settings)):
+        rows.append(row)
+        progress("rolling out", len(rows) / settings.rounds)
     progress("rolling out", 1.0)
-    return pd.DataFrame(made, columns=[column.name for column in ROUNDS])
+    return pd.DataFrame(rows, columns=[column.name for column in ROUNDS])
 
 
 def _trial(day: Day, settings: Loop) -> Trial:
@@ -133,13 +133,13 @@ def _rounds(trial: Trial) -> Iterator[dict[str, float]]:
         needed, planned = _needed(trial, table)
         size = np.minimum(trial.most, np.maximum(np.ceil(needed * settings.headroom), np.ceil(size * growth)))
         new = _observe(trial, size.astype(np.int64))
-        found = _estimate(trial, new)
-        yield _row(number, int(size.sum()), settings.target_margin, planned, found)
-        if _accepted(found, settings.target_margin) or bool((size == trial.most).all()):
+        estimate = _estimate(trial, new)
+        yield _row(number, int(size.sum()), settings.target_margin, planned, estimate)
+        if _accepted(estimate, settings.target_margin) or bool((size == trial.most).all()):
             return
         growth = 2.0
-        if found is not None:
-            growth = (found.margin / settings.target_margin) ** 2 * settings.headroom
+        if estimate is not None:
+            growth = (estimate.margin / settings.target_margin) ** 2 * settings.headroom
             table = _with_spreads_of(new, table, trial)
 
 
@@ -147,13 +147,13 @@ def _needed(trial: Trial, table: pd.DataFrame) -> tuple[Floats, float]:
     """Return how many of each queue hold the planned instances, and the margin that the plan promises."""
     settings = trial.settings
     try:
-        made = plan(table, settings.target_margin, settings.t, settings.min_instances)
+        planned = plan(table, settings.target_margin, settings.t, settings.min_instances)
     except MarginOutOfReachError as error:
         return trial.most, error.best
     if trial.by_instance:
-        return made.allocation["instances"].to_numpy(np.float64), made.margin
+        return planned.allocation["instances"].to_numpy(np.float64), planned.margin
     quota = float((table["cost"] * table["instances"]).sum())
-    return np.array([made.cost / quota * trial.day.machines.count]), made.margin
+    return np.array([planned.cost / quota * trial.day.machines.count]), planned.margin
 
 
 def _observe(trial: Trial, size: Ints) -> pd.DataFrame:
@@ -184,23 +184,23 @@ def _estimate(trial: Trial, new: pd.DataFrame) -> Estimate | None:
 
 def _with_spreads_of(new: pd.DataFrame, table: pd.DataFrame, trial: Trial) -> pd.DataFrame:
     """Return the plan's table with the spreads of the new sample where it has them."""
-    seen = covered(trial.current, new, trial.settings.min_instances, jobs=trial.jobs).set_index("job")["std_new"]
-    return table.assign(std=table["job"].map(seen).fillna(table["std"]))
+    spread = covered(trial.current, new, trial.settings.min_instances, jobs=trial.jobs).set_index("job")["std_new"]
+    return table.assign(std=table["job"].map(spread).fillna(table["std"]))
 
 
-def _accepted(found: Estimate | None, target_margin: float) -> bool:
-    return found is not None and found.margin <= target_margin
+def _accepted(estimate: Estimate | None, target_margin: float) -> bool:
+    return estimate is not None and estimate.margin <= target_margin
 
 
-def _row(number: int, size: int, target_margin: float, planned: float, found: Estimate | None) -> dict[str, float]:
+def _row(number: int, size: int, target_margin: float, planned: float, estimate: Estimate | None) -> dict[str, float]:
     return {
         "round": number,
         "machines": size,
-        "jobs": found.jobs if found else 0,
+        "jobs": estimate.jobs if estimate else 0,
         "target_margin": target_margin,
         "planned_margin": planned,
-        "margin": found.margin if found else np.nan,
-        "change": found.change if found else np.nan,
-        "quota_coverage": found.quota_coverage if found else 0.0,
-        "accepted": _accepted(found, target_margin),
+        "margin": estimate.margin if estimate else np.nan,
+        "change": estimate.change if estimate else np.nan,
+        "quota_coverage": estimate.quota_coverage if estimate else 0.0,
+        "accepted": _accepted(estimate, target_margin),
     }

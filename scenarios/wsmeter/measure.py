@@ -224,8 +224,8 @@ def beside(run: Run, other: Run, settings: WSMeter) -> Beside:
     NotEnoughDataError
         If a run has nothing without, or nothing with the feature.
     """
-    here, there = (_changes(each_run, settings) for each_run in (run, other))
-    both = here.merge(there, on="name", suffixes=("", "_there"))
+    own, others = (_changes(each_run, settings) for each_run in (run, other))
+    both = own.merge(others, on="name", suffixes=("", "_there"))
     apart = (both["change"] - both["change_there"]).abs() > both["margin"] + both["margin_there"]
     return Beside(other.manifest["scenario"], other.path, both.assign(differs=apart))
 
@@ -236,7 +236,7 @@ def _changes(run: Run, settings: WSMeter) -> pd.DataFrame:
     return pd.DataFrame({"name": named["name"], "change": named["change"], "margin": NORMAL_95 * named["error"]})
 
 
-def _rounds(scenario: Scenario, found: Run, progress: Progress) -> pd.DataFrame:
+def _rounds(scenario: Scenario, run: Run, progress: Progress) -> pd.DataFrame:
     """Return what each round of WSMeter's loop planned, rolled out and found; no row if the scenario asks for none."""
     loop = scenario.recording.loop
     if scenario.feature is None or loop is None:
@@ -249,7 +249,7 @@ def _rounds(scenario: Scenario, found: Run, progress: Progress) -> pd.DataFrame:
         progress("preparing the loop", 0.0)
         return rounds(prepare(scenario.world), loop, progress)
 
-    return concluded(found.path, "rounds", rolled_out)
+    return concluded(run.path, "rounds", rolled_out)
 
 
 def validate(scenario: Scenario, out: Path, force: bool, progress: Progress) -> ValidatedFleet:
@@ -273,7 +273,7 @@ def validate(scenario: Scenario, out: Path, force: bool, progress: Progress) -> 
     return ValidatedFleet(scenario.name, run.path, scenario.seed, judged)
 
 
-def estimates(found: Run, settings: WSMeter, unit: Unit) -> pd.DataFrame:
+def estimates(run: Run, settings: WSMeter, unit: Unit) -> pd.DataFrame:
     """Return what each estimator says of one test cluster of each size; the truth tables are not looked at.
 
     Parameters
@@ -288,17 +288,17 @@ def estimates(found: Run, settings: WSMeter, unit: Unit) -> pd.DataFrame:
         One row per estimator and size, the fields of `Estimate`; empty without a feature.
     """
     names = [field.name for field in fields(Estimate)]
-    drawn = clusters(found, settings, int(found.manifest["seed"]), by_instance=unit == "instance")
+    drawn = clusters(run, settings, int(run.manifest["seed"]), by_instance=unit == "instance")
     if drawn is None:
         return pd.DataFrame(columns=names)
-    jobs, made = job_quotas(found, settings), []
+    jobs, rows = job_quotas(run, settings), []
     for size, new in drawn.new.items():
-        for each in estimators(settings):
+        for estimator in estimators(settings):
             try:
-                made.append(_row(each.estimate(drawn.current, new, jobs), names))
+                rows.append(_row(estimator.estimate(drawn.current, new, jobs), names))
             except NotEnoughDataError:
-                made.append({"estimator": each.name, "machines": size})
-    return pd.DataFrame(made, columns=names)
+                rows.append({"estimator": estimator.name, "machines": size})
+    return pd.DataFrame(rows, columns=names)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -372,9 +372,9 @@ def _joined(tables: Sequence[pd.DataFrame]) -> pd.DataFrame:
     return tables[0] if len(tables) == 1 else pd.concat(tables, ignore_index=True)
 
 
-def has_truth(found: Run) -> bool:
+def has_truth(run: Run) -> bool:
     """Return whether a run has the counterfactual pair."""
-    return found.has("truth_nowhere_counters") and found.has("truth_everywhere_counters")
+    return run.has("truth_nowhere_counters") and run.has("truth_everywhere_counters")
 
 
 def unit_of(scenario: World) -> Unit:
@@ -397,11 +397,11 @@ def numbers(answer: FleetRun) -> Iterator[tuple[str, float]]:
     yield "CPU used", answer.fleet["utilisation"]
 
 
-def summary(found: Run) -> dict[str, float]:
+def summary(run: Run) -> dict[str, float]:
     """Return shares that say what kind of a day it was: CPU allocated and used, instances moved, machines drained."""
-    epochs, cells = found.table("epochs"), found.split()
-    counts, threads = found.manifest["counts"], capacity(found)
-    epoch_s = float(found.manifest["resolved"]["epoch_s"])
+    epochs, cells = run.table("epochs"), run.split()
+    counts, threads = run.manifest["counts"], capacity(run)
+    epoch_s = float(run.manifest["resolved"]["epoch_s"])
     moved = sum(_moved(cell.table("instances", ["instance", "ended_by"])) for cell in cells)
     drained = sum(_drained(cell.table("events", ["machine", "kind"])) for cell in cells)
     horizon_s = epoch_s * counts["epochs"]
@@ -422,7 +422,7 @@ def _drained(events: pd.DataFrame) -> int:
     return int(events[events["kind"] == "drain"]["machine"].nunique())
 
 
-def capacity(found: Run) -> float:
+def capacity(run: Run) -> float:
     """Return the hardware threads of a run's fleet.
 
     Examples
@@ -433,8 +433,8 @@ def capacity(found: Run) -> float:
     ...     capacity(Run(Path(folder), {}))
     120.0
     """
-    return float(found.table("machines", ["vcpus"])["vcpus"].sum())
+    return float(run.table("machines", ["vcpus"])["vcpus"].sum())
 
 
-def _row(made: Estimate, names: list[str]) -> dict[str, Any]:
-    return {name: getattr(made, name) for name in names}
+def _row(estimate: Estimate, names: list[str]) -> dict[str, Any]:
+    return {name: getattr(estimate, name) for name in names}

@@ -22,9 +22,9 @@ def settings_of(run: Run) -> WSMeter:
     if run.manifest.get("kind") == "profile":
         return _PROFILED
     analyses = run.manifest.get("resolved", {}).get("analyses", {})
-    said = analyses.get("wsmeter", {}) if isinstance(analyses, dict) else analyses
+    settings = analyses.get("wsmeter", {}) if isinstance(analyses, dict) else analyses
     try:
-        return _SETTINGS.validate_python(said)
+        return _SETTINGS.validate_python(settings)
     except ValidationError as fault:
         raise RunError(f"{run.path}: the manifest holds no settings of WSMeter: {fault.error_count()} faults") from None
 

@@ -173,13 +173,13 @@ def _job_change(before: pd.DataFrame, after: pd.DataFrame, jobs: pd.DataFrame) -
 
 def _means(run: Run, settings: schema.WSMeter, table: str) -> pd.DataFrame:
     """Return job and mean over its instances in all cells; means of cells count by their instances."""
-    cells = [job_statistics(made) for made in measurements_by_cell(run, settings, table)]
+    cells = [job_statistics(rows) for rows in measurements_by_cell(run, settings, table)]
     if len(cells) == 1:
         return cells[0][["job", "mean"]]
-    found = pd.concat(cells, ignore_index=True)
-    code, jobs = pd.factorize(found["job"], sort=True)
-    count = found["instances"].to_numpy(dtype=np.float64)
-    total = np.bincount(code, count * found["mean"].to_numpy(), len(jobs))
+    means = pd.concat(cells, ignore_index=True)
+    code, jobs = pd.factorize(means["job"], sort=True)
+    count = means["instances"].to_numpy(dtype=np.float64)
+    total = np.bincount(code, count * means["mean"].to_numpy(), len(jobs))
     return pd.DataFrame({"job": jobs, "mean": total / np.bincount(code, count, len(jobs))})
 
 

@@ -49,9 +49,9 @@ def observe(day: Day, arm: Arm, metric: MetricName, window: str = "all", around:
     >>> observe(day, nowhere(day), "ipc", around=np.array([4, 7]))["machine"].unique().tolist()
     [4, 7]
     """
-    seen = measure(day, arm, around)
-    made = measurements(seen[[column.name for column in COUNTERS]], stays(day), metric, window)
-    return made if around is None else made[made["machine"].isin(around)].reset_index(drop=True)
+    counters = measure(day, arm, around)
+    rows = measurements(counters[[column.name for column in COUNTERS]], stays(day), metric, window)
+    return rows if around is None else rows[rows["machine"].isin(around)].reset_index(drop=True)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -161,9 +161,9 @@ class Twins:
         NotEnoughDataError
             If none of these jobs has enough instances to plan with.
         """
-        there = self.without.groupby("job")["instance"].nunique()
+        measured = self.without.groupby("job")["instance"].nunique()
         jobs = self.jobs.nlargest(top_jobs, "quota")
-        have = jobs["job"].map(there).fillna(0)
+        have = jobs["job"].map(measured).fillna(0)
         jobs = jobs.assign(instances=np.minimum(jobs["instances"], have).astype(np.int64))
         return plan(plannable(self.without, jobs), margin).allocation
 

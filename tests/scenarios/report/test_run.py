@@ -103,6 +103,22 @@ def test_a_page_needs_nothing_but_itself(reported, name):
     assert name in page.said
 
 
+def test_a_fleet_is_reported_in_the_metric_that_is_asked_for(copied):
+    path = copied("small")
+    _, page, payload = report(path, "--metric", "ipc", "--out", str(path / "cycles.html"))
+    assert "ipc" in [
+        section["payload"]["metric"] for section in payload["sections"] if "test clusters" in section["title"]
+    ]
+    assert f"wsc run {path} --metric ipc" in page.said
+
+
+def test_a_metric_is_of_fleets_alone(copied, tmp_path):
+    for path, why in ((copied("queue_small"), "--metric is of fleets"), (tmp_path, "--metric: is of a run")):
+        done = runner.invoke(app, ["report", str(path), "--metric", "ipc"])
+        assert done.exit_code == 2
+        assert why in done.stderr
+
+
 @pytest.mark.parametrize("name", KINDS)
 def test_verdicts_come_first_one_a_line(reported, name):
     _, page, payload = reported[name]
