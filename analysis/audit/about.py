@@ -55,7 +55,7 @@ class About:
     finite_population_correction: bool | None = None
 
     @classmethod
-    def of(cls, said: Mapping[str, Any]) -> "About":
+    def of(cls, statements: Mapping[str, Any]) -> "About":
         """Return what a YAML or JSON mapping says.
 
         Raises
@@ -69,18 +69,18 @@ class About:
         Traceback (most recent call last):
         analysis.audit.about.AboutError: clusters: should be one of instance, machine, rack, got 'job'
         """
-        known = [each.name for each in fields(cls)]
+        known = [field.name for field in fields(cls)]
         problems: list[tuple[str, str, object]] = [
             (str(name), f"is not known; known are {', '.join(known)}", value)
-            for name, value in said.items()
+            for name, value in statements.items()
             if name not in known
         ]
         for name in known:
-            if said.get(name) is not None:
-                problems += [(name, problem, said[name]) for problem in _problems(name, said[name])]
+            if statements.get(name) is not None:
+                problems += [(name, problem, statements[name]) for problem in _problems(name, statements[name])]
         if problems:
             raise AboutError(problems)
-        return cls(**said)
+        return cls(**statements)
 
 
 def _problems(name: str, value: object) -> Iterator[str]:

@@ -69,7 +69,7 @@ def ranked(findings: Sequence[Finding]) -> tuple[Finding, ...]:
     >>> [one.code for one in ranked([Finding("a", "note", "", {}, ""), Finding("b", "error", "", {}, "")])]
     ['b', 'a']
     """
-    return tuple(sorted(findings, key=lambda one: _ORDER[one.severity]))
+    return tuple(sorted(findings, key=lambda finding: _ORDER[finding.severity]))
 
 
 def coverage(error_share: float, freedom: float = 1e9, confidence: float = 0.95) -> float:

@@ -74,7 +74,7 @@ def examine(
     """
     case = Case.of(observations, jobs, about)
     results = {code: guard(case) for code, guard in GUARDS.items() if code not in without}
-    findings_ = [one for findings in results.values() for one in findings or ()]
+    findings_ = [finding for findings in results.values() for finding in findings or ()]
     return Audit(ranked(findings_), tuple(code for code, findings in results.items() if findings is not None))
 
 

@@ -208,7 +208,7 @@ def churn(case: Case) -> list[Finding] | None:
     far = {name: test for name, test in tests.items() if test[1] <= level and abs(test[0]) > _LEAST}
     if not far:
         return []
-    name = min(far, key=lambda each: far[each][1])
+    name = min(far, key=lambda name: far[name][1])
     apart, chance = far[name]
     evidence = {f"{name_}_difference": test[0] for name_, test in tests.items()} | {"chance": chance * len(tests)}
     what = f"the arms' instances {_WHAT_CHURNS[name]} differently: {apart:+.1%} with the feature"
@@ -268,13 +268,13 @@ def _mean(table: Table, rows: Bools, value: Floats) -> Floats:
     )
 
 
-def _welch(one: Floats, other: Floats) -> tuple[float, float]:
+def _welch(first: Floats, second: Floats) -> tuple[float, float]:
     """Return the difference of two means and its two-sided chance (Welch 1947)."""
-    parts = [float(each.var(ddof=1)) / len(each) for each in (one, other)]
-    apart, variance = float(one.mean() - other.mean()), sum(parts)
+    parts = [float(arm.var(ddof=1)) / len(arm) for arm in (first, second)]
+    apart, variance = float(first.mean() - second.mean()), sum(parts)
     if not variance > 0:
         return apart, 0.0 if apart else 1.0
-    freedom = variance**2 / sum(part**2 / (len(each) - 1) for part, each in zip(parts, (one, other), strict=True))
+    freedom = variance**2 / sum(part**2 / (len(arm) - 1) for part, arm in zip(parts, (first, second), strict=True))
     return apart, float(2 * t.sf(abs(apart) / np.sqrt(variance), freedom))
 
 
@@ -297,8 +297,11 @@ def weights_renormalised(case: Case) -> list[Finding] | None:
         return []
     spread = _spread(case)
     shares = table.quota / table.quota.sum() * (1 - table.unseen)
-    covers = shares[plain.seen]
-    moved = float(np.sqrt((covers**2).sum() * (1 / plain.covered - 1) ** 2 + (shares[~plain.seen] ** 2).sum())) * spread
+    covers = shares[plain.comparable]
+    moved = (
+        float(np.sqrt((covers**2).sum() * (1 / plain.covered - 1) ** 2 + (shares[~plain.comparable] ** 2).sum()))
+        * spread
+    )
     ratio = plain.half_widths(2 * moved)
     if lacking <= _MUCH and ratio <= MATERIAL:
         return []
@@ -315,13 +318,13 @@ def weights_renormalised(case: Case) -> list[Finding] | None:
 def _spread(case: Case) -> float:
     """Return the standard deviation of the jobs' own effects, beyond what noise makes of it."""
     table, plain = case.table, case.plain
-    if plain is None or plain.seen.sum() < 3:
+    if plain is None or plain.comparable.sum() < 3:
         return 0.0
     rows = table.study
     noise = np.zeros(len(table.jobs))
     for arm in (table.treated, ~table.treated):
         noise += _mean_variance(case, rows & arm)
-    good = plain.seen & np.isfinite(noise) & (noise > 0)
+    good = plain.comparable & np.isfinite(noise) & (noise > 0)
     if good.sum() < 3:
         return 0.0
     d, v = plain.by_job[good], noise[good]

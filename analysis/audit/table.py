@@ -257,7 +257,7 @@ class Contrast:
     """(G, 2) share of each arm's mean that a cluster carries."""
     by_job: Floats
     """(J,) each job's own change; NaN where it was not seen."""
-    seen: Bools
+    comparable: Bools
     """(J,) whether at least two clusters of each arm hold the job."""
     covered: float
     """Share of the quota of all jobs that they hold."""
@@ -334,7 +334,7 @@ def contrast(
         influence=influence,
         hold=hold / hold.sum(axis=0),
         by_job=np.where(comparable, mean[1] / np.where(mean[0] > 0, mean[0], 1.0) - 1, np.nan),
-        seen=comparable,
+        comparable=comparable,
         covered=float(table.quota[comparable].sum() / table.quota.sum()) * (1 - table.unseen),
         alone_error=float(np.sqrt(alone.sum())),
     )

@@ -190,8 +190,8 @@ def _pair(table: Table, rows: Bools, with_it: Bools, split: int) -> tuple[Contra
     """Return the contrasts of the arms before a period and from it on, of the jobs that both have; None without."""
     later, unit = table.period >= split, table.units()
     before, after = (contrast(table, rows & half, with_it, unit) for half in (~later, later))
-    if before is not None and after is not None and (before.seen != after.seen).any():
-        rows = rows & (before.seen & after.seen)[table.job]
+    if before is not None and after is not None and (before.comparable != after.comparable).any():
+        rows = rows & (before.comparable & after.comparable)[table.job]
         before, after = (
             contrast(table, rows & half, with_it, unit) if (rows & half).any() else None for half in (~later, later)
         )
@@ -295,7 +295,7 @@ def unusable_values(case: Case) -> list[Finding]:
         *_unusable(case, bad, "no value or weight above 0", "compare only if they miss by chance in both arms"),
         *_unusable(case, others, f"no usable {', '.join(amounts)}", "or leave the columns out"),
     ]
-    return sorted(findings, key=lambda one: one.severity == "note")
+    return sorted(findings, key=lambda finding: finding.severity == "note")
 
 
 def _unusable(case: Case, bad: Bools, lacking: str, remedy: str) -> list[Finding]:

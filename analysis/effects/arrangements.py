@@ -142,7 +142,7 @@ def covering(
     jobs : how many of the jobs with most quota
     need : instances of each, at least
     """
-    holders = cover.held(before[before["period"] == before["period"].max()], jobs).set_index("machine")
+    holders = cover.holdings(before[before["period"] == before["period"].max()], jobs).set_index("machine")
     instances = holders.reindex(cells.machines).fillna(0).to_numpy(dtype=np.int64)
     wanted = np.full(instances.shape[1], need, dtype=np.int64)
     machines = len(instances)

@@ -35,7 +35,7 @@ def assigned(plan: Plan, seed: int = 1) -> pd.DataFrame:
     """
     rehearsal, rng = plan.rehearsal, np.random.default_rng((seed, _DRAWN))
     course = rehearsal.courses[-1]
-    _, drawn = course.arrange(plan.found.machines, 1, rng)
+    _, drawn = course.arrange(plan.forecast.machines, 1, rng)
     machines, end_s = course.cells.machines, 3600.0 * rehearsal.hours
     if not rehearsal.switching:
         return _table(machines, np.arange(len(machines)), np.array([0.0, end_s]), drawn[0, :, None])

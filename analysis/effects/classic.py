@@ -159,7 +159,7 @@ def covered(ones: Sequence[Published], cells: Cells, treated: Bools) -> list[Ans
         covered_jobs(sums, chosen, ones[0].min_instances, ones[0].baseline == "concurrent", out)
     change, error = out.T.copy()
     freedom = np.full(len(chosen), _NORMAL)
-    return [Answers(change, error * one.widening, freedom) for one in ones]
+    return [Answers(change, error * estimator.widening, freedom) for estimator in ones]
 
 
 def ratios(ones: Sequence[Ratio], cells: Cells, treated: Bools) -> list[Answers]:
@@ -177,7 +177,7 @@ def ratios(ones: Sequence[Ratio], cells: Cells, treated: Bools) -> list[Answers]
     if cells.known:
         machines = on[MACHINES]
         return [Answers(on[RATIO] - 1.0, np.sqrt(on[NOW] / machines), machines - 1.0)] * len(ones)
-    return [_difference(off, on, one.cuped) for one in ones]
+    return [_difference(off, on, estimator.cuped) for estimator in ones]
 
 
 def _machines(cells: Cells) -> Floats:
@@ -242,12 +242,12 @@ def covered_jobs(cells: JobCells, treated: Bools, least: int, concurrent: bool, 
     concurrent : whether to compare with the machines without the feature
     """
     jobs = cells.weight.size
-    whole, there = _sums(cells, np.arange(cells.start.size - 1), jobs)
+    whole, present = _sums(cells, np.arange(cells.start.size - 1), jobs)
     for r in range(len(treated)):
         sums, instances = _sums(cells, np.flatnonzero(treated[r]), jobs)
         metric, value, square = 0.0, 0.0, 0.0
         for j in range(jobs):
-            n, rest = instances[j], there[j] - instances[j]
+            n, rest = instances[j], present[j] - instances[j]
             if n < least or (rest == 0 if concurrent else np.isnan(cells.level[j])):
                 continue
             weight, mean = cells.weight[j], sums[j, _ON] / n
@@ -301,11 +301,11 @@ def _arm(values: Floats, treated: Bools, arm: int, out: Floats) -> None:
     now = before = both = 0.0
     for m in range(treated.size):
         if treated[m] == (arm == 1):
-            one = (values[m, arm] - ratio * values[m, 2]) / below
-            other = (values[m, 3] - past * values[m, 4]) / below_before if known else 0.0
-            now += one * one
-            before += other * other
-            both += one * other
+            residual = (values[m, arm] - ratio * values[m, 2]) / below
+            residual_before = (values[m, 3] - past * values[m, 4]) / below_before if known else 0.0
+            now += residual * residual
+            before += residual_before * residual_before
+            both += residual * residual_before
     scale = machines * (machines / (machines - 1.0))
     out[MACHINES], out[RATIO], out[PAST] = machines, ratio, past
     out[NOW], out[BEFORE], out[BOTH] = now * scale, before * scale, both * scale

@@ -70,7 +70,7 @@ class Cover:
         )
 
 
-def held(observations: pd.DataFrame, jobs: int) -> pd.DataFrame:
+def holdings(observations: pd.DataFrame, jobs: int) -> pd.DataFrame:
     """Return how many instances of each of the top jobs by quota a machine holds.
 
     Parameters
@@ -87,7 +87,7 @@ def held(observations: pd.DataFrame, jobs: int) -> pd.DataFrame:
     Examples
     --------
     >>> seen = pd.DataFrame({"job": ["a", "b", "a"], "machine": [1, 1, 2], "weight": [1.0, 5.0, 1.0]})
-    >>> held(seen, 2)
+    >>> holdings(seen, 2)
        machine  b  a
     0        1  1  1
     1        2  0  1

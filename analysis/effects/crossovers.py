@@ -243,7 +243,7 @@ def _shared(rows: _Rows, fitted: Floats, weight: Floats, units: Ints) -> float:
 class Switchable:
     """A fleet whose every machine can switch the feature on and off, to draw crossovers from."""
 
-    made: Switched
+    switched: Switched
     fleet: pd.DataFrame
     """job, quota, scale."""
     racks: pd.Series | None = None
@@ -279,7 +279,7 @@ class Switchable:
 
     def cells(self, plan: Bools) -> Cells:
         """Return the cells of a plan, (M, P): who has the feature when."""
-        return _crossed(self.made.planned(plan), self.fleet, self.racks)
+        return _crossed(self.switched.planned(plan), self.fleet, self.racks)
 
 
 def _crossed(crossover: Switched, fleet: pd.DataFrame, racks: pd.Series | None) -> Cells:

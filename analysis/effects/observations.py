@@ -36,7 +36,7 @@ FIELDS = (
     Field("cycles", "real", required=False),
 )
 """Columns of a table of observations; others are left alone."""
-_LENIENT = [replace(each, lenient=each.kind == "real" and each.name != "period") for each in FIELDS]
+_LENIENT = [replace(field, lenient=field.kind == "real" and field.name != "period") for field in FIELDS]
 REQUIRED = ("period", "job", "machine", "weight", "value", "treated")
 IDENTITY = ("period", "job", "machine", "instance", "shard")
 """Columns that say which observation a row is."""

@@ -91,18 +91,20 @@ def _left(covariance: Floats, length: int) -> float:
 def _autocovariance(past: Past) -> Floats:
     """Return the covariance of deviations by the periods between them; (P,)."""
     table = past.table
-    there = table["present_s"].to_numpy(dtype=np.float64) if "present_s" in table else np.ones(len(table))
-    row = table.assign(there=there / there.max(), part=there / there.max() * table["value"])
+    present = table["present_s"].to_numpy(dtype=np.float64) if "present_s" in table else np.ones(len(table))
+    row = table.assign(there=present / present.max(), part=present / present.max() * table["value"])
     of = row.groupby(["job", "period"], observed=True)
-    held = of["there"].transform("sum").to_numpy()
+    presence = of["there"].transform("sum").to_numpy()
     if past.jobs is None:
         quota = row.groupby("job", observed=True)["weight"].transform("sum").to_numpy()
     else:
         quota = row["job"].map(past.jobs.set_index("job")["quota"]).fillna(0.0).to_numpy(dtype=np.float64)
-    off = row["part"].to_numpy() - row["there"].to_numpy() * of["part"].transform("sum").to_numpy() / held
+    off = row["part"].to_numpy() - row["there"].to_numpy() * of["part"].transform("sum").to_numpy() / presence
     keys = ["job", "shard"] if "shard" in row else [key for key in ("job", "machine", "instance") if key in row]
     unit = row.groupby(keys, observed=True, sort=False).ngroup().to_numpy()
     period = np.searchsorted(past.periods, row["period"].to_numpy(dtype=np.float64))
     size = len(past.periods)
-    deviation = np.bincount(unit * size + period, quota * off / held, (int(unit.max()) + 1) * size).reshape(-1, size)
+    deviation = np.bincount(unit * size + period, quota * off / presence, (int(unit.max()) + 1) * size).reshape(
+        -1, size
+    )
     return np.array([(deviation[:, : size - k] * deviation[:, k:]).sum() / (size - k) for k in range(size)])

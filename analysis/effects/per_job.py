@@ -139,17 +139,17 @@ def shrink(change: Floats, error: Floats) -> tuple[Floats, Floats]:
     jobs = int(known.sum())
     if jobs < 2:
         return np.full(len(change), np.nan), np.full(len(change), np.nan)
-    seen, square = change[known], error[known] ** 2
-    prior = between(seen, square)
+    effects, square = change[known], error[known] ** 2
+    prior = between(effects, square)
     trust = 1 / (square + prior)
     total = float(trust.sum())
-    middle = float((trust * seen).sum()) / total
+    middle = float((trust * effects).sum()) / total
     mean, left = np.full(len(change), middle), np.full(len(change), np.sqrt(prior + 1 / total))
     # The factor (k − 3) / (k − 1) makes the share unbiased; the last term is what the prior's estimated variance adds.
     pull = square * trust * max(jobs - 3, 0) / (jobs - 1)
     typical = float((trust * square).sum()) / total + prior
-    unsure = 2 / max(jobs - 3, 1) * pull**2 * (seen - middle) ** 2 * typical * trust
-    mean[known] = seen - pull * (seen - middle)
+    unsure = 2 / max(jobs - 3, 1) * pull**2 * (effects - middle) ** 2 * typical * trust
+    mean[known] = effects - pull * (effects - middle)
     left[known] = np.sqrt(square * (1 - pull) + pull**2 / total + unsure)
     return mean, left
 
@@ -250,8 +250,8 @@ def _slope(cells: Cells, arm: Ints, value: Floats) -> Floats:
     covariates = cells.x.shape[1]
     group = cells.job * 2 + arm
     groups = 2 * len(cells.jobs)
-    held = np.bincount(group, cells.count, groups)
-    count = np.where(held > 0, held, 1.0)
+    instances = np.bincount(group, cells.count, groups)
+    count = np.where(instances > 0, instances, 1.0)
     x = np.zeros((groups, covariates))
     for k in range(covariates):
         x[:, k] = np.bincount(group, cells.x[:, k], groups)
@@ -305,17 +305,17 @@ def moderated(variance: Floats, freedom: Floats) -> tuple[Floats, Floats]:
     (np.float64(1.8), np.float64(68.0))
     """
     known = np.isfinite(variance).all(axis=1) & (variance > 0).all(axis=1) & (freedom > 0.5).all(axis=1)
-    made, grown = variance[:, 1].copy(), freedom[:, 1].copy()
+    shrunk, grown = variance[:, 1].copy(), freedom[:, 1].copy()
     if known.sum() < _LEAST_JOBS:
-        return made, grown
-    seen, free = variance[known], freedom[known]
+        return shrunk, grown
+    own, free = variance[known], freedom[known]
     shift = digamma(free / 2) - np.log(free / 2)
-    logs = np.log(seen[:, 1] / seen[:, 0]) - shift[:, 1] + shift[:, 0]
+    logs = np.log(own[:, 1] / own[:, 0]) - shift[:, 1] + shift[:, 0]
     factor, agreement = _agreement(logs, polygamma(1, free / 2).sum(axis=1))
     prior = 1 / (1 / agreement + 1 / free[:, 0])
     grown[known] = prior + free[:, 1]
-    made[known] = (prior * factor * seen[:, 0] + free[:, 1] * seen[:, 1]) / grown[known]
-    return made, grown
+    shrunk[known] = (prior * factor * own[:, 0] + free[:, 1] * own[:, 1]) / grown[known]
+    return shrunk, grown
 
 
 def _agreement(logs: Floats, noise: Floats) -> tuple[float, float]:
@@ -324,8 +324,8 @@ def _agreement(logs: Floats, noise: Floats) -> tuple[float, float]:
     for _ in range(30):
         trust = 1 / (noise + excess)
         middle = float((trust * logs).sum() / trust.sum())
-        found = float((trust * (logs - middle) ** 2).sum()) - (len(logs) - 1)
-        excess = max(excess + found / float(trust.sum()), 0.0)
+        beyond = float((trust * (logs - middle) ** 2).sum()) - (len(logs) - 1)
+        excess = max(excess + beyond / float(trust.sum()), 0.0)
     # The trigamma function at half of the freedom is about 2 / freedom + 2 / freedom².
     wide = (1 + np.sqrt(1 + 2 * excess)) / excess if excess > 2 / _MOST else _MOST
     return float(np.exp(middle)), float(min(wide, _MOST))
@@ -367,5 +367,5 @@ def randomisation_p(score: Floats, chosen: Ints) -> float:
         ways[1:] += moved
     expected = size * float(centred.mean())
     sums = np.abs(np.arange(-reach, reach + 1) - expected)
-    seen = abs(float(centred[few].sum()) - expected)
-    return float(ways[size][sums >= seen - 1e-9].sum() / ways[size].sum())
+    distance = abs(float(centred[few].sum()) - expected)
+    return float(ways[size][sums >= distance - 1e-9].sum() / ways[size].sum())

@@ -63,7 +63,7 @@ class Plan(NamedTuple):
     """The smallest size of a design that does what is asked, or the largest if none does."""
 
     rehearsal: Rehearsal
-    found: Forecast
+    forecast: Forecast
     enough: bool
     """Whether it has the power asked for."""
     trusted: bool
@@ -72,7 +72,7 @@ class Plan(NamedTuple):
     @property
     def machine_hours(self) -> float:
         """Machines times hours of the study."""
-        return self.found.machines * self.rehearsal.hours
+        return self.forecast.machines * self.rehearsal.hours
 
 
 def forecast(rehearsal: Rehearsal, machines: int, wanted: Wanted) -> Forecast:
@@ -88,19 +88,19 @@ def forecast(rehearsal: Rehearsal, machines: int, wanted: Wanted) -> Forecast:
     wanted : what is to be seen
     """
     parts = []
-    each = -(-wanted.draws // len(rehearsal.courses))
+    draws = -(-wanted.draws // len(rehearsal.courses))
     for place, course in enumerate(rehearsal.courses):
         rng = np.random.default_rng((wanted.seed, place))
-        method, treated = course.arrange(machines, each, rng)
+        method, treated = course.arrange(machines, draws, rng)
         parts.append(_judged(method.many(course.cells, treated), course.truth, rehearsal.scale, wanted))
     needed, covered = np.stack([part[0] for part in parts]), np.stack([part[1] for part in parts])
     margins = np.concatenate([part[2] for part in parts])
-    seen = needed < wanted.detect
+    detected = needed < wanted.detect
     return Forecast(
         machines=machines,
         margin=float(np.nanmean(margins)) if np.isfinite(margins).any() else math.inf,
-        power=float(seen.mean()),
-        power_error=_error(seen),
+        power=float(detected.mean()),
+        power_error=_error(detected),
         coverage=float(covered.mean()),
         coverage_error=_error(covered),
         smallest=float(np.quantile(needed, wanted.power, method="higher")),
@@ -118,32 +118,32 @@ def fewest(rehearsal: Rehearsal, wanted: Wanted) -> Plan:
     rehearsal : a design with its potential outcomes
     wanted : what is to be seen
     """
-    made = dict[int, Forecast]()
+    forecasts = dict[int, Forecast]()
 
     def at(size: float) -> Forecast:
         machines = int(min(max(round(size), rehearsal.least), rehearsal.most))
-        if machines not in made:
-            made[machines] = forecast(rehearsal, machines, wanted)
-        return made[machines]
+        if machines not in forecasts:
+            forecasts[machines] = forecast(rehearsal, machines, wanted)
+        return forecasts[machines]
 
     low, high, size = rehearsal.least, rehearsal.most + 1, float(_START)
     for _ in range(_TURNS):
-        found = at(size)
-        if found.smallest > wanted.detect:
-            low = max(low, found.machines)
+        sized = at(size)
+        if sized.smallest > wanted.detect:
+            low = max(low, sized.machines)
         else:
-            high = min(high, found.machines)
+            high = min(high, sized.machines)
         if high <= low or low >= rehearsal.most or high <= max(low + 1, _CLOSE * low):
             break
-        guess = found.machines * min((found.smallest / wanted.detect) ** 2, 16.0)
+        guess = sized.machines * min((sized.smallest / wanted.detect) ** 2, 16.0)
         inside = low < round(guess) < high
         size = guess if inside else rehearsal.most if high > rehearsal.most else math.sqrt(low * high)
     if high > rehearsal.most:
         return _planned(rehearsal, at(rehearsal.most), wanted)
-    found = at(high if high <= low else _between(at(low), at(high), wanted.detect))
-    while found.smallest > wanted.detect and found.machines < high:
-        found = at(min(high, math.ceil(found.machines * 1.01)))
-    return _planned(rehearsal, found, wanted)
+    sized = at(high if high <= low else _between(at(low), at(high), wanted.detect))
+    while sized.smallest > wanted.detect and sized.machines < high:
+        sized = at(min(high, math.ceil(sized.machines * 1.01)))
+    return _planned(rehearsal, sized, wanted)
 
 
 def ranked(plans: Sequence[Plan]) -> list[Plan]:
@@ -151,9 +151,9 @@ def ranked(plans: Sequence[Plan]) -> list[Plan]:
     return sorted(plans, key=lambda plan: (not plan.trusted, not plan.enough, plan.machine_hours))
 
 
-def _planned(rehearsal: Rehearsal, found: Forecast, wanted: Wanted) -> Plan:
+def _planned(rehearsal: Rehearsal, sized: Forecast, wanted: Wanted) -> Plan:
     fair = wanted.confidence - _SLACK - 2 * math.sqrt(wanted.confidence * (1 - wanted.confidence) / wanted.draws)
-    return Plan(rehearsal, found, found.smallest <= wanted.detect, found.coverage >= fair)
+    return Plan(rehearsal, sized, sized.smallest <= wanted.detect, sized.coverage >= fair)
 
 
 def _judged(answers: Answers, truth: float, scale: float, wanted: Wanted) -> tuple[Floats, Bools, Floats]:

@@ -86,10 +86,10 @@ def spans(past: Past, days: float, assumed: Assumed, estimators: Sequence[str]) 
     NotEnoughDataError
         If there are fewer than two periods.
     """
-    wanted, there = past.of_days(days), len(past.periods)
-    if there < 2:
-        raise NotEnoughDataError(2, there, "periods without the feature")
-    length = min(wanted, there // 2)
+    wanted, periods = past.of_days(days), len(past.periods)
+    if periods < 2:
+        raise NotEnoughDataError(2, periods, "periods without the feature")
+    length = min(wanted, periods // 2)
     name = _name(wanted * past.period_s)
     scale, notes = _extrapolated(past, wanted, length) if length < wanted else (1.0, ())
     hours = wanted * past.period_s / 3600.0
@@ -126,11 +126,11 @@ def crossover(past: Past, assumed: Assumed, periods: int | None = None) -> Rehea
     NotEnoughDataError
         If there are fewer than two periods.
     """
-    there = len(past.periods)
-    length = (min(periods or past.of_days(1.0), there) // 2) * 2
+    available = len(past.periods)
+    length = (min(periods or past.of_days(1.0), available) // 2) * 2
     if length < 2:
-        raise NotEnoughDataError(2, there, "periods without the feature")
-    table = past.between(there - length, there)
+        raise NotEnoughDataError(2, available, "periods without the feature")
+    table = past.between(available - length, available)
     adjusted = method("adjusted")
     able = Switchable.of(table, (table, table), past.jobs)
     courses = []
@@ -241,7 +241,7 @@ def _stratified(
 
 def _switched(able: Switchable, assumed: Assumed, rng: np.random.Generator) -> tuple[Cells, float]:
     """Return the cells of a crossover of a fleet with random effects and coins, and the true change."""
-    rows, machines = able.made.rows, len(able.made.plan)
+    rows, machines = able.switched.rows, len(able.switched.plan)
     machine = np.repeat(np.arange(machines), rows.end - rows.start)
     jobs = len(able.fleet)
     counts, level = np.bincount(rows.job, minlength=jobs), np.bincount(rows.job, rows.value[:, 0], jobs)
@@ -250,8 +250,8 @@ def _switched(able: Switchable, assumed: Assumed, rng: np.random.Generator) -> t
     effect = np.maximum(effect, _WORST)
     share = weight[rows.job] * rows.value[:, 0]
     value = np.stack([rows.value[:, 0], rows.value[:, 0] * (1.0 + effect)], axis=1)
-    with_it = replace(able, made=replace(able.made, rows=rows._replace(value=value)))
-    return with_it.cells(coins(able.made.plan.shape, rng)), float((share * effect).sum() / share.sum())
+    with_it = replace(able, switched=replace(able.switched, rows=rows._replace(value=value)))
+    return with_it.cells(coins(able.switched.plan.shape, rng)), float((share * effect).sum() / share.sum())
 
 
 def _effects(level: Floats, assumed: Assumed, rng: np.random.Generator) -> Floats:

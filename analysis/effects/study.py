@@ -77,8 +77,8 @@ class Study:
         share = study.groupby("machine")["treated"].mean()
         switching, never = (share > 0) & (share < 1), share == 0
         if switching.any():
-            made = observed(study, fleet, racks, share[switching].index if never.sum() >= switching.sum() else None)
-            return cls(made, np.ones(len(made.machines), dtype=np.bool_), "crossover")
+            whole = observed(study, fleet, racks, share[switching].index if never.sum() >= switching.sum() else None)
+            return cls(whole, np.ones(len(whole.machines), dtype=np.bool_), "crossover")
         measured, level = stays(study)["value"], _level(before if len(before) else study[~study["treated"]])
         study = _without(study, course(study[~study["treated"]], fleet))
         before = _without(before, course(before, fleet))
@@ -86,9 +86,9 @@ class Study:
         having = rows["treated"]
         arms = {"off": rows["value"].where(~having), "on": rows["value"].where(having)}
         arms |= {"measured_off": measured.where(~having), "measured_on": measured.where(having)}
-        made = _cells(rows.assign(**arms), study, before, fleet, racks=racks, level=level, link=link, load=load)
-        treated = rows.groupby("machine")["treated"].any().reindex(made.machines).to_numpy(dtype=np.bool_)
-        return cls(replace(made, platform=_platforms(observations, made.machines)), treated, "concurrent")
+        whole = _cells(rows.assign(**arms), study, before, fleet, racks=racks, level=level, link=link, load=load)
+        treated = rows.groupby("machine")["treated"].any().reindex(whole.machines).to_numpy(dtype=np.bool_)
+        return cls(replace(whole, platform=_platforms(observations, whole.machines)), treated, "concurrent")
 
     @classmethod
     def _staged(cls, table: pd.DataFrame, jobs: pd.DataFrame | None, *, link: Link, load: bool) -> "Study":

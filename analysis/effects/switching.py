@@ -35,7 +35,7 @@ class Rows(NamedTuple):
     """(N, 2) exposure when switched off, and on."""
     value: Floats
     """(N, 2) performance when switched off, and on, relative to the job's scale; NaN where that was not observed."""
-    there: Floats
+    presence: Floats
     """(N,) share of the longest time present, of rows whose value as one that never switches is known; else 0."""
     apart: Floats
     """(N, 2) that value's deviation from its stay's mean, relative; and what it is less its job's course."""
@@ -59,12 +59,12 @@ class Common(NamedTuple):
 
 
 @njit(cache=True)
-def shared(held: Floats, total: Floats) -> Floats:
+def shared(instances: Floats, total: Floats) -> Floats:
     """Return what instances of each group do together: their mean deviation, drawn to that of all groups.
 
     Parameters
     ----------
-    held, total : (groups, P) number of instances, and sum of their deviations
+    instances, total : (groups, P) number of instances, and sum of their deviations
 
     Examples
     --------
@@ -72,9 +72,9 @@ def shared(held: Floats, total: Floats) -> Floats:
     array([[0.1 , 0.15],
            [0.1 , 0.05]])
     """
-    whole = total.sum(axis=0) / np.maximum(held.sum(axis=0), 1e-9)
-    made: Floats = (total + FEW * whole) / (held + FEW)
-    return made
+    whole = total.sum(axis=0) / np.maximum(instances.sum(axis=0), 1e-9)
+    common: Floats = (total + FEW * whole) / (instances + FEW)
+    return common
 
 
 @njit(cache=True)
@@ -95,7 +95,7 @@ def courses(rows: Rows, common: Common, which: Ints) -> tuple[Floats, Floats]:
     for machine in which:
         rack = rows.rack[machine]
         for r in range(rows.start[machine], rows.end[machine]):
-            weight, j, p = rows.there[r], rows.job[r], rows.period[r]
+            weight, j, p = rows.presence[r], rows.job[r], rows.period[r]
             job_count[j, p] -= weight
             total[j, p] -= weight * rows.apart[r, 0]
             if racked[rack, p] > 0.0:
@@ -152,7 +152,7 @@ class Beside(NamedTuple):
     job: Ints
     period: Ints
     rack: Ints
-    there: Floats
+    presence: Floats
     apart: Floats
 
 
@@ -282,7 +282,7 @@ def switched(table: pd.DataFrame, identity: list[str], by: Floats, scale: "pd.Se
         period=period[taken].astype(np.int32),
         by=by[taken],
         value=states[taken] / level[:, None],
-        there=told[taken],
+        presence=told[taken],
         apart=beside.apart[taken],
     )
     plan = np.zeros((len(machines), len(periods)), dtype=np.bool_)
@@ -364,7 +364,7 @@ def _summed(group: Ints, period: Ints, value: Floats, shape: tuple[int, int]) ->
     return np.bincount(group * shape[1] + period, value, shape[0] * shape[1]).reshape(shape).astype(np.float64)
 
 
-def course_variance(made: Switched) -> float:
+def course_variance(crossover: Switched) -> float:
     """Return the variance that courses add to the relative change that all machines of a crossover show together.
 
     Two parts: that of a mean over machines that never switch, by each machine's influence (the infinitesimal jackknife;
@@ -374,19 +374,19 @@ def course_variance(made: Switched) -> float:
 
     Parameters
     ----------
-    made : all its machines, with the plan that was followed
+    crossover : all its machines, with the plan that was followed
     """
-    beside, common = made.beside, made.common
+    beside, common = crossover.beside, crossover.common
     if not len(beside.machine):
         return 0.0
-    by_job, by_rack, together = _slopes(made)
+    by_job, by_rack, together = _slopes(crossover)
     influence, left = _part(by_job, common.job_held, common.job_sum, (beside.job, beside.period, beside.apart[:, 0]))
     if common.rack_held.any():
         rows = (beside.rack, beside.period, beside.apart[:, 1])
         more, rest = _part(by_rack, common.rack_held, common.rack_sum, rows)
         influence, left = influence + more, left + rest
     _, machine = np.unique(beside.machine, return_inverse=True)
-    by_machine = np.bincount(machine, beside.there * influence)
+    by_machine = np.bincount(machine, beside.presence * influence)
     return together * float((by_machine**2).sum() * len(by_machine) / max(len(by_machine) - 1, 1) + left**2)
 
 
@@ -401,11 +401,11 @@ def _slopes(crossover: Switched) -> tuple[Floats, Floats, float]:
     of_job, of_rack = courses(rows, crossover.common, np.zeros(0, dtype=np.int64))
     level = np.full((len(stays), 2), np.nan)
     levels(rows, (of_job, of_rack), own, np.arange(len(crossover.plan)), level)
-    seen = np.isfinite(level).all(axis=1)
-    level = np.where(seen[:, None], level, 0.0)
+    both_known = np.isfinite(level).all(axis=1)
+    level = np.where(both_known[:, None], level, 0.0)
     job = np.zeros(len(stays), dtype=np.int64)
     job[rows.stay] = rows.job
-    presence = np.where(seen, stays["presence"].to_numpy(dtype=np.float64), 0.0)
+    presence = np.where(both_known, stays["presence"].to_numpy(dtype=np.float64), 0.0)
     counted = presence * stays["quota"].to_numpy(dtype=np.float64) * crossover.scale
     below, above = (np.bincount(job, presence * level[:, state]) for state in (0, 1))
     # A job counts by the quota of its stays; of its mean level without the feature, a stay has its share of presence.

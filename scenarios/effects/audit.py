@@ -102,14 +102,14 @@ def with_metric(about: About, metric: MetricName | None) -> About:
     return about if about.metric is not None or metric is None else replace(about, metric=metric)
 
 
-def racks_wrong(about: About, rows: pd.DataFrame, said: Path) -> list[Fault]:
+def racks_wrong(about: About, rows: pd.DataFrame, file: Path) -> list[Fault]:
     """Return why racks cannot be the clusters that an experiment is said to have; nothing if they can or need not be.
 
     Parameters
     ----------
     about : what is said of the experiment
     rows : observations
-    said : the file that says it
+    file : the one that says it
 
     Examples
     --------
@@ -120,14 +120,14 @@ def racks_wrong(about: About, rows: pd.DataFrame, said: Path) -> list[Fault]:
     if about.clusters != "rack":
         return []
     if "rack" not in rows:
-        return [Fault(str(said), 0, 0, "clusters", "rack needs the column rack in the observations")]
+        return [Fault(str(file), 0, 0, "clusters", "rack needs the column rack in the observations")]
     machines = rows.groupby("machine").agg(having=("treated", "max"), rack=("rack", "first"))
     racks = [set(machines.loc[machines["having"] == arm, "rack"]) for arm in (1, 0)]
     counts = [len(racks[0])] if (machines["having"] == 1).all() else [len(racks_) for racks_ in racks]
     if min(counts) >= _FEWEST_RACKS:
         return []
     got = " and ".join(f"{count} {arm} it" for count, arm in zip(counts, ("with", "without"), strict=False))
-    return [Fault(str(said), 0, 0, "clusters", f"rack needs {_FEWEST_RACKS} racks with and without the feature", got)]
+    return [Fault(str(file), 0, 0, "clusters", f"rack needs {_FEWEST_RACKS} racks with and without the feature", got)]
 
 
 def _is_of_jobs(path: Path) -> bool:
@@ -173,7 +173,7 @@ def read_about(path: Path) -> About:
 
     try:
         text = path.read_text(encoding="utf-8")
-        said = json.loads(text) if path.suffix.lower() == ".json" else YAML(typ="safe", pure=True).load(text)
+        statements = json.loads(text) if path.suffix.lower() == ".json" else YAML(typ="safe", pure=True).load(text)
     except OSError as error:
         raise FaultsError([Fault(str(path), 0, 0, "", "cannot be read", str(error.strerror))]) from None
     except UnicodeDecodeError as error:
@@ -184,15 +184,15 @@ def read_about(path: Path) -> About:
         mark = getattr(error, "problem_mark", None)
         line = mark.line + 1 if mark is not None else getattr(error, "lineno", 0)
         column = mark.column + 1 if mark is not None else getattr(error, "colno", 0)
-        said = (getattr(error, name, None) for name in ("problem", "msg", "reason"))
-        problem = next((each for each in said if each), "cannot be read")
+        messages = (getattr(error, name, None) for name in ("problem", "msg", "reason"))
+        problem = next((message for message in messages if message), "cannot be read")
         raise FaultsError([Fault(str(path), line, column, "", str(problem))]) from None
-    if said is None:
+    if statements is None:
         return About()
-    if not isinstance(said, Mapping):
-        raise FaultsError([Fault(str(path), 0, 0, "", "should be a mapping of fields to values", shown(said))])
+    if not isinstance(statements, Mapping):
+        raise FaultsError([Fault(str(path), 0, 0, "", "should be a mapping of fields to values", shown(statements))])
     try:
-        return About.of(said)
+        return About.of(statements)
     except AboutError as error:
         raise FaultsError(
             [Fault(str(path), 0, 0, name, problem, shown(value)) for name, problem, value in error.problems]

@@ -93,7 +93,7 @@ class PlannedDesign:
 
     def payload(self) -> dict[str, object]:
         """Return it as JSON holds it."""
-        plan, forecast = self.plan, self.plan.found
+        plan, forecast = self.plan, self.plan.forecast
         return {
             "design": plan.rehearsal.design,
             "estimator": plan.rehearsal.estimator,
@@ -114,7 +114,7 @@ class PlannedDesign:
 
     def cells(self) -> tuple[str, ...]:
         """Return its row of the table for people."""
-        plan, forecast = self.plan, self.plan.found
+        plan, forecast = self.plan, self.plan.forecast
         return (
             plan.rehearsal.design,
             plan.rehearsal.estimator,
@@ -334,7 +334,7 @@ def _smallest(plans: Sequence[Plan], best: Plan | None) -> float | None:
     """Return the smallest change that is seen where none of the designs that can be trusted sees the one asked for."""
     if best is None or best.enough:
         return None
-    return min(plan.found.smallest for plan in plans if plan.trusted)
+    return min(plan.forecast.smallest for plan in plans if plan.trusted)
 
 
 def _assigned(best: Plan | None, question: DesignQuestion) -> tuple[str | None, list[str]]:
@@ -361,7 +361,7 @@ def _write(assignment: pd.DataFrame, file: Path) -> None:
 
 def _why(plan: Plan, best: Plan | None, question: DesignQuestion) -> str:
     """Return in words why a design stands where it does."""
-    forecast = plan.found
+    forecast = plan.forecast
     if not plan.trusted:
         return f"its intervals hold the truth in {forecast.coverage:.0%} where they claim {question.confidence:.0%}"
     if not plan.enough:
@@ -370,5 +370,5 @@ def _why(plan: Plan, best: Plan | None, question: DesignQuestion) -> str:
     if best is None or plan is best:
         return "fewest machine-hours of those whose intervals hold what they claim"
     hours = plan.machine_hours / best.machine_hours
-    machines = forecast.machines / best.found.machines
+    machines = forecast.machines / best.forecast.machines
     return f"{hours:.1f} times the first one's machine-hours, {machines:.1f} times its machines"

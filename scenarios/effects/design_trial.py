@@ -73,8 +73,8 @@ def planner(fleets: Sequence[tuple[str, int]], out: Path, progress: Progress, ma
         fleets, power (largest absolute difference), margin (largest relative difference), rows: corner, fleet, design,
         machines, predicted and real (the fields of `Forecast`).
     """
-    asked = {"detect": DETECT, "power": POWER, "spreads": SPREADS, "draws": DRAWS, "machines": machines}
-    folder = folder_of(out, "planner", asked, ["scipy", "pandas"])
+    question = {"detect": DETECT, "power": POWER, "spreads": SPREADS, "draws": DRAWS, "machines": machines}
+    folder = folder_of(out, "planner", question, ["scipy", "pandas"])
     items = [f"{corner}.{seed}" for corner, seed in fleets]
     make = partial(judged, machines=machines)
     judged_fleets = each(items, make, folder, {"rows"}, progress, what="judging plans")
@@ -121,9 +121,9 @@ def judged(item: str, machines: int = 1000, draws: int = DRAWS) -> dict[str, Any
     for rehearsal, real in (*_spans(world, {1: day, _WEEK: week}), _crossover(world, crossed)):
         plan = fewest(rehearsal, wanted)
         later = replace(rehearsal, courses=real, scale=1.0)
-        seen = forecast(later, plan.found.machines, replace(wanted, seed=2))
-        named = {"corner": corner, "fleet": int(seed), "design": rehearsal.design, "machines": plan.found.machines}
-        rows.append(named | {"predicted": asdict(plan.found), "real": asdict(seen)})
+        later_on = forecast(later, plan.forecast.machines, replace(wanted, seed=2))
+        named = {"corner": corner, "fleet": int(seed), "design": rehearsal.design, "machines": plan.forecast.machines}
+        rows.append(named | {"predicted": asdict(plan.forecast), "real": asdict(later_on)})
     return {"seed": item, "rows": rows}
 
 
@@ -174,7 +174,7 @@ def _crossover(world: World, assumed: Assumed) -> tuple[Rehearsal, tuple[Course,
     able = Switchable.of(never, (either(~having, switched, mirrored), either(having, switched, mirrored)), jobs)
     true_change, rng, courses = change(never, always, jobs), stream(world.seed, "schedules of trials"), []
     for _ in range(_SCHEDULES):
-        cells = able.cells(coins(able.made.plan.shape, rng))
+        cells = able.cells(coins(able.switched.plan.shape, rng))
         courses.append(Course(cells, true_change, at_random(method(RECOMMENDED), len(cells.machines)).arrange))
     return crossover(past, assumed), tuple(courses)
 

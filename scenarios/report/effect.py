@@ -73,7 +73,7 @@ def named(feature: Feature) -> str:
     """
     changes = [f"{old} becomes {new}" for old, new in feature.platforms.items()]
     changes += [f"governor {feature.governor.policy}"] if feature.governor is not None else []
-    changes += [f"new code of {', '.join(each.jobs)}" for each in feature.software]
+    changes += [f"new code of {', '.join(software.jobs)}" for software in feature.software]
     return f"{feature.name} ({'; '.join(changes)})" if changes else feature.name
 
 

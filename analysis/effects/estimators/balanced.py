@@ -20,7 +20,7 @@ class _Sums(NamedTuple):
 
     start: Ints
     job: Ints
-    held: Floats
+    instances: Floats
     y: Floats
     x: Floats
     xy: Floats
@@ -247,7 +247,7 @@ def _all_influences(sums: _Sums, treated: Bools, change: Floats, out: Floats) ->
         for machine in range(treated.shape[1]):
             arm = 1 if treated[r, machine] else 0
             for c in range(sums.start[machine], sums.start[machine + 1]):
-                count[sums.job[c], arm] += sums.held[c]
+                count[sums.job[c], arm] += sums.instances[c]
                 y[sums.job[c], arm] += sums.y[c, arm]
                 for k in range(covariates):
                     x[sums.job[c], arm, k] += sums.x[c, k]
@@ -259,7 +259,7 @@ def _all_influences(sums: _Sums, treated: Bools, change: Floats, out: Floats) ->
             arm = 1 if treated[r, machine] else 0
             for c in range(sums.start[machine], sums.start[machine + 1]):
                 j = sums.job[c]
-                share = sums.held[c] / count[j, arm]
+                share = sums.instances[c] / count[j, arm]
                 rest = (sums.y[c, arm] - share * y[j, arm]) * (1.0 if arm == 1 else 1.0 + change[r])
                 for k in range(covariates):
                     rest -= slope[k] * (sums.x[c, k] - share * x[j, arm, k])

@@ -61,7 +61,7 @@ class _Seen(NamedTuple):
 
     own: Floats
     full: Floats
-    held: Floats
+    presence: Floats
     gain: Floats
 
 
@@ -208,7 +208,7 @@ def _scores(sums: _Sums, which: Ints, shown: _Seen, change: Floats) -> tuple[Flo
         at = sums.cluster[machine]
         for c in range(sums.start[machine], sums.start[machine + 1]):
             j = sums.job[c]
-            gain, share = sums.value[c, 0] / shown.held[j], sums.value[c, 1] / shown.held[j]
+            gain, share = sums.value[c, 0] / shown.presence[j], sums.value[c, 1] / shown.presence[j]
             scores[at, 0] += shown.own[j] * (gain - share * change[0])
             left = 1.0 - share
             if left > _LEAST:

@@ -171,14 +171,16 @@ def world(where: Corner, seed: int, machines: int = 1000) -> Scenario:
     }  # fmt: skip
     if where.change == "platform":
         values |= {"feature.platforms": {"haswell_2698v3": "broadwell_2698v4"}, "feature.governor": None}
-    made = load(BASE, [Override(key, dumps(value)) for key, value in values.items()])
-    if not isinstance(made, Scenario) or made.feature is None:
+    scenario = load(BASE, [Override(key, dumps(value)) for key, value in values.items()])
+    if not isinstance(scenario, Scenario) or scenario.feature is None:
         raise TypeError(f"{BASE} is no fleet with a feature")
     if where.change != "software":
-        return made
+        return scenario
     cheaper = 1 / _UNIFORM
-    code = Software(tuple(drawn_names(made.population, seed)), core_cpi_factor=cheaper, memory_accesses_factor=cheaper)
-    return replace(made, feature=replace(made.feature, name="new compiler", governor=None, software=(code,)))
+    code = Software(
+        tuple(drawn_names(scenario.population, seed)), core_cpi_factor=cheaper, memory_accesses_factor=cheaper
+    )
+    return replace(scenario, feature=replace(scenario.feature, name="new compiler", governor=None, software=(code,)))
 
 
 def crossover(of: World) -> World:
@@ -233,8 +235,8 @@ def _with(name: str, *parts: Values, change: Change = "governor", times: int = 1
 
 _ROUGH = (CHURN[1], COVARIANCE[1], TAILS[1], AUTOCORRELATION[0.0])
 CORNERS: Mapping[str, Corner] = {
-    made.name: made
-    for made in (
+    corner.name: corner
+    for corner in (
         _with("base"),
         _with("persistence_low", PERSISTENCE[0]),
         _with("persistence_high", PERSISTENCE[1]),

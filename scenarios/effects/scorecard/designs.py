@@ -68,29 +68,29 @@ def designs(corner: str, seed: int, machines: int, names: Collection[str] = DESI
     >>> [(one.name, len(one.courses)) for one in designs("base", 1, 50, ("day", "week", "crossover", "paired"))]
     [('day', 1), ('week', 1), ('crossover', 5), ('paired', 1)]
     """
-    made = fleet(corner, seed, machines, switching="crossover" in names, one_job="one_job" in names)
-    day = _cells(made, made.day)
+    simulated = fleet(corner, seed, machines, switching="crossover" in names, one_job="one_job" in names)
+    day = _cells(simulated, simulated.day)
     if "day" in names:
-        yield Design("day", (day,), made.day.truth)
+        yield Design("day", (day,), simulated.day.truth)
     if "week" in names:
-        yield Design("week", (_cells(made, made.week),), made.week.truth)
-    if made.switching is not None:
-        yield Design("crossover", _crossovers(made, made.switching), made.switching.truth)
-    yield from _chosen(made, day, [name for name in DESIGNS if name in names])
-    if made.one_job is not None:
-        yield _one_job(made)
+        yield Design("week", (_cells(simulated, simulated.week),), simulated.week.truth)
+    if simulated.switching is not None:
+        yield Design("crossover", _crossovers(simulated, simulated.switching), simulated.switching.truth)
+    yield from _chosen(simulated, day, [name for name in DESIGNS if name in names])
+    if simulated.one_job is not None:
+        yield _one_job(simulated)
     if "staged" in names:
-        yield _staged(made)
+        yield _staged(simulated)
 
 
-def _chosen(made: Fleet, day: Cells, names: Sequence[str]) -> Iterator[Design]:
+def _chosen(simulated: Fleet, day: Cells, names: Sequence[str]) -> Iterator[Design]:
     """Yield the designs of a day that choose their machines."""
-    before = made.day.before
-    before = before.assign(platform=made.platform[before["machine"].to_numpy()])
+    before = simulated.day.before
+    before = before.assign(platform=simulated.platform[before["machine"].to_numpy()])
     for name in names:
         chosen = _arrangement(name, day, before)
         if chosen is not None:
-            yield Design(name, (day,), made.day.truth, chosen, _BESIDE, THINNED.get(name, 1))
+            yield Design(name, (day,), simulated.day.truth, chosen, _BESIDE, THINNED.get(name, 1))
 
 
 def _arrangement(name: str, day: Cells, before: pd.DataFrame) -> arrangements.Arrangement | None:
@@ -103,26 +103,29 @@ def _arrangement(name: str, day: Cells, before: pd.DataFrame) -> arrangements.Ar
     return arrangements.pairing(day, before) if name == "paired" else None
 
 
-def _crossovers(made: Fleet, day: Switching) -> tuple[Cells, ...]:
+def _crossovers(simulated: Fleet, day: Switching) -> tuple[Cells, ...]:
     """Return the cells of several schedules, in which a coin of each machine's own says the order of each pair."""
-    able, rng = Switchable.of(day.never, (day.off, day.on), made.jobs), stream(made.seed, f"schedules of {made.corner}")
-    return tuple(able.cells(coins(able.made.plan.shape, rng)) for _ in range(_SCHEDULES))
+    able, rng = (
+        Switchable.of(day.never, (day.off, day.on), simulated.jobs),
+        stream(simulated.seed, f"schedules of {simulated.corner}"),
+    )
+    return tuple(able.cells(coins(able.switched.plan.shape, rng)) for _ in range(_SCHEDULES))
 
 
-def _one_job(made: Fleet) -> Design:
-    if made.one_job is None:
+def _one_job(simulated: Fleet) -> Design:
+    if simulated.one_job is None:
         raise InputError("a feature of one job was not simulated")
-    before, off, job = made.day.before, made.day.off, made.one_job.job
-    cells = only(potential(before, off, made.one_job.on, made.jobs), job, before)
-    return Design("one_job", (cells,), made.one_job.truth, estimators=_BESIDE)
+    before, off, job = simulated.day.before, simulated.day.off, simulated.one_job.job
+    cells = only(potential(before, off, simulated.one_job.on, simulated.jobs), job, before)
+    return Design("one_job", (cells,), simulated.one_job.truth, estimators=_BESIDE)
 
 
-def _staged(made: Fleet) -> Design:
-    span = made.week
+def _staged(simulated: Fleet) -> Design:
+    span = simulated.week
     rows = stage_rows(span.before, span.off, span.on, _STAGES)
-    scale = span.before.groupby("job")["value"].mean().reindex(made.jobs["job"])
+    scale = span.before.groupby("job")["value"].mean().reindex(simulated.jobs["job"])
     scale = scale.fillna(span.off.groupby("job")["value"].mean()).fillna(1.0)
-    jobs = made.jobs.assign(scale=scale.to_numpy())
+    jobs = simulated.jobs.assign(scale=scale.to_numpy())
     sums, machines = sums_of(rows, jobs)
     past = stays(span.before)
     quota = past["weight"] * past["presence"]
@@ -132,5 +135,5 @@ def _staged(made: Fleet) -> Design:
     return Design("staged", (whole,), span.truth, arrangements.staged(len(machines)), _BESIDE, THINNED["staged"])
 
 
-def _cells(made: Fleet, span: Span) -> Cells:
-    return potential(span.before, span.off, span.on, made.jobs)
+def _cells(simulated: Fleet, span: Span) -> Cells:
+    return potential(span.before, span.off, span.on, simulated.jobs)

@@ -197,13 +197,13 @@ def switched(day: Day, jobs: pd.DataFrame) -> Switching:
     return Switching(never, off, on, change(never, always, jobs))
 
 
-def either(which: Bools, one: pd.DataFrame, other: pd.DataFrame) -> pd.DataFrame:
+def either(which: Bools, first: pd.DataFrame, second: pd.DataFrame) -> pd.DataFrame:
     """Return one table's values and CPU times in these rows, the other's in all others.
 
     Parameters
     ----------
-    which : (N,) rows of the one
-    one, other : of the same stays and periods, row by row
+    which : (N,) rows of the first
+    first, second : of the same stays and periods, row by row
 
     Examples
     --------
@@ -211,7 +211,7 @@ def either(which: Bools, one: pd.DataFrame, other: pd.DataFrame) -> pd.DataFrame
     >>> either(np.array([True, False]), one, 2 * one)["value"].tolist()
     [1.0, 2.0]
     """
-    return one.assign(**{name: np.where(which, one[name], other[name]) for name in ("value", "cpu_s")})
+    return first.assign(**{name: np.where(which, first[name], second[name]) for name in ("value", "cpu_s")})
 
 
 def change(off: pd.DataFrame, on: pd.DataFrame, jobs: pd.DataFrame) -> float:
@@ -283,9 +283,9 @@ def _courses(day: Day, arms: Sequence[Arm]) -> list[pd.DataFrame]:
     return _tables(day, [_sums(day, arm) for arm in arms], np.ones(len(day.row_window), dtype=np.bool_))
 
 
-def _tables(day: Day, sums: Sequence[tuple[Floats, Floats]], asked: Bools) -> list[pd.DataFrame]:
+def _tables(day: Day, sums: Sequence[tuple[Floats, Floats]], wanted: Bools) -> list[pd.DataFrame]:
     """Return the observations of each arm in some rows; those in which some arm did nothing are in none."""
-    worked = np.all([asked, *((cpu_s > 0) & (instructions > 0) for instructions, cpu_s in sums)], axis=0)
+    worked = np.all([wanted, *((cpu_s > 0) & (instructions > 0) for instructions, cpu_s in sums)], axis=0)
     shared = _places(day, worked)
     return [
         pd.DataFrame(shared | {"value": instructions[worked] / cpu_s[worked], "cpu_s": cpu_s[worked]})

@@ -41,8 +41,8 @@ def corpus(out: Path, progress: Progress, fleets: int = FLEETS) -> dict[str, Any
     dict
         As `summary`.
     """
-    asked = {"fleets": [*CORNERS, MACHINES], "answers": ANSWERS, "audits": AUDITS}
-    folder = folder_of(out, "guards", asked, ["scipy", "pandas"])
+    question = {"fleets": [*CORNERS, MACHINES], "answers": ANSWERS, "audits": AUDITS}
+    folder = folder_of(out, "guards", question, ["scipy", "pandas"])
     make = partial(judged, machines=MACHINES, answers=ANSWERS, audits=AUDITS)
     seeds = range(FRESH, FRESH + fleets)
     return summary(each(seeds, make, folder, {"planted", "healthy"}, progress, what="planting faults"))
@@ -71,12 +71,12 @@ def judged(seed: int, machines: int, answers: int, audits: int) -> dict[str, Any
         for strength, value in zip(STRENGTHS, fault.strengths, strict=True):
             rng = stream(seed, f"{fault.name}, {strength}")
             times = _STRONG_TIMES if strength == STRENGTHS[-1] else 1
-            made = [fault.plant(_copy(fleet), value, rng) for _ in range(times * answers)]
-            planted.append({"fault": fault.name, "strength": strength} | _outcome(made, truth, audits))
+            experiments = [fault.plant(_copy(fleet), value, rng) for _ in range(times * answers)]
+            planted.append({"fault": fault.name, "strength": strength} | _outcome(experiments, truth, audits))
     for name, case in HEALTHY.items():
         rng = stream(seed, f"healthy: {name}")
-        made = [case(_copy(fleet), rng) for _ in range(audits)]
-        healthy.append({"case": name} | _outcome(made, truth, audits))
+        experiments = [case(_copy(fleet), rng) for _ in range(audits)]
+        healthy.append({"case": name} | _outcome(experiments, truth, audits))
     return {"seed": seed, "planted": planted, "healthy": healthy}
 
 
@@ -84,18 +84,18 @@ def _copy(fleet: Potential) -> Potential:
     return Potential(fleet.rows.copy(), fleet.jobs, fleet.first)
 
 
-def _outcome(made: Sequence[Experiment], truth: float, audits: int) -> dict[str, Any]:
-    looks = [list(one.answers()) for one in made]
-    found = [answers[-1] for answers in looks]
+def _outcome(experiments: Sequence[Experiment], truth: float, audits: int) -> dict[str, Any]:
+    looks = [list(experiment.answers()) for experiment in experiments]
+    last = [answers[-1] for answers in looks]
     alarms = []
-    for one in made[:audits]:
-        audit = examine(one.observations, one.jobs, one.about)
+    for experiment in experiments[:audits]:
+        audit = examine(experiment.observations, experiment.jobs, experiment.about)
         alarms.append(sorted({finding.code for finding in audit.findings if finding.severity != "note"}))
     return {
         "covered": sum(holds(answers, truth) for answers in looks),
-        "errors": [answer[0] - truth for answer in found if answer is not None],
-        "half_widths": [answer[1] for answer in found if answer is not None],
-        "answers": len(made),
+        "errors": [answer[0] - truth for answer in last if answer is not None],
+        "half_widths": [answer[1] for answer in last if answer is not None],
+        "answers": len(experiments),
         "alarms": alarms,
     }
 
@@ -126,31 +126,31 @@ def summary(fleets: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
     >>> told["missed"], told["harmless"], told["false_alarms"]
     (0, 0, 1.0)
     """
-    planted = [_row([one for fleet in fleets for one in fleet["planted"] if _is(one, fault, strength)])
+    planted = [_row([row for fleet in fleets for row in fleet["planted"] if _is(row, fault, strength)])
                | {"fault": fault, "strength": strength}
                for fault in FAULTS for strength in STRENGTHS
-               if any(_is(one, fault, strength) for fleet in fleets for one in fleet["planted"])]  # fmt: skip
-    cases = [name for name in HEALTHY if any(one["case"] == name for fleet in fleets for one in fleet["healthy"])]
+               if any(_is(row, fault, strength) for fleet in fleets for row in fleet["planted"])]  # fmt: skip
+    cases = [name for name in HEALTHY if any(row["case"] == name for fleet in fleets for row in fleet["healthy"])]
     healthy = [
-        {"case": name} | _row([one for fleet in fleets for one in fleet["healthy"] if one["case"] == name])
+        {"case": name} | _row([row for fleet in fleets for row in fleet["healthy"] if row["case"] == name])
         for name in cases
     ]
-    strong = [one for one in planted if one["strength"] == "strong"]
-    weak = [one for one in planted if one["strength"] == "weak" and not _harmful(one)]
+    strong = [row for row in planted if row["strength"] == "strong"]
+    weak = [row for row in planted if row["strength"] == "weak" and not _harmful(row)]
     return {
-        "faults": len({one["fault"] for one in planted}),
+        "faults": len({row["fault"] for row in planted}),
         "healthy_cases": len(healthy),
-        "missed": sum(one["named"] < 1 for one in strong),
-        "harmless": sum(not _harmful(one) for one in strong),
-        "false_alarms": float(np.mean([one["alarm"] for one in healthy])) if healthy else 0.0,
-        "weak_alarms": float(np.mean([one["alarm"] for one in weak])) if weak else 0.0,
+        "missed": sum(row["named"] < 1 for row in strong),
+        "harmless": sum(not _harmful(row) for row in strong),
+        "false_alarms": float(np.mean([row["alarm"] for row in healthy])) if healthy else 0.0,
+        "weak_alarms": float(np.mean([row["alarm"] for row in weak])) if weak else 0.0,
         "planted": planted,
         "healthy": healthy,
     }
 
 
-def _is(one: Mapping[str, Any], fault: str, strength: str) -> bool:
-    return bool(one["fault"] == fault and one["strength"] == strength)
+def _is(row: Mapping[str, Any], fault: str, strength: str) -> bool:
+    return bool(row["fault"] == fault and row["strength"] == strength)
 
 
 def _harmful(row: Mapping[str, Any]) -> bool:
@@ -172,10 +172,10 @@ def _row(parts: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
         "coverage_error": _error([part["covered"] / part["answers"] for part in parts]),
         "bias_in_half_widths": float(np.mean(errors)) / width if errors else 0.0,
         "bias_error": _error([float(np.mean(part["errors"])) for part in parts if part["errors"]]) / width,
-        "alarm": float(np.mean([bool(found) for found in alarms])),
-        "named": float(np.mean([bool(codes & {*found}) for found in alarms])),
+        "alarm": float(np.mean([bool(alarmed) for alarmed in alarms])),
+        "named": float(np.mean([bool(codes & {*alarmed}) for alarmed in alarms])),
         "audits": len(alarms),
-        "codes": sorted({code for found in alarms for code in found}),
+        "codes": sorted({code for alarmed in alarms for code in alarmed}),
     }
 
 

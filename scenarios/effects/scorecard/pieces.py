@@ -123,12 +123,12 @@ def cut(corners: Sequence[str], fleets: int, first: int = 1) -> tuple[Piece, ...
     return tuple(Piece(corners[i % len(corners)], first + i // len(corners)) for i in range(fleets))
 
 
-def judged(asked: Asked, fleets: Fleets, piece: Piece) -> dict[str, Any]:
+def judged(questions: Asked, fleets: Fleets, piece: Piece) -> dict[str, Any]:
     """Return how right every estimator was on one fleet; plain numbers, ready for JSON.
 
     Parameters
     ----------
-    asked : estimators, sizes, draws
+    questions : estimators, sizes, draws
     fleets : of a module, since other processes import it
     piece : corner and seed
 
@@ -157,20 +157,20 @@ def judged(asked: Asked, fleets: Fleets, piece: Piece) -> dict[str, Any]:
     >>> made["truths"], made["rows"][0]["draws"], 0 <= made["rows"][0]["covered"] <= 5
     ({'day': 0.1}, 5, True)
     """
-    methods = [method(name) for name in asked.estimators]
+    methods = [method(name) for name in questions.estimators]
     truths, rows = dict[str, float](), list[dict[str, Any]]()
-    for design in fleets(piece.corner, piece.seed, asked.machines):
-        if asked.designs and design.name not in asked.designs:
+    for design in fleets(piece.corner, piece.seed, questions.machines):
+        if questions.designs and design.name not in questions.designs:
             continue
         truths[design.name] = float(design.truth)
         used = [estimator for estimator in methods if design.estimators is None or estimator.name in design.estimators]
-        for size in asked.sizes:
+        for size in questions.sizes:
             if _fits(design, size):
-                own, draws = _draws(asked, piece, design, size)
+                own, draws = _draws(questions, piece, design, size)
                 named = {"design": design.name, "machines": size}
-                added = [estimator for estimator in own if estimator.name not in asked.estimators]
+                added = [estimator for estimator in own if estimator.name not in questions.estimators]
                 rows += [{**named, **row} for row in _rows([*used, *added], design, draws)]
-    return piece.named() | {"machines": asked.machines, "truths": truths, "rows": rows}
+    return piece.named() | {"machines": questions.machines, "truths": truths, "rows": rows}
 
 
 def _fits(design: Design, size: int) -> bool:
@@ -178,10 +178,10 @@ def _fits(design: Design, size: int) -> bool:
     return within and (design.chosen is None or design.chosen.fits(size))
 
 
-def _draws(asked: Asked, piece: Piece, design: Design, size: int) -> tuple[tuple[Method, ...], list[Bools]]:
+def _draws(questions: Asked, piece: Piece, design: Design, size: int) -> tuple[tuple[Method, ...], list[Bools]]:
     """Return the design's own estimators, and the draws of each course, (R, M); courses share them evenly."""
     rng = stream(piece.seed, f"{size} test machines of {design.name}, {piece.corner}")
-    draws, own = max(asked.draws // design.thinned, 1), tuple[Method, ...]()
+    draws, own = max(questions.draws // design.thinned, 1), tuple[Method, ...]()
     if design.chosen is None:
         treated = drawn(len(design.courses[0].machines), size, draws, rng)
     else:

@@ -30,7 +30,7 @@ LEAST_FLEETS = 3
 _DASH = "–"
 
 
-def place(asked: Asked, out: Path) -> Path:
+def place(questions: Asked, out: Path) -> Path:
     """Return the folder of a scorecard's pieces: same question to a fleet and same code, same place.
 
     Examples
@@ -38,7 +38,7 @@ def place(asked: Asked, out: Path) -> Path:
     >>> place(Asked(("cuped",), (25,)), Path("runs")).name[:10]
     'scorecard-'
     """
-    return folder_of(out, "scorecard", asdict(asked), _JUDGES)
+    return folder_of(out, "scorecard", asdict(questions), _JUDGES)
 
 
 class Truths(NamedTuple):
@@ -114,7 +114,7 @@ class Scorecard(Conclusion):
 
 
 def scorecard(
-    asked: Asked,
+    questions: Asked,
     pieces: Sequence[Piece],
     fleets: Fleets,
     out: Path,
@@ -130,7 +130,7 @@ def scorecard(
 
     Parameters
     ----------
-    asked : what every piece is asked
+    questions : what every piece is asked
     pieces : fleets, one at least
     fleets : makes them; of a module, since other processes import it
     out : folder of all runs; pieces and pictures go into a folder there
@@ -146,20 +146,20 @@ def scorecard(
     FolderError
         If the folder cannot be made.
     """
-    folder = place(asked, out)
-    make = partial(judged, asked, fleets)
+    folder = place(questions, out)
+    make = partial(judged, questions, fleets)
     with executor(where, workers) as pool:
         pieces_judged = each(pieces, make, folder, PARTS, tell, what="judging fleets", named=Piece.named, executor=pool)
-    return concluded(cast("list[JudgedFleet]", pieces_judged), asked, folder)
+    return concluded(cast("list[JudgedFleet]", pieces_judged), questions, folder)
 
 
-def concluded(pieces: Sequence[JudgedFleet], asked: Asked, folder: Path) -> Scorecard:
+def concluded(pieces: Sequence[JudgedFleet], questions: Asked, folder: Path) -> Scorecard:
     """Return what a scorecard says of pieces that were judged, one at least; its pictures go into their folder."""
     card = summary(pieces)
     return Scorecard(
-        draws=asked.draws,
-        machines=asked.machines,
-        sizes=asked.sizes,
+        draws=questions.draws,
+        machines=questions.machines,
+        sizes=questions.sizes,
         fleets=len(pieces),
         digest=digest(pieces),
         folder=str(folder),

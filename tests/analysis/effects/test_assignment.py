@@ -36,7 +36,7 @@ def past(period_s, periods, machines=40):
 def test_as_many_machines_as_planned_keep_the_feature_to_the_end():
     plan = fewest(example(), WANTED)
     table = assigned(plan)
-    assert table["treated"].sum() == plan.found.machines
+    assert table["treated"].sum() == plan.forecast.machines
     assert table["machine"].is_unique
     assert (table["start_s"] == 0).all()
     assert (table["end_s"] == 24 * HOUR_S).all()
@@ -62,7 +62,7 @@ def test_machines_are_none_that_the_rehearsals_drew():
         return course._replace(arrange=arrange)
 
     plan = fewest(replace(rehearsal, courses=tuple(map(recorded, rehearsal.courses))), WANTED)
-    assert plan.found.machines >= 6
+    assert plan.forecast.machines >= 6
     for seed in (WANTED.seed, 2, 3):
         table = assigned(plan._replace(rehearsal=rehearsal), seed)
         assert set(table.loc[table["treated"] == 1, "machine"]) not in rehearsed
@@ -72,15 +72,15 @@ def test_machines_are_none_that_the_rehearsals_drew():
 def test_a_design_draws_its_machines_in_its_own_way(design):
     found = [made for made in spans(past(86400.0, 4), 1.0, Assumed(0.05), ["adjusted"]) if made.estimator == design]
     plan = fewest(found[0], WANTED)
-    assert assigned(plan)["treated"].sum() == plan.found.machines
+    assert assigned(plan)["treated"].sum() == plan.forecast.machines
 
 
 def test_machines_of_a_crossover_have_the_feature_in_one_of_every_two_periods():
     plan = fewest(crossover(past(HOUR_S, 8), Assumed(0.05)), WANTED)
     table = assigned(plan)
     rows = table.groupby("machine").size()
-    assert (rows == 8).sum() == plan.found.machines
-    assert (rows == 1).sum() == 40 - plan.found.machines
+    assert (rows == 8).sum() == plan.forecast.machines
+    assert (rows == 1).sum() == 40 - plan.forecast.machines
     switching = table[table["machine"].isin(rows.index[rows == 8])]
     of_pair = switching.groupby(["machine", switching["start_s"] // (2 * HOUR_S)])["treated"].sum()
     assert (of_pair == 1).all()

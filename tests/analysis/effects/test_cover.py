@@ -12,7 +12,7 @@ from analysis.effects.cover import (
     ShortageError,
     covering,
     fewest_machines,
-    held,
+    holdings,
     partition,
     smallest_cover,
 )
@@ -110,11 +110,11 @@ def test_every_machine_is_drawn_as_often_as_every_other():
     assert ((low <= times) & (times <= high)).all()
 
 
-def test_held_counts_instances():
+def test_holdings_count_instances():
     rng = np.random.default_rng(5)
     rows = pd.DataFrame({"job": rng.choice(list("abcd"), 50), "machine": rng.integers(9, size=50), "weight": 1.0})
     rows["weight"] = rows["job"].map({"a": 1.0, "b": 50.0, "c": 9.0, "d": 2.0})
-    made = held(rows, 3)
+    made = holdings(rows, 3)
     assert made.columns.tolist() == ["machine", "b", "c", "d"]
     for machine, *counts in made.to_numpy().tolist():
         there = rows.loc[rows["machine"] == machine, "job"].tolist()

@@ -48,18 +48,18 @@ def test_machines_margin_and_power_are_those_of_the_formula():
     exact = (sd * (norm.ppf(0.975) + norm.ppf(0.95)) / 0.01) ** 2
     assert plan.enough
     assert plan.trusted
-    assert plan.found.machines == pytest.approx(exact, rel=0.06)
-    assert plan.found.margin == pytest.approx(norm.ppf(0.975) * sd / np.sqrt(plan.found.machines), rel=1e-6)
-    assert plan.found.power == pytest.approx(0.95, abs=0.015)
-    assert plan.found.coverage == pytest.approx(0.95, abs=0.015)
-    assert plan.machine_hours == 24.0 * plan.found.machines
+    assert plan.forecast.machines == pytest.approx(exact, rel=0.06)
+    assert plan.forecast.margin == pytest.approx(norm.ppf(0.975) * sd / np.sqrt(plan.forecast.machines), rel=1e-6)
+    assert plan.forecast.power == pytest.approx(0.95, abs=0.015)
+    assert plan.forecast.coverage == pytest.approx(0.95, abs=0.015)
+    assert plan.machine_hours == 24.0 * plan.forecast.machines
 
 
 def test_a_fleet_that_is_too_small_says_what_it_can_see():
     plan = fewest(told(0.04, machines=40), Wanted(detect=0.01, draws=2000))
     assert not plan.enough
-    assert plan.found.machines == 20
-    assert plan.found.smallest == pytest.approx(0.04 / np.sqrt(20) * (1.96 + 1.645), rel=0.05)
+    assert plan.forecast.machines == 20
+    assert plan.forecast.smallest == pytest.approx(0.04 / np.sqrt(20) * (1.96 + 1.645), rel=0.05)
 
 
 def test_scale_widens_all_errors():
@@ -100,6 +100,6 @@ def test_a_plan_holds_on_later_periods_of_the_same_fleet():
     wanted = Wanted(detect=0.01, draws=1000)
     planned, seen = (next(spans(one, 1.0, Assumed(0.01, 0.0, 0.0), ["adjusted"])) for one in (first, later))
     plan = fewest(planned, wanted)
-    real = forecast(seen, plan.found.machines, replace(wanted, seed=2))
-    assert plan.found.margin == pytest.approx(real.margin, rel=0.08)
-    assert plan.found.power == pytest.approx(real.power, abs=0.05)
+    real = forecast(seen, plan.forecast.machines, replace(wanted, seed=2))
+    assert plan.forecast.margin == pytest.approx(real.margin, rel=0.08)
+    assert plan.forecast.power == pytest.approx(real.power, abs=0.05)

@@ -91,7 +91,7 @@ def test_a_draw_equals_its_readable_twin(seed):
     for job in range(3):
         table, *both = (each[each["job"] == job].reset_index(drop=True) for each in (never, *arms))
         made = able(table, tuple(both))
-        cells = made.cells(plan[made.made.machines])
+        cells = made.cells(plan[made.switched.machines])
         found = ADJUSTED.many(cells, treated[:, cells.machines])
         assert found.change[0] == pytest.approx(twin(table, both, plan, treated[0])[job], abs=1e-12)
 
