@@ -282,7 +282,7 @@ def test_a_job_without_a_control_instance_is_not_covered():
         start=np.array([0, 2, 4, 5, 6]),
         job=np.array([0, 1, 0, 1, 0, 0]),
         instances=np.array([2, 2, 2, 2, 2, 2]),
-        values=np.array([[2.2, 2.5, 2.0]] * 6) * np.array([[1.0], [9.0], [1.0], [9.0], [1.0], [1.0]]),
+        sums=np.array([[2.2, 2.5, 2.0]] * 6) * np.array([[1.0], [9.0], [1.0], [9.0], [1.0], [1.0]]),
         weight=np.array([1.0, 5.0]),
         level=np.ones(2),
     )
