@@ -1,7 +1,5 @@
 """Every row of Google-Wide Profiling measures what its criteria name, on a small fleet; verdicts are not asked here."""
 
-from dataclasses import asdict
-
 import pytest
 
 from analysis.figures.criteria import judge
@@ -131,9 +129,9 @@ def test_other_collections_count_neither_as_samples_nor_in_core_seconds(run):
     counts = rows.merge(visits).groupby(["event", "collection"])["count"].sum()
     assert {collection for _, collection in counts.index} == {"fleet", "dense"}
     with Database([run.path]) as database:
-        said = facts(database, run, 0.95)
-        assert {row["event"]: row["samples"] for row in said["events"]} == counts.xs("fleet", level=1).to_dict()
+        answer = facts(database, run, 0.95)
+        assert {row.event: row.samples for row in answer.events} == counts.xs("fleet", level=1).to_dict()
         cycles = database.query(Query(by=("visit",), where=(("collection", ("fleet",)),)))
     alone = visits[visits["collection"] == "fleet"]
     cycles = cycles.assign(visit=cycles["visit"].astype(int))
-    assert said["core_seconds"] == asdict(core_seconds(alone, cycles, run.table("monitor"), confidence=0.95))
+    assert answer.core_seconds == core_seconds(alone, cycles, run.table("monitor"), confidence=0.95)
