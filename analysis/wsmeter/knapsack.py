@@ -108,7 +108,7 @@ def prove(knapsack: Knapsack, effort_s: float) -> tuple[Ints | None, bool]:
     status = solver.solve(model)
     if status not in (cp_model.OPTIMAL, cp_model.FEASIBLE):
         return None, status == cp_model.INFEASIBLE
-    return np.array([solver.value(each) for each in times], dtype=np.int64), status == cp_model.OPTIMAL
+    return np.array([solver.value(count) for count in times], dtype=np.int64), status == cp_model.OPTIMAL
 
 
 def _moves(knapsack: Knapsack, taken: Ints, loss: Floats) -> tuple[Ints, Ints, Floats]:

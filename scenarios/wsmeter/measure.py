@@ -4,7 +4,6 @@ import math
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, fields, replace
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -436,5 +435,5 @@ def capacity(run: Run) -> float:
     return float(run.table("machines", ["vcpus"])["vcpus"].sum())
 
 
-def _row(estimate: Estimate, names: list[str]) -> dict[str, Any]:
+def _row(estimate: Estimate, names: list[str]) -> dict[str, object]:
     return {name: getattr(estimate, name) for name in names}
