@@ -2,11 +2,11 @@
 
 from collections import OrderedDict
 from collections.abc import Callable
-from dataclasses import dataclass, fields
+from dataclasses import Field, dataclass, fields
 from functools import cached_property
 from pathlib import Path
 from threading import Lock
-from typing import TYPE_CHECKING, TypeVar, cast
+from typing import Any, ClassVar, Protocol, TypeVar, cast
 
 import jinja2
 import pandas as pd
@@ -24,9 +24,6 @@ from scenarios.profiling.regress import Regression, cells, compare
 from scenarios.views.conclusion import Payload
 from scenarios.web.parameters import MOST_ROWS, RefusedError
 
-if TYPE_CHECKING:
-    from _typeshed import DataclassInstance
-
 _T = TypeVar("_T")
 HERE = Path(__file__).parent
 _SUGGESTED = ("application", "compiler", "datacentre", "kernel", "platform", "collection")
@@ -35,13 +32,19 @@ _KEPT = 64
 _FIRST = {"cycles": 0, "instructions": 1}
 
 
+class View(Protocol):
+    """What a page's template shows: a dataclass, whichever."""
+
+    __dataclass_fields__: ClassVar[dict[str, Field[Any]]]
+
+
 @dataclass(frozen=True, slots=True)
 class Page:
     """A template and the view, a dataclass of its own, whose fields it shows."""
 
     template: str
     title: str
-    view: "DataclassInstance"
+    view: View
     status: int = 200
 
 
