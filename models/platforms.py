@@ -129,17 +129,6 @@ def configuration(server: Platform, name: str, threads_per_core: int, cores: int
     server : with caches
     cores : of each processor that is on
     threads_per_core, sockets : what is on
-
-    Raises
-    ------
-    ValueError
-        If the server does not have that many.
-
-    Examples
-    --------
-    >>> one = configuration(PLATFORMS["xeon_2h_2c_2p"], "one", threads_per_core=1, cores=1, sockets=1)
-    >>> one.vcpus, one.tdp_w, one.llc_bytes / 2**20, one.variant_of
-    (1, 135.0, 2.0, 'xeon_2h_2c_2p')
     """
     parts = {"threads a core": threads_per_core, "cores a processor": cores, "processors": sockets}
     most = server.threads_per_core, server.cores // server.sockets, server.sockets

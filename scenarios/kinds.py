@@ -90,13 +90,7 @@ class Kind:
         return outside(scenario)
 
     def validate(self, scenario: "AnyScenario", out: Path, force: bool, progress: "Progress") -> "Conclusion":
-        """Return what `wsc validate` says: how often intervals were right, of many test clusters or in many worlds.
-
-        Raises
-        ------
-        InputError
-            If there is nothing to be right about.
-        """
+        """Return what `wsc validate` says: how often intervals were right, of many test clusters or in many worlds."""
         judge: Callable[..., Conclusion] | None = getattr(self.lens, "validate", None)
         if judge is None:
             why = "the laws stand beside the truth in what wsc run says"
@@ -106,13 +100,7 @@ class Kind:
     def precise(
         self, scenario: "AnyScenario", share: float, out: Path, force: bool, progress: "Progress"
     ) -> "Conclusion":
-        """Return what is measured of a run that is lengthened until its mean is known to so small a share of it.
-
-        Raises
-        ------
-        InputError
-            If the kind has no such mean.
-        """
+        """Return what is measured of a run that is lengthened until its mean is known to so small a share of it."""
         lengthened: Callable[..., Conclusion] | None = getattr(self.lens, "precise", None)
         if lengthened is None:
             raise InputError(f"{scenario.name}: is a {self.name}; --precision is of a queue's mean response time")

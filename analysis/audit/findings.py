@@ -62,13 +62,7 @@ class Audit:
 
 
 def ranked(findings: Sequence[Finding]) -> tuple[Finding, ...]:
-    """Return findings with the gravest first, otherwise in their order.
-
-    Examples
-    --------
-    >>> [one.code for one in ranked([Finding("a", "note", "", {}, ""), Finding("b", "error", "", {}, "")])]
-    ['b', 'a']
-    """
+    """Return findings with the gravest first, otherwise in their order."""
     return tuple(sorted(findings, key=lambda finding: _ORDER[finding.severity]))
 
 
@@ -80,11 +74,6 @@ def coverage(error_share: float, freedom: float = 1e9, confidence: float = 0.95)
     error_share : claimed standard error divided by the true one, above 0
     freedom : degrees of freedom of Student's t
     confidence : that the interval claims
-
-    Examples
-    --------
-    >>> round(coverage(1.0), 3), round(coverage(0.5), 3)
-    (0.95, 0.673)
     """
     half = float(t.ppf(0.5 + confidence / 2, freedom)) * error_share
     return float(1 - 2 * t.sf(half, freedom))

@@ -79,17 +79,5 @@ def examine(
 
 
 def audit(observations: pd.DataFrame, jobs: pd.DataFrame | None = None, about: About | None = None) -> list[Finding]:
-    """Return what would make the answer false, the gravest first; as `examine`.
-
-    Raises
-    ------
-    ObservationsError
-        If the table cannot be audited.
-
-    Examples
-    --------
-    >>> rows = {"period": 1, "job": "a", "machine": range(30), "weight": 1.0, "value": 2.0, "treated": [0, 1] * 15}
-    >>> audit(pd.DataFrame(rows))
-    []
-    """
+    """Return what would make the answer false, the gravest first; as `examine`."""
     return list(examine(observations, jobs, about).findings)

@@ -154,13 +154,7 @@ class Table:
 
 
 def usable(observations: pd.DataFrame) -> pd.DataFrame:
-    """Return the rows that can be counted: finite and above 0, and of identical ones the first.
-
-    Raises
-    ------
-    ObservationsError
-        If a column is missing or no row is left.
-    """
+    """Return the rows that can be counted: finite and above 0, and of identical ones the first."""
     missing = [name for name in NEEDED if name not in observations]
     if missing:
         raise ObservationsError(f"columns are missing: {', '.join(missing)}")
@@ -375,13 +369,7 @@ class Case:
 
     @classmethod
     def of(cls, given: pd.DataFrame, jobs: pd.DataFrame | None = None, about: About | None = None) -> "Case":
-        """Prepare what guards look at.
-
-        Raises
-        ------
-        ObservationsError
-            If the table cannot be audited.
-        """
+        """Prepare what guards look at."""
         about = about or About()
         table = Table.of(given, jobs, by_rack=about.clusters == "rack")
         return cls(given, table, about, study_contrast(table), contrast_before(table))

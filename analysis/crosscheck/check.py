@@ -78,12 +78,5 @@ def misses(check: str, wrong: int, of: int) -> Check:
     check : its name
     wrong : intervals that missed
     of : intervals
-
-    Examples
-    --------
-    >>> misses("cpi", 3, 40).tolerance, misses("cpi", 12, 40).holds
-    (7.0, False)
-    >>> misses("cpi", 2, 2).decisive, misses("cpi", 3, 3).decisive
-    (False, True)
     """
     return Check(check, float(wrong), 0.0, float(binom.isf(FALSE_ALARM, of, 1 - CONFIDENCE)), float(of))

@@ -166,13 +166,6 @@ def interval_draws(rng: np.random.Generator, values: Sequence[Bounded], draws: i
     Returns
     -------
     (draws, n) array, requests per second
-
-    Examples
-    --------
-    >>> rng = np.random.default_rng(1)
-    >>> drawn = interval_draws(rng, [Bounded(10.0, 8.0, 13.0), Bounded(0.0, 0.0, 0.0)])
-    >>> abs((drawn[:, 0] < 8.0).mean() - 0.05) < 0.02, drawn[:, 1].any()
-    (np.True_, np.False_)
     """
     normal = rng.standard_normal((draws, len(values))) / NORMAL_90
     return np.stack([_drawn(value, of) for value, of in zip(values, normal.T, strict=True)], axis=1)
@@ -200,16 +193,6 @@ def probability_best(worth: ArrayLike) -> Floats:
     Returns
     -------
     (n,) array of shares; their sum is 1, or less where a draw has no number at all
-
-    Raises
-    ------
-    ValueError
-        If there is no draw or no platform.
-
-    Examples
-    --------
-    >>> probability_best([[1.0, 2.0], [3.0, 2.0], [2.0, 2.0], [0.0, 1.0]])
-    array([0.375, 0.625])
     """
     worth = np.asarray(worth, dtype=np.float64)
     if worth.ndim != 2 or not worth.size:

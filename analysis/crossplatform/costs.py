@@ -91,18 +91,6 @@ def misses(work: Work, software: Software, machine: Machine, busy: Floats) -> li
     work, software : the service
     machine : where it runs
     busy : (D, n) or (D, 1) share of logical processors that are busy
-
-    Examples
-    --------
-    >>> from models.platforms import PLATFORMS
-    >>> none = np.zeros((1, 1))
-    >>> piii, pres = (Machine(PLATFORMS[name], Hardware(*[none] * 7)) for name in ("piii", "pres"))
-    >>> service = Software(none, none, none - 6.0, none - 9.0, none, none)
-    >>> counted = np.array([[0.06], [0.02]])
-    >>> work = Work(piii, np.array([3e7]), counted, counted[:, 0], (1.0, 0.0))
-    >>> first, second = misses(work, service, pres, none)
-    >>> bool(first > 0.06), bool(second < 0.02)
-    (True, True)
     """
     written, source, measured = np.exp(software.written), work.machine.platform, len(work.misses)
     log_sizes = np.log(sizes_bytes(source)[:measured])
@@ -191,18 +179,6 @@ def processor_s(
     Returns
     -------
     (D, n) seconds and (D, n) relative to them
-
-    Examples
-    --------
-    >>> from models.platforms import PLATFORMS
-    >>> none = np.zeros((1, 1))
-    >>> piii, pres = (Machine(PLATFORMS[name], Hardware(*[none] * 7)) for name in ("piii", "pres"))
-    >>> service = Software(none, none, none - 6.0, none - 9.0, none, none)
-    >>> counted = np.array([[0.06], [0.02]])
-    >>> work = Work(piii, np.array([3e7]), counted, counted[:, 0], (1.0, 0.0))
-    >>> seconds, slower = processor_s(work, service, piii, none, np.array([3.0]))
-    >>> bool(0.05 < seconds < 0.3), slower
-    (True, array([[0.]]))
     """
     platform = machine.platform
     busy: Floats = np.zeros((len(memory), 1))
@@ -229,19 +205,7 @@ class Saturated(NamedTuple):
 
 
 def saturated(work: Work, software: Software, machine: Machine) -> Saturated:
-    """Return what a request needs of a machine whose logical processors are all busy.
-
-    Examples
-    --------
-    >>> from models.platforms import PLATFORMS
-    >>> none = np.zeros((1, 1))
-    >>> piii, pres = (Machine(PLATFORMS[name], Hardware(*[none] * 7)) for name in ("piii", "pres"))
-    >>> service = Software(none, none, none - 6.0, none - 9.0, none, none)
-    >>> counted = np.array([[0.06], [0.02]])
-    >>> work = Work(piii, np.array([3e7]), counted, counted[:, 0], (1.0, 0.0))
-    >>> bool(saturated(work, service, piii).memory_s > saturated(work, service, pres).memory_s)
-    True
-    """
+    """Return what a request needs of a machine whose logical processors are all busy."""
     platform = machine.platform
     levels = misses(work, software, machine, np.ones_like(software.core))
     per_type = cycles(software, machine, levels)
@@ -254,12 +218,6 @@ def saturated_rate_per_s(needs: Saturated, memory: Floats) -> Floats:
     """Return the requests per second that keep all logical processors busy: (D, n).
 
     Memory's traffic and the rate that its latency allows are made to agree by halving.
-
-    Examples
-    --------
-    >>> one = np.ones((1, 1))
-    >>> saturated_rate_per_s(Saturated(0.05 * one, 0.05 * one, 0.0 * one), 0.0 * one).round(3)
-    array([[10.]])
     """
     low, high = np.zeros_like(needs.memory_s), np.full_like(needs.memory_s, MOST_TRAFFIC)
     for _ in range(HALVINGS):
@@ -271,13 +229,7 @@ def saturated_rate_per_s(needs: Saturated, memory: Floats) -> Floats:
 
 
 def latency_factor(traffic: Floats, memory: Floats) -> Floats:
-    """Return memory's latency at a share of its bandwidth, relative to idle.
-
-    Examples
-    --------
-    >>> latency_factor(np.array([0.0, 0.5]), np.array([0.0]))
-    array([1. , 1.5])
-    """
+    """Return memory's latency at a share of its bandwidth, relative to idle."""
     used = np.minimum(traffic, MOST_TRAFFIC)
     return np.asarray(1.0 + np.exp(memory) * used**2 / (1.0 - used))
 

@@ -88,14 +88,7 @@ COMMON = 2 * len(Software._fields) + 2
 
 
 def model_of(platform: Platform) -> str:
-    """Return the server model of which a platform is a configuration.
-
-    Examples
-    --------
-    >>> from models.platforms import PLATFORMS
-    >>> model_of(PLATFORMS["xeon_1h_1c_1p"]), model_of(PLATFORMS["piii"])
-    ('xeon_2h_2c_2p', 'piii')
-    """
+    """Return the server model of which a platform is a configuration."""
     return platform.variant_of or platform.name
 
 
@@ -168,12 +161,6 @@ def prior(
     priors : as documented there
     exponent_sd : of the miss curves of service and benchmark
     work_sd : of the log of the benchmark's work per request
-
-    Examples
-    --------
-    >>> mean, covariance = prior(["piii", "pres"], Priors(), (0.05, 0.05), 0.02)
-    >>> mean.size, float(covariance[COMMON, COMMON].round(6))
-    (28, 0.01)
     """
     hardware = np.tile(priors.of_hardware(), len(models))
     service, benchmark = (priors.of_software(sd) for sd in exponent_sd)
@@ -200,13 +187,6 @@ def jacobian(
     Returns
     -------
     (n,) values and (n, P) derivatives
-
-    Examples
-    --------
-    >>> values, slopes = jacobian(lambda x: x**2, np.array([1.0, 3.0]))
-    >>> values, slopes.round(3)
-    (array([1., 9.]), array([[2., 0.],
-           [0., 6.]]))
     """
     steps = np.eye(at.size) if places is None else np.eye(at.size)[places]
     shifted = of(np.vstack([at, at + STEP * steps]))
@@ -236,12 +216,6 @@ def posterior(
     Returns
     -------
     (K,), (K, K), root mean square scale
-
-    Examples
-    --------
-    >>> one = posterior(lambda x: x, (np.ones(1), np.ones(1)), (np.zeros(1), np.eye(1)), first_hardware=1)
-    >>> one[0].round(3), one[1].round(3)
-    (array([0.5]), array([[0.5]]))
     """
     modes, weights, contradictions = [], [], []
     at = before[0]

@@ -83,17 +83,6 @@ def modern(evidence: Evidence) -> Predictor:
     Its kernel is linear plus squared-exponential plus noise, of the greatest likelihood: it goes on as powers of a
     platform's parameters, where trees would repeat the nearest platform seen, and grows unsure away from the data.
     Inputs are shares of the types, log volume and log spec sheet.
-
-    Raises
-    ------
-    ValueError
-        If there are not logs of at least two platforms, or one has too few intervals.
-
-    Examples
-    --------
-    >>> modern(Evidence("piii", {}, {}))
-    Traceback (most recent call last):
-    models.errors.InputError: logs must be of at least 2 platforms, got 0: one tells nothing of how the platform matters
     """
     data = [_training(evidence, _shares, target) for target in (SERVICE, RESPONSE)]
     service, response = (_process(inputs, output) for inputs, output, _ in data)
@@ -109,12 +98,6 @@ def spec_sheet(platform: Platform) -> Floats:
     """Return what learners are told of a platform, in logarithms: a (7,) array.
 
     Logical processors, clock, sizes of the first, the second and the last cache, memory's latency, instructions' CPI.
-
-    Examples
-    --------
-    >>> from models.platforms import PLATFORMS
-    >>> np.exp(spec_sheet(PLATFORMS["piii"])).round(9)[:4].tolist()
-    [2.0, 1100000000.0, 32768.0, 131072.0]
     """
     sizes = [cache.size_bytes for cache in platform.caches] or [platform.llc_bytes]
     return np.log(

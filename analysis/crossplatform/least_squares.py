@@ -24,14 +24,7 @@ class Design:
 
     @classmethod
     def of(cls, rows: Floats) -> "Design":
-        """Decompose (n, J) rows.
-
-        Examples
-        --------
-        >>> design = Design.of(np.array([[1.0, 2.0], [2.0, 4.0], [3.0, 6.0]]))
-        >>> design.rank, design.solve(np.array([5.0, 10.0, 15.0]))[0].round(6), design.condition_number(2)
-        (1, array([2.5 , 1.25]), inf)
-        """
+        """Decompose (n, J) rows."""
         length = np.linalg.norm(rows, axis=0)
         length[length == 0] = 1.0
         # At least as many rows as types, so that `right` has a row for each type; rows of zeros change nothing.
@@ -85,12 +78,6 @@ def posterior(rows: Floats, beyond: Floats, unit: float, noise_sd: float) -> tup
     beyond : (n,) array, what is to be explained
     unit : at least 0
     noise_sd : deviation of the errors of the best explanation
-
-    Examples
-    --------
-    >>> mean, covariance = posterior(np.array([[1.0], [2.0], [2.0]]), np.array([1.0, 2.1, 1.9]), 1.0, 0.1)
-    >>> mean.round(2), covariance.round(4)
-    (array([1.]), array([[0.0011]]))
     """
     values, vectors = np.linalg.eigh(rows.T @ rows)
     # Directions that are rounding errors tell nothing; noise is no smaller than them.
@@ -109,11 +96,6 @@ def nearest(gram: Floats, coefficients: Floats) -> Floats:
     """Return the non-negative coefficients nearest to some, squared distances measured by a matrix (J, J).
 
     Where it is that of a design, they are its non-negative least squares (Lawson and Hanson 1974, chapter 23).
-
-    Examples
-    --------
-    >>> nearest(np.array([[2.0, 1.0], [1.0, 2.0]]), np.array([3.0, -1.0]))
-    array([2.5, 0. ])
     """
     if (coefficients >= 0).all():
         return coefficients

@@ -45,14 +45,7 @@ class LogColumn:
 
 
 def log_columns(names: Sequence[str]) -> tuple[dict[str, LogColumn], list[FileFault]]:
-    """Return what the columns of a file hold, by that, and faults: unknown, twice in two units, missing columns.
-
-    Examples
-    --------
-    >>> columns, faults = log_columns(["timestamp", "requests_buy", "instructions_1e4", "L1 misses", "l2_misses"])
-    >>> columns["instructions"].factor, [fault.problem for fault in faults]
-    (10000.0, ['is no column of a service log; perhaps l1_misses', 'column is missing'])
-    """
+    """Return what the columns of a file hold, by that, and faults: unknown, twice in two units, missing columns."""
     columns, faults = dict[str, LogColumn](), list[FileFault]()
     for position, name in enumerate(names, 1):
         column = _column(name)

@@ -63,12 +63,6 @@ def exponent_prior(sizes: Floats, priors: Priors) -> tuple[tuple[float, float], 
     """Return how the exponent measured at some cache sizes is combined with that of other services.
 
     Conjugate normal: the weight of the measured one and what is added to it; the deviation of both together.
-
-    Examples
-    --------
-    >>> (weight, added), sd = exponent_prior(np.array([32e3, 128e3]), Priors())
-    >>> round(weight, 2), round(added / (1 - weight), 2), round(sd, 3)
-    (0.79, -0.83, 0.045)
     """
     log_size = np.log(sizes)
     of_data = ((log_size - log_size.mean()) ** 2).sum() / priors.curve_log_sd**2
@@ -78,25 +72,7 @@ def exponent_prior(sizes: Floats, priors: Priors) -> tuple[tuple[float, float], 
 
 
 def measure(log: ServiceLog, platform: Platform, priors: Priors) -> Measured:
-    """Fit the request-mix models of a log.
-
-    Raises
-    ------
-    ValueError
-        If the log has no utilisation, none below `FULL` or none above 0, or misses of fewer than two levels or more
-        than the spec sheet.
-
-    Examples
-    --------
-    >>> from models.platforms import PLATFORMS
-    >>> counts = np.array([[60.0], [90.0], [120.0]])
-    >>> work = 3e7 * counts[:, 0]
-    >>> used, answer = 0.3 * work / work.max(), np.full(3, 0.2)
-    >>> log = ServiceLog(("buy",), 30.0, 30.0 * np.arange(3), counts, work, work[:, None] * [0.06, 0.02], answer, used)
-    >>> measured = measure(log, PLATFORMS["piii"], Priors())
-    >>> measured.mean_misses.round(3), measured.rate_per_s
-    (array([0.06, 0.02]), 3.0)
-    """
+    """Fit the request-mix models of a log."""
     rows = log.taken(_usable(log, platform))
     levels, sizes = log.misses.shape[1], sizes_bytes(platform)
     if levels < 2:
@@ -170,20 +146,6 @@ def service_s(
     platform : where it runs
     counts : (m, J) requests, at least one in each mix
     rate_per_s : (m,) or one
-
-    Examples
-    --------
-    >>> from models.platforms import PLATFORMS
-    >>> counts = np.array([[60.0], [90.0], [120.0]])
-    >>> work = 3e7 * counts[:, 0]
-    >>> used, answer = 0.3 * work / work.max(), np.full(3, 0.2)
-    >>> log = ServiceLog(("buy",), 30.0, 30.0 * np.arange(3), counts, work, work[:, None] * [0.06, 0.02], answer, used)
-    >>> measured = measure(log, PLATFORMS["piii"], Priors())
-    >>> mean, _ = prior(["piii"], Priors(), (0.05, 0.05), 0.0)
-    >>> typical = Parameters(("piii",), mean[None])
-    >>> alone, busier = (service_s(measured, typical, PLATFORMS["piii"], counts, rate) for rate in (0.1, 5.0))
-    >>> bool((busier > alone).all())
-    True
     """
     rate = np.broadcast_to(np.asarray(rate_per_s, float), (len(counts),))
     machine, software, work = parameters.machine(platform), parameters.service(), measured.work(counts, parameters)

@@ -55,22 +55,6 @@ def compose(log: ServiceLog, platform: Platform) -> Composition:
     ----------
     log : n intervals, misses of at least two cache levels
     platform : spec sheet of the machine that served it
-
-    Raises
-    ------
-    ValueError
-        If the log has misses of fewer than two levels, the spec sheet has fewer caches than the log, or nothing missed.
-
-    Examples
-    --------
-    >>> from models.platforms import PLATFORMS
-    >>> counts = np.array([[1.0, 2.0], [2.0, 1.0], [1.0, 1.0], [3.0, 2.0]])
-    >>> work = counts @ [1e6, 3e6]
-    >>> misses = np.stack([0.04 * work, 0.01 * work], axis=1)
-    >>> nothing = np.full(4, np.nan)
-    >>> log = ServiceLog(("a", "b"), 30.0, 30.0 * np.arange(4), counts, work, misses, nothing, nothing)
-    >>> round(compose(log, PLATFORMS["piii"]).slope, 3)
-    -1.0
     """
     levels, sizes = log.misses.shape[1], sizes_bytes(platform)
     if levels < 2:
@@ -121,18 +105,6 @@ def queued(evidence: Evidence, service_s: Callable[[Platform, Floats], Floats]) 
     ----------
     evidence : a log; without response times none are predicted
     service_s : from a platform and (m, J) counts to service times of the whole machine, seconds
-
-    Examples
-    --------
-    >>> from models.platforms import PLATFORMS
-    >>> counts = np.array([[60.0], [90.0], [120.0]])
-    >>> work = 3e7 * counts[:, 0]
-    >>> used, answer = 0.3 * work / work.max(), np.full(3, np.nan)
-    >>> log = ServiceLog(("buy",), 30.0, 30.0 * np.arange(3), counts, work, work[:, None] * [0.06, 0.02], answer, used)
-    >>> predict = queued(Evidence("piii", {"piii": log}, PLATFORMS), lambda platform, counts: 0.1 * counts[:, 0])
-    >>> said = predict(PLATFORMS["pres"], np.array([[2.0]]), 30.0)
-    >>> said.service_time_s, said.response_time_s
-    (array([0.2]), array([nan]))
     """
     source = evidence.platform
     alone = unqueued(evidence.log, service_s(source, evidence.log.counts))
@@ -151,20 +123,7 @@ def queued(evidence: Evidence, service_s: Callable[[Platform, Floats], Floats]) 
 
 
 def calibrate(evidence: Evidence, scale: float = 1.0) -> Predictor:
-    """Return the published method's predictor, service times multiplied by `scale`.
-
-    Examples
-    --------
-    >>> from models.platforms import PLATFORMS
-    >>> counts = np.array([[60.0], [90.0], [120.0]])
-    >>> work = 3e7 * counts[:, 0]
-    >>> used, answer = 0.3 * work / work.max(), np.full(3, 0.2)
-    >>> log = ServiceLog(("buy",), 30.0, 30.0 * np.arange(3), counts, work, work[:, None] * [0.06, 0.02], answer, used)
-    >>> evidence = Evidence("piii", {"piii": log}, PLATFORMS)
-    >>> once, twice = (calibrate(evidence, scale)(PLATFORMS["pres"], counts, 30.0) for scale in (1.0, 2.0))
-    >>> bool(np.allclose(twice.service_time_s, 2 * once.service_time_s))
-    True
-    """
+    """Return the published method's predictor, service times multiplied by `scale`."""
     known = compose(evidence.log, evidence.platform)
     return queued(evidence, lambda platform, counts: scale * known.service_time_s(platform, counts))
 
@@ -198,21 +157,6 @@ def kappa(evidence: Evidence) -> float:
     """Return measured over predicted service time on the calibration platform, the median over intervals.
 
     It takes up what the spec sheet's CPI and latencies are wrong by on the machine that was measured.
-
-    Raises
-    ------
-    ValueError
-        If the log has no utilisation.
-
-    Examples
-    --------
-    >>> from models.platforms import PLATFORMS
-    >>> counts = np.array([[60.0], [90.0], [120.0]])
-    >>> work = 3e7 * counts[:, 0]
-    >>> used, answer = 0.3 * work / work.max(), np.full(3, 0.2)
-    >>> log = ServiceLog(("buy",), 30.0, 30.0 * np.arange(3), counts, work, work[:, None] * [0.06, 0.02], answer, used)
-    >>> 0.5 < kappa(Evidence("piii", {"piii": log}, PLATFORMS)) < 2.0
-    True
     """
     log = evidence.log
     if not np.isfinite(log.utilisation).any():
@@ -226,22 +170,5 @@ def kappa(evidence: Evidence) -> float:
 
 
 def calibrated(evidence: Evidence) -> Predictor:
-    """Calibrate the published method and multiply its service times by `kappa`.
-
-    Raises
-    ------
-    ValueError
-        As `published` and `kappa`.
-
-    Examples
-    --------
-    >>> from models.platforms import PLATFORMS
-    >>> counts = np.array([[60.0], [90.0], [120.0]])
-    >>> work = 3e7 * counts[:, 0]
-    >>> used, answer = 0.3 * work / work.max(), np.full(3, 0.2)
-    >>> log = ServiceLog(("buy",), 30.0, 30.0 * np.arange(3), counts, work, work[:, None] * [0.06, 0.02], answer, used)
-    >>> predict = calibrated(Evidence("piii", {"piii": log}, PLATFORMS))
-    >>> bool(np.allclose(predict(PLATFORMS["piii"], counts, 30.0).service_time_s, log.service_time_s))
-    True
-    """
+    """Calibrate the published method and multiply its service times by `kappa`."""
     return calibrate(evidence, kappa(evidence))

@@ -26,11 +26,6 @@ def queueing(service_time_s: ArrayLike, rate_per_s: ArrayLike) -> Floats:
     -------
     (m,) array, seconds
         0 where nothing comes; infinity where more comes than can be served.
-
-    Examples
-    --------
-    >>> queueing([0.05, 0.05, 0.05], [0.0, 10.0, 20.0])
-    array([0.  , 0.05,  inf])
     """
     service, rate = np.broadcast_arrays(np.asarray(service_time_s, float), np.asarray(rate_per_s, float))
     used = service * rate
@@ -53,12 +48,6 @@ def thread_rates(platform: Platform, slower: ArrayLike) -> Floats:
     -------
     (n, k) array
         While 1, 2, …, k are busy.
-
-    Examples
-    --------
-    >>> from models.platforms import PLATFORMS
-    >>> thread_rates(PLATFORMS["xeon_2h_1c_1p"], 0.6)
-    array([[1.  , 1.25]])
     """
     busy = np.arange(1.0, platform.vcpus + 1)
     more = platform.vcpus - platform.cores
@@ -82,11 +71,6 @@ def busy(offered: ArrayLike, rates: Floats) -> Floats:
     -------
     (n,) array
         k where more comes than can be done.
-
-    Examples
-    --------
-    >>> busy([0.5, 3.0], np.array([[1.0, 1.25]])).round(3)
-    array([0.636, 2.   ])
     """
     return np.asarray(law(np.atleast_1d(offered), rates) @ np.arange(rates.shape[1] + 1.0))
 
@@ -107,12 +91,6 @@ def stay_s(platform: Platform, service_time_s: Floats, rate_per_s: Floats) -> Fl
     -------
     (m,) array, seconds
         Infinite where all processors are busy all the time.
-
-    Examples
-    --------
-    >>> from models.platforms import PLATFORMS
-    >>> stay_s(PLATFORMS["piii"], np.array([0.05, 0.05]), np.array([0.01, 20.0])).round(3)
-    array([0.1, inf])
     """
     offered = service_time_s * rate_per_s * platform.vcpus
     number, _ = present(offered, np.arange(1.0, platform.vcpus + 1))

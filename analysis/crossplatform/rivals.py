@@ -34,11 +34,6 @@ def cycle_ratio(origin: Platform, target: Platform) -> float:
 def public_scores(evidence: Evidence) -> dict[str, float]:
     """Return the public benchmark's score of every platform that has one, requests per second.
 
-    Raises
-    ------
-    ValueError
-        If there are no scores, the calibration platform has none, a platform has two, or one is not positive.
-
     Examples
     --------
     >>> import pandas as pd
@@ -63,48 +58,14 @@ def public_scores(evidence: Evidence) -> dict[str, float]:
 
 
 def cycle_scalar(evidence: Evidence) -> Predictor:
-    """Scale the mean service time by clock cycles, whatever the mix (equations 3 and 5).
-
-    Raises
-    ------
-    ValueError
-        If the log has no utilisation.
-
-    Examples
-    --------
-    >>> from models.platforms import PLATFORMS
-    >>> from analysis.crossplatform.evidence import ServiceLog
-    >>> none = np.full(4, np.nan)
-    >>> counts = np.array([[9.0, 0.0], [3.0, 3.0], [6.0, 6.0], [0.0, 9.0]])
-    >>> log = ServiceLog(("a", "b"), 30.0, none, counts, none, none, none, counts @ [0.01, 0.02])
-    >>> predictor = cycle_scalar(Evidence("piii", {"piii": log}, PLATFORMS))
-    >>> predictor(PLATFORMS["pres"], np.array([[1.0, 0.0], [0.0, 1.0]]), 30.0).service_time_s.round(4)
-    array([0.225, 0.225])
-    """
+    """Scale the mean service time by clock cycles, whatever the mix (equations 3 and 5)."""
     counts, busy_s = _busy(evidence)
     mean_s = busy_s.sum() / counts.sum()
     return _scaled(evidence, partial(_constant, float(mean_s)), partial(cycle_ratio, evidence.platform))
 
 
 def cycle_mix(evidence: Evidence) -> Predictor:
-    """Scale the service time of the mix, by a request-mix model of CPU time, by clock cycles (section 4.3.1, method 2).
-
-    Raises
-    ------
-    ValueError
-        If the log has no utilisation.
-
-    Examples
-    --------
-    >>> from models.platforms import PLATFORMS
-    >>> from analysis.crossplatform.evidence import ServiceLog
-    >>> none = np.full(4, np.nan)
-    >>> counts = np.array([[9.0, 0.0], [3.0, 3.0], [6.0, 6.0], [0.0, 9.0]])
-    >>> log = ServiceLog(("a", "b"), 30.0, none, counts, none, none, none, counts @ [0.01, 0.02])
-    >>> predictor = cycle_mix(Evidence("piii", {"piii": log}, PLATFORMS))
-    >>> predictor(PLATFORMS["pres"], np.array([[1.0, 0.0], [0.0, 1.0]]), 30.0).service_time_s.round(4)
-    array([0.15, 0.3 ])
-    """
+    """Scale the service time of the mix, by a request-mix model of CPU time, by clock cycles (4.3.1, method 2)."""
     return _scaled(evidence, _of_mix(evidence), partial(cycle_ratio, evidence.platform))
 
 
@@ -112,24 +73,6 @@ def benchmark(evidence: Evidence) -> Predictor:
     """Scale the service time of the mix, by a request-mix model of CPU time, by public scores (equation 4).
 
     Of a platform without a score it says nothing: NaN.
-
-    Raises
-    ------
-    ValueError
-        If the log has no utilisation, or there is no score of the calibration platform.
-
-    Examples
-    --------
-    >>> import pandas as pd
-    >>> from models.platforms import PLATFORMS
-    >>> from analysis.crossplatform.evidence import ServiceLog
-    >>> none = np.full(4, np.nan)
-    >>> counts = np.array([[9.0, 0.0], [3.0, 3.0], [6.0, 6.0], [0.0, 9.0]])
-    >>> log = ServiceLog(("a", "b"), 30.0, none, counts, none, none, none, counts @ [0.01, 0.02])
-    >>> scores = pd.DataFrame({"platform": ["piii", "pres"], "score_per_s": [20.0, 50.0]})
-    >>> predictor = benchmark(Evidence("piii", {"piii": log}, PLATFORMS, scores))
-    >>> predictor(PLATFORMS["pres"], np.array([[1.0, 0.0], [0.0, 1.0]]), 30.0).service_time_s.round(4)
-    array([0.12, 0.24])
     """
     scores = public_scores(evidence)
     origin = scores[evidence.calibration]

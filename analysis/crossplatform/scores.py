@@ -51,26 +51,6 @@ def scores(evidence: Evidence, measured: Measured) -> Scores | None:
     ----------
     evidence : with the table `benchmarks`, or None in its place
     measured : what a request is taken to do where nobody counted
-
-    Raises
-    ------
-    ValueError
-        If a score is not above 0, or a platform is scored twice.
-
-    Examples
-    --------
-    >>> from analysis.crossplatform.evidence import ServiceLog
-    >>> from analysis.crossplatform.measured import measure
-    >>> from models.platforms import PLATFORMS
-    >>> counts = np.array([[60.0], [90.0], [120.0]])
-    >>> work = 3e7 * counts[:, 0]
-    >>> used, answer = 0.3 * work / work.max(), np.full(3, 0.2)
-    >>> log = ServiceLog(("buy",), 30.0, 30.0 * np.arange(3), counts, work, work[:, None] * [0.06, 0.02], answer, used)
-    >>> measured = measure(log, PLATFORMS["piii"], Priors())
-    >>> table = pd.DataFrame({"platform": ["piii", "pres"], "score_per_s": [10.0, 20.0]})
-    >>> table = table.assign(instructions=[2e7, np.nan], l1_misses=[1e6, np.nan], l2_misses=[3e5, np.nan])
-    >>> scores(Evidence("piii", {"piii": log}, PLATFORMS, table), measured).misses
-    array([0.05 , 0.015])
     """
     table = evidence.benchmarks
     if table is None:
@@ -115,20 +95,6 @@ def runs(evidence: Evidence, measured: Measured) -> list[Run]:
     """Return the mean service times of all logs with utilisation, that of the calibration platform first.
 
     There it is as at the mean rate, so that the posterior answers for what predictions start from.
-
-    Examples
-    --------
-    >>> from analysis.crossplatform.evidence import ServiceLog
-    >>> from analysis.crossplatform.measured import measure
-    >>> from models.platforms import PLATFORMS
-    >>> counts = np.array([[60.0], [90.0], [120.0]])
-    >>> work = 3e7 * counts[:, 0]
-    >>> used, answer = 0.3 * work / work.max(), np.full(3, 0.2)
-    >>> log = ServiceLog(("buy",), 30.0, 30.0 * np.arange(3), counts, work, work[:, None] * [0.06, 0.02], answer, used)
-    >>> measured = measure(log, PLATFORMS["piii"], Priors())
-    >>> [(run.platform.name, round(run.service_time_s / log.service_time_s[0])) for run in runs(
-    ...     Evidence("piii", {"piii": log}, PLATFORMS), measured)]
-    [('piii', 1)]
     """
     here = measured.processor_s(measured.mean_mix)[0] / measured.platform.vcpus
     examples = [Run(measured.platform, measured.mean_mix, measured.rate_per_s, float(here))]
@@ -143,26 +109,7 @@ def runs(evidence: Evidence, measured: Measured) -> list[Run]:
 
 
 def learn(evidence: Evidence, measured: Measured, priors: Priors) -> Departures:
-    """Return the posterior of departures, given the service's CPU time where it ran and the public scores.
-
-    Raises
-    ------
-    ValueError
-        As `scores`.
-
-    Examples
-    --------
-    >>> from analysis.crossplatform.evidence import ServiceLog
-    >>> from analysis.crossplatform.measured import measure
-    >>> from models.platforms import PLATFORMS
-    >>> counts = np.array([[60.0], [90.0], [120.0]])
-    >>> work = 3e7 * counts[:, 0]
-    >>> used, answer = 0.3 * work / work.max(), np.full(3, 0.2)
-    >>> log = ServiceLog(("buy",), 30.0, 30.0 * np.arange(3), counts, work, work[:, None] * [0.06, 0.02], answer, used)
-    >>> measured = measure(log, PLATFORMS["piii"], Priors())
-    >>> learn(Evidence("piii", {"piii": log}, PLATFORMS), measured, Priors()).models
-    ('piii',)
-    """
+    """Return the posterior of departures, given the service's CPU time where it ran and the public scores."""
     public, own = scores(evidence, measured), runs(evidence, measured)
     platforms = [run.platform for run in own]
     if public is not None:

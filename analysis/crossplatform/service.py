@@ -47,20 +47,6 @@ def cycles_per_instruction(
     Returns
     -------
     (…) array, cycles
-
-    Raises
-    ------
-    ValueError
-        If there are not as many misses as cache levels.
-
-    Examples
-    --------
-    >>> from models.platforms import PLATFORMS
-    >>> platform = PLATFORMS["piii"]
-    >>> bool(cycles_per_instruction(platform, np.array([0.0, 0.0])) == platform.instruction_cpi)
-    True
-    >>> round(float(cycles_per_instruction(platform, np.array([0.0, 0.0]), 0.4)) - platform.instruction_cpi, 6)
-    1.2
     """
     reached = np.asarray(misses, dtype=np.float64)
     latency = np.array([cache.latency_cycles for cache in platform.caches])
@@ -87,14 +73,6 @@ def service_time_s(platform: Platform, instructions: Floats, cycles: Floats, req
     -------
     (m,) array, seconds
         NaN where there is no request.
-
-    Examples
-    --------
-    >>> from models.platforms import PLATFORMS
-    >>> platform = PLATFORMS["piii"]
-    >>> one_second = platform.vcpus * platform.base_frequency_hz
-    >>> service_time_s(platform, np.array([one_second]), np.array([2.0]), np.array([10.0]))
-    array([0.2])
     """
     speed_hz = platform.vcpus * platform.base_frequency_hz
     with np.errstate(divide="ignore", invalid="ignore"):

@@ -21,18 +21,6 @@ def own_share(measured: Measured, priors: Priors) -> float:
     ----------
     measured : the service on the calibration platform
     priors : how far services and machines depart from what is typical
-
-    Examples
-    --------
-    >>> from analysis.crossplatform.evidence import ServiceLog
-    >>> from models.platforms import PLATFORMS
-    >>> counts = np.array([[60.0], [90.0], [120.0]])
-    >>> work = 3e7 * counts[:, 0]
-    >>> used, answer = 0.3 * work / work.max(), np.full(3, 0.2)
-    >>> log = ServiceLog(("buy",), 30.0, 30.0 * np.arange(3), counts, work, work[:, None] * [0.06, 0.02], answer, used)
-    >>> measured = measure(log, PLATFORMS["piii"], Priors())
-    >>> 0.5 < own_share(measured, Priors()) < 0.8
-    True
     """
     models = (model_of(measured.platform),)
     mean, covariance = prior(models, priors, (measured.exponent_sd, measured.exponent_sd), 0.0)
@@ -47,27 +35,7 @@ def own_share(measured: Measured, priors: Priors) -> float:
 
 
 def shrunken(evidence: Evidence, priors: Priors | None = None) -> Predictor:
-    """Calibrate the published method and multiply its service times by kappa to the power of `own_share`.
-
-    Raises
-    ------
-    ValueError
-        As `published` and `kappa`.
-
-    Examples
-    --------
-    >>> from analysis.crossplatform.evidence import ServiceLog
-    >>> from models.platforms import PLATFORMS
-    >>> counts = np.array([[60.0], [90.0], [120.0]])
-    >>> work = 3e7 * counts[:, 0]
-    >>> used, answer = 0.3 * work / work.max(), np.full(3, 0.2)
-    >>> log = ServiceLog(("buy",), 30.0, 30.0 * np.arange(3), counts, work, work[:, None] * [0.06, 0.02], answer, used)
-    >>> evidence = Evidence("piii", {"piii": log}, PLATFORMS)
-    >>> whole, part, none = (fit(evidence)(PLATFORMS["pres"], counts, 30.0).service_time_s[0] for fit in (
-    ...     lambda asked: calibrate(asked, kappa(asked)), shrunken, calibrate))
-    >>> bool(min(whole, none) < part < max(whole, none))
-    True
-    """
+    """Calibrate the published method and multiply its service times by kappa to the power of `own_share`."""
     before = Priors() if priors is None else priors
     measured = measure(evidence.log, evidence.platform, before)
     return calibrate(evidence, kappa(evidence) ** own_share(measured, before))

@@ -71,13 +71,7 @@ class Published:
         )
 
     def covers(self, study: Study) -> Covered:
-        """Return the covered jobs of an experiment, and what was measured of them.
-
-        Raises
-        ------
-        NotEnoughDataError
-            If no job is covered.
-        """
+        """Return the covered jobs of an experiment, and what was measured of them."""
         cells = study.cells
         if self.baseline == "concurrent":
             current = _measured(cells, ~study.treated, arm=0)

@@ -61,16 +61,6 @@ def covariates(
     -------
     DataFrame
         In the order of `rows`; no column without a past.
-
-    Examples
-    --------
-    >>> row = {"job": "a", "shard": [1, 2], "machine": [1, 2], "weight": 1.0}
-    >>> past = pd.DataFrame(row | {"period": 0, "value": [1.2, 0.8]})
-    >>> now = past.assign(period=1, machine=[2, 1])
-    >>> stays, stays_before = (table.assign(presence=1.0) for table in (now, past))
-    >>> fleet = pd.DataFrame({"job": ["a"], "scale": [1.0]})
-    >>> covariates(stays, stays_before, now, past, fleet, load=False).round(2).values.tolist()
-    [[0.18, -0.01], [-0.18, 0.01]]
     """
     scale = fleet.set_index("job")["scale"]
     known = before[before["job"].isin(scale.index)].reset_index(drop=True)
@@ -94,13 +84,7 @@ def covariates(
 
 
 def unit_of(table: pd.DataFrame, link: str) -> list[str]:
-    """Return the columns by which an instance is known again.
-
-    Examples
-    --------
-    >>> unit_of(pd.DataFrame(columns=["job", "shard", "machine"]), "shard")
-    ['job', 'shard']
-    """
+    """Return the columns by which an instance is known again."""
     if link == "shard" and "shard" in table:
         return ["job", "shard"]
     return [name for name in ("job", "machine", "instance", "shard") if name in table]
@@ -117,12 +101,6 @@ def taken_apart(deviation: Floats, presence: Floats, unit: Ints, machine: Ints, 
     presence : (N,) 0..1
     unit, machine : (N,) numbers from 0
     load : (N,) of the machine while it was there, relative to the mean; None: not looked at
-
-    Examples
-    --------
-    >>> parts = taken_apart(np.array([0.3, 0.1]), np.ones(2), np.array([0, 0]), np.array([0, 1]), None)
-    >>> parts.unit.round(2), parts.machine.round(2)
-    (array([0.19]), array([ 0.05, -0.05]))
     """
     of_unit: Floats = np.zeros(unit.max() + 1)
     of_machine: Floats = np.zeros(machine.max() + 1)

@@ -37,32 +37,12 @@ class Cover:
 
     @property
     def machines(self) -> int:
-        """Machines of the cover.
-
-        Examples
-        --------
-        >>> Cover(np.array([True, False]), 1, True).machines
-        1
-        """
+        """Machines of the cover."""
         return int(self.chosen.sum())
 
     @property
     def probability(self) -> Floats:
-        """Refuse to say with what probability machines are in the cover.
-
-        Raises
-        ------
-        NoProbabilityError
-            Always.
-
-        Examples
-        --------
-        >>> try:
-        ...     Cover(np.array([True, False]), 1, True).probability
-        ... except NoProbabilityError as refused:
-        ...     print(str(refused)[:68])
-        1 machines were chosen because they cover jobs, they were not drawn:
-        """
+        """Refuse to say with what probability machines are in the cover."""
         raise NoProbabilityError(
             f"{self.machines} machines were chosen because they cover jobs, they were not drawn: they hold more kinds "
             "of jobs than others, and machines unlike them had no chance, so no interval of them holds for the fleet; "
@@ -83,14 +63,6 @@ def holdings(observations: pd.DataFrame, jobs: int) -> pd.DataFrame:
     -------
     DataFrame
         machine, and one column for each job (in the order of falling quota) with its instances on the machine.
-
-    Examples
-    --------
-    >>> seen = pd.DataFrame({"job": ["a", "b", "a"], "machine": [1, 1, 2], "weight": [1.0, 5.0, 1.0]})
-    >>> holdings(seen, 2)
-       machine  b  a
-    0        1  1  1
-    1        2  0  1
     """
     quota = observations.groupby("job")["weight"].sum().sort_values(ascending=False, kind="stable")
     counts = observations.groupby(["machine", "job"]).size().reset_index(name="n")
@@ -113,17 +85,6 @@ def smallest_cover(instances: Ints, need: Ints, effort_s: float = EFFORT_S) -> C
     -------
     Cover
         Optimised, so it refuses to be taken for a random selection.
-
-    Raises
-    ------
-    ShortageError
-        If the fleet holds fewer instances of a job than needed; one line per job.
-
-    Examples
-    --------
-    >>> found = smallest_cover(np.array([[1, 0], [1, 1], [0, 1]]), np.array([1, 1]))
-    >>> found.chosen, found.optimal
-    (array([False,  True, False]), True)
     """
     _refuse_shortage(instances.sum(axis=0), need, "instances in the fleet")
     model = cp_model.CpModel()
@@ -166,18 +127,6 @@ def covering(instances: Ints, need: Ints, machines: int, rng: np.random.Generato
     -------
     (M,) array of bool
         M / (M // machines) of them, rounded either way.
-
-    Raises
-    ------
-    ShortageError
-        As for `partition`.
-
-    Examples
-    --------
-    >>> holds = (np.arange(100)[:, None] % np.array([2, 10]) == 0).astype(int)
-    >>> chosen = covering(holds, np.array([2, 2]), 20, np.random.default_rng(1))
-    >>> int(chosen.sum()), holds[chosen].sum(axis=0).min() >= 2
-    (20, np.True_)
     """
     if not 1 <= machines <= len(instances):
         raise ShortageError(f"between 1 and {len(instances)} machines can be drawn, {machines} are asked for")
@@ -192,16 +141,6 @@ def fewest_machines(instances: Ints, need: Ints) -> int:
     Parameters
     ----------
     instances, need : as for `covering`
-
-    Raises
-    ------
-    ShortageError
-        If the fleet holds fewer instances of a job than needed; one line per job.
-
-    Examples
-    --------
-    >>> fewest_machines((np.arange(100)[:, None] % np.array([2, 10]) == 0).astype(int), np.array([2, 2]))
-    20
     """
     have = instances.sum(axis=0)
     _refuse_shortage(have, need, "instances in the fleet")
@@ -224,18 +163,6 @@ def partition(instances: Ints, need: Ints, bundles: int, rng: np.random.Generato
     -------
     (M,) array
         Bundle of each machine, 0 to G - 1. Sizes differ by 1 at most.
-
-    Raises
-    ------
-    ShortageError
-        If the fleet holds too few instances of some job (one line per job), or none of several attempts comes out.
-
-    Examples
-    --------
-    >>> holds = (np.arange(12)[:, None] % np.array([2, 3]) == 0).astype(int)
-    >>> dealt = partition(holds, np.array([1, 1]), 4, np.random.default_rng(1))
-    >>> [holds[dealt == bundle].sum(axis=0).min() >= 1 for bundle in range(4)]
-    [np.True_, np.True_, np.True_, np.True_]
     """
     have = instances.sum(axis=0)
     _refuse_shortage(have, need * bundles, f"instances in {bundles} bundles")

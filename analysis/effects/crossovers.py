@@ -73,13 +73,6 @@ def gains(table: pd.DataFrame, identity: list[str], by: Floats, scale: "pd.Serie
     identity : columns that tell one stay from another
     by : (N,) exposure of each row
     scale : performance of each job, indexed by job
-
-    Raises
-    ------
-    NotEnoughDataError
-        If no job was seen both with and without the feature in one period.
-    ValueError
-        If a job has no scale.
     """
     present = table["present_s"].to_numpy(dtype=np.float64) if "present_s" in table else np.ones(len(table))
     rows = _rows(table, identity, by, scale)
@@ -302,20 +295,6 @@ def observed(study: pd.DataFrame, fleet: pd.DataFrame, racks: pd.Series | None, 
     racks : rack of each machine, indexed by machine
     few : machines that switched, if there are enough others that never did; else what jobs do in common is learnt from
         those that switched
-
-    Raises
-    ------
-    NotEnoughDataError
-        If no job was seen both with and without the feature where they can be compared.
-
-    Examples
-    --------
-    >>> row = {"period": [0, 1] * 4, "job": "a", "machine": [1, 1, 2, 2, 3, 3, 4, 4], "weight": 1.0}
-    >>> treated = np.array([True, False, False, True, False, False, False, False])
-    >>> table = pd.DataFrame(row | {"treated": treated, "value": np.where(treated, 2.2, 2.0)})
-    >>> fleet = pd.DataFrame({"job": ["a"], "quota": [4.0], "scale": [2.0]})
-    >>> observed(table, fleet, None, pd.Index([1, 2])).y[:, 1].round(9)
-    array([1.1, 1.1])
     """
     by, keys, scale = exposure(study), identity(study), scale_of(fleet)
     if few is None:

@@ -33,18 +33,6 @@ def select(aux: Floats, probability: Floats, rng: np.random.Generator) -> Bools:
     -------
     (M,) array of bool
         Selected machines s, with Σ_s aux / probability = Σ aux up to what the last p + 1 machines leave.
-
-    Raises
-    ------
-    BalanceError
-        If shapes do not fit, a variable is not finite, or a probability is not within 0..1.
-
-    Examples
-    --------
-    >>> load = np.arange(1000.0)[:, None]
-    >>> chosen = select(load, np.full(1000, 0.1), np.random.default_rng(1))
-    >>> int(chosen.sum()), abs(float(load[chosen].mean() / load.mean()) - 1) < 0.01
-    (100, True)
     """
     (chosen,) = selections(aux, probability, 1, rng)
     return np.asarray(chosen, dtype=np.bool_)
@@ -61,16 +49,6 @@ def selections(aux: Floats, probability: Floats, draws: int, rng: np.random.Gene
     Returns
     -------
     (R, M) array of bool
-
-    Raises
-    ------
-    BalanceError
-        As for `select`.
-
-    Examples
-    --------
-    >>> selections(np.arange(8.0)[:, None], np.full(8, 0.5), 3, np.random.default_rng(1)).sum(axis=1)
-    array([4, 4, 4])
     """
     columns, chance = _checked(aux, probability)
     basis = _basis(columns, chance)
@@ -92,20 +70,6 @@ def total_variance(value: Floats, aux: Floats, probability: Floats, selected: Bo
     value : (M,) array; only selected machines are looked at
     aux, probability : as for `select`
     selected : (M,) array of bool
-
-    Raises
-    ------
-    BalanceError
-        As for `select`.
-    NotEnoughDataError
-        If there are not more selected machines than independent balancing variables.
-
-    Examples
-    --------
-    >>> load = np.arange(8.0)[:, None]
-    >>> chosen = select(load, np.full(8, 0.5), np.random.default_rng(1))
-    >>> total_variance(3 * load[:, 0] + 1, load, np.full(8, 0.5), chosen) < 1e-9
-    True
     """
     columns, chance = _checked(aux, probability)
     basis = _basis(columns, chance)[selected]
@@ -134,20 +98,6 @@ def balancing_variables(observations: pd.DataFrame, heavyweights: int = 20) -> p
         machine, then in falling order of importance: quota (mean over periods), load (CPU time over the fleet's mean,
         if there is cpu_s), residual (quota-weighted mean of value over the job's mean, less 1), "platform …" for each
         platform but the most frequent, and "job …" for each heavyweight: its quota on the machine.
-
-    Raises
-    ------
-    NotEnoughDataError
-        If there is no row.
-
-    Examples
-    --------
-    >>> seen = pd.DataFrame({"period": 0, "job": ["a", "b", "a"], "machine": [1, 1, 2], "weight": [2.0, 1.0, 2.0],
-    ...                      "value": [1.0, 5.0, 3.0]})
-    >>> balancing_variables(seen, heavyweights=1)
-       machine  quota  residual  job a
-    0        1    3.0 -0.333333    2.0
-    1        2    2.0  0.500000    2.0
     """
     if observations.empty:
         raise NotEnoughDataError(1, 0, "rows before the study")

@@ -95,11 +95,6 @@ def half_width(error: Floats, freedom: Floats, confidence: float = 0.95) -> Floa
     ----------
     error, freedom : arrays of one shape
     confidence : 0..1
-
-    Examples
-    --------
-    >>> half_width(np.array([1.0]), np.array([4.0])).round(3)
-    array([2.776])
     """
     return np.asarray(t.ppf(0.5 + confidence / 2, freedom) * error)
 
@@ -112,11 +107,6 @@ def concluded(method: Method, study: "Study", confidence: float = 0.95) -> Effec
     method : an estimator
     study : the experiment
     confidence : of the interval, 0..1
-
-    Raises
-    ------
-    NotEnoughDataError
-        If the method has no answer: too few machines with or without the feature, or no job seen with both.
     """
     if not 0 < confidence < 1:
         raise InputError(f"confidence must be between 0 and 1, got {confidence}")

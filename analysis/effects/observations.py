@@ -99,13 +99,6 @@ def between(period: Floats) -> Bools:
     """Return which rows are of a period between the others: neither side is a whole number of steps away.
 
     A step is what lies between half of the neighbours or more; where nothing does, no row is.
-
-    Examples
-    --------
-    >>> between(np.array([0.0, 1.0, 2.0, 2.5, 3.0, 4.0, 7.0, 8.0])).nonzero()[0].tolist()
-    [3]
-    >>> between(np.array([0.0, 82800.0, 169200.0, 255600.0, 342000.0])).any()
-    np.False_
     """
     periods, at = np.unique(period, return_inverse=True)
     gaps = np.diff(periods)
@@ -227,20 +220,7 @@ def _whole_row(names: Sequence[str]) -> Sequence[str]:
 
 
 def checked(observations: pd.DataFrame) -> pd.DataFrame:
-    """Return a table of observations whose columns are there and make sense.
-
-    Raises
-    ------
-    ValueError, NotEnoughDataError
-        As in `study.Study.of`.
-
-    Examples
-    --------
-    >>> checked(pd.DataFrame({"period": [0]}))
-    Traceback (most recent call last):
-    ...
-    models.errors.InputError: the table lacks job, machine, weight, value, treated
-    """
+    """Return a table of observations whose columns are there and make sense."""
     missing = [name for name in REQUIRED if name not in observations.columns]
     if missing:
         raise InputError(f"the table lacks {', '.join(missing)}")
@@ -317,18 +297,6 @@ def fleet_of(past: pd.DataFrame, study: pd.DataFrame, jobs: pd.DataFrame | None)
     ----------
     past, study : checked observations; one may be empty
     jobs : job, quota of the whole fleet; without it a job weighs as its rows in the study do
-
-    Raises
-    ------
-    ValueError
-        If `jobs` makes no sense.
-
-    Examples
-    --------
-    >>> row = {"job": "a", "machine": [1, 2], "weight": 2.0, "treated": False}
-    >>> table = pd.DataFrame(row | {"value": [1.0, 3.0]})
-    >>> fleet_of(table.iloc[:0], table, None).to_dict("records")
-    [{'job': 'a', 'quota': 4.0, 'scale': 2.0}]
     """
     if jobs is None:
         stays_ = stays(study)
@@ -397,11 +365,6 @@ def numbered(columns: Sequence[pd.Series | Ints]) -> tuple[Ints, Ints]:
     Parameters
     ----------
     columns : one at least, without missing values
-
-    Examples
-    --------
-    >>> numbered([pd.Series(["b", "a", "b"]), np.array([1, 1, 1])])
-    (array([0, 1, 0]), array([0, 1]))
     """
     number, total = np.zeros(len(columns[0]), dtype=np.int64), 1
     for column in columns:

@@ -62,14 +62,6 @@ def drift(past: Past, wanted: int, length: int) -> float:
     ----------
     past : at least two periods
     wanted, length : periods
-
-    Examples
-    --------
-    >>> rng = np.random.default_rng(1)
-    >>> row = {"job": "a", "machine": np.arange(400) % 100, "weight": 1.0, "treated": 0}
-    >>> table = pd.DataFrame(row | {"period": np.arange(400) // 100, "value": 1 + 0.01 * rng.standard_normal(400)})
-    >>> round(drift(Past(table, 86400.0), 8, 2), 1)
-    0.5
     """
     covariance = _autocovariance(past)
     reach = len(covariance)

@@ -128,12 +128,6 @@ def shrink(change: Floats, error: Floats) -> tuple[Floats, Floats]:
     -------
     tuple of Floats
         Means and standard deviations, (J,); NaN if fewer than two jobs are known, as they were if fewer than four are.
-
-    Examples
-    --------
-    >>> mean, left = shrink(np.array([0.1, 0.0, 0.0, -0.1, np.nan]), np.array([0.01, 0.1, 0.1, 0.1, np.nan]))
-    >>> mean.round(3).tolist(), left.round(3).tolist()
-    ([0.099, 0.012, 0.012, -0.062, 0.046], [0.01, 0.088, 0.088, 0.095, 0.067])
     """
     known = np.isfinite(change) & np.isfinite(error) & (error > ROUNDING)
     jobs = int(known.sum())
@@ -160,11 +154,6 @@ def between(change: Floats, square: Floats) -> float:
     Parameters
     ----------
     change, square : (J,) estimates and their squared standard errors, above 0; two jobs at least
-
-    Examples
-    --------
-    >>> round(between(np.array([0.0, 0.2]), np.array([0.01, 0.01])), 6)
-    0.01
     """
 
     def excess(prior: float) -> float:
@@ -296,13 +285,6 @@ def moderated(variance: Floats, freedom: Floats) -> tuple[Floats, Floats]:
     -------
     tuple of Floats
         Variances with the feature and their freedom, (J,); as they are where fewer than ten jobs can tell.
-
-    Examples
-    --------
-    >>> variance = np.stack([np.ones(12), np.r_[4.0, 0.25, np.ones(10)]], axis=1)
-    >>> made, freedom = moderated(variance, np.stack([np.full(12, 99.0), np.full(12, 2.0)], axis=1))
-    >>> made[0].round(1), freedom[0].round(0)
-    (np.float64(1.8), np.float64(68.0))
     """
     known = np.isfinite(variance).all(axis=1) & (variance > 0).all(axis=1) & (freedom > 0.5).all(axis=1)
     shrunk, grown = variance[:, 1].copy(), freedom[:, 1].copy()
@@ -343,11 +325,6 @@ def randomisation_p(score: Floats, chosen: Ints) -> float:
     ----------
     score : (n,) one number a machine
     chosen : places of the machines with the feature
-
-    Examples
-    --------
-    >>> randomisation_p(np.array([3.0, -1.0, -1.0, -1.0]), np.array([0]))
-    0.25
     """
     spread = float(np.std(score))
     if spread <= 0 or not 0 < len(chosen) < len(score):

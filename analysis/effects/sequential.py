@@ -41,17 +41,6 @@ class Boundary:
     ----------
     freedom : degrees of freedom for which the mixture is tuned, above 0; may be infinite
     confidence : 0..1, of all looks together
-
-    Raises
-    ------
-    LooksError
-        If one is out of bounds.
-
-    Examples
-    --------
-    >>> boundary = Boundary(np.inf)
-    >>> boundary.multiplier(np.array([0.25, 1.0])).round(3)
-    array([3.251, 3.035])
     """
 
     freedom: float
@@ -104,12 +93,6 @@ class Boundary:
         ----------
         t : (n,) distance from the null in standard errors
         share, freedom : as in `multiplier`
-
-        Examples
-        --------
-        >>> boundary = Boundary(11.0)
-        >>> boundary.evidence(boundary.multiplier([0.5, 1.0]), [0.5, 1.0]).round(6)
-        array([20., 20.])
         """
         information = self.horizon * np.asarray(share, dtype=np.float64)
         ratio, known = 1 + information, self._freedom(freedom, information)

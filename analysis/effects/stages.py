@@ -77,13 +77,6 @@ def observed(
     table : checked observations, with treated as truth values; a machine that has the feature keeps it
     jobs : job, quota of the whole fleet; without it a job weighs as its rows of the study do
     link, load : as in `study.Study.of`
-
-    Raises
-    ------
-    InputError
-        If a machine loses the feature again, or a job is not among the fleet's.
-    NotEnoughDataError
-        If fewer than two machines get the feature, or fewer than two are there without it while others have it.
     """
     _never_back(table)
     if not table["treated"].any():

@@ -183,12 +183,6 @@ def course(table: pd.DataFrame, fleet: pd.DataFrame) -> pd.Series:
     ----------
     table : observations without the feature
     fleet : job, scale
-
-    Examples
-    --------
-    >>> table = pd.DataFrame({"job": "a", "period": [0, 0, 1, 1], "machine": [1, 2, 1, 2], "value": [1.0, 1, 3, 3]})
-    >>> course(table, pd.DataFrame({"job": ["a"], "scale": [2.0]})).round(2).tolist()
-    [-0.08, 0.08]
     """
     if table["period"].nunique() < 2:
         return pd.Series(dtype=np.float64)

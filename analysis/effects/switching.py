@@ -65,12 +65,6 @@ def shared(instances: Floats, total: Floats) -> Floats:
     Parameters
     ----------
     instances, total : (groups, P) number of instances, and sum of their deviations
-
-    Examples
-    --------
-    >>> shared(np.array([[0.0, 10.0], [20.0, 10.0]]), np.array([[0.0, 2.0], [2.0, 0.0]]))
-    array([[0.1 , 0.15],
-           [0.1 , 0.05]])
     """
     whole = total.sum(axis=0) / np.maximum(instances.sum(axis=0), 1e-9)
     common: Floats = (total + FEW * whole) / (instances + FEW)
@@ -245,11 +239,6 @@ def switched(table: pd.DataFrame, identity: list[str], by: Floats, scale: "pd.Se
     identity : columns that tell one stay from another
     by : (N, 2) exposure of each row switched off (and never switched), and on
     scale : performance of each job, indexed by job
-
-    Raises
-    ------
-    ValueError
-        If a job has no scale.
     """
     job = pd.Index(scale.index).get_indexer(table["job"]).astype(np.int64)
     if (job < 0).any():

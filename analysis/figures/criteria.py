@@ -100,13 +100,7 @@ def number(measured: pd.DataFrame, series: str, x: float = np.nan) -> float:
 
 
 def curve(measured: pd.DataFrame, series: str) -> tuple[list[float], list[float]]:
-    """Return the x and the values of one curve, in order of x.
-
-    Examples
-    --------
-    >>> curve(rows("margin", [50, 25], [0.042, 0.06]), "margin")
-    ([25, 50], [0.06, 0.042])
-    """
+    """Return the x and the values of one curve, in order of x."""
     points = measured[(measured["series"] == series) & measured["x"].notna()].sort_values("x")
     return points["x"].tolist(), points["value"].tolist()
 
@@ -142,14 +136,7 @@ def from_cells(computed: pd.DataFrame) -> pd.DataFrame:
 
 
 def agreement(measured: pd.DataFrame, published: pd.DataFrame) -> float:
-    """Return the largest distance between a printed number and ours, in tolerances; NaN if one is missing.
-
-    Examples
-    --------
-    >>> table = pd.DataFrame({"series": ["cost"], "x": [None], "value": [70.0], "tolerance": [1.0]})
-    >>> agreement(numbers(cost=69.5), table)
-    0.5
-    """
+    """Return the largest distance between a printed number and ours, in tolerances; NaN if one is missing."""
     judged = printed(published, inputs=False)
     judged = judged[judged["tolerance"].notna()]
     ours = [number(measured, s, x) for s, x in zip(judged["series"], judged["x"], strict=True)]

@@ -127,14 +127,7 @@ def percent(axes: Axes, which: str = "y", decimals: int | None = None) -> None:
 
 
 def legend(axes: Axes, columns: int = 1, above: bool = False) -> None:
-    """Put the names of the series where there is room, or above the panel.
-
-    Examples
-    --------
-    >>> _, axes = panels()
-    >>> _ = axes[0].plot([0, 1], [0, 1], label="measured")
-    >>> legend(axes[0])
-    """
+    """Put the names of the series where there is room, or above the panel."""
     place: dict[str, Any] = {"loc": "lower left", "bbox_to_anchor": (0.0, 1.0)} if above else {}
     spacing: dict[str, Any] = {"borderaxespad": 0.2, "labelspacing": 0.3, "columnspacing": 1.0, "handlelength": 1.4}
     axes.legend(frameon=False, ncols=columns, fontsize=FONT_POINTS, **spacing, **place)

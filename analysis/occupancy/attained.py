@@ -74,14 +74,7 @@ class Gap(NamedTuple):
 
 @njit(cache=True)
 def ranked(log: Log, rank: Ints, servers: int, preemptive: bool) -> Attained:
-    """Follow a policy that serves the lowest ranks first: of those that wait, or with preemption of those present.
-
-    Examples
-    --------
-    >>> times = np.array([0.0, 1.0, 2.0, 5.0])
-    >>> ranked(Log(times, times, np.array([0, 1, -1, -2]), 2), np.array([0, 1]), 1, False)[0]
-    array([2., 3.])
-    """
+    """Follow a policy that serves the lowest ranks first: of those that wait, or with preemption of those present."""
     n = log.requests
     attained, since, state = np.zeros(n), np.zeros(n), np.zeros(n, dtype=np.int64)
     fits, busy = np.ones(n, dtype=np.bool_), 0
@@ -118,14 +111,7 @@ def ranked(log: Log, rank: Ints, servers: int, preemptive: bool) -> Attained:
 
 @njit(cache=True)
 def shared(log: Log, servers: int) -> Attained:
-    """Follow processor sharing: everybody present gets the same, at most one server's worth.
-
-    Examples
-    --------
-    >>> times = np.array([0.0, 1.0, 3.0, 5.0])
-    >>> shared(Log(times, times, np.array([0, 1, -1, -2]), 2), 1)[0]
-    array([2., 3.])
-    """
+    """Follow processor sharing: everybody present gets the same, at most one server's worth."""
     n = log.requests
     attained, joined, rate = np.zeros(n), np.full(n, -1.0), np.ones(n)
     received, last, present = 0.0, 0.0, 0
@@ -152,12 +138,6 @@ def shortest(log: Log, servers: int, tolerance_s: float) -> Attained:
     """Follow shortest-remaining-time backwards: the least remaining grow; one that outgrows a waiting one is unfit.
 
     Nothing is known of what a request that never leaves still needs: it counts as the longest.
-
-    Examples
-    --------
-    >>> times = np.array([0.0, 1.0, 2.0, 5.0])
-    >>> shortest(Log(times, times, np.array([0, 1, -2, -1]), 2), 1, 0.0)[0]
-    array([4., 1.])
     """
     n, m = log.requests, len(log.job)
     attained, fits, state = np.zeros(n), np.ones(n, dtype=np.bool_), np.zeros(n, dtype=np.int64)

@@ -154,19 +154,6 @@ def reduction(
     servers : k
     to : k' <= k, at least 1
     arrival_s, departure_s : (n,) arrays, seconds; the pairs behind the curve, if they are known
-
-    Raises
-    ------
-    ValueError
-        If `to` is above `servers` or below 1, or the pairs are not those of the curve.
-
-    Examples
-    --------
-    >>> from analysis.occupancy.curve import curve
-    >>> arrival_s, departure_s = [0.0, 0.0, 1.0], [2.0, 3.0, 3.0]
-    >>> seen = reduction(curve(arrival_s, departure_s), 2, 1, arrival_s, departure_s)
-    >>> seen.queueing_s, seen.b0, seen.pairs, seen.queueing_low_s, seen.queueing_high_s
-    (1.0, 3.0, 1.0, 4.0, 11.0)
     """
     _check(1 <= to <= servers, f"a reduction needs 1 <= to <= servers, got {to} and {servers}")
     seen_s = float(np.sum(_above(curve, busy_periods(curve), servers)))
@@ -203,21 +190,6 @@ def capacity(
     DataFrame
         servers, queueing_s_low, queueing_s_high (seconds, between which queueing lies), change_s_paper_bound (seconds;
         negative: it falls at least by so much), b0, b1, b2, b3, pairs (seconds, as in `Bounds`), tightness, note.
-
-    Raises
-    ------
-    ValueError
-        If a number of servers is below 1, or the pairs are not those of the curve.
-
-    Examples
-    --------
-    >>> from analysis.occupancy.curve import curve
-    >>> table = capacity(curve([0.0, 0.0, 1.0], [2.0, 3.0, 3.0]), 2, [1, 2, 3])
-    >>> table[["servers", "queueing_s_low", "queueing_s_high", "change_s_paper_bound"]]
-       servers  queueing_s_low  queueing_s_high  change_s_paper_bound
-    0        1             4.0             11.0                   3.0
-    1        2             1.0              1.0                  -0.0
-    2        3             0.0              0.0                  -1.0
     """
     return pd.DataFrame(
         [bounds.row() for bounds in others(curve, servers, to, matched, per_job=per_job)], columns=COLUMNS

@@ -41,11 +41,6 @@ def finding(policy: PolicyName, claim: Claim = "completions") -> PolicyFinding:
     ----------
     policy : scheduling policy
     claim : ``each job`` implies ``completions``, which implies ``expansion``
-
-    Examples
-    --------
-    >>> finding("ps").verdict, finding("rr").verdict, finding("ps", "speed").verdict
-    ('proved', 'refuted', 'open')
     """
     rules = POLICIES[policy]
     example = rules.refuted.get(claim)
@@ -84,14 +79,7 @@ def never_more_work(policy: PolicyName) -> bool:
 
 
 def catalogue() -> pd.DataFrame:
-    """Return every finding: policy, claim, verdict, reason.
-
-    Examples
-    --------
-    >>> table = catalogue()
-    >>> table[table["policy"] == "srpt"]["verdict"].tolist()
-    ['refuted', 'proved', 'proved', 'open']
-    """
+    """Return every finding: policy, claim, verdict, reason."""
     known = [finding(policy, claim) for policy, claim in product(POLICIES, get_args(Claim))]
     return pd.DataFrame(
         [{"policy": f.policy, "claim": f.claim, "verdict": f.verdict, "reason": f.reason} for f in known]
@@ -106,18 +94,6 @@ def broken(policy: PolicyName, claim: Claim, example: Counterexample) -> bool:
     policy : scheduling policy
     claim : what should hold
     example : the workload, and what is changed
-
-    Raises
-    ------
-    ValueError
-        If the example is about speed and the claim is not, or the other way round.
-
-    Examples
-    --------
-    >>> broken("sjf", "completions", finding("sjf", "completions").example)
-    True
-    >>> broken("fb", "completions", finding("sjf", "completions").example)
-    False
     """
     if (claim == "speed") != (example.to == 0):
         raise InputError(f"an example for {claim} needs {'a speed and no' if claim == 'speed' else 'a'} number `to`")

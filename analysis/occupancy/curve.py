@@ -137,17 +137,6 @@ def window(curve: Curve, start_s: float | None = None, end_s: float | None = Non
     ----------
     curve : the whole
     start_s, end_s : seconds, within the curve; None: its start, its end
-
-    Raises
-    ------
-    ValueError
-        If they are not in order or not within the curve.
-
-    Examples
-    --------
-    >>> part = window(curve([0.0, 1.0], [4.0, 9.0]), 2.0, 6.0)
-    >>> part.time_s, part.jobs, part.initial
-    (array([2., 4., 6.]), array([2, 1]), 2)
     """
     start = curve.start_s if start_s is None else float(start_s)
     end = curve.end_s if end_s is None else float(end_s)
@@ -174,16 +163,6 @@ def in_order(time_s: ArrayLike) -> Floats:
     Parameters
     ----------
     time_s : (n,) array, seconds
-
-    Raises
-    ------
-    ValueError
-        If the array is not one-dimensional.
-
-    Examples
-    --------
-    >>> in_order([1.0, 3.0, 2.0])
-    array([1., 2., 3.])
     """
     time = np.array(time_s, dtype=np.float64)
     _check_dimensions(time)
@@ -196,16 +175,6 @@ def order_of(time_s: ArrayLike) -> Ints:
     Parameters
     ----------
     time_s : (n,) array, seconds
-
-    Raises
-    ------
-    ValueError
-        If the array is not one-dimensional.
-
-    Examples
-    --------
-    >>> order_of([1.0, 3.0, 2.0, 1.0])
-    array([0, 3, 2, 1])
     """
     time = np.array(time_s, dtype=np.float64)
     _check_dimensions(time)
@@ -220,17 +189,6 @@ def pairs(arrival_s: Floats, departure_s: Floats) -> Pairs:
     ----------
     arrival_s : (n,) array, seconds, in any order
     departure_s : (n,) array, seconds; NaN while the request has not left
-
-    Raises
-    ------
-    ValueError
-        If the lengths differ, an arrival is not a number, a departure is infinite or precedes its arrival.
-
-    Examples
-    --------
-    >>> both = pairs(np.array([10.0, 11.0]), np.array([11.0, np.nan]))
-    >>> both.time_s, both.job, both.present
-    (array([0., 1., 1.]), array([ 0, -1,  1]), array([1, 0, 1]))
     """
     arrival_s, departure_s = np.asarray(arrival_s, dtype=np.float64), np.asarray(departure_s, dtype=np.float64)
     _check_pairs(arrival_s, departure_s)

@@ -71,12 +71,6 @@ def busy_periods(curve: Curve) -> Periods:
     Parameters
     ----------
     curve : occupancy
-
-    Examples
-    --------
-    >>> from analysis.occupancy.curve import curve
-    >>> busy_periods(curve([0.0, 1.0, 5.0], [2.0, 3.0, 6.0]))
-    Periods(first=array([0, 4]), last=array([3, 5]), closed=True)
     """
     change = np.diff(np.concatenate(([False], curve.jobs > 0, [False])).astype(np.int8))
     return Periods(np.flatnonzero(change == 1), np.flatnonzero(change == -1), curve.final == 0)
@@ -95,13 +89,6 @@ def busiest(curve: Curve, periods: Periods, to: int, seconds: Floats) -> Floats:
     Returns
     -------
     (n,) array, seconds
-
-    Examples
-    --------
-    >>> from analysis.occupancy.curve import curve
-    >>> seen = curve([0.0, 0.0, 0.0, 0.0], [1.0, 2.0, 3.0, 4.0])
-    >>> busiest(seen, busy_periods(seen), 2, np.array([1.5]))
-    array([2.5])
     """
     return _busiest(curve.time_s, curve.jobs, to, periods, seconds)
 
@@ -123,14 +110,6 @@ def most_queueing(curve: Curve, periods: Periods, to: int, allowed: Floats, suff
     (n,) array, seconds
         B2 is at most 1e-6 above the least bound that a price gives. Infinite where a busy period does not end within
         the curve, or has more than `MOST_STATES`; B3 goes on until `MOST_CHOICES` are used up.
-
-    Examples
-    --------
-    >>> from analysis.occupancy.extremes import busy_periods
-    >>> from analysis.occupancy.curve import curve
-    >>> seen = curve([0.0, 0.0, 0.0, 1.0], [1.0, 2.0, 3.0, 4.0])
-    >>> most_queueing(seen, busy_periods(seen), 2, np.minimum(seen.jobs, 1.0)).round(3)
-    array([2.])
     """
     pieces = Pieces(np.diff(curve.time_s), curve.jobs, curve.arrivals, np.ascontiguousarray(allowed, dtype=np.float64))
     states = 1.0 * (periods.sums(curve.jobs) + periods.last - periods.first)
@@ -162,16 +141,6 @@ def least_queueing(
     -------
     float
         Seconds; may be below 0, and says nothing then.
-
-    Raises
-    ------
-    ValueError
-        If a departure is missing or before its arrival, or the curve is that of other pairs.
-
-    Examples
-    --------
-    >>> least_queueing(np.array([0.0, 0.0]), np.array([1.0, 3.0]), servers=2, to=1)
-    1.0
     """
     if not np.all(departure_s >= arrival_s):
         raise InputError("every job needs a departure, not before its arrival")
@@ -202,12 +171,6 @@ def most_backlog(curve: Curve, servers: int, to: int) -> float:
     -------
     float
         Seconds, within the curve if jobs are still present at its end, otherwise until all have left.
-
-    Examples
-    --------
-    >>> from analysis.occupancy.curve import curve
-    >>> most_backlog(curve([0.0, 0.0], [1.0, 3.0]), servers=2, to=1)
-    4.0
     """
     periods = busy_periods(curve)
     if not len(periods.first):

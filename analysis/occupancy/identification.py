@@ -203,14 +203,6 @@ def agreement(reconstruction: Reconstruction, events: Pairs, servers: int) -> tu
     ----------
     made, events : a log under a policy, and its events
     servers : k of the policy
-
-    Examples
-    --------
-    >>> from analysis.occupancy.inversion import reconstruct
-    >>> from analysis.occupancy.curve import pairs
-    >>> log = np.repeat(10.0 * np.arange(20), 2), np.repeat(10.0 * np.arange(20), 2) + np.tile([1.0, 2.0], 20)
-    >>> [(each.name, each.size, each.against) for each in agreement(reconstruct("fcfs", *log, 1), pairs(*log), 1)]
-    [('waiting', 0.0, False)]
     """
     demand_s = reconstruction.demand_s[events.order]
     known = (reconstruction.fits & reconstruction.finished)[events.order]
@@ -247,13 +239,6 @@ def log_likelihood(reconstruction: Reconstruction, longest_s: float) -> float:
     -------
     float
         Natural logarithm; differences between policies count, the larger explains the log better.
-
-    Examples
-    --------
-    >>> alike = Reconstruction(np.full(9, 1.0), np.full(9, True), np.ones(9), np.full(9, True))
-    >>> mixed = Reconstruction(np.arange(9) / 4, np.full(9, True), np.ones(9), np.full(9, True))
-    >>> log_likelihood(alike, 2.0) > log_likelihood(mixed, 2.0)
-    True
     """
     fit = reconstruction.fits & reconstruction.finished
     misfits = int(np.count_nonzero(~reconstruction.fits & reconstruction.finished))

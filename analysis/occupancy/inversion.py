@@ -65,17 +65,6 @@ def demands(
     Returns
     -------
     (n,) array, seconds on a server of speed 1
-
-    Raises
-    ------
-    ValueError
-        If sjf or random ran on several servers (two requests that started together may be swapped), `unknown` did, or
-        an argument is out of its bounds.
-
-    Examples
-    --------
-    >>> demands("ps", np.array([0.0, 1.0]), np.array([3.0, 5.0]), servers=1)
-    array([2., 3.])
     """
     return reconstruct(
         policy, arrival_s, departure_s, servers, priority=priority, quantum_s=quantum_s, rates=rates
@@ -100,16 +89,6 @@ def reconstruct(
     policy, arrival_s, departure_s, servers, priority, quantum_s, rates : as for `demands`
     tolerance_s : by so much a served request may need more than a waiting one under srpt, and a slice of rr end before
         the departure of its request, beyond what rounding explains
-
-    Raises
-    ------
-    ValueError
-        As `demands` does.
-
-    Examples
-    --------
-    >>> reconstruct("fcfs", np.array([0.0, 1.0]), np.array([3.0, 2.0]), servers=1).fits
-    array([ True, False])
     """
     _check(policy, servers, quantum_s, rates)
     events = pairs(arrival_s, departure_s)

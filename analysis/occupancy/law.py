@@ -83,17 +83,6 @@ class Slices:
         -------
         (rows, 5) array
             `COLUMNS` of every interval completed.
-
-        Raises
-        ------
-        ValueError
-            If there would be more than `MOST_SLICES`.
-
-        Examples
-        --------
-        >>> Slices(1, 0.0, 2.0).advance(np.array([0.0, 1.0, 5.0]), np.array([3, 1]))
-        array([[0., 2., 2., 2., 3.],
-               [2., 4., 2., 0., 1.]])
         """
         most = max((time_s[-1] - self.origin_s) / self.interval_s - self.index, 0.0) + 2
         if most > MOST_SLICES:
@@ -113,13 +102,6 @@ class Slices:
         Returns
         -------
         (0 or 1, 5) array
-
-        Examples
-        --------
-        >>> slices = Slices(1, 0.0, 2.0)
-        >>> done = slices.advance(np.array([0.0, 1.0, 5.0]), np.array([3, 1]))
-        >>> slices.rest(5.0)
-        array([[4., 5., 1., 0., 1.]])
         """
         start_s = self.origin_s + self.index * self.interval_s
         return np.array([[start_s, end_s, *self.sums]] if end_s > start_s else np.empty((0, len(COLUMNS))))
@@ -199,18 +181,6 @@ def work(curve: Curve, rates: ArrayLike) -> float:
     -------
     float
         Work; seconds on a server of rate 1.
-
-    Raises
-    ------
-    ValueError
-        If there is no rate, or one is negative or not finite.
-
-    Examples
-    --------
-    >>> from analysis.occupancy.curve import curve
-    >>> seen = curve([0.0, 0.0], [2.0, 3.0])
-    >>> work(seen, [1.0, 1.3]), work(seen, np.cumsum([2.0, 0.5])), work(seen, np.cumsum([0.5, 2.0]))
-    (3.6, 7.0, 5.5)
     """
     rate = np.asarray(rates, dtype=np.float64)
     if rate.ndim != 1 or not len(rate) or not (np.isfinite(rate) & (rate >= 0)).all():
@@ -322,12 +292,6 @@ def table(rows: Floats, servers: int) -> pd.DataFrame:
     ----------
     rows : (n, 5) array
     servers : k >= 1
-
-    Examples
-    --------
-    >>> table(np.array([[0.0, 2.0, 2.0, 1.0, 3.0]]), servers=1)[["utilisation", "ratio"]]
-       utilisation  ratio
-    0          1.0    0.5
     """
     start_s, end_s, service_s, queueing_s, peak = rows.T
     ratio = np.full(len(rows), np.nan)

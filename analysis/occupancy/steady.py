@@ -61,24 +61,12 @@ class Steady:
 
     @property
     def low(self) -> float:
-        """Return the lower end of the interval.
-
-        Examples
-        --------
-        >>> Steady(5.0, 1.0, 0.95, 100, 0, True, 0.0, True).low
-        4.0
-        """
+        """Return the lower end of the interval."""
         return self.mean - self.half_width
 
     @property
     def high(self) -> float:
-        """Return the upper end of the interval.
-
-        Examples
-        --------
-        >>> Steady(5.0, 1.0, 0.95, 100, 0, True, 0.0, True).high
-        6.0
-        """
+        """Return the upper end of the interval."""
         return self.mean + self.half_width
 
 
@@ -94,18 +82,6 @@ def warm_up(series: Floats, batch: int = BATCH) -> WarmUp:
     ----------
     series : (n,) array in order of time
     batch : observations averaged to one; 5 is MSER-5
-
-    Raises
-    ------
-    NotEnoughDataError
-        If there are fewer than 4 batches.
-    ValueError
-        If a value is not finite, or `batch` is below 1.
-
-    Examples
-    --------
-    >>> warm_up(np.concatenate((np.full(10, 9.0), np.tile([0.0, 1.0], 50))))
-    WarmUp(dropped=10, settled=True)
     """
     values = _batch_means(_finite(series), _at_least_one("batch", batch))
     n = len(values)
@@ -131,19 +107,6 @@ def batch_means(series: Floats, level: float = 0.95, batches: int = BATCHES) -> 
     series : (n,) array in order of time; what fills no batch is dropped at the front
     level : confidence, in 0..1
     batches : b >= 3
-
-    Raises
-    ------
-    NotEnoughDataError
-        If there are fewer observations than batches.
-    ValueError
-        If a value is not finite, `level` is not between 0 and 1, or there are fewer than 3 batches.
-
-    Examples
-    --------
-    >>> steady = batch_means(np.random.default_rng(1).normal(10.0, 1.0, 2000))
-    >>> round(steady.mean, 1), round(steady.half_width, 2), steady.independent
-    (10.0, 0.05, True)
     """
     if not 0 < level < 1:
         raise InputError(f"level: {level} is not between 0 and 1")

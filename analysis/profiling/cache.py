@@ -15,15 +15,7 @@ _SMALL = 1000
 
 
 class AnswerCache:
-    """The answers last used, by question and state of the files; several threads may use it.
-
-    Examples
-    --------
-    >>> kept = AnswerCache()
-    >>> kept.put((), "events", ["cycles"])
-    >>> kept.get((), "events"), kept.get((), "units")
-    (['cycles'], None)
-    """
+    """The answers last used, by question and state of the files; several threads may use it."""
 
     def __init__(self) -> None:
         self._lock = threading.Lock()
@@ -62,13 +54,7 @@ class AnswerCache:
 
 
 def copied(answer: object) -> object:
-    """Return an answer that can be changed without changing the one that is kept; frames are copied once changed.
-
-    Examples
-    --------
-    >>> copied([1]), copied((1, 2))
-    ([1], (1, 2))
-    """
+    """Return an answer that can be changed without changing the one that is kept; frames are copied once changed."""
     if isinstance(answer, pd.DataFrame):
         return answer.copy(deep=False)
     return answer.copy() if isinstance(answer, list | dict) else answer

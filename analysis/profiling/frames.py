@@ -29,14 +29,7 @@ class BrokenStacksError(Exception):
 
 @dataclass(frozen=True, slots=True)
 class Frames:
-    """All frames of some stacks, in order of stack and depth.
-
-    Examples
-    --------
-    >>> frames = Frames(np.array([4, 7]), np.array([0, 2, 3]), np.array([5, 5, 6]))
-    >>> frames.length.tolist(), frames.called.tolist()
-    ([2, 1], [True, False, False])
-    """
+    """All frames of some stacks, in order of stack and depth."""
 
     stack: Ints
     """(s,) numbers of the stacks, ascending."""
@@ -60,14 +53,7 @@ class Frames:
 
 @dataclass(frozen=True, slots=True)
 class Weights:
-    """Sums of samples by stack.
-
-    Examples
-    --------
-    >>> weights = Weights(np.array([4, 9]), np.array([1, 2]), np.array([10, 2**70], dtype=object))
-    >>> weights.places(np.array([3, 9, 10])).tolist()
-    [-1, 1, -1]
-    """
+    """Sums of samples by stack."""
 
     stack: Ints
     """(s,) numbers of the stacks, ascending."""
@@ -95,11 +81,6 @@ def read(cursor: duckdb.DuckDBPyConnection) -> Iterator[Frames]:
     Parameters
     ----------
     cursor : cursor that holds `function_codes`, the code of each location's function
-
-    Raises
-    ------
-    BrokenStacksError
-        If a stack is not as it should be.
     """
     first, last, rows = row(cursor, "SELECT min(stack), max(stack), count(*) FROM stacks")
     if not rows:
@@ -115,11 +96,6 @@ def read_by_leaf(cursor: duckdb.DuckDBPyConnection) -> Iterator[Frames]:
     Parameters
     ----------
     cursor : as for `read`
-
-    Raises
-    ------
-    BrokenStacksError
-        If a stack is not as it should be.
     """
     (rows,) = row(cursor, "SELECT count(*) FROM stacks")
     parts = -(-rows // _PATHS_AT_ONCE)
@@ -167,12 +143,6 @@ def once_per_stack(place: Ints, item: AnyInts, weights: Weights) -> pd.DataFrame
     -------
     DataFrame
         `item`, `samples`, `value`, in order of the items.
-
-    Examples
-    --------
-    >>> weights = Weights(np.array([4, 9]), np.array([1, 2]), np.array([10, 20]))
-    >>> once_per_stack(np.array([0, 0, 1]), np.array([3, 3, 3]), weights).values.tolist()
-    [[3, 3, 30]]
     """
     if not item.size:
         return pd.DataFrame({"item": item, "samples": item, "value": item})
@@ -201,12 +171,6 @@ def together(parts: Iterable[pd.DataFrame]) -> pd.DataFrame:
     Parameters
     ----------
     parts : frames with `item` and columns of integers; taken one after the other
-
-    Examples
-    --------
-    >>> part = pd.DataFrame({"item": [2, 3], "samples": [1, 1], "value": [5, 7]})
-    >>> together([part, part.head(1)]).values.tolist()
-    [[2, 2, 10], [3, 1, 7]]
     """
     whole = pd.DataFrame({"item": [], "samples": [], "value": []}, dtype=np.int64)
     pending: list[pd.DataFrame] = []
@@ -245,12 +209,6 @@ def same_paths(frames: Frames, codes: int) -> Ints:
     Returns
     -------
     (s,) numbers of stacks
-
-    Examples
-    --------
-    >>> frames = Frames(np.array([4, 7, 9]), np.array([0, 2, 3, 5]), np.array([1, 2, 1, 1, 2]))
-    >>> same_paths(frames, 3).tolist()
-    [4, 7, 4]
     """
     length = frames.length
     first = np.arange(frames.stack.size)

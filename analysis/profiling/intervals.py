@@ -258,17 +258,6 @@ def needed(intervals: pd.DataFrame, clusters: int, half_width: float, confidence
     -------
     DataFrame
         the keys, clusters_needed, samples_needed (both in all; inf: no number is enough; NaN: unknown).
-
-    Raises
-    ------
-    ValueError
-        If the half-width is not above 0.
-
-    Examples
-    --------
-    >>> one = pd.DataFrame({"f": ["a"], "share": [0.5], "standard_error": [0.1], "samples": [100]})
-    >>> needed(one.assign(design_effect=4.0), 10, 0.049)[["clusters_needed", "samples_needed"]].values.tolist()
-    [[160.0, inf]]
     """
     if not half_width > 0:
         raise InputError(f"half_width must be above 0, got {half_width:g}")
@@ -356,11 +345,6 @@ def known(table: pd.DataFrame, undrawn: str = "") -> pd.DataFrame:
     ----------
     table : of `share_intervals`
     undrawn : why there are no intervals at all; empty: there are
-
-    Examples
-    --------
-    >>> known(pd.DataFrame({"low": [0.0], "high": [1.0], "standard_error": [float("nan")]})).values.tolist()
-    [[nan, nan, nan]]
     """
     estimated = table["standard_error"].notna() & (not undrawn)
     return table.assign(low=table["low"].where(estimated), high=table["high"].where(estimated))

@@ -27,13 +27,7 @@ class PowerLaw:
     """Geometric mean of M √N."""
 
     def at(self, samples: float) -> float:
-        """Return the distance that the fitted law gives to so many samples.
-
-        Examples
-        --------
-        >>> PowerLaw(2.0, 0.5, 0.0, 2.0).at(16.0)
-        0.5
-        """
+        """Return the distance that the fitted law gives to so many samples."""
         return self.constant * math.pow(samples, -self.exponent)
 
 

@@ -210,18 +210,6 @@ def clustered_distance(x: pd.DataFrame, y: pd.DataFrame, *, cluster: str = "mach
     x, y : columns of keys, the cluster, samples, value
     cluster : what was drawn
     k : only the k largest entries of x
-
-    Raises
-    ------
-    NotEnoughDataError
-        If one of them is empty.
-
-    Examples
-    --------
-    >>> x = pd.DataFrame({"f": ["a", "b"] * 2, "machine": [1, 1, 2, 2], "samples": 5, "value": [6, 4, 4, 6]})
-    >>> found = clustered_distance(x, x)
-    >>> found.value, round(found.expected, 3)
-    (0.0, 0.226)
     """
     profile, other = _Profile.of(Clusters.of(x, cluster)), _Profile.of(Clusters.of(y, cluster))
     return _distance(profile, other, profile.variance.add(other.variance, fill_value=0.0), k)

@@ -41,13 +41,7 @@ class Folder:
     path: Path
 
     def file(self, table: str) -> Path:
-        """Return where a table is, whether or not it is there.
-
-        Examples
-        --------
-        >>> Folder(Path("run")).file("samples").as_posix()
-        'run/samples.parquet'
-        """
+        """Return where a table is, whether or not it is there."""
         return self.path / f"{table}.parquet"
 
     @property
@@ -95,18 +89,6 @@ def find(paths: Sequence[Path]) -> tuple[Folder, ...]:
     Parameters
     ----------
     paths : folders, each with Parquet tables as `models.tables` says; a finished run directory is one
-
-    Raises
-    ------
-    ProfileError
-        With every fault: no folder, a missing table, a file that is no Parquet or is cut off, a missing column or one
-        of another type.
-
-    Examples
-    --------
-    >>> find([Path("nowhere")])
-    Traceback (most recent call last):
-    analysis.profiling.storage.ProfileError: nowhere: is no folder
     """
     if not paths:
         raise ProfileError("no profile was given")
@@ -118,18 +100,7 @@ def find(paths: Sequence[Path]) -> tuple[Folder, ...]:
 
 
 def identity(folders: Iterable[Folder]) -> Identity:
-    """Return what changes when a file of the profile does: paths, sizes and times of last change.
-
-    Raises
-    ------
-    ProfileError
-        If a file is no longer there.
-
-    Examples
-    --------
-    >>> identity([])
-    ()
-    """
+    """Return what changes when a file of the profile does: paths, sizes and times of last change."""
     files = []
     for folder in folders:
         for table in folder.tables:

@@ -63,23 +63,11 @@ class Sums:
 
     @property
     def wide(self) -> tuple[str, ...]:
-        """Names of the sums that need more than 64 bits.
-
-        Examples
-        --------
-        >>> Sums((), 3, 2**63).wide
-        ('value',)
-        """
+        """Names of the sums that need more than 64 bits."""
         return tuple(name for name, total in zip(_SUMS, (self.samples, self.value), strict=True) if total > _WORD)
 
     def numbers(self, samples: str = "samples", value: str = "value") -> str:
-        """Return the two columns of sums: integers of 64 bits if they fit, text otherwise.
-
-        Examples
-        --------
-        >>> Sums((), 3, 5).numbers()
-        'samples::BIGINT AS samples, value::BIGINT AS value'
-        """
+        """Return the two columns of sums: integers of 64 bits if they fit, text otherwise."""
         kinds = ("VARCHAR" if total > _WORD else "BIGINT" for total in (self.samples, self.value))
         return ", ".join(
             f"{column}::{kind} AS {name}" for column, kind, name in zip((samples, value), kinds, _SUMS, strict=True)
@@ -109,11 +97,6 @@ def sum_samples(cursor: duckdb.DuckDBPyConnection, query: Query, counts: Counts,
     query : what is asked
     counts : bounds of the samples' counts
     part : `stack` keeps stacks apart, in place of the dimensions of locations, and takes only samples that have one
-
-    Raises
-    ------
-    ProfileError
-        If samples have no rate of their event, or sums are beyond 10³⁷.
     """
     by_process = [name for name in query.by if name in PROCESS_DIMENSIONS]
     by_location = [name for name in query.by if name in LOCATION_DIMENSIONS] if part == "location" else []
@@ -239,27 +222,13 @@ def _totals(cursor: duckdb.DuckDBPyConnection, query: Query) -> tuple[int, int]:
 
 
 def frame(cursor: duckdb.DuckDBPyConnection, sql: str, *values: object) -> pd.DataFrame:
-    """Return the rows of a query, with integers of 64 bits and texts that share their memory.
-
-    Examples
-    --------
-    >>> with duckdb.connect() as connection:
-    ...     frame(connection, "SELECT ?::BIGINT AS samples", 3).to_dict("records")
-    [{'samples': 3}]
-    """
+    """Return the rows of a query, with integers of 64 bits and texts that share their memory."""
     table: pd.DataFrame = cursor.sql(sql, params=list(values)).to_arrow_table().to_pandas()
     return table
 
 
 def column(cursor: duckdb.DuckDBPyConnection, sql: str, *values: object) -> list[Any]:
-    """Return the first column of a query as a list.
-
-    Examples
-    --------
-    >>> with duckdb.connect() as connection:
-    ...     column(connection, "SELECT unnest([2, 3])")
-    [2, 3]
-    """
+    """Return the first column of a query as a list."""
     return [row[0] for row in cursor.execute(sql, list(values)).fetchall()]
 
 
@@ -284,11 +253,6 @@ def shares(values: pd.Series, total: int) -> Floats:
     ----------
     values : integers, of 64 bits or Python's
     total : of which they are shares
-
-    Examples
-    --------
-    >>> shares(pd.Series([3, 1]), 4)
-    array([0.75, 0.25])
     """
     if values.dtype == object:
         return np.array([int(value) / total if total else 0.0 for value in values])
@@ -302,13 +266,6 @@ def difference(a: pd.DataFrame, b: pd.DataFrame, by: Sequence[str]) -> pd.DataFr
     ----------
     a, b : frames with the columns of `by`, `value` and `share`
     by : the keys; none: one row each
-
-    Examples
-    --------
-    >>> a = pd.DataFrame({"function": ["f", "g"], "value": [3, 1], "share": [0.75, 0.25]})
-    >>> b = pd.DataFrame({"function": ["f"], "value": [2], "share": [1.0]})
-    >>> difference(a, b, ["function"])[["function", "value_a", "value_b", "change"]].values.tolist()
-    [['f', 3, 2, 0.25], ['g', 1, 0, -0.25]]
     """
     joined = _side(a, by, "a").merge(
         _side(b, by, "b"), **({"on": list(by), "how": "outer"} if by else {"how": "cross"})

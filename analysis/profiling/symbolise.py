@@ -136,13 +136,7 @@ class Repository:
 
 
 def numbers(column: pa.Array | pa.ChunkedArray) -> Ints:
-    """Return a column of whole numbers as an array.
-
-    Examples
-    --------
-    >>> numbers(pa.chunked_array([[1, 2], [3]]))
-    array([1, 2, 3])
-    """
+    """Return a column of whole numbers as an array."""
     return np.asarray(
         column.to_numpy() if isinstance(column, pa.ChunkedArray) else column.to_numpy(zero_copy_only=False)
     ).astype(np.int64)

@@ -130,15 +130,7 @@ _SAMPLE_STACKS = _Check(
 
 @contextmanager
 def understood(what: str) -> Iterator[None]:
-    """Turn what DuckDB cannot do into a ProfileError or QueryError of one line.
-
-    Examples
-    --------
-    >>> with understood("run"), duckdb.connect() as connection:
-    ...     _ = connection.execute("SELECT 9223372036854775807 * 2")
-    Traceback (most recent call last):
-    analysis.profiling.storage.ProfileError: run: counts are too large to be summed
-    """
+    """Turn what DuckDB cannot do into a ProfileError or QueryError of one line."""
     try:
         yield
     except duckdb.OutOfRangeException:
@@ -151,14 +143,7 @@ def understood(what: str) -> Iterator[None]:
 
 
 def row(connection: duckdb.DuckDBPyConnection, sql: str, *values: object) -> tuple[Any, ...]:
-    """Return the one row of a query, fetched to its end so that the connection is free again.
-
-    Examples
-    --------
-    >>> with duckdb.connect() as connection:
-    ...     row(connection, "SELECT 1, ?", 2)
-    (1, 2)
-    """
+    """Return the one row of a query, fetched to its end so that the connection is free again."""
     (only,) = connection.execute(sql, list(values)).fetchall()
     return tuple(only)
 
@@ -174,11 +159,6 @@ def connect(folders: Sequence[Folder], memory_bytes: int, threads: int | None) -
     folders : as `storage.find` returns them
     memory_bytes : most that DuckDB may hold; beyond it, intermediate results go to temporary files
     threads : threads that work on a query; all processors without it
-
-    Raises
-    ------
-    ProfileError
-        With every fault of the tables: a number that should be there once or refers to nothing, a count below 0.
     """
     config: dict[str, str | bool | int | float | list[str]] = {"memory_limit": f"{memory_bytes}B"}
     if threads is not None:
@@ -207,11 +187,6 @@ def check_stacks(connection: duckdb.DuckDBPyConnection, folders: Sequence[Folder
     connection : of `connect`
     folders : the profiles' folders
     frames : the frames too; otherwise only whether every sample has a stack
-
-    Raises
-    ------
-    ProfileError
-        If a frame is there twice or refers to nothing, or a sample's stack is not there.
     """
     faults = []
     for number, folder in enumerate(folders):

@@ -22,17 +22,7 @@ _MOST_REQUESTED = 1e8
 
 
 def names(block: Block, column: Column, faults: Faults) -> tuple[pa.Array, Bools]:
-    """Return a column's names as text, "" where one is missing, and which rows have a fault in it.
-
-    Examples
-    --------
-    >>> block = Block({"job": pa.array(["7", " "])}, np.array([1, 2]), {"job": 3})
-    >>> faults = Faults()
-    >>> names(block, Column("job", ("job ID",), "name"), faults)[1]
-    array([False,  True])
-    >>> print(faults.printed()[0])
-    2:3: job ID: should not be empty, got " "
-    """
+    """Return a column's names as text, "" where one is missing, and which rows have a fault in it."""
     given = block.columns.get(column.field)
     if given is None:
         return pa.array([""] * len(block.lines), pa.string()), np.zeros(len(block.lines), dtype=bool)
@@ -47,15 +37,7 @@ def names(block: Block, column: Column, faults: Faults) -> tuple[pa.Array, Bools
 
 
 def numbers(block: Block, column: Column, faults: Faults) -> tuple[Floats, Bools]:
-    """Return a column's numbers, NaN where one is missing or not valid, and which rows have a fault in it.
-
-    Examples
-    --------
-    >>> block = Block({"cpi": pa.array(["1.5", "", "x"])}, np.array([1, 2, 3]), {"cpi": 16})
-    >>> faults = Faults()
-    >>> numbers(block, Column("cpi", ("CPI",), "amount"), faults)
-    (array([1.5, nan, nan]), array([False, False,  True]))
-    """
+    """Return a column's numbers, NaN where one is missing or not valid, and which rows have a fault in it."""
     given = block.columns[column.field]
     if not (pa.types.is_string(given.type) or pa.types.is_large_string(given.type)):
         try:

@@ -40,21 +40,6 @@ def blocks(path: Path, layout: Layout, faults: Faults) -> Iterator[Block]:
     path : CSV, with or without a line of names, or JSON lines, both plain or gzipped; or Parquet
     layout : the table that it holds
     faults : takes the faults of the file itself: columns that are missing, rows of another length, a damaged end
-
-    Raises
-    ------
-    OSError
-        If the file cannot be opened.
-
-    Examples
-    --------
-    >>> import tempfile
-    >>> from analysis.traces.layouts import FORMATS
-    >>> with tempfile.NamedTemporaryFile() as file:
-    ...     _ = Path(file.name).write_text("c_1,m_9,10,35,80,1.25,,,,,\\n")
-    ...     (block,) = blocks(Path(file.name), FORMATS["alibaba2018"].usage, Faults())
-    >>> {field: column.to_pylist() for field, column in block.columns.items()}
-    {'index': ['c_1'], 'machine': ['m_9'], 'start': ['10'], 'cpus': ['35'], 'cpi': ['1.25']}
     """
     head = head_of(path)
     if head.startswith(PARQUET):

@@ -88,13 +88,7 @@ class Format:
 
 
 def bare(name: str) -> str:
-    """Return a column's name in small letters with one underscore between words.
-
-    Examples
-    --------
-    >>> bare("job ID"), bare("average_usage.cpus"), bare("cycles per instruction (CPI)")
-    ('job_id', 'average_usage_cpus', 'cycles_per_instruction_cpi')
-    """
+    """Return a column's name in small letters with one underscore between words."""
     return re.sub(r"[^a-z0-9]+", "_", name.lower()).strip("_")
 
 

@@ -56,11 +56,6 @@ def continuous(variance: Floats, cost: Floats, low: Floats, high: Floats) -> Flo
     Returns
     -------
     (k,) array
-
-    Examples
-    --------
-    >>> continuous(np.array([4.0, 16.0]), np.ones(2), np.ones(2), np.full(2, 1e3))
-    array([12., 24.])
     """
     with np.errstate(divide="ignore", invalid="ignore"):
         benefit = np.where(variance > 0, variance / cost, 0.0)
@@ -96,11 +91,6 @@ def levels(problem: Problem, steps: Ints) -> tuple[Ints, Ints]:
     ----------
     problem : k entries
     steps : (k,) array, instances above `low`, spread evenly over the jobs of the entry
-
-    Examples
-    --------
-    >>> levels(Problem((1,), 1, (1,), low=np.array([4]), high=np.array([9]), count=np.array([2])), np.array([3]))
-    (array([5]), array([1]))
     """
     return problem.low + steps // problem.count, steps % problem.count
 
@@ -111,11 +101,6 @@ def total_cost(problem: Problem, steps: Ints) -> int:
     Parameters
     ----------
     problem, steps : as for `levels`
-
-    Examples
-    --------
-    >>> total_cost(Problem((1,), 1, (7,), low=np.array([4]), high=np.array([9]), count=np.array([2])), np.array([3]))
-    77
     """
     return sum(map(mul, problem.cost, (problem.count * problem.low + steps).tolist()))
 
@@ -126,12 +111,6 @@ def total_variance(problem: Problem, steps: Ints) -> Fraction:
     Parameters
     ----------
     problem, steps : as for `levels`
-
-    Examples
-    --------
-    >>> jobs = Problem((1,), 1, (1,), low=np.array([1]), high=np.array([9]), count=np.array([2]))
-    >>> total_variance(jobs, np.array([3]))
-    Fraction(5, 6)
     """
     level, more = (part.tolist() for part in levels(problem, steps))
     totals: Counter[int] = Counter()
@@ -148,12 +127,6 @@ def fits(problem: Problem, steps: Ints) -> bool:
     Parameters
     ----------
     problem, steps : as for `levels`
-
-    Examples
-    --------
-    >>> job = Problem((6,), 1, (1,), low=np.array([4]), high=np.array([9]), count=np.array([1]))
-    >>> fits(job, np.array([1])), fits(job, np.array([2]))
-    (False, True)
     """
     level, more = levels(problem, steps)
     total = np.sum(problem.share * ((problem.count - more) / level + more / (level + 1)))

@@ -78,13 +78,6 @@ def colocation_dependence(measurements: pd.DataFrame, jobs: pd.DataFrame) -> pd.
     DataFrame
         job, instances, distance_correlation (0..1), bias_corrected (of its square, may be below 0), pearson;
         correlations are NaN for fewer than 4 instances or where one side does not vary.
-
-    Examples
-    --------
-    >>> rows = {"job": list("aaaabbbb"), "machine": [1, 2, 3, 4] * 2, "weight": 1.0, "value": [1.0, 2, 4, 8] * 2}
-    >>> colocation_dependence(pd.DataFrame(rows), pd.DataFrame({"job": ["a"]})).round(3)
-      job  instances  distance_correlation  bias_corrected  pearson
-    0   a          4                   1.0             1.0      1.0
     """
     rows = []
     for job in jobs["job"].tolist():

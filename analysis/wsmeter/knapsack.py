@@ -52,12 +52,6 @@ def sweep(knapsack: Knapsack, taken: Ints, loss: Floats, spare: float) -> tuple[
     (n,) array or None, bool
         Items, None if none within the ceiling were met; and whether the search was complete, so that there are no
         cheaper ones.
-
-    Examples
-    --------
-    >>> items = Knapsack(np.array([5, 4, 3]), np.array([5, 4, 3]), np.ones(3, int), 7, 7, 12, 0.0)
-    >>> sweep(items, np.ones(3, int), np.zeros(3), 5.0)
-    (array([0, 1, 1]), True)
     """
     item, times, rise = _moves(knapsack, taken, loss)
     states = (np.array([knapsack.cost @ taken]), np.array([knapsack.gain @ taken]), np.zeros(1), np.zeros(1, np.int64))
@@ -88,11 +82,6 @@ def prove(knapsack: Knapsack, effort_s: float) -> tuple[Ints | None, bool]:
     ----------
     knapsack : sums of cost and of gain stay below 2**62
     effort_s : deterministic time after which it gives up
-
-    Examples
-    --------
-    >>> prove(Knapsack(np.array([5, 4, 3]), np.array([5, 4, 3]), np.ones(3, int), 7, 7, 12, 0.0), 1.0)
-    (array([0, 1, 1]), True)
     """
     model = cp_model.CpModel()
     times = [model.new_int_var(0, count, "") for count in knapsack.count.tolist()]

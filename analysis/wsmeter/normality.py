@@ -110,20 +110,6 @@ def normality_study(
     DataFrame
         A row per job, size and draw, by growing mean: job, size, standardised_mean, ecdf (share of the draws up to this
         one), normal (what N(0, 1) says there), ks_distance (of this job and size).
-
-    Raises
-    ------
-    NotEnoughDataError
-        If a job has fewer instances than a sample.
-
-    Examples
-    --------
-    >>> seen = pd.DataFrame({"job": "a", "value": [1.0, 3.0]})
-    >>> study = normality_study(seen, pd.DataFrame({"job": ["a"]}), (2,), 2, np.random.default_rng(0))
-    >>> study[["size", "standardised_mean", "ecdf", "normal"]]
-       size  standardised_mean  ecdf  normal
-    0     2                0.0   0.5     0.5
-    1     2                0.0   1.0     0.5
     """
     parts = []
     for job in jobs["job"].tolist():

@@ -81,17 +81,6 @@ def least_cost(problem: Problem) -> Solution:
     Solution
         If `optimal`, no allocation is cheaper: exactly so where the greatest common divisor of the costs exceeds 1e-9
         of the total (as with whole costs and a total below 1e9), elsewhere by more than 1e-9 of the total.
-
-    Raises
-    ------
-    ValueError
-        If the bound is exceeded even with `high`.
-
-    Examples
-    --------
-    >>> jobs = np.ones(2, dtype=np.int64)
-    >>> least_cost(Problem((4, 16), 1, (1, 1), low=jobs, high=1000 * jobs, count=jobs)).instances
-    array([12, 24])
     """
     grouped, member = _group(problem)
     if not fits(grouped, grouped.count * (grouped.high - grouped.low)):

@@ -45,11 +45,6 @@ class CallPaths:
 class Members:
     """What paths of one program are made of: global numbers of its functions, `main` first, then those that handle
     requests; then those of libraries and those of the kernel, the entry of system calls first.
-
-    Examples
-    --------
-    >>> Members(np.array([4, 5, 6]), 1, np.array([2]), np.array([0, 1])).all
-    array([4, 5, 6, 2, 0, 1])
     """
 
     own: Ints
@@ -73,13 +68,6 @@ def call_paths(members: Members, median: int, rng: np.random.Generator) -> CallP
     members : the program's functions
     median : paths that lead to a function, at the median
     rng : of the draws
-
-    Examples
-    --------
-    >>> members = Members(np.array([4, 5, 6]), 1, np.array([2]), np.array([0, 1]))
-    >>> paths = call_paths(members, 1, np.random.default_rng(1))
-    >>> [[path for path, _ in paths.of(entry)] for entry in (0, 1, 2)]
-    [[(4,)], [(5, 4)], [(6, 5, 4)]]
     """
     own, entries = members.own.size, members.all.size
     count = np.clip(np.rint(median * np.exp(0.5 * rng.standard_normal(entries))), 1, 50).astype(np.int64)
@@ -99,14 +87,7 @@ def call_paths(members: Members, median: int, rng: np.random.Generator) -> CallP
 
 
 def joined(parts: list[CallPaths]) -> CallPaths:
-    """Return the paths of several programs, one after the other.
-
-    Examples
-    --------
-    >>> one = CallPaths(np.array([0, 1]), np.ones(1), np.array([0, 2]), np.array([5, 3]))
-    >>> joined([one, one]).start, joined([one, one]).frame_start
-    (array([0, 1, 2]), array([0, 2, 4]))
-    """
+    """Return the paths of several programs, one after the other."""
     return CallPaths(
         start=_starts([part.start for part in parts]),
         probability=np.concatenate([part.probability for part in parts]),

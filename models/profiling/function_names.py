@@ -50,12 +50,6 @@ def own_names(program: str, count: int) -> tuple[list[str], list[str]]:
     ----------
     program : its name
     count : functions
-
-    Examples
-    --------
-    >>> own_names("search", 4)
-    (['main', 'search::Server::handle_get', 'search::Server::handle_put', 'search::Filter::lookup'], \
-['search/main.cc', 'search/server.cc', 'search/server.cc', 'search/filter.cc'])
     """
     space, first = identifier(program), sum(program.encode()) % len(CLASSES)
     handlers = handlers_of(count)
@@ -69,26 +63,12 @@ def own_names(program: str, count: int) -> tuple[list[str], list[str]]:
 
 
 def handlers_of(count: int) -> int:
-    """Return how many of a program's `count` own functions take requests.
-
-    Examples
-    --------
-    >>> handlers_of(3), handlers_of(60)
-    (1, 4)
-    """
+    """Return how many of a program's `count` own functions take requests."""
     return min(len(HANDLERS), count // 2)
 
 
 def library_names(library: str, count: int) -> tuple[list[str], list[str]]:
-    """Return the names of a library's functions and their files; of the kernel and of modules too.
-
-    Examples
-    --------
-    >>> library_names("libz", 2)
-    (['deflate_slow', 'longest_match'], ['libz/deflate.c', 'libz/longest.c'])
-    >>> library_names("librpc", 1)
-    (['rpc::Index::lookup'], ['rpc/index.cc'])
-    """
+    """Return the names of a library's functions and their files; of the kernel and of modules too."""
     known = KNOWN.get(library, ())[:count]
     files = [f"{library}/{name.split('_')[0].replace(' ', '_')}.c" for name in known]
     space = identifier(library.removeprefix("lib"))

@@ -78,13 +78,6 @@ def levels(platform: Platform) -> Levels:
     """Return a platform's caches as cores see them; what no spec sheet says is as on Haswell.
 
     Where there are two levels, the second is the last, and nothing hits between them.
-
-    Examples
-    --------
-    >>> levels(PLATFORMS["haswell_2698v3"]) == Levels(32768.0, 262144.0, 12.0, 49.0)
-    True
-    >>> levels(PLATFORMS["piii"]).llc_cycles
-    0.0
     """
     caches = platform.caches or PLATFORMS["haswell_2698v3"].caches
     last = float(caches[-1].latency_cycles) if len(caches) > 2 else 0.0
@@ -104,13 +97,6 @@ def hit_rates(functions: Functions, platform: Platform) -> tuple[Floats, Floats]
     Returns
     -------
     two (G,) arrays, hits per instruction
-
-    Examples
-    --------
-    >>> code = image_functions(Programs(), 1, "libz", (["deflate_slow"], ["deflate.c"]))
-    >>> small, large = (hit_rates(code, PLATFORMS[name]) for name in ("haswell_2698v3", "skylake_6148"))
-    >>> bool(small[0] == large[0]), bool(small[1] == 2 * large[1])
-    (True, True)
     """
     hierarchy = levels(platform)
     first, second = np.sqrt(REFERENCE_L1_BYTES / hierarchy.l1_bytes), np.sqrt(REFERENCE_L2_BYTES / hierarchy.l2_bytes)
@@ -131,12 +117,6 @@ def core_cpi(functions: Functions, platform: Platform) -> Floats:
     Returns
     -------
     (G,) array, cycles per instruction
-
-    Examples
-    --------
-    >>> code = image_functions(Programs(), 1, "libz", (["deflate_slow"], ["deflate.c"]))
-    >>> bool(core_cpi(code, PLATFORMS["rome_7742"])[0] < core_cpi(code, PLATFORMS["sandybridge_2670"])[0])
-    True
     """
     hierarchy = levels(platform)
     l2, llc = hit_rates(functions, platform)
@@ -222,14 +202,7 @@ def levelled(functions: Functions, weight: Floats, relative_cpi: float = 1.0) ->
 
 
 def together(parts: Sequence[Functions]) -> Functions:
-    """Return the functions of several images, in their order; `image` counts the images.
-
-    Examples
-    --------
-    >>> parts = [image_functions(Programs(), 1, name, (["f"], ["f.c"])) for name in ("libx", "liby")]
-    >>> together(parts).image
-    array([0, 1])
-    """
+    """Return the functions of several images, in their order; `image` counts the images."""
     values: dict[str, Any] = {}
     for field in fields(Functions):
         columns = [getattr(part, field.name) for part in parts]

@@ -56,12 +56,6 @@ def shared_images(how: profiles.Programs, seed: int, names: tuple[str, ...]) -> 
     how : libraries, and the kernel's functions and share
     seed : of the draws
     names : of the J programs
-
-    Examples
-    --------
-    >>> images = shared_images(profiles.Programs(), 1, ("search", "mail"))
-    >>> [part.image for part in images[:3]], images[2].mix.shape
-    (['kernel', 'nic', 'libz'], (2, 12))
     """
     in_module = how.kernel_functions // 8
     share = np.minimum(how.kernel_share * _log_normal(seed, "kernel", names, KERNEL_LOG_SD), 0.6)
@@ -110,12 +104,6 @@ def own_image(how: profiles.Programs, seed: int, name: str) -> Own:
     how : number of functions and their law
     seed : of the draws, which belong to the program's name
     name : the program's
-
-    Examples
-    --------
-    >>> own = own_image(profiles.Programs(functions=3, functions_log_sd=0.0), 1, "search")
-    >>> own.code.name[0], own.mix.round(2)
-    ('main', array([0.17, 0.26, 0.57]))
     """
     rng = stream(seed, f"program {name}")
     count = int(np.clip(round(how.functions * float(np.exp(how.functions_log_sd * rng.standard_normal()))), 3, 20000))
@@ -151,11 +139,6 @@ def generated_code(how: profiles.Programs, seed: int) -> Functions:
     ----------
     how : spreads between functions and number of lines
     seed : of the draws
-
-    Examples
-    --------
-    >>> generated_code(profiles.Programs(), 1).name
-    ('[unknown]',)
     """
     code = image_functions(how, seed, GENERATED, ((UNKNOWN,), ("",)))
     return levelled(code, np.ones(1))

@@ -212,11 +212,6 @@ def flattened(weight: Floats, power: float) -> Floats:
     ----------
     weight : (n,) array
     power : less than 1: a flatter profile
-
-    Examples
-    --------
-    >>> flattened(np.array([0.4, 0.1]), 0.0)
-    array([0.25, 0.25])
     """
     raised = weight**power
     return np.asarray(raised * (weight.sum() / raised.sum()))

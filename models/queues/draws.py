@@ -103,13 +103,6 @@ def fill(jobs: Jobs, first: int, n: int, so_far: tuple[int, float], what: Traffi
     first, n : rows
     so_far : how many requests were drawn before, and the last of their arrivals (s)
     what : what is drawn
-
-    Examples
-    --------
-    >>> what = traffic(2.0, Distribution("constant", mean=0.3), seed=1)
-    >>> jobs = rows(3)
-    >>> fill(jobs, 0, 3, (0, 0.0), what) == (3, jobs.arrival_s[2]), jobs.demand_s
-    (True, array([0.3, 0.3, 0.3]))
     """
     number, now = so_far
     for i in range(first, n):
@@ -126,13 +119,7 @@ def fill(jobs: Jobs, first: int, n: int, so_far: tuple[int, float], what: Traffi
 
 
 def rows(capacity: int) -> Jobs:
-    """Return room for so many requests.
-
-    Examples
-    --------
-    >>> rows(3).priority
-    array([0, 0, 0])
-    """
+    """Return room for so many requests."""
     return Jobs(
         np.zeros(capacity), np.zeros(capacity), np.zeros(capacity, np.int64), np.zeros(capacity), np.zeros(capacity)
     )

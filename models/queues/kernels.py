@@ -41,13 +41,7 @@ class Line(NamedTuple):
 
 
 def line(capacity: int, servers: int) -> Line:
-    """Return an empty line for batches of up to `capacity` rows.
-
-    Examples
-    --------
-    >>> line(8, servers=2).number
-    array([0, 0])
-    """
+    """Return an empty line for batches of up to `capacity` rows."""
     return Line(
         np.empty(capacity), np.empty(capacity, np.int64), np.full(servers, -np.inf), np.empty(servers, np.int64),
         np.empty(capacity), np.zeros(2, np.int64), np.zeros(2),
@@ -251,13 +245,7 @@ def renumber(state: Line, row: Ints) -> None:
 
 
 def grown(state: Line) -> Line:
-    """Return the line with room for as many rows again.
-
-    Examples
-    --------
-    >>> grown(line(8, servers=2)).waiting.size
-    16
-    """
+    """Return the line with room for as many rows again."""
     key, waiting, left_s = (
         np.concatenate([column, np.zeros_like(column)]) for column in (state.key, state.waiting, state.left_s)
     )

@@ -301,13 +301,7 @@ def renumber(state: Ring, row: Ints) -> None:
 
 
 def grown(state: Ring) -> Ring:
-    """Return the ring with room for as many rows again.
-
-    Examples
-    --------
-    >>> grown(ring(8, servers=2, quantum_s=0.1)).ring.size
-    16
-    """
+    """Return the ring with room for as many rows again."""
     turned = np.roll(state.ring, -state.place[0])
     state.place[0] = 0
     rows, slices, last_s = (

@@ -121,13 +121,7 @@ class Activities:
 
 
 def present(set_bytes: Floats, size_bytes: Floats) -> Floats:
-    """Return the share of accesses to each working set that miss in caches of some sizes: (C, m).
-
-    Examples
-    --------
-    >>> present(np.array([1e3]), np.array([0.0, 1e3]))
-    array([[1. , 0.5]])
-    """
+    """Return the share of accesses to each working set that miss in caches of some sizes: (C, m)."""
     square = np.square(set_bytes)[:, None]
     return np.asarray(square / (square + np.square(size_bytes)))
 

@@ -18,14 +18,7 @@ _came = list[int]()
 
 @contextmanager
 def interruptible() -> Iterator[None]:
-    """Let an interrupt raise KeyboardInterrupt meanwhile, so that work is tidied up; a second one ends the process.
-
-    Examples
-    --------
-    >>> with interruptible():
-    ...     interrupted()
-    False
-    """
+    """Let an interrupt raise KeyboardInterrupt meanwhile, so that work is tidied up; a second one ends the process."""
     if signal.getsignal(signal.SIGINT) is not leave:
         yield
         return
@@ -37,13 +30,7 @@ def interruptible() -> Iterator[None]:
 
 
 def interrupted() -> bool:
-    """Return whether an interrupt came, whatever became of it: a library may have made another error of it.
-
-    Examples
-    --------
-    >>> interrupted()
-    False
-    """
+    """Return whether an interrupt came, whatever became of it: a library may have made another error of it."""
     return bool(_came)
 
 

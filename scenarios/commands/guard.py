@@ -43,14 +43,6 @@ def guard(function: Callable[_P, None]) -> Callable[_P, None]:
     """Make what the user can mend end a command in a plain line and status 2, and faults of ours in a traceback and 70.
 
     The user can mend a `WscError`, and an error of the system about a path that was given or about no path at all.
-
-    Examples
-    --------
-    >>> @guard
-    ... def double(text: str) -> None:
-    ...     print(2 * float(text))
-    >>> double("1.5")
-    3.0
     """
 
     @functools.wraps(function)
@@ -153,22 +145,7 @@ def _interrupted() -> typer.Exit:
 
 @contextmanager
 def folder(option: str) -> Iterator[None]:
-    """Say which option names a folder that cannot be made.
-
-    Raises
-    ------
-    FaultsError
-        In place of a FolderError.
-
-    Examples
-    --------
-    >>> from pathlib import Path
-    >>> from scenarios.runs.rundir import make_folder
-    >>> with folder("--out"):
-    ...     make_folder(Path("/dev/null"))
-    Traceback (most recent call last):
-    scenarios.files.faults.FaultsError: --out: cannot make a folder at /dev/null: File exists
-    """
+    """Say which option names a folder that cannot be made."""
     from scenarios.files.faults import Fault, FaultsError
     from scenarios.runs.rundir import FolderError
 
@@ -186,13 +163,7 @@ def answer(conclusion: "Conclusion", json: bool) -> None:
 
 
 def say(payload: _T, show: Callable[[_T, "Console"], None], json: bool) -> None:
-    """Print a payload as JSON or as text.
-
-    Examples
-    --------
-    >>> say({"margin": 0.03}, lambda payload, console: console.print(payload["margin"]), json=False)
-    0.03
-    """
+    """Print a payload as JSON or as text."""
     from scenarios.views.conclusion import Conclusion
     from scenarios.views.output import dumps
 

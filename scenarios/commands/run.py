@@ -83,13 +83,7 @@ def _is_run(text: str) -> bool:
 
 
 def workers_of(scenarios: "Sequence[AnyScenario]", where: str | None, count: int | None) -> "CellWorkers":
-    """Return where the cells of scenarios are worked on; no scenario is there if a run is.
-
-    Raises
-    ------
-    FaultsError
-        If `where` is no such thing, or it or `count` is said although no scenario has several cells.
-    """
+    """Return where the cells of scenarios are worked on; no scenario is there if a run is."""
     from scenarios.runs.cells import HERE, Workers
     from scenarios.runs.executors import PROCESSES, checked
 

@@ -17,13 +17,7 @@ SIZES = (12, 25, 50, 100, 200, 400)
 
 
 def chosen(option: str, text: str, known: Sequence[str]) -> tuple[str, ...]:
-    """Return which of the known names are written in a text, each once.
-
-    Examples
-    --------
-    >>> chosen("--corners", "churn, base", ("base", "tails", "churn"))
-    ('churn', 'base')
-    """
+    """Return which of the known names are written in a text, each once."""
     names = tuple(dict.fromkeys(name.strip() for name in text.split(",")))
     for name in names:
         if name not in known:

@@ -24,17 +24,6 @@ def checks(run: Run) -> Iterator[Check]:
     Parameters
     ----------
     run : a finished run
-
-    Raises
-    ------
-    RunError
-        If the manifest does not hold a scenario of this version.
-
-    Examples
-    --------
-    >>> from pathlib import Path
-    >>> list(checks(Run(Path("nowhere"), {})))
-    []
     """
     if not (run.has("counters") and run.has("instances")):
         return
@@ -59,18 +48,6 @@ def completed(run: Run) -> Check | None:
     Parameters
     ----------
     run : with the tables `counters`, `stay_requests` and `instances`
-
-    Raises
-    ------
-    RunError
-        If a table is not there, or the manifest does not hold a scenario of this version.
-
-    Examples
-    --------
-    >>> from pathlib import Path
-    >>> completed(Run(Path("nowhere"), {"kind": "fleet"}))
-    Traceback (most recent call last):
-    scenarios.runs.rundir.RunError: nowhere: no table counters; there are none
     """
     counters, requests = run.table("counters"), run.table("stay_requests", ["residence", "departure_s"])
     return counted.completed(counters, requests, run.table("instances", ["residence", "job"]), _world(run)[1])
@@ -89,14 +66,6 @@ def sampled(run: Run, counters: pd.DataFrame, instances: pd.DataFrame) -> pd.Dat
     -------
     DataFrame
         As `analysis.crosscheck.profile.sampled` returns it.
-
-    Examples
-    --------
-    >>> from pathlib import Path
-    >>> counted = pd.DataFrame({"residence": range(40), "cycles": 4.0, "instructions": [1.0, 2.0] * 20})
-    >>> who = pd.DataFrame({"residence": range(40), "job": 0})
-    >>> sampled(Run(Path("nowhere"), {"seed": 1}), counted, who)["degrees"].tolist()
-    [19]
     """
     seed, drawn = int(run.manifest["seed"]), list[np.ndarray[tuple[int], np.dtype[np.int64]]]()
     for job, residences in instances.groupby("job")["residence"]:

@@ -27,19 +27,6 @@ def checks(run: Run) -> Iterator[Check]:
     Parameters
     ----------
     run : a finished run; nothing is said of one without a profile
-
-    Raises
-    ------
-    RunError
-        If the manifest does not hold a scenario of this version.
-    ProfileError
-        If the profile's tables do not fit together.
-
-    Examples
-    --------
-    >>> from pathlib import Path
-    >>> list(checks(Run(Path("nowhere"), {})))
-    []
     """
     if not all(run.has(name) for name in _NEEDED):
         return

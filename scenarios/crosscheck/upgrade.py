@@ -24,12 +24,6 @@ def checks(run: Run) -> Iterator[Check]:
     Parameters
     ----------
     run : a finished run
-
-    Examples
-    --------
-    >>> from pathlib import Path
-    >>> list(checks(Run(Path("nowhere"), {"resolved": {}})))
-    []
     """
     for old, new in _tried(run).items():
         tables = {name: run.table(name) for name in ("counters", "instances", "jobs")}

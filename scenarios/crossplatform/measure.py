@@ -194,13 +194,7 @@ def measure(scenario: ServiceScenario, run: Run, _out: Path, progress: Progress)
 
 
 def validate(scenario: ServiceScenario, out: Path, force: bool, progress: Progress) -> ValidatedWorlds:
-    """Return what `wsc validate` says: how every method did over many worlds.
-
-    Raises
-    ------
-    FolderError
-        If the folder of the worlds cannot be made.
-    """
+    """Return what `wsc validate` says: how every method did over many worlds."""
     summed = summary(worlds(scenario, out, force, progress))
     return ValidatedWorlds(
         scenario.kind, place(scenario, out), scenario.name, scenario.seed, scenario.calibration, summed
@@ -208,13 +202,7 @@ def validate(scenario: ServiceScenario, out: Path, force: bool, progress: Progre
 
 
 def tables_of(run: Run) -> Tables:
-    """Return the tables of a run that predictions and their judges need; the truth as far as it is there.
-
-    Raises
-    ------
-    RunError
-        If another table is not there, or one cannot be read.
-    """
+    """Return the tables of a run that predictions and their judges need; the truth as far as it is there."""
     return {name: run.table(name) for name in _TABLES if name in _NEEDED or run.has(name)}
 
 

@@ -34,41 +34,12 @@ class PlatformError(WscError):
 
 
 def choose(names: Sequence[str], among: Mapping[str, Platform] = PLATFORMS) -> list[Platform]:
-    """Return the platforms of these names, in their order.
-
-    Raises
-    ------
-    PlatformError
-        If names are not known, with the nearest that are, or are there twice.
-
-    Examples
-    --------
-    >>> [platform.vcpus for platform in choose(["piii", "xeon_2h_2c_2p"])]
-    [2, 8]
-    >>> choose(["pii"])
-    Traceback (most recent call last):
-    scenarios.crossplatform.platforms.PlatformError: there is no platform "pii" (did you mean piii?)
-    """
+    """Return the platforms of these names, in their order."""
     return choose_each([names], among)[0]
 
 
 def choose_each(groups: Sequence[Sequence[str]], among: Mapping[str, Platform] = PLATFORMS) -> list[list[Platform]]:
-    """Return the platforms of several groups of names; a name may be in more than one.
-
-    Raises
-    ------
-    PlatformError
-        With all that is wrong in any group, as of `choose`.
-
-    Examples
-    --------
-    >>> [[one.name for one in group] for group in choose_each([["piii"], ["pres", "piii"]])]
-    [['piii'], ['pres', 'piii']]
-    >>> choose_each([["pii"], ["press"]])
-    Traceback (most recent call last):
-    scenarios.crossplatform.platforms.PlatformError: there is no platform "pii" (did you mean piii?)
-    there is no platform "press" (did you mean pres?)
-    """
+    """Return the platforms of several groups of names; a name may be in more than one."""
     faults = dict[str, str]()
     for names in groups:
         faults |= {name: f"platform {json.dumps(name)} is named twice" for name in names if names.count(name) > 1}
@@ -128,18 +99,7 @@ def platforms(names: Sequence[str] = (), file: Path | None = None) -> Sheets:
 
 
 def available(file: Path | None = None) -> Mapping[str, Platform]:
-    """Return the shipped platforms and those of a user's file, if there is one.
-
-    Raises
-    ------
-    FaultsError
-        Everything that is wrong with the file.
-
-    Examples
-    --------
-    >>> list(available())[:3]
-    ['piii', 'pres', 'pd4']
-    """
+    """Return the shipped platforms and those of a user's file, if there is one."""
     if file is None:
         return PLATFORMS
     return read_platforms(file)
@@ -281,24 +241,7 @@ class Sheet:
 
 
 def read_platforms(file: Path) -> dict[str, Platform]:
-    """Return the shipped platforms and those of a YAML file, a map of names to sheets.
-
-    Raises
-    ------
-    FaultsError
-        Everything that is wrong with the file, with line and column: unknown keys, values out of bounds or of another
-        type, fields that contradict each other, a name that is a shipped platform's.
-
-    Examples
-    --------
-    >>> import tempfile
-    >>> with tempfile.TemporaryDirectory() as folder:
-    ...     file = Path(folder) / "mine.yaml"
-    ...     _ = file.write_text("half_genoa: {extends: genoa_9654, cores: 48, tdp_w: 240}")
-    ...     platforms = read_platforms(file)
-    >>> platforms["half_genoa"].llc_bytes / 2**20, len(platforms) - len(PLATFORMS)
-    (192.0, 1)
-    """
+    """Return the shipped platforms and those of a YAML file, a map of names to sheets."""
     root, faults = _parsed(file)
     own = _extended(root, faults)
     sheets = {name: _built(name, node, faults) for name, node in own.items()}

@@ -85,13 +85,7 @@ class Calibrated:
 
 
 def calibrate(question: ServiceQuestion) -> Calibrated:
-    """Return the method that is asked for, calibrated on the whole log.
-
-    Raises
-    ------
-    FaultsError, PlatformError, RunError
-        As `predict.predict`; also if the log's CPU time and instructions cannot be of the platform that it is said of.
-    """
+    """Return the method that is asked for, calibrated on the whole log."""
     known = available(question.platforms)
     origin = question.origin.strip()
     _, chosen = choose_each([[origin], [name.strip() for name in question.to]], known)
@@ -344,14 +338,7 @@ def _notes(evidence: Evidence) -> Iterator[str]:
 
 
 def rate_per_s(log: ServiceLog) -> float:
-    """Return the requests per second of a whole log.
-
-    Examples
-    --------
-    >>> nothing, counts = np.zeros(2), np.array([[30.0], [90.0]])
-    >>> rate_per_s(ServiceLog(("buy",), 30.0, np.array([0.0, 30.0]), counts, nothing, counts, nothing, nothing))
-    2.0
-    """
+    """Return the requests per second of a whole log."""
     return float(log.requests.sum() / (len(log.start_s) * log.interval_s))
 
 
@@ -364,11 +351,6 @@ def unsaid(question: ServiceQuestion, fitted: Calibrated, silent: Sequence[str],
     fitted : with the method
     silent : names of platforms
     what : of which nothing is said
-
-    Raises
-    ------
-    FaultsError
-        If platforms were named, or there is nothing to be said of any.
     """
     if not silent:
         return []
@@ -530,13 +512,7 @@ def _between(low_s: float, high_s: float) -> str:
 
 
 def milliseconds(seconds: float) -> str:
-    """Return a time as people read it.
-
-    Examples
-    --------
-    >>> milliseconds(0.0123), milliseconds(1.5), milliseconds(float("nan"))
-    ('12.3 ms', '1,500 ms', '')
-    """
+    """Return a time as people read it."""
     if not math.isfinite(seconds):
         return ""
     return f"{1e3 * seconds:,.0f} ms" if seconds >= 0.1 else f"{1e3 * seconds:.3g} ms"

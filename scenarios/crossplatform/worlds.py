@@ -66,13 +66,7 @@ class Trial:
     """By platform that is predicted for; NaN without the truth."""
 
     def fit(self, method: Method) -> Predictor:
-        """Return a method calibrated on what it may see: all logs if it learns from several, that of one otherwise.
-
-        Raises
-        ------
-        ValueError
-            If the evidence does not suffice.
-        """
+        """Return a method calibrated on what it may see: all logs if it learns from several, that of one otherwise."""
         return method.fit(self.evidence if method.learns else self.evidence.of_one())
 
     def outside_hull(self) -> float:
@@ -128,13 +122,7 @@ def log_of(tables: Tables, platform: str) -> ServiceLog:
 
 
 def chosen(names: Sequence[str]) -> list[Method]:
-    """Return methods by name, in the order of the registry; all of them if none is named.
-
-    Examples
-    --------
-    >>> [method.name for method in chosen(("published", "cycle_mix"))]
-    ['cycle_mix', 'published']
-    """
+    """Return methods by name, in the order of the registry; all of them if none is named."""
     return [method for method in METHODS if method.name in names or not names]
 
 
@@ -217,22 +205,6 @@ def judge(tables: Tables, scenario: ServiceScenario) -> JudgedWorld:
     ----------
     tables : of the world's run; without its ``truth_`` tables what is judged against them is NaN
     scenario : its analyses
-
-    Raises
-    ------
-    ValueError
-        As `trial.trial`.
-
-    Examples
-    --------
-    >>> from dataclasses import replace
-    >>> from scenarios.files.schema import CrossPlatform, ServiceAnalyses
-    >>> from sim.services.run import services
-    >>> only = ServiceAnalyses(CrossPlatform(methods=("cycle_scalar",)))
-    >>> world = ServiceScenario(name="tiny", horizon_s=3600.0, platforms=("piii", "pres"), analyses=only)
-    >>> made = judge(services(world, types=False), world)
-    >>> [(row["method"], row["target"]) for row in made["methods"]], 0 < made["methods"][0]["service_error"] < 2
-    ([('cycle_scalar', 'pres')], True)
     """
     halves, settings = trial(tables, scenario), scenario.analyses.crossplatform
     rows, choices, notes = list[TargetErrors](), list[ChoiceLoss](), list[str]()
@@ -365,14 +337,7 @@ def worlds(scenario: ServiceScenario, out: Path, force: bool, progress: Progress
 
 
 def place(scenario: ServiceScenario, out: Path) -> Path:
-    """Return the folder of a scenario's judged worlds: same question and same code, same place, whatever the seed.
-
-    Examples
-    --------
-    >>> one, other = (ServiceScenario(name="auction", seed=seed) for seed in (1, 2))
-    >>> place(one, Path("runs")) == place(other, Path("runs")), place(one, Path("runs")).name[:15]
-    (True, 'auction-worlds-')
-    """
+    """Return the folder of a scenario's judged worlds: same question and same code, same place, whatever the seed."""
     question = asdict(replace(scenario, seed=0).world) | asdict(scenario.analyses.crossplatform) | {"worlds": 0}
     return folder_of(out, f"{scenario.name}-worlds", question, _JUDGES)
 

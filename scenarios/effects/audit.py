@@ -152,22 +152,7 @@ def _asked_wrongly(
 
 
 def read_about(path: Path) -> About:
-    """Return what a file says of the experiment, YAML or JSON.
-
-    Raises
-    ------
-    FaultsError
-        With everything that is wrong with it.
-
-    Examples
-    --------
-    >>> import tempfile
-    >>> with tempfile.TemporaryDirectory() as folder:
-    ...     file = Path(folder) / "about.yaml"
-    ...     _ = file.write_text("looks: 14\\ninterval: fixed\\n")
-    ...     read_about(file).looks
-    14
-    """
+    """Return what a file says of the experiment, YAML or JSON."""
     from ruamel.yaml import YAML
     from ruamel.yaml.error import YAMLError
 

@@ -83,14 +83,7 @@ def planner(fleets: Sequence[tuple[str, int]], out: Path, progress: Progress, ma
 
 
 def worst(rows: Sequence[Mapping[str, Any]]) -> dict[str, float]:
-    """Return the largest differences between what was predicted and what happened.
-
-    Examples
-    --------
-    >>> one = {"predicted": {"power": 0.95, "margin": 0.010}, "real": {"power": 0.94, "margin": 0.0125}}
-    >>> {name: round(value, 9) for name, value in worst([one]).items()}
-    {'power': 0.01, 'margin': 0.2}
-    """
+    """Return the largest differences between what was predicted and what happened."""
     return {
         "power": max(abs(row["predicted"]["power"] - row["real"]["power"]) for row in rows),
         "margin": max(abs(row["predicted"]["margin"] / row["real"]["margin"] - 1.0) for row in rows),

@@ -209,15 +209,7 @@ def effect(
 
 
 def verdict(change: float, low: float, high: float) -> str:
-    """Return in words what an interval says of a relative change.
-
-    Examples
-    --------
-    >>> verdict(0.008, 0.005, 0.011)
-    'faster by 0.80% (0.50% to 1.10%); zero is ruled out'
-    >>> verdict(0.002, -0.001, 0.005)
-    'zero is not ruled out: +0.20% (-0.10% to +0.50%); a gain above 0.50% and a loss above 0.10% are ruled out'
-    """
+    """Return in words what an interval says of a relative change."""
     if not low <= 0.0 <= high:
         least, most = sorted((abs(low), abs(high)))
         word = "faster" if change > 0 else "slower"

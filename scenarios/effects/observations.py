@@ -40,11 +40,6 @@ def experiment(
     sources : files of observations, or the folders of runs
     jobs : CSV or Parquet; job, quota, instances; if left out, one run has its own
     metric : of runs; that of their scenario if not said
-
-    Raises
-    ------
-    FaultsError
-        With the faults of all files together; if a source is given twice, or none of its jobs is in the table of jobs.
     """
     faults = [
         Fault(str(path), 0, 0, "", "should be given once", f"{sources.count(path)} times")
@@ -106,13 +101,7 @@ def estimable(table: pd.DataFrame) -> tuple[pd.DataFrame, list[str]]:
 
 
 def together(sources: Sequence[Path]) -> Path:
-    """Return the name under which what is wrong with all sources together is told.
-
-    Examples
-    --------
-    >>> str(together([Path("before.csv"), Path("after.csv")]))
-    'before.csv, after.csv'
-    """
+    """Return the name under which what is wrong with all sources together is told."""
     return Path(", ".join(map(str, sources)))
 
 
@@ -120,11 +109,6 @@ def run_metric(sources: Sequence[Path], metric: MetricName | None = None) -> Met
     """Return what is measured of the runs among some sources: the metric asked for, else that of their scenarios.
 
     None if there is no run, or none that can be opened.
-
-    Raises
-    ------
-    FaultsError
-        If their scenarios measure in different metrics.
     """
     metrics = dict[MetricName, Path]()
     for path in sources:
@@ -149,11 +133,6 @@ def observed(
     sources : files of observations, or the folders of runs
     metric : of runs; that of their scenario if not said
     strict : as in `read_observations` and `joined`
-
-    Raises
-    ------
-    FaultsError
-        With the faults of all files.
     """
     faults, notes, tables = list[Fault](), list[str](), dict[str, pd.DataFrame]()
     metric = run_metric(sources, metric)
@@ -176,15 +155,6 @@ def recorded(run: Run, metric: MetricName | None = None) -> tuple[pd.DataFrame, 
 
     Of a crossover the first part of each period, in which the state before may still act, is left out. A machine had
     the feature from its roll-out on; periods of which it had it for a part are left out.
-
-    Raises
-    ------
-    RunError
-        If the run lacks the tables of a fleet.
-    FaultsError
-        If a row of them is there twice.
-    ValueError
-        If counters were not read in windows that lie after each other.
     """
     settings = settings_of(run)
     cells = [_recorded(part, metric or settings.metric) for part in run.split()]
@@ -230,13 +200,6 @@ def _jobs(path: Path | None) -> pd.DataFrame | None:
 
 def jobs_of_run(path: Path) -> pd.DataFrame | None:
     """Return job, quota and instances of all jobs that a run's scenario measures; None of a run without them.
-
-    Raises
-    ------
-    RunError
-        If the folder is no finished run.
-    FaultsError
-        If a job is there twice.
 
     Examples
     --------

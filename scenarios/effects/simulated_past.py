@@ -27,13 +27,6 @@ def simulated(world: World, days: int, metric: MetricName = "ips") -> Past:
     world : the fleet
     days : from its beginning on
     metric : what is measured
-
-    Examples
-    --------
-    >>> from models.fleet.world import Fleet, Population
-    >>> past = simulated(World(3, 900.0, 300.0, Fleet(20), Population(60, 50)), 2)
-    >>> past.periods.tolist(), past.period_s
-    ([0.0, 86400.0], 86400.0)
     """
     windows = tuple(Window(f"day.{day:03}", day * DAY_S, (day + 1) * DAY_S) for day in range(days))
     return _without_feature(world, windows, DAY_S, max(world.epoch_s, HOUR_S), metric)
@@ -72,15 +65,7 @@ def _without_feature(
 
 
 def observations(day: Day, arm: Arm, metric: MetricName = "ips") -> pd.DataFrame:
-    """Return the observations of an arm in the world's counting windows, all untreated, with power domains.
-
-    Examples
-    --------
-    >>> from models.fleet.world import Fleet, Population
-    >>> day = prepare(World(3, 900.0, 300.0, Fleet(20), Population(60, 50)))
-    >>> observations(day, nowhere(day))["period"].unique().tolist()
-    [0.0]
-    """
+    """Return the observations of an arm in the world's counting windows, all untreated, with power domains."""
     measured = measure(day, arm)
     windows = pd.DataFrame(
         [{"window": window.name, "start_s": window.start_s, "end_s": window.end_s} for window in day.world.windows]

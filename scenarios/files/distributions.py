@@ -10,14 +10,7 @@ from sim.queues.distributions import FIELDS
 
 
 def within(part: object, keys: Keys = ()) -> Iterator[tuple[Keys, Distribution]]:
-    """Yield every distribution that a dataclass holds, with the way to it.
-
-    Examples
-    --------
-    >>> from models.queues.world import Load, Sessions
-    >>> [keys for keys, _ in within(Load(sessions=Sessions()))]
-    [('sessions', 'think_s')]
-    """
+    """Yield every distribution that a dataclass holds, with the way to it."""
     if isinstance(part, Distribution):
         yield keys, part
     elif isinstance(part, tuple):
@@ -35,11 +28,6 @@ def faults_of(distribution: Distribution, keys: Keys = ()) -> Iterator[Finding]:
     ----------
     asked : the distribution
     keys : the way to it in its file
-
-    Examples
-    --------
-    >>> [(*found.keys, found.problem) for found in faults_of(Distribution("uniform", low=2.0, mean=1.0))]
-    [('mean', 'is no field of uniform, which takes low and high'), ('high', 'is required by uniform')]
     """
     needed = FIELDS[distribution.kind]
     given = {name: getattr(distribution, name) for name in ("mean", "cv", "low", "high", "shape")}

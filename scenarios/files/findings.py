@@ -168,13 +168,7 @@ def checked(checks: Mapping[Check[_S], Sequence[str]], scenario: _S, faulty: Set
 
 
 def repeated(items: Sequence[_T]) -> Iterator[tuple[int, _T]]:
-    """Yield position and value of every item that was there before.
-
-    Examples
-    --------
-    >>> list(repeated(["a", "b", "a"]))
-    [(2, 'a')]
-    """
+    """Yield position and value of every item that was there before."""
     counts = Counter[_T]()
     for i, item in enumerate(items):
         if counts[item]:

@@ -133,14 +133,7 @@ def _unit(name: str) -> list[str]:
 
 
 def field_meanings(kind: type) -> dict[str, str]:
-    """Return what each field of a dataclass means: the text under it in the source, inherited fields included.
-
-    Examples
-    --------
-    >>> from scenarios.files.schema import Scenario
-    >>> field_meanings(Scenario)["seed"]
-    'All random draws follow from it.'
-    """
+    """Return what each field of a dataclass means: the text under it in the source, inherited fields included."""
     bases = [base for base in reversed(kind.__mro__) if dataclasses.is_dataclass(base)]
     return {name: text for base in bases for name, text in _texts(base)}
 

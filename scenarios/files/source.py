@@ -67,18 +67,6 @@ def read(reference: str) -> tuple[Node, list[Fault]]:
     Parameters
     ----------
     reference : name of a library scenario, or path of a file (with a slash, or ending in .yaml or .yml)
-
-    Raises
-    ------
-    FaultsError
-        If there is no tree: a file of the chain is missing, is not YAML, or extends itself. Faults that leave a
-        tree, such as a key said twice, are returned with it, so that they can be reported with all others.
-
-    Examples
-    --------
-    >>> root, faults = read("small")
-    >>> root.child("extends") is None, faults
-    (True, [])
     """
     path, faults = locate(reference), list[Fault]()
     if not path.is_file():
@@ -90,13 +78,7 @@ def read(reference: str) -> tuple[Node, list[Fault]]:
 
 
 def locate(reference: str, other: Path | None = None) -> Path:
-    """Return the path of a scenario: a library name, or a path, relative to the file `other` if given.
-
-    Examples
-    --------
-    >>> locate("small").parent.name, str(locate("day.yaml", Path("fleets/base.yaml")))
-    ('library', 'fleets/day.yaml')
-    """
+    """Return the path of a scenario: a library name, or a path, relative to the file `other` if given."""
     if _is_path(reference):
         return Path(os.path.normpath(other.parent / reference if other else reference))
     return LIBRARY / f"{reference}.yaml"
@@ -107,13 +89,7 @@ def _is_path(reference: str) -> bool:
 
 
 def beside(file: str, other: Path) -> str:
-    """Return the path of a file that stands relative to another.
-
-    Examples
-    --------
-    >>> beside("trace.csv", Path("queues/rush.yaml"))
-    'queues/trace.csv'
-    """
+    """Return the path of a file that stands relative to another."""
     return os.path.normpath(other.parent / file)
 
 
@@ -140,15 +116,7 @@ def library() -> list[str]:
 
 
 def absent(reference: str, path: Path) -> str:
-    """Return why there is no scenario file where a reference leads.
-
-    Examples
-    --------
-    >>> absent("cpu_upgrad", locate("cpu_upgrad"))
-    'there is no such scenario (did you mean cpu_upgrade?)'
-    >>> absent("nowhere.yaml", Path("nowhere.yaml"))
-    'there is no such scenario (wsc scenarios lists them)'
-    """
+    """Return why there is no scenario file where a reference leads."""
     if path.is_dir():
         return "is a folder, not a scenario file"
     return f"there is no such scenario ({closest(reference, library(), 'wsc scenarios')})"
@@ -167,13 +135,7 @@ def kind_of(root: Node) -> str:
 
 
 def named(root: Node, reference: str) -> Node:
-    """Return the tree with the file's own name as `name` unless it says one.
-
-    Examples
-    --------
-    >>> named(parse("{seed: 1}", "day.yaml")[0], "day.yaml").plain()
-    {'seed': 1, 'name': 'day'}
-    """
+    """Return the tree with the file's own name as `name` unless it says one."""
     if not isinstance(root.value, dict) or "name" in root.value:
         return root
     return replace(root, value={**root.value, "name": Node(Path(reference).stem, root.place, root.place)})
@@ -184,14 +146,6 @@ def override(root: Node, overrides: Iterable[Override]) -> tuple[Node, list[Faul
 
     A value is YAML. It takes the place of what was there, a whole map or list included; maps on the way are made.
     Faults: an override that is no `path=value`, a value that is not YAML, a list position that does not exist.
-
-    Examples
-    --------
-    >>> tree, _ = parse("{seed: 1}", "day.yaml")
-    >>> override(tree, settings(["fleet.machines=500"]))[0].plain()
-    {'seed': 1, 'fleet': {'machines': 500}}
-    >>> print(override(tree, settings(["fleet.machines"]))[1][0])
-    --set: should be path=value, got "fleet.machines"
     """
     faults: list[Fault] = []
     for change in overrides:

@@ -28,15 +28,6 @@ def expand(plan: SweepFile, root: Node, reference: str, faults: list[Fault]) -> 
     asked : what the sweep file says
     root : its tree, for the places
     reference : the sweep file, against which the scenario's path is resolved
-
-    Examples
-    --------
-    >>> from scenarios.files.schema import Sweep
-    >>> from scenarios.files.tree import parse
-    >>> root, _ = parse("sweep: {scenario: small, axes: {fleet.machines: [300, 400]}, seeds: [1, 2]}", "s.yaml")
-    >>> asked = SweepFile(name="sizes", sweep=Sweep("small", {"fleet.machines": (300, 400)}, (1, 2)))
-    >>> [tree.child("name").value for tree in expand(asked, root, "s.yaml", [])][:2]
-    ['sizes-machines-300-seed-1', 'sizes-machines-300-seed-2']
     """
     axes = _axes(plan, root)
     faults += _asked_too_much(plan, root, prod(len(values) for _, values in axes))

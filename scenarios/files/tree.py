@@ -81,14 +81,7 @@ def merge(base: Node, other: Node) -> Node:
 
 
 def put(node: Node, keys: Sequence[str], new: Node, faults: list[Fault]) -> Node:
-    """Return `node` with `new` at the end of `keys`; a list position that does not exist is added to `faults`.
-
-    Examples
-    --------
-    >>> tree, five = parse("{services: [{instances: 3}]}", "x")[0], parse("5", "y")[0]
-    >>> put(tree, ["services", "0", "instances"], five, []).plain()
-    {'services': [{'instances': 5}]}
-    """
+    """Return `node` with `new` at the end of `keys`; a list position that does not exist is added to `faults`."""
     if not keys:
         return new
     if isinstance(node.value, list):

@@ -115,13 +115,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
 
 
 def columns(stamps: Sequence[Stamp]) -> dict[str, list[float]]:
-    """Return stamps by column.
-
-    Examples
-    --------
-    >>> columns([Stamp(0, 0.25, 1.0, 1.5)])
-    {'session': [0], 'demand_s': [0.25], 'arrival_s': [1.0], 'departure_s': [1.5]}
-    """
+    """Return stamps by column."""
     return {
         name: [getattr(stamp, name) for stamp in stamps] for name in ("session", "demand_s", "arrival_s", "departure_s")
     }

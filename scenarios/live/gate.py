@@ -61,13 +61,7 @@ def before(cpus: Sequence[int], look_s: float = _LOOK_S) -> Before:
 
 
 def used(begin: Ticks, end: Ticks, whole_s: float) -> tuple[float, float]:
-    """Return the shares of `whole_s` seconds of CPU that were busy and that were stolen between two looks.
-
-    Examples
-    --------
-    >>> used(Ticks(10.0, 1.0), Ticks(10.5, 1.25), whole_s=1.0)
-    (0.5, 0.25)
-    """
+    """Return the shares of `whole_s` seconds of CPU that were busy and that were stolen between two looks."""
     return (end.busy_s - begin.busy_s) / whole_s, (end.stolen_s - begin.stolen_s) / whole_s
 
 
@@ -78,11 +72,6 @@ def real_time_share(runtime: str, period: str) -> float:
     ----------
     runtime, period : texts of `/proc/sys/kernel/sched_rt_runtime_us` and `sched_rt_period_us`; a runtime of -1 or
         empty texts: no limit
-
-    Examples
-    --------
-    >>> real_time_share("950000\\n", "1000000\\n"), real_time_share("-1", "1000000"), real_time_share("", "")
-    (0.95, 1.0, 1.0)
     """
     if not runtime.strip() or not period.strip() or int(runtime) < 0:
         return 1.0
@@ -99,14 +88,6 @@ def during(observed: Observed, where: Place) -> During:
     ----------
     seen : what was recorded
     where : the server's CPUs
-
-    Examples
-    --------
-    >>> samples = pd.DataFrame({"time_s": [0.0, 10.0], "run_s": [1.0, 5.0], "busy_s": [7.0, 12.0]})
-    >>> workers = pd.DataFrame({"taken_s": [0.0, 0.0], "ended_s": [4.0, 4.0], "wait_s": [2.0, 3.0]})
-    >>> seen = Observed(pd.DataFrame(), samples.assign(stolen_s=[1.0, 1.5]), workers, 0.97)
-    >>> during(seen, Place((1,), (0,), "nice"))
-    During(spin_share=0.97, others_share=0.09999999999999998, stolen_share=0.05, unexplained_share=0.1)
     """
     first, last = observed.samples.iloc[0], observed.samples.iloc[-1]
     cpus = len(where.server_cpus)
@@ -125,12 +106,6 @@ def unexplained_wait(workers: pd.DataFrame, cpus: int) -> float:
     ----------
     workers : taken_s, ended_s, wait_s of each
     cpus : how many they had
-
-    Examples
-    --------
-    >>> two = pd.DataFrame({"taken_s": [0.0, 0.0], "ended_s": [2.0, 2.5], "wait_s": [1.0, 1.5]})
-    >>> unexplained_wait(two, cpus=1)
-    0.5
     """
     if workers.empty:
         return 0.0
@@ -145,14 +120,6 @@ def reasons(idle: Before, loaded: During, scheduler: Scheduler) -> list[str]:
     ----------
     seen, then : before and during the load
     scheduler : the server's; others' use of its CPUs matters before the load only where the server has no precedence
-
-    Examples
-    --------
-    >>> quiet = Before(0.1, 0.0, 0.0, 0.95), During(0.999, 0.0, 0.0, 0.001)
-    >>> reasons(*quiet, "other")
-    []
-    >>> reasons(quiet[0], During(0.999, 0.4, 0.0, 0.07), "nice")
-    ['7.0% of the CPU time was waited for although no process of the server had it (at most 1% when quiet)']
     """
     why = []
     if scheduler == "other" and idle.others_share > MOST_OTHERS:

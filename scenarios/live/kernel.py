@@ -44,13 +44,7 @@ class Ticks:
 
 
 def supported() -> bool:
-    """Return whether this kernel accounts for run-queue waits and lets processes be pinned.
-
-    Examples
-    --------
-    >>> supported() in (True, False)
-    True
-    """
+    """Return whether this kernel accounts for run-queue waits and lets processes be pinned."""
     return hasattr(os, "sched_setaffinity") and hasattr(os, "pidfd_open") and Path("/proc/self/schedstat").is_file()
 
 
@@ -60,16 +54,6 @@ def schedstat(text: str) -> Account:
     Parameters
     ----------
     text : nanoseconds on a CPU, nanoseconds in a run queue, and how often it got a CPU
-
-    Raises
-    ------
-    ValueError
-        If it is no such text.
-
-    Examples
-    --------
-    >>> schedstat("250400178 1500000 3")
-    Account(run_s=0.250400178, wait_s=0.0015)
     """
     fields = text.split()
     if len(fields) != 3 or not all(field.isdecimal() for field in fields):
@@ -81,16 +65,6 @@ def account(process: int) -> Account:
     """Return what the kernel has accounted to a process, which may have ended but must not have been waited for.
 
     Of a process with several threads it is the first thread's; the server's processes have one.
-
-    Raises
-    ------
-    OSError
-        If there is no such process.
-
-    Examples
-    --------
-    >>> account(os.getpid()).run_s > 0 if supported() else True
-    True
     """
     return schedstat(Path(f"/proc/{process}/schedstat").read_text(encoding="ascii"))
 
@@ -103,16 +77,6 @@ def ticks(text: str, cpus: Iterable[int], per_second: int) -> Ticks:
     text : the whole file; of a line `cpuN` the fields are user, nice, system, idle, iowait, irq, softirq, steal
     cpus : which CPUs
     per_second : ticks per second
-
-    Raises
-    ------
-    ValueError
-        If a CPU is not in it.
-
-    Examples
-    --------
-    >>> ticks("cpu 9 9 9 9 9 9 9 9 0 0\ncpu1 100 10 20 500 3 1 2 40 0 0", [1], per_second=100)
-    Ticks(busy_s=1.33, stolen_s=0.4)
     """
     busy = stolen = 0
     lines = {words[0]: words[1:] for words in map(str.split, text.splitlines()) if words}
@@ -127,13 +91,7 @@ def ticks(text: str, cpus: Iterable[int], per_second: int) -> Ticks:
 
 
 def machine_ticks(cpus: Iterable[int]) -> Ticks:
-    """Return what `/proc/stat` says of some CPUs now.
-
-    Examples
-    --------
-    >>> machine_ticks([min(os.sched_getaffinity(0))]).busy_s > 0 if supported() else True
-    True
-    """
+    """Return what `/proc/stat` says of some CPUs now."""
     return ticks(Path("/proc/stat").read_text(encoding="ascii"), cpus, os.sysconf("SC_CLK_TCK"))
 
 
@@ -146,15 +104,6 @@ def schedule(scheduler: Scheduler, priority: int) -> None:
     ----------
     scheduler : which one
     priority : `WORKER`, or a higher one of those that hardly use CPU
-
-    Raises
-    ------
-    PermissionError
-        If this user may not.
-
-    Examples
-    --------
-    >>> schedule("other", WORKER)
     """
     if scheduler == "other":
         return
@@ -183,13 +132,6 @@ def die_with(parent: int) -> None:
     Parameters
     ----------
     parent : process id of the parent; if that has died already, this process ends now
-
-    Examples
-    --------
-    >>> import subprocess, sys
-    >>> program = "from scenarios.live.kernel import die_with; die_with(-1)"
-    >>> subprocess.run([sys.executable, "-c", program], check=False).returncode
-    1
     """
     with suppress(OSError, AttributeError):
         ctypes.CDLL(None).prctl(_PR_SET_PDEATHSIG, signal.SIGKILL)

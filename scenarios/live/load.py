@@ -26,17 +26,6 @@ def sessions(seed: int, length_s: float, servers: int) -> list[Session]:
     seed : non-negative integer
     length_s : seconds in which sessions start
     servers : what the load is scaled to
-
-    Raises
-    ------
-    ValueError
-        If the length is not above 0 and finite, or there is no server.
-
-    Examples
-    --------
-    >>> first = sessions(seed=1, length_s=120.0, servers=1)[0]
-    >>> len(first.demand_s), len(first.think_s), all(0.1 <= demand <= 0.5 for demand in first.demand_s)
-    (8, 7, True)
     """
     if servers < 1:
         raise InputError(f"servers must be at least 1, got {servers}")
@@ -62,16 +51,6 @@ def trace(seed: int, length_s: float) -> list[Session]:
     -------
     list of Session
         One request each.
-
-    Raises
-    ------
-    ValueError
-        If the length is not above 0 and finite.
-
-    Examples
-    --------
-    >>> trace(seed=1, length_s=60.0) == trace(seed=1, length_s=60.0)
-    True
     """
     random = stream(seed, "live trace")
     start_s = _sawtooth(random, length_s, _TRACE_TOOTH_S, TRACE_LOAD, float(np.mean(DEMAND_S)))

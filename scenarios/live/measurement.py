@@ -247,13 +247,7 @@ def live(options: LiveOptions, out: Path, tell: Progress) -> LiveConclusion:
 
 
 def interval_s(length_s: float) -> float:
-    """Return the length of the intervals: a tenth of the run, 20 s at most.
-
-    Examples
-    --------
-    >>> interval_s(120.0), interval_s(1920.0)
-    (12.0, 20.0)
-    """
+    """Return the length of the intervals: a tenth of the run, 20 s at most."""
     return min(_LONGEST_INTERVAL_S, length_s / _INTERVALS)
 
 
@@ -264,15 +258,6 @@ def write_log(file: Path, requests: pd.DataFrame) -> None:
     ----------
     file : where
     requests : any columns
-
-    Examples
-    --------
-    >>> import tempfile
-    >>> with tempfile.TemporaryDirectory() as folder:
-    ...     write_log(Path(folder) / "log.csv.gz", pd.DataFrame({"arrival_s": [0.5]}))
-    ...     pd.read_csv(Path(folder) / "log.csv.gz")
-       arrival_s
-    0        0.5
     """
     with whole(file) as partial:
         partial.write_bytes(gzip.compress(requests.to_csv(index=False, lineterminator="\n").encode("ascii"), mtime=0))
@@ -297,15 +282,6 @@ def tables(observed: Observed, servers: int) -> tuple[pd.DataFrame, pd.DataFrame
     (DataFrame, DataFrame)
         session, arrival_s, departure_s, demand_s; and start_s, end_s, utilisation (0..1), cpu_s, run_queue_wait_s,
         others_s, stolen_s of the intervals, in seconds to six decimals.
-
-    Examples
-    --------
-    >>> requests = pd.DataFrame({"session": [0], "demand_s": [1.0], "arrival_s": [0.5], "departure_s": [1.5]})
-    >>> samples = {"time_s": [0.0, 2.0], "run_s": [3.0, 4.0], "wait_s": [0.0, 0.0], "busy_s": [7.0, 8.5]}
-    >>> observed = Observed(requests, pd.DataFrame(samples).assign(stolen_s=0.0), pd.DataFrame(), 1.0)
-    >>> tables(observed, servers=1)[1]
-       start_s  end_s  utilisation  cpu_s  run_queue_wait_s  others_s  stolen_s
-    0      0.0    2.0          0.5    1.0               0.0       0.5       0.0
     """
     requests = observed.requests[["session", "arrival_s", "departure_s", "demand_s"]].round(_DIGITS)
     time_s = observed.samples["time_s"].to_numpy()
@@ -333,11 +309,6 @@ def summary(requests: pd.DataFrame, cpu: pd.DataFrame, servers: int) -> LiveSumm
     ----------
     requests, cpu : as `tables` returns them
     servers : CPUs of the server
-
-    Raises
-    ------
-    InputError
-        If no request was answered or there is no interval.
     """
     answered = requests[requests["departure_s"].notna()]
     if answered.empty or cpu.empty:
@@ -376,13 +347,6 @@ def intervals(present: Curve, cpu: pd.DataFrame, servers: int) -> pd.DataFrame:
     DataFrame
         start_s, end_s, utilisation (law, 0..1), kernel_utilisation, error (their difference), queueing_time_s (law),
         run_queue_wait_s, peak.
-
-    Examples
-    --------
-    >>> cpu = pd.DataFrame({"start_s": [0.0], "end_s": [2.0], "utilisation": [0.9], "run_queue_wait_s": [0.5]})
-    >>> intervals(curve([0.0, 1.0], [2.0, 2.0]), cpu, servers=1)[["utilisation", "queueing_time_s"]]
-       utilisation  queueing_time_s
-    0          1.0              1.0
     """
     parts = [law(present, servers, start, end) for start, end in zip(cpu["start_s"], cpu["end_s"], strict=True)]
     rows = cpu[["start_s", "end_s"]].assign(
@@ -403,12 +367,6 @@ def errors(rows: pd.DataFrame) -> dict[str, Mapping[str, float]]:
     ----------
     rows : start_s, end_s, error, kernel_utilisation; intervals shorter than half the longest are left out, and
         those below `LEAST_UTILISATION` from the normalised error
-
-    Examples
-    --------
-    >>> rows = pd.DataFrame({"start_s": [0.0, 1.0], "end_s": [1.0, 2.0], "error": [0.01, -0.03]})
-    >>> errors(rows.assign(kernel_utilisation=[0.5, 0.6]))["raw"]["median"]
-    0.02
     """
     length_s = rows["end_s"] - rows["start_s"]
     whole = rows[length_s >= length_s.max() / 2]

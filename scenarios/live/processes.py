@@ -63,16 +63,6 @@ def place(servers: int, wish: Wish = "auto", pool: int = 0) -> Place:
     servers : CPUs of the server
     asked : scheduler; auto is `nice` where this user may, else `other`
     pool : workers made beforehand; 0: one for each request
-
-    Raises
-    ------
-    LiveError
-        If this is no Linux that accounts for run-queue waits, there are too few CPUs, or the scheduler is not allowed.
-
-    Examples
-    --------
-    >>> len(place(1, "other").server_cpus) if supported() else 1
-    1
     """
     if not supported():
         raise LiveError(
@@ -104,11 +94,6 @@ def observe(
     where : CPUs and scheduler
     interval_s : between two samples of the kernel's accounts
     tell : called with the share of `length_s` that is over
-
-    Raises
-    ------
-    LiveError
-        If the server or the client fails.
     """
     cpus = [",".join(map(str, group)) for group in (where.server_cpus, where.client_cpus)]
     common = ("--scheduler", where.scheduler)

@@ -199,11 +199,6 @@ def served_traces(logs: Mapping[int, pd.DataFrame], waited_s: Mapping[int, float
     ----------
     logs : by number of servers: arrival_s, departure_s of the requests
     waited_s : by number of servers: run-queue waits by the kernel, seconds
-
-    Raises
-    ------
-    InputError
-        If a request was not answered, as neither bounds nor replays hold then.
     """
     for servers, log in logs.items():
         lost = int(log["departure_s"].isna().sum())
@@ -218,14 +213,6 @@ def changes(logs: Mapping[int, pd.DataFrame], waited_s: Mapping[int, float]) -> 
     """Return, for every change of servers, how queueing changed and what was said of it beforehand.
 
     Arguments as of `served_traces`, which refuses what does not hold.
-
-    Examples
-    --------
-    >>> one = pd.DataFrame({"arrival_s": [0.0, 0.0, 1.0], "departure_s": [2.0, 4.0, 4.0]})
-    >>> two = pd.DataFrame({"arrival_s": [0.0, 0.0, 1.0], "departure_s": [1.0, 2.0, 2.0]})
-    >>> change = changes({1: one, 2: two}, {1: 5.0, 2: 0.0})[0]
-    >>> change.servers, change.to, change.change_s, change.kernel_change_s, change.bounds["b0"]
-    (1, 2, -5.0, -5.0, -4.0)
     """
     return tuple(_change(logs, waited_s, servers, to) for servers in logs for to in logs if to != servers)
 

@@ -56,14 +56,7 @@ class Server:
 
 
 def listen() -> socket.socket:
-    """Return a socket that listens on a free port of the loopback interface.
-
-    Examples
-    --------
-    >>> with listen() as socket_:
-    ...     socket_.getsockname()[0]
-    '127.0.0.1'
-    """
+    """Return a socket that listens on a free port of the loopback interface."""
     return socket.create_server(("127.0.0.1", 0), backlog=_BACKLOG)
 
 
@@ -99,14 +92,7 @@ def serve(server: Server, pool: int) -> None:
 
 
 def accounts(server: Server) -> dict[str, dict[str, list[float]]]:
-    """Return the samples and the workers' accounts, by column.
-
-    Examples
-    --------
-    >>> with listen() as socket_:
-    ...     sorted(accounts(Server(socket_, (0,), "other", 1.0)))
-    ['samples', 'workers']
-    """
+    """Return the samples and the workers' accounts, by column."""
     return {
         "samples": _columns(("time_s", "run_s", "wait_s", "busy_s", "stolen_s"), server.samples),
         "workers": _columns(("taken_s", "ended_s", "run_s", "wait_s"), server.workers),

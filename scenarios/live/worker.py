@@ -15,13 +15,7 @@ _LONGEST_HEAD, _PATIENCE_S, _SPIN_S = 8192, 10.0, 0.25
 
 
 def demand(head: bytes) -> float | None:
-    r"""Return the CPU seconds that a request asks for; None if it is no such request.
-
-    Examples
-    --------
-    >>> demand(b"GET /?cpu_s=0.25 HTTP/1.1\r\nHost: a\r\n\r\n"), demand(b"GET /?cpu_s=nan HTTP/1.1\r\n\r\n")
-    (0.25, None)
-    """
+    r"""Return the CPU seconds that a request asks for; None if it is no such request."""
     with suppress(ValueError, KeyError, IndexError):
         method, target, version = head.split(b"\r\n", 1)[0].decode("ascii").split(" ")
         asked_s = float(parse_qs(urlsplit(target).query)["cpu_s"][0])
@@ -31,14 +25,7 @@ def demand(head: bytes) -> float | None:
 
 
 def burn(until_s: float) -> float:
-    """Burn CPU until this thread's CPU clock shows `until_s` seconds, and return what it shows then.
-
-    Examples
-    --------
-    >>> begin_s = time.thread_time()
-    >>> burn(begin_s + 0.001) - begin_s >= 0.001
-    True
-    """
+    """Burn CPU until this thread's CPU clock shows `until_s` seconds, and return what it shows then."""
     now_s = time.thread_time()
     while now_s < until_s:
         now_s = time.thread_time()
@@ -51,13 +38,6 @@ def spin(cpu: int) -> float:
     Parameters
     ----------
     cpu : CPU that it is pinned to from now on
-
-    Examples
-    --------
-    >>> allowed = os.sched_getaffinity(0)
-    >>> 0 < spin(min(allowed)) <= 1.01
-    True
-    >>> os.sched_setaffinity(0, allowed)
     """
     os.sched_setaffinity(0, [cpu])
     begin_s, burnt_s = time.monotonic(), time.thread_time()
@@ -72,15 +52,6 @@ def answer(connection: socket.socket, begin_s: float) -> None:
     ----------
     connection : a connected socket
     begin_s : what the thread's CPU clock showed when the request was taken; 0 for a process made for it
-
-    Examples
-    --------
-    >>> here, there = socket.socketpair()
-    >>> here.sendall(b"GET /?cpu_s=0.001 HTTP/1.1\\r\\n\\r\\n")
-    >>> answer(there, time.thread_time())
-    >>> here.recv(15)
-    b'HTTP/1.1 200 OK'
-    >>> here.close()
     """
     connection.settimeout(_PATIENCE_S)
     head = b""

@@ -47,27 +47,6 @@ def pace(run: Run, job: str, instance: int) -> Steps:
     -------
     ((m,) array, (m,) array)
         Start of each epoch in which it ran, seconds, increasing; CPU seconds per instruction in it.
-
-    Raises
-    ------
-    RunError
-        If there is no such job or instance, or the instance never ran.
-
-    Examples
-    --------
-    >>> import tempfile
-    >>> from pathlib import Path
-    >>> tables = {
-    ...     "jobs": {"job": [0], "name": ["shop"]},
-    ...     "instances": {"residence": [0, 1], "instance": [4, 4], "job": [0, 0], "start_s": [0.0, 600.0]},
-    ...     "epochs": {"epoch": [0, 1, 2], "start_s": [0.0, 300.0, 600.0]},
-    ...     "instance_epochs": {"residence": [0, 1], "epoch": [0, 2], "instructions": 2e9, "cpu_s": [1.0, 0.8]},
-    ... }
-    >>> with tempfile.TemporaryDirectory() as folder:
-    ...     for name, columns in tables.items():
-    ...         pd.DataFrame(columns).to_parquet(Path(folder, f"{name}.parquet"))
-    ...     pace(Run(Path(folder), {}), "shop", 0)
-    (array([  0., 600.]), array([5.e-10, 4.e-10]))
     """
     stays = _stays(run, job, instance)
     counted = run.table("instance_epochs", ["residence", "epoch", "instructions", "cpu_s"])

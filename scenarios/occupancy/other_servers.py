@@ -119,11 +119,6 @@ def hindrance(discipline: Discipline, classed: bool, work_s: float) -> tuple[str
     discipline : the policy, and on what
     classed : whether the log has classes of requests
     work_s : service time of all requests on the slowest servers that are asked about
-
-    Examples
-    --------
-    >>> hindrance(Discipline(1, "rr", quantum_s=1e-9), classed=False, work_s=1.0)
-    ('--quantum', 'should be at least 1.001e-08 s, or 1 s of service are more than 100000000 slices')
     """
     if discipline.policy is None:
         return "", ""

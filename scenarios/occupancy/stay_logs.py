@@ -78,11 +78,6 @@ def stay_of(path: Path, service: str | None = None, residence: int | None = None
     path : folder of a run with services that are served
     service : a name; any of them if it is left out
     residence : number of a stay
-
-    Raises
-    ------
-    FaultsError
-        If there is no such service, or no such stay of it.
     """
     run = open_run(path)
     stays = _stays(run, service)

@@ -83,16 +83,6 @@ def steady_state(scenario: QueueScenario, log: pd.DataFrame) -> SteadyState:
     ----------
     scenario : of the run
     log : columns arrival_s and departure_s, seconds, as the client saw them
-
-    Examples
-    --------
-    >>> from scenarios.files.loader import load
-    >>> log = pd.DataFrame({"arrival_s": np.arange(100.0), "departure_s": np.arange(100.0) + 0.5})
-    >>> steady = steady_state(load("queue_small"), log)
-    >>> steady.mean_response_s, steady.requests, steady.reason
-    (0.5, 100, None)
-    >>> steady_state(load("queue_small"), log[:30]).reason
-    'too short: at least 40 requests are needed, 30 came'
     """
     if why := unsteady(scenario):
         return SteadyState(reason=why)
@@ -118,15 +108,6 @@ def unsteady(scenario: QueueScenario) -> str:
     """Return why a queue has no steady state to ask for; empty where its load is constant and can be served.
 
     That contention leaves less than the servers' capacity is not seen here.
-
-    Examples
-    --------
-    >>> from scenarios.files.loader import load
-    >>> from scenarios.files.source import settings
-    >>> unsteady(load("queue_small")), unsteady(load("queue_small", settings(["load.arrivals.rate_per_s=4"])))
-    ('', 'overloaded: 112% of what the servers can do is asked of them')
-    >>> unsteady(load("queue_job"))
-    "demands follow a fleet's job, whose pace changes over the day"
     """
     load = scenario.load
     if load.trace is not None:
@@ -152,11 +133,6 @@ def lengthen(scenario: QueueScenario, share: float, out: Path, force: bool, prog
     out : folder of all runs
     force : simulate even if an intact run is there
     progress : told what is being done
-
-    Raises
-    ------
-    RunError
-        If there is no steady state to ask for, or no run that is short enough to be made does.
     """
     if why := unsteady(scenario):
         raise RunError(f"{scenario.name}: has no steady state that --precision could ask for: {why}")

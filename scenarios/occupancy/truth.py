@@ -40,20 +40,6 @@ def truth(run: Run, world: QueueWorld) -> Truth:
     ----------
     run : of a queue scenario; without its ``truth_`` tables all is NaN
     world : what was asked
-
-    Examples
-    --------
-    >>> import tempfile
-    >>> from pathlib import Path
-    >>> import pandas as pd
-    >>> from models.queues.world import Station
-    >>> requests = {"request": [0, 1], "arrival_s": 0.0, "departure_s": [1.0, 3.0], "demand_s": [1.0, 2.0]}
-    >>> cpu = {"start_s": [0.0], "end_s": [3.0], "utilisation": [1.0]}
-    >>> with tempfile.TemporaryDirectory() as folder:
-    ...     pd.DataFrame(requests).to_parquet(Path(folder, "truth_requests.parquet"))
-    ...     pd.DataFrame(cpu).to_parquet(Path(folder, "truth_cpu.parquet"))
-    ...     truth(Run(Path(folder), {"tables": {}}), QueueWorld(station=Station(servers=1)))
-    Truth(utilisation=1.0, service_time_s=3.0, queueing_time_s=1.0)
     """
     if not has_truth(run):
         return Truth()
@@ -81,13 +67,7 @@ def has_truth(run: Run) -> bool:
 
 
 def errors(service_time_s: float, queueing_time_s: float, true: Truth) -> LawErrors:
-    """Return by how much the laws are off.
-
-    Examples
-    --------
-    >>> errors(110.0, 0.0, Truth(0.5, 100.0, 5.0))
-    LawErrors(service=0.1, queueing=-0.05)
-    """
+    """Return by how much the laws are off."""
     service_s = true.service_time_s
     if not service_s > 0:
         return LawErrors(math.nan, math.nan)

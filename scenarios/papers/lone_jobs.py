@@ -32,12 +32,6 @@ def alone_facts(world: World) -> pd.DataFrame:
     -------
     DataFrame
         series, x, value: small_cache_slowdown and slow_memory_slowdown, _p50 and _max (of 22 random jobs, the median).
-
-    Examples
-    --------
-    >>> facts = alone_facts(World()).set_index("series")["value"]
-    >>> bool((facts > 1).all())
-    True
     """
     jobs = build_jobs(world, build_machines(world))
     whole = alone_cpi(jobs)
@@ -60,13 +54,6 @@ def alone_cpi(
     jobs : from `build_jobs`
     cache_share : share of the last-level cache that it may use, above 0
     latency_factor : memory latency over that of the platform
-
-    Examples
-    --------
-    >>> world = World()
-    >>> jobs = build_jobs(world, build_machines(world))
-    >>> bool((alone_cpi(jobs, cache_share=1 / 16) >= alone_cpi(jobs)).all())
-    True
     """
     curve = miss_curve(jobs.memory_accesses_per_instruction, jobs.working_set_bytes, jobs.streaming_share)
     latency_cycles = latency_factor * REFERENCE.memory_latency_s * REFERENCE_FREQUENCY_HZ

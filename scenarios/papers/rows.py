@@ -207,12 +207,6 @@ def beside(
     """Return measured and printed numbers by the same names, and the judged numbers; curves by ``name@x``.
 
     What follows from the paper's own printed cells is left out.
-
-    Examples
-    --------
-    >>> paper = pd.DataFrame({"series": ["margin"], "x": ["25"], "value": [0.06]})
-    >>> beside(pd.DataFrame({"series": ["margin"], "x": [25.0], "value": [0.05]}), paper, [])
-    ({'margin@25': 0.05}, {'margin@25': 0.06})
     """
     ours, theirs = {}, {}
     for series, x, value in _numbers(printed(paper, inputs=False)):
@@ -241,13 +235,7 @@ def name_at(series: str, x: float) -> str:
 
 
 def verdict(criteria: Sequence[Criterion]) -> str:
-    """Return in words which criteria fail; nothing if there are none.
-
-    Examples
-    --------
-    >>> verdict([Criterion("cv", "at most", 0.3, "", 0.4), Criterion("change", "at least", 0.0, "", 0.1)])
-    '1 of 2 criteria fail: cv = 0.4, at most 0.3'
-    """
+    """Return in words which criteria fail; nothing if there are none."""
     failing = [str(criterion).removesuffix(": fails") for criterion in criteria if not criterion.holds]
     if not criteria:
         return ""

@@ -101,15 +101,7 @@ class Sources:
         return Halves(whole, whole.iloc[:0], _jobs(run))
 
     def halves(self, scenario: str, metric: MetricName, **overrides: object) -> Halves:
-        """Return the halves of a recorded fleet without and with the feature.
-
-        Raises
-        ------
-        NotEnoughDataError
-            If nothing, or everything, has the feature.
-        RunError
-            If the run lacks a table.
-        """
+        """Return the halves of a recorded fleet without and with the feature."""
 
         def cut() -> Halves:
             whole = self.fleet(scenario, metric, **overrides)

@@ -15,11 +15,6 @@ def trials(out: Path) -> Mapping[str, Trial]:
     Parameters
     ----------
     out : folder of all runs
-
-    Examples
-    --------
-    >>> sorted(trials(Path("runs")))
-    ['core_seconds', 'guards', 'planner', 'regressions', 'scorecard']
     """
     studies: Mapping[str, Trial] = {
         "core_seconds": _core_seconds,

@@ -120,17 +120,6 @@ def world_of(run: Path) -> ProfileScenario:
     Parameters
     ----------
     run : folder of a finished run of kind profile
-
-    Raises
-    ------
-    FaultsError
-        If it is none.
-
-    Examples
-    --------
-    >>> world_of(Path("nowhere"))  # doctest: +ELLIPSIS
-    Traceback (most recent call last):
-    scenarios.files.faults.FaultsError: nowhere: cannot be simulated: nowhere: not a finished run, ...
     """
     try:
         profiled = open_run(run)

@@ -120,13 +120,7 @@ def _clustered(rows: pd.DataFrame, by: Sequence[str]) -> pd.DataFrame:
 
 
 def frame(columns: Mapping[str, Values]) -> pd.DataFrame:
-    """Return columns as a table whose texts are plain.
-
-    Examples
-    --------
-    >>> frame({"a": pa.array(["x"]).dictionary_encode(), "b": np.arange(1)}).values.tolist()
-    [['x', 0]]
-    """
+    """Return columns as a table whose texts are plain."""
     return pd.DataFrame(
         {
             name: column.cast(pa.string()).to_pandas() if isinstance(column, pa.Array) else column

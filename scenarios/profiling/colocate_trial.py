@@ -22,13 +22,7 @@ Tell = Callable[[str, float], None]
 
 @dataclass(frozen=True, slots=True)
 class Pair:
-    """An application that seems to suffer beside another: the ratio of its CPI there to elsewhere, and its interval.
-
-    Examples
-    --------
-    >>> Pair("search", "mail", 1.25, 1.0, 1.5).change(share=0.5)
-    (-0.09999999999999998, 0.0, -0.16666666666666669)
-    """
+    """An application that seems to suffer beside another: the ratio of its CPI there to elsewhere, and its interval."""
 
     application: str
     beside: str

@@ -103,18 +103,7 @@ def many(study: CollectorStudy, out: Path, progress: Progress) -> SecondsTrial:
 
 
 def world_of(study: CollectorStudy) -> ProfileWorld:
-    """Return the fleet, with a collector that counts cycles alone.
-
-    Raises
-    ------
-    ValueError
-        If the scenario is of another kind.
-
-    Examples
-    --------
-    >>> world_of(CollectorStudy("profiled_small", 25, ("profiling.collector.one_in=10",))).profiling.collector.events
-    ('cycles',)
-    """
+    """Return the fleet, with a collector that counts cycles alone."""
     scenario = load(study.scenario, settings(list(study.overrides)))
     if not isinstance(scenario, ProfileScenario):
         raise InputError(f"{study.scenario}: should be of kind profile, got {scenario.kind}")

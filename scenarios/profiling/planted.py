@@ -58,13 +58,7 @@ _TAGS = ("application", "revision", "compiler", "kernel", "platform", "datacentr
 
 
 def world_of(seed: int) -> ProfileWorld:
-    """Return the fleet of a number.
-
-    Examples
-    --------
-    >>> world_of(3).seed, world_of(3).days, world_of(3).fleet.machines
-    (4, 10, 200)
-    """
+    """Return the fleet of a number."""
     scenario = load("profiled_fleet", settings([f"seed={seed + 1}", *SIZE]))
     if not isinstance(scenario, ProfileScenario):
         raise TypeError(f"{scenario.name}: is a {scenario.kind}")
@@ -79,18 +73,6 @@ def chosen(candidates: pd.DataFrame, rng: np.random.Generator, half_s: float) ->
     there : those worth finding: cause, value, application, function, share; at least one
     rng : draws
     half_s : midnight from which on a platform or data centre is struck
-
-    Raises
-    ------
-    ValueError
-        If nothing is worth finding.
-
-    Examples
-    --------
-    >>> row = {"cause": "platform", "value": "p", "application": "", "function": "f", "share": 0.01}
-    >>> incident, share = chosen(pd.DataFrame([row]), np.random.default_rng(1), 86400.0)
-    >>> incident.platform, incident.from_s, round(incident.factor, 2), share
-    ('p', 86400.0, 2.21, 0.01)
     """
     if not len(candidates):
         raise InputError("no function has enough of the fleet's cycles where this cause acts")

@@ -232,21 +232,6 @@ def opened(paths: Sequence[Path], notes: list[str] | None = None) -> Iterator["D
     paths : run directories of a profile, folders with its tables, or files in a format that `wsc profile import` reads;
         files are read into a temporary folder
     notes : gets what a reader should know about how the files were understood
-
-    Raises
-    ------
-    FaultsError
-        If a path is not there.
-    ProfileError, FileError
-        If it is no profile.
-
-    Examples
-    --------
-    >>> with tempfile.NamedTemporaryFile() as file:
-    ...     _ = Path(file.name).write_text("main;read 12\\nmain 3\\n")
-    ...     with opened([Path(file.name)]) as database:
-    ...         database.query(Query(*database.events()))["function"].tolist()
-    ['read', 'main']
     """
     from analysis.profiling.database import Database
 

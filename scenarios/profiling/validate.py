@@ -192,13 +192,7 @@ def validate(scenario: ProfileScenario, out: Path, force: bool, progress: Progre
 
 
 def place(scenario: ProfileScenario, out: Path) -> Path:
-    """Return the folder of a scenario's judged collectors: same question and same code, same place.
-
-    Examples
-    --------
-    >>> place(ProfileScenario(name="fortnight"), Path("runs")).name[:21]
-    'collectors-fortnight-'
-    """
+    """Return the folder of a scenario's judged collectors: same question and same code, same place."""
     question = asdict(scenario.world) | asdict(scenario.analyses.profiling) | {"draws": 0}
     return folder_of(out, f"collectors-{scenario.name}", question, _JUDGES)
 

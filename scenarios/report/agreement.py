@@ -18,14 +18,7 @@ _COMPARED = {
 
 
 def agree(subject: Subject, progress: Progress) -> Iterator[Section]:
-    """Yield what is known of processors on trial, and every check of `wsc crosscheck`; nothing of a run of no fleet.
-
-    Examples
-    --------
-    >>> from scenarios.report.subject import example
-    >>> list(agree(example(), lambda what, share: None))
-    []
-    """
+    """Yield what is known of processors on trial, and every check of `wsc crosscheck`; nothing of a run of no fleet."""
     if not isinstance(subject.scenario, Scenario | ProfileScenario):
         return
     agreement = crosscheck(subject.run.path, progress)

@@ -33,14 +33,6 @@ def scorecard(payload: Mapping[str, Any]) -> str:
     Parameters
     ----------
     payload : what `wsc scorecard --json` prints; of corners that are no more in the sweep, those names stand in it
-
-    Examples
-    --------
-    >>> truths = [{"corner": "base", "seed": seed, "day": 0.01} for seed in (1, 2)]
-    >>> rows = [{"estimator": "cuped"}]
-    >>> card = {"truths": truths, "corners": rows, "silent": [], "folder": "cards/scorecard-6e44", "draws": 500}
-    >>> scorecard(card | {"sizes": [12, 25], "machines": 60})
-    'wsc scorecard --fleets 2 --machines 60 --corners base --estimators cuped --designs day --out cards'
     """
     pieces = [Piece(str(truth["corner"]), int(truth["seed"])) for truth in payload["truths"]]
     corners, first = _corners(pieces), min(truth.seed for truth in pieces)
@@ -108,13 +100,6 @@ def sweep(names: Sequence[str], values: Sequence[Mapping[str, object]]) -> tuple
     ----------
     names : of the runs' scenarios
     values : of each run, the settings by dotted path in which the runs differ
-
-    Examples
-    --------
-    >>> runs = [{"fleet.machines": size, "seed": seed} for size in (80, 90) for seed in (1, 2)]
-    >>> stem, file = sweep([f"sizes-machines-{one['fleet.machines']}-seed-{one['seed']}" for one in runs], runs)
-    >>> stem, file.splitlines()[2:]
-    ('sizes', ['  scenario: sizes_base.yaml', '  axes:', '    fleet.machines: [80, 90]', '  seeds: [1, 2]'])
     """
     paths = list(values[0]) if values else []
     marks = {path: f"-{path.rpartition('.')[2]}-" for path in paths}

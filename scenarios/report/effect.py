@@ -27,14 +27,7 @@ _COMPARES: Mapping[str, str] = {
 
 
 def concluded(subject: Subject, progress: Progress) -> Iterator[Section]:
-    """Yield what `wsc effect` says of a run's feature, beside the truth; nothing of a run without one.
-
-    Examples
-    --------
-    >>> from scenarios.report.subject import example
-    >>> list(concluded(example(), lambda what, share: None))
-    []
-    """
+    """Yield what `wsc effect` says of a run's feature, beside the truth; nothing of a run without one."""
     scenario, run = subject.scenario, subject.run
     if not isinstance(scenario, Scenario | ProfileScenario) or scenario.feature is None:
         return
@@ -64,13 +57,7 @@ def _named(rows: pd.DataFrame, run: Run) -> pd.DataFrame:
 
 
 def named(feature: Feature) -> str:
-    """Return what a feature is called and what it changes.
-
-    Examples
-    --------
-    >>> named(Feature("hardware refresh", {"haswell_2698v3": "skylake_6148"}))
-    'hardware refresh (haswell_2698v3 becomes skylake_6148)'
-    """
+    """Return what a feature is called and what it changes."""
     changes = [f"{old} becomes {new}" for old, new in feature.platforms.items()]
     changes += [f"governor {feature.governor.policy}"] if feature.governor is not None else []
     changes += [f"new code of {', '.join(software.jobs)}" for software in feature.software]

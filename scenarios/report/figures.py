@@ -19,13 +19,7 @@ _REM_PER_POINT: Final = 0.112
 
 
 def drawn(figure: drawing.Figure, says: str) -> Figure:
-    """Return a figure as it stands in a page.
-
-    Examples
-    --------
-    >>> drawn(drawing.Figure(), "nothing").source[:26]
-    'data:image/svg+xml;base64,'
-    """
+    """Return a figure as it stands in a page."""
     file = BytesIO()
     write(figure, file, "svg")
     return _figure(file.getvalue(), says)
@@ -38,11 +32,6 @@ def saved(files: Iterable[str], says: Mapping[str, str]) -> tuple[Figure, ...]:
     ----------
     files : paths, as payloads list them
     says : what is to be seen in each, by the file's name without its ending; the name itself if not said
-
-    Examples
-    --------
-    >>> saved(["run/day.png"], {})
-    ()
     """
     chosen = [Path(file) for file in files if file.endswith(".svg")]
     return tuple(_figure(file.read_bytes(), says.get(file.stem, file.stem)) for file in chosen)

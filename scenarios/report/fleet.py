@@ -30,14 +30,7 @@ _PICTURED = {
 
 
 def happened(subject: Subject, _progress: Progress) -> Iterator[Section]:
-    """Yield how a fleet's time went: what was allocated and used, and power, by the hour; nothing of other runs.
-
-    Examples
-    --------
-    >>> from scenarios.report.subject import example
-    >>> list(happened(example(), lambda what, share: None))
-    []
-    """
+    """Yield how a fleet's time went: what was allocated and used, and power, by the hour; nothing of other runs."""
     if not isinstance(subject.scenario, Scenario | ProfileScenario):
         return
     fleet, epochs = summary(subject.run), subject.run.table("epochs")
@@ -66,12 +59,6 @@ def course(epochs: pd.DataFrame, threads: float) -> Table:
     ----------
     epochs : table `epochs`
     threads : hardware threads of the fleet
-
-    Examples
-    --------
-    >>> epochs = pd.DataFrame({"start_s": [0.0, 1800.0], "quota_vcpu": 8.0, "cpu_s": 9000.0, "energy_j": 1.8e6})
-    >>> [cell.text for cell in course(epochs.assign(capped_share=0.5), threads=10.0).rows[0]]
-    ['0', '80.0%', '50.0%', '50.0%', '1.0']
     """
     start_s = epochs["start_s"].to_numpy(np.float64)
     epoch_s = epoch_length_s(epochs)
@@ -87,14 +74,7 @@ def course(epochs: pd.DataFrame, threads: float) -> Table:
 
 
 def wsmeter(subject: Subject, progress: Progress) -> Iterator[Section]:
-    """Yield what WSMeter says of the feature from test clusters, beside the truth; nothing of a run without one.
-
-    Examples
-    --------
-    >>> from scenarios.report.subject import example
-    >>> list(wsmeter(example(), lambda what, share: None))
-    []
-    """
+    """Yield what WSMeter says of the feature from test clusters, beside the truth; nothing of a run without one."""
     scenario, run = subject.scenario, subject.run
     if not isinstance(scenario, Scenario | ProfileScenario) or scenario.feature is None:
         return

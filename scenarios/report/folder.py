@@ -51,11 +51,6 @@ def place(path: Path) -> Path:
     """Return where the report of a folder goes: into it, as its pictures do; that of a file goes beside it.
 
     A page beside the folders of runs would be taken for one of them by patterns such as ``runs/small-*``.
-
-    Examples
-    --------
-    >>> place(Path("runs/small-2003a57f950e")).as_posix()
-    'runs/small-2003a57f950e/report.html'
     """
     return path.with_suffix(".html") if path.is_file() else path / "report.html"
 
@@ -69,19 +64,6 @@ def read(path: Path, progress: Progress, metric: MetricName | None = None) -> Pa
         `wsc scorecard --json` printed
     progress : told what is being done
     metric : as of `report`
-
-    Raises
-    ------
-    FaultsError
-        If nothing of this is there, a metric is said of anything but a run, or it cannot be read.
-    RunError
-        If the run is not finished, or of another version.
-
-    Examples
-    --------
-    >>> read(Path("/dev/null"), lambda what, share: None)
-    Traceback (most recent call last):
-    scenarios.files.faults.FaultsError: /dev/null: is neither a folder nor what wsc scorecard --json printed
     """
     if (path / MANIFEST).is_file() or not path.exists():
         return run.report(path, progress, metric)
@@ -102,13 +84,7 @@ def read(path: Path, progress: Progress, metric: MetricName | None = None) -> Pa
 
 
 def _pieces(folder: Path) -> list[Mapping[str, Any]]:
-    """Return what is kept in a folder, a piece a file.
-
-    Raises
-    ------
-    FaultsError
-        If files cannot be read: all of them.
-    """
+    """Return what is kept in a folder, a piece a file."""
     pieces, faults = list[Mapping[str, Any]](), list[Fault]()
     for file in sorted(folder.glob("*.json")):
         try:

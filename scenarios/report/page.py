@@ -69,14 +69,7 @@ class Page(Conclusion):
 
 
 def rendered(page: Page) -> str:
-    """Return a page as HTML; every text is escaped.
-
-    Examples
-    --------
-    >>> text = rendered(Page("fleet", "<b>", "", {}, [Section("day & night", (Says("1 < 2"),))]))
-    >>> "<b>" in text, "&lt;b&gt;" in text, "1 &lt; 2" in text
-    (False, True, True)
-    """
+    """Return a page as HTML; every text is escaped."""
     style = _SHARED.read_text(encoding="utf-8") + (HERE / "templates" / "report.css").read_text(encoding="utf-8")
     return environment(HERE / "templates").get_template("report.html").render(page=page, style=style, mark=_MARK)
 
@@ -88,20 +81,6 @@ def write(page: Page, file: Path) -> Page:
     ----------
     page : what the report says
     file : where; its folder is made if need be
-
-    Raises
-    ------
-    FaultsError
-        If something other than a report is there.
-    FolderError
-        If its folder cannot be made.
-
-    Examples
-    --------
-    >>> import tempfile
-    >>> with tempfile.TemporaryDirectory() as folder:
-    ...     write(Page("fleet", "small", "", {}, []), Path(folder, "report.html")).file.name
-    'report.html'
     """
     refuse(file)
     make_folder(file.parent)
@@ -111,19 +90,7 @@ def write(page: Page, file: Path) -> Page:
 
 
 def refuse(file: Path) -> None:
-    """Refuse a place where something other than a report is.
-
-    Raises
-    ------
-    FaultsError
-        If there is.
-
-    Examples
-    --------
-    >>> refuse(Path("/dev/null"))
-    Traceback (most recent call last):
-    scenarios.files.faults.FaultsError: /dev/null: is there and is no report; give another --out
-    """
+    """Refuse a place where something other than a report is."""
     if not file.exists():
         return
     ours = False

@@ -16,14 +16,7 @@ _MOST = 6
 
 
 def printed(subject: Subject, _progress: Progress) -> Iterator[Section]:
-    """Yield the printed numbers of the figures and tables that the run's scenario stands for, if any.
-
-    Examples
-    --------
-    >>> from scenarios.report.subject import example
-    >>> next(printed(example("queue_sessions"), lambda what, share: None)).blocks[-1]
-    Command(text='wsc reproduce occupancy/fig6')
-    """
+    """Yield the printed numbers of the figures and tables that the run's scenario stands for, if any."""
     from scenarios.papers.reproduce import ROWS
 
     name = subject.scenario.name

@@ -22,20 +22,7 @@ _COURSE_MOST = 24
 
 
 def laws(subject: Subject, progress: Progress) -> Iterator[Section]:
-    """Yield what the laws say of a queue's log beside the truth, and what its hours were like; nothing of other runs.
-
-    Raises
-    ------
-    RunError
-        If the log, the servers' counters or a column of them is not there.
-
-    Examples
-    --------
-    >>> from scenarios.report.subject import example
-    >>> next(laws(example(), lambda what, share: None))
-    Traceback (most recent call last):
-    scenarios.runs.rundir.RunError: runs/rush: no table requests; there are none
-    """
+    """Yield what the laws say of a queue's log beside the truth, and what its hours were; nothing of other runs."""
     scenario, run = subject.scenario, subject.run
     if not isinstance(scenario, QueueScenario):
         return

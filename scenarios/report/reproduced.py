@@ -23,30 +23,13 @@ _COLUMNS = {"metric", "quantity", "series", "x", "measured"}
 
 
 def rows_of(folder: Path) -> dict[str, Path]:
-    """Return the rows whose tables a folder holds: id and file, in the order of the papers.
-
-    Examples
-    --------
-    >>> rows_of(Path("nowhere"))
-    {}
-    """
+    """Return the rows whose tables a folder holds: id and file, in the order of the papers."""
     files = {row: folder / f"{row.replace('/', '-')}.csv" for row in ROWS}
     return {row: file for row, file in files.items() if file.is_file()}
 
 
 def report(folder: Path) -> Page:
-    """Return the report of a folder that `wsc reproduce` wrote; rows are judged again from their tables.
-
-    Raises
-    ------
-    FaultsError
-        If tables cannot be read: all of them.
-
-    Examples
-    --------
-    >>> report(Path("nowhere")).about[:13]
-    '0 of 0 figure'
-    """
+    """Return the report of a folder that `wsc reproduce` wrote; rows are judged again from their tables."""
     rows, faults = list[Judgement](), list[Fault]()
     for name, file in rows_of(folder).items():
         try:

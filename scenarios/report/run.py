@@ -42,19 +42,6 @@ def report(path: Path, progress: Progress, metric: MetricName | None = None) -> 
     path : folder of a finished run; a copy without its ``truth_`` tables will do
     progress : told what is being done
     metric : what is measured of a fleet, if not what its scenario says
-
-    Raises
-    ------
-    RunError
-        If the folder is no finished run, or of another version, or a metric is said of something else than a fleet.
-    FaultsError
-        If tables that it lists are not there or cannot be read.
-
-    Examples
-    --------
-    >>> report(Path("nowhere"), lambda what, share: None)
-    Traceback (most recent call last):
-    scenarios.runs.rundir.RunError: nowhere: not a finished run, there is no manifest.json
     """
     recorded, run = reopen(path)
     scenario = in_metric(recorded, metric)
@@ -78,11 +65,6 @@ def beside_effect(sections: Sequence[Section]) -> list[Section]:
     Parameters
     ----------
     sections : of one report
-
-    Examples
-    --------
-    >>> beside_effect([Section("What happened")])
-    [Section(title='What happened', blocks=(), payload=None)]
     """
     of_effects = [
         section.payload for section in sections if any(verdict.lens == "The feature" for verdict in section.of(Verdict))

@@ -47,13 +47,7 @@ def _least_asked(row: Score) -> int:
 
 
 def saved(file: Path) -> Page:
-    """Return the report of what `wsc scorecard --json` printed.
-
-    Raises
-    ------
-    FaultsError
-        If the file holds something else, or what another version printed.
-    """
+    """Return the report of what `wsc scorecard --json` printed."""
     try:
         payload = json_of(file, _numbers)
     except (OSError, JsonError):

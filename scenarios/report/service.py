@@ -18,14 +18,7 @@ _PICTURED = {"errors": "Median error of service time by method, platform by plat
 
 
 def predicted(subject: Subject, progress: Progress) -> Iterator[Section]:
-    """Yield what happened on every platform, and how far each method's predictions were off; nothing of other runs.
-
-    Examples
-    --------
-    >>> from scenarios.report.subject import example
-    >>> list(predicted(example(), lambda what, share: None))
-    []
-    """
+    """Yield what happened on every platform, and how far each method's predictions were off; nothing of other runs."""
     scenario, run = subject.scenario, subject.run
     if not isinstance(scenario, ServiceScenario):
         return
@@ -45,15 +38,7 @@ def predicted(subject: Subject, progress: Progress) -> Iterator[Section]:
 
 
 def asking(run: str, origin: str, targets: Sequence[str]) -> str:
-    """Return the command that predicts from a run's log; in a simulated world all platforms need the same instructions.
-
-    Examples
-    --------
-    >>> asking("runs/web", "skylake_6148", ["rome_7742"])
-    'wsc predict runs/web --from skylake_6148 --to rome_7742'
-    >>> asking("runs/web", "skylake_6148", ["altra_q80_30"])
-    'wsc predict runs/web --from skylake_6148 --to altra_q80_30 --instruction-ratio 1,1'
-    """
+    """Return the command that predicts from a run's log; in a simulated world platforms need the same instructions."""
     alike = all(same_instructions(PLATFORMS[origin], PLATFORMS[name]) for name in targets)
     return f"wsc predict {run} --from {origin} --to {','.join(targets)}" + ("" if alike else " --instruction-ratio 1,1")
 

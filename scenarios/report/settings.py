@@ -21,14 +21,7 @@ _NAMING = frozenset({"name", "kind", "description"})
 
 
 def facts(subject: Subject) -> dict[str, str]:
-    """Return what names the run and says who made it when: label and text.
-
-    Examples
-    --------
-    >>> from scenarios.report.subject import example
-    >>> facts(example())["digest"]
-    '6e44'
-    """
+    """Return what names the run and says who made it when: label and text."""
     manifest = subject.run.manifest
     counted = manifest.get("counts", {}).items()
     counts = (plural(count, name.replace("_", " ").removesuffix("s")) for name, count in counted if count)
@@ -51,15 +44,7 @@ def _moment(manifest: Mapping[str, Any]) -> str:
 
 
 def settings(subject: Subject) -> Section:
-    """Return what was asked where it differs from the defaults, and how to ask it again.
-
-    Examples
-    --------
-    >>> from scenarios.report.subject import example
-    >>> from scenarios.views.section import Command
-    >>> settings(example()).of(Command)[0].text
-    'wsc run rush.yaml'
-    """
+    """Return what was asked where it differs from the defaults, and how to ask it again."""
     scenario = subject.scenario
     values, default = flat(_dumped(scenario)), _dumped(type(scenario)(name=scenario.name))
     usual = flat(default)
@@ -81,13 +66,7 @@ def settings(subject: Subject) -> Section:
 
 
 def flat(value: Mapping[str, Any], above: str = "") -> dict[str, Any]:
-    """Return nested maps as one, by dotted paths; everything else stays as it is.
-
-    Examples
-    --------
-    >>> flat({"fleet": {"machines": 300}, "seed": 1})
-    {'fleet.machines': 300, 'seed': 1}
-    """
+    """Return nested maps as one, by dotted paths; everything else stays as it is."""
     flattened = dict[str, Any]()
     for name, inner in value.items():
         path = f"{above}{name}"
@@ -96,13 +75,7 @@ def flat(value: Mapping[str, Any], above: str = "") -> dict[str, Any]:
 
 
 def at(value: object, path: str) -> object:
-    """Return what stands at a dotted path of nested maps; None if nothing does.
-
-    Examples
-    --------
-    >>> at({"fleet": {"machines": 300}}, "fleet.machines"), at({"feature": None}, "feature.name")
-    (300, None)
-    """
+    """Return what stands at a dotted path of nested maps; None if nothing does."""
     for name in path.split("."):
         value = value.get(name) if isinstance(value, Mapping) else None
     return value
@@ -114,13 +87,7 @@ def _dumped(scenario: AnyScenario) -> dict[str, Any]:
 
 
 def again(scenario: AnyScenario) -> tuple[str, str]:
-    """Return the command that makes a scenario's run again, and its file where it is no shipped scenario.
-
-    Examples
-    --------
-    >>> again(load("queue_small"))
-    ('wsc run queue_small', '')
-    """
+    """Return the command that makes a scenario's run again, and its file where it is no shipped scenario."""
     changed = _changed(scenario)
     subject = scenario.name if changed is not None else f"{scenario.name}.yaml"
     command = " ".join(["wsc run", subject, *(f"--set {shlex.quote(change)}" for change in changed or ())])

@@ -34,13 +34,7 @@ def composed(  # noqa: PLR0917
     payload: object = None,
     code: str = "",
 ) -> Section:
-    """Return a section of a report: sentences, figures, tables, and how to see it again.
-
-    Examples
-    --------
-    >>> [type(block).__name__ for block in composed("day", ("Busy.",), commands=("wsc run day",)).blocks]
-    ['Says', 'Command']
-    """
+    """Return a section of a report: sentences, figures, tables, and how to see it again."""
     again: list[Block] = [*map(Command, commands), *([Code(code)] if code else [])]
     return Section(title, (*says(*lines), *figures, *tables, *again, *verdicts), payload)
 
@@ -71,11 +65,6 @@ def example(name: str = "rush") -> Subject:
     Parameters
     ----------
     name : of its scenario
-
-    Examples
-    --------
-    >>> example().scenario.kind, example().run.path.as_posix(), example().run.tables
-    ('queue', 'runs/rush', ())
     """
     run = Run(Path("runs", name), {"seed": 3, "digest": "6e44", "tables": {}})
     return Subject(QueueScenario(name=name, seed=3), run)

@@ -45,13 +45,7 @@ class _One:
 
 
 def runs_of(folder: Path) -> list[Path]:
-    """Return the folders of runs in a folder, by name; hidden ones, which are unfinished, are left out.
-
-    Examples
-    --------
-    >>> runs_of(Path("nowhere"))
-    []
-    """
+    """Return the folders of runs in a folder, by name; hidden ones, which are unfinished, are left out."""
     return sorted(file.parent for file in folder.glob(f"*/{MANIFEST}") if not file.parent.name.startswith("."))
 
 
@@ -62,11 +56,6 @@ def report(folder: Path, progress: Progress) -> Page:
     ----------
     folder : has the folders of runs
     progress : told the share of the runs that is measured
-
-    Examples
-    --------
-    >>> report(Path("nowhere"), lambda what, share: None).about
-    '0 runs.'
     """
     paths = runs_of(folder)
     every = []

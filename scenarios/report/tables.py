@@ -19,17 +19,6 @@ def listed(run: Run) -> Section:
     Parameters
     ----------
     run : a finished run
-
-    Raises
-    ------
-    FaultsError
-        If tables that the run lists, ``truth_`` tables apart, are not there, or some are damaged: all of them.
-
-    Examples
-    --------
-    >>> from scenarios.report.subject import example
-    >>> listed(example().run).blocks
-    (Says(text='0 tables.', mark=''),)
     """
     faults = [*(fault for file, _ in run.files() for fault in _lost(file, run)), *run_tables.faults(run)]
     if faults:

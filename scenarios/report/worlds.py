@@ -21,15 +21,6 @@ def of_pieces(pieces: Sequence[Mapping[str, object]], folder: Path) -> Page:
     ----------
     pieces : worlds as `crossplatform.worlds.judge` returns them, one at least
     folder : where they are kept; its name begins with the scenario's
-
-    Examples
-    --------
-    >>> row = {"target": "pres", "measured": False, "response_error": 0.1, "coverage": 0.9, "half_width": 0.1}
-    >>> row |= {"response_coverage": 0.9, "response_half_width": 0.2, "method": "testbed", "service_error": 0.05}
-    >>> world = {"seed": 1, "outside_hull": 0.7, "methods": [row], "platforms": [], "notes": []}
-    >>> world |= {"choices": [{"method": "testbed", "wrong": 0.1, "loss": 0.01}]}
-    >>> of_pieces([world], Path("runs/auction-worlds-6e44")).title
-    'auction'
     """
     judged = sorted((cast(JudgedWorld, dict(piece)) for piece in pieces), key=lambda world: world["seed"])
     summed = summary(judged)

@@ -47,25 +47,13 @@ def cells(seed: int, count: int) -> list[Cell]:
     ----------
     seed : the fleet's
     count : of cells
-
-    Examples
-    --------
-    >>> [cell.name for cell in cells(1, 3)], cells(1, 3)[:2] == cells(1, 2), cells(1, 1) == cells(2, 1)
-    (['c0001', 'c0002', 'c0003'], True, False)
     """
     names = [f"c{number:04d}" for number in range(1, count + 1)]
     return [Cell(name, int(stream(seed, f"cell {name}").integers(_SEEDS))) for name in names]
 
 
 def alone(scenario: Scenario, cell: Cell) -> Scenario:
-    """Return a cell as a fleet of its own.
-
-    Examples
-    --------
-    >>> one = alone(Scenario(name="large", cells=4), Cell("c0003", 7))
-    >>> one.name, one.seed, one.cells
-    ('c0003', 7, 1)
-    """
+    """Return a cell as a fleet of its own."""
     return replace(scenario, name=cell.name, seed=cell.seed, cells=1)
 
 
@@ -85,25 +73,6 @@ def gathered(
     make : returns the folder of a cell's finished run; of a module, since other processes import it
     pool : what the work runs through
     progress : told the share of the cells that is done
-
-    Raises
-    ------
-    RunError
-        If a process ends without an answer, or what a worker wrote is not seen here.
-
-    Examples
-    --------
-    >>> import tempfile
-    >>> from concurrent.futures import ThreadPoolExecutor
-    >>> from models.fleet.world import Fleet, Population
-    >>> from scenarios.runs.execution import obtain
-    >>> tiny = Scenario(name="tiny", horizon_s=900.0, fleet=Fleet(20), population=Population(60, 50), cells=2)
-    >>> with tempfile.TemporaryDirectory() as out, ThreadPoolExecutor(1) as pool:
-    ...     def made(cell):
-    ...         return obtain(alone(tiny, cell), Path(out), False, lambda what, share: None).path
-    ...     draft = Draft(Path(out, "draft"), Path(out, "run"))
-    ...     gathered(tiny, draft, made, pool, lambda what, share: None)["machines"]
-    40
     """
     wanted = cells(scenario.seed, scenario.cells)
     folders = list[Path]()

@@ -81,13 +81,7 @@ def _keep(conclusion: Measured, file: Path) -> None:
 
 
 def _json(value: object) -> object:
-    """Return a value as JSON holds it, under the name of its form where JSON has none of the kind.
-
-    Raises
-    ------
-    TypeError
-        If it is of a type that is not kept.
-    """
+    """Return a value as JSON holds it, under the name of its form where JSON has none of the kind."""
     if isinstance(value, np.generic):
         value = value.item()
     if value is None or isinstance(value, bool | int | float | str):

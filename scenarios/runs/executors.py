@@ -75,13 +75,7 @@ def checked(where: str) -> str:
 
 
 def made_by() -> dict[str, Any]:
-    """Return what decides an answer beside the question: the code and the versions of libraries.
-
-    Examples
-    --------
-    >>> sorted(made_by())
-    ['source', 'versions']
-    """
+    """Return what decides an answer beside the question: the code and the versions of libraries."""
     import analysis
     import models
     import scenarios

@@ -28,18 +28,6 @@ def spread(function: Callable[[_T], _R], items: Sequence[_T], workers: int | Non
     function : of a module, since processes import it
     items : what it is called with, one by one
     workers : processes; one for each processor if not said; with one, or for one item, no other process is started
-
-    Raises
-    ------
-    RunError
-        If a process ends without an answer, as when the machine is out of memory.
-    Exception
-        What the function raises, of the first item for which it does.
-
-    Examples
-    --------
-    >>> sorted(spread(abs, [-1, 2, -3], workers=1))
-    [1, 2, 3]
     """
     count = min(workers or processors(), len(items))
     if count <= 1:
@@ -53,20 +41,6 @@ def through(executor: Executor, function: Callable[[_T], _R], items: Sequence[_T
     """Yield what a function makes of each item by way of an executor, in the order in which they are done.
 
     What has not begun when the iteration ends is not begun any more.
-
-    Raises
-    ------
-    RunError
-        If a worker ends without an answer.
-    Exception
-        What the function raises, of the first item for which it does.
-
-    Examples
-    --------
-    >>> from concurrent.futures import ThreadPoolExecutor
-    >>> with ThreadPoolExecutor(2) as pool:
-    ...     sorted(through(pool, abs, [-1, 2, -3]))
-    [1, 2, 3]
     """
     futures = [executor.submit(function, item) for item in items]
     try:
@@ -89,12 +63,6 @@ def processes(count: int | None = None) -> Iterator[Executor]:
     Parameters
     ----------
     count : processes; one for each processor if not said
-
-    Examples
-    --------
-    >>> with processes(2) as pool:
-    ...     pool.submit(abs, -1).result()
-    1
     """
     context = get_context("forkserver")
     context.set_forkserver_preload(_LIBRARIES)
@@ -113,13 +81,7 @@ def processes(count: int | None = None) -> Iterator[Executor]:
 
 
 def processors() -> int:
-    """Return how many processors this process may use.
-
-    Examples
-    --------
-    >>> processors() >= 1
-    True
-    """
+    """Return how many processors this process may use."""
     return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
 
 

@@ -32,13 +32,7 @@ _SUMMED = ("instances", "quota_vcpu", "cycles", "instructions", "llc_misses", "c
 
 
 def partition(folder: Path, table: str, cell: str) -> Path:
-    """Return where a cell's part of a table is, in a run's folder: readers of Parquet take `table` as a whole.
-
-    Examples
-    --------
-    >>> partition(Path("runs/cells-1"), "counters", "c0001").as_posix()
-    'runs/cells-1/counters/cell=c0001/part.parquet'
-    """
+    """Return where a cell's part of a table is, in a run's folder: readers of Parquet take `table` as a whole."""
     return folder / table / f"{_PREFIX}{cell}" / _FILE
 
 
@@ -46,16 +40,6 @@ def place(file: Path, folder: Path, table: str, cell: str) -> None:
     """Put a table of a cell into the folder of the whole run; the file stays where it is too.
 
     Nothing is copied where the file system can give a file two names.
-
-    Examples
-    --------
-    >>> import tempfile
-    >>> with tempfile.TemporaryDirectory() as folder:
-    ...     file = Path(folder, "jobs.parquet")
-    ...     _ = file.write_text("rows")
-    ...     place(file, Path(folder), "jobs", "c0001")
-    ...     partition(Path(folder), "jobs", "c0001").read_text()
-    'rows'
     """
     target = partition(folder, table, cell)
     target.parent.mkdir(parents=True)
@@ -66,14 +50,7 @@ def place(file: Path, folder: Path, table: str, cell: str) -> None:
 
 
 def whole(parts: Mapping[str, Mapping[str, Any]]) -> dict[str, Any]:
-    """Return what a manifest says of a table that has parts: rows, a digest over those of the cells, and the parts.
-
-    Examples
-    --------
-    >>> made = whole({"c0001": {"rows": 2, "digest": "ab"}, "c0002": {"rows": 3, "digest": "cd"}})
-    >>> made["rows"], len(made["digest"]), list(made["partitions"])
-    (5, 32, ['c0001', 'c0002'])
-    """
+    """Return what a manifest says of a table that has parts: rows, a digest over those of the cells, and the parts."""
     text = "".join(f"{cell} {part['digest']}\n" for cell, part in sorted(parts.items()))
     digest = blake2b(text.encode(), digest_size=16).hexdigest()
     return {"rows": sum(part["rows"] for part in parts.values()), "digest": digest, "partitions": dict(parts)}
@@ -85,15 +62,6 @@ def used(files: Sequence[Path]) -> dict[str, int]:
     Parameters
     ----------
     files : the cell's tables; only what their footers say of each row group is read
-
-    Examples
-    --------
-    >>> import tempfile
-    >>> with tempfile.TemporaryDirectory() as folder:
-    ...     pd.DataFrame({"machine": [0, 4], "instance": [-1, 7]}).to_parquet(Path(folder, "events.parquet"))
-    ...     made = used([Path(folder, "events.parquet")])
-    >>> made["machine"], made["rack"], made["instance"]
-    (5, 0, 8)
     """
     most = dict.fromkeys(NUMBERED, 0)
     for file in files:
@@ -108,24 +76,7 @@ def used(files: Sequence[Path]) -> dict[str, int]:
 
 
 def check(folder: Path, listed: Listed) -> None:
-    """Check that a run has exactly the parts that it lists, each with its size; a table may be missing as a whole.
-
-    Raises
-    ------
-    FaultsError
-        With every part that is missing, cut off, or not of this run.
-
-    Examples
-    --------
-    >>> import tempfile
-    >>> with tempfile.TemporaryDirectory() as folder:
-    ...     Path(folder, "jobs").mkdir()
-    ...     try:
-    ...         check(Path(folder), {"jobs": {"partitions": {"c0001": {"file_bytes": 4}}}})
-    ...     except FaultsError as error:
-    ...         str(error).removeprefix(folder)
-    '/jobs/cell=c0001/part.parquet: is not there, though the run lists it'
-    """
+    """Check that a run has exactly the parts that it lists, each with its size; a table may be missing as a whole."""
     faults = [fault for table, entry in listed.items() for fault in _faults(folder, table, entry.get("partitions", {}))]
     if faults:
         raise FaultsError(faults)
@@ -148,22 +99,7 @@ def _faults(folder: Path, table: str, parts: Mapping[str, Mapping[str, Any]]) ->
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Parts:
-    """The parts of a run's tables, and how cells' numbers become the fleet's.
-
-    Examples
-    --------
-    >>> import tempfile
-    >>> with tempfile.TemporaryDirectory() as folder:
-    ...     listed = {"switches": {"partitions": {}}}
-    ...     for cell in ("c0001", "c0002"):
-    ...         file = partition(Path(folder), "switches", cell)
-    ...         file.parent.mkdir(parents=True)
-    ...         pd.DataFrame({"machine": [0, 1]}).to_parquet(file)
-    ...         listed["switches"]["partitions"][cell] = {"file_digest": file_digest(file)}
-    ...     parts = Parts(Path(folder), listed, dict.fromkeys(("c0001", "c0002"), dict.fromkeys(NUMBERED, 2)))
-    ...     parts.read("switches", ["c0001", "c0002"], ["machine"])["machine"].tolist()
-    [0, 1, 2, 3]
-    """
+    """The parts of a run's tables, and how cells' numbers become the fleet's."""
 
     folder: Path
     listed: Listed
@@ -174,13 +110,7 @@ class Parts:
     """Files that were found to hold what the run wrote."""
 
     def columns(self, table: str) -> list[str]:
-        """Return the names of a table's columns.
-
-        Raises
-        ------
-        FaultsError
-            If the table's first part is damaged.
-        """
+        """Return the names of a table's columns."""
         cell = next(iter(self.listed[table]["partitions"]))
         return list(pq.read_schema(self._undamaged(table, cell)).names)
 
@@ -195,11 +125,6 @@ class Parts:
         table : its name
         cells : which, in their order
         columns : of the table, in this order
-
-        Raises
-        ------
-        FaultsError
-            If a part is damaged.
         """
         if table == "jobs":
             return self._jobs(cells)[list(columns)]

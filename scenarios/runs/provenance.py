@@ -19,35 +19,17 @@ CONCLUDING = ("ortools", "scikit-learn", "duckdb")
 
 
 def versions() -> dict[str, str]:
-    """Return the versions of Python, of the testbed and of the libraries that decide what a run holds.
-
-    Examples
-    --------
-    >>> list(versions())
-    ['python', 'wsc-testbed', 'numpy', 'numba', 'scipy', 'pandas', 'simpy', 'pyarrow']
-    """
+    """Return the versions of Python, of the testbed and of the libraries that decide what a run holds."""
     return {"python": platform.python_version()} | {name: _version(name) for name in DISTRIBUTIONS}
 
 
 def source_of_run(kind: str) -> str:
-    """Return the digest of all the code that makes the tables of a run of a kind.
-
-    Examples
-    --------
-    >>> source_of_run("fleet") == source_digest(), source_of_run("profile") == source_digest()
-    (True, False)
-    """
+    """Return the digest of all the code that makes the tables of a run of a kind."""
     return source_digest(models, sim, names=KINDS[kind].makers if kind in KINDS else ())
 
 
 def conclusion_digest() -> str:
-    """Return the digest of all of the project's code, and of the versions of the libraries that it concludes with.
-
-    Examples
-    --------
-    >>> len(conclusion_digest())
-    32
-    """
+    """Return the digest of all of the project's code, and of the versions of the libraries that it concludes with."""
     import analysis
     import scenarios
 
@@ -57,13 +39,7 @@ def conclusion_digest() -> str:
 
 
 def source_digest(*packages: ModuleType, names: Sequence[str] = ()) -> str:
-    """Return the digest of the source files of packages and of named modules; of `models` and `sim` if none is said.
-
-    Examples
-    --------
-    >>> source_digest() == source_digest(models, sim), len(source_digest())
-    (True, 32)
-    """
+    """Return the digest of the source files of packages and of named modules; of `models` and `sim` if none is said."""
     digest = blake2b(digest_size=16)
     for package in packages or (models, sim):
         folder = Path(package.__path__[0])

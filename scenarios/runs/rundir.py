@@ -255,16 +255,6 @@ def run_directory(out: Path, name: str, digest: str) -> Path:
     out : parent folder of all runs
     name : the scenario's name
     digest : digest of the resolved scenario, hexadecimal; its first 12 characters are used
-
-    Raises
-    ------
-    ValueError
-        If the name cannot be a folder's name.
-
-    Examples
-    --------
-    >>> run_directory(Path("runs"), "small", "14166dc299f94f01").as_posix()
-    'runs/small-14166dc299f9'
     """
     if not name or name.startswith(".") or Path(name).name != name:
         raise InputError(f"scenario name {name!r}: must be usable as the name of a visible folder")
@@ -309,24 +299,6 @@ def creating(out: Path, name: str, digest: str) -> Iterator[Draft]:
     ------
     Draft
         Write tables into its `path`, then call its `add` and `describe`.
-
-    Raises
-    ------
-    FolderError
-        If `out` cannot be made.
-    RunError
-        If `describe` was not called, or a table in `path` was not added, or the other way round.
-
-    Examples
-    --------
-    >>> import tempfile
-    >>> from sim.recorder import write_table
-    >>> with tempfile.TemporaryDirectory() as out:
-    ...     with creating(Path(out), "small", "14166dc299f9") as draft:
-    ...         draft.add(write_table(draft.path, "events", {"time_s": [], "kind": [], "machine": [], "instance": []}))
-    ...         draft.describe("fleet", seed=1, scenario={"seed": 1}, counts={"machines": 300})
-    ...     open_run(draft.destination).manifest["counts"]
-    {'machines': 300}
     """
     destination = run_directory(out, name, digest)
     make_folder(destination.parent)

@@ -66,16 +66,7 @@ def whole(file: Path) -> Iterator[Path]:
 
 
 def abandoned(folder: Path) -> Iterator[Path]:
-    """Yield what processes that are no more left unfinished in a folder.
-
-    Examples
-    --------
-    >>> import tempfile
-    >>> with tempfile.TemporaryDirectory() as folder:
-    ...     hidden(Path(folder, "a")).touch()
-    ...     list(abandoned(Path(folder)))
-    []
-    """
+    """Yield what processes that are no more left unfinished in a folder."""
     for path in folder.iterdir():
         made_by = _HIDDEN.fullmatch(path.name)
         if made_by and not alive(int(made_by["process"])):
@@ -83,13 +74,7 @@ def abandoned(folder: Path) -> Iterator[Path]:
 
 
 def alive(process: int) -> bool:
-    """Return whether there is a process of this number.
-
-    Examples
-    --------
-    >>> alive(os.getpid())
-    True
-    """
+    """Return whether there is a process of this number."""
     try:
         os.kill(process, 0)
     except ProcessLookupError:

@@ -32,14 +32,7 @@ class _Named:
 
 
 def section(shown: Section) -> str:
-    """Return a section as HTML without a page around it.
-
-    Examples
-    --------
-    >>> from scenarios.views.section import Says
-    >>> "<p>1 &lt; 2</p>" in section(Section("day & night", (Says("1 < 2"),)))
-    True
-    """
+    """Return a section as HTML without a page around it."""
     made = environment(TEMPLATES).from_string(_NOTEBOOK)
     return made.render(title=shown.title, section=shown, verdicts=shown.of(Verdict))
 

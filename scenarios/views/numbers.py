@@ -122,13 +122,7 @@ def amount(value: float) -> str:
 
 
 def short(value: int) -> str:
-    """Return a whole number to four digits with a prefix of the SI.
-
-    Examples
-    --------
-    >>> short(999), short(1_234_567), short(-5 * 10**18), short(10**40)
-    ('999', '1.235 M', '-5.000 E', '1.000e+40')
-    """
+    """Return a whole number to four digits with a prefix of the SI."""
     if abs(value) < 10_000:
         return str(value)
     power = (len(str(abs(value))) - 1) // 3

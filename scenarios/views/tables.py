@@ -139,11 +139,6 @@ def bounded(name: str, names: Iterable[str]) -> str:
     ----------
     name : the column; ``low`` and ``high`` belong to the nearest column before them, ``x_low`` to ``x``
     names : all columns in order
-
-    Examples
-    --------
-    >>> bounded("low", ["share", "cpi", "low", "high"]), bounded("money_low", ["money_low"])
-    ('cpi', 'money')
     """
     stem, _, last = name.rpartition("_")
     if last not in _BOUNDS:
@@ -167,15 +162,7 @@ def is_share(name: str) -> bool:
 
 
 def value_text(name: str, value: object) -> str:
-    """Return a value of a column as text: shares in percent, changes of shares in points, large numbers with a prefix.
-
-    Examples
-    --------
-    >>> value_text("share", 0.125), value_text("change", 0.125), value_text("value", 3 * 10**15)
-    ('12.50%', '+12.50 pp', '3 P')
-    >>> value_text("share", float("nan")), value_text("ok", True), value_text("path", ("main", "read"))
-    ('–', 'yes', 'main → read')
-    """
+    """Return a value of a column as text: shares in percent, changes of them in points, large numbers with prefixes."""
     if isinstance(value, tuple | list):
         return " → ".join(map(str, value))
     if isinstance(value, str):

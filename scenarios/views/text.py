@@ -66,13 +66,7 @@ def show(section: Section, console: "Console") -> None:
 
 
 def broken(name: str, width: int) -> str:
-    """Return a name on as many lines as it needs, broken after ``::``, or between words, where it can be.
-
-    Examples
-    --------
-    >>> broken("leveldb::Writer::insert", 16).split()
-    ['leveldb::', 'Writer::insert']
-    """
+    """Return a name on as many lines as it needs, broken after ``::``, or between words, where it can be."""
     lines, rest = [], name
     while len(rest) > width:
         cut = max(rest.rfind("::", 0, width) + 2, rest.rfind(" ", 0, width) + 1)

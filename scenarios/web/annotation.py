@@ -55,13 +55,7 @@ class FilesView:
 
 
 def source(site: Site, pairs: Pairs) -> Page:
-    """Return a source file with a bar for each line (Ren et al. 2010, "Source annotation"); without one, all files.
-
-    Raises
-    ------
-    RefusedError
-        If a content is asked for and no file.
-    """
+    """Return a source file with a bar for each line (Ren et al. 2010, "Source annotation"); without one, all files."""
     request = read(pairs, site.default(("file", "file_hash")), more=("file", "hash"))
     base = replace(request, more={})
     if "file" not in request.more:
@@ -96,13 +90,7 @@ def source(site: Site, pairs: Pairs) -> Page:
 
 
 def annotate(site: Site, exact: PageQuery, file: str, file_hash: str) -> list[Line]:
-    """Return the lines of a file with what was sampled in each; lines that are not stored but sampled come last.
-
-    Raises
-    ------
-    RefusedError
-        If no such source is stored.
-    """
+    """Return the lines of a file with what was sampled in each; lines that are not stored but sampled come last."""
     text = site.source(file, file_hash).head(_MOST_LINES)
     sampled = site.database.query(exact.grouped("line").query)
     heat = {

@@ -67,17 +67,6 @@ def application(run: Path, hosts: Collection[str] = LOOPBACK) -> Starlette:
     ----------
     run : a run directory with profiles, or a folder with their tables
     hosts : names by which a browser may reach the server
-
-    Raises
-    ------
-    ProfileError
-        If the folder is no profile.
-
-    Examples
-    --------
-    >>> application(Path("nowhere"))
-    Traceback (most recent call last):
-    analysis.profiling.storage.ProfileError: nowhere: is no folder
     """
     site = Site(run)
     routes = [

@@ -40,12 +40,6 @@ def stacked(rows: Iterable[tuple[int, str, int]], most: int = 7) -> Chart:
     ----------
     rows : day, series, value
     most : series drawn, the largest in all; the rest are drawn as one
-
-    Examples
-    --------
-    >>> chart = stacked([(0, "old", 3), (0, "new", 1), (1, "new", 4)])
-    >>> chart.series, [bar.says for bar in chart.bars]
-    (('old', 'new'), ['day 0: old 75.0%', 'day 0: new 25.0%', 'day 1: new 100.0%'])
     """
     cells: dict[tuple[int, str], int] = defaultdict(int)
     totals: dict[str, int] = defaultdict(int)
@@ -108,14 +102,7 @@ class Lines:
 
 
 def lines(days: Sequence[int], series: Mapping[str, Sequence[float]]) -> Lines:
-    """Return values over days as lines from zero; days without a value are left out.
-
-    Examples
-    --------
-    >>> chart = lines([0, 1], {"distance": [float("nan"), 0.5]})
-    >>> [dot.says for dot in chart.dots[0]], chart.y_labels[-1][1]
-    (['day 1: distance 0.5'], '0.5')
-    """
+    """Return values over days as lines from zero; days without a value are left out."""
     known = [value for values in series.values() for value in values if math.isfinite(value)]
     most = max(known, default=1.0) or 1.0
     pitch = (_WIDTH - _LEFT) / max(1, len(days))

@@ -138,13 +138,7 @@ def questions(_: Site, pairs: Pairs) -> Page:
 
 
 def question(site: Site, pairs: Pairs) -> Page:
-    """Return the answer to one documented question, with a form for its parameters.
-
-    Raises
-    ------
-    RefusedError
-        If there is no such question, or a parameter is none of its own.
-    """
+    """Return the answer to one documented question, with a form for its parameters."""
     pairs = list(pairs)
     name = next((value for key, value in reversed(pairs) if key == PATH), "")
     if name not in QUESTIONS:

@@ -57,13 +57,6 @@ def call_graph(calls: pd.DataFrame, functions: pd.DataFrame, most_edges: int = U
     calls : caller, function, value, as `Database.edges` gives them
     functions : function, value (callees included), own, as `Database.inclusive` gives them
     most_edges : how many of the heaviest calls to keep
-
-    Examples
-    --------
-    >>> functions = pd.DataFrame({"function": ["main", "f"], "value": [4, 3], "own": [1, 3]})
-    >>> graph = call_graph(pd.DataFrame({"caller": ["main"], "function": ["f"], "value": [3]}), functions)
-    >>> graph.edges[0].share, graph.nodes[0].function, graph.nodes[0].share, graph.nodes[0].inclusive_share
-    (0.75, 'main', 0.25, 1.0)
     """
     total = sum(map(int, functions["own"]))
     listed = calls.sort_values(["value", "caller", "function"], ascending=[False, True, True]).head(most_edges)
@@ -89,12 +82,6 @@ def dot(graph: CallGraph, pairs: Sequence[tuple[str, str]] = (), path: str = "/q
     graph : at most a few hundred edges
     pairs : parameters of the pages that the nodes lead to, beside the function
     path : which page
-
-    Examples
-    --------
-    >>> text = dot(CallGraph((Node('say("hi")', 3, 0.5, 6, 1.0),), (), 6, 0))
-    >>> print(text.splitlines()[3])
-      n0 [label="say(\"hi\")\n50.0% of 100.0%" class="s9" URL="/query?where=function%3Dsay%28%22hi%22%29"];
     """
     number = {node.function: index for index, node in enumerate(graph.nodes)}
     lines = [
@@ -202,11 +189,6 @@ def flame(stacks: Iterable[Stack], smallest_share: float = SMALLEST_SHARE) -> di
     ----------
     stacks : path of functions, root first, and its value
     smallest_share : frames below this share of the whole are left out; their callers keep their value
-
-    Examples
-    --------
-    >>> flame([(("main", "f"), 3), (("main",), 1)])["children"]
-    [{'name': 'main', 'value': 4, 'children': [{'name': 'f', 'value': 3}]}]
     """
     return Tree(stacks).nested(smallest_share)
 
@@ -220,12 +202,6 @@ def flame_difference(
     ----------
     after, before : path of functions, root first, and its value; without any before there are no changes
     smallest_share : as `flame`
-
-    Examples
-    --------
-    >>> frame = flame_difference([(("f",), 30), (("g",), 10)], [(("f",), 1), (("g",), 1)])["children"][0]
-    >>> frame["name"], frame["value"], frame["delta"]
-    ('f', 30, 10)
     """
     return Tree(after, before).nested(smallest_share)
 
@@ -236,11 +212,6 @@ def as_json(frame: Mapping[str, object]) -> str:
     Parameters
     ----------
     frame : values that JSON has, and perhaps children, a list of frames, as its last one
-
-    Examples
-    --------
-    >>> as_json({"name": "all", "value": 4, "children": [{"name": "f", "value": 3}, {"name": "g", "value": 1}]})
-    '{"name":"all","value":4,"children":[{"name":"f","value":3},{"name":"g","value":1}]}'
     """
     text: list[str] = []
     waiting: list[Mapping[str, object] | str] = [frame]

@@ -161,13 +161,7 @@ def query_json(site: Site, pairs: Pairs) -> QueryJson:
 
 
 def plain(value: object) -> object:
-    """Return a value of a data frame as JSON has it.
-
-    Examples
-    --------
-    >>> plain(np.int64(3)), plain("f")
-    (3, 'f')
-    """
+    """Return a value of a data frame as JSON has it."""
     return value.item() if isinstance(value, np.generic) else value
 
 
@@ -198,12 +192,6 @@ def marked(changed: pd.DataFrame, shown: Table) -> Table:
     ----------
     changed : columns change and, if there are intervals, significant; its first rows are those of the table
     shown : the table, with a column of the change
-
-    Examples
-    --------
-    >>> changed = pd.DataFrame({"change": [0.2, -0.1], "significant": [True, False]})
-    >>> [row[0].mark for row in marked(changed, of_frame(changed[["change"]], "Changes")).rows]
-    ['grown', '']
     """
     if "significant" not in changed:
         return shown
@@ -227,11 +215,6 @@ def both(
     pairs : parameters; `a` and `b` are restrictions ``dimension=value``, and ``since=`` and ``until=`` a time
     default : what holds where nothing is given
     wrong : what is wrong already
-
-    Raises
-    ------
-    RefusedError
-        With everything that is wrong.
     """
     pairs = list(pairs)
     common = [(name, value) for name, value in pairs if name not in _SIDES]

@@ -38,27 +38,14 @@ class RefusedError(WscError):
 
 @dataclass(frozen=True, slots=True)
 class PageQuery:
-    """One query, how many of its rows are wanted, and what the page has in addition.
-
-    Examples
-    --------
-    >>> request = PageQuery(Query(by=("function",)), 20)
-    >>> request.url("/query")
-    '/query?event=cycles&by=function&top=20'
-    """
+    """One query, how many of its rows are wanted, and what the page has in addition."""
 
     query: Query
     top: int = 50
     more: Mapping[str, str] = field(default_factory=dict)
 
     def pairs(self) -> list[tuple[str, str]]:
-        """Return the parameters that ask the same again, defaults left out.
-
-        Examples
-        --------
-        >>> PageQuery(Query(where=(("application", ("a b",)),))).pairs()
-        [('event', 'cycles'), ('by', 'function'), ('where', 'application=a b'), ('top', '50')]
-        """
+        """Return the parameters that ask the same again, defaults left out."""
         query = self.query
         times = [("since", query.since_s), ("until", query.until_s)]
         return [
@@ -71,23 +58,11 @@ class PageQuery:
         ]
 
     def url(self, path: str) -> str:
-        """Return the URL of a page about the same query.
-
-        Examples
-        --------
-        >>> PageQuery(Query(where=(("function", ("<script>",)),))).url("/flame")
-        '/flame?event=cycles&by=function&where=function%3D%3Cscript%3E&top=50'
-        """
+        """Return the URL of a page about the same query."""
         return f"{path}?{urlencode(self.pairs())}"
 
     def about(self, event: str) -> "PageQuery":
-        """Return the same of another event.
-
-        Examples
-        --------
-        >>> PageQuery(Query()).about("instructions").query.event
-        'instructions'
-        """
+        """Return the same of another event."""
         return replace(self, query=replace(self.query, event=event))
 
     def grouped(self, *by: str) -> "PageQuery":
@@ -101,24 +76,12 @@ class PageQuery:
         return replace(self, query=replace(self.query, by=by))
 
     def only(self, key: str, value: str) -> "PageQuery":
-        """Return the same restricted to one value of a key, which stands in place of what was allowed of that key.
-
-        Examples
-        --------
-        >>> PageQuery(Query()).only("function", "f").only("function", "g").query.where
-        (('function', ('g',)),)
-        """
+        """Return the same restricted to one value of a key, which stands in place of what was allowed of that key."""
         others = tuple(pair for pair in self.query.where if pair[0] != key)
         return replace(self, query=replace(self.query, where=(*others, (key, (value,)))))
 
     def without(self, key: str) -> "PageQuery":
-        """Return the same with every value of a key allowed.
-
-        Examples
-        --------
-        >>> PageQuery(Query()).only("function", "f").without("function").query.where
-        ()
-        """
+        """Return the same with every value of a key allowed."""
         others = tuple(pair for pair in self.query.where if pair[0] != key)
         return replace(self, query=replace(self.query, where=others))
 
@@ -132,20 +95,6 @@ def read(pairs: Pairs, default: Query | None = None, top: int = 50, more: Collec
     default : what holds where nothing is given
     top : rows unless given
     more : names of parameters that the page has in addition, each at most once
-
-    Raises
-    ------
-    RefusedError
-        With everything that is wrong: unknown names, too long values, no number, too many rows.
-
-    Examples
-    --------
-    >>> request = read([("by", "application,platform"), ("where", "function=f(int, int)"), ("since", "2d")])
-    >>> request.query.by, request.query.where, request.query.since_s
-    (('application', 'platform'), (('function', ('f(int, int)',)),), 172800.0)
-    >>> read([("top", "1e9")])
-    Traceback (most recent call last):
-    scenarios.web.parameters.RefusedError: top: should be a whole number from 1 to 10000, got 1e9
     """
     default = default or Query()
     problems = list[str]()
@@ -174,13 +123,7 @@ def read(pairs: Pairs, default: Query | None = None, top: int = 50, more: Collec
 
 
 def gather(pairs: Pairs, known: Collection[str], problems: list[str]) -> dict[str, list[str]]:
-    """Return the values of each parameter; adds to `problems` what no page takes.
-
-    Examples
-    --------
-    >>> gather([("a", "1"), ("a", "2"), ("b", "")], {"a", "b"}, [])
-    {'a': ['1', '2']}
-    """
+    """Return the values of each parameter; adds to `problems` what no page takes."""
     values = dict[str, list[str]]()
     unknown = set[str]()
     for name, value in pairs:
@@ -232,11 +175,6 @@ def time_s(name: str, text: str, problems: list[str]) -> float | None:
     name : of the parameter
     text : such as 36h, 2d or 86400
     problems : takes one line if it is none
-
-    Examples
-    --------
-    >>> time_s("at", "2d", []), time_s("at", "90", []), time_s("at", "soon", problems := []), problems
-    (172800.0, 90.0, None, ['at: should be a time such as 36h, 2d or 86400 (seconds), got soon'])
     """
     text = text.strip()
     match = _TIME.fullmatch(text)

@@ -42,13 +42,7 @@ class RegressView:
 
 
 def regress(site: Site, pairs: Pairs) -> Page:
-    """Return the alarms of before a time against after it; without one, the days that there are to choose from.
-
-    Raises
-    ------
-    RefusedError
-        With everything that is wrong: a time that does not part the visits, an unknown event, a criterion out of range.
-    """
+    """Return the alarms of before a time against after it; without one, the days that there are to choose from."""
     problems = list[str]()
     given = gather(pairs, ("at", "event", *_USUAL), problems)
     problems += [f"{name}: is given {len(texts)} times" for name, texts in given.items() if len(texts) > 1]

@@ -49,19 +49,7 @@ def serve(run: Path, port: int = 8000) -> None:
 
 
 def listen(port: int) -> socket.socket:
-    """Return a socket that listens on the loopback interface.
-
-    Raises
-    ------
-    FaultsError
-        If the port is taken, not allowed or no port.
-
-    Examples
-    --------
-    >>> with listen(0) as listening:
-    ...     listening.getsockname()[0]
-    '127.0.0.1'
-    """
+    """Return a socket that listens on the loopback interface."""
     if not 0 <= port <= 65535:
         raise FaultsError([Fault("--port", 0, 0, "", "should be 0 to 65535", shown(port))])
     listening = socket.socket(socket.AF_INET, socket.SOCK_STREAM)

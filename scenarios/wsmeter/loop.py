@@ -89,21 +89,6 @@ def rounds(day: Day, settings: Loop, progress: Progress) -> pd.DataFrame:
     DataFrame
         Columns of table `rounds`; `machines` counts instances where the roll-out is by instance, `planned_margin` is
         the best there is where the target is out of reach.
-
-    Raises
-    ------
-    NotEnoughDataError
-        If no job has enough instances to plan with.
-
-    Examples
-    --------
-    >>> from models.fleet.world import Feature, Fleet, Population, World
-    >>> from sim.fleet.day import prepare
-    >>> feature = Feature("upgrade", {"haswell_2698v3": "broadwell_2698v4"})
-    >>> day = prepare(World(3, 900.0, 300.0, Fleet(20), Population(60, 50), feature=feature))
-    >>> made = rounds(day, Loop(target_margin=0.2, top_jobs=10), lambda _what, _share: None)
-    >>> made["accepted"].tolist(), bool(made["margin"].iloc[-1] <= 0.2)
-    ([True], True)
     """
     rows = []
     for row in _rounds(_trial(day, settings)):

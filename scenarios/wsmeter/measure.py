@@ -216,13 +216,7 @@ def _alone(scenario: Scenario, run: Run, _out: Path, progress: Progress) -> Flee
 
 
 def beside(run: Run, other: Run, settings: WSMeter) -> Beside:
-    """Return the change of each job that a run and another one measure, with 95% margins.
-
-    Raises
-    ------
-    NotEnoughDataError
-        If a run has nothing without, or nothing with the feature.
-    """
+    """Return the change of each job that a run and another one measure, with 95% margins."""
     own, others = (_changes(each_run, settings) for each_run in (run, other))
     both = own.merge(others, on="name", suffixes=("", "_there"))
     apart = (both["change"] - both["change_there"]).abs() > both["margin"] + both["margin_there"]
@@ -252,13 +246,7 @@ def _rounds(scenario: Scenario, run: Run, progress: Progress) -> pd.DataFrame:
 
 
 def validate(scenario: Scenario, out: Path, force: bool, progress: Progress) -> ValidatedFleet:
-    """Return what `wsc validate` says: how often each estimator's interval was right over many test clusters.
-
-    Raises
-    ------
-    RunError
-        If the scenario has no feature or records no truth, so that there is nothing to be right about.
-    """
+    """Return what `wsc validate` says: how often each estimator's interval was right over many test clusters."""
     if scenario.feature is None or not scenario.recording.truth:
         why = "it has no feature" if scenario.feature is None else "recording.truth is false"
         raise RunError(f"{scenario.name}: there is no truth to validate against, {why}")
@@ -317,14 +305,6 @@ def clusters(run: Run, settings: WSMeter, seed: int, *, by_instance: bool = Fals
     settings : metric, window, jobs and sizes
     seed : of the draws; each size has a stream of its own
     by_instance : whether every instance counts as a machine of its own, for features of single instances
-
-    Raises
-    ------
-    NotEnoughDataError
-        If fewer machines were measured with the feature than a size asks for.
-    ValueError
-        If the counting window or a job is not there.
-
     """
     cells = _Cells(run, settings, by_instance)
     summed, counts = list[Current](), list[pd.Series]()

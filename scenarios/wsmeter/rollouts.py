@@ -42,14 +42,6 @@ def moved(day: Day, number: int) -> Day:
     ----------
     day : on machines that differ by their conditions alone
     number : which others, 0, 1, 2, …
-
-    Examples
-    --------
-    >>> from models.fleet.world import Fleet, Population, World
-    >>> from sim.fleet.day import prepare
-    >>> day = prepare(World(3, 900.0, 300.0, Fleet(20), Population(60, 50)))
-    >>> moved(day, 5).machines.rack.min()
-    np.int64(5)
     """
     rng = stream(day.world.seed, f"other machines/{number}")
     fleet = replace(day.world.fleet, machines=day.machines.count)

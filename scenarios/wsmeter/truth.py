@@ -67,16 +67,7 @@ def change(tables: Tables) -> float:
 
 
 def change_of(run: Run, settings: schema.WSMeter) -> float:
-    """Return the true relative change over all jobs of a run, as `change` does, with one cell in memory at a time.
-
-    Raises
-    ------
-    RunError
-        If the run has no truth tables.
-    ValueError
-        If the counting window is not there.
-
-    """
+    """Return the true relative change over all jobs of a run, as `change` does, with one cell in memory at a time."""
     old, new = (_means(run, settings, f"truth_{arm}_counters") for arm in ARMS)
     return _change_of_means(old, new, job_quotas(run, settings))
 
@@ -119,15 +110,6 @@ def truth(tables: Tables) -> dict[str, float]:
 
     `change` weighs every job of the fleet by its quota share, whether or not an estimator would cover it; a job of
     which no stay was long enough to measure is left out.
-
-    Examples
-    --------
-    >>> off = pd.DataFrame({"job": list("aabb"), "machine": [1, 2, 1, 2], "weight": 1.0, "value": [1.0, 1, 2, 2]})
-    >>> on = off.assign(value=[2.0, 2, 2, 2])
-    >>> jobs = pd.DataFrame({"job": ["a", "b"], "quota": [1.0, 1.0], "instances": 2})
-    >>> half = on.assign(feature=on["machine"] == 2, value=[1.0, 2, 2, 2])
-    >>> {name: round(change, 3) for name, change in truth(Tables(half, jobs, off, on)).items()}
-    {'change': 0.333, 'machine_change': 0.333, 'reference': 0.333, 'machine_reference': 0.333}
     """
     halves = halves_of(tables.observed)
     return {
@@ -155,13 +137,7 @@ def halves_of(observed: pd.DataFrame) -> tuple[pd.DataFrame, pd.DataFrame]:
 
 
 def by_own_machine(table: pd.DataFrame) -> pd.DataFrame:
-    """Return the table with every row as a machine of its own.
-
-    Examples
-    --------
-    >>> by_own_machine(pd.DataFrame({"machine": [7, 7]}))["machine"].tolist()
-    [0, 1]
-    """
+    """Return the table with every row as a machine of its own."""
     return table.assign(machine=np.arange(len(table)))
 
 

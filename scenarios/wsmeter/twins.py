@@ -35,19 +35,6 @@ def observe(day: Day, arm: Arm, metric: MetricName, window: str = "all", around:
     -------
     DataFrame
         One row per stay that was long enough to measure.
-
-    Raises
-    ------
-    ValueError
-        If `around` holds no machine, or the counting window is not there.
-
-    Examples
-    --------
-    >>> from models.fleet.world import Fleet, Population
-    >>> from sim.fleet.arms import nowhere
-    >>> day = prepare(World(3, 900.0, 300.0, Fleet(20), Population(60, 50)))
-    >>> observe(day, nowhere(day), "ipc", around=np.array([4, 7]))["machine"].unique().tolist()
-    [4, 7]
     """
     counters = measure(day, arm, around)
     rows = measurements(counters[[column.name for column in COUNTERS]], stays(day), metric, window)
@@ -191,13 +178,6 @@ def touched(day: Day, jobs: pd.DataFrame) -> pd.DataFrame:
     ----------
     day : whose feature
     jobs : column job, numbers of jobs
-
-    Examples
-    --------
-    >>> from models.fleet.world import Fleet, Population
-    >>> day = prepare(World(3, 900.0, 300.0, Fleet(20), Population(60, 50)))
-    >>> len(touched(day, pd.DataFrame({"job": range(60)})))
-    60
     """
     feature = day.world.feature
     if feature is None or feature.platforms or feature.governor:

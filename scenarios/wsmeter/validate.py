@@ -113,13 +113,7 @@ class ValidatedFleet(Conclusion):
 
 
 def estimators(settings: schema.WSMeter) -> tuple[Estimator, ...]:
-    """Return the paper's estimators under a scenario's settings.
-
-    Examples
-    --------
-    >>> [estimator.name for estimator in estimators(schema.WSMeter())]
-    ['baseline', 'wsmeter', 'wsmeter-widened']
-    """
+    """Return the paper's estimators under a scenario's settings."""
     t, enough = settings.t, settings.min_instances
     return Baseline(t), WSMeter(t, enough), WSMeter(t, enough, settings.widen)
 
@@ -167,13 +161,6 @@ def draws(tables: Tables, settings: schema.WSMeter, seed: int, progress: Progres
         machines (size of the cluster), draw, reselections, estimator, change, low, high, margin, quota_coverage, jobs,
         and reference: the change from the whole featured half over the same jobs with the same weights, which the
         paper validates against. NaN where there was too little data.
-
-    Raises
-    ------
-    NotEnoughDataError
-        If the featured half has fewer machines than a test cluster.
-    ValueError
-        If the least coverage cannot be reached.
     """
     without, having = halves_of(tables.observed)
     considered = _considered(tables.jobs, settings.top_jobs)

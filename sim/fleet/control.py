@@ -51,18 +51,6 @@ def plan_day(world: World, machines: Machines, jobs: Jobs) -> Timeline:
     world : seed, horizon, epoch, scheduler, churn and the feature's roll-out
     machines : M machines with CPU and memory capacity
     jobs : J jobs with instances, CPU quota and memory request of each instance
-
-    Examples
-    --------
-    >>> from models.fleet.jobs import build_jobs
-    >>> from models.fleet.machines import build_machines
-    >>> from models.fleet.world import Fleet, Population
-    >>> world = World(fleet=Fleet(machines=20), population=Population(jobs=60, common_jobs=50))
-    >>> machines = build_machines(world)
-    >>> jobs = build_jobs(world, machines)
-    >>> timeline = plan_day(world, machines, jobs)
-    >>> bool((timeline.start_epoch == 0).sum() == jobs.instances.sum()), ENDINGS[timeline.ended_by[-1]]
-    (True, 'horizon')
     """
     plane = _open(world, machines, jobs)
     rollout = plan_roll_out(world, machines, len(plane.state.instances))

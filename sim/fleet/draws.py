@@ -17,13 +17,7 @@ def mix(x: np.uint64) -> np.uint64:
 
 @njit(cache=True, inline="always")
 def noise(key: np.uint64, epoch: int) -> float:
-    """Return a draw that belongs to (key, epoch): four 16-bit uniforms summed, mean 0, variance 1.
-
-    Examples
-    --------
-    >>> noise(np.uint64(1), 5) == noise(np.uint64(1), 5), noise(np.uint64(1), 5) == noise(np.uint64(2), 5)
-    (True, False)
-    """
+    """Return a draw that belongs to (key, epoch): four 16-bit uniforms summed, mean 0, variance 1."""
     x, low = mix(key + np.uint64(epoch) * _GOLDEN), np.uint64(0xFFFF)
     total = (x & low) + ((x >> np.uint64(16)) & low) + ((x >> np.uint64(32)) & low) + (x >> np.uint64(48))
     return (np.float64(np.int64(total)) / 65536.0 - 2.0 + 2.0 / 65536.0) * 1.7320508075688772
@@ -31,13 +25,7 @@ def noise(key: np.uint64, epoch: int) -> float:
 
 @njit(cache=True)
 def normal(key: np.uint64, counter: int) -> float:
-    """Return a standard normal draw that belongs to (key, counter), by Box and Muller (1958).
-
-    Examples
-    --------
-    >>> normal(np.uint64(1), 5) == normal(np.uint64(1), 5), normal(np.uint64(1), 5) == normal(np.uint64(1), 6)
-    (True, False)
-    """
+    """Return a standard normal draw that belongs to (key, counter), by Box and Muller (1958)."""
     a = mix(key + np.uint64(2 * counter + 1) * _GOLDEN)
     b = mix(key + np.uint64(2 * counter + 2) * _GOLDEN)
     u = (np.float64(np.int64(a >> np.uint64(11))) + 0.5) / 9007199254740992.0

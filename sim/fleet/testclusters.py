@@ -106,11 +106,6 @@ def alone(day: Day, jobs: Ints, copies: int) -> Day:
     day : whose world and jobs
     jobs : numbers of jobs
     copies : instances of each
-
-    Raises
-    ------
-    ValueError
-        If there is no job or no copy.
     """
     job = np.repeat(jobs, copies)
     return _static(day.world, day.jobs, job, np.arange(job.size), None)

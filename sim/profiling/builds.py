@@ -58,19 +58,7 @@ def release_factors(world: ProfileWorld, programs: Programs, released: Bools, re
 
 
 def changed_functions(world: ProfileWorld, programs: Programs) -> Bools:
-    """Return (G,) which functions a release of their program changes, where they are of its own code.
-
-    Examples
-    --------
-    >>> from models.fleet.jobs import build_jobs
-    >>> from models.fleet.machines import build_machines
-    >>> from models.profiling.programs import build_programs
-    >>> from models.fleet.world import Fleet, Population
-    >>> world = ProfileWorld(2, 172800.0, 3600.0, Fleet(8), Population(12, 8, heavyweights=2))
-    >>> programs = build_programs(world, build_jobs(world, build_machines(world)), ["haswell_2698v3"])
-    >>> bool(0.1 < changed_functions(world, programs).mean() < 0.2)
-    True
-    """
+    """Return (G,) which functions a release of their program changes, where they are of its own code."""
     chosen = uniforms(mixed(programs.code.key, keys_of(world.seed, "functions that a release changes")))
     return np.asarray(chosen < world.profiling.releases.changed_functions)
 
@@ -164,18 +152,6 @@ def build_builds(world: ProfileWorld, programs: Programs) -> Builds:
     ----------
     world : releases, compiler and kernel roll-outs, horizon
     programs : J programs
-
-    Examples
-    --------
-    >>> from models.fleet.jobs import build_jobs
-    >>> from models.fleet.machines import build_machines
-    >>> from models.profiling.programs import build_programs
-    >>> from models.fleet.world import Fleet, Population
-    >>> world = ProfileWorld(2, 14 * 86400.0, 3600.0, Fleet(8), Population(12, 8, heavyweights=2))
-    >>> programs = build_programs(world, build_jobs(world, build_machines(world)), ["haswell_2698v3"])
-    >>> builds = build_builds(world, programs)
-    >>> builds.count == len(programs.images) + int((builds.release_day < NEVER).sum())
-    True
     """
     day = _release_days(world, programs)
     recompiled = _recompiled(world, programs, day)
@@ -214,16 +190,6 @@ def residence_release(world: ProfileWorld, day: Day, builds: Builds) -> Ints:
     Returns
     -------
     (R,) array of epochs, `sim.fleet.arms.NEVER` for those that never do: `sim.fleet.arms.Arm.stay_from`
-
-    Examples
-    --------
-    >>> from models.profiling.programs import build_programs
-    >>> from models.fleet.world import Fleet, Population
-    >>> from sim.fleet.day import prepare
-    >>> day = prepare(world := ProfileWorld(2, 4 * 86400.0, 3600.0, Fleet(8), Population(12, 8, heavyweights=2)))
-    >>> builds = build_builds(world, build_programs(world, day.jobs, ["haswell_2698v3"]))
-    >>> set(np.unique(residence_release(world, day, builds))) <= {24, 48, 72, 96, 120, NEVER}
-    True
     """
     timeline = day.timeline
     uniform = stream(world.seed, "waves of releases").random(int(timeline.instance.max(initial=-1)) + 1)
@@ -248,16 +214,6 @@ def software_factors(programs: Programs, builds: Builds, jobs: Jobs) -> Floats:
     Returns
     -------
     (J, TRAITS) array in the columns of `sim.fleet.slots`, as `software_table`; 1: no change
-
-    Examples
-    --------
-    >>> from models.profiling.programs import build_programs
-    >>> from models.fleet.world import Fleet, Population
-    >>> from sim.fleet.day import prepare
-    >>> day = prepare(world := ProfileWorld(2, 86400.0, 3600.0, Fleet(8), Population(12, 8, heavyweights=2)))
-    >>> programs = build_programs(world, day.jobs, ["haswell_2698v3"])
-    >>> bool((software_factors(programs, build_builds(world, programs), day.jobs) == 1.0).all())
-    True
     """
     table = np.ones((jobs.count, slots.TRAITS))
     for number in np.flatnonzero(builds.release_day < NEVER).tolist():

@@ -45,27 +45,13 @@ class Plan:
 
     @property
     def answered(self) -> Ints:
-        """Visits that were answered, by machine and epoch: the order in which `sim.fleet.blocks.Visits` wants them.
-
-        Examples
-        --------
-        >>> visits = np.array([4, 2, 4]), np.array([0, 1, 2])
-        >>> Plan(("fleet",), np.zeros(3, np.int64), *visits, np.full(3, 12), np.array([OK, OK, FAILED])).answered
-        array([1, 0])
-        """
+        """Visits that were answered, by machine and epoch: the order in which `sim.fleet.blocks.Visits` wants them."""
         ok = np.flatnonzero(self.status == OK)
         return ok[np.lexsort((self.epoch[ok], self.machine[ok]))]
 
 
 def draws(world: ProfileWorld, name: str) -> np.random.Generator:
-    """Return the collector's random generator for `name`; another collector's seed looks at the same fleet again.
-
-    Examples
-    --------
-    >>> world = ProfileWorld(seed=3)
-    >>> bool(draws(world, "round 0").random() == draws(world, "round 0").random())
-    True
-    """
+    """Return the collector's random generator for `name`; another collector's seed looks at the same fleet again."""
     return stream(world.profiling.collector.seed, f"collector of fleet {world.seed}: {name}")
 
 
@@ -95,22 +81,6 @@ def plan_visits(
     day : its stays, which the job management system lists
     register : the machines
     samples_per_s : collection to platform to samples of cycles a second that gatekeepers allow on a busy machine
-
-    Examples
-    --------
-    >>> from models.fleet.world import Fleet, Population
-    >>> from models.profiling.world import Collector, Profiling
-    >>> from sim.fleet.arms import nowhere
-    >>> from sim.fleet.day import prepare
-    >>> from sim.profiling.register import place
-    >>> from sim.profiling.register import machine_register
-    >>> asked = Profiling(collector=Collector(one_in=10, failure_share=0.0))
-    >>> world = ProfileWorld(3, 7200.0, 300.0, Fleet(20), Population(60, 50), profiling=asked)
-    >>> day = prepare(world)
-    >>> register = machine_register(world, day, nowhere(day), place(world, day.machines))
-    >>> plan = plan_visits(world, day, register, {"fleet": {"haswell_2698v3": 25.0}})
-    >>> plan.weight, plan.epoch // 12
-    (array([120, 120, 120, 120]), array([0, 0, 1, 1]))
     """
     clock = simpy.Environment()
     gate = Gatekeepers(register.count)
@@ -127,14 +97,7 @@ def plan_visits(
 
 
 class Gatekeepers:
-    """The daemons that let at most one collection at a time profile their machine.
-
-    Examples
-    --------
-    >>> gate = Gatekeepers(2)
-    >>> gate.admit(1, epoch=5), gate.admit(1, epoch=5), gate.admit(0, epoch=5), gate.admit(1, epoch=6)
-    (True, False, True, True)
-    """
+    """The daemons that let at most one collection at a time profile their machine."""
 
     def __init__(self, machines: int) -> None:
         self._busy_until = np.zeros(machines, np.int64)
@@ -265,15 +228,6 @@ def quota_share(day: Day, job: str, epoch: Ints) -> Floats:
     Returns
     -------
     (M,) array
-
-    Examples
-    --------
-    >>> from models.fleet.world import Fleet, Population
-    >>> from sim.fleet.day import prepare
-    >>> day = prepare(ProfileWorld(3, 900.0, 300.0, Fleet(20), Population(60, 50)))
-    >>> share = quota_share(day, day.jobs.names[0], np.zeros(20, np.int64))
-    >>> bool(0.0 < share.sum() < 20.0)
-    True
     """
     timeline, machines = day.timeline, day.machines.count
     if job not in day.jobs.names:

@@ -21,12 +21,6 @@ def keys_of(seed: int, name: str, *numbers: Ints) -> Keys:
     ----------
     seed, name : as of a stream
     numbers : arrays that broadcast against each other, none negative
-
-    Examples
-    --------
-    >>> one, other = keys_of(1, "shards", np.array([3, 4]), np.array([7])), keys_of(1, "days", np.array([3, 4]))
-    >>> one.shape, bool((one != other).all())
-    ((2,), True)
     """
     keys = np.array(key(f"{name} {seed}"), np.uint64)
     for number in numbers:
@@ -35,39 +29,20 @@ def keys_of(seed: int, name: str, *numbers: Ints) -> Keys:
 
 
 def mixed(first: Keys, second: Keys) -> Keys:
-    """Return keys that belong to both of each pair of keys; arrays broadcast.
-
-    Examples
-    --------
-    >>> a, b = np.array([1, 2], np.uint64), np.array([[5], [6]], np.uint64)
-    >>> np.unique(mixed(a, b)).size
-    4
-    """
+    """Return keys that belong to both of each pair of keys; arrays broadcast."""
     with np.errstate(over="ignore"):
         return _scramble(_scramble(first + _GOLDEN) + _GOLDEN * second)
 
 
 def uniforms(keys: Keys) -> Floats:
-    """Return a draw in 0..1, both excluded, that belongs to each key.
-
-    Examples
-    --------
-    >>> bool(abs(uniforms(np.arange(10_000, dtype=np.uint64)).mean() - 0.5) < 0.02)
-    True
-    """
+    """Return a draw in 0..1, both excluded, that belongs to each key."""
     with np.errstate(over="ignore"):
         drawn = _scramble(keys + _GOLDEN)
     return ((drawn >> np.uint64(11)).astype(np.float64) + 0.5) / 2.0**53
 
 
 def normals(keys: Keys) -> Floats:
-    """Return a standard normal draw that belongs to each key, by Box and Muller (1958).
-
-    Examples
-    --------
-    >>> bool(abs(normals(np.arange(10_000, dtype=np.uint64)).std() - 1) < 0.03)
-    True
-    """
+    """Return a standard normal draw that belongs to each key, by Box and Muller (1958)."""
     radius = np.sqrt(-2.0 * np.log(uniforms(keys)))
     return np.asarray(radius * np.cos(2.0 * np.pi * uniforms(keys ^ _MIX_1)))
 
@@ -95,11 +70,6 @@ class Lists:
         ----------
         start : (n + 1,) array, ascending; no list is empty
         weight : things' weights, of any sum
-
-        Examples
-        --------
-        >>> Lists.of(np.array([0, 2, 3]), np.array([1.0, 3.0, 5.0])).upper
-        array([0.25, 1.  , 2.  ])
         """
         count = np.diff(start)
         running = np.cumsum(weight)
@@ -114,12 +84,6 @@ class Lists:
         ----------
         which : (n,) array of lists
         uniform : (n,) array in 0..1, the draws
-
-        Examples
-        --------
-        >>> lists = Lists.of(np.array([0, 2, 3]), np.array([1.0, 3.0, 5.0]))
-        >>> lists.pick(np.array([0, 0, 1]), np.array([0.2, 0.3, 0.9]))
-        array([0, 1, 2])
         """
         place = np.searchsorted(self.upper, which + uniform, side="right")
         return np.clip(place, self.start[which], self.start[which + 1] - 1)
@@ -145,12 +109,6 @@ def draw_samples(expected: Floats, keys: Keys) -> Draws:
     ----------
     expected : (R, F, K) samples expected of each row's functions, by event
     keys : (R, K) keys of the draws
-
-    Examples
-    --------
-    >>> made = draw_samples(np.array([[[3.0], [0.0], [0.5]]]), np.array([[7]], np.uint64))
-    >>> made.cell.size in {3, 4}, bool((made.function != 1).all())
-    (True, True)
     """
     rows, functions, events = expected.shape
     if functions == 0 or rows == 0:

@@ -38,23 +38,6 @@ def row_weights(software: Software, rows: Rows) -> Floats:
     Returns
     -------
     (R, F) array in the order of the program's entries, sum 1 over each row
-
-    Raises
-    ------
-    ValueError
-        If the rows are of several programs.
-
-    Examples
-    --------
-    >>> from models.profiling.world import ProfileWorld
-    >>> from models.fleet.world import Fleet, Population
-    >>> from sim.fleet.arms import nowhere
-    >>> from sim.fleet.day import prepare
-    >>> from sim.profiling.rows import rows_of, software_of
-    >>> day = prepare(world := ProfileWorld(2, 86400.0, 3600.0, Fleet(8), Population(12, 8, heavyweights=2)))
-    >>> rows = rows_of(day, nowhere(day), software := software_of(world, day))
-    >>> bool(np.allclose(row_weights(software, rows.take(rows.program == 3)).sum(axis=1), 1.0))
-    True
     """
     if np.unique(rows.program).size > 1:
         raise InputError(f"rows are of {np.unique(rows.program).size} programs, must be of one")
@@ -124,21 +107,6 @@ def spread(programs: Programs, rows: Rows, weights: Floats, totals: Floats) -> F
     Returns
     -------
     (R, F, 6) array of `EVENTS`; cycles, instructions and last-level misses sum to the row's
-
-    Examples
-    --------
-    >>> from models.profiling.world import ProfileWorld
-    >>> from models.fleet.world import Fleet, Population
-    >>> from sim.fleet.arms import nowhere
-    >>> from sim.fleet.day import prepare
-    >>> from sim.profiling.rows import rows_of, software_of
-    >>> from sim.profiling.functions import row_weights
-    >>> day = prepare(world := ProfileWorld(2, 86400.0, 3600.0, Fleet(8), Population(12, 8, heavyweights=2)))
-    >>> software = software_of(world, day)
-    >>> rows = rows_of(day, nowhere(day), software).take(slice(1))
-    >>> events = spread(software.programs, rows, row_weights(software, rows), np.array([[9e9, 6e9, 1e7, 3.0, 7e9]]))
-    >>> events.sum(axis=(0, 1))[[CYCLES, INSTRUCTIONS, LLC_MISSES]].round()
-    array([9.e+09, 6.e+09, 1.e+07])
     """
     if not rows.count:
         return np.zeros((*weights.shape, len(EVENTS)))
@@ -158,26 +126,6 @@ def summed(programs: Programs, rows: Rows, weights: Floats, totals: Floats) -> F
     Returns
     -------
     (F, 6) array of `EVENTS`
-
-    Raises
-    ------
-    ValueError
-        If the rows are on several platforms, or there are none.
-
-    Examples
-    --------
-    >>> from models.profiling.world import ProfileWorld
-    >>> from models.fleet.world import Fleet, Population
-    >>> from sim.fleet.arms import nowhere
-    >>> from sim.fleet.day import prepare
-    >>> from sim.profiling.rows import rows_of, software_of
-    >>> from sim.profiling.functions import row_weights
-    >>> day = prepare(world := ProfileWorld(2, 86400.0, 3600.0, Fleet(8), Population(12, 8, heavyweights=2)))
-    >>> software = software_of(world, day)
-    >>> rows = rows_of(day, nowhere(day), software).take(slice(1))
-    >>> case = software.programs, rows, row_weights(software, rows), np.array([[9e9, 6e9, 1e7, 3.0, 7e9]])
-    >>> bool(np.allclose(summed(*case), spread(*case)[0]))
-    True
     """
     if np.unique(rows.platform).size != 1:
         raise InputError(f"rows are on {np.unique(rows.platform).size} platforms, must be on one")
@@ -245,22 +193,6 @@ def jitter(programs: Programs, rows: Rows, events: Floats, visit: Ints, names: S
     events : (R, F, K) array, without noise
     visit : (R,) numbers of the visits
     names : of the K events
-
-    Examples
-    --------
-    >>> from models.profiling.world import ProfileWorld
-    >>> from models.fleet.world import Fleet, Population
-    >>> from sim.fleet.arms import nowhere
-    >>> from sim.fleet.day import prepare
-    >>> from sim.profiling.rows import rows_of, software_of
-    >>> from sim.profiling.functions import row_weights
-    >>> day = prepare(world := ProfileWorld(2, 86400.0, 3600.0, Fleet(8), Population(12, 8, heavyweights=2)))
-    >>> software = software_of(world, day)
-    >>> rows = rows_of(day, nowhere(day), software).take(slice(1))
-    >>> mean = spread(software.programs, rows, row_weights(software, rows), np.array([[9e9, 6e9, 1e7, 3.0, 7e9]]))
-    >>> now = jitter(software.programs, rows, mean, np.array([7]))
-    >>> bool(np.allclose(now.sum(axis=1), mean.sum(axis=1))), bool(np.allclose(now, mean))
-    (True, False)
     """
     sd = programs.how.visit_log_sd
     if not rows.count or sd == 0.0:

@@ -27,11 +27,6 @@ def prepare_trial(world: ProfileWorld, who: Who = "drawn") -> Day:
     ----------
     world : what is asked
     who : which machines have the new processors
-
-    Raises
-    ------
-    ValueError
-        If the jobs do not fit the machines, or more machines are to be exchanged than there are.
     """
     day = prepare(world)
     if world.trial is None:
@@ -47,11 +42,6 @@ def chosen(world: ProfileWorld, machines: Machines, who: Who) -> Ints:
     world : with a trial
     machines : as they are without it
     who : which of those on a platform that may be replaced
-
-    Raises
-    ------
-    ValueError
-        If there are fewer such machines than the trial asks for, or the world has no trial.
     """
     if world.trial is None:
         raise InputError("trial: the world has none")

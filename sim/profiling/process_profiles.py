@@ -32,13 +32,6 @@ def loads(programs: Programs, program: Ints | int, cpu_s: Floats, length_s: floa
     programs : J programs
     program, cpu_s : (n,) arrays, CPU time during the visit
     length_s : of the visit
-
-    Examples
-    --------
-    >>> from types import SimpleNamespace
-    >>> made = SimpleNamespace(mean_use_vcpu=np.array([2.0]))
-    >>> loads(made, np.array([0, 0]), np.array([300.0, 9000.0]), 300.0)
-    array([0.5, 1.5])
     """
     return np.minimum(cpu_s / (length_s * programs.mean_use_vcpu[program]), MOST_LOAD)
 
@@ -49,18 +42,6 @@ def thread_counts(programs: Programs, program: Ints, cpu_s: Floats, length_s: fl
     Parameters
     ----------
     programs, program, cpu_s, length_s : as in `loads`
-
-    Examples
-    --------
-    >>> from models.fleet.jobs import build_jobs
-    >>> from models.fleet.machines import build_machines
-    >>> from models.profiling.world import ProfileWorld
-    >>> from models.profiling.programs import build_programs
-    >>> from models.fleet.world import Fleet, Population
-    >>> world = ProfileWorld(2, 172800.0, 3600.0, Fleet(8), Population(12, 8, heavyweights=2))
-    >>> made = build_programs(world, build_jobs(world, build_machines(world)), ["haswell_2698v3"])
-    >>> thread_counts(made, np.array([0, 0]), np.array([0.0, 90000.0]), 300.0)[1]
-    np.int64(300)
     """
     part = 1.0 - THREADS_WITH_USE + THREADS_WITH_USE * loads(programs, program, cpu_s, length_s)
     busy = np.ceil(cpu_s / length_s - 1e-9).astype(np.int64)
@@ -83,19 +64,6 @@ def amounts(programs: Programs, program: int, cycles: Floats, use: Use) -> Float
     Returns
     -------
     (R, F, 4) array of `STACKED`: nanoseconds, nanoseconds, bytes, nanoseconds
-
-    Examples
-    --------
-    >>> from models.fleet.jobs import build_jobs
-    >>> from models.fleet.machines import build_machines
-    >>> from models.profiling.world import ProfileWorld
-    >>> from models.profiling.programs import build_programs
-    >>> from models.fleet.world import Fleet, Population
-    >>> world = ProfileWorld(2, 172800.0, 3600.0, Fleet(8), Population(12, 8, heavyweights=2))
-    >>> made = build_programs(world, build_jobs(world, build_machines(world)), ["haswell_2698v3"])
-    >>> cycles = np.ones((1, made.functions(0).size))
-    >>> amounts(made, 0, cycles, Use(*np.array([[2.0], [30.0], [1.0]]))).sum(axis=(0, 1))[:2].round()
-    array([2.e+09, 3.e+10])
     """
     here, (cpu_s, wall_s, load) = programs.entries(program), use
     total = cycles.sum(axis=1, keepdims=True)

@@ -75,18 +75,7 @@ NATIVE: Mapping[str, Mapping[str, str]] = {
 
 
 def maker(platform: str) -> str:
-    """Return whose events a platform counts: intel, amd or arm.
-
-    Raises
-    ------
-    KeyError
-        If there is no such platform.
-
-    Examples
-    --------
-    >>> maker("haswell_2698v3"), maker("rome_7742"), maker("altra_q80_30")
-    ('intel', 'amd', 'arm')
-    """
+    """Return whose events a platform counts: intel, amd or arm."""
     source = PLATFORMS[platform].source
     return "amd" if "AMD" in source else "arm" if "Arm" in source else "intel"
 
@@ -103,24 +92,12 @@ def process_native(event: str) -> str:
 
 
 def duty(world: ProfileWorld, event: str) -> int:
-    """Return the length of a visit over the time for which the event is on; 1 for what is looked at once.
-
-    Examples
-    --------
-    >>> duty(ProfileWorld(), "cycles"), duty(ProfileWorld(), "heap_bytes")
-    (7, 1)
-    """
+    """Return the length of a visit over the time for which the event is on; 1 for what is looked at once."""
     return 1 if event in SNAPSHOTS else max(1, int(world.epoch_s // world.profiling.collector.seconds_per_event))
 
 
 def asked_events(world: ProfileWorld) -> tuple[str, ...]:
-    """Return the events that a collector samples: those counted, then those of processes if any.
-
-    Examples
-    --------
-    >>> asked_events(ProfileWorld())[5:8]
-    ('mispredictions', 'cpu_time', 'wall_time')
-    """
+    """Return the events that a collector samples: those counted, then those of processes if any."""
     collector = world.profiling.collector
     return (*collector.events, *(PROCESS_EVENTS if collector.stacks_per_s > 0 else ()))
 
@@ -132,17 +109,6 @@ def rate_table(world: ProfileWorld, platforms: Sequence[str]) -> pd.DataFrame:
     ----------
     world : collector and watches
     platforms : names
-
-    Raises
-    ------
-    KeyError
-        If there is no such platform.
-
-    Examples
-    --------
-    >>> made = rate_table(ProfileWorld(), ["haswell_2698v3"]).set_index("event")
-    >>> int(made.period["cycles"]), int(made.period["threads"]), int(made.duty["cycles"])
-    (5888000021, 1, 7)
     """
     limits = max_rates(world, platforms).set_index(["platform", "event"])["max_samples_per_s"]
     rows = []
@@ -172,18 +138,7 @@ def asked_per_s(world: ProfileWorld) -> dict[str, float]:
 
 
 def samples_per_s(world: ProfileWorld, platforms: Sequence[str]) -> dict[str, dict[str, float]]:
-    """Return the samples of cycles a second that a busy machine of each platform may give, for each collection.
-
-    Raises
-    ------
-    KeyError
-        If there is no such platform.
-
-    Examples
-    --------
-    >>> samples_per_s(ProfileWorld(), ["haswell_2698v3"])
-    {'fleet': {'haswell_2698v3': 25.0}}
-    """
+    """Return the samples of cycles a second that a busy machine of each platform may give, for each collection."""
     rates = max_rates(world, platforms).query("event == 'cycles'")
     limits = list(zip(rates["platform"].tolist(), rates["max_samples_per_s"].tolist(), strict=True))
     return {
@@ -284,16 +239,6 @@ def sample_cost_cycles(platform: str, event: str, resident: float = 1.0, depth: 
     event : generic event; those of `WITH_STACKS` walk the stack
     resident : share of the evicted lines that the program wants back
     depth : frames of the stack
-
-    Raises
-    ------
-    KeyError
-        If there is no such platform.
-
-    Examples
-    --------
-    >>> sample_cost_cycles("haswell_2698v3", "cycles"), sample_cost_cycles("haswell_2698v3", "cpu_time")
-    (2420.0, 10420.0)
     """
     if event == "threads":
         return 0.0
@@ -319,17 +264,6 @@ def benchmark_runs(world: ProfileWorld, platforms: Sequence[str]) -> pd.DataFram
     Returns
     -------
     columns platform, benchmark, event, samples_per_s, overhead (share of the cycles, by the runs' mean times)
-
-    Raises
-    ------
-    KeyError
-        If there is no such platform.
-
-    Examples
-    --------
-    >>> runs = benchmark_runs(ProfileWorld(), ["haswell_2698v3"])
-    >>> runs.query("event == 'cycles' and benchmark == 'search'").overhead.round(3).tolist()[-1]
-    0.01
     """
     rows = []
     for platform in platforms:
@@ -359,17 +293,6 @@ def max_rates(world: ProfileWorld, platforms: Sequence[str]) -> pd.DataFrame:
     Returns
     -------
     columns platform, event, max_samples_per_s
-
-    Raises
-    ------
-    KeyError
-        If there is no such platform.
-
-    Examples
-    --------
-    >>> rates = max_rates(ProfileWorld(), ["haswell_2698v3"]).set_index("event").max_samples_per_s
-    >>> bool(rates["cycles"] > 2 * rates["cpu_time"] > 5000)
-    True
     """
     runs = benchmark_runs(world, platforms)
     limit = MARGIN * world.profiling.collector.overhead_limit

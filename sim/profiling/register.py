@@ -35,15 +35,6 @@ def place(world: ProfileWorld, machines: Machines) -> Places:
     ----------
     world : data centres, hardware feature and kernel roll-out
     machines : M machines
-
-    Examples
-    --------
-    >>> from models.fleet.machines import build_machines
-    >>> from models.fleet.world import Fleet
-    >>> world = ProfileWorld(horizon_s=14 * 86400.0, fleet=Fleet(40, machines_per_rack=4, racks_per_power_domain=1))
-    >>> made = place(world, build_machines(world))
-    >>> made.kernels, np.bincount(made.datacentre), np.unique(made.kernel_from_s / 86400.0)
-    (('6.1.90', '6.6.30'), array([24, 16]), array([5., 6., 7., 8.]))
     """
     names = platform_names(world)
     becomes = world.feature.platforms if world.feature else {}
@@ -61,15 +52,7 @@ def place(world: ProfileWorld, machines: Machines) -> Places:
 
 
 def platform_names(world: ProfileWorld) -> tuple[str, ...]:
-    """Return the platforms of a world, those that the hardware feature and a trial bring included.
-
-    Examples
-    --------
-    >>> from models.fleet.world import Feature, Fleet
-    >>> upgrade = Feature("upgrade", {"haswell_2698v3": "skylake_6148"})
-    >>> platform_names(ProfileWorld(fleet=Fleet(platforms={"haswell_2698v3": 1.0}), feature=upgrade))
-    ('haswell_2698v3', 'skylake_6148')
-    """
+    """Return the platforms of a world, those that the hardware feature and a trial bring included."""
     before = list(world.fleet.platforms)
     after = [world.feature.platforms.get(name, name) for name in before] if world.feature else []
     tried = [world.trial.platforms[name] for name in before if name in world.trial.platforms] if world.trial else []
@@ -121,28 +104,11 @@ class Register:
 
     @property
     def count(self) -> int:
-        """Number of machines.
-
-        Examples
-        --------
-        >>> ones = np.zeros((2, 2), np.int64), np.zeros(2, np.int64)
-        >>> never, out = np.full(2, np.nan), np.empty((0, 3), np.int64)
-        >>> Register(300.0, ("a",), *ones, ("x",), np.zeros(2, np.int64), ("k", "k"), never, out).count
-        2
-        """
+        """Number of machines."""
         return int(self.datacentre.size)
 
     def platform_at(self, machine: Ints, epoch: Ints) -> Ints:
-        """Return the platform that each machine is in that epoch, an index into `platform_names`.
-
-        Examples
-        --------
-        >>> rebuilt = np.array([[0, 1]]), np.array([7])
-        >>> never, out = np.full(1, np.nan), np.empty((0, 3), np.int64)
-        >>> made = Register(300.0, ("a", "b"), *rebuilt, ("x",), np.zeros(1, np.int64), ("k", "k"), never, out)
-        >>> made.platform_at(np.array([0, 0]), np.array([6, 7]))
-        array([0, 1])
-        """
+        """Return the platform that each machine is in that epoch, an index into `platform_names`."""
         return np.asarray(self.platform[machine, (epoch >= self.feature_from[machine]).astype(np.int64)])
 
     def kernel_at(self, machine: Ints, epoch: Ints) -> Ints:
@@ -159,16 +125,7 @@ class Register:
         return (epoch * self.epoch_s >= self.kernel_from_s[machine]).astype(np.int64)
 
     def down(self, machine: int, epoch: int) -> bool:
-        """Return whether the machine is drained or broken in that epoch or a part of it.
-
-        Examples
-        --------
-        >>> same = np.zeros((1, 2), np.int64), np.zeros(1, np.int64)
-        >>> never, out = np.full(1, np.nan), np.array([[0, 3, 5]])
-        >>> made = Register(300.0, ("a",), *same, ("x",), np.zeros(1, np.int64), ("k", "k"), never, out)
-        >>> [made.down(0, epoch) for epoch in range(6)]
-        [False, False, False, True, True, False]
-        """
+        """Return whether the machine is drained or broken in that epoch or a part of it."""
         here = self.out[slice(*np.searchsorted(self.out[:, 0], [machine, machine + 1]))]
         return bool(((here[:, 1] <= epoch) & (epoch < here[:, 2])).any())
 
@@ -184,15 +141,6 @@ class Register:
         Returns
         -------
         (M, count) array, seconds
-
-        Examples
-        --------
-        >>> same = np.zeros((2, 2), np.int64), np.zeros(2, np.int64)
-        >>> never, out = np.full(2, np.nan), np.array([[0, 3, 5], [0, 4, 7]])
-        >>> made = Register(300.0, ("a",), *same, ("x",), np.zeros(2, np.int64), ("k", "k"), never, out)
-        >>> made.up_s(slice(0, 2), 4, 2)
-        array([[ 900.,  300.],
-               [1200., 1200.]])
         """
         up = np.full((machines.stop - machines.start, length * count), True)
         for machine, begin, end in self.out[(self.out[:, 0] >= machines.start) & (self.out[:, 0] < machines.stop)]:
@@ -209,18 +157,6 @@ def machine_register(world: ProfileWorld, day: Day, arm: Arm, places: Places) ->
     day : events that put machines out of service
     arm : who has the hardware feature from when
     places : where the machines are, and what they are
-
-    Examples
-    --------
-    >>> from models.fleet.world import Fleet, Population
-    >>> from sim.fleet.arms import nowhere
-    >>> from sim.fleet.day import prepare
-    >>> from sim.profiling.register import place
-    >>> world = ProfileWorld(3, 900.0, 300.0, Fleet(20), Population(60, 50))
-    >>> day = prepare(world)
-    >>> made = machine_register(world, day, nowhere(day), place(world, day.machines))
-    >>> made.platform_names, made.kernel_names, made.datacentre_names
-    (('haswell_2698v3',), ('6.1.90', '6.6.30'), ('east', 'west'))
     """
     return Register(
         epoch_s=world.epoch_s,

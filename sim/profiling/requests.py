@@ -67,13 +67,7 @@ class StayLog:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Stay:
-    """What the physics says of one stay over E epochs.
-
-    Examples
-    --------
-    >>> Stay(np.array([0.0, 300.0]), np.array([6e11]), np.array([5e-10]), 1e9, 2).edges_s
-    array([  0., 300.])
-    """
+    """What the physics says of one stay over E epochs."""
 
     edges_s: Floats
     """(E + 1,) starts of the epochs and the end of the last."""
@@ -94,13 +88,6 @@ def serve_stay(stay: Stay, served: Served, seed: int, number: int) -> StayLog:
     served : types and scheduling
     seed : all random draws follow from it, and from the stay's number
     number : of the stay
-
-    Examples
-    --------
-    >>> one = Stay(np.array([0.0, 300.0]), np.array([6e11]), np.array([5e-10]), 1e9, 2)
-    >>> log = serve_stay(one, Served("shop", request_cv=0.0), 7, 0)
-    >>> bool(np.nanmin(log.departure_s - log.arrival_s) > 0.5 - 1e-9), bool(250.0 < log.busy_s[0] < 350.0)
-    (True, True)
     """
     rng = stream(seed, f"requests of stay {number} of {served.job}")
     come = np.concatenate(([0.0], np.cumsum(stay.instructions / stay.instructions_per_request)))
@@ -254,13 +241,7 @@ class Service:
 
 
 def followed(world: ProfileWorld, day: Day) -> Day:
-    """Return the day in which every stay of the services that are served is traced.
-
-    Raises
-    ------
-    ValueError
-        If there is no such service.
-    """
+    """Return the day in which every stay of the services that are served is traced."""
     missing = [served.job for served in world.served if served.job not in day.jobs.names]
     if missing:
         raise InputError(f"served: no job is named {', '.join(missing)}")

@@ -25,11 +25,6 @@ class Rows:
 
     `build` and `kernel` are 0 for the old and 1 for the new one; `platform` and `datacentre` are numbers in
     `sim.profiling.register.Places`.
-
-    Examples
-    --------
-    >>> Rows(*np.arange(16).reshape(8, 2)).take(np.array([1])).day
-    array([7])
     """
 
     program: Ints
@@ -67,16 +62,7 @@ class Software:
 
 
 def software_of(world: ProfileWorld, day: Day) -> Software:
-    """Return the programs of a fleet, their builds and where they run.
-
-    Examples
-    --------
-    >>> from models.fleet.world import Fleet, Population
-    >>> from sim.fleet.day import prepare
-    >>> day = prepare(world := ProfileWorld(2, 86400.0, 3600.0, Fleet(8), Population(12, 8, heavyweights=2)))
-    >>> software_of(world, day).programs.count
-    12
-    """
+    """Return the programs of a fleet, their builds and where they run."""
     programs = build_programs(world, day.jobs, platform_names(world))
     return Software(world, programs, build_builds(world, programs), place(world, day.machines))
 
@@ -89,17 +75,6 @@ def rows_of(day: Day, arm: Arm, software: Software) -> Rows:
     day : whose counting windows are days
     arm : who has the hardware feature and the new builds from when on
     software : programs of the same fleet
-
-    Examples
-    --------
-    >>> from models.fleet.machines import build_machines
-    >>> from models.fleet.world import Fleet, Population
-    >>> from sim.fleet.arms import nowhere
-    >>> from sim.fleet.day import prepare
-    >>> day = prepare(world := ProfileWorld(2, 86400.0, 3600.0, Fleet(8), Population(12, 8, heavyweights=2)))
-    >>> rows = rows_of(day, nowhere(day), software_of(world, day))
-    >>> rows.count == day.row_window.size, rows.build.max()
-    (True, np.int64(0))
     """
     world, timeline, where = software.world, day.timeline, software.places
     stay = np.repeat(day.order, np.diff(day.row_start))
@@ -130,17 +105,6 @@ def state_of(programs: Programs, program: Ints, shard: Ints, day: Ints) -> Ints:
     Returns
     -------
     (N,) array, 0 for programs with one state
-
-    Examples
-    --------
-    >>> from models.fleet.jobs import build_jobs
-    >>> from models.fleet.machines import build_machines
-    >>> from models.profiling.programs import build_programs
-    >>> from models.fleet.world import Fleet, Population
-    >>> world = ProfileWorld(2, 86400.0, 3600.0, Fleet(8), Population(12, 8, heavyweights=2))
-    >>> programs = build_programs(world, build_jobs(world, build_machines(world)), ["haswell_2698v3"])
-    >>> bool((state_of(programs, np.arange(12), np.zeros(12, int), np.arange(12)) < programs.states).all())
-    True
     """
     who = keys_of(programs.seed, "states of shards", program, shard)
     states = programs.states[program]
@@ -154,13 +118,7 @@ def state_of(programs: Programs, program: Ints, shard: Ints, day: Ints) -> Ints:
 
 
 def by_program(rows: Rows) -> Iterator[tuple[int, Ints]]:
-    """Yield each program that has rows, and the numbers of its rows in their order.
-
-    Examples
-    --------
-    >>> [(program, which.tolist()) for program, which in by_program(Rows(*[np.array([4, 1, 4])] * 8))]
-    [(1, [1]), (4, [0, 2])]
-    """
+    """Yield each program that has rows, and the numbers of its rows in their order."""
     order = np.argsort(rows.program, kind="stable")
     programs, start = np.unique(rows.program[order], return_index=True)
     yield from zip(programs.tolist(), np.split(order, start[1:]), strict=True)

@@ -299,12 +299,6 @@ def stands_for(
     ----------
     rates : table `rates`
     collections, platforms, events : in the order wanted
-
-    Examples
-    --------
-    >>> row = {"collection": "fleet", "platform": "p", "event": "cycles", "period": 1000, "duty": 2.0}
-    >>> stands_for(pd.DataFrame([row]), ("fleet",), ("p",), ("cycles",)).tolist()
-    [[[2000.0]]]
     """
     keys = zip(rates["collection"], rates["platform"], rates["event"], strict=True)
     per_sample = dict(zip(keys, (rates["period"] * rates["duty"]).astype(float).tolist(), strict=True))

@@ -110,13 +110,7 @@ class Truth:
 
 
 def texts(words: Sequence[str], index: Ints | Sequence[int]) -> pa.DictionaryArray:
-    """Return a column of texts by their numbers; equal texts are one entry of its dictionary.
-
-    Examples
-    --------
-    >>> texts(["a", "b", "a"], [1, 2]).to_pylist()
-    ['b', 'a']
-    """
+    """Return a column of texts by their numbers; equal texts are one entry of its dictionary."""
     number = {word: i for i, word in enumerate(dict.fromkeys(words))}
     of_word = np.array([number[word] for word in words], np.int32)
     return pa.DictionaryArray.from_arrays(pa.array(of_word[np.asarray(index, np.int64)]), pa.array(list(number)))

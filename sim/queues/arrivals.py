@@ -28,11 +28,6 @@ class Rate:
         Returns
         -------
         (pieces + 1,) array, non-decreasing, from 0
-
-        Examples
-        --------
-        >>> Rate(np.array([0.0, 2.0]), np.array([0.0]), np.array([3.0])).expected()
-        array([0., 3.])
         """
         pieces = (self.begin_per_s + self.end_per_s) / 2 * np.diff(self.time_s)
         return np.concatenate(([0.0], np.cumsum(pieces)))
@@ -50,11 +45,6 @@ class Rate:
         Returns
         -------
         (n,) array, seconds, non-decreasing
-
-        Examples
-        --------
-        >>> Rate(np.array([0.0, 2.0]), np.array([0.0]), np.array([3.0])).times(np.array([0.75, 3.0]))
-        array([1., 2.])
         """
         cumulative, length_s = self.expected(), np.diff(self.time_s)
         piece = np.clip(np.searchsorted(cumulative, expected, "right") - 1, 0, len(length_s) - 1)
@@ -77,16 +67,6 @@ def rate(arrivals: Arrivals, horizon_s: float, seed: int) -> Rate:
     arrivals : mean rate, load curve and bursts
     horizon_s : seconds, above 0
     seed : of the bursts
-
-    Raises
-    ------
-    ValueError
-        If the points of the load curve go back in time.
-
-    Examples
-    --------
-    >>> rate(Arrivals(2.0, load=(LoadPoint(0.0, 0.0), LoadPoint(10.0, 1.0))), 20.0, seed=1)
-    Rate(time_s=array([ 0., 10., 20.]), begin_per_s=array([0., 2.]), end_per_s=array([2., 2.]))
     """
     switch_s, first = _switches(arrivals.bursts, horizon_s, seed)
     load_s = np.array([point.time_s for point in arrivals.load])
@@ -147,17 +127,6 @@ def arrival_times(arrivals: Arrivals, horizon_s: float, seed: int, name: str = "
     Returns
     -------
     (n,) array, seconds, non-decreasing, below `horizon_s`
-
-    Raises
-    ------
-    ValueError
-        If the points of the load curve go back in time.
-
-    Examples
-    --------
-    >>> clock = arrival_times(Arrivals(rate_per_s=2.0, cv=0.0), 3.0, seed=1)
-    >>> clock.size, np.diff(clock).round(9)
-    (6, array([0.5, 0.5, 0.5, 0.5, 0.5]))
     """
     curve = rate(arrivals, horizon_s, seed)
     total = float(curve.expected()[-1])

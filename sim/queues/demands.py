@@ -27,13 +27,7 @@ class Asked:
     """How long each waits off the servers, halfway through."""
 
     def taken(self, order: Ints) -> "Asked":
-        """Return what the requests at these places ask for.
-
-        Examples
-        --------
-        >>> Asked(np.array([0, 1]), np.array([1.5, 2.5]), np.zeros(2)).taken(np.array([1])).amount
-        array([2.5])
-        """
+        """Return what the requests at these places ask for."""
         return Asked(self.kind[order], self.amount[order], self.blocking_s[order])
 
     def paced(self, seconds_per_instruction: Floats) -> "Asked":
@@ -91,17 +85,6 @@ def ask(world: QueueWorld, requests: int, prefix: str = "") -> Asked:
     world : its load has types or a job
     requests : n >= 0
     prefix : of the names of the random streams
-
-    Raises
-    ------
-    ValueError
-        If the parameters of a distribution do not fit.
-
-    Examples
-    --------
-    >>> from models.queues.world import Distribution, RequestType
-    >>> ask(QueueWorld(load=Load(types=(RequestType("page", Distribution("constant", mean=0.5)),))), 2)
-    Asked(kind=array([0, 0]), amount=array([0.5, 0.5]), blocking_s=array([0., 0.]))
     """
     load, seed = world.load, world.seed
     blocking_s = blocking(world.contention, seed, requests, prefix)
@@ -127,16 +110,6 @@ def blocking(contention: Contention, seed: int, requests: int, prefix: str = "")
     seed : all random draws follow from it
     requests : n >= 0
     prefix : of the name of the random stream
-
-    Raises
-    ------
-    ValueError
-        If the parameters of the distribution do not fit.
-
-    Examples
-    --------
-    >>> blocking(Contention(), 1, 2)
-    array([0., 0.])
     """
     if contention.blocking_s is None:
         return np.zeros(requests)
@@ -149,12 +122,6 @@ def joined(parts: Sequence[Asked]) -> Asked:
     Parameters
     ----------
     parts : one at least
-
-    Examples
-    --------
-    >>> one = Asked(np.array([0]), np.array([1.5]), np.array([0.0]))
-    >>> joined([one, one]).amount
-    array([1.5, 1.5])
     """
     return Asked(
         np.concatenate([part.kind for part in parts]),
@@ -170,12 +137,6 @@ def pace_at(pace: Steps, time_s: Floats) -> Floats:
     ----------
     pace : step function
     time_s : (n,) array, seconds
-
-    Raises
-    ------
-    ValueError
-        If times and values differ in number or there is none, times do not increase, or a value is negative or not
-        finite.
 
     Examples
     --------

@@ -31,17 +31,6 @@ def check(distribution: Distribution, what: str) -> None:
     ----------
     distribution : any kind
     what : its name in the message
-
-    Raises
-    ------
-    ValueError
-        With `what`, the field and the bound.
-
-    Examples
-    --------
-    >>> check(Distribution("uniform", low=2.0, high=1.0), "demand_s")
-    Traceback (most recent call last):
-    models.errors.InputError: demand_s: high 1.0 is below low 2.0
     """
     needed = FIELDS[distribution.kind]
     given = {name: getattr(distribution, name) for name in ("mean", "cv", "low", "high", "shape")}
@@ -112,16 +101,6 @@ def draw(distribution: Distribution, rng: np.random.Generator, shape: Shape) -> 
     distribution : any kind
     rng : where the random numbers come from
     shape : of the result
-
-    Raises
-    ------
-    ValueError
-        If its parameters do not fit its kind.
-
-    Examples
-    --------
-    >>> draw(Distribution("constant", mean=1.5), np.random.default_rng(1), 3)
-    array([1.5, 1.5, 1.5])
     """
     check(distribution, "distribution")
     return _DRAWS[distribution.kind](distribution, rng, shape)

@@ -48,21 +48,6 @@ def obey(
     demand_s : (n,) array, seconds on a server of speed 1
     busy : how many servers worked, to the last departure
     parts : of a request that may be served at once
-
-    Raises
-    ------
-    BrokenLawError
-        If one does not hold beyond rounding.
-
-    Examples
-    --------
-    >>> arrival, demand = np.array([0.0, 1.0]), np.array([2.0, 1.0])
-    >>> departure = np.array([2.0, 3.0])
-    >>> served = present(arrival, departure, 1)
-    >>> obey(Station(1, "fcfs"), arrival, departure - demand, departure, demand_s=demand, busy=served)
-    >>> obey(Station(1, "fcfs"), arrival, arrival, departure, demand_s=demand + 0.5, busy=served)
-    Traceback (most recent call last):
-    sim.queues.laws.BrokenLawError: request 0 was served for 2 s where it needs at least 2.5 s; this is a bug ...
     """
     slack_s = CLOCK_SHARE * _last(departure_s)
     if (wrong := np.flatnonzero(~(start_s >= arrival_s - slack_s))).size:

@@ -17,12 +17,6 @@ def check_load(world: QueueWorld, trace: pd.DataFrame | None = None, pace: Steps
     trace : given where the load is a trace
     pace : seconds per instruction, given where demands come from a job
 
-    Raises
-    ------
-    ValueError
-        If the load has no or several sources or demands, a distribution's parameters do not fit, two types have one
-        name, or what the load needs is missing.
-
     Examples
     --------
     >>> check_load(QueueWorld())

@@ -41,11 +41,6 @@ def delays(observation: Observation, seed: int, requests: int) -> Delays:
     observation : round trip and overhead
     seed : all random draws follow from it
     requests : n >= 0
-
-    Examples
-    --------
-    >>> delays(Observation(rtt_s=0.002), seed=1, requests=2).before_s
-    array([0.001, 0.001])
     """
     ways = (stream(seed, f"overhead {way}") for way in ("before", "after"))
     half_s = observation.overhead_s / 2

@@ -74,11 +74,6 @@ def background(observation: Observation, capacity: float, seed: int, until_s: fl
     capacity : work per second of all servers
     seed : all random draws follow from it
     until_s : seconds; a later time only adds jobs
-
-    Examples
-    --------
-    >>> background(Observation(background_share=0.0), 4.0, seed=1, until_s=60.0).arrival_s
-    array([], dtype=float64)
     """
     rate_per_s = observation.background_share * capacity / observation.background_s
     if rate_per_s == 0:
@@ -99,15 +94,6 @@ def offered(workload: Workload, delays: Delays, background: Background) -> Offer
     workload : n requests by the clients' clock
     delays : (n,) arrays, of the same requests
     background : m jobs
-
-    Examples
-    --------
-    >>> one = np.ones(2)
-    >>> two = Workload(np.array([5.0, np.nan]), one, np.zeros(2, int), np.zeros(2, int), np.array([-1, 0]), one,
-    ...     np.zeros(2, int), 0 * one, ("page",))
-    >>> made = offered(two, Delays(0.25 * one, 0.5 * one), Background(np.array([4.0]), np.array([0.1])))
-    >>> made.arrival_s, made.after, made.think_s, made.number
-    (array([4.  , 5.25,  nan]), array([-1, -1,  1]), array([0.  , 0.  , 1.75]), array([2, 0, 1]))
     """
     n, m = len(workload.arrival_s), len(background.arrival_s)
     arrival_s = np.concatenate((workload.arrival_s + delays.before_s, background.arrival_s))

@@ -275,57 +275,27 @@ def serve(
 
 
 def fcfs(arrival_s: Floats, demand_s: Floats, servers: int) -> Floats:
-    """Return when each job leaves under first come, first served.
-
-    Examples
-    --------
-    >>> fcfs(np.array([0.0, 1.0]), np.array([2.0, 2.0]), 1)
-    array([2., 4.])
-    """
+    """Return when each job leaves under first come, first served."""
     return serve("fcfs", arrival_s, demand_s, servers).departure_s
 
 
 def ps(arrival_s: Floats, demand_s: Floats, servers: int) -> Floats:
-    """Return when each job leaves under processor sharing.
-
-    Examples
-    --------
-    >>> ps(np.array([0.0, 1.0]), np.array([2.0, 2.0]), 1)
-    array([3., 4.])
-    """
+    """Return when each job leaves under processor sharing."""
     return serve("ps", arrival_s, demand_s, servers).departure_s
 
 
 def priority(arrival_s: Floats, demand_s: Floats, servers: int, priority: Ints) -> Floats:
-    """Return when each job leaves under preemptive priority; class 0 is served first.
-
-    Examples
-    --------
-    >>> priority(np.array([0.0, 1.0]), np.array([2.0, 2.0]), 1, np.array([1, 0]))
-    array([4., 3.])
-    """
+    """Return when each job leaves under preemptive priority; class 0 is served first."""
     return serve("priority", arrival_s, demand_s, servers, priority=priority).departure_s
 
 
 def srpt(arrival_s: Floats, demand_s: Floats, servers: int) -> Floats:
-    """Return when each job leaves under shortest remaining processing time.
-
-    Examples
-    --------
-    >>> srpt(np.array([0.0, 1.0]), np.array([4.0, 1.0]), 1)
-    array([5., 2.])
-    """
+    """Return when each job leaves under shortest remaining processing time."""
     return serve("srpt", arrival_s, demand_s, servers).departure_s
 
 
 def rr(arrival_s: Floats, demand_s: Floats, servers: int, quantum_s: float) -> Floats:
-    """Return when each job leaves under round robin.
-
-    Examples
-    --------
-    >>> rr(np.array([0.0, 0.0]), np.array([2.0, 2.0]), 1, 1.0)
-    array([3., 4.])
-    """
+    """Return when each job leaves under round robin."""
     return serve("rr", arrival_s, demand_s, servers, quantum_s=quantum_s).departure_s
 
 

@@ -121,16 +121,6 @@ def observe(world: QueueWorld, workload: Workload, way: Delays, served: Served) 
     ----------
     world : says who observes
     workload, way, served : n requests, what they met in the network, and what became of them
-
-    Examples
-    --------
-    >>> from models.queues.world import Arrivals, Distribution, Load, RequestType
-    >>> types = (RequestType("page", Distribution("constant", mean=0.5)),)
-    >>> world = QueueWorld(horizon_s=40.0, load=Load(Arrivals(0.1, cv=0.0), types=types))
-    >>> asked, way = draw(world), Delays(np.full(4, 0.125), np.full(4, 0.25))
-    >>> seen = observe(world, asked, way, serve_world(world, asked, way))
-    >>> (seen.departure_s - seen.arrival_s).round(9)
-    array([0.875, 0.875, 0.875, 0.875])
     """
     n = len(workload.arrival_s)
     if world.observation.accept_at_application:

@@ -66,16 +66,6 @@ def contend(
     workers : workers that take requests from the listener; 0: as many as come
     parts : equal parts of a request that run at once
     plain : (n,) array: requests that only take a server for their demand, such as work of the system itself
-
-    Raises
-    ------
-    ValueError
-        If lengths differ, a time is negative or not finite, a number is too small, or the lock's share is not a share.
-
-    Examples
-    --------
-    >>> contend(np.array([0.0, 1.0]), np.array([4.0, 4.0]), 2, parts=2).departure_s
-    array([2., 4.])
     """
     n = len(arrival_s)
     follows = np.full(n, -1) if after is None else after

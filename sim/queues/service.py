@@ -39,21 +39,7 @@ class Served:
 
 
 def check(world: QueueWorld) -> None:
-    """Raise ValueError if the parts of a world do not go together.
-
-    Raises
-    ------
-    ValueError
-        If other numbers of servers are asked for a load that is not open; contention or workers for another policy
-        than first come first served, or for servers that differ; more servers than speeds or rates are given for; as
-        much background work as one of the numbers of servers can do; or the counter is read more often than it ticks.
-
-    Examples
-    --------
-    >>> check(QueueWorld(contention=Contention(lock_share=0.5)))
-    Traceback (most recent call last):
-    models.errors.InputError: contention and workers need policy fcfs, got ps
-    """
+    """Raise ValueError if the parts of a world do not go together."""
     station, observation = world.station, world.observation
     if world.replays and (world.load.clients is not None or world.load.sessions is not None):
         raise InputError("replays: need an open load, because sessions and clients react to the server")
@@ -98,20 +84,6 @@ def client_load(world: QueueWorld, clients: Clients) -> tuple[Workload, Delays]:
     Parameters
     ----------
     world, clients : what is asked, and by whom
-
-    Raises
-    ------
-    ValueError
-        If the load does not fit together.
-
-    Examples
-    --------
-    >>> from models.queues.world import Distribution, Load, RequestType
-    >>> types = (RequestType("page", Distribution("constant", mean=0.5)),)
-    >>> two = Clients(2, Distribution("constant", mean=9.5))
-    >>> asked, _ = client_load(QueueWorld(horizon_s=100.0, load=Load(clients=two, types=types)), two)
-    >>> asked.session
-    array([0, 1, 0, 1, 0, 1, 0, 1, 0, 1, 0, 1, 0, 1, 0, 1, 0, 1, 0, 1])
     """
     length, servers = expected_client_requests(world), world.station.servers
     own = background(world.observation, capacity(world.station), world.seed, world.horizon_s)
@@ -125,18 +97,7 @@ def client_load(world: QueueWorld, clients: Clients) -> tuple[Workload, Delays]:
 
 
 def sent_times(workload: Workload, way: Delays, served: Served) -> Floats:
-    """Return when each request was sent, by its client's clock.
-
-    Examples
-    --------
-    >>> from models.queues.world import Arrivals, Distribution, Load, RequestType
-    >>> types = (RequestType("page", Distribution("constant", mean=0.5)),)
-    >>> world = QueueWorld(horizon_s=40.0, load=Load(Arrivals(0.1, cv=0.0), types=types))
-    >>> asked = draw(world)
-    >>> way = Delays(np.ones(4), np.ones(4))
-    >>> np.diff(sent_times(asked, way, serve_world(world, asked, way))).round(9)
-    array([10., 10., 10.])
-    """
+    """Return when each request was sent, by its client's clock."""
     n = len(workload.arrival_s)
     return np.where(workload.after == NOBODY, workload.arrival_s, served.arrival_s[:n] - way.before_s)
 
@@ -149,21 +110,6 @@ def serve_world(world: QueueWorld, workload: Workload, way: Delays, servers: int
     world : its station, contention and observation
     workload, way : requests and their delays in the network
     servers : other than the station's; the background work is that of the station as it is
-
-    Raises
-    ------
-    ValueError
-        If the parts of the world do not go together.
-
-    Examples
-    --------
-    >>> from models.queues.world import Arrivals, Distribution, Load, RequestType
-    >>> types = (RequestType("page", Distribution("constant", mean=0.5)),)
-    >>> world = QueueWorld(horizon_s=40.0, load=Load(Arrivals(0.1, cv=0.0), types=types))
-    >>> asked = draw(world)
-    >>> done = serve_world(world, asked, Delays(np.zeros(4), np.zeros(4)))
-    >>> (done.departure_s - done.arrival_s).round(9), done.end_s
-    (array([0.5, 0.5, 0.5, 0.5]), 60.0)
     """
     check(world)
     n, interval_s = len(workload.arrival_s), world.observation.counter_interval_s

@@ -68,20 +68,6 @@ def draw(
     seconds_per_instruction : where demands come from a fleet's job, and only there. A request that follows another
         keeps the pace of its session's start, because its own time is known only when it is served.
     client_requests : requests of every client, at least so many; the first of them do not depend on it
-
-    Raises
-    ------
-    ValueError
-        If the load has no or several sources or demands, a distribution's parameters do not fit, or what the load
-        needs is missing, not finite or negative.
-
-    Examples
-    --------
-    >>> from models.queues.world import Distribution, RequestType, Sessions
-    >>> types = (RequestType("page", Distribution("constant", mean=0.5)),)
-    >>> load = Load(Arrivals(0.1, cv=0.0), Sessions(2, Distribution("constant", mean=3.0)), types=types)
-    >>> draw(QueueWorld(horizon_s=40.0, load=load)).after
-    array([-1, -1, -1, -1,  0,  1,  2,  3])
     """
     check_load(world, trace, seconds_per_instruction)
     if trace is not None:
@@ -98,18 +84,6 @@ def kept(workload: Workload, keep: Bools) -> Workload:
     ----------
     workload : n requests
     keep : (n,) array; a request that is kept follows one that is kept, or none
-
-    Raises
-    ------
-    ValueError
-        If a request is kept and the one that it follows is not.
-
-    Examples
-    --------
-    >>> ones = np.ones(3)
-    >>> three = Workload(ones, ones, ones, ones, np.array([-1, -1, 1]), ones, ones, ones, ("page",))
-    >>> kept(three, np.array([False, True, True])).after
-    array([-1,  0])
     """
     after = workload.after[keep]
     if not keep[after[after != NOBODY]].all():
@@ -137,19 +111,6 @@ def expected_client_requests(world: QueueWorld) -> int:
     Parameters
     ----------
     world : with clients
-
-    Raises
-    ------
-    ValueError
-        If there are no clients, or neither thinking nor service takes any time.
-
-    Examples
-    --------
-    >>> from models.queues.world import Distribution, RequestType
-    >>> types = (RequestType("page", Distribution("constant", mean=0.5)),)
-    >>> load = Load(clients=Clients(2, Distribution("constant", mean=9.5)), types=types)
-    >>> expected_client_requests(QueueWorld(horizon_s=1000.0, load=load))
-    120
     """
     clients = world.load.clients
     if clients is None:

@@ -79,13 +79,6 @@ def response(site: Site, requests_per_s: Floats) -> Floats:
     Parameters
     ----------
     requests_per_s : (n, J) array, not all zero in any row
-
-    Examples
-    --------
-    >>> site = sites(ServiceWorld(platforms=("piii",)))["piii"]
-    >>> light, heavy = response(site, np.outer([0.1, 3.0], site.activities.popularity))
-    >>> bool(light < heavy), bool(light > site.activities.other_tiers_s @ site.activities.popularity)
-    (True, True)
     """
     work, demand_s = offered(site, requests_per_s)
     share = requests_per_s / requests_per_s.sum(axis=1, keepdims=True)
@@ -101,13 +94,6 @@ def saturation(site: Site, mix: Floats) -> float:
     Parameters
     ----------
     mix : (J,) shares of the types
-
-    Examples
-    --------
-    >>> site = sites(ServiceWorld(platforms=("piii",)))["piii"]
-    >>> rate = saturation(site, site.activities.popularity)
-    >>> bool(response(site, 1.1 * rate * site.activities.popularity[None])[0] == np.inf)
-    True
     """
     rate_per_s = site.activities.rates(ceiling(site, mix) * mix[None])
     demand_s = site.demands(2 * rate_per_s).cpu_s[0]
@@ -124,12 +110,6 @@ def ceiling(site: Site, mix: Floats) -> float:
     Parameters
     ----------
     mix : (J,) shares of the types
-
-    Examples
-    --------
-    >>> site = sites(ServiceWorld(platforms=("piii",)))["piii"]
-    >>> ceiling(site, site.activities.popularity) > saturation(site, site.activities.popularity)
-    True
     """
     _, demand_s = offered(site, np.zeros((1, mix.size)))
     return float(site.rates()[-1] / (demand_s[0] @ mix))
@@ -145,13 +125,6 @@ def alone(site: Site, rate_per_s: float) -> tuple[Floats, Floats]:
     Returns
     -------
     two (J,) arrays, seconds; the response is NaN where the machine would be saturated
-
-    Examples
-    --------
-    >>> site = sites(ServiceWorld(platforms=("piii",)))["piii"]
-    >>> processor_s, response_s = alone(site, 1.0)
-    >>> bool((response_s > processor_s + site.activities.other_tiers_s).all())
-    True
     """
     types = site.activities.types
     idle_s = offered(site, np.zeros((1, types)))[1][0]
@@ -165,13 +138,6 @@ def per_request(site: Site, requests_per_s: Floats) -> Floats:
     Parameters
     ----------
     requests_per_s : (J,) array
-
-    Examples
-    --------
-    >>> site = sites(ServiceWorld(platforms=("piii",)))["piii"]
-    >>> instructions, l1_misses, l2_misses = per_request(site, site.activities.popularity)
-    >>> bool(instructions > l1_misses > l2_misses > 0)
-    True
     """
     rate_per_s = site.activities.rates(requests_per_s[None])
     needs = site.demands(rate_per_s)

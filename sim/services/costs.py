@@ -155,21 +155,7 @@ def _of_capacity(gains: Floats, squares: Floats, size_squares: Floats) -> Floats
 
 
 def corrected(setting: Setting, guess: Floats, needs: Costs) -> Floats:
-    """Return what a guess should have been if what follows from it were true; of caches it takes a damped step.
-
-    Examples
-    --------
-    >>> from models.services.applications import build_activities
-    >>> from models.services.world import Application, Mechanisms, Runtime, ServiceWorld
-    >>> from sim.services.hardware import draw_machines
-    >>> from sim.services.setting import set_up
-    >>> service = build_activities(Application(types=2), Runtime(), Mechanisms(), 1, "service")
-    >>> machine = draw_machines(ServiceWorld(platforms=("pd4",)))["pd4"]
-    >>> setting = set_up(service, machine, Mechanisms(), service.rates(np.array([[5.0, 2.0]])).T)
-    >>> guess = first_guess(setting)
-    >>> bool(corrected(setting, guess, costs_of(setting, guess))[0, 0] > guess[0, 0])
-    True
-    """
+    """Return what a guess should have been if what follows from it were true; of caches it takes a damped step."""
     use = setting.rate_per_s * needs.instructions * needs.cpi
     use /= np.maximum(use.sum(axis=0), 1e-300)
     steps = [np.minimum(1.0, needs.wanted_busy)[None]]

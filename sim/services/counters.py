@@ -23,14 +23,6 @@ def count(shared: Shared, demand_s: Floats, interval: Ints, amounts: Floats) -> 
     Returns
     -------
     (n, M) array
-
-    Examples
-    --------
-    >>> from sim.services.sharing import share
-    >>> demand_s = np.array([2.0])
-    >>> done = share(np.array([0.5]), demand_s, np.array([1.0]), np.array([0.0, 1.0, 2.0, 3.0]))
-    >>> count(done, demand_s, np.array([0]), np.array([[100.0]])).ravel()
-    array([25., 50., 25.])
     """
     return _spread(shared.arrival_level_s, demand_s, interval, shared.edge_level_s, amounts)
 
@@ -62,10 +54,5 @@ def sample(counted: Floats, events: int, rng: np.random.Generator) -> Floats:
     ----------
     counted : array of non-negative numbers of events
     events : per sample, at least 1
-
-    Examples
-    --------
-    >>> sample(np.array([0.0, 2.4e10]), 24_000, np.random.default_rng(1)).round(-7)
-    array([0.0e+00, 2.4e+10])
     """
     return np.asarray(events * rng.poisson(counted / events), dtype=np.float64)

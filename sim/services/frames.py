@@ -35,11 +35,6 @@ def counts(start_s: Floats, names: tuple[str, ...], requests: Ints) -> pd.DataFr
     start_s : (n,) array, seconds
     names : of J types
     requests : (n, J) array
-
-    Examples
-    --------
-    >>> counts(np.array([0.0, 30.0]), ("buy",), np.array([[3], [4]]))["requests"].tolist()
-    [3, 4]
     """
     n, j = requests.shape
     types = np.tile(np.array(names, dtype=object), n)
@@ -54,12 +49,6 @@ def log(world: ServiceWorld, start_s: Floats, response_s: Mapping[str, Floats], 
     world : measured platforms, events per sample and seed
     start_s : (n,) array, seconds
     response_s : by platform, the (n,) mean response times of the intervals
-
-    Examples
-    --------
-    >>> runs = {"piii": Run(np.array([0.1, 0.3]), np.array([0.25]), np.array([[5e6, 2e4, 1e3]]))}
-    >>> log(ServiceWorld(), np.zeros(1), {"piii": np.array([0.2])}, runs).columns.tolist()
-    ['platform', 'start_s', 'instructions', 'l1_misses', 'l2_misses', 'response_time_s']
     """
     parts = []
     for name in world.measured:
@@ -77,12 +66,6 @@ def cpu(measured: Iterable[str], start_s: Floats, runs: Runs) -> pd.DataFrame:
     Parameters
     ----------
     start_s : (n,) array, seconds
-
-    Examples
-    --------
-    >>> runs = {"piii": Run(np.array([0.1, 0.3]), np.array([0.25]), np.array([[5e6, 2e4, 1e3]]))}
-    >>> cpu(("piii",), np.zeros(1), runs)["utilisation"].tolist()
-    [0.25]
     """
     parts = [_rows(name, start_s, {"utilisation": runs[name].utilisation}) for name in measured]
     return pd.concat(parts, ignore_index=True)
@@ -99,12 +82,6 @@ def truth(
     interval_s : their length
     requests : (n,) requests of each interval
     response_s : by platform, the (n,) mean response times of the intervals
-
-    Examples
-    --------
-    >>> runs = {"piii": Run(np.array([0.1, 0.3]), np.array([0.25]), np.array([[5e6, 2e4, 1e3]]))}
-    >>> truth(np.zeros(1), 30.0, np.array([2]), {"piii": np.array([0.2])}, runs)["service_time_s"].tolist()
-    [3.75]
     """
     parts = []
     for name, run in runs.items():
@@ -126,14 +103,6 @@ def responses(work: Work, intervals: int, runs: Runs) -> dict[str, Floats]:
     Parameters
     ----------
     intervals : n
-
-    Examples
-    --------
-    >>> runs = {"piii": Run(np.array([0.1, 0.3]), np.array([0.25]), np.array([[5e6, 2e4, 1e3]]))}
-    >>> two = np.array([0, 1])
-    >>> jobs = Work(np.array([0.0, 1.0]), np.zeros(2, int), two, np.ones(2), two, np.zeros(2))
-    >>> responses(jobs, 2, runs)["piii"]
-    array([0.2, nan])
     """
     interval = work.interval[work.request]
     with np.errstate(divide="ignore", invalid="ignore"):
@@ -151,12 +120,6 @@ def benchmarks(measured: tuple[str, ...], sites: Sites) -> pd.DataFrame:
     Parameters
     ----------
     sites : the benchmark on each platform
-
-    Examples
-    --------
-    >>> site = capacity.sites(ServiceWorld(platforms=("piii",)), "benchmark")
-    >>> bool(benchmarks((), site)["instructions"].isna().all())
-    True
     """
     rows = []
     for name, site in sites.items():
@@ -168,13 +131,7 @@ def benchmarks(measured: tuple[str, ...], sites: Sites) -> pd.DataFrame:
 
 
 def types(sites: Sites) -> pd.DataFrame:
-    """Return the table `truth_service_types`.
-
-    Examples
-    --------
-    >>> len(types(capacity.sites(ServiceWorld(platforms=("piii",)))))
-    22
-    """
+    """Return the table `truth_service_types`."""
     parts = []
     for name, site in sites.items():
         processor_s, response_s = capacity.alone(site, ALONE_PER_S)
@@ -200,15 +157,6 @@ def miss_curve(service: Activities, share: float) -> pd.DataFrame:
     ----------
     service : types, collections and ticks
     share : mean share of a cache's nominal size that holds the service's data
-
-    Examples
-    --------
-    >>> from models.services.applications import build_activities
-    >>> from models.services.world import Application, Mechanisms, Runtime
-    >>> service = build_activities(Application(), Runtime(), Mechanisms(collection=False, ticks=False), 1, "service")
-    >>> curve = miss_curve(service, share=1.0)
-    >>> round(float(curve["misses_per_instruction"][1]), 6)
-    0.058
     """
     work = service.rates(service.popularity[None])[0] * service.instructions
     misses = work / work.sum() @ service.misses_per_instruction(np.asarray(share * CURVE_BYTES))
@@ -222,13 +170,6 @@ def throughput(world: ServiceWorld, mix: Floats, sites: Sites) -> pd.DataFrame:
     ----------
     world : bounds on mean response time, and what the simulation needs
     mix : (J,) shares of the types
-
-    Examples
-    --------
-    >>> world = ServiceWorld(platforms=("piii",), bounds_s=(0.001,))
-    >>> sites = capacity.sites(world)
-    >>> throughput(world, sites["piii"].activities.popularity, sites)["throughput_per_s"].tolist()
-    [0.0]
     """
     came = traffic(world, mix)
     rows = [

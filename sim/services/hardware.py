@@ -47,17 +47,6 @@ def draw_machines(world: ServiceWorld, platforms: Mapping[str, Platform] = PLATF
     """Return a world's machines by the names of their platforms, in the world's order.
 
     Configurations of one server (`Platform.variant_of`) depart from their spec sheets alike.
-
-    Raises
-    ------
-    ValueError
-        If spec sheets of the world's platforms are missing or say nothing of caches.
-
-    Examples
-    --------
-    >>> machine = draw_machines(ServiceWorld(platforms=("piii",)))["piii"]
-    >>> machine.vcpus, machine.cache_bytes.size
-    (2, 2)
     """
     return MappingProxyType({sheet.name: _machine(sheet, world) for sheet in _sheets(world.platforms, platforms)})
 

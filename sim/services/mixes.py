@@ -24,18 +24,7 @@ class Mixes:
 
 
 def starts(world: ServiceWorld) -> Floats:
-    """Return when the intervals of a world's log start.
-
-    Raises
-    ------
-    ValueError
-        If the horizon is no whole number of intervals.
-
-    Examples
-    --------
-    >>> starts(ServiceWorld(horizon_s=90.0, interval_s=30.0))
-    array([ 0., 30., 60.])
-    """
+    """Return when the intervals of a world's log start."""
     n = round(world.horizon_s / world.interval_s)
     if n < 1 or not np.isclose(n * world.interval_s, world.horizon_s, rtol=1e-9, atol=0.0):
         raise InputError(f"horizon_s is {world.horizon_s:g}, must be a multiple of interval_s, {world.interval_s:g}")
@@ -53,20 +42,6 @@ def draw(world: ServiceWorld, popularity: Floats) -> Mixes:
     ----------
     world : horizon, interval, load and seed
     popularity : (J,) long-run share of each type
-
-    Raises
-    ------
-    ValueError
-        If the horizon is no whole number of intervals.
-
-    Examples
-    --------
-    >>> from models.services.world import ServiceLoad
-    >>> world = ServiceWorld(horizon_s=90.0, load=ServiceLoad(2.0, swing=0.0, mix_log_sd=0.0, trend_log_sd=0.0))
-    >>> draw(world, np.array([0.75, 0.25])).expected
-    array([[45., 15.],
-           [45., 15.],
-           [45., 15.]])
     """
     start_s, load, rng = starts(world), world.load, stream(world.seed, "mixes")
     phase = rng.random()
@@ -101,13 +76,6 @@ def arrive(world: ServiceWorld, mixes: Mixes) -> tuple[Floats, Ints]:
     -------
     two (N,) arrays
         Seconds, non-decreasing, and types 0..J − 1.
-
-    Examples
-    --------
-    >>> world = ServiceWorld(horizon_s=60.0)
-    >>> arrival_s, kind = arrive(world, Mixes(np.array([0.0, 30.0]), np.array([[0.0, 50.0], [0.0, 0.0]])))
-    >>> bool(arrival_s.max() < 30.0), np.unique(kind)
-    (True, array([1]))
     """
     counts = stream(world.seed, "request counts").poisson(mixes.expected)
     cell = np.repeat(np.arange(counts.size), counts.ravel())

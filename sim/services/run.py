@@ -81,19 +81,7 @@ def _held(world: ServiceWorld) -> float:
 
 
 def check(world: ServiceWorld) -> None:
-    """Refuse a world whose parts do not go together.
-
-    Raises
-    ------
-    ValueError
-        If a platform is named twice, or one that is measured does not serve; all faults at once.
-
-    Examples
-    --------
-    >>> check(ServiceWorld(platforms=("pres",)))
-    Traceback (most recent call last):
-    models.errors.InputError: measured: piii is not among the platforms, pres
-    """
+    """Refuse a world whose parts do not go together."""
     faults = [
         f"{what}: {name} is named twice"
         for what, names in (("platforms", world.platforms), ("measured", world.measured))

@@ -37,17 +37,6 @@ def run(site: Site, work: Work, edge_s: Floats) -> Run:
     ----------
     work : N jobs in n intervals
     edge_s : (n + 1,) edges of the intervals, seconds
-
-    Examples
-    --------
-    >>> from models.services.world import ServiceWorld
-    >>> from sim.services import capacity, mixes, work
-    >>> world = ServiceWorld(horizon_s=600.0, platforms=("piii",))
-    >>> site = capacity.sites(world)["piii"]
-    >>> load = mixes.draw(world, site.activities.popularity)
-    >>> done = run(site, work.draw(world, site.activities, load), np.append(load.start_s, 600.0))
-    >>> done.counters.shape, bool((done.utilisation < 1).all())
-    ((20, 3), True)
     """
     cell, needs, demand_s, shared = _served(site, work, edge_s)
     executed = needs.instructions[..., None]
@@ -59,19 +48,7 @@ def run(site: Site, work: Work, edge_s: Floats) -> Run:
 
 
 def responses(site: Site, work: Work, edge_s: Floats) -> Floats:
-    """Return the response times of the requests alone, as `run` does, without what is counted: (R,) seconds.
-
-    Examples
-    --------
-    >>> from models.services.world import ServiceWorld
-    >>> from sim.services import capacity, mixes, work
-    >>> world = ServiceWorld(horizon_s=600.0, platforms=("piii",))
-    >>> site = capacity.sites(world)["piii"]
-    >>> load = mixes.draw(world, site.activities.popularity)
-    >>> asked = site, work.draw(world, site.activities, load), np.append(load.start_s, 600.0)
-    >>> np.array_equal(responses(*asked), run(*asked).response_s)
-    True
-    """
+    """Return the response times of the requests alone, as `run` does, without what is counted: (R,) seconds."""
     return _response_s(work, _served(site, work, edge_s)[-1])
 
 
@@ -98,15 +75,6 @@ def obey(shared: Shared, demand_s: Floats) -> None:
     ----------
     shared : N jobs
     demand_s : (N,) array, seconds
-
-    Examples
-    --------
-    >>> demand_s = np.array([2.0, 2.0])
-    >>> served = share(np.array([0.0, 1.0]), demand_s, np.array([1.0]), np.array([0.0, 2.0, 3.0]))
-    >>> obey(served, demand_s)
-    >>> obey(served, 0.5 * demand_s)
-    Traceback (most recent call last):
-    sim.queues.laws.BrokenLawError: conservation of work: processors did 3 s, jobs got 2 s; this is a bug ...
     """
     did_s = float(shared.work_s.sum())
     got_s = float(np.clip(shared.edge_level_s[-1] - shared.arrival_level_s, 0.0, demand_s).sum())

@@ -56,16 +56,6 @@ def set_up(activities: Activities, machine: Machine, mechanisms: Mechanisms, rat
     Parameters
     ----------
     rate_per_s : (A, n) array, contiguous: requests, collections and seconds of ticks per second
-
-    Examples
-    --------
-    >>> from models.services.applications import build_activities
-    >>> from models.services.world import Application, Runtime, ServiceWorld
-    >>> from sim.services.hardware import draw_machines
-    >>> service = build_activities(Application(types=2), Runtime(), Mechanisms(), 1, "service")
-    >>> machine = draw_machines(ServiceWorld(platforms=("piii",)))["piii"]
-    >>> set_up(service, machine, Mechanisms(overlap=False), np.zeros((4, 1))).stall.ravel()
-    array([1., 1., 1., 1.])
     """
 
     def column(values: Floats, present: bool = True) -> Floats:

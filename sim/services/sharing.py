@@ -67,12 +67,6 @@ def share(arrival_s: Floats, demand_s: Floats, rates: Floats, edge_s: Floats) ->
     rates : (k,) array, positive
         Work per second of all busy processors together while 1, 2, …, k are busy.
     edge_s : (n + 1,) array, increasing, seconds
-
-    Examples
-    --------
-    >>> done = share(np.array([0.0, 1.0]), np.array([2.0, 2.0]), np.array([1.0]), np.array([0.0, 2.0, 5.0]))
-    >>> done.departure_s, done.busy_s
-    (array([3., 4.]), array([2., 2.]))
     """
     jobs, k, edges = arrival_s.size, rates.size, edge_s.size
     departure_s, arrival_level_s = np.empty(jobs), np.empty(jobs)

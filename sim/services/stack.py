@@ -51,24 +51,6 @@ def demands(activities: Activities, machine: Machine, rate_per_s: Floats, mechan
     Parameters
     ----------
     rate_per_s : (n, A) array, non-negative: requests, collections and seconds of ticks per second
-
-    Raises
-    ------
-    ValueError
-        If rates have another shape, or are negative or not finite.
-    ArithmeticError
-        If shares of caches do not settle, which no load has been found to cause.
-
-    Examples
-    --------
-    >>> from models.services.applications import build_activities
-    >>> from models.services.world import Application, Runtime, ServiceWorld
-    >>> from sim.services.hardware import draw_machines
-    >>> service = build_activities(Application(types=2), Runtime(), Mechanisms(), 1, "service")
-    >>> machine = draw_machines(ServiceWorld(platforms=("piii",)))["piii"]
-    >>> needed = demands(service, machine, service.rates(np.array([[0.0, 0.0], [2.0, 2.0]])), Mechanisms())
-    >>> bool((needed.cpu_s[1] > needed.cpu_s[0]).all())
-    True
     """
     a = activities.instructions.size
     if rate_per_s.ndim != 2 or rate_per_s.shape[1] != a:
@@ -91,15 +73,6 @@ def smt_rates(activities: Activities, machine: Machine, mechanisms: Mechanisms) 
     The slowdown is that of requests in their long-run mix, by CPU time, on an idle machine. The chance that a thread's
     sibling is busy is the square of the chance that any other thread is, as in the fleet: between random placement and
     idle cores first.
-
-    Examples
-    --------
-    >>> from models.services.applications import build_activities
-    >>> from models.services.world import Application, Runtime, ServiceWorld
-    >>> from sim.services.hardware import draw_machines
-    >>> service = build_activities(Application(types=2), Runtime(), Mechanisms(), 1, "service")
-    >>> smt_rates(service, draw_machines(ServiceWorld(platforms=("piii",)))["piii"], Mechanisms())
-    (1.0, 2.0)
     """
     setting = set_up(activities, machine, mechanisms, activities.rates(activities.popularity[None]).T)
     costs = costs_of(setting, first_guess(setting))

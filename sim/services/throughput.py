@@ -38,11 +38,6 @@ def traffic(world: ServiceWorld, mix: Floats, requests: int = REQUESTS) -> Traff
     world : spread of requests of one type, mechanisms and seed
     mix : (J,) shares of the types
     requests : how many, at least 1
-
-    Examples
-    --------
-    >>> traffic(ServiceWorld(), np.array([0.5, 0.5]), 5).kind.size
-    5
     """
     arrival = np.cumsum(stream(world.seed, "throughput gaps").standard_exponential(requests))
     kind = stream(world.seed, "throughput types").choice(mix.size, requests, p=mix)
@@ -60,16 +55,6 @@ def greatest_rate(world: ServiceWorld, site: Site, came: Traffic, bound_s: float
     ----------
     world : intervals and mechanisms
     bound_s : above 0
-
-    Examples
-    --------
-    >>> from sim.services.capacity import sites
-    >>> world = ServiceWorld(platforms=("pres",))
-    >>> site = sites(world)["pres"]
-    >>> came = traffic(world, site.activities.popularity)
-    >>> rates = [greatest_rate(world, site, came, bound_s) for bound_s in (0.15, 0.3)]
-    >>> rates[0] < rates[1]
-    True
     """
     rates, curve_s = _curve(site, came.mix)
     if not rates.size or curve_s[0] > bound_s:
@@ -107,15 +92,6 @@ def simulated(world: ServiceWorld, site: Site, came: Traffic, rate_per_s: float)
     ----------
     world : intervals and mechanisms
     rate_per_s : above 0
-
-    Examples
-    --------
-    >>> from sim.services.capacity import sites
-    >>> world = ServiceWorld(platforms=("pres",))
-    >>> site = sites(world)["pres"]
-    >>> came = traffic(world, site.activities.popularity, 500)
-    >>> simulated(world, site, came, 2.0) < simulated(world, site, came, 10.0)
-    True
     """
     arrival_s = came.arrival / rate_per_s
     # Whole intervals, so that the last one is as busy as the others: demands follow from what comes in each.

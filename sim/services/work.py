@@ -46,16 +46,6 @@ def draw(world: ServiceWorld, activities: Activities, mixes: Mixes) -> Work:
     world : intervals, spread of requests of one type, heap, mechanisms and seed
     activities : of J types, collections and ticks
     mixes : n intervals of J types
-
-    Examples
-    --------
-    >>> from models.services.applications import build_activities
-    >>> world = ServiceWorld(horizon_s=30.0)
-    >>> what = build_activities(world.application, world.runtime, world.mechanisms, 1, "application")
-    >>> work = draw(world, what, Mixes(np.array([0.0]), np.full((1, 22), 4.0)))
-    >>> ticks = work.activity == 23
-    >>> int(ticks.sum()), bool((work.activity[work.request] < 22).all())
-    (30, True)
     """
     arrival_s, kind = arrive(world, mixes)
     return of(world, activities, arrival_s, kind, amounts(world, kind.size))
@@ -76,11 +66,6 @@ def amounts(world: ServiceWorld, requests: int) -> Amounts:
     Parameters
     ----------
     world : spread of requests of one type, mechanisms and seed
-
-    Examples
-    --------
-    >>> amounts(ServiceWorld(), 10_000).size.mean().round(1)
-    np.float64(1.0)
     """
     cv = world.application.request_cv if world.mechanisms.request_noise else 0.0
     size = gamma(stream(world.seed, "request sizes"), 1.0, cv, requests)
@@ -97,14 +82,6 @@ def of(world: ServiceWorld, activities: Activities, arrival_s: Floats, kind: Int
     arrival_s : (R,) array, non-decreasing, inside the horizon, seconds
     kind : (R,) array, types 0..J − 1
     amounts : of the R requests
-
-    Examples
-    --------
-    >>> from models.services.applications import build_activities
-    >>> world = ServiceWorld(horizon_s=60.0)
-    >>> what = build_activities(world.application, world.runtime, world.mechanisms, 1, "application")
-    >>> of(world, what, np.array([1.0, 31.0]), np.array([3, 4]), amounts(world, 2)).interval.max()
-    np.int64(1)
     """
     parts = [(arrival_s, kind, amounts.size)]
     if world.mechanisms.collection:
@@ -137,11 +114,6 @@ def collections(allocation_bytes: Floats, heap_bytes: float) -> Ints:
     Returns
     -------
     indices of requests, one for each collection, non-decreasing
-
-    Examples
-    --------
-    >>> collections(np.array([3.0, 4.0, 4.0, 21.0]), 10.0)
-    array([2, 3, 3])
     """
     filled = (np.cumsum(allocation_bytes) // heap_bytes).astype(np.int64)
     return np.repeat(np.arange(filled.size), np.diff(filled, prepend=0))
@@ -157,13 +129,6 @@ def counts(work: Work, intervals: int, types: int) -> Ints:
     Returns
     -------
     (n, J) array
-
-    Examples
-    --------
-    >>> two = np.array([0, 1])
-    >>> counts(Work(np.array([0.5, 1.5]), two, np.array([2, 2]), np.ones(2), two, np.zeros(2)), 2, 3)
-    array([[0, 0, 1],
-           [0, 0, 1]])
     """
     cell = work.interval[work.request] * types + work.activity[work.request]
     return np.bincount(cell, minlength=intervals * types).reshape(intervals, types)

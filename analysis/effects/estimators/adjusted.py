@@ -62,13 +62,7 @@ class Adjusted:
         return together([self], cells, treated)[0]
 
     def estimate(self, study: Study, confidence: float = 0.95) -> Effect:
-        """Return what it says of one experiment.
-
-        Raises
-        ------
-        NotEnoughDataError
-            If fewer than two machines are treated, or untreated.
-        """
+        """Return what it says of one experiment."""
         return concluded(self, study, confidence)
 
 

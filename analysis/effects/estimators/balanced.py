@@ -62,13 +62,6 @@ class Balanced:
         ----------
         cells : of M machines
         treated : (R, M), selected by the design that balances
-
-        Raises
-        ------
-        NotEnoughDataError
-            As for `balanced_error`.
-        ValueError
-            If there is not one row of balancing variables for each machine, or each machine is its own control.
         """
         if self.aux is None or self.left is None:
             raise InputError(f"the estimator {self.name} needs the variables that machines were balanced on")
@@ -85,13 +78,7 @@ class Balanced:
         return answers._replace(error=answers.error * np.sqrt(1 - np.array(saved)))
 
     def estimate(self, study: Study, confidence: float = 0.95) -> Effect:
-        """Return what it says of one experiment.
-
-        Raises
-        ------
-        NotEnoughDataError, ValueError
-            As for `many`.
-        """
+        """Return what it says of one experiment."""
         return concluded(self, study, confidence)
 
 
@@ -107,16 +94,6 @@ def imbalance(aux: Floats, treated: Bools) -> Floats:
     -------
     (p, p) array
         In units of the variables squared; near 0 if the design balances them.
-
-    Raises
-    ------
-    NotEnoughDataError
-        If a draw treats no machine, or leaves none.
-
-    Examples
-    --------
-    >>> float(imbalance(np.arange(4.0)[:, None], np.array([[True, False, False, True]]))[0, 0])
-    0.0
     """
     on = treated.sum(axis=1)
     off = treated.shape[1] - on
@@ -147,22 +124,6 @@ def balanced_error(
     aux : (M, p) array, balancing variables
     left : (p, p) array, from `imbalance`
     remainder : variance of the estimate that does not come from the choice of machines, such as jobs never seen
-
-    Raises
-    ------
-    NotEnoughDataError
-        If an arm has fewer than 2 machines, or there are no more machines than balancing variables and arms.
-
-    Examples
-    --------
-    >>> from analysis.effects.cube import selections
-    >>> rng = np.random.default_rng(1)
-    >>> load = rng.normal(size=(400, 1))
-    >>> drawn = selections(load, np.full(400, 0.125), 50, rng)
-    >>> each = (load[:, 0] + 0.5 * rng.normal(size=400)) / np.where(drawn[0], 50, 350)
-    >>> found = balanced_error(each, drawn[0], load, imbalance(load, drawn))
-    >>> round(found.error, 2), found.freedom, round(found.saved, 1)
-    (0.07, 49.0, 0.8)
     """
     arms = (treated, ~treated)
     count = [int(arm.sum()) for arm in arms]

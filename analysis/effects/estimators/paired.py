@@ -57,11 +57,6 @@ class Paired:
         -------
         Answers
             NaN where fewer than 3 pairs take part.
-
-        Raises
-        ------
-        ValueError
-            If both machines of a pair have the feature, or one of no pair has, or each machine is its own control.
         """
         if cells.known:
             raise InputError("a crossover has no contrast between machines: each is its own control")
@@ -75,15 +70,7 @@ class Paired:
         return _answers(on, off, part, lost)
 
     def estimate(self, study: Study, confidence: float = 0.95) -> Effect:
-        """Return what it says of one experiment.
-
-        Raises
-        ------
-        NotEnoughDataError
-            If fewer than 3 pairs take part.
-        ValueError
-            As for `many`.
-        """
+        """Return what it says of one experiment."""
         first, second = self._sides(study.treated[None, :])
         pairs = int((first | second).sum())
         if pairs < FEWEST:
@@ -121,17 +108,6 @@ def matched(aux: Floats, stratum: Ints | None = None) -> Ints:
     -------
     (P, 2) array
         Places of machines. One machine of each stratum with an odd number is left over.
-
-    Raises
-    ------
-    ValueError
-        If a variable is not finite.
-
-    Examples
-    --------
-    >>> matched(np.array([[0.0], [5.0], [0.1], [5.3], [9.0]]))
-    array([[0, 2],
-           [1, 3]])
     """
     if not np.isfinite(aux).all():
         machine, column = np.argwhere(~np.isfinite(aux))[0]
@@ -156,16 +132,6 @@ def tossed(pairs: Ints, number: int, machines: int, rng: np.random.Generator) ->
     Returns
     -------
     (M,) array of bool
-
-    Raises
-    ------
-    NotEnoughDataError
-        If there are fewer pairs.
-
-    Examples
-    --------
-    >>> tossed(np.array([[0, 2], [1, 3]]), 2, 5, np.random.default_rng(1)).sum()
-    np.int64(2)
     """
     if number > len(pairs):
         raise NotEnoughDataError(number, len(pairs), "pairs of machines")

@@ -55,11 +55,6 @@ class Staged:
         -------
         Answers
             NaN where no job is seen in both states in one stage.
-
-        Raises
-        ------
-        InputError
-            If other machines are treated than those that the stages are known of.
         """
         stages = cells.stages
         if stages is None:
@@ -73,13 +68,7 @@ class Staged:
         return Answers(answers[:, 0], answers[:, 1], answers[:, 2])
 
     def estimate(self, study: "Study", confidence: float = 0.95) -> Effect:
-        """Return what it says of one experiment.
-
-        Raises
-        ------
-        NotEnoughDataError
-            If no job is seen in both states in one stage.
-        """
+        """Return what it says of one experiment."""
         answers = self.many(study.cells, study.treated[None, :])
         if not np.isfinite(answers.change[0]):
             raise NotEnoughDataError(1, 0, "jobs seen with and without the feature in one period")

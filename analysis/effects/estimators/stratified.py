@@ -54,11 +54,6 @@ class Stratified:
         -------
         Answers
             NaN where a stratum has fewer than two machines with the feature, or without it.
-
-        Raises
-        ------
-        ValueError
-            If there is not one stratum for each machine, or the level without the feature is not that of machines.
         """
         known = self._strata(cells)
         if len(known) != len(cells.machines):
@@ -71,15 +66,7 @@ class Stratified:
         return Answers(answers[:, 0], answers[:, 1], answers[:, 2])
 
     def estimate(self, study: Study, confidence: float = 0.95) -> Effect:
-        """Return what it says of one experiment.
-
-        Raises
-        ------
-        NotEnoughDataError
-            If a stratum has fewer than two machines with the feature, or without it.
-        ValueError
-            As for `many`.
-        """
+        """Return what it says of one experiment."""
         known = self._strata(study.cells)
         numbers = np.unique(known)
         arms = ((study.treated, "with the feature"), (~study.treated, "without it"))
@@ -114,19 +101,6 @@ def allocate(machines: Ints, deviation: Floats, total: int, low: int = 2) -> Int
     Returns
     -------
     (H,) array, which adds up to `total`
-
-    Raises
-    ------
-    ValueError
-        If a deviation is not finite or below 0.
-    NotEnoughDataError
-        If strata are too small for `low` with and without the feature, or `total` is below what they need or above what
-        they have.
-
-    Examples
-    --------
-    >>> allocate(np.array([600, 400]), np.array([1.0, 3.0]), 90)
-    array([30, 60])
     """
     if not (np.isfinite(deviation).all() and (deviation >= 0).all()):
         raise InputError(f"deviations of strata must be finite and 0 or more, got {deviation.tolist()}")
@@ -162,16 +136,6 @@ def draw(stratum: Ints, take: Ints, rng: np.random.Generator) -> Bools:
     (M,) array of bool
         Every choice of `take` machines within strata is equally likely, so machines of stratum h are drawn with
         probability take / machines.
-
-    Raises
-    ------
-    NotEnoughDataError
-        If a stratum has fewer machines than are to be drawn.
-
-    Examples
-    --------
-    >>> int(draw(np.array([0, 0, 0, 1, 1]), np.array([1, 2]), np.random.default_rng(1)).sum())
-    3
     """
     machines = np.bincount(stratum, minlength=len(take))
     if (machines < take).any():
@@ -202,13 +166,6 @@ def strata(observations: pd.DataFrame, jobs: int = 0, smallest: int = 20) -> pd.
     DataFrame
         machine, stratum (0, 1, … in the order of labels), label, and deviation: the standard deviation of the
         machine's quota-weighted relative performance within its stratum, for `allocate`.
-
-    Examples
-    --------
-    >>> seen = pd.DataFrame({"job": ["a", "b", "a", "a"], "machine": [1, 2, 3, 4], "weight": 1.0, "value": 1.0,
-    ...                      "platform": ["x", "y", "x", "y"]})
-    >>> strata(seen)[["machine", "stratum", "label"]].values.tolist()
-    [[1, 0, 'x'], [2, 1, 'y'], [3, 0, 'x'], [4, 1, 'y']]
     """
     if observations.empty:
         raise NotEnoughDataError(1, 0, "rows before the study")

@@ -37,11 +37,6 @@ def daily(frame: pd.DataFrame) -> pd.DataFrame:
     -------
     DataFrame
         day, entropy (nats), samples; in order of days.
-
-    Examples
-    --------
-    >>> daily(pd.DataFrame({"day": [0, 0, 1], "entry": ["f", "g", "f"], "samples": [5, 5, 8]}))["samples"].tolist()
-    [10, 8]
     """
     days = [
         {
@@ -87,24 +82,12 @@ def measure_fig4(frame: pd.DataFrame) -> pd.DataFrame:
 
 
 def spread(values: Floats) -> float:
-    """Return how far values lie apart: largest less smallest, relative to their mean.
-
-    Examples
-    --------
-    >>> spread(np.array([1.0, 1.5, 1.25]))
-    0.4
-    """
+    """Return how far values lie apart: largest less smallest, relative to their mean."""
     return float((values.max() - values.min()) / values.mean())
 
 
 def correlation(x: Floats | pd.Series, y: Floats | pd.Series) -> float:
-    """Return Pearson's correlation, 0 where one of the two does not vary.
-
-    Examples
-    --------
-    >>> round(correlation(np.array([1.0, 2.0, 3.0]), np.array([2.0, 4.0, 6.0])), 12)
-    1.0
-    """
+    """Return Pearson's correlation, 0 where one of the two does not vary."""
     a, b = np.asarray(x, float), np.asarray(y, float)
     if a.size < 2 or np.ptp(a) == 0 or np.ptp(b) == 0:
         return 0.0
@@ -184,14 +167,7 @@ def measure_fig5(days: pd.DataFrame, machines: pd.DataFrame) -> pd.DataFrame:
 
 
 def by_machine(machines: pd.DataFrame) -> pd.DataFrame:
-    """Return entropy, number of samples and state of each machine's profile, in order of machines.
-
-    Examples
-    --------
-    >>> frame = pd.DataFrame({"machine": [0, 0], "entry": list("fg"), "samples": [4, 4], "state": [1, 1]})
-    >>> by_machine(frame)[["samples", "state"]].values.tolist()
-    [[8, 1]]
-    """
+    """Return entropy, number of samples and state of each machine's profile, in order of machines."""
     table_rows = [
         {
             "machine": machine,
@@ -263,12 +239,6 @@ def distances(frame: pd.DataFrame, top: int | None = None) -> pd.DataFrame:
     -------
     DataFrame
         day, distance; from the second day on.
-
-    Examples
-    --------
-    >>> frame = pd.DataFrame({"day": [0, 0, 1, 1], "entry": list("abab"), "samples": [50, 50, 40, 60]})
-    >>> distances(frame).round(12).values.tolist()
-    [[1.0, 0.2]]
     """
     days = [(day, part.groupby("entry")["samples"].sum()) for day, part in frame.groupby("day", sort=True)]
     table_rows = [

@@ -26,12 +26,6 @@ def of_servers(replays: pd.DataFrame, servers: int) -> Curve:
     ----------
     replays : servers, arrival_s, departure_s
     servers : which of them
-
-    Examples
-    --------
-    >>> replays = pd.DataFrame({"servers": 1, "arrival_s": [0.0, 0.0], "departure_s": [1.0, 2.0]})
-    >>> of_servers(replays, 1).jobs.tolist()
-    [2, 1]
     """
     own = replays[replays["servers"] == servers]
     return curve(own["arrival_s"].to_numpy(), own["departure_s"].to_numpy())

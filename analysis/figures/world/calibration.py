@@ -143,13 +143,7 @@ def diurnal_facts(epochs: pd.DataFrame) -> pd.DataFrame:
 
 
 def quantiles(name: str, values: pd.Series, percents: tuple[int, ...]) -> dict[str, float]:
-    """Return quantiles by name, such as ``cpi_p50``.
-
-    Examples
-    --------
-    >>> quantiles("cpi", pd.Series([1.0, 2.0, 3.0]), (50,))
-    {'cpi_p50': 2.0}
-    """
+    """Return quantiles by name, such as ``cpi_p50``."""
     ends = np.quantile(values.to_numpy(dtype=np.float64), [percent / 100 for percent in percents])
     return {f"{name}_p{percent}": float(value) for percent, value in zip(percents, ends, strict=True)}
 

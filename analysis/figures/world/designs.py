@@ -31,13 +31,7 @@ DRAWS, FLEETS = ("seed", "draw"), ("seed",)
 
 
 def mean_of(values: "pd.Series[float]") -> Interval:
-    """Return a mean over independent repetitions with its 95% interval (Student 1908).
-
-    Examples
-    --------
-    >>> tuple(round(end, 2) for end in mean_of(pd.Series([1.0, 2.0, 3.0])))
-    (2.0, -0.48, 4.48)
-    """
+    """Return a mean over independent repetitions with its 95% interval (Student 1908)."""
     mean, count = float(values.mean()), len(values)
     error = float(student.ppf(0.975, count - 1) * values.std() / np.sqrt(count)) if count > 1 else np.nan
     return (mean, mean - error, mean + error)

@@ -92,13 +92,6 @@ def machine_change(current: pd.DataFrame, new: pd.DataFrame) -> tuple[float, flo
     Parameters
     ----------
     current, new : measurement tables with columns machine, weight, value
-
-    Examples
-    --------
-    >>> old = pd.DataFrame({"machine": [1, 2], "weight": 1.0, "value": [1.0, 1.0]})
-    >>> change, error = machine_change(old, old.assign(value=[1.0, 1.2]))
-    >>> round(change, 3), round(error, 3)
-    (0.1, 0.1)
     """
     before, after = (machine_values(table)["value"].to_numpy() for table in (current, new))
     errors = [values.std(ddof=1) / np.sqrt(len(values)) for values in (before, after)]

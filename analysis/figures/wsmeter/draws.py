@@ -31,19 +31,6 @@ def cluster_draws(
         estimator (baseline, wsmeter, wsmeter-widened), machines, draw, change, margin, quota_coverage, reference (the
         change over the whole of both halves: of the mean machine, or of the covered jobs), includes (the reference
         lies in the interval), excludes (no change does not). A cluster that covers no job has no wsmeter row.
-
-    Raises
-    ------
-    NotEnoughDataError
-        If every size exceeds the machines of `new`.
-
-    Examples
-    --------
-    >>> old = pd.DataFrame({"job": 1, "machine": range(8), "weight": 1.0, "value": [0.9, 1.1] * 4})
-    >>> jobs = pd.DataFrame({"job": [1], "quota": [8.0]})
-    >>> made = cluster_draws(old, old.assign(value=old["value"] * 1.1), jobs, (8,), draws=1)
-    >>> made["reference"].round(3).tolist()
-    [0.1, 0.1, 0.1]
     """
     index = MachineRows.of(new)
     fitting = [size for size in sizes if size <= len(index.machines)]
@@ -86,27 +73,13 @@ def _judged(table: pd.DataFrame) -> pd.DataFrame:
 
 
 def of(draws: pd.DataFrame, estimator: str, machines: int | None = None) -> pd.DataFrame:
-    """Return the draws of one estimator, at one size or at all.
-
-    Examples
-    --------
-    >>> table = pd.DataFrame({"estimator": ["a", "b"], "machines": [25, 25]})
-    >>> len(of(table, "a", 25))
-    1
-    """
+    """Return the draws of one estimator, at one size or at all."""
     chosen = draws[draws["estimator"] == estimator]
     return chosen if machines is None else chosen[chosen["machines"] == machines]
 
 
 def mean_of(draws: pd.DataFrame, estimator: str, machines: int, column: str) -> Interval:
-    """Return the mean of a column over the draws of one size, with its 95% interval; NaN without such draws.
-
-    Examples
-    --------
-    >>> table = pd.DataFrame({"estimator": "a", "machines": 25, "margin": [0.02, 0.02]})
-    >>> mean_of(table, "a", 25, "margin")
-    (0.02, 0.02, 0.02)
-    """
+    """Return the mean of a column over the draws of one size, with its 95% interval; NaN without such draws."""
     values = of(draws, estimator, machines)[column].to_numpy(dtype=np.float64)
     return mean_interval(values) if len(values) else (np.nan, np.nan, np.nan)
 
@@ -137,12 +110,6 @@ def worst_step(draws: pd.DataFrame, estimator: str, column: str, sign: float) ->
     -------
     float
         NaN if there is only one size.
-
-    Examples
-    --------
-    >>> table = pd.DataFrame({"estimator": "a", "machines": [1, 1, 2, 2], "margin": [0.4, 0.4, 0.3, 0.3]})
-    >>> round(worst_step(table, "a", "margin", -1), 3)
-    0.1
     """
     sizes = sorted(of(draws, estimator)["machines"].unique())
     at = [mean_of(draws, estimator, size, column) for size in sizes]

@@ -24,11 +24,6 @@ def plan_table(current: pd.DataFrame, jobs: pd.DataFrame, top: int) -> pd.DataFr
     DataFrame
         job, weight, mean, std (of the population), instances, cost (CPU quota); in order of falling quota.
 
-    Raises
-    ------
-    NotEnoughDataError
-        If no job has four instances.
-
     Examples
     --------
     >>> table = pd.DataFrame({"job": 1, "machine": [1, 1, 2, 2], "weight": 2.0, "value": [1.0, 3.0, 1.0, 3.0]})

@@ -112,14 +112,6 @@ def read_access_log(path: Path, time: str | None = None, unit: str | None = None
     duration : which field it is, if several could be: the number of a number after the bytes, from 1, or the name of a
         field `name=0.25`
 
-    Raises
-    ------
-    FileError
-        If most lines are not of these formats, several numbers could be the duration, durations are far longer than
-        the whole log, a format that has a unit is said to have another, or the file is cut off.
-    OSError
-        If the file cannot be opened.
-
     Examples
     --------
     >>> import tempfile
@@ -175,13 +167,6 @@ def within_seconds(earliest_s: Floats) -> tuple[Floats, str]:
     Parameters
     ----------
     earliest_s : (n,) array, seconds: the least that each end can be, in order of the lines
-
-    Examples
-    --------
-    >>> within_seconds(np.array([0.0, 0.0, 0.75, 0.25, 1.5]))[0]
-    array([0.25 , 0.75 , 0.875, 1.125, 2.   ])
-    >>> within_seconds(np.array([9.0, 0.0]))
-    (array([9.5, 0.5]), 'the lines are not in order of completion, so half a second is added to each')
     """
     low = np.maximum.accumulate(earliest_s)
     high = np.minimum.accumulate(earliest_s[::-1])[::-1] + 1.0

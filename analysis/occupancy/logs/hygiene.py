@@ -192,11 +192,6 @@ def might_repeat(arrival_s: Floats, departure_s: Floats) -> bool:
     Parameters
     ----------
     arrival_s, departure_s : (n,) arrays, seconds
-
-    Examples
-    --------
-    >>> might_repeat(np.array([0.0, 1.0, 1.0]), np.array([2.0, 2.0, 3.0]))
-    False
     """
     came = pd.Series(np.round(arrival_s, _DECIMALS))
     together = came.duplicated(keep=False).to_numpy()
@@ -222,14 +217,6 @@ def copies(log: pd.DataFrame, tick_s: float) -> Copies:
     log : columns arrival_s and departure_s, NaN: not seen; perhaps `request`, `id`, or `rest` and `own`, and `stamp_s`,
         the stamp as it was written if the times were put between ticks
     tick_s : what stamps are multiples of; 0: of nothing
-
-    Examples
-    --------
-    >>> log = pd.DataFrame({"arrival_s": [0.0, 1.0, 1.0, 2.0], "departure_s": [2.0, 3.0, 3.0, 3.0]})
-    >>> copies(log.assign(request=[1, 2, 2, 3]), 1.0).again
-    array([False, False,  True, False])
-    >>> copies(log, 1.0).again.tolist(), copies(log, 1.0).pairs
-    ([False, False, False, False], 1)
     """
     came, left = (log[name].to_numpy(dtype=np.float64) for name in ("arrival_s", "departure_s"))
     took = np.round(left - came, _DECIMALS)
@@ -265,11 +252,6 @@ def resolution_s(stamp_s: Floats) -> float:
     Returns
     -------
     seconds; 0 if they are finer
-
-    Examples
-    --------
-    >>> resolution_s(np.array([0.25, 1.5])), resolution_s(np.array([3.0, np.nan, 4.0]))
-    (0.01, 1.0)
     """
     stamps = stamp_s[~np.isnan(stamp_s)][:_SAMPLE]
     for unit in _UNITS_S:
@@ -293,13 +275,6 @@ def drift(arrival_s: Floats, took_s: Floats, met: Ints, servers: int) -> Drift |
     Returns
     -------
     None if there is too little to tell: fewer than ten requests in a stretch.
-
-    Examples
-    --------
-    >>> arrival = np.arange(4000.0)
-    >>> found = drift(arrival, 0.1 + 1e-5 * arrival, np.zeros(4000, dtype=np.int64), servers=1)
-    >>> round(found.per_second, 9), round(found.whole_s, 4)
-    (1e-05, 0.04)
     """
     free = (met < servers) & ~np.isnan(took_s)
     came, took = arrival_s[free], took_s[free]
@@ -323,11 +298,6 @@ def overdue(arrival_s: Floats, departure_s: Floats) -> Bools:
     Parameters
     ----------
     arrival_s, departure_s : (n,) arrays of pairs, seconds; NaN: not seen
-
-    Examples
-    --------
-    >>> overdue(np.array([0.0, 1.0, 2.0, 9.0]), np.array([1.0, np.nan, 3.0, np.nan]))
-    array([False,  True, False, False])
     """
     is_open: Bools = np.isnan(departure_s) & ~np.isnan(arrival_s)
     if not is_open.any() or np.isnan(departure_s - arrival_s).all():
@@ -354,11 +324,6 @@ def imputed(arrival_s: Floats, departure_s: Floats, lost: Bools) -> Floats:
     ----------
     arrival_s, departure_s : (n,) arrays of pairs, seconds
     lost : (n,) those to be replaced; at least one other is a whole pair
-
-    Examples
-    --------
-    >>> imputed(np.array([0.0, 5.0, 9.0]), np.array([2.0, np.nan, np.nan]), np.array([False, True, False]))
-    array([ 2.,  7., nan])
     """
     order = np.argsort(arrival_s, kind="stable")
     took = (departure_s - arrival_s)[order]
@@ -387,17 +352,6 @@ def lost_departures(arrival_s: Floats, departure_s: Floats, servers: int) -> Flo
     -------
     (l,) array, seconds
         Times to be added to `departure_s`; then still never more have departed than had arrived. O(n) time.
-
-    Raises
-    ------
-    ValueError
-        If at some time more jobs have left than were there.
-
-    Examples
-    --------
-    >>> arrival = np.arange(0.0, 400.0, 2.0)
-    >>> lost_departures(arrival, np.delete(arrival + 1.0, [50, 120]), servers=1).round(1)
-    array([104., 242.])
     """
     return _lost(curve(arrival_s, departure_s), servers)
 
@@ -416,11 +370,6 @@ def lost_arrivals(arrival_s: Floats, departure_s: Floats, servers: int) -> Float
     -------
     (l,) array, seconds
         Times to be added to `arrival_s`; then never more have departed than had arrived.
-
-    Examples
-    --------
-    >>> lost_arrivals(np.array([2.0, 4.0]), np.array([1.0, 3.0, 5.0]), servers=1)
-    array([1.])
     """
     forward = curve(arrival_s, departure_s, initial=len(departure_s))
     short = len(departure_s) - min(int(forward.jobs.min(initial=forward.final)), forward.final, len(departure_s))
@@ -513,13 +462,7 @@ def _pairs(log: Cleaned) -> Cleaned:
 
 
 def _forwards(log: Cleaned, backwards: Bools) -> tuple[Cleaned, Finding]:
-    """Return a log without departures before arrivals: all departures moved, or those rows left out.
-
-    Raises
-    ------
-    ValueError
-        If they nearly all are.
-    """
+    """Return a log without departures before arrivals: all departures moved, or those rows left out."""
     came, left = log.arrival_s, log.departure_s
     count, least = int(backwards.sum()), float(np.nanmin(left - came))
     pairs = int(np.count_nonzero(~np.isnan(left - came)))

@@ -100,13 +100,7 @@ class Cleaned:
 
 
 def counted(count: int, noun: str) -> str:
-    """Return so many of something, with its plural in s.
-
-    Examples
-    --------
-    >>> counted(1, "line"), counted(2_000, "line")
-    ('1 line', '2,000 lines')
-    """
+    """Return so many of something, with its plural in s."""
     return f"{count:,} {noun}{'' if count == 1 else 's'}"
 
 
@@ -170,20 +164,6 @@ def roles(
     ----------
     names : the file's columns
     arrival, departure, duration, priority : names that were said
-
-    Raises
-    ------
-    FileError
-        If a column is not there or said twice, all three columns of times were said, or no pair of columns says when
-        requests came and went.
-
-    Examples
-    --------
-    >>> roles(["cls", "arr_ms", "dep_ms"])
-    Roles(arrival='arr_ms', departure='dep_ms', duration=None, request=None, type='cls', priority=None)
-    >>> roles(["timestamp", "latency (ms)"])
-    Traceback (most recent call last):
-    analysis.tables.faults.FileError: 1:1: timestamp: is it a start (--arrival) or an end (--departure)?, got either
     """
     options = {"--arrival": arrival, "--departure": departure, "--duration": duration, "--priority": priority}
     faults = list(_contradictions({option: name for option, name in options.items() if name is not None}))
@@ -314,13 +294,6 @@ def undecided(stamp: str, duration: str, notes: Sequence[str]) -> FileFault | No
     ----------
     stamp, duration : names of the columns
     notes : what `unit_of` said of them
-
-    Examples
-    --------
-    >>> supposed = "column took is read as seconds; --unit says another"
-    >>> undecided("start", "took", ["column start is read as milliseconds since 1970", supposed]).problem
-    'is it in ms, as start is, or in s? say --unit ms or --unit s'
-    >>> undecided("start_s", "took", [supposed])
     """
     if not any(note.startswith(f"column {duration} is read as seconds;") for note in notes):
         return None
@@ -347,12 +320,6 @@ def too_long(stamp_s: Floats, took_s: Floats) -> int | None:
     Returns
     -------
     None if all may be.
-
-    Examples
-    --------
-    >>> stamp = np.arange(60.0)
-    >>> too_long(stamp, np.full(60, 300.0)), too_long(stamp, np.full(60, 1.7e9))
-    (None, 0)
     """
     known = np.flatnonzero(~np.isnan(stamp_s + took_s))
     if len(known) < _FEW:

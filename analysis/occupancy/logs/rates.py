@@ -79,18 +79,6 @@ def rates(arrival_s: Floats, departure_s: Floats, *, mean_demand_s: float | None
     DataFrame
         jobs (1, 2, … up to the most present), time_s, completions, rate_per_s, low, high (per second), work_rate
         (seconds of demand done per second; NaN if the mean demand is not known). Never-seen numbers have rate NaN.
-
-    Raises
-    ------
-    ValueError
-        If the arrays are no pairs.
-
-    Examples
-    --------
-    >>> rates(np.array([0.0, 1.0]), np.array([3.0, 5.0])).iloc[:, :4]
-       jobs  time_s  completions  rate_per_s
-    0     1     3.0            1    0.333333
-    1     2     2.0            1    0.500000
     """
     events = pairs(arrival_s, departure_s)
     peak = int(events.present.max(initial=0))
@@ -125,12 +113,6 @@ def servers_of(table: pd.DataFrame, *, mean_demand_s: float | None = None, error
     ----------
     table : as made by `rates`
     mean_demand_s, error_s : mean demand and its standard error, seconds
-
-    Examples
-    --------
-    >>> table = pd.DataFrame({"jobs": [1, 2, 3], "time_s": [100.0] * 3, "completions": [50, 100, 100]})
-    >>> servers_of(table).servers, servers_of(table, mean_demand_s=2.0, error_s=0.1).servers
-    (2, 2)
     """
     jobs, time_s, completions = (table[name].to_numpy(dtype=np.float64) for name in ("jobs", "time_s", "completions"))
     if len(jobs) < 2 or completions.sum() == 0:
@@ -159,17 +141,6 @@ def lone_demand(arrival_s: Floats, departure_s: Floats) -> tuple[float, float]:
     Until the next arrival each is served alone, whatever the policy and the servers: the area under the Kaplan-Meier
     (1958) curve of their stays, censored there, with the variance they give. Both are NaN if fewer than 30 are seen
     to their end, or the curve does not come down to 1%: then nobody saw the longest demands, and the mean is not known.
-
-    Raises
-    ------
-    ValueError
-        If the arrays are no pairs.
-
-    Examples
-    --------
-    >>> arrival = 10.0 * np.arange(30)
-    >>> lone_demand(arrival, arrival + np.tile([1.0, 2.0, 3.0], 10))[0]
-    2.0
     """
     events = pairs(arrival_s, departure_s)
     stay_s, leaves = undisturbed(events)
@@ -416,12 +387,6 @@ def conserves_work(arrival_s: Floats, departure_s: Floats, servers: int) -> tupl
     ----------
     arrival_s, departure_s : (n,) arrays of pairs, seconds; NaN departures have not left
     servers : k >= 1
-
-    Examples
-    --------
-    >>> arrival = np.arange(200.0)
-    >>> [each.name for each in conserves_work(arrival, arrival + 0.5 + 0.25 * (arrival % 3), servers=2)]
-    ['load']
     """
     order = np.argsort(arrival_s, kind="stable")
     came, left = arrival_s[order], departure_s[order]

@@ -161,15 +161,6 @@ def read_table_log(
     unit : s, ms, us or ns of numbers whose column does not say
     priority : column of classes, whole numbers from 0
 
-    Raises
-    ------
-    FileError
-        With every fault: a missing column, a cell that is no time or no class, a time beyond 1e15 s, a negative
-        duration, durations without a unit beside stamps in ms, us or ns, durations far longer than the whole log where
-        nothing says their unit, zones in some cells of a column only, a file that is cut off.
-    OSError
-        If the file cannot be opened.
-
     Examples
     --------
     >>> import tempfile
@@ -389,13 +380,7 @@ def _with_rest(log: Log, others: pd.DataFrame) -> Log:
 def _carefully(
     cells: Cells, stated: tuple[str | None, ...], unit: str | None
 ) -> tuple[Roles, dict[str, pa.ChunkedArray]]:
-    """Return which columns hold what, and each of them, checked cell by cell.
-
-    Raises
-    ------
-    FileError
-        With all faults of the file.
-    """
+    """Return which columns hold what, and each of them, checked cell by cell."""
     if not cells.names or any(fault.line == 1 for fault in cells.faults):
         raise FileError(cells.faults)
     which = roles(cells.names, *stated)

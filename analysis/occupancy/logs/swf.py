@@ -24,14 +24,6 @@ def read_swf(path: Path) -> Log:
     ----------
     path : the file, plain or gzipped; −1 means unknown, so a job without wait or run time has no departure
 
-    Raises
-    ------
-    FileError
-        If a line is not of numbers, a time is beyond 1e15 s, a job has no submit time, there is none or the file is
-        cut off.
-    OSError
-        If the file cannot be opened.
-
     Examples
     --------
     >>> import tempfile

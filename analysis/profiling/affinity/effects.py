@@ -23,16 +23,6 @@ def fit(terms: Terms) -> tuple[float, Floats, Floats]:
     Parameters
     ----------
     terms : observations and features
-
-    Examples
-    --------
-    >>> from analysis.profiling.affinity.table import Table
-    >>> import pandas as pd
-    >>> from analysis.profiling.affinity.terms import EFFECTS, terms_of
-    >>> rows = [("a", "p", 1.0), ("a", "q", 2.0), ("b", "p", 3.0), ("b", "q", np.nan)]
-    >>> frame = pd.DataFrame(rows, columns=["job", "platform", "cpi"]).assign(load=1.0, capacity=9.0)
-    >>> np.exp(fit(terms_of(Table.of(frame), EFFECTS))[1]).round(6).tolist()
-    [[1.0, 2.0], [3.0, 6.0]]
     """
     log_cpi, features = terms.log_cpi, terms.features
 
@@ -83,17 +73,6 @@ def left_out(terms: Terms, without: Terms, platform: int, jobs: Ints, spread: fl
     platform : whose cells are left out, one at a time
     jobs : (n,) of which cells are left out; each was seen on another platform too
     spread : variance of interactions, held
-
-    Examples
-    --------
-    >>> from analysis.profiling.affinity.table import Table
-    >>> import pandas as pd
-    >>> from analysis.profiling.affinity.terms import EFFECTS, terms_of, without
-    >>> rows = [("a", "p", 1.0), ("a", "q", 2.0), ("b", "p", 3.0), ("b", "q", 7.0)]
-    >>> table = Table.of(pd.DataFrame(rows, columns=["job", "platform", "cpi"]).assign(load=1.0, capacity=9.0))
-    >>> parts = (terms_of(each, EFFECTS) for each in (table, without(table, 1)))
-    >>> np.exp(left_out(*parts, 1, np.array([1]), 0.1)[0]).round(6).tolist()
-    [6.0]
     """
     weight = _weights(terms.square, spread)
     _, whole, aim = _solved(terms.log_cpi, weight, terms.features)

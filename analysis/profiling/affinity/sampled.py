@@ -50,12 +50,6 @@ def ratio(above: pd.DataFrame, below: pd.DataFrame) -> pd.DataFrame:
     DataFrame
         application, platform, cpi (the ratio), relative_se, cycles and instructions (what is above and below), samples
         (of both), clusters (visits).
-
-    Examples
-    --------
-    >>> one = pd.DataFrame({"application": "a", "platform": "p", "visit": [1, 2, 3], "samples": 10, "value": [9, 8, 9]})
-    >>> ratio(one, one.assign(value=[3, 4, 6]))["cpi"].tolist()
-    [2.0]
     """
     pairs = cpi(above, below, cluster=CLUSTER)
     pairs = pairs[(pairs["cycles"] > 0) & (pairs["instructions"] > 0)].reset_index(drop=True)
@@ -97,14 +91,6 @@ def factors(visits: pd.DataFrame, machines: pd.DataFrame) -> "pd.Series[float]":
     ----------
     visits : columns visit, machine, platform, start_s, weight, length_s, status, drawn from all machines
     machines : columns machine, platform (at first), feature_from_s (when it was rebuilt; NaN: never)
-
-    Examples
-    --------
-    >>> visits = pd.DataFrame({"visit": [0, 1, 2], "machine": [0, 1, 2], "platform": ["p", "p", "q"], "start_s": 0.0})
-    >>> visits = visits.assign(weight=1, length_s=300.0, status="ok")
-    >>> machines = pd.DataFrame({"machine": [0, 1, 2, 3], "platform": ["p", "p", "q", "q"], "feature_from_s": np.nan})
-    >>> factors(visits, machines).tolist()
-    [0.75, 0.75, 1.5]
     """
     ones = pd.Series(1.0, index=pd.Index(visits["visit"], name="visit"))
     rows = visits[["visit", "machine", "platform", "start_s"]].astype({"platform": str}).assign(
@@ -184,13 +170,6 @@ def composite(pairs: pd.DataFrame, clustered: Mapping[str, pd.DataFrame]) -> pd.
     -------
     DataFrame
         as `found`, with other cpi and relative_se, and instructions that go with them.
-
-    Examples
-    --------
-    >>> one = pd.DataFrame({"application": "a", "platform": "p", "visit": [1, 2, 3], "samples": 10, "value": [9, 8, 9]})
-    >>> events = dict.fromkeys(("cycles", "instructions", "mispredictions"), one)
-    >>> composite(ratio(one, one), events)["cpi"].tolist()
-    [1.0]
     """
     others = [name for name in clustered if name not in ("cycles", "instructions")]
     readings = [_second(pairs, clustered, name) for name in others]

@@ -36,13 +36,7 @@ class HeldOut:
 
     @property
     def spread(self) -> float:
-        """Variance of interactions at which errors are as large as expected (Paule and Mandel 1982); 0 without pairs.
-
-        Examples
-        --------
-        >>> HeldOut(np.array([0.3, -0.3]), np.array([0.05, 0.05]), np.ones(2)).spread
-        0.04
-        """
+        """Variance of interactions where errors are as large as expected (Paule and Mandel 1982); 0 without pairs."""
 
         def excess(spread: float) -> bool:
             squares = self.log_error**2 / np.maximum(self.square + spread, 1e-300)
@@ -51,13 +45,7 @@ class HeldOut:
         return round(variance_until(excess), 12)
 
     def error(self, weighted: bool = False) -> float:
-        """Return the mean of |predicted / sampled − 1|, of pairs or, weighted, of cycles; NaN without pairs.
-
-        Examples
-        --------
-        >>> round(HeldOut(np.log([2.0, 0.8]), np.zeros(2), np.array([1.0, 3.0])).error(weighted=True), 9)
-        0.3125
-        """
+        """Return the mean of |predicted / sampled − 1|, of pairs or, weighted, of cycles; NaN without pairs."""
         if not len(self.log_error):
             return float("nan")
         return float(np.average(np.abs(np.expm1(-self.log_error)), weights=self.cycles if weighted else None))
@@ -89,15 +77,6 @@ def estimate(table: Table) -> Estimate:
     Parameters
     ----------
     table : CPI with standard errors, 0 where known exactly
-
-    Examples
-    --------
-    >>> import pandas as pd
-    >>> rows = [("a", "p", 1, 1.0, 9), ("a", "q", 1, 2.0, 9), ("b", "p", 1, 3.0, 9), ("b", "q", 1, 6.0, 9)]
-    >>> frame = pd.DataFrame([*rows, ("c", "p", 1, 5.0, 9), ("c", "q", 0, np.nan, 9)])
-    >>> found = estimate(Table.of(frame.set_axis(["job", "platform", "load", "cpi", "capacity"], axis=1)))
-    >>> found.cpi.round(6).tolist(), found.filled
-    ([[1.0, 2.0], [3.0, 6.0], [5.0, 10.0]], 1)
     """
     structure = structure_of(table)
     sampled = table.allowed & np.isfinite(table.cpi)
@@ -136,14 +115,6 @@ def held_out(table: Table, structure: Structure) -> HeldOut:
     ----------
     table : CPI with standard errors
     structure : of those that the table allows
-
-    Examples
-    --------
-    >>> from analysis.profiling.affinity.terms import EFFECTS
-    >>> rows = [("a", "p", 1.0), ("a", "q", 2.0), ("b", "p", 3.0), ("b", "q", 7.0)]
-    >>> frame = pd.DataFrame(rows, columns=["job", "platform", "cpi"]).assign(load=1.0, capacity=9.0)
-    >>> np.exp(held_out(Table.of(frame), EFFECTS).log_error).round(3).tolist()
-    [1.167, 0.857, 0.857, 1.167]
     """
     terms = terms_of(table, structure)
     cells = _cells(terms.observed)

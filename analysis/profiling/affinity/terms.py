@@ -87,13 +87,6 @@ def structure_of(table: Table) -> Structure:
     """Return the richest structure that a table allows: the cross-platform model where spec sheets and counters are.
 
     Slopes are fitted where misses are known of enough jobs on several platforms.
-
-    Examples
-    --------
-    >>> import pandas as pd
-    >>> row = {"job": "a", "platform": "p", "load": 5.0, "cpi": 2.0, "capacity": 10.0}
-    >>> structure_of(Table.of(pd.DataFrame([row]))).name
-    'effects'
     """
     several = int((np.isfinite(table.cpi).sum(axis=1) > 1).sum())
     sloped = _memory(table) is not None and several >= _JOBS_PER_FEATURE * len(table.platforms) * 3
@@ -108,14 +101,6 @@ def terms_of(table: Table, structure: Structure, like: Table | None = None) -> T
     table : CPI with standard errors, 0 where known exactly
     structure : of those that the table allows
     like : the table whose jobs' spread is the unit of features; this one without it
-
-    Examples
-    --------
-    >>> import pandas as pd
-    >>> row = {"job": "a", "platform": "p", "load": 5.0, "cpi": 1.0, "capacity": 10.0}
-    >>> found = terms_of(Table.of(pd.DataFrame([row])), EFFECTS)
-    >>> found.log_cpi.tolist(), found.offset.tolist(), found.features.tolist()
-    ([[0.0]], [[0.0]], [[1.0]])
     """
     predicted = modelled(table) if structure.model else None
     offset = np.zeros(table.cpi.shape) if predicted is None else np.log(predicted)
@@ -127,16 +112,7 @@ def terms_of(table: Table, structure: Structure, like: Table | None = None) -> T
 
 
 def without(table: Table, platform: int) -> Table:
-    """Return a table in which nothing was sampled on a platform.
-
-    Examples
-    --------
-    >>> import pandas as pd
-    >>> row = {"job": "a", "platform": "p", "load": 5.0, "cpi": 1.0, "capacity": 10.0}
-    >>> hidden = without(Table.of(pd.DataFrame([row])), 0)
-    >>> hidden.unobserved.tolist(), hidden.load.tolist()
-    ([[True]], [[0.0]])
-    """
+    """Return a table in which nothing was sampled on a platform."""
     cpi, load = table.cpi.copy(), table.load.copy()
     cpi[:, platform], load[:, platform] = np.nan, 0.0
     return replace(table, cpi=cpi, load=load)
@@ -183,15 +159,7 @@ _LEAST = 0.1
 
 
 def machines(table: Table) -> list[Platform] | None:
-    """Return the spec sheets of a table's platforms at the clocks measured; none if one is not known.
-
-    Examples
-    --------
-    >>> import pandas as pd
-    >>> row = {"job": "a", "platform": "rome_7742", "load": 5.0, "cpi": 2.0, "capacity": 10.0, "clock_hz": 3e9}
-    >>> [(sheet.name, sheet.base_frequency_hz) for sheet in machines(Table.of(pd.DataFrame([row])))]
-    [('rome_7742', 3000000000.0)]
-    """
+    """Return the spec sheets of a table's platforms at the clocks measured; none if one is not known."""
     sheets = [PLATFORMS.get(name) for name in table.platforms]
     known = [sheet for sheet in sheets if sheet is not None and len(sheet.caches) > 1]
     if len(known) < len(sheets):
@@ -209,15 +177,6 @@ def modelled(table: Table) -> Floats | None:
     Parameters
     ----------
     table : counters, and platforms with spec sheets
-
-    Examples
-    --------
-    >>> import pandas as pd
-    >>> row = {"job": "a", "load": 5.0, "cpi": 2.0, "capacity": 10.0}
-    >>> counters = {"l1_misses": 0.04, "l2_misses": 0.02, "llc_misses": 0.01, "mispredictions": 0.004}
-    >>> rows = [row | counters | {"platform": name} for name in ("haswell_2698v3", "rome_7742")]
-    >>> modelled(Table.of(pd.DataFrame(rows))).round(2)
-    array([[2.93, 3.07]])
     """
     sheets = machines(table)
     if sheets is None or table.counters is None:

@@ -25,13 +25,7 @@ _IF_NAMES = 'if the first of them is the end of a name, put such names in quotes
 
 
 def is_folded(line: str) -> bool:
-    """Return whether a line could be a folded stack: it ends in a whole number.
-
-    Examples
-    --------
-    >>> is_folded("main;read file 12"), is_folded("main;read")
-    (True, False)
-    """
+    """Return whether a line could be a folded stack: it ends in a whole number."""
     stack, _, count = line.rstrip().rpartition(" ")
     return bool(stack.strip()) and count.isascii() and count.isdigit()
 
@@ -47,20 +41,6 @@ def read_folded(data: bytes, name: str = "stacks.folded") -> Profile:
     ----------
     data : the file's bytes, UTF-8
     name : of the file, for faults
-
-    Raises
-    ------
-    FileError
-        If a line does not end in a count from 0 to 2⁶³ − 1 after a blank, names no function, is deeper than 16,384
-        functions, or there is none; if numbers at the ends of lines are unlike, or more than two.
-
-    Examples
-    --------
-    >>> profile = read_folded(b"main;parse 3\\nmain 1\\nmain;parse 4\\n")
-    >>> [(sample.stack, sample.amounts) for sample in profile.samples], profile.frames[0].function
-    ([((0, 1), (7,)), ((1,), (1,))], 'parse')
-    >>> [measure.event for measure in read_folded(b"main;parse 3 5\\nmain 1 0\\n").measures]
-    ['before', 'after']
     """
     faults = Faults(name)
     lines = [(number, line) for number, line in enumerate(data.decode(errors="replace").split("\n"), 1) if line.strip()]

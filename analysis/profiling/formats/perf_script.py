@@ -72,20 +72,6 @@ def read_perf_script(data: bytes, name: str = "perf.txt") -> Profile:
     ----------
     data : the file's bytes, UTF-8
     name : of the file, for faults
-
-    Raises
-    ------
-    FileError
-        With every line that is no head of a sample, frame or comment, frames before the first head, stacks deeper
-        than 16,384 frames, periods beyond 2⁶³ − 1; or if there is no sample, lines have a time or a number in the place
-        of the event, or there are more than 50 events.
-
-    Examples
-    --------
-    >>> text = b"Web Content 12 [003] 5.25: 1000 cycles:u: \\n\\t 4a1 f+0x1 (/opt/a)\\n\\t 4b2 main (/opt/a)\\n"
-    >>> profile = read_perf_script(text)
-    >>> profile.origins[0].application, profile.measures[0].event, profile.total("cycles")
-    ('Web Content', 'cycles', 1000)
     """
     reader = _Reader(name, Faults(name))
     for number, line in enumerate(data.decode(errors="replace").split("\n"), 1):

@@ -48,19 +48,6 @@ def read_pprof(data: bytes, name: str = "profile.pb") -> Profile:
     ----------
     data : the file's bytes
     name : of the file, for faults
-
-    Raises
-    ------
-    FileError
-        If a message is cut off or mistyped (with its byte), an index or an id refers to nothing, an id is there twice,
-        a sample has not one value a sample type, a value is negative, or a stack is deeper than 16,384 frames.
-
-    Examples
-    --------
-    >>> from analysis.profiling.formats.pprof_writing import write_pprof
-    >>> profile = Profile((Measure("cpu", "nanoseconds"),), (Frame("f", "a.out"),), (Sample((0,), (10,)),))
-    >>> read_pprof(write_pprof(profile)).total("cpu")
-    10
     """
     if data.startswith(b"\x1f\x8b"):
         data = unpacked(data, name)

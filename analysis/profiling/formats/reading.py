@@ -74,21 +74,6 @@ def read_profile(*paths: Path) -> dict[str, pd.DataFrame]:
     Parameters
     ----------
     paths : files
-
-    Raises
-    ------
-    FileError
-        With the faults of the first file that has any.
-    OSError
-        If one cannot be read.
-
-    Examples
-    --------
-    >>> import tempfile
-    >>> with tempfile.NamedTemporaryFile() as file:
-    ...     _ = Path(file.name).write_text("main;read 12\\n")
-    ...     read_profile(Path(file.name))["samples"]["count"].tolist()
-    [12]
     """
     return to_tables(read_all(paths))
 

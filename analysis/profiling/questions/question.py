@@ -49,18 +49,7 @@ class Question:
 
 
 def read(defaults: Mapping[str, Value], given: Mapping[str, Value]) -> dict[str, Value]:
-    """Return the parameters of a question: the defaults, and what was given in the defaults' types.
-
-    Raises
-    ------
-    QueryError
-        If a name is unknown or a value is no number where one is wanted; the message lists every fault.
-
-    Examples
-    --------
-    >>> read({"top": 20, "function": ""}, {"top": "5"})
-    {'top': 5, 'function': ''}
-    """
+    """Return the parameters of a question: the defaults, and what was given in the defaults' types."""
     faults, values = [], dict(defaults)
     for name, value in given.items():
         if name not in defaults:
@@ -83,24 +72,12 @@ def _finite(value: Value) -> bool:
 
 
 def shares(values: "pd.Series[float]") -> "pd.Series[float]":
-    """Return values over their sum; 0 of nothing.
-
-    Examples
-    --------
-    >>> shares(pd.Series([1.0, 3.0])).tolist()
-    [0.25, 0.75]
-    """
+    """Return values over their sum; 0 of nothing."""
     numbers = values.astype(np.float64)
     return numbers / max(float(numbers.sum()), 1.0)
 
 
 def ranked(table: pd.DataFrame, by: str, keys: Sequence[str], top: int) -> pd.DataFrame:
-    """Return the first rows by a column, largest first, ties in order of the keys.
-
-    Examples
-    --------
-    >>> ranked(pd.DataFrame({"f": ["b", "a"], "value": [1, 1]}), "value", ["f"], 1)["f"].tolist()
-    ['a']
-    """
+    """Return the first rows by a column, largest first, ties in order of the keys."""
     order = table.sort_values([by, *keys], ascending=[False, *[True] * len(keys)], kind="stable")
     return order.head(max(top, 0)).reset_index(drop=True)

@@ -39,14 +39,6 @@ def candidates(cells: Cells, rolled: pd.DataFrame) -> list[tuple[Cause, Floats]]
     ----------
     found : cells of one application
     rolled : columns dimension, application ("" for all), value: tags whose share of their application grows
-
-    Examples
-    --------
-    >>> tags = pd.DataFrame({"later": [False, True], "platform": ["p", "p"]})
-    >>> none, both, zero = np.zeros((2, 1)), np.arange(2), np.zeros(1, np.int64)
-    >>> one = Cells("a", tags, none, both, both * 0, zero, zero, np.ones(2), none, none + 0.1, none[0], none[0])
-    >>> [cause.dimension for cause, _ in candidates(one, pd.DataFrame(columns=["dimension", "application", "value"]))]
-    ['platform', 'application', 'everywhere']
     """
     later = cells.tags["later"].to_numpy(np.float64)
     growing = set(rolled[["dimension", "application", "value"]].itertuples(index=False, name=None))
@@ -108,11 +100,6 @@ def fit(all_cells: Sequence[Cells], rolled: pd.DataFrame, functions: int, drift:
     rolled : as in `candidates`
     functions : F
     drift : variance of the deviation of an application's log odds in a period
-
-    Examples
-    --------
-    >>> fit([], pd.DataFrame(columns=["dimension", "application", "value"]), 2, 0.0).change
-    array([0., 0.])
     """
     place: dict[Cause, int] = {}
     parts = []
@@ -156,11 +143,6 @@ def drift_of(all_cells: Sequence[Cells]) -> float:
     The median of the squared changes over all functions of all applications, each about the median change of its
     application, is what it should be under a normal law (an empirical null, Efron 2004): a few functions that did
     become more expensive do not matter, nor that all others then have less.
-
-    Examples
-    --------
-    >>> drift_of([])
-    0.0
     """
     return drift_behind(changes(all_cells))
 
@@ -171,11 +153,6 @@ def changes(all_cells: Sequence[Cells]) -> list[tuple[Floats, Floats]]:
     Parameters
     ----------
     all_cells : of `analysis.profiling.regressions.cells.cells`
-
-    Examples
-    --------
-    >>> changes([])
-    []
     """
     moved = []
     for cells in all_cells:
@@ -242,12 +219,6 @@ def rolled_out(table: pd.DataFrame) -> pd.DataFrame:
     -------
     DataFrame
         dimension, application ("" where the tag is not an application's own), value.
-
-    Examples
-    --------
-    >>> rows = {"application": "a", "later": [False, True, True], "revision": ["r1", "r1", "r2"], "value": 1.0}
-    >>> rolled_out(pd.DataFrame(rows)).values.tolist()
-    [['revision', 'a', 'r2']]
     """
     names = [name for name in _ROLLED_OUT if name in table.columns]
     used = table.groupby(["application", "later", *names], observed=True, as_index=False)["value"].sum()

@@ -105,12 +105,6 @@ def comparable(table: pd.DataFrame) -> pd.DataFrame:
     Parameters
     ----------
     table : columns function, image, application, value, maybe revision
-
-    Examples
-    --------
-    >>> rows = {"function": ["[unknown]", "f", "g"], "image": ["a", "a", "libz"], "application": "a", "value": 9.0}
-    >>> comparable(pd.DataFrame(rows).assign(revision=["r1", "r2", "r2"]))["function"].tolist()
-    ['[a]', '[a]', 'g']
     """
     keys = ["application", "image", *(name for name in ("revision",) if name in table.columns)]
     value = table["value"].astype(np.float64)
@@ -131,13 +125,6 @@ def cells(table: pd.DataFrame, cluster: str) -> Iterator[Cells]:
     Parameters
     ----------
     table : columns later, application, function (place), tags, the cluster, samples, value
-
-    Examples
-    --------
-    >>> row = {"application": "a", "function": [0, 1] * 2, "platform": "p", "machine": 1, "samples": 30, "value": 3.0}
-    >>> next(cells(pd.DataFrame(row).assign(later=[False, False, True, True]), "machine")).stray.round(6)
-    array([[0., 0.],
-           [0., 0.]])
     """
     used = table[table["value"].to_numpy(np.float64) > 0]
     tags = [name for name in TAGS if name in used.columns]
@@ -227,12 +214,6 @@ def summed(values: Floats, group: Ints, groups: int) -> Floats:
     values : (R, F)
     group : (R,) number of each row's group
     groups : G
-
-    Examples
-    --------
-    >>> summed(np.array([[1.0], [2.0], [4.0]]), np.array([1, 0, 1]), 2)
-    array([[2.],
-           [5.]])
     """
     member = csr_array((np.ones(len(group)), (group, np.arange(len(group)))), shape=(groups, len(group)))
     return np.asarray(member @ values, dtype=np.float64)

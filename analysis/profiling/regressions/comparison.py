@@ -66,11 +66,6 @@ def adjusted(p_values: Floats, adjustment: Adjustment = "holm") -> Floats:
     ----------
     p_values : (n,) 0..1
     adjustment : how
-
-    Examples
-    --------
-    >>> adjusted(np.array([0.01, 0.04, 0.03])).round(3)
-    array([0.03, 0.06, 0.06])
     """
     if adjustment != "holm":
         method: Literal["bh", "by"] = "bh" if adjustment == "benjamini-hochberg" else "by"

@@ -126,11 +126,6 @@ def chances(
     p_value : above which it is not reported, 0..1
     least : factor that must significantly be exceeded
     evidence : what the square of θ̂ / s must reach in any case
-
-    Examples
-    --------
-    >>> float(chances([], [], 0, p_value=0.01, least=1.25).max())
-    0.0
     """
     here = [cells for cells in all_cells if function in cells.functions]
     if not here:

@@ -37,13 +37,6 @@ class Nested:
         lasting : variance between units, that goes with (U, F)
         unit : (R,) each row's
         block : (U,) each unit's
-
-        Examples
-        --------
-        >>> zero = np.zeros(2, np.int64)
-        >>> Nested.of(np.ones((2, 1)), np.ones((1, 1)), zero, zero[:1]).weighted(np.array([[0.0], [1.0]]))
-        array([[-0.5],
-               [ 0.5]])
         """
         load = summed(weight, unit, len(block))
         shrinkage = 1.0 / (1.0 + load * lasting)
@@ -107,24 +100,11 @@ class Factor:
     freedom: float
 
     def exceeds(self, factor: float) -> float:
-        """Return the p-value of the hypothesis that the factor is at most so large.
-
-        Examples
-        --------
-        >>> round(Factor(np.log(2.0), 0.1, 30.0).exceeds(2.0), 3)
-        0.5
-        """
+        """Return the p-value of the hypothesis that the factor is at most so large."""
         return float(t.sf((self.log - np.log(factor)) / self.error, self.freedom))
 
     def interval(self, confidence: float = 0.95) -> tuple[float, float]:
-        """Return bounds of the factor.
-
-        Examples
-        --------
-        >>> low, high = Factor(0.0, 0.1, 1e9).interval()
-        >>> round(low, 3), round(high, 3)
-        (0.822, 1.217)
-        """
+        """Return bounds of the factor."""
         width = float(t.ppf(0.5 + confidence / 2, self.freedom)) * self.error
         return float(np.exp(self.log - width)), float(np.exp(self.log + width))
 
@@ -157,15 +137,6 @@ def rows_of(all_cells: Sequence[Cells], function: int) -> Rows:
     ----------
     all_cells : those applications' cells
     function : place of the function
-
-    Examples
-    --------
-    >>> import pandas as pd
-    >>> from analysis.profiling.regressions.cells import cells
-    >>> row = {"application": "a", "function": [0, 1] * 2, "machine": 1, "samples": 30, "value": 3.0}
-    >>> found = list(cells(pd.DataFrame(row).assign(later=[False, False, True, True]), "machine"))
-    >>> rows_of(found, 1).share
-    array([0.5, 0.5])
     """
     pairs = [(cells, int(np.searchsorted(cells.functions, function))) for cells in all_cells]
     blocks = [int(cells.block.max()) + 1 for cells in all_cells]
@@ -198,13 +169,6 @@ def factor_of(rows: Rows, acts: Floats, drift: float) -> Factor:
     rows : N rows of one function
     acts : (N,) 1 where the cause acts
     drift : variance of the deviation of an application's log odds in a period
-
-    Examples
-    --------
-    >>> two, zero = np.array([0.0, 1.0]), np.zeros(1, np.int64)
-    >>> rows = Rows(zero, zero, zero[[0, 0]], two, two + 1e4, np.array([0.1, 0.2]), two * 0 + 0.15, zero, two * 0)
-    >>> round(float(np.exp(factor_of(rows, two, 0.0).log)), 3)
-    2.25
     """
     start = np.log(rows.expected / (1.0 - rows.expected))
     level, log, before = start, 0.0, np.inf

@@ -91,18 +91,7 @@ class Corner:
 
 @cache
 def corner(name: str) -> Corner:
-    """Return the corner of a name.
-
-    Raises
-    ------
-    FaultsError
-        If there is none.
-
-    Examples
-    --------
-    >>> corner("upgrade").change
-    'platform'
-    """
+    """Return the corner of a name."""
     if name not in CORNERS:
         fault = Fault("corner", 0, 0, "name", f"should be one of {', '.join(CORNERS)}", repr(name))
         raise FaultsError([fault])
@@ -115,12 +104,6 @@ def drawn(seed: int) -> Corner:
     Parameters
     ----------
     seed : at least 0
-
-    Examples
-    --------
-    >>> made = drawn(3)
-    >>> made.name, 0.074 <= made.values["population.behaviour.input_log_sd"] <= 0.30
-    ('drawn_3', True)
     """
     rng = stream(seed, "corner of the sweep")
     ends = (PERSISTENCE, (AUTOCORRELATION[0.0], AUTOCORRELATION[0.8]), CHURN, COVARIANCE, TAILS)
@@ -151,17 +134,6 @@ def world(where: Corner, seed: int, machines: int = 1000) -> Scenario:
     where : what is different from the base
     seed : of the fleet
     machines : times those of the corner; the number of jobs follows
-
-    Raises
-    ------
-    FaultsError
-        If a value is out of bounds.
-
-    Examples
-    --------
-    >>> made = world(corner("churn_low"), 1, 200)
-    >>> made.epochs, made.population.jobs, made.churn.exits_per_instance_day
-    (336, 130, 0.0)
     """
     count = machines * where.times
     jobs = max(round(_JOBS_PER_MACHINE * count), 50)
@@ -187,17 +159,6 @@ def crossover(of: World) -> World:
     """Return a day of the same fleet in which all machines switch the feature on and off, every 90 minutes.
 
     The machines of a power domain switch together: they share a budget, so what one saves is what others gain.
-
-    Raises
-    ------
-    ValueError
-        If the feature replaces platforms, or there is none.
-
-    Examples
-    --------
-    >>> made = crossover(world(corner("base"), 1, 200))
-    >>> made.epochs, len(made.periods), [window.name for window in made.windows[:2]]
-    (288, 16, ['wash.000', 'rest.000'])
     """
     if of.feature is None or of.feature.platforms:
         raise InputError("a crossover needs a feature that can be switched off, not another platform")
@@ -215,11 +176,6 @@ def rebuilt(of: World, job: str) -> World:
     ----------
     of : a fleet
     job : its name
-
-    Examples
-    --------
-    >>> rebuilt(world(corner("base"), 1, 200), "job 1").feature.name
-    'new code of job 1'
     """
     code = Software((job,), core_cpi_factor=1 / _UNIFORM, memory_accesses_factor=1 / _UNIFORM)
     return replace(of, feature=Feature(f"new code of {job}", software=(code,)))

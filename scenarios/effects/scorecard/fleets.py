@@ -47,14 +47,6 @@ class Span:
         Parameters
         ----------
         treated : (M,) array
-
-        Examples
-        --------
-        >>> row = {"period": [1, 1], "machine": [0, 1], "value": [1.0, 2.0], "treated": [False, False]}
-        >>> off = pd.DataFrame(row)
-        >>> span = Span(off.assign(period=0), off, off.assign(value=9.0, treated=True), 0.0)
-        >>> span.observed(np.array([False, True]))["value"].tolist()
-        [1.0, 2.0, 1.0, 9.0]
         """
         with_it = treated[self.off["machine"].to_numpy()]
         rows = self.off.assign(
@@ -122,17 +114,6 @@ def fleet(corner: str, seed: int, machines: int = 1000, *, switching: bool = Tru
     machines : of the fleet, times those of the corner
     switching : whether to simulate machines that switch the feature on and off, if that can be
     one_job : whether to simulate new code of one job besides
-
-    Raises
-    ------
-    FaultsError
-        If there is no such corner.
-
-    Examples
-    --------
-    >>> made = fleet("base", 1, 50)
-    >>> sorted(made.week.off["period"].unique().tolist()), made.switching.on["period"].nunique()
-    ([7, 8, 9, 10, 11, 12, 13], 16)
     """
     where = corners.corner(corner)
     world = corners.world(where, seed, machines)
@@ -158,12 +139,6 @@ def simulated(day: Day, treated: Ints) -> pd.DataFrame:
     ----------
     day : of a world of `scenarios.effects.scorecard.corners`
     treated : numbers of machines
-
-    Examples
-    --------
-    >>> seen = simulated(prepare(corners.world(corners.corner("base"), 1, 50)), np.array([4, 7]))
-    >>> seen.loc[seen["treated"], "machine"].unique().tolist(), int(seen.loc[seen["treated"], "period"].min())
-    ([4, 7], 7)
     """
     (course,) = _courses(day, (on_machines(day, treated, _study(day)),))
     course["treated"] = (course["period"] >= STUDY) & course["machine"].isin(treated)
@@ -179,14 +154,6 @@ def switched(day: Day, jobs: pd.DataFrame) -> Switching:
     ----------
     day : of a world of `corners.crossover`
     jobs : job, quota
-
-    Examples
-    --------
-    >>> day = prepare(corners.crossover(corners.world(corners.corner("base"), 1, 50)))
-    >>> jobs = pd.DataFrame({"job": np.arange(day.jobs.count), "quota": day.jobs.quota_vcpu})
-    >>> made = switched(day, jobs)
-    >>> bool(0.0 < made.truth < 0.02), len(made.never) == len(made.off) == len(made.on)
-    (True, True)
     """
     settled = np.array([window.name.startswith("rest") for window in day.world.windows])[day.row_window]
     arms = nowhere(day), everywhere(day), crossover(day, 0), crossover(day, 1)
@@ -204,12 +171,6 @@ def either(which: Bools, first: pd.DataFrame, second: pd.DataFrame) -> pd.DataFr
     ----------
     which : (N,) rows of the first
     first, second : of the same stays and periods, row by row
-
-    Examples
-    --------
-    >>> one = pd.DataFrame({"value": [1.0, 1.0], "cpu_s": 1.0})
-    >>> either(np.array([True, False]), one, 2 * one)["value"].tolist()
-    [1.0, 2.0]
     """
     return first.assign(**{name: np.where(which, first[name], second[name]) for name in ("value", "cpu_s")})
 
@@ -223,14 +184,6 @@ def change(off: pd.DataFrame, on: pd.DataFrame, jobs: pd.DataFrame) -> float:
     ----------
     off, on : observations without and with the feature
     jobs : job, quota
-
-    Examples
-    --------
-    >>> row = {"job": [0, 0, 1], "machine": [0, 1, 0], "instance": [0, 1, 2], "value": [1.0, 3.0, 1.0]}
-    >>> off = pd.DataFrame(row).assign(cpu_s=1.0, present_s=1.0)
-    >>> on = off.assign(value=[1.0, 3.0, 2.0])
-    >>> round(change(off, on, pd.DataFrame({"job": [0, 1], "quota": [3.0, 1.0]})), 4)
-    0.1429
     """
     before, after = (_job_means(table, len(jobs)) for table in (off, on))
     known = np.isfinite(before) & np.isfinite(after)

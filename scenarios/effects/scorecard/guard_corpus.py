@@ -117,14 +117,6 @@ def summary(fleets: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
         planted (a row for each fault and strength: coverage, bias in half-widths, their standard errors between fleets,
         alarm: share with an alarm, named: share in which a code that names the fault is among them), healthy (a row for
         each case: alarm).
-
-    Examples
-    --------
-    >>> made = {"covered": 0, "answers": 1, "errors": [0.2], "half_widths": [0.1], "alarms": [["peeking"]]}
-    >>> fleet = {"planted": [{"fault": "looks", "strength": "strong"} | made], "healthy": [{"case": "half"} | made]}
-    >>> told = summary([fleet])
-    >>> told["missed"], told["harmless"], told["false_alarms"]
-    (0, 0, 1.0)
     """
     planted = [_row([row for fleet in fleets for row in fleet["planted"] if _is(row, fault, strength)])
                | {"fault": fault, "strength": strength}

@@ -16,13 +16,7 @@ Case = Callable[[Potential, np.random.Generator], Experiment]
 
 @dataclass(frozen=True, slots=True)
 class Random:
-    """A share of the machines drawn at random, over some days, with what is said of it.
-
-    Examples
-    --------
-    >>> Random(0.5).about.planned_share
-    0.5
-    """
+    """A share of the machines drawn at random, over some days, with what is said of it."""
 
     share: float
     days: int = 7

@@ -34,13 +34,6 @@ def needed(table: pd.DataFrame) -> pd.DataFrame:
         corner, design, estimator, n95 (machines at which the change is detected in 95% of draws), bound ("" if known,
         "at most" the least size, "more than" the greatest), relative_error (over fleets; NaN of one or two, or where
         only a bound is known), left (by seed, n95 without that fleet). Sizes that some fleet lacks are not looked at.
-
-    Examples
-    --------
-    >>> row = {"corner": "base", "design": "day", "estimator": "cuped", "draws": 10}
-    >>> rows = [row | {"seed": 1, "machines": machines, "detected": hits} for machines, hits in ((10, 9), (40, 10))]
-    >>> needed(pd.DataFrame(rows))[["n95", "bound"]].values.tolist()
-    [[20.0, '']]
     """
     rows = []
     for names, of in table.groupby(_NAMES, sort=False):
@@ -68,13 +61,6 @@ def machines_needed(sizes: Sequence[int], power: Floats, wanted: float = WANTED)
     sizes : ascending
     power : (S,) shares
     wanted : share
-
-    Examples
-    --------
-    >>> machines_needed([10, 40], np.array([0.9, 1.0]))
-    (20.0, '')
-    >>> machines_needed([10, 40], np.array([0.8, 0.9])), machines_needed([10, 40], np.array([0.96, 1.0]))
-    ((40.0, 'more than'), (10.0, 'at most'))
     """
     short = np.flatnonzero(power < wanted)
     if not len(short):
@@ -99,13 +85,6 @@ def ratios(machines: pd.DataFrame) -> pd.DataFrame:
     DataFrame
         design, estimator, against, ratio (geometric mean of n95 over corners in which both are known), low and high
         (95% interval over corners), corners, unknown (corners in which one of them is not known).
-
-    Examples
-    --------
-    >>> row = {"corner": "base", "design": "day", "bound": ""}
-    >>> table = pd.DataFrame([row | {"estimator": "cuped", "n95": 80.0}, row | {"estimator": "best", "n95": 40.0}])
-    >>> ratios(table)[["estimator", "ratio"]].values.tolist()
-    [['cuped', 1.0], ['best', 0.5]]
     """
     rows = []
     for design, of in machines.groupby("design", sort=False):
@@ -136,13 +115,6 @@ def gains(machines: pd.DataFrame, against: str = AGAINST[0]) -> pd.DataFrame:
         design, estimator, against, gain (geometric mean over corners), low and high (95% interval over corners),
         corners, bounded (how many of them count as a bound), at_most (of these, those whose gain is at most that),
         unknown (other corners), worst (the least gain of a corner), worst_corner, worst_error (relative, over fleets).
-
-    Examples
-    --------
-    >>> row = {"corner": "base", "design": "day", "left": {}, "bound": "", "estimator": "best", "n95": 40.0}
-    >>> table = pd.DataFrame([row | {"estimator": "cuped", "n95": 80.0, "bound": "more than"}, row])
-    >>> gains(table)[["estimator", "gain", "bounded", "worst"]].values.tolist()
-    [['best', 2.0, 1, 2.0]]
     """
     rows = []
     for (design, estimator), of in machines.groupby(["design", "estimator"], sort=False):
@@ -161,13 +133,7 @@ def gains(machines: pd.DataFrame, against: str = AGAINST[0]) -> pd.DataFrame:
 
 
 def jackknife(left: Floats) -> float:
-    """Return the standard error of an estimate from what it is without each of its units; NaN of fewer than three.
-
-    Examples
-    --------
-    >>> round(jackknife(np.array([1.0, 2.0, 3.0])), 6)
-    1.154701
-    """
+    """Return the standard error of an estimate from what it is without each of its units; NaN of fewer than three."""
     units = len(left)
     return float(np.sqrt((units - 1) / units * ((left - left.mean()) ** 2).sum())) if units > _FEWEST else math.nan
 

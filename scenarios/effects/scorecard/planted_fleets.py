@@ -43,14 +43,6 @@ class Potential:
         off, on : residence, window (d0, d1, …), instance, job, machine, rack, platform, quota_vcpu, wall_s,
             instructions, cycles, cpu_s
         first : first day of the study
-
-        Examples
-        --------
-        >>> stay = {"residence": [1, 1], "window": ["d0", "d1"], "instance": 1, "job": 1, "machine": 1, "rack": 0}
-        >>> stay |= {"platform": "p", "quota_vcpu": 1.0, "wall_s": 86400.0, "cycles": 4.0, "cpu_s": 2.0}
-        >>> made = [pd.DataFrame(stay | {"instructions": each}) for each in (6.0, 9.0)]
-        >>> Potential.of(*made, first=1).truth()
-        0.5
         """
         both = off.merge(on[[*_STAY, "instructions", "cycles", "cpu_s"]], on=_STAY, suffixes=("", "_on"))
         both = both[(both["wall_s"] >= 0.1 * DAY_S) & (both["cpu_s"] > 0) & (both["cpu_s_on"] > 0)]
@@ -126,26 +118,11 @@ class Experiment:
     careless: Careless = Careless()
 
     def answer(self) -> tuple[float, float] | None:
-        """Return the plain estimate's change and half-width; None if there is none.
-
-        Examples
-        --------
-        >>> rows = {"period": 1, "job": "a", "machine": range(4), "weight": 1.0, "treated": [0, 0, 1, 1]}
-        >>> Experiment(pd.DataFrame(rows | {"value": [1.0, 3.0, 2.0, 3.0]})).answer()[0]
-        0.25
-        """
+        """Return the plain estimate's change and half-width; None if there is none."""
         return plain(self.observations, self.jobs, self.careless)
 
     def answers(self) -> Iterator[tuple[float, float] | None]:
-        """Yield what is answered at each look, as the roll-out grows in equal steps; the last look is at everything.
-
-        Examples
-        --------
-        >>> rows = {"period": 1, "job": "a", "machine": range(20), "weight": 1.0, "treated": [0, 1] * 10}
-        >>> frame = pd.DataFrame(rows | {"value": range(1, 21)})
-        >>> len(list(Experiment(frame, careless=Careless(looks=2)).answers()))
-        2
-        """
+        """Yield what is answered at each look, as the roll-out grows in equal steps; the last look is at everything."""
         looks = self.careless.looks
         treated = np.unique(self.observations.loc[self.observations["treated"] == 1, "machine"])
         order = np.argsort(treated * 2654435761 % 2**32, kind="stable")
@@ -160,11 +137,6 @@ def holds(answers: Iterable[tuple[float, float] | None], truth: float) -> bool:
 
     Where a result is looked at again and again, one interval that excludes the truth is what the team acts on: of an
     experiment without an effect it is a false positive.
-
-    Examples
-    --------
-    >>> holds([(0.1, 0.2), (0.3, 0.1)], 0.0), holds([(0.1, 0.2)], 0.0), holds([None], 0.0)
-    (False, True, False)
     """
     return all(answer is not None and abs(answer[0] - truth) <= answer[1] for answer in answers)
 
@@ -230,12 +202,6 @@ def simulated(seed: int, machines: int = MACHINES, corner: str = "upgrade") -> P
     seed : of the fleet
     machines : about that many
     corner : a name in `scenarios.effects.scorecard.corners.CORNERS`
-
-    Examples
-    --------
-    >>> fleet = simulated(1, machines=40)
-    >>> fleet.first, bool(fleet.truth() > 0)
-    (7, True)
     """
     world = corners.world(corners.corner(corner), seed, machines)
     day = prepare(replace(world, fleet=replace(world.fleet, machines_per_rack=MACHINES_PER_RACK)))

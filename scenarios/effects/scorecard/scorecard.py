@@ -31,13 +31,7 @@ _DASH = "–"
 
 
 def place(questions: Asked, out: Path) -> Path:
-    """Return the folder of a scorecard's pieces: same question to a fleet and same code, same place.
-
-    Examples
-    --------
-    >>> place(Asked(("cuped",), (25,)), Path("runs")).name[:10]
-    'scorecard-'
-    """
+    """Return the folder of a scorecard's pieces: same question to a fleet and same code, same place."""
     return folder_of(out, "scorecard", asdict(questions), _JUDGES)
 
 

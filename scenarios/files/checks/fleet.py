@@ -324,13 +324,7 @@ def _replacements(feature: Feature | None) -> list[tuple[str, str]]:
 
 
 def multiple(value: float, unit: float) -> bool:
-    """Return whether `value` is a whole number of `unit`, up to rounding.
-
-    Examples
-    --------
-    >>> multiple(0.9, 0.3), multiple(1.0, 0.3)
-    (True, False)
-    """
+    """Return whether `value` is a whole number of `unit`, up to rounding."""
     units = value / unit
     return math.isfinite(units) and abs(units - round(units)) < _ROUNDING * max(1.0, units)
 

@@ -137,13 +137,7 @@ def cycle_s(scenario: QueueScenario) -> float:
 
 
 def sound(scenario: QueueScenario) -> bool:
-    """Return whether every distribution of the load has its fields, so that it has a mean.
-
-    Examples
-    --------
-    >>> sound(QueueScenario(name="rush"))
-    True
-    """
+    """Return whether every distribution of the load has its fields, so that it has a mean."""
     return not any(any(faults_of(distribution)) for _, distribution in within(scenario.load))
 
 
