@@ -58,7 +58,7 @@ class Run:
     @property
     def listed(self) -> Mapping[str, Mapping[str, Any]]:
         """What the manifest says of each table: rows, digest, and file_bytes, file_digest, or these by cell."""
-        return dict(self.manifest["tables"])
+        return dict(self.manifest.get("tables", {}))
 
     @property
     def cells(self) -> tuple[str, ...]:

@@ -73,7 +73,7 @@ def test_designs_whose_intervals_miss_the_truth_come_last():
     wanted = Wanted(draws=500)
     biased, honest = fewest(told(0.01, bias=0.01), wanted), fewest(told(0.05), wanted)
     assert not biased.trusted
-    assert biased.found.machines < honest.found.machines
+    assert biased.forecast.machines < honest.forecast.machines
     assert ranked([biased, honest]) == [honest, biased]
 
 

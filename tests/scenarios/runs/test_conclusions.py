@@ -93,8 +93,8 @@ def test_every_kind_tells_again_what_it_concluded_to_the_byte(out, measured_agai
     assert dumps(second) == dumps(first)
     assert text(second) == text(first)
     pd.testing.assert_frame_equal(second.frame(), first.frame())
-    assert dict(KINDS[scenario.kind].lens.numbers(second.payload())) == pytest.approx(
-        dict(KINDS[scenario.kind].lens.numbers(first.payload())), nan_ok=True, rel=0, abs=0
+    assert dict(KINDS[scenario.kind].lens.numbers(second)) == pytest.approx(
+        dict(KINDS[scenario.kind].lens.numbers(first)), nan_ok=True, rel=0, abs=0
     )
     assert {file: file.stat().st_mtime_ns for file in pictures} == pictures
 
