@@ -13,7 +13,6 @@ from models.errors import InputError
 
 if TYPE_CHECKING:
     from pydantic import TypeAdapter
-    from rich.console import Console
 
     from scenarios.files.findings import Check
     from scenarios.files.schema import AnyScenario
@@ -145,26 +144,3 @@ KINDS: Mapping[str, Kind] = {
         ),
     )
 }
-
-
-def render(conclusion: "Conclusion | Mapping[str, Any]", console: "Console") -> None:
-    """Print what a run was and what was measured of it."""
-    _print(conclusion, console, "render")
-
-
-def show_validate(conclusion: "Conclusion | Mapping[str, Any]", console: "Console") -> None:
-    """Print how often intervals were right."""
-    _print(conclusion, console, "show_validate")
-
-
-def _print(conclusion: "Conclusion | Mapping[str, Any]", console: "Console", function: str) -> None:
-    # Until every lens returns typed conclusions: some return what is printed as JSON, with a function that prints it.
-    if isinstance(conclusion, Mapping):
-        getattr(KINDS[conclusion["kind"]].lens, function)(conclusion, console)
-    else:
-        import_module("scenarios.views.text").show(conclusion.section(), console)
-
-
-def payload_of(conclusion: "Conclusion | Mapping[str, Any]") -> Mapping[str, Any]:
-    """Return what `--json` prints of a conclusion."""
-    return conclusion if isinstance(conclusion, Mapping) else cast(Mapping[str, Any], conclusion.payload())

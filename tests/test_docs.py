@@ -19,7 +19,8 @@ from docs import inputs, reference
 from docs.shown import DOCUMENTS, ROOT, SERVES, blocks, commands, examples, recipes, renewed, run, skeleton
 from models.tables import TABLES
 from scenarios.commands.app import app
-from scenarios.files.loader import load_each, shipped
+from scenarios.files.catalogue import shipped
+from scenarios.files.loader import load_each
 from scenarios.papers.reproduce import listing
 
 EXAMPLES = ROOT / "docs" / "examples"
@@ -95,7 +96,7 @@ def test_every_server_shown_answers_until_it_is_told_to_end(command):
 
 @functools.cache
 def library():
-    return {one["name"] for one in shipped()}
+    return {one["name"] for one in shipped().entries}
 
 
 @functools.cache

@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, ParamSpec, TypeVar
+from typing import TYPE_CHECKING, ParamSpec, TypeVar
 
 import typer
 from typer.models import OptionInfo
@@ -20,8 +20,6 @@ from scenarios.files.faults import Fault, FaultsError, shown
 from scenarios.files.options import Refused
 
 if TYPE_CHECKING:
-    from rich.console import Console
-
     from scenarios.views.conclusion import Conclusion
 
 _P = ParamSpec("_P")
@@ -157,42 +155,22 @@ def folder(option: str) -> Iterator[None]:
 
 def answer(conclusion: "Conclusion", json: bool) -> None:
     """Print what was concluded, as JSON or as text."""
+    answer_each([conclusion], json)
+
+
+def answer_each(conclusions: Sequence["Conclusion"], json: bool) -> None:
+    """Print one conclusion, or those of a sweep as one value."""
+    from scenarios.views.output import dumps
     from scenarios.views.text import show
 
-    say(conclusion, lambda said, console: show(said.section(), console), json)
-
-
-def say(payload: _T, show: Callable[[_T, "Console"], None], json: bool) -> None:
-    """Print a payload as JSON or as text."""
-    from scenarios.views.conclusion import Conclusion
-    from scenarios.views.output import dumps
-
     if json:
-        typer.echo(dumps(payload.payload() if isinstance(payload, Conclusion) else payload))
+        payloads = [conclusion.payload() for conclusion in conclusions]
+        typer.echo(dumps(payloads[0] if len(payloads) == 1 else {"kind": "sweep", "runs": payloads}))
         return
     from rich.console import Console
 
     console = Console(highlight=False)
     if not console.is_terminal and "COLUMNS" not in os.environ:
         console.width = _WIDE
-    show(payload, console)
-
-
-def say_each(payloads: list[_T], show: Callable[[_T, "Console"], None], json: bool) -> None:
-    """Print one payload, or those of a sweep as one value.
-
-    Examples
-    --------
-    >>> say_each([1, 2], lambda payload, console: console.print(payload), json=False)
-    1
-    2
-    """
-    if len(payloads) == 1:
-        say(payloads[0], show, json)
-        return
-
-    def show_all(sweep: dict[str, Any], console: "Console") -> None:
-        for payload in sweep["runs"]:
-            show(payload, console)
-
-    say(dict[str, Any](kind="sweep", runs=payloads), show_all, json)
+    for conclusion in conclusions:
+        show(conclusion.section(), console)

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from scenarios.commands.guard import folder, guard, say_each
+from scenarios.commands.guard import answer_each, folder, guard
 from scenarios.commands.options import (
     Force,
     Json,
@@ -60,21 +60,18 @@ def run(
     if is_run and precision is not None:
         refuse("--precision", "cannot lengthen a run that is there", scenario)
     scenarios = [] if is_run else load_scenarios(scenario, values)
-    from scenarios.kinds import render
     from scenarios.runs import execution
     from scenarios.views.output import progress
 
     cells_on = workers_of(scenarios, executor, workers)
     with progress(quiet=json) as tell, folder("--out"):
-        payloads = [
-            execution.run(each_scenario, out, force, tell, precision, workers=cells_on) for each_scenario in scenarios
-        ]
+        conclusions = [execution.run(loaded, out, force, tell, precision, workers=cells_on) for loaded in scenarios]
         if is_run:
             from scenarios.wsmeter.measurements import in_metric
 
             recorded, recorded_run = execution.reopen(Path(scenario))
-            payloads = [execution.measure(in_metric(recorded, metric), recorded_run, out, tell)]
-    say_each(payloads, render, json)
+            conclusions = [execution.measure(in_metric(recorded, metric), recorded_run, out, tell)]
+    answer_each(conclusions, json)
 
 
 def _is_run(text: str) -> bool:

@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from scenarios.commands.guard import folder, guard, say_each
+from scenarios.commands.guard import answer_each, folder, guard
 from scenarios.commands.options import Force, Json, Metric, Out, SeedOfScenario, Sets, load_scenarios, overrides
 
 if TYPE_CHECKING:
@@ -32,13 +32,12 @@ def validate(
     """Draw many test clusters, or many worlds of services, and count how often each interval was right."""
     values = overrides(sets, seed=seed, machines=machines, metric=metric)
     scenarios = load_scenarios(scenario, [*values, *_draws(scenario, draws)])
-    from scenarios.kinds import show_validate
     from scenarios.runs import execution
     from scenarios.views.output import progress
 
     with progress(quiet=json) as tell, folder("--out"):
-        payloads = [execution.validate(each_scenario, out, force, tell) for each_scenario in scenarios]
-    say_each(payloads, show_validate, json)
+        conclusions = [execution.validate(loaded, out, force, tell) for loaded in scenarios]
+    answer_each(conclusions, json)
 
 
 def _draws(reference: str, draws: str | None) -> list["Override"]:

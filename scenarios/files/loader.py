@@ -9,7 +9,7 @@ from scenarios.files import sweep
 from scenarios.files.faults import Fault, FaultsError, shown
 from scenarios.files.findings import Finding, build, findings
 from scenarios.files.schema import SWEEP, AnyScenario
-from scenarios.files.source import Override, beside, kind_of, library, locate, named, named_beside, override, read
+from scenarios.files.source import Override, beside, kind_of, locate, named, named_beside, override, read
 from scenarios.files.tree import Node, put
 from scenarios.kinds import KINDS, Reference
 
@@ -84,24 +84,6 @@ def draws_path(reference: str) -> str:
     if root.child("sweep") is not None and isinstance(varied, str):
         root, _ = read(str(locate(varied, locate(reference))))
     return KINDS.get(kind_of(root), KINDS["fleet"]).draws
-
-
-def shipped() -> list[dict[str, str]]:
-    """Return name, kind and description of every library scenario, in alphabetical order.
-
-    Examples
-    --------
-    >>> [one["kind"] for one in shipped() if one["name"] in {"queue_small", "small", "two_wscs"}]
-    ['queue', 'fleet', 'sweep']
-    """
-    return [_entry(name) for name in library()]
-
-
-def _entry(name: str) -> dict[str, str]:
-    root, _ = read(name)
-    kind = kind_of(root) if root.child("sweep") is None else "sweep"
-    described = root.child("description")
-    return {"name": name, "kind": kind, "description": str(described.value) if described else ""}
 
 
 def _finished(

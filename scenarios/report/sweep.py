@@ -13,7 +13,7 @@ from matplotlib import figure as drawing
 from analysis.figures.style import BLUE, label, panels, percent
 from models.errors import WscError
 from scenarios.files.schema import AnyScenario
-from scenarios.kinds import KINDS, payload_of
+from scenarios.kinds import KINDS
 from scenarios.report import commands
 from scenarios.report.figures import drawn
 from scenarios.report.page import Page
@@ -39,7 +39,7 @@ class _One:
     path: Path
     settings: Mapping[str, Any]
     numbers: Mapping[str, float]
-    payload: Mapping[str, Any]
+    payload: object
     problem: str = ""
     scenario: AnyScenario | None = None
 
@@ -81,7 +81,7 @@ def _measured(path: Path, folder: Path) -> _One:
     except WscError as error:
         return _One("", path.name, path, {}, {}, {}, str(error).splitlines()[0])
     numbers = dict(KINDS[scenario.kind].lens.numbers(answer))
-    return _One(scenario.kind, scenario.name, path, settings, numbers, payload_of(answer), "", scenario)
+    return _One(scenario.kind, scenario.name, path, settings, numbers, answer.payload(), "", scenario)
 
 
 def _sections(runs: Sequence[_One]) -> Iterator[Section]:

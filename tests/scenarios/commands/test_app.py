@@ -6,6 +6,7 @@ import subprocess
 import sys
 from pathlib import Path
 
+import pandas as pd
 import pytest
 from typer.testing import CliRunner
 
@@ -19,6 +20,8 @@ from scenarios.files.source import LIBRARY, library
 from scenarios.runs import execution
 from scenarios.runs.rundir import RunError, run_directory
 from scenarios.views import output
+from scenarios.views.conclusion import Conclusion
+from scenarios.views.section import Section
 
 COMMANDS = (
     *("run", "validate", "plan", "estimate", "occupancy", "predict", "select", "platforms", "reproduce", "live"),
@@ -30,8 +33,24 @@ def wsc(*arguments):
     return CliRunner().invoke(app, arguments)
 
 
+class Said(Conclusion):
+    """A conclusion that says no more than its payload."""
+
+    def __init__(self, **values):
+        self.values = values
+
+    def section(self):
+        return Section("")
+
+    def payload(self):
+        return self.values
+
+    def frame(self):
+        return pd.DataFrame([self.values])
+
+
 def fleet(**_):
-    return {"kind": "fleet", "truth": {"change": float("nan")}, "estimates": []}
+    return Said(kind="fleet", truth={"change": float("nan")}, estimates=[])
 
 
 def test_help_lists_the_commands_of_the_contract():
@@ -238,7 +257,7 @@ def test_run_prints_one_json_value_in_which_nan_is_null(monkeypatch, tmp_path):
 
 
 def test_run_of_a_sweep_is_one_json_value_with_all_its_runs(monkeypatch):
-    monkeypatch.setattr(execution, "run", lambda scenario, *_, **__: {"kind": "fleet", "scenario": scenario.name})
+    monkeypatch.setattr(execution, "run", lambda scenario, *_, **__: Said(kind="fleet", scenario=scenario.name))
     assert json.loads(wsc("run", "two_wscs", "--json").stdout) == {
         "kind": "sweep",
         "runs": [{"kind": "fleet", "scenario": f"two_wscs-seed-{seed}"} for seed in (1, 2)],
@@ -255,7 +274,7 @@ def test_validate_takes_draws_and_sizes_from_the_command_line(monkeypatch):
 
 def test_validate_of_a_cross_platform_scenario_draws_worlds(monkeypatch):
     asked = []
-    monkeypatch.setattr(execution, "validate", lambda *given: asked.append(given) or {"kind": "cross_platform"})
+    monkeypatch.setattr(execution, "validate", lambda *given: asked.append(given) or Said(kind="cross_platform"))
     assert wsc("validate", "cross_rubis", "--draws", "7", "--seed", "3", "--json").exit_code == 0
     assert (asked[0][0].analyses.crossplatform.worlds, asked[0][0].seed) == (7, 3)
 

@@ -22,7 +22,6 @@ from scenarios.effects.effect import EffectAnswer
 from scenarios.effects.effect import effect as effect_of
 from scenarios.files.loader import load
 from scenarios.files.source import settings
-from scenarios.kinds import payload_of
 from scenarios.profiling.served import services
 from scenarios.report import effect as report_of_effect
 from scenarios.report import run
@@ -75,7 +74,7 @@ def copied(reported, tmp_path):
 @functools.cache
 def said(path):
     """What `wsc run RUN --json` says."""
-    return payload_of(measure(*reopen(path), path.parent, lambda _what, _share: None))
+    return measure(*reopen(path), path.parent, lambda _what, _share: None).payload()
 
 
 def verdict(payload, lens):

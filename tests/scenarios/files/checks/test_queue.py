@@ -21,11 +21,12 @@ from models.queues.world import (
     Station,
     Trace,
 )
+from scenarios.files.catalogue import shipped
 from scenarios.files.checks.queue import MOST_LOOKS, MOST_REQUESTS
 from scenarios.files.distributions import faults_of
 from scenarios.files.faults import FaultsError
 from scenarios.files.findings import findings
-from scenarios.files.loader import load, load_each, shipped
+from scenarios.files.loader import load, load_each
 from scenarios.files.schema import Occupancy, QueueAnalyses, QueueScenario, Scenario
 from scenarios.files.source import settings
 from scenarios.kinds import KINDS
@@ -168,7 +169,7 @@ def test_a_queue_is_overridden_and_swept_as_a_fleet_is(tmp_path):
 
 
 def test_the_library_has_queues_and_says_so():
-    kinds = {one["name"]: one["kind"] for one in shipped()}
+    kinds = {one["name"]: one["kind"] for one in shipped().entries}
     assert [name for name in kinds if kinds[name] == "queue"] == [
         f"queue_{name}" for name in ("job", "listener", "mmk", "replay", "sessions", "short", "small", "srpt")
     ]

@@ -6,9 +6,10 @@ import pytest
 
 from analysis.crossplatform.methods import METHODS
 from models.services.world import Application, ServiceLoad
+from scenarios.files.catalogue import shipped
 from scenarios.files.checks.service import MOST_INTERVALS, MOST_REQUESTS, SPARE_INTERVALS
 from scenarios.files.findings import findings
-from scenarios.files.loader import draws_path, load, load_each, shipped
+from scenarios.files.loader import draws_path, load, load_each
 from scenarios.files.schema import SERVICE, CrossPlatform, MethodName, ServiceAnalyses, ServiceScenario
 from scenarios.files.source import digest, settings
 from scenarios.kinds import KINDS
@@ -91,7 +92,7 @@ def test_the_analyses_do_not_decide_the_run_and_the_world_does():
 
 
 def test_the_library_has_the_three_applications_and_says_so():
-    kinds = {one["name"]: one["kind"] for one in shipped()}
+    kinds = {one["name"]: one["kind"] for one in shipped().entries}
     names = [name for name in kinds if kinds[name] == "cross_platform"]
     assert names == [f"cross_{name}" for name in ("cliffs", "rubis", "saturated", "stationary", "stockonline", "tpcw")]
     types = {name: load(f"cross_{name}").application.types for name in ("rubis", "stockonline", "tpcw")}
