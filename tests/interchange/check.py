@@ -100,8 +100,8 @@ def check_imports(readers, folder):
     """A file that another tool wrote, read here."""
     file = folder / "theirs.pb.gz"
     expected = {event: total for event, (total, _) in readers.pprof_format("write", file).items()}
-    said = import_files([file], folder / "theirs")
-    equal("import of what pprof-format wrote", {each["event"]: each["value"] for each in said["totals"]}, expected)
+    totals = import_files([file], folder / "theirs").totals
+    equal("import of what pprof-format wrote", {total.event: total.value for total in totals}, expected)
 
 
 def main(words):
