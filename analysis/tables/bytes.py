@@ -45,7 +45,7 @@ class _Unpacked(io.RawIOBase):
     def readable(self) -> bool:
         return True
 
-    def readinto(self, buffer: bytearray | memoryview, /) -> int:  # type: ignore[override]
+    def readinto(self, buffer: bytearray | memoryview, /) -> int:  # type: ignore[override]  # any buffer in typeshed
         try:
             content = self._members.read1(len(buffer))
         except EOFError as error:
@@ -69,7 +69,7 @@ class _Text(io.RawIOBase):
     def readable(self) -> bool:
         return True
 
-    def readinto(self, buffer: bytearray | memoryview, /) -> int:  # type: ignore[override]
+    def readinto(self, buffer: bytearray | memoryview, /) -> int:  # type: ignore[override]  # any buffer in typeshed
         content = self._stream.read1(len(buffer))
         try:
             self._decoder.decode(content, final=not content)

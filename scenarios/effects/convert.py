@@ -122,7 +122,7 @@ def convert(conversion: Conversion, progress: Progress | None = None) -> Convert
     machines = _machines(conversion.machines, faults)
     with _hidden(conversion.out) as folder, Totals(form, period_us, folder) as totals:
         totals.take(
-            _measured(conversion, form, period_us, tally, faults, progress),
+            _measured(conversion, form, period_us=period_us, tally=tally, faults=faults, progress=progress),
             _requested(conversion, form, faults) if conversion.requests else None,
             machines,
         )
@@ -203,9 +203,10 @@ def _machines(path: Path | None, faults: list[Fault]) -> "pd.DataFrame | None":
         return None
 
 
-def _measured(  # noqa: PLR0917
+def _measured(
     conversion: Conversion,
     form: "Format",
+    *,
     period_us: int,
     tally: "Tally",
     faults: list[Fault],

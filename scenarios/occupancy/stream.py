@@ -1,6 +1,7 @@
 """`wsc occupancy -`: the Occupancy Law of events that come in on standard input, a finished interval at a time."""
 
 import math
+from abc import abstractmethod
 from collections.abc import Callable, Iterator
 from dataclasses import asdict, dataclass, field
 from datetime import UTC, datetime
@@ -33,9 +34,13 @@ class _Line(Conclusion):
 
     __slots__ = ()
 
+    @abstractmethod
     def text(self) -> str:
         """Return what people read."""
-        raise NotImplementedError
+
+    @abstractmethod
+    def payload(self) -> Payload:
+        """Return what ``--json`` prints."""
 
     def section(self) -> Section:
         """Return the line."""
@@ -44,10 +49,6 @@ class _Line(Conclusion):
     def frame(self) -> pd.DataFrame:
         """Return the numbers in a row."""
         return pd.DataFrame([dict(self.payload())])
-
-    def payload(self) -> Payload:
-        """Return what ``--json`` prints."""
-        raise NotImplementedError
 
 
 @dataclass(frozen=True, slots=True)

@@ -24,7 +24,7 @@ Lens: TypeAlias = Callable[[Subject, Progress], Iterator[Section]]
 """From a run to what one way to look at it concludes; nothing where the run has nothing for it."""
 
 
-def composed(  # noqa: PLR0917
+def composed(  # noqa: PLR0917 - in the order in which a page shows them
     title: str,
     lines: Sequence[str] = (),
     tables: Sequence[Table] = (),

@@ -496,7 +496,7 @@ def _controls(sums: CellSums, block: Block, errors: Errors, variants: Variants) 
 
 
 @njit(cache=True, error_model="numpy")
-def _machine(  # noqa: PLR0917
+def _machine(  # noqa: PLR0917 - compiled functions call each other by position
     sums: CellSums,
     block: Block,
     errors: Errors,
