@@ -44,7 +44,7 @@ def streams(seed: int, what: str, names: Sequence[str]) -> list[np.random.Genera
     Examples
     --------
     >>> few, more = streams(1, "states", ["a", "b"]), streams(1, "states", ["c", "a", "b"])
-    >>> [one.random() for one in few] == [one.random() for one in more[1:]]
+    >>> [rng.random() for rng in few] == [rng.random() for rng in more[1:]]
     True
     """
     return [stream(seed, f"{what} of {name}") for name in names]

@@ -23,8 +23,8 @@ class Finding:
 
     Examples
     --------
-    >>> one = Finding("peeking", "warning", "14 looks at a fixed-horizon interval", {"looks": 14}, "look once")
-    >>> print(one)
+    >>> finding = Finding("peeking", "warning", "14 looks at a fixed-horizon interval", {"looks": 14}, "look once")
+    >>> print(finding)
     warning: peeking: 14 looks at a fixed-horizon interval
     """
 

@@ -66,10 +66,10 @@ def examine(
     Examples
     --------
     >>> rows = {"period": 1, "job": "a", "machine": range(30), "weight": 1.0, "value": 2.0, "treated": [0, 1] * 15}
-    >>> made = examine(pd.DataFrame(rows), about=About(looks=14))
-    >>> [str(one) for one in made.findings]
+    >>> report = examine(pd.DataFrame(rows), about=About(looks=14))
+    >>> [str(finding) for finding in report.findings]
     ['error: peeking: 14 looks at an interval for one look: 22% false positives in place of 5%']
-    >>> "peeking" in made.checked, "carry_over" in made.checked
+    >>> "peeking" in report.checked, "carry_over" in report.checked
     (True, False)
     """
     case = Case.of(observations, jobs, about)

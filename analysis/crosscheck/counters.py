@@ -106,10 +106,10 @@ def presence(counters: pd.DataFrame, instances: pd.DataFrame, windows: pd.DataFr
 
     Examples
     --------
-    >>> there = pd.DataFrame({"residence": [4], "start_s": [10.0], "end_s": [130.0]})
+    >>> stays = pd.DataFrame({"residence": [4], "start_s": [10.0], "end_s": [130.0]})
     >>> whole = pd.DataFrame({"window": ["all"], "start_s": [0.0], "end_s": [120.0]})
-    >>> said = pd.DataFrame({"residence": [4], "window": ["all"], "wall_s": [100.0]})
-    >>> presence(said, there, whole, 20.0).holds, presence(said.assign(wall_s=120.0), there, whole, 20.0).left
+    >>> counted = pd.DataFrame({"residence": [4], "window": ["all"], "wall_s": [100.0]})
+    >>> presence(counted, stays, whole, 20.0).holds, presence(counted.assign(wall_s=120.0), stays, whole, 20.0).left
     (True, 1.2)
     """
     edge = np.round(windows[["start_s", "end_s"]].to_numpy(np.float64) / epoch_s).astype(np.int64)
@@ -139,8 +139,8 @@ def clock(counters: pd.DataFrame) -> Check | None:
 
     Examples
     --------
-    >>> made = pd.DataFrame({"cycles": [4e9, 6e9], "cpu_s": [2.0, 2.0], "mean_frequency_hz": [2e9, 3e9]})
-    >>> clock(made).holds, clock(made.assign(mean_frequency_hz=[2e9, 6e9])).left
+    >>> counted = pd.DataFrame({"cycles": [4e9, 6e9], "cpu_s": [2.0, 2.0], "mean_frequency_hz": [2e9, 3e9]})
+    >>> clock(counted).holds, clock(counted.assign(mean_frequency_hz=[2e9, 6e9])).left
     (True, 2.0)
     """
     busy = counters[(counters["cpu_s"] != 0) | (counters["cycles"] != 0)]
@@ -198,9 +198,9 @@ def completed(
     --------
     >>> left = pd.DataFrame({"residence": 4, "departure_s": [10.0, 30.0, float("nan")]})
     >>> whole = pd.DataFrame({"window": ["all"], "start_s": [0.0], "end_s": [120.0]})
-    >>> said = pd.DataFrame({"residence": [4], "window": ["all"], "requests": [2.0]})
+    >>> counted = pd.DataFrame({"residence": [4], "window": ["all"], "requests": [2.0]})
     >>> who = pd.DataFrame({"residence": [4], "job": [0]})
-    >>> completed(said, left, who, whole).holds, completed(said.assign(requests=3.0), left, who, whole).left
+    >>> completed(counted, left, who, whole).holds, completed(counted.assign(requests=3.0), left, who, whole).left
     (True, 1.5)
     """
     jobs = instances.loc[instances["residence"].isin(requests["residence"]), "job"]

@@ -47,9 +47,9 @@ def profiled(cycles: pd.DataFrame, instructions: pd.DataFrame, jobs: pd.DataFram
 
     Examples
     --------
-    >>> seen = pd.DataFrame({"application": "shop", "visit": range(12), "samples": 9, "value": [8, 9, 10, 11] * 3})
-    >>> made = profiled(seen, seen.assign(value=5), pd.DataFrame({"job": [3], "name": ["shop"]}))
-    >>> made[["job", "cpi"]].values.tolist()
+    >>> samples = pd.DataFrame({"application": "shop", "visit": range(12), "samples": 9, "value": [8, 9, 10, 11] * 3})
+    >>> ratios = profiled(samples, samples.assign(value=5), pd.DataFrame({"job": [3], "name": ["shop"]}))
+    >>> ratios[["job", "cpi"]].values.tolist()
     [[3.0, 1.9]]
     """
     applications = cpi(cycles, instructions, cluster="visit", confidence=CONFIDENCE)
@@ -115,8 +115,8 @@ def within(check: str, intervals: pd.DataFrame, counted: "pd.Series[float]") -> 
 
     Examples
     --------
-    >>> made = pd.DataFrame({"job": [0, 1], "low": 1.0, "high": 2.0})
-    >>> within("cpi", made, pd.Series({0: 1.5, 1: 2.5})).left
+    >>> intervals = pd.DataFrame({"job": [0, 1], "low": 1.0, "high": 2.0})
+    >>> within("cpi", intervals, pd.Series({0: 1.5, 1: 2.5})).left
     1.0
     """
     value = intervals["job"].map(counted)
@@ -134,8 +134,8 @@ def alike(check: str, left: pd.DataFrame, right: pd.DataFrame) -> Check | None:
 
     Examples
     --------
-    >>> one = pd.DataFrame({"job": [0, 1], "cpi": [1.0, 2.0], "standard_error": 0.1, "degrees": 30})
-    >>> alike("cpi", one, one.assign(cpi=[1.1, 3.0])).left
+    >>> cpi = pd.DataFrame({"job": [0, 1], "cpi": [1.0, 2.0], "standard_error": 0.1, "degrees": 30})
+    >>> alike("cpi", cpi, cpi.assign(cpi=[1.1, 3.0])).left
     1.0
     """
     both = left.merge(right, on="job", suffixes=("", "_right"))
@@ -189,9 +189,9 @@ def visits_with_samples(
     >>> visits = pd.DataFrame({"visit": [0, 1], "collection": "fleet", "platform": "p", "status": "ok"})
     >>> rates = pd.DataFrame({"collection": "fleet", "platform": ["p"], "event": "cycles", "period": 100, "duty": 1})
     >>> ran = pd.DataFrame({"process": [0, 1], "visit": [0, 1], "cpu_s": 5.0})
-    >>> seen = pd.DataFrame({"process": [0], "event": ["cycles"]})
-    >>> made = visits_with_samples(visits.assign(frequency_hz=1e3), ran, seen, rates)
-    >>> made.left, made.right, made.holds
+    >>> samples = pd.DataFrame({"process": [0], "event": ["cycles"]})
+    >>> check = visits_with_samples(visits.assign(frequency_hz=1e3), ran, samples, rates)
+    >>> check.left, check.right, check.holds
     (1.0, 2.0, False)
     """
     periods = rates[rates["event"] == "cycles"].astype({"collection": str, "platform": str})
@@ -259,8 +259,8 @@ def rounds(visits: pd.DataFrame, length_s: float, horizon_s: float, per_round: f
     >>> visits = pd.DataFrame({"machine": [0, 1], "start_s": [0.0, 4200.0], "length_s": 300.0})
     >>> rounds(visits, 3600.0, 7200.0, 1.0).holds
     True
-    >>> made = rounds(visits.assign(start_s=visits["start_s"] + 3600.0), 3600.0, 7200.0, 1.0)
-    >>> made.left, made.right
+    >>> check = rounds(visits.assign(start_s=visits["start_s"] + 3600.0), 3600.0, 7200.0, 1.0)
+    >>> check.left, check.right
     (1.0, 3.0)
     """
     start_s, end_s = visits["start_s"], visits["start_s"] + visits["length_s"]
@@ -292,12 +292,12 @@ def residents(visits: pd.DataFrame, processes: pd.DataFrame, instances: pd.DataF
     Examples
     --------
     >>> visits = pd.DataFrame({"visit": [0], "collection": "fleet", "machine": 5, "start_s": 600.0, "status": "ok"})
-    >>> seen = pd.DataFrame({"visit": [0, 0], "residence": [7, -1]})
+    >>> samples = pd.DataFrame({"visit": [0, 0], "residence": [7, -1]})
     >>> where = pd.DataFrame({"residence": [7, 8], "machine": 5, "start_s": [0.0, 900.0], "end_s": [900.0, 1800.0]})
-    >>> residents(visits, seen, where).holds
+    >>> residents(visits, samples, where).holds
     True
-    >>> made = residents(visits.assign(start_s=1200.0), seen, where)
-    >>> made.left, made.right
+    >>> check = residents(visits.assign(start_s=1200.0), samples, where)
+    >>> check.left, check.right
     (0.0, 2.0)
     """
     answered = visits[visits["status"].astype(str) == "ok"].astype({"collection": str})

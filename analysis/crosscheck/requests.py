@@ -39,10 +39,10 @@ def busy(requests: pd.DataFrame, epochs: pd.DataFrame, instances: pd.DataFrame, 
 
     Examples
     --------
-    >>> one = pd.DataFrame({"residence": [4], "arrival_s": [10.0], "departure_s": [30.0]})
+    >>> request = pd.DataFrame({"residence": [4], "arrival_s": [10.0], "departure_s": [30.0]})
     >>> counted = pd.DataFrame({"residence": 4, "epoch": [0, 1], "cpu_s": [10.0, 10.0], "instructions": 1e9})
-    >>> made = busy(one, counted, pd.DataFrame({"residence": [4], "quota_vcpu": [2.0]}), 20.0)
-    >>> made[["law_s", "counter_s"]].values.tolist()
+    >>> cores = busy(request, counted, pd.DataFrame({"residence": [4], "quota_vcpu": [2.0]}), 20.0)
+    >>> cores[["law_s", "counter_s"]].values.tolist()
     [[10.0, 10.0], [10.0, 10.0]]
     """
     servers = instances.set_index("residence")["quota_vcpu"].round().astype(np.int64)
@@ -76,8 +76,8 @@ def by_stay(spent: pd.DataFrame, counters: pd.DataFrame) -> Check:
 
     Examples
     --------
-    >>> made = pd.DataFrame({"residence": [4], "servers": [2], "law_s": [10.0]})
-    >>> by_stay(made, pd.DataFrame({"residence": [4], "cpu_s": [10.0], "wall_s": [20.0]})).payload()["left"]
+    >>> cores = pd.DataFrame({"residence": [4], "servers": [2], "law_s": [10.0]})
+    >>> by_stay(cores, pd.DataFrame({"residence": [4], "cpu_s": [10.0], "wall_s": [20.0]})).payload()["left"]
     0.25
     """
     law_s = spent.groupby("residence")["law_s"].sum(min_count=1)
@@ -99,8 +99,8 @@ def by_epoch(spent: pd.DataFrame, epoch_s: float) -> Check:
 
     Examples
     --------
-    >>> made = pd.DataFrame({"servers": [2, 2], "law_s": [10.0, 4.0], "counter_s": [10.0, 6.0]})
-    >>> by_epoch(made, 20.0)
+    >>> cores = pd.DataFrame({"servers": [2, 2], "law_s": [10.0, 4.0], "counter_s": [10.0, 6.0]})
+    >>> by_epoch(cores, 20.0)
     Check(check='occupancy_epochs', left=0.1, right=0.15, tolerance=1e-09, nothing=0.0)
     """
     room_s = spent["servers"].to_numpy(np.float64) * epoch_s
@@ -132,9 +132,9 @@ def follows(requests: pd.DataFrame, spent: pd.DataFrame, instances: pd.DataFrame
     Examples
     --------
     >>> spent = pd.DataFrame({"residence": 4, "epoch": [0, 1], "servers": 2, "law_s": 9.0, "counter_s": 9.0})
-    >>> one = pd.DataFrame({"residence": [4], "type": "page", "departure_s": [30.0]})
+    >>> request = pd.DataFrame({"residence": [4], "type": "page", "departure_s": [30.0]})
     >>> where = pd.DataFrame({"residence": [4], "job": [0], "name": ["shop"]})
-    >>> list(follows(one, spent.assign(instructions=1e9), where, 20.0))
+    >>> list(follows(request, spent.assign(instructions=1e9), where, 20.0))
     []
     """
     finished = requests[requests["departure_s"].notna()]

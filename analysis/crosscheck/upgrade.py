@@ -143,10 +143,10 @@ def log_of(
     Examples
     --------
     >>> from models.platforms import PLATFORMS
-    >>> asked = pd.DataFrame({"type": ["page"], "arrival_s": [10.0], "departure_s": [12.0]})
+    >>> requests = pd.DataFrame({"type": ["page"], "arrival_s": [10.0], "departure_s": [12.0]})
     >>> counted = pd.DataFrame({"epoch": [0], "cpu_s": [2.0], "instructions": [4e9]})
-    >>> seen = pd.Series({"l1_misses": 0.04, "l2_misses": 0.02})
-    >>> log_of(asked, counted, seen, PLATFORMS["haswell_2698v3"], 300.0).misses
+    >>> misses = pd.Series({"l1_misses": 0.04, "l2_misses": 0.02})
+    >>> log_of(requests, counted, misses, PLATFORMS["haswell_2698v3"], 300.0).misses
     array([[1.6e+08, 8.0e+07]])
     """
     from analysis.crossplatform.evidence import ServiceLog
@@ -189,9 +189,9 @@ def predicted(log: "ServiceLog", old: "Platform", new: "Platform", method: "Meth
     >>> from models.platforms import PLATFORMS
     >>> old, new = PLATFORMS["haswell_2698v3"], PLATFORMS["cascadelake_8280"]
     >>> at_s = 1800.0 * np.arange(3)
-    >>> asked = pd.DataFrame({"type": "page", "arrival_s": at_s + 10.0, "departure_s": at_s + 12.0})
+    >>> requests = pd.DataFrame({"type": "page", "arrival_s": at_s + 10.0, "departure_s": at_s + 12.0})
     >>> counted = pd.DataFrame({"epoch": [0, 6, 12], "cpu_s": 2.0, "instructions": 4e9})
-    >>> log = log_of(asked, counted, pd.Series({"l1_misses": 0.04, "l2_misses": 0.02}), old, 300.0)
+    >>> log = log_of(requests, counted, pd.Series({"l1_misses": 0.04, "l2_misses": 0.02}), old, 300.0)
     >>> round(predicted(log, old, new, METHODS[0]).change, 3)
     0.174
     """

@@ -50,8 +50,9 @@ def tailored(evidence: Evidence, priors: Priors | None = None) -> Predictor:
     >>> used, answer = 0.3 * work / work.max(), np.full(3, 0.2)
     >>> log = ServiceLog(("buy",), 30.0, 30.0 * np.arange(3), counts, work, work[:, None] * [0.06, 0.02], answer, used)
     >>> predict = tailored(Evidence("piii", {"piii": log}, PLATFORMS))
-    >>> said = predict(PLATFORMS["pres"], counts, 30.0)
-    >>> bool(np.all((said.service_low_s < said.service_time_s) & (said.service_time_s < said.service_high_s)))
+    >>> prediction = predict(PLATFORMS["pres"], counts, 30.0)
+    >>> low_s, mean_s, high_s = prediction.service_low_s, prediction.service_time_s, prediction.service_high_s
+    >>> bool(np.all((low_s < mean_s) & (mean_s < high_s)))
     True
     """
     before = Priors() if priors is None else priors

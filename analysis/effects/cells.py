@@ -107,8 +107,8 @@ def cells(
     Examples
     --------
     >>> rows = pd.DataFrame({"job": "a", "machine": [2, 1, 1], "quota": 1.0, "off": [2.0, 4.0, 6.0], "on": np.nan})
-    >>> made = cells(rows, pd.DataFrame({"job": ["a"], "quota": [3.0], "scale": [2.0]}))
-    >>> made.y[:, 0], made.start, made.machines.tolist()
+    >>> table = cells(rows, pd.DataFrame({"job": ["a"], "quota": [3.0], "scale": [2.0]}))
+    >>> table.y[:, 0], table.start, table.machines.tolist()
     (array([5., 1.]), array([0, 1, 2]), [1, 2])
     """
     job = pd.Index(jobs["job"]).get_indexer(rows["job"])

@@ -260,8 +260,8 @@ class Switchable:
         --------
         >>> row = {"period": [0, 1, 0, 1], "job": "a", "machine": [1, 1, 2, 2], "weight": 1.0, "treated": 0}
         >>> off = pd.DataFrame(row | {"value": 2.0})
-        >>> made = Switchable.of(off, (off, off.assign(value=2.2)))
-        >>> made.cells(np.array([[True, False], [False, True]])).y[:, 1].round(9)
+        >>> switchable = Switchable.of(off, (off, off.assign(value=2.2)))
+        >>> switchable.cells(np.array([[True, False], [False, True]])).y[:, 1].round(9)
         array([1.1, 1.1])
         """
         never, off, on = (checked(table) for table in (never, *arms))

@@ -181,8 +181,8 @@ def of_run(
     >>> stay = {"residence": [0], "job": 3, "machine": 5, "quota_vcpu": 2.0, "rack": 1, "instance": 0, "shard": 0}
     >>> counted = {"residence": [0], "window": "d0", "instructions": 6.0, "cycles": 4.0, "cpu_s": 2.0, "wall_s": 9.0}
     >>> windows = pd.DataFrame({"window": ["d0"], "start_s": [0.0], "end_s": [9.0]})
-    >>> made = of_run(pd.DataFrame(counted), pd.DataFrame(stay | {"platform": "x"}), windows)
-    >>> made[["period", "job", "machine", "value"]].values.tolist()
+    >>> observations = of_run(pd.DataFrame(counted), pd.DataFrame(stay | {"platform": "x"}), windows)
+    >>> observations[["period", "job", "machine", "value"]].values.tolist()
     [[0.0, 3.0, 5.0, 3.0]]
     """
     columns = ["residence", "window", "wall_s", "cpu_s", "mean_frequency_hz", "instance", "shard", "rack", "platform"]

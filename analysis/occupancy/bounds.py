@@ -87,8 +87,8 @@ def expansion(curve: Curve, servers: int, to: int, *, speed: float = 1.0, per_jo
     Examples
     --------
     >>> from analysis.occupancy.curve import curve
-    >>> seen = expansion(curve([0.0, 0.0, 0.0, 1.0], [1.0, 2.0, 3.0, 4.0]), servers=1, to=2)
-    >>> seen.queueing_s, seen.b0, round(seen.b2, 3), round(seen.queueing_high_s, 3)
+    >>> bounds = expansion(curve([0.0, 0.0, 0.0, 1.0], [1.0, 2.0, 3.0, 4.0]), servers=1, to=2)
+    >>> bounds.queueing_s, bounds.b0, round(bounds.b2, 3), round(bounds.queueing_high_s, 3)
     (5.0, 3.0, 3.0, 2.0)
     """
     _check(1 <= servers <= to, f"an expansion needs 1 <= servers <= to, got {servers} and {to}")
@@ -126,8 +126,8 @@ def faster(curve: Curve, servers: int, speed: float, *, per_job: bool = False, f
     Examples
     --------
     >>> from analysis.occupancy.curve import curve
-    >>> seen = curve([0.0, 0.0, 0.0, 1.0], [1.0, 2.0, 3.0, 4.0])
-    >>> [round(faster(seen, servers=1, speed=2.0, fcfs=known).queueing_high_s, 3) for known in (False, True)]
+    >>> occupancy = curve([0.0, 0.0, 0.0, 1.0], [1.0, 2.0, 3.0, 4.0])
+    >>> [round(faster(occupancy, servers=1, speed=2.0, fcfs=known).queueing_high_s, 3) for known in (False, True)]
     [4.0, 2.5]
     """
     bounds = expansion(curve, servers, servers, speed=speed, per_job=per_job)

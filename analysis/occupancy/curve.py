@@ -107,8 +107,8 @@ def curve(
 
     Examples
     --------
-    >>> seen = curve([1.0, 1.0, 1.0, 1.0], [2.0, 2.0, 3.0, 3.0])
-    >>> seen.time_s, seen.jobs
+    >>> occupancy = curve([1.0, 1.0, 1.0, 1.0], [2.0, 2.0, 3.0, 3.0])
+    >>> occupancy.time_s, occupancy.jobs
     (array([1., 2., 3.]), array([4, 2]))
     """
     arrival, departure = _in_order(arrival_s, "arrival"), _in_order(_finished(departure_s), "departure")

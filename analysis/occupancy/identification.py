@@ -151,8 +151,8 @@ def identify(
     >>> departure, free = np.empty(500), 0.0
     >>> for i in range(500):
     ...     free = departure[i] = max(arrival[i], free) + demand[i]
-    >>> found = identify(arrival, departure)
-    >>> found.policy, found.servers
+    >>> identified = identify(arrival, departure)
+    >>> identified.policy, identified.servers
     ('fcfs', 1)
     """
     arrival_s, departure_s = np.asarray(arrival_s, dtype=np.float64), np.asarray(departure_s, dtype=np.float64)

@@ -127,8 +127,8 @@ def law(curve: Curve, servers: int, start_s: float | None = None, end_s: float |
     Examples
     --------
     >>> from analysis.occupancy.curve import curve
-    >>> seen = law(curve([1.0, 1.0, 1.0, 1.0], [2.0, 2.0, 3.0, 3.0]), servers=2)
-    >>> seen.service_time_s, seen.queueing_time_s, seen.utilisation
+    >>> means = law(curve([1.0, 1.0, 1.0, 1.0], [2.0, 2.0, 3.0, 3.0]), servers=2)
+    >>> means.service_time_s, means.queueing_time_s, means.utilisation
     (4.0, 2.0, 1.0)
     """
     part = window(curve, start_s, end_s)
@@ -273,8 +273,8 @@ def intervals(
     Examples
     --------
     >>> from analysis.occupancy.curve import curve
-    >>> seen = intervals(curve([0.0, 0.0], [4.0, 6.0]), servers=1, interval_s=4.0)
-    >>> seen[["start_s", "end_s", "service_time_s", "queueing_time_s", "utilisation", "peak"]]
+    >>> table = intervals(curve([0.0, 0.0], [4.0, 6.0]), servers=1, interval_s=4.0)
+    >>> table[["start_s", "end_s", "service_time_s", "queueing_time_s", "utilisation", "peak"]]
        start_s  end_s  service_time_s  queueing_time_s  utilisation  peak
     0      0.0    4.0             4.0              4.0          1.0     2
     1      4.0    6.0             2.0              0.0          1.0     1

@@ -170,8 +170,8 @@ def share_intervals(clustered: pd.DataFrame, *, cluster: str = "machine", confid
     Examples
     --------
     >>> table = pd.DataFrame({"function": ["a", "b"] * 20, "machine": np.repeat(np.arange(20), 2), "samples": 50})
-    >>> found = share_intervals(table.assign(value=[5, 15] * 20))
-    >>> found["function"].tolist(), found["share"].tolist()
+    >>> shares = share_intervals(table.assign(value=[5, 15] * 20))
+    >>> shares["function"].tolist(), shares["share"].tolist()
     (['b', 'a'], [0.75, 0.25])
     """
     if not 0 < confidence < 1:

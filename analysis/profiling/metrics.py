@@ -44,9 +44,9 @@ def cpi(
 
     Examples
     --------
-    >>> one = pd.DataFrame({"application": "a", "machine": [1, 2, 3], "samples": 10, "value": [10, 20, 30]})
-    >>> found = cpi(one, one.assign(value=[5, 10, 15]))
-    >>> found[["cpi", "clusters"]].values.tolist(), bool(found["low"][0] <= 2.0 <= found["high"][0])
+    >>> counts = pd.DataFrame({"application": "a", "machine": [1, 2, 3], "samples": 10, "value": [10, 20, 30]})
+    >>> ratios = cpi(counts, counts.assign(value=[5, 10, 15]))
+    >>> ratios[["cpi", "clusters"]].values.tolist(), bool(ratios["low"][0] <= 2.0 <= ratios["high"][0])
     ([[2.0, 3.0]], True)
     """
     if not 0 < confidence < 1:
@@ -152,8 +152,8 @@ def core_seconds(
     --------
     >>> visits = pd.DataFrame({"visit": [0, 1, 2], "machine": [0, 1, 2], "platform": "p", "start_s": 0.0, "weight": 10})
     >>> visits = visits.assign(length_s=300.0, status=["ok", "ok", "failed"], frequency_hz=[2.0, 4.0, np.nan])
-    >>> found = core_seconds(visits, pd.DataFrame({"visit": [0, 1], "value": [200, 400]}))
-    >>> found.core_s, found.by_fleet_s, found.answered
+    >>> estimate = core_seconds(visits, pd.DataFrame({"visit": [0, 1], "value": [200, 400]}))
+    >>> estimate.core_s, estimate.by_fleet_s, estimate.answered
     (300.0, 300.0, 2)
     """
     table, second = _seconds(visits, cycles)

@@ -100,8 +100,8 @@ def clustered_entropy(clustered: pd.DataFrame, *, cluster: str = "machine", bits
     Examples
     --------
     >>> table = pd.DataFrame({"f": ["a", "b"] * 2, "machine": [1, 1, 2, 2], "samples": 5, "value": 5})
-    >>> found = clustered_entropy(table, bits=True)
-    >>> found.plain, found.standard_error
+    >>> entropy = clustered_entropy(table, bits=True)
+    >>> entropy.plain, entropy.standard_error
     (1.0, 0.0)
     """
     data = Clusters.of(clustered, cluster)

@@ -78,7 +78,7 @@ class Totals:
     >>> import tempfile
     >>> from analysis.traces.layouts import FORMATS
     >>> row = [0], ["7"], ["m"], ["7/0"], [300_000_000], [30_000_000_000], [30_000_000_000], [15_000_000_000]
-    >>> batch = pa.record_batch([pa.array(each, field.type) for each, field in zip(row, SCHEMA)], SCHEMA)
+    >>> batch = pa.record_batch([pa.array(value, field.type) for value, field in zip(row, SCHEMA)], SCHEMA)
     >>> with tempfile.TemporaryDirectory() as folder:
     ...     with Totals(FORMATS["google2011"], 3_600_000_000, Path(folder)) as totals:
     ...         totals.take([batch], None, None)

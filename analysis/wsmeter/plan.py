@@ -75,8 +75,8 @@ def plan(table: pd.DataFrame, margin: float, t: float = 2.0, min_instances: int 
     Examples
     --------
     >>> services = pd.DataFrame({"job": ["compute", "network"], "weight": 0.5, "mean": 100.0, "std": [7.4, 17.5]})
-    >>> found = plan(services.assign(instances=1500, cost=1.0), margin=0.03)
-    >>> found.cost, round(found.continuous_cost, 2), found.optimal
+    >>> cheapest = plan(services.assign(instances=1500, cost=1.0), margin=0.03)
+    >>> cheapest.cost, round(cheapest.continuous_cost, 2), cheapest.optimal
     (69.0, 68.89, True)
     """
     _check(table, margin, t, min_instances)

@@ -26,8 +26,8 @@ def common_jobs(a: pd.DataFrame, b: pd.DataFrame) -> pd.DataFrame:
 
     Examples
     --------
-    >>> one = pd.DataFrame({"job": ["db", "cache", "x"], "quota": [5.0, 4.0, 1.0]})
-    >>> common_jobs(one, pd.DataFrame({"job": ["cache", "db"], "quota": [3.0, 7.0]}))
+    >>> jobs = pd.DataFrame({"job": ["db", "cache", "x"], "quota": [5.0, 4.0, 1.0]})
+    >>> common_jobs(jobs, pd.DataFrame({"job": ["cache", "db"], "quota": [3.0, 7.0]}))
          job  quota_a  quota_b
     0     db      5.0      7.0
     1  cache      4.0      3.0
@@ -84,8 +84,8 @@ def selection_curve(measurements: pd.DataFrame, jobs: pd.DataFrame, sizes: Seque
 
     Examples
     --------
-    >>> seen = pd.DataFrame({"job": ["a", "b"], "weight": 1.0, "value": [2.0, 1.0]})
-    >>> selection_curve(seen, pd.DataFrame({"job": ["b", "a"], "quota": [1.0, 3.0]}), [1, 2])
+    >>> sampled = pd.DataFrame({"job": ["a", "b"], "weight": 1.0, "value": [2.0, 1.0]})
+    >>> selection_curve(sampled, pd.DataFrame({"job": ["b", "a"], "quota": [1.0, 3.0]}), [1, 2])
        jobs  quota_coverage  value  deviation
     0     1            0.75   2.00   0.142857
     1     2            1.00   1.75   0.000000
@@ -123,8 +123,8 @@ def job_overlap(a: pd.DataFrame, b: pd.DataFrame) -> pd.DataFrame:
 
     Examples
     --------
-    >>> one, two = (pd.DataFrame({"job": ["db", name], "quota": [3.0, 1.0]}) for name in "xy")
-    >>> job_overlap(one, two)[["where", "jobs", "quota_share_a", "quota_share_b"]]
+    >>> first, second = (pd.DataFrame({"job": ["db", name], "quota": [3.0, 1.0]}) for name in "xy")
+    >>> job_overlap(first, second)[["where", "jobs", "quota_share_a", "quota_share_b"]]
         where  jobs  quota_share_a  quota_share_b
     0    both     1           0.75           0.75
     1  only_a     1           0.25           0.00

@@ -229,8 +229,9 @@ def translated(predictor: Predictor, origin: Platform, ratio: tuple[float, float
     >>> def ten(platform, counts, _interval_s):
     ...     time_s = np.full(len(counts), 1e8 / platform.base_frequency_hz)
     ...     return Prediction(*[time_s] * 6)
-    >>> said = translated(ten, PLATFORMS["piii"], (0.5, 2.0))(PLATFORMS["altra_q80_30"], np.ones((1, 1)), 30.0)
-    >>> (said.service_low_s / said.service_time_s).round(3), (said.service_high_s / said.service_time_s).round(3)
+    >>> prediction = translated(ten, PLATFORMS["piii"], (0.5, 2.0))(PLATFORMS["altra_q80_30"], np.ones((1, 1)), 30.0)
+    >>> low_s, mean_s, high_s = prediction.service_low_s, prediction.service_time_s, prediction.service_high_s
+    >>> (low_s / mean_s).round(3), (high_s / mean_s).round(3)
     (array([0.5]), array([2.]))
     """
     median = math.sqrt(ratio[0] * ratio[1])

@@ -95,8 +95,8 @@ def trial(tables: Tables, scenario: ServiceScenario) -> Trial:
     --------
     >>> from sim.services.run import services
     >>> world = ServiceScenario(name="tiny", horizon_s=3600.0, platforms=("piii", "pres"))
-    >>> made = trial(services(world, throughput=False, types=False), world)
-    >>> len(made.test.start_s), list(made.actual)
+    >>> evidence = trial(services(world, throughput=False, types=False), world)
+    >>> len(evidence.test.start_s), list(evidence.actual)
     (60, ['pres'])
     """
     logs = {name: log_of(tables, name) for name in scenario.measured}
@@ -411,8 +411,8 @@ def summary(judged: Sequence[JudgedWorld]) -> WorldsSummary:
     >>> rows = [row | {"method": "testbed", "service_error": 0.05}, row | {"method": "cycle_mix", "service_error": 0.4}]
     >>> choices = [{"method": name, "wrong": 0.1, "loss": 0.01} for name in ("testbed", "cycle_mix")]
     >>> world = {"seed": 1, "outside_hull": 0.7, "methods": rows, "choices": choices, "platforms": [], "notes": []}
-    >>> made = summary([world])
-    >>> made["best"]["beats_every_rival"], [one["service_error"] for one in made["methods"]]
+    >>> answer = summary([world])
+    >>> answer["best"]["beats_every_rival"], [method["service_error"] for method in answer["methods"]]
     (1.0, [0.05, 0.4])
     """
     rows = pd.DataFrame([{"seed": world["seed"], **row} for world in judged for row in world["methods"]])

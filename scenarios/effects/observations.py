@@ -83,8 +83,8 @@ def estimable(table: pd.DataFrame) -> tuple[pd.DataFrame, list[str]]:
     Examples
     --------
     >>> rows = {"period": 1, "job": "a", "machine": [1, 1, 2], "weight": 1.0, "value": [2.0, 2.0, 0.0], "treated": 0}
-    >>> made, notes = estimable(pd.DataFrame(rows | {"file": "a.csv"}))
-    >>> len(made), notes
+    >>> observations, notes = estimable(pd.DataFrame(rows | {"file": "a.csv"}))
+    >>> len(observations), notes
     (1, ['2 of 3 rows are left out: 1 without a usable value or weight, 1 there twice'])
     """
     bad, amounts = unusable(table), unusable_amounts(table)

@@ -92,7 +92,7 @@ def shipped() -> Shipped:
 
     Examples
     --------
-    >>> [one["kind"] for one in shipped().entries if one["name"] in {"queue_small", "small", "two_wscs"}]
+    >>> [entry["kind"] for entry in shipped().entries if entry["name"] in {"queue_small", "small", "two_wscs"}]
     ['queue', 'fleet', 'sweep']
     """
     return Shipped(tuple(_entry(name) for name in library()))

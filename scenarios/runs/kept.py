@@ -40,8 +40,8 @@ def folder_of(out: Path, stem: str, question: Mapping[str, Any], libraries: Sequ
 
     Examples
     --------
-    >>> one, other = (folder_of(Path("runs"), "fleet-collectors", {"top": top}, ["scipy"]) for top in (1, 2))
-    >>> one == other, one.name[:17]
+    >>> first, second = (folder_of(Path("runs"), "fleet-collectors", {"top": top}, ["scipy"]) for top in (1, 2))
+    >>> first == second, first.name[:17]
     (False, 'fleet-collectors-')
     """
     made_by = source_digest(models, sim, analysis, scenarios), versions(), [version(name) for name in libraries]

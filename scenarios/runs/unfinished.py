@@ -20,8 +20,8 @@ def hidden(place: Path) -> Path:
 
     Examples
     --------
-    >>> made = hidden(Path("runs/small"))
-    >>> made.parent == Path("runs"), made.name.startswith(f".small.{os.getpid()}.")
+    >>> folder = hidden(Path("runs/small"))
+    >>> folder.parent == Path("runs"), folder.name.startswith(f".small.{os.getpid()}.")
     (True, True)
     """
     return place.with_name(f".{place.name}.{os.getpid()}.{secrets.token_hex(4)}{SUFFIX}")

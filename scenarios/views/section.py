@@ -110,7 +110,7 @@ class Section:
     Examples
     --------
     >>> day = Section("Day", (Says("Busy."), table(("hour", "CPU used"), [("0", "41%")]), Says("Quiet.")))
-    >>> [one.text for one in day.of(Says)], len(day.of(Table))
+    >>> [line.text for line in day.of(Says)], len(day.of(Table))
     (['Busy.', 'Quiet.'], 1)
     """
 

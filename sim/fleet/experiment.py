@@ -151,7 +151,7 @@ def record(
     >>> from models.fleet.world import Fleet, Population
     >>> day = prepare(World(3, 900.0, 300.0, Fleet(20), Population(60, 50)))
     >>> with tempfile.TemporaryDirectory() as directory:
-    ...     [made.table for made in record(day, run_arm(day, nowhere(day)), Path(directory))]
+    ...     [recorded.table for recorded in record(day, run_arm(day, nowhere(day)), Path(directory))]
     ['counters', 'machine_windows', 'epochs']
     """
     names = ["counters", "machine_windows"]

@@ -46,8 +46,8 @@ def measure(day: Day, arm: Arm, around: Ints | None = None, threads: int | None 
     >>> from sim.fleet.arms import nowhere
     >>> from sim.fleet.day import prepare
     >>> day = prepare(World(3, 900.0, 300.0, Fleet(20), Population(60, 50)))
-    >>> seen = measure(day, nowhere(day))
-    >>> len(seen), float(seen["wall_s"].max()), seen["machine"].nunique()
+    >>> measurements = measure(day, nowhere(day))
+    >>> len(measurements), float(measurements["wall_s"].max()), measurements["machine"].nunique()
     (438, 900.0, 20)
     """
     if around is not None and not around.size:

@@ -70,8 +70,8 @@ def exchanged(machines: Machines, trial: HardwareTrial, which: Ints) -> Machines
     --------
     >>> from models.fleet.machines import build_machines
     >>> from models.fleet.world import Fleet, World
-    >>> made = build_machines(World(fleet=Fleet(3)))
-    >>> new = exchanged(made, HardwareTrial({"haswell_2698v3": "skylake_6148"}), np.array([1]))
+    >>> machines = build_machines(World(fleet=Fleet(3)))
+    >>> new = exchanged(machines, HardwareTrial({"haswell_2698v3": "skylake_6148"}), np.array([1]))
     >>> new.platform, new.vcpus
     (array([0, 1, 0]), array([64., 64., 64.]))
     """

@@ -22,8 +22,8 @@ class Hits:
 
     Examples
     --------
-    >>> one = Hits(*[np.array([i], np.int32) for i in range(6)])
-    >>> Hits.together([one, one]).count
+    >>> hits = Hits(*[np.array([i], np.int32) for i in range(6)])
+    >>> Hits.together([hits, hits]).count
     array([5, 5], dtype=int32)
     """
 

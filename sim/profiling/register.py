@@ -118,8 +118,8 @@ class Register:
         --------
         >>> same = np.zeros((1, 2), np.int64), np.zeros(1, np.int64)
         >>> from_s, out = np.array([600.0]), np.empty((0, 3), np.int64)
-        >>> made = Register(300.0, ("a",), *same, ("x",), np.zeros(1, np.int64), ("old", "new"), from_s, out)
-        >>> made.kernel_at(np.array([0, 0]), np.array([1, 2]))
+        >>> register = Register(300.0, ("a",), *same, ("x",), np.zeros(1, np.int64), ("old", "new"), from_s, out)
+        >>> register.kernel_at(np.array([0, 0]), np.array([1, 2]))
         array([0, 1])
         """
         return (epoch * self.epoch_s >= self.kernel_from_s[machine]).astype(np.int64)

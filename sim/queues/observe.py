@@ -93,8 +93,8 @@ def utilisation(
 
     Examples
     --------
-    >>> one = Busy(np.array([0.5, 2.25]), np.array([1, 0]))
-    >>> utilisation(one, 1, 2.0, 4.0)["utilisation"], utilisation(one, 1, 2.0, 4.0, tick_s=0.5)["utilisation"]
+    >>> busy = Busy(np.array([0.5, 2.25]), np.array([1, 0]))
+    >>> utilisation(busy, 1, 2.0, 4.0)["utilisation"], utilisation(busy, 1, 2.0, 4.0, tick_s=0.5)["utilisation"]
     (array([0.75 , 0.125]), array([0.75, 0.25]))
     """
     for name, length in {"servers": servers, "interval_s": interval_s, "end_s": end_s, "tick_s": tick_s}.items():

@@ -344,9 +344,9 @@ def dispatch(
 
     Examples
     --------
-    >>> demand_s, one = np.ones((3, 2)), [[1.0], [1.0]]
+    >>> demand_s, speeds = np.ones((3, 2)), [[1.0], [1.0]]
     >>> predicted_s = np.array([[1.0, 1.5]])
-    >>> dispatch("least_expected", np.zeros(3), demand_s, one, rows=np.zeros(3, int), table=predicted_s).machine
+    >>> dispatch("least_expected", np.zeros(3), demand_s, speeds, rows=np.zeros(3, int), table=predicted_s).machine
     array([0, 1, 0])
     """
     env = simpy.Environment()

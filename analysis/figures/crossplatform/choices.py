@@ -49,8 +49,8 @@ def ranking(worth: pd.DataFrame) -> pd.DataFrame:
 
     Examples
     --------
-    >>> made = [(1, "pres", "actual", 2.0), (1, "pd4", "actual", 3.0), (1, "pres", "x", 2.0), (1, "pd4", "x", 1.0)]
-    >>> ranking(pd.DataFrame(made, columns=["seed", "platform", "method", "throughput_per_watt"])).values.tolist()
+    >>> rows = [(1, "pres", "actual", 2.0), (1, "pd4", "actual", 3.0), (1, "pres", "x", 2.0), (1, "pd4", "x", 1.0)]
+    >>> ranking(pd.DataFrame(rows, columns=["seed", "platform", "method", "throughput_per_watt"])).values.tolist()
     [['pd4', 1, 2], ['pres', 2, 1]]
     """
     first = _by_method(worth[worth["seed"] == worth["seed"].iloc[0]]).droplevel("seed")
@@ -74,8 +74,8 @@ def measure_table7(worth: pd.DataFrame) -> pd.DataFrame:
 
     Examples
     --------
-    >>> made = [(1, p, m, w) for m in ("actual", *PAPERS) for p, w in (("pres", 2.0), ("pd4", 3.0))]
-    >>> worth = pd.DataFrame(made, columns=["seed", "platform", "method", "throughput_per_watt"])
+    >>> rows = [(1, p, m, w) for m in ("actual", *PAPERS) for p, w in (("pres", 2.0), ("pd4", 3.0))]
+    >>> worth = pd.DataFrame(rows, columns=["seed", "platform", "method", "throughput_per_watt"])
     >>> measured = measure_table7(worth)
     >>> measured["value"].unique().tolist(), measured["series"].tolist()[:2]
     ([0.0], ['misrank_cycle', 'loss_max_cycle'])
@@ -117,8 +117,8 @@ def wrong(worth: pd.DataFrame) -> pd.DataFrame:
 
     Examples
     --------
-    >>> made = [(1, p, m, w) for m in ("actual", "x") for p, w in zip("abcde", range(5))]
-    >>> table = wrong(pd.DataFrame(made, columns=["seed", "platform", "method", "throughput_per_watt"]))
+    >>> rows = [(1, p, m, w) for m in ("actual", "x") for p, w in zip("abcde", range(5))]
+    >>> table = wrong(pd.DataFrame(rows, columns=["seed", "platform", "method", "throughput_per_watt"]))
     >>> table[["method", "best", "loss"]].values.tolist()
     [['x', 0.0, 0.0]]
     """
@@ -147,9 +147,9 @@ def measure_fig7(decisions: pd.DataFrame) -> pd.DataFrame:
 
     Examples
     --------
-    >>> made = pd.DataFrame({"seed": 1, "method": list(PAPERS), "best": [0.4, 0.2, 0.1], "top_2": 0.3, "top_3": 0.3,
-    ...                      "loss": 0.0})
-    >>> number = measure_fig7(made).set_index("series")["value"]
+    >>> shares = pd.DataFrame({"seed": 1, "method": list(PAPERS), "best": [0.4, 0.2, 0.1], "top_2": 0.3, "top_3": 0.3,
+    ...                        "loss": 0.0})
+    >>> number = measure_fig7(shares).set_index("series")["value"]
     >>> float(number["simulated_cycles_over_ours"]), float(number["simulated_benchmark_over_ours"])
     (4.0, 2.0)
     """
@@ -197,8 +197,8 @@ def measure_table8(types: pd.DataFrame) -> pd.DataFrame:
 
     Examples
     --------
-    >>> made = [(1, "view", "pres", 0.1, 0.1), (1, "view", "xeon_1h_2c_1p", 0.2, 0.05)]
-    >>> types = pd.DataFrame(made, columns=["seed", "type", "platform", "actual_s", "predicted_s"])
+    >>> rows = [(1, "view", "pres", 0.1, 0.1), (1, "view", "xeon_1h_2c_1p", 0.2, 0.05)]
+    >>> types = pd.DataFrame(rows, columns=["seed", "type", "platform", "actual_s", "predicted_s"])
     >>> measure_table8(types).set_index("series")["value"].round(3).to_dict()["simulated_error_median"]
     0.375
     """

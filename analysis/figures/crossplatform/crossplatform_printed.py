@@ -44,10 +44,10 @@ def measure_table1(log: pd.DataFrame) -> pd.DataFrame:
 
     Examples
     --------
-    >>> one = [rows(name, [1, 2], value) for name, value in
+    >>> columns = [rows(name, [1, 2], value) for name, value in
     ...        {"start_s": [0, 60], "instructions": [1e4, 2e4], "l1_misses": [16, 32], "l2_misses": [4, 8]}.items()]
-    >>> made = measure_table1(pd.concat([*one, numbers(size_l1_kb=16, size_l2_kb=64)]))
-    >>> number(made, "l1_per_10k", 2), number(made, "slope"), number(made, "interval_s")
+    >>> measured = measure_table1(pd.concat([*columns, numbers(size_l1_kb=16, size_l2_kb=64)]))
+    >>> number(measured, "l1_per_10k", 2), number(measured, "slope"), number(measured, "interval_s")
     (16.0, -1.0, 60.0)
     """
     at = {name: np.asarray(curve(log, name)[1]) for name in ("start_s", "instructions", "l1_misses", "l2_misses")}
@@ -85,8 +85,8 @@ def measure_table4(errors: pd.DataFrame) -> pd.DataFrame:
     Examples
     --------
     >>> table = pd.concat([rows("error_published", [1, 2], [0.1, 0.2]), rows("error_cycle_mix", [1, 2], [0.4, 0.1])])
-    >>> made = measure_table4(table)
-    >>> number(made, "best_published"), number(made, "median_cycle_mix"), number(made, "third_share")
+    >>> measured = measure_table4(table)
+    >>> number(measured, "best_published"), number(measured, "median_cycle_mix"), number(measured, "third_share")
     (1.0, 0.25, 0.5)
     """
     by_method = _by_method(errors, ERRORS)
@@ -175,8 +175,8 @@ def measure_table8(responses: pd.DataFrame) -> pd.DataFrame:
     Examples
     --------
     >>> cells = {"actual_a": 10.0, "predicted_a": 12.0, "actual_b": 20.0, "predicted_b": 15.0}
-    >>> made = measure_table8(pd.concat([rows(name, [1], [value]) for name, value in cells.items()]))
-    >>> number(made, "right_choices"), number(made, "error_max")
+    >>> measured = measure_table8(pd.concat([rows(name, [1], [value]) for name, value in cells.items()]))
+    >>> number(measured, "right_choices"), number(measured, "error_max")
     (1.0, 0.25)
     """
     actual, predicted = (_by_method(responses, f"{name}_") for name in ("actual", "predicted"))

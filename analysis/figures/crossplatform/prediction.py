@@ -40,8 +40,8 @@ def layout(errors: pd.DataFrame) -> pd.DataFrame:
 
     Examples
     --------
-    >>> made = pd.DataFrame({"target": "pres", "seed": [1, 2], "method": "published", "service_error": [0.1, 0.2]})
-    >>> layout(made).to_dict("records")
+    >>> errors = pd.DataFrame({"target": "pres", "seed": [1, 2], "method": "published", "service_error": [0.1, 0.2]})
+    >>> layout(errors).to_dict("records")
     [{'target': 'pres', 'our method': 0.15}]
     """
     median = _medians(errors)
@@ -72,9 +72,9 @@ def measure_errors(errors: pd.DataFrame) -> pd.DataFrame:
 
     Examples
     --------
-    >>> made = pd.DataFrame({"target": "pres", "seed": 1, "method": ["published", "cycle_mix"],
-    ...                      "service_error": [0.1, 0.4]})
-    >>> measured = measure_errors(made).set_index("series")["value"]
+    >>> errors = pd.DataFrame({"target": "pres", "seed": 1, "method": ["published", "cycle_mix"],
+    ...                        "service_error": [0.1, 0.4]})
+    >>> measured = measure_errors(errors).set_index("series")["value"]
     >>> measured[["simulated_median", "simulated_best", "third_share"]].tolist()
     [0.1, 1.0, 1.0]
     """
@@ -130,8 +130,8 @@ def measure_fig5(errors: pd.DataFrame, responses: pd.DataFrame) -> pd.DataFrame:
 
     Examples
     --------
-    >>> made = [("rubis", f"{a}_to_{b}", m, 1, e) for a, b in DIRECTIONS for m, e in ((OURS, 0.1), (NAIVE, 0.2))]
-    >>> errors = pd.DataFrame(made, columns=["application", "direction", "method", "seed", "error"])
+    >>> rows = [("rubis", f"{a}_to_{b}", m, 1, e) for a, b in DIRECTIONS for m, e in ((OURS, 0.1), (NAIVE, 0.2))]
+    >>> errors = pd.DataFrame(rows, columns=["application", "direction", "method", "seed", "error"])
     >>> means = pd.DataFrame({"platform": ["piii", "pres", "xeon"], "response_time_s": [0.25, 0.1, 0.1]})
     >>> measured = measure_fig5(errors, means).set_index("series")["value"]
     >>> measured[["p85_max", "below_cycles", "worst_share"]].tolist()
@@ -195,8 +195,8 @@ def measure_fig6(errors: pd.DataFrame) -> pd.DataFrame:
 
     Examples
     --------
-    >>> made = [("rubis", 1, "workload", 0.06, 0.05), ("rubis", 1, "platform", 0.3, 0.1)]
-    >>> errors = pd.DataFrame(made, columns=["application", "seed", "situation", "network", "ours"])
+    >>> rows = [("rubis", 1, "workload", 0.06, 0.05), ("rubis", 1, "platform", 0.3, 0.1)]
+    >>> errors = pd.DataFrame(rows, columns=["application", "seed", "situation", "network", "ours"])
     >>> measure_fig6(errors).set_index("series")["value"].round(3).to_dict()["platform_ratio"]
     3.0
     """
@@ -239,8 +239,8 @@ def draw_errors(table: pd.DataFrame, methods: Sequence[str]) -> Figure:
 
     Examples
     --------
-    >>> made = pd.DataFrame({"target": ["pres", "pd4"], "our method": [0.1, 0.2]})
-    >>> len(draw_errors(made, ["our method"]).axes[0].lines)
+    >>> errors = pd.DataFrame({"target": ["pres", "pd4"], "our method": [0.1, 0.2]})
+    >>> len(draw_errors(errors, ["our method"]).axes[0].lines)
     1
     """
     figure, (axes,) = style.panels(height_inches=2.8)

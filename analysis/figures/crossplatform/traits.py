@@ -77,8 +77,8 @@ def over_worlds(measured: Sequence[pd.DataFrame]) -> pd.DataFrame:
 
     Examples
     --------
-    >>> made = over_worlds([numbers(ratio_low=0.1), numbers(ratio_low=0.3)])
-    >>> made["value"].tolist()
+    >>> summary = over_worlds([numbers(ratio_low=0.1), numbers(ratio_low=0.3)])
+    >>> summary["value"].tolist()
     [0.2]
     """
     single = pd.concat([world[world["x"].isna()] for world in measured])
@@ -126,8 +126,8 @@ def measure_fig3(curves: pd.DataFrame) -> pd.DataFrame:
     --------
     >>> from analysis.figures.criteria import number
     >>> sizes = 2.0 ** np.arange(14, 25)
-    >>> made = pd.DataFrame({"size_bytes": sizes, "misses_per_instruction": 40 * sizes**-0.8})
-    >>> measured = measure_fig3(made.assign(application="rubis", seed=1))
+    >>> curve = pd.DataFrame({"size_bytes": sizes, "misses_per_instruction": 40 * sizes**-0.8})
+    >>> measured = measure_fig3(curve.assign(application="rubis", seed=1))
     >>> round(number(measured, "slope_rubis"), 3), round(number(measured, "largest_residual_rubis"), 3)
     (-0.8, 0.0)
     """
@@ -185,8 +185,8 @@ def measure_table2(curves: pd.DataFrame) -> pd.DataFrame:
     --------
     >>> from analysis.figures.criteria import number
     >>> sizes = 2.0 ** np.arange(14, 25)
-    >>> made = pd.DataFrame({"size_bytes": sizes, "misses_per_instruction": 40 * sizes**-0.8})
-    >>> number(measure_table2(made.assign(application="rubis", seed=1)), "power_over_log") < 1e-6
+    >>> curve = pd.DataFrame({"size_bytes": sizes, "misses_per_instruction": 40 * sizes**-0.8})
+    >>> number(measure_table2(curve.assign(application="rubis", seed=1)), "power_over_log") < 1e-6
     True
     """
     values = dict[str, float]()
@@ -220,8 +220,8 @@ def measure_fig4(mixes: pd.DataFrame) -> pd.DataFrame:
     Examples
     --------
     >>> from analysis.figures.criteria import number
-    >>> made = pd.DataFrame({"seed": 1, "actual": [10.0, 20.0], "predicted": [11.0, 22.0]})
-    >>> number(measure_fig4(pd.concat([made.assign(metric=name) for name in METRICS])), "p90_min")
+    >>> pairs = pd.DataFrame({"seed": 1, "actual": [10.0, 20.0], "predicted": [11.0, 22.0]})
+    >>> number(measure_fig4(pd.concat([pairs.assign(metric=name) for name in METRICS])), "p90_min")
     0.1
     """
     error = (mixes["predicted"] - mixes["actual"]).abs() / mixes["actual"]
@@ -266,8 +266,8 @@ def measure_table3(errors: pd.DataFrame) -> pd.DataFrame:
     Examples
     --------
     >>> from analysis.figures.criteria import number
-    >>> made = [("rubis", name, 1, 0.05, 0.0) for name in PROVISIONED] + [("rubis", SATURATED, 1, 0.2, 0.5)]
-    >>> table = pd.DataFrame(made, columns=["application", "condition", "seed", "error", "full"])
+    >>> rows = [("rubis", name, 1, 0.05, 0.0) for name in PROVISIONED] + [("rubis", SATURATED, 1, 0.2, 0.5)]
+    >>> table = pd.DataFrame(rows, columns=["application", "condition", "seed", "error", "full"])
     >>> number(measure_table3(table), "saturated_over_provisioned")
     4.0
     """

@@ -118,8 +118,8 @@ def measure_fig6(long: pd.DataFrame, short: pd.DataFrame, exact: pd.DataFrame, l
 
     Examples
     --------
-    >>> made = pd.DataFrame({"start_s": [0.0], "law": 0.5, "counted": 0.5, "raw": 0.0, "normalised": 0.0, "jobs": 2.0})
-    >>> measure_fig6(made, made, made, made)["series"].nunique() > 10
+    >>> table = pd.DataFrame({"start_s": [0.0], "law": 0.5, "counted": 0.5, "raw": 0.0, "normalised": 0.0, "jobs": 2.0})
+    >>> measure_fig6(table, table, table, table)["series"].nunique() > 10
     True
     """
     low, high = float(long["counted"].min()), float(long["counted"].max())

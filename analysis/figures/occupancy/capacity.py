@@ -194,8 +194,8 @@ def over_draws(draws: Sequence[pd.DataFrame]) -> pd.DataFrame:
     Examples
     --------
     >>> draws = [numbers(best_ratio_12=r, best_ratio_14=r, guarantee_share_max=r, far_better_max=r) for r in (1, 2, 4)]
-    >>> made = over_draws(draws)
-    >>> number(made, "best_ratio_12"), number(made, "guarantee_share_max")
+    >>> summary = over_draws(draws)
+    >>> number(summary, "best_ratio_12"), number(summary, "guarantee_share_max")
     (2.0, 4.0)
     """
     judged = {name: [number(draw, name) for draw in draws] for name in (*_MEDIAN, *_WORST)}

@@ -25,8 +25,8 @@ def draw_occupancy(curve: Curve, servers: int, intervals: pd.DataFrame) -> Figur
     --------
     >>> from analysis.occupancy.curve import curve
     >>> from analysis.occupancy.law import intervals
-    >>> seen = curve([0.0, 1.0], [3.0, 5.0])
-    >>> len(draw_occupancy(seen, 1, intervals(seen, 1, 1.0)).axes)
+    >>> occupancy = curve([0.0, 1.0], [3.0, 5.0])
+    >>> len(draw_occupancy(occupancy, 1, intervals(occupancy, 1, 1.0)).axes)
     3
     """
     figure, (present, busy) = panels(rows=2, height_inches=1.7)

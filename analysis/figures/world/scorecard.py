@@ -72,8 +72,8 @@ def curves(rows: pd.DataFrame) -> Figure:
 
     Examples
     --------
-    >>> said = {"machines": [25, 100], "margin": [0.02, 0.01], "power": [0.3, 0.9]}
-    >>> len(curves(pd.DataFrame({"design": "day", "estimator": "cuped", **said})).axes)
+    >>> columns = {"machines": [25, 100], "margin": [0.02, 0.01], "power": [0.3, 0.9]}
+    >>> len(curves(pd.DataFrame({"design": "day", "estimator": "cuped", **columns})).axes)
     2
     """
     designs = list(dict.fromkeys(rows["design"]))

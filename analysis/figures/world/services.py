@@ -103,9 +103,9 @@ def ablation(errors: pd.DataFrame) -> pd.DataFrame:
 
     Examples
     --------
-    >>> made = pd.DataFrame({"off": ["nothing", "everything", "bus"], "seed": 1, "target": "pres",
-    ...                      "service_error": [0.2, 0.0, 0.15]})
-    >>> ablation(made).round(3)[["off", "moved"]].values.tolist()
+    >>> errors = pd.DataFrame({"off": ["nothing", "everything", "bus"], "seed": 1, "target": "pres",
+    ...                        "service_error": [0.2, 0.0, 0.15]})
+    >>> ablation(errors).round(3)[["off", "moved"]].values.tolist()
     [['nothing', 0.0], ['everything', 0.2], ['bus', 0.05]]
     """
     wide = errors.pivot_table(index=["seed", "target"], columns="off", values="service_error", sort=False)
@@ -125,9 +125,9 @@ def measure_ablation(table: pd.DataFrame) -> pd.DataFrame:
 
     Examples
     --------
-    >>> made = pd.DataFrame({"off": ["nothing", "everything", "bus"], "error": [0.2, 0.01, 0.1],
-    ...                      "moved": [0.0, 0.2, 0.1]})
-    >>> measure_ablation(made)["value"].tolist()
+    >>> table = pd.DataFrame({"off": ["nothing", "everything", "bus"], "error": [0.2, 0.01, 0.1],
+    ...                       "moved": [0.0, 0.2, 0.1]})
+    >>> measure_ablation(table)["value"].tolist()
     [0.01, 1.0]
     """
     left = float(table.loc[table["off"] == "everything", "error"].iloc[0])
@@ -144,8 +144,8 @@ def draw_ablation(table: pd.DataFrame) -> Figure:
 
     Examples
     --------
-    >>> made = pd.DataFrame({"off": ["nothing", "everything"], "error": [0.2, 0.0], "moved": [0.0, 0.2]})
-    >>> len(draw_ablation(made).axes[0].patches)
+    >>> table = pd.DataFrame({"off": ["nothing", "everything"], "error": [0.2, 0.0], "moved": [0.0, 0.2]})
+    >>> len(draw_ablation(table).axes[0].patches)
     2
     """
     figure, (axes,) = style.panels(height_inches=2.8)
@@ -173,9 +173,9 @@ def measure_mix(table: pd.DataFrame) -> pd.DataFrame:
 
     Examples
     --------
-    >>> made = pd.DataFrame({"load": ["changing", "stationary"], "application": "rubis", "seed": 1,
-    ...                      "error": [0.1, np.nan], "one_type": [0.4, np.nan], "identified": [1.0, 0.0]})
-    >>> measure_mix(made)["value"].tolist()
+    >>> mixes = pd.DataFrame({"load": ["changing", "stationary"], "application": "rubis", "seed": 1,
+    ...                       "error": [0.1, np.nan], "one_type": [0.4, np.nan], "identified": [1.0, 0.0]})
+    >>> measure_mix(mixes)["value"].tolist()
     [4.0, 1.0, 0.0]
     """
     changing = table[table["load"] == "changing"]
@@ -203,8 +203,9 @@ def measure_routing(routed: pd.DataFrame, ours: str, rivals: Mapping[str, str]) 
 
     Examples
     --------
-    >>> made = pd.DataFrame({"seed": 1, "policy": ["ours", "round_robin"], "mean_s": [0.1, 0.2], "p99_s": [0.9, 0.8]})
-    >>> measure_routing(made, "ours", {"round_robin": "round_robin"})["value"].tolist()
+    >>> responses = pd.DataFrame({"seed": 1, "policy": ["ours", "round_robin"], "mean_s": [0.1, 0.2],
+    ...                           "p99_s": [0.9, 0.8]})
+    >>> measure_routing(responses, "ours", {"round_robin": "round_robin"})["value"].tolist()
     [1.0, 0.0]
     """
     by = routed.pivot_table(index="seed", columns="policy", values=["mean_s", "p99_s"])
@@ -225,8 +226,8 @@ def routing(measured_by_world: pd.DataFrame) -> Figure:
 
     Examples
     --------
-    >>> made = pd.DataFrame({"seed": 1, "policy": ["a", "b"], "mean_s": [0.1, 0.2], "p99_s": [0.9, 0.8]})
-    >>> len(routing(made).axes)
+    >>> responses = pd.DataFrame({"seed": 1, "policy": ["a", "b"], "mean_s": [0.1, 0.2], "p99_s": [0.9, 0.8]})
+    >>> len(routing(responses).axes)
     2
     """
     figure, axes = style.panels(columns=2)

@@ -19,8 +19,8 @@ def draw_estimates(estimates: pd.DataFrame, true_change: float = math.nan, unit:
 
     Examples
     --------
-    >>> made = pd.DataFrame({"estimator": ["wsmeter"], "machines": [25], "change": [0.07], "margin": [0.02]})
-    >>> len(draw_estimates(made, 0.065).axes)
+    >>> estimates = pd.DataFrame({"estimator": ["wsmeter"], "machines": [25], "change": [0.07], "margin": [0.02]})
+    >>> len(draw_estimates(estimates, 0.065).axes)
     1
     """
     figure, (axes,) = panels()

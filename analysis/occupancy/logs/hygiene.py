@@ -159,8 +159,8 @@ def clean(log: pd.DataFrame, servers: int, resolution_s: float = 0.0) -> Cleaned
     Examples
     --------
     >>> log = pd.DataFrame({"arrival_s": [0.0, 1.0, 1.0, 2.0, 9.2], "departure_s": [2.0, 3.0, 3.0, np.nan, 10.9]})
-    >>> for found in clean(log.assign(request=[1, 2, 2, 3, 4]), servers=1).findings:
-    ...     print(found)
+    >>> for finding in clean(log.assign(request=[1, 2, 2, 3, 4]), servers=1).findings:
+    ...     print(finding)
     rows written twice: 1; the same request again, name and times; left out
     lost departures: 1; open for longer than 6 s, three times the longest response; put in as the request before took
     """

@@ -113,8 +113,8 @@ def spent(table: Table, cpi: Floats, load: Floats, clocked: bool = True) -> floa
     --------
     >>> import pandas as pd
     >>> row = {"job": "a", "platform": "p", "load": 5.0, "cpi": 2.0, "capacity": 10.0}
-    >>> made = Table.of(pd.DataFrame([row]))
-    >>> spent(made, made.cpi, made.load)
+    >>> table = Table.of(pd.DataFrame([row]))
+    >>> spent(table, table.cpi, table.load)
     10.0
     """
     cost = cpi / table.clock if clocked else cpi
@@ -156,8 +156,8 @@ def advise(table: Table, method: Method = "lp", settings: Settings = DEFAULTS) -
     >>> import pandas as pd
     >>> rows = [("NumCrunch", "1", 100, 1, 200), ("NumCrunch", "2", 100, 1, 300), ("MemBench", "1", 100, 1, 200),
     ...         ("MemBench", "2", 100, 2, 300)]
-    >>> found = advise(Table.of(pd.DataFrame(rows, columns=["job", "platform", "load", "cpi", "capacity"])))
-    >>> found.before, found.after, found.plan.optimal
+    >>> advice = advise(Table.of(pd.DataFrame(rows, columns=["job", "platform", "load", "cpi", "capacity"])))
+    >>> advice.before, advice.after, advice.plan.optimal
     (500.0, 400.0, True)
     """
     believed = estimate(table)
@@ -195,8 +195,8 @@ def judge(advised: Floats, truth: Table) -> Judgement:
     >>> import pandas as pd
     >>> rows = [("a", "1", 100, 1, 200), ("a", "2", 100, 1, 300), ("b", "1", 100, 1, 200), ("b", "2", 100, 2, 300)]
     >>> table = Table.of(pd.DataFrame(rows, columns=["job", "platform", "load", "cpi", "capacity"]))
-    >>> found = judge(np.array([[0.25, 0.75], [0.75, 0.25]]), table)
-    >>> round(found.saving, 9), round(found.possible, 9), found.capacity_excess
+    >>> judgement = judge(np.array([[0.25, 0.75], [0.75, 0.25]]), table)
+    >>> round(judgement.saving, 9), round(judgement.possible, 9), judgement.capacity_excess
     (0.1, 0.2, 0.0)
     """
     believed = estimate(truth)

@@ -284,8 +284,8 @@ def anneal(cost: Floats, load: Floats, capacity: Floats, seed: int, moves: int |
     Examples
     --------
     >>> table_1 = np.array([[1.0, 1.0], [1.0, 2.0]])
-    >>> found = anneal(table_1, np.full((2, 2), 100.0), np.array([200.0, 300.0]), seed=1, moves=20_000)
-    >>> round(float((table_1 * found).sum()), 2)
+    >>> loads = anneal(table_1, np.full((2, 2), 100.0), np.array([200.0, 300.0]), seed=1, moves=20_000)
+    >>> round(float((table_1 * loads).sum()), 2)
     400.0
     """
     known = np.where(np.isfinite(cost), cost, 0.0)

@@ -39,8 +39,8 @@ class Table:
     Examples
     --------
     >>> row = {"job": "a", "platform": "p", "load": 5.0, "cpi": 2.0, "capacity": 10.0}
-    >>> made = Table.of(pd.DataFrame([row]))
-    >>> made.jobs, made.platforms, made.load.tolist(), made.capacity.tolist(), made.clock_hz
+    >>> table = Table.of(pd.DataFrame([row]))
+    >>> table.jobs, table.platforms, table.load.tolist(), table.capacity.tolist(), table.clock_hz
     (('a',), ('p',), [[5.0]], [10.0], None)
     """
 
@@ -214,8 +214,8 @@ def frame_of(table: Table, load: Floats) -> pd.DataFrame:
     Examples
     --------
     >>> row = {"job": "a", "platform": "p", "load": 5.0, "cpi": 2.0, "capacity": 10.0}
-    >>> made = Table.of(pd.DataFrame([row]))
-    >>> frame_of(made, made.load).to_dict("records")
+    >>> table = Table.of(pd.DataFrame([row]))
+    >>> frame_of(table, table.load).to_dict("records")
     [{'job': 'a', 'platform': 'p', 'load': 5.0}]
     """
     job, platform = np.nonzero(load > 0)

@@ -71,10 +71,10 @@ def drawn(
     --------
     >>> from analysis.profiling.formats.foreign import Frame, Measure, Sample
     >>> from analysis.profiling.formats.tables import to_tables
-    >>> one, other = (
+    >>> first, second = (
     ...     Profile((Measure("cpu", "ns", period),), (Frame("f"),), (Sample((0,), (60,)),)) for period in (10, 15)
     ... )
-    >>> tables = drawn(to_tables([one, other]), machines=40)
+    >>> tables = drawn(to_tables([first, second]), machines=40)
     >>> tables["visits"][["collection", "weight"]].values.tolist()
     [['fleet', 20], ['fleet', 20]]
     >>> tables["rates"]["period"].tolist(), tables["samples"][["count", "taken"]].values.tolist()
@@ -99,8 +99,8 @@ def repeated(profiles: Sequence[Profile]) -> list[tuple[str, str]]:
     Examples
     --------
     >>> from analysis.profiling.formats.foreign import Frame, Measure, Sample
-    >>> one = Profile((Measure("cpu"),), (Frame("f"),), (Sample((0,), (60,)),))
-    >>> repeated([one, one])
+    >>> profile = Profile((Measure("cpu"),), (Frame("f"),), (Sample((0,), (60,)),))
+    >>> repeated([profile, profile])
     [('profile', 'profile')]
     """
     first: dict[object, str] = {}
@@ -122,8 +122,8 @@ def unlike_lengths(profiles: Sequence[Profile]) -> tuple[float, float] | None:
     --------
     >>> from dataclasses import replace
     >>> from analysis.profiling.formats.foreign import Frame, Measure, Sample
-    >>> one = Profile((Measure("cpu"),), (Frame("f"),), (Sample((0,), (60,)),))
-    >>> unlike_lengths([one, replace(one, length_s=10.0), replace(one, length_s=100.0)])
+    >>> profile = Profile((Measure("cpu"),), (Frame("f"),), (Sample((0,), (60,)),))
+    >>> unlike_lengths([profile, replace(profile, length_s=10.0), replace(profile, length_s=100.0)])
     (10.0, 100.0)
     """
     stated_s = [profile.length_s for profile in profiles if profile.length_s > 0 and not profile.span]
@@ -138,8 +138,8 @@ def too_short(profiles: Sequence[Profile]) -> list[tuple[str, float]]:
     --------
     >>> from dataclasses import replace
     >>> from analysis.profiling.formats.foreign import Frame, Measure, Sample
-    >>> one = Profile((Measure("cpu"),), (Frame("f"),), (Sample((0,), (60,)),))
-    >>> too_short([replace(one, length_s=1e-6), replace(one, length_s=10.0)])
+    >>> profile = Profile((Measure("cpu"),), (Frame("f"),), (Sample((0,), (60,)),))
+    >>> too_short([replace(profile, length_s=1e-6), replace(profile, length_s=10.0)])
     [('profile', 1e-06)]
     """
     unlike_s = unlike_lengths(profiles)

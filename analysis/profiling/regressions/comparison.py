@@ -114,8 +114,8 @@ def alarms(
     >>> rows = pd.DataFrame({"function": list("fghijk") * 30, "application": "a", "machine": np.repeat(range(30), 6)})
     >>> before = rows.assign(samples=100, value=[20, 200, 200, 200, 200, 200] * 30)
     >>> after = rows.assign(revision="new", samples=100, value=[80, 200, 200, 200, 200, 200] * 30)
-    >>> found = alarms(before, after)
-    >>> found[["function", "dimension", "value"]].values.tolist(), found["factor"].round(2).tolist()
+    >>> regressions = alarms(before, after)
+    >>> regressions[["function", "dimension", "value"]].values.tolist(), regressions["factor"].round(2).tolist()
     ([['f', 'revision', 'new']], [4.0])
     """
     return Comparison.of(before, after, cluster=cluster).alarms(criteria)
@@ -191,8 +191,8 @@ class Comparison:
         --------
         >>> rows = pd.DataFrame({"function": list("fghijk") * 30, "application": "a"})
         >>> rows = rows.assign(machine=np.repeat(range(30), 6), samples=100, value=[20, 200, 200, 200, 200, 200] * 30)
-        >>> found = Comparison.of(rows, rows).detectable(shares=(0.02, 0.9))
-        >>> found["share"].tolist(), found["functions"].tolist(), bool(1.25 < found["factor"][0] < 2.0)
+        >>> factors = Comparison.of(rows, rows).detectable(shares=(0.02, 0.9))
+        >>> factors["share"].tolist(), factors["functions"].tolist(), bool(1.25 < factors["factor"][0] < 2.0)
         ([0.02], [1], True)
         """
         wanted = criteria or Criteria()

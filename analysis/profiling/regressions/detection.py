@@ -38,8 +38,8 @@ def expected_factor(all_cells: Sequence[Cells], function: int, factor: float, dr
     >>> from analysis.profiling.regressions.cells import cells
     >>> rows = pd.DataFrame({"machine": range(80), "samples": 100.0, "value": 1.0}).assign(application="a")
     >>> rows = pd.concat([rows.assign(function=0), rows.assign(function=1, samples=900.0, value=9.0)])
-    >>> found = list(cells(rows.assign(later=rows["machine"] >= 40), "machine"))
-    >>> expected = expected_factor(found, 0, 1.5, 0.0)
+    >>> tables = list(cells(rows.assign(later=rows["machine"] >= 40), "machine"))
+    >>> expected = expected_factor(tables, 0, 1.5, 0.0)
     >>> round(float(np.exp(expected.log)), 3), expected.error < 0.1
     (1.5, True)
     """

@@ -65,7 +65,8 @@ def designs(corner: str, seed: int, machines: int, names: Collection[str] = DESI
 
     Examples
     --------
-    >>> [(one.name, len(one.courses)) for one in designs("base", 1, 50, ("day", "week", "crossover", "paired"))]
+    >>> names = ("day", "week", "crossover", "paired")
+    >>> [(design.name, len(design.courses)) for design in designs("base", 1, 50, names)]
     [('day', 1), ('week', 1), ('crossover', 5), ('paired', 1)]
     """
     simulated = fleet(corner, seed, machines, switching="crossover" in names, one_job="one_job" in names)

@@ -153,8 +153,8 @@ def judged(questions: Asked, fleets: Fleets, piece: Piece) -> dict[str, Any]:
     >>> past = pd.DataFrame({"period": 0, "job": "a", "machine": range(8), "weight": 1.0, "value": 2.0, "treated": 0})
     >>> now = past.assign(period=1, value=[2.0, 2.1, 1.9, 2.0, 2.2, 2.0, 1.9, 2.1])
     >>> whole = Design("day", (potential(past, now, now.assign(value=1.1 * now["value"])),), 0.1)
-    >>> made = judged(Asked(("ratio",), (3,), draws=5, machines=8), lambda *_: [whole], Piece("base", 1))
-    >>> made["truths"], made["rows"][0]["draws"], 0 <= made["rows"][0]["covered"] <= 5
+    >>> counted = judged(Asked(("ratio",), (3,), draws=5, machines=8), lambda *_: [whole], Piece("base", 1))
+    >>> counted["truths"], counted["rows"][0]["draws"], 0 <= counted["rows"][0]["covered"] <= 5
     ({'day': 0.1}, 5, True)
     """
     methods = [method(name) for name in questions.estimators]
