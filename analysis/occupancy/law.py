@@ -87,8 +87,9 @@ class Slices:
         most = max((time_s[-1] - self.origin_s) / self.interval_s - self.index, 0.0) + 2
         if most > MOST_SLICES:
             raise InputError(f"intervals of {self.interval_s:g} s: {most:.3g} of them, {MOST_SLICES:.0e} is the most")
-        clock = (float(self.origin_s), float(self.interval_s), self.index, int(most))
-        rows: Floats = _cut(time_s, jobs, self.servers, clock, self.sums)
+        number = np.arange(self.index, self.index + int(most) + 1, dtype=np.float64)
+        edges_s = self.origin_s + number * self.interval_s
+        rows: Floats = _cut(time_s, jobs, self.servers, edges_s, self.sums)
         self.index += len(rows)
         return rows
 
@@ -330,11 +331,10 @@ def _distribution(curve: Curve, name: str, value: Ints, least: int) -> pd.DataFr
 
 
 @njit(cache=True)
-def _cut(time: Floats, jobs: Ints, servers: int, clock: tuple[float, float, int, int], sums: Floats) -> Floats:
-    """Add the pieces to `sums` and return a row for each interval that ends."""
-    origin, interval, index, most = clock
-    rows, done = np.empty((most, 5)), 0
-    start, edge = origin + index * interval, origin + (index + 1) * interval
+def _cut(time: Floats, jobs: Ints, servers: int, edges: Floats, sums: Floats) -> Floats:
+    """Add the pieces to `sums` and return a row for each interval that ends at one of the edges but the first."""
+    rows, done = np.empty((len(edges) - 1, 5)), 0
+    edge = edges[1]
     for i in range(len(jobs)):
         left, right, busy = time[i], time[i + 1], min(jobs[i], servers)
         while left < right:
@@ -344,8 +344,8 @@ def _cut(time: Floats, jobs: Ints, servers: int, clock: tuple[float, float, int,
             sums[2] = max(sums[2], float(jobs[i]))
             left = until
             if until == edge:
-                rows[done, 0], rows[done, 1], rows[done, 2:] = start, edge, sums
+                rows[done, 0], rows[done, 1], rows[done, 2:] = edges[done], edge, sums
                 sums[:] = 0.0
                 done += 1
-                start, edge = edge, origin + (index + done + 1) * interval
+                edge = edges[done + 1]
     return rows[:done]

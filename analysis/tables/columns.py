@@ -1,7 +1,7 @@
 """Columns of foreign tables as the types that they should have, every fault at once, each with its place."""
 
 import json
-from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal
@@ -9,10 +9,7 @@ from typing import Literal
 import numpy as np
 import pandas as pd
 import pyarrow as pa
-import pyarrow.csv as pacsv
-import pyarrow.parquet as pq
 
-from analysis.tables.bytes import PARQUET, DamagedError, head_of, stream_of
 from analysis.tables.cells import Cells, read_cells
 from analysis.tables.faults import FileError, FileFault
 from models.arrays import Bools
@@ -102,27 +99,6 @@ def read_table(
     if faults:
         raise FileError(faults)
     return pd.DataFrame(columns)
-
-
-UNSOUND = (pa.ArrowException, OSError, KeyError, DamagedError)
-"""What `sound_columns` raises of a file with anything unusual in it, which `read_cells` then tells."""
-
-
-def sound_columns(path: Path, names: Sequence[str], types: Callable[[bytes], Mapping[str, pa.DataType]]) -> pa.Table:
-    """Return some columns of a file in which nothing is wrong, fast: nothing is checked but that they have the types.
-
-    Parameters
-    ----------
-    path : CSV, plain or gzipped, or Parquet, whose types are its own
-    names : of the columns
-    types : from the first bytes of a CSV file to the types of its columns
-    """
-    head = head_of(path)
-    if head.startswith(PARQUET):
-        return pq.read_table(path, columns=list(names))
-    options = pacsv.ConvertOptions(include_columns=list(names), column_types=types(head))
-    with stream_of(path) as source:
-        return pacsv.read_csv(source, convert_options=options)
 
 
 def not_used(given: pd.DataFrame, known: Collection[str]) -> Iterator[str]:

@@ -99,14 +99,15 @@ def occupancy(
         return
     if reorder is not None:
         options.refuse("--reorder", "is about events on standard input, -", str(reorder))
-    from scenarios.occupancy import requests
+    from scenarios.occupancy.occupancy import LogColumns, OccupancyQuery
+    from scenarios.occupancy.occupancy import occupancy as conclude
 
     given = None
     if log.is_dir() or service is not None or stay is not None:
         from scenarios.occupancy.stay_logs import log_of_run
 
         given = log_of_run(log, service, stay, servers)
-    query = requests.OccupancyQuery(
+    query = OccupancyQuery(
         servers=given.servers if given is not None else _needed(servers),
         to=tuple(to or ()),
         speed=tuple(speed or ()),
@@ -119,8 +120,8 @@ def occupancy(
     if out is not None:
         with folder("--out"):
             make_folder(out)
-    columns = requests.LogColumns(arrival, departure, duration, unit, priority)
-    answer(requests.occupancy(log, query, columns, out, given=given.log if given is not None else None), json)
+    columns = LogColumns(arrival, departure, duration, unit, priority)
+    answer(conclude(log, query, columns, out, given=given.log if given is not None else None), json)
 
 
 def _needed(servers: int | None) -> int:

@@ -20,8 +20,7 @@ from scenarios.files.schema import QueueScenario
 from scenarios.files.source import digest
 from scenarios.files.traces import read_trace
 from scenarios.occupancy.job_pace import fleet_of, pace_of
-from scenarios.occupancy.other_servers import OtherServers
-from scenarios.occupancy.requests import NOTHING, OccupancyConclusion, OccupancyQuery, laws
+from scenarios.occupancy.occupancy import NOTHING, OccupancyConclusion, OccupancyQuery, OtherServers, laws
 from scenarios.occupancy.steady import SteadyState, lengthen, steady_state
 from scenarios.occupancy.truth import LawErrors, Truth, errors, truth
 from scenarios.runs.conclusions import kept_conclusion

@@ -8,8 +8,8 @@ import sys
 
 import numpy as np
 
+from analysis.occupancy.bounds import busiest, busy_periods, most_queueing
 from analysis.occupancy.curve import curve
-from analysis.occupancy.extremes import busiest, busy_periods, most_queueing
 from models.queues.serve import serve
 
 PER_JOB = ("fcfs", "lcfs_pr", "priority", "ps", "fb")

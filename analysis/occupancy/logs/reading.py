@@ -3,7 +3,7 @@
 A table, CSV or Parquet, is read at once where nothing is wrong, and cell by cell where something is.
 """
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import NamedTuple
@@ -30,9 +30,8 @@ from analysis.occupancy.logs.log import (
     unit_of,
 )
 from analysis.occupancy.logs.swf import read_swf
-from analysis.tables.bytes import PARQUET, head_of
+from analysis.tables.bytes import PARQUET, DamagedError, head_of, stream_of
 from analysis.tables.cells import Cells, read_cells
-from analysis.tables.columns import UNSOUND, sound_columns
 from analysis.tables.faults import PRINTED, FileError, FileFault
 from models.arrays import Floats
 from models.errors import InputError
@@ -209,10 +208,20 @@ def _quickly(path: Path, which: Roles) -> dict[str, pa.ChunkedArray] | None:
     """Return the columns as Arrow reads them, or nothing if anything is unusual."""
     wanted = list(dict.fromkeys([*which.times(), *which.labels(), *which.classes()]))
     try:
-        table = sound_columns(path, wanted, lambda head: _types(head, which))
-    except UNSOUND:
+        table = _columns(path, wanted, lambda head: _types(head, which))
+    except (pa.ArrowException, OSError, KeyError, DamagedError):
         return None
     return dict(zip(table.column_names, table.columns, strict=True)) if table.num_rows else None
+
+
+def _columns(path: Path, names: Sequence[str], types: Callable[[bytes], Mapping[str, pa.DataType]]) -> pa.Table:
+    """Return columns as Arrow reads them, of a CSV file with the types that its beginning tells."""
+    head = head_of(path)
+    if head.startswith(PARQUET):
+        return pq.read_table(path, columns=list(names))
+    options = pacsv.ConvertOptions(include_columns=list(names), column_types=types(head))
+    with stream_of(path) as source:
+        return pacsv.read_csv(source, convert_options=options)
 
 
 def _types(head: bytes, which: Roles) -> dict[str, pa.DataType]:
@@ -353,7 +362,7 @@ def _others(path: Path, names: Sequence[str], which: Roles) -> pd.DataFrame:
     wanted = [name for name in names if name not in which.times()]
     if not wanted:
         return pd.DataFrame()
-    table = sound_columns(path, wanted, lambda _: dict.fromkeys(wanted, _TEXT))
+    table = _columns(path, wanted, lambda _: dict.fromkeys(wanted, _TEXT))
     plain = [column if _is_plain(column.type) else pa.array(map(str, column.to_pylist())) for column in table]
     others: pd.DataFrame = pa.table(plain, names=wanted).to_pandas(strings_to_categorical=True)
     return others

@@ -5,10 +5,9 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from analysis.occupancy import extremes
-from analysis.occupancy.bounds import capacity, expansion, faster, reduction
+from analysis.occupancy import bounds as bounds_module
+from analysis.occupancy.bounds import busiest, busy_periods, capacity, expansion, faster, reduction
 from analysis.occupancy.curve import curve
-from analysis.occupancy.extremes import busiest, busy_periods
 from analysis.occupancy.law import area, law
 from models.queues.serve import serve
 
@@ -152,7 +151,7 @@ def test_a_last_busy_period_without_end_counts_by_b0():
 
 def test_a_busy_period_too_large_for_b2_falls_back_to_b1_and_says_so(monkeypatch):
     seen, _ = observed("ps", *load(5), 1)
-    monkeypatch.setattr(extremes, "MOST_STATES", 10)
+    monkeypatch.setattr(bounds_module, "MOST_STATES", 10)
     bounds = expansion(seen, 1, 2)
     assert bounds.b1 == pytest.approx(bounds.b2)
     assert bounds.note.endswith("busy periods too large for B2: B1")

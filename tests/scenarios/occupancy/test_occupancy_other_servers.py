@@ -9,7 +9,7 @@ from analysis.occupancy.curve import curve
 from analysis.occupancy.logs.log import Cleaned
 from models.queues.policies import MOST_SLICES
 from models.queues.serve import serve
-from scenarios.occupancy.other_servers import Discipline, capacity, caveats, hindrance, settle, speeds
+from scenarios.occupancy.occupancy import Discipline, capacity, caveats, hindrance, settle, speeds
 
 REFUTED = ("lcfs", "sjf", "random", "rr")
 

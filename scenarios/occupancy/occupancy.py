@@ -1,7 +1,7 @@
-"""`wsc occupancy`: what the operational laws say of a request log, and what other servers would have made of it."""
+"""`wsc occupancy`: the operational laws of a request log, how it was served, and what other servers would change."""
 
 import math
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import asdict, dataclass, replace
 from datetime import UTC, datetime
 from pathlib import Path
@@ -9,28 +9,22 @@ from pathlib import Path
 import numpy as np
 import pandas as pd
 
+from analysis.occupancy.bounds import Bounds, faster, others
+from analysis.occupancy.catalogue import never_more_work, proved
 from analysis.occupancy.curve import Curve, curve
+from analysis.occupancy.identification import Identified, identify
+from analysis.occupancy.inversion import Reconstruction
 from analysis.occupancy.law import MOST_SLICES as MOST_INTERVALS
 from analysis.occupancy.law import busy_distribution, intervals, law, queue_distribution
 from analysis.occupancy.logs.hygiene import clean
 from analysis.occupancy.logs.log import Cleaned, Finding, Log
 from analysis.occupancy.logs.rates import COARSE, CompletionRates, ServersTest, completion_rates, servers_test
 from analysis.occupancy.logs.reading import read_log
-from analysis.occupancy.replay import Replay
+from analysis.occupancy.replay import Replay, explained, replay
 from analysis.occupancy.streaming import alerts
-from models.queues.policies import PolicyName
+from models.queues.policies import MOST_SLICES, POLICIES, PolicyName
 from scenarios.files.faults import Fault, FaultsError, faults_in
 from scenarios.files.options import refuse
-from scenarios.occupancy.other_servers import (
-    Discipline,
-    OtherServers,
-    OtherSpeed,
-    capacity,
-    caveats,
-    hindrance,
-    settle,
-    speeds,
-)
 from scenarios.views.conclusion import Conclusion, Payload
 from scenarios.views.numbers import duration, plural, share
 from scenarios.views.section import Block, Place, Says, Section, Table, table
@@ -39,6 +33,11 @@ RUN_TABLE = "requests.parquet"
 """What of the folder of a queue's run is its log."""
 NOTHING = "says nothing"
 """What stands in place of bounds that exclude nothing."""
+OTHERWISE = (
+    "a policy that you know is replayed without being identified, if the log does not contradict it: --policy fcfs"
+)
+_HUGE = 100.0
+"""An interval for fewer servers that begins at today's queueing and ends at so many response times says nothing."""
 _LENGTHS_S = (0.2, 1.0, 5.0, 10.0, 30.0, 60.0, 300.0, 600.0, 1800.0, 3600.0, 86400.0)
 _MOST_HANDY = 120
 """Intervals that a log is divided into where no length is given."""
@@ -78,6 +77,77 @@ class OccupancyQuery:
     quantum_s: float = 0.1
     alert: float | None = None
     """Queueing over service time from which an interval is told."""
+
+
+@dataclass(frozen=True, slots=True)
+class Discipline:
+    """How a log was served, as far as that is known."""
+
+    servers: int
+    policy: PolicyName | None = None
+    quantum_s: float = 0.1
+    replayed: bool = True
+    """Whether the log may be replayed under the policy."""
+    reconstruction: Reconstruction | None = None
+    """What the policy makes of the log, if that is known already."""
+    identified: Identified | None = None
+    """The policy as it was found out, where it was to be and was."""
+    misfits: float = math.nan
+    """Share of the departures while somebody waited that contradict the policy."""
+    notes: tuple[str, ...] = ()
+    """Why there is no policy or no replay."""
+
+
+@dataclass(frozen=True, slots=True)
+class OtherServers:
+    """What another number of servers would have made of a log."""
+
+    bounds: Bounds
+    bounds_say_nothing: bool
+    """Whether the interval excludes nothing that was not plain before."""
+    change_says_nothing: bool
+    """The same of the bound on the change."""
+    replay: Replay | None
+    """Under the policy, where there is one."""
+
+    def within(self) -> str:
+        """Return the interval that queueing lies in, as people read it."""
+        return _within(self.bounds.queueing_low_s, self.bounds.queueing_high_s, self.bounds_say_nothing)
+
+    def change(self) -> str:
+        """Return the bound on the change; without a sign where nobody waits that more servers could help."""
+        bound_s, more = self.bounds.change_s_paper_bound, self.bounds.to >= self.bounds.servers
+        if self.change_says_nothing:
+            return NOTHING
+        if bound_s == 0 and more:
+            return _number(bound_s)
+        return f"{'≤' if more else '≥'} {'+' if bound_s > 0 else ''}{_number(bound_s)}"
+
+    def payload(self) -> dict[str, object]:
+        """Return the row as ``--json`` has it."""
+        empty = {"bounds_say_nothing": self.bounds_say_nothing, "change_says_nothing": self.change_says_nothing}
+        return {**self.bounds.row(), **empty, **_replay_payload(self.replay)}
+
+
+@dataclass(frozen=True, slots=True)
+class OtherSpeed:
+    """What as many servers of another speed would have made of a log; slower ones have no bounds."""
+
+    speed: float
+    queueing_s_low: float
+    queueing_s_high: float
+    bounds_say_nothing: bool
+    note: str
+    replay: Replay | None
+
+    def within(self) -> str:
+        """Return the interval that queueing lies in, as people read it."""
+        return _within(self.queueing_s_low, self.queueing_s_high, self.bounds_say_nothing)
+
+    def payload(self) -> dict[str, object]:
+        """Return the row as ``--json`` has it."""
+        names = ("speed", "queueing_s_low", "queueing_s_high", "bounds_say_nothing", "note")
+        return {**{name: getattr(self, name) for name in names}, **_replay_payload(self.replay)}
 
 
 @dataclass(frozen=True, slots=True)
@@ -189,7 +259,7 @@ class OccupancyConclusion(Conclusion):
         if self.capacity:
             yield self._capacity()
         if self.speeds:
-            rows = [(f"{row.speed:g}", _within(row), *_replay_cells(row.replay)) for row in self.speeds]
+            rows = [(f"{row.speed:g}", row.within(), *_replay_cells(row.replay)) for row in self.speeds]
             yield table(("speed", "queueing, s", *self._replay_headings()), rows)
         if self.busy_quantiles.p50 is not None:
             halves = (("busy", self.busy_quantiles), ("waiting", self.waiting_quantiles))
@@ -212,19 +282,8 @@ class OccupancyConclusion(Conclusion):
         return table(("aggregate time", "seconds", "share", "per request"), rows)
 
     def _capacity(self) -> Table:
-        rows = [
-            (f"{row.bounds.to}", _within(row), self._change(row), *_replay_cells(row.replay)) for row in self.capacity
-        ]
+        rows = [(f"{row.bounds.to}", row.within(), row.change(), *_replay_cells(row.replay)) for row in self.capacity]
         return table(("servers", "queueing, s", "change, s", *self._replay_headings()), rows)
-
-    def _change(self, row: OtherServers) -> str:
-        """Return the bound on the change; without a sign where nobody waits that more servers could help."""
-        bound_s, more = row.bounds.change_s_paper_bound, row.bounds.to >= self.servers
-        if row.change_says_nothing:
-            return NOTHING
-        if bound_s == 0 and more:
-            return _number(bound_s)
-        return f"{'≤' if more else '≥'} {'+' if bound_s > 0 else ''}{_number(bound_s)}"
 
     def _replay_headings(self) -> tuple[str, ...]:
         return (f"as {self.policy}, s", "±5% demand, s") if self.policy else ()
@@ -358,6 +417,132 @@ def laws(log: Cleaned, present: Curve, query: OccupancyQuery) -> OccupancyConclu
     )
 
 
+def settle(log: Cleaned, stated: Discipline, work_s: float, *, find_out: bool = False) -> Discipline:
+    """Return how a log was served: as it is said to be, if the log does not contradict that, or as was found out.
+
+    A policy that contradicts the log is no policy. One that merely cannot be replayed is still known.
+
+    Parameters
+    ----------
+    log : requests
+    stated : servers, quantum and, unless it is to be found out, perhaps a policy
+    work_s : service time of all requests on the slowest servers that are asked about
+    find_out : whether the policy is to be found out
+    """
+    bare = Discipline(stated.servers, None, stated.quantum_s)
+    if stated.policy is None and not find_out:
+        return bare
+    if not log.paired:
+        why = "departures belong to no arrivals: neither a policy nor a replay can be had, only bounds"
+        return replace(bare, notes=(why,))
+    if not find_out:
+        return _tried(log, stated, work_s)
+    identified = identify(
+        log.arrival_s,
+        log.departure_s,
+        expected_servers=stated.servers,
+        priority=log.priority,
+        quantum_s=stated.quantum_s,
+    )
+    if identified.policy is None:
+        return replace(bare, notes=(f"no policy identified: {identified.reason}", OTHERWISE))
+    if identified.servers != stated.servers:
+        policy, servers = identified.policy, identified.servers
+        why = f"the log speaks for {servers} servers under {policy}, not {stated.servers}: no replay"
+        return replace(bare, identified=identified, notes=(why,))
+    return _tried(log, replace(stated, policy=identified.policy, identified=identified), work_s)
+
+
+def hindrance(discipline: Discipline, classed: bool, work_s: float) -> tuple[str, str]:
+    """Return why a policy can be replayed on no such log, after the option that would help; both empty if it can.
+
+    Parameters
+    ----------
+    discipline : the policy, and on what
+    classed : whether the log has classes of requests
+    work_s : service time of all requests on the slowest servers that are asked about
+    """
+    if discipline.policy is None:
+        return "", ""
+    rules = POLICIES[discipline.policy]
+    if rules.hidden and discipline.servers > 1:
+        return "--policy", f"cannot be replayed on {discipline.servers} servers, only on 1: {rules.hidden}"
+    if rules.order == "class" and not classed:
+        return "--policy", "priority needs the class of each request: --priority COLUMN"
+    if rules.sliced and work_s / discipline.quantum_s > MOST_SLICES:
+        least = f"should be at least {1.001 * work_s / MOST_SLICES:.4g} s"
+        return "--quantum", f"{least}, or {work_s:.6g} s of service are more than {MOST_SLICES} slices"
+    return "", ""
+
+
+def caveats(discipline: Discipline, to: Sequence[int], factors: Sequence[float]) -> Iterator[str]:
+    """Yield what the bounds for other or faster servers rest on, where they are no theorem for the policy.
+
+    Parameters
+    ----------
+    discipline : the policy, if it is known
+    to : numbers of servers that bounds are told for
+    factors : the same of speeds
+    """
+    more, fast = any(servers != discipline.servers for servers in to), any(factor > 1 for factor in factors)
+    if not (more or fast):
+        return
+    if discipline.policy is None:
+        changes = " or ".join(name for name, wanted in (("more", more), ("faster", fast)) if wanted)
+        yield f"no policy known: the bounds assume that {changes} servers never delay completions"
+    elif not proved(discipline.policy, "expansion"):
+        yield (
+            f"under {discipline.policy} the bounds, the change as well as the interval, usually hold, but there are "
+            "loads for which they do not"
+        )
+
+
+def capacity(log: Cleaned, present: Curve, discipline: Discipline, to: Iterable[int]) -> tuple[OtherServers, ...]:
+    """Return bounds on queueing, and the replay where there is a policy, for each number of servers.
+
+    Parameters
+    ----------
+    log : requests
+    present : their occupancy
+    discipline : how they were served
+    to : other numbers of servers
+    """
+    matched = (log.arrival_s, log.departure_s) if log.paired else None
+    now = law(present, discipline.servers)
+    return tuple(
+        OtherServers(
+            row,
+            *_empty(row, now.queueing_time_s, now.response_time_s),
+            _replayed(log, discipline, row.to, 1.0),
+        )
+        for row in others(present, discipline.servers, to, matched, per_job=_per_job(discipline))
+    )
+
+
+def speeds(log: Cleaned, present: Curve, discipline: Discipline, factors: Iterable[float]) -> tuple[OtherSpeed, ...]:
+    """Return bounds on queueing, and the replay where there is a policy, with as many servers of each other speed.
+
+    Parameters
+    ----------
+    log : requests
+    present : their occupancy
+    discipline : how they were served
+    factors : other speeds, in that of the log's servers
+    """
+    fcfs = discipline.policy is not None and proved(discipline.policy, "speed")
+    rows = []
+    for factor in factors:
+        if 0 < factor < 1:
+            note = "bounds are about servers that are not slower"
+            within = (math.nan, math.nan, True, note)
+        else:
+            row = faster(present, discipline.servers, factor, per_job=_per_job(discipline), fcfs=fcfs)
+            empty = factor > 1 and row.queueing_s > 0 and row.queueing_high_s >= row.queueing_s * (1 - 1e-9)
+            within = (row.queueing_low_s, row.queueing_high_s, empty, row.note)
+        rows.append(OtherSpeed(factor, *within, _replayed(log, discipline, discipline.servers, factor)))
+    return tuple(rows)
+
+
 def _doubts(test: ServersTest, servers: int) -> Iterator[str]:
     """Yield what must be known of a number of servers that no test confirms, unless a finding says it."""
     if test.verdict == "not tested" and test.reason != COARSE:
@@ -413,22 +598,72 @@ def _quantiles(shares: pd.Series) -> Quantiles:
     return Quantiles(*(int(np.searchsorted(up_to, cent / 100 - 1e-12)) for cent in (50, 95)))
 
 
+def _tried(log: Cleaned, stated: Discipline, work_s: float) -> Discipline:
+    """Return what becomes of a policy when the log is explained by it."""
+    policy = stated.policy
+    if policy is None:
+        return stated
+    _, why = hindrance(stated, log.priority is not None, work_s)
+    if why:
+        return replace(stated, replayed=False, notes=(f"no replay under {policy}: {why}",))
+    trial = explained(
+        policy, log.arrival_s, log.departure_s, stated.servers, priority=log.priority, quantum_s=stated.quantum_s
+    )
+    if trial.reason:
+        return replace(stated, policy=None, misfits=trial.misfits, notes=(f"no replay under {policy}: {trial.reason}",))
+    cut = f"the replay serves {log.unfinished:,} requests that had not left only what they had got by then"
+    notes = (cut,) if log.unfinished else ()
+    return replace(stated, reconstruction=trial.reconstruction, misfits=trial.misfits, notes=notes)
+
+
+def _empty(row: Bounds, queueing_s: float, response_s: float) -> tuple[bool, bool]:
+    """Return whether an interval, and a change, exclude nothing: more servers do not add queueing, fewer take none."""
+    off_s = 1e-9 * response_s
+    waits, unmoved = queueing_s > 0, abs(row.change_s_paper_bound) <= off_s
+    if row.to > row.servers:
+        return waits and row.queueing_high_s >= queueing_s - off_s, waits and unmoved
+    fewer = row.to < row.servers
+    loose = row.queueing_low_s <= queueing_s + off_s and row.queueing_high_s >= _HUGE * response_s
+    return fewer and loose, fewer and unmoved
+
+
+def _per_job(discipline: Discipline) -> bool:
+    """Return whether other servers surely have no more work left."""
+    return discipline.policy is not None and never_more_work(discipline.policy)
+
+
+def _replayed(log: Cleaned, discipline: Discipline, to: int, speed: float) -> Replay | None:
+    if discipline.policy is None or not discipline.replayed:
+        return None
+    return replay(
+        discipline.policy,
+        log.arrival_s,
+        log.departure_s,
+        discipline.servers,
+        to,
+        speed=speed,
+        priority=log.priority,
+        quantum_s=discipline.quantum_s,
+        reconstruction=discipline.reconstruction,
+    )
+
+
+def _replay_payload(replayed: Replay | None) -> dict[str, float]:
+    if replayed is None:
+        return dict.fromkeys(("replay_s", "replay_low", "replay_high"), math.nan)
+    return {"replay_s": replayed.queueing_s, "replay_low": replayed.low_s, "replay_high": replayed.high_s}
+
+
 def _replay_cells(replayed: Replay | None) -> tuple[str, ...]:
     if replayed is None:
         return ()
     return _number(replayed.queueing_s), f"{_number(replayed.low_s)} to {_number(replayed.high_s)}"
 
 
-def _within(row: OtherServers | OtherSpeed) -> str:
-    """Return the interval that queueing lies in."""
-    low, high = (
-        (row.queueing_s_low, row.queueing_s_high)
-        if isinstance(row, OtherSpeed)
-        else (row.bounds.queueing_low_s, row.bounds.queueing_high_s)
-    )
-    if math.isnan(low):
+def _within(low_s: float, high_s: float, says_nothing: bool) -> str:
+    if math.isnan(low_s):
         return "unknown"
-    return NOTHING if row.bounds_say_nothing else f"{_number(low)} to {_number(high)}"
+    return NOTHING if says_nothing else f"{_number(low_s)} to {_number(high_s)}"
 
 
 def _number(seconds: float) -> str:

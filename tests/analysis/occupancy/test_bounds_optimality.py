@@ -7,9 +7,9 @@ import pytest
 from scipy.optimize import linprog
 from scipy.sparse import coo_array
 
-from analysis.occupancy import extremes
+from analysis.occupancy import bounds as bounds_module
+from analysis.occupancy.bounds import busiest, busy_periods, least_queueing, most_backlog, most_queueing
 from analysis.occupancy.curve import curve
-from analysis.occupancy.extremes import busiest, busy_periods, least_queueing, most_backlog, most_queueing
 from analysis.occupancy.law import law
 from tests.helpers.capacity_worlds import APART_S, MONOTONIC, PER_JOB, excesses, served, workloads
 
@@ -130,7 +130,7 @@ def test_a_course_starts_with_the_jobs_that_are_there(initial, suffixes):
 def test_a_search_that_is_cut_short_still_gives_a_bound(monkeypatch, rounds):
     seen, periods, allowed, _ = problems("ps", 1, 2)
     best = most_queueing(seen, periods, 2, allowed)
-    monkeypatch.setattr(extremes, "ROUNDS", rounds)
+    monkeypatch.setattr(bounds_module, "ROUNDS", rounds)
     found = most_queueing(seen, periods, 2, allowed)
     assert np.all(found >= best * (1 - 1e-6))
     assert np.any(found > 1.001 * best) == (rounds < 5)
@@ -139,7 +139,7 @@ def test_a_search_that_is_cut_short_still_gives_a_bound(monkeypatch, rounds):
 def test_a_busy_period_that_is_too_large_or_open_gets_no_bound(monkeypatch):
     seen = curve([0.0, 0.0, 9.0], [1.0, 2.0, np.nan], end_s=10.0)
     assert np.isinf(most_queueing(seen, busy_periods(seen), 2, np.minimum(seen.jobs, 1.0))).tolist() == [False, True]
-    monkeypatch.setattr(extremes, "MOST_STATES", 3)
+    monkeypatch.setattr(bounds_module, "MOST_STATES", 3)
     assert np.isinf(most_queueing(seen, busy_periods(seen), 2, np.minimum(seen.jobs, 1.0))).all()
 
 
