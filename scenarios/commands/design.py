@@ -7,23 +7,14 @@ from typing import Annotated
 import typer
 
 from scenarios.commands.guard import answer, guard
-from scenarios.commands.options import Confidence, Jobs, Json, Metric, Seed, at_least, share, written
+from scenarios.commands.options import Confidence, Jobs, Json, Metric, Seed, share, written
 from scenarios.files import options
 
-_MOST_DAYS = 366
 _MOST_DRAWS = 100_000
 
 
-def _days(option: str, text: str) -> float:
-    days = options.number(option, text)
-    if days > _MOST_DAYS:
-        options.refuse(option, f"should be at most {_MOST_DAYS}", text)
-    return days
-
-
-def _spread(option: str, text: str) -> float:
-    """Return a standard deviation, which may be 0."""
-    return 0.0 if text.strip() in {"0", "0%"} else options.share(option, text)
+_spread = partial(written, partial(options.share, zero=True), "SHARE")
+"""A standard deviation, which may be 0."""
 
 
 @guard
@@ -39,21 +30,21 @@ def design(
     detect: Annotated[float, share(help="Change of the fleet that is to be seen.")],
     power: Annotated[float, share(help="Share of experiments that are to see it.")] = 0.95,
     confidence: Confidence = 0.95,
-    days: Annotated[float, written(_days, "N", help="Days of the longer study, and of the time before.")] = 7,
+    days: Annotated[
+        float,
+        written(partial(options.number, most=366.0), "X", help="Days of the longer study, and of the time before."),
+    ] = 7,
     crossover: Annotated[
         bool, typer.Option("--crossover", help="The feature can be switched on and off from period to period.")
     ] = False,
     spread: Annotated[
-        float | None,
-        written(_spread, "SHARE", help="Standard deviation of the jobs' effects; twice the change if not said."),
+        float | None, _spread(help="Standard deviation of the jobs' effects; twice the change if not said.")
     ] = None,
-    apart: Annotated[
-        float | None,
-        written(_spread, "SHARE", help="Of what machines add to effects; a quarter of --spread."),
-    ] = None,
+    apart: Annotated[float | None, _spread(help="Of what machines add to effects; a quarter of --spread.")] = None,
     jobs: Jobs = None,
     draws: Annotated[
-        int, written(partial(at_least, 100, _MOST_DRAWS), "N", help="Experiments rehearsed for each size.")
+        int,
+        written(partial(options.whole, least=100, most=_MOST_DRAWS), "N", help="Experiments rehearsed for each size."),
     ] = 500,
     seed: Seed = 1,
     assign: Annotated[

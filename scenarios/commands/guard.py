@@ -16,6 +16,7 @@ from typer.models import OptionInfo
 
 from models.errors import ArgumentError, WscError
 from scenarios.commands.entry import INTERRUPTED, interrupted, interruptible
+from scenarios.commands.options import with_typed_defaults
 from scenarios.files.faults import Fault, FaultsError, shown
 from scenarios.files.options import Refused
 
@@ -72,6 +73,7 @@ def guard(function: Callable[_P, None]) -> Callable[_P, None]:
             typer.echo(_BUG, err=True)
             raise typer.Exit(_OURS) from None
 
+    vars(guarded)["__signature__"] = with_typed_defaults(function)
     return guarded
 
 

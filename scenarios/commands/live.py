@@ -6,15 +6,14 @@ from typing import Annotated, Literal
 import typer
 
 from scenarios.commands.guard import answer, folder, guard
-from scenarios.commands.options import Json, Seed, count, written
-from scenarios.files import options
+from scenarios.commands.options import Json, Seed, count, number
 
 
 @guard
 def live(
     *,
     servers: Annotated[int, count(help="CPUs of the server.")] = 1,
-    minutes: Annotated[float, written(options.number, "N", help="How long requests are sent, each time.")] = 2,
+    minutes: Annotated[float, number(help="How long requests are sent, each time.")] = 2,
     replay: Annotated[
         bool, typer.Option("--replay", help="Serve one trace with 1 CPU and with 2; set the bounds beside the change.")
     ] = False,

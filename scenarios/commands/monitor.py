@@ -7,7 +7,7 @@ from typing import Annotated
 import typer
 
 from scenarios.commands.guard import answer, guard
-from scenarios.commands.options import Estimator, Jobs, Json, Metric, at_least, share, written
+from scenarios.commands.options import Estimator, Jobs, Json, Metric, share, written
 from scenarios.files import options
 
 _MOST_LOOKS = 100_000
@@ -29,7 +29,7 @@ def monitor(
         written(_every, "WHEN", help="A look after each period, each day, or each so many units of periods."),
     ] = "period",
     planned: Annotated[
-        int | None, written(partial(at_least, 1, _MOST_LOOKS), "N", help="Looks until the planned end.")
+        int | None, written(partial(options.whole, most=_MOST_LOOKS), "N", help="Looks until the planned end.")
     ] = None,
     estimator: Estimator = "adjusted",
     confidence: Annotated[float, share(help="Of all looks together.")] = 0.95,

@@ -10,7 +10,7 @@ import typer
 
 from models.queues.policies import PolicyName
 from scenarios.commands.guard import answer, folder, guard
-from scenarios.commands.options import count, factors, written
+from scenarios.commands.options import count, factors, number, written
 from scenarios.commands.options import duration as time
 from scenarios.files import options
 
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 _CHANGES = "What would change"
 _STDIN = "Events on standard input"
 _columns = partial(typer.Option, rich_help_panel="Columns of the log")
-_fleet = partial(typer.Option, rich_help_panel="A fleet's run that served requests")
+_FLEET = "A fleet's run that served requests"
 
 
 def _servers(option: str, text: str) -> int:
@@ -36,9 +36,7 @@ def occupancy(
         int | None, written(_servers, "N", help="Servers (cores) that the log was made with; a fleet's run knows.")
     ] = None,
     interval: Annotated[float | None, time(help="Length of intervals: 60s, 5min, 200ms.")] = None,
-    alert: Annotated[
-        float | None, written(options.number, "RATIO", help="Tell intervals of more queueing/service.")
-    ] = None,
+    alert: Annotated[float | None, number(help="Tell intervals of more queueing/service.")] = None,
     out: Annotated[Path | None, typer.Option(help="Folder for a picture.")] = None,
     json: Annotated[
         bool, typer.Option("--json", help="Print one JSON value and nothing else; of stdin, one on each line.")
@@ -76,9 +74,18 @@ def occupancy(
     unit: Annotated[
         Literal["s", "ms", "us", "ns"] | None, _columns(help="Unit of columns whose names do not say it.")
     ] = None,
-    service: Annotated[str | None, _fleet(metavar="NAME", help="Service of which a stay is taken.")] = None,
+    service: Annotated[
+        str | None,
+        typer.Option(metavar="NAME", help="Service of which a stay is taken.", rich_help_panel=_FLEET),
+    ] = None,
     stay: Annotated[
-        int | None, _fleet(metavar="N", min=0, help="Number of the stay; by itself the one with most requests.")
+        int | None,
+        written(
+            partial(options.whole, least=0),
+            "N",
+            help="Number of the stay; by itself the one with most requests.",
+            panel=_FLEET,
+        ),
     ] = None,
     reorder: Annotated[int | None, count(help="Events held back to be put in order of time.", panel=_STDIN)] = None,
 ) -> None:

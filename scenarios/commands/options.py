@@ -1,5 +1,6 @@
 """Options: what is written on the command line becomes what commands take, alike in all of them."""
 
+import inspect
 from collections.abc import Callable, Iterable, Sequence
 from functools import partial
 from pathlib import Path
@@ -25,23 +26,18 @@ def written(
     return option
 
 
-def at_least(least: int, most: int, option: str, text: str) -> int:
-    """Return a whole number between bounds, which may be reached."""
-    number = options.whole(option, text, most)
-    if number < least:
-        options.refuse(option, f"should be at least {least}", text)
-    return number
+def with_typed_defaults(function: Callable[..., None]) -> inspect.Signature:
+    """Return a command's signature in which a default is the text that one would type, so that help shows that."""
+    signature = inspect.signature(function)
+    return signature.replace(parameters=[_with_typed_default(entry) for entry in signature.parameters.values()])
 
 
-def seed_of(option: str, text: str) -> int:
-    """Return a whole number of at least 0."""
-    try:
-        seed = int(text)
-    except ValueError:
-        options.refuse(option, "should be a whole number", text)
-    if seed < 0:
-        options.refuse(option, "should be at least 0", text)
-    return seed
+def _with_typed_default(parameter: inspect.Parameter) -> inspect.Parameter:
+    marks = getattr(parameter.annotation, "__metadata__", ())
+    option = next((mark for mark in marks if isinstance(mark, OptionInfo) and mark.parser is not None), None)
+    if option is None or parameter.default in {None, parameter.empty, ()}:
+        return parameter
+    return parameter.replace(default=options.typed(option.metavar or "", parameter.default))
 
 
 def count_or_all(option: str, text: str) -> int | None:
@@ -53,9 +49,7 @@ def estimator_of(option: str, name: str) -> str:
     """Return the name of an estimator of a fleet-wide effect for which tables of observations are enough."""
     from analysis.effects.methods import of_tables
 
-    if name not in of_tables():
-        options.refuse(option, f"should be one of {', '.join(of_tables())}", name)
-    return name
+    return options.one_of(option, name, of_tables())
 
 
 def names_of(_option: str, text: str) -> tuple[str, ...]:
@@ -76,7 +70,7 @@ Out = Annotated[Path, typer.Option(help="Folder that the runs' folders go into."
 Force = Annotated[bool, typer.Option("--force", help="Simulate again even if an intact run is there.")]
 SeedOfScenario = Annotated[str | None, typer.Option("--seed", metavar="N", help="Another seed.")]
 """A value of a scenario file like those of `--set`, so that its faults are told together with theirs."""
-Seed = Annotated[int, written(seed_of, "N", help="Of all random draws.")]
+Seed = Annotated[int, written(partial(options.whole, least=0, most=2**63 - 1), "N", help="Of all random draws.")]
 Workers = Annotated[int | None, count(help="Processes; one for each processor.")]
 Sets = Annotated[
     list[str] | None,

@@ -7,8 +7,10 @@ from typing import Annotated, Literal
 import typer
 
 from scenarios.commands.guard import answer, guard
-from scenarios.commands.options import Json, count, count_or_all, written
-from scenarios.files.options import refuse
+from scenarios.commands.options import Json, count, count_or_all, share, written
+from scenarios.files.options import moment, refuse, typed
+from scenarios.profiling.regress import adjustment as adjustment_of
+from scenarios.profiling.regress import least_cost, least_growth
 
 Profiles = Annotated[
     list[Path],
@@ -20,8 +22,8 @@ Where = Annotated[
 ]
 Event = Annotated[str | None, typer.Option(metavar="EVENT", help="Event; cycles if there are any.")]
 Top = Annotated[int | None, written(count_or_all, "N", help="Rows to print, or all.")]
-Since = Annotated[str | None, typer.Option(metavar="TIME", help="Visits from this time on, such as 2d or 36h.")]
-Until = Annotated[str | None, typer.Option(metavar="TIME", help="Visits before this time.")]
+Since = Annotated[float | None, written(moment, "TIME", help="Visits from this time on, such as 2d or 36h.")]
+Until = Annotated[float | None, written(moment, "TIME", help="Visits before this time.")]
 profile = typer.Typer(
     name="profile",
     add_completion=False,
@@ -179,22 +181,23 @@ def regress(
     b: Annotated[Path | None, typer.Argument(metavar="[LATER]", help="A later run, in place of --at.")] = None,
     *,
     at: Annotated[
-        str | None, typer.Option(metavar="TIME", help="Part one run here into before and after, such as 7d.")
+        float | None, written(moment, "TIME", help="Part one run here into before and after, such as 7d.")
     ] = None,
     event: Event = None,
     min_factor: Annotated[
-        str, typer.Option(metavar="FACTOR", help="Factor that a function's growth must significantly exceed.")
-    ] = "1.25",
+        float, written(least_growth, "X", help="Factor that a function's growth must significantly exceed.")
+    ] = 1.25,
     min_cost: Annotated[
-        str, typer.Option(metavar="SHARE", help="Least cost of the growth, as a share of all events after.")
-    ] = "0.01%",
+        float, written(least_cost, "SHARE", help="Least cost of the growth, as a share of all events after.")
+    ] = 0.0001,
     false_alarms: Annotated[
-        str, typer.Option(metavar="SHARE", help="Chance of any false alarm; or share of false ones among the alarms.")
-    ] = "1%",
+        float, share(help="Chance of any false alarm; or share of false ones among the alarms.")
+    ] = 0.01,
     adjustment: Annotated[
         str,
-        typer.Option(
-            metavar="METHOD",
+        written(
+            adjustment_of,
+            "METHOD",
             help="Correction for the number of functions: holm (chance of any false alarm), benjamini-hochberg or "
             "benjamini-yekutieli (share of false ones among the alarms).",
         ),
@@ -202,21 +205,10 @@ def regress(
     json: Json = False,
 ) -> None:
     """Name the functions that became more expensive, and the revision, compiler, platform or data centre at fault."""
-    from scenarios.files import options
-    from scenarios.files.faults import Fault, FaultsError, shown
+    from analysis.profiling.regressions.comparison import Criteria
     from scenarios.profiling import regress as regression
 
-    given = {"min_factor": min_factor, "min_cost": min_cost, "false_alarms": false_alarms, "adjustment": adjustment}
-    criteria, wrong = regression.read_criteria(given)
-    faults = [Fault(f"--{name.replace('_', '-')}", 1, 1, "", should, shown(text)) for name, should, text in wrong]
-    at_s: float | None = None
     if b is not None and at is not None:
-        faults.append(Fault("--at", 1, 1, "", "is for one run; two were given", shown(at)))
-    elif at is not None:
-        try:
-            at_s = options.duration("--at", at)
-        except FaultsError as error:
-            faults += error.faults
-    if faults:
-        raise FaultsError(faults)
-    answer(regression.regress(a, b, at_s, event, criteria), json)
+        refuse("--at", "is for one run; two were given", typed("TIME", at))
+    criteria = Criteria(false_alarms, min_factor, min_cost, adjustment_of("--adjustment", adjustment))
+    answer(regression.regress(a, b, at, event, criteria), json)

@@ -6,14 +6,20 @@ from pathlib import Path
 from typing import Annotated
 
 import typer
+from typer.models import OptionInfo
 
 from scenarios.commands.guard import answer, folder, guard
-from scenarios.commands.options import Json, Out, Seed, Workers, at_least, count, written
+from scenarios.commands.options import Json, Out, Seed, Workers, count, written
 from scenarios.files import options
 
 _MOST_MACHINES = 100_000
 _MOST_DRAWS = 100_000
 SIZES = (12, 25, 50, 100, 200, 400)
+
+
+def _up_to(most: int, help: str) -> OptionInfo:
+    """Return the option of a count of at most so many."""
+    return written(partial(options.whole, most=most), "N", help=help)
 
 
 def chosen(option: str, text: str, known: Sequence[str]) -> tuple[str, ...]:
@@ -48,9 +54,12 @@ def scorecard(
     *,
     fleets: Annotated[int, count(help="Simulated fleets; corners take turns.")] = 200,
     draws: Annotated[
-        int, written(partial(at_least, 1, _MOST_DRAWS), "N", help="Draws of test machines of each size, in each fleet.")
+        int,
+        written(
+            partial(options.whole, most=_MOST_DRAWS), "N", help="Draws of test machines of each size, in each fleet."
+        ),
     ] = 500,
-    machines: Annotated[int, written(partial(at_least, 1, _MOST_MACHINES), "N", help="Machines of each fleet.")] = 1000,
+    machines: Annotated[int, _up_to(_MOST_MACHINES, help="Machines of each fleet.")] = 1000,
     sizes: Annotated[
         Sequence[int],
         written(partial(options.numbers_of, most=_MOST_MACHINES), "N,N,…", help="Numbers of test machines."),

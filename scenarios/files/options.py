@@ -1,7 +1,7 @@
 """Numbers on the command line, which may not be what they seem: written out, checked, refused with their place."""
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import NoReturn, TypeVar
 
@@ -10,7 +10,10 @@ from scenarios.files.faults import Fault, FaultsError, shown
 MOST_SERVERS = 4096
 """As many as a scenario's station may have."""
 _MOST = 10**9
+_UNITS_S = {"d": 86400.0, "h": 3600.0, "min": 60.0, "m": 60.0, "s": 1.0, "ms": 1e-3, "us": 1e-6}
+"""Units of time, the longest first; of two names of one length that which is shown."""
 _T = TypeVar("_T")
+_S = TypeVar("_S", bound=str)
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,8 +49,8 @@ def reading(read: Callable[[str, str], _T]) -> Callable[[object], object]:
     return parse
 
 
-def share(option: str, text: str) -> float:
-    """Return a share between 0 and 1 that is written as `3%` or `0.03`.
+def share(option: str, text: str, *, zero: bool = False) -> float:
+    """Return a share between 0 and 1, or 0 itself where it may be, that is written as `3%` or `0.03`.
 
     Raises
     ------
@@ -61,13 +64,13 @@ def share(option: str, text: str) -> float:
     """
     per_cent = text.strip().endswith("%")
     value = _float(text.strip().removesuffix("%")) / (100 if per_cent else 1)
-    if not 0 < value < 1:
+    if not (0 < value < 1 or (zero and value == 0)):
         refuse(option, "should be a share between 0 and 1, such as 3% or 0.03", text)
     return value
 
 
-def number(option: str, text: str) -> float:
-    """Return a finite number above 0.
+def number(option: str, text: str, least: float = 0.0, most: float = math.inf) -> float:
+    """Return a finite number above 0, between bounds that may be reached.
 
     Raises
     ------
@@ -82,11 +85,13 @@ def number(option: str, text: str) -> float:
     value = _float(text)
     if not 0 < value < math.inf:
         refuse(option, "should be a number greater than 0", text)
+    if not least <= value <= most:
+        refuse(option, f"should be {f'at least {least:g} and ' if least else ''}at most {most:g}", text)
     return value
 
 
-def whole(option: str, text: str, most: int = _MOST) -> int:
-    """Return a whole number of at least 1 and at most so many.
+def whole(option: str, text: str, most: int = _MOST, least: int = 1) -> int:
+    """Return a whole number between bounds, which may be reached.
 
     Raises
     ------
@@ -98,11 +103,13 @@ def whole(option: str, text: str, most: int = _MOST) -> int:
     >>> whole("--min-instances", "4")
     4
     """
-    digits = text.lstrip("0") if text.isascii() and text.isdecimal() else ""
+    digits = (text.lstrip("0") or "0" * (least < 1)) if text.isascii() and text.isdecimal() else ""
     if not digits:
-        refuse(option, "should be a whole number of at least 1", text)
+        refuse(option, f"should be a whole number of at least {least}", text)
     if len(digits) > len(str(most)) or int(digits) > most:
         refuse(option, f"should be at most {most}", text)
+    if int(digits) < least:
+        refuse(option, f"should be at least {least}", text)
     return int(digits)
 
 
@@ -136,6 +143,13 @@ def factors(option: str, text: str) -> tuple[float, ...]:
     (1.5, 2.0)
     """
     return tuple(dict.fromkeys(number(option, part.strip()) for part in text.split(",")))
+
+
+def one_of(option: str, text: str, known: Sequence[_S]) -> _S:
+    """Return which of the known names a text is."""
+    if text not in known:
+        refuse(option, f"should be one of {', '.join(map(str, known))}", text)
+    return next(name for name in known if name == text)
 
 
 def interval(option: str, text: str, least: float, most: float) -> tuple[float, float]:
@@ -174,13 +188,48 @@ def duration(option: str, text: str) -> float:
     >>> duration("--interval", "5min"), duration("--interval", "200ms"), duration("--interval", "0.2")
     (300.0, 0.2, 0.2)
     """
-    bare = text.strip().lower()
-    units = {"ms": 1e-3, "us": 1e-6, "min": 60.0, "h": 3600.0, "d": 86400.0, "m": 60.0, "s": 1.0}
-    unit = next((suffix for suffix in units if bare.endswith(suffix)), "")
-    value = _float(bare.removesuffix(unit).strip()) * units.get(unit, 1.0)
+    value = _seconds(text)
     if not 0 < value < math.inf:
         refuse(option, "should be a time above 0, such as 60s, 5min or 200ms", text)
     return value
+
+
+def _seconds(text: str) -> float:
+    bare = text.strip().lower()
+    unit = next((suffix for suffix in ("ms", "us", *_UNITS_S) if bare.endswith(suffix)), "")
+    return _float(bare.removesuffix(unit).strip()) * _UNITS_S.get(unit, 1.0)
+
+
+def moment(option: str, text: str) -> float:
+    """Return seconds since the start, written as a `duration`; 0 is the start."""
+    value = _seconds(text)
+    if not 0 <= value < math.inf:
+        refuse(option, "should be a time such as 36h, 2d or 86400 (seconds)", text)
+    return value
+
+
+def typed(metavar: str, value: object) -> str:
+    """Return the text that one would type for an option's value, given how help calls that: 95%, 1h, 12,25,50.
+
+    Examples
+    --------
+    >>> typed("SHARE", 0.95), typed("TIME", 3600.0), typed("TIME", 0.1), typed("N,N,…", (12, 25)), typed("N", 500)
+    ('95%', '1h', '100ms', '12,25', '500')
+    """
+    if isinstance(value, tuple):
+        return ",".join(typed(metavar, part) for part in value)
+    if not isinstance(value, int | float):
+        return str(value)
+    if metavar == "SHARE":
+        return f"{100 * value:.12g}%"
+    unit, length_s = next(
+        ((unit, length_s) for unit, length_s in _UNITS_S.items() if _is_whole(value / length_s)), ("s", 1.0)
+    )
+    return f"{value / length_s:.12g}{unit}" if metavar == "TIME" else f"{value:.12g}"
+
+
+def _is_whole(number: float) -> bool:
+    return number > 0.5 and math.isclose(number, round(number), rel_tol=1e-12)
 
 
 def _float(text: str) -> float:

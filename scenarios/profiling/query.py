@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, TypeVar
 from analysis.profiling.query import DIMENSIONS, Query, QueryError, Where, parse_where, unknown
 from models.arrays import DAY_S
 from scenarios.files.faults import Fault, FaultsError
-from scenarios.files.options import duration
+from scenarios.files.options import typed
 from scenarios.profiling.intervals import ERRORS, FALSE_CHANGES, LEVEL, difference, intervals, of_fleet, without
 from scenarios.views.conclusion import Conclusion, Payload
 from scenarios.views.numbers import amount, plural, share
@@ -175,7 +175,7 @@ class ProfileDifference(Conclusion):
 
 @dataclass(frozen=True, slots=True)
 class QueryOptions:
-    """What a command asks of a profile, as text of the command line."""
+    """What a command asks of a profile."""
 
     by: str = "function"
     """Dimensions, with commas between them."""
@@ -183,9 +183,9 @@ class QueryOptions:
     """Restrictions such as ``job=search,mail``."""
     event: str | None = None
     """Event; cycles without it, or the profile's first event if it has no cycles."""
-    since: str | None = None
-    """Visits from this time on, such as ``2d``."""
-    until: str | None = None
+    since_s: float | None = None
+    """Visits from this time on."""
+    until_s: float | None = None
     """Visits before this time."""
     top: int | None = 20
     """Rows that are told; none: all."""
@@ -200,8 +200,8 @@ class QueryOptions:
 
         Examples
         --------
-        >>> QueryOptions(by="function,job", since="2d").query(["cycles"]).since_s
-        172800.0
+        >>> QueryOptions(by="function,job", since_s=7.0).query(["cycles"])
+        Query(event='cycles', by=('function', 'application'), where=(), since_s=7.0, until_s=None)
         """
         faults: list[Fault] = []
         by = tuple(name.strip() for name in self.by.split(",") if name.strip())
@@ -213,14 +213,13 @@ class QueryOptions:
         if self.top is not None and self.top < 1:
             faults.append(Fault("--top", 0, 0, "", "top should be from 1", str(self.top)))
         where = _read("--where", lambda: parse_where(self.where), faults) or ()
-        since_s = _read("--since", lambda: _time("--since", self.since), faults)
-        until_s = _read("--until", lambda: _time("--until", self.until), faults)
         _read("--by", lambda: Query(by=by), faults)
-        if since_s is not None and until_s is not None and until_s <= since_s:
-            faults.append(Fault("--until", 0, 0, "", f"until should be after since, {self.since}", str(self.until)))
+        if self.since_s is not None and self.until_s is not None and self.until_s <= self.since_s:
+            should = f"until should be after since, {typed('TIME', self.since_s)}"
+            faults.append(Fault("--until", 0, 0, "", should, typed("TIME", self.until_s)))
         if faults:
             raise FaultsError(faults)
-        return Query(self.event or first, by, where, since_s, until_s)
+        return Query(self.event or first, by, where, self.since_s, self.until_s)
 
 
 @contextmanager
@@ -275,7 +274,7 @@ def query(paths: Sequence[Path], options: QueryOptions) -> ProfileRows:
         table = database.query(question, options.top)
         total = Total(*database.total(question))
         if not total.samples:
-            raise FaultsError([_empty(database, question, options)])
+            raise FaultsError([_empty(database, question)])
         known = database.query(replace(question, by=("symbolised",)))
         visits, bounds = len(database.query(replace(question, by=("visit",)))), intervals(database, question)
         unit, rows = database.units().get(question.event, ""), _count(database, question)
@@ -332,7 +331,7 @@ def diff(
         of_b, again_b = of_fleet(second, replace(question, where=(*question.where, *parse_where(where_b))))
         sides = Side(of_a, Total(*first.total(of_a, second))), Side(of_b, Total(*second.total(of_b, first)))
         empty = [
-            _empty(database, side.query, options, name)
+            _empty(database, side.query, name)
             for database, side, name in zip((first, second), sides, ("A: ", "B: "), strict=True)
             if not side.total.samples
         ]
@@ -388,18 +387,18 @@ def _all_dimensions(line: str) -> str:
     return f"{line.split('; there are', maxsplit=1)[0]}; there are {', '.join(DIMENSIONS)}"
 
 
-def _empty(database: "Database", question: Query, options: QueryOptions, side: str = "") -> Fault:
+def _empty(database: "Database", question: Query, side: str = "") -> Fault:
     """Return why a question has no samples, and what there is."""
     starts, samples = database.table("visits")["start_s"], f"{side}leaves no samples of {question.event}"
     if question.event not in database.events():
         return Fault("--event", 0, 0, "", f"{side}no samples of it; there are {', '.join(database.events()) or 'none'}")
-    for option, text, outside in (
-        ("--since", options.since, question.since_s is not None and not (starts >= question.since_s).any()),
-        ("--until", options.until, question.until_s is not None and not (starts < question.until_s).any()),
+    for option, time_s, outside in (
+        ("--since", question.since_s, question.since_s is not None and not (starts >= question.since_s).any()),
+        ("--until", question.until_s, question.until_s is not None and not (starts < question.until_s).any()),
     ):
         if outside:
             span = f"{starts.min() / DAY_S:.2f}d to {starts.max() / DAY_S:.2f}d"
-            return Fault(option, 0, 0, "", f"{samples}: visits are from {span}", str(text))
+            return Fault(option, 0, 0, "", f"{samples}: visits are from {span}", typed("TIME", time_s))
     told = "; ".join(f"{name}={','.join(values)}" for name, values in question.where)
     return Fault("--where" if told else "--since and --until", 0, 0, "", samples, told)
 
@@ -448,10 +447,6 @@ def _imported(files: Sequence[Path], folder: Path) -> list[str]:
     profiles = read_all(files)
     write_tables(to_tables(profiles), folder)
     return [f"{profile.name}: {note}" for profile in profiles for note in profile.notes]
-
-
-def _time(option: str, text: str | None) -> float | None:
-    return None if text is None else 0.0 if text.strip() == "0" else duration(option, text)
 
 
 def _told(where: Where) -> list[Payload]:

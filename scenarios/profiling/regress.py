@@ -1,12 +1,14 @@
 """`wsc profile regress`: what became more expensive from one profile to the next, and what the change goes with."""
 
 import math
-from collections.abc import Callable, Hashable, Iterable, Mapping
+from collections.abc import Hashable, Iterable, Mapping
 from dataclasses import asdict, dataclass
+from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from scenarios.files.faults import Fault, FaultsError
+from scenarios.files.options import number, one_of, share
 from scenarios.views.conclusion import Conclusion, Payload
 from scenarios.views.section import Says, Section, Table
 from scenarios.views.tables import of_rows
@@ -15,7 +17,7 @@ if TYPE_CHECKING:
     import pandas as pd
 
     from analysis.profiling.database import Database
-    from analysis.profiling.regressions.comparison import Criteria
+    from analysis.profiling.regressions.comparison import Adjustment, Criteria
 
 _CAUSES = ("revision", "compiler", "kernel", "platform", "datacentre")
 _TAGS = ("function", "image", "application", *_CAUSES)
@@ -23,8 +25,14 @@ _TELLING = 10
 """Least number of functions of a machine, and a fifth of its samples, to tell it from any other by what was sampled."""
 _NONE = ("", "[none]")
 """What a tag says that is not known."""
-ADJUSTMENTS = ("holm", "benjamini-hochberg", "benjamini-yekutieli")
+ADJUSTMENTS: tuple["Adjustment", ...] = ("holm", "benjamini-hochberg", "benjamini-yekutieli")
 """Corrections for the number of functions."""
+least_growth = partial(number, least=1.0, most=64.0)
+"""Reads `Criteria.min_factor`."""
+least_cost = partial(share, zero=True)
+"""Reads `Criteria.min_cost`."""
+adjustment = partial(one_of, known=ADJUSTMENTS)
+"""Reads `Criteria.adjustment`."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -113,75 +121,6 @@ def _blamed(row: Mapping[Hashable, object]) -> str:
     """Return what a change goes with, in words."""
     owner = f" of {row['application']}" if row["dimension"] == "revision" and row["application"] else ""
     return f"{row['dimension']} {row['value']}{owner}".strip()
-
-
-def read_criteria(given: Mapping[str, str]) -> "tuple[Criteria | None, list[tuple[str, str, str]]]":
-    """Return when a change is worth an alarm, as text says it; or none, and everything that is wrong.
-
-    Parameters
-    ----------
-    given : min_factor (such as 1.25), min_cost and false_alarms (such as 0.01% and 1%), adjustment; defaults for others
-
-    Returns
-    -------
-    tuple
-        The criteria, none if there are faults; the faults: name, what it should be, and the text.
-
-    Examples
-    --------
-    >>> read_criteria({"false_alarms": "5%", "adjustment": "benjamini-hochberg"})[0].false_alarms
-    0.05
-    >>> for fault in read_criteria({"min_factor": "0.5", "min_cost": "2"})[1]:
-    ...     print(*fault)
-    min_factor should be a factor of at least 1 and at most 64, such as 1.25 0.5
-    min_cost should be a share from 0 to 1, such as 0.01% 2
-    """
-    from analysis.profiling.regressions.comparison import Criteria
-
-    values: dict[str, Any] = {}
-    faults = []
-    for name, text in given.items():
-        should, read = _CRITERIA[name]
-        value = read(text.strip())
-        if value is None:
-            faults.append((name, should, text))
-        values[name] = value
-    return (None if faults else Criteria(**values)), faults
-
-
-def _share(text: str) -> float:
-    number = text.removesuffix("%").strip()
-    try:
-        return float(number) / (100.0 if text.endswith("%") else 1.0)
-    except ValueError:
-        return math.nan
-
-
-def _factor_of(text: str) -> float | None:
-    value = _share(text) if not text.endswith("%") else math.nan
-    return value if 1 <= value <= 64 else None
-
-
-def _cost_of(text: str) -> float | None:
-    value = _share(text)
-    return value if 0 <= value <= 1 else None
-
-
-def _rate_of(text: str) -> float | None:
-    value = _share(text)
-    return value if 0 < value < 1 else None
-
-
-def _adjustment_of(text: str) -> str | None:
-    return text if text in ADJUSTMENTS else None
-
-
-_CRITERIA: "Mapping[str, tuple[str, Callable[[str], Any]]]" = {
-    "min_factor": ("should be a factor of at least 1 and at most 64, such as 1.25", _factor_of),
-    "min_cost": ("should be a share from 0 to 1, such as 0.01%", _cost_of),
-    "false_alarms": ("should be a share between 0 and 1, such as 1%", _rate_of),
-    "adjustment": (f"should be {', '.join(ADJUSTMENTS[:-1])} or {ADJUSTMENTS[-1]}", _adjustment_of),
-}
 
 
 def regress(

@@ -1,22 +1,23 @@
 """What a page is asked: the parameters of a URL, checked, and the URL of a refined question."""
 
-import math
-import re
-from collections.abc import Collection, Iterable, Mapping
+from collections.abc import Callable, Collection, Iterable, Mapping
 from dataclasses import dataclass, field, replace
+from typing import TypeVar
 from urllib.parse import urlencode
 
 from analysis.profiling.query import Query, QueryError
 from models.errors import WscError
+from scenarios.files.faults import FaultsError
+from scenarios.files.options import moment
 
+_T = TypeVar("_T")
+_D = TypeVar("_D")
 Pairs = Iterable[tuple[str, str]]
 Restrictions = tuple[tuple[str, tuple[str, ...]], ...]
 
 MOST_ROWS = 10_000
 """Rows of a table, at most."""
 _LONGEST, _MOST_VALUES, _MOST_KEYS = 500, 100, 5
-_SECONDS = {"": 1.0, "s": 1.0, "m": 60.0, "h": 3600.0, "d": 86400.0}
-_TIME = re.compile(r"(?P<number>[0-9]{1,9}(?:\.[0-9]{1,9})?)(?P<unit>[smhd]?)")
 _FIELDS = frozenset({"event", "by", "where", "since", "until", "top"})
 
 
@@ -106,13 +107,14 @@ def read(pairs: Pairs, default: Query | None = None, top: int = 50, more: Collec
     if len(by) > _MOST_KEYS:
         problems.append(f"by: at most {_MOST_KEYS} keys, got {len(by)}")
     query: Query | None = None
+    first = {name: texts[0] for name, texts in values.items()}
     try:
         query = Query(
             values.get("event", [default.event])[0],
             by or default.by,
             restrictions(values.get("where", ()), "where", problems) or default.where,
-            since_s=_time(values, "since", problems, default.since_s),
-            until_s=_time(values, "until", problems, default.until_s),
+            since_s=value_of("since", first, moment, default.since_s, problems),
+            until_s=value_of("until", first, moment, default.until_s, problems),
         )
     except QueryError as error:
         problems.extend(str(error).splitlines())
@@ -161,28 +163,17 @@ def restrictions(texts: Iterable[str], name: str, problems: list[str]) -> Restri
     return tuple((key, tuple(values)) for key, values in allowed.items())
 
 
-def _time(values: Mapping[str, list[str]], name: str, problems: list[str], default: float | None) -> float | None:
-    if name not in values:
+def value_of(
+    name: str, texts: Mapping[str, str], read: Callable[[str, str], _T], default: _D, problems: list[str]
+) -> _T | _D:
+    """Return a parameter as an option of the command line is read, or its default; adds to `problems` what is wrong."""
+    if name not in texts:
         return default
-    return time_s(name, values[name][0], problems)
-
-
-def time_s(name: str, text: str, problems: list[str]) -> float | None:
-    """Return a time in seconds; adds to `problems` what is none. A number without a unit is of seconds.
-
-    Parameters
-    ----------
-    name : of the parameter
-    text : such as 36h, 2d or 86400
-    problems : takes one line if it is none
-    """
-    text = text.strip()
-    match = _TIME.fullmatch(text)
-    if not match:
-        problems.append(f"{name}: should be a time such as 36h, 2d or 86400 (seconds), got {text[:60]}")
-        return None
-    seconds = float(match["number"]) * _SECONDS[match["unit"]]
-    return seconds if math.isfinite(seconds) else None
+    try:
+        return read(name, texts[name].strip())
+    except FaultsError as error:
+        problems += [f"{name}: {fault.problem}, got {texts[name].strip()[:60]}" for fault in error.faults]
+        return default
 
 
 def _rows(values: Mapping[str, list[str]], top: int, problems: list[str]) -> int:

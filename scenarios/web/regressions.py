@@ -8,16 +8,21 @@ import pandas as pd
 
 from analysis.profiling.fleet_samples import visits_of_fleet
 from analysis.profiling.query import unknown
+from analysis.profiling.regressions.comparison import Criteria
 from models.arrays import DAY_S
-from scenarios.profiling.regress import ADJUSTMENTS, read_criteria
+from scenarios.files import options
+from scenarios.profiling.regress import ADJUSTMENTS, adjustment, least_cost, least_growth
 from scenarios.views.section import Table
 from scenarios.views.tables import Row, of_frame
-from scenarios.web.parameters import PageQuery, Pairs, RefusedError, gather, time_s
+from scenarios.web.parameters import PageQuery, Pairs, RefusedError, gather, value_of
 from scenarios.web.site import Page, Site
 
 _SHOWN = ["function", "dimension", "value", "application", "factor", "low", "high", "cost", "p_value"]
 _NAMES = {"dimension": "goes with", "low": "factor from", "high": "factor to", "cost": "cost_share"}
-_USUAL = {"min_factor": "1.25", "min_cost": "0.01%", "false_alarms": "1%", "adjustment": ADJUSTMENTS[0]}
+_USUAL = {
+    name: options.typed(metavar, getattr(Criteria(), name))
+    for name, metavar in {"min_factor": "X", "min_cost": "SHARE", "false_alarms": "SHARE", "adjustment": ""}.items()
+}
 """Criteria as the form shows them unless others are asked for."""
 
 
@@ -47,14 +52,19 @@ def regress(site: Site, pairs: Pairs) -> Page:
     given = gather(pairs, ("at", "event", *_USUAL), problems)
     problems += [f"{name}: is given {len(texts)} times" for name, texts in given.items() if len(texts) > 1]
     texts_given = {name: texts[0].strip() for name, texts in given.items()}
-    at_s = time_s("at", texts_given["at"], problems) if "at" in texts_given else None
+    at_s = value_of("at", texts_given, options.moment, None, problems)
     event = texts_given.get("event", site.events[0] if site.events else "cycles")
     if event not in site.events:
         problems.append(f"event: {unknown('event', event, site.events)}")
     texts = _USUAL | {name: texts_given[name] for name in _USUAL if name in texts_given}
-    criteria, faults = read_criteria(texts)
-    problems += [f"{name}: {should}, got {text[:60]}" for name, should, text in faults]
-    if problems or criteria is None:
+    usual = Criteria()
+    criteria = Criteria(
+        value_of("false_alarms", texts, options.share, usual.false_alarms, problems),
+        value_of("min_factor", texts, least_growth, usual.min_factor, problems),
+        value_of("min_cost", texts, least_cost, usual.min_cost, problems),
+        value_of("adjustment", texts, adjustment, usual.adjustment, problems),
+    )
+    if problems:
         raise RefusedError(problems)
     visits = visits_of_fleet(site.database)
     start = np.floor(visits["start_s"].to_numpy(np.float64) / DAY_S).astype(np.int64)
