@@ -2,6 +2,7 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from typing import NamedTuple
 
 import numpy as np
 import pandas as pd
@@ -11,6 +12,27 @@ from models.errors import InputError, WscError
 
 ROUNDING = 1e-12
 """Relative differences up to here are rounding: what is no farther apart does not differ."""
+
+
+class Statistic(NamedTuple):
+    """An estimate and the two ends of its interval, in its unit; NaN where too little is known."""
+
+    value: float
+    low: float
+    high: float
+
+    @classmethod
+    def around(cls, value: float, half_width: float) -> "Statistic":
+        """Return an estimate in the middle of its interval."""
+        return cls(value, value - half_width, value + half_width)
+
+    @property
+    def half_width(self) -> float:
+        """From the estimate to the upper end."""
+        return self.high - self.value
+
+
+UNKNOWN = Statistic(np.nan, np.nan, np.nan)
 
 
 class NotEnoughDataError(WscError):

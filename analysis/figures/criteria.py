@@ -16,6 +16,8 @@ from typing import Any, Final
 import numpy as np
 import pandas as pd
 
+from analysis.statistics import Statistic
+from models.arrays import Floats
 from models.errors import InputError
 
 COLUMNS: Final = ("figure", "series", "x", "value", "unit", "tolerance", "read_from")
@@ -29,6 +31,8 @@ PRINTED: Final = "printed_"
 INPUT: Final = "input:"
 """How the series of a printed number begins that is computed with, and not compared."""
 RELATIONS: Final = ("at least", "at most")
+ENDS: Final = ("", "_low", "_high")
+"""What follows the name of an estimate in those of its value and of its interval's ends."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,17 +69,35 @@ def rows(series: str, x: Iterable[float], value: Iterable[float]) -> pd.DataFram
     return pd.DataFrame({"series": [series] * len(x), "x": x, "value": np.asarray(list(value), dtype=float)})
 
 
-def numbers(**values: float) -> pd.DataFrame:
-    """Return single numbers as measured rows, one a name.
+def band(series: str, x: Iterable[float], statistics: Iterable[Statistic]) -> pd.DataFrame:
+    """Return a curve of estimates, and NAME_low and NAME_high of the ends of their intervals, as measured rows."""
+    x, ends = list(x), np.array(list(statistics)).reshape(-1, 3)
+    return pd.concat([rows(f"{series}{end}", x, ends[:, i]) for i, end in enumerate(ENDS)], ignore_index=True)
+
+
+def numbers(**values: float | Statistic) -> pd.DataFrame:
+    """Return single numbers as measured rows, one a name; of an estimate also NAME_low and NAME_high.
 
     Examples
     --------
-    >>> numbers(change=0.07, cv=0.15)
-       series   x  value
-    0  change NaN   0.07
-    1      cv NaN   0.15
+    >>> numbers(change=Statistic(0.07, 0.05, 0.09), cv=0.15)
+            series   x  value
+    0       change NaN   0.07
+    1   change_low NaN   0.05
+    2  change_high NaN   0.09
+    3           cv NaN   0.15
     """
-    return pd.DataFrame({"series": list(values), "x": np.nan, "value": [float(v) for v in values.values()]})
+    single = flat(**values)
+    return pd.DataFrame({"series": list(single), "x": np.nan, "value": list(single.values())})
+
+
+def flat(**values: float | Statistic) -> dict[str, float]:
+    """Return numbers by name, an estimate as NAME, NAME_low and NAME_high."""
+    single = dict[str, float]()
+    for name, value in values.items():
+        ends = value if isinstance(value, Statistic) else (value,)
+        single |= {f"{name}{end}": float(number) for end, number in zip(ENDS, ends, strict=False)}
+    return single
 
 
 def number(measured: pd.DataFrame, series: str, x: float = np.nan) -> float:
@@ -99,10 +121,22 @@ def number(measured: pd.DataFrame, series: str, x: float = np.nan) -> float:
     return float(values.iloc[0]) if len(values) else float("nan")
 
 
+def statistic(measured: pd.DataFrame, series: str) -> Statistic:
+    """Return one measured estimate with its interval, NaN as far as it was not measured."""
+    return Statistic(*(number(measured, f"{series}{end}") for end in ENDS))
+
+
 def curve(measured: pd.DataFrame, series: str) -> tuple[list[float], list[float]]:
     """Return the x and the values of one curve, in order of x."""
     points = measured[(measured["series"] == series) & measured["x"].notna()].sort_values("x")
     return points["x"].tolist(), points["value"].tolist()
+
+
+def error_bars(measured: pd.DataFrame, series: str) -> tuple[list[float], list[float], Floats]:
+    """Return x and values of a curve of estimates, and (2, n) how far the ends of the intervals are below and above."""
+    x, value = curve(measured, series)
+    low, high = (curve(measured, f"{series}{end}")[1] for end in ENDS[1:])
+    return x, value, np.clip([np.subtract(value, low), np.subtract(high, value)], 0, None)
 
 
 def printed(published: pd.DataFrame, inputs: bool = True) -> pd.DataFrame:

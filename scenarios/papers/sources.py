@@ -6,6 +6,7 @@ from typing import Any, TypeAlias, TypeVar
 
 import pandas as pd
 
+from analysis.figures.wsmeter.draws import Halves
 from models.errors import InputError
 from models.fleet.metrics import MetricName
 from scenarios.files.schema import WSMeter
@@ -29,27 +30,6 @@ _T = TypeVar("_T")
 def no_worlds(scenario: str, _overrides: Mapping[str, object], _progress: Progress) -> list[Kept]:
     """Be the `Judge` of those who have no worlds: refuse."""
     raise InputError(f"{scenario}: its worlds are not to be had here")
-
-
-@dataclass(frozen=True, slots=True, eq=False)
-class Halves:
-    """A recorded fleet cut in two (WSMeter, section 6.1): measurement tables without and with the feature."""
-
-    current: pd.DataFrame
-    new: pd.DataFrame
-    jobs: pd.DataFrame
-    """job, name, quota, instances of the whole fleet."""
-
-    def only(self, names: tuple[str, ...]) -> "Halves":
-        """Return the same of some jobs, by name."""
-        jobs = self.jobs[self.jobs["name"].isin(names)]
-        missing = sorted(set(names) - set(jobs["name"]))
-        if missing:
-            raise InputError(f"the run has no job named {', '.join(missing)}")
-        current, new = (
-            table[table["job"].isin(jobs["job"])].reset_index(drop=True) for table in (self.current, self.new)
-        )
-        return Halves(current, new, jobs.reset_index(drop=True))
 
 
 @dataclass(frozen=True, slots=True, eq=False)

@@ -94,7 +94,7 @@ def _described(run: Run, tables: Tables, base: pd.DataFrame, fleets: Fleets) -> 
     now = tables.nowhere
     return {
         "change": judged.true["change"],
-        "machine_cv": machine_cv(now)[0],
+        "machine_cv": machine_cv(now).value,
         "job_cv": job_cv(now),
         "slowdown": slowdown(now, _alone(run)),
         "speed": float(epochs["instructions"] / epochs["cpu_s"]),

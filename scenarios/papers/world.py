@@ -12,13 +12,14 @@ from matplotlib.figure import Figure
 
 from analysis.effects.methods import RECOMMENDED
 from analysis.effects.methods import names as estimator_names
-from analysis.figures.criteria import number, numbers
+from analysis.figures.criteria import numbers, statistic
 from analysis.figures.world import calibration, cpi, designs, mechanism, services, variations
+from analysis.figures.wsmeter.draws import Halves
 from analysis.profiling.affinity.advice import advise
 from analysis.profiling.affinity.sampled import table_of
 from analysis.profiling.affinity.table import Table
 from analysis.profiling.database import Database
-from analysis.statistics import job_statistics
+from analysis.statistics import Statistic, job_statistics
 from analysis.wsmeter.measurements import measurements
 from scenarios.crossplatform.worlds import RIVALS
 from scenarios.files.schema import SCENARIO, Scenario, WSMeter
@@ -26,7 +27,7 @@ from scenarios.papers import rollouts, service_worlds
 from scenarios.papers.crossplatform import ALL, RUBIS, SEEDS
 from scenarios.papers.lone_jobs import SLOW_MEMORY, alone_facts
 from scenarios.papers.rows import Measured, Outcome, Row, run_of
-from scenarios.papers.sources import Halves, Kept, Sources
+from scenarios.papers.sources import Kept, Sources
 from scenarios.papers.variations import ABLATION, COVARIANCE, MACHINES, SWITCHES, ablation, covariance
 from scenarios.profiling.affinity_trial import moved
 from scenarios.runs.rundir import Run
@@ -146,8 +147,7 @@ def _mechanism(run: Run) -> Outcome:
 def _correlations(measured: pd.DataFrame) -> pd.DataFrame:
     """Return each rank correlation and mean gain with its interval, a row each."""
     names = [name for name in measured.loc[measured["x"].isna(), "series"] if not name.endswith(("_low", "_high"))]
-    ends = {end: [number(measured, f"{name}_{end}") for name in names] for end in ("low", "high")}
-    return pd.DataFrame({"": names, "measured": [number(measured, name) for name in names]} | ends)
+    return pd.DataFrame([(name, *statistic(measured, name)) for name in names], columns=["", "measured", "low", "high"])
 
 
 def _gains(tables: Tables) -> pd.DataFrame:
@@ -158,16 +158,11 @@ def _gains(tables: Tables) -> pd.DataFrame:
 
 
 def _rollouts(draws: pd.DataFrame) -> Outcome:
-    return Outcome(designs.measure_rollouts(draws), table=_by_design(designs.described(draws, designs.DRAWS)))
+    return Outcome(designs.measure_rollouts(draws), table=designs.described(draws, designs.DRAWS))
 
 
 def _packing(draws: pd.DataFrame) -> Outcome:
-    return Outcome(designs.measure_packing(draws), table=_by_design(designs.described(draws, designs.FLEETS)))
-
-
-def _by_design(described: pd.DataFrame) -> pd.DataFrame:
-    """Return a row per number and a column per design, as fits a terminal."""
-    return described.set_index("design").T.rename_axis(index="", columns=None).reset_index()
+    return Outcome(designs.measure_packing(draws), table=designs.described(draws, designs.FLEETS))
 
 
 def _cards(sources: Sources) -> Mapping[str, object]:
@@ -366,9 +361,7 @@ def _collectors(sources: Sources) -> Mapping[str, object]:
 def _profiles(many: Kept, plain: Kept) -> Outcome:
     functions = many["functions"]
     judged = numbers(
-        coverage=functions["coverage"],
-        coverage_low=functions["coverage_low"],
-        coverage_high=functions["coverage_high"],
+        coverage=Statistic(*(functions[name] for name in ("coverage", "coverage_low", "coverage_high"))),
         naive_coverage=functions["naive_coverage"],
         cpi_coverage=many["cpi"]["coverage"],
         half_width=functions["half_width"],

@@ -18,6 +18,7 @@ from analysis.figures.wsmeter import (
     studies,
     throughput,
 )
+from analysis.figures.wsmeter.draws import Halves
 from models.fleet.metrics import MetricName
 from scenarios.papers.rows import Draw, Measured, Outcome, Row, nothing
 from scenarios.papers.sources import Sources
@@ -33,18 +34,14 @@ LESS_CONCENTRATED = {"population.heavyweights": 120}
 
 Numbers = tuple[tuple[str, str, float], ...]
 """Measured numbers: name, series, and x or NaN for a single one."""
-HALVES, JOBS, HALVES_AND_JOBS = ("current", "new"), ("current", "jobs"), ("current", "new", "jobs")
-"""Tables of a fleet cut in halves that a row looks at."""
 
 
 @dataclass(frozen=True, slots=True)
 class OnHalves(Row):
     """A row that is measured on the two halves of one recorded fleet, that of its one scenario."""
 
-    measure: Callable[..., pd.DataFrame]
+    measure: Callable[[Halves], pd.DataFrame]
     draw: Draw | None
-    takes: tuple[str, ...]
-    """The tables that `measure` looks at: current, new, jobs."""
     judged: MetricName = "ipc"
     drawn: MetricName = "ipc"
     """The metric of the paper's numbers."""
@@ -69,8 +66,7 @@ class OnHalves(Row):
 
     def measured(self, sources: Sources, metric: MetricName, **overrides: object) -> pd.DataFrame:
         """Return the measured table in one metric."""
-        halves = sources.halves(self.scenarios[0], metric, **overrides)
-        return self.measure(**{name: getattr(halves, name) for name in self.takes})
+        return self.measure(sources.halves(self.scenarios[0], metric, **overrides))
 
     def _beside(self, sources: Sources, judged: pd.DataFrame) -> tuple[list[pd.DataFrame], pd.DataFrame | None]:
         """Return what other fleets say: as measured rows, and as a table of seeds; the fleet that is judged first."""
@@ -97,35 +93,30 @@ def _two_wscs(sources: Sources) -> Mapping[str, object]:
 
 
 def _fleet_and_other_jobs(sources: Sources) -> Mapping[str, object]:
-    """Return a WSC's measurements and jobs, and the jobs of another WSC."""
+    """Return a WSC, and the jobs of another."""
     first, second = (sources.fleet(TODAY, "ipc", seed=seed) for seed in WSCS)
-    return {"current": first.current, "jobs": first.jobs, "other": second.jobs}
+    return {"halves": first, "other": second.jobs}
 
 
 def _fleet_and_empty_cluster(sources: Sources) -> Mapping[str, object]:
     """Return the customer's service that computes, in the fleet and alone on an empty cluster."""
     fleet, local = (sources.halves(name, "requests_per_s").only(("compute",)) for name in (SERVICES, LOCAL))
-    return {
-        "fleet_current": fleet.current,
-        "fleet_new": fleet.new,
-        "local_current": local.current,
-        "local_new": local.new,
-    }
+    return {"fleet": fleet, "local": local}
 
 
 def _customer(sources: Sources) -> Mapping[str, object]:
     """Return the halves of the customer's two services."""
-    halves = sources.halves(SERVICES, "requests_per_s").only(customer.SERVICES)
-    return {"current": halves.current, "new": halves.new}
+    return {"halves": sources.halves(SERVICES, "requests_per_s").only(customer.SERVICES)}
 
 
 def _changes(sources: Sources) -> Mapping[str, object]:
     """Return the changes of jobs in IPC and in requests, under each feature by name of its scenario."""
-    changes = {}
-    for scenario in throughput.FEATURES:
-        ipc, served = (sources.halves(scenario, metric) for metric in ("ipc", "requests_per_cpu_s"))
-        changes[scenario] = throughput.changes_of_both((ipc.current, ipc.new), (served.current, served.new))
-    return changes
+    return {
+        scenario: throughput.changes_of_both(
+            sources.halves(scenario, "ipc"), sources.halves(scenario, "requests_per_cpu_s")
+        )
+        for scenario in throughput.FEATURES
+    }
 
 
 def _baseline(paper: pd.DataFrame) -> pd.DataFrame:
@@ -136,12 +127,12 @@ def _table2(paper: pd.DataFrame) -> pd.DataFrame:
     return customer.measure_table2(customer.printed_services(paper), number(paper, "target_margin"))
 
 
-def _table3(current: pd.DataFrame, new: pd.DataFrame, paper: pd.DataFrame) -> pd.DataFrame:
+def _table3(halves: Halves, paper: pd.DataFrame) -> pd.DataFrame:
     """Return margins that follow from the printed trials, and those of trials of the simulated services."""
     services = customer.printed_services(paper)
     observed = {job: int(number(paper, f"observed_{job}")) for job in customer.SERVICES}
     margins = customer.measure_table3_margins(customer.printed_trials(paper), services, observed)
-    return pd.concat([margins, customer.measure_table3_trials(current, new)], ignore_index=True)
+    return pd.concat([margins, customer.measure_table3_trials(halves)], ignore_index=True)
 
 
 ROWS: tuple[Row, ...] = (
@@ -151,7 +142,6 @@ ROWS: tuple[Row, ...] = (
         (DVFS,),
         motivation.measure_fig1,
         motivation.fig1,
-        HALVES,
         judged="ips",
     ),
     OnHalves(
@@ -160,7 +150,6 @@ ROWS: tuple[Row, ...] = (
         (DVFS,),
         motivation.measure_fig2,
         motivation.fig2,
-        HALVES,
         judged="ips",
     ),
     OnHalves(
@@ -169,7 +158,6 @@ ROWS: tuple[Row, ...] = (
         (DVFS,),
         motivation.measure_fig3,
         motivation.fig3,
-        HALVES,
         judged="ips",
     ),
     Measured("wsmeter/fig4", "jobs on two WSCs", ("two_wscs",), _two_wscs, selection.measure_fig4, selection.fig4),
@@ -195,7 +183,6 @@ ROWS: tuple[Row, ...] = (
         (DVFS,),
         sampling.measure_fig7,
         sampling.fig7,
-        ("current",),
         judged="ips",
     ),
     OnHalves(
@@ -204,7 +191,6 @@ ROWS: tuple[Row, ...] = (
         (DVFS,),
         dependence.measure_fig8,
         dependence.fig8,
-        JOBS,
         judged="ips",
     ),
     OnHalves(
@@ -213,7 +199,6 @@ ROWS: tuple[Row, ...] = (
         (DVFS,),
         dependence.measure_fig9,
         dependence.fig9,
-        JOBS,
         judged="ips",
     ),
     OnHalves(
@@ -222,7 +207,6 @@ ROWS: tuple[Row, ...] = (
         (DVFS,),
         sampling.measure_fig11,
         sampling.fig11,
-        JOBS,
         judged="ips",
     ),
     OnHalves(
@@ -231,7 +215,6 @@ ROWS: tuple[Row, ...] = (
         (DVFS,),
         plans.measure_fig12,
         plans.fig12,
-        JOBS,
         judged="ips",
         spread_out=("cost_growth_min4", "margin_min20_max"),
     ),
@@ -241,7 +224,6 @@ ROWS: tuple[Row, ...] = (
         (DVFS,),
         cost.measure_fig13,
         cost.fig13,
-        HALVES_AND_JOBS,
         judged="ips",
     ),
     OnHalves(
@@ -250,7 +232,6 @@ ROWS: tuple[Row, ...] = (
         (UPGRADE,),
         cost.measure_fig16,
         cost.fig16,
-        HALVES_AND_JOBS,
     ),
     OnHalves(
         "wsmeter/fig17",
@@ -258,7 +239,6 @@ ROWS: tuple[Row, ...] = (
         (UPGRADE,),
         studies.measure_fig17,
         studies.fig17,
-        HALVES_AND_JOBS,
     ),
     OnHalves(
         "wsmeter/fig18",
@@ -266,7 +246,6 @@ ROWS: tuple[Row, ...] = (
         (UPGRADE,),
         studies.measure_fig18,
         studies.fig18,
-        HALVES_AND_JOBS,
         by_seed=(
             ("includes_new_widened", "includes_new_widened", nan),
             ("includes_new_widened_high", "includes_new_widened_high", nan),
@@ -278,7 +257,6 @@ ROWS: tuple[Row, ...] = (
         (DVFS,),
         studies.measure_fig19,
         studies.fig19,
-        HALVES_AND_JOBS,
         judged="ips",
         by_seed=(
             ("excludes_current_400", "excludes_current", 400),
@@ -293,7 +271,6 @@ ROWS: tuple[Row, ...] = (
         (UPGRADE,),
         plans.measure_table1,
         None,
-        JOBS,
         spread_out=("margin_over_target", "machines_growth"),
     ),
     Measured(
@@ -321,7 +298,6 @@ ROWS: tuple[Row, ...] = (
         (UPGRADE,),
         cost.measure_efficiency,
         cost.efficiency,
-        HALVES_AND_JOBS,
         by_seed=(
             ("efficiency_low_min", "efficiency_low_min", nan),
             ("efficiency_25", "efficiency", 25),

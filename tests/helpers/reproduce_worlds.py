@@ -1,21 +1,11 @@
 """Small fleets for the tests of reproduced figures: values drawn from plain laws, with no simulator behind them."""
 
-from dataclasses import dataclass
-
 import numpy as np
 import pandas as pd
 
 from analysis.figures.criteria import judge
+from analysis.figures.wsmeter.draws import Halves
 from scenarios.papers.rows import published
-
-
-@dataclass(frozen=True)
-class Fleet:
-    """Halves of a fleet: half of the machines have the feature; every machine hosts `slots` instances."""
-
-    current: pd.DataFrame
-    new: pd.DataFrame
-    jobs: pd.DataFrame
 
 
 def fleet(
@@ -32,9 +22,10 @@ def fleet(
     instance_quota=1.0,
     seed=1,
 ):
-    """Return a fleet whose instances perform as job mean × (1 + effect) × machine × rack × own noise.
+    """Return the halves of a fleet whose instances perform as job mean × (1 + effect) × machine × rack × own noise.
 
-    A job's share of the instances falls as its rank to the `popularity`.
+    Half of the machines have the feature; every machine hosts `slots` instances. A job's share of the instances falls
+    as its rank to the `popularity`.
     """
     rng = np.random.default_rng(seed)
     share = np.arange(1, jobs + 1) ** -float(popularity)
@@ -59,7 +50,7 @@ def fleet(
     counts = np.bincount(job, minlength=jobs)
     asked = pd.DataFrame({"job": np.arange(jobs), "name": [f"job-{i}" for i in range(jobs)], "quota": quota * counts})
     halves = [table[feature == has].reset_index(drop=True) for has in (False, True)]
-    return Fleet(halves[0], halves[1], asked.assign(instances=counts))
+    return Halves(halves[0], halves[1], asked.assign(instances=counts))
 
 
 def failing(row, measured):

@@ -111,7 +111,7 @@ def machine_facts(measurements: pd.DataFrame) -> pd.DataFrame:
     >>> machine_facts(table)["value"].round(3).tolist()
     [0.15]
     """
-    return numbers(machine_cv=machine_cv(measurements)[0])
+    return numbers(machine_cv=machine_cv(measurements).value)
 
 
 def diurnal_facts(epochs: pd.DataFrame) -> pd.DataFrame:

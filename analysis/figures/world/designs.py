@@ -1,17 +1,17 @@
 """Test clusters that were really rolled out, beside the same composed of counterfactual fleets: how they differ."""
 
-from collections.abc import Mapping, Sequence
-from typing import Any
+from collections.abc import Sequence
+from dataclasses import asdict, dataclass
 
 import numpy as np
 import pandas as pd
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
-from scipy.stats import t as student
 
 from analysis.figures import style
-from analysis.figures.criteria import curve, number, numbers, rows
-from analysis.figures.wsmeter.changes import Interval
+from analysis.figures.criteria import curve, flat, number, numbers, rows, statistic
+from analysis.figures.wsmeter.changes import student_interval
+from analysis.statistics import Statistic
 
 DESIGNS = {
     "machines": "machines\n(CPU)",
@@ -30,35 +30,46 @@ DRAWS, FLEETS = ("seed", "draw"), ("seed",)
 """What counts as one independent repetition."""
 
 
-def mean_of(values: "pd.Series[float]") -> Interval:
-    """Return a mean over independent repetitions with its 95% interval (Student 1908)."""
-    mean, count = float(values.mean()), len(values)
-    error = float(student.ppf(0.975, count - 1) * values.std() / np.sqrt(count)) if count > 1 else np.nan
-    return (mean, mean - error, mean + error)
+@dataclass(frozen=True, slots=True)
+class Discrepancy:
+    """What sets real roll-outs of one design apart from composed draws; means over repetitions."""
+
+    draws: int
+    difference: Statistic
+    """Real less composed."""
+    bias: Statistic
+    """Real less the change of all jobs that count."""
+    bias_covered: Statistic
+    """Real less the change of the covered ones, the reference."""
+    sd: float
+    """Of the difference, over draws."""
+    margin: float
+    composed_bias: float
+    covers: float
+    """Share of draws whose interval holds the reference."""
+    composed_covers: float
+    quota_coverage: float
+
+    @property
+    def far_end(self) -> float:
+        """The end of the difference's interval that is further from 0."""
+        return max(abs(self.difference.low), abs(self.difference.high))
+
+    @property
+    def distance(self) -> float:
+        """How far the mean difference is from 0 in half-widths of its interval; 0 if nothing differs at all."""
+        half_width = self.difference.half_width
+        return abs(self.difference.value) / half_width if half_width else 0.0
 
 
-def described(draws: pd.DataFrame, repetition: Sequence[str]) -> pd.DataFrame:
-    """Return what sets real roll-outs apart from composed draws, a row per design.
+def discrepancies(draws: pd.DataFrame, repetition: Sequence[str]) -> dict[str, Discrepancy]:
+    """Return what sets real roll-outs apart from composed draws, by design.
 
     Parameters
     ----------
     draws : design, seed, draw, real, composed, margin, composed_margin, truth (change of all jobs that count),
         reference (of the covered ones), quota_coverage
     repetition : columns that number independent repetitions, over whose means intervals are taken
-
-    Returns
-    -------
-    DataFrame
-        design, draws, difference (real less composed) with its interval (_low, _high) and sd (over draws), margin, bias
-        and bias_covered (real less truth, less reference) with intervals, composed_bias, covers and composed_covers
-        (shares of draws whose interval holds the reference), quota_coverage.
-
-    Examples
-    --------
-    >>> draws = {"design": "added", "seed": 1, "draw": [0, 1], "real": [0.06, 0.08], "composed": 0.06, "margin": 0.02}
-    >>> table = pd.DataFrame(draws | {"truth": 0.06, "reference": 0.07, "composed_margin": 0.02, "quota_coverage": 0.9})
-    >>> described(table, DRAWS)[["draws", "difference", "difference_low", "bias"]].round(3).to_numpy().tolist()
-    [[2.0, 0.01, -0.117, 0.01]]
     """
     compared = draws.assign(
         difference=draws["real"] - draws["composed"],
@@ -68,94 +79,70 @@ def described(draws: pd.DataFrame, repetition: Sequence[str]) -> pd.DataFrame:
         covers=(draws["real"] - draws["reference"]).abs() <= draws["margin"],
         composed_covers=(draws["composed"] - draws["reference"]).abs() <= draws["composed_margin"],
     )
-    return pd.DataFrame(
-        [_described(str(name), own, repetition) for name, own in compared.groupby("design", sort=False)]
+    return {str(name): _discrepancy(own, repetition) for name, own in compared.groupby("design", sort=False)}
+
+
+def _discrepancy(draws: pd.DataFrame, repetition: Sequence[str]) -> Discrepancy:
+    units = draws.groupby(list(repetition)).mean(numeric_only=True)
+    means = ("margin", "composed_bias", "covers", "composed_covers", "quota_coverage")
+    return Discrepancy(
+        len(draws),
+        student_interval(units["difference"]),
+        student_interval(units["bias"]),
+        student_interval(units["bias_covered"]),
+        float(draws["difference"].std()),
+        *(float(units[what].mean()) for what in means),
     )
 
 
-def _described(name: str, draws: pd.DataFrame, repetition: Sequence[str]) -> dict[str, Any]:
-    units = draws.groupby(list(repetition)).mean(numeric_only=True)
-    row: dict[str, Any] = {"design": name, "draws": len(draws)}
-    for what in ("difference", "bias", "bias_covered"):
-        row |= dict(zip((what, f"{what}_low", f"{what}_high"), mean_of(units[what]), strict=True))
-    plain = {
-        what: float(units[what].mean())
-        for what in ("margin", "composed_bias", "covers", "composed_covers", "quota_coverage")
-    }
-    return row | {"sd": float(draws["difference"].std())} | plain
+def described(draws: pd.DataFrame, repetition: Sequence[str]) -> pd.DataFrame:
+    """Return `discrepancies` as a table: a row a number, intervals as _low and _high, and a column a design."""
+    columns = {name: flat(**asdict(of)) for name, of in discrepancies(draws, repetition).items()}
+    return pd.DataFrame(columns).rename_axis("").reset_index()
 
 
 def measure_rollouts(draws: pd.DataFrame) -> pd.DataFrame:
-    """Return how far real roll-outs are from composed draws, relative to WSMeter's margin.
+    """Return how far real roll-outs are from composed draws, relative to WSMeter's margin; each draw is a repetition.
 
-    Parameters
-    ----------
-    draws : as for `described`, each draw a repetition
-
-    Returns
-    -------
-    DataFrame
-        series, x, value: draws_min, and per design difference, _low, _high, sd, margin, bias, distance (of the mean
-        difference from 0, in half-widths of its interval), far_end (of that interval, in margins), and the curve
-        over_margin (each draw's difference in margins, over its number).
-
-    Examples
-    --------
-    >>> draws = {"design": "added", "seed": 1, "draw": [0, 1], "real": [0.06, 0.08], "composed": 0.06, "margin": 0.02}
-    >>> table = pd.DataFrame(draws | {"truth": 0.07, "reference": 0.07, "composed_margin": 0.02, "quota_coverage": 0.9})
-    >>> round(number(measure_rollouts(table), "far_end_added"), 2)
-    6.85
+    draws_min, and per design difference with its interval, sd, margin, bias, distance (of the mean difference from 0,
+    in half-widths of its interval), far_end (of that interval, in margins), and the curve over_margin (each draw's
+    difference in margins, over its number).
     """
-    by_design = described(draws, DRAWS)
-    parts = [numbers(draws_min=float(by_design["draws"].min()))]
-    for row in by_design.to_dict("records"):
-        name, own = row["design"], draws[draws["design"] == row["design"]]
-        singles = {
-            what: row[what] for what in ("difference", "difference_low", "difference_high", "sd", "margin", "bias")
+    by_design = discrepancies(draws, DRAWS)
+    parts = [numbers(draws_min=min(of.draws for of in by_design.values()))]
+    for name, of in by_design.items():
+        singles: dict[str, float | Statistic] = {
+            "difference": of.difference,
+            "sd": of.sd,
+            "margin": of.margin,
+            "bias": of.bias.value,
+            "distance": of.distance,
+            "far_end": of.far_end / of.margin,
         }
-        singles |= {"distance": _distance(row), "far_end": _far_end(row) / row["margin"]}
         parts.append(numbers(**{f"{what}_{name}": value for what, value in singles.items()}))
+        own = draws[draws["design"] == name]
         parts.append(rows(f"over_margin_{name}", range(len(own)), (own["real"] - own["composed"]) / own["margin"]))
     return pd.concat(parts, ignore_index=True)
 
 
 def measure_packing(draws: pd.DataFrame) -> pd.DataFrame:
-    """Return how much less packed instances gain than the same instances where they were, in each world.
+    """Return how much less packed instances gain than the same instances where they were, in each of `WORLDS`.
 
-    Parameters
-    ----------
-    draws : as for `described`, a design a name in `WORLDS`; each fleet a repetition
-
-    Returns
-    -------
-    DataFrame
-        series, x, value: fleets and draws (fewest of any world); shortfall with _low and _high in the normal world and
-        _quiet and _alike in the others, whose far ends and distance from 0 are quiet_far_end, quiet_distance (in
-        half-widths) and alike_far_end; bias per world; and the curves shortfall_of, each fleet's mean over its seed.
-
-    Examples
-    --------
-    >>> draws = {"seed": [1, 2] * 3, "draw": 0, "real": [0.04, 0.05] + 4 * [0.06], "composed": 0.06, "margin": 0.02}
-    >>> worlds = {"design": ["normal"] * 2 + ["quiet"] * 2 + ["alike"] * 2}
-    >>> others = {"truth": 0.07, "reference": 0.07, "composed_margin": 0.02, "quota_coverage": 0.9}
-    >>> table = pd.DataFrame(draws | worlds | others)
-    >>> round(number(measure_packing(table), "shortfall"), 3)
-    0.015
+    A design is a world and each fleet a repetition. fleets and draws (fewest of any world); shortfall with its interval
+    in the normal world and of _quiet and _alike in the others, whose far ends and distance from 0 are quiet_far_end,
+    quiet_distance (in half-widths) and alike_far_end; bias per world; and the curves shortfall_of, each fleet's mean
+    over its seed.
     """
-    by_world = {row["design"]: row for row in described(draws, FLEETS).to_dict("records")}
-    normal, quiet, alike = (by_world[name] for name in WORLDS)
-    fleets = draws.groupby("design")["seed"].nunique()
+    by_world = discrepancies(draws, FLEETS)
     parts = [
         numbers(
-            fleets=float(fleets.min()),
-            draws=float(min(row["draws"] for row in by_world.values())),
-            quiet_far_end=_far_end(quiet),
-            quiet_distance=_distance(quiet),
-            alike_far_end=_far_end(alike),
-            **_shortfall(normal, ""),
-            **_shortfall(quiet, "_quiet"),
-            **_shortfall(alike, "_alike"),
-            **{f"bias_{name}": row["bias"] for name, row in by_world.items()},
+            fleets=float(draws.groupby("design")["seed"].nunique().min()),
+            draws=min(of.draws for of in by_world.values()),
+            quiet_far_end=by_world["quiet"].far_end,
+            quiet_distance=by_world["quiet"].distance,
+            alike_far_end=by_world["alike"].far_end,
+            **{_shortfall(name): _negative(of.difference) for name, of in by_world.items()},
+            **{f"bias_{name}": of.bias.value for name, of in by_world.items()},
         )
     ]
     for name in WORLDS:
@@ -164,21 +151,13 @@ def measure_packing(draws: pd.DataFrame) -> pd.DataFrame:
     return pd.concat(parts, ignore_index=True)
 
 
-def _shortfall(row: Mapping[Any, Any], suffix: str) -> dict[str, float]:
+def _shortfall(world: str) -> str:
+    return "shortfall" if world == "normal" else f"shortfall_{world}"
+
+
+def _negative(difference: Statistic) -> Statistic:
     """Return composed less real with its interval."""
-    ends = {"": "difference", "_low": "difference_high", "_high": "difference_low"}
-    return {f"shortfall{suffix}{end}": -row[name] for end, name in ends.items()}
-
-
-def _far_end(row: Mapping[Any, Any]) -> float:
-    """Return the end of a difference's interval that is further from 0."""
-    return float(max(abs(row["difference_low"]), abs(row["difference_high"])))
-
-
-def _distance(row: Mapping[Any, Any]) -> float:
-    """Return how far a mean difference is from 0 in half-widths of its interval; 0 if nothing differs at all."""
-    half_width = float(row["difference_high"] - row["difference"])
-    return abs(float(row["difference"])) / half_width if half_width else 0.0
+    return Statistic(-difference.value, -difference.high, -difference.low)
 
 
 def rollouts(measured: pd.DataFrame, _published: pd.DataFrame) -> Figure:
@@ -186,8 +165,8 @@ def rollouts(measured: pd.DataFrame, _published: pd.DataFrame) -> Figure:
     figure, (axes,) = style.panels()
     for at, name in enumerate(DESIGNS):
         scale = number(measured, f"margin_{name}")
-        ends = [number(measured, f"difference{end}_{name}") / scale for end in ("", "_low", "_high")]
-        _strip(axes, at, curve(measured, f"over_margin_{name}")[1], (ends[0], ends[1], ends[2]))
+        difference = Statistic(*(end / scale for end in statistic(measured, f"difference_{name}")))
+        _strip(axes, at, curve(measured, f"over_margin_{name}")[1], difference)
     _columns(axes, list(DESIGNS.values()))
     style.label(axes, "", "real less composed (margins)")
     return figure
@@ -197,20 +176,18 @@ def packing(measured: pd.DataFrame, _published: pd.DataFrame) -> Figure:
     """Draw every fleet's shortfall of packed instances, by world, with the mean and its 95% interval."""
     figure, (axes,) = style.panels()
     for at, name in enumerate(WORLDS):
-        of = "shortfall" if name == "normal" else f"shortfall_{name}"
-        ends = [number(measured, f"{of}{end}") for end in ("", "_low", "_high")]
-        _strip(axes, at, curve(measured, f"shortfall_of_{name}")[1], (ends[0], ends[1], ends[2]))
+        _strip(axes, at, curve(measured, f"shortfall_of_{name}")[1], statistic(measured, _shortfall(name)))
     _columns(axes, list(WORLDS.values()))
     style.percent(axes, decimals=1)
     style.label(axes, "", "gain lost by packing")
     return figure
 
 
-def _strip(axes: Axes, at: int, values: Sequence[float], interval: Interval) -> None:
+def _strip(axes: Axes, at: int, values: Sequence[float], mean: Statistic) -> None:
     """Draw values as dots in a column, and their mean with its interval beside them."""
-    mean, low, high = interval
+    error = [[mean.value - mean.low], [mean.half_width]]
     axes.plot(np.full(len(values), at - 0.12), values, ".", color=style.SKY, markersize=4)
-    axes.errorbar(at + 0.12, mean, [[mean - low], [high - mean]], fmt="o", color=style.BLUE, markersize=3, capsize=2)
+    axes.errorbar(at + 0.12, mean.value, error, fmt="o", color=style.BLUE, markersize=3, capsize=2)
 
 
 def _columns(axes: Axes, names: list[str]) -> None:

@@ -7,8 +7,8 @@ from scipy.stats import norm, rankdata
 
 from analysis.figures import style
 from analysis.figures.criteria import curve, number, numbers
-from analysis.figures.wsmeter.changes import Interval, mean_interval
-from analysis.statistics import NotEnoughDataError
+from analysis.figures.wsmeter.changes import mean_interval
+from analysis.statistics import UNKNOWN, NotEnoughDataError, Statistic
 from models.arrays import Floats, Ints
 
 STRATA = 10
@@ -29,14 +29,6 @@ def job_table(gain: pd.DataFrame, hosts: pd.DataFrame, stall: pd.DataFrame, capp
     -------
     DataFrame
         job, gain, stall_share, capped_share (mean over the job's stays).
-
-    Examples
-    --------
-    >>> gain = pd.DataFrame({"job": [1], "gain": [0.02]})
-    >>> hosts = pd.DataFrame({"job": [1, 1], "machine": [7, 8]})
-    >>> capped = pd.DataFrame({"machine": [7, 8], "capped_share": [0.0, 1.0]})
-    >>> job_table(gain, hosts, pd.DataFrame({"job": [1], "stall_share": [0.3]}), capped).iloc[0].tolist()
-    [1.0, 0.02, 0.3, 0.5]
     """
     limits = hosts[["job", "machine"]].merge(capped, on="machine").groupby("job", as_index=False)["capped_share"].mean()
     return gain.merge(stall, on="job").merge(limits, on="job")[["job", "gain", "stall_share", "capped_share"]]
@@ -64,13 +56,6 @@ def measure_mechanism(jobs: pd.DataFrame, stall_threshold: float) -> pd.DataFram
     ------
     NotEnoughDataError
         If there are fewer than 40 jobs in all.
-
-    Examples
-    --------
-    >>> stall = np.linspace(0.1, 0.9, 100)
-    >>> jobs = pd.DataFrame({"gain": 0.05 - 0.1 * stall, "stall_share": stall, "capped_share": np.tile([0.2, 0.4], 50)})
-    >>> round(float(measure_mechanism(jobs, 0.5).set_index("series")["value"]["rank_stall"]), 3)
-    -1.0
     """
     if len(jobs) < 4 * STRATA:
         raise NotEnoughDataError(4 * STRATA, len(jobs), "jobs measured in both arms")
@@ -79,34 +64,27 @@ def measure_mechanism(jobs: pd.DataFrame, stall_threshold: float) -> pd.DataFram
     tenths = pd.DataFrame({"stratum": stratum, "gain": gain, "stall": stall}).groupby("stratum")
     middle = tenths.mean()
     by_stall = pd.DataFrame({"series": "gain_by_stall", "x": middle["stall"], "value": middle["gain"]})
+    below, above = stall <= stall_threshold, stall > stall_threshold
     singles = numbers(
-        **_named("rank_stall", _interval(_correlation(rankdata(gain), rankdata(stall)), len(gain))),
-        **_named("rank_capped", _interval(_correlation(rankdata(gain), rankdata(capped)), len(gain))),
-        **_named("rank_capped_given_stall", _within(gain, capped, stall)),
-        **_named(
-            "rank_capped_below_threshold", _within(*(part[stall <= stall_threshold] for part in (gain, capped, stall)))
-        ),
-        **_named(
-            "rank_capped_above_threshold", _within(*(part[stall > stall_threshold] for part in (gain, capped, stall)))
-        ),
-        **_named("gain_without_stall", mean_interval(gain[stratum == 0])),
-        **_named("gain_with_stall", mean_interval(gain[stratum == STRATA - 1])),
+        rank_stall=_interval(_correlation(rankdata(gain), rankdata(stall)), len(gain)),
+        rank_capped=_interval(_correlation(rankdata(gain), rankdata(capped)), len(gain)),
+        rank_capped_given_stall=_within(gain, capped, stall),
+        rank_capped_below_threshold=_within(gain[below], capped[below], stall[below]),
+        rank_capped_above_threshold=_within(gain[above], capped[above], stall[above]),
+        gain_without_stall=mean_interval(gain[stratum == 0]),
+        gain_with_stall=mean_interval(gain[stratum == STRATA - 1]),
     )
     return pd.concat([singles, by_stall], ignore_index=True)
-
-
-def _named(name: str, ends: Interval) -> dict[str, float]:
-    return dict(zip((name, f"{name}_low", f"{name}_high"), ends, strict=True))
 
 
 def _strata(stall: Floats) -> Ints:
     return (rankdata(stall, method="ordinal") - 1).astype(np.int64) * STRATA // len(stall)
 
 
-def _within(gain: Floats, capped: Floats, stall: Floats) -> Interval:
+def _within(gain: Floats, capped: Floats, stall: Floats) -> Statistic:
     """Return the correlation of ranks within strata; NaN where one side is constant in all of them, or of few jobs."""
     if len(gain) < 4 * STRATA:
-        return (float("nan"),) * 3
+        return UNKNOWN
     table = pd.DataFrame({"gain": gain, "capped": capped, "stratum": _strata(stall)})
     ranks = table.groupby("stratum")[["gain", "capped"]].rank()
     return _interval(_correlation(ranks["gain"].to_numpy(), ranks["capped"].to_numpy()), len(gain) - STRATA)
@@ -119,11 +97,11 @@ def _correlation(left: Floats, right: Floats) -> float:
     return float(a @ b) / size if size > 0 else float("nan")
 
 
-def _interval(correlation: float, count: int) -> Interval:
+def _interval(correlation: float, count: int) -> Statistic:
     inside = np.clip(correlation, -1 + 1e-12, 1 - 1e-12)
     error = float(norm.ppf(0.975)) * np.sqrt((1 + correlation**2 / 2) / (count - 3))
     low, high = np.tanh(np.arctanh(inside) + np.array([-error, error]))
-    return (correlation, float(low), float(high))
+    return Statistic(correlation, float(low), float(high))
 
 
 def mechanism(measured: pd.DataFrame, _published: pd.DataFrame) -> Figure:

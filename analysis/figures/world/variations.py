@@ -5,11 +5,10 @@ import pandas as pd
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from scipy.stats import norm, spearmanr
-from scipy.stats import t as student
 
 from analysis.figures import style
-from analysis.figures.criteria import curve, number, numbers, rows
-from analysis.figures.wsmeter.changes import Interval, share_interval
+from analysis.figures.criteria import band, curve, error_bars, number, numbers, rows
+from analysis.figures.wsmeter.changes import share_interval, student_interval
 from analysis.statistics import NotEnoughDataError, job_statistics
 from models.arrays import Floats
 from models.errors import InputError
@@ -47,13 +46,6 @@ def measure_ablation(fleets: pd.DataFrame) -> pd.DataFrame:
     DataFrame
         series, x, value: a curve over the switches (in order of appearance) per metric, and single numbers named
         METRIC_fall_without_SWITCH, relative to the base.
-
-    Examples
-    --------
-    >>> fleets = pd.DataFrame({"seed": 1, "switch": ["base", "smt"], "slowdown": [2.0, 1.5]})
-    >>> fleets = fleets.assign(**{name: 1.0 for name in (*METRICS, "rack_variance_ratio") if name != "slowdown"})
-    >>> number(measure_ablation(fleets), "slowdown_fall_without_smt")
-    0.25
     """
     switches = fleets["switch"].drop_duplicates().tolist()
     names = [*METRICS, "rack_variance_ratio"]
@@ -113,14 +105,6 @@ def measure_covariance(fleets: pd.DataFrame) -> pd.DataFrame:
     ------
     ValueError
         If the axis `both` is missing.
-
-    Examples
-    --------
-    >>> levels = pd.DataFrame({"axis": "both", "level": [0.0, 0.02, 0.2], "correlation": [0.0, 0.1, 1.0]})
-    >>> levels = levels.assign(draws=100, covered=[0.95, 0.9, 0.7], truth=0.9, covered_widened=0.97, truth_widened=0.95)
-    >>> fleets = pd.concat([levels.assign(seed=seed) for seed in (1, 2)])
-    >>> round(number(measure_covariance(fleets), "coverage_drop_low"), 3)
-    0.25
     """
     ends = fleets[fleets["axis"] == "both"].sort_values(["level", "seed"])
     if ends.empty:
@@ -131,11 +115,11 @@ def measure_covariance(fleets: pd.DataFrame) -> pd.DataFrame:
     middle = fleets.groupby(["axis", "level"])[["correlation", "covered"]].mean().drop_duplicates()
     gain = fleets.assign(gain=fleets["covered_widened"] - fleets["covered"]).groupby(["axis", "level"])["gain"]
     singles = numbers(
-        **_named("correlation_rise", _student(most["correlation"] - none["correlation"])),
-        **_named("coverage_drop", _student(none["covered"] - most["covered"])),
-        **_named("coverage_without", _student(none["covered"])),
+        correlation_rise=student_interval(most["correlation"] - none["correlation"]),
+        coverage_drop=student_interval(none["covered"] - most["covered"]),
+        coverage_without=student_interval(none["covered"]),
         rank_correlation=spearmanr(middle["correlation"], middle["covered"]).statistic,
-        widened_gain_low=min(_student(gains)[1] for _, gains in gain),
+        widened_gain_low=min(student_interval(gains).low for _, gains in gain),
         **_default(ends),
     )
     return pd.concat([*_curves(fleets), singles], ignore_index=True)
@@ -155,25 +139,13 @@ def _curves(fleets: pd.DataFrame) -> list[pd.DataFrame]:
         levels = sorted(swept["level"].unique().tolist())
         parts.append(rows(f"correlation_{axis}", levels, by_level["correlation"].mean()))
         for share in SHARES:
-            ends = [
+            shares = [
                 share_interval((level_rows[share] * level_rows["draws"]).sum(), level_rows["draws"].sum())
                 for _, level_rows in by_level
             ]
-            for i, end in enumerate(("", "_low", "_high")):
-                parts.append(rows(f"{share}_{axis}{end}", levels, [interval[i] for interval in ends]))
+            parts.append(band(f"{share}_{axis}", levels, shares))
             parts.append(rows(f"{share}_{axis}_between", levels, by_level[share].std()))
     return parts
-
-
-def _named(name: str, ends: Interval) -> dict[str, float]:
-    return dict(zip((name, f"{name}_low", f"{name}_high"), ends, strict=True))
-
-
-def _student(values: "pd.Series[float]") -> Interval:
-    """Return a mean over fleets and its 95% interval (Student 1908)."""
-    mean, count = float(values.mean()), len(values)
-    error = float(student.ppf(0.975, count - 1) * values.std() / np.sqrt(count)) if count > 1 else np.nan
-    return (mean, mean - error, mean + error)
 
 
 def covariance(measured: pd.DataFrame, published: pd.DataFrame) -> Figure:
@@ -203,24 +175,12 @@ def _expected(axes: Axes, most: float) -> None:
 
 def _coverage(axes: Axes, measured: pd.DataFrame, name: str, axis: str, look: tuple[str, str, str]) -> None:
     colour, form, text = look
-    at, share = curve(measured, f"correlation_{axis}")[1], np.array(curve(measured, name)[1])
-    error = [share - curve(measured, f"{name}_low")[1], np.array(curve(measured, f"{name}_high")[1]) - share]
-    axes.errorbar(at, share, np.clip(error, 0, None), fmt=form, color=colour, markersize=3, linewidth=1, label=text)
+    at, (_, share, error) = curve(measured, f"correlation_{axis}")[1], error_bars(measured, name)
+    axes.errorbar(at, share, error, fmt=form, color=colour, markersize=3, linewidth=1, label=text)
 
 
 def moved(base: pd.DataFrame, other: pd.DataFrame) -> float:
-    """Return the median stay's absolute relative change of performance.
-
-    Parameters
-    ----------
-    base, other : columns residence, value; stays that only one of them has are left out
-
-    Examples
-    --------
-    >>> base = pd.DataFrame({"residence": [1, 2, 3], "value": 1.0})
-    >>> round(moved(base, base.assign(value=[1.0, 0.9, 1.2])), 3)
-    0.1
-    """
+    """Return the median absolute relative change of performance of the stays (residence, value) that both have."""
     both = _paired(base, other)
     return float((both["value_other"] / both["value_base"] - 1).abs().median())
 
@@ -244,12 +204,6 @@ def rack_variance_ratio(base: pd.DataFrame, other: pd.DataFrame) -> float:
     ------
     NotEnoughDataError
         If there are fewer than two racks, or no rack has two machines.
-
-    Examples
-    --------
-    >>> table = pd.DataFrame({"residence": range(4), "machine": range(4), "rack": [0, 0, 1, 1], "value": 1.0})
-    >>> round(rack_variance_ratio(table, table.assign(value=np.exp([0.01, 0.02, 0.03, 0.04]))), 3)
-    8.0
     """
     both = _paired(base, other)
     change = np.log(both["value_other"] / both["value_base"])
@@ -275,11 +229,6 @@ def job_cv(measurements: pd.DataFrame) -> float:
     ------
     NotEnoughDataError
         If no job has so many.
-
-    Examples
-    --------
-    >>> round(job_cv(pd.DataFrame({"job": 1, "weight": 1.0, "value": [0.9, 1.1] * 10})), 3)
-    0.1
     """
     jobs = job_statistics(measurements)
     many = jobs[jobs["instances"] >= MIN_STAYS]
@@ -295,11 +244,6 @@ def slowdown(measurements: pd.DataFrame, alone: pd.DataFrame) -> float:
     ----------
     measurements : columns job, value (instructions per cycle)
     alone : columns job, cpi
-
-    Examples
-    --------
-    >>> slowdown(pd.DataFrame({"job": [1], "value": [0.5]}), pd.DataFrame({"job": [1], "cpi": [1.6]}))
-    1.25
     """
     reference = measurements["job"].map(alone.set_index("job")["cpi"]).to_numpy(dtype=np.float64)
     ratios: Floats = 1.0 / (measurements["value"].to_numpy(dtype=np.float64) * reference)

@@ -3,18 +3,16 @@
 import numpy as np
 import pandas as pd
 from scipy.stats import binomtest
+from scipy.stats import t as student
 
-from analysis.statistics import job_statistics, machine_values
+from analysis.statistics import UNKNOWN, Statistic, job_statistics, machine_values
 from models.arrays import Floats
-
-Interval = tuple[float, float, float]
-"""A point, and the lower and upper end of its interval."""
 
 NORMAL_95 = 1.959963984540054
 """Half-width of a 95% interval in standard errors."""
 
 
-def share_interval(successes: float, of: float) -> Interval:
+def share_interval(successes: float, of: float) -> Statistic:
     """Return a share and its 95% interval (Wilson 1927, score interval); NaN of nothing.
 
     Examples
@@ -23,12 +21,12 @@ def share_interval(successes: float, of: float) -> Interval:
     (0.9, 0.826, 0.945)
     """
     if of == 0:
-        return (np.nan, np.nan, np.nan)
+        return UNKNOWN
     ends = binomtest(round(successes), round(of)).proportion_ci(0.95, method="wilson")
-    return (successes / of, float(ends.low), float(ends.high))
+    return Statistic(successes / of, float(ends.low), float(ends.high))
 
 
-def mean_interval(values: Floats) -> Interval:
+def mean_interval(values: Floats) -> Statistic:
     """Return a mean and its 95% interval from independent repetitions.
 
     Examples
@@ -38,7 +36,14 @@ def mean_interval(values: Floats) -> Interval:
     """
     mean = float(np.mean(values))
     error = NORMAL_95 * float(np.std(values, ddof=1) / np.sqrt(len(values))) if len(values) > 1 else np.nan
-    return (mean, mean - error, mean + error)
+    return Statistic.around(mean, error)
+
+
+def student_interval(values: "pd.Series[float]") -> Statistic:
+    """Return a mean over repetitions and its 95% interval (Student 1908)."""
+    mean, count = float(values.mean()), len(values)
+    error = float(student.ppf(0.975, count - 1) * values.std() / np.sqrt(count)) if count > 1 else np.nan
+    return Statistic.around(mean, error)
 
 
 def ratio_error(before: Floats, before_error: Floats, after: Floats, after_error: Floats) -> Floats:
@@ -100,16 +105,16 @@ def machine_change(current: pd.DataFrame, new: pd.DataFrame) -> tuple[float, flo
     return (float(after.mean() / before.mean() - 1), float(error[0]))
 
 
-def machine_cv(measurements: pd.DataFrame) -> Interval:
+def machine_cv(measurements: pd.DataFrame) -> Statistic:
     """Return the spread of the machines over their mean, with its 95% interval (normal machines).
 
     Examples
     --------
     >>> table = pd.DataFrame({"machine": [1, 2], "weight": 1.0, "value": [0.85, 1.15]})
-    >>> round(machine_cv(table)[0], 3)
+    >>> round(machine_cv(table).value, 3)
     0.15
     """
     values = machine_values(measurements)["value"].to_numpy()
     cv = float(values.std() / values.mean())
     error = NORMAL_95 * cv / np.sqrt(2 * len(values))
-    return (cv, cv - error, cv + error)
+    return Statistic.around(cv, error)

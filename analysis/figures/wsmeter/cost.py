@@ -1,57 +1,34 @@
-"""WSMeter, Figures 13 and 16 and the efficiency: what fidelity costs, in machines of real test clusters."""
+"""WSMeter, Figures 13 and 16 and the efficiency: what fidelity costs, in machines of real test clusters.
+
+Everything is measured over `draws` test clusters of each of `sizes` machines from the half with the feature.
+"""
 
 import numpy as np
 import pandas as pd
 from matplotlib.figure import Figure
 
 from analysis.figures import style
-from analysis.figures.criteria import curve, number, numbers, rows
-from analysis.figures.wsmeter.changes import Interval
-from analysis.figures.wsmeter.draws import cluster_draws, mean_of, of, worst_step
+from analysis.figures.criteria import band, curve, error_bars, number, numbers, rows
+from analysis.figures.wsmeter.draws import Halves, cluster_draws, mean_of, of, worst_step
 from analysis.figures.wsmeter.plans import machine_quota, plan_table
-from analysis.statistics import quota_shares
+from analysis.statistics import Statistic, quota_shares
 from analysis.wsmeter.plan import MarginOutOfReachError, Plan, plan
 
 
-def measure_fig13(
-    current: pd.DataFrame,
-    new: pd.DataFrame,
-    jobs: pd.DataFrame,
-    sizes: tuple[int, ...] = (25, 50, 100, 200, 400),
-    draws: int = 100,
-) -> pd.DataFrame:
-    """Return coverage and margin over the test cluster's size, mean and best of the draws.
+def measure_fig13(halves: Halves, sizes: tuple[int, ...] = (25, 50, 100, 200, 400), draws: int = 100) -> pd.DataFrame:
+    """Return coverage and margin over the test cluster's size.
 
-    Parameters
-    ----------
-    current, new : measurement tables of the halves without and with the feature
-    jobs : columns job, quota, instances
-    sizes : machines per test cluster
-    draws : clusters per size
-
-    Returns
-    -------
-    DataFrame
-        series, x, value: mean and best margin and quota_coverage over size, and their smallest improvement from one
-        size to the next (lower 95% end).
-
-    Examples
-    --------
-    >>> old = pd.DataFrame({"job": 1, "machine": range(60), "weight": 1.0, "value": [0.9, 1.1] * 30})
-    >>> jobs = pd.DataFrame({"job": [1], "quota": [60.0], "instances": [99]})
-    >>> measured = measure_fig13(old, old, jobs, sizes=(25, 50), draws=20)
-    >>> number(measured, "margin_fall_low") > 0
-    True
+    Mean and best margin and quota_coverage over size, and their smallest improvement from one size to the next (lower
+    95% end).
     """
-    table = of(cluster_draws(current, new, jobs, sizes, draws=draws), "wsmeter")
+    table = of(cluster_draws(halves, sizes, draws=draws), "wsmeter")
     done = sorted(table["machines"].unique())
     by_size = table.groupby("machines")
-    coverage = [mean_of(table, "wsmeter", size, "quota_coverage") for size in done]
     singles = numbers(
         draws=draws,
         coverage_rise_low=worst_step(table, "wsmeter", "quota_coverage", 1),
         margin_fall_low=worst_step(table, "wsmeter", "margin", -1),
-        coverage_largest_low=coverage[-1][1],
+        coverage_largest_low=mean_of(table, "wsmeter", done[-1], "quota_coverage").low,
     )
     curves = {
         "quota_coverage_mean": by_size["quota_coverage"].mean(),
@@ -65,14 +42,12 @@ def measure_fig13(
 def fig13(measured: pd.DataFrame, published: pd.DataFrame) -> Figure:
     """Draw coverage and margin over the test cluster's size."""
     figure, axes = style.panels(columns=2)
-    for panel, name, text in zip(
-        axes, ("quota_coverage", "margin"), ("share of CPU quota covered", "margin of error"), strict=True
-    ):
+    names = {"quota_coverage": "share of CPU quota covered", "margin": "margin of error"}
+    draws = f"{number(measured, 'draws'):.0f}"
+    for panel, (name, text) in zip(axes, names.items(), strict=True):
         for which, colour in (("best", style.ORANGE), ("mean", style.BLUE)):
             sizes, value = curve(measured, f"{name}_{which}")
-            panel.plot(
-                sizes, value, "o-", color=colour, markersize=3, label=f"{which} of {number(measured, 'draws'):.0f}"
-            )
+            panel.plot(sizes, value, "o-", color=colour, markersize=3, label=f"{which} of {draws}")
         panel.set_ylim(0, None)
         style.percent(panel)
         style.label(panel, "machines in the test cluster", text)
@@ -81,63 +56,39 @@ def fig13(measured: pd.DataFrame, published: pd.DataFrame) -> Figure:
 
 
 def measure_fig16(
-    current: pd.DataFrame,
-    new: pd.DataFrame,
-    jobs: pd.DataFrame,
-    sizes: tuple[int, ...] = (25, 50, 100, 200),
-    *,
-    draws: int = 200,
-    ideal_coverage: float = 0.915,
+    halves: Halves, sizes: tuple[int, ...] = (25, 50, 100, 200), *, draws: int = 200, ideal_coverage: float = 0.915
 ) -> pd.DataFrame:
     """Return the margin over the cost: machine baseline, WSMeter and the solver's ideal.
 
-    Parameters
-    ----------
-    current, new : measurement tables of the halves without and with the feature
-    jobs : columns job, quota, instances
-    sizes : machines per test cluster
-    draws : clusters per size
-    ideal_coverage : share of the quota that the jobs of the ideal plan hold
-
-    Returns
-    -------
-    DataFrame
-        series, x, value: mean margins over machines, and the extreme ends of the 95% intervals of WSMeter's mean
-        margin over the baseline's, and over the ideal's at the same cost.
-
-    Examples
-    --------
-    >>> old = pd.DataFrame({"job": 1, "machine": range(99), "weight": 1.0, "value": [0.9, 1.1, 1.0] * 33})
-    >>> jobs = pd.DataFrame({"job": [1], "quota": [60.0], "instances": [99]})
-    >>> measured = measure_fig16(old, old, jobs, (25, 50), draws=20)
-    >>> 0.9 < number(measured, "ratio_to_ideal_low") < number(measured, "ratio_to_ideal_high") < 1.2
-    True
+    Mean margins over machines, and the extreme ends of the 95% intervals of WSMeter's mean margin over the baseline's,
+    and over that of the ideal plan at the same cost, whose jobs hold `ideal_coverage` of the quota.
     """
-    table = cluster_draws(current, new, jobs, sizes, draws=draws)
+    table = cluster_draws(halves, sizes, draws=draws)
     done = sorted(of(table, "wsmeter")["machines"].unique())
     margins = {name: [mean_of(table, name, s, "margin") for s in done] for name in ("baseline", "wsmeter")}
-    cost, margin, coverage = _ideal(current, jobs, ideal_coverage)
+    cost, margin, coverage = _ideal(halves, ideal_coverage)
     at_cost = np.exp(np.interp(np.log(done), np.log(cost), np.log(margin), left=np.nan, right=np.nan))
     below = [_ratio(ours, theirs) for ours, theirs in zip(margins["wsmeter"], margins["baseline"], strict=True)]
-    above = [_ratio(ours, (m, m, m)) for ours, m in zip(margins["wsmeter"], at_cost, strict=True) if np.isfinite(m)]
+    ideals = (Statistic(m, m, m) for m in at_cost)
+    above = [_ratio(*pair) for pair in zip(margins["wsmeter"], ideals, strict=True) if np.isfinite(pair[1].value)]
     singles = numbers(
         ideal_coverage=coverage,
-        ratio_to_baseline_high=max((ratio[2] for ratio in below), default=np.nan),
-        ratio_to_ideal_low=min((ratio[1] for ratio in above), default=np.nan),
-        ratio_to_ideal_high=max((ratio[2] for ratio in above), default=np.nan),
+        ratio_to_baseline_high=max((ratio.high for ratio in below), default=np.nan),
+        ratio_to_ideal_low=min((ratio.low for ratio in above), default=np.nan),
+        ratio_to_ideal_high=max((ratio.high for ratio in above), default=np.nan),
     )
-    curves = [rows(f"margin_{name}", done, [mean for mean, _, _ in ends]) for name, ends in margins.items()]
+    curves = [rows(f"margin_{name}", done, [mean.value for mean in means]) for name, means in margins.items()]
     return pd.concat([singles, *curves, rows("margin_ideal", cost, margin)], ignore_index=True)
 
 
-def _ideal(current: pd.DataFrame, jobs: pd.DataFrame, coverage: float) -> tuple[list[float], list[float], float]:
+def _ideal(halves: Halves, coverage: float) -> tuple[list[float], list[float], float]:
     """Return the cost and margin of optimal plans over the heaviest jobs that hold `coverage` of the quota."""
-    everyone = plan_table(current, jobs, len(jobs))
-    share = pd.Series(quota_shares(jobs, pd.Index(everyone["job"]))).cumsum()
+    everyone = plan_table(halves.current, halves.jobs, len(halves.jobs))
+    share = pd.Series(quota_shares(halves.jobs, pd.Index(everyone["job"]))).cumsum()
     table = everyone[share.shift(fill_value=0.0) < coverage].reset_index(drop=True)
     targets = np.geomspace(0.06, 0.005, 10)
     plans = [plan for target in targets if (plan := _feasible(table, float(target))) is not None]
-    best = {plan.cost / machine_quota(current): plan.margin for plan in plans}
+    best = {plan.cost / machine_quota(halves.current): plan.margin for plan in plans}
     return (list(best), list(best.values()), float(share.iloc[len(table) - 1]))
 
 
@@ -149,11 +100,11 @@ def _feasible(table: pd.DataFrame, target: float) -> Plan | None:
         return None
 
 
-def _ratio(ours: Interval, theirs: Interval) -> Interval:
+def _ratio(ours: Statistic, theirs: Statistic) -> Statistic:
     """Return the ratio of two means with its 95% interval (delta method)."""
-    ratio = ours[0] / theirs[0]
-    error = ratio * float(np.hypot((ours[2] - ours[0]) / ours[0], (theirs[2] - theirs[0]) / theirs[0]))
-    return (ratio, ratio - error, ratio + error)
+    ratio = ours.value / theirs.value
+    error = ratio * float(np.hypot(ours.half_width / ours.value, theirs.half_width / theirs.value))
+    return Statistic.around(ratio, error)
 
 
 def fig16(measured: pd.DataFrame, published: pd.DataFrame) -> Figure:
@@ -177,47 +128,21 @@ def fig16(measured: pd.DataFrame, published: pd.DataFrame) -> Figure:
     return figure
 
 
-def measure_efficiency(
-    current: pd.DataFrame,
-    new: pd.DataFrame,
-    jobs: pd.DataFrame,
-    sizes: tuple[int, ...] = (25, 50),
-    draws: int = 500,
-) -> pd.DataFrame:
+def measure_efficiency(halves: Halves, sizes: tuple[int, ...] = (25, 50), draws: int = 500) -> pd.DataFrame:
     """Return how many times as many machines the baseline needs for WSMeter's margin, at several sizes.
 
-    A margin falls with the square root of the machines, so it is the squared ratio of the margins at one size.
-
-    Parameters
-    ----------
-    current, new : measurement tables of the halves without and with the feature
-    jobs : columns job, quota, instances
-    sizes : machines per test cluster
-    draws : clusters per size
-
-    Returns
-    -------
-    DataFrame
-        series, x, value: `efficiency` (margin widened by 20%) with its 95% interval, `efficiency_plain`, and
-        `efficiency_by_error`, the ratio of the variances of the real errors against the references.
-
-    Examples
-    --------
-    >>> old = pd.DataFrame({"job": 1, "machine": range(99), "weight": 1.0, "value": [0.9, 1.1, 1.0] * 33})
-    >>> jobs = pd.DataFrame({"job": [1], "quota": [60.0], "instances": [99]})
-    >>> measured = measure_efficiency(old, old, jobs, (25,), draws=20)
-    >>> round(number(measured, "efficiency_plain", 25), 3)
-    1.0
+    A margin falls with the square root of the machines, so it is the squared ratio of the margins at one size:
+    `efficiency` (margin widened by 20%) with its 95% interval, `efficiency_plain`, and `efficiency_by_error`, the ratio
+    of the variances of the real errors against the references.
     """
-    table = cluster_draws(current, new, jobs, sizes, draws=draws)
+    table = cluster_draws(halves, sizes, draws=draws)
     done = sorted(of(table, "wsmeter")["machines"].unique())
-    wide = np.array([_squared_ratio(table, size, "wsmeter-widened") for size in done])
-    plain = [_squared_ratio(table, size, "wsmeter")[0] for size in done]
-    curves = {f"efficiency{end}": wide[:, i] for i, end in enumerate(("", "_low", "_high"))}
-    curves["efficiency_plain"] = np.array(plain)
-    curves["efficiency_by_error"] = np.array([_error(table, "baseline", s) / _error(table, "wsmeter", s) for s in done])
-    singles = numbers(efficiency_low_min=float(wide[:, 1].min()))
-    return pd.concat([singles, *(rows(name, done, value) for name, value in curves.items())], ignore_index=True)
+    wide = [_squared_ratio(table, size, "wsmeter-widened") for size in done]
+    plain = [_squared_ratio(table, size, "wsmeter").value for size in done]
+    by_error = [_error(table, "baseline", size) / _error(table, "wsmeter", size) for size in done]
+    curves = [rows("efficiency_plain", done, plain), rows("efficiency_by_error", done, by_error)]
+    singles = numbers(efficiency_low_min=min(ratio.low for ratio in wide))
+    return pd.concat([singles, band("efficiency", done, wide), *curves], ignore_index=True)
 
 
 def _error(table: pd.DataFrame, estimator: str, size: int) -> float:
@@ -226,20 +151,18 @@ def _error(table: pd.DataFrame, estimator: str, size: int) -> float:
     return float((chosen["change"] - chosen["reference"]).to_numpy().var(ddof=1))
 
 
-def _squared_ratio(table: pd.DataFrame, size: int, estimator: str) -> Interval:
-    ratio, low, _ = _ratio(mean_of(table, "baseline", size, "margin"), mean_of(table, estimator, size, "margin"))
-    error = 2 * ratio * (ratio - low)
-    return (ratio**2, ratio**2 - error, ratio**2 + error)
+def _squared_ratio(table: pd.DataFrame, size: int, estimator: str) -> Statistic:
+    ratio = _ratio(mean_of(table, "baseline", size, "margin"), mean_of(table, estimator, size, "margin"))
+    return Statistic.around(ratio.value**2, 2 * ratio.value * (ratio.value - ratio.low))
 
 
 def efficiency(measured: pd.DataFrame, published: pd.DataFrame) -> Figure:
     """Draw the machines of the baseline over those of WSMeter at equal margin."""
     figure, (axes,) = style.panels()
-    sizes, value = curve(measured, "efficiency")
-    low, high = (curve(measured, f"efficiency_{end}")[1] for end in ("low", "high"))
+    sizes, value, errors = error_bars(measured, "efficiency")
     at = np.arange(len(sizes))
     axes.bar(at - 0.2, value, 0.38, color=style.BLUE, label="by margin (widened 20%)")
-    axes.errorbar(at - 0.2, value, [np.subtract(value, low), np.subtract(high, value)], fmt="none", color="black")
+    axes.errorbar(at - 0.2, value, errors, fmt="none", color="black")
     axes.bar(at + 0.2, curve(measured, "efficiency_by_error")[1], 0.38, color=style.SKY, label="by real error")
     for place, paper in zip(at, (number(published, "efficiency", size) for size in sizes), strict=True):
         axes.hlines(paper, place - 0.4, place, color=style.RED, label="" if place else "published")

@@ -5,9 +5,10 @@ import pandas as pd
 from matplotlib.figure import Figure
 
 from analysis.figures import style
-from analysis.figures.criteria import number, numbers, rows
+from analysis.figures.criteria import number, numbers, rows, statistic
 from analysis.figures.wsmeter.changes import NORMAL_95, job_changes, mean_interval, share_interval
-from analysis.statistics import Current, Measured, job_statistics
+from analysis.figures.wsmeter.draws import Halves
+from analysis.statistics import Current, Measured, Statistic, job_statistics
 from analysis.wsmeter.clusters import random_instances
 from analysis.wsmeter.estimators import WSMeter
 from analysis.wsmeter.plan import plan, rounded
@@ -28,11 +29,6 @@ def printed_services(published: pd.DataFrame) -> pd.DataFrame:
     -------
     DataFrame
         job, mean, std, mean_new, weight, cost, instances.
-
-    Examples
-    --------
-    >>> printed_services(numbers(mean_compute=100.0))["mean"].tolist()
-    [100.0, nan]
     """
     columns = {name: [number(published, f"{name}_{job}") for job in SERVICES] for name in FIELDS}
     return pd.DataFrame({"job": SERVICES, **columns})
@@ -45,18 +41,6 @@ def measure_table2(services: pd.DataFrame, margin: float) -> pd.DataFrame:
     ----------
     services : columns job, mean, std, mean_new, weight, cost, instances
     margin : relative to the current metric
-
-    Returns
-    -------
-    DataFrame
-        series, x, value: single numbers.
-
-    Examples
-    --------
-    >>> table = pd.DataFrame({"job": ["compute", "network"], "mean": 100.0, "std": [7.4, 17.5], "weight": 0.5})
-    >>> table = table.assign(mean_new=[106.6, 112.0], cost=1.0, instances=1500)
-    >>> number(measure_table2(table, 0.03), "cost")
-    69.0
     """
     table = services.astype({"instances": int})
     best, up = plan(table, margin), rounded(table, margin)
@@ -73,67 +57,46 @@ def measure_table2(services: pd.DataFrame, margin: float) -> pd.DataFrame:
     return numbers(**singles, share_of_instances=share)
 
 
-def measure_table2_local(
-    fleet_current: pd.DataFrame, fleet_new: pd.DataFrame, local_current: pd.DataFrame, local_new: pd.DataFrame
-) -> pd.DataFrame:
+def measure_table2_local(fleet: Halves, local: Halves) -> pd.DataFrame:
     """Return the change of one service in the fleet and on machines without co-runners, and how far they differ.
+
+    Changes have 95% intervals; separation is their distance less both half-widths.
 
     Parameters
     ----------
-    fleet_current, fleet_new : measurement tables of the service in the fleet, without and with the feature
-    local_current, local_new : the same on empty machines; where both hold the same instances they are paired
-
-    Returns
-    -------
-    DataFrame
-        series, x, value: change_fleet and change_local with 95% intervals, separation = their distance less both
-        half-widths.
-
-    Examples
-    --------
-    >>> old = pd.DataFrame({"job": 1, "weight": 1.0, "value": [0.99, 1.01] * 50})
-    >>> measured = measure_table2_local(old, old.assign(value=old["value"] * 1.05), old, old.assign(value=1.1))
-    >>> number(measured, "separation") > 0
-    True
+    fleet, local : the service's halves in the fleet and on empty machines; where both hold the same instances they are
+        paired
     """
-    ends: dict[str, float] = {}
-    for name, change, error in (
-        ("fleet", *_change(fleet_current, fleet_new)),
-        ("local", *_change(local_current, local_new)),
-    ):
-        half = NORMAL_95 * error
-        ends |= {f"change_{name}": change, f"change_{name}_low": change - half, f"change_{name}_high": change + half}
-    halves = sum(ends[f"change_{name}_high"] - ends[f"change_{name}"] for name in ("fleet", "local"))
-    return numbers(**ends, separation=abs(ends["change_local"] - ends["change_fleet"]) - halves)
+    change_fleet, change_local = (_change(halves.current, halves.new) for halves in (fleet, local))
+    half_widths = change_fleet.half_width + change_local.half_width
+    separation = abs(change_local.value - change_fleet.value) - half_widths
+    return numbers(change_fleet=change_fleet, change_local=change_local, separation=separation)
 
 
-def _change(current: pd.DataFrame, new: pd.DataFrame) -> tuple[float, float]:
-    """Return the relative change of the mean instance and its standard error, paired by instance where possible."""
+def _change(current: pd.DataFrame, new: pd.DataFrame) -> Statistic:
+    """Return the relative change of the mean instance with its 95% interval, paired by instance where possible."""
     pairs = _pairs(current, new)
     if len(pairs) < 2:
         both = job_changes(current.assign(job=0), new.assign(job=0))
-        return (float(both["change"].iloc[0]), float(both["error"].iloc[0]))
-    before, after = pairs["value_current"], pairs["value_new"]
+        return Statistic.around(float(both["change"].iloc[0]), NORMAL_95 * float(both["error"].iloc[0]))
+    before, after = pairs["current"], pairs["new"]
     ratio = float(after.mean() / before.mean())
     error = float((after - ratio * before).std(ddof=1) / before.mean() / np.sqrt(len(pairs)))
-    return (ratio - 1, error)
+    return Statistic.around(ratio - 1, NORMAL_95 * error)
 
 
 def _pairs(current: pd.DataFrame, new: pd.DataFrame) -> pd.DataFrame:
     if "instance" not in current.columns or "instance" not in new.columns:
         return pd.DataFrame()
-    sides = {
-        f"value_{name}": table.groupby("instance")["value"].mean()
-        for name, table in (("current", current), ("new", new))
-    }
-    return pd.DataFrame(sides).dropna()
+    sides = {"current": current, "new": new}
+    return pd.DataFrame({name: table.groupby("instance")["value"].mean() for name, table in sides.items()}).dropna()
 
 
 def table2_local(measured: pd.DataFrame, published: pd.DataFrame) -> Figure:
     """Draw the change in the fleet and on an empty cluster, with the printed changes as lines."""
     figure, (axes,) = style.panels(height_inches=1.9)
     for at, name in enumerate(("fleet", "local")):
-        value, low, high = (number(measured, f"change_{name}{end}") for end in ("", "_low", "_high"))
+        value, low, high = statistic(measured, f"change_{name}")
         axes.bar(at, value, 0.5, color=(style.BLUE, style.ORANGE)[at])
         axes.errorbar(at, value, [[value - low], [high - value]], color="black", capsize=3, linewidth=1)
         paper = number(published, f"change_{name}")
@@ -146,14 +109,7 @@ def table2_local(measured: pd.DataFrame, published: pd.DataFrame) -> Figure:
 
 
 def printed_trials(published: pd.DataFrame) -> pd.DataFrame:
-    """Return Table 3's trials: per trial and service the mean and the margin.
-
-    Examples
-    --------
-    >>> trial = pd.concat([rows("mean_compute", [1], [105.8]), rows("margin_compute", [1], [3.2])])
-    >>> printed_trials(trial)[["trial", "job", "mean"]].head(1).values.tolist()
-    [[1, 'compute', 105.8]]
-    """
+    """Return Table 3's trials: trial, job, mean, margin."""
     trials = sorted(published.loc[published["series"] == "mean_compute", "x"].dropna())
     return pd.DataFrame(
         [
@@ -178,13 +134,6 @@ def measure_table3_margins(trials: pd.DataFrame, services: pd.DataFrame, instanc
     -------
     DataFrame
         series, x, value: mean_overall and margin_overall over the trial, in units of the mean.
-
-    Examples
-    --------
-    >>> services = pd.DataFrame({"job": ["a", "b"], "mean": 100.0, "std": 1.0, "weight": 0.5})
-    >>> trials = pd.DataFrame({"trial": 1, "job": ["a", "b"], "mean": [105.8, 110.5], "margin": [3.2, 5.0]})
-    >>> round(number(measure_table3_margins(trials, services, {"a": 21, "b": 49}), "margin_overall", 1), 2)
-    2.97
     """
     wsmeter = WSMeter()
     quotas = services[["job", "weight"]].rename(columns={"weight": "quota"})
@@ -207,14 +156,12 @@ def _summary(job: pd.Series, mean: pd.Series, std: pd.Series, instances: dict[st
     return Current(pd.Index(job), weight, mean.to_numpy(), np.asarray(std, dtype=np.float64), observed, nothing)
 
 
-def measure_table3_trials(
-    current: pd.DataFrame, new: pd.DataFrame, margin: float = 0.03, trials: int = 500, seed: int = 1
-) -> pd.DataFrame:
+def measure_table3_trials(halves: Halves, margin: float = 0.03, trials: int = 500, seed: int = 1) -> pd.DataFrame:
     """Return how the planned roll-out does over many trials; services weigh equally, each relative to its current mean.
 
     Parameters
     ----------
-    current, new : measurement tables of the services' instances without and with the feature
+    halves : of the services' instances
     margin : asked for, relative to the current metric
     trials : independent choices of instances from `new`
     seed : of the choices
@@ -224,17 +171,11 @@ def measure_table3_trials(
     DataFrame
         series, x, value: the planned instances, the reference change, the share of trials whose interval includes
         it and the mean margin, both with 95% intervals; how many trials, and the first three.
-
-    Examples
-    --------
-    >>> old = pd.DataFrame({"job": [1, 2] * 50, "machine": range(100), "weight": 1.0})
-    >>> old = old.assign(value=[5.0, 9.0, 6.0, 8.0] * 25)
-    >>> measured = measure_table3_trials(old, old.assign(value=old["value"] * 1.1), trials=20)
-    >>> round(number(measured, "change_reference"), 3)
-    0.1
     """
-    means = current.groupby("job")["value"].mean()
-    before, after = (table.assign(value=100 * table["value"] / table["job"].map(means)) for table in (current, new))
+    means = halves.current.groupby("job")["value"].mean()
+    before, after = (
+        table.assign(value=100 * table["value"] / table["job"].map(means)) for table in (halves.current, halves.new)
+    )
     equal = pd.DataFrame({"job": means.index, "quota": 1.0, "instances": before.groupby("job").size().to_numpy()})
     allocation = WSMeter().plan(before, equal, margin)
     rng, summary = np.random.default_rng(seed), Current.of(before)
@@ -243,12 +184,14 @@ def measure_table3_trials(
     estimates = [WSMeter().estimate(summary, sample, equal) for sample in chosen]
     reference = float(job_statistics(after)["mean"].mean() / 100 - 1)
     change, half = (np.array([getattr(estimate, name) for estimate in estimates]) for name in ("change", "margin"))
-    share, low, high = share_interval(int((abs(change - reference) <= half).sum()), trials)
-    ends = {"trials_including_reference": share, "includes_reference_low": low, "includes_reference_high": high}
-    mean, _, mean_high = mean_interval(half)
+    includes = share_interval(int((abs(change - reference) <= half).sum()), trials)
     planned = rows("planned_instances", range(len(allocation)), allocation["instances"])
     shown = [rows(f"trial_{name}", range(1, 4), values[:3]) for name, values in (("change", change), ("margin", half))]
     singles = numbers(
-        **ends, change_reference=reference, margin_mean=mean, margin_mean_high=mean_high, trials=len(estimates)
+        trials_including_reference=includes.value,
+        includes_reference=includes,
+        change_reference=reference,
+        margin_mean=mean_interval(half),
+        trials=len(estimates),
     )
     return pd.concat([singles, planned, *shown], ignore_index=True)

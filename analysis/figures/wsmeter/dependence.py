@@ -8,10 +8,10 @@ from analysis.distance import distance_correlation
 from analysis.figures import style
 from analysis.figures.criteria import curve, number, numbers, rows
 from analysis.figures.wsmeter.changes import NORMAL_95, share_interval
+from analysis.figures.wsmeter.draws import Halves, heaviest_jobs
 from analysis.figures.wsmeter.motivation import histograms
-from analysis.statistics import NotEnoughDataError
+from analysis.statistics import NotEnoughDataError, Statistic
 from analysis.wsmeter.dependence import colocated_values, rack_dependence
-from analysis.wsmeter.selection import top_jobs
 from models.arrays import Floats
 
 LEAST_RACKS = 10
@@ -21,14 +21,13 @@ SMALL = 0.3
 
 
 def measure_fig8(
-    current: pd.DataFrame, jobs: pd.DataFrame, *, top: int = 3, most: int = 4000, resamples: int = 100, seed: int = 1
+    halves: Halves, *, top: int = 3, most: int = 4000, resamples: int = 100, seed: int = 1
 ) -> pd.DataFrame:
     """Return the heaviest jobs' instance performance beside that of their co-runners, and how they depend.
 
     Parameters
     ----------
-    current : measurement table (job, machine, weight, value, exposure)
-    jobs : columns job, quota
+    halves : of which the current one is looked at
     top : heaviest jobs
     most : instances of a job looked at, chosen at random
     resamples : of the instances, for the standard error of the distance correlation (bootstrap)
@@ -38,38 +37,23 @@ def measure_fig8(
     -------
     DataFrame
         series, x, value: `colocated_1` and so on, co-runners' over the instance's performance; the distance
-        correlations (Székely et al. 2007), and the largest with the upper end of its 95% interval.
-
-    Examples
-    --------
-    >>> rng = np.random.default_rng(0)
-    >>> table = pd.DataFrame({"job": [1, 2] * 300, "machine": np.repeat(range(300), 2), "weight": 1.0})
-    >>> table = table.assign(value=rng.normal(1.0, 0.1, 600))
-    >>> measured = measure_fig8(table, pd.DataFrame({"job": [1, 2], "quota": [9.0, 1.0]}), top=1)
-    >>> number(measured, "distance_correlation_1") < 0.2
-    True
+        correlations (Székely et al. 2007) with 95% intervals by their bootstrap standard errors, and the largest upper
+        end.
     """
-    heaviest = top_jobs(jobs[jobs["job"].isin(current["job"])], top)["job"].tolist()
+    heaviest = heaviest_jobs(halves, top)["job"].tolist()
     rng = np.random.default_rng(seed)
     parts, highs = [numbers(jobs=len(heaviest))], []
     for rank, job in enumerate(heaviest, start=1):
-        pairs = colocated_values(current, job)
+        pairs = colocated_values(halves.current, job)
         pairs = pairs.sample(min(most, len(pairs)), random_state=rng)
         own, others = pairs["value"].to_numpy(), pairs["others"].to_numpy()
-        value, high = _with_upper_end(own, others, resamples, rng)
-        highs.append(high)
-        singles = {f"distance_correlation_{rank}": value, f"distance_correlation_{rank}_high": high}
-        parts += [numbers(**singles), rows(f"colocated_{rank}", own, others)]
+        picks = rng.integers(len(own), size=(resamples, len(own)))
+        error = float(np.std([distance_correlation(own[pick], others[pick]) for pick in picks]))
+        correlation = Statistic.around(distance_correlation(own, others), NORMAL_95 * error)
+        highs.append(correlation.high)
+        parts += [numbers(**{f"distance_correlation_{rank}": correlation}), rows(f"colocated_{rank}", own, others)]
     parts.append(numbers(distance_correlation_high_max=max(highs, default=np.nan)))
     return pd.concat(parts, ignore_index=True)
-
-
-def _with_upper_end(own: Floats, others: Floats, resamples: int, rng: np.random.Generator) -> tuple[float, float]:
-    """Return the distance correlation and the upper end of its 95% interval (bootstrap standard error)."""
-    picks = rng.integers(len(own), size=(resamples, len(own)))
-    error = np.std([distance_correlation(own[pick], others[pick]) for pick in picks])
-    value = distance_correlation(own, others)
-    return (value, float(value + NORMAL_95 * error))
 
 
 def fig8(measured: pd.DataFrame, _published: pd.DataFrame) -> Figure:
@@ -86,15 +70,12 @@ def fig8(measured: pd.DataFrame, _published: pd.DataFrame) -> Figure:
     return figure
 
 
-def measure_fig9(
-    current: pd.DataFrame, jobs: pd.DataFrame, *, top: int = 100, resamples: int = 200, seed: int = 1
-) -> pd.DataFrame:
+def measure_fig9(halves: Halves, *, top: int = 100, resamples: int = 200, seed: int = 1) -> pd.DataFrame:
     """Return how the heaviest jobs' mean performance in the same racks correlates, pair by pair.
 
     Parameters
     ----------
-    current : measurement table (job, rack, value)
-    jobs : columns job, quota
+    halves : of which the current one is looked at
     top : heaviest jobs, all pairs of which are looked at
     resamples : of the racks, for the 95% percentile bootstrap interval of the median Pearson coefficient
     seed : of the resamples
@@ -110,37 +91,29 @@ def measure_fig9(
     ------
     NotEnoughDataError
         If no pair of jobs meets in enough racks.
-
-    Examples
-    --------
-    >>> table = pd.DataFrame({"job": [1, 2] * 40, "rack": np.repeat(range(40), 2), "weight": 1.0})
-    >>> table = table.assign(value=np.random.default_rng(0).normal(1.0, 0.1, 80))
-    >>> measured = measure_fig9(table, pd.DataFrame({"job": [1, 2], "quota": [9.0, 1.0]}))
-    >>> abs(number(measured, "median_pearson")) < 0.3
-    True
     """
-    heaviest = top_jobs(jobs[jobs["job"].isin(current["job"])], top)
-    pairs = rack_dependence(current, heaviest)
+    heaviest = heaviest_jobs(halves, top)
+    pairs = rack_dependence(halves.current, heaviest)
     pairs = pairs[(pairs["racks"] >= LEAST_RACKS) & pairs["pearson"].notna()]
     if pairs.empty:
         raise NotEnoughDataError(2, 0, "jobs that vary together over the same racks")
     pearson, distance = pairs["pearson"].to_numpy(), pairs["distance_correlation"].to_numpy()
-    low, high = _median_interval(current[current["job"].isin(heaviest["job"])], resamples, seed)
-    small = [float(np.mean(np.abs(values) <= SMALL)) for values in (pearson, distance)]
-    ends = [share_interval(share * len(heaviest), len(heaviest)) for share in small]
+    low, high = _median_interval(halves.current[halves.current["job"].isin(heaviest["job"])], resamples, seed)
     singles = numbers(
         jobs=len(heaviest),
         pairs=len(pairs),
-        median_pearson=float(np.median(pearson)),
-        median_pearson_low=low,
-        median_pearson_high=high,
+        median_pearson=Statistic(float(np.median(pearson)), low, high),
         median_distance=float(np.median(distance)),
-        share_small_pearson=small[0],
-        share_small_pearson_low=ends[0][1],
-        share_small_distance=small[1],
-        share_small_distance_low=ends[1][1],
+        share_small_pearson=_small(pearson, len(heaviest)),
+        share_small_distance=_small(distance, len(heaviest)),
     )
     return pd.concat([singles, *histograms({"pearson": pearson}), *histograms({"distance": distance})])
+
+
+def _small(correlations: Floats, jobs: int) -> Statistic:
+    """Return the share of pairs whose correlation is small, with the interval of so many jobs."""
+    share = float(np.mean(np.abs(correlations) <= SMALL))
+    return share_interval(share * jobs, jobs)._replace(value=share)
 
 
 def _median_interval(measured: pd.DataFrame, resamples: int, seed: int) -> tuple[float, float]:

@@ -1,26 +1,53 @@
 """Repeated test clusters from the half with the feature, each estimate beside its reference (WSMeter, section 6.1)."""
 
 import itertools
+from dataclasses import dataclass
 
 import numpy as np
 import pandas as pd
 
-from analysis.figures.wsmeter.changes import Interval, mean_interval, share_interval
-from analysis.statistics import Current, Measured, NotEnoughDataError
+from analysis.figures.wsmeter.changes import mean_interval, share_interval
+from analysis.statistics import UNKNOWN, Current, Measured, NotEnoughDataError, Statistic
 from analysis.wsmeter.clusters import MachineRows, random_machines
 from analysis.wsmeter.coverage import Covered
 from analysis.wsmeter.estimators import WIDENING, Baseline, Estimate, WSMeter
+from analysis.wsmeter.selection import top_jobs
+from models.errors import InputError
 
 
-def cluster_draws(
-    current: pd.DataFrame, new: pd.DataFrame, jobs: pd.DataFrame, sizes: tuple[int, ...], *, draws: int, seed: int = 1
-) -> pd.DataFrame:
+@dataclass(frozen=True, slots=True, eq=False)
+class Halves:
+    """A recorded fleet cut in two (WSMeter, section 6.1): measurement tables without and with the feature."""
+
+    current: pd.DataFrame
+    """job, machine, rack, weight, value, exposure; a row an instance."""
+    new: pd.DataFrame
+    jobs: pd.DataFrame
+    """job, name, quota, instances of the whole fleet."""
+
+    def only(self, names: tuple[str, ...]) -> "Halves":
+        """Return the same of some jobs, by name."""
+        jobs = self.jobs[self.jobs["name"].isin(names)]
+        missing = sorted(set(names) - set(jobs["name"]))
+        if missing:
+            raise InputError(f"the run has no job named {', '.join(missing)}")
+        current, new = (
+            table[table["job"].isin(jobs["job"])].reset_index(drop=True) for table in (self.current, self.new)
+        )
+        return Halves(current, new, jobs.reset_index(drop=True))
+
+
+def heaviest_jobs(halves: Halves, top: int) -> pd.DataFrame:
+    """Return the jobs with the most quota of those that run in the current half."""
+    return top_jobs(halves.jobs[halves.jobs["job"].isin(halves.current["job"])], top)
+
+
+def cluster_draws(halves: Halves, sizes: tuple[int, ...], *, draws: int, seed: int = 1) -> pd.DataFrame:
     """Draw test clusters and estimate the change from each, by machines and by jobs.
 
     Parameters
     ----------
-    current, new : measurement tables of the halves without and with the feature
-    jobs : columns job, quota; every job of the fleet
+    halves : measurement tables of the halves, and every job of the fleet
     sizes : machines per cluster; sizes that exceed the machines of `new` are left out
     draws : clusters per size
     seed : of the draws
@@ -32,18 +59,18 @@ def cluster_draws(
         change over the whole of both halves: of the mean machine, or of the covered jobs), includes (the reference
         lies in the interval), excludes (no change does not). A cluster that covers no job has no wsmeter row.
     """
-    index = MachineRows.of(new)
+    index = MachineRows.of(halves.new)
     fitting = [size for size in sizes if size <= len(index.machines)]
     if not fitting:
         raise NotEnoughDataError(min(sizes), len(index.machines), "machines with the feature")
-    before, measured = Current.of(current), Measured.of(new)
+    before, measured = Current.of(halves.current), Measured.of(halves.new)
     after = measured.summary()
     rng = np.random.default_rng(seed)
     table_rows = []
     for size in fitting:
         for draw in range(draws):
             sample = measured.summary(random_machines(rng, index, size))
-            table_rows += [{"draw": draw, **row} for row in _estimates(before, after, sample, jobs)]
+            table_rows += [{"draw": draw, **row} for row in _estimates(before, after, sample, halves.jobs)]
     return _judged(pd.DataFrame(table_rows))
 
 
@@ -78,21 +105,14 @@ def of(draws: pd.DataFrame, estimator: str, machines: int | None = None) -> pd.D
     return chosen if machines is None else chosen[chosen["machines"] == machines]
 
 
-def mean_of(draws: pd.DataFrame, estimator: str, machines: int, column: str) -> Interval:
+def mean_of(draws: pd.DataFrame, estimator: str, machines: int, column: str) -> Statistic:
     """Return the mean of a column over the draws of one size, with its 95% interval; NaN without such draws."""
     values = of(draws, estimator, machines)[column].to_numpy(dtype=np.float64)
-    return mean_interval(values) if len(values) else (np.nan, np.nan, np.nan)
+    return mean_interval(values) if len(values) else UNKNOWN
 
 
-def share_of(draws: pd.DataFrame, estimator: str, column: str, machines: int | None = None) -> Interval:
-    """Return the share of draws in which something holds, with its 95% interval.
-
-    Examples
-    --------
-    >>> table = pd.DataFrame({"estimator": "a", "machines": 25, "includes": [True, True]})
-    >>> share_of(table, "a", "includes", 25)[0]
-    1.0
-    """
+def share_of(draws: pd.DataFrame, estimator: str, column: str, machines: int | None = None) -> Statistic:
+    """Return the share of draws in which something holds, with its 95% interval."""
     chosen = of(draws, estimator, machines)[column]
     return share_interval(int(chosen.sum()), len(chosen))
 
@@ -100,18 +120,12 @@ def share_of(draws: pd.DataFrame, estimator: str, column: str, machines: int | N
 def worst_step(draws: pd.DataFrame, estimator: str, column: str, sign: float) -> float:
     """Return the lower 95% end of the rise (sign 1) or fall (sign −1) of a mean to the next size, the smallest.
 
-    Parameters
-    ----------
-    draws : of `cluster_draws`
-    estimator, column : whose mean
-    sign : 1 for a rise with size, −1 for a fall
-
-    Returns
-    -------
-    float
-        NaN if there is only one size.
+    It is NaN if there is only one size.
     """
     sizes = sorted(of(draws, estimator)["machines"].unique())
     at = [mean_of(draws, estimator, size, column) for size in sizes]
-    steps = [sign * (b[0] - a[0]) - float(np.hypot(a[0] - a[1], b[0] - b[1])) for a, b in itertools.pairwise(at)]
+    steps = [
+        sign * (b.value - a.value) - float(np.hypot(a.value - a.low, b.value - b.low))
+        for a, b in itertools.pairwise(at)
+    ]
     return min(steps, default=float("nan"))

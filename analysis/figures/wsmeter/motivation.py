@@ -8,48 +8,29 @@ from matplotlib.figure import Figure
 from analysis.figures import style
 from analysis.figures.criteria import curve, number, numbers, rows
 from analysis.figures.wsmeter.changes import NORMAL_95, job_changes, machine_change, machine_cv, share_interval
-from analysis.statistics import machine_values
+from analysis.figures.wsmeter.draws import Halves
+from analysis.statistics import Statistic, machine_values
 from models.arrays import Floats
 
 CLEAR_SE = 3.0
 """Standard errors from which a job's change counts as clear: 0.25% of unchanged jobs exceed them on either side."""
 
 
-def measure_fig1(current: pd.DataFrame, new: pd.DataFrame) -> pd.DataFrame:
-    """Return the jobs' changes in falling order, and the shares of jobs that gain and lose.
+def measure_fig1(halves: Halves) -> pd.DataFrame:
+    """Return the jobs' changes over their rank as a share, in falling order, and the shares of jobs that gain and lose.
 
-    Parameters
-    ----------
-    current, new : measurement tables (job, weight, value) of the halves without and with the feature
-
-    Returns
-    -------
-    DataFrame
-        series, x, value: `change` over the jobs' rank as a share, and the shares with 95% intervals over jobs.
-
-    Examples
-    --------
-    >>> old = pd.DataFrame({"job": [1, 2], "weight": 1.0, "value": 1.0})
-    >>> number(measure_fig1(old, old.assign(value=[1.1, 0.9])), "share_gaining")
-    0.5
+    Shares have 95% intervals over jobs.
     """
-    jobs = job_changes(current, new)
+    jobs = job_changes(halves.current, halves.new)
     change = np.sort(jobs["change"].to_numpy())[::-1]
     many = jobs[(jobs["instances_current"] >= 20) & (jobs["instances_new"] >= 20)]
     z = many["change"] / many["error"]
-    gaining, low, high = share_interval((change > 0).sum(), len(change))
-    gains, gains_low, _ = share_interval((z > CLEAR_SE).sum(), len(many))
-    losses, losses_low, _ = share_interval((z < -CLEAR_SE).sum(), len(many))
     singles = numbers(
         jobs=len(change),
-        share_gaining=gaining,
-        share_gaining_low=low,
-        share_gaining_high=high,
+        share_gaining=share_interval((change > 0).sum(), len(change)),
         share_losing=float(np.mean(change < 0)) if len(change) else np.nan,
-        share_clear_gains=gains,
-        share_clear_gains_low=gains_low,
-        share_clear_losses=losses,
-        share_clear_losses_low=losses_low,
+        share_clear_gains=share_interval((z > CLEAR_SE).sum(), len(many)),
+        share_clear_losses=share_interval((z < -CLEAR_SE).sum(), len(many)),
     )
     return pd.concat([singles, rows("change", (np.arange(len(change)) + 0.5) / max(1, len(change)), change)])
 
@@ -75,71 +56,40 @@ def fig1(measured: pd.DataFrame, published: pd.DataFrame) -> Figure:
     return figure
 
 
-def measure_fig2(current: pd.DataFrame, new: pd.DataFrame, min_instances: int = 200) -> pd.DataFrame:
+def measure_fig2(halves: Halves, min_instances: int = 200) -> pd.DataFrame:
     """Return the histograms of the heaviest clearly gaining and the heaviest clearly losing job.
 
     Clear is a mean change of more than three standard errors. Nothing is measured on a side without such a job.
-
-    Parameters
-    ----------
-    current, new : measurement tables (job, weight, value) of the halves
-    min_instances : instances that a job must have in both halves together
-
-    Returns
-    -------
-    DataFrame
-        series, x, value: `current_gaining`, `new_gaining`, … as shares of instances over their performance, and the
-        single numbers of both jobs with intervals.
-
-    Examples
-    --------
-    >>> old = pd.DataFrame({"job": 1, "weight": 1.0, "value": np.linspace(1.0, 1.2, 200)})
-    >>> number(measure_fig2(old, old.assign(value=old["value"] + 0.1)), "instances_gaining")
-    400.0
+    `current_gaining`, `new_gaining`, … are shares of instances over their performance.
     """
-    jobs = job_changes(current, new, min_instances=2)
+    jobs = job_changes(halves.current, halves.new, min_instances=2)
     jobs = jobs[jobs["instances_current"] + jobs["instances_new"] >= min_instances]
     z = jobs["change"] / jobs["error"]
     parts = [numbers()]
     for side, clear in (("gaining", z > CLEAR_SE), ("losing", z < -CLEAR_SE)):
         for job in jobs[clear].nlargest(1, "weight").to_dict("records"):
-            parts += _one_job(side, pd.Series(job), current, new)
+            parts += _one_job(side, pd.Series(job), halves)
     return pd.concat(parts, ignore_index=True)
 
 
-def _one_job(side: str, job: pd.Series, current: pd.DataFrame, new: pd.DataFrame) -> list[pd.DataFrame]:
-    values = {name: table.loc[table["job"] == job["job"], "value"] for name, table in _named(current, new)}
+def _one_job(side: str, job: pd.Series, halves: Halves) -> list[pd.DataFrame]:
+    values = {name: table.loc[table["job"] == job["job"], "value"] for name, table in _named(halves)}
     either = 1 / np.sqrt(1 / job["instances_current"] + 1 / job["instances_new"])
     singles = {
         "instances": job["instances_current"] + job["instances_new"],
-        "change": job["change"],
-        "change_low": job["change"] - CLEAR_SE * job["error"],
-        "change_high": job["change"] + CLEAR_SE * job["error"],
-        "shift": abs(job["shift"]),
-        "shift_high": abs(job["shift"]) + NORMAL_95 / either,
+        "change": Statistic.around(job["change"], CLEAR_SE * job["error"]),
+        "shift": Statistic.around(abs(job["shift"]), NORMAL_95 / either),
     }
-    single = numbers(**{_suffixed(name, side): float(value) for name, value in singles.items()})
+    single = numbers(**{f"{name}_{side}": value for name, value in singles.items()})
     return [single, *histograms({f"{name}_{side}": v.to_numpy() for name, v in values.items()})]
 
 
-def _named(current: pd.DataFrame, new: pd.DataFrame) -> list[tuple[str, pd.DataFrame]]:
-    return [("current", current), ("new", new)]
-
-
-def _suffixed(name: str, side: str) -> str:
-    """Return change_gaining_low for change_low of gaining: the end of the interval stands last."""
-    stem, _, end = name.partition("_")
-    return f"{stem}_{side}_{end}" if end else f"{stem}_{side}"
+def _named(halves: Halves) -> list[tuple[str, pd.DataFrame]]:
+    return [("current", halves.current), ("new", halves.new)]
 
 
 def histograms(values: dict[str, Floats], bins: int = 30) -> list[pd.DataFrame]:
-    """Return histograms over common bins: shares of the observations at the middles of the bins.
-
-    Examples
-    --------
-    >>> histograms({"a": np.array([0.0, 1.0, 1.0])}, bins=2)[0]["value"].round(2).tolist()
-    [0.33, 0.67]
-    """
+    """Return histograms over common bins: shares of the observations at the middles of the bins."""
     every = np.concatenate(list(values.values()))
     low, high = np.quantile(every, [0.002, 0.998]) if len(every) > 500 else (every.min(), every.max())
     edges = np.linspace(low, high if high > low else low + 1.0, bins + 1)
@@ -170,39 +120,21 @@ def _two_histograms(axes: Axes, measured: pd.DataFrame, suffix: str = "") -> Non
             style.legend(axes)
 
 
-def measure_fig3(current: pd.DataFrame, new: pd.DataFrame) -> pd.DataFrame:
+def measure_fig3(halves: Halves) -> pd.DataFrame:
     """Return the histograms of the machines of both halves, their spread and the change of their mean.
 
-    Parameters
-    ----------
-    current, new : measurement tables (machine, weight, value, exposure) of the halves
-
-    Returns
-    -------
-    DataFrame
-        series, x, value: `current` and `new` as shares of machines over their performance; change, cv and shift
-        (of the mean, in standard deviations) with 95% intervals.
-
-    Examples
-    --------
-    >>> old = pd.DataFrame({"machine": [1, 2, 3], "weight": 1.0, "value": [0.9, 1.0, 1.1]})
-    >>> round(number(measure_fig3(old, old.assign(value=old["value"] * 1.02)), "change"), 3)
-    0.02
+    `current` and `new` are shares of machines over their performance; change, cv and shift (of the mean, in standard
+    deviations) have 95% intervals.
     """
-    change, error = machine_change(current, new)
-    cv, cv_low, cv_high = machine_cv(current)
-    high = max(abs(change - NORMAL_95 * error), abs(change + NORMAL_95 * error))
+    mean, error = machine_change(halves.current, halves.new)
+    change, cv = Statistic.around(mean, NORMAL_95 * error), machine_cv(halves.current)
     singles = numbers(
         change=change,
-        change_low=change - NORMAL_95 * error,
-        change_high=change + NORMAL_95 * error,
         cv=cv,
-        cv_low=cv_low,
-        cv_high=cv_high,
-        shift=abs(change) / cv,
-        shift_high=high / cv_low,
+        shift=abs(mean) / cv.value,
+        shift_high=max(abs(change.low), abs(change.high)) / cv.low,
     )
-    values = {name: machine_values(table)["value"].to_numpy() for name, table in _named(current, new)}
+    values = {name: machine_values(table)["value"].to_numpy() for name, table in _named(halves)}
     return pd.concat([singles, *histograms(values)], ignore_index=True)
 
 

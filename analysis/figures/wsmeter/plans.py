@@ -6,6 +6,7 @@ from matplotlib.figure import Figure
 
 from analysis.figures import style
 from analysis.figures.criteria import curve, number, numbers, rows
+from analysis.figures.wsmeter.draws import Halves
 from analysis.wsmeter.coverage import plannable
 from analysis.wsmeter.plan import Plan, plan
 
@@ -23,40 +24,23 @@ def plan_table(current: pd.DataFrame, jobs: pd.DataFrame, top: int) -> pd.DataFr
     -------
     DataFrame
         job, weight, mean, std (of the population), instances, cost (CPU quota); in order of falling quota.
-
-    Examples
-    --------
-    >>> table = pd.DataFrame({"job": 1, "machine": [1, 1, 2, 2], "weight": 2.0, "value": [1.0, 3.0, 1.0, 3.0]})
-    >>> plan_table(table, pd.DataFrame({"job": [1], "quota": [8.0], "instances": [4]}), top=1)["cost"].tolist()
-    [2.0]
     """
     return plannable(current, jobs).nlargest(top, "weight").reset_index(drop=True)
 
 
 def machine_quota(current: pd.DataFrame) -> float:
-    """Return the CPU quota that one machine's measured instances hold: what a plan's cost is counted in.
-
-    Examples
-    --------
-    >>> machine_quota(pd.DataFrame({"machine": [1, 1, 2], "weight": 2.0}))
-    3.0
-    """
+    """Return the CPU quota that one machine's measured instances hold: what a plan's cost is counted in."""
     return float(current["weight"].sum()) / current["machine"].nunique()
 
 
 def measure_fig12(
-    current: pd.DataFrame,
-    jobs: pd.DataFrame,
-    tops: tuple[int, ...] = (50, 100, 200),
-    minima: tuple[int, ...] = (4, 20),
-    target: float = 0.01,
+    halves: Halves, tops: tuple[int, ...] = (50, 100, 200), minima: tuple[int, ...] = (4, 20), target: float = 0.01
 ) -> pd.DataFrame:
     """Return machines and margin of the optimal plans for several job selections and least sample sizes.
 
     Parameters
     ----------
-    current : measurement table of the current WSC
-    jobs : columns job, quota, instances
+    halves : of which the current one is planned for
     tops : heaviest jobs selected
     minima : least instances per job
     target : relative margin asked for
@@ -67,31 +51,21 @@ def measure_fig12(
         series, x, value: `margin_minN`, `machines_minN` and `at_minimum_minN` (share of the jobs held at the least
         sample size) over the number of jobs, growth from the fewest to the most jobs, and the largest gap of the
         margins with the first minimum from the target.
-
-    Examples
-    --------
-    >>> table = pd.DataFrame({"job": [1, 1, 2, 2] * 50, "machine": range(200), "weight": 1.0})
-    >>> table = table.assign(value=[1.0, 1.1] * 100)
-    >>> jobs = pd.DataFrame({"job": [1, 2], "quota": 100.0, "instances": 100})
-    >>> measured = measure_fig12(table, jobs, tops=(1, 2), target=0.02)
-    >>> number(measured, "margin_min4", 1) <= 0.02
-    True
     """
     parts = [numbers(target_margin=target)]
+    tables = [plan_table(halves.current, halves.jobs, top) for top in tops]
     for least in minima:
-        tables = [plan_table(current, jobs, top) for top in tops]
         plans = [plan(table, target, min_instances=least) for table in tables]
-        margin, cost = [plan.margin for plan in plans], [plan.cost / machine_quota(current) for plan in plans]
-        parts += [rows(f"margin_min{least}", tops, margin), rows(f"machines_min{least}", tops, cost)]
+        margin, cost = [plan.margin for plan in plans], [plan.cost / machine_quota(halves.current) for plan in plans]
         at_minimum = [_at_minimum(*both, least) for both in zip(plans, tables, strict=True)]
-        parts.append(rows(f"at_minimum_min{least}", tops, at_minimum))
-        singles = {"cost_growth": cost[-1] / cost[0], "margin_gap": max(abs(m - target) for m in margin)}
-        parts.append(
-            numbers(
-                **{f"cost_growth_min{least}": singles["cost_growth"]},
-                **{f"margin_min{least}_gap": singles["margin_gap"], f"margin_min{least}_max": max(margin)},
-            )
-        )
+        curves = {"margin": margin, "machines": cost, "at_minimum": at_minimum}
+        parts += [rows(f"{name}_min{least}", tops, value) for name, value in curves.items()]
+        singles = {
+            f"cost_growth_min{least}": cost[-1] / cost[0],
+            f"margin_min{least}_gap": max(abs(m - target) for m in margin),
+            f"margin_min{least}_max": max(margin),
+        }
+        parts.append(numbers(**singles))
     return pd.concat(parts, ignore_index=True)
 
 
@@ -126,15 +100,12 @@ def fig12(measured: pd.DataFrame, published: pd.DataFrame) -> Figure:
     return figure
 
 
-def measure_table1(
-    current: pd.DataFrame, jobs: pd.DataFrame, targets: tuple[float, ...] = (0.03, 0.01), top: int = 200
-) -> pd.DataFrame:
+def measure_table1(halves: Halves, targets: tuple[float, ...] = (0.03, 0.01), top: int = 200) -> pd.DataFrame:
     """Return the ideal test cluster for two target fidelities over the heaviest jobs.
 
     Parameters
     ----------
-    current : measurement table of the current WSC
-    jobs : columns job, quota, instances
+    halves : of which the current one is planned for
     targets : relative margins, the wider first
     top : heaviest jobs selected
 
@@ -143,16 +114,8 @@ def measure_table1(
     DataFrame
         series, x, value: machines and margin per target (x), the share of jobs held at the least sample size and
         the margin over the target at the first target, the growth of machines to the last.
-
-    Examples
-    --------
-    >>> table = pd.DataFrame({"job": 1, "machine": range(99), "weight": 1.0, "value": [0.9, 1.1, 1.0] * 33})
-    >>> jobs = pd.DataFrame({"job": [1], "quota": [60.0], "instances": [99]})
-    >>> measured = measure_table1(table, jobs, targets=(0.06, 0.03))
-    >>> [number(measured, "machines", target) for target in (0.06, 0.03)]
-    [8.0, 30.0]
     """
-    table = plan_table(current, jobs, top)
+    table = plan_table(halves.current, halves.jobs, top)
     plans = [plan(table, target) for target in targets]
     singles = numbers(
         jobs=len(table),
@@ -160,5 +123,5 @@ def measure_table1(
         margin_over_target=plans[0].margin / targets[0],
         machines_growth=plans[-1].cost / plans[0].cost,
     )
-    machines, margin = [plan.cost / machine_quota(current) for plan in plans], [plan.margin for plan in plans]
+    machines, margin = [plan.cost / machine_quota(halves.current) for plan in plans], [plan.margin for plan in plans]
     return pd.concat([singles, rows("machines", targets, machines), rows("margin", targets, margin)], ignore_index=True)

@@ -7,15 +7,15 @@ from scipy.stats import norm
 
 from analysis.figures import style
 from analysis.figures.criteria import curve, number, numbers, rows
+from analysis.figures.wsmeter.draws import Halves, heaviest_jobs
 from analysis.figures.wsmeter.motivation import histograms
-from analysis.statistics import machine_values
+from analysis.statistics import Statistic, machine_values
 from analysis.wsmeter.normality import ks_distance, sample_means, standardised_means
-from analysis.wsmeter.selection import top_jobs
 from models.arrays import Floats
 
 
 def measure_fig7(
-    current: pd.DataFrame, sizes: tuple[int, int] = (1, 100), trials: int = 1000, resamples: int = 400, seed: int = 1
+    halves: Halves, sizes: tuple[int, int] = (1, 100), trials: int = 1000, resamples: int = 400, seed: int = 1
 ) -> pd.DataFrame:
     """Return the distribution of sample means of machine performance, and how it narrows with the sample size.
 
@@ -23,7 +23,7 @@ def measure_fig7(
 
     Parameters
     ----------
-    current : measurement table (machine, weight, value, exposure)
+    halves : of which the current one is sampled
     sizes : machines per sample, the smaller first
     trials : samples of either size
     resamples : of the trials, for the 95% percentile bootstrap interval of the exponent
@@ -34,15 +34,8 @@ def measure_fig7(
     DataFrame
         series, x, value: `size_N`, shares of trials over the sample mean; the exponent e in width ~ N**-e; bias_z,
         the distance of the mean of the larger samples' means from the true mean in standard errors.
-
-    Examples
-    --------
-    >>> value = np.random.default_rng(0).normal(1.0, 0.1, 2000)
-    >>> table = pd.DataFrame({"machine": range(2000), "weight": 1.0, "value": value})
-    >>> 0.4 < number(measure_fig7(table), "exponent") < 0.6
-    True
     """
-    values = machine_values(current)["value"].to_numpy()
+    values = machine_values(halves.current)["value"].to_numpy()
     rng = np.random.default_rng(seed)
     means = [sample_means(values, size, trials, rng) for size in sizes]
     picks = rng.integers(trials, size=(resamples, trials))
@@ -52,9 +45,7 @@ def measure_fig7(
     singles = numbers(
         trials=trials,
         true_mean=values.mean(),
-        exponent=_exponent(means, sizes),
-        exponent_low=low,
-        exponent_high=high,
+        exponent=Statistic(_exponent(means, sizes), low, high),
         bias_z=abs(means[-1].mean() - values.mean()) / error,
     )
     by_size = {f"size_{size}": sample_means for size, sample_means in zip(sizes, means, strict=True)}
@@ -82,8 +73,7 @@ def fig7(measured: pd.DataFrame, published: pd.DataFrame) -> Figure:
 
 
 def measure_fig11(
-    current: pd.DataFrame,
-    jobs: pd.DataFrame,
+    halves: Halves,
     sizes: tuple[int, ...] = (20, 4),
     *,
     top: int = 4,
@@ -95,8 +85,7 @@ def measure_fig11(
 
     Parameters
     ----------
-    current : measurement table (job, value)
-    jobs : columns job, quota
+    halves : of which the current one is sampled
     sizes : instances per sample
     top : heaviest jobs
     trials : samples per job and size that are judged
@@ -108,14 +97,9 @@ def measure_fig11(
     DataFrame
         series, x, value: `cdf_JOB_SIZE` over the standardised mean; the largest Kolmogorov-Smirnov distance per size,
         and with the Dvoretzky-Kiefer-Wolfowitz (Massart 1990) 95% band of the trials added.
-
-    Examples
-    --------
-    >>> table = pd.DataFrame({"job": 1, "value": np.random.default_rng(0).normal(1.0, 0.1, 500)})
-    >>> number(measure_fig11(table, pd.DataFrame({"job": [1], "quota": [1.0]})), "distance_20") < 0.05
-    True
     """
-    heaviest = top_jobs(jobs[jobs["job"].isin(current["job"])], top)["job"]
+    current = halves.current
+    heaviest = heaviest_jobs(halves, top)["job"]
     rng, band = np.random.default_rng(seed), np.sqrt(np.log(2 / 0.05) / (2 * trials))
     parts: list[pd.DataFrame] = []
     distances: dict[int, list[float]] = {size: [] for size in sizes}

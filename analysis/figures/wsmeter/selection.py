@@ -1,4 +1,7 @@
-"""WSMeter, Figures 4 to 6: which jobs two WSCs share, and how few of them stand for a fleet."""
+"""WSMeter, Figures 4 to 6: which jobs two WSCs share, and how few of them stand for a fleet.
+
+Tables of jobs have columns job, name, quota.
+"""
 
 import numpy as np
 import pandas as pd
@@ -7,36 +10,18 @@ from matplotlib.figure import Figure
 from analysis.figures import style
 from analysis.figures.criteria import curve, number, numbers, rows
 from analysis.figures.wsmeter.changes import share_interval
+from analysis.figures.wsmeter.draws import Halves
 from analysis.wsmeter.selection import common_jobs, job_overlap, quota_cdf, selection_curve
 
 
 def measure_fig4(first: pd.DataFrame, second: pd.DataFrame) -> pd.DataFrame:
-    """Return how many job names run on both of two WSCs, and on one only.
-
-    Parameters
-    ----------
-    first, second : columns job, name, quota; the jobs of either WSC
-
-    Returns
-    -------
-    DataFrame
-        series, x, value: numbers of jobs, the common share of all names with its 95% interval.
-
-    Examples
-    --------
-    >>> a, b = (pd.DataFrame({"name": list(names), "quota": 1.0}) for names in ("abc", "bcd"))
-    >>> number(measure_fig4(a, b), "common_share")
-    0.5
-    """
+    """Return how many jobs run by name on both of two WSCs, and on one only; the common share with its 95% interval."""
     common, only_first, only_second = job_overlap(first, second)["jobs"].tolist()
-    share, low, high = share_interval(common, common + only_first + only_second)
     return numbers(
         jobs_common=common,
         jobs_only_1=only_first,
         jobs_only_2=only_second,
-        common_share=share,
-        common_share_low=low,
-        common_share_high=high,
+        common_share=share_interval(common, common + only_first + only_second),
     )
 
 
@@ -73,22 +58,8 @@ def fig4(measured: pd.DataFrame, published: pd.DataFrame) -> Figure:
 def measure_fig5(first: pd.DataFrame, second: pd.DataFrame, few: float = 0.05) -> pd.DataFrame:
     """Return the share of the CPU quota that the common jobs hold, and the quota's distribution over the jobs.
 
-    Parameters
-    ----------
-    first, second : columns job, name, quota; the jobs of either WSC
-    few : share of the jobs that count as a few heavyweights
-
-    Returns
-    -------
-    DataFrame
-        series, x, value: common_quota_share over the WSC (1, 2), `quota_held_1` and `_2` over the share of the jobs,
-        the heaviest first, and the smaller of both WSCs for the two findings.
-
-    Examples
-    --------
-    >>> jobs = pd.DataFrame({"job": list("ab"), "name": list("ab"), "quota": [3.0, 1.0]})
-    >>> number(measure_fig5(jobs, jobs[:1]), "common_quota_share", 1)
-    0.75
+    common_quota_share is over the WSC (1, 2), `quota_held_1` and `_2` over the share of the jobs, the heaviest first;
+    of both findings the smaller of both WSCs. `few` is the share of the jobs that count as a few heavyweights.
     """
     common = job_overlap(first, second).iloc[0]
     shares = [float(common[f"quota_share_{side}"]) for side in "ab"]
@@ -122,34 +93,19 @@ def fig5(measured: pd.DataFrame, published: pd.DataFrame) -> Figure:
     return figure
 
 
-def measure_fig6(
-    current: pd.DataFrame, jobs: pd.DataFrame, other: pd.DataFrame, most: int = 500, share: float = 0.2
-) -> pd.DataFrame:
+def measure_fig6(halves: Halves, other: pd.DataFrame, most: int = 500, share: float = 0.2) -> pd.DataFrame:
     """Return coverage of the quota and deviation of the metric for the top N jobs of the first WSC.
 
     Parameters
     ----------
-    current : measurement table of the first WSC
-    jobs : columns job, name, quota; its jobs
-    other : columns name, quota; the jobs of the second WSC
+    halves : of which the current one is the first WSC
+    other : the jobs of the second WSC
     most : largest N
-    share : share of the common jobs from which the deviation is judged
-
-    Returns
-    -------
-    DataFrame
-        series, x, value: quota_coverage and deviation (relative, from the metric over all jobs) over N.
-
-    Examples
-    --------
-    >>> table = pd.DataFrame({"job": range(9), "machine": 0, "weight": 1.0, "value": 1.0})
-    >>> jobs = pd.DataFrame({"job": range(9), "name": list("abcdefghi"), "quota": np.arange(9.0, 0, -1)})
-    >>> number(measure_fig6(table, jobs, jobs), "deviation_from_20_percent")
-    0.0
+    share : share of the common jobs from which the deviation, relative to the metric over all jobs, is judged
     """
-    common = len(common_jobs(jobs, other))
-    sizes = list(range(1, min(most, len(jobs)) + 1))
-    table = selection_curve(current, jobs, sizes)
+    common = len(common_jobs(halves.jobs, other))
+    sizes = list(range(1, min(most, len(halves.jobs)) + 1))
+    table = selection_curve(halves.current, halves.jobs, sizes)
     deviation, coverage = table["deviation"].to_numpy(), table["quota_coverage"].to_numpy()
     start = min(max(1, round(share * common)), len(sizes)) - 1
     early, late = np.abs(deviation[:10]).mean(), np.abs(deviation[start:]).mean()

@@ -1,4 +1,7 @@
-"""WSMeter, Figures 17 to 19: what test clusters say about a CPU upgrade and a DVFS policy."""
+"""WSMeter, Figures 17 to 19: what test clusters say about a CPU upgrade and a DVFS policy.
+
+Figures are measured over `draws` test clusters of each of `sizes` machines from the half with the feature.
+"""
 
 import numpy as np
 import pandas as pd
@@ -6,9 +9,9 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
 from analysis.figures import style
-from analysis.figures.criteria import curve, number, numbers, rows
+from analysis.figures.criteria import band, curve, error_bars, number, numbers, rows
 from analysis.figures.wsmeter.changes import NORMAL_95, machine_change, machine_cv
-from analysis.figures.wsmeter.draws import cluster_draws, mean_of, of, share_of, worst_step
+from analysis.figures.wsmeter.draws import Halves, cluster_draws, mean_of, of, share_of, worst_step
 from analysis.statistics import job_statistics, quota_shares
 from analysis.wsmeter.estimators import Baseline
 
@@ -22,49 +25,21 @@ SHARES = {
 """Colours and names of the shares of draws."""
 
 
-def measure_fig17(
-    current: pd.DataFrame,
-    new: pd.DataFrame,
-    jobs: pd.DataFrame,
-    sizes: tuple[int, ...] = (25, 50, 100),
-    draws: int = 500,
-) -> pd.DataFrame:
-    """Return what the machine-granularity baseline says about the feature, over many test clusters.
+def measure_fig17(halves: Halves, sizes: tuple[int, ...] = (25, 50, 100), draws: int = 500) -> pd.DataFrame:
+    """Return what the machine-granularity baseline says about the feature.
 
-    Parameters
-    ----------
-    current, new : measurement tables of the halves without and with the feature
-    jobs : columns job, quota
-    sizes : machines per test cluster
-    draws : clusters per size
-
-    Returns
-    -------
-    DataFrame
-        series, x, value: per size (x) the mean margin, the shares of draws that include the new and exclude the
-        current performance with 95% Wilson intervals, three example draws; the machines' spread; the reference; draws,
-        the fewest of any size.
-
-    Examples
-    --------
-    >>> old = pd.DataFrame({"job": 1, "machine": range(60), "weight": 1.0, "value": [0.9, 1.1] * 30})
-    >>> jobs = pd.DataFrame({"job": [1], "quota": [60.0]})
-    >>> measured = measure_fig17(old, old.assign(value=old["value"] * 1.1), jobs, (25, 50), draws=20)
-    >>> round(number(measured, "change_reference"), 3)
-    0.1
+    Per size (x) the mean margin, the shares of draws that include the new and exclude the current performance with 95%
+    Wilson intervals, three example draws; the machines' spread; the reference; draws, the fewest of any size.
     """
-    table = cluster_draws(current, new, jobs, sizes, draws=draws)
-    cv, cv_low, cv_high = machine_cv(current)
+    table = cluster_draws(halves, sizes, draws=draws)
     done = [size for size in sizes if len(of(table, "baseline", size))]
     excludes = {size: share_of(table, "baseline", "excludes", size) for size in done}
     singles = numbers(
-        cv=cv,
-        cv_low=cv_low,
-        cv_high=cv_high,
+        cv=machine_cv(halves.current),
         change_reference=float(of(table, "baseline")["reference"].iloc[0]),
-        includes_new_high_min=min(share_of(table, "baseline", "includes", size)[2] for size in done),
-        **{f"excludes_current_high_{size}": ends[2] for size, ends in excludes.items()},
-        **{f"excludes_current_low_{size}": ends[1] for size, ends in excludes.items()},
+        includes_new_high_min=min(share_of(table, "baseline", "includes", size).high for size in done),
+        **{f"excludes_current_high_{size}": share.high for size, share in excludes.items()},
+        **{f"excludes_current_low_{size}": share.low for size, share in excludes.items()},
         draws=_fewest(table, "baseline"),
     )
     return pd.concat([singles, *_by_size(table, "baseline", done)], ignore_index=True)
@@ -72,11 +47,12 @@ def measure_fig17(
 
 def _by_size(table: pd.DataFrame, estimator: str, sizes: list[int]) -> list[pd.DataFrame]:
     """Return the curves over cluster size that Figures 17 to 19 draw."""
-    margins = [mean_of(table, estimator, size, "margin") for size in sizes]
-    coverage = [mean_of(table, estimator, size, "quota_coverage")[0] for size in sizes]
-    parts = [rows("margin", sizes, [margin[0] for margin in margins]), rows("quota_coverage", sizes, coverage)]
-    parts += _shares_by_size("includes_new", table, estimator, "includes", sizes)
-    parts += _shares_by_size("excludes_current", table, estimator, "excludes", sizes)
+    parts = [
+        rows(name, sizes, [mean_of(table, estimator, size, name).value for size in sizes])
+        for name in ("margin", "quota_coverage")
+    ]
+    parts.append(_shares_by_size("includes_new", table, estimator, "includes", sizes))
+    parts.append(_shares_by_size("excludes_current", table, estimator, "excludes", sizes))
     for example in range(EXAMPLES):
         for column in ("change", "margin", "reference"):
             shown = [of(table, estimator, size)[column].iloc[example : example + 1] for size in sizes]
@@ -84,12 +60,9 @@ def _by_size(table: pd.DataFrame, estimator: str, sizes: list[int]) -> list[pd.D
     return parts
 
 
-def _shares_by_size(
-    name: str, table: pd.DataFrame, estimator: str, column: str, sizes: list[int]
-) -> list[pd.DataFrame]:
+def _shares_by_size(name: str, table: pd.DataFrame, estimator: str, column: str, sizes: list[int]) -> pd.DataFrame:
     """Return the curve of a share of draws over cluster size, and those of the ends of its intervals."""
-    ends = np.array([share_of(table, estimator, column, size) for size in sizes]).reshape(-1, 3)
-    return [rows(f"{name}{end}", sizes, ends[:, i]) for i, end in enumerate(("", "_low", "_high"))]
+    return band(name, sizes, [share_of(table, estimator, column, size) for size in sizes])
 
 
 def _fewest(table: pd.DataFrame, estimator: str) -> float:
@@ -98,78 +71,48 @@ def _fewest(table: pd.DataFrame, estimator: str) -> float:
     return float(min(len(of(table, estimator, size)) for size in sizes))
 
 
-def measure_fig18(
-    current: pd.DataFrame,
-    new: pd.DataFrame,
-    jobs: pd.DataFrame,
-    sizes: tuple[int, ...] = (25, 50),
-    draws: int = 500,
-) -> pd.DataFrame:
-    """Return what WSMeter says about the CPU upgrade, over many test clusters.
+def measure_fig18(halves: Halves, sizes: tuple[int, ...] = (25, 50), draws: int = 500) -> pd.DataFrame:
+    """Return what WSMeter says about the CPU upgrade.
 
-    Parameters
-    ----------
-    current, new : measurement tables of the halves without and with the feature
-    jobs : columns job, quota
-    sizes : machines per test cluster
-    draws : clusters per size
-
-    Returns
-    -------
-    DataFrame
-        series, x, value: as of `measure_fig17`, with coverage of the quota, the changes over the covered and over
-        all jobs, and the share of draws that include the new performance after widening by 20%, at each size too.
-
-    Examples
-    --------
-    >>> old = pd.DataFrame({"job": 1, "machine": range(60), "weight": 1.0, "value": [0.9, 1.1] * 30})
-    >>> jobs = pd.DataFrame({"job": [1], "quota": [60.0]})
-    >>> measured = measure_fig18(old, old.assign(value=old["value"] * 1.1), jobs, draws=20)
-    >>> number(measured, "quota_coverage", 25)
-    1.0
+    As of `measure_fig17`, with coverage of the quota, the changes over the covered and over all jobs, and the share of
+    draws that include the new performance after widening by 20%, at each size too.
     """
-    table = cluster_draws(current, new, jobs, sizes, draws=draws)
+    table = cluster_draws(halves, sizes, draws=draws)
     done = [size for size in sizes if len(of(table, "wsmeter", size))]
-    coverage = [mean_of(table, "wsmeter", size, "quota_coverage")[1] for size in done]
-    excludes = [share_of(table, "wsmeter", "excludes", size)[1] for size in done]
+    coverage = [mean_of(table, "wsmeter", size, "quota_coverage").low for size in done]
+    excludes = [share_of(table, "wsmeter", "excludes", size).low for size in done]
     singles = numbers(
-        **_shares(table),
-        **_changes(table, current, new, jobs),
-        **{f"margin_{size}_high": mean_of(table, "wsmeter", size, "margin")[2] for size in done},
+        **_changes(table, halves),
         excludes_current_low_min=min(excludes, default=np.nan),
         quota_coverage_low_min=min(coverage, default=np.nan),
         draws=_fewest(table, "wsmeter"),
     )
-    return pd.concat([singles, *_widened_by_size(table, done), *_by_size(table, "wsmeter", done)], ignore_index=True)
+    return pd.concat([singles, *_wsmeter(table, done)], ignore_index=True)
 
 
-def _widened_by_size(table: pd.DataFrame, sizes: list[int]) -> list[pd.DataFrame]:
-    """Return the mean margin and the inclusion over cluster size after widening by 20%."""
-    margins = [mean_of(table, "wsmeter-widened", size, "margin")[0] for size in sizes]
-    shares = _shares_by_size("includes_new_widened", table, "wsmeter-widened", "includes", sizes)
-    return [rows("margin_widened", sizes, margins), *shares]
-
-
-def _shares(table: pd.DataFrame) -> dict[str, float]:
-    """Return the shares of draws, all sizes together, that include the new performance."""
-    plain, low, high = share_of(table, "wsmeter", "includes")
-    widened, widened_low, widened_high = share_of(table, "wsmeter-widened", "includes")
-    return {
-        "includes_new": plain,
-        "includes_new_low": low,
-        "includes_new_high": high,
-        "includes_new_widened": widened,
-        "includes_new_widened_low": widened_low,
-        "includes_new_widened_high": widened_high,
+def _wsmeter(table: pd.DataFrame, sizes: list[int]) -> list[pd.DataFrame]:
+    """Return what Figures 18 and 19 say of WSMeter, with the published margins and with those widened by 20%."""
+    inclusion = {
+        "includes_new": share_of(table, "wsmeter", "includes"),
+        "includes_new_widened": share_of(table, "wsmeter-widened", "includes"),
     }
+    highs = {f"margin_{size}_high": mean_of(table, "wsmeter", size, "margin").high for size in sizes}
+    margins = [mean_of(table, "wsmeter-widened", size, "margin").value for size in sizes]
+    return [
+        numbers(**inclusion, **highs),
+        rows("margin_widened", sizes, margins),
+        _shares_by_size("includes_new_widened", table, "wsmeter-widened", "includes", sizes),
+        *_by_size(table, "wsmeter", sizes),
+    ]
 
 
-def _changes(table: pd.DataFrame, current: pd.DataFrame, new: pd.DataFrame, jobs: pd.DataFrame) -> dict[str, float]:
+def _changes(table: pd.DataFrame, halves: Halves) -> dict[str, float]:
     """Return the changes over covered jobs (mean over draws), over all jobs seen in both halves, and of machines."""
-    both = job_statistics(current).merge(job_statistics(new), on="job", suffixes=("_current", "_new"))
-    share = np.nan_to_num(quota_shares(jobs, pd.Index(both["job"])))
+    before, after = (job_statistics(side) for side in (halves.current, halves.new))
+    both = before.merge(after, on="job", suffixes=("_current", "_new"))
+    share = np.nan_to_num(quota_shares(halves.jobs, pd.Index(both["job"])))
     everything = float(share @ both["mean_new"].to_numpy() / (share @ both["mean_current"].to_numpy()) - 1)
-    machines, error = machine_change(current, new)
+    machines, error = machine_change(halves.current, halves.new)
     return {
         "change_covered": float(of(table, "wsmeter")["reference"].mean()),
         "change_all": everything,
@@ -179,51 +122,25 @@ def _changes(table: pd.DataFrame, current: pd.DataFrame, new: pd.DataFrame, jobs
     }
 
 
-def measure_fig19(
-    current: pd.DataFrame,
-    new: pd.DataFrame,
-    jobs: pd.DataFrame,
-    sizes: tuple[int, ...] = (100, 200, 400),
-    draws: int = 300,
-) -> pd.DataFrame:
+def measure_fig19(halves: Halves, sizes: tuple[int, ...] = (100, 200, 400), draws: int = 300) -> pd.DataFrame:
     """Return what WSMeter says about the DVFS policy, and how many machines the baseline would need.
 
-    Parameters
-    ----------
-    current, new : measurement tables of the halves without and with the feature
-    jobs : columns job, quota
-    sizes : machines per test cluster
-    draws : clusters per size
-
-    Returns
-    -------
-    DataFrame
-        series, x, value: as of `measure_fig18`; baseline_machines make its margin half of the change between the
-        halves (footnote 6 of the paper), baseline_machines_low with the upper 95% end of that change.
-
-    Examples
-    --------
-    >>> old = pd.DataFrame({"job": 1, "machine": range(200), "weight": 1.0, "value": [0.9, 1.1] * 100})
-    >>> jobs = pd.DataFrame({"job": [1], "quota": [60.0]})
-    >>> measured = measure_fig19(old, old.assign(value=old["value"] * 1.1), jobs, draws=20)
-    >>> round(number(measured, "baseline_machines"))
-    16
+    As of `measure_fig18`; baseline_machines make its margin half of the change between the halves (footnote 6 of the
+    paper), baseline_machines_low with the upper 95% end of that change.
     """
-    table = cluster_draws(current, new, jobs, sizes, draws=draws)
+    table = cluster_draws(halves, sizes, draws=draws)
     done = [size for size in sizes if len(of(table, "wsmeter", size))]
-    changes = _changes(table, current, new, jobs)
-    cv, upper = machine_cv(current)[0], abs(changes["change_machines"]) + NORMAL_95 * changes["change_machines_error"]
+    changes, cv = _changes(table, halves), machine_cv(halves.current).value
+    upper = abs(changes["change_machines"]) + NORMAL_95 * changes["change_machines_error"]
     singles = numbers(
-        **_shares(table),
         **changes,
-        **{f"margin_{size}_high": mean_of(table, "wsmeter", size, "margin")[2] for size in done},
-        **{f"excludes_current_low_{size}": share_of(table, "wsmeter", "excludes", size)[1] for size in done},
-        **{f"quota_coverage_{size}_low": mean_of(table, "wsmeter", size, "quota_coverage")[1] for size in done},
+        **{f"excludes_current_low_{size}": share_of(table, "wsmeter", "excludes", size).low for size in done},
+        **{f"quota_coverage_{size}_low": mean_of(table, "wsmeter", size, "quota_coverage").low for size in done},
         margin_fall_low=worst_step(table, "wsmeter", "margin", -1),
         baseline_machines=(2 * cv / (changes["change_machines"] / 2)) ** 2,
         baseline_machines_low=(2 * cv / (upper / 2)) ** 2,
     )
-    return pd.concat([singles, *_widened_by_size(table, done), *_by_size(table, "wsmeter", done)], ignore_index=True)
+    return pd.concat([singles, *_wsmeter(table, done)], ignore_index=True)
 
 
 def fig17(measured: pd.DataFrame, published: pd.DataFrame) -> Figure:
@@ -265,15 +182,13 @@ def _inclusion(axes: Axes, measured: pd.DataFrame, published: pd.DataFrame) -> N
     """Draw the shares of draws over cluster size with their intervals; widened ones where they were measured."""
     lowest = 1.0
     for shift, (name, (colour, text)) in zip((-0.12, 0.0, 0.12), SHARES.items(), strict=True):
-        sizes, share = curve(measured, name)
+        sizes, share, error = error_bars(measured, name)
         if not sizes:
             continue
-        low, high = (curve(measured, f"{name}_{end}")[1] for end in ("low", "high"))
-        error = np.clip([np.subtract(share, low), np.subtract(high, share)], 0, None)
         at = np.arange(len(sizes)) + shift
         axes.errorbar(at, share, error, fmt="s", color=colour, markersize=4, capsize=2, linewidth=1, label=text)
         axes.set_xticks(range(len(sizes)), [f"{size:.0f}" for size in sizes])
-        lowest = min(lowest, *low)
+        lowest = min(lowest, *np.subtract(share, error[0]))
     axes.axhline(0.95, color=style.GREY, linestyle=":", label="nominal 95%")
     paper = number(published, "includes_new")
     if np.isfinite(paper):
@@ -287,19 +202,8 @@ def _inclusion(axes: Axes, measured: pd.DataFrame, published: pd.DataFrame) -> N
 def measure_baseline(cv15: float, cv13: float) -> pd.DataFrame:
     """Return the margins and sizes of the machine baseline in sections 6.3 and 6.4, by the estimator itself.
 
-    Parameters
-    ----------
-    cv15, cv13 : spread of the machines over their mean in case studies I and II
-
-    Returns
-    -------
-    DataFrame
-        series, x, value: margins over machines, machines over the margin (exact, and to two digits as printed).
-
-    Examples
-    --------
-    >>> round(number(measure_baseline(0.15, 0.13), "margin_cv15", 25), 4)
-    0.06
+    Margins over machines, machines over the margin (exact, and to two digits as printed), from the spread of the
+    machines over their mean in case studies I and II.
     """
     target = 0.006
     sizes = {"cv15": (25, 100), "cv13": (100,)}

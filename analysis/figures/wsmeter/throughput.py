@@ -6,36 +6,29 @@ from matplotlib.figure import Figure
 from scipy.stats import rankdata
 
 from analysis.figures import style
-from analysis.figures.criteria import curve, number, numbers, rows
-from analysis.figures.wsmeter.changes import Interval, job_changes
+from analysis.figures.criteria import curve, numbers, rows, statistic
+from analysis.figures.wsmeter.changes import job_changes
+from analysis.figures.wsmeter.draws import Halves
+from analysis.statistics import UNKNOWN, Statistic
 from models.arrays import Floats
 
 FEATURES = ("cpu_upgrade", "dvfs_policy")
 
 
-def changes_of_both(
-    ipc: tuple[pd.DataFrame, pd.DataFrame], throughput: tuple[pd.DataFrame, pd.DataFrame], min_instances: int = 20
-) -> pd.DataFrame:
+def changes_of_both(ipc: Halves, throughput: Halves, min_instances: int = 20) -> pd.DataFrame:
     """Return every job's change of IPC beside its change of throughput.
 
     Parameters
     ----------
-    ipc, throughput : (current, new) measurement tables in either metric
+    ipc, throughput : a fleet's halves measured in either metric
     min_instances : instances that a job must have in each half
 
     Returns
     -------
     DataFrame
         job, ipc, throughput (relative changes), instances (the fewer of both halves).
-
-    Examples
-    --------
-    >>> old = pd.DataFrame({"job": 1, "weight": 1.0, "value": [1.0, 1.0]})
-    >>> both = changes_of_both((old, old), (old, old.assign(value=1.1)), min_instances=1)
-    >>> both[["ipc", "throughput"]].round(3).values.tolist()
-    [[0.0, 0.1]]
     """
-    by_ipc, by_throughput = (job_changes(*tables, min_instances) for tables in (ipc, throughput))
+    by_ipc, by_throughput = (job_changes(halves.current, halves.new, min_instances) for halves in (ipc, throughput))
     both = by_ipc.merge(by_throughput, on="job", suffixes=("", "_throughput"))
     fewer = both[["instances_current", "instances_new"]].min(axis=1)
     columns = {"ipc": both["change"], "throughput": both["change_throughput"], "instances": fewer}
@@ -58,31 +51,26 @@ def measure_ipc_vs_throughput(
     DataFrame
         series, x, value: a point per job and feature, rank correlations (Spearman 1904) with intervals, drop_low =
         lower end under the upgrade less upper end under DVFS.
-
-    Examples
-    --------
-    >>> jobs = pd.DataFrame({"job": range(9), "ipc": np.arange(9.0), "throughput": np.arange(9.0)})
-    >>> measured = measure_ipc_vs_throughput(jobs, jobs.assign(ipc=-jobs["ipc"]), resamples=9)
-    >>> number(measured, "rank_correlation_dvfs_policy")
-    -1.0
     """
     rng = np.random.default_rng(seed)
-    parts, ends = [], {}
-    for name, table in zip(FEATURES, (cpu_upgrade, dvfs_policy), strict=True):
-        ends[name] = _rank_correlation(table["ipc"].to_numpy(), table["throughput"].to_numpy(), resamples, rng)
-        parts.append(rows(f"throughput_{name}", table["ipc"], table["throughput"]))
-        for end, value in zip(("", "_low", "_high"), ends[name], strict=True):
-            parts.append(numbers(**{f"rank_correlation_{name}{end}": value}))
-    parts.append(numbers(drop_low=ends["cpu_upgrade"][1] - ends["dvfs_policy"][2]))
-    return pd.concat(parts, ignore_index=True)
+    tables = dict(zip(FEATURES, (cpu_upgrade, dvfs_policy), strict=True))
+    correlations = {
+        f"rank_correlation_{name}": _rank_correlation(
+            table["ipc"].to_numpy(), table["throughput"].to_numpy(), resamples, rng
+        )
+        for name, table in tables.items()
+    }
+    upgrade, policy = correlations.values()
+    points = [rows(f"throughput_{name}", table["ipc"], table["throughput"]) for name, table in tables.items()]
+    return pd.concat([*points, numbers(**correlations, drop_low=upgrade.low - policy.high)], ignore_index=True)
 
 
-def _rank_correlation(x: Floats, y: Floats, resamples: int, rng: np.random.Generator) -> Interval:
+def _rank_correlation(x: Floats, y: Floats, resamples: int, rng: np.random.Generator) -> Statistic:
     if len(x) < 3:
-        return (np.nan, np.nan, np.nan)
+        return UNKNOWN
     picks = rng.integers(len(x), size=(resamples, len(x)))
     low, high = np.nanquantile(_spearman(x[picks], y[picks]), [0.025, 0.975])
-    return (float(_spearman(x[None], y[None])[0]), float(low), float(high))
+    return Statistic(float(_spearman(x[None], y[None])[0]), float(low), float(high))
 
 
 def _spearman(x: Floats, y: Floats) -> Floats:
@@ -102,7 +90,7 @@ def ipc_vs_throughput(measured: pd.DataFrame, published: pd.DataFrame) -> Figure
         panel.plot(ipc, throughput, ".", color=style.BLUE, markersize=2.5, alpha=0.6, label="a job")
         ends = [np.min(ipc, initial=0.0), np.max(ipc, initial=0.0)]
         panel.plot(ends, ends, color=style.GREY, linestyle=":", label="published: they go together")
-        value, low, high = (number(measured, f"rank_correlation_{name}{end}") for end in ("", "_low", "_high"))
+        value, low, high = statistic(measured, f"rank_correlation_{name}")
         title = f"{name.replace('_', ' ')}: rank correlation {value:.2f} [{low:.2f}, {high:.2f}]"
         style.label(panel, "change of IPC", "change of throughput", title)
         style.percent(panel, "x")

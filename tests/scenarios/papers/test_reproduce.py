@@ -262,7 +262,7 @@ def test_an_explanation_of_one_fleet_says_what_other_fleets_say():
     outcome = reproduce.ROWS["wsmeter/efficiency"].outcome(Sources(obtain, quiet))
     assert outcome.table["seed"].tolist() == [1, 2, 3, 4, 5]
     third = Sources(obtain, quiet).halves("cpu_upgrade", "ipc", seed=3)
-    own = cost.measure_efficiency(third.current, third.new, third.jobs).set_index("series")["value"]
+    own = cost.measure_efficiency(third).set_index("series")["value"]
     assert outcome.table.set_index("seed").loc[3, "efficiency_low_min"] == pytest.approx(own["efficiency_low_min"])
     low = Criterion("efficiency_low_min", "at least", 4.0, "", 3.0)
     (said,) = explained("wsmeter/efficiency", [low], outcome.judged)

@@ -9,6 +9,7 @@ from scipy.stats import ttest_1samp
 
 from analysis.figures.criteria import number
 from analysis.figures.world import designs
+from analysis.figures.wsmeter.changes import student_interval
 from models.fleet.world import World
 from scenarios.files.loader import load
 from scenarios.files.source import Override
@@ -96,21 +97,20 @@ def test_packing_fails_where_fleets_are_too_few_or_draws():
 
 def test_a_fleet_counts_once_where_its_draws_are_alike():
     table = draws("added", sd=0.0).assign(real=lambda rows: 0.07 + 0.01 * (rows["seed"] % 2))
-    by_draw, by_fleet = (designs.described(table, each).iloc[0] for each in (designs.DRAWS, designs.FLEETS))
-    assert by_draw["difference"] == pytest.approx(by_fleet["difference"])
-    widths = [row["bias_high"] - row["bias_low"] for row in (by_draw, by_fleet)]
-    assert widths[1] > 2 * widths[0]
+    by_draw, by_fleet = (designs.discrepancies(table, each)["added"] for each in (designs.DRAWS, designs.FLEETS))
+    assert by_draw.difference.value == pytest.approx(by_fleet.difference.value)
+    assert by_fleet.bias.half_width > 2 * by_draw.bias.half_width
 
 
 def test_intervals_are_those_of_a_t_test():
     values = pd.Series(np.random.default_rng(2).normal(0.01, 0.02, 7))
     oracle = ttest_1samp(values, 0.0).confidence_interval(0.95)
-    assert designs.mean_of(values) == pytest.approx((values.mean(), oracle.low, oracle.high))
+    assert student_interval(values) == pytest.approx((values.mean(), oracle.low, oracle.high))
 
 
 def test_described_draws_say_bias_and_coverage():
     table = draws("added", difference=0.03, sd=0.0).assign(composed=0.07, real=0.1, truth=0.06)
-    row = designs.described(table, designs.DRAWS).iloc[0]
+    row = designs.described(table, designs.DRAWS).set_index("")["added"]
     names = ["draws", "difference", "sd", "bias", "bias_covered", "composed_bias", "covers", "composed_covers"]
     assert row[names].tolist() == pytest.approx([24, 0.03, 0.0, 0.04, 0.03, 0.01, 0.0, 1.0])
 

@@ -22,7 +22,7 @@ def many_jobs(**world):
 
 def fig12(**world):
     made = many_jobs(**world)
-    return plans.measure_fig12(made.current, made.jobs)
+    return plans.measure_fig12(made)
 
 
 def test_fig12_holds_where_light_jobs_are_steady_and_small():
@@ -38,7 +38,7 @@ def test_fig12_fails_where_twenty_instances_do_not_bind():
 
 
 def test_fig12_fails_where_more_jobs_cost_as_much_more():
-    costs = plans.measure_fig12(many_jobs(instance_quota=1.0).current, many_jobs(instance_quota=1.0).jobs)
+    costs = plans.measure_fig12(many_jobs(instance_quota=1.0))
     assert "cost_growth_min4" in failing("wsmeter/fig12", costs)
 
 
@@ -57,7 +57,7 @@ def test_fig12_prints_every_margin_on_its_bar():
 
 def table1(**world):
     made = many_jobs(**world)
-    return plans.measure_table1(made.current, made.jobs)
+    return plans.measure_table1(made)
 
 
 def test_table1_holds_where_four_instances_of_each_job_nearly_do():
@@ -71,12 +71,12 @@ def test_table1_fails_where_precision_is_dear():
 
 def test_table1_fails_where_there_are_fewer_jobs():
     made = fleet(jobs=60)
-    assert "jobs" in failing("wsmeter/table1", plans.measure_table1(made.current, made.jobs))
+    assert "jobs" in failing("wsmeter/table1", plans.measure_table1(made))
 
 
 def fig13(**world):
     made = fleet(**{"machines": 1000, "jobs": 300, **world})
-    return cost.measure_fig13(made.current, made.new, made.jobs, draws=60)
+    return cost.measure_fig13(made, draws=60)
 
 
 def test_fig13_holds_where_instances_vary_and_light_jobs_are_rare():
@@ -97,7 +97,7 @@ def test_fig13_fails_where_hardly_any_job_is_covered():
 
 def fig16(**world):
     made = fleet(**{"machines": 1000, "popularity": 0.9, "job_sd": 0.6, **world})
-    return cost.measure_fig16(made.current, made.new, made.jobs, (25, 50, 100), draws=60)
+    return cost.measure_fig16(made, (25, 50, 100), draws=60)
 
 
 def test_fig16_holds_where_jobs_differ_much_and_their_instances_little():
@@ -115,7 +115,7 @@ def test_fig16_fails_where_random_machines_are_far_from_ideal():
 
 def efficiency(**world):
     made = fleet(**{"machines": 1000, "popularity": 0.9, "job_sd": 0.6, **world})
-    return cost.measure_efficiency(made.current, made.new, made.jobs, draws=60)
+    return cost.measure_efficiency(made, draws=60)
 
 
 def test_the_efficiency_holds_where_jobs_differ_much_and_their_instances_little():
@@ -124,8 +124,8 @@ def test_the_efficiency_holds_where_jobs_differ_much_and_their_instances_little(
 
 def test_the_efficiency_is_the_squared_ratio_of_the_margins_with_an_interval_around_it():
     made = fleet(machines=1000, popularity=0.9, job_sd=0.6)
-    margins = cost.measure_fig16(made.current, made.new, made.jobs, (25, 50), draws=60)
-    measured = cost.measure_efficiency(made.current, made.new, made.jobs, (25, 50), draws=60)
+    margins = cost.measure_fig16(made, (25, 50), draws=60)
+    measured = cost.measure_efficiency(made, (25, 50), draws=60)
     for size in (25, 50):
         ratio = number(margins, "margin_baseline", size) / number(margins, "margin_wsmeter", size)
         value, low, high = (number(measured, f"efficiency{end}", size) for end in ("", "_low", "_high"))

@@ -6,6 +6,7 @@ import pytest
 
 from analysis.figures.criteria import number, printed
 from analysis.figures.wsmeter import customer, throughput
+from analysis.figures.wsmeter.draws import Halves
 from scenarios.papers.rows import published
 from tests.helpers.reproduce_worlds import failing
 
@@ -40,9 +41,14 @@ def service(change, spread=0.07, instances=800, seed=1):
     return pd.DataFrame({"job": 0, "weight": 1.0, "value": value})
 
 
+def halves(before, after):
+    return Halves(before, after, pd.DataFrame())
+
+
 def local(fleet_change, local_change):
     return customer.measure_table2_local(
-        service(0.0, seed=1), service(fleet_change, seed=2), service(0.0, seed=3), service(local_change, seed=4)
+        halves(service(0.0, seed=1), service(fleet_change, seed=2)),
+        halves(service(0.0, seed=3), service(local_change, seed=4)),
     )
 
 
@@ -61,8 +67,10 @@ def test_table2_local_fails_where_there_is_no_gain_in_the_fleet():
 def test_measuring_the_same_local_instances_before_and_after_narrows_the_interval():
     before = service(0.0).assign(instance=range(800))
     after = before.assign(value=before["value"] * 1.1)
-    paired = customer.measure_table2_local(before, after, before, after)
-    unpaired = customer.measure_table2_local(*[table.drop(columns="instance") for table in (before, after) * 2])
+    paired = customer.measure_table2_local(*[halves(before, after)] * 2)
+    unpaired = customer.measure_table2_local(
+        *[halves(*[side.drop(columns="instance") for side in (before, after)])] * 2
+    )
     assert number(paired, "change_local") == pytest.approx(number(unpaired, "change_local"))
     assert number(paired, "change_local_high") == pytest.approx(0.1)
     assert number(unpaired, "change_local_high") > 0.105
@@ -83,7 +91,7 @@ def table3(trials=None, observed=None, repetitions=300, **world):
         trials, customer.printed_services(PAPER3), observed or {"compute": 21, "network": 49}
     )
     before, after = services(0.0, 0.0), services(0.066, 0.12, seed=2, **world)
-    return pd.concat([margins, customer.measure_table3_trials(before, after, trials=repetitions)])
+    return pd.concat([margins, customer.measure_table3_trials(halves(before, after), trials=repetitions)])
 
 
 @pytest.mark.statistical

@@ -6,7 +6,7 @@ from tests.helpers.reproduce_worlds import failing, fleet
 
 def fig8(**world):
     made = fleet(**{"machines": 1000, "popularity": 0.8, **world})
-    return dependence.measure_fig8(made.current, made.jobs, resamples=20)
+    return dependence.measure_fig8(made, resamples=20)
 
 
 def test_fig8_holds_where_instances_do_not_know_their_machine():
@@ -23,7 +23,7 @@ def test_fig8_fails_with_fewer_than_three_jobs():
 
 def fig9(**world):
     made = fleet(**{"machines": 2400, "jobs": 40, "popularity": 0.5, **world})
-    return dependence.measure_fig9(made.current, made.jobs, resamples=40)
+    return dependence.measure_fig9(made, resamples=40)
 
 
 def test_fig9_holds_where_racks_have_nothing_of_their_own():

@@ -11,7 +11,7 @@ MIXED = np.where(np.arange(400) % 2 == 0, 0.03, -0.03)
 
 def fig1(**world):
     made = fleet(**{"jobs": 400, "machines": 1600, "instance_sd": 0.05, **world})
-    return motivation.measure_fig1(made.current, made.new)
+    return motivation.measure_fig1(made)
 
 
 def test_fig1_holds_where_half_of_the_jobs_gain_and_half_lose():
@@ -35,7 +35,7 @@ def test_fig1_counts_jobs_and_shares():
 
 def fig2(effect, instance_sd=0.08):
     made = fleet(jobs=10, machines=800, instance_sd=instance_sd, effect=effect)
-    return motivation.measure_fig2(made.current, made.new)
+    return motivation.measure_fig2(made)
 
 
 def test_fig2_holds_where_one_job_clearly_gains_and_one_loses_under_wide_spread():
@@ -53,7 +53,7 @@ def test_fig2_fails_where_the_distributions_do_not_overlap():
 
 def fig3(effect, job_sd=0.6):
     made = fleet(machines=6000, jobs=50, job_sd=job_sd, effect=effect)
-    return motivation.measure_fig3(made.current, made.new)
+    return motivation.measure_fig3(made)
 
 
 def test_fig3_holds_where_machines_differ_much_and_the_halves_little():

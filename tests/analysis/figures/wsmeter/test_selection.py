@@ -5,6 +5,7 @@ import pandas as pd
 
 from analysis.figures.criteria import number
 from analysis.figures.wsmeter import selection
+from analysis.figures.wsmeter.draws import Halves
 from tests.helpers.reproduce_worlds import failing, fleet
 
 
@@ -48,7 +49,7 @@ def test_fig5_fails_where_all_jobs_are_alike():
 
 def fig6(**world):
     made = fleet(**{"jobs": 300, "popularity": 1.3, "job_sd": 0.3, **world})
-    return selection.measure_fig6(made.current, made.jobs, made.jobs)
+    return selection.measure_fig6(made, made.jobs)
 
 
 def test_fig6_holds_where_few_jobs_hold_most():
@@ -65,5 +66,5 @@ def test_fig6_fails_where_more_jobs_lead_away_from_the_whole():
     value = np.select([np.arange(1000) < 10, np.arange(1000) < 505], [1.0, 1.5], 0.5)
     jobs = pd.DataFrame({"job": range(1000), "name": [str(i) for i in range(1000)], "quota": np.linspace(1.1, 1, 1000)})
     table = pd.DataFrame({"job": range(1000), "machine": 0, "weight": 1.0, "value": value})
-    names = failing("wsmeter/fig6", selection.measure_fig6(table, jobs, jobs))
+    names = failing("wsmeter/fig6", selection.measure_fig6(Halves(table, table, jobs), jobs))
     assert {"reduction", "deviation_from_20_percent"} <= set(names)

@@ -22,7 +22,7 @@ def as_it_is(row):
 
 def fig17(draws=300, **world):
     made = fleet(**{**WORLD, "effect": 0.065, "seed": 3, **world})
-    return studies.measure_fig17(made.current, made.new, made.jobs, draws=draws)
+    return studies.measure_fig17(made, draws=draws)
 
 
 @pytest.mark.statistical
@@ -53,7 +53,7 @@ def test_fig17_fails_with_few_draws_whose_upper_ends_reach_anything():
 
 def fig18(draws=300, **world):
     made = fleet(**{**WORLD, "effect": 0.065, "machine_sd": 0.02, **world})
-    return studies.measure_fig18(made.current, made.new, made.jobs, draws=draws)
+    return studies.measure_fig18(made, draws=draws)
 
 
 @pytest.mark.statistical
@@ -89,7 +89,7 @@ def test_fig18_fails_with_few_draws_whose_upper_ends_reach_anything():
 
 def test_fig18_counts_the_draws_that_cover_a_job():
     made = fleet(jobs=2000, popularity=0.0, slots=1, seed=2)
-    measured = studies.measure_fig18(made.current, made.new, made.jobs, draws=20)
+    measured = studies.measure_fig18(made, draws=20)
     assert number(measured, "draws") < 20
 
 
@@ -104,7 +104,7 @@ def test_widening_includes_more_at_every_size_and_both_are_drawn(size):
 
 def fig19(**world):
     made = fleet(**{**WORLD, "machines": 4000, "effect": 0.011, "job_sd": 0.9, "seed": 2, **world})
-    return studies.measure_fig19(made.current, made.new, made.jobs, draws=100)
+    return studies.measure_fig19(made, draws=100)
 
 
 def test_fig19_holds_where_jobs_gain_one_percent():
