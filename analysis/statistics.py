@@ -139,7 +139,7 @@ class Current:
         """
         if isinstance(table, Current):
             return table
-        return Measured.of(table).summary()
+        return CodedMeasurements.of(table).summary()
 
     @classmethod
     def joined(cls, parts: Sequence["Current"]) -> "Current":
@@ -196,7 +196,7 @@ Table = pd.DataFrame | Current
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Measured:
+class CodedMeasurements:
     """A measurement table checked and coded once, so that the summary of some of its rows is a few sums.
 
     Of every row: the places of its job in `jobs` and of its machine among the machines, in order, and its numbers.
@@ -211,7 +211,7 @@ class Measured:
     value: Floats
 
     @classmethod
-    def of(cls, table: pd.DataFrame) -> "Measured":
+    def of(cls, table: pd.DataFrame) -> "CodedMeasurements":
         """Check and code a table; errors as in `job_statistics`."""
         job, jobs = _coded(table, "job")
         value, weight = _finite(table, "value", -np.inf), _finite(table, "weight")
@@ -226,7 +226,7 @@ class Measured:
         Examples
         --------
         >>> table = pd.DataFrame({"job": list("bab"), "machine": [1, 2, 3], "weight": 1.0, "value": [1.0, 5.0, 3.0]})
-        >>> some = Measured.of(table).summary(np.array([0, 2]))
+        >>> some = CodedMeasurements.of(table).summary(np.array([0, 2]))
         >>> some.job.tolist(), some.mean, some.machine_value
         (['b'], array([2.]), array([1., 3.]))
         """

@@ -1,6 +1,7 @@
 """What the documents, the Makefile and the version list say is so."""
 
 import ast
+import collections
 import os
 import re
 import shutil
@@ -25,6 +26,16 @@ PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
 RUNTIME = [Requirement(line) for line in PROJECT["dependencies"]]
 DEVELOPMENT = [Requirement(line) for name in ("dev", "docs") for line in PROJECT["optional-dependencies"][name]]
 MODULES = [path.relative_to(ROOT) for folder in FOLDERS for path in sorted((ROOT / folder).rglob("*.py"))]
+
+SHARED_CLASS_NAMES = {
+    "Asked", "Beside", "Block", "Cell", "Cells", "Cluster", "Clusters", "Comparison", "Contention", "Criteria",
+    "Design", "Estimate", "Fault", "Finding", "Fleet", "Groups", "Hardware", "Jobs", "Line", "Load", "Log",
+    "Look", "Machine", "Machines", "Measured", "Method", "Node", "Occupancy", "Outcome", "Own", "Page", "Parts",
+    "Place", "Plan", "Profile", "Programs", "Ring", "Rollout", "Rows", "Run", "Selection", "Served", "Service",
+    "Setting", "Shared", "Side", "Site", "Software", "Station", "Stay", "Table", "Times", "Total", "Traffic",
+    "Trial", "Truth", "WSMeter", "Work",
+}  # fmt: skip
+"""Names that still stand for a class each in several modules; none is added."""
 
 DOCUMENTS = [
     path.relative_to(ROOT)
@@ -56,6 +67,15 @@ def test_every_module_has_a_purpose_of_its_own():
     purposes = [ast.get_docstring(ast.parse((ROOT / path).read_text())).splitlines()[0] for path in MODULES]
     assert all(len(purpose.split()) >= 3 for purpose in purposes)
     assert len(set(purposes)) == len(purposes)
+
+
+def test_a_public_class_name_stands_for_one_class():
+    places = collections.defaultdict(set)
+    for path in MODULES:
+        for node in ast.walk(ast.parse((ROOT / path).read_text())):
+            if isinstance(node, ast.ClassDef) and not node.name.startswith("_"):
+                places[node.name].add(path)
+    assert {name for name, paths in places.items() if len(paths) > 1} <= SHARED_CLASS_NAMES
 
 
 def named_in(text):

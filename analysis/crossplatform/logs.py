@@ -11,7 +11,7 @@ import pandas as pd
 from analysis.crossplatform.evidence import ServiceLog
 from analysis.crossplatform.log_columns import REQUESTS, LogColumn, log_columns
 from analysis.occupancy.logs.log import PER_SECOND, unit_of
-from analysis.tables.cells import Cells, read_cells
+from analysis.tables.cells import FileCells, read_cells
 from analysis.tables.faults import FileError, FileFault
 from models.arrays import Floats, Ints
 from models.errors import InputError
@@ -136,7 +136,7 @@ def _log(values: Mapping[str, Floats]) -> ServiceLog:
     )
 
 
-def _numbers(cells: Cells, column: LogColumn) -> tuple[Floats, list[FileFault]]:
+def _numbers(cells: FileCells, column: LogColumn) -> tuple[Floats, list[FileFault]]:
     """Return a column as numbers in its base unit, and the faults of its cells, one for each at most."""
     text = _text(cells, column.name)
     empty = text.str.lower().isin(_EMPTY).to_numpy()
@@ -155,7 +155,7 @@ def _numbers(cells: Cells, column: LogColumn) -> tuple[Floats, list[FileFault]]:
     return value * column.factor, faults
 
 
-def _times(cells: Cells, column: LogColumn) -> tuple[Floats, list[FileFault]]:
+def _times(cells: FileCells, column: LogColumn) -> tuple[Floats, list[FileFault]]:
     """Return time stamps as seconds since 1970, and the faults of their cells."""
     text = _text(cells, column.name)
     numbers = pd.to_numeric(text, errors="coerce").to_numpy(dtype=np.float64)
@@ -172,7 +172,7 @@ def _times(cells: Cells, column: LogColumn) -> tuple[Floats, list[FileFault]]:
     return np.asarray(since, dtype=np.float64), faults
 
 
-def _of_all(cells: Cells, columns: Mapping[str, LogColumn], values: Mapping[str, Floats]) -> Iterator[FileFault]:
+def _of_all(cells: FileCells, columns: Mapping[str, LogColumn], values: Mapping[str, Floats]) -> Iterator[FileFault]:
     """Yield what is wrong with columns whose cells are all right: too few intervals, zeros, misses, spacing."""
     types = [name for name in values if name.startswith(REQUESTS)]
     time = "start" if "start" in values else "timestamp"
@@ -192,7 +192,7 @@ def _of_all(cells: Cells, columns: Mapping[str, LogColumn], values: Mapping[str,
     yield from _spacing(cells, columns[time].name, values[time])
 
 
-def _zeros(cells: Cells, columns: Mapping[str, LogColumn], values: Mapping[str, Floats]) -> Iterator[FileFault]:
+def _zeros(cells: FileCells, columns: Mapping[str, LogColumn], values: Mapping[str, Floats]) -> Iterator[FileFault]:
     """Yield a fault for every column that is 0 throughout and must not be, one for all types if none ever came."""
     known = {name: value[~np.isnan(value)] for name, value in values.items() if name not in ("start", "timestamp")}
     zero = [name for name, value in known.items() if value.size and not value.any()]
@@ -206,7 +206,7 @@ def _zeros(cells: Cells, columns: Mapping[str, LogColumn], values: Mapping[str, 
         yield FileFault(1, cells.position(columns[name].name), columns[name].name, problem, "zeros")
 
 
-def _spacing(cells: Cells, name: str, start_s: Floats) -> Iterator[FileFault]:
+def _spacing(cells: FileCells, name: str, start_s: Floats) -> Iterator[FileFault]:
     """Yield a fault for every interval that is there twice, or starts at no multiple of their length."""
     order = np.argsort(start_s, kind="stable")
     step = np.diff(start_s[order])
@@ -230,7 +230,7 @@ def _levels(values: Mapping[str, Floats]) -> list[str]:
     return sorted(name for name in values if name.endswith("_misses") and not name.startswith(REQUESTS))
 
 
-def _text(cells: Cells, name: str) -> pd.Series:
+def _text(cells: FileCells, name: str) -> pd.Series:
     return cells.columns[name].astype(str).fillna("").str.strip()
 
 

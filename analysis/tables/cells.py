@@ -20,7 +20,7 @@ _SEPARATOR = re.compile(r"[;\t|]")
 
 
 @dataclass(slots=True)
-class Cells:
+class FileCells:
     """A file's cells before any check: texts from CSV, typed values from Parquet, with the line of every row."""
 
     names: list[str]
@@ -45,7 +45,7 @@ class Cells:
             yield FileFault(int(self.lines[row]), self.position(name), name, problem, got)
 
 
-def read_cells(path: Path) -> Cells:
+def read_cells(path: Path) -> FileCells:
     """Read a file's cells, and the faults of the file itself.
 
     What the file is follows from its first bytes. Blank lines of a CSV file are skipped; of a gzip file that is cut
@@ -103,7 +103,7 @@ def column_names(path: Path) -> list[str]:
         return []
 
 
-def _csv_cells(data: bytes) -> Cells:
+def _csv_cells(data: bytes) -> FileCells:
     try:
         text = data.decode("utf-8-sig")
     except UnicodeDecodeError as error:
@@ -129,7 +129,7 @@ def _csv_cells(data: bytes) -> Cells:
     return _from_rows(names, rows[1:], lines[1:])
 
 
-def _from_rows(names: list[str], rows: list[list[str]], lines: list[int]) -> Cells:
+def _from_rows(names: list[str], rows: list[list[str]], lines: list[int]) -> FileCells:
     faults = _repeated_names(names)
     width = len(names)
     ragged = [(line, len(row)) for line, row in zip(lines, rows, strict=True) if len(row) != width]
@@ -137,10 +137,10 @@ def _from_rows(names: list[str], rows: list[list[str]], lines: list[int]) -> Cel
     whole = [(line, row) for line, row in zip(lines, rows, strict=True) if len(row) == width]
     columns = zip(*(row for _, row in whole), strict=True) if whole else ([] for _ in names)
     texts = {name: pd.Series(list(texts), dtype=object) for name, texts in zip(names, columns, strict=True)}
-    return Cells(names, texts, np.array([line for line, _ in whole], dtype=np.int64), faults)
+    return FileCells(names, texts, np.array([line for line, _ in whole], dtype=np.int64), faults)
 
 
-def _parquet_cells(data: bytes, cut: str) -> Cells:
+def _parquet_cells(data: bytes, cut: str) -> FileCells:
     try:
         table = pq.read_table(pa.BufferReader(data))
     except (pa.ArrowException, OSError):
@@ -148,7 +148,7 @@ def _parquet_cells(data: bytes, cut: str) -> Cells:
     names, types = table.column_names, table.schema.types
     columns = {name: _series(column) for name, column in zip(names, table.columns, strict=True)}
     lines = np.arange(table.num_rows) + 2
-    return Cells(names, columns, lines, _repeated_names(names), dict(zip(names, types, strict=True)))
+    return FileCells(names, columns, lines, _repeated_names(names), dict(zip(names, types, strict=True)))
 
 
 def _series(column: pa.ChunkedArray) -> pd.Series:
@@ -165,8 +165,8 @@ def _repeated_names(names: Sequence[str]) -> list[FileFault]:
     ]
 
 
-def _unreadable(line: int, problem: str, got: str) -> Cells:
-    return Cells([], {}, np.array([], dtype=np.int64), [FileFault(line, 1, "file", problem, got)])
+def _unreadable(line: int, problem: str, got: str) -> FileCells:
+    return FileCells([], {}, np.array([], dtype=np.int64), [FileFault(line, 1, "file", problem, got)])
 
 
 def _as_text(cell: object) -> str:

@@ -10,7 +10,7 @@ import numpy as np
 import pandas as pd
 import pyarrow as pa
 
-from analysis.tables.cells import Cells, read_cells
+from analysis.tables.cells import FileCells, read_cells
 from analysis.tables.faults import FileError, FileFault
 from models.arrays import Bools
 
@@ -114,7 +114,7 @@ def not_used(given: pd.DataFrame, known: Collection[str]) -> Iterator[str]:
         yield f"columns not used: {', '.join(others)}"
 
 
-def _repeated_rows(cells: Cells, key: Sequence[str]) -> Iterator[FileFault]:
+def _repeated_rows(cells: FileCells, key: Sequence[str]) -> Iterator[FileFault]:
     """Yield a fault for every row whose key stood in an earlier row."""
     if not key or not len(cells.lines) or not set(key) <= set(cells.columns):
         return
@@ -130,7 +130,7 @@ def _repeated_rows(cells: Cells, key: Sequence[str]) -> Iterator[FileFault]:
         yield FileFault(line, column, name, "should be there once", f"the same as in line {before}")
 
 
-def _checked(cells: Cells, wanted: Field) -> tuple[pd.Series, list[FileFault]]:
+def _checked(cells: FileCells, wanted: Field) -> tuple[pd.Series, list[FileFault]]:
     """Return a column as what it should hold, and its faults."""
     given, column = cells.columns[wanted.name], cells.position(wanted.name)
     kind = cells.types.get(wanted.name)

@@ -10,8 +10,8 @@ import pyarrow.compute as pc
 
 from analysis.tables.columns import MOST_COUNTED
 from analysis.tables.faults import Faults, FileFault
-from analysis.traces.files import Block
-from analysis.traces.layouts import Column, Kind
+from analysis.traces.files import TraceBlock
+from analysis.traces.layouts import Kind, TraceColumn
 from models.arrays import Bools, Floats
 
 MOST = 10_000.0
@@ -21,7 +21,7 @@ INVALID = (-1.0, 101.0)
 _MOST_REQUESTED = 1e8
 
 
-def names(block: Block, column: Column, faults: Faults) -> tuple[pa.Array, Bools]:
+def names(block: TraceBlock, column: TraceColumn, faults: Faults) -> tuple[pa.Array, Bools]:
     """Return a column's names as text, "" where one is missing, and which rows have a fault in it."""
     given = block.columns.get(column.field)
     if given is None:
@@ -36,7 +36,7 @@ def names(block: Block, column: Column, faults: Faults) -> tuple[pa.Array, Bools
     return text, wrong
 
 
-def numbers(block: Block, column: Column, faults: Faults) -> tuple[Floats, Bools]:
+def numbers(block: TraceBlock, column: TraceColumn, faults: Faults) -> tuple[Floats, Bools]:
     """Return a column's numbers, NaN where one is missing or not valid, and which rows have a fault in it."""
     given = block.columns[column.field]
     if not (pa.types.is_string(given.type) or pa.types.is_large_string(given.type)):
@@ -93,7 +93,7 @@ def _floats(column: pa.Array) -> Floats:
     return np.asarray(pc.fill_null(column, math.nan).to_numpy(zero_copy_only=False), dtype=np.float64)
 
 
-def _tell(block: Block, column: Column, problems: list[tuple[Bools, str]], faults: Faults) -> None:
+def _tell(block: TraceBlock, column: TraceColumn, problems: list[tuple[Bools, str]], faults: Faults) -> None:
     for wrong, problem in problems:
         for row in np.flatnonzero(wrong):
             got = block.columns[column.field][int(row)].as_py()
@@ -106,7 +106,7 @@ def _shown(got: object) -> str:
     return text if len(text) <= 60 else text[:59] + "…"
 
 
-def _unusable(block: Block, column: Column, faults: Faults, problem: str) -> tuple[pa.Array, Bools]:
+def _unusable(block: TraceBlock, column: TraceColumn, faults: Faults, problem: str) -> tuple[pa.Array, Bools]:
     """Return nothing of a column of a type that cannot hold what it should."""
     kind, line = str(block.columns[column.field].type), int(block.lines[0]) if len(block.lines) else 1
     faults.add(FileFault(line, block.places[column.field], column.names[0], problem, f"type {kind}"))

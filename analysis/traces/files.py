@@ -15,7 +15,7 @@ import pyarrow.parquet as pq
 
 from analysis.tables.bytes import PARQUET, DamagedError, head_of, is_packed, portions, stream_of, text_of
 from analysis.tables.faults import Faults, FileFault
-from analysis.traces.layouts import Layout
+from analysis.traces.layouts import TraceTable
 from models.arrays import Ints
 
 _BLOCK_BYTES = 1 << 23
@@ -24,7 +24,7 @@ _MOST_RAGGED = 10_000
 """Rows of a wrong number of fields after which the rest of a file is not read."""
 
 
-class Block(NamedTuple):
+class TraceBlock(NamedTuple):
     """Some rows of a file: the columns that are used, by what they are here; lines from 1; places from 1."""
 
     columns: Mapping[str, pa.Array]
@@ -32,7 +32,7 @@ class Block(NamedTuple):
     places: Mapping[str, int]
 
 
-def blocks(path: Path, layout: Layout, faults: Faults) -> Iterator[Block]:
+def blocks(path: Path, layout: TraceTable, faults: Faults) -> Iterator[TraceBlock]:
     """Yield the rows of a file, whatever its name ends in, some tens of thousands at a time.
 
     Parameters
@@ -53,7 +53,7 @@ def blocks(path: Path, layout: Layout, faults: Faults) -> Iterator[Block]:
         yield from _csv(path, head, layout, faults)
 
 
-def _csv(path: Path, head: bytes, layout: Layout, faults: Faults) -> Iterator[Block]:
+def _csv(path: Path, head: bytes, layout: TraceTable, faults: Faults) -> Iterator[TraceBlock]:
     line = head.partition(b"\n")[0].decode(errors="replace").removeprefix("\ufeff").rstrip("\r")
     try:
         first = next(csv.reader([line]), [])
@@ -67,7 +67,9 @@ def _csv(path: Path, head: bytes, layout: Layout, faults: Faults) -> Iterator[Bl
     lines = _Lines(2 if named else 1, faults)
     for batch in _batches(path, len(first), list(places.values()), lines):
         columns = dict(zip(places, batch.columns, strict=True))
-        yield _without_blanks(Block(columns, lines.of(batch.num_rows), {field: at + 1 for field, at in places.items()}))
+        yield _without_blanks(
+            TraceBlock(columns, lines.of(batch.num_rows), {field: at + 1 for field, at in places.items()})
+        )
 
 
 def _names(first: list[str]) -> bool:
@@ -83,17 +85,17 @@ def _number(cell: str) -> bool:
     return True
 
 
-def _without_blanks(block: Block) -> Block:
+def _without_blanks(block: TraceBlock) -> TraceBlock:
     """Return a block without the lines that are blank, in which all cells are empty."""
     empty = [pc.equal(column, "").to_numpy(zero_copy_only=False) for column in block.columns.values()]
     rows = ~np.logical_and.reduce(empty)
     if rows.all():
         return block
     columns = {field: column.filter(pa.array(rows)) for field, column in block.columns.items()}
-    return Block(columns, block.lines[rows], block.places)
+    return TraceBlock(columns, block.lines[rows], block.places)
 
 
-def _unfit(first: list[str], named: bool, layout: Layout, faults: Faults) -> bool:
+def _unfit(first: list[str], named: bool, layout: TraceTable, faults: Faults) -> bool:
     """Add what is wrong with the first line of a CSV file; return whether anything is."""
     before = faults.count
     if not first:
@@ -153,7 +155,7 @@ def _batches(path: Path, width: int, places: list[int], lines: _Lines) -> Iterat
             lines.faults.add(_unreadable(lines, error))
 
 
-def _json(path: Path, layout: Layout, faults: Faults) -> Iterator[Block]:
+def _json(path: Path, layout: TraceTable, faults: Faults) -> Iterator[TraceBlock]:
     columns = {column.field: _member(column.names[0]) for column in layout.columns}
     places = dict.fromkeys(columns, 1)
     rows: list[object] = []
@@ -173,7 +175,7 @@ def _json(path: Path, layout: Layout, faults: Faults) -> Iterator[Block]:
         yield _block(rows, lines, columns, places)
 
 
-def _lacking(rows: list[object], lines: list[int], layout: Layout, faults: Faults) -> bool:
+def _lacking(rows: list[object], lines: list[int], layout: TraceTable, faults: Faults) -> bool:
     """Add the members that no row has, if one is among them that every row needs; return whether there is one.
 
     Members that may be empty are often left out where they are.
@@ -208,11 +210,11 @@ def _lines_of(path: Path, faults: Faults) -> Iterator[tuple[int, bytes]]:
 
 def _block(
     rows: list[object], lines: list[int], columns: Mapping[str, Callable[[object], str]], places: Mapping[str, int]
-) -> Block:
+) -> TraceBlock:
     texts = {
         column: pa.array([_whole_text(member(row)) for row in rows], pa.string()) for column, member in columns.items()
     }
-    return Block(texts, np.array(lines, dtype=np.int64), places)
+    return TraceBlock(texts, np.array(lines, dtype=np.int64), places)
 
 
 def _whole_text(text: str) -> str:
@@ -233,7 +235,7 @@ def _member(name: str) -> Callable[[object], str]:
     return member
 
 
-def _parquet(path: Path, layout: Layout, faults: Faults) -> Iterator[Block]:
+def _parquet(path: Path, layout: TraceTable, faults: Faults) -> Iterator[TraceBlock]:
     try:
         file = pq.ParquetFile(path)
     except (pa.ArrowException, OSError) as error:
@@ -251,7 +253,7 @@ def _parquet(path: Path, layout: Layout, faults: Faults) -> Iterator[Block]:
     while (batch := _next(batches, lines, faults)) is not None:
         flat = pa.Table.from_batches([batch]).flatten().combine_chunks()
         columns = {field: flat.column(names[at]).combine_chunks() for field, at in places.items()}
-        yield Block(columns, lines.of(len(flat)), {field: at + 1 for field, at in places.items()})
+        yield TraceBlock(columns, lines.of(len(flat)), {field: at + 1 for field, at in places.items()})
 
 
 def _next(batches: Iterator[pa.RecordBatch], lines: _Lines, faults: Faults) -> pa.RecordBatch | None:

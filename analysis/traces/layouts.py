@@ -11,12 +11,12 @@ trace says that -1 and 101 stand for values that are not valid."""
 
 
 @dataclass(frozen=True, slots=True)
-class Column:
+class TraceColumn:
     """A column of a trace that is used: what it is here, what files call it, what it holds, and where it stands.
 
     Examples
     --------
-    >>> Column("cpus", ("average_usage.cpus",), "amount").called("Average_Usage_CPUs")
+    >>> TraceColumn("cpus", ("average_usage.cpus",), "amount").called("Average_Usage_CPUs")
     True
     """
 
@@ -33,11 +33,11 @@ class Column:
 
 
 @dataclass(frozen=True, slots=True)
-class Layout:
+class TraceTable:
     """A table of a trace: the columns that are used, and how many fields a row has if no line names them."""
 
     table: str
-    columns: tuple[Column, ...]
+    columns: tuple[TraceColumn, ...]
     widths: tuple[int, ...] = ()
 
     def places_of(self, names: Sequence[str]) -> dict[str, int]:
@@ -68,8 +68,8 @@ class Format:
     """A public trace: its table of use, its table of requests, and how both are to be read."""
 
     name: str
-    usage: Layout
-    requests: Layout
+    usage: TraceTable
+    requests: TraceTable
     tick_us: int
     """Length of the unit of times, in microseconds."""
     sample_us: int = 0
@@ -92,66 +92,66 @@ def bare(name: str) -> str:
     return re.sub(r"[^a-z0-9]+", "_", name.lower()).strip("_")
 
 
-_TASK_USAGE = Layout(
+_TASK_USAGE = TraceTable(
     "task_usage",
     (
-        Column("start", ("start time", "start"), "time", 0),
-        Column("end", ("end time", "end"), "time", 1),
-        Column("job", ("job ID",), "name", 2),
-        Column("index", ("task index",), "name", 3),
-        Column("machine", ("machine ID",), "maybe_name", 4),
-        Column("cpus", ("CPU rate", "mean CPU usage rate", "mean CPU usage"), "amount", 5),
-        Column("cpi", ("cycles per instruction", "cycles per instruction (CPI)", "CPI"), "amount", 15),
+        TraceColumn("start", ("start time", "start"), "time", 0),
+        TraceColumn("end", ("end time", "end"), "time", 1),
+        TraceColumn("job", ("job ID",), "name", 2),
+        TraceColumn("index", ("task index",), "name", 3),
+        TraceColumn("machine", ("machine ID",), "maybe_name", 4),
+        TraceColumn("cpus", ("CPU rate", "mean CPU usage rate", "mean CPU usage"), "amount", 5),
+        TraceColumn("cpi", ("cycles per instruction", "cycles per instruction (CPI)", "CPI"), "amount", 15),
     ),
     widths=(19, 20),
 )
-_TASK_EVENTS = Layout(
+_TASK_EVENTS = TraceTable(
     "task_events",
     (
-        Column("job", ("job ID",), "name", 2),
-        Column("index", ("task index",), "name", 3),
-        Column("request", ("CPU request", "resource request for CPU cores"), "amount", 9),
+        TraceColumn("job", ("job ID",), "name", 2),
+        TraceColumn("index", ("task index",), "name", 3),
+        TraceColumn("request", ("CPU request", "resource request for CPU cores"), "amount", 9),
     ),
     widths=(13,),
 )
-_INSTANCE_USAGE = Layout(
+_INSTANCE_USAGE = TraceTable(
     "instance_usage",
     (
-        Column("start", ("start_time",), "time"),
-        Column("end", ("end_time",), "time"),
-        Column("job", ("collection_id",), "name"),
-        Column("index", ("instance_index",), "name"),
-        Column("machine", ("machine_id",), "maybe_name"),
-        Column("collection", ("collection_type",), "maybe_name", required=False),
-        Column("cpus", ("average_usage.cpus",), "amount"),
-        Column("cpi", ("cycles_per_instruction",), "amount"),
+        TraceColumn("start", ("start_time",), "time"),
+        TraceColumn("end", ("end_time",), "time"),
+        TraceColumn("job", ("collection_id",), "name"),
+        TraceColumn("index", ("instance_index",), "name"),
+        TraceColumn("machine", ("machine_id",), "maybe_name"),
+        TraceColumn("collection", ("collection_type",), "maybe_name", required=False),
+        TraceColumn("cpus", ("average_usage.cpus",), "amount"),
+        TraceColumn("cpi", ("cycles_per_instruction",), "amount"),
     ),
 )
-_INSTANCE_EVENTS = Layout(
+_INSTANCE_EVENTS = TraceTable(
     "instance_events",
     (
-        Column("job", ("collection_id",), "name"),
-        Column("index", ("instance_index",), "name"),
-        Column("request", ("resource_request.cpus",), "amount"),
+        TraceColumn("job", ("collection_id",), "name"),
+        TraceColumn("index", ("instance_index",), "name"),
+        TraceColumn("request", ("resource_request.cpus",), "amount"),
     ),
 )
-_CONTAINER_USAGE = Layout(
+_CONTAINER_USAGE = TraceTable(
     "container_usage",
     (
-        Column("index", ("container_id",), "name", 0),
-        Column("machine", ("machine_id",), "maybe_name", 1),
-        Column("start", ("time_stamp",), "time", 2),
-        Column("cpus", ("cpu_util_percent",), "amount_or_invalid", 3),
-        Column("cpi", ("cpi",), "amount", 5),
+        TraceColumn("index", ("container_id",), "name", 0),
+        TraceColumn("machine", ("machine_id",), "maybe_name", 1),
+        TraceColumn("start", ("time_stamp",), "time", 2),
+        TraceColumn("cpus", ("cpu_util_percent",), "amount_or_invalid", 3),
+        TraceColumn("cpi", ("cpi",), "amount", 5),
     ),
     widths=(11,),
 )
-_CONTAINER_META = Layout(
+_CONTAINER_META = TraceTable(
     "container_meta",
     (
-        Column("index", ("container_id",), "name", 0),
-        Column("job", ("app_du", "deploy_unit"), "name", 3),
-        Column("request", ("cpu_request",), "amount", 5),
+        TraceColumn("index", ("container_id",), "name", 0),
+        TraceColumn("job", ("app_du", "deploy_unit"), "name", 3),
+        TraceColumn("request", ("cpu_request",), "amount", 5),
     ),
     widths=(8,),
 )

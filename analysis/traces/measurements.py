@@ -10,8 +10,8 @@ import pyarrow.compute as pc
 
 from analysis.tables.faults import Faults, FileFault
 from analysis.traces.cells import names, numbers
-from analysis.traces.files import Block, blocks
-from analysis.traces.layouts import Format, Layout
+from analysis.traces.files import TraceBlock, blocks
+from analysis.traces.layouts import Format, TraceTable
 from models.arrays import Bools, Floats
 
 LEAST_CPI, MOST_CPI = 0.1, 100.0
@@ -40,12 +40,12 @@ _ALLOC_SET = ("1", "ALLOC_SET")
 
 
 @dataclass(slots=True)
-class Tally:
+class RowTally:
     """How many rows were read, how many are of no use and why, and from when to when the others are.
 
     Examples
     --------
-    >>> tally = Tally()
+    >>> tally = RowTally()
     >>> tally.leave_out("no CPI", np.array([True, False]))
     >>> tally.left_out
     {'no CPI': 1}
@@ -62,7 +62,7 @@ class Tally:
             self.left_out[why] = self.left_out.get(why, 0) + count
 
 
-def measurements(path: Path, form: Format, period_us: int, faults: Faults, tally: Tally) -> Iterator[pa.RecordBatch]:
+def measurements(path: Path, form: Format, period_us: int, faults: Faults, tally: RowTally) -> Iterator[pa.RecordBatch]:
     """Yield the measurements of a file of use, in `SCHEMA`, row by row in the order of the file.
 
     A row without cycles per instruction still says that its instance was there and used CPU time. A measurement belongs
@@ -86,7 +86,7 @@ def measurements(path: Path, form: Format, period_us: int, faults: Faults, tally
     >>> from analysis.traces.layouts import FORMATS
     >>> with tempfile.NamedTemporaryFile() as file:
     ...     _ = Path(file.name).write_text("600000000,900000000,3,0,m," + "0.1," * 10 + "2,,,,\\n")
-    ...     (batch,) = measurements(Path(file.name), FORMATS["google2011"], 3_600_000_000, Faults(), Tally())
+    ...     (batch,) = measurements(Path(file.name), FORMATS["google2011"], 3_600_000_000, Faults(), RowTally())
     >>> batch.to_pylist()[0]["cpu_ns"], batch.to_pylist()[0]["work_ns"]
     (30000000000, 15000000000)
     """
@@ -120,7 +120,7 @@ def requests(path: Path, form: Format, faults: Faults) -> Iterator[pa.RecordBatc
         yield pa.record_batch(columns, REQUESTS).filter(pa.array(~wrong))
 
 
-def _measured(block: Block, form: Format, period_us: int, faults: Faults, tally: Tally) -> pa.RecordBatch:
+def _measured(block: TraceBlock, form: Format, period_us: int, faults: Faults, tally: RowTally) -> pa.RecordBatch:
     texts, amounts, wrong = _cells(block, form.usage, faults)
     start_us = amounts["start"] * form.tick_us
     present_us = np.full(len(start_us), float(form.sample_us)) if form.sample_us else amounts["end"] - start_us
@@ -146,7 +146,9 @@ def _measured(block: Block, form: Format, period_us: int, faults: Faults, tally:
     return pa.record_batch(columns, SCHEMA).filter(pa.array(counts))
 
 
-def _cells(block: Block, layout: Layout, faults: Faults) -> tuple[dict[str, pa.Array], dict[str, Floats], Bools]:
+def _cells(
+    block: TraceBlock, layout: TraceTable, faults: Faults
+) -> tuple[dict[str, pa.Array], dict[str, Floats], Bools]:
     """Return names, numbers, and which rows have a fault."""
     texts, amounts = dict[str, pa.Array](), dict[str, Floats]()
     wrong = np.zeros(len(block.lines), dtype=bool)
@@ -159,7 +161,7 @@ def _cells(block: Block, layout: Layout, faults: Faults) -> tuple[dict[str, pa.A
     return texts, amounts, wrong
 
 
-def _misplaced(block: Block, form: Format, present_us: Floats, faults: Faults) -> Bools:
+def _misplaced(block: TraceBlock, form: Format, present_us: Floats, faults: Faults) -> Bools:
     """Return which rows end before they begin, or are too long."""
     if form.sample_us:
         return np.zeros(len(present_us), dtype=bool)
@@ -174,7 +176,7 @@ def _misplaced(block: Block, form: Format, present_us: Floats, faults: Faults) -
     return np.asarray(backwards | long)
 
 
-def _placed(texts: dict[str, pa.Array], start_us: Floats, form: Format, wrong: Bools, tally: Tally) -> Bools:
+def _placed(texts: dict[str, pa.Array], start_us: Floats, form: Format, wrong: Bools, tally: RowTally) -> Bools:
     """Return which rows are of a job's instance on a machine within the trace."""
     nowhere = ~wrong & _among(texts["machine"], _NO_MACHINE)
     tally.leave_out("no machine", nowhere)
@@ -190,7 +192,7 @@ def _placed(texts: dict[str, pa.Array], start_us: Floats, form: Format, wrong: B
     return np.asarray(good)
 
 
-def _counted(cpi: Floats, cpu_ns: Floats, counts: Bools, tally: Tally) -> Bools:
+def _counted(cpi: Floats, cpu_ns: Floats, counts: Bools, tally: RowTally) -> Bools:
     """Return which rows say how many cycles an instruction took."""
     idle = counts & (cpu_ns == 0)
     none = counts & ~idle & ~(cpi > 0)

@@ -61,7 +61,7 @@ FROM stays WHERE job IS NOT NULL AND weighed > 0 GROUP BY job ORDER BY job
 """
 
 
-class Totals:
+class TraceTotals:
     """The sums of a trace's measurements by period, machine and instance, and what is known of instances and machines.
 
     All sums are of whole numbers, so nothing depends on the order of rows or on threads.
@@ -80,7 +80,7 @@ class Totals:
     >>> row = [0], ["7"], ["m"], ["7/0"], [300_000_000], [30_000_000_000], [30_000_000_000], [15_000_000_000]
     >>> batch = pa.record_batch([pa.array(value, field.type) for value, field in zip(row, SCHEMA)], SCHEMA)
     >>> with tempfile.TemporaryDirectory() as folder:
-    ...     with Totals(FORMATS["google2011"], 3_600_000_000, Path(folder)) as totals:
+    ...     with TraceTotals(FORMATS["google2011"], 3_600_000_000, Path(folder)) as totals:
     ...         totals.take([batch], None, None)
     ...         totals.observations().read_pandas()[["period", "job", "weight", "value", "cpu_s"]]
        period job  weight  value  cpu_s

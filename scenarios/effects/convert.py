@@ -20,8 +20,8 @@ if TYPE_CHECKING:
 
     from analysis.tables.faults import Faults
     from analysis.traces.layouts import Format
-    from analysis.traces.measurements import Tally
-    from analysis.traces.totals import Totals
+    from analysis.traces.measurements import RowTally
+    from analysis.traces.totals import TraceTotals
 
 
 @dataclass(frozen=True, slots=True)
@@ -112,15 +112,15 @@ def convert(conversion: Conversion, progress: Progress | None = None) -> Convert
         With the faults of all files; if files are missing, or nothing is left of them.
     """
     from analysis.traces.layouts import FORMATS
-    from analysis.traces.measurements import Tally
-    from analysis.traces.totals import Totals
+    from analysis.traces.measurements import RowTally
+    from analysis.traces.totals import TraceTotals
 
     form = FORMATS[conversion.form]
     _check(conversion, form)
     period_us = round(conversion.period_s * 1e6)
-    faults, tally = list[Fault](), Tally()
+    faults, tally = list[Fault](), RowTally()
     machines = _machines(conversion.machines, faults)
-    with _hidden(conversion.out) as folder, Totals(form, period_us, folder) as totals:
+    with _hidden(conversion.out) as folder, TraceTotals(form, period_us, folder) as totals:
         totals.take(
             _measured(conversion, form, period_us=period_us, tally=tally, faults=faults, progress=progress),
             _requested(conversion, form, faults) if conversion.requests else None,
@@ -208,7 +208,7 @@ def _measured(
     form: "Format",
     *,
     period_us: int,
-    tally: "Tally",
+    tally: "RowTally",
     faults: list[Fault],
     progress: Progress | None,
 ) -> Iterator["pa.RecordBatch"]:
@@ -245,14 +245,14 @@ def _located(path: Path, faults: "Faults") -> Iterator[Fault]:
         yield Fault(str(path), first.line, first.column, "", f"and {count:,} more faults from here on")
 
 
-def _nothing(tally: "Tally", totals: "Totals") -> str:
+def _nothing(tally: "RowTally", totals: "TraceTotals") -> str:
     """Return why no observation is left."""
     why = [f"{count:,} {what}" for what, count in tally.left_out.items()]
     why += [f"{count:,} stays {what}" for what, count in totals.set_aside().items()]
     return f"holds no observation: {tally.rows:,} rows, of them {', '.join(why) or 'none of use'}"
 
 
-def _jobs(totals: "Totals", tally: "Tally") -> "pa.RecordBatchReader":
+def _jobs(totals: "TraceTotals", tally: "RowTally") -> "pa.RecordBatchReader":
     import pyarrow as pa
 
     return pa.Table.from_pandas(totals.jobs(tally.last_us - tally.first_us), preserve_index=False).to_reader()

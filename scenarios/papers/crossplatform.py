@@ -22,7 +22,7 @@ from models.arrays import Floats
 from models.platforms import PLATFORMS
 from scenarios.crossplatform.worlds import actual_throughput, errors, log_of, trial
 from scenarios.files.schema import SERVICE, ServiceScenario
-from scenarios.papers.rows import Inputs, Measured, Outcome, Row
+from scenarios.papers.rows import Inputs, MeasuredRow, Reproduction, Row
 from scenarios.papers.sources import Kept, Sources
 from scenarios.runs.rundir import Run
 
@@ -104,12 +104,12 @@ def _rubis_worlds(sources: Sources) -> Mapping[str, object]:
     return {"worlds": list(runs(sources, _RUBIS))}
 
 
-def _table1(run: Run, paper: pd.DataFrame) -> Outcome:
+def _table1(run: Run, paper: pd.DataFrame) -> Reproduction:
     log = whole_log(run, scenario_of(run).calibration)
     columns = {"start_s": log.start_s, **{name: log.counts[:, i] for i, name in enumerate(log.types[:2])}}
     columns |= {"instructions": log.instructions, "l1_misses": log.misses[:, 0], "l2_misses": log.misses[:, 1]}
     table = pd.DataFrame(columns).iloc[:3]
-    return Outcome(from_cells(crossplatform_printed.measure_table1(paper)), table=table)
+    return Reproduction(from_cells(crossplatform_printed.measure_table1(paper)), table=table)
 
 
 def _fig2(worlds: list[tuple[str, int, Run]]) -> pd.DataFrame:
@@ -173,7 +173,7 @@ def _worlds_of(application: str) -> Inputs:
     return lambda sources: {"application": application, "worlds": sources.worlds(SCENARIOS[application], len(SEEDS))}
 
 
-def _errors_table(application: str, worlds: list[Kept], paper: pd.DataFrame) -> Outcome:
+def _errors_table(application: str, worlds: list[Kept], paper: pd.DataFrame) -> Reproduction:
     """Return the errors of service time of one application, as in Tables 4 to 6."""
     rows = pd.DataFrame([{"seed": world["seed"], **row} for world in worlds for row in world["methods"]])
     if application == "tpcw":  # a benchmark cannot be the service that it is to predict
@@ -186,7 +186,7 @@ def _errors_table(application: str, worlds: list[Kept], paper: pd.DataFrame) -> 
     )
     layout = prediction.layout(rows)
     drawn = [name for name in layout.columns if name != "target"]
-    return Outcome(measured, draw=partial(_draw_errors, layout, drawn), note=note, table=layout)
+    return Reproduction(measured, draw=partial(_draw_errors, layout, drawn), note=note, table=layout)
 
 
 def _draw_errors(layout: pd.DataFrame, drawn: list[str], _measured: pd.DataFrame, _paper: pd.DataFrame) -> Figure:
@@ -200,13 +200,13 @@ def _three_platforms(sources: Sources) -> Mapping[str, object]:
     return {"worlds": logs(sources, platforms), "short_tiers": islice(short_tiers, len(FEW))}
 
 
-def _fig5(worlds: Obtained, short_tiers: Obtained) -> Outcome:
+def _fig5(worlds: Obtained, short_tiers: Obtained) -> Reproduction:
     errors_of, means = _directions(worlds)
     beside = prediction.measure_fig5(*_directions(short_tiers))
     names = ("piii_over_pres", "below_cycles")
     changed = numbers(**{f"{name}_short_tiers": number(beside, name) for name in names})
     measured = pd.concat([prediction.measure_fig5(errors_of, means), changed], ignore_index=True)
-    return Outcome(measured, table=prediction.by_direction(errors_of).round(4))
+    return Reproduction(measured, table=prediction.by_direction(errors_of).round(4))
 
 
 def _directions(worlds: Obtained) -> tuple[pd.DataFrame, pd.DataFrame]:
@@ -289,11 +289,11 @@ def _by_platform(seed: int, method: str, worth: Mapping[str, float]) -> pd.DataF
     return pd.DataFrame({**names, "throughput_per_watt": list(worth.values())})
 
 
-def _table7(worth: pd.DataFrame, paper: pd.DataFrame) -> Outcome:
+def _table7(worth: pd.DataFrame, paper: pd.DataFrame) -> Reproduction:
     printed = from_cells(crossplatform_printed.measure_table7(paper))
     alone = choices.measure_table7(worth[worth["platform"].isin(UNTHREADED)])
     measured = pd.concat([choices.measure_table7(worth), _without_threads(alone), printed], ignore_index=True)
-    return Outcome(measured, table=choices.ranking(worth))
+    return Reproduction(measured, table=choices.ranking(worth))
 
 
 def _without_threads(measured: pd.DataFrame) -> pd.DataFrame:
@@ -302,16 +302,16 @@ def _without_threads(measured: pd.DataFrame) -> pd.DataFrame:
     return judged.assign(series=judged["series"] + "_unthreaded")
 
 
-def _fig7(worth: pd.DataFrame, paper: pd.DataFrame) -> Outcome:
+def _fig7(worth: pd.DataFrame, paper: pd.DataFrame) -> Reproduction:
     decisions = choices.wrong(worth)
     alone = choices.measure_fig7(choices.wrong(worth[worth["platform"].isin(UNTHREADED)]))
     printed = from_cells(crossplatform_printed.measure_fig7(paper))
     measured = pd.concat([choices.measure_fig7(decisions), _without_threads(alone), printed], ignore_index=True)
     mean = decisions.drop(columns="seed").groupby("method", sort=False).mean().round(4).reset_index()
-    return Outcome(measured, table=mean)
+    return Reproduction(measured, table=mean)
 
 
-def _table8(worlds: list[tuple[str, int, Run]], paper: pd.DataFrame) -> Outcome:
+def _table8(worlds: list[tuple[str, int, Run]], paper: pd.DataFrame) -> Reproduction:
     parts = []
     for _, seed, run in worlds:
         judged, truth = trial(run_tables(run), scenario_of(run)), run.table("truth_service_types")
@@ -330,11 +330,11 @@ def _table8(worlds: list[tuple[str, int, Run]], paper: pd.DataFrame) -> Outcome:
     chosen = responses.set_index(["seed", "type"]).loc[top].reset_index().drop(columns=["weight", "part"])
     printed = from_cells(crossplatform_printed.measure_table8(paper))
     measured = pd.concat([choices.measure_table8(chosen), printed], ignore_index=True)
-    return Outcome(measured, table=chosen[chosen["seed"] == SEEDS[0]].round(4))
+    return Reproduction(measured, table=chosen[chosen["seed"] == SEEDS[0]].round(4))
 
 
 ROWS: tuple[Row, ...] = (
-    Measured(
+    MeasuredRow(
         "crossplatform/table1",
         "the form of the 15-cent log",
         RUBIS,
@@ -343,7 +343,7 @@ ROWS: tuple[Row, ...] = (
         note="below, three intervals of the simulated log, with the counts of two types of many",
         printed=True,
     ),
-    Measured(
+    MeasuredRow(
         "crossplatform/fig2",
         "a load and a mix that never settle, over ten hours",
         RUBIS,
@@ -352,7 +352,7 @@ ROWS: tuple[Row, ...] = (
         traits.fig2,
         f"medians over {len(SEEDS)} worlds",
     ),
-    Measured(
+    MeasuredRow(
         "crossplatform/fig3",
         "cache misses over cache size are a power law",
         ALL,
@@ -360,8 +360,8 @@ ROWS: tuple[Row, ...] = (
         traits.measure_fig3,
         traits.fig3,
     ),
-    Measured("crossplatform/table2", "four models of misses over cache size", ALL, _curves, traits.measure_table2),
-    Measured(
+    MeasuredRow("crossplatform/table2", "four models of misses over cache size", ALL, _curves, traits.measure_table2),
+    MeasuredRow(
         "crossplatform/fig4",
         "instructions and misses follow from the request mix",
         RUBIS,
@@ -369,7 +369,7 @@ ROWS: tuple[Row, ...] = (
         traits.measure_fig4,
         traits.fig4,
     ),
-    Measured(
+    MeasuredRow(
         "crossplatform/table3",
         "request mixes on parallel machines, and on saturated ones",
         ALL,
@@ -378,7 +378,7 @@ ROWS: tuple[Row, ...] = (
         note=f"{len(SEEDS)} worlds of each application, {len(FEW)} in the last column, whose load was set so that half "
         "of the intervals or so saturate",
     ),
-    Measured(
+    MeasuredRow(
         "crossplatform/table4",
         "errors of service time for RUBiS",
         RUBIS,
@@ -386,7 +386,7 @@ ROWS: tuple[Row, ...] = (
         _errors_table,
         printed=True,
     ),
-    Measured(
+    MeasuredRow(
         "crossplatform/table5",
         "errors of service time for StockOnline",
         ALL[1:2],
@@ -394,7 +394,7 @@ ROWS: tuple[Row, ...] = (
         _errors_table,
         printed=True,
     ),
-    Measured(
+    MeasuredRow(
         "crossplatform/table6",
         "errors of service time for TPC-W",
         ALL[2:],
@@ -402,7 +402,7 @@ ROWS: tuple[Row, ...] = (
         _errors_table,
         printed=True,
     ),
-    Measured(
+    MeasuredRow(
         "crossplatform/fig5",
         "errors of response time, in four directions between platforms",
         ALL,
@@ -412,7 +412,7 @@ ROWS: tuple[Row, ...] = (
         f"below, median errors over the later half's mixes, medians over {len(SEEDS)} worlds, of the published method "
         "and of its rivals of Tables 4 to 6 by the same protocol",
     ),
-    Measured(
+    MeasuredRow(
         "crossplatform/fig6",
         "a neural network, on new mixes and on a new platform",
         ALL,
@@ -420,7 +420,7 @@ ROWS: tuple[Row, ...] = (
         _fig6,
         prediction.fig6,
     ),
-    Measured(
+    MeasuredRow(
         "crossplatform/table7",
         "platforms ranked by response-time-bounded throughput per watt",
         RUBIS,
@@ -430,7 +430,7 @@ ROWS: tuple[Row, ...] = (
         "world",
         printed=True,
     ),
-    Measured(
+    MeasuredRow(
         "crossplatform/fig7",
         "wrong choices among five platforms",
         RUBIS,
@@ -440,7 +440,7 @@ ROWS: tuple[Row, ...] = (
         f"below, shares of wrong decisions and mean loss of throughput per watt in {len(SEEDS)} simulated worlds",
         printed=True,
     ),
-    Measured(
+    MeasuredRow(
         "crossplatform/table8",
         "the better processor for each type of request",
         RUBIS,

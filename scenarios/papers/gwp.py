@@ -22,7 +22,7 @@ from analysis.profiling.stability import periods
 from models.arrays import DAY_S
 from models.randomness import stream
 from scenarios.files.schema import ProfileScenario
-from scenarios.papers.rows import Measured, Outcome, Row, nothing
+from scenarios.papers.rows import MeasuredRow, Reproduction, Row, nothing
 from scenarios.papers.sources import Kept, Sources
 from scenarios.profiling.profiled import within_jobs
 from scenarios.runs.execution import reopen
@@ -69,7 +69,7 @@ def _many_collectors(sources: Sources) -> Mapping[str, object]:
     return {"study": sources.trial("core_seconds", scenario=FLEET, draws=TENTH_DRAWS, overrides=TENTH)}
 
 
-def _pipeline(run: Run) -> Outcome:
+def _pipeline(run: Run) -> Reproduction:
     raw, symbolised = (int(run.table(name, ["count"])["count"].sum()) for name in ("raw_samples", "samples"))
     with Database([run.path]) as database:
         answered = sum(database.total(Query(event, ()))[0] for event in database.events())
@@ -79,7 +79,7 @@ def _pipeline(run: Run) -> Outcome:
     stages = [raw > 0, symbolised > 0, len(run.table("symbols", ["build"])) > 0, answered > 0, "cycles" in page]
     lost = abs(raw - symbolised) + abs(symbolised - answered)
     judged = numbers(lost_samples=lost, stages=sum(stages), unknown_share=unknown)
-    return Outcome(judged, note=f"{raw:,} samples of all events")
+    return Reproduction(judged, note=f"{raw:,} samples of all events")
 
 
 def _page(run: Path, build: Callable[[Site, Pairs], Page], pairs: Mapping[str, str]) -> str:
@@ -91,7 +91,7 @@ def _page(run: Path, build: Callable[[Site, Pairs], Page], pairs: Mapping[str, s
         site.close()
 
 
-def _query_view(run: Run) -> Outcome:
+def _query_view(run: Run) -> Reproduction:
     with Database([run.path]) as database:
         tops = {by: database.query(of_fleet(database, "cycles", (by,)), _PAGE_ROWS) for by in _VIEWS}
     site = Site(run.path)
@@ -105,7 +105,7 @@ def _query_view(run: Run) -> Outcome:
     judged = numbers(
         rows_executables=len(pages["application"]), rows_functions=len(pages["function"]), page_error=error
     )
-    return Outcome(
+    return Reproduction(
         judged,
         draw=lambda _measured, _printed: draw_functions(hot),
         table=tops["application"].assign(value=tops["application"]["value"].astype(float)),
@@ -122,7 +122,7 @@ def _samples_by_hand(run: Run) -> dict[str, dict[str, int]]:
     return {by: {str(name): int(count) for name, count in counts.items()} for by, counts in sums.items()}
 
 
-def _call_graph(run: Run) -> Outcome:
+def _call_graph(run: Run) -> Reproduction:
     with Database([run.path]) as database:
         known = (("symbolised", ("true",)),)
         busiest = str(database.query(Query("cpu_time", ("application",), known), 1)["application"].iloc[0])
@@ -132,7 +132,7 @@ def _call_graph(run: Run) -> Outcome:
     html = _page(run.path, calls.callgraph, {"event": "cpu_time", "where": f"application={busiest}"})
     judged = numbers(edges=len(edges), root_share_gap=1.0 - root, page_bytes=len(html))
     shown = edges.head(_PAGE_ROWS).assign(share=edges["value"] / reach["value"].max()).drop(columns="value")
-    return Outcome(judged, table=shown, note=f"{busiest}; the page is wsc serve's /callgraph")
+    return Reproduction(judged, table=shown, note=f"{busiest}; the page is wsc serve's /callgraph")
 
 
 def _of_day(database: Database, event: str, where: Where, by: str = "application") -> pd.DataFrame:
@@ -153,7 +153,7 @@ def _fig4(run: Run) -> pd.DataFrame:
         return profiles.measure_fig4(_of_day(database, "cycles", within_jobs(database)))
 
 
-def _fig5(usual: Run, dense: Run) -> Outcome:
+def _fig5(usual: Run, dense: Run) -> Reproduction:
     setting = _setting(dense)
     states = dict(zip(setting.software.programs.names, setting.software.programs.states.tolist(), strict=True))
     with Database([usual.path]) as database:
@@ -163,7 +163,7 @@ def _fig5(usual: Run, dense: Run) -> Outcome:
     closely, briefly = (_by_instance(run, changing, setting) for run in (dense, usual))
     some = briefly["machine"].drop_duplicates().head(closely["machine"].nunique())
     machines = pd.concat([closely, briefly[briefly["machine"].isin(some)].assign(machine=-1 - briefly["machine"])])
-    return Outcome(
+    return Reproduction(
         profiles.measure_fig5(days, machines),
         note=f"(a) {steady}, which has one state; (b) instances of {changing}, half of them looked at more closely",
     )
@@ -228,7 +228,7 @@ def _fig6b(run: Run) -> pd.DataFrame:
     return profiles.measure_fig6b(frames)
 
 
-def _square_root(run: Run) -> Outcome:
+def _square_root(run: Run) -> Reproduction:
     with Database([run.path]) as database:
         rows = database.clustered(of_fleet(database, "cycles", ("function",), within_jobs(database)))
     order = rows.groupby("function")["samples"].sum().sort_values(ascending=False, kind="stable").index
@@ -240,7 +240,7 @@ def _square_root(run: Run) -> Outcome:
         f"{table['entry'].nunique()} entries; parts are random parts of these samples, without replacement, whose "
         "distances are divided by √(1 − f)"
     )
-    return Outcome(measured, note=note)
+    return Reproduction(measured, note=note)
 
 
 def _fig7(run: Run) -> pd.DataFrame:
@@ -256,7 +256,7 @@ def _fig7(run: Run) -> pd.DataFrame:
     return profiles.measure_fig7(days["day"].tolist(), days["cpi"].tolist(), true["cycles"] / true["instructions"])
 
 
-def _table1(paper: pd.DataFrame) -> Outcome:
+def _table1(paper: pd.DataFrame) -> Reproduction:
     printed = paper.set_index("series")["value"]
     pairs = [(job, platform) for job in ("NumCrunch", "MemBench") for platform in (1, 2)]
     rows = [
@@ -278,10 +278,10 @@ def _table1(paper: pd.DataFrame) -> Outcome:
         moved_numcrunch_platform2=load.get(("NumCrunch", "Platform 2"), 0.0),
         moved_membench_platform1=load.get(("MemBench", "Platform 1"), 0.0),
     )
-    return Outcome(judged, table=planned, note=f"a linear programme; optimal: {advice.plan.optimal}")
+    return Reproduction(judged, table=planned, note=f"a linear programme; optimal: {advice.plan.optimal}")
 
 
-def _affinity(run: Run) -> Outcome:
+def _affinity(run: Run) -> Reproduction:
     with Database([run.path]) as database:
         saving = trial(database, run.table("truth_cpi"))
     values = {name: float(value) for name, value in asdict(saving).items()}
@@ -289,10 +289,10 @@ def _affinity(run: Run) -> Outcome:
         f"{saving.jobs} jobs on {saving.platforms} platforms; cycle time, the capacities being what the platforms do "
         f"now; with sampled CPI {saving.promised:.2%} are promised and {saving.saved:.2%} saved at the true one"
     )
-    return Outcome(numbers(**values, gain_low=saving.gain, gain_high=saving.gain), note=note)
+    return Reproduction(numbers(**values, gain_low=saving.gain, gain_high=saving.gain), note=note)
 
 
-def _core_seconds(study: Kept) -> Outcome:
+def _core_seconds(study: Kept) -> Reproduction:
     judged = numbers(
         error=study["error"],
         interval_holds=study["coverage"],
@@ -306,10 +306,10 @@ def _core_seconds(study: Kept) -> Outcome:
         f"{study['by_fleet_bias']:+.2%}; with each platform's own {study['by_platform_bias']:+.2%}; with each visit's "
         f"own, as judged, {study['bias']:+.2%}"
     )
-    return Outcome(judged, note=note)
+    return Reproduction(judged, note=note)
 
 
-def _shared_code(run: Run) -> Outcome:
+def _shared_code(run: Run) -> Reproduction:
     with Database([run.path]) as database:
         table = QUESTIONS["shared"].ask(database, by="image", top=40)
     library = table[table["image"] == LIBRARY].iloc[0]
@@ -320,7 +320,7 @@ def _shared_code(run: Run) -> Outcome:
         rank=1 + libraries.index(LIBRARY),
         true_share=_true_share(run),
     )
-    return Outcome(judged, table=table.head(8))
+    return Reproduction(judged, table=table.head(8))
 
 
 def _largest_in_one(folder: Path) -> float:
@@ -354,14 +354,14 @@ def _overhead(run: Run) -> pd.DataFrame:
 
 
 ROWS: tuple[Row, ...] = (
-    Measured(
+    MeasuredRow(
         "gwp/fig1",
         "the whole pipeline: collector, symboliser, storage, database, server",
         (FLEET,),
         _fleet,
         _pipeline,
     ),
-    Measured(
+    MeasuredRow(
         "gwp/fig2",
         "query view: cycles by executable and by function",
         (FLEET,),
@@ -369,9 +369,9 @@ ROWS: tuple[Row, ...] = (
         _query_view,
         note="the page is wsc serve's /query; samples are compared with those added up from the tables without it",
     ),
-    Measured("gwp/fig3", "call graph of a server's profile", (FLEET,), _fleet, _call_graph),
-    Measured("gwp/fig4", "entropy of daily application-level profiles", (FLEET,), _fleet, _fig4, profiles.draw_fig4),
-    Measured(
+    MeasuredRow("gwp/fig3", "call graph of a server's profile", (FLEET,), _fleet, _call_graph),
+    MeasuredRow("gwp/fig4", "entropy of daily application-level profiles", (FLEET,), _fleet, _fig4, profiles.draw_fig4),
+    MeasuredRow(
         "gwp/fig5",
         "entropy of function-level profiles by day and by machine",
         (FLEET,),
@@ -379,9 +379,9 @@ ROWS: tuple[Row, ...] = (
         _fig5,
         profiles.draw_fig5,
     ),
-    Measured("gwp/fig6a", "Manhattan distance of daily profiles", (FLEET,), _fleet, _fig6a, profiles.draw_fig6a),
-    Measured("gwp/fig6b", "the same by type of profile", (FLEET,), _fleet, _fig6b, profiles.draw_fig6b),
-    Measured(
+    MeasuredRow("gwp/fig6a", "Manhattan distance of daily profiles", (FLEET,), _fleet, _fig6a, profiles.draw_fig6a),
+    MeasuredRow("gwp/fig6b", "the same by type of profile", (FLEET,), _fleet, _fig6b, profiles.draw_fig6b),
+    MeasuredRow(
         "gwp/sqrt-law",
         "distance of a part of the samples from the whole",
         (FLEET,),
@@ -389,17 +389,17 @@ ROWS: tuple[Row, ...] = (
         _square_root,
         square_root.draw,
     ),
-    Measured("gwp/fig7", "cycles per instruction by day", (FLEET,), _fleet, _fig7, profiles.draw_fig7),
-    Measured("gwp/table1", "platform affinity: the paper's example", (), nothing, _table1, printed=True),
-    Measured("gwp/affinity", "what the best assignment of jobs to platforms saves", (FLEET,), _fleet, _affinity),
-    Measured(
+    MeasuredRow("gwp/fig7", "cycles per instruction by day", (FLEET,), _fleet, _fig7, profiles.draw_fig7),
+    MeasuredRow("gwp/table1", "platform affinity: the paper's example", (), nothing, _table1, printed=True),
+    MeasuredRow("gwp/affinity", "what the best assignment of jobs to platforms saves", (FLEET,), _fleet, _affinity),
+    MeasuredRow(
         "gwp/core-seconds",
         "core-seconds from samples against the fleet's monitor",
         (FLEET,),
         _many_collectors,
         _core_seconds,
     ),
-    Measured(
+    MeasuredRow(
         "gwp/shared-code",
         "the hottest shared library, hot in no one job",
         (FLEET,),
@@ -407,7 +407,7 @@ ROWS: tuple[Row, ...] = (
         _shared_code,
         note=f"{LIBRARY}; wsc profile ask RUN shared --set by=image",
     ),
-    Measured(
+    MeasuredRow(
         "gwp/overhead",
         "what profiling costs the fleet",
         (FLEET,),

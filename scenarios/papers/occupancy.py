@@ -7,7 +7,7 @@ import pandas as pd
 from analysis.figures.criteria import number, numbers
 from analysis.figures.occupancy import accuracy, capacity, staircases
 from scenarios.live.measurement import LEAST_UTILISATION, stored
-from scenarios.papers.rows import Measured, Outcome, Row, nothing
+from scenarios.papers.rows import MeasuredRow, Reproduction, Row, nothing
 from scenarios.papers.sources import Sources
 from scenarios.runs.rundir import Run
 
@@ -60,9 +60,9 @@ def _beside(sources: Sources) -> Mapping[str, object]:
     }
 
 
-def _table2(replays: pd.DataFrame, paper: pd.DataFrame) -> Outcome:
+def _table2(replays: pd.DataFrame, paper: pd.DataFrame) -> Reproduction:
     ours = capacity.measure_table2(capacity.measure_table1(replays, 1.0))
-    return Outcome(capacity.measure_table2(paper), table=capacity.pairs(ours))
+    return Reproduction(capacity.measure_table2(paper), table=capacity.pairs(ours))
 
 
 def _by_seed(sources: Sources) -> Mapping[str, object]:
@@ -76,7 +76,7 @@ def _shared(run: Run) -> pd.DataFrame:
     return pd.concat([capacity.measure_tightness(load), numbers(queueing_k1=queueing_s)], ignore_index=True)
 
 
-def _tightness(draws: Mapping[int, pd.DataFrame]) -> Outcome:
+def _tightness(draws: Mapping[int, pd.DataFrame]) -> Reproduction:
     names = ("queueing_k1", "ratio_12", "best_ratio_12", "ratio_14", "best_ratio_14")
     table = pd.DataFrame(
         [{"seed": seed, **{name: number(draw, name) for name in names}} for seed, draw in draws.items()]
@@ -86,12 +86,12 @@ def _tightness(draws: Mapping[int, pd.DataFrame]) -> Outcome:
         f"below, the guarantees their worst; the shipped draw, the first, has {table['best_ratio_12'][0]:.3g} and "
         f"{table['best_ratio_14'][0]:.3g}"
     )
-    return Outcome(capacity.over_draws(list(draws.values())), note=note, table=table)
+    return Reproduction(capacity.over_draws(list(draws.values())), note=note, table=table)
 
 
-def _srpt(round_robin: pd.DataFrame, srpt: pd.DataFrame) -> Outcome:
+def _srpt(round_robin: pd.DataFrame, srpt: pd.DataFrame) -> Reproduction:
     measured = capacity.measure_srpt(round_robin, srpt)
-    return Outcome(measured, table=capacity.pairs(measured))
+    return Reproduction(measured, table=capacity.pairs(measured))
 
 
 def replays(run: Run) -> pd.DataFrame:
@@ -113,7 +113,7 @@ def _demand_s(run: Run) -> float:
 
 
 ROWS: tuple[Row, ...] = (
-    Measured(
+    MeasuredRow(
         "occupancy/fig2",
         "occupancy curves of four unit jobs with one and with two servers",
         (),
@@ -121,7 +121,7 @@ ROWS: tuple[Row, ...] = (
         staircases.measure_fig2,
         staircases.fig2,
     ),
-    Measured(
+    MeasuredRow(
         "occupancy/fig3",
         "the Occupancy Law: service time below N = k, queueing time above",
         (REPLAY,),
@@ -129,7 +129,7 @@ ROWS: tuple[Row, ...] = (
         staircases.measure_fig3,
         staircases.fig3,
     ),
-    Measured(
+    MeasuredRow(
         "occupancy/fig4",
         "the area between k and k' is not the reduction, only a bound",
         (REPLAY,),
@@ -137,7 +137,7 @@ ROWS: tuple[Row, ...] = (
         staircases.measure_fig4,
         staircases.fig4,
     ),
-    Measured(
+    MeasuredRow(
         "occupancy/fig5",
         "why: with more servers the curve is never higher",
         (REPLAY,),
@@ -145,7 +145,7 @@ ROWS: tuple[Row, ...] = (
         staircases.measure_fig5,
         staircases.fig5,
     ),
-    Measured(
+    MeasuredRow(
         "occupancy/fig6",
         "utilisation by the law and as the server counts it",
         (SESSIONS, SHORT),
@@ -153,14 +153,14 @@ ROWS: tuple[Row, ...] = (
         accuracy.measure_fig6,
         accuracy.fig6,
     ),
-    Measured(
+    MeasuredRow(
         "occupancy/table1",
         "areas under the curves of one load and one to four servers",
         (REPLAY,),
         _replays_and_demand,
         capacity.measure_table1,
     ),
-    Measured(
+    MeasuredRow(
         "occupancy/table2",
         "change of queueing and its bounds, from the printed Table 1",
         (REPLAY,),
@@ -170,7 +170,7 @@ ROWS: tuple[Row, ...] = (
         "load",
         printed=True,
     ),
-    Measured(
+    MeasuredRow(
         "occupancy/load",
         "utilisation over the 90 minutes of the replayed load",
         (REPLAY,),
@@ -178,7 +178,7 @@ ROWS: tuple[Row, ...] = (
         capacity.measure_load,
         capacity.load,
     ),
-    Measured(
+    MeasuredRow(
         "occupancy/tightness",
         "reduction over bound: guaranteed, measured, improved",
         (REPLAY,),
@@ -186,7 +186,7 @@ ROWS: tuple[Row, ...] = (
         _tightness,
         capacity.tightness,
     ),
-    Measured(
+    MeasuredRow(
         "occupancy/srpt",
         "the bounds under shortest remaining processing time",
         (REPLAY, SRPT),

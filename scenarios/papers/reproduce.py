@@ -16,7 +16,7 @@ from scenarios.files.loader import load
 from scenarios.files.schema import AnyScenario, ProfileScenario, ServiceScenario
 from scenarios.files.source import Override
 from scenarios.papers import crossplatform, gwp, occupancy, world, wsmeter
-from scenarios.papers.rows import Judgement, Outcome, Row, judgement, published
+from scenarios.papers.rows import JudgedRow, Reproduction, Row, judgement, published
 from scenarios.papers.sources import Kept, Sources
 from scenarios.papers.trials import trials
 from scenarios.profiling.validate import validate
@@ -101,7 +101,7 @@ def listing() -> Listing:
 class Reproduced(Conclusion):
     """Figures and tables of papers, judged: ``wsc reproduce``."""
 
-    rows: tuple[Judgement, ...]
+    rows: tuple[JudgedRow, ...]
 
     def section(self) -> Section:
         """Return every row's verdict, with published beside measured."""
@@ -142,16 +142,16 @@ def reproduce(which: str, out: Path, sources: Sources) -> Reproduced:
     return Reproduced(tuple(judged))
 
 
-def _reproduced(row: Row, sources: Sources, out: Path) -> Judgement:
+def _reproduced(row: Row, sources: Sources, out: Path) -> JudgedRow:
     paper = published(row.id)
     try:
         outcome = row.outcome(sources)
     except (NotEnoughDataError, MarginOutOfReachError) as lack:
-        return judgement(row, Outcome(paper.iloc[:0], note=f"not measured: {lack}"))
+        return judgement(row, Reproduction(paper.iloc[:0], note=f"not measured: {lack}"))
     return judgement(row, outcome, _write(out / row.id.replace("/", "-"), outcome, paper))
 
 
-def _write(stem: Path, outcome: Outcome, paper: pd.DataFrame) -> list[Path]:
+def _write(stem: Path, outcome: Reproduction, paper: pd.DataFrame) -> list[Path]:
     """Write the table, and the figure if there is one."""
     written = [stem.with_suffix(".csv")]
     tabulate(outcome, paper).to_csv(written[0], index=False)
@@ -161,7 +161,7 @@ def _write(stem: Path, outcome: Outcome, paper: pd.DataFrame) -> list[Path]:
     return written
 
 
-def tabulate(outcome: Outcome, paper: pd.DataFrame) -> pd.DataFrame:
+def tabulate(outcome: Reproduction, paper: pd.DataFrame) -> pd.DataFrame:
     """Return what was measured beside what is printed: columns metric, quantity, series, x, measured, published, unit.
 
     `metric` is judged or drawn, for rows that are drawn in another metric than they are judged in, `quantity` says
@@ -171,7 +171,7 @@ def tabulate(outcome: Outcome, paper: pd.DataFrame) -> pd.DataFrame:
     --------
     >>> measured = pd.DataFrame({"series": ["margin"], "x": [25.0], "value": [0.05]})
     >>> paper = pd.DataFrame({"series": ["margin"], "x": ["25"], "value": [0.06], "unit": ["relative margin"]})
-    >>> tabulate(Outcome(measured), paper)[["measured", "published"]].values.tolist()
+    >>> tabulate(Reproduction(measured), paper)[["measured", "published"]].values.tolist()
     [[0.05, 0.06]]
     """
     parts = {"judged": outcome.judged, "drawn": outcome.drawn}
@@ -188,7 +188,7 @@ def tabulate(outcome: Outcome, paper: pd.DataFrame) -> pd.DataFrame:
     return both[["metric", "quantity", "series", "x", "measured", "published", "unit"]]
 
 
-def blocks(row: Judgement) -> Iterator[Block]:
+def blocks(row: JudgedRow) -> Iterator[Block]:
     """Yield what people see of a row: verdict, published beside measured, and what else is to be known."""
     yield Says(f"{row.word:>13}  {row.id}  {row.what}")
     yield beside_table(row)
@@ -202,13 +202,13 @@ def blocks(row: Judgement) -> Iterator[Block]:
     yield from (Place(f"  {file}") for file in row.files)
 
 
-def _holds(row: Judgement, name: str) -> bool | None:
+def _holds(row: JudgedRow, name: str) -> bool | None:
     """Return whether the criteria of a number hold; None if it has none."""
     verdicts = [criterion.holds for criterion in row.findings if criterion.name == name]
     return all(verdicts) if verdicts else None
 
 
-def beside_table(row: Judgement) -> Table:
+def beside_table(row: JudgedRow) -> Table:
     """Return published beside measured, with a word for the numbers that have bounds of their own.
 
     A row that is judged in another metric than the paper's has both, each by name.
@@ -231,7 +231,7 @@ def beside_table(row: Judgement) -> Table:
     )
 
 
-def further_table(row: Judgement) -> Table:
+def further_table(row: JudgedRow) -> Table:
     """Return the further numbers of a row."""
     records = row.table
     cells = [

@@ -29,7 +29,7 @@ WORLDS: Final[Mapping[str, Mapping[str, object]]] = {"normal": {}, "quiet": QUIE
 
 
 @dataclass(frozen=True, slots=True)
-class Comparison:
+class JudgedDesign:
     """A design of test clusters, and the scenario and metric that it is judged on."""
 
     scenario: str
@@ -37,13 +37,13 @@ class Comparison:
     design: Design
 
 
-ROLLOUTS: Final[Mapping[str, Comparison]] = {
-    "machines": Comparison(UPGRADE, "ipc", OnMachines()),
-    "machines_dvfs": Comparison(DVFS, "ips", OnMachines()),
-    "added": Comparison(UPGRADE, "ipc", OnAdded()),
-    "instances": Comparison(SERVICES, "requests_per_s", OnInstances()),
+ROLLOUTS: Final[Mapping[str, JudgedDesign]] = {
+    "machines": JudgedDesign(UPGRADE, "ipc", OnMachines()),
+    "machines_dvfs": JudgedDesign(DVFS, "ips", OnMachines()),
+    "added": JudgedDesign(UPGRADE, "ipc", OnAdded()),
+    "instances": JudgedDesign(SERVICES, "requests_per_s", OnInstances()),
 }
-PACKED: Final = Comparison(UPGRADE, "ipc", OnPacked())
+PACKED: Final = JudgedDesign(UPGRADE, "ipc", OnPacked())
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,14 +70,14 @@ def packed(sources: Sources) -> Mapping[str, object]:
 
 
 def _draws(
-    sources: Sources, name: str, comparison: Comparison, effort: Effort, switches: Mapping[str, object]
+    sources: Sources, name: str, comparison: JudgedDesign, effort: Effort, switches: Mapping[str, object]
 ) -> pd.DataFrame:
     """Return the draws of one design over all fleets, with columns design and seed."""
     return pd.concat(_of_fleets(sources, name, comparison, effort, switches), ignore_index=True)
 
 
 def _of_fleets(
-    sources: Sources, name: str, comparison: Comparison, effort: Effort, switches: Mapping[str, object]
+    sources: Sources, name: str, comparison: JudgedDesign, effort: Effort, switches: Mapping[str, object]
 ) -> Iterator[pd.DataFrame]:
     for done, seed in enumerate(effort.seeds):
         sources.progress(f"rolling out: {name}", done / len(effort.seeds))

@@ -22,7 +22,7 @@ Inputs = Callable[[Sources], Mapping[str, object]]
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Outcome:
+class Reproduction:
     """What was measured for a row, and what to draw."""
 
     judged: pd.DataFrame
@@ -49,28 +49,28 @@ class Row(ABC):
     """Of the library; none where printed numbers suffice."""
 
     @abstractmethod
-    def outcome(self, sources: Sources) -> Outcome:
+    def outcome(self, sources: Sources) -> Reproduction:
         """Return what is measured on the row's runs."""
 
 
 @dataclass(frozen=True, slots=True)
-class Measured(Row):
+class MeasuredRow(Row):
     """A row that one function measures: its table, or an outcome where more is to be told."""
 
     inputs: Inputs
-    measure: Callable[..., pd.DataFrame | Outcome]
+    measure: Callable[..., pd.DataFrame | Reproduction]
     draw: Draw | None = None
     note: str = ""
     printed: bool = False
     """Whether `measure` also takes what the paper prints, as `paper`: series, x, value."""
 
-    def outcome(self, sources: Sources) -> Outcome:
+    def outcome(self, sources: Sources) -> Reproduction:
         """Measure, with the row's own drawing and note where the measure gives none."""
         paper = {"paper": printed(published(self.id))} if self.printed else {}
         answer = self.measure(**self.inputs(sources), **paper)
-        if isinstance(answer, Outcome):
+        if isinstance(answer, Reproduction):
             return replace(answer, draw=answer.draw or self.draw, note=answer.note or self.note)
-        return Outcome(answer, draw=self.draw, note=self.note)
+        return Reproduction(answer, draw=self.draw, note=self.note)
 
 
 def nothing(_sources: Sources) -> Mapping[str, object]:
@@ -107,7 +107,7 @@ def published(row: str) -> pd.DataFrame:
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Judgement:
+class JudgedRow:
     """A row judged: measured beside printed numbers by name, criteria, what is to be known, and the files written."""
 
     id: str
@@ -176,7 +176,7 @@ def _payload(criterion: Criterion) -> Payload:
     }
 
 
-def judgement(row: Row, outcome: Outcome, written: Sequence[Path] = ()) -> Judgement:
+def judgement(row: Row, outcome: Reproduction, written: Sequence[Path] = ()) -> JudgedRow:
     """Return what is to be said of a row: what was measured, judged by what was printed, and its files."""
     paper = published(row.id)
     findings, checks = judge(outcome.judged, paper), judge(outcome.judged, paper, CHECK)
@@ -184,7 +184,7 @@ def judgement(row: Row, outcome: Outcome, written: Sequence[Path] = ()) -> Judge
     ours, theirs = beside(compared, paper, findings if outcome.drawn is None else [])
     judged, drawn = outcome.metrics
     notes = verdict(findings), arithmetic(checks), *explained(row.id, findings, outcome.judged), outcome.note
-    return Judgement(
+    return JudgedRow(
         row.id,
         row.what,
         tuple(findings),

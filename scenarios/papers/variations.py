@@ -6,7 +6,7 @@ worlds of one seed share machines, jobs, placement and every random draw.
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
-from typing import Any, Final
+from typing import Final
 
 import numpy as np
 import pandas as pd
@@ -129,7 +129,7 @@ def covariance(sources: Sources, fleets: Fleets = COVARIANCE) -> pd.DataFrame:
     return pd.DataFrame(_swept(sources, fleets))
 
 
-def _swept(sources: Sources, fleets: Fleets) -> Iterator[dict[str, Any]]:
+def _swept(sources: Sources, fleets: Fleets) -> Iterator[dict[str, float | str]]:
     for seed in fleets.seeds:
         measured: dict[tuple[float, float], dict[str, float]] = {}
         for axis, (rack, machine) in AXES.items():
@@ -137,7 +137,7 @@ def _swept(sources: Sources, fleets: Fleets) -> Iterator[dict[str, Any]]:
                 spread = (rack * level, machine * level)
                 if spread not in measured:
                     measured[spread] = _shared(sources, fleets, seed, spread)
-                yield {"seed": seed, "axis": axis, "level": level} | measured[spread]
+                yield {"seed": seed, "axis": axis, "level": level, **measured[spread]}
 
 
 def _shared(sources: Sources, fleets: Fleets, seed: int, spread: tuple[float, float]) -> dict[str, float]:

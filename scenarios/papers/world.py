@@ -26,7 +26,7 @@ from scenarios.files.schema import SCENARIO, Scenario, WSMeter
 from scenarios.papers import rollouts, service_worlds
 from scenarios.papers.crossplatform import ALL, RUBIS, SEEDS
 from scenarios.papers.lone_jobs import SLOW_MEMORY, alone_facts
-from scenarios.papers.rows import Measured, Outcome, Row, run_of
+from scenarios.papers.rows import MeasuredRow, Reproduction, Row, run_of
 from scenarios.papers.sources import Kept, Sources
 from scenarios.papers.variations import ABLATION, COVARIANCE, MACHINES, SWITCHES, ablation, covariance
 from scenarios.profiling.affinity_trial import moved
@@ -72,9 +72,9 @@ def _today(sources: Sources) -> Mapping[str, object]:
     }
 
 
-def _calibration(services: Halves, today: Run, long: Run) -> Outcome:
+def _calibration(services: Halves, today: Run, long: Run) -> Reproduction:
     parts = [*_fleet_facts(today), calibration.service_facts(services.current, services.jobs), _series_facts(long)]
-    return Outcome(pd.concat(parts, ignore_index=True), table=_by_job(today))
+    return Reproduction(pd.concat(parts, ignore_index=True), table=_by_job(today))
 
 
 def _by_job(today: Run) -> pd.DataFrame:
@@ -114,9 +114,9 @@ def _switched_off(sources: Sources) -> Mapping[str, object]:
     return {"fleets": ablation(sources)}
 
 
-def _ablation(fleets: pd.DataFrame) -> Outcome:
+def _ablation(fleets: pd.DataFrame) -> Reproduction:
     means = fleets.drop(columns="seed").groupby("switch", sort=False).mean().reset_index()
-    return Outcome(variations.measure_ablation(fleets), table=means)
+    return Reproduction(variations.measure_ablation(fleets), table=means)
 
 
 def _draw_ablation(measured: pd.DataFrame, _published: pd.DataFrame) -> Figure:
@@ -127,13 +127,13 @@ def _shared_conditions(sources: Sources) -> Mapping[str, object]:
     return {"fleets": covariance(sources)}
 
 
-def _covariance(fleets: pd.DataFrame) -> Outcome:
+def _covariance(fleets: pd.DataFrame) -> Reproduction:
     by = fleets.drop(columns=["seed", "draws"]).groupby(["axis", "level"], sort=False)
     means, between = by.mean(), by[["covered", "truth"]].std().add_suffix("_between")
-    return Outcome(variations.measure_covariance(fleets), table=means.join(between).reset_index())
+    return Reproduction(variations.measure_covariance(fleets), table=means.join(between).reset_index())
 
 
-def _mechanism(run: Run) -> Outcome:
+def _mechanism(run: Run) -> Reproduction:
     tables = Tables.of(run, WSMeter(metric="ips"))
     capped = run.table("truth_nowhere_machine_windows", ["machine", "capped_share"])
     stall = run.table("truth_jobs", ["job", "stall_share"])
@@ -141,7 +141,7 @@ def _mechanism(run: Run) -> Outcome:
     feature = _scenario(run).feature
     threshold = feature.governor.stall_threshold if feature and feature.governor else 1.0
     measured = mechanism.measure_mechanism(jobs, threshold)
-    return Outcome(measured, table=_correlations(measured))
+    return Reproduction(measured, table=_correlations(measured))
 
 
 def _correlations(measured: pd.DataFrame) -> pd.DataFrame:
@@ -157,19 +157,19 @@ def _gains(tables: Tables) -> pd.DataFrame:
     return pd.DataFrame({"job": both["job"], "gain": both["mean_on"] / both["mean_off"] - 1})
 
 
-def _rollouts(draws: pd.DataFrame) -> Outcome:
-    return Outcome(designs.measure_rollouts(draws), table=designs.described(draws, designs.DRAWS))
+def _rollouts(draws: pd.DataFrame) -> Reproduction:
+    return Reproduction(designs.measure_rollouts(draws), table=designs.described(draws, designs.DRAWS))
 
 
-def _packing(draws: pd.DataFrame) -> Outcome:
-    return Outcome(designs.measure_packing(draws), table=designs.described(draws, designs.FLEETS))
+def _packing(draws: pd.DataFrame) -> Reproduction:
+    return Reproduction(designs.measure_packing(draws), table=designs.described(draws, designs.FLEETS))
 
 
 def _cards(sources: Sources) -> Mapping[str, object]:
     return {"card": sources.trial("scorecard", fleets=FLEETS, draws=DRAWS)}
 
 
-def _scorecard(card: Kept) -> Outcome:
+def _scorecard(card: Kept) -> Reproduction:
     recommended = _of(card["corners"], RECOMMENDED)
     sums = recommended.groupby(["corner", "design"])[["covered", "draws"]].sum().reset_index()
     sums["coverage"] = sums["covered"] / sums["draws"]
@@ -198,7 +198,7 @@ def _scorecard(card: Kept) -> Outcome:
         f"{card['fleets']} fleets; {RECOMMENDED}; its least coverage of a corner is in {least['corner']} "
         f"({least['design']}); machines for +1% in 95% of draws; {_as_published(card)}; digest {card['digest'][:12]}"
     )
-    return Outcome(judged, table=pd.DataFrame(card["estimators"]), note=note)
+    return Reproduction(judged, table=pd.DataFrame(card["estimators"]), note=note)
 
 
 def _of(rows: list[Kept], estimator: str) -> pd.DataFrame:
@@ -242,18 +242,18 @@ def _planted_faults(sources: Sources) -> Mapping[str, object]:
     return {"study": sources.trial("guards", fleets=GUARDED)}
 
 
-def _guards(study: Kept) -> Outcome:
+def _guards(study: Kept) -> Reproduction:
     names = ("faults", "healthy_cases", "missed", "harmless", "false_alarms", "weak_alarms")
-    return Outcome(numbers(**{name: float(study[name]) for name in names}), table=pd.DataFrame(study["planted"]))
+    return Reproduction(numbers(**{name: float(study[name]) for name in names}), table=pd.DataFrame(study["planted"]))
 
 
 def _plans(sources: Sources) -> Mapping[str, object]:
     return {"study": sources.trial("planner")}
 
 
-def _planner(study: Kept) -> Outcome:
+def _planner(study: Kept) -> Reproduction:
     judged = numbers(fleets=float(study["fleets"]), power=study["power"], margin=study["margin"])
-    return Outcome(judged, table=pd.DataFrame([_planned(row) for row in study["rows"]]))
+    return Reproduction(judged, table=pd.DataFrame([_planned(row) for row in study["rows"]]))
 
 
 def _planned(row: Kept) -> Kept:
@@ -264,9 +264,9 @@ def _planned(row: Kept) -> Kept:
     return named | margins | {"planned_power": planned["power"], "power": real["power"]}
 
 
-def _prediction(table: pd.DataFrame) -> Outcome:
+def _prediction(table: pd.DataFrame) -> Reproduction:
     draw = partial(_draw_prediction, table)
-    return Outcome(services.measure_prediction(table), draw=draw, table=_by_world(table))
+    return Reproduction(services.measure_prediction(table), draw=draw, table=_by_world(table))
 
 
 def _draw_prediction(table: pd.DataFrame, _measured: pd.DataFrame, _paper: pd.DataFrame) -> Figure:
@@ -286,30 +286,30 @@ def _by_world(table: pd.DataFrame) -> pd.DataFrame:
     return rows.reset_index(drop=True)
 
 
-def _prediction_ablation(errors: pd.DataFrame) -> Outcome:
+def _prediction_ablation(errors: pd.DataFrame) -> Reproduction:
     table = services.ablation(errors)
-    return Outcome(services.measure_ablation(table), draw=partial(_draw_prediction_ablation, table), table=table)
+    return Reproduction(services.measure_ablation(table), draw=partial(_draw_prediction_ablation, table), table=table)
 
 
 def _draw_prediction_ablation(table: pd.DataFrame, _measured: pd.DataFrame, _paper: pd.DataFrame) -> Figure:
     return services.draw_ablation(table)
 
 
-def _mix(table: pd.DataFrame) -> Outcome:
+def _mix(table: pd.DataFrame) -> Reproduction:
     by = table.drop(columns="seed").groupby(["load", "application"], sort=False)
     medians = dict.fromkeys(("error", "published", "one_type", "true_costs", "condition_number"), "median")
     shown = by.agg(medians | {"identified": "mean"}).round(4).reset_index()
-    return Outcome(services.measure_mix(table), table=shown)
+    return Reproduction(services.measure_mix(table), table=shown)
 
 
-def _routing(table: pd.DataFrame) -> Outcome:
+def _routing(table: pd.DataFrame) -> Reproduction:
     rivals = {f"weighted_{name}": name for name in ("round_robin", "least_loaded")}
     judged = services.measure_routing(table, service_worlds.TYPED, rivals)
     shown = table.groupby("policy", sort=False)[["mean_s", "p99_s"]].median().round(4)
     for rival, name in rivals.items():
         shown[f"mean below {name}"] = _below(table, rival, "mean_s")
         shown[f"p99 below {name}"] = _below(table, rival, "p99_s")
-    return Outcome(judged, draw=partial(_draw_routing, table), table=shown.reset_index())
+    return Reproduction(judged, draw=partial(_draw_routing, table), table=shown.reset_index())
 
 
 def _below(table: pd.DataFrame, rival: str, what: str) -> "pd.Series[float]":
@@ -326,7 +326,7 @@ def _profiled(sources: Sources) -> Mapping[str, object]:
     return {"run": sources.run(FLEET)}
 
 
-def _affinity(run: Run) -> Outcome:
+def _affinity(run: Run) -> Reproduction:
     with Database([run.path]) as database:
         plain, keeping = moved(run.path, advise(Table.of(table_of(database))))
     judged = numbers(
@@ -340,15 +340,15 @@ def _affinity(run: Run) -> Outcome:
         "with no platform given more last-level-cache misses than it has now (added after this was seen), it is "
         f"{keeping.promised:.2%} and {keeping.realised:.2%}"
     )
-    return Outcome(judged, table=pd.DataFrame([asdict(plain), asdict(keeping)]), note=note)
+    return Reproduction(judged, table=pd.DataFrame([asdict(plain), asdict(keeping)]), note=note)
 
 
 def _planted_regressions(sources: Sources) -> Mapping[str, object]:
     return {"study": sources.trial("regressions", planted=PLANTED, healthy=PLANTED)}
 
 
-def _regressions(study: Kept) -> Outcome:
-    return Outcome(numbers(named=study["named"], quiet=study["quiet"]), table=pd.DataFrame(study["causes"]))
+def _regressions(study: Kept) -> Reproduction:
+    return Reproduction(numbers(named=study["named"], quiet=study["quiet"]), table=pd.DataFrame(study["causes"]))
 
 
 def _collectors(sources: Sources) -> Mapping[str, object]:
@@ -358,7 +358,7 @@ def _collectors(sources: Sources) -> Mapping[str, object]:
     }
 
 
-def _profiles(many: Kept, plain: Kept) -> Outcome:
+def _profiles(many: Kept, plain: Kept) -> Reproduction:
     functions = many["functions"]
     judged = numbers(
         coverage=Statistic(*(functions[name] for name in ("coverage", "coverage_low", "coverage_high"))),
@@ -373,7 +373,7 @@ def _profiles(many: Kept, plain: Kept) -> Outcome:
         f"{plain['functions']['naive_coverage']:.1%}, at a design effect of {plain['functions']['design_effect']:.2f}"
     )
     studies = {"many samples of few machines": many, f"as {FLEET} does": plain}
-    return Outcome(judged, table=pd.DataFrame([_held(name, study) for name, study in studies.items()]), note=note)
+    return Reproduction(judged, table=pd.DataFrame([_held(name, study) for name, study in studies.items()]), note=note)
 
 
 def _held(name: str, study: Kept) -> Kept:
@@ -383,7 +383,7 @@ def _held(name: str, study: Kept) -> Kept:
 
 
 ROWS: tuple[Row, ...] = (
-    Measured(
+    MeasuredRow(
         "world/calibration",
         "the world's statistics beside those of real fleets",
         (TODAY, SERVICES),
@@ -394,7 +394,7 @@ ROWS: tuple[Row, ...] = (
         "machine, the maximum is that of 22 random jobs; where Google's cell and WSMeter's disagree, the level is "
         "WSMeter's; a record is a stay of any instance, and the table has the same facts with one random stay a job",
     ),
-    Measured(
+    MeasuredRow(
         "world/ablation",
         "what each mechanism moves, switched off one by one",
         (UPGRADE,),
@@ -405,7 +405,7 @@ ROWS: tuple[Row, ...] = (
         f"the covered jobs at {ABLATION.cluster} machines, {ABLATION.draws} test clusters a fleet; where cache is not "
         "shared, each instance has the part that its quota buys, and what no quota buys stays empty",
     ),
-    Measured(
+    MeasuredRow(
         "world/covariance",
         "coverage of WSMeter's interval over shared conditions",
         (UPGRADE,),
@@ -416,7 +416,7 @@ ROWS: tuple[Row, ...] = (
         f"{COVARIANCE.cluster} machines a fleet, half of whose machines have the feature; _between: standard deviation "
         "between fleets",
     ),
-    Measured(
+    MeasuredRow(
         "world/dvfs-mechanism",
         "why jobs gain or lose under the DVFS policy",
         (DVFS,),
@@ -426,7 +426,7 @@ ROWS: tuple[Row, ...] = (
         "gain: instructions per CPU second with the policy everywhere over nowhere; power limit: share of epochs in "
         "which a job's machines lowered the clock for their cap before the policy",
     ),
-    Measured(
+    MeasuredRow(
         "world/rollouts",
         "test clusters really rolled out, against draws composed of counterfactual fleets",
         (UPGRADE, DVFS, SERVICES),
@@ -438,7 +438,7 @@ ROWS: tuple[Row, ...] = (
         "services; packed instances are in world/packing; machines added share a rack's conditions, which WSMeter's "
         "margin leaves out",
     ),
-    Measured(
+    MeasuredRow(
         "world/packing",
         "what packing a test cluster does to its estimate, and why",
         (UPGRADE,),
@@ -449,16 +449,18 @@ ROWS: tuple[Row, ...] = (
         "intervals are over fleets; quiet: no interference, no power caps; alike: also no differences between machines "
         "or racks",
     ),
-    Measured("world/scorecard", "estimators of a change of the fleet, over a sweep of fleets", (), _cards, _scorecard),
-    Measured(
+    MeasuredRow(
+        "world/scorecard", "estimators of a change of the fleet, over a sweep of fleets", (), _cards, _scorecard
+    ),
+    MeasuredRow(
         "world/guards",
         "whether guards find planted faults and leave healthy experiments alone",
         (),
         _planted_faults,
         _guards,
     ),
-    Measured("world/planner", "whether what a plan predicts is what happens on later days", (), _plans, _planner),
-    Measured(
+    MeasuredRow("world/planner", "whether what a plan predicts is what happens on later days", (), _plans, _planner),
+    MeasuredRow(
         "world/prediction",
         "every method over many worlds, and in strange ones",
         ALL,
@@ -468,7 +470,7 @@ ROWS: tuple[Row, ...] = (
         f"also {service_worlds.BESIDE} each with an unlike benchmark, with cliffs in the caches, and far from the best "
         "method's priors: not in the criteria",
     ),
-    Measured(
+    MeasuredRow(
         "world/prediction-ablation",
         "each mechanism's share of the published method's error",
         RUBIS,
@@ -477,7 +479,7 @@ ROWS: tuple[Row, ...] = (
         note=f"the method as published, {service_worlds.ABLATED} worlds of RUBiS; its error with a mechanism switched "
         "off, what that moves",
     ),
-    Measured(
+    MeasuredRow(
         "world/mix",
         "request mixes that tell the types, and one that cannot",
         (*ALL, "cross_stationary"),
@@ -487,7 +489,7 @@ ROWS: tuple[Row, ...] = (
         "least squares, whose types are identified or not; true_costs: those of the world at each interval's load, "
         "which leave only chance among requests",
     ),
-    Measured(
+    MeasuredRow(
         "world/routing",
         "requests routed by type over two unlike machines",
         ALL,
@@ -499,14 +501,14 @@ ROWS: tuple[Row, ...] = (
         "least_expected sends it where it is done first itself; best_platform is the paper's, every type always where "
         "it takes least",
     ),
-    Measured(
+    MeasuredRow(
         "world/affinity",
         "what the best assignment of jobs to platforms saves, with jobs really moved",
         (FLEET,),
         _profiled,
         _affinity,
     ),
-    Measured(
+    MeasuredRow(
         "world/regressions",
         "whether an alarm finds planted regressions and names what is at fault",
         (FLEET,),
@@ -514,6 +516,6 @@ ROWS: tuple[Row, ...] = (
         _regressions,
         note=f"{PLANTED} planted, {PLANTED} healthy pairs",
     ),
-    Measured("world/profiles", "how often many collectors' intervals are right", (FLEET,), _collectors, _profiles),
+    MeasuredRow("world/profiles", "how often many collectors' intervals are right", (FLEET,), _collectors, _profiles),
 )
 """Every row about the world itself."""

@@ -20,7 +20,7 @@ from analysis.figures.wsmeter import (
 )
 from analysis.figures.wsmeter.draws import Halves
 from models.fleet.metrics import MetricName
-from scenarios.papers.rows import Draw, Measured, Outcome, Row, nothing
+from scenarios.papers.rows import Draw, MeasuredRow, Reproduction, Row, nothing
 from scenarios.papers.sources import Sources
 
 UPGRADE, DVFS, SERVICES, LOCAL, TODAY = "cpu_upgrade", "dvfs_policy", "customer_services", "empty_cluster", "today"
@@ -50,19 +50,19 @@ class OnHalves(Row):
     spread_out: tuple[str, ...] = ()
     """Single numbers that are also measured, never judged, on a fleet that is `LESS_CONCENTRATED`."""
 
-    def outcome(self, sources: Sources) -> Outcome:
+    def outcome(self, sources: Sources) -> Reproduction:
         """Measure in the metric that is judged, and in that of the drawing where it is another."""
         judged = self.measured(sources, self.judged)
         beside, table = self._beside(sources, judged)
         measured = pd.concat([judged, *beside], ignore_index=True)
         if self.drawn == self.judged:
-            return Outcome(measured, draw=self.draw, table=table)
+            return Reproduction(measured, draw=self.draw, table=table)
         note = (
             f"the paper's numbers are {self.drawn.upper()}, and so is the picture; criteria are put to "
             f"{self.judged.upper()}, which a slower clock does not flatter"
         )
         drawn = self.measured(sources, self.drawn)
-        return Outcome(measured, drawn, (self.judged, self.drawn), self.draw, note, table)
+        return Reproduction(measured, drawn, (self.judged, self.drawn), self.draw, note, table)
 
     def measured(self, sources: Sources, metric: MetricName, **overrides: object) -> pd.DataFrame:
         """Return the measured table in one metric."""
@@ -160,8 +160,8 @@ ROWS: tuple[Row, ...] = (
         motivation.fig3,
         judged="ips",
     ),
-    Measured("wsmeter/fig4", "jobs on two WSCs", ("two_wscs",), _two_wscs, selection.measure_fig4, selection.fig4),
-    Measured(
+    MeasuredRow("wsmeter/fig4", "jobs on two WSCs", ("two_wscs",), _two_wscs, selection.measure_fig4, selection.fig4),
+    MeasuredRow(
         "wsmeter/fig5",
         "quota of common jobs, and how few jobs hold it",
         ("two_wscs",),
@@ -169,7 +169,7 @@ ROWS: tuple[Row, ...] = (
         selection.measure_fig5,
         selection.fig5,
     ),
-    Measured(
+    MeasuredRow(
         "wsmeter/fig6",
         "coverage and deviation of the top N jobs",
         ("two_wscs",),
@@ -273,7 +273,7 @@ ROWS: tuple[Row, ...] = (
         None,
         spread_out=("margin_over_target", "machines_growth"),
     ),
-    Measured(
+    MeasuredRow(
         "wsmeter/table2",
         "plan for a customer's two services",
         (),
@@ -282,7 +282,7 @@ ROWS: tuple[Row, ...] = (
         note="the paper rounds the continuous optimum up to 70 instances; 69 (20 + 49 or 21 + 48) suffice",
         printed=True,
     ),
-    Measured(
+    MeasuredRow(
         "wsmeter/table2-local",
         "the optimisation on an empty cluster",
         (SERVICES, LOCAL),
@@ -290,8 +290,8 @@ ROWS: tuple[Row, ...] = (
         customer.measure_table2_local,
         customer.table2_local,
     ),
-    Measured("wsmeter/table3", "three trials of the customer's plan", (SERVICES,), _customer, _table3, printed=True),
-    Measured("wsmeter/baseline", "the baseline's arithmetic", (), nothing, _baseline, printed=True),
+    MeasuredRow("wsmeter/table3", "three trials of the customer's plan", (SERVICES,), _customer, _table3, printed=True),
+    MeasuredRow("wsmeter/baseline", "the baseline's arithmetic", (), nothing, _baseline, printed=True),
     OnHalves(
         "wsmeter/efficiency",
         "machines of the baseline over WSMeter's",
@@ -304,7 +304,7 @@ ROWS: tuple[Row, ...] = (
             ("efficiency_50", "efficiency", 50),
         ),
     ),
-    Measured(
+    MeasuredRow(
         "wsmeter/ipc-vs-throughput",
         "IPC against user-level throughput",
         (UPGRADE, DVFS),

@@ -13,7 +13,7 @@ from analysis.figures.criteria import printed as numbers_of
 from models.errors import InputError
 from scenarios.files.faults import Fault, FaultsError
 from scenarios.papers.reproduce import ROWS, blocks
-from scenarios.papers.rows import Judgement, Outcome, judgement, published
+from scenarios.papers.rows import JudgedRow, Reproduction, judgement, published
 from scenarios.report.figures import saved
 from scenarios.report.page import Page
 from scenarios.report.subject import composed
@@ -30,7 +30,7 @@ def rows_of(folder: Path) -> dict[str, Path]:
 
 def report(folder: Path) -> Page:
     """Return the report of a folder that `wsc reproduce` wrote; rows are judged again from their tables."""
-    rows, faults = list[Judgement](), list[Fault]()
+    rows, faults = list[JudgedRow](), list[Fault]()
     for name, file in rows_of(folder).items():
         try:
             rows.append(_judged(name, file))
@@ -53,13 +53,13 @@ def report(folder: Path) -> Page:
     )
 
 
-def _judged(name: str, file: Path) -> Judgement:
+def _judged(name: str, file: Path) -> JudgedRow:
     """Return what `wsc reproduce` says of a row, from the table that it wrote."""
     table = pd.read_csv(file, dtype={"series": str, "metric": str, "quantity": str}).fillna({"quantity": ""})
     if not set(table.columns) >= _COLUMNS:
         raise InputError(f"should have the columns {', '.join(sorted(_COLUMNS))}")
     (judged, metric), (drawn, other) = _part(table, "judged"), _part(table, "drawn")
-    outcome = Outcome(judged, None if drawn.empty else drawn, ("", "") if drawn.empty else (metric, other))
+    outcome = Reproduction(judged, None if drawn.empty else drawn, ("", "") if drawn.empty else (metric, other))
     return judgement(ROWS[name], outcome, _pictures(file))
 
 
@@ -75,7 +75,7 @@ def _pictures(file: Path) -> list[Path]:
     return [picture] if picture.is_file() else []
 
 
-def _sections(rows: Sequence[Judgement]) -> Iterator[Section]:
+def _sections(rows: Sequence[JudgedRow]) -> Iterator[Section]:
     """Yield what holds, paper by paper, and then every row."""
     for paper, count in Counter(row.id.partition("/")[0] for row in rows).items():
         own = [row for row in rows if row.id.startswith(f"{paper}/")]
@@ -97,18 +97,18 @@ def _sections(rows: Sequence[Judgement]) -> Iterator[Section]:
         )
 
 
-def _lines(row: Judgement) -> tuple[str, ...]:
+def _lines(row: JudgedRow) -> tuple[str, ...]:
     """Return the sentences of what `wsc reproduce` says, without the verdict, which the tables have."""
     lines = (block.text.strip() for block in [*blocks(row)][1:] if isinstance(block, Says))
     return tuple(line[:1].upper() + line[1:] if line.partition(" ")[0].isalpha() else line for line in lines)
 
 
-def _further(row: Judgement) -> Iterator[Table]:
+def _further(row: JudgedRow) -> Iterator[Table]:
     """Yield the tables of what `wsc reproduce` says, without that of published and measured numbers."""
     yield from ([block for block in blocks(row) if isinstance(block, Table)])[1:]
 
 
-def _numbers(row: Judgement, paper: pd.DataFrame) -> Iterator[Table]:
+def _numbers(row: JudgedRow, paper: pd.DataFrame) -> Iterator[Table]:
     """Yield the printed numbers beside ours, and every criterion, with units and words of the published table."""
     known = _described(paper)
     verdicts = {
@@ -192,7 +192,7 @@ def _word(text: object) -> str:
     return text if isinstance(text, str) else ""
 
 
-def _overview(rows: Sequence[Judgement]) -> Table:
+def _overview(rows: Sequence[JudgedRow]) -> Table:
     headings = tuple(Heading(text) for text in ("figure or table", "what it shows", "verdict"))
     cells = tuple((Cell(row.id), Cell(row.what), Cell(row.word, "" if row.holds else "bad")) for row in rows)
     return Table(headings, (False, False, False), cells)

@@ -8,7 +8,7 @@ from analysis.figures import style
 from analysis.figures.criteria import number, numbers, rows, statistic
 from analysis.figures.wsmeter.changes import NORMAL_95, job_changes, mean_interval, share_interval
 from analysis.figures.wsmeter.draws import Halves
-from analysis.statistics import Current, Measured, Statistic, job_statistics
+from analysis.statistics import CodedMeasurements, Current, Statistic, job_statistics
 from analysis.wsmeter.clusters import random_instances
 from analysis.wsmeter.estimators import WSMeter
 from analysis.wsmeter.plan import plan, rounded
@@ -179,7 +179,7 @@ def measure_table3_trials(halves: Halves, margin: float = 0.03, trials: int = 50
     equal = pd.DataFrame({"job": means.index, "quota": 1.0, "instances": before.groupby("job").size().to_numpy()})
     allocation = WSMeter().plan(before, equal, margin)
     rng, summary = np.random.default_rng(seed), Current.of(before)
-    measured = Measured.of(after)
+    measured = CodedMeasurements.of(after)
     chosen = (measured.summary(random_instances(rng, after, allocation)) for _ in range(trials))
     estimates = [WSMeter().estimate(summary, sample, equal) for sample in chosen]
     reference = float(job_statistics(after)["mean"].mean() / 100 - 1)

@@ -7,7 +7,7 @@ import numpy as np
 import pandas as pd
 
 from analysis.figures.wsmeter.changes import mean_interval, share_interval
-from analysis.statistics import UNKNOWN, Current, Measured, NotEnoughDataError, Statistic
+from analysis.statistics import UNKNOWN, CodedMeasurements, Current, NotEnoughDataError, Statistic
 from analysis.wsmeter.clusters import MachineRows, random_machines
 from analysis.wsmeter.coverage import Covered
 from analysis.wsmeter.estimators import WIDENING, Baseline, Estimate, WSMeter
@@ -63,7 +63,7 @@ def cluster_draws(halves: Halves, sizes: tuple[int, ...], *, draws: int, seed: i
     fitting = [size for size in sizes if size <= len(index.machines)]
     if not fitting:
         raise NotEnoughDataError(min(sizes), len(index.machines), "machines with the feature")
-    before, measured = Current.of(halves.current), Measured.of(halves.new)
+    before, measured = Current.of(halves.current), CodedMeasurements.of(halves.new)
     after = measured.summary()
     rng = np.random.default_rng(seed)
     table_rows = []

@@ -31,13 +31,13 @@ from analysis.occupancy.logs.log import (
 )
 from analysis.occupancy.logs.swf import read_swf
 from analysis.tables.bytes import PARQUET, DamagedError, head_of, stream_of
-from analysis.tables.cells import Cells, read_cells
+from analysis.tables.cells import FileCells, read_cells
 from analysis.tables.faults import PRINTED, FileError, FileFault
 from models.arrays import Floats
 from models.errors import InputError
 
 _NOT_SEEN = ("", "-", "nan", "null", "none", "na", "n/a")
-"""Cells of a request whose arrival or departure was not seen."""
+"""FileCells of a request whose arrival or departure was not seen."""
 _TEXT = pa.dictionary(pa.int32(), pa.string())
 _ZONE = r"[T ].*(?:[Zz]|[+-]\d\d(?::?\d\d)?)$"
 _ZONED, _LOCAL = pa.timestamp("ns", "UTC"), pa.timestamp("ns")
@@ -336,7 +336,7 @@ def _refuse_undecided(which: Roles, notes: Sequence[str]) -> None:
         raise FileError([fault])
 
 
-def _refuse_long(times: Mapping[str, Times], which: Roles, notes: Sequence[str], cells: Cells) -> None:
+def _refuse_long(times: Mapping[str, Times], which: Roles, notes: Sequence[str], cells: FileCells) -> None:
     """Raise the fault of durations that are in another unit, or none."""
     row = _too_long(times, which, notes)
     if row is None:
@@ -387,7 +387,7 @@ def _with_rest(log: Log, others: pd.DataFrame) -> Log:
 
 
 def _carefully(
-    cells: Cells, stated: tuple[str | None, ...], unit: str | None
+    cells: FileCells, stated: tuple[str | None, ...], unit: str | None
 ) -> tuple[Roles, dict[str, pa.ChunkedArray]]:
     """Return which columns hold what, and each of them, checked cell by cell."""
     if not cells.names or any(fault.line == 1 for fault in cells.faults):
@@ -408,7 +408,7 @@ def _carefully(
     return which, columns
 
 
-def _checked(cells: Cells, name: str, least: float, unit: str | None) -> tuple[pa.ChunkedArray, list[FileFault]]:
+def _checked(cells: FileCells, name: str, least: float, unit: str | None) -> tuple[pa.ChunkedArray, list[FileFault]]:
     """Return a column as numbers or as time stamps, whichever most of its cells are, and its faults."""
     given = cells.columns[name]
     text = given.astype(str).str.strip()
@@ -428,7 +428,7 @@ def _checked(cells: Cells, name: str, least: float, unit: str | None) -> tuple[p
     return pa.chunked_array([pa.array(times, from_pandas=True)]), faults
 
 
-def _outside(cells: Cells, name: str, numbers: pd.Series, least: float, unit: str | None) -> Iterator[FileFault]:
+def _outside(cells: FileCells, name: str, numbers: pd.Series, least: float, unit: str | None) -> Iterator[FileFault]:
     """Yield the faults of numbers that are no times: infinite ones, those that are too small or too far away."""
     farthest = FARTHEST_S * PER_SECOND[unit_of(name, numbers.to_numpy(dtype=np.float64), unit)[0]]
     finite = ~np.isinf(numbers)
@@ -438,7 +438,7 @@ def _outside(cells: Cells, name: str, numbers: pd.Series, least: float, unit: st
     yield from cells.faults_of(name, far, f"should be within {FARTHEST_S:g} s of 0")
 
 
-def _classes(cells: Cells, name: str) -> tuple[pa.ChunkedArray, list[FileFault]]:
+def _classes(cells: FileCells, name: str) -> tuple[pa.ChunkedArray, list[FileFault]]:
     """Return a column of classes, and the faults of the cells that hold none."""
     classes = pd.to_numeric(cells.columns[name].astype(str).str.strip(), errors="coerce")
     wrong = ~((classes >= 0) & (classes < 2.0**63) & (classes % 1 == 0))

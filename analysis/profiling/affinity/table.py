@@ -8,7 +8,7 @@ from pathlib import Path
 import numpy as np
 import pandas as pd
 
-from analysis.tables.cells import Cells, read_cells
+from analysis.tables.cells import FileCells, read_cells
 from analysis.tables.columns import Field, read_table
 from analysis.tables.faults import FileError, FileFault
 from models.arrays import Bools, Floats, Ints
@@ -164,13 +164,13 @@ def read(path: Path) -> Table:
     return Table.of(frame)
 
 
-def _strange(cells: Cells) -> Iterator[FileFault]:
+def _strange(cells: FileCells) -> Iterator[FileFault]:
     """Yield a fault for every column that is not known and every row with counters that cannot be."""
     yield from unknown_columns(cells, [field.name for field in FIELDS])
     yield from impossible(cells)
 
 
-def _across(cells: Cells) -> Iterator[FileFault]:
+def _across(cells: FileCells) -> Iterator[FileFault]:
     """Yield a fault for every number of a platform that differs between its rows."""
     if "platform" not in cells.columns:
         return
@@ -192,7 +192,7 @@ def _first_known(platforms: "pd.Series[str]", numbers: Floats) -> Ints:
     return rows.groupby(platforms.to_numpy()).transform("min").fillna(-1).to_numpy(np.int64)
 
 
-def _never_seen(cells: Cells, frame: pd.DataFrame) -> Iterator[FileFault]:
+def _never_seen(cells: FileCells, frame: pd.DataFrame) -> Iterator[FileFault]:
     """Yield a fault for every job whose CPI is known on no platform: nothing can be said of it anywhere."""
     known = frame["cpi"].notna().groupby(frame["job"]).transform("any").to_numpy(np.bool_)
     unseen = frame.loc[~known, "job"].drop_duplicates()
@@ -228,7 +228,7 @@ _LEVELS = ("l1_misses", "l2_misses", "llc_misses")
 _ROUNDING = 1e-9
 
 
-def unknown_columns(cells: Cells, known: Sequence[str]) -> Iterator[FileFault]:
+def unknown_columns(cells: FileCells, known: Sequence[str]) -> Iterator[FileFault]:
     """Yield a fault for every column that is none of those known, with the nearest name.
 
     Parameters
@@ -238,7 +238,7 @@ def unknown_columns(cells: Cells, known: Sequence[str]) -> Iterator[FileFault]:
 
     Examples
     --------
-    >>> cells = Cells(["clok_hz"], {}, np.array([2]))
+    >>> cells = FileCells(["clok_hz"], {}, np.array([2]))
     >>> [fault.problem for fault in unknown_columns(cells, ["load", "clock_hz"])]
     ['unknown column; did you mean clock_hz?']
     """
@@ -249,7 +249,7 @@ def unknown_columns(cells: Cells, known: Sequence[str]) -> Iterator[FileFault]:
             yield FileFault(1, place, name, f"unknown column; {hint}", f'"{name}"')
 
 
-def impossible(cells: Cells) -> Iterator[FileFault]:
+def impossible(cells: FileCells) -> Iterator[FileFault]:
     """Yield a fault for every row with more misses of a cache than of one before it, or over 1 misprediction.
 
     Every access that misses in a level of a hierarchy of caches missed in the levels before it (Hennessy and Patterson
@@ -262,7 +262,7 @@ def impossible(cells: Cells) -> Iterator[FileFault]:
     Examples
     --------
     >>> columns = {"l1_misses": pd.Series(["0.01"]), "llc_misses": pd.Series(["0.02"])}
-    >>> [fault.problem for fault in impossible(Cells([*columns], columns, np.array([2])))]
+    >>> [fault.problem for fault in impossible(FileCells([*columns], columns, np.array([2])))]
     ['should be at most l1_misses, 0.01']
     """
     levels = [name for name in _LEVELS if name in cells.columns]
@@ -277,10 +277,10 @@ def impossible(cells: Cells) -> Iterator[FileFault]:
             yield _fault(cells, row, "mispredictions", "should be at most 1 an instruction")
 
 
-def _numbers(cells: Cells, name: str) -> Floats:
+def _numbers(cells: FileCells, name: str) -> Floats:
     return np.asarray(pd.to_numeric(cells.columns[name], errors="coerce"), dtype=np.float64)
 
 
-def _fault(cells: Cells, row: int, name: str, problem: str) -> FileFault:
+def _fault(cells: FileCells, row: int, name: str, problem: str) -> FileFault:
     got = f"{_numbers(cells, name)[row]:.10g}"
     return FileFault(int(cells.lines[row]), cells.position(name), name, problem, got)

@@ -19,7 +19,7 @@ from analysis.profiling.formats.reading import read_profile
 from analysis.tables.faults import Faults
 from analysis.traces.files import blocks
 from analysis.traces.layouts import FORMATS
-from analysis.traces.measurements import Tally, measurements
+from analysis.traces.measurements import RowTally, measurements
 from models.errors import WscError
 from scenarios.crossplatform.platforms import read_platforms
 from scenarios.effects.audit import read_about
@@ -46,7 +46,7 @@ def stacks():
 def trace(name):
     def read(file):
         faults = Faults()
-        for _ in measurements(file, FORMATS[name], 3_600_000_000, faults, Tally()):
+        for _ in measurements(file, FORMATS[name], 3_600_000_000, faults, RowTally()):
             pass
         faults.refuse()
 

@@ -137,7 +137,7 @@ def test_rows_are_measured_on_runs(row, tmp_path, monkeypatch):
     monkeypatch.setattr(rows_of_rollouts, "IN_PACKS", few)
     for name, each in rows_of_rollouts.ROLLOUTS.items():
         design = type(each.design)(20) if name != "instances" else each.design
-        changed = rows_of_rollouts.Comparison(each.scenario, each.metric, design)
+        changed = rows_of_rollouts.JudgedDesign(each.scenario, each.metric, design)
         monkeypatch.setitem(rows_of_rollouts.ROLLOUTS, name, changed)
     asked = []
     outcome = ROWS[row].outcome(small_sources(tmp_path, asked))

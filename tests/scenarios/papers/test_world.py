@@ -17,7 +17,7 @@ from scenarios.files.loader import load
 from scenarios.files.source import Override
 from scenarios.papers import variations, world
 from scenarios.papers.reproduce import ROWS, Reproduced, chosen
-from scenarios.papers.rows import Judgement, published
+from scenarios.papers.rows import JudgedRow, published
 from scenarios.papers.sources import Sources, no_worlds
 from scenarios.papers.variations import Fleets
 from scenarios.runs.execution import obtain
@@ -67,7 +67,7 @@ def test_every_fact_is_printed_with_its_verdict_and_the_table_below():
         for name, bound in (("cpi_p50", 2.0), ("mai_p5", 2.0), ("mai_p5", 0.5))
     )
     values = {"cpi_p50": 1.71, "mai_p5": 0.002, "free": 3.0}
-    row = Judgement(
+    row = JudgedRow(
         id="world/calibration",
         what="a world",
         findings=criteria,
