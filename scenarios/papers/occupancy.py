@@ -4,7 +4,7 @@ from collections.abc import Mapping
 
 import pandas as pd
 
-from analysis.figures.criteria import number, numbers
+from analysis.figures.criteria import measures, number
 from analysis.figures.occupancy import accuracy, capacity, staircases
 from scenarios.live.measurement import LEAST_UTILISATION, stored
 from scenarios.papers.rows import MeasuredRow, Reproduction, Row, nothing
@@ -73,7 +73,7 @@ def _shared(run: Run) -> pd.DataFrame:
     """Return how tight bounds are under processor sharing, and the queueing with one server."""
     load = replays(run)
     queueing_s = number(capacity.measure_table1(load, _demand_s(run)), "queueing_k1")
-    return pd.concat([capacity.measure_tightness(load), numbers(queueing_k1=queueing_s)], ignore_index=True)
+    return measures(capacity.measure_tightness(load), queueing_k1=queueing_s)
 
 
 def _tightness(draws: Mapping[int, pd.DataFrame]) -> Reproduction:

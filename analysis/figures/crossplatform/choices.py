@@ -9,7 +9,7 @@ from matplotlib.figure import Figure
 
 from analysis.crossplatform import choice
 from analysis.figures import style
-from analysis.figures.criteria import curve, numbers, rows
+from analysis.figures.criteria import curve, measures, numbers, rows
 from analysis.figures.crossplatform.prediction import OURS
 
 ACTUAL: Final = "actual"
@@ -46,12 +46,6 @@ def ranking(worth: pd.DataFrame) -> pd.DataFrame:
     -------
     DataFrame
         platform and ranks, in the order of the actual ones; of the first world.
-
-    Examples
-    --------
-    >>> rows = [(1, "pres", "actual", 2.0), (1, "pd4", "actual", 3.0), (1, "pres", "x", 2.0), (1, "pd4", "x", 1.0)]
-    >>> ranking(pd.DataFrame(rows, columns=["seed", "platform", "method", "throughput_per_watt"])).values.tolist()
-    [['pd4', 1, 2], ['pres', 2, 1]]
     """
     first = _by_method(worth[worth["seed"] == worth["seed"].iloc[0]]).droplevel("seed")
     ranked = first.apply(lambda column: pd.Series(choice.ranks(column.to_numpy()), column.index))
@@ -62,23 +56,12 @@ def ranking(worth: pd.DataFrame) -> pd.DataFrame:
 def measure_table7(worth: pd.DataFrame) -> pd.DataFrame:
     """Return how far methods mis-rank platforms in simulated worlds, and what the published one loses by it.
 
+    Medians over worlds of largest mis-rank and largest loss of each method, misrank_{method} and loss_max_{method} by
+    the paper's names, and the judged numbers.
+
     Parameters
     ----------
     worth : as for `ranking`, of every world; methods of `PAPERS` among them
-
-    Returns
-    -------
-    DataFrame
-        series, x, value: medians over worlds of largest mis-rank and largest loss of each method, misrank_{method} and
-        loss_max_{method} by the paper's names, and the judged numbers.
-
-    Examples
-    --------
-    >>> rows = [(1, p, m, w) for m in ("actual", *PAPERS) for p, w in (("pres", 2.0), ("pd4", 3.0))]
-    >>> worth = pd.DataFrame(rows, columns=["seed", "platform", "method", "throughput_per_watt"])
-    >>> measured = measure_table7(worth)
-    >>> measured["value"].unique().tolist(), measured["series"].tolist()[:2]
-    ([0.0], ['misrank_cycle', 'loss_max_cycle'])
     """
     off, lost = dict[str, list[int]](), dict[str, list[float]]()
     for _, world in _by_method(worth).groupby(level="seed", sort=False):
@@ -114,13 +97,6 @@ def wrong(worth: pd.DataFrame) -> pd.DataFrame:
     -------
     DataFrame
         seed, method, best, top_2, top_3 (shares of the subsets), loss (mean, of throughput per watt).
-
-    Examples
-    --------
-    >>> rows = [(1, p, m, w) for m in ("actual", "x") for p, w in zip("abcde", range(5))]
-    >>> table = wrong(pd.DataFrame(rows, columns=["seed", "platform", "method", "throughput_per_watt"]))
-    >>> table[["method", "best", "loss"]].values.tolist()
-    [['x', 0.0, 0.0]]
     """
     table_rows = []
     for seed, world in _by_method(worth).groupby(level="seed", sort=False):
@@ -144,14 +120,6 @@ def measure_fig7(decisions: pd.DataFrame) -> pd.DataFrame:
     DataFrame
         series, x (1, 2, 3 for best, top two, top three), value: means over worlds, by the paper's names of methods;
         right_published, of the 252 subsets; times_{method}, wrong ones over those of `OURS`; and the judged numbers.
-
-    Examples
-    --------
-    >>> shares = pd.DataFrame({"seed": 1, "method": list(PAPERS), "best": [0.4, 0.2, 0.1], "top_2": 0.3, "top_3": 0.3,
-    ...                        "loss": 0.0})
-    >>> number = measure_fig7(shares).set_index("series")["value"]
-    >>> float(number["simulated_cycles_over_ours"]), float(number["simulated_benchmark_over_ours"])
-    (4.0, 2.0)
     """
     mean = decisions.groupby("method")[["best", "top_2", "top_3"]].mean()
     parts = [rows(f"wrong_{SHORT[method]}", TOP, mean.T[method]) for method in PAPERS]
@@ -165,7 +133,7 @@ def measure_fig7(decisions: pd.DataFrame) -> pd.DataFrame:
         "simulated_cycles_over_ours": over["cycle_scalar"],
         "simulated_benchmark_over_ours": over["benchmark"],
     }
-    return pd.concat([*parts, numbers(**values)], ignore_index=True)
+    return measures(*parts, **values)
 
 
 def fig7(measured: pd.DataFrame, _published: pd.DataFrame) -> Figure:
@@ -184,23 +152,13 @@ def fig7(measured: pd.DataFrame, _published: pd.DataFrame) -> Figure:
 def measure_table8(types: pd.DataFrame) -> pd.DataFrame:
     """Return how often the better processor of `PAIR` is predicted for a type of request.
 
+    simulated_right, the share of right choices, and right_choices, the same of four types; simulated_error_median, of
+    the predicted response times; simulated_disagreement, the share of types for which the less often better processor
+    is the better one.
+
     Parameters
     ----------
     types : seed, type, platform (of `PAIR`), actual_s, predicted_s; the types that are asked about in each world
-
-    Returns
-    -------
-    DataFrame
-        series, x, value: simulated_right, the share of right choices, and right_choices, the same of four types;
-        simulated_error_median, of the predicted response times; simulated_disagreement, the share of types for which
-        the less often better processor is the better one.
-
-    Examples
-    --------
-    >>> rows = [(1, "view", "pres", 0.1, 0.1), (1, "view", "xeon_1h_2c_1p", 0.2, 0.05)]
-    >>> types = pd.DataFrame(rows, columns=["seed", "type", "platform", "actual_s", "predicted_s"])
-    >>> measure_table8(types).set_index("series")["value"].round(3).to_dict()["simulated_error_median"]
-    0.375
     """
     both = types.pivot_table(index=["seed", "type"], columns="platform", values=["actual_s", "predicted_s"])
     better = {what: both[what][PAIR[0]] <= both[what][PAIR[1]] for what in ("actual_s", "predicted_s")}

@@ -10,7 +10,7 @@ import numpy as np
 import pandas as pd
 
 from analysis.crossplatform.choice import wrong_choices
-from analysis.figures.criteria import curve, number, numbers, rows
+from analysis.figures.criteria import curve, measures, number, numbers, rows
 from models.arrays import Floats
 
 ERRORS: Final = "error_"
@@ -32,62 +32,36 @@ def _by_method(table: pd.DataFrame, start: str) -> dict[str, Floats]:
 def measure_table1(log: pd.DataFrame) -> pd.DataFrame:
     """Return misses per 10,000 instructions of the intervals of a log, and the power law's slope between two caches.
 
+    l1_per_10k and l2_per_10k over the interval, interval_s, slope, and both if only the instructions were in ten
+    thousands: l1_per_10k_unscaled.
+
     Parameters
     ----------
     log : series, x, value: start_s, instructions, l1_misses, l2_misses over the interval; size_l1_kb, size_l2_kb
-
-    Returns
-    -------
-    DataFrame
-        series, x, value: l1_per_10k and l2_per_10k over the interval, interval_s, slope, and both if only the
-        instructions were in ten thousands: l1_per_10k_unscaled.
-
-    Examples
-    --------
-    >>> columns = [rows(name, [1, 2], value) for name, value in
-    ...        {"start_s": [0, 60], "instructions": [1e4, 2e4], "l1_misses": [16, 32], "l2_misses": [4, 8]}.items()]
-    >>> measured = measure_table1(pd.concat([*columns, numbers(size_l1_kb=16, size_l2_kb=64)]))
-    >>> number(measured, "l1_per_10k", 2), number(measured, "slope"), number(measured, "interval_s")
-    (16.0, -1.0, 60.0)
     """
     at = {name: np.asarray(curve(log, name)[1]) for name in ("start_s", "instructions", "l1_misses", "l2_misses")}
     l1, l2 = (1e4 * at[name] / at["instructions"] for name in ("l1_misses", "l2_misses"))
     growth = np.log(number(log, "size_l2_kb") / number(log, "size_l1_kb"))
     intervals = np.arange(1, l1.size + 1)
-    return pd.concat(
-        [
-            rows("l1_per_10k", intervals, l1),
-            rows("l2_per_10k", intervals, l2),
-            numbers(
-                interval_s=float(np.diff(at["start_s"]).mean()),
-                slope=float(np.log(l2.sum() / l1.sum()) / growth),
-                l1_per_10k_unscaled=float(1e-4 * l1.mean()),
-            ),
-        ],
-        ignore_index=True,
+    return measures(
+        rows("l1_per_10k", intervals, l1),
+        rows("l2_per_10k", intervals, l2),
+        interval_s=float(np.diff(at["start_s"]).mean()),
+        slope=float(np.log(l2.sum() / l1.sum()) / growth),
+        l1_per_10k_unscaled=float(1e-4 * l1.mean()),
     )
 
 
 def measure_table4(errors: pd.DataFrame) -> pd.DataFrame:
     """Return medians over targets and how often the published method is the best; for Tables 4, 5 and 6.
 
+    median_{method}; best_published, targets where no rival has less error; beats_benchmark, the same of that one (NaN
+    without it); third_share, the share of rivals' errors that are over three times the published one's;
+    largest_published; xeon_published.
+
     Parameters
     ----------
     errors : series, x, value: error_{method} over the number of the target, `published` among the methods
-
-    Returns
-    -------
-    DataFrame
-        series, x, value: median_{method}; best_published, targets where no rival has less error; beats_benchmark, the
-        same of that one (NaN without it); third_share, the share of rivals' errors that are over three times the
-        published one's; largest_published; xeon_published.
-
-    Examples
-    --------
-    >>> table = pd.concat([rows("error_published", [1, 2], [0.1, 0.2]), rows("error_cycle_mix", [1, 2], [0.4, 0.1])])
-    >>> measured = measure_table4(table)
-    >>> number(measured, "best_published"), number(measured, "median_cycle_mix"), number(measured, "third_share")
-    (1.0, 0.25, 0.5)
     """
     by_method = _by_method(errors, ERRORS)
     ours = by_method[OURS]
@@ -106,20 +80,11 @@ def measure_table4(errors: pd.DataFrame) -> pd.DataFrame:
 def measure_table7(ranks: pd.DataFrame) -> pd.DataFrame:
     """Return the largest mis-ranking of every method.
 
+    misrank_{method}; best_found_{method}, whether the best platform is named.
+
     Parameters
     ----------
     ranks : series, x, value: rank_actual and rank_{method} over the number of the platform
-
-    Returns
-    -------
-    DataFrame
-        series, x, value: misrank_{method}; best_found_{method}, whether the best platform is named.
-
-    Examples
-    --------
-    >>> table = pd.concat([rows("rank_actual", [1, 2, 3], [1, 2, 3]), rows("rank_cycle", [1, 2, 3], [3, 2, 1])])
-    >>> number(measure_table7(table), "misrank_cycle")
-    2.0
     """
     by_method = _by_method(ranks, RANKS)
     actual = by_method.pop(ACTUAL)
@@ -131,21 +96,12 @@ def measure_table7(ranks: pd.DataFrame) -> pd.DataFrame:
 def measure_fig7(ranks: pd.DataFrame) -> pd.DataFrame:
     """Return in how many subsets of five platforms a method does not name the best, the top two, the top three.
 
+    wrong_{method} over 1, 2, 3 (shares of the subsets; the top ones as sets); right_{method}, subsets whose best is
+    named; times_{method}, wrong ones over those of `published`.
+
     Parameters
     ----------
     ranks : series, x, value: rank_actual and rank_{method} over the number of the platform
-
-    Returns
-    -------
-    DataFrame
-        series, x, value: wrong_{method} over 1, 2, 3 (shares of the subsets; the top ones as sets);
-        right_{method}, subsets whose best is named; times_{method}, wrong ones over those of `published`.
-
-    Examples
-    --------
-    >>> table = pd.concat([rows("rank_actual", range(6), range(6)), rows("rank_published", range(6), range(6))])
-    >>> number(measure_fig7(table), "right_published"), number(measure_fig7(table), "wrong_published", 2)
-    (6.0, 0.0)
     """
     by_method = _by_method(ranks, RANKS)
     actual = by_method.pop(ACTUAL)
@@ -154,43 +110,25 @@ def measure_fig7(ranks: pd.DataFrame) -> pd.DataFrame:
     with np.errstate(divide="ignore", invalid="ignore"):
         times = {f"times_{name}": float(values[0] / wrong[OURS][0]) for name, values in wrong.items()}
     right = {f"right_{name}": round(subsets * (1 - values[0])) for name, values in wrong.items()}
-    return pd.concat(
-        [*(rows(f"wrong_{name}", TOP, values) for name, values in wrong.items()), numbers(**right, **times)],
-        ignore_index=True,
-    )
+    return measures(*(rows(f"wrong_{name}", TOP, values) for name, values in wrong.items()), **right, **times)
 
 
 def measure_table8(responses: pd.DataFrame) -> pd.DataFrame:
     """Return for how many request types the better of two platforms is named, and the errors of the predictions.
 
+    error_{platform} over the type; right_choices, error_median, error_max.
+
     Parameters
     ----------
     responses : series, x, value: actual_{platform} and predicted_{platform} over the number of the type
-
-    Returns
-    -------
-    DataFrame
-        series, x, value: error_{platform} over the type; right_choices, error_median, error_max.
-
-    Examples
-    --------
-    >>> cells = {"actual_a": 10.0, "predicted_a": 12.0, "actual_b": 20.0, "predicted_b": 15.0}
-    >>> measured = measure_table8(pd.concat([rows(name, [1], [value]) for name, value in cells.items()]))
-    >>> number(measured, "right_choices"), number(measured, "error_max")
-    (1.0, 0.25)
     """
     actual, predicted = (_by_method(responses, f"{name}_") for name in ("actual", "predicted"))
     errors = {name: np.abs(predicted[name] / actual[name] - 1.0) for name in actual}
     best = [np.array([table[name] for name in actual]).argmin(axis=0) for table in (actual, predicted)]
     every = np.concatenate(list(errors.values()))
-    return pd.concat(
-        [
-            *(rows(f"error_{name}", range(1, values.size + 1), values) for name, values in errors.items()),
-            numbers(
-                right_choices=float((best[0] == best[1]).sum()),
-                error_median=float(np.median(every)),
-                error_max=float(every.max()),
-            ),
-        ],
-        ignore_index=True,
+    return measures(
+        *(rows(f"error_{name}", range(1, values.size + 1), values) for name, values in errors.items()),
+        right_choices=float((best[0] == best[1]).sum()),
+        error_median=float(np.median(every)),
+        error_max=float(every.max()),
     )

@@ -8,7 +8,7 @@ import pandas as pd
 from matplotlib.figure import Figure
 
 from analysis.figures import style
-from analysis.figures.criteria import curve, numbers, rows
+from analysis.figures.criteria import curve, measures, numbers, rows
 from analysis.figures.crossplatform.crossplatform_printed import ERRORS, measure_table4
 from analysis.figures.crossplatform.traits import APPLICATIONS
 
@@ -37,12 +37,6 @@ def layout(errors: pd.DataFrame) -> pd.DataFrame:
     -------
     DataFrame
         target and a column for each method that the table has, those beyond the paper last.
-
-    Examples
-    --------
-    >>> errors = pd.DataFrame({"target": "pres", "seed": [1, 2], "method": "published", "service_error": [0.1, 0.2]})
-    >>> layout(errors).to_dict("records")
-    [{'target': 'pres', 'our method': 0.15}]
     """
     median = _medians(errors)
     names = {name: heading for name, heading in {**COLUMNS, **{b: b for b in BEYOND}}.items() if name in median}
@@ -59,24 +53,13 @@ def _medians(errors: pd.DataFrame) -> pd.DataFrame:
 def measure_errors(errors: pd.DataFrame) -> pd.DataFrame:
     """Return how the published method does beside the paper's alternatives in simulated worlds.
 
+    simulated_median, over platforms and worlds; simulated_best, on how many platforms it has the least median error of
+    the methods of the paper's table; and what `crossplatform_printed.measure_table4` says of the medians over worlds,
+    laid out as the paper's table.
+
     Parameters
     ----------
     errors : method, target, seed, service_error
-
-    Returns
-    -------
-    DataFrame
-        series, x, value: simulated_median, over platforms and worlds; simulated_best, on how many platforms it has the
-        least median error of the methods of the paper's table; and what `crossplatform_printed.measure_table4` says of
-        the medians over worlds, laid out as the paper's table.
-
-    Examples
-    --------
-    >>> errors = pd.DataFrame({"target": "pres", "seed": 1, "method": ["published", "cycle_mix"],
-    ...                        "service_error": [0.1, 0.4]})
-    >>> measured = measure_errors(errors).set_index("series")["value"]
-    >>> measured[["simulated_median", "simulated_best", "third_share"]].tolist()
-    [0.1, 1.0, 1.0]
     """
     known = errors[errors["method"].isin(COLUMNS)]
     medians = _medians(known)
@@ -84,7 +67,7 @@ def measure_errors(errors: pd.DataFrame) -> pd.DataFrame:
     ours = known.loc[known["method"] == OURS, "service_error"]
     cells = [rows(f"{ERRORS}{name}", range(1, len(medians) + 1), medians[name]) for name in medians]
     table = measure_table4(pd.concat(cells, ignore_index=True))
-    return pd.concat([numbers(simulated_median=float(ours.median()), simulated_best=best), table], ignore_index=True)
+    return measures(table, simulated_median=float(ours.median()), simulated_best=best)
 
 
 def by_direction(errors: pd.DataFrame) -> pd.DataFrame:
@@ -98,12 +81,6 @@ def by_direction(errors: pd.DataFrame) -> pd.DataFrame:
     -------
     DataFrame
         application, direction and a column for each method.
-
-    Examples
-    --------
-    >>> named = {"application": "rubis", "direction": "piii_to_xeon", "method": "published", "seed": 1}
-    >>> by_direction(pd.DataFrame({**named, "error": [0.1, 0.2, 0.4]})).values.tolist()
-    [['rubis', 'piii_to_xeon', 0.2]]
     """
     keys = ["application", "direction"]
     median = errors.groupby([*keys, "method", "seed"], sort=False)["error"].median().reset_index()
@@ -127,15 +104,6 @@ def measure_fig5(errors: pd.DataFrame, responses: pd.DataFrame) -> pd.DataFrame:
         series, x (share of the mixes), value (error) of the first world by the published method; medians over worlds
         as numbers: of the published method, below_cycles, the share of the pairs of application and direction in which
         its median error is less than that of `NAIVE`, and worst_share, that in which no method errs more.
-
-    Examples
-    --------
-    >>> rows = [("rubis", f"{a}_to_{b}", m, 1, e) for a, b in DIRECTIONS for m, e in ((OURS, 0.1), (NAIVE, 0.2))]
-    >>> errors = pd.DataFrame(rows, columns=["application", "direction", "method", "seed", "error"])
-    >>> means = pd.DataFrame({"platform": ["piii", "pres", "xeon"], "response_time_s": [0.25, 0.1, 0.1]})
-    >>> measured = measure_fig5(errors, means).set_index("series")["value"]
-    >>> measured[["p85_max", "below_cycles", "worst_share"]].tolist()
-    [0.1, 1.0, 0.0]
     """
     cells = by_direction(errors)
     rivals = cells.drop(columns=["application", "direction", OURS])
@@ -163,7 +131,7 @@ def measure_fig5(errors: pd.DataFrame, responses: pd.DataFrame) -> pd.DataFrame:
         rows(f"{application}_{direction}", shares, np.quantile(direction_rows["error"], shares))
         for (application, direction), direction_rows in first.groupby(["application", "direction"], sort=False)
     ]
-    return pd.concat([*parts, numbers(**values)], ignore_index=True)
+    return measures(*parts, **values)
 
 
 def fig5(measured: pd.DataFrame, _published: pd.DataFrame) -> Figure:
@@ -183,22 +151,12 @@ def fig5(measured: pd.DataFrame, _published: pd.DataFrame) -> Figure:
 def measure_fig6(errors: pd.DataFrame) -> pd.DataFrame:
     """Return the errors of the neural network beside ours, for new mixes and for a new platform.
 
+    Medians over worlds by model, situation and application; workload_gap, the largest distance; platform_ratio, the
+    smallest ratio of the network's error to ours.
+
     Parameters
     ----------
     errors : application, seed, situation (workload, platform), network, ours (median response-time errors)
-
-    Returns
-    -------
-    DataFrame
-        series, x, value: medians over worlds by model, situation and application; workload_gap, the largest distance;
-        platform_ratio, the smallest ratio of the network's error to ours.
-
-    Examples
-    --------
-    >>> rows = [("rubis", 1, "workload", 0.06, 0.05), ("rubis", 1, "platform", 0.3, 0.1)]
-    >>> errors = pd.DataFrame(rows, columns=["application", "seed", "situation", "network", "ours"])
-    >>> measure_fig6(errors).set_index("series")["value"].round(3).to_dict()["platform_ratio"]
-    3.0
     """
     both = errors.assign(gap=errors["network"] - errors["ours"], ratio=errors["network"] / errors["ours"])
     columns = ["network", "ours", "gap", "ratio"]

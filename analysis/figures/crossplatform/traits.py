@@ -9,7 +9,7 @@ from matplotlib.figure import Figure
 
 from analysis.crossplatform import traits
 from analysis.figures import style
-from analysis.figures.criteria import curve, numbers, rows
+from analysis.figures.criteria import curve, measures, numbers, rows
 from models.arrays import Floats
 
 APPLICATIONS: Final[Mapping[str, str]] = {"rubis": "RUBiS", "stockonline": "StockOnline", "tpcw": "TPC-W"}
@@ -41,15 +41,6 @@ def measure_fig2(counts: pd.DataFrame, log: pd.DataFrame) -> pd.DataFrame:
     DataFrame
         series, x (hours), value: requests, instructions, ratio; and the judged numbers. `mix_share` is what the counts
         by type explain of the variance of instructions beyond the number of requests.
-
-    Examples
-    --------
-    >>> from analysis.figures.criteria import number
-    >>> counts = pd.DataFrame({"start_s": [0, 0, 30, 30, 60, 60, 90, 90], "type": list("abababab"),
-    ...                        "requests": [9, 3, 4, 8, 8, 8, 2, 4]})
-    >>> log = pd.DataFrame({"start_s": [0, 30, 60, 90], "instructions": [15.0, 20.0, 24.0, 10.0]})
-    >>> number(measure_fig2(counts, log), "ratio_high")
-    3.0
     """
     by_type = counts.pivot_table(index="start_s", columns="type", values="requests", aggfunc="sum").astype(float)
     instructions = log.set_index("start_s")["instructions"].loc[by_type.index].to_numpy()
@@ -65,7 +56,7 @@ def measure_fig2(counts: pd.DataFrame, log: pd.DataFrame) -> pd.DataFrame:
         "mix_share": _explained(by_type.to_numpy(), instructions) - _explained(requests[:, None], instructions),
     }
     curves = {"requests": requests, "instructions": instructions, "ratio": ratio}
-    return pd.concat([*(rows(name, hours, line) for name, line in curves.items()), numbers(**values)])
+    return measures(*(rows(name, hours, line) for name, line in curves.items()), **values)
 
 
 def over_worlds(measured: Sequence[pd.DataFrame]) -> pd.DataFrame:
@@ -121,15 +112,6 @@ def measure_fig3(curves: pd.DataFrame) -> pd.DataFrame:
     -------
     DataFrame
         series, x (bytes), value: misses and fit of the first world; medians over worlds as numbers.
-
-    Examples
-    --------
-    >>> from analysis.figures.criteria import number
-    >>> sizes = 2.0 ** np.arange(14, 25)
-    >>> curve = pd.DataFrame({"size_bytes": sizes, "misses_per_instruction": 40 * sizes**-0.8})
-    >>> measured = measure_fig3(curve.assign(application="rubis", seed=1))
-    >>> round(number(measured, "slope_rubis"), 3), round(number(measured, "largest_residual_rubis"), 3)
-    (-0.8, 0.0)
     """
     values, parts = dict[str, float](), []
     for application, worlds in curves.groupby("application", sort=False):
@@ -147,7 +129,7 @@ def measure_fig3(curves: pd.DataFrame) -> pd.DataFrame:
         "largest_residual_max": max(residuals),
         "largest_residual_min": min(residuals),
     }
-    return pd.concat([*parts, numbers(**values, **judged)], ignore_index=True)
+    return measures(*parts, **values, **judged)
 
 
 def _fitted(form: traits.Form, world: pd.DataFrame) -> tuple[traits.MissModel, Floats]:
@@ -172,22 +154,11 @@ def fig3(measured: pd.DataFrame, _published: pd.DataFrame) -> Figure:
 def measure_table2(curves: pd.DataFrame) -> pd.DataFrame:
     """Return lowest, median and highest normalised residual of four models of misses over cache size.
 
+    A number for each model, quantile and application, the median over worlds.
+
     Parameters
     ----------
     curves : as for `measure_fig3`
-
-    Returns
-    -------
-    DataFrame
-        series, x, value: a number for each model, quantile and application, the median over worlds.
-
-    Examples
-    --------
-    >>> from analysis.figures.criteria import number
-    >>> sizes = 2.0 ** np.arange(14, 25)
-    >>> curve = pd.DataFrame({"size_bytes": sizes, "misses_per_instruction": 40 * sizes**-0.8})
-    >>> number(measure_table2(curve.assign(application="rubis", seed=1)), "power_over_log") < 1e-6
-    True
     """
     values = dict[str, float]()
     for application, worlds in curves.groupby("application", sort=False):
@@ -216,13 +187,6 @@ def measure_fig4(mixes: pd.DataFrame) -> pd.DataFrame:
     -------
     DataFrame
         series, x (actual), value (predicted) of the first world; percentiles, the median over worlds, as numbers.
-
-    Examples
-    --------
-    >>> from analysis.figures.criteria import number
-    >>> pairs = pd.DataFrame({"seed": 1, "actual": [10.0, 20.0], "predicted": [11.0, 22.0]})
-    >>> number(measure_fig4(pd.concat([pairs.assign(metric=name) for name in METRICS])), "p90_min")
-    0.1
     """
     error = (mixes["predicted"] - mixes["actual"]).abs() / mixes["actual"]
     by_world = error.groupby([mixes["metric"], mixes["seed"]]).quantile(0.9)
@@ -233,7 +197,7 @@ def measure_fig4(mixes: pd.DataFrame) -> pd.DataFrame:
         for name, metric_rows in first.groupby("metric", sort=False)
     ]
     named = {f"{metric}_p90": value for metric, value in p90.items()}
-    return pd.concat([*parts, numbers(**named, p90_min=min(p90.values()))], ignore_index=True)
+    return measures(*parts, **named, p90_min=min(p90.values()))
 
 
 def fig4(measured: pd.DataFrame, _published: pd.DataFrame) -> Figure:
@@ -253,23 +217,12 @@ def fig4(measured: pd.DataFrame, _published: pd.DataFrame) -> Figure:
 def measure_table3(errors: pd.DataFrame) -> pd.DataFrame:
     """Return the median error of request-mix models of misses on four kinds of machine.
 
+    A number for each condition and application, the median over worlds, and the judged ones.
+
     Parameters
     ----------
     errors : application, condition (of `PROVISIONED` or `SATURATED`), seed, error (median over the intervals of the
         second half), full (share of intervals with the processors all busy)
-
-    Returns
-    -------
-    DataFrame
-        series, x, value: a number for each condition and application, the median over worlds, and the judged ones.
-
-    Examples
-    --------
-    >>> from analysis.figures.criteria import number
-    >>> rows = [("rubis", name, 1, 0.05, 0.0) for name in PROVISIONED] + [("rubis", SATURATED, 1, 0.2, 0.5)]
-    >>> table = pd.DataFrame(rows, columns=["application", "condition", "seed", "error", "full"])
-    >>> number(measure_table3(table), "saturated_over_provisioned")
-    4.0
     """
     median = errors.pivot_table(index="condition", columns="application", values="error", aggfunc="median", sort=False)
     values = {f"{name}_{app}": float(median.loc[name, app]) for name in median.index for app in median.columns}

@@ -9,7 +9,7 @@ import pandas as pd
 from matplotlib.figure import Figure
 
 from analysis.figures import style
-from analysis.figures.criteria import curve, numbers, rows
+from analysis.figures.criteria import curve, measures, rows
 from analysis.profiling.stability import entropy, manhattan
 from models.arrays import Floats
 
@@ -60,24 +60,15 @@ def measure_fig4(frame: pd.DataFrame) -> pd.DataFrame:
     Parameters
     ----------
     frame : day, entry (application), samples
-
-    Examples
-    --------
-    >>> from analysis.figures.criteria import number
-    >>> frame = pd.DataFrame({"day": [0, 0, 1, 1], "entry": list("abab"), "samples": [50, 50, 40, 60]})
-    >>> number(measure_fig4(frame), "days")
-    2.0
     """
     table = daily(frame)
     values = table["entropy"].to_numpy()
-    return pd.concat(
-        [
-            rows("entropy", table["day"], values),
-            rows("samples", table["day"], table["samples"]),
-            numbers(
-                spread=spread(values), count_correlation=abs(correlation(values, table["samples"])), days=len(table)
-            ),
-        ]
+    return measures(
+        rows("entropy", table["day"], values),
+        rows("samples", table["day"], table["samples"]),
+        spread=spread(values),
+        count_correlation=abs(correlation(values, table["samples"])),
+        days=len(table),
     )
 
 
@@ -95,14 +86,7 @@ def correlation(x: Floats | pd.Series, y: Floats | pd.Series) -> float:
 
 
 def draw_fig4(measured: pd.DataFrame, _paper: pd.DataFrame) -> Figure:
-    """Draw entropy and number of samples over the days.
-
-    Examples
-    --------
-    >>> frame = pd.DataFrame({"day": [0, 0, 1, 1], "entry": list("abab"), "samples": [50, 50, 40, 60]})
-    >>> len(draw_fig4(measure_fig4(frame), pd.DataFrame()).axes)
-    2
-    """
+    """Draw entropy and number of samples over the days."""
     figure, (above, below) = style.panels(rows=2, height_inches=1.4)
     above.plot(*curve(measured, "entropy"), marker="o", markersize=2.5, color=style.BLUE)
     above.set_ylim(bottom=0)
@@ -127,16 +111,6 @@ def measure_fig5(days: pd.DataFrame, machines: pd.DataFrame) -> pd.DataFrame:
         Series day_entropy by day, entropy_a and entropy_b by number of samples, and the judged numbers. `rise` compares
         the quarter of the machines with most samples with that with least; clusters are cut where the sum of squares
         within them is least, among the half of the machines with most samples.
-
-    Examples
-    --------
-    >>> from analysis.figures.criteria import number
-    >>> days = pd.DataFrame({"day": [0, 0, 1, 1], "entry": list("fgfg"), "samples": [50, 50, 49, 51]})
-    >>> machines = pd.DataFrame(
-    ...     {"machine": [0, 0, 1, 1, 2, 2, 3, 3], "entry": list("fgfgfgfg"), "state": [0, 0, 1, 1, 0, 0, 1, 1],
-    ...      "samples": [50, 50, 90, 10, 49, 51, 91, 9]})
-    >>> number(measure_fig5(days, machines), "states_right")
-    1.0
     """
     table = daily(days)
     machine_rows = by_machine(machines)
@@ -147,22 +121,18 @@ def measure_fig5(days: pd.DataFrame, machines: pd.DataFrame) -> pd.DataFrame:
     agree = float(((dense["entropy"] < cut) == (dense["state"] > 0)).mean())
     quarter = np.quantile(machine_rows["samples"], [0.25, 0.75])
     few, many = machine_rows[machine_rows["samples"] <= quarter[0]], machine_rows[machine_rows["samples"] >= quarter[1]]
-    return pd.concat(
-        [
-            rows("day_entropy", table["day"], table["entropy"]),
-            *(
-                rows(f"entropy_state_{state}", part["samples"], part["entropy"])
-                for state, part in machine_rows.groupby("state")
-            ),
-            numbers(
-                day_spread=spread(table["entropy"].to_numpy()),
-                cluster_low=float(low.mean()),
-                cluster_high=float(high.mean()),
-                rise=_rise(few, many),
-                gap_over_spread=float((high.mean() - low.mean()) / max(within, 1e-12)),
-                states_right=max(agree, 1.0 - agree),
-            ),
-        ]
+    return measures(
+        rows("day_entropy", table["day"], table["entropy"]),
+        *(
+            rows(f"entropy_state_{state}", part["samples"], part["entropy"])
+            for state, part in machine_rows.groupby("state")
+        ),
+        day_spread=spread(table["entropy"].to_numpy()),
+        cluster_low=float(low.mean()),
+        cluster_high=float(high.mean()),
+        rise=_rise(few, many),
+        gap_over_spread=float((high.mean() - low.mean()) / max(within, 1e-12)),
+        states_right=max(agree, 1.0 - agree),
     )
 
 
@@ -204,15 +174,7 @@ def _rise(few: pd.DataFrame, many: pd.DataFrame) -> float:
 
 
 def draw_fig5(measured: pd.DataFrame, _paper: pd.DataFrame) -> Figure:
-    """Draw the entropy of functions by day, and by machine over its samples.
-
-    Examples
-    --------
-    >>> days = pd.DataFrame({"day": [0, 0, 1, 1], "entry": list("fgfg"), "samples": [50, 50, 49, 51]})
-    >>> machines = days.rename(columns={"day": "machine"}).assign(state=0)
-    >>> len(draw_fig5(measure_fig5(days, machines), pd.DataFrame()).axes)
-    2
-    """
+    """Draw the entropy of functions by day, and by machine over its samples."""
     figure, (left, right) = style.panels(columns=2)
     left.plot(*curve(measured, "day_entropy"), marker="o", markersize=2.5, color=style.BLUE)
     left.set_ylim(bottom=0)
@@ -255,36 +217,18 @@ def measure_fig6a(frame: pd.DataFrame, by_sampling: float, top: int = 20) -> pd.
     frame : day, entry (application), samples
     by_sampling : expected distance of two days between which nothing changed
     top : entries that count
-
-    Examples
-    --------
-    >>> from analysis.figures.criteria import number
-    >>> frame = pd.DataFrame({"day": [0, 0, 1, 1], "entry": list("abab"), "samples": [50, 50, 40, 60]})
-    >>> round(number(measure_fig6a(frame, 0.1), "excess_over_sampling"), 12)
-    2.0
     """
     table = distances(frame, top)
-    return pd.concat(
-        [
-            rows("distance", table["day"], table["distance"]),
-            numbers(
-                distance_max=float(table["distance"].max()),
-                by_sampling=by_sampling,
-                excess_over_sampling=float(table["distance"].median()) / by_sampling,
-            ),
-        ]
+    return measures(
+        rows("distance", table["day"], table["distance"]),
+        distance_max=float(table["distance"].max()),
+        by_sampling=by_sampling,
+        excess_over_sampling=float(table["distance"].median()) / by_sampling,
     )
 
 
 def draw_fig6a(measured: pd.DataFrame, _paper: pd.DataFrame) -> Figure:
-    """Draw the distance of each day from the day before.
-
-    Examples
-    --------
-    >>> frame = pd.DataFrame({"day": [0, 0, 1, 1], "entry": list("abab"), "samples": [50, 50, 40, 60]})
-    >>> len(draw_fig6a(measure_fig6a(frame, 0.1), pd.DataFrame()).axes)
-    1
-    """
+    """Draw the distance of each day from the day before."""
     figure, (axes,) = style.panels()
     axes.plot(*curve(measured, "distance"), marker="o", markersize=2.5, color=style.BLUE, label="from the day before")
     level = float(measured.loc[measured["series"] == "by_sampling", "value"].iloc[0])
@@ -301,14 +245,6 @@ def measure_fig6b(frames: Mapping[str, pd.DataFrame]) -> pd.DataFrame:
     Parameters
     ----------
     frames : profile type (`EVENTS`) to day, entry (application), samples
-
-    Examples
-    --------
-    >>> from analysis.figures.criteria import number
-    >>> frame = pd.DataFrame({"day": [0, 0, 1, 1, 2, 2], "entry": list("ababab"), "samples": [5, 5, 4, 6, 5, 5]})
-    >>> measured = measure_fig6b({event: frame for event in EVENTS})
-    >>> number(measured, "memory_over_cycles")
-    1.0
     """
     lines = {event: distances(frame) for event, frame in frames.items()}
     median = {event: float(line["distance"].median()) for event, line in lines.items()}
@@ -319,29 +255,18 @@ def measure_fig6b(frames: Mapping[str, pd.DataFrame]) -> pd.DataFrame:
 
     own = float(np.mean([together(a, b) for i, a in enumerate(REST) for b in REST[i + 1 :]]))
     others = float(np.mean([together(a, b) for a in ("heap_bytes", "threads") for b in REST]))
-    return pd.concat(
-        [
-            *(rows(event, line["day"], line["distance"]) for event, line in lines.items()),
-            numbers(
-                memory_over_cycles=median["heap_bytes"] / median["cycles"],
-                threads_over_cycles=median["threads"] / median["cycles"],
-                cpu_cycles_correlation=together("cpu_time", "cycles"),
-                cycles_instructions_correlation=together("cycles", "instructions"),
-                correlation_gap=own - others,
-            ),
-        ]
+    return measures(
+        *(rows(event, line["day"], line["distance"]) for event, line in lines.items()),
+        memory_over_cycles=median["heap_bytes"] / median["cycles"],
+        threads_over_cycles=median["threads"] / median["cycles"],
+        cpu_cycles_correlation=together("cpu_time", "cycles"),
+        cycles_instructions_correlation=together("cycles", "instructions"),
+        correlation_gap=own - others,
     )
 
 
 def draw_fig6b(measured: pd.DataFrame, _paper: pd.DataFrame) -> Figure:
-    """Draw the distances by type of profile.
-
-    Examples
-    --------
-    >>> frame = pd.DataFrame({"day": [0, 0, 1, 1, 2, 2], "entry": list("ababab"), "samples": [5, 5, 4, 6, 5, 5]})
-    >>> len(draw_fig6b(measure_fig6b({event: frame for event in EVENTS}), pd.DataFrame()).axes)
-    1
-    """
+    """Draw the distances by type of profile."""
     figure, (axes,) = style.panels()
     for (event, name), colour in zip(EVENTS.items(), style.CYCLE, strict=True):
         axes.plot(*curve(measured, event), marker="o", markersize=2, color=colour, label=name)
@@ -358,36 +283,20 @@ def measure_fig7(days: Sequence[float], cpi: Sequence[float], truth: float) -> p
     ----------
     days, cpi : a day's number, and its cycles per instruction from samples
     truth : cycles per instruction of the fleet's counters over all days; NaN: not known
-
-    Examples
-    --------
-    >>> from analysis.figures.criteria import number
-    >>> round(number(measure_fig7([0, 1], [1.0, 1.2], 1.1), "spread"), 12)
-    0.090909090909
     """
     values = np.asarray(cpi, float)
     mean = float(values.mean())
-    return pd.concat(
-        [
-            rows("cpi", days, values),
-            numbers(
-                cpi_low=float(values.min()),
-                cpi_high=float(values.max()),
-                spread=float(np.abs(values / mean - 1.0).max()),
-                error=abs(mean / truth - 1.0),
-            ),
-        ]
+    return measures(
+        rows("cpi", days, values),
+        cpi_low=float(values.min()),
+        cpi_high=float(values.max()),
+        spread=float(np.abs(values / mean - 1.0).max()),
+        error=abs(mean / truth - 1.0),
     )
 
 
 def draw_fig7(measured: pd.DataFrame, _paper: pd.DataFrame) -> Figure:
-    """Draw CPI over the days.
-
-    Examples
-    --------
-    >>> len(draw_fig7(measure_fig7([0, 1], [1.0, 1.2], 1.1), pd.DataFrame()).axes)
-    1
-    """
+    """Draw CPI over the days."""
     figure, (axes,) = style.panels()
     axes.plot(*curve(measured, "cpi"), marker="o", markersize=2.5, color=style.BLUE)
     axes.set_ylim(bottom=0)

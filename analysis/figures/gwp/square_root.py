@@ -7,7 +7,7 @@ import pandas as pd
 from matplotlib.figure import Figure
 
 from analysis.figures import style
-from analysis.figures.criteria import curve, numbers, rows
+from analysis.figures.criteria import curve, measures, rows
 from analysis.profiling.sample_size import sqrt_law, subset_distances
 from analysis.profiling.stability import expected_distance
 from models.arrays import Ints
@@ -36,15 +36,6 @@ def measure(clustered: pd.DataFrame, rng: np.random.Generator) -> pd.DataFrame:
     DataFrame
         Series `samples` and `machines`: distance by mean number of samples of the parts, `samples` freed of √(1 − f);
         and judged numbers. The design effect is the variance from machines over that from as many single samples.
-
-    Examples
-    --------
-    >>> from analysis.figures.criteria import number
-    >>> rng = np.random.default_rng(3)
-    >>> counts = pd.DataFrame(rng.multinomial(400, [0.4, 0.3, 0.2, 0.1], 64)).rename_axis("machine").reset_index()
-    >>> table = counts.melt("machine", var_name="entry", value_name="samples")
-    >>> abs(number(measure(table, rng), "exponent") + 0.5) < 0.03
-    True
     """
     counts = clustered.groupby("entry", sort=True)["samples"].sum().to_numpy(np.int64)
     exact = expected_distance(counts / counts.sum(), 1.0)
@@ -56,19 +47,15 @@ def measure(clustered: pd.DataFrame, rng: np.random.Generator) -> pd.DataFrame:
     means = distances.groupby("fraction")[["samples", "distance", "closed_form"]].mean()
     over = means["distance"] / means["closed_form"]
     half, eighth = (float(over.iloc[int(np.abs(over.index - share).argmin())]) for share in (1 / 2, 1 / 8))
-    return pd.concat(
-        [
-            rows("samples", sizes, freed),
-            rows("machines", means["samples"], means["distance"]),
-            numbers(
-                exponent=-law.exponent,
-                constant=law.sqrt_constant,
-                closed_form=exact,
-                constant_error=abs(law.sqrt_constant / exact - 1.0),
-                design_effect=eighth**2,
-                subset_error=abs(half / eighth - 1.0),
-            ),
-        ]
+    return measures(
+        rows("samples", sizes, freed),
+        rows("machines", means["samples"], means["distance"]),
+        exponent=-law.exponent,
+        constant=law.sqrt_constant,
+        closed_form=exact,
+        constant_error=abs(law.sqrt_constant / exact - 1.0),
+        design_effect=eighth**2,
+        subset_error=abs(half / eighth - 1.0),
     )
 
 
@@ -85,16 +72,7 @@ def _possible(machines: int) -> list[float]:
 
 
 def draw(measured: pd.DataFrame, _paper: pd.DataFrame) -> Figure:
-    """Draw both on logarithmic axes, beside the closed form.
-
-    Examples
-    --------
-    >>> rng = np.random.default_rng(3)
-    >>> counts = pd.DataFrame(rng.multinomial(400, [0.4, 0.3, 0.2, 0.1], 64)).rename_axis("machine").reset_index()
-    >>> table = counts.melt("machine", var_name="entry", value_name="samples")
-    >>> len(draw(measure(table, rng), pd.DataFrame()).axes)
-    1
-    """
+    """Draw both on logarithmic axes, beside the closed form."""
     figure, (axes,) = style.panels()
     sizes, distances = curve(measured, "samples")
     known = measured.set_index("series")["value"]

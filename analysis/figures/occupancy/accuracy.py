@@ -30,13 +30,6 @@ def beside(requests: pd.DataFrame, cpu: pd.DataFrame, servers: int) -> pd.DataFr
     DataFrame
         start_s, end_s, law, counted, raw (absolute difference), normalised (the same over counted; NaN where idle),
         jobs (present on average).
-
-    Examples
-    --------
-    >>> requests = pd.DataFrame({"arrival_s": [0.0], "departure_s": [1.0]})
-    >>> cpu = pd.DataFrame({"start_s": [0.0], "end_s": [2.0], "utilisation": [0.4]})
-    >>> round(float(beside(requests, cpu, 1)["normalised"][0]), 3)
-    0.25
     """
     starts, ends = cpu["start_s"].to_numpy(float), cpu["end_s"].to_numpy(float)
     arrival_s, departure_s = requests["arrival_s"].to_numpy(), requests["departure_s"].to_numpy()
@@ -68,12 +61,6 @@ def in_service(served: pd.DataFrame, servers: int, ends_s: Sequence[float]) -> p
     -------
     DataFrame
         start_s, end_s, utilisation.
-
-    Examples
-    --------
-    >>> served = pd.DataFrame({"start_s": [0.0, 1.0], "departure_s": [1.0, 4.0]})
-    >>> in_service(served, 2, [0.0, 2.0, 4.0])["utilisation"].tolist()
-    [0.5, 0.5]
     """
     start_s, length_s = served["start_s"].to_numpy(), (served["departure_s"] - served["start_s"]).to_numpy()
     ends = np.asarray(ends_s, dtype=float)
@@ -89,11 +76,6 @@ def errors(compared: pd.DataFrame, suffix: str = "") -> dict[str, float]:
     ----------
     compared : raw, normalised; of `beside`
     suffix : what the names end in
-
-    Examples
-    --------
-    >>> errors(pd.DataFrame({"raw": [0.01, 0.03], "normalised": [0.1, 0.3]}))["raw_error_median"]
-    0.02
     """
     return {
         f"{kind}_error_{name}{suffix}": float(compared[kind].quantile(share))
@@ -105,22 +87,13 @@ def errors(compared: pd.DataFrame, suffix: str = "") -> dict[str, float]:
 def measure_fig6(long: pd.DataFrame, short: pd.DataFrame, exact: pd.DataFrame, live: pd.DataFrame) -> pd.DataFrame:
     """Return the errors of the law's utilisation in two simulated experiments and on a real server.
 
+    Law, counted and jobs over minutes, distributions of errors, and the judged numbers.
+
     Parameters
     ----------
     long, short : of `beside`, by the client's stamps and the sampled counter; demands of seconds and of tenths of them
     exact : the same by the server's exact stamps and its own record of who was on a server
     live : the same of a stored run of a real server
-
-    Returns
-    -------
-    DataFrame
-        series, x, value: law, counted and jobs over minutes, distributions of errors, and the judged numbers.
-
-    Examples
-    --------
-    >>> table = pd.DataFrame({"start_s": [0.0], "law": 0.5, "counted": 0.5, "raw": 0.0, "normalised": 0.0, "jobs": 2.0})
-    >>> measure_fig6(table, table, table, table)["series"].nunique() > 10
-    True
     """
     low, high = float(long["counted"].min()), float(long["counted"].max())
     values = errors(long) | errors(short, "_short")

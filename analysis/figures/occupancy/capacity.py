@@ -10,7 +10,7 @@ from matplotlib.figure import Figure
 
 from analysis.figures import style
 from analysis.figures.criteria import curve as series
-from analysis.figures.criteria import number, numbers, rows
+from analysis.figures.criteria import measures, number, rows
 from analysis.figures.occupancy.staircases import of_servers
 from analysis.occupancy.bounds import expansion
 from analysis.occupancy.curve import curve
@@ -28,22 +28,13 @@ BATCH: Final = 1000
 def measure_table1(replays: pd.DataFrame, demand_s: float) -> pd.DataFrame:
     """Return the areas of Table 1 for a load that was served by one to four servers.
 
+    area_k{k} over k', response_k{k}, queueing_k{k} (seconds), ratios of queueing, service_spread, area_rise_max,
+    law_error.
+
     Parameters
     ----------
     replays : servers, arrival_s, departure_s
     demand_s : service demand of all requests together
-
-    Returns
-    -------
-    DataFrame
-        series, x, value: area_k{k} over k', response_k{k}, queueing_k{k} (seconds), ratios of queueing, service_spread,
-        area_rise_max, law_error.
-
-    Examples
-    --------
-    >>> replays = pd.DataFrame({"servers": [1, 2, 3, 4], "arrival_s": 0.0, "departure_s": 1.0})
-    >>> number(measure_table1(replays, 1.0), "area_k1", 4)
-    1.0
     """
     curves = {k: of_servers(replays, k) for k in SERVERS}
     areas = np.array([[area(curves[k], to) for to in SERVERS] for k in SERVERS])
@@ -56,38 +47,23 @@ def measure_table1(replays: pd.DataFrame, demand_s: float) -> pd.DataFrame:
     values = {f"response_k{k}": response_s[i] for i, k in enumerate(SERVERS)}
     values |= {f"queueing_k{k}": float(queueing_s[i]) for i, k in enumerate(SERVERS)}
     values |= {f"queueing_ratio_{k}{k + 1}": float(ratios[i]) for i, k in enumerate(SERVERS[:-1])}
-    return pd.concat(
-        [
-            *parts,
-            numbers(
-                **values,
-                service_spread=float(service_s.max() / service_s.min() - 1.0),
-                area_rise_max=float(np.diff(columns, axis=0).max()),
-                law_error=float(np.abs(service_s / demand_s - 1.0).max()),
-            ),
-        ],
-        ignore_index=True,
+    return measures(
+        *parts,
+        **values,
+        service_spread=float(service_s.max() / service_s.min() - 1.0),
+        area_rise_max=float(np.diff(columns, axis=0).max()),
+        law_error=float(np.abs(service_s / demand_s - 1.0).max()),
     )
 
 
 def measure_table2(areas: pd.DataFrame) -> pd.DataFrame:
     """Return change of queueing and bound for every pair of numbers of servers, from the numbers of Table 1.
 
+    change_k{k} and bound_k{k} over k' in seconds, negative for less queueing; excess_14.
+
     Parameters
     ----------
     areas : series, x, value: area_k{k} over k', response_k{k}
-
-    Returns
-    -------
-    DataFrame
-        series, x, value: change_k{k} and bound_k{k} over k' in seconds, negative for less queueing; excess_14.
-
-    Examples
-    --------
-    >>> replays = pd.DataFrame({"servers": [1, 1, 2, 2, 3, 3, 4, 4], "arrival_s": 0.0, "departure_s": 1.0})
-    >>> replays.loc[1, "departure_s"] = 2.0
-    >>> number(measure_table2(measure_table1(replays, 2.0)), "change_k1", 2)
-    -1.0
     """
     queueing_s = {k: number(areas, f"response_k{k}") - number(areas, f"area_k{k}", k) for k in SERVERS}
     change, bound = {}, {}
@@ -99,7 +75,7 @@ def measure_table2(areas: pd.DataFrame) -> pd.DataFrame:
         for k in SERVERS
         for name, table in (("change", change), ("bound", bound))
     ]
-    return pd.concat([*parts, numbers(excess_14=_ratio(change[1, 4], bound[1, 4]) - 1.0)], ignore_index=True)
+    return measures(*parts, excess_14=_ratio(change[1, 4], bound[1, 4]) - 1.0)
 
 
 def _ratio(change_s: float, bound_s: float) -> float:
@@ -109,22 +85,13 @@ def _ratio(change_s: float, bound_s: float) -> float:
 def measure_load(requests: pd.DataFrame, servers: int = 4) -> pd.DataFrame:
     """Return utilisation over the replay: its peak, mean and fluctuation.
 
+    Utilisation over minutes (seconds), peak_utilisation, mean_utilisation, overloaded_share (of the minutes above a
+    quarter of the servers), fluctuation (over five minutes).
+
     Parameters
     ----------
     requests : arrival_s, departure_s
     servers : that served them
-
-    Returns
-    -------
-    DataFrame
-        series, x, value: utilisation over minutes (seconds), peak_utilisation, mean_utilisation, overloaded_share (of
-        the minutes above a quarter of the servers), fluctuation (over five minutes).
-
-    Examples
-    --------
-    >>> requests = pd.DataFrame({"arrival_s": [0.0, 60.0], "departure_s": [60.0, 120.0]})
-    >>> number(measure_load(requests), "peak_utilisation")
-    0.25
     """
     occupancy = curve(requests["arrival_s"].to_numpy(), requests["departure_s"].to_numpy())
     minutes, fives = intervals(occupancy, servers, 60.0), intervals(occupancy, servers, 300.0)
@@ -135,29 +102,19 @@ def measure_load(requests: pd.DataFrame, servers: int = 4) -> pd.DataFrame:
         "overloaded_share": float(np.mean(utilisation > LIKE_SINGLE)),
         "fluctuation": float(coarse.std() / coarse.mean()),
     }
-    return pd.concat([rows("utilisation", minutes["start_s"], utilisation), numbers(**values)], ignore_index=True)
+    return measures(rows("utilisation", minutes["start_s"], utilisation), **values)
 
 
 def measure_tightness(replays: pd.DataFrame) -> pd.DataFrame:
     """Return reduction over bound for every expansion, beside the guarantee of section 4.3 and the best proven bound.
 
+    ratio_k{k}, guarantee_k{k}, best_k{k} over k'; ratio_12, ratio_14, best_ratio_12, best_ratio_14,
+    guarantee_share_max, far_better_max, unbounded_ratio.
+
     Parameters
     ----------
     replays : servers, arrival_s, departure_s; the same load served by one to four servers that share their time, so
         that every bound is a theorem
-
-    Returns
-    -------
-    DataFrame
-        series, x, value: ratio_k{k}, guarantee_k{k}, best_k{k} over k'; ratio_12, ratio_14, best_ratio_12,
-        best_ratio_14, guarantee_share_max, far_better_max, unbounded_ratio.
-
-    Examples
-    --------
-    >>> batch = {k: [1.0 + i // k for i in range(8)] for k in SERVERS}
-    >>> parts = [pd.DataFrame({"servers": k, "arrival_s": 0.0, "departure_s": batch[k]}) for k in SERVERS]
-    >>> round(number(measure_tightness(pd.concat(parts)), "ratio_12"), 3)
-    2.286
     """
     curves = {k: of_servers(replays, k) for k in SERVERS}
     queueing_s = {k: law(curves[k], k).queueing_time_s for k in SERVERS}
@@ -170,17 +127,12 @@ def measure_tightness(replays: pd.DataFrame) -> pd.DataFrame:
             tables["guarantee"][k, to] = bounds.tightness
     share = {pair: tables["ratio"][pair] / tables["guarantee"][pair] for pair in tables["ratio"]}
     values = {f"{name}_1{to}": tables[short][1, to] for to in (2, 4) for name, short in _NAMED.items()}
-    return pd.concat(
-        [
-            *(_by_pair(name, table) for name, table in tables.items()),
-            numbers(
-                **values,
-                guarantee_share_max=max(share.values()),
-                far_better_max=max(value for (k, _), value in share.items() if k == 1),
-                unbounded_ratio=_batch_ratio(BATCH),
-            ),
-        ],
-        ignore_index=True,
+    return measures(
+        *(_by_pair(name, table) for name, table in tables.items()),
+        **values,
+        guarantee_share_max=max(share.values()),
+        far_better_max=max(value for (k, _), value in share.items() if k == 1),
+        unbounded_ratio=_batch_ratio(BATCH),
     )
 
 
@@ -190,18 +142,11 @@ def over_draws(draws: Sequence[pd.DataFrame]) -> pd.DataFrame:
     Parameters
     ----------
     draws : of `measure_tightness`; curves and the paper's ratios are those of the first
-
-    Examples
-    --------
-    >>> draws = [numbers(best_ratio_12=r, best_ratio_14=r, guarantee_share_max=r, far_better_max=r) for r in (1, 2, 4)]
-    >>> summary = over_draws(draws)
-    >>> number(summary, "best_ratio_12"), number(summary, "guarantee_share_max")
-    (2.0, 4.0)
     """
     judged = {name: [number(draw, name) for draw in draws] for name in (*_MEDIAN, *_WORST)}
     values = {name: float(np.median(judged[name]) if name in _MEDIAN else np.max(judged[name])) for name in judged}
     first = draws[0][~draws[0]["series"].isin(list(judged))]
-    return pd.concat([first, numbers(**values)], ignore_index=True)
+    return measures(first, **values)
 
 
 _MEDIAN: Final = ("best_ratio_12", "best_ratio_14")
@@ -230,22 +175,11 @@ def _batch_ratio(jobs: int) -> float:
 def measure_srpt(round_robin: pd.DataFrame, srpt: pd.DataFrame) -> pd.DataFrame:
     """Return how far the real change exceeds the bound under SRPT, beside round robin.
 
+    The SRPT run's change_k{k} and bound_k{k} over k', excess_share_max, queueing_share_3, queueing_share_1.
+
     Parameters
     ----------
     round_robin, srpt : servers, arrival_s, departure_s; the loads served under either policy
-
-    Returns
-    -------
-    DataFrame
-        series, x, value: the SRPT run's change_k{k} and bound_k{k} over k', excess_share_max, queueing_share_3,
-        queueing_share_1.
-
-    Examples
-    --------
-    >>> batch = {k: [1.0 + i // k for i in range(8)] for k in SERVERS}
-    >>> parts = [pd.DataFrame({"servers": k, "arrival_s": 0.0, "departure_s": batch[k]}) for k in SERVERS]
-    >>> number(measure_srpt(pd.concat(parts), pd.concat(parts)), "excess_share_max")
-    1.0
     """
     tables = [measure_table2(measure_table1(replays, 1.0)) for replays in (round_robin, srpt)]
     shares = []
@@ -257,27 +191,16 @@ def measure_srpt(round_robin: pd.DataFrame, srpt: pd.DataFrame) -> pd.DataFrame:
     queueing_s = [
         {k: law(of_servers(replays, k), k).queueing_time_s for k in (1, 3)} for replays in (round_robin, srpt)
     ]
-    return pd.concat(
-        [
-            tables[1][tables[1]["series"].str.contains("_k")],
-            numbers(
-                excess_share_max=max(shares),
-                queueing_share_3=queueing_s[1][3] / queueing_s[1][1],
-                queueing_share_1=queueing_s[1][1] / queueing_s[0][1],
-            ),
-        ],
-        ignore_index=True,
+    return measures(
+        tables[1][tables[1]["series"].str.contains("_k")],
+        excess_share_max=max(shares),
+        queueing_share_3=queueing_s[1][3] / queueing_s[1][1],
+        queueing_share_1=queueing_s[1][1] / queueing_s[0][1],
     )
 
 
 def pairs(measured: pd.DataFrame) -> pd.DataFrame:
-    """Return change and bound of every pair as a table to read, one row per number of servers.
-
-    Examples
-    --------
-    >>> pairs(pd.concat([rows("change_k1", [2], [-3.0]), rows("bound_k1", [2], [-1.0])])).to_dict("records")
-    [{'servers': 'k = 1', "k' = 2": '-3.00 (-1.00)'}]
-    """
+    """Return change and bound of every pair as a table to read, one row per number of servers."""
     table_rows = []
     for name in sorted({name for name in measured["series"] if name.startswith("change_k")}):
         k = name.removeprefix("change_k")

@@ -7,7 +7,7 @@ from matplotlib.figure import Figure
 
 from analysis.figures import style
 from analysis.figures.criteria import curve as series
-from analysis.figures.criteria import number, numbers, rows
+from analysis.figures.criteria import measures, number, numbers, rows
 from analysis.figures.occupancy.accuracy import in_service
 from analysis.occupancy.curve import Curve, curve
 from analysis.occupancy.law import area, intervals, law
@@ -34,19 +34,11 @@ def of_servers(replays: pd.DataFrame, servers: int) -> Curve:
 def measure_fig2(demand_s: float = 1.0) -> pd.DataFrame:
     """Return the curves of four equal jobs with one and with two servers, and the areas under them.
 
+    jobs_k{k} at times 0, 1, 2, …; service_k{k}, queueing_k{k} and response_k{k} in seconds.
+
     Parameters
     ----------
     demand_s : of each job
-
-    Returns
-    -------
-    DataFrame
-        series, x, value: jobs_k{k} at times 0, 1, 2, …; service_k{k}, queueing_k{k} and response_k{k} in seconds.
-
-    Examples
-    --------
-    >>> series(measure_fig2(), "jobs_k2")[1]
-    [0.0, 4.0, 2.0, 0.0, 0.0, 0.0]
     """
     arrival_s, demands_s = np.full(UNIT_JOBS, UNIT_ARRIVAL_S), np.full(UNIT_JOBS, demand_s)
     parts = []
@@ -62,23 +54,13 @@ def measure_fig2(demand_s: float = 1.0) -> pd.DataFrame:
 def measure_fig3(served: pd.DataFrame, servers: int, interval_s: float = 60.0) -> pd.DataFrame:
     """Return how exactly the area below and above N = k is service and queueing time, by the servers' own record.
 
+    The curve, split_error, service_error, queueing_error and interval_error (relative).
+
     Parameters
     ----------
     served : arrival_s, start_s, departure_s, demand_s; exact stamps of servers without preemption, all requests
     servers : k
     interval_s : length of the intervals in which the law is tested as well
-
-    Returns
-    -------
-    DataFrame
-        series, x, value: the curve, split_error, service_error, queueing_error and interval_error (relative).
-
-    Examples
-    --------
-    >>> stamps = {"arrival_s": [0.0, 0.0], "start_s": [0.0, 1.0], "departure_s": [1.0, 2.0]}
-    >>> served = pd.DataFrame({**stamps, "demand_s": [1.0, 1.0]})
-    >>> number(measure_fig3(served, 1), "service_error")
-    0.0
     """
     occupancy = curve(served["arrival_s"].to_numpy(), served["departure_s"].to_numpy())
     total, demand_s = law(occupancy, servers), float(served["demand_s"].sum())
@@ -86,78 +68,50 @@ def measure_fig3(served: pd.DataFrame, servers: int, interval_s: float = 60.0) -
     parts = intervals(occupancy, servers, interval_s)
     recorded = in_service(served, servers, [*parts["start_s"], parts["end_s"].iloc[-1]])
     off = np.abs(parts["utilisation"] - recorded["utilisation"]) / max(float(recorded["utilisation"].max()), 1e-9)
-    return pd.concat(
-        [
-            _staircase("jobs", occupancy),
-            numbers(
-                servers=float(servers),
-                split_error=abs(total.service_time_s + total.queueing_time_s - response_s) / response_s,
-                service_error=abs(total.service_time_s - demand_s) / demand_s,
-                queueing_error=abs(total.queueing_time_s - (response_s - demand_s)) / max(response_s - demand_s, 1e-9),
-                interval_error=float(off.max()),
-            ),
-        ],
-        ignore_index=True,
+    return measures(
+        _staircase("jobs", occupancy),
+        servers=float(servers),
+        split_error=abs(total.service_time_s + total.queueing_time_s - response_s) / response_s,
+        service_error=abs(total.service_time_s - demand_s) / demand_s,
+        queueing_error=abs(total.queueing_time_s - (response_s - demand_s)) / max(response_s - demand_s, 1e-9),
+        interval_error=float(off.max()),
     )
 
 
 def measure_fig4(replays: pd.DataFrame, servers: int, to: int) -> pd.DataFrame:
     """Return the area between two numbers of servers, and how much more queueing than that really vanishes.
 
+    The curve, area, reduction (seconds), area_error, excess (share of the area).
+
     Parameters
     ----------
     replays : servers, arrival_s, departure_s; the same load served by `servers` and by `to`
     servers, to : k < k'
-
-    Returns
-    -------
-    DataFrame
-        series, x, value: the curve, area, reduction (seconds), area_error, excess (share of the area).
-
-    Examples
-    --------
-    >>> replays = pd.DataFrame({"servers": [1, 1, 2, 2], "arrival_s": 0.0, "departure_s": [1.0, 2.0, 1.0, 1.0]})
-    >>> number(measure_fig4(replays, 1, 2), "excess")
-    0.0
     """
     before, after = of_servers(replays, servers), of_servers(replays, to)
     between = _above(before, servers) - _above(before, to)
     shaded = area(before, to) - area(before, servers)
     reduction = _above(before, servers) - _above(after, to)
-    return pd.concat(
-        [
-            _staircase("jobs", before),
-            numbers(
-                servers=float(servers),
-                to=float(to),
-                area=shaded,
-                reduction=reduction,
-                area_error=abs(between - shaded),
-                excess=reduction / shaded - 1.0,
-            ),
-        ],
-        ignore_index=True,
+    return measures(
+        _staircase("jobs", before),
+        servers=float(servers),
+        to=float(to),
+        area=shaded,
+        reduction=reduction,
+        area_error=abs(between - shaded),
+        excess=reduction / shaded - 1.0,
     )
 
 
 def measure_fig5(replays: pd.DataFrame) -> pd.DataFrame:
     """Return whether more servers ever make the curve higher, and the bound's slack, over all pairs of a replayed load.
 
+    The curves of the least and the next number of servers, rise_max (jobs), slack_min (seconds), identity_error
+    (relative).
+
     Parameters
     ----------
     replays : servers, arrival_s, departure_s; the same load served by several numbers of servers
-
-    Returns
-    -------
-    DataFrame
-        series, x, value: the curves of the least and the next number of servers, rise_max (jobs), slack_min (seconds),
-        identity_error (relative).
-
-    Examples
-    --------
-    >>> replays = pd.DataFrame({"servers": [1, 1, 2, 2], "arrival_s": 0.0, "departure_s": [1.0, 2.0, 1.0, 1.0]})
-    >>> number(measure_fig5(replays), "rise_max")
-    0.0
     """
     curves = {int(k): of_servers(replays, int(k)) for k in sorted(replays["servers"].unique())}
     pairs = [(a, b) for a in curves for b in curves if a < b]
@@ -170,13 +124,12 @@ def measure_fig5(replays: pd.DataFrame) -> pd.DataFrame:
         slack.append(reduction - (area(curves[a], b) - area(curves[a], a)))
         identity.append(abs(reduction - (response_s - less_s - served)) / max(_above(curves[a], a), 1e-9))
     first, second = list(curves)[:2]
-    return pd.concat(
-        [
-            _staircase(f"jobs_k{first}", curves[first]),
-            _staircase(f"jobs_k{second}", curves[second]),
-            numbers(rise_max=max(rise), slack_min=min(slack), identity_error=max(identity)),
-        ],
-        ignore_index=True,
+    return measures(
+        _staircase(f"jobs_k{first}", curves[first]),
+        _staircase(f"jobs_k{second}", curves[second]),
+        rise_max=max(rise),
+        slack_min=min(slack),
+        identity_error=max(identity),
     )
 
 

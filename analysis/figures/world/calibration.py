@@ -28,12 +28,6 @@ def quota_facts(jobs: pd.DataFrame) -> pd.DataFrame:
     Parameters
     ----------
     jobs : columns quota, instances; every job of the fleet once
-
-    Examples
-    --------
-    >>> jobs = pd.DataFrame({"quota": [8.0, 1.0, 1.0], "instances": [4, 1, 1]})
-    >>> quota_facts(jobs).set_index("series")["value"][["quota_of_top_20pct", "instances_of_job_p50"]].tolist()
-    [0.8, 1.0]
     """
     cumulated = np.cumsum(np.sort(jobs["quota"].to_numpy(dtype=np.float64))[::-1])
     tops = {f"{name}pct": max(1, round(share * len(jobs))) for name, share in TOP_SHARES.items()}
@@ -56,12 +50,6 @@ def placement_facts(instances: pd.DataFrame, at_s: float) -> pd.DataFrame:
     ------
     NotEnoughDataError
         If nothing runs then.
-
-    Examples
-    --------
-    >>> stays = pd.DataFrame({"job": [1, 1, 2], "machine": [7, 7, 8], "start_s": 0.0, "end_s": 60.0})
-    >>> placement_facts(stays, 30.0).set_index("series")["value"]["single_pairs"].item()
-    0.5
     """
     present = instances[(instances["start_s"] <= at_s) & (instances["end_s"] > at_s)]
     if present.empty:
@@ -87,12 +75,6 @@ def service_facts(measurements: pd.DataFrame, names: pd.DataFrame) -> pd.DataFra
     ----------
     measurements : columns job, weight, value
     names : columns job, name; the services asked about
-
-    Examples
-    --------
-    >>> table = pd.DataFrame({"job": 1, "weight": 1.0, "value": [0.9, 1.1]})
-    >>> service_facts(table, pd.DataFrame({"job": [1], "name": ["compute"]}))["value"].round(3).tolist()
-    [0.1]
     """
     jobs = job_statistics(measurements).merge(names[["job", "name"]], on="job")
     return numbers(**{f"job_cv_{name}": cv for name, cv in zip(jobs["name"], jobs["std"] / jobs["mean"], strict=True)})
@@ -104,12 +86,6 @@ def machine_facts(measurements: pd.DataFrame) -> pd.DataFrame:
     Parameters
     ----------
     measurements : columns machine, weight, value and perhaps exposure
-
-    Examples
-    --------
-    >>> table = pd.DataFrame({"machine": [1, 2], "weight": 1.0, "value": [0.85, 1.15]})
-    >>> machine_facts(table)["value"].round(3).tolist()
-    [0.15]
     """
     return numbers(machine_cv=machine_cv(measurements).value)
 
@@ -125,13 +101,6 @@ def diurnal_facts(epochs: pd.DataFrame) -> pd.DataFrame:
     ------
     NotEnoughDataError
         If the epochs span less than a day.
-
-    Examples
-    --------
-    >>> start_s = np.arange(288) * 300.0
-    >>> epochs = pd.DataFrame({"start_s": start_s, "cpu_s": 10 + np.cos(2 * np.pi * start_s / 86400)})
-    >>> diurnal_facts(epochs)["value"].round(6).tolist()
-    [0.1]
     """
     start_s, load = epochs["start_s"].to_numpy(dtype=np.float64), epochs["cpu_s"].to_numpy(dtype=np.float64)
     needed = round(DAY_S / (start_s[1] - start_s[0])) if len(start_s) > 1 else 2

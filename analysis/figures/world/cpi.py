@@ -31,14 +31,6 @@ def stays(counters: pd.DataFrame, instances: pd.DataFrame) -> pd.DataFrame:
     -------
     DataFrame
         job, cpi (cycles per instruction), mai (memory accesses per instruction), busy (mean busy hardware threads).
-
-    Examples
-    --------
-    >>> stay = {"residence": [0], "job": 3, "machine": 5, "quota_vcpu": 2.0, "rack": 1, "instance": 0, "feature": True}
-    >>> counted = {"residence": [0], "window": "all", "instructions": 4.0, "cycles": 6.0, "llc_misses": 1.0}
-    >>> stays(pd.DataFrame(counted).assign(cpu_s=2.0, wall_s=10.0), pd.DataFrame(stay))
-       job  cpi   mai  busy
-    0    3  1.5  0.25   0.2
     """
     columns = ["residence", "instructions", "cycles", "llc_misses", "cpu_s", "wall_s"]
     long_enough = measurements(counters, instances, "ipc")[["residence", "job"]]
@@ -54,13 +46,7 @@ def stays(counters: pd.DataFrame, instances: pd.DataFrame) -> pd.DataFrame:
 
 
 def one_of_each_job(measured: pd.DataFrame, seed: int = 1) -> pd.DataFrame:
-    """Return one random stay of each job, so that a job of thousands of instances counts once.
-
-    Examples
-    --------
-    >>> one_of_each_job(pd.DataFrame({"job": [1, 1, 2], "cpi": 1.0}))["job"].tolist()
-    [1, 2]
-    """
+    """Return one random stay of each job, so that a job of thousands of instances counts once."""
     return measured.sample(frac=1.0, random_state=seed).drop_duplicates("job").sort_values("job").reset_index(drop=True)
 
 
@@ -75,13 +61,6 @@ def cpi_facts(records: pd.DataFrame) -> pd.DataFrame:
     ------
     NotEnoughDataError
         If there are fewer than three records.
-
-    Examples
-    --------
-    >>> mai = np.array([0.001, 0.002, 0.004])
-    >>> facts = cpi_facts(pd.DataFrame({"cpi": 0.7 + 100 * mai, "mai": mai, "busy": [4.0, 2.0, 1.0]}))
-    >>> round(float(facts.set_index("series")["value"]["cpi_over_mai_slope"]), 6)
-    100.0
     """
     if len(records) < 3:
         raise NotEnoughDataError(3, len(records), "records")
@@ -115,12 +94,6 @@ def spread_facts(measured: pd.DataFrame) -> pd.DataFrame:
     ------
     NotEnoughDataError
         If no two jobs have enough stays.
-
-    Examples
-    --------
-    >>> table = pd.DataFrame({"job": np.repeat([1, 2], 5), "cpi": np.repeat([1.0, 3.0], 5)})
-    >>> spread_facts(table).set_index("series")["value"]["cpi_intraclass_correlation"].item()
-    1.0
     """
     jobs = job_statistics(measured.assign(weight=1.0, value=measured["cpi"]), ddof=1)
     many = jobs[jobs["instances"] >= MIN_STAYS]
@@ -157,16 +130,6 @@ def series_facts(traced: pd.DataFrame, instances: pd.DataFrame, epoch_s: float, 
     ------
     NotEnoughDataError
         If no job has 20 traced instances, or the longest lag does not fit twice.
-
-    Examples
-    --------
-    >>> epoch = np.repeat(np.arange(600), 20)
-    >>> traced = pd.DataFrame({"residence": np.tile(np.arange(20), 600), "epoch": epoch, "instructions": 1.0})
-    >>> traced["cycles"] = 2.0 + np.sin(2 * np.pi * epoch / 288)
-    >>> instances = pd.DataFrame({"residence": range(20), "job": 1, "instance": range(20)})
-    >>> facts = series_facts(traced, instances, 300.0).set_index("series")["value"]
-    >>> bool(facts["job_series_autocorrelation_5min"] > 0.99)
-    True
     """
     series = _job_series(traced, instances, jobs)
     needed = 2 * LAGS_S["24h"] / epoch_s

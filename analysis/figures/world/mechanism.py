@@ -6,7 +6,7 @@ from matplotlib.figure import Figure
 from scipy.stats import norm, rankdata
 
 from analysis.figures import style
-from analysis.figures.criteria import curve, number, numbers
+from analysis.figures.criteria import curve, measures, number
 from analysis.figures.wsmeter.changes import mean_interval
 from analysis.statistics import UNKNOWN, NotEnoughDataError, Statistic
 from models.arrays import Floats, Ints
@@ -40,17 +40,14 @@ def measure_mechanism(jobs: pd.DataFrame, stall_threshold: float) -> pd.DataFram
     Rank correlations are Spearman's (1904), with 95% intervals by Fisher's z with the variance of Bonett and Wright
     (2000); the second one is of ranks within tenths of the jobs by stall share.
 
+    rank_stall, rank_capped, rank_capped_given_stall with _low and _high, the last one also of the jobs below and above
+    the threshold apart; mean gain of the tenths that stall least and most, with intervals; the curve of gain over stall
+    share by tenths.
+
     Parameters
     ----------
     jobs : of `job_table`: gain, stall_share, capped_share
     stall_threshold : stall share above which the policy slows a core down
-
-    Returns
-    -------
-    DataFrame
-        series, x, value: rank_stall, rank_capped, rank_capped_given_stall with _low and _high, the last one also of the
-        jobs below and above the threshold apart; mean gain of the tenths that stall least and most, with intervals;
-        the curve of gain over stall share by tenths.
 
     Raises
     ------
@@ -65,7 +62,8 @@ def measure_mechanism(jobs: pd.DataFrame, stall_threshold: float) -> pd.DataFram
     middle = tenths.mean()
     by_stall = pd.DataFrame({"series": "gain_by_stall", "x": middle["stall"], "value": middle["gain"]})
     below, above = stall <= stall_threshold, stall > stall_threshold
-    singles = numbers(
+    return measures(
+        by_stall,
         rank_stall=_interval(_correlation(rankdata(gain), rankdata(stall)), len(gain)),
         rank_capped=_interval(_correlation(rankdata(gain), rankdata(capped)), len(gain)),
         rank_capped_given_stall=_within(gain, capped, stall),
@@ -74,7 +72,6 @@ def measure_mechanism(jobs: pd.DataFrame, stall_threshold: float) -> pd.DataFram
         gain_without_stall=mean_interval(gain[stratum == 0]),
         gain_with_stall=mean_interval(gain[stratum == STRATA - 1]),
     )
-    return pd.concat([singles, by_stall], ignore_index=True)
 
 
 def _strata(stall: Floats) -> Ints:

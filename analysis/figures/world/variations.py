@@ -7,7 +7,7 @@ from matplotlib.figure import Figure
 from scipy.stats import norm, spearmanr
 
 from analysis.figures import style
-from analysis.figures.criteria import band, curve, error_bars, number, numbers, rows
+from analysis.figures.criteria import band, curve, error_bars, measures, number, rows
 from analysis.figures.wsmeter.changes import share_interval, student_interval
 from analysis.statistics import NotEnoughDataError, job_statistics
 from models.arrays import Floats
@@ -37,15 +37,12 @@ MIN_STAYS = 20
 def measure_ablation(fleets: pd.DataFrame) -> pd.DataFrame:
     """Return what each switch moves, as means over fleets and as the least effect in any fleet.
 
+    A curve over the switches (in order of appearance) per metric, and single numbers named METRIC_fall_without_SWITCH,
+    relative to the base.
+
     Parameters
     ----------
     fleets : seed, switch (the first one is the base) and the columns in `METRICS` and rack_variance_ratio
-
-    Returns
-    -------
-    DataFrame
-        series, x, value: a curve over the switches (in order of appearance) per metric, and single numbers named
-        METRIC_fall_without_SWITCH, relative to the base.
     """
     switches = fleets["switch"].drop_duplicates().tolist()
     names = [*METRICS, "rack_variance_ratio"]
@@ -55,8 +52,13 @@ def measure_ablation(fleets: pd.DataFrame) -> pd.DataFrame:
     rises = {f"{m}_rise_without_{s}": change[m, s].min() for s in switches[1:] for m in METRICS}
     off = fleets[fleets["switch"] != switches[0]]
     ratios = {f"rack_variance_ratio_without_{s}": least for s, least in _least(off, "rack_variance_ratio").items()}
-    singles = numbers(**falls, **rises, **ratios, moved_min=min(_least(off, "moved").values()))
-    return pd.concat([*(rows(m, range(len(switches)), means[m]) for m in names), singles], ignore_index=True)
+    return measures(
+        *(rows(m, range(len(switches)), means[m]) for m in names),
+        **falls,
+        **rises,
+        **ratios,
+        moved_min=min(_least(off, "moved").values()),
+    )
 
 
 def _relative(fleets: pd.DataFrame, switches: list[str]) -> pd.DataFrame:
@@ -90,16 +92,13 @@ def ablation(measured: pd.DataFrame, switches: tuple[str, ...]) -> Figure:
 def measure_covariance(fleets: pd.DataFrame) -> pd.DataFrame:
     """Return coverage over shared conditions: means over fleets, Monte-Carlo intervals and spread between fleets.
 
+    Curves over level, named SHARE_AXIS with _low and _high (95% Wilson interval of all draws of all fleets) and
+    _between (standard deviation between fleets), and correlation_AXIS; single numbers with 95% Student intervals over
+    fleets.
+
     Parameters
     ----------
     fleets : seed, axis, level, correlation, draws and the shares covered, truth, covered_widened, truth_widened
-
-    Returns
-    -------
-    DataFrame
-        series, x, value: curves over level, named SHARE_AXIS with _low and _high (95% Wilson interval of all draws of
-        all fleets) and _between (standard deviation between fleets), and correlation_AXIS; single numbers with 95%
-        Student intervals over fleets.
 
     Raises
     ------
@@ -114,7 +113,8 @@ def measure_covariance(fleets: pd.DataFrame) -> pd.DataFrame:
     )
     middle = fleets.groupby(["axis", "level"])[["correlation", "covered"]].mean().drop_duplicates()
     gain = fleets.assign(gain=fleets["covered_widened"] - fleets["covered"]).groupby(["axis", "level"])["gain"]
-    singles = numbers(
+    return measures(
+        *_curves(fleets),
         correlation_rise=student_interval(most["correlation"] - none["correlation"]),
         coverage_drop=student_interval(none["covered"] - most["covered"]),
         coverage_without=student_interval(none["covered"]),
@@ -122,7 +122,6 @@ def measure_covariance(fleets: pd.DataFrame) -> pd.DataFrame:
         widened_gain_low=min(student_interval(gains).low for _, gains in gain),
         **_default(ends),
     )
-    return pd.concat([*_curves(fleets), singles], ignore_index=True)
 
 
 def _default(ends: pd.DataFrame) -> dict[str, float]:

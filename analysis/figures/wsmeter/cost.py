@@ -8,7 +8,7 @@ import pandas as pd
 from matplotlib.figure import Figure
 
 from analysis.figures import style
-from analysis.figures.criteria import band, curve, error_bars, number, numbers, rows
+from analysis.figures.criteria import band, curve, error_bars, measures, number, rows
 from analysis.figures.wsmeter.draws import Halves, cluster_draws, mean_of, of, worst_step
 from analysis.figures.wsmeter.plans import machine_quota, plan_table
 from analysis.statistics import Statistic, quota_shares
@@ -24,19 +24,19 @@ def measure_fig13(halves: Halves, sizes: tuple[int, ...] = (25, 50, 100, 200, 40
     table = of(cluster_draws(halves, sizes, draws=draws), "wsmeter")
     done = sorted(table["machines"].unique())
     by_size = table.groupby("machines")
-    singles = numbers(
-        draws=draws,
-        coverage_rise_low=worst_step(table, "wsmeter", "quota_coverage", 1),
-        margin_fall_low=worst_step(table, "wsmeter", "margin", -1),
-        coverage_largest_low=mean_of(table, "wsmeter", done[-1], "quota_coverage").low,
-    )
     curves = {
         "quota_coverage_mean": by_size["quota_coverage"].mean(),
         "quota_coverage_best": by_size["quota_coverage"].max(),
         "margin_mean": by_size["margin"].mean(),
         "margin_best": by_size["margin"].min(),
     }
-    return pd.concat([singles, *(rows(name, done, value) for name, value in curves.items())], ignore_index=True)
+    return measures(
+        *(rows(name, done, value) for name, value in curves.items()),
+        draws=draws,
+        coverage_rise_low=worst_step(table, "wsmeter", "quota_coverage", 1),
+        margin_fall_low=worst_step(table, "wsmeter", "margin", -1),
+        coverage_largest_low=mean_of(table, "wsmeter", done[-1], "quota_coverage").low,
+    )
 
 
 def fig13(measured: pd.DataFrame, published: pd.DataFrame) -> Figure:
@@ -71,14 +71,15 @@ def measure_fig16(
     below = [_ratio(ours, theirs) for ours, theirs in zip(margins["wsmeter"], margins["baseline"], strict=True)]
     ideals = (Statistic(m, m, m) for m in at_cost)
     above = [_ratio(*pair) for pair in zip(margins["wsmeter"], ideals, strict=True) if np.isfinite(pair[1].value)]
-    singles = numbers(
+    curves = [rows(f"margin_{name}", done, [mean.value for mean in means]) for name, means in margins.items()]
+    return measures(
+        *curves,
+        rows("margin_ideal", cost, margin),
         ideal_coverage=coverage,
         ratio_to_baseline_high=max((ratio.high for ratio in below), default=np.nan),
         ratio_to_ideal_low=min((ratio.low for ratio in above), default=np.nan),
         ratio_to_ideal_high=max((ratio.high for ratio in above), default=np.nan),
     )
-    curves = [rows(f"margin_{name}", done, [mean.value for mean in means]) for name, means in margins.items()]
-    return pd.concat([singles, *curves, rows("margin_ideal", cost, margin)], ignore_index=True)
 
 
 def _ideal(halves: Halves, coverage: float) -> tuple[list[float], list[float], float]:
@@ -141,8 +142,7 @@ def measure_efficiency(halves: Halves, sizes: tuple[int, ...] = (25, 50), draws:
     plain = [_squared_ratio(table, size, "wsmeter").value for size in done]
     by_error = [_error(table, "baseline", size) / _error(table, "wsmeter", size) for size in done]
     curves = [rows("efficiency_plain", done, plain), rows("efficiency_by_error", done, by_error)]
-    singles = numbers(efficiency_low_min=min(ratio.low for ratio in wide))
-    return pd.concat([singles, band("efficiency", done, wide), *curves], ignore_index=True)
+    return measures(band("efficiency", done, wide), *curves, efficiency_low_min=min(ratio.low for ratio in wide))
 
 
 def _error(table: pd.DataFrame, estimator: str, size: int) -> float:

@@ -5,7 +5,7 @@ import pandas as pd
 from matplotlib.figure import Figure
 
 from analysis.figures import style
-from analysis.figures.criteria import number, numbers, rows, statistic
+from analysis.figures.criteria import measures, number, numbers, rows, statistic
 from analysis.figures.wsmeter.changes import NORMAL_95, job_changes, mean_interval, share_interval
 from analysis.figures.wsmeter.draws import Halves
 from analysis.statistics import CodedMeasurements, Current, Statistic, job_statistics
@@ -124,16 +124,13 @@ def printed_trials(published: pd.DataFrame) -> pd.DataFrame:
 def measure_table3_margins(trials: pd.DataFrame, services: pd.DataFrame, instances: dict[str, int]) -> pd.DataFrame:
     """Return the overall estimate of every trial from the services' means and margins.
 
+    mean_overall and margin_overall over the trial, in units of the mean.
+
     Parameters
     ----------
     trials : columns trial, job, mean, margin (t standard errors, in units of the mean)
     services : columns job, mean, std, weight; the current WSC
     instances : job to instances observed
-
-    Returns
-    -------
-    DataFrame
-        series, x, value: mean_overall and margin_overall over the trial, in units of the mean.
     """
     wsmeter = WSMeter()
     quotas = services[["job", "weight"]].rename(columns={"weight": "quota"})
@@ -159,18 +156,15 @@ def _summary(job: pd.Series, mean: pd.Series, std: pd.Series, instances: dict[st
 def measure_table3_trials(halves: Halves, margin: float = 0.03, trials: int = 500, seed: int = 1) -> pd.DataFrame:
     """Return how the planned roll-out does over many trials; services weigh equally, each relative to its current mean.
 
+    The planned instances, the reference change, the share of trials whose interval includes it and the mean margin,
+    both with 95% intervals; how many trials, and the first three.
+
     Parameters
     ----------
     halves : of the services' instances
     margin : asked for, relative to the current metric
     trials : independent choices of instances from `new`
     seed : of the choices
-
-    Returns
-    -------
-    DataFrame
-        series, x, value: the planned instances, the reference change, the share of trials whose interval includes
-        it and the mean margin, both with 95% intervals; how many trials, and the first three.
     """
     means = halves.current.groupby("job")["value"].mean()
     before, after = (
@@ -187,11 +181,12 @@ def measure_table3_trials(halves: Halves, margin: float = 0.03, trials: int = 50
     includes = share_interval(int((abs(change - reference) <= half).sum()), trials)
     planned = rows("planned_instances", range(len(allocation)), allocation["instances"])
     shown = [rows(f"trial_{name}", range(1, 4), values[:3]) for name, values in (("change", change), ("margin", half))]
-    singles = numbers(
+    return measures(
+        planned,
+        *shown,
         trials_including_reference=includes.value,
         includes_reference=includes,
         change_reference=reference,
         margin_mean=mean_interval(half),
         trials=len(estimates),
     )
-    return pd.concat([singles, planned, *shown], ignore_index=True)

@@ -6,7 +6,7 @@ from matplotlib.figure import Figure
 
 from analysis.distance import distance_correlation
 from analysis.figures import style
-from analysis.figures.criteria import curve, number, numbers, rows
+from analysis.figures.criteria import curve, measures, number, numbers, rows
 from analysis.figures.wsmeter.changes import NORMAL_95, share_interval
 from analysis.figures.wsmeter.draws import Halves, heaviest_jobs
 from analysis.figures.wsmeter.motivation import histograms
@@ -25,6 +25,9 @@ def measure_fig8(
 ) -> pd.DataFrame:
     """Return the heaviest jobs' instance performance beside that of their co-runners, and how they depend.
 
+    `colocated_1` and so on, co-runners' over the instance's performance; the distance correlations (Székely et al.
+    2007) with 95% intervals by their bootstrap standard errors, and the largest upper end.
+
     Parameters
     ----------
     halves : of which the current one is looked at
@@ -32,13 +35,6 @@ def measure_fig8(
     most : instances of a job looked at, chosen at random
     resamples : of the instances, for the standard error of the distance correlation (bootstrap)
     seed : of choice and resamples
-
-    Returns
-    -------
-    DataFrame
-        series, x, value: `colocated_1` and so on, co-runners' over the instance's performance; the distance
-        correlations (Székely et al. 2007) with 95% intervals by their bootstrap standard errors, and the largest upper
-        end.
     """
     heaviest = heaviest_jobs(halves, top)["job"].tolist()
     rng = np.random.default_rng(seed)
@@ -73,19 +69,16 @@ def fig8(measured: pd.DataFrame, _published: pd.DataFrame) -> Figure:
 def measure_fig9(halves: Halves, *, top: int = 100, resamples: int = 200, seed: int = 1) -> pd.DataFrame:
     """Return how the heaviest jobs' mean performance in the same racks correlates, pair by pair.
 
+    Histograms `pearson` and `distance` over the coefficient as shares of pairs; the median Pearson coefficient and the
+    shares of small coefficients with 95% intervals. Pairs share jobs, so those of the shares count as many observations
+    as there are jobs.
+
     Parameters
     ----------
     halves : of which the current one is looked at
     top : heaviest jobs, all pairs of which are looked at
     resamples : of the racks, for the 95% percentile bootstrap interval of the median Pearson coefficient
     seed : of the resamples
-
-    Returns
-    -------
-    DataFrame
-        series, x, value: histograms `pearson` and `distance` over the coefficient as shares of pairs; the median
-        Pearson coefficient and the shares of small coefficients with 95% intervals. Pairs share jobs, so those of
-        the shares count as many observations as there are jobs.
 
     Raises
     ------
@@ -99,7 +92,9 @@ def measure_fig9(halves: Halves, *, top: int = 100, resamples: int = 200, seed: 
         raise NotEnoughDataError(2, 0, "jobs that vary together over the same racks")
     pearson, distance = pairs["pearson"].to_numpy(), pairs["distance_correlation"].to_numpy()
     low, high = _median_interval(halves.current[halves.current["job"].isin(heaviest["job"])], resamples, seed)
-    singles = numbers(
+    return measures(
+        *histograms({"pearson": pearson}),
+        *histograms({"distance": distance}),
         jobs=len(heaviest),
         pairs=len(pairs),
         median_pearson=Statistic(float(np.median(pearson)), low, high),
@@ -107,7 +102,6 @@ def measure_fig9(halves: Halves, *, top: int = 100, resamples: int = 200, seed: 
         share_small_pearson=_small(pearson, len(heaviest)),
         share_small_distance=_small(distance, len(heaviest)),
     )
-    return pd.concat([singles, *histograms({"pearson": pearson}), *histograms({"distance": distance})])
 
 
 def _small(correlations: Floats, jobs: int) -> Statistic:

@@ -6,7 +6,7 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
 from analysis.figures import style
-from analysis.figures.criteria import curve, number, numbers, rows
+from analysis.figures.criteria import curve, measures, number, numbers, rows
 from analysis.figures.wsmeter.changes import NORMAL_95, job_changes, machine_change, machine_cv, share_interval
 from analysis.figures.wsmeter.draws import Halves
 from analysis.statistics import Statistic, machine_values
@@ -25,14 +25,14 @@ def measure_fig1(halves: Halves) -> pd.DataFrame:
     change = np.sort(jobs["change"].to_numpy())[::-1]
     many = jobs[(jobs["instances_current"] >= 20) & (jobs["instances_new"] >= 20)]
     z = many["change"] / many["error"]
-    singles = numbers(
+    return measures(
+        rows("change", (np.arange(len(change)) + 0.5) / max(1, len(change)), change),
         jobs=len(change),
         share_gaining=share_interval((change > 0).sum(), len(change)),
         share_losing=float(np.mean(change < 0)) if len(change) else np.nan,
         share_clear_gains=share_interval((z > CLEAR_SE).sum(), len(many)),
         share_clear_losses=share_interval((z < -CLEAR_SE).sum(), len(many)),
     )
-    return pd.concat([singles, rows("change", (np.arange(len(change)) + 0.5) / max(1, len(change)), change)])
 
 
 def fig1(measured: pd.DataFrame, published: pd.DataFrame) -> Figure:
@@ -128,14 +128,14 @@ def measure_fig3(halves: Halves) -> pd.DataFrame:
     """
     mean, error = machine_change(halves.current, halves.new)
     change, cv = Statistic.around(mean, NORMAL_95 * error), machine_cv(halves.current)
-    singles = numbers(
+    values = {name: machine_values(table)["value"].to_numpy() for name, table in _named(halves)}
+    return measures(
+        *histograms(values),
         change=change,
         cv=cv,
         shift=abs(mean) / cv.value,
         shift_high=max(abs(change.low), abs(change.high)) / cv.low,
     )
-    values = {name: machine_values(table)["value"].to_numpy() for name, table in _named(halves)}
-    return pd.concat([singles, *histograms(values)], ignore_index=True)
 
 
 def fig3(measured: pd.DataFrame, published: pd.DataFrame) -> Figure:

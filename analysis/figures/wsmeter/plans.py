@@ -5,7 +5,7 @@ import pandas as pd
 from matplotlib.figure import Figure
 
 from analysis.figures import style
-from analysis.figures.criteria import curve, number, numbers, rows
+from analysis.figures.criteria import curve, measures, number, numbers, rows
 from analysis.figures.wsmeter.draws import Halves
 from analysis.wsmeter.coverage import plannable
 from analysis.wsmeter.plan import Plan, plan
@@ -38,19 +38,16 @@ def measure_fig12(
 ) -> pd.DataFrame:
     """Return machines and margin of the optimal plans for several job selections and least sample sizes.
 
+    `margin_minN`, `machines_minN` and `at_minimum_minN` (share of the jobs held at the least sample size) over the
+    number of jobs, growth from the fewest to the most jobs, and the largest gap of the margins with the first minimum
+    from the target.
+
     Parameters
     ----------
     halves : of which the current one is planned for
     tops : heaviest jobs selected
     minima : least instances per job
     target : relative margin asked for
-
-    Returns
-    -------
-    DataFrame
-        series, x, value: `margin_minN`, `machines_minN` and `at_minimum_minN` (share of the jobs held at the least
-        sample size) over the number of jobs, growth from the fewest to the most jobs, and the largest gap of the
-        margins with the first minimum from the target.
     """
     parts = [numbers(target_margin=target)]
     tables = [plan_table(halves.current, halves.jobs, top) for top in tops]
@@ -103,25 +100,23 @@ def fig12(measured: pd.DataFrame, published: pd.DataFrame) -> Figure:
 def measure_table1(halves: Halves, targets: tuple[float, ...] = (0.03, 0.01), top: int = 200) -> pd.DataFrame:
     """Return the ideal test cluster for two target fidelities over the heaviest jobs.
 
+    Machines and margin per target (x), the share of jobs held at the least sample size and the margin over the target
+    at the first target, the growth of machines to the last.
+
     Parameters
     ----------
     halves : of which the current one is planned for
     targets : relative margins, the wider first
     top : heaviest jobs selected
-
-    Returns
-    -------
-    DataFrame
-        series, x, value: machines and margin per target (x), the share of jobs held at the least sample size and
-        the margin over the target at the first target, the growth of machines to the last.
     """
     table = plan_table(halves.current, halves.jobs, top)
     plans = [plan(table, target) for target in targets]
-    singles = numbers(
+    machines, margin = [plan.cost / machine_quota(halves.current) for plan in plans], [plan.margin for plan in plans]
+    return measures(
+        rows("machines", targets, machines),
+        rows("margin", targets, margin),
         jobs=len(table),
         share_at_minimum=_at_minimum(plans[0], table, 4),
         margin_over_target=plans[0].margin / targets[0],
         machines_growth=plans[-1].cost / plans[0].cost,
     )
-    machines, margin = [plan.cost / machine_quota(halves.current) for plan in plans], [plan.margin for plan in plans]
-    return pd.concat([singles, rows("machines", targets, machines), rows("margin", targets, margin)], ignore_index=True)

@@ -6,7 +6,7 @@ from matplotlib.figure import Figure
 from scipy.stats import norm
 
 from analysis.figures import style
-from analysis.figures.criteria import curve, number, numbers, rows
+from analysis.figures.criteria import curve, measures, number, rows
 from analysis.figures.wsmeter.draws import Halves, heaviest_jobs
 from analysis.figures.wsmeter.motivation import histograms
 from analysis.statistics import Statistic, machine_values
@@ -21,6 +21,9 @@ def measure_fig7(
 
     The width is the interquartile range, which a few outliers do not decide.
 
+    `size_N`, shares of trials over the sample mean; the exponent e in width ~ N**-e; bias_z, the distance of the mean
+    of the larger samples' means from the true mean in standard errors.
+
     Parameters
     ----------
     halves : of which the current one is sampled
@@ -28,12 +31,6 @@ def measure_fig7(
     trials : samples of either size
     resamples : of the trials, for the 95% percentile bootstrap interval of the exponent
     seed : of samples and resamples
-
-    Returns
-    -------
-    DataFrame
-        series, x, value: `size_N`, shares of trials over the sample mean; the exponent e in width ~ N**-e; bias_z,
-        the distance of the mean of the larger samples' means from the true mean in standard errors.
     """
     values = machine_values(halves.current)["value"].to_numpy()
     rng = np.random.default_rng(seed)
@@ -42,14 +39,14 @@ def measure_fig7(
     exponents = [_exponent([sample_means[pick] for sample_means in means], sizes) for pick in picks]
     low, high = np.quantile(exponents, [0.025, 0.975])
     error = values.std() / np.sqrt(sizes[-1] * trials)
-    singles = numbers(
+    by_size = {f"size_{size}": sample_means for size, sample_means in zip(sizes, means, strict=True)}
+    return measures(
+        *histograms(by_size, bins=50),
         trials=trials,
         true_mean=values.mean(),
         exponent=Statistic(_exponent(means, sizes), low, high),
         bias_z=abs(means[-1].mean() - values.mean()) / error,
     )
-    by_size = {f"size_{size}": sample_means for size, sample_means in zip(sizes, means, strict=True)}
-    return pd.concat([singles, *histograms(by_size, bins=50)], ignore_index=True)
 
 
 def _exponent(means: list[Floats], sizes: tuple[int, int]) -> float:
@@ -83,6 +80,9 @@ def measure_fig11(
 ) -> pd.DataFrame:
     """Return how far standardised sample means of the heaviest jobs are from the standard normal distribution.
 
+    `cdf_JOB_SIZE` over the standardised mean; the largest Kolmogorov-Smirnov distance per size, and with the
+    Dvoretzky-Kiefer-Wolfowitz (Massart 1990) 95% band of the trials added.
+
     Parameters
     ----------
     halves : of which the current one is sampled
@@ -91,12 +91,6 @@ def measure_fig11(
     trials : samples per job and size that are judged
     shown : of them drawn, as many as in the paper
     seed : of the samples
-
-    Returns
-    -------
-    DataFrame
-        series, x, value: `cdf_JOB_SIZE` over the standardised mean; the largest Kolmogorov-Smirnov distance per size,
-        and with the Dvoretzky-Kiefer-Wolfowitz (Massart 1990) 95% band of the trials added.
     """
     current = halves.current
     heaviest = heaviest_jobs(halves, top)["job"]
@@ -110,13 +104,13 @@ def measure_fig11(
             distances[size].append(ks_distance(z))
             parts.append(rows(f"cdf_{rank}_{size}", np.sort(z[:shown]), (np.arange(shown) + 0.5) / shown))
     largest = {size: max(values, default=np.nan) for size, values in distances.items()}
-    singles = numbers(
+    return measures(
+        *parts,
         jobs=len(heaviest),
         trials=trials,
         **{f"distance_{size}": distance for size, distance in largest.items()},
         **{f"distance_high_{size}": distance + band for size, distance in largest.items()},
     )
-    return pd.concat([singles, *parts], ignore_index=True)
 
 
 def fig11(measured: pd.DataFrame, published: pd.DataFrame) -> Figure:

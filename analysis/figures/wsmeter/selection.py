@@ -8,7 +8,7 @@ import pandas as pd
 from matplotlib.figure import Figure
 
 from analysis.figures import style
-from analysis.figures.criteria import curve, number, numbers, rows
+from analysis.figures.criteria import curve, measures, number, numbers, rows
 from analysis.figures.wsmeter.changes import share_interval
 from analysis.figures.wsmeter.draws import Halves
 from analysis.wsmeter.selection import common_jobs, job_overlap, quota_cdf, selection_curve
@@ -68,8 +68,12 @@ def measure_fig5(first: pd.DataFrame, second: pd.DataFrame, few: float = 0.05) -
         rank, quota = (quota_cdf(table)[column].to_numpy() for column in ("job_share", "quota_share"))
         parts.append(rows(f"quota_held_{wsc}", rank, quota))
         quotas.append(float(np.interp(few, np.append(0.0, rank), np.append(0.0, quota))))
-    singles = numbers(common_quota_share_min=min(shares), top_5_percent_quota_min=min(quotas))
-    return pd.concat([singles, rows("common_quota_share", [1, 2], shares), *parts], ignore_index=True)
+    return measures(
+        rows("common_quota_share", [1, 2], shares),
+        *parts,
+        common_quota_share_min=min(shares),
+        top_5_percent_quota_min=min(quotas),
+    )
 
 
 def fig5(measured: pd.DataFrame, published: pd.DataFrame) -> Figure:
@@ -109,15 +113,14 @@ def measure_fig6(halves: Halves, other: pd.DataFrame, most: int = 500, share: fl
     deviation, coverage = table["deviation"].to_numpy(), table["quota_coverage"].to_numpy()
     start = min(max(1, round(share * common)), len(sizes)) - 1
     early, late = np.abs(deviation[:10]).mean(), np.abs(deviation[start:]).mean()
-    singles = numbers(
+    return measures(
+        rows("quota_coverage", sizes, coverage),
+        rows("deviation", sizes, deviation),
         jobs_common=common,
         jobs_at_20_percent=start + 1,
         deviation_from_20_percent=float(np.abs(deviation[start:]).max()),
         reduction=float(early / late) if late > 0 else np.inf,
         quota_coverage_at_20_percent=float(coverage[start]),
-    )
-    return pd.concat(
-        [singles, rows("quota_coverage", sizes, coverage), rows("deviation", sizes, deviation)], ignore_index=True
     )
 
 

@@ -9,7 +9,7 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
 from analysis.figures import style
-from analysis.figures.criteria import band, curve, error_bars, number, numbers, rows
+from analysis.figures.criteria import band, curve, error_bars, measures, number, numbers, rows
 from analysis.figures.wsmeter.changes import NORMAL_95, machine_change, machine_cv
 from analysis.figures.wsmeter.draws import Halves, cluster_draws, mean_of, of, share_of, worst_step
 from analysis.statistics import job_statistics, quota_shares
@@ -34,7 +34,8 @@ def measure_fig17(halves: Halves, sizes: tuple[int, ...] = (25, 50, 100), draws:
     table = cluster_draws(halves, sizes, draws=draws)
     done = [size for size in sizes if len(of(table, "baseline", size))]
     excludes = {size: share_of(table, "baseline", "excludes", size) for size in done}
-    singles = numbers(
+    return measures(
+        *_by_size(table, "baseline", done),
         cv=machine_cv(halves.current),
         change_reference=float(of(table, "baseline")["reference"].iloc[0]),
         includes_new_high_min=min(share_of(table, "baseline", "includes", size).high for size in done),
@@ -42,7 +43,6 @@ def measure_fig17(halves: Halves, sizes: tuple[int, ...] = (25, 50, 100), draws:
         **{f"excludes_current_low_{size}": share.low for size, share in excludes.items()},
         draws=_fewest(table, "baseline"),
     )
-    return pd.concat([singles, *_by_size(table, "baseline", done)], ignore_index=True)
 
 
 def _by_size(table: pd.DataFrame, estimator: str, sizes: list[int]) -> list[pd.DataFrame]:
@@ -81,13 +81,13 @@ def measure_fig18(halves: Halves, sizes: tuple[int, ...] = (25, 50), draws: int 
     done = [size for size in sizes if len(of(table, "wsmeter", size))]
     coverage = [mean_of(table, "wsmeter", size, "quota_coverage").low for size in done]
     excludes = [share_of(table, "wsmeter", "excludes", size).low for size in done]
-    singles = numbers(
+    return measures(
+        *_wsmeter(table, done),
         **_changes(table, halves),
         excludes_current_low_min=min(excludes, default=np.nan),
         quota_coverage_low_min=min(coverage, default=np.nan),
         draws=_fewest(table, "wsmeter"),
     )
-    return pd.concat([singles, *_wsmeter(table, done)], ignore_index=True)
 
 
 def _wsmeter(table: pd.DataFrame, sizes: list[int]) -> list[pd.DataFrame]:
@@ -132,7 +132,8 @@ def measure_fig19(halves: Halves, sizes: tuple[int, ...] = (100, 200, 400), draw
     done = [size for size in sizes if len(of(table, "wsmeter", size))]
     changes, cv = _changes(table, halves), machine_cv(halves.current).value
     upper = abs(changes["change_machines"]) + NORMAL_95 * changes["change_machines_error"]
-    singles = numbers(
+    return measures(
+        *_wsmeter(table, done),
         **changes,
         **{f"excludes_current_low_{size}": share_of(table, "wsmeter", "excludes", size).low for size in done},
         **{f"quota_coverage_{size}_low": mean_of(table, "wsmeter", size, "quota_coverage").low for size in done},
@@ -140,7 +141,6 @@ def measure_fig19(halves: Halves, sizes: tuple[int, ...] = (100, 200, 400), draw
         baseline_machines=(2 * cv / (changes["change_machines"] / 2)) ** 2,
         baseline_machines_low=(2 * cv / (upper / 2)) ** 2,
     )
-    return pd.concat([singles, *_wsmeter(table, done)], ignore_index=True)
 
 
 def fig17(measured: pd.DataFrame, published: pd.DataFrame) -> Figure:
@@ -211,8 +211,7 @@ def measure_baseline(cv15: float, cv13: float) -> pd.DataFrame:
     margins = [rows(f"margin_{n}", at, [_margin(spread[n], size) for size in at]) for n, at in sizes.items()]
     machines = float(Baseline().plan(_machines(cv13, 2, ddof=0), None, target)["machines"].iloc[0])
     in_hundreds = rows("machines_cv13_rounded", [target], [round(machines, -2)])
-    singles = numbers(cv15=cv15, cv13=cv13)
-    return pd.concat([singles, *margins, rows("machines_cv13", [target], [machines]), in_hundreds], ignore_index=True)
+    return measures(*margins, rows("machines_cv13", [target], [machines]), in_hundreds, cv15=cv15, cv13=cv13)
 
 
 def _margin(cv: float, size: int) -> float:

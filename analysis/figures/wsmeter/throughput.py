@@ -6,7 +6,7 @@ from matplotlib.figure import Figure
 from scipy.stats import rankdata
 
 from analysis.figures import style
-from analysis.figures.criteria import curve, numbers, rows, statistic
+from analysis.figures.criteria import curve, measures, rows, statistic
 from analysis.figures.wsmeter.changes import job_changes
 from analysis.figures.wsmeter.draws import Halves
 from analysis.statistics import UNKNOWN, Statistic
@@ -40,17 +40,14 @@ def measure_ipc_vs_throughput(
 ) -> pd.DataFrame:
     """Return the rank correlation between both changes under either feature.
 
+    A point per job and feature, rank correlations (Spearman 1904) with intervals, drop_low = lower end under the
+    upgrade less upper end under DVFS.
+
     Parameters
     ----------
     cpu_upgrade, dvfs_policy : columns job, ipc, throughput; of `changes_of_both`
     resamples : of the jobs, for the 95% percentile bootstrap interval
     seed : of the resamples
-
-    Returns
-    -------
-    DataFrame
-        series, x, value: a point per job and feature, rank correlations (Spearman 1904) with intervals, drop_low =
-        lower end under the upgrade less upper end under DVFS.
     """
     rng = np.random.default_rng(seed)
     tables = dict(zip(FEATURES, (cpu_upgrade, dvfs_policy), strict=True))
@@ -62,7 +59,7 @@ def measure_ipc_vs_throughput(
     }
     upgrade, policy = correlations.values()
     points = [rows(f"throughput_{name}", table["ipc"], table["throughput"]) for name, table in tables.items()]
-    return pd.concat([*points, numbers(**correlations, drop_low=upgrade.low - policy.high)], ignore_index=True)
+    return measures(*points, **correlations, drop_low=upgrade.low - policy.high)
 
 
 def _rank_correlation(x: Floats, y: Floats, resamples: int, rng: np.random.Generator) -> Statistic:

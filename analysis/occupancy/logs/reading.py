@@ -37,7 +37,7 @@ from models.arrays import Floats
 from models.errors import InputError
 
 _NOT_SEEN = ("", "-", "nan", "null", "none", "na", "n/a")
-"""FileCells of a request whose arrival or departure was not seen."""
+"""Cells of a request whose arrival or departure was not seen."""
 _TEXT = pa.dictionary(pa.int32(), pa.string())
 _ZONE = r"[T ].*(?:[Zz]|[+-]\d\d(?::?\d\d)?)$"
 _ZONED, _LOCAL = pa.timestamp("ns", "UTC"), pa.timestamp("ns")
