@@ -1,7 +1,7 @@
 """The effect of a run's feature in a report: the recommended estimate, and what the guards warn of."""
 
 import math
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 
 import pandas as pd
@@ -33,15 +33,14 @@ def concluded(subject: Subject, progress: Progress) -> Iterator[Section]:
         return
     progress("estimating the effect", 0.0)
     settings = wsmeter_settings(subject)
-    metric = settings.metric if settings.jobs is None else "ips"
-    answer = effect([run.path], by_job=True, metric=metric)
+    answer = effect([run.path], by_job=True, metric=settings.metric)
     named_jobs = answer if answer.per_job is None else replace(answer, per_job=_named(answer.per_job, run))
     yield Section(
         "The feature's effect: what experiment and guards say",
         (
-            *says(*_explained(scenario.name, scenario.feature, answer)),
+            *says(*_explained(scenario.name, scenario.feature, settings.jobs, answer)),
             *named_jobs.section().blocks,
-            Command(f"wsc effect {run.path} --metric {metric} --per-job"),
+            Command(f"wsc effect {run.path} --metric {settings.metric} --per-job"),
             _verdict(scenario.feature, answer),
         ),
         answer.payload(),
@@ -64,13 +63,14 @@ def named(feature: Feature) -> str:
     return f"{feature.name} ({'; '.join(changes)})" if changes else feature.name
 
 
-def _explained(name: str, feature: Feature, answer: EffectAnswer) -> Iterator[str]:
+def _explained(name: str, feature: Feature, jobs: Sequence[str] | None, answer: EffectAnswer) -> Iterator[str]:
     """Yield what the feature is, what is estimated of it, and where the truth would come from if it is not there."""
     design = answer.effect.design
+    of = "all jobs" if jobs is None else f"the jobs {', '.join(jobs)}"
     yield f"The feature is {named(feature)}."
     yield (
-        f"What is estimated: the change of {_measured(answer)} over all jobs, weighted by CPU quota, if the whole "
-        f"fleet had it. What is compared: {_COMPARES.get(design, f'machines in a design called {design}')}."
+        f"What is estimated: the change of {_measured(answer)} over {of}, weighted by CPU quota, if the "
+        f"whole fleet had it. What is compared: {_COMPARES.get(design, f'machines in a design called {design}')}."
     )
     if not math.isfinite(answer.true_change):
         yield (

@@ -162,9 +162,9 @@ def _profiled(run: Run) -> WSMeter:
 
     Instructions per CPU second, as `wsc effect RUN`: per cycle, a faster clock that waits more looks like a loss.
     """
-    having = int(run.table("machines", ["feature"])["feature"].sum())
-    sizes = tuple(size for size in WSMeter().machines if size <= having)
-    return replace(WSMeter(metric="ips", window="day-*"), machines=sizes or (max(1, having),))
+    settings, having = settings_of(run), int(run.table("machines", ["feature"])["feature"].sum())
+    sizes = tuple(size for size in settings.machines if size <= having)
+    return replace(settings, machines=sizes or (max(1, having),))
 
 
 def _verdict(conclusion: FleetRun) -> Verdict:

@@ -27,7 +27,7 @@ from scenarios.report import effect as report_of_effect
 from scenarios.report import run
 from scenarios.report.subject import Subject, composed
 from scenarios.runs.execution import measure, obtain, reopen
-from scenarios.views.section import Table, Verdict
+from scenarios.views.section import Command, Says, Table, Verdict
 from tests.helpers.report_pages import KINDS, Page, made
 
 
@@ -109,6 +109,18 @@ def test_a_fleet_is_reported_in_the_metric_that_is_asked_for(copied):
         section["payload"]["metric"] for section in payload["sections"] if "test clusters" in section["title"]
     ]
     assert f"wsc run {path} --metric ipc" in page.said
+
+
+def test_jobs_that_a_scenario_names_are_reported_in_the_metric_of_all_others(reported):
+    scenario, run_ = reopen(reported["small"][0])
+    names = tuple(run_.table("jobs", ["name"])["name"][:9])
+    for metric in ("ipc", "ips"):
+        analyses = replace(scenario.analyses, wsmeter=replace(scenario.analyses.wsmeter, jobs=names, metric=metric))
+        subject = Subject(replace(scenario, analyses=analyses), run_)
+        (section,) = report_of_effect.concluded(subject, lambda _what, _share: None)
+        assert section.payload["metric"] == metric
+        assert f"--metric {metric}" in section.of(Command)[0].text
+        assert any(f"over the jobs {', '.join(names)}" in said.text for said in section.of(Says))
 
 
 def test_a_metric_is_of_fleets_alone(copied, tmp_path):
