@@ -97,7 +97,7 @@ def _fault(adapter: TypeAdapter[Any], root: Node, error: ErrorDetails) -> Fault:
     keys: Keys = error["loc"]
     node, field = root.nearest(keys), ".".join(map(str, keys))
     if error["type"] == "unexpected_keyword_argument":
-        known = _known_keys(adapter.json_schema(), keys[:-1])
+        known = _known_keys(adapter, keys[:-1])
         close = difflib.get_close_matches(str(keys[-1]), known, 1)
         meant = f"did you mean {close[0]}?" if close else f"known: {', '.join(sorted(known))}"
         return node.key.fault(field, f"unknown key ({meant})", shown(node.plain()))
@@ -105,9 +105,9 @@ def _fault(adapter: TypeAdapter[Any], root: Node, error: ErrorDetails) -> Fault:
     return node.place.fault(field, problem, "" if error["type"] == "missing" else shown(node.plain()))
 
 
-def _known_keys(document: Mapping[str, Any], keys: Keys) -> list[str]:
-    """Return the properties of the object at the end of `keys` in a JSON Schema."""
-    part = document
+def _known_keys(adapter: TypeAdapter[Any], keys: Keys) -> list[str]:
+    """Return the properties of the object at the end of `keys` in what an adapter takes."""
+    part = document = adapter.json_schema()
     for key in keys:
         part = part["items"] if isinstance(key, int) else part["properties"][key]
         part = next((choice for choice in part.get("anyOf", ()) if "$ref" in choice), part)

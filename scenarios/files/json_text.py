@@ -1,18 +1,21 @@
 """JSON files that somebody may have changed: read as what they hold, or refused."""
 
 import json
-from collections.abc import Callable
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
-from typing import Any
+from typing import TypeAlias
 
 from models.errors import WscError
+
+Json: TypeAlias = "bool | int | float | str | Sequence[Json] | Mapping[str, Json] | None"
+"""A value that JSON holds."""
 
 
 class JsonError(WscError):
     """A file is no JSON that can be read."""
 
 
-def json_of(file: Path, object_hook: Callable[[dict[str, Any]], Any] | None = None) -> object:
+def json_of(file: Path, object_hook: Callable[[dict[str, Json]], object] | None = None) -> object:
     """Return what a JSON file holds.
 
     Raises

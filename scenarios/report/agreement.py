@@ -33,7 +33,7 @@ def agree(subject: Subject, progress: Progress) -> Iterator[Section]:
         shown.of(Table),
         commands=(f"wsc crosscheck {subject.run.path}",),
         verdicts=(Verdict("Agreement", says + (f"; not {', '.join(failed)}" if failed else ""), agreement.agree),),
-        payload=agreement.payload(),
+        answer=agreement,
     )
 
 
@@ -49,7 +49,7 @@ def _trial(checks: Sequence[Check]) -> Iterator[Section]:
         ("Relative change of instructions per CPU second where the new processors replace the old.",),
         (table(heads, [_cells(check) for check in rows], numbers=numbers),),
         verdicts=(_concluded(rows),),
-        payload=[check.payload() for check in rows],
+        answer=[check.payload() for check in rows],
     )
 
 

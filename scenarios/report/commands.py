@@ -6,14 +6,16 @@ from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from io import StringIO
 from pathlib import Path
-from typing import Any
 
 from ruamel.yaml import YAML
 
 from analysis.effects.methods import names
+from scenarios.effects.scorecard.card import Card
 from scenarios.effects.scorecard.corners import CORNERS
 from scenarios.effects.scorecard.designs import DESIGNS
 from scenarios.effects.scorecard.pieces import Piece, cut
+from scenarios.effects.scorecard.scorecard import Scorecard
+from scenarios.views.conclusion import Payload
 
 _PREFIX = "scorecard-"
 USUAL = {
@@ -27,27 +29,22 @@ USUAL = {
 """What `wsc scorecard` takes if nothing is said."""
 
 
-def scorecard(payload: Mapping[str, Any]) -> str:
-    """Return `wsc scorecard` with every option that was not as it is if nothing is said.
-
-    Parameters
-    ----------
-    payload : what `wsc scorecard --json` prints; of corners that are no more in the sweep, those names stand in it
-    """
-    pieces = [Piece(str(truth["corner"]), int(truth["seed"])) for truth in payload["truths"]]
+def scorecard(card: Scorecard) -> str:
+    """Return `wsc scorecard` with every option that was not as it is if nothing is said."""
+    pieces = [Piece(truth.corner, truth.seed) for truth in card.truths]
     corners, first = _corners(pieces), min(truth.seed for truth in pieces)
     options = {
         "fleets": str(_fleets(corners, first, pieces)),
-        "draws": str(payload["draws"]),
-        "machines": str(payload["machines"]),
-        "sizes": _listed(payload["sizes"]),
+        "draws": str(card.draws),
+        "machines": str(card.machines),
+        "sizes": _listed(card.sizes),
         "corners": _chosen(corners, tuple(CORNERS)),
-        "estimators": _chosen(_estimators(payload), names()),
-        "designs": _chosen(_designs(payload), DESIGNS),
+        "estimators": _chosen(_estimators(card.card), names()),
+        "designs": _chosen(_designs(card), DESIGNS),
         "seed": str(first),
-        "out": _out(payload["folder"]),
+        "out": _out(card.folder),
     }
-    sizes = _listed(size for size in map(int, USUAL["sizes"].split(",")) if 2 * size <= payload["machines"])
+    sizes = _listed(size for size in map(int, USUAL["sizes"].split(",")) if 2 * size <= card.machines)
     usual = USUAL | {"sizes": sizes}
     unusual = {name: text for name, text in options.items() if text and text != usual.get(name)}
     return " ".join(["wsc scorecard", *(f"--{name} {shlex.quote(text)}" for name, text in unusual.items())])
@@ -67,15 +64,15 @@ def _fleets(corners: Sequence[str], first: int, pieces: Sequence[Piece]) -> int:
     return max(place[piece] for piece in pieces)
 
 
-def _estimators(payload: Mapping[str, Any]) -> tuple[str, ...]:
+def _estimators(card: Card) -> tuple[str, ...]:
     """Return the estimators that can be asked for; designs' own are judged anyway."""
     known = set(names())
-    judged = dict.fromkeys(str(row["estimator"]) for row in [*payload["corners"], *payload["silent"]])
+    judged = dict.fromkeys(name for rows in (card.corners, card.silent) if len(rows) for name in rows["estimator"])
     return tuple(name for name in judged if name in known)
 
 
-def _designs(payload: Mapping[str, Any]) -> tuple[str, ...]:
-    return tuple(name for name in DESIGNS if any(name in truth for truth in payload["truths"]))
+def _designs(card: Scorecard) -> tuple[str, ...]:
+    return tuple(name for name in DESIGNS if any(name in truth.changes for truth in card.truths))
 
 
 def _chosen(names: Sequence[str], every: Sequence[str]) -> str:
@@ -133,7 +130,7 @@ def _sorted(values: Iterable[object]) -> list[object]:
     )
 
 
-def _file(content: Mapping[str, Any]) -> str:
+def _file(content: Payload) -> str:
     text, yaml = StringIO(), YAML()
     yaml.default_flow_style = None
     yaml.dump(content, text)

@@ -43,7 +43,7 @@ def concluded(subject: Subject, progress: Progress) -> Iterator[Section]:
             Command(f"wsc effect {run.path} --metric {settings.metric} --per-job"),
             _verdict(scenario.feature, answer),
         ),
-        answer.payload(),
+        answer,
     )
 
 

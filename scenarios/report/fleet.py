@@ -48,7 +48,7 @@ def happened(subject: Subject, _progress: Progress) -> Iterator[Section]:
         (course(epochs, threads),),
         figure,
         verdicts=(Verdict("The fleet", says[0]),),
-        payload=fleet,
+        answer=fleet,
     )
 
 
@@ -101,7 +101,7 @@ def wsmeter(subject: Subject, progress: Progress) -> Iterator[Section]:
         figures,
         _again(run, conclusion) if scenario.kind == "fleet" else (),
         (_verdict(conclusion),),
-        conclusion.payload(),
+        conclusion,
     )
 
 

@@ -1,8 +1,7 @@
 """What a folder holds, and the report of that: a run, runs, a scorecard's or worlds' pieces, or reproduced rows."""
 
-from collections.abc import Mapping
 from pathlib import Path
-from typing import Any, cast
+from typing import cast
 
 from models.fleet.metrics import MetricName
 from scenarios.crossplatform.worlds import PARTS as OF_WORLDS
@@ -12,6 +11,7 @@ from scenarios.files.json_text import JsonError, json_of
 from scenarios.report import reproduced, run, scorecard, sweep, worlds
 from scenarios.report.page import Page, refuse, write
 from scenarios.runs.rundir import MANIFEST
+from scenarios.views.conclusion import Payload
 from scenarios.views.output import Progress
 
 _HELD = "holds no run, no runs, no pieces of a scorecard or of worlds, and nothing that wsc reproduce wrote"
@@ -83,9 +83,9 @@ def read(path: Path, progress: Progress, metric: MetricName | None = None) -> Pa
     raise FaultsError([Fault(str(path), 0, 0, "", f"not a finished run, there is no {MANIFEST}; it {_HELD}")])
 
 
-def _pieces(folder: Path) -> list[Mapping[str, Any]]:
+def _pieces(folder: Path) -> list[Payload]:
     """Return what is kept in a folder, a piece a file."""
-    pieces, faults = list[Mapping[str, Any]](), list[Fault]()
+    pieces, faults = list[Payload](), list[Fault]()
     for file in sorted(folder.glob("*.json")):
         try:
             piece = json_of(file)

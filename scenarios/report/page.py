@@ -55,7 +55,7 @@ class Page(Conclusion):
                 {
                     "title": section.title,
                     "says": [line.text for line in section.of(Says)],
-                    "payload": section.payload,
+                    "payload": section.answer,
                 }
                 for section in self.sections
             ],

@@ -31,7 +31,7 @@ def cycles(subject: Subject, progress: Progress) -> Iterator[Section]:
         saved(figures, _PICTURED),
         (f"wsc run {run.path}", f"wsc profile query {run.path} --by function,job", f"wsc serve {run.path}"),
         (measured.verdict(),),
-        measured.payload(),
+        measured,
     )
 
 
@@ -47,7 +47,7 @@ def stable(subject: Subject, progress: Progress) -> Iterator[Section]:
         [block.text for block in section.of(Says)],
         section.of(Table),
         commands=(f"wsc profile stability {subject.run.path}",),
-        payload=stable_days.payload(),
+        answer=stable_days,
     )
 
 
@@ -63,7 +63,7 @@ def served(subject: Subject, progress: Progress) -> Iterator[Section]:
         ("Utilisation and queueing from nothing but when requests came and went.", *_left(rows)),
         (service_table(rows),),
         verdicts=(Verdict("Requests", says),),
-        payload=[row.payload() for row in rows],
+        answer=[row.payload() for row in rows],
     )
 
 

@@ -31,10 +31,10 @@ def laws(subject: Subject, progress: Progress) -> Iterator[Section]:
     again = f"wsc occupancy {run.path} --servers {scenario.station.servers}"
     happened = replace(occupancy, notes=(), capacity=()).section().blocks
     rows = course(occupancy.intervals)
-    yield Section("What happened", (*happened, *figures[:1], *rows, Command(again)), occupancy.payload())
+    yield Section("What happened", (*happened, *figures[:1], *rows, Command(again)), occupancy)
     verdict = _verdict(answer, lawful=scenario.contention == Contention())
     shown = (*answer.beside_truth(), *answer.notes(), *figures[1:], Command(f"wsc run {run.path}"), verdict)
-    yield Section("The Occupancy Law beside the truth", shown, answer.payload())
+    yield Section("The Occupancy Law beside the truth", shown, answer)
 
 
 def course(intervals: pd.DataFrame) -> tuple[Table, ...]:

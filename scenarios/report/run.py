@@ -4,10 +4,11 @@ import math
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
 
+from analysis.effects.method import Effect
 from models.errors import WscError
 from models.fleet.metrics import MetricName
+from scenarios.effects.effect import EffectAnswer
 from scenarios.kinds import KINDS
 from scenarios.report import agreement, effect, fleet, papers, profile, queue, service
 from scenarios.report.page import Page
@@ -17,6 +18,7 @@ from scenarios.report.tables import listed
 from scenarios.runs.execution import reopen
 from scenarios.views.output import Progress
 from scenarios.views.section import Section, Verdict
+from scenarios.wsmeter.measure import FleetRun
 from scenarios.wsmeter.measurements import in_metric
 
 LENSES: Mapping[str, Lens] = {
@@ -66,17 +68,14 @@ def beside_effect(sections: Sequence[Section]) -> list[Section]:
     ----------
     sections : of one report
     """
-    of_effects = [
-        section.payload for section in sections if any(verdict.lens == "The feature" for verdict in section.of(Verdict))
-    ]
-    effect_payload = of_effects[-1] if of_effects else None
-    if not effect_payload:
+    effects = [section.answer.effect for section in sections if isinstance(section.answer, EffectAnswer)]
+    if not effects:
         return list(sections)
     return [
         replace(
             section,
             blocks=tuple(
-                _beside(block, section, effect_payload) if isinstance(block, Verdict) else block
+                _beside(block, section.answer, effects[-1]) if isinstance(block, Verdict) else block
                 for block in section.blocks
             ),
         )
@@ -84,12 +83,12 @@ def beside_effect(sections: Sequence[Section]) -> list[Section]:
     ]
 
 
-def _beside(verdict: Verdict, section: Section, of_effect: Mapping[str, Any]) -> Verdict:
-    if verdict.lens != "WSMeter" or not section.payload:
+def _beside(verdict: Verdict, answer: object, estimate: Effect) -> Verdict:
+    if verdict.lens != "WSMeter" or not isinstance(answer, FleetRun):
         return verdict
-    rows = section.payload["estimates"]
+    rows = answer.estimates.to_dict("records")
     known = [row for row in rows if row["estimator"] == "wsmeter" and math.isfinite(row["change"])]
-    if not known or (known[-1]["low"] <= of_effect["high"] and of_effect["low"] <= known[-1]["high"]):
+    if not known or (known[-1]["low"] <= estimate.high and estimate.low <= known[-1]["high"]):
         return verdict
     why = "disagrees with the feature's effect above, which counts: that one allows for how machines differ without it"
     return replace(verdict, says=f"{verdict.says}; {why}")

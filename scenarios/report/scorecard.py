@@ -1,9 +1,8 @@
 """The report of a scorecard: its tables, heat maps of coverage, and curves of margins and power."""
 
 import math
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import Any
 
 import pandas as pd
 
@@ -13,10 +12,11 @@ from scenarios.effects.scorecard.designs import THINNED
 from scenarios.effects.scorecard.pieces import Asked, JudgedFleet, Score
 from scenarios.effects.scorecard.scorecard import LEAST_FLEETS, Scorecard, concluded, restored
 from scenarios.files.faults import Fault, FaultsError
-from scenarios.files.json_text import JsonError, json_of
+from scenarios.files.json_text import Json, JsonError, json_of
 from scenarios.report import commands
 from scenarios.report.figures import drawn
 from scenarios.report.page import Page
+from scenarios.views.conclusion import Payload
 from scenarios.views.numbers import number
 from scenarios.views.section import Command, Place, Section, Verdict, table
 
@@ -71,7 +71,7 @@ def _sections(card: Scorecard) -> Iterator[Section]:
     best = [row for _, row in card.card.estimators.iterrows() if row["estimator"] == RECOMMENDED]
     verdicts = [Verdict(f"{row['estimator']}, {row['design']}", _line(row, card.card.by_corner)) for row in best]
     blocks = card.section().without(Place).blocks
-    command = Command(commands.scorecard(card.payload()))
+    command = Command(commands.scorecard(card))
     yield Section("All estimators, over all corners", (*blocks, command, *verdicts))
     for design, of in card.card.corners.groupby("design", sort=False):
         says_map = f"How often each estimator's 95% intervals held the truth in each corner, design {design}"
@@ -108,6 +108,6 @@ def _spread(row: pd.Series) -> str:
     return f", ± {100 * row['coverage_error']:.1f} (standard error over fleets)" if known else ""
 
 
-def _numbers(value: dict[str, Any]) -> dict[str, Any]:
+def _numbers(value: Mapping[str, Json]) -> Payload:
     """Return a JSON object with the numbers that do not exist as NaN again."""
     return {name: math.nan if field is None else field for name, field in value.items()}

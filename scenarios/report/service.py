@@ -33,7 +33,7 @@ def predicted(subject: Subject, progress: Progress) -> Iterator[Section]:
         saved([str(file) for file in measured.figures], _PICTURED),
         (f"wsc run {run.path}", asking(str(run.path), measured.origin, scenario.targets)),
         (_verdict(world),),
-        measured.payload(),
+        measured,
     )
 
 

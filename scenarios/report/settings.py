@@ -2,13 +2,15 @@
 
 import json
 import shlex
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from io import StringIO
-from typing import Any
+from itertools import groupby
+from operator import itemgetter
 
 from ruamel.yaml import YAML
 
 from scenarios.files.faults import FaultsError
+from scenarios.files.json_text import Json
 from scenarios.files.loader import load
 from scenarios.files.schema import AnyScenario
 from scenarios.files.source import library
@@ -29,7 +31,7 @@ def facts(subject: Subject) -> dict[str, str]:
     told = {
         "seed": str(manifest.get("seed", "")),
         "digest": str(manifest.get("digest", "")),
-        "simulated": f"{_moment(manifest)} in {float(manifest.get('duration_s', 0.0)):.1f} s",
+        "simulated": f"{_minute(str(manifest.get('started', '')))} in {float(manifest.get('duration_s', 0.0)):.1f} s",
         "made by": ", ".join(versions),
         "source": str(manifest.get("source", "")),
         "folder": str(subject.run.path),
@@ -38,15 +40,14 @@ def facts(subject: Subject) -> dict[str, str]:
     return {name: text for name, text in told.items() if text}
 
 
-def _moment(manifest: Mapping[str, Any]) -> str:
-    """Return when a run was started, to the minute."""
-    return str(manifest.get("started", "")).replace("T", " ")[:16] + " UTC"
+def _minute(started: str) -> str:
+    return started.replace("T", " ")[:16] + " UTC"
 
 
 def settings(subject: Subject) -> Section:
     """Return what was asked where it differs from the defaults, and how to ask it again."""
     scenario = subject.scenario
-    values, default = flat(_dumped(scenario)), _dumped(type(scenario)(name=scenario.name))
+    values, default = flat(dumped(scenario)), dumped(type(scenario)(name=scenario.name))
     usual = flat(default)
     rows = [
         (path, plain(value), plain(at(default, path)))
@@ -65,9 +66,9 @@ def settings(subject: Subject) -> Section:
     return composed("What was asked", told[: 1 + bool(code)], tables, commands=commands, code=code)
 
 
-def flat(value: Mapping[str, Any], above: str = "") -> dict[str, Any]:
+def flat(value: Mapping[str, Json], above: str = "") -> dict[str, Json]:
     """Return nested maps as one, by dotted paths; everything else stays as it is."""
-    flattened = dict[str, Any]()
+    flattened = dict[str, Json]()
     for name, inner in value.items():
         path = f"{above}{name}"
         flattened |= flat(inner, f"{path}.") if isinstance(inner, Mapping) and inner else {path: inner}
@@ -81,9 +82,10 @@ def at(value: object, path: str) -> object:
     return value
 
 
-def _dumped(scenario: AnyScenario) -> dict[str, Any]:
-    dumped: dict[str, Any] = KINDS[scenario.kind].adapter.dump_python(scenario, mode="json", by_alias=True)
-    return dumped
+def dumped(scenario: AnyScenario) -> Mapping[str, Json]:
+    """Return a scenario as JSON holds it."""
+    values: Mapping[str, Json] = KINDS[scenario.kind].adapter.dump_python(scenario, mode="json", by_alias=True)
+    return values
 
 
 def again(scenario: AnyScenario) -> tuple[str, str]:
@@ -104,17 +106,19 @@ def _changed(scenario: AnyScenario) -> tuple[str, ...] | None:
         return None
     if shipped.kind != scenario.kind:
         return None
-    return tuple(f"{path}={json.dumps(value)}" for path, value in _differences(_dumped(scenario), _dumped(shipped)))
+    return tuple(f"{path}={json.dumps(value)}" for path, value in _differences(dumped(scenario), dumped(shipped)))
 
 
-def _differences(left: Mapping[str, Any], right: Mapping[str, Any], above: str = "") -> Iterator[tuple[str, Any]]:
+def _differences(left: Mapping[str, Json], right: Mapping[str, Json], above: str = "") -> Iterator[tuple[str, Json]]:
     """Yield path and value of what differs; maps whose keys differ are told as a whole."""
     for name, value in left.items():
         path, beside = f"{above}{name}", right.get(name)
         if value == beside or path in _NAMING:
             continue
-        alike = isinstance(value, Mapping) and isinstance(beside, Mapping) and value.keys() == beside.keys()
-        yield from _differences(value, beside or {}, f"{path}.") if alike else [(path, value)]
+        if isinstance(value, Mapping) and isinstance(beside, Mapping) and value.keys() == beside.keys():
+            yield from _differences(value, beside, f"{path}.")
+        else:
+            yield path, value
 
 
 def file_of(scenario: AnyScenario, name: str) -> str:
@@ -126,14 +130,17 @@ def file_of(scenario: AnyScenario, name: str) -> str:
     >>> file_of(example().scenario, "other").splitlines()
     ['name: other', 'kind: queue', 'seed: 3']
     """
-    content = dict[str, Any](name=name, kind=scenario.kind)
-    for path, value in _differences(_dumped(scenario), _dumped(type(scenario)(name=scenario.name))):
-        place = content
-        *above, last = path.split(".")
-        for part in above:
-            place = place.setdefault(part, {})
-        place[last] = value
+    changed = _differences(dumped(scenario), dumped(type(scenario)(name=scenario.name)))
     text, yaml = StringIO(), YAML()
     yaml.width = 100
-    yaml.dump(content, text)
+    yaml.dump({"name": name, "kind": scenario.kind, **_nested(changed)}, text)
     return text.getvalue()
+
+
+def _nested(values: Iterable[tuple[str, Json]]) -> dict[str, Json]:
+    """Return values by dotted paths as maps in maps; those of one map follow each other."""
+    split = ((*path.partition("."), value) for path, value in values)
+    return {
+        first: inner[0][3] if not inner[0][1] else _nested((rest, value) for _, _, rest, value in inner)
+        for first, inner in ((first, list(group)) for first, group in groupby(split, key=itemgetter(0)))
+    }

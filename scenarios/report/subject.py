@@ -31,12 +31,12 @@ def composed(  # noqa: PLR0917 - in the order in which a page shows them
     figures: Sequence[Figure] = (),
     commands: Sequence[str] = (),
     verdicts: Sequence[Verdict] = (),
-    payload: object = None,
+    answer: object = None,
     code: str = "",
 ) -> Section:
     """Return a section of a report: sentences, figures, tables, and how to see it again."""
     again: list[Block] = [*map(Command, commands), *([Code(code)] if code else [])]
-    return Section(title, (*says(*lines), *figures, *tables, *again, *verdicts), payload)
+    return Section(title, (*says(*lines), *figures, *tables, *again, *verdicts), answer)
 
 
 def sentences(section: Section) -> tuple[str, ...]:

@@ -37,7 +37,7 @@ def of_pieces(pieces: Sequence[Mapping[str, object]], folder: Path) -> Page:
         shown.of(Table),
         commands=(f"wsc validate {name} --draws {len(judged)}",),
         verdicts=(_verdict(summed),),
-        payload=payload,
+        answer=validated,
     )
     facts = {"folder": str(folder), "seeds": f"{judged[0]['seed']} to {judged[-1]['seed']}", "predicted from": origin}
     return Page(

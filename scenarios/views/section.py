@@ -5,7 +5,7 @@ A conclusion says itself once, as a `Section`; `text` writes it to a terminal, `
 
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
-from typing import Any, Literal, TypeAlias, TypeVar
+from typing import Literal, TypeAlias, TypeVar
 
 Mark: TypeAlias = Literal["", "good", "bad", "strong", "quiet", "grown", "shrunk"]
 """How a text stands out: good and bad news, what matters most, what can be passed over, what changed beyond chance."""
@@ -116,8 +116,8 @@ class Section:
 
     title: str
     blocks: tuple[Block, ...] = ()
-    payload: Any = None
-    """What the command of the same lens prints as JSON."""
+    answer: object = None
+    """What is concluded there: a `Conclusion`, or a value that becomes JSON."""
 
     def of(self, kind: type[_T]) -> list[_T]:
         """Return the blocks of one kind."""
@@ -125,7 +125,7 @@ class Section:
 
     def without(self, *kinds: type) -> "Section":
         """Return the section without blocks of some kinds."""
-        return Section(self.title, tuple(block for block in self.blocks if not isinstance(block, kinds)), self.payload)
+        return Section(self.title, tuple(block for block in self.blocks if not isinstance(block, kinds)), self.answer)
 
 
 def says(*lines: str, mark: Mark = "") -> Iterator[Says]:

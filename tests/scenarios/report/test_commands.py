@@ -5,6 +5,7 @@ import re
 import shlex
 from pathlib import Path
 
+import pandas as pd
 import pytest
 from typer.testing import CliRunner
 
@@ -17,7 +18,7 @@ from scenarios.effects.scorecard.designs import DESIGNS, THINNED
 from scenarios.files.loader import load, load_each
 from scenarios.files.source import digest, settings
 from scenarios.report import commands, scorecard, sweep
-from scenarios.report.settings import _dumped, flat
+from scenarios.report.settings import dumped, flat
 from scenarios.views.section import Code, Command
 
 NAMES = names()
@@ -89,17 +90,21 @@ def test_the_command_of_a_scorecard_asks_the_same(options, monkeypatch, tmp_path
 
 def told(made, asked, folder):
     """What `wsc scorecard` says of its question, without any sums."""
-    kept = {"draws": asked.draws, "machines": asked.machines, "sizes": list(asked.sizes)}
-    truths = [{"corner": one["corner"], "seed": one["seed"], **one["truths"]} for one in made]
     names = dict.fromkeys(row["estimator"] for one in made for row in one["rows"])
-    rows = [{"estimator": name} for name in names]
-    return kept | {"folder": str(folder), "truths": truths, "corners": rows, "silent": []}
+    truths = tuple(cards.Truths(one["corner"], one["seed"], one["truths"]) for one in made)
+    return card_of(truths, names, draws=asked.draws, sizes=asked.sizes, machines=asked.machines, folder=folder)
+
+
+def card_of(truths, names, *, draws, sizes, machines, folder):
+    """A scorecard in which nothing is summed up."""
+    empty = pd.DataFrame()
+    summed = Card(*[empty] * len(Card._fields))._replace(corners=pd.DataFrame({"estimator": list(names)}))
+    return cards.Scorecard(draws, machines, sizes, len(truths), "", str(folder), (), truths, summed)
 
 
 def test_all_designs_and_estimators_are_told_by_none():
-    truths = [{"corner": "base", "seed": 1, **dict.fromkeys(DESIGNS, 0.01)}]
-    card = {"truths": truths, "corners": [{"estimator": name} for name in (*NAMES, "paired")], "silent": []}
-    card |= {"folder": "runs/scorecard-1", "draws": 500, "sizes": [12, 25], "machines": 60}
+    truths = (cards.Truths("base", 1, dict.fromkeys(DESIGNS, 0.01)),)
+    card = card_of(truths, (*NAMES, "paired"), draws=500, sizes=(12, 25), machines=60, folder="runs/scorecard-1")
     assert commands.scorecard(card) == "wsc scorecard --fleets 1 --machines 60 --corners base"
 
 
@@ -124,7 +129,7 @@ def swept(tmp_path):
 def runs_of(scenarios, folder):
     """Runs as a sweep's folder holds them, without anything simulated."""
     return [
-        sweep._One("queue", one.name, folder / one.name, flat(_dumped(one)), {"busy": 0.5}, {}, scenario=one)
+        sweep._One("queue", one.name, folder / one.name, flat(dumped(one)), {"busy": 0.5}, {}, scenario=one)
         for one in scenarios
     ]
 

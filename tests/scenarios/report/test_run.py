@@ -28,6 +28,7 @@ from scenarios.report import run
 from scenarios.report.subject import Subject, composed
 from scenarios.runs.execution import measure, obtain, reopen
 from scenarios.views.section import Command, Says, Table, Verdict
+from scenarios.wsmeter.measure import FleetRun
 from tests.helpers.report_pages import KINDS, Page, made
 
 
@@ -118,7 +119,7 @@ def test_jobs_that_a_scenario_names_are_reported_in_the_metric_of_all_others(rep
         analyses = replace(scenario.analyses, wsmeter=replace(scenario.analyses.wsmeter, jobs=names, metric=metric))
         subject = Subject(replace(scenario, analyses=analyses), run_)
         (section,) = report_of_effect.concluded(subject, lambda _what, _share: None)
-        assert section.payload["metric"] == metric
+        assert section.answer.metric == metric
         assert f"--metric {metric}" in section.of(Command)[0].text
         assert any(f"over the jobs {', '.join(names)}" in said.text for said in section.of(Says))
 
@@ -218,7 +219,7 @@ def test_who_gained_is_named(reported, monkeypatch):
     expected = {names[row["job"]]: percent(row["quota_share"], 1) for row in made_.per_job.to_dict("records")}
     assert told
     assert told.items() <= expected.items()
-    assert str(section.payload["per_job"]) == str(made_.payload()["per_job"])
+    assert str(section.answer.payload()["per_job"]) == str(made_.payload()["per_job"])
 
 
 def test_a_verdict_that_is_withheld_is_neither_right_nor_wrong():
@@ -427,13 +428,19 @@ def test_without_the_truth_the_report_says_how_to_get_it(refreshed):
 
 
 def test_two_estimates_that_disagree_say_so_and_which_one_counts():
-    says, of_effect = "+0.49% ± 1.48%", {"low": -0.0416, "high": -0.0206}
+    says = "+0.49% ± 1.48%"
+    estimate = Effect(
+        "adjusted", "concurrent", 4, 4, -0.03, -0.0416, -0.0206, 0.01, 0.0, 9.0, jobs=1, quota_coverage=1.0
+    )
+    slower = EffectAnswer(estimate, 0.95, "machine", 1, None, "ips", math.nan, Audit((), ()), None, ())
+    effects = composed("The feature's effect", verdicts=(Verdict("The feature", "slower"),), answer=slower)
     row = {"estimator": "wsmeter", "change": 0.0049, "high": 0.0197}
-    effects = composed("The feature's effect", verdicts=(Verdict("The feature", "slower"),), payload=of_effect)
 
     def told(low):
-        payload = {"estimates": [row | {"low": low}]}
-        sections = [effects, composed("WSMeter", verdicts=(Verdict("WSMeter", says),), payload=payload)]
+        rows = pd.DataFrame([row | {"low": low}])
+        none = pd.DataFrame()
+        day = FleetRun("fleet", Path("runs/day"), "day", 1, {}, "ips", "machine", math.nan, rows, {}, none)
+        sections = [effects, composed("WSMeter", verdicts=(Verdict("WSMeter", says),), answer=day)]
         return run.beside_effect(sections)[1].of(Verdict)[0].says
 
     assert told(-0.03) == says
