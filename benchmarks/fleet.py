@@ -47,8 +47,7 @@ def microseconds(machines: int, epochs: int, simulate: str) -> float:
     """
     from scenarios.files.loader import load
     from scenarios.files.source import settings
-    from sim.fleet.arms import nowhere
-    from sim.fleet.blocks import run_arm
+    from sim.fleet.arms import nowhere, run_arm
     from sim.fleet.day import prepare
     from tests.helpers.reference_day import ReferenceDay
 

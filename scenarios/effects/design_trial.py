@@ -31,8 +31,8 @@ from scenarios.runs.kept import each, folder_of
 from scenarios.views.output import Progress
 from sim.fleet.arms import crossover as switching
 from sim.fleet.arms import everywhere, nowhere, on_machines
+from sim.fleet.control import plan_crossover
 from sim.fleet.day import prepare
-from sim.fleet.rollout import plan_crossover
 
 FLEETS = (("base", 1), ("churn_high", 1), ("uniform", 1))
 """Corner and seed of the fleets that plans are made for."""

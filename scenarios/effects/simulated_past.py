@@ -13,7 +13,7 @@ from models.fleet.world import Recording, Window, World
 from scenarios.effects.scorecard import corners
 from sim.fleet.arms import Arm, nowhere
 from sim.fleet.day import Day, prepare
-from sim.fleet.testclusters import measure
+from sim.fleet.experiment import measure
 
 _QUARTER_S = 900.0
 """Longest epoch where the feature is switched."""

@@ -9,7 +9,7 @@ import pyarrow as pa
 
 from analysis.profiling.symbolise import Repository, Symboliser
 from models.profiling.world import Event, ProfileWorld
-from sim.fleet.blocks import Block, run_arm
+from sim.fleet.arms import Block, run_arm
 from sim.profiling.collection import Collection, visits_of
 from sim.profiling.setting import Setting
 from sim.recorder import Values

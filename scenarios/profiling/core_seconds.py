@@ -23,7 +23,7 @@ from scenarios.files.source import settings
 from scenarios.profiling.collectors import frame
 from scenarios.runs.kept import each, folder_of
 from scenarios.views.output import Progress
-from sim.fleet.blocks import run_arm
+from sim.fleet.arms import run_arm
 from sim.profiling.collection import Collection, cycles_of_visits, visits_of
 from sim.profiling.run import monitor_columns
 from sim.profiling.setting import Setting

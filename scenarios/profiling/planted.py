@@ -25,8 +25,7 @@ from scenarios.files.loader import load
 from scenarios.files.schema import ProfileScenario
 from scenarios.files.source import settings
 from scenarios.profiling.collectors import frame, no_stacks
-from sim.fleet.arms import NEVER
-from sim.fleet.blocks import Block, Visits, run_arm
+from sim.fleet.arms import NEVER, Block, Visits, run_arm
 from sim.profiling.builds import NEW
 from sim.profiling.collection import Collection, visits_of
 from sim.profiling.setting import Setting, of_block

@@ -19,7 +19,7 @@ from scenarios.runs.rundir import Run
 from scenarios.wsmeter.truth import Tables
 from sim.fleet.arms import Arm
 from sim.fleet.day import Day, prepare
-from sim.fleet.testclusters import measure, stays
+from sim.fleet.experiment import measure, stays
 
 
 def observe(day: Day, arm: Arm, metric: MetricName, window: str = "all", around: Ints | None = None) -> pd.DataFrame:

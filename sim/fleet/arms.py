@@ -1,18 +1,32 @@
-"""The arms of an experiment on one day: who has the feature, and from when.
+"""The arms of an experiment on one day: who has the feature and from when, and the day simulated so, block by block.
 
 All arms share machines, jobs, placement, churn and every random draw; they differ only in which machines (or stays)
 have the feature and from when. That is sound because placement looks at requests only.
 """
 
+from collections.abc import Iterator
 from dataclasses import dataclass, replace
 
+import numba
 import numpy as np
 
 from models.arrays import Bools, Floats, Ints
 from models.errors import InputError
 from models.fleet.world import World
-from sim.fleet.day import Day
-from sim.fleet.rollout import acting, plan_crossover
+from sim.fleet import kernel, slots
+from sim.fleet.control import acting, plan_crossover
+from sim.fleet.day import (
+    Day,
+    governor_table,
+    job_table,
+    machine_table,
+    platform_table,
+    settings_table,
+    software_table,
+    window_of_epoch,
+    windows_touched,
+)
+from sim.fleet.layout import STAY, Inputs, Outputs, Records
 
 NEVER = 2**40
 """Epoch from which a machine or stay that does not get the feature has it."""
@@ -107,3 +121,168 @@ def _from_epoch(time_s: Floats, world: World) -> Ints:
     settle_s = world.feature.settle_s if world.feature is not None else 0.0
     acts_s = np.where(time_s > 0, time_s + settle_s, time_s)
     return np.where(np.isnan(time_s), NEVER, np.ceil(np.nan_to_num(acts_s) / world.epoch_s)).astype(np.int64)
+
+
+_MOST_THREADS = int(vars(numba.config)["NUMBA_NUM_THREADS"])
+MACHINES_IN_FLIGHT = 2560
+"""Machines simulated at a time, in whole power domains: what memory is proportional to."""
+
+
+@dataclass(frozen=True, slots=True)
+class Block:
+    """What happened on consecutive machines: counter rows, machine windows, epoch sums of their domains, traces.
+
+    Arrays are those of `sim.fleet.layout.Outputs`: `rows` (rows, sums), `machine_rows` (machines, windows, 2),
+    `epoch_sums` (domains, epochs, sums), `trace` (traced epochs of stays, 5), `machine_trace` (traced machines, epochs,
+    4).
+    """
+
+    machines: slice
+    stays: slice
+    rows: Floats
+    machine_rows: Floats
+    epoch_sums: Floats
+    trace: Floats
+    machine_trace: Floats
+    visit_sums: Floats
+    visit_rows: Ints
+    visit_power_w: Floats
+
+
+@dataclass(frozen=True, slots=True)
+class Visits:
+    """When a profiler looks at which machine for one epoch, in the order of machines, and what programs cost.
+
+    `software` holds, like `sim.fleet.software_table`, the factors of new code on the traits of jobs.
+    """
+
+    machine: Ints
+    epoch: Ints
+    software: Floats
+
+
+def run_arm(
+    day: Day, arm: Arm, threads: int | None = None, around: Ints | None = None, visits: Visits | None = None
+) -> Iterator[Block]:
+    """Simulate one arm and yield its blocks in the order of machines.
+
+    The numbers are the same for any number of threads and any cut into blocks.
+
+    Parameters
+    ----------
+    day : from `prepare` or `day_of`
+    arm : who has the feature
+    threads : at most this many, at least 1; the default is all
+    around : machines; only the power domains that hold one of them are simulated, and each of those is a block
+    visits : when a profiler looks where; its view of residents goes into the blocks, in the order of `visits`
+
+    Yields
+    ------
+    Block
+        Consecutive machines; together the whole fleet, unless `around` is given.
+
+    Raises
+    ------
+    ValueError
+        If `threads` is less than 1.
+
+    Examples
+    --------
+    >>> from models.fleet.world import Fleet, Population
+    >>> from sim.fleet.arms import nowhere
+    >>> from sim.fleet.day import prepare
+    >>> fives = Fleet(20, machines_per_rack=5, racks_per_power_domain=1)
+    >>> day = prepare(World(3, 900.0, 300.0, fives, Population(60, 50)))
+    >>> [block.machines for block in run_arm(day, nowhere(day), around=np.array([6, 8, 19]))]
+    [slice(5, 10, None), slice(15, 20, None)]
+    """
+    if threads is not None and threads < 1:
+        raise InputError(f"threads should be at least 1, is {threads}")
+    inputs, count = _inputs(day, arm, visits), min(threads or _MOST_THREADS, _MOST_THREADS)
+    bounds = inputs.domain_start
+    if around is not None:
+        for at in np.unique(np.searchsorted(bounds, around, side="right") - 1):
+            yield _run_block(day, inputs, arm.stay_from, bounds[at : at + 2], visits, threads=count)
+        return
+    per_block = max(1, MACHINES_IN_FLIGHT // max(1, int(np.diff(bounds).max())))
+    for at in range(0, bounds.size - 1, per_block):
+        yield _run_block(day, inputs, arm.stay_from, bounds[at : at + per_block + 1], visits, threads=count)
+
+
+def _inputs(day: Day, arm: Arm, visits: Visits | None) -> Inputs:
+    """Return the kernel's inputs for the whole fleet under an arm, but for its stays."""
+    world, machines = day.world, day.machines
+    return Inputs(
+        domain_start=np.append(np.flatnonzero(np.diff(machines.power_domain, prepend=-1)), machines.count),
+        stay_start=day.machine_start,
+        machines=machine_table(world, machines, arm.machine_from),
+        stays=np.empty(0, STAY),
+        slots=day.slots,
+        jobs=job_table(day.jobs),
+        software=software_table(world, day.jobs) if visits is None else visits.software,
+        platforms=platform_table(world, machines),
+        governors=governor_table(world),
+        window_of_epoch=window_of_epoch(world),
+        load=day.load,
+        phase=day.phase,
+        rack_access=day.rack_access,
+        rack_network=day.rack_network,
+        settings=settings_table(world),
+        visit=np.empty((0, 0), np.int64),
+        switched=np.empty((0, 0), np.bool_) if arm.switched is None else arm.switched,
+    )
+
+
+def _run_block(day: Day, fleet: Inputs, stay_from: Ints, bounds: Ints, visits: Visits | None, *, threads: int) -> Block:
+    first, last = int(bounds[0]), int(bounds[-1])
+    visit = _visit_table(day.world, visits, first, last)
+    stays = slice(int(day.machine_start[first]), int(day.machine_start[last]))
+    table, traced_epochs = _stay_table(day, stay_from, stays)
+    inputs = fleet._replace(
+        domain_start=bounds - first,
+        stay_start=fleet.stay_start[first : last + 1] - stays.start,
+        machines=fleet.machines[first:last],
+        stays=table,
+        visit=visit,
+        switched=fleet.switched[first:last],
+    )
+    visited = int(visit.max(initial=-1)) + 1
+    world, traced_machines = day.world, last - first if day.world.recording.machine_epochs else 0
+    outputs = Outputs(
+        rows=np.zeros((int(day.row_start[stays.stop] - day.row_start[stays.start]), slots.SUMS)),
+        machine_rows=np.zeros((last - first, len(world.windows), 2)),
+        epoch_sums=np.zeros((bounds.size - 1, world.epochs, slots.EPOCH_COLUMNS)),
+        trace=np.zeros((traced_epochs, 5)),
+        machine_trace=np.zeros((traced_machines, world.epochs, 4)),
+        visit_sums=np.zeros((visited, day.slots, 5)),
+        visit_rows=np.full((visited, day.slots), -1),
+        visit_power_w=np.zeros(visited),
+    )
+    kernel.simulate(inputs, outputs, threads)
+    return Block(slice(first, last), stays, *outputs)
+
+
+def _visit_table(world: World, visits: Visits | None, first: int, last: int) -> Ints:
+    """Return which visit each epoch of each machine of a block is, numbered from 0 in the block."""
+    if visits is None:
+        return np.empty((0, 0), np.int64)
+    table = np.full((last - first, world.epochs), -1)
+    here = slice(*np.searchsorted(visits.machine, [first, last]))
+    table[visits.machine[here] - first, visits.epoch[here]] = np.arange(here.stop - here.start)
+    return table
+
+
+def _stay_table(day: Day, stay_from: Ints, stays: slice) -> tuple[Records, int]:
+    which, timeline = day.order[stays], day.timeline
+    start, end = timeline.start_epoch[which], timeline.end_epoch[which]
+    table = np.empty(which.size, STAY)
+    table["job"], table["shard"], table["instance"] = (
+        column[which] for column in (timeline.job, timeline.shard, timeline.instance)
+    )
+    table["start"], table["end"], table["soft_from"] = start, end, stay_from[which]
+    first_window, _ = windows_touched(day.world, start, end)
+    table["row"] = day.row_start[:-1][stays] - day.row_start[stays.start] - first_window
+    length = np.where(day.traced[stays], end - start, 0)
+    offset = np.cumsum(length) - length
+    table["traced"] = np.where(length > 0, offset - start, slots.NO_TRACE)
+    return table, int(length.sum())

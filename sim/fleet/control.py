@@ -1,7 +1,7 @@
 """The control plane: what happens to instances and machines over a day, and who therefore runs where and when.
 
-SimPy drives one process per stream of events (instances, drains, failures, roll-out), each with times drawn
-beforehand from a random stream of its own name. Arrivals, exits and restarts between two wake-ups run in one compiled
+SimPy drives one process per stream of events (instances, drains, failures), each with times drawn beforehand
+from a random stream of its own name. Arrivals, exits and restarts between two wake-ups run in one compiled
 call, in order of their own times, so that nothing depends on how often the processes wake.
 
 What happens to whom:
@@ -16,7 +16,7 @@ What happens to whom:
 - a latency-critical instance that fits nowhere is placed as if no best-effort instance ran anywhere, and evicts the
   newest of them there until it fits; the evicted wait.
 
-The roll-out shares no random draw with placement and changes no residence.
+Who gets the feature, and when, is drawn here too; it shares no random draw with placement and changes no residence.
 """
 
 from collections.abc import Generator, Iterator
@@ -26,18 +26,15 @@ import numpy as np
 import simpy
 from numpy.typing import NDArray
 
-from models.arrays import DAY_S, Floats, Ints
+from models.arrays import DAY_S, Bools, Floats, Ints
 from models.fleet.jobs import Jobs
 from models.fleet.machines import Machines
 from models.fleet.world import World
 from models.randomness import stream
 from sim.fleet import placement
 from sim.fleet.capacity import Rules, State, new_jobs, new_machines, new_state, with_room
-from sim.fleet.rollout import RollOut, plan_roll_out, roll_out
-from sim.fleet.timeline import ENDINGS, KINDS, Timeline, from_placement
-
-__all__ = ["ENDINGS", "KINDS", "Timeline", "from_placement", "plan_day"]
-
+from sim.fleet.placement import ENDINGS
+from sim.fleet.timeline import KINDS, Timeline
 
 Steps = Generator[simpy.Event, None, None]
 Rows = tuple[Floats, Ints, Ints, Ints]
@@ -59,7 +56,6 @@ def plan_day(world: World, machines: Machines, jobs: Jobs) -> Timeline:
     clock.process(_tend_instances(clock, plane))
     for kind in ("drain", "failure"):
         clock.process(_take_down(clock, plane, kind, _outages(world, kind, machines.count)))
-    clock.process(roll_out(clock, rollout))
     clock.run(until=world.horizon_s)
     plane.catch_up(world.horizon_s)
     return _timeline(world, plane.hand_over(), plane, rollout)
@@ -82,6 +78,14 @@ class _Outages:
     time_s: Floats
     machine: Ints
     length_s: Floats
+
+
+@dataclass(frozen=True, slots=True)
+class RollOut:
+    """Since when each machine and each instance has the feature, in seconds; NaN: not within the horizon."""
+
+    machine_from_s: Floats
+    instance_from_s: Floats
 
 
 @dataclass(slots=True)
@@ -276,3 +280,97 @@ def _rows(kind: str, time_s: Floats, machine: Ints | None = None, instance: Ints
         nobody if machine is None else machine,
         nobody if instance is None else instance,
     )
+
+
+def plan_roll_out(world: World, machines: Machines, instances: int) -> RollOut:
+    """Return who gets the feature when: equal waves of machines, racks or instances drawn at random.
+
+    Parameters
+    ----------
+    world : seed, horizon and feature; without a feature there are no waves
+    machines : M machines and their racks
+    instances : how many instances there are, those that arrive later included
+    """
+    plan = RollOut(np.full(machines.count, np.nan), np.full(instances, np.nan))
+    if world.feature is None:
+        return plan
+    rollout = world.feature.rollout
+    by_instance = rollout.unit == "instance"
+    unit = np.arange(instances) if by_instance else _unit(world, machines)
+    chosen = _chosen(world, unit)
+    if world.periods:
+        first, takes_part = np.argmax(plan_crossover(world, machines), axis=1), np.isin(unit, chosen)
+        waves = [(world.periods[k][0], takes_part & (first == k)) for k in (0, 1)]
+    else:
+        parts = enumerate(np.array_split(chosen, rollout.waves))
+        waves = [(rollout.start_s + number * rollout.interval_s, np.isin(unit, part)) for number, part in parts]
+    for time_s, switched in waves:
+        if time_s < world.horizon_s:
+            (plan.instance_from_s if by_instance else plan.machine_from_s)[switched] = time_s
+    return plan
+
+
+def plan_crossover(world: World, machines: Machines, number: int = 0) -> Bools:
+    """Return who is scheduled to have the feature in which period of the world's crossover.
+
+    Of two periods after each other exactly one is with the feature, and a fair coin of the machine's (or rack's) own
+    for each such pair says which. Power domains are few, so of those a random half begins with it. Machines that take
+    no part never have it.
+
+    Parameters
+    ----------
+    world : seed, and a feature whose roll-out says periods and share
+    machines : M machines, their racks and power domains
+    number : of the schedule, 0 is the recorded one; odd ones mirror the one before, others are another draw
+
+    Returns
+    -------
+    (M, P) array, P the length of `world.periods`
+    """
+    unit, pairs, drawn = _unit(world, machines), len(world.periods) // 2, 2 * (number // 2)
+    first = stream(world.seed, f"crossover {drawn}").random((int(unit.max()) + 1, pairs))[unit] < 0.5
+    if world.feature is not None and world.feature.rollout.unit == "domain":
+        first = _halves(world, drawn, int(unit.max()) + 1, pairs)[unit]
+    first = ~first if number % 2 else first
+    on = np.stack([first, ~first], axis=2).reshape(unit.size, 2 * pairs)
+    return np.asarray(on & np.isin(unit, _chosen(world, unit))[:, None])
+
+
+def acting(world: World, scheduled: Bools) -> Bools:
+    """Return in which epochs the feature acts on whom: `settle_s` after each switch the state before it still does.
+
+    Parameters
+    ----------
+    world : epochs, periods and the feature's `settle_s`
+    scheduled : (M, P) array, who is to have it in which period; outside of periods nobody is
+
+    Returns
+    -------
+    (M, epochs) array; what is on at time 0 acts from then on
+    """
+    of_epoch, settle_s = np.full(world.epochs, -1), world.feature.settle_s if world.feature else 0.0
+    for k, (start_s, end_s) in enumerate(world.periods):
+        of_epoch[round(start_s / world.epoch_s) : round(end_s / world.epoch_s)] = k
+    before = np.maximum(np.arange(world.epochs) - round(settle_s / world.epoch_s), 0)
+    none = np.zeros((len(scheduled), 1), np.bool_)
+    return np.ascontiguousarray(np.hstack([scheduled, none])[:, of_epoch[before]])
+
+
+def _halves(world: World, number: int, units: int, pairs: int) -> Bools:
+    """Return which units are on first in each pair, (units, pairs): a random half, of an odd number either half."""
+    rng = stream(world.seed, f"crossover {number}")
+    order = np.argsort(rng.random((units, pairs)), axis=0, kind="stable")
+    half: Bools = np.argsort(order, axis=0, kind="stable") < (units + rng.integers(0, 2, pairs)) // 2
+    return half
+
+
+def _unit(world: World, machines: Machines) -> Ints:
+    """Return to which unit of the roll-out each machine belongs: itself, its rack or its power domain."""
+    unit = "machine" if world.feature is None else world.feature.rollout.unit
+    return {"rack": machines.rack, "domain": machines.power_domain}.get(unit, np.arange(machines.count))
+
+
+def _chosen(world: World, unit: Ints) -> Ints:
+    """Return the units that get the feature, in random order."""
+    units, share = np.unique(unit), world.feature.rollout.share if world.feature is not None else 0.0
+    return stream(world.seed, "roll-out").permutation(units)[: round(share * len(units))]

@@ -1,4 +1,4 @@
-"""A fleet's day: the arrays of its world, prepared once for all arms of an experiment."""
+"""A fleet's day: the arrays of its world, prepared once for all arms, and the tables that the kernel reads of it."""
 
 from dataclasses import dataclass
 from itertools import pairwise
@@ -7,12 +7,15 @@ import numpy as np
 
 from models.arrays import Bools, Floats, Ints
 from models.errors import InputError
-from models.fleet.jobs import Jobs, build_jobs
+from models.fleet.jobs import REFERENCE_FREQUENCY_HZ, Jobs, build_jobs, miss_curve
 from models.fleet.machines import Machines, build_machines
-from models.fleet.world import World
-from models.randomness import stream
-from sim.fleet import parameters
-from sim.fleet.control import Timeline, plan_day
+from models.fleet.world import Governor, World
+from models.platforms import PLATFORMS, SWITCHED_SHARE_OF_TDP
+from models.randomness import key, stream
+from sim.fleet import slots
+from sim.fleet.control import plan_day
+from sim.fleet.layout import GOVERNOR, MACHINE, PLATFORM, POLICIES, SETTINGS, Records
+from sim.fleet.timeline import Timeline
 
 
 @dataclass(frozen=True, slots=True)
@@ -101,10 +104,10 @@ def day_of(world: World, machines: Machines, jobs: Jobs, timeline: Timeline) -> 
         row_start=row_start,
         row_window=row_window,
         slots=_most_residents(timeline, order),
-        load=parameters.load(world, jobs),
-        phase=parameters.wander(world, "phases of jobs", jobs.job_log_sd),
-        rack_access=parameters.wander(world, "accesses of racks", np.full(racks, access)),
-        rack_network=parameters.wander(world, "network of racks", np.full(racks, network)),
+        load=load(world, jobs),
+        phase=wander(world, "phases of jobs", jobs.job_log_sd),
+        rack_access=wander(world, "accesses of racks", np.full(racks, access)),
+        rack_network=wander(world, "network of racks", np.full(racks, network)),
     )
 
 
@@ -138,3 +141,242 @@ def _most_residents(timeline: Timeline, order: Ints) -> int:
     change = np.repeat([-1, 1], order.size)
     sort = np.lexsort((change, epoch, machine))
     return int(np.cumsum(change[sort]).max(initial=1))
+
+
+FAST_S, SLOW_S, FAST_SHARE = 1800.0, 28800.0, 0.45
+"""Time constants of common behaviour and the faster one's share of its variance: fitted to the autocorrelation of one
+job of 20,000 tasks, 0.93, 0.71, 0.57, 0.42 and 0.25 at 5 min, 30 min, 1 h, 3 h and 6 h (Google cell, 2019)."""
+PACE_MARGIN = 1.15
+"""Pace at which a job's mean load is defined, relative to its pace alone on the reference machine."""
+
+
+def wander(world: World, name: str, log_sd: Floats) -> Floats:
+    """Return factors of mean 1 whose logarithm has two time constants, `FAST_S` and `SLOW_S` times the world's factor.
+
+    Column k draws from its own part of the stream: more columns change none before them.
+
+    Parameters
+    ----------
+    world : seed, horizon, epoch and factor on the time constants
+    name : of the random stream
+    log_sd : (n,) array, standard deviation of the natural logarithm
+
+    Returns
+    -------
+    (epochs, n) array, dimensionless
+    """
+    draws = stream(world.seed, name).standard_normal((log_sd.size, 2, world.epochs))
+    total = np.zeros((world.epochs, log_sd.size))
+    for part, (time_s, share) in enumerate(((FAST_S, FAST_SHARE), (SLOW_S, 1 - FAST_SHARE))):
+        rho = np.exp(-world.epoch_s / (time_s * world.population.behaviour.wander_time_factor))
+        now = draws[:, part, 0]
+        for epoch in range(world.epochs):
+            if epoch > 0:
+                now = rho * now + np.sqrt(1 - rho**2) * draws[:, part, epoch]
+            total[epoch] += np.sqrt(share) * now
+    return np.asarray(np.exp(log_sd * total - 0.5 * log_sd**2))
+
+
+def own_autocorrelation(world: World, lag_s: float) -> float:
+    """Return the autocorrelation over a lag of what instances and machines do of their own: an exponential decay.
+
+    Parameters
+    ----------
+    world : factor on the time constant `FAST_S`
+    lag_s : seconds, at least 0
+    """
+    return float(np.exp(-lag_s / (FAST_S * world.population.behaviour.wander_time_factor)))
+
+
+def load(world: World, jobs: Jobs) -> Floats:
+    """Return the load of each job relative to its mean: a cosine over the day.
+
+    Parameters
+    ----------
+    world : horizon and epoch
+    jobs : half-amplitudes and peak hours
+
+    Returns
+    -------
+    (epochs, J) array, dimensionless
+    """
+    hour = np.arange(world.epochs)[:, None] * (world.epoch_s / 3600.0)
+    return np.asarray(1.0 + jobs.diurnal_amplitude * np.cos((hour - jobs.peak_hour) * (2 * np.pi / 24.0)))
+
+
+def settings_table(world: World) -> Records:
+    """Return the switches and constants of a world.
+
+    Returns
+    -------
+    (1,) array of `sim.fleet.layout.SETTINGS`
+
+    Examples
+    --------
+    >>> settings_table(World(epoch_s=60.0))["epoch_s"]
+    array([60.])
+    """
+    table, physics = np.zeros(1, SETTINGS), world.interference
+    table["key"] = key(f"behaviour {world.seed}")
+    table["epoch_s"] = world.epoch_s
+    table["llc"], table["bandwidth"], table["smt"] = physics.llc, physics.bandwidth, physics.smt
+    table["tolerance"], table["iterations"] = physics.tolerance, physics.max_iterations
+    table["budget_share"] = world.power.domain_budget_share
+    table["rho"] = own_autocorrelation(world, world.epoch_s)
+    table["machine_sd"] = world.conditions.machine_access_log_sd
+    return table
+
+
+def machine_table(world: World, machines: Machines, feature_from: Ints) -> Records:
+    """Return what the kernel knows of each machine.
+
+    Parameters
+    ----------
+    world : platforms and feature
+    machines : the M machines
+    feature_from : (M,) array, the epoch from which each has the feature
+
+    Returns
+    -------
+    (M,) array of `sim.fleet.layout.MACHINE`; its platforms are rows of `platform_table`, before and after the feature
+    """
+    names, after = _platforms(world, machines)
+    becomes = np.array([names.index(name) for name in after])
+    table = np.zeros(machines.count, MACHINE)
+    table["number"], table["rack"] = np.arange(machines.count), machines.rack
+    table["platform"] = np.column_stack([machines.platform, becomes[machines.platform]])
+    table["governor"] = 0, 1
+    table["feature_from"] = feature_from
+    table["latency_factor"] = machines.latency_factor
+    table["bandwidth_factor"] = machines.bandwidth_factor
+    table["power_factor"] = machines.power_factor
+    return table
+
+
+def platform_table(world: World, machines: Machines) -> Records:
+    """Return the platforms of the fleet and those that the feature puts in their place.
+
+    Parameters
+    ----------
+    world : power cap and feature
+    machines : the fleet
+
+    Returns
+    -------
+    (P,) array of `sim.fleet.layout.PLATFORM`, each platform once
+
+    Examples
+    --------
+    >>> from models.fleet.machines import build_machines
+    >>> from models.fleet.world import Feature, Fleet
+    >>> world = World(fleet=Fleet(2), feature=Feature("upgrade", {"haswell_2698v3": "broadwell_2698v4"}))
+    >>> platform_table(world, build_machines(world))["cores"]
+    array([32., 40.])
+    """
+    return np.array([_platform_row(world, name) for name in _platforms(world, machines)[0]], PLATFORM)
+
+
+def governor_table(world: World) -> Records:
+    """Return the governors before and after the feature.
+
+    Returns
+    -------
+    (2,) array of `sim.fleet.layout.GOVERNOR`
+
+    Examples
+    --------
+    >>> from models.fleet.world import Feature
+    >>> governor_table(World(feature=Feature("calm", governor=Governor("stall_aware"))))["policy"]
+    array([0, 2])
+    """
+    before = world.power.governor
+    after = (world.feature.governor if world.feature else None) or before
+    return np.array([_governor_row(before), _governor_row(after)], GOVERNOR)
+
+
+def _platforms(world: World, machines: Machines) -> tuple[list[str], list[str]]:
+    """Return the names of all platforms, and what becomes of those before the feature."""
+    before = machines.platform_names
+    after = [world.feature.platforms.get(name, name) for name in before] if world.feature else list(before)
+    return list(dict.fromkeys([*before, *after])), after
+
+
+def _platform_row(world: World, name: str) -> tuple[float, ...]:
+    sheet = PLATFORMS[name]
+    return (
+        sheet.cores, sheet.vcpus, sheet.min_frequency_hz, sheet.max_frequency_hz, sheet.frequency_step_hz,
+        sheet.base_frequency_hz, sheet.llc_bytes, sheet.memory_latency_s, sheet.memory_bandwidth_bytes_per_s,
+        sheet.idle_power_w, SWITCHED_SHARE_OF_TDP * sheet.tdp_w, sheet.core_cpi_factor,
+        world.power.cap_share * sheet.peak_power_w,
+    )  # fmt: skip
+
+
+def _governor_row(governor: Governor) -> tuple[float, ...]:
+    policy = POLICIES.index(governor.policy)
+    return policy, governor.ondemand_threshold, governor.stall_threshold, governor.step_down_hz
+
+
+def job_table(jobs: Jobs) -> Floats:
+    """Return each job's traits and spread between shards.
+
+    Returns
+    -------
+    (J, TRAITS + 1) array in the columns of `sim.fleet.slots`, in seconds, hardware threads and dimensionless numbers
+    """
+    curve = miss_curve(jobs.memory_accesses_per_instruction, jobs.working_set_bytes, jobs.streaming_share)
+    columns = {
+        slots.CORE: jobs.core_cpi,
+        slots.FLOOR: curve.floor,
+        slots.GAIN1: curve.gain_1,
+        slots.SET1: curve.set_1,
+        slots.GAIN2: curve.gain_2,
+        slots.SET2: curve.set_2,
+        slots.STALL: 1.0 / jobs.overlap,
+        slots.SMT: jobs.smt_slowdown,
+        slots.BUSY: jobs.utilisation * jobs.instance_quota_vcpu,
+        slots.ELASTIC: jobs.open_load,
+        slots.PACE: PACE_MARGIN * jobs.reference_cpi / REFERENCE_FREQUENCY_HZ,
+        slots.INSTR: jobs.instructions_per_request,
+        slots.SPIN: jobs.spin_share,
+        slots.NETWORK: jobs.network_s_per_request,
+        slots.QUOTA: jobs.instance_quota_vcpu,
+        slots.NOISE_SD: jobs.instance_log_sd,
+        slots.INPUT_SD: jobs.input_log_sd,
+    }
+    return np.ascontiguousarray(np.column_stack([columns[i] for i in range(len(columns))]), np.float64)
+
+
+def software_table(world: World, jobs: Jobs) -> Floats:
+    """Return by what factor new code changes each trait of each job.
+
+    Parameters
+    ----------
+    world : its feature says which jobs have new code
+    jobs : the J jobs
+
+    Returns
+    -------
+    (J, TRAITS) array in the columns of `sim.fleet.slots`, dimensionless; 1 where nothing changes
+
+    Examples
+    --------
+    >>> from models.fleet.jobs import build_jobs
+    >>> from models.fleet.machines import build_machines
+    >>> from models.fleet.world import Feature, Fleet, Population, Service, Software
+    >>> population = Population(60, 50, services=(Service("shop", 8, 4.0, 0.8, 0.01),))
+    >>> feature = Feature("build", software=(Software(("shop",), instructions_factor=0.9),))
+    >>> world = World(3, 900.0, 300.0, Fleet(20), population, feature=feature)
+    >>> jobs = build_jobs(world, build_machines(world))
+    >>> table = software_table(world, jobs)
+    >>> float(table[jobs.names.index("shop"), slots.INSTR]), int((table != 1).sum())
+    (0.9, 1)
+    """
+    table = np.ones((jobs.count, slots.TRAITS))
+    for software in world.feature.software if world.feature else ():
+        chosen = np.isin(jobs.names, software.jobs)
+        table[chosen, slots.INSTR] *= software.instructions_factor
+        table[chosen, slots.CORE] *= software.core_cpi_factor
+        for part in (slots.FLOOR, slots.GAIN1, slots.GAIN2):
+            table[chosen, part] *= software.memory_accesses_factor
+        table[chosen, slots.NETWORK] *= software.network_factor
+    return table

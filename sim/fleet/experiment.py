@@ -10,17 +10,19 @@ from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
+import pandas as pd
 import pyarrow as pa
 
 from models.arrays import Floats, Ints
+from models.errors import InputError
 from models.fleet.world import World
 from models.tables import ARMS
 from sim.fleet import slots
-from sim.fleet.arms import Arm, everywhere, nowhere, recorded
-from sim.fleet.blocks import Block, run_arm
-from sim.fleet.control import ENDINGS, KINDS
+from sim.fleet.arms import Arm, Block, everywhere, nowhere, recorded, run_arm
+from sim.fleet.control import plan_crossover
 from sim.fleet.day import Day, prepare
-from sim.fleet.rollout import plan_crossover
+from sim.fleet.placement import ENDINGS
+from sim.fleet.timeline import KINDS
 from sim.recorder import TableSummary, TableWriter, Values, write_table
 
 Columns = Mapping[str, Values]
@@ -140,7 +142,7 @@ def record(
     Parameters
     ----------
     day : what happens
-    blocks : of `sim.fleet.blocks.run_arm`, all of them
+    blocks : of `sim.fleet.arms.run_arm`, all of them
     directory : an existing directory
     prefix : of the tables' names; empty: the recorded fleet
     progress : called with the share of the machines that is done
@@ -169,6 +171,51 @@ def record(
     for writer in writers.values():
         yield writer.close()
     yield write_table(directory, f"{prefix}epochs", _epoch_columns(day, np.concatenate(sums)))
+
+
+def measure(day: Day, arm: Arm, around: Ints | None = None, threads: int | None = None) -> pd.DataFrame:
+    """Return the counters of an arm, joined with where and when.
+
+    Parameters
+    ----------
+    day, arm : what happens, and who has the feature
+    around : machines; only their power domains are simulated
+    threads : at most this many
+
+    Returns
+    -------
+    DataFrame
+        Columns of tables `counters` and `instances`, one row per stay and window.
+
+    Raises
+    ------
+    ValueError
+        If `around` holds no machine.
+
+    Examples
+    --------
+    >>> from models.fleet.world import Fleet, Population
+    >>> from sim.fleet.arms import nowhere
+    >>> from sim.fleet.day import prepare
+    >>> day = prepare(World(3, 900.0, 300.0, Fleet(20), Population(60, 50)))
+    >>> measurements = measure(day, nowhere(day))
+    >>> len(measurements), float(measurements["wall_s"].max()), measurements["machine"].nunique()
+    (438, 900.0, 20)
+    """
+    if around is not None and not around.size:
+        raise InputError("a measurement needs at least one machine, got none")
+    blocks = [_frame(counter_columns(day, block)) for block in run_arm(day, arm, threads, around)]
+    return pd.concat(blocks, ignore_index=True).merge(stays(day), on="residence")
+
+
+def stays(day: Day) -> pd.DataFrame:
+    """Return table `instances` of a day, one row per stay."""
+    return _frame(instance_columns(day))
+
+
+def _frame(columns: Columns) -> pd.DataFrame:
+    frame: pd.DataFrame = pa.table(dict(columns)).to_pandas()
+    return frame
 
 
 def machine_columns(day: Day) -> Columns:
@@ -240,7 +287,7 @@ def counter_columns(day: Day, block: Block) -> Columns:
     Parameters
     ----------
     day : what happens
-    block : one of those that `sim.fleet.blocks.run_arm` yields for this day
+    block : one of those that `sim.fleet.arms.run_arm` yields for this day
     """
     epoch_s, windows = day.world.epoch_s, day.world.windows
     rows = slice(int(day.row_start[block.stays.start]), int(day.row_start[block.stays.stop]))

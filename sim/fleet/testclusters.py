@@ -6,59 +6,14 @@ Each is a day of its own: the same jobs and shards, on machines that were added,
 from dataclasses import replace
 
 import numpy as np
-import pandas as pd
-import pyarrow as pa
 
 from models.arrays import Floats, Ints
 from models.errors import InputError
 from models.fleet.jobs import Jobs
 from models.fleet.machines import Machines, build_machines, replaced
 from models.fleet.world import World
-from sim.fleet.arms import Arm
-from sim.fleet.blocks import run_arm
 from sim.fleet.day import Day, day_of
-from sim.fleet.experiment import Columns, counter_columns, instance_columns
 from sim.fleet.timeline import from_placement
-
-
-def measure(day: Day, arm: Arm, around: Ints | None = None, threads: int | None = None) -> pd.DataFrame:
-    """Return the counters of an arm, joined with where and when.
-
-    Parameters
-    ----------
-    day, arm : what happens, and who has the feature
-    around : machines; only their power domains are simulated
-    threads : at most this many
-
-    Returns
-    -------
-    DataFrame
-        Columns of tables `counters` and `instances`, one row per stay and window.
-
-    Raises
-    ------
-    ValueError
-        If `around` holds no machine.
-
-    Examples
-    --------
-    >>> from models.fleet.world import Fleet, Population
-    >>> from sim.fleet.arms import nowhere
-    >>> from sim.fleet.day import prepare
-    >>> day = prepare(World(3, 900.0, 300.0, Fleet(20), Population(60, 50)))
-    >>> measurements = measure(day, nowhere(day))
-    >>> len(measurements), float(measurements["wall_s"].max()), measurements["machine"].nunique()
-    (438, 900.0, 20)
-    """
-    if around is not None and not around.size:
-        raise InputError("a measurement needs at least one machine, got none")
-    blocks = [_frame(counter_columns(day, block)) for block in run_arm(day, arm, threads, around)]
-    return pd.concat(blocks, ignore_index=True).merge(stays(day), on="residence")
-
-
-def stays(day: Day) -> pd.DataFrame:
-    """Return table `instances` of a day, one row per stay."""
-    return _frame(instance_columns(day))
 
 
 def added(day: Day, which: Ints) -> Day:
@@ -141,8 +96,3 @@ def _static(world: World, jobs: Jobs, job: Ints, machine: Ints, shard: Ints | No
 
 def _fresh(world: World, count: int) -> Machines:
     return build_machines(replace(world, fleet=replace(world.fleet, machines=count)))
-
-
-def _frame(columns: Columns) -> pd.DataFrame:
-    frame: pd.DataFrame = pa.table(dict(columns)).to_pandas()
-    return frame

@@ -7,9 +7,7 @@ import numpy as np
 from models.arrays import Floats, Ints
 from models.errors import InputError
 from models.fleet.world import World
-from sim.fleet.placement import ENDINGS, HORIZON
-
-__all__ = ["ENDINGS", "KINDS", "Timeline", "from_placement"]
+from sim.fleet.placement import HORIZON
 
 KINDS = ("arrival", "exit", "restart", "drain", "drain_end", "failure", "repair", "preemption", "rollout")
 """What can happen; `Timeline.event_kind` holds the index."""

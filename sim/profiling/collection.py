@@ -7,7 +7,7 @@ import numpy as np
 import pandas as pd
 
 from models.errors import InputError
-from sim.fleet.blocks import Block, Visits
+from sim.fleet.arms import Block, Visits
 from sim.profiling.collector import Plan, plan_visits
 from sim.profiling.draws import uniforms
 from sim.profiling.rates import asked_events, sample_cost_cycles, samples_per_s

@@ -45,7 +45,7 @@ class Plan:
 
     @property
     def answered(self) -> Ints:
-        """Visits that were answered, by machine and epoch: the order in which `sim.fleet.blocks.Visits` wants them."""
+        """Visits that were answered, by machine and epoch: the order in which `sim.fleet.arms.Visits` wants them."""
         ok = np.flatnonzero(self.status == OK)
         return ok[np.lexsort((self.epoch[ok], self.machine[ok]))]
 

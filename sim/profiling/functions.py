@@ -86,7 +86,7 @@ EVENTS = ("cycles", "instructions", "l1_misses", "l2_misses", "llc_misses", "mis
 """The last axis of what functions do."""
 CYCLES, INSTRUCTIONS, L1_MISSES, L2_MISSES, LLC_MISSES, MISPREDICTIONS = range(6)
 ROW_SUMS = (0, 1, 2, 3, 5)
-"""Columns of `sim.fleet.blocks.Block.rows` that `spread` takes; those of `visit_sums` are these."""
+"""Columns of `sim.fleet.arms.Block.rows` that `spread` takes; those of `visit_sums` are these."""
 COMMON = 0.5
 """Share of the variance between visits that all events of a visit have in common; the rest is each event's own, as
 events follow one another within the visit."""

@@ -15,8 +15,7 @@ from models.arrays import DAY_S, Bools, Floats, Ints
 from models.fleet.world import Window, World
 from models.platforms import PLATFORMS
 from models.profiling.world import ProfileWorld
-from sim.fleet.arms import NEVER, Arm, recorded
-from sim.fleet.blocks import run_arm
+from sim.fleet.arms import NEVER, Arm, recorded, run_arm
 from sim.fleet.day import Day, day_of
 from sim.fleet.timeline import from_placement
 from sim.profiling.hardware_trial import prepare_trial

@@ -27,7 +27,7 @@ from models.profiling.world import ProfileWorld
 from models.queues.serve import serve
 from models.randomness import stream
 from sim.fleet import slots
-from sim.fleet.blocks import Block, Visits
+from sim.fleet.arms import Block, Visits
 from sim.fleet.day import Day, window_of_epoch
 from sim.queues.distributions import gamma
 from sim.queues.observe import present, utilisation

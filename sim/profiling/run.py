@@ -18,8 +18,7 @@ from models.arrays import DAY_S, Floats
 from models.platforms import PLATFORMS
 from models.profiling.world import ProfileWorld
 from models.tables import ARMS
-from sim.fleet.arms import NEVER, Arm
-from sim.fleet.blocks import Block, Visits, run_arm
+from sim.fleet.arms import NEVER, Arm, Block, Visits, run_arm
 from sim.fleet.day import Day
 from sim.fleet.experiment import Columns, Outcome, Progress, counts, describe, record
 from sim.profiling.collection import Collection

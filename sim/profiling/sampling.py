@@ -17,7 +17,7 @@ from models.arrays import Floats, Ints
 from models.profiling.programs import Programs
 from models.profiling.world import ProfileWorld
 from models.randomness import key
-from sim.fleet.blocks import Block
+from sim.fleet.arms import Block
 from sim.fleet.day import Day
 from sim.profiling.addresses import INSTRUCTION_BYTES
 from sim.profiling.builds import Builds

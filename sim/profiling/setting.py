@@ -9,8 +9,7 @@ from models.arrays import DAY_S, Floats
 from models.errors import InputError
 from models.fleet.world import Window
 from models.profiling.world import ProfileWorld
-from sim.fleet.arms import Arm, recorded
-from sim.fleet.blocks import Block
+from sim.fleet.arms import Arm, Block, recorded
 from sim.fleet.day import Day
 from sim.profiling.builds import residence_release, software_factors
 from sim.profiling.functions import ROW_SUMS

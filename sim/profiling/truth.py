@@ -25,7 +25,7 @@ class Truth:
     >>> from models.profiling.world import ProfileWorld
     >>> from models.fleet.world import Fleet, Population
     >>> from sim.fleet.arms import nowhere
-    >>> from sim.fleet.blocks import run_arm
+    >>> from sim.fleet.arms import run_arm
     >>> from sim.fleet.day import prepare
     >>> from sim.profiling.functions import ROW_SUMS
     >>> from sim.profiling.rows import rows_of, software_of

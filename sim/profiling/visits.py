@@ -9,7 +9,7 @@ from models.arrays import Bools, Floats, Ints
 from models.platforms import PLATFORMS
 from models.profiling.images import MODULE
 from models.profiling.programs import Programs
-from sim.fleet.blocks import Block
+from sim.fleet.arms import Block
 from sim.fleet.day import Day
 from sim.profiling.addresses import Addresses
 from sim.profiling.collector import Plan

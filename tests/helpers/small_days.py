@@ -22,8 +22,7 @@ from models.fleet.world import (
     Window,
     World,
 )
-from sim.fleet.arms import NEVER, Arm
-from sim.fleet.blocks import run_arm
+from sim.fleet.arms import NEVER, Arm, run_arm
 from sim.fleet.day import day_of
 from sim.fleet.timeline import from_placement
 

@@ -16,10 +16,9 @@ from numpy.typing import NDArray
 
 from models.arrays import DAY_S, Bools, Floats, Ints
 from scenarios.effects.scorecard import corners
-from sim.fleet.arms import Arm, crossover, everywhere, nowhere, on_machines
-from sim.fleet.blocks import run_arm
+from sim.fleet.arms import Arm, crossover, everywhere, nowhere, on_machines, run_arm
+from sim.fleet.control import plan_crossover
 from sim.fleet.day import Day, prepare
-from sim.fleet.rollout import plan_crossover
 from sim.fleet.slots import CPU_S, CYCLES, INSTRUCTIONS
 
 STUDY = 7

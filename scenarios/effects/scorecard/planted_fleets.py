@@ -14,7 +14,7 @@ from scenarios.effects.scorecard import corners
 from scenarios.effects.scorecard.fleets import STUDY
 from sim.fleet.arms import everywhere, nowhere
 from sim.fleet.day import prepare
-from sim.fleet.testclusters import measure
+from sim.fleet.experiment import measure
 
 MACHINES, MACHINES_PER_RACK = 300, 10
 """Machines of a fleet; small racks, so that there are enough of them."""

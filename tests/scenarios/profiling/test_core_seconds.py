@@ -7,7 +7,7 @@ from analysis.profiling.metrics import core_seconds
 from scenarios.profiling import core_seconds as module
 from scenarios.profiling.collectors import frame
 from scenarios.profiling.core_seconds import CollectorSeconds, CollectorStudy, judged, many, summary, world_of
-from sim.fleet.blocks import run_arm
+from sim.fleet.arms import run_arm
 from sim.profiling.collection import Collection
 from sim.profiling.setting import Setting
 

@@ -1,11 +1,243 @@
+"""A day is its slow twin's, the same to the last bit for any threads and blocks, and changes only where it should."""
+
+import subprocess
+import sys
+from dataclasses import replace
+from functools import cache
+from itertools import pairwise
+
 import numpy as np
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from models.errors import InputError
-from models.fleet.world import Crossover, Feature, Fleet, Population, Rollout, World
-from sim.fleet.arms import NEVER, crossover, everywhere, nowhere, on_instances, on_machines, recorded
-from sim.fleet.day import prepare
+from models.fleet.jobs import build_jobs
+from models.fleet.machines import build_machines
+from models.fleet.world import (
+    Behaviour,
+    Crossover,
+    Feature,
+    Fleet,
+    Interference,
+    Population,
+    Power,
+    Recording,
+    Rollout,
+    Window,
+    World,
+)
+from sim.fleet import arms, slots
+from sim.fleet.arms import NEVER, crossover, everywhere, nowhere, on_instances, on_machines, recorded, run_arm
+from sim.fleet.day import day_of, prepare, window_of_epoch
+from sim.fleet.timeline import from_placement
+from tests.helpers.reference_day import ReferenceDay
+from tests.helpers.small_days import EPOCH_S, SERVICE, SHARP, TWINS, WORLD, arrays, digest, scattered, small_and_busy
 
+
+@cache
+def twins(how):
+    """A day, an arm and the slow twin of both."""
+    day, arm = small_and_busy(how)
+    return day, arm, ReferenceDay(day, arm)
+
+
+@pytest.mark.parametrize("how", TWINS)
+def test_a_day_is_that_of_the_slow_and_readable_twin(how):
+    day, arm, twin = twins(how)
+    found = arrays(run_arm(day, arm))
+    stay = np.repeat(day.order, np.diff(day.row_start))
+    assert {*zip(stay, day.row_window, strict=True)} == set(twin.counters)
+    rows = [twin.counters[key] for key in zip(stay, day.row_window, strict=True)]
+    np.testing.assert_allclose(found["rows"], rows, rtol=1e-9)
+    trace = [
+        twin.stay_epochs[one, epoch]
+        for one in day.order
+        for epoch in range(day.timeline.start_epoch[one], day.timeline.end_epoch[one])
+    ]
+    np.testing.assert_allclose(found["trace"], trace, rtol=1e-9)
+    cells = [(machine, epoch) for machine in range(4) for epoch in range(10)]
+    machines = np.array([twin.machine_epochs[cell] for cell in cells]).reshape(4, 10, 4)
+    np.testing.assert_allclose(found["machine_trace"], machines, rtol=1e-9)
+    for (machine, window), energy_j in twin.energy_j.items():
+        assert found["machine_rows"][machine, window] == pytest.approx([energy_j, twin.capped[machine, window]])
+    np.testing.assert_allclose(found["epoch_sums"].sum(axis=0)[:, slots.E_ENERGY_J], twin.epoch_energy_j, rtol=1e-9)
+
+
+def test_visits_in_every_epoch_are_together_what_the_counters_hold():
+    """Cycles, instructions, misses, CPU time and cycles but for stalls, which are fewer than all cycles."""
+    day, arm, twin = twins("plain")
+    machine, epoch = (cell.ravel() for cell in np.mgrid[0:4, 0:10])
+    software = day_software(day)
+    (block,) = run_arm(day, arm, visits=arms.Visits(machine, epoch, software))
+    there = block.visit_rows >= 0
+    found = np.zeros((len(block.rows), 5))
+    np.add.at(found, block.visit_rows[there], block.visit_sums[there])
+    columns = [slots.CYCLES, slots.INSTRUCTIONS, slots.MISSES, slots.CPU_S, slots.CORE_CYCLES]
+    np.testing.assert_allclose(found, block.rows[:, np.array(columns) - slots.CYCLES], rtol=1e-12)
+    stay = day.order[np.searchsorted(day.row_start, block.visit_rows, side="right") - 1]
+    expected = [twin.stay_epochs[stay[at, slot], epoch[at]] for at, slot in np.argwhere(there)]
+    np.testing.assert_allclose(block.visit_sums[there], expected, rtol=1e-9)
+    cycles, core = block.visit_sums[there][:, [0, 4]].T
+    assert (core < cycles).all()
+
+
+def day_software(day):
+    """Factors of new code that change nothing."""
+    return np.ones((day.jobs.count, slots.TRAITS))
+
+
+@pytest.mark.parametrize("how", ["capped", "budget", "ondemand", "stall_aware"])
+def test_governors_and_caps_have_something_to_do_there(how):
+    states, free = (arrays(run_arm(*small_and_busy(each)))["machine_trace"][:, :, 0] for each in (how, "plain"))
+    assert (states < free).mean() >= 0.1
+    assert np.unique(states).size > 3
+
+
+def test_bits_do_not_depend_on_threads_or_blocks(monkeypatch):
+    day = prepare(replace(WORLD, recording=Recording((), True, 0.5, True)))
+    expected = digest(day, nowhere(day), threads=1)
+    assert digest(day, nowhere(day), threads=2) == expected
+    for machines in (1, 16, 10_000):
+        monkeypatch.setattr(arms, "MACHINES_IN_FLIGHT", machines)
+        assert digest(day, nowhere(day)) == expected
+
+
+def test_bits_are_the_same_in_another_process():
+    script = (
+        "from sim.fleet.arms import nowhere\n"
+        "from sim.fleet.day import prepare\n"
+        "from tests.helpers.small_days import WORLD, digest\n"
+        "day = prepare(WORLD)\nprint(digest(day, nowhere(day))['rows'])"
+    )
+    done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=True, cwd=sys.path[0])
+    day = prepare(WORLD)
+    assert done.stdout.strip() == digest(day, nowhere(day))["rows"]
+
+
+def test_another_seed_is_another_day():
+    days = [prepare(replace(WORLD, seed=seed)) for seed in (3, 4)]
+    assert digest(days[0], nowhere(days[0]))["rows"] != digest(days[1], nowhere(days[1]))["rows"]
+
+
+def test_only_the_asked_domains_are_simulated_with_the_same_bits():
+    day = prepare(WORLD)
+    every = {block.machines.start: block for block in run_arm(day, nowhere(day), around=np.arange(24))}
+    (some,) = run_arm(day, nowhere(day), around=np.array([9, 11]))
+    assert some.machines == slice(8, 16)
+    np.testing.assert_array_equal(some.rows, every[8].rows)
+    together = arrays(run_arm(day, nowhere(day)))["rows"]
+    np.testing.assert_array_equal(np.concatenate([every[at].rows for at in (0, 8, 16)]), together)
+
+
+def test_a_higher_cap_never_lowers_a_frequency():
+    def states(cap_share):
+        power = Power(cap_share=cap_share, domain_budget_share=10.0)
+        behaviour = Behaviour(utilisation=0.9)
+        population = replace(WORLD.population, behaviour=behaviour)
+        day = prepare(replace(WORLD, power=power, population=population, recording=Recording((), True, 0.0, True)))
+        return arrays(run_arm(day, nowhere(day)))["machine_trace"][:, :, 0]
+
+    caps = [states(share) for share in (0.3, 0.5, 0.6, 0.7, 0.9, 10.0)]
+    assert all((low <= high).all() for low, high in pairwise(caps))
+    assert (caps[0] < caps[-1]).mean() > 0.9
+    assert (caps[-1] == 2.8e9).all()
+
+
+def test_a_domain_keeps_its_budget_once_it_has_learnt_it():
+    population = replace(WORLD.population, behaviour=Behaviour(utilisation=0.9))
+    world = replace(WORLD, horizon_s=60 * EPOCH_S, population=population, power=Power(domain_budget_share=0.65))
+    loose = replace(world, power=Power(domain_budget_share=10.0))
+    energy = []
+    for each in (world, loose):
+        day = prepare(each)
+        sums = arrays(run_arm(day, nowhere(day)))["epoch_sums"][:, 20:, slots.E_ENERGY_J]
+        energy.append(sums.mean(axis=1) / EPOCH_S / (8 * 319.5))
+    assert (energy[0] < 0.66).all()
+    assert (energy[1] > 0.68).all()
+
+
+def test_what_was_counted_outside_of_windows_is_in_none():
+    """Two windows with gaps before, between and after hold exactly what their epochs held."""
+    windows = (Window("a", 600.0, 1500.0), Window("b", 2100.0, 3000.0))
+    day = prepare(replace(WORLD, recording=Recording(windows, True, 1.0)))
+    found = arrays(run_arm(day, nowhere(day)))
+    sums = found["epoch_sums"].sum(axis=0)
+    columns = [slots.E_CYCLES, slots.E_INSTRUCTIONS, slots.E_MISSES, slots.E_CPU_S]
+    for number, epochs in ((0, slice(2, 5)), (1, slice(7, 10))):
+        counted = found["rows"][day.row_window == number, :4].sum(axis=0)
+        np.testing.assert_allclose(counted, sums[epochs][:, columns].sum(axis=0), rtol=1e-12)
+    whole = prepare(WORLD)
+    np.testing.assert_array_equal(arrays(run_arm(whole, nowhere(whole)))["epoch_sums"], found["epoch_sums"])
+
+
+def test_windows_may_come_in_any_order():
+    windows = (Window("a", 0.0, 1500.0), Window("b", 1500.0, 3600.0))
+    days = [prepare(replace(WORLD, recording=Recording(order))) for order in (windows, windows[::-1])]
+    assert digest(days[0], nowhere(days[0])) == digest(days[1], nowhere(days[1]))
+
+
+def test_overlapping_windows_are_refused():
+    windows = (Window("day", 0.0, 3600.0), Window("peak", 900.0, 1800.0))
+    with pytest.raises(ValueError, match="window peak starts at 900 s, before day ends at 3600 s"):
+        prepare(replace(WORLD, recording=Recording(windows)))
+
+
+@given(st.lists(st.integers(0, 12), min_size=2, max_size=8, unique=True))
+def test_every_epoch_is_in_the_window_that_holds_its_middle(cuts):
+    edges = sorted(cuts)
+    windows = [Window(str(a), a * EPOCH_S, b * EPOCH_S) for a, b in zip(edges[::2], edges[1::2], strict=False)]
+    world = replace(WORLD, recording=Recording(tuple(windows)))
+    for epoch, window in enumerate(window_of_epoch(world)):
+        inside = [k for k, w in enumerate(windows) if w.start_s < (epoch + 0.5) * EPOCH_S < w.end_s]
+        assert inside == ([window] if window >= 0 else [])
+
+
+def test_one_machine_is_a_fleet():
+    day = prepare(replace(WORLD, fleet=Fleet(1), population=Population(3, 2, heavyweights=1)))
+    found = arrays(run_arm(day, nowhere(day)))
+    assert found["epoch_sums"].shape == (1, 12, slots.EPOCH_COLUMNS)
+    assert (found["rows"][:, 0] > 0).all()
+
+
+def test_empty_machines_draw_idle_power_alone():
+    world = replace(WORLD, recording=Recording((), True, 0.0, True))
+    machines = build_machines(world)
+    jobs = build_jobs(world, machines)
+    nobody = np.zeros(0, np.int64)
+    day = day_of(world, machines, jobs, from_placement(world, machines.count, nobody, nobody))
+    found = arrays(run_arm(day, nowhere(day)))
+    assert found["rows"].shape == (0, slots.SUMS)
+    np.testing.assert_array_equal(found["machine_trace"][:, :, 1], 90.0)
+    assert not found["epoch_sums"][:, :, slots.E_RESIDUAL].any()
+
+
+def test_stays_shorter_than_an_epoch_leave_no_trace():
+    day = scattered(WORLD, 100)
+    short = day.timeline.start_epoch == day.timeline.end_epoch
+    assert short.any()
+    assert not np.isin(np.flatnonzero(short), day.order).any()
+
+
+def test_services_alone_are_a_population():
+    world = replace(WORLD, population=Population(0, 0, heavyweights=0, services=(SERVICE,)))
+    day = prepare(world)
+    assert day.jobs.names == ("shop",)
+    assert (arrays(run_arm(day, nowhere(day)))["rows"] > 0).all()
+
+
+def test_the_day_at_the_usual_tolerance_is_close_to_the_solved_one():
+    """The warm start makes up for few iterations: instructions per cycle within 1%, the mean of them within 1e-4."""
+    ipc = []
+    for interference in (Interference(), SHARP):
+        day = prepare(replace(WORLD, interference=interference))
+        rows = arrays(run_arm(day, nowhere(day)))["rows"]
+        ipc.append(rows[:, 1] / rows[:, 0])
+    np.testing.assert_allclose(ipc[0], ipc[1], rtol=0.01)
+    assert ipc[0].mean() == pytest.approx(ipc[1].mean(), rel=1e-4)
+
+
+# <<< tests/sim/fleet/test_arms.py: import numpy as np
 FLEET, POPULATION = Fleet(20), Population(60, 50)
 
 

@@ -12,8 +12,9 @@ from scipy import stats
 from models.fleet.jobs import build_jobs
 from models.fleet.machines import build_machines
 from models.fleet.world import Churn, Feature, Fleet, Governor, Population, Rollout, Scheduler, World
-from sim.fleet.control import ENDINGS, KINDS, Timeline, from_placement, plan_day
-from sim.fleet.rollout import plan_roll_out
+from sim.fleet.control import plan_day, plan_roll_out
+from sim.fleet.placement import ENDINGS
+from sim.fleet.timeline import KINDS, Timeline, from_placement
 
 FALSE_ALARM = 1e-6
 QUIET = Churn(0.0, 0.0, 0.0, 1.0, 0.0, 1.0)
@@ -275,7 +276,8 @@ def test_who_is_reached_and_when_is_drawn_at_random():
     """Rank tests of machine numbers, reached against not and first wave against second; false alarm 1e-6 each."""
     rollout = Rollout(share=0.5, waves=2)
     world = world_of(fleet=Fleet(machines=120), feature=Feature("f", rollout=rollout))
-    first, second = (chosen for _, chosen in plan_roll_out(world, build_machines(world), 0).waves)
+    from_s = plan_roll_out(world, build_machines(world), 0).machine_from_s
+    first, second = (np.flatnonzero(from_s == time_s) for time_s in (0.0, rollout.interval_s))
     rest = np.setdiff1d(np.arange(120), [*first, *second])
     assert stats.mannwhitneyu(first, second).pvalue > FALSE_ALARM
     assert stats.mannwhitneyu([*first, *second], rest).pvalue > FALSE_ALARM

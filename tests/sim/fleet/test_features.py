@@ -15,10 +15,9 @@ from models.fleet.world import (
     Rollout,
     Software,
 )
-from sim.fleet.arms import NEVER, Arm, crossover, everywhere, nowhere, on_instances, on_machines, recorded
-from sim.fleet.blocks import run_arm
+from sim.fleet.arms import NEVER, Arm, crossover, everywhere, nowhere, on_instances, on_machines, recorded, run_arm
+from sim.fleet.control import plan_crossover
 from sim.fleet.day import prepare
-from sim.fleet.rollout import plan_crossover
 from tests.helpers.reference_day import ReferenceDay
 from tests.helpers.small_days import DVFS, REBUILT, SERVICE, UPGRADE, WORLD, arrays, digest, scattered, small_and_busy
 

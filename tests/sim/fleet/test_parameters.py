@@ -5,7 +5,7 @@ import pytest
 
 from models.fleet.jobs import build_jobs
 from models.fleet.machines import build_machines
-from sim.fleet import parameters
+from sim.fleet.day import load, wander
 from tests.helpers.small_days import EPOCH_S, WORLD
 
 
@@ -17,7 +17,7 @@ def test_common_behaviour_wanders_with_the_autocorrelation_of_its_formula():
     """
     columns, log_sd = 6000, 0.3
     world = replace(WORLD, horizon_s=86400.0)
-    factors = parameters.wander(world, "a test", np.full(columns, log_sd))
+    factors = wander(world, "a test", np.full(columns, log_sd))
     logs = (np.log(factors) + log_sd**2 / 2) / log_sd
     assert abs(factors[100].mean() - 1) < 4.5 * np.sqrt(np.expm1(log_sd**2) / columns)
     assert abs((logs[200] ** 2).mean() - 1) < 4.5 * np.sqrt(2 / columns)
@@ -29,7 +29,7 @@ def test_common_behaviour_wanders_with_the_autocorrelation_of_its_formula():
 
 
 def test_another_column_of_common_behaviour_changes_none_before_it():
-    few, many = (parameters.wander(WORLD, "racks", np.full(count, 0.2)) for count in (5, 9))
+    few, many = (wander(WORLD, "racks", np.full(count, 0.2)) for count in (5, 9))
     np.testing.assert_array_equal(few, many[:, :5])
 
 
@@ -37,7 +37,7 @@ def test_load_peaks_at_the_peak_hour_and_averages_to_one():
     world = replace(WORLD, horizon_s=86400.0)
     machines = build_machines(world)
     jobs = replace(build_jobs(world, machines), peak_hour=np.full(60, 9.0), diurnal_amplitude=np.full(60, 0.3))
-    load = parameters.load(world, jobs)
-    np.testing.assert_allclose(load.mean(axis=0), 1.0, rtol=1e-12)
-    assert (load.argmax(axis=0) == 9 * 12).all()
-    np.testing.assert_allclose(load.max(axis=0), 1.3)
+    factor = load(world, jobs)
+    np.testing.assert_allclose(factor.mean(axis=0), 1.0, rtol=1e-12)
+    assert (factor.argmax(axis=0) == 9 * 12).all()
+    np.testing.assert_allclose(factor.max(axis=0), 1.3)

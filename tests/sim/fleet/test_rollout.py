@@ -9,8 +9,8 @@ from hypothesis import strategies as st
 
 from models.fleet.machines import build_machines
 from models.fleet.world import Crossover, Feature, Fleet, Governor, Rollout, Window, World
+from sim.fleet.control import acting, plan_crossover
 from sim.fleet.day import prepare
-from sim.fleet.rollout import acting, plan_crossover
 
 CALM = Feature("calm", governor=Governor("stall_aware"), rollout=Rollout(1.0, start_s=7200.0, crossover=Crossover()))
 WORLD = World(seed=2, horizon_s=86400.0, epoch_s=900.0, fleet=Fleet(4000), feature=CALM)

@@ -24,7 +24,8 @@ from models.fleet.world import (
 from models.platforms import PLATFORMS
 from sim.fleet.arms import everywhere, nowhere
 from sim.fleet.day import prepare
-from sim.fleet.testclusters import added, alone, first_fit, measure, packed, stays
+from sim.fleet.experiment import measure, stays
+from sim.fleet.testclusters import added, alone, first_fit, packed
 from tests.helpers.reference_day import latency_factor
 
 WORLD = World(

@@ -3,7 +3,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from sim.fleet.blocks import run_arm
+from sim.fleet.arms import run_arm
 from sim.profiling.collection import Collection, cycles_of_visits
 from sim.profiling.setting import Setting
 from tests.helpers.profiled_fleets import small_fleet

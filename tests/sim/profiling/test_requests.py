@@ -8,7 +8,7 @@ import pytest
 
 from models.fleet.served import Served, ServedType
 from sim.fleet import slots
-from sim.fleet.blocks import run_arm
+from sim.fleet.arms import run_arm
 from sim.profiling.collection import Collection
 from sim.profiling.requests import Service, Stay, followed, serve_stay
 from sim.profiling.setting import Setting

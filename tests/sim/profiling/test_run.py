@@ -13,8 +13,8 @@ from models.platforms import PLATFORMS
 from models.profiling.world import Collector, Compiler, Incident, Kernel, ProfileWorld, Profiling, Releases, Watch
 from models.tables import TABLES
 from scenarios.files.loader import load
-from sim.fleet import blocks
-from sim.fleet.blocks import run_arm
+from sim.fleet import arms
+from sim.fleet.arms import run_arm
 from sim.profiling.collection import Collection, visits_of
 from sim.profiling.hardware_trial import chosen, prepare_trial
 from sim.profiling.run import profile
@@ -159,7 +159,7 @@ def test_tables_are_the_same_on_one_thread_and_on_two(made, tmp_path):
 
 def test_tables_are_the_same_however_machines_are_cut_into_blocks(made, tables, tmp_path, monkeypatch):
     """Sums of the truth alone follow the order of the blocks, up to rounding."""
-    monkeypatch.setattr(blocks, "MACHINES_IN_FLIGHT", 12)
+    monkeypatch.setattr(arms, "MACHINES_IN_FLIGHT", 12)
     outcome, cut = run(tmp_path)
     digests, expected = ({one.table: one.digest for one in two.tables} for two in (outcome, made[0]))
     assert {name for name in digests if digests[name] != expected[name]} <= {"truth_functions", "truth_cpi"}

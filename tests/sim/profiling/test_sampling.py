@@ -15,9 +15,8 @@ from models.fleet.world import Feature, Fleet, Population, Recording, Rollout, W
 from models.platforms import PLATFORMS
 from models.profiling.programs import build_programs
 from models.profiling.world import Collector, Kernel, ProfileWorld, Profiling, Watch
-from sim.fleet import blocks
-from sim.fleet.arms import Arm, recorded
-from sim.fleet.blocks import Visits, run_arm
+from sim.fleet import arms
+from sim.fleet.arms import Arm, Visits, recorded, run_arm
 from sim.fleet.day import prepare
 from sim.profiling.builds import build_builds, residence_release, software_factors
 from sim.profiling.collector import OK, plan_visits
@@ -282,7 +281,7 @@ def test_visits_say_what_was_planned_and_measured(seen):
 
 
 def test_no_cut_into_blocks_changes_a_row(seen, monkeypatch):
-    monkeypatch.setattr(blocks, "MACHINES_IN_FLIGHT", 8)
+    monkeypatch.setattr(arms, "MACHINES_IN_FLIGHT", 8)
     again = at_work(WORLD)
     assert len(again.blocks) == 2
     assert len(seen.blocks) == 1

@@ -4,7 +4,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from sim.fleet.blocks import Visits, run_arm
+from sim.fleet.arms import Visits, run_arm
 from sim.profiling.builds import software_factors
 from sim.profiling.functions import ROW_SUMS
 from sim.profiling.truth import Truth

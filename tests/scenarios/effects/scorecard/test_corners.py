@@ -7,7 +7,7 @@ import pytest
 
 from scenarios.effects.scorecard.corners import AUTOCORRELATION, CORNERS, corner, crossover, drawn, world
 from scenarios.files.faults import FaultsError
-from sim.fleet.parameters import own_autocorrelation
+from sim.fleet.day import own_autocorrelation
 
 
 def leaves(value, path=""):

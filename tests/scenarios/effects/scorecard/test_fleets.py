@@ -9,9 +9,9 @@ import pytest
 from scenarios.effects.scorecard import corners
 from scenarios.effects.scorecard.fleets import STUDY, change, either, fleet, simulated
 from sim.fleet.arms import crossover, everywhere, nowhere, on_machines
+from sim.fleet.control import plan_crossover
 from sim.fleet.day import prepare
-from sim.fleet.rollout import plan_crossover
-from sim.fleet.testclusters import measure
+from sim.fleet.experiment import measure
 
 MACHINES = 40
 SHARED = ["period", "job", "machine", "rack", "instance", "shard", "weight", "present_s"]
