@@ -23,7 +23,7 @@ MEASURES = ("samples", "value")
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Clusters:
+class ClusteredProfile:
     """A clustered profile as arrays: K keys, M clusters, one row for each pair that occurs."""
 
     keys: pd.DataFrame
@@ -40,7 +40,7 @@ class Clusters:
     """(M,) value of each cluster over all keys."""
 
     @classmethod
-    def of(cls, clustered: pd.DataFrame, cluster: str = "machine") -> "Clusters":
+    def of(cls, clustered: pd.DataFrame, cluster: str = "machine") -> "ClusteredProfile":
         """Sort a table into keys and clusters; rows of the same pair are added up.
 
         Parameters
@@ -56,7 +56,7 @@ class Clusters:
         Examples
         --------
         >>> table = pd.DataFrame({"function": ["a", "b"], "machine": [1, 1], "samples": [1, 2], "value": [10, 20]})
-        >>> Clusters.of(table).keys["function"].tolist()
+        >>> ClusteredProfile.of(table).keys["function"].tolist()
         ['b', 'a']
         """
         by = _keys(clustered, cluster)
@@ -130,7 +130,7 @@ _ROUNDING = 1e-12
 
 
 @dataclass(frozen=True, slots=True)
-class Design:
+class ProfileTotals:
     """What a clustered profile as a whole is worth."""
 
     samples: int
@@ -176,7 +176,7 @@ def share_intervals(clustered: pd.DataFrame, *, cluster: str = "machine", confid
     """
     if not 0 < confidence < 1:
         raise InputError(f"confidence must be between 0 and 1, got {confidence:g}")
-    data = Clusters.of(clustered, cluster)
+    data = ClusteredProfile.of(clustered, cluster)
     share = data.shares
     variance = share_variances(data)
     binomial = share * (1.0 - share)
@@ -199,19 +199,19 @@ def share_intervals(clustered: pd.DataFrame, *, cluster: str = "machine", confid
     )
 
 
-def share_variances(data: Clusters) -> Floats:
+def share_variances(data: ClusteredProfile) -> Floats:
     """Return (K,) sampling variance of every share; NaN with fewer than two clusters.
 
     Examples
     --------
     >>> table = pd.DataFrame({"f": ["a", "b"] * 2, "machine": [1, 1, 2, 2], "samples": 1, "value": [1, 3, 3, 1]})
-    >>> share_variances(Clusters.of(table)).round(3)
+    >>> share_variances(ClusteredProfile.of(table)).round(3)
     array([0.062, 0.062])
     """
     return data.moment(2) if len(data.size) > 1 else np.full(len(data.keys), np.nan)
 
 
-def design(clustered: pd.DataFrame, *, cluster: str = "machine") -> Design:
+def design(clustered: pd.DataFrame, *, cluster: str = "machine") -> ProfileTotals:
     """Return what the profile as a whole is worth in independent samples.
 
     The effective number is (1 − Σp²) / Σ variance of p: as many independent samples have the same sum of squared
@@ -232,13 +232,13 @@ def design(clustered: pd.DataFrame, *, cluster: str = "machine") -> Design:
     >>> design(pd.DataFrame(rows).assign(value=rows["samples"])).effective_samples < 4
     True
     """
-    data = Clusters.of(clustered, cluster)
+    data = ClusteredProfile.of(clustered, cluster)
     if len(data.size) < 2:
         raise NotEnoughDataError(2, len(data.size), f"clusters ({cluster})")
     error = float(share_variances(data).sum())
     samples = float(data.samples.sum())
     effective = float(1.0 - data.shares @ data.shares) / error if error > 0 else samples
-    return Design(round(samples), len(data.size), effective, samples / effective, _weighting(data))
+    return ProfileTotals(round(samples), len(data.size), effective, samples / effective, _weighting(data))
 
 
 def needed(intervals: pd.DataFrame, clusters: int, half_width: float, confidence: float = 0.95) -> pd.DataFrame:
@@ -289,13 +289,13 @@ _RESULTS = {
 }
 
 
-def share_degrees(data: Clusters) -> Floats:
+def share_degrees(data: ClusteredProfile) -> Floats:
     """Return (K,) degrees of freedom of the variances, from the fourth moments of the residuals (Satterthwaite).
 
     Examples
     --------
     >>> table = pd.DataFrame({"f": ["a", "b"] * 2, "machine": [1, 1, 2, 2], "samples": 1, "value": [1, 3, 3, 1]})
-    >>> share_degrees(Clusters.of(table))
+    >>> share_degrees(ClusteredProfile.of(table))
     array([1., 1.])
     """
     second, fourth = data.moment(2), data.moment(4)
@@ -315,7 +315,7 @@ def _beta(share: Floats, effective: Floats, confidence: float) -> tuple[Floats, 
     return low, high
 
 
-def _weighting(data: Clusters) -> float:
+def _weighting(data: ClusteredProfile) -> float:
     """Return n Σw² / (Σw)² over samples, a row's weight being its value for each of its samples."""
     known = data.samples > 0
     squares = float(np.sum(data.value[known] ** 2 / data.samples[known]))

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 import numpy as np
 import pandas as pd
 
-from analysis.profiling.intervals import Clusters
+from analysis.profiling.intervals import ClusteredProfile
 from analysis.profiling.stability import expected_distance
 from analysis.statistics import NotEnoughDataError
 from models.arrays import Floats
@@ -99,7 +99,7 @@ def subset_distances(
     >>> subset_distances(np.random.default_rng(0), table, [0.5], draws=1)[["clusters", "samples", "distance"]].values
     array([[ 2., 20.,  0.]])
     """
-    data = Clusters.of(clustered, cluster)
+    data = ClusteredProfile.of(clustered, cluster)
     clusters, shares = len(data.size), data.shares
     rows = []
     for fraction in fractions:

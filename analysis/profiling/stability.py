@@ -9,7 +9,7 @@ import numpy as np
 import pandas as pd
 from scipy.special import ndtr
 
-from analysis.profiling.intervals import Clusters, share_variances
+from analysis.profiling.intervals import ClusteredProfile, share_variances
 from analysis.statistics import NotEnoughDataError
 from models.arrays import Floats
 from models.errors import InputError
@@ -104,7 +104,7 @@ def clustered_entropy(clustered: pd.DataFrame, *, cluster: str = "machine", bits
     >>> entropy.plain, entropy.standard_error
     (1.0, 0.0)
     """
-    data = Clusters.of(clustered, cluster)
+    data = ClusteredProfile.of(clustered, cluster)
     if not len(data.keys):
         raise NotEnoughDataError(1, 0, "samples")
     share, clusters = data.shares, len(data.size)
@@ -211,7 +211,7 @@ def clustered_distance(x: pd.DataFrame, y: pd.DataFrame, *, cluster: str = "mach
     cluster : what was drawn
     k : only the k largest entries of x
     """
-    profile, other = _Profile.of(Clusters.of(x, cluster)), _Profile.of(Clusters.of(y, cluster))
+    profile, other = _Profile.of(ClusteredProfile.of(x, cluster)), _Profile.of(ClusteredProfile.of(y, cluster))
     return _distance(profile, other, profile.variance.add(other.variance, fill_value=0.0), k)
 
 
@@ -223,7 +223,7 @@ class _Profile:
     variance: "pd.Series[float]"
 
     @classmethod
-    def of(cls, data: Clusters) -> "_Profile":
+    def of(cls, data: ClusteredProfile) -> "_Profile":
         """Take a clustered profile's totals and sampling variances."""
         value = pd.Series(data.shares * data.total, data.index, dtype=np.float64)
         return cls(value, pd.Series(share_variances(data), data.index, dtype=np.float64))
@@ -285,7 +285,7 @@ def periods(
     if not len(used):
         raise NotEnoughDataError(1, 0, "samples")
     parts = {name: part.drop(columns=period) for name, part in used.groupby(period, sort=True, observed=True)}
-    data = [Clusters.of(part, cluster) for part in parts.values()]
+    data = [ClusteredProfile.of(part, cluster) for part in parts.values()]
     profiles = [_Profile.of(clusters) for clusters in data]
     mean, weights = _mean(profiles)
     rows = [
@@ -322,7 +322,7 @@ def _previous(profiles: Sequence[_Profile], at: int, k: int | None) -> Distance:
     return _distance(now, before, now.variance.add(before.variance, fill_value=0.0), k)
 
 
-def _worth(data: Clusters) -> dict[str, float]:
+def _worth(data: ClusteredProfile) -> dict[str, float]:
     error, samples = float(np.sum(share_variances(data))), float(data.samples.sum())
     effective = float(1.0 - data.shares @ data.shares) / error if error > 0 else math.nan
     return {

@@ -25,7 +25,7 @@ GENERATED_SHARE = 0.4
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Shared:
+class SharedImage:
     """An image that many programs run: its code, the mix of its functions, and its share in each program."""
 
     image: str
@@ -38,7 +38,7 @@ class Shared:
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Own:
+class OwnImage:
     """A program's own code: functions, shares of the instructions in it, generated code's share, other profiles."""
 
     code: Functions
@@ -48,7 +48,7 @@ class Own:
     lock: Floats
 
 
-def shared_images(how: profiles.Programs, seed: int, names: tuple[str, ...]) -> list[Shared]:
+def shared_images(how: profiles.Programs, seed: int, names: tuple[str, ...]) -> list[SharedImage]:
     """Return kernel, module and libraries, their shares cut where together they would leave a program too little.
 
     Parameters
@@ -60,17 +60,17 @@ def shared_images(how: profiles.Programs, seed: int, names: tuple[str, ...]) -> 
     in_module = how.kernel_functions // 8
     share = np.minimum(how.kernel_share * _log_normal(seed, "kernel", names, KERNEL_LOG_SD), 0.6)
     kernel = _library(how, seed, ("kernel", "kernel", how.kernel_functions - in_module), names)
-    images = [Shared(*kernel, share * (0.9 if in_module else 1.0))]
+    images = [SharedImage(*kernel, share * (0.9 if in_module else 1.0))]
     module = _library(how, seed, ("nic", "module", max(1, in_module)), names)
-    images.append(Shared(*module, share * (0.1 if in_module else 0.0)))
+    images.append(SharedImage(*module, share * (0.1 if in_module else 0.0)))
     for library in how.libraries:
         image = _library(how, seed, (library.name, "library", library.functions), names, library.floating_point)
         draws = [rng.random() for rng in streams(seed, f"links to {library.name}", names)]
         linked = np.array(draws) < library.linked_share
         spread = _log_normal(seed, library.name, names, library.log_sd)
-        images.append(Shared(*image, np.where(linked, library.instruction_share * spread, 0.0)))
+        images.append(SharedImage(*image, np.where(linked, library.instruction_share * spread, 0.0)))
     cut = np.minimum(1.0, MOST_SHARED / np.maximum(np.sum([part.share for part in images], axis=0), 1e-300))
-    return [Shared(part.image, part.kind, part.code, part.mix, part.share * cut) for part in images]
+    return [SharedImage(part.image, part.kind, part.code, part.mix, part.share * cut) for part in images]
 
 
 def _library(
@@ -96,7 +96,7 @@ def _log_normal(seed: int, image: str, names: tuple[str, ...], sd: float) -> Flo
     return np.asarray(np.exp(sd * drawn - 0.5 * sd * sd))
 
 
-def own_image(how: profiles.Programs, seed: int, name: str) -> Own:
+def own_image(how: profiles.Programs, seed: int, name: str) -> OwnImage:
     """Return a program's own code: `main` and handlers run little themselves, the others by Zipf's law.
 
     Parameters
@@ -117,7 +117,7 @@ def own_image(how: profiles.Programs, seed: int, name: str) -> Own:
     code = image_functions(how, seed, f"program {name}", own_names(name, count), numeric)
     sites, waits = rng.random((2, count))
     heavy, contended = rng.standard_normal((2, count))
-    return Own(
+    return OwnImage(
         code=levelled(code, mix / mix.sum()),
         mix=mix / mix.sum(),
         generated=generated,

@@ -19,13 +19,13 @@ from models.profiling import world as profiles
 from models.profiling.call_paths import CallPaths, Members, call_paths, joined
 from models.profiling.function_names import handlers_of
 from models.profiling.functions import Functions, core_cpi, hit_rates, together
-from models.profiling.images import GENERATED, Own, Shared, generated_code, own_image, shared_images
+from models.profiling.images import GENERATED, OwnImage, SharedImage, generated_code, own_image, shared_images
 from models.profiling.world import ProfileWorld
 from models.randomness import stream, streams
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Programs:
+class ProgramArrays:
     """Arrays over I images, G functions, J programs (one for each job) and E entries: the functions of each program.
 
     Program j has the entries `start[j]` to `start[j + 1]`: its own functions, `main` first, those of libraries, of
@@ -87,7 +87,7 @@ class Programs:
         return self.function[self.entries(program)]
 
 
-def build_programs(world: ProfileWorld, jobs: Jobs, platforms: Sequence[str]) -> Programs:
+def build_programs(world: ProfileWorld, jobs: Jobs, platforms: Sequence[str]) -> ProgramArrays:
     """Return the programs that the jobs of a world are.
 
     Every program and library draws from streams of its own name: a further one changes no other. (What jobs are asked
@@ -124,7 +124,7 @@ def build_programs(world: ProfileWorld, jobs: Jobs, platforms: Sequence[str]) ->
     sheets = [PLATFORMS[name] for name in platforms]
     hits = [hit_rates(code, sheet) for sheet in sheets]
     threads, heap, waits, links = _uniforms(seed, "instances", jobs.names).T
-    return Programs(
+    return ProgramArrays(
         names=jobs.names,
         images=(*(part.image for part in shared), *jobs.names, GENERATED),
         kinds=(*(part.kind for part in shared), *["program"] * jobs.count, "generated"),
@@ -168,7 +168,9 @@ class _Linked:
     paths: CallPaths
 
 
-def _linked(number: int, shared: list[Shared], own: Own, first: Ints, paths: Callable[[Members], CallPaths]) -> _Linked:
+def _linked(
+    number: int, shared: list[SharedImage], own: OwnImage, first: Ints, paths: Callable[[Members], CallPaths]
+) -> _Linked:
     """Return a program linked from its own code and shared images, the first function of each of which is given."""
     linked = [(i, part) for i, part in enumerate(shared) if part.share[number] > 0]
     parts = [(first[i] + np.arange(part.mix.shape[1]), part.share[number] * part.mix[number]) for i, part in linked]

@@ -115,7 +115,7 @@ def export(
     """Write a profile for pprof, flame graphs, or a compiler's feedback."""
     from scenarios.profiling import files as profile_files
 
-    selection = profile_files.Selection(event, tuple(where or ()), weighted)
+    selection = profile_files.ExportSelection(event, tuple(where or ()), weighted)
     answer(profile_files.export(runs, form, out, selection), json)
 
 
@@ -205,10 +205,10 @@ def regress(
     json: Json = False,
 ) -> None:
     """Name the functions that became more expensive, and the revision, compiler, platform or data centre at fault."""
-    from analysis.profiling.regressions.comparison import Criteria
+    from analysis.profiling.regressions.comparison import AlarmCriteria
     from scenarios.profiling import regress as regression
 
     if b is not None and at is not None:
         refuse("--at", "is for one run; two were given", typed("TIME", at))
-    criteria = Criteria(false_alarms, min_factor, min_cost, adjustment_of("--adjustment", adjustment))
+    criteria = AlarmCriteria(false_alarms, min_factor, min_cost, adjustment_of("--adjustment", adjustment))
     answer(regression.regress(a, b, at, event, criteria), json)

@@ -183,7 +183,7 @@ def _moves(run: Run) -> Iterator[Check]:
     from analysis.crosscheck.upgrade import advice_pays
     from analysis.profiling.affinity.advice import Settings, advise
     from analysis.profiling.affinity.sampled import table_of
-    from analysis.profiling.affinity.table import Table
+    from analysis.profiling.affinity.table import AffinityTable
     from analysis.profiling.database import Database
     from scenarios.profiling.affinity_trial import moved
 
@@ -191,7 +191,7 @@ def _moves(run: Run) -> Iterator[Check]:
         frame = table_of(database)
     if frame["platform"].nunique() < 2 or "misses" not in frame:
         return
-    realised = moved(run.path, advise(Table.of(frame), settings=Settings(keep_traffic=True)))[0]
+    realised = moved(run.path, advise(AffinityTable.of(frame), settings=Settings(keep_traffic=True)))[0]
     yield advice_pays(realised.realised, realised.promised)
 
 

@@ -15,8 +15,8 @@ from models.errors import WscError
 from models.fleet.world import FORBID, Forbid
 from models.platforms import PLATFORMS, Cache, InstructionSet, Platform, pooled_bytes
 from scenarios.files.faults import Fault, FaultsError, shown
-from scenarios.files.findings import Check, Finding, build, checked
-from scenarios.files.tree import Node, Place, Scalar, merge, parse, without
+from scenarios.files.findings import Check, FieldFault, build, checked
+from scenarios.files.tree import Position, Scalar, ValueNode, merge, parse, without
 from scenarios.views.conclusion import Conclusion, Payload
 from scenarios.views.numbers import closest
 from scenarios.views.section import Says, Section, table
@@ -251,7 +251,7 @@ def read_platforms(file: Path) -> dict[str, Platform]:
     return PLATFORMS | {name: _platform(name, sheet, file) for name, sheet in sheets.items() if sheet is not None}
 
 
-def _parsed(file: Path) -> tuple[Node, list[Fault]]:
+def _parsed(file: Path) -> tuple[ValueNode, list[Fault]]:
     try:
         text = file.read_text(encoding="utf-8")
     except (OSError, UnicodeDecodeError) as error:
@@ -265,7 +265,7 @@ def _parsed(file: Path) -> tuple[Node, list[Fault]]:
     return root, faults
 
 
-def _extended(root: Node, faults: list[Fault]) -> dict[str, Node]:
+def _extended(root: ValueNode, faults: list[Fault]) -> dict[str, ValueNode]:
     """Return the tree of each platform, what it extends laid under it; add what is wrong with names."""
     entries = root.value if isinstance(root.value, dict) else {}
     for name, node in entries.items():
@@ -276,7 +276,7 @@ def _extended(root: Node, faults: list[Fault]) -> dict[str, Node]:
     return {name: _resolved(name, entries, (), faults) for name in entries}
 
 
-def _resolved(name: str, entries: Mapping[str, Node], above: tuple[str, ...], faults: list[Fault]) -> Node:
+def _resolved(name: str, entries: Mapping[str, ValueNode], above: tuple[str, ...], faults: list[Fault]) -> ValueNode:
     own = entries[name]
     extends = own.child("extends")
     if extends is None:
@@ -295,17 +295,17 @@ def _resolved(name: str, entries: Mapping[str, Node], above: tuple[str, ...], fa
     return merge(_tree(asdict(next(iter(PLATFORMS.values()))), extends.place), own)
 
 
-def _tree(value: object, place: Place) -> Node:
+def _tree(value: object, place: Position) -> ValueNode:
     """Return a value as a tree that stands in one place; of a platform's, what another inherits."""
     if isinstance(value, dict):
         inherited = {key: entry for key, entry in value.items() if key not in (*_OWN, "llc_bytes")}
-        return Node({key: _tree(entry, place) for key, entry in inherited.items()}, place, place)
+        return ValueNode({key: _tree(entry, place) for key, entry in inherited.items()}, place, place)
     if isinstance(value, list | tuple):
-        return Node([_tree(entry, place) for entry in value], place, place)
-    return Node(cast(Scalar, value), place, place)
+        return ValueNode([_tree(entry, place) for entry in value], place, place)
+    return ValueNode(cast(Scalar, value), place, place)
 
 
-def _built(name: str, node: Node, faults: list[Fault]) -> Sheet | None:
+def _built(name: str, node: ValueNode, faults: list[Fault]) -> Sheet | None:
     """Return a sheet without its faulty values, which are added to the faults; None if nothing is left."""
     built = build(_SHEET, node)
     sheet, wrong = built
@@ -317,7 +317,7 @@ def _built(name: str, node: Node, faults: list[Fault]) -> Sheet | None:
     return sheet
 
 
-def _check(sheets: Mapping[str, Sheet], trees: Mapping[str, Node], faults: list[Fault]) -> None:
+def _check(sheets: Mapping[str, Sheet], trees: Mapping[str, ValueNode], faults: list[Fault]) -> None:
     """Add what is wrong between fields that are each right."""
     variants = {name for name, each in (PLATFORMS | dict(sheets)).items() if each.variant_of}
     groundless = {fault.field.removesuffix(".extends") for fault in faults if fault.field.endswith(".extends")}
@@ -332,48 +332,48 @@ def _check(sheets: Mapping[str, Sheet], trees: Mapping[str, Node], faults: list[
                 faults.append(place.fault(".".join(map(str, (name, *finding.keys))), finding.problem, finding.got))
 
 
-def _processors(sheet: Sheet) -> Iterator[Finding]:
+def _processors(sheet: Sheet) -> Iterator[FieldFault]:
     if sheet.cores % sheet.sockets:
-        yield Finding(("cores",), f"should be a multiple of sockets = {sheet.sockets}", str(sheet.cores))
+        yield FieldFault(("cores",), f"should be a multiple of sockets = {sheet.sockets}", str(sheet.cores))
 
 
-def _clocks(sheet: Sheet) -> Iterator[Finding]:
+def _clocks(sheet: Sheet) -> Iterator[FieldFault]:
     low, base, high = sheet.min_frequency_hz, sheet.base_frequency_hz, sheet.max_frequency_hz
     if low is not None and low > base:
-        yield Finding(("min_frequency_hz",), f"should be at most base_frequency_hz = {base:g}", f"{low:g}")
+        yield FieldFault(("min_frequency_hz",), f"should be at most base_frequency_hz = {base:g}", f"{low:g}")
     if high is not None and high < base:
-        yield Finding(("max_frequency_hz",), f"should be at least base_frequency_hz = {base:g}", f"{high:g}")
+        yield FieldFault(("max_frequency_hz",), f"should be at least base_frequency_hz = {base:g}", f"{high:g}")
 
 
-def _levels(sheet: Sheet) -> Iterator[Finding]:
+def _levels(sheet: Sheet) -> Iterator[FieldFault]:
     """Yield levels that are not larger and slower than the level before, or shared by cores that there are not."""
     cores = sheet.cores // sheet.sockets
     for i, level in enumerate(sheet.caches):
         if level.cores > cores:
             problem = f"should be at most {cores}, the cores of a processor"
-            yield Finding(("caches", i, "cores"), problem, str(level.cores))
+            yield FieldFault(("caches", i, "cores"), problem, str(level.cores))
     for i, (inner, outer) in enumerate(zip(sheet.caches, sheet.caches[1:], strict=False), 1):
         for field in ("size_bytes", "latency_cycles"):
             least, got = getattr(inner, field), getattr(outer, field)
             if got <= least:
-                yield Finding(
+                yield FieldFault(
                     ("caches", i, field), f"should be greater than the {least:g} of the level before", f"{got:g}"
                 )
 
 
-def _memory(sheet: Sheet) -> Iterator[Finding]:
+def _memory(sheet: Sheet) -> Iterator[FieldFault]:
     least_s = sheet.caches[-1].latency_cycles / sheet.base_frequency_hz
     if sheet.memory_latency_s <= least_s:
         problem = f"should be greater than that of the last cache, {least_s:.3g}"
-        yield Finding(("memory_latency_s",), problem, f"{sheet.memory_latency_s:g}")
+        yield FieldFault(("memory_latency_s",), problem, f"{sheet.memory_latency_s:g}")
 
 
-def _variant(name: str, sheet: Sheet, known: Sequence[str], variants: Set[str]) -> Iterator[Finding]:
+def _variant(name: str, sheet: Sheet, known: Sequence[str], variants: Set[str]) -> Iterator[FieldFault]:
     other, others = sheet.variant_of, [candidate for candidate in known if candidate != name]
     if other and other not in others:
-        yield Finding(("variant_of",), f"should be another platform ({closest(other, others)})", shown(other))
+        yield FieldFault(("variant_of",), f"should be another platform ({closest(other, others)})", shown(other))
     elif other in variants:
-        yield Finding(("variant_of",), "should be a whole server, not a configuration of one", shown(other))
+        yield FieldFault(("variant_of",), "should be a whole server, not a configuration of one", shown(other))
 
 
 def _platform(name: str, sheet: Sheet, file: Path) -> Platform:

@@ -4,7 +4,7 @@ import dataclasses
 from collections.abc import Iterator
 
 from models.queues.world import Distribution
-from scenarios.files.findings import Finding
+from scenarios.files.findings import FieldFault
 from scenarios.files.tree import Keys
 from sim.queues.distributions import FIELDS
 
@@ -21,7 +21,7 @@ def within(part: object, keys: Keys = ()) -> Iterator[tuple[Keys, Distribution]]
             yield from within(getattr(part, field.name), (*keys, field.name))
 
 
-def faults_of(distribution: Distribution, keys: Keys = ()) -> Iterator[Finding]:
+def faults_of(distribution: Distribution, keys: Keys = ()) -> Iterator[FieldFault]:
     """Yield what is wrong with a distribution.
 
     Parameters
@@ -33,20 +33,20 @@ def faults_of(distribution: Distribution, keys: Keys = ()) -> Iterator[Finding]:
     given = {name: getattr(distribution, name) for name in ("mean", "cv", "low", "high", "shape")}
     for name, value in given.items():
         if name in needed and value is None:
-            yield Finding((*keys, name), f"is required by {distribution.kind}")
+            yield FieldFault((*keys, name), f"is required by {distribution.kind}")
         if name not in needed and value is not None:
             problem = f"is no field of {distribution.kind}, which takes {' and '.join(needed)}"
-            yield Finding((*keys, name), problem, f"{value:g}")
+            yield FieldFault((*keys, name), problem, f"{value:g}")
     if all(given[name] is not None for name in needed):
         yield from _bounds(distribution, keys)
 
 
-def _bounds(distribution: Distribution, keys: Keys) -> Iterator[Finding]:
+def _bounds(distribution: Distribution, keys: Keys) -> Iterator[FieldFault]:
     """Yield what is wrong with the values of a distribution that has all its fields."""
     low, high, cv = distribution.low, distribution.high, distribution.cv
     if low is not None and high is not None and high < low:
-        yield Finding((*keys, "high"), f"should be at least low = {low:g}", f"{high:g}")
+        yield FieldFault((*keys, "high"), f"should be at least low = {low:g}", f"{high:g}")
     if distribution.kind == "pareto" and low == 0:
-        yield Finding((*keys, "low"), "should be greater than 0", f"{low:g}")
+        yield FieldFault((*keys, "low"), "should be greater than 0", f"{low:g}")
     if distribution.kind == "hyperexponential" and cv is not None and cv < 1:
-        yield Finding((*keys, "cv"), "should be at least 1", f"{cv:g}")
+        yield FieldFault((*keys, "cv"), "should be at least 1", f"{cv:g}")

@@ -12,7 +12,7 @@ from pydantic import TypeAdapter, ValidationError
 from pydantic_core import ErrorDetails
 
 from scenarios.files.faults import Fault, shown
-from scenarios.files.tree import Keys, Node, Place
+from scenarios.files.tree import Keys, Position, ValueNode
 from scenarios.kinds import KINDS
 
 if TYPE_CHECKING:
@@ -44,20 +44,20 @@ _PROBLEMS = {
 
 
 @dataclass(frozen=True, slots=True)
-class Finding:
+class FieldFault:
     """What is wrong between fields: the way to the one that is blamed, the problem and what was found."""
 
     keys: Keys
     problem: str
     got: str = ""
-    place: Place | None = None
+    place: Position | None = None
     """Where it stands, if in another file than the scenario's own."""
 
 
-Check: TypeAlias = Callable[[_S], Iterable[Finding]]
+Check: TypeAlias = Callable[[_S], Iterable[FieldFault]]
 
 
-def build(adapter: TypeAdapter[_D], root: Node) -> tuple[_D | None, list[Fault]]:
+def build(adapter: TypeAdapter[_D], root: ValueNode) -> tuple[_D | None, list[Fault]]:
     """Return what a tree describes, built without its faulty values, and a fault for each of those.
 
     What is left is good enough to check other fields across; None if nothing is.
@@ -93,7 +93,7 @@ def _follows(error: ErrorDetails) -> bool:
     return error["type"] == "too_short" and bool(error["input"])
 
 
-def _fault(adapter: TypeAdapter[Any], root: Node, error: ErrorDetails) -> Fault:
+def _fault(adapter: TypeAdapter[Any], root: ValueNode, error: ErrorDetails) -> Fault:
     keys: Keys = error["loc"]
     node, field = root.nearest(keys), ".".join(map(str, keys))
     if error["type"] == "unexpected_keyword_argument":
@@ -141,7 +141,7 @@ def _order(keys: Keys) -> tuple[tuple[int, str], ...]:
     return tuple((key, "") if isinstance(key, int) else (-1, key) for key in keys)
 
 
-def findings(scenario: "AnyScenario", faulty: Set[str] = frozenset()) -> list[Finding]:
+def findings(scenario: "AnyScenario", faulty: Set[str] = frozenset()) -> list[FieldFault]:
     """Return what is wrong between the fields of a scenario, whatever its kind.
 
     Parameters
@@ -161,7 +161,9 @@ def findings(scenario: "AnyScenario", faulty: Set[str] = frozenset()) -> list[Fi
     return checked(KINDS[scenario.kind].checks, scenario, faulty)
 
 
-def checked(checks: Mapping[Check[_S], Sequence[str]], scenario: _S, faulty: Set[str] = frozenset()) -> list[Finding]:
+def checked(
+    checks: Mapping[Check[_S], Sequence[str]], scenario: _S, faulty: Set[str] = frozenset()
+) -> list[FieldFault]:
     """Return what some checks find, each with the dotted paths of the fields that it needs."""
     able = (check for check, needs in checks.items() if not any(_overlap(a, b) for a in needs for b in faulty))
     return [finding for check in able for finding in check(scenario)]

@@ -7,10 +7,10 @@ from pathlib import Path
 
 from scenarios.files import sweep
 from scenarios.files.faults import Fault, FaultsError, shown
-from scenarios.files.findings import Finding, build, findings
+from scenarios.files.findings import FieldFault, build, findings
 from scenarios.files.schema import SWEEP, AnyScenario
 from scenarios.files.source import Override, beside, kind_of, locate, named, named_beside, override, read
-from scenarios.files.tree import Node, put
+from scenarios.files.tree import ValueNode, put
 from scenarios.kinds import KINDS, Reference
 
 
@@ -87,7 +87,7 @@ def draws_path(reference: str) -> str:
 
 
 def _finished(
-    root: Node, overrides: Iterable[Override], known: Sequence[Fault]
+    root: ValueNode, overrides: Iterable[Override], known: Sequence[Fault]
 ) -> tuple[AnyScenario | None, list[Fault]]:
     """Return the scenario of a tree and what is wrong with it, beside what is already known to be."""
     root, faults = override(root, overrides)
@@ -103,15 +103,15 @@ def _finished(
     return scenario, [*faults, *(_located(root, finding) for finding in blamed)]
 
 
-def _unknown_kind(root: Node) -> Fault:
+def _unknown_kind(root: ValueNode) -> Fault:
     """Return the fault that there is no such kind, of which nothing else can be checked."""
     named = root.nearest(("kind",))
     return named.place.fault("kind", f"should be {' or '.join(map(repr, KINDS))}", shown(named.plain()))
 
 
-def _seen_from_here(root: Node, keys: tuple[str, ...], reference: Reference) -> Node:
+def _seen_from_here(root: ValueNode, keys: tuple[str, ...], reference: Reference) -> ValueNode:
     """Return the tree with the file named at the end of `keys` as seen from here, not from the file that says it."""
-    node: Node | None = root
+    node: ValueNode | None = root
     for key in keys:
         node = node.child(key) if node is not None else None
     if node is None or not isinstance(node.value, str):
@@ -120,7 +120,7 @@ def _seen_from_here(root: Node, keys: tuple[str, ...], reference: Reference) -> 
     return put(root, keys, replace(node, value=resolve(node.value, Path(node.place.file))), [])
 
 
-def _located(root: Node, finding: Finding) -> Fault:
+def _located(root: ValueNode, finding: FieldFault) -> Fault:
     place = finding.place or root.nearest(finding.keys).place
     return place.fault(".".join(map(str, finding.keys)), finding.problem, finding.got)
 

@@ -13,7 +13,7 @@ from types import MappingProxyType
 from typing import TYPE_CHECKING
 
 from scenarios.files.faults import Fault, FaultsError, shown
-from scenarios.files.tree import Node, Place, merge, parse, put, without
+from scenarios.files.tree import Position, ValueNode, merge, parse, put, without
 from scenarios.views.numbers import closest
 
 if TYPE_CHECKING:
@@ -38,9 +38,9 @@ class Override:
     number: int = 1
     column: int = 1
 
-    def place(self, column: int = 1) -> Place:
+    def place(self, column: int = 1) -> Position:
         """Return the place of a column of the option's text."""
-        return Place(self.option, self.number, column)
+        return Position(self.option, self.number, column)
 
 
 def settings(texts: Iterable[str]) -> list[Override]:
@@ -58,7 +58,7 @@ def settings(texts: Iterable[str]) -> list[Override]:
     ]
 
 
-def read(reference: str) -> tuple[Node, list[Fault]]:
+def read(reference: str) -> tuple[ValueNode, list[Fault]]:
     """Return a scenario file as a tree of located values, everything that it extends merged in, and its faults.
 
     Maps merge; lists and scalars replace; null is a value. `name` and `description` are a file's own and are not
@@ -122,7 +122,7 @@ def absent(reference: str, path: Path) -> str:
     return f"there is no such scenario ({closest(reference, library(), 'wsc scenarios')})"
 
 
-def kind_of(root: Node) -> str:
+def kind_of(root: ValueNode) -> str:
     """Return the kind of scenario that a file says, known or not; a fleet if it says none.
 
     Examples
@@ -134,14 +134,14 @@ def kind_of(root: Node) -> str:
     return "fleet" if named is None else str(named.plain())
 
 
-def named(root: Node, reference: str) -> Node:
+def named(root: ValueNode, reference: str) -> ValueNode:
     """Return the tree with the file's own name as `name` unless it says one."""
     if not isinstance(root.value, dict) or "name" in root.value:
         return root
-    return replace(root, value={**root.value, "name": Node(Path(reference).stem, root.place, root.place)})
+    return replace(root, value={**root.value, "name": ValueNode(Path(reference).stem, root.place, root.place)})
 
 
-def override(root: Node, overrides: Iterable[Override]) -> tuple[Node, list[Fault]]:
+def override(root: ValueNode, overrides: Iterable[Override]) -> tuple[ValueNode, list[Fault]]:
     """Return the tree with values replaced, such as `fleet.machines=500` or `population.services.0.instances=10`.
 
     A value is YAML. It takes the place of what was there, a whole map or list included; maps on the way are made.
@@ -198,7 +198,7 @@ def _label(path: Path) -> str:
     return str(absolute.relative_to(Path.cwd()) if below else path)
 
 
-def _chain(path: Path, above: tuple[Path, ...], faults: list[Fault]) -> Node | None:
+def _chain(path: Path, above: tuple[Path, ...], faults: list[Fault]) -> ValueNode | None:
     label = _label(path)
     try:
         text = path.read_text(encoding="utf-8")
@@ -216,7 +216,9 @@ def _chain(path: Path, above: tuple[Path, ...], faults: list[Fault]) -> Node | N
     return root if named is None else _extended(root, named, path, (*above, path.resolve()), faults)
 
 
-def _extended(root: Node, named: Node, path: Path, chain: tuple[Path, ...], faults: list[Fault]) -> Node | None:
+def _extended(
+    root: ValueNode, named: ValueNode, path: Path, chain: tuple[Path, ...], faults: list[Fault]
+) -> ValueNode | None:
     base_path = _base(named, path, chain, faults)
     base = _chain(base_path, chain, faults) if base_path else None
     if base is not None and base.child("sweep") is not None:
@@ -228,7 +230,7 @@ def _extended(root: Node, named: Node, path: Path, chain: tuple[Path, ...], faul
     return merge(without(base, _OWN), without(root, ("extends",))) if base is not None else None
 
 
-def _base(named: Node, path: Path, chain: Sequence[Path], faults: list[Fault]) -> Path | None:
+def _base(named: ValueNode, path: Path, chain: Sequence[Path], faults: list[Fault]) -> Path | None:
     """Return the file that `extends` names, None after adding why it cannot be."""
     if not isinstance(named.value, str):
         faults.append(named.place.fault("extends", "should be a scenario's name or path", shown(named.plain())))

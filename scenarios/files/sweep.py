@@ -9,15 +9,15 @@ from math import prod
 from scenarios.files.faults import Fault, FaultsError, shown
 from scenarios.files.schema import SweepFile
 from scenarios.files.source import locate, read
-from scenarios.files.tree import Node, put
+from scenarios.files.tree import ValueNode, put
 
 MOST = 1000
 """Scenarios of a sweep at most."""
 
-Axis = tuple[str, Sequence[Node]]
+Axis = tuple[str, Sequence[ValueNode]]
 
 
-def expand(plan: SweepFile, root: Node, reference: str, faults: list[Fault]) -> list[Node]:
+def expand(plan: SweepFile, root: ValueNode, reference: str, faults: list[Fault]) -> list[ValueNode]:
     """Return one tree per combination of the sweep's values and seeds, adding to `faults` why there is none.
 
     A value keeps its place in the sweep file, so that a fault in it is reported there. Each name is the sweep's name
@@ -39,7 +39,7 @@ def expand(plan: SweepFile, root: Node, reference: str, faults: list[Fault]) -> 
     return [_one(base, plan.name, paths, values, faults) for values in chosen]
 
 
-def _asked_too_much(plan: SweepFile, root: Node, count: int) -> list[Fault]:
+def _asked_too_much(plan: SweepFile, root: ValueNode, count: int) -> list[Fault]:
     """Return what is wrong with the axes as a whole."""
     place = root.nearest(("sweep", "axes")).place
     faults = [place.fault("sweep.axes", f"should make at most {MOST} scenarios", str(count))] if count > MOST else []
@@ -52,24 +52,24 @@ def _asked_too_much(plan: SweepFile, root: Node, count: int) -> list[Fault]:
     return faults
 
 
-def _axes(plan: SweepFile, root: Node) -> list[Axis]:
+def _axes(plan: SweepFile, root: ValueNode) -> list[Axis]:
     axes = [(path, root.nearest(("sweep", "axes", path))) for path in _in_order(plan, root)]
     if plan.sweep.seeds:
         axes.append(("seed", root.nearest(("sweep", "seeds"))))
     return [(path, [replace(value, key=node.key) for value in _items(node)]) for path, node in axes]
 
 
-def _in_order(plan: SweepFile, root: Node) -> list[str]:
+def _in_order(plan: SweepFile, root: ValueNode) -> list[str]:
     """Return the paths of the axes as the file orders them; the first varies slowest."""
     node = root.nearest(("sweep", "axes"))
     return [path for path in node.value if path in plan.sweep.axes] if isinstance(node.value, dict) else []
 
 
-def _items(node: Node) -> list[Node]:
+def _items(node: ValueNode) -> list[ValueNode]:
     return node.value if isinstance(node.value, list) else []
 
 
-def _base(scenario: str, root: Node, reference: str, faults: list[Fault]) -> Node | None:
+def _base(scenario: str, root: ValueNode, reference: str, faults: list[Fault]) -> ValueNode | None:
     node, path = root.nearest(("sweep", "scenario")), locate(scenario, locate(reference))
     if not path.is_file():
         faults.append(node.place.fault("sweep.scenario", "there is no such scenario", shown(scenario)))
@@ -85,12 +85,14 @@ def _base(scenario: str, root: Node, reference: str, faults: list[Fault]) -> Nod
     return base
 
 
-def _one(base: Node, name: str, paths: Sequence[str], values: Sequence[tuple[int, Node]], faults: list[Fault]) -> Node:
+def _one(
+    base: ValueNode, name: str, paths: Sequence[str], values: Sequence[tuple[int, ValueNode]], faults: list[Fault]
+) -> ValueNode:
     """Return the tree of one combination."""
     suffixes = [f"{word}-{_said(number, value)}" for word, (number, value) in zip(_words(paths), values, strict=True)]
     for path, (_, value) in zip(paths, values, strict=True):
         base = put(base, path.split("."), value, faults)
-    label = Node("-".join([name, *suffixes]), base.place, base.place)
+    label = ValueNode("-".join([name, *suffixes]), base.place, base.place)
     return put(base, ["name"], label, faults)
 
 
@@ -101,7 +103,7 @@ def _words(paths: Sequence[str]) -> list[str]:
     return [re.sub(r"[^a-z0-9_]", "-", word.lower()) for word in words]
 
 
-def _said(number: int, value: Node) -> str:
+def _said(number: int, value: ValueNode) -> str:
     """Return a value as part of a name: itself if it is one word or number, else its position on the axis."""
     text = shown(value.plain()).strip('"').lower()
     return text if re.fullmatch(r"[a-z0-9][a-z0-9_.-]*", text) else str(number + 1)

@@ -20,7 +20,7 @@ Keys = tuple[str | int, ...]
 
 
 @dataclass(frozen=True, slots=True)
-class Place:
+class Position:
     """Where a value stands, line and column from 1."""
 
     file: str
@@ -33,12 +33,12 @@ class Place:
 
 
 @dataclass(frozen=True, slots=True)
-class Node:
+class ValueNode:
     """A scalar, a map of nodes or a list of nodes, with its place and the place of its key."""
 
-    value: "Scalar | dict[str, Node] | list[Node]"
-    place: Place
-    key: Place
+    value: "Scalar | dict[str, ValueNode] | list[ValueNode]"
+    place: Position
+    key: Position
 
     def plain(self) -> object:
         """Return the value without places."""
@@ -46,7 +46,7 @@ class Node:
             return {key: node.plain() for key, node in self.value.items()}
         return [node.plain() for node in self.value] if isinstance(self.value, list) else self.value
 
-    def child(self, key: str | int) -> "Node | None":
+    def child(self, key: str | int) -> "ValueNode | None":
         """Return the node under a key or a list position, None if there is none."""
         if isinstance(self.value, dict) and isinstance(key, str):
             return self.value.get(key)
@@ -54,7 +54,7 @@ class Node:
             return self.value[key]
         return None
 
-    def nearest(self, keys: Keys) -> "Node":
+    def nearest(self, keys: Keys) -> "ValueNode":
         """Return the node at the end of `keys`, or the last one on the way that exists."""
         node = self
         for key in keys:
@@ -65,7 +65,7 @@ class Node:
         return node
 
 
-def merge(base: Node, other: Node) -> Node:
+def merge(base: ValueNode, other: ValueNode) -> ValueNode:
     """Return `other` laid over `base`: maps merge, lists and scalars replace, null is a value.
 
     Examples
@@ -80,7 +80,7 @@ def merge(base: Node, other: Node) -> Node:
     return replace(other, value={**base.value, **other.value, **both})
 
 
-def put(node: Node, keys: Sequence[str], new: Node, faults: list[Fault]) -> Node:
+def put(node: ValueNode, keys: Sequence[str], new: ValueNode, faults: list[Fault]) -> ValueNode:
     """Return `node` with `new` at the end of `keys`; a list position that does not exist is added to `faults`."""
     if not keys:
         return new
@@ -93,24 +93,24 @@ def put(node: Node, keys: Sequence[str], new: Node, faults: list[Fault]) -> Node
         items = [put(item, keys[1:], new, faults) if i == here else item for i, item in enumerate(node.value)]
         return replace(node, value=items)
     entries = node.value if isinstance(node.value, dict) else {}
-    below = entries.get(keys[0]) or Node({}, new.place, new.key)
+    below = entries.get(keys[0]) or ValueNode({}, new.place, new.key)
     return replace(node, value={**entries, keys[0]: put(below, keys[1:], new, faults)})
 
 
-def without(root: Node, keys: Iterable[str]) -> Node:
+def without(root: ValueNode, keys: Iterable[str]) -> ValueNode:
     """Return a map without some of its keys.
 
     Examples
     --------
-    >>> here = Place("x.yaml", 1, 1)
-    >>> without(Node({"a": Node(1, here, here), "b": Node(2, here, here)}, here, here), ["a"]).plain()
+    >>> here = Position("x.yaml", 1, 1)
+    >>> without(ValueNode({"a": ValueNode(1, here, here), "b": ValueNode(2, here, here)}, here, here), ["a"]).plain()
     {'b': 2}
     """
     entries = root.value if isinstance(root.value, dict) else {}
     return replace(root, value={key: node for key, node in entries.items() if key not in keys})
 
 
-def parse(text: str, file: str, line: int = 1, column: int = 1, path: str = "") -> tuple[Node | None, list[Fault]]:
+def parse(text: str, file: str, line: int = 1, column: int = 1, path: str = "") -> tuple[ValueNode | None, list[Fault]]:
     """Return the tree of a YAML text, or None, and its faults.
 
     Dates are text, only true and false are bool, a key may be said once, and numbers are finite.
@@ -128,30 +128,30 @@ def parse(text: str, file: str, line: int = 1, column: int = 1, path: str = "") 
     >>> print(parse("seed: [1", "day.yaml")[1][0])
     day.yaml:1:9: is not YAML: expected ',' or ']', but got '<stream end>'
     """
-    tree, faults = _parsed(text, Place(file, line, column), path)
+    tree, faults = _parsed(text, Position(file, line, column), path)
     return tree, list(faults)
 
 
 @lru_cache(maxsize=64)
-def _parsed(text: str, start: Place, path: str) -> tuple[Node | None, tuple[Fault, ...]]:
+def _parsed(text: str, start: Position, path: str) -> tuple[ValueNode | None, tuple[Fault, ...]]:
     """Return the tree, which nobody changes, and the faults; one command reads what others extend many times."""
-    tree, faults = _Reader(start, path).read(text)
+    tree, faults = _YamlReader(start, path).read(text)
     return tree, tuple(faults)
 
 
 @dataclass(slots=True)
-class _Reader:
+class _YamlReader:
     """Turns one YAML text into nodes, collecting its faults.
 
     `start` is the place of the text's first character, `path` the field that the text is the value of.
     """
 
-    start: Place
+    start: Position
     path: str = ""
     faults: list[Fault] = field(default_factory=list)
     values: int = 0
 
-    def read(self, text: str) -> tuple[Node | None, list[Fault]]:
+    def read(self, text: str) -> tuple[ValueNode | None, list[Fault]]:
         try:
             tree = YAML(typ="safe", pure=True).compose(text)
             if tree is None:
@@ -167,29 +167,29 @@ class _Reader:
         except RecursionError:
             return None, [self.start.fault(self.path, "is nested too deeply")]
 
-    def _place(self, mark: object) -> Place:
+    def _place(self, mark: object) -> Position:
         line, column = getattr(mark, "line", 0), getattr(mark, "column", 0)
         first = self.start.column - 1 if line == 0 else 0
-        return Place(self.start.file, self.start.line + line, first + column + 1)
+        return Position(self.start.file, self.start.line + line, first + column + 1)
 
-    def _node(self, tree: YamlNode, key: Place | None, path: str, above: tuple[int, ...]) -> Node:
+    def _node(self, tree: YamlNode, key: Position | None, path: str, above: tuple[int, ...]) -> ValueNode:
         place = self._place(tree.start_mark)
         self.values += 1
         if id(tree) in above or self.values > _MOST_VALUES:
             problem = "holds itself" if id(tree) in above else f"makes more than {_MOST_VALUES} values"
             raise MarkedYAMLError(problem=f"an alias {problem}", problem_mark=tree.start_mark)
         above = (*above, id(tree))
-        value: Scalar | dict[str, Node] | list[Node]
+        value: Scalar | dict[str, ValueNode] | list[ValueNode]
         if isinstance(tree, MappingNode):
             value = self._map(tree, path, above)
         elif isinstance(tree, SequenceNode):
             value = [self._node(item, None, _field(path, i), above) for i, item in enumerate(tree.value)]
         else:
             value = self._scalar(str(tree.tag), str(tree.value), place, path)
-        return Node(value, place, key or place)
+        return ValueNode(value, place, key or place)
 
-    def _map(self, tree: MappingNode, path: str, above: tuple[int, ...]) -> dict[str, Node]:
-        entries: dict[str, Node] = {}
+    def _map(self, tree: MappingNode, path: str, above: tuple[int, ...]) -> dict[str, ValueNode]:
+        entries: dict[str, ValueNode] = {}
         for key, value in tree.value:
             place = self._place(key.start_mark)
             if not isinstance(key, ScalarNode):
@@ -203,7 +203,7 @@ class _Reader:
             entries.setdefault(key.value, node)
         return entries
 
-    def _scalar(self, tag: str, text: str, place: Place, path: str) -> Scalar:
+    def _scalar(self, tag: str, text: str, place: Position, path: str) -> Scalar:
         try:
             value = _scalar(tag, text)
         except (ValueError, KeyError):

@@ -11,7 +11,7 @@ import pandas as pd
 from analysis.occupancy.curve import curve
 from analysis.occupancy.law import law
 from scenarios.live.kernel import Scheduler, Ticks, machine_ticks
-from scenarios.live.processes import Observed, Place
+from scenarios.live.processes import Observed, ServingPlace
 
 LEAST_SPIN_SHARE = 0.98
 """A process that wants a CPU for itself should get this share of it before the load begins."""
@@ -78,7 +78,7 @@ def real_time_share(runtime: str, period: str) -> float:
     return min(1.0, int(runtime) / int(period))
 
 
-def during(observed: Observed, where: Place) -> During:
+def during(observed: Observed, where: ServingPlace) -> During:
     """Return what the samples and the workers' accounts say of the time of the load.
 
     The server's own processes leave all k CPUs taken while N > k of them are there, and then N - k of them wait: a

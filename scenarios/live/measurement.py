@@ -18,7 +18,7 @@ from models.errors import InputError
 from scenarios.files.source import LIBRARY
 from scenarios.live.gate import Before, During, before, during, reasons
 from scenarios.live.load import DEMAND_S, REQUESTS_PER_SESSION, THINK_S, sessions
-from scenarios.live.processes import LiveError, Observed, Place, Wish, observe, place
+from scenarios.live.processes import LiveError, Observed, ServingPlace, Wish, observe, place
 from scenarios.runs.rundir import make_folder
 from scenarios.runs.unfinished import whole
 from scenarios.views.conclusion import Conclusion, Payload
@@ -64,7 +64,7 @@ class LiveMachine:
     pool: int
 
     @classmethod
-    def of(cls, where: Place) -> "LiveMachine":
+    def of(cls, where: ServingPlace) -> "LiveMachine":
         """Return this machine, with where on it a load is served."""
         return cls(
             cpus=os.cpu_count(),

@@ -27,7 +27,7 @@ class LiveError(WscError):
 
 
 @dataclass(frozen=True, slots=True)
-class Place:
+class ServingPlace:
     """Where a load is served: CPUs of the server and of the client, the scheduler, and whether they share a CPU."""
 
     server_cpus: tuple[int, ...]
@@ -55,7 +55,7 @@ class Observed:
     """CPU time over wall-clock time of a process that tried to have a CPU before the load began."""
 
 
-def place(servers: int, wish: Wish = "auto", pool: int = 0) -> Place:
+def place(servers: int, wish: Wish = "auto", pool: int = 0) -> ServingPlace:
     """Return where to serve: the server on the last CPUs, the client on the others or, if none is left, on the same.
 
     Parameters
@@ -75,13 +75,13 @@ def place(servers: int, wish: Wish = "auto", pool: int = 0) -> Place:
     if wish not in ("auto", "other") and not privileged:
         raise LiveError(f"this user may not use --scheduler {wish}: it needs CAP_SYS_NICE; other and auto do not")
     scheduler: Scheduler = ("nice" if privileged else "other") if wish == "auto" else wish
-    return Place(tuple(cpus[-servers:]), tuple(cpus[:-servers] or cpus), scheduler, pool)
+    return ServingPlace(tuple(cpus[-servers:]), tuple(cpus[:-servers] or cpus), scheduler, pool)
 
 
 def observe(
     sessions: Sequence[Session],
     length_s: float,
-    where: Place,
+    where: ServingPlace,
     interval_s: float,
     tell: Callable[[float], None] = lambda share: None,
 ) -> Observed:

@@ -27,7 +27,7 @@ from scenarios.live.measurement import (
     write_log,
     write_summary,
 )
-from scenarios.live.processes import LiveError, Observed, Place, observe, place
+from scenarios.live.processes import LiveError, Observed, ServingPlace, observe, place
 from scenarios.runs.rundir import make_folder
 from scenarios.views.conclusion import Conclusion, Payload
 from scenarios.views.numbers import number, plural
@@ -217,7 +217,7 @@ def changes(logs: Mapping[int, pd.DataFrame], waited_s: Mapping[int, float]) -> 
     return tuple(_change(logs, waited_s, servers, to) for servers in logs for to in logs if to != servers)
 
 
-def _served(load: Sequence[Session], length_s: float, where: Place, tell: Progress) -> Observed:
+def _served(load: Sequence[Session], length_s: float, where: ServingPlace, tell: Progress) -> Observed:
     what = f"serving with {plural(len(where.server_cpus), 'CPU')}"
     return observe(load, length_s, where, interval_s(length_s), lambda share: tell(what, share))
 

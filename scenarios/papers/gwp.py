@@ -12,7 +12,7 @@ from analysis.figures.criteria import numbers
 from analysis.figures.gwp import profiles, square_root
 from analysis.figures.gwp.hot_functions import draw_functions
 from analysis.profiling.affinity.advice import advise, trial
-from analysis.profiling.affinity.table import Table, frame_of
+from analysis.profiling.affinity.table import AffinityTable, frame_of
 from analysis.profiling.database import Database
 from analysis.profiling.fleet_samples import of_fleet
 from analysis.profiling.metrics import cpi
@@ -29,7 +29,7 @@ from scenarios.runs.execution import reopen
 from scenarios.runs.rundir import Run
 from scenarios.web import calls, listing
 from scenarios.web.parameters import Pairs
-from scenarios.web.site import Page, Site
+from scenarios.web.site import Site, WebPage
 from sim.profiling.setting import Setting
 
 FLEET: Final = "profiled_fleet"
@@ -82,7 +82,7 @@ def _pipeline(run: Run) -> Reproduction:
     return Reproduction(judged, note=f"{raw:,} samples of all events")
 
 
-def _page(run: Path, build: Callable[[Site, Pairs], Page], pairs: Mapping[str, str]) -> str:
+def _page(run: Path, build: Callable[[Site, Pairs], WebPage], pairs: Mapping[str, str]) -> str:
     """Return a page of a run as HTML."""
     site = Site(run)
     try:
@@ -269,7 +269,7 @@ def _table1(paper: pd.DataFrame) -> Reproduction:
         }
         for job, platform in pairs
     ]
-    advice = advise(Table.of(pd.DataFrame(rows)))
+    advice = advise(AffinityTable.of(pd.DataFrame(rows)))
     planned = frame_of(advice.table, advice.plan.load)
     load = planned.set_index(["job", "platform"])["load"]
     judged = numbers(

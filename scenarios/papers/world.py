@@ -17,7 +17,7 @@ from analysis.figures.world import calibration, cpi, designs, mechanism, service
 from analysis.figures.wsmeter.draws import Halves
 from analysis.profiling.affinity.advice import advise
 from analysis.profiling.affinity.sampled import table_of
-from analysis.profiling.affinity.table import Table
+from analysis.profiling.affinity.table import AffinityTable
 from analysis.profiling.database import Database
 from analysis.statistics import Statistic, job_statistics
 from analysis.wsmeter.measurements import measurements
@@ -328,7 +328,7 @@ def _profiled(sources: Sources) -> Mapping[str, object]:
 
 def _affinity(run: Run) -> Reproduction:
     with Database([run.path]) as database:
-        plain, keeping = moved(run.path, advise(Table.of(table_of(database))))
+        plain, keeping = moved(run.path, advise(AffinityTable.of(table_of(database))))
     judged = numbers(
         realised_over_promised=plain.realised_over_promised,
         realised=plain.realised,

@@ -10,7 +10,7 @@ import pandas as pd
 
 from analysis.profiling.affinity.advice import Advice, Judgement, Method, Settings, advise, spent
 from analysis.profiling.affinity.shrinkage import compare
-from analysis.profiling.affinity.table import COUNTERS, Table, frame_of, read
+from analysis.profiling.affinity.table import COUNTERS, AffinityTable, frame_of, read
 from analysis.profiling.affinity.terms import Structure
 from models.arrays import Floats
 from scenarios.files.faults import Fault, FaultsError, faults_in
@@ -196,7 +196,7 @@ def _of_run(path: Path, method: Method, settings: Settings, judged: bool) -> Ass
 
     with Database([path]) as database:
         frame = table_of(database)
-    advice = advise(Table.of(frame), method, settings)
+    advice = advise(AffinityTable.of(frame), method, settings)
     truth = affinity_trial.truth(path, frame, advice)
     moved = affinity_trial.moved(path, advice) if judged else []
     return Assignment(advice, [*_notes(advice), *_exceeded(truth)], truth, moved)

@@ -9,7 +9,7 @@ import pandas as pd
 
 from analysis.profiling.affinity.advice import Advice, Judgement, Settings, advise, judge, shares
 from analysis.profiling.affinity.sampled import aligned, true_table
-from analysis.profiling.affinity.table import Table
+from analysis.profiling.affinity.table import AffinityTable
 from models.arrays import Floats
 from scenarios.files.faults import Fault, FaultsError
 from scenarios.files.schema import PROFILE, ProfileScenario
@@ -134,14 +134,14 @@ def world_of(run: Path) -> ProfileScenario:
         raise FaultsError([Fault(str(run), 0, 0, "", f"cannot be simulated: {error}")]) from None
 
 
-def _rows(jobs: tuple[str, ...], platforms: tuple[str, ...]) -> Table:
+def _rows(jobs: tuple[str, ...], platforms: tuple[str, ...]) -> AffinityTable:
     """Return an empty table with these jobs and platforms in this order."""
     shape = len(jobs), len(platforms)
     nothing, capacity = np.zeros(shape), np.zeros(shape[1])
-    return Table(jobs, platforms, nothing, nothing, nothing, np.ones(shape, np.bool_), capacity)
+    return AffinityTable(jobs, platforms, nothing, nothing, nothing, np.ones(shape, np.bool_), capacity)
 
 
-def _clocks(table: Table, platforms: tuple[str, ...]) -> Floats:
+def _clocks(table: AffinityTable, platforms: tuple[str, ...]) -> Floats:
     """Return (P,) clocks of platforms; the mean for one that the table does not have, ones if it has none."""
     if table.clock_hz is None:
         return np.ones(len(platforms))

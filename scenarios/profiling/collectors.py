@@ -21,7 +21,7 @@ MOST_TOGETHER, MOST_VISITS = 10, 100_000
 
 
 @dataclass(frozen=True, slots=True)
-class Look:
+class CollectorTables:
     """What one collector saw of the fleet's jobs, as clustered tables: keys, visit, samples, value."""
 
     functions: pd.DataFrame
@@ -63,7 +63,7 @@ class Looks:
         visits = rounds * max(1.0, world.fleet.machines / collector.one_in)
         return cls(setting, repository, max(1, min(MOST_TOGETHER, int(MOST_VISITS / visits))))
 
-    def look(self, seed: int) -> Look:
+    def look(self, seed: int) -> CollectorTables:
         """Return what the collector of a seed saw."""
         first = seed - seed % self.together
         if first != self.first:
@@ -89,7 +89,7 @@ class Looks:
 
 def _look(
     samples: pd.DataFrame, locations: pd.DataFrame, processes: pd.DataFrame, visits: pd.DataFrame, rates: pd.DataFrame
-) -> Look:
+) -> CollectorTables:
     """Put a collector's tables together.
 
     Samples are added as integers. All samples that a visit takes of one event stand for the same number of events, so
@@ -103,7 +103,7 @@ def _look(
     rows["each"] = rows["events"].astype(np.float64) * rows["weight"]
     of_jobs = ~rows["application"].str.startswith("[")
     cycles, instructions = rows["event"] == EVENTS[0], rows["event"] == EVENTS[1]
-    return Look(
+    return CollectorTables(
         functions=_clustered(rows[of_jobs & cycles], ["image", "function"]),
         cycles=_clustered(rows[of_jobs & cycles], ["application"]),
         instructions=_clustered(rows[of_jobs & instructions], ["application"]),

@@ -18,8 +18,8 @@ from scenarios.views.section import Says, Section
 if TYPE_CHECKING:
     import pandas as pd
 
-    from analysis.profiling.formats.foreign import Profile
-    from analysis.profiling.formats.tables import Total
+    from analysis.profiling.formats.foreign import ForeignProfile
+    from analysis.profiling.formats.tables import FileTotal
 
 FORMATS = ("pprof", "folded", "llvm")
 """What profiles are exported as."""
@@ -31,7 +31,7 @@ class Imported(Conclusion):
     """What was read of other tools' files: the answer of ``wsc profile import``."""
 
     out: Path
-    totals: list["Total"]
+    totals: list["FileTotal"]
     """Of each event of each file."""
     rows: dict[str, int]
     """Of each table."""
@@ -111,7 +111,7 @@ class Exported(Conclusion):
 
 
 @dataclass(frozen=True, slots=True)
-class Selection:
+class ExportSelection:
     """What of a profile is exported."""
 
     event: str = "cycles"
@@ -121,7 +121,7 @@ class Selection:
     """Values for the fleet in place of samples."""
 
 
-EVERYTHING = Selection()
+EVERYTHING = ExportSelection()
 """Samples of cycles, all of them."""
 
 
@@ -179,7 +179,7 @@ def import_files(
     return Imported(out, of_files, {name: len(table) for name, table in tables.items()}, notes)
 
 
-def export(runs: Sequence[Path], form: str, out: Path, selection: Selection = EVERYTHING) -> Exported:
+def export(runs: Sequence[Path], form: str, out: Path, selection: ExportSelection = EVERYTHING) -> Exported:
     """Write what a profile holds of an event into a file for other tools.
 
     Parameters
@@ -230,12 +230,12 @@ def export(runs: Sequence[Path], form: str, out: Path, selection: Selection = EV
     )
 
 
-def _summed(totals: Sequence["Total"]) -> Sequence["Total"]:
+def _summed(totals: Sequence["FileTotal"]) -> Sequence["FileTotal"]:
     """Return totals by file and event, of many files those by event alone."""
     files = {total.file for total in totals}
     if len(files) <= _LISTED:
         return totals
-    sums: dict[tuple[str, str], Total] = {}
+    sums: dict[tuple[str, str], FileTotal] = {}
     for total in totals:
         key = total.event, total.unit
         before = sums.get(key, replace(total, file=f"{len(files):,} files", samples=0, value=0))
@@ -244,7 +244,7 @@ def _summed(totals: Sequence["Total"]) -> Sequence["Total"]:
 
 
 def _drawn(
-    profiles: Sequence["Profile"], tables: Mapping[str, "pd.DataFrame"], machines: int, *, equal_lengths: bool
+    profiles: Sequence["ForeignProfile"], tables: Mapping[str, "pd.DataFrame"], machines: int, *, equal_lengths: bool
 ) -> tuple[dict[str, "pd.DataFrame"], list[str]]:
     """Return files as a sample of so many machines, and notes on it."""
     from analysis.profiling.formats.fleet import LengthError, SampleError, drawn, levels, repeated, unlike_lengths
@@ -275,7 +275,7 @@ def _drawn(
     return weighted, notes
 
 
-def _faulty_lengths(profiles: Sequence["Profile"], *, equal_lengths: bool) -> list[Fault]:
+def _faulty_lengths(profiles: Sequence["ForeignProfile"], *, equal_lengths: bool) -> list[Fault]:
     """Return what is wrong with the lengths that files say: under a millisecond beside longer, or said to be equal."""
     from analysis.profiling.formats.fleet import SHORTEST_S, levels, too_short, unlike_lengths
 
@@ -291,7 +291,7 @@ def _faulty_lengths(profiles: Sequence["Profile"], *, equal_lengths: bool) -> li
     return faults
 
 
-def _cure(profiles: Sequence["Profile"]) -> str:
+def _cure(profiles: Sequence["ForeignProfile"]) -> str:
     """Return in words what mends lengths that cannot be weighed by."""
     from analysis.profiling.formats.fleet import levels, unlike_lengths
 
@@ -314,9 +314,11 @@ def _stands_for(visits: "pd.DataFrame", machines: int) -> str:
     return f"{text}, for {time_s:g} s: {between}, so that a longer one counts no more"
 
 
-def _read_each(paths: Sequence[Path], read: Callable[[Path], "Profile"], progress: Progress | None) -> list["Profile"]:
+def _read_each(
+    paths: Sequence[Path], read: Callable[[Path], "ForeignProfile"], progress: Progress | None
+) -> list["ForeignProfile"]:
     """Read every file; raise the faults of all of them together."""
-    profiles, faults = list["Profile"](), list[Exception]()
+    profiles, faults = list["ForeignProfile"](), list[Exception]()
     for number, path in enumerate(paths):
         if problem := _no_file(path):
             faults.append(FaultsError([Fault(str(path), 0, 0, "", problem)]))
@@ -369,19 +371,19 @@ def _write_file(content: bytes, out: Path) -> None:
         raise FaultsError([Fault("--out", 0, 0, "", problem)]) from None
 
 
-def _pprof(profile: "Profile", measure: str) -> tuple[bytes, list[str]]:
+def _pprof(profile: "ForeignProfile", measure: str) -> tuple[bytes, list[str]]:
     from analysis.profiling.formats.pprof_writing import write_pprof
 
     return write_pprof(replace(profile, default=measure)), []
 
 
-def _folded(profile: "Profile", measure: str) -> tuple[bytes, list[str]]:
+def _folded(profile: "ForeignProfile", measure: str) -> tuple[bytes, list[str]]:
     from analysis.profiling.formats.folded import write_folded
 
     return write_folded(profile, measure).encode(errors="replace"), []
 
 
-def _llvm(profile: "Profile", measure: str) -> tuple[bytes, list[str]]:
+def _llvm(profile: "ForeignProfile", measure: str) -> tuple[bytes, list[str]]:
     """Return the samples of the one image that there is, and a note on those that a compiler cannot use."""
     from analysis.profiling.formats.sample_profile import symbolised, write_sample_profile
 
@@ -397,7 +399,7 @@ def _llvm(profile: "Profile", measure: str) -> tuple[bytes, list[str]]:
     return write_sample_profile(profile, measure, images[0]).encode(errors="replace"), notes
 
 
-_WRITERS: Mapping[str, Callable[["Profile", str], tuple[bytes, list[str]]]] = {
+_WRITERS: Mapping[str, Callable[["ForeignProfile", str], tuple[bytes, list[str]]]] = {
     "pprof": _pprof,
     "folded": _folded,
     "llvm": _llvm,

@@ -11,7 +11,7 @@ from analysis.figures.gwp.hot_functions import draw_functions, draw_rollouts
 from scenarios.files.schema import ProfileScenario
 from scenarios.profiling.profiled import (
     ProfileFacts,
-    Rollout,
+    RolloutShares,
     applications,
     error_of,
     facts,
@@ -48,7 +48,7 @@ class ProfiledRun(Conclusion):
     """Hottest functions of the jobs: as of `scenarios.profiling.profiled.functions`."""
     applications: pd.DataFrame
     """As of `scenarios.profiling.profiled.applications`."""
-    rollouts: list[Rollout]
+    rollouts: list[RolloutShares]
     services: list[ServedService]
     figures: list[Path]
 

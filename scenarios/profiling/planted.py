@@ -29,7 +29,7 @@ from sim.fleet.arms import NEVER, Block, Visits, run_arm
 from sim.profiling.builds import NEW
 from sim.profiling.collection import Collection, visits_of
 from sim.profiling.setting import Setting, of_block
-from sim.profiling.truth import Truth
+from sim.profiling.truth import ProfileTruth
 
 CAUSES = ("revision", "compiler", "platform", "datacentre")
 FACTORS = (1.6, 3.0)
@@ -89,7 +89,7 @@ def worth_finding(setting: Setting, spent: pd.DataFrame) -> pd.DataFrame:
     Parameters
     ----------
     setting : the fleet
-    spent : where its cycles are truly spent in the second half and in good health: `Fleet.spent`
+    spent : where its cycles are truly spent in the second half and in good health: `PlantedFleet.spent`
     """
     software, compiler = setting.software, setting.world.profiling.compiler
     programs, builds = software.programs, software.builds
@@ -123,7 +123,7 @@ def _released(setting: Setting) -> dict[str, str]:
 
 
 @dataclass(slots=True)
-class Fleet:
+class PlantedFleet:
     """A simulated fleet and its collectors: incidents only change where instructions go, and need no simulation."""
 
     setting: Setting
@@ -135,7 +135,7 @@ class Fleet:
     """The midnight between before and after."""
 
     @classmethod
-    def of(cls, world: ProfileWorld, collectors: int) -> "Fleet":
+    def of(cls, world: ProfileWorld, collectors: int) -> "PlantedFleet":
         """Return a fleet, simulated for so many collectors, who count cycles and ask for no stacks."""
         profiling = world.profiling
         collector = replace(profiling.collector, events=("cycles",), stacks_per_s=0.0, watches=())
@@ -148,7 +148,7 @@ class Fleet:
 
     def spent(self) -> pd.DataFrame:
         """Return the cycles of each function in the second half, visited or not: the columns of `truth_functions`."""
-        truth = Truth(self.setting.software)
+        truth = ProfileTruth(self.setting.software)
         for block in self.blocks:
             rows, totals = of_block(self.setting, block)
             later = rows.day * DAY_S >= self.half_s

@@ -160,7 +160,7 @@ def true_cpi(run: Run) -> pd.DataFrame:
 
 
 @dataclass(frozen=True, slots=True)
-class Rollout:
+class RolloutShares:
     """A roll-out's share of the jobs' cycles on the first and on the last day."""
 
     dimension: str
@@ -169,7 +169,7 @@ class Rollout:
     last: float
 
 
-def first_and_last(shares: pd.DataFrame) -> list[Rollout]:
+def first_and_last(shares: pd.DataFrame) -> list[RolloutShares]:
     """Return every roll-out's shares on the first and on the last day.
 
     Examples
@@ -180,7 +180,7 @@ def first_and_last(shares: pd.DataFrame) -> list[Rollout]:
     """
     days = shares["day"].min(), shares["day"].max()
     return [
-        Rollout(str(dimension), str(name), *(float(rows.loc[rows["day"] == day, "share"].sum()) for day in days))
+        RolloutShares(str(dimension), str(name), *(float(rows.loc[rows["day"] == day, "share"].sum()) for day in days))
         for (dimension, name), rows in shares.groupby(["dimension", "name"], sort=True)
     ]
 

@@ -99,7 +99,7 @@ class ProfileRows(Conclusion):
 
 
 @dataclass(frozen=True, slots=True)
-class Side:
+class QuerySide:
     """One of two queries that are compared."""
 
     query: Query
@@ -115,8 +115,8 @@ class ProfileDifference(Conclusion):
     events: list[str]
     """Of both profiles."""
     unit: str
-    a: Side
-    b: Side
+    a: QuerySide
+    b: QuerySide
     table: "pd.DataFrame"
     """All rows: the dimensions, value_a, value_b, share_a, share_b, change and, where both sides were drawn at random
     and no visit is on both, its low and high and whether it is significant among all rows."""
@@ -329,7 +329,7 @@ def diff(
         question = options.query(shared)
         of_a, again_a = of_fleet(first, replace(question, where=(*question.where, *parse_where(where_a))))
         of_b, again_b = of_fleet(second, replace(question, where=(*question.where, *parse_where(where_b))))
-        sides = Side(of_a, Total(*first.total(of_a, second))), Side(of_b, Total(*second.total(of_b, first)))
+        sides = QuerySide(of_a, Total(*first.total(of_a, second))), QuerySide(of_b, Total(*second.total(of_b, first)))
         empty = [
             _empty(database, side.query, name)
             for database, side, name in zip((first, second), sides, ("A: ", "B: "), strict=True)

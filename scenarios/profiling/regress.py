@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     import pandas as pd
 
     from analysis.profiling.database import Database
-    from analysis.profiling.regressions.comparison import Adjustment, Criteria
+    from analysis.profiling.regressions.comparison import Adjustment, AlarmCriteria
 
 _CAUSES = ("revision", "compiler", "kernel", "platform", "datacentre")
 _TAGS = ("function", "image", "application", *_CAUSES)
@@ -28,11 +28,11 @@ _NONE = ("", "[none]")
 ADJUSTMENTS: tuple["Adjustment", ...] = ("holm", "benjamini-hochberg", "benjamini-yekutieli")
 """Corrections for the number of functions."""
 least_growth = partial(number, least=1.0, most=64.0)
-"""Reads `Criteria.min_factor`."""
+"""Reads `AlarmCriteria.min_factor`."""
 least_cost = partial(share, zero=True)
-"""Reads `Criteria.min_cost`."""
+"""Reads `AlarmCriteria.min_cost`."""
 adjustment = partial(one_of, known=ADJUSTMENTS)
-"""Reads `Criteria.adjustment`."""
+"""Reads `AlarmCriteria.adjustment`."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,7 +51,7 @@ class Regression(Conclusion):
     """The functions that became more expensive, and what could have been found."""
 
     event: str
-    criteria: "Criteria"
+    criteria: "AlarmCriteria"
     samples_before: int
     samples_after: int
     alarms: "pd.DataFrame"
@@ -128,7 +128,7 @@ def regress(
     after: Path | None = None,
     at_s: float | None = None,
     event: str | None = None,
-    criteria: "Criteria | None" = None,
+    criteria: "AlarmCriteria | None" = None,
 ) -> Regression:
     """Return the functions that became more expensive from one profile to the next, and what each change goes with.
 
@@ -151,7 +151,7 @@ def regress(
     """
     from analysis.profiling.database import Database
     from analysis.profiling.query import QueryError, unknown
-    from analysis.profiling.regressions.comparison import Criteria
+    from analysis.profiling.regressions.comparison import AlarmCriteria
 
     if at_s is None and after is None:
         raise FaultsError([Fault("--at", 0, 0, "", "one run needs a time that parts before from after")])
@@ -168,7 +168,7 @@ def regress(
             raise QueryError(f"{side}: the event {event} has no samples")
     if at_s is None:
         _refuse_shared(tables["before"], tables["after"])
-    return compare(event or "cycles", tables["before"], tables["after"], criteria or Criteria())
+    return compare(event or "cycles", tables["before"], tables["after"], criteria or AlarmCriteria())
 
 
 def _refuse_shared(before: "pd.DataFrame", after: "pd.DataFrame") -> None:
@@ -197,7 +197,7 @@ def _fingerprints(table: "pd.DataFrame") -> set[int]:
     return set(machines.loc[telling, "number"].tolist())
 
 
-def compare(event: str, before: "pd.DataFrame", after: "pd.DataFrame", criteria: "Criteria") -> Regression:
+def compare(event: str, before: "pd.DataFrame", after: "pd.DataFrame", criteria: "AlarmCriteria") -> Regression:
     """Return the alarms between two tables of `cells`, and what could have been found.
 
     Raises
@@ -205,11 +205,11 @@ def compare(event: str, before: "pd.DataFrame", after: "pd.DataFrame", criteria:
     NotEnoughDataError
         If a side has samples of one machine alone.
     """
-    from analysis.profiling.regressions.comparison import PROBABILITY, Comparison
+    from analysis.profiling.regressions.comparison import PROBABILITY, CostComparison
     from analysis.profiling.regressions.detection import FACTORS
 
     blank = _blank([before, after])
-    comparison = Comparison.of(before.drop(columns=blank), after.drop(columns=blank), cluster="machine")
+    comparison = CostComparison.of(before.drop(columns=blank), after.drop(columns=blank), cluster="machine")
     sizes = comparison.detectable(criteria)
     detectable = (
         Detectable(float(share), int(functions), float(factor) if math.isfinite(factor) else None)

@@ -20,7 +20,7 @@ from analysis.profiling.regressions.comparison import alarms
 from models.errors import InputError
 from models.profiling.world import Incident
 from models.randomness import stream
-from scenarios.profiling.planted import CAUSES, FACTORS, WORTH, Fleet, chosen, world_of, worth_finding
+from scenarios.profiling.planted import CAUSES, FACTORS, WORTH, PlantedFleet, chosen, world_of, worth_finding
 from scenarios.runs.kept import each, folder_of
 from scenarios.views.output import Progress
 
@@ -166,7 +166,7 @@ def judged(seed: int, shares: Mapping[int, Sequence[int]]) -> dict[str, Any]:
     shares : how many pairs are planted and how many healthy, for each fleet
     """
     planted, healthy = shares[seed]
-    fleet = Fleet.of(world_of(seed), planted + healthy)
+    fleet = PlantedFleet.of(world_of(seed), planted + healthy)
     worth = worth_finding(fleet.setting, fleet.spent())
     trials, quiet = [], []
     for i in range(planted):

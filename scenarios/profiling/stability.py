@@ -167,7 +167,7 @@ def _cpi_by_day(database: "Database", cluster: str) -> pd.DataFrame:
 
 
 def _whole(clustered: pd.DataFrame, cluster: str, bits: bool) -> WholeProfile:
-    from analysis.profiling.intervals import Clusters, Design, design
+    from analysis.profiling.intervals import ClusteredProfile, ProfileTotals, design
     from analysis.profiling.stability import clustered_entropy, expected_distance
     from analysis.statistics import NotEnoughDataError
 
@@ -175,13 +175,13 @@ def _whole(clustered: pd.DataFrame, cluster: str, bits: bool) -> WholeProfile:
     try:
         worth = design(clustered, cluster=cluster)
     except NotEnoughDataError:
-        worth = Design(entropy.samples, 1, math.nan, math.nan, math.nan)
+        worth = ProfileTotals(entropy.samples, 1, math.nan, math.nan, math.nan)
     return WholeProfile(
         **asdict(worth),
         entropy=entropy.value,
         entropy_error=entropy.standard_error,
         entries=entropy.entries,
-        constant=expected_distance(Clusters.of(clustered, cluster).shares, 1.0),
+        constant=expected_distance(ClusteredProfile.of(clustered, cluster).shares, 1.0),
     )
 
 

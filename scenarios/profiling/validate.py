@@ -21,7 +21,7 @@ from analysis.profiling.metrics import core_seconds, cpi
 from analysis.profiling.stability import clustered_entropy, entropy, manhattan
 from models.arrays import Floats
 from scenarios.files.schema import GWP, PROFILE, ProfileScenario
-from scenarios.profiling.collectors import Look, Looks
+from scenarios.profiling.collectors import CollectorTables, Looks
 from scenarios.profiling.profiled import FUNCTION, true_cpi, true_shares
 from scenarios.runs.execution import obtain, reopen
 from scenarios.runs.kept import each, folder_of
@@ -258,7 +258,7 @@ def _functions(clustered: pd.DataFrame, true: pd.DataFrame, settings: GWP) -> di
     }
 
 
-def _cpi(look: Look, run: Run, settings: GWP) -> dict[str, Any]:
+def _cpi(look: CollectorTables, run: Run, settings: GWP) -> dict[str, Any]:
     """Return how right CPI is of the applications with the most cycles."""
     ratios = cpi(look.cycles, look.instructions, cluster="visit", confidence=settings.confidence)
     both = ratios.merge(true_cpi(run), "inner", "application").head(settings.top)
@@ -267,7 +267,7 @@ def _cpi(look: Look, run: Run, settings: GWP) -> dict[str, Any]:
     return {"covered": inside.astype(int).tolist(), "error": float(errors.median())}
 
 
-def _seconds(look: Look, monitor: pd.DataFrame, settings: GWP) -> dict[str, Any]:
+def _seconds(look: CollectorTables, monitor: pd.DataFrame, settings: GWP) -> dict[str, Any]:
     """Return how right core-seconds are, held against the fleet's monitor."""
     estimate = core_seconds(look.visits, look.of_visits, monitor, confidence=settings.confidence)
     return {

@@ -8,14 +8,14 @@ from scenarios.views.section import Table
 from scenarios.views.tables import Link, Row, of_frame
 from scenarios.web.listing import unit_of
 from scenarios.web.parameters import PageQuery, Pairs, RefusedError, read
-from scenarios.web.site import Page, Site
+from scenarios.web.site import Site, WebPage
 
 _MOST_LINES = 10_000
 _TOLD = ("line", "samples", "value", "share")
 
 
 @dataclass(frozen=True, slots=True)
-class Line:
+class SourceLine:
     """A source line: number, text, samples, what it stands for, its share of the file, length of its bar."""
 
     number: int
@@ -35,7 +35,7 @@ class SourceView:
     event: str
     unit: str
     hash: str
-    lines: list[Line]
+    lines: list[SourceLine]
     header: list[tuple[str, str]]
     functions: Table
     users: Table
@@ -54,7 +54,7 @@ class FilesView:
     action: str = "/source"
 
 
-def source(site: Site, pairs: Pairs) -> Page:
+def source(site: Site, pairs: Pairs) -> WebPage:
     """Return a source file with a bar for each line (Ren et al. 2010, "Source annotation"); without one, all files."""
     request = read(pairs, site.default(("file", "file_hash")), more=("file", "hash"))
     base = replace(request, more={})
@@ -86,10 +86,10 @@ def source(site: Site, pairs: Pairs) -> Page:
         users=_split(site, exact, ("application", "revision"), "Programs that run it"),
         versions=of_frame(contents, "Contents of this name", {"file_hash": _version(base, file)}, unit=unit),
     )
-    return Page("source.html", file, view)
+    return WebPage("source.html", file, view)
 
 
-def annotate(site: Site, exact: PageQuery, file: str, file_hash: str) -> list[Line]:
+def annotate(site: Site, exact: PageQuery, file: str, file_hash: str) -> list[SourceLine]:
     """Return the lines of a file with what was sampled in each; lines that are not stored but sampled come last."""
     text = site.source(file, file_hash).head(_MOST_LINES)
     sampled = site.database.query(exact.grouped("line").query)
@@ -99,14 +99,14 @@ def annotate(site: Site, exact: PageQuery, file: str, file_hash: str) -> list[Li
     }
     hottest = max((share for *_, share in heat.values()), default=0.0) or 1.0
     lines = [
-        Line(int(number), str(line), *heat.pop(int(number), (0, 0, 0.0)), 0.0)
+        SourceLine(int(number), str(line), *heat.pop(int(number), (0, 0, 0.0)), 0.0)
         for number, line in zip(text["line"], text["text"], strict=True)
     ]
-    lines.extend(Line(number, "", *told, 0.0) for number, told in sorted(heat.items()))
+    lines.extend(SourceLine(number, "", *told, 0.0) for number, told in sorted(heat.items()))
     return [replace(line, bar=line.share / hottest) for line in lines]
 
 
-def _files(site: Site, request: PageQuery) -> Page:
+def _files(site: Site, request: PageQuery) -> WebPage:
     listed = site.database.query(request.grouped("file", "file_hash").query, request.top)
 
     def link(row: Row) -> str:
@@ -116,7 +116,7 @@ def _files(site: Site, request: PageQuery) -> Page:
 
     unit = unit_of(site, request.query.event)
     table = of_frame(listed, "Source files by content", {"file": link}, unit=unit)
-    return Page("files.html", "Source", FilesView(request, site.suggestions, table))
+    return WebPage("files.html", "Source", FilesView(request, site.suggestions, table))
 
 
 def _split(site: Site, exact: PageQuery, by: tuple[str, ...], caption: str) -> Table:

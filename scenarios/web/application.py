@@ -22,9 +22,9 @@ from scenarios.web import annotation, calls, findings, listing, regressions
 from scenarios.web.graph import as_json
 from scenarios.web.guard import LOOPBACK, Guard
 from scenarios.web.parameters import Pairs, RefusedError
-from scenarios.web.site import HERE, Page, Site
+from scenarios.web.site import HERE, Site, WebPage
 
-Build = Callable[[Site, Pairs], Page]
+Build = Callable[[Site, Pairs], WebPage]
 BuildJson = Callable[[Site, Pairs], Payload]
 Endpoint = Callable[[Request], Awaitable[Response]]
 
@@ -143,5 +143,5 @@ def _pairs(request: Request) -> Pairs:
 
 def _error(site: Site, problems: list[str], status: int) -> Response:
     """Return a page that lists what is wrong."""
-    page = Page("error.html", "This cannot be shown", ErrorView(problems))
+    page = WebPage("error.html", "This cannot be shown", ErrorView(problems))
     return HTMLResponse(site.render(page), status)

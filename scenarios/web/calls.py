@@ -17,7 +17,7 @@ from scenarios.web.differences import frames, functions, sides
 from scenarios.web.graph import MOST_EDGES, USUAL_EDGES, CallGraph, Stack, Tree, call_graph, dot, flame
 from scenarios.web.listing import both, marked, unit_of
 from scenarios.web.parameters import PageQuery, Pairs, RefusedError, Restrictions, gather, read
-from scenarios.web.site import Page, Site
+from scenarios.web.site import Site, WebPage
 
 _MOST_PATHS, _MOST_ROOTS, _DIGITS = 100_000, 20, 4
 _ROOTS = ("application",)
@@ -81,7 +81,7 @@ class FlameDifferenceView:
     false_changes: float = FALSE_CHANGES
 
 
-def callgraph(site: Site, pairs: Pairs) -> Page:
+def callgraph(site: Site, pairs: Pairs) -> WebPage:
     """Return the call graph view (Ren et al. 2010, figure 3)."""
     told = read(pairs, site.default(stacks=True), more=("edges",))
     request, most = replace(told, more={}), _edges(told.more.get("edges"))
@@ -101,7 +101,7 @@ def callgraph(site: Site, pairs: Pairs) -> Page:
         nodes=of_frame(_functions(inclusive, request.top), "Functions", {"function": _to_query(request)}, unit=unit),
         graph=graph,
     )
-    return Page("callgraph.html", "Call graph", view)
+    return WebPage("callgraph.html", "Call graph", view)
 
 
 def _edges(text: str | None) -> int:
@@ -112,7 +112,7 @@ def _edges(text: str | None) -> int:
     raise RefusedError([f"edges: should be a whole number from 1 to {MOST_EDGES}, got {text[:60]}"])
 
 
-def flamegraph(site: Site, pairs: Pairs) -> Page:
+def flamegraph(site: Site, pairs: Pairs) -> WebPage:
     """Return the flame graph, a root frame for each application; without scripts its functions as a table."""
     request = read(pairs, site.default(_ROOTS, stacks=True))
     unit = unit_of(site, request.query.event)
@@ -125,7 +125,7 @@ def flamegraph(site: Site, pairs: Pairs) -> Page:
         nodes=of_frame(_functions(inclusive, request.top), "Functions", {"function": _to_query(request)}, unit=unit),
         paths=of_frame(_paths(site.database.stacks(request.query, request.top), total), "Call paths", unit=unit),
     )
-    return Page("flame.html", "Flame graph", view)
+    return WebPage("flame.html", "Flame graph", view)
 
 
 def flame_json(site: Site, pairs: Pairs) -> Payload:
@@ -134,7 +134,7 @@ def flame_json(site: Site, pairs: Pairs) -> Payload:
     return flame(_stacks(site, query, _roots(site, query)))
 
 
-def flamediff(site: Site, pairs: Pairs) -> Page:
+def flamediff(site: Site, pairs: Pairs) -> WebPage:
     """Return the differential flame graph of B against A; without scripts the shares of functions as a table."""
     pairs = list(pairs)
     request, (a, b), texts = both(site, pairs, site.default(_ROOTS, stacks=True))
@@ -157,7 +157,7 @@ def flamediff(site: Site, pairs: Pairs) -> Page:
         beyond=int(changes["significant"].sum()) if "significant" in changes else 0,
         without=why,
     )
-    return Page("flamediff.html", "Differential flame graph", view)
+    return WebPage("flamediff.html", "Differential flame graph", view)
 
 
 def flamediff_json(site: Site, pairs: Pairs) -> Payload:

@@ -6,7 +6,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 import pandas as pd
 
-from analysis.profiling.intervals import Clusters, share_degrees, share_variances
+from analysis.profiling.intervals import ClusteredProfile, share_degrees, share_variances
 from analysis.profiling.query import PROCESS_DIMENSIONS, Query
 from models.arrays import Floats, Ints
 from scenarios.profiling.intervals import CLUSTER, ERRORS, incomparable, with_change
@@ -54,7 +54,7 @@ class Side:
         cell, place = np.unique(key, return_inverse=True)
         value = np.bincount(place, self.value[row], len(cell)).astype(np.float64)
         keys = pd.DataFrame({"item": list(names)})
-        data = Clusters(keys, cell // len(self.size), cell % len(self.size), value, value, self.size)
+        data = ClusteredProfile(keys, cell // len(self.size), cell % len(self.size), value, value, self.size)
         error = np.sqrt(share_variances(data))
         return keys.assign(share=data.shares, standard_error=error, degrees=share_degrees(data))
 

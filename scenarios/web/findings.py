@@ -14,7 +14,7 @@ from scenarios.views.section import Table
 from scenarios.views.tables import Link, Row, of_frame
 from scenarios.web.charts import Chart, Lines, lines, stacked
 from scenarios.web.parameters import MOST_ROWS, PageQuery, Pairs, RefusedError, gather, read
-from scenarios.web.site import Page, Site
+from scenarios.web.site import Site, WebPage
 
 _SAID = {
     "previous": "distance",
@@ -66,7 +66,7 @@ class QuestionView:
     answer: Table | None
 
 
-def rollouts(site: Site, pairs: Pairs) -> Page:
+def rollouts(site: Site, pairs: Pairs) -> WebPage:
     """Return which compilers, kernels, platforms and revisions took which share of an event, day by day."""
     request = read(pairs, site.default(("day",)))
     charts = []
@@ -79,7 +79,7 @@ def rollouts(site: Site, pairs: Pairs) -> Page:
         listed = of_frame(_by_day(rows, key, request.top), f"{key.capitalize()}: share by day", bar="")
         heads = tuple(replace(head, text=head.text.removeprefix("share ")) for head in listed.headings)
         charts.append((key, stacked(rows), replace(listed, headings=heads)))
-    return Page("rollouts.html", "Roll-outs", RolloutsView(request, site.suggestions, charts))
+    return WebPage("rollouts.html", "Roll-outs", RolloutsView(request, site.suggestions, charts))
 
 
 def _by_day(rows: list[tuple[int, str, int]], key: str, top: int) -> pd.DataFrame:
@@ -95,7 +95,7 @@ def _by_day(rows: list[tuple[int, str, int]], key: str, top: int) -> pd.DataFram
     return pd.DataFrame({key: names, **shares})
 
 
-def stability(site: Site, pairs: Pairs) -> Page:
+def stability(site: Site, pairs: Pairs) -> WebPage:
     """Return entropy and distances of the profile day by day, beside what sampling alone makes of them."""
     request = read(pairs, site.default(("application",)), more=("k",))
     if "day" in request.query.by or "visit" in request.query.by:
@@ -117,7 +117,7 @@ def stability(site: Site, pairs: Pairs) -> Page:
         ],
         table=of_frame(periods_of, f"{request.query.event} by {', '.join(request.query.by)}, day by day", bar=""),
     )
-    return Page("stability.html", "Stability", view)
+    return WebPage("stability.html", "Stability", view)
 
 
 def _entries(text: str | None) -> int | None:
@@ -128,16 +128,16 @@ def _entries(text: str | None) -> int | None:
     raise RefusedError([f"k: should be a whole number above 0, got {text[:60]}"])
 
 
-def questions(_: Site, pairs: Pairs) -> Page:
+def questions(_: Site, pairs: Pairs) -> WebPage:
     """Return the list of documented questions."""
     problems = list[str]()
     gather(pairs, (), problems)
     if problems:
         raise RefusedError(problems)
-    return Page("questions.html", "Questions", QuestionsView(QUESTIONS))
+    return WebPage("questions.html", "Questions", QuestionsView(QUESTIONS))
 
 
-def question(site: Site, pairs: Pairs) -> Page:
+def question(site: Site, pairs: Pairs) -> WebPage:
     """Return the answer to one documented question, with a form for its parameters."""
     pairs = list(pairs)
     name = next((value for key, value in reversed(pairs) if key == PATH), "")
@@ -157,7 +157,7 @@ def question(site: Site, pairs: Pairs) -> Page:
         except (QueryError, NotEnoughDataError) as error:
             problems = str(error).splitlines()
     view = QuestionView(wanted, {**wanted.parameters, **given}, problems, answer)
-    return Page("question.html", wanted.title, view, 400 if problems and len(pairs) > 1 else 200)
+    return WebPage("question.html", wanted.title, view, 400 if problems and len(pairs) > 1 else 200)
 
 
 def _answer(answer: pd.DataFrame, title: str, fleet: PageQuery) -> Table:

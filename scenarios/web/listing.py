@@ -16,7 +16,7 @@ from scenarios.views.numbers import event_name, event_quantity
 from scenarios.views.section import Cell, Heading, Table
 from scenarios.views.tables import Link, Row, of_frame
 from scenarios.web.parameters import PageQuery, Pairs, RefusedError, Restrictions, gather, read, restrictions
-from scenarios.web.site import Page, Site
+from scenarios.web.site import Site, WebPage
 
 _NEXT = {"function": ("application",), "file": ("file", "line"), "line": ("function",)}
 _HOME_ROWS = 8
@@ -84,7 +84,7 @@ class QueryJson(TypedDict):
     rows: list[dict[str, Any]]
 
 
-def home(site: Site, pairs: Pairs) -> Page:
+def home(site: Site, pairs: Pairs) -> WebPage:
     """Return the home page: what was profiled, where its first event was spent, and the other events folded away."""
     problems = list[str]()
     gather(pairs, (), problems)
@@ -92,7 +92,7 @@ def home(site: Site, pairs: Pairs) -> Page:
         raise RefusedError(problems)
     stories = [_story(site, event) for event in site.events]
     view = HomeView(facts(site), stories[:1], stories[1:], site.scenario)
-    return Page("home.html", "Fleet profile", view)
+    return WebPage("home.html", "Fleet profile", view)
 
 
 def facts(site: Site) -> list[tuple[str, str]]:
@@ -128,7 +128,7 @@ def unit_of(site: Site, event: str) -> str:
     return site.database.units().get(event, "")
 
 
-def query(site: Site, pairs: Pairs) -> Page:
+def query(site: Site, pairs: Pairs) -> WebPage:
     """Return the query view (Ren et al. 2010, figure 2)."""
     request = read(pairs, site.default())
     samples, value = site.database.total(request.query)
@@ -141,7 +141,7 @@ def query(site: Site, pairs: Pairs) -> Page:
         value=event_quantity(value, request.query.event, unit_of(site, request.query.event)),
         further=[(key, request.grouped(key).url("/query")) for key in DIMENSIONS if key not in request.query.by],
     )
-    return Page("query.html", "Query", view)
+    return WebPage("query.html", "Query", view)
 
 
 def query_json(site: Site, pairs: Pairs) -> QueryJson:
@@ -165,7 +165,7 @@ def plain(value: object) -> object:
     return value.item() if isinstance(value, np.generic) else value
 
 
-def diff(site: Site, pairs: Pairs) -> Page:
+def diff(site: Site, pairs: Pairs) -> WebPage:
     """Return two queries side by side: each key's share in A, in B, and the change, greatest first."""
     request, sides, texts = both(site, pairs, site.default())
     changes, lacking = site.difference(sides[0], sides[1])
@@ -182,7 +182,7 @@ def diff(site: Site, pairs: Pairs) -> Page:
         beyond=int(changes["significant"].sum()) if "significant" in changes else 0,
         without=lacking,
     )
-    return Page("diff.html", "Difference of two queries", view)
+    return WebPage("diff.html", "Difference of two queries", view)
 
 
 def marked(changed: pd.DataFrame, shown: Table) -> Table:

@@ -8,19 +8,19 @@ import pandas as pd
 
 from analysis.profiling.fleet_samples import visits_of_fleet
 from analysis.profiling.query import unknown
-from analysis.profiling.regressions.comparison import Criteria
+from analysis.profiling.regressions.comparison import AlarmCriteria
 from models.arrays import DAY_S
 from scenarios.files import options
 from scenarios.profiling.regress import ADJUSTMENTS, adjustment, least_cost, least_growth
 from scenarios.views.section import Table
 from scenarios.views.tables import Row, of_frame
 from scenarios.web.parameters import PageQuery, Pairs, RefusedError, gather, value_of
-from scenarios.web.site import Page, Site
+from scenarios.web.site import Site, WebPage
 
 _SHOWN = ["function", "dimension", "value", "application", "factor", "low", "high", "cost", "p_value"]
 _NAMES = {"dimension": "goes with", "low": "factor from", "high": "factor to", "cost": "cost_share"}
 _USUAL = {
-    name: options.typed(metavar, getattr(Criteria(), name))
+    name: options.typed(metavar, getattr(AlarmCriteria(), name))
     for name, metavar in {"min_factor": "X", "min_cost": "SHARE", "false_alarms": "SHARE", "adjustment": ""}.items()
 }
 """Criteria as the form shows them unless others are asked for."""
@@ -46,7 +46,7 @@ class RegressView:
     adjustments: tuple[str, ...] = ADJUSTMENTS
 
 
-def regress(site: Site, pairs: Pairs) -> Page:
+def regress(site: Site, pairs: Pairs) -> WebPage:
     """Return the alarms of before a time against after it; without one, the days that there are to choose from."""
     problems = list[str]()
     given = gather(pairs, ("at", "event", *_USUAL), problems)
@@ -57,8 +57,8 @@ def regress(site: Site, pairs: Pairs) -> Page:
     if event not in site.events:
         problems.append(f"event: {unknown('event', event, site.events)}")
     texts = _USUAL | {name: texts_given[name] for name in _USUAL if name in texts_given}
-    usual = Criteria()
-    criteria = Criteria(
+    usual = AlarmCriteria()
+    criteria = AlarmCriteria(
         value_of("false_alarms", texts, options.share, usual.false_alarms, problems),
         value_of("min_factor", texts, least_growth, usual.min_factor, problems),
         value_of("min_cost", texts, least_cost, usual.min_cost, problems),
@@ -77,7 +77,7 @@ def regress(site: Site, pairs: Pairs) -> Page:
         span=_span(visits["start_s"]),
     )
     if at_s is None:
-        return Page("regress.html", "Regressions", view)
+        return WebPage("regress.html", "Regressions", view)
     regression = site.regression(at_s, event, criteria)
     alarms = regression.alarms.reindex(columns=_SHOWN).rename(columns=_NAMES)
     fleet = PageQuery(site.default()).about(event)
@@ -93,7 +93,7 @@ def regress(site: Site, pairs: Pairs) -> Page:
         verdict=regression.verdict(),
         could_find=regression.could_find(),
     )
-    return Page("regress.html", "Regressions", view)
+    return WebPage("regress.html", "Regressions", view)
 
 
 def _span(start_s: "pd.Series[float]") -> list[str]:

@@ -15,7 +15,7 @@ import pyarrow.parquet as pq
 from analysis.profiling.database import Database
 from analysis.profiling.fleet_samples import of_fleet
 from analysis.profiling.query import DIMENSIONS, Query
-from analysis.profiling.regressions.comparison import Criteria
+from analysis.profiling.regressions.comparison import AlarmCriteria
 from analysis.profiling.storage import Identity
 from analysis.statistics import NotEnoughDataError
 from scenarios.files.json_text import JsonError, json_of
@@ -39,7 +39,7 @@ class View(Protocol):
 
 
 @dataclass(frozen=True, slots=True)
-class Page:
+class WebPage:
     """A template and the view, a dataclass of its own, whose fields it shows."""
 
     template: str
@@ -74,7 +74,7 @@ class Site:
         """Close the database."""
         self.database.close()
 
-    def render(self, page: Page) -> str:
+    def render(self, page: WebPage) -> str:
         """Return a page as HTML."""
         shared = {"title": page.title, "name": self.name, "events": self.events, "dimensions": DIMENSIONS}
         own = {field.name: getattr(page.view, field.name) for field in fields(page.view)}
@@ -147,7 +147,7 @@ class Site:
         """
         return self._once(("difference", a, b), lambda: difference(self.database, a, self.database, b))
 
-    def regression(self, at_s: float, event: str, criteria: Criteria) -> Regression:
+    def regression(self, at_s: float, event: str, criteria: AlarmCriteria) -> Regression:
         """Return the functions that became more expensive from before a time to after it, and what could be found.
 
         Parameters
@@ -167,7 +167,7 @@ class Site:
         shares = intervals(self.database, query)
         return None if shares is None else shares.drop(columns=ERRORS).head(MOST_ROWS)
 
-    def _regression(self, at_s: float, event: str, criteria: Criteria) -> Regression:
+    def _regression(self, at_s: float, event: str, criteria: AlarmCriteria) -> Regression:
         before, after = cells(self.database, None, at_s, event), cells(self.database, at_s, None, event)
         sides = {"before": before, "after": after}
         if empty := [side for side, table in sides.items() if table.empty]:

@@ -13,7 +13,7 @@ import numpy as np
 from models.arrays import Ints
 from models.profiling.functions import Functions, image_functions
 from models.profiling.images import MODULE
-from models.profiling.programs import Programs
+from models.profiling.programs import ProgramArrays
 from models.profiling.world import ProfileWorld
 from models.randomness import key
 from sim.profiling.builds import Builds
@@ -106,7 +106,7 @@ class Addresses:
         return self.line_offset[line] + (self.instructions[line] - 1) * INSTRUCTION_BYTES
 
 
-def lay_out_images(world: ProfileWorld, programs: Programs, builds: Builds) -> Addresses:
+def lay_out_images(world: ProfileWorld, programs: ProgramArrays, builds: Builds) -> Addresses:
     """Return where everything is in every image built.
 
     Parameters

@@ -10,7 +10,7 @@ import numpy as np
 from models.arrays import DAY_S, HOUR_S, Bools, Floats, Ints
 from models.fleet.jobs import Jobs
 from models.profiling.images import KERNEL
-from models.profiling.programs import Programs
+from models.profiling.programs import ProgramArrays
 from models.profiling.world import Compiler, ProfileWorld
 from models.randomness import stream, streams
 from sim.fleet import slots
@@ -19,7 +19,7 @@ from sim.fleet.day import Day
 from sim.profiling.draws import keys_of, mixed, normals, uniforms
 
 
-def release_factors(world: ProfileWorld, programs: Programs, released: Bools, recompiled: Bools) -> Floats:
+def release_factors(world: ProfileWorld, programs: ProgramArrays, released: Bools, recompiled: Bools) -> Floats:
     """Return the factors of new builds: releases change some own functions, the new compiler all that is linked.
 
     Parameters
@@ -57,13 +57,13 @@ def release_factors(world: ProfileWorld, programs: Programs, released: Bools, re
     return factor
 
 
-def changed_functions(world: ProfileWorld, programs: Programs) -> Bools:
+def changed_functions(world: ProfileWorld, programs: ProgramArrays) -> Bools:
     """Return (G,) which functions a release of their program changes, where they are of its own code."""
     chosen = uniforms(mixed(programs.code.key, keys_of(world.seed, "functions that a release changes")))
     return np.asarray(chosen < world.profiling.releases.changed_functions)
 
 
-def _compiled_factors(world: ProfileWorld, programs: Programs) -> Floats:
+def _compiled_factors(world: ProfileWorld, programs: ProgramArrays) -> Floats:
     """Return (G,) factors of the new compiler on all code that is compiled into programs."""
     compiler = world.profiling.compiler
     if compiler is None:
@@ -73,7 +73,7 @@ def _compiled_factors(world: ProfileWorld, programs: Programs) -> Floats:
     return np.where(np.isin(programs.kinds, ["program", "library"])[programs.code.image], drawn, 1.0)
 
 
-def kernel_factors(world: ProfileWorld, programs: Programs) -> Floats:
+def kernel_factors(world: ProfileWorld, programs: ProgramArrays) -> Floats:
     """Return by what factor the new kernel changes the instructions of each function; 1 for all but its own.
 
     Parameters
@@ -102,7 +102,7 @@ def kernel_factors(world: ProfileWorld, programs: Programs) -> Floats:
     return np.where(programs.code.image == KERNEL, np.exp(spread), 1.0)
 
 
-def _per_function(world: ProfileWorld, programs: Programs, name: str) -> Floats:
+def _per_function(world: ProfileWorld, programs: ProgramArrays, name: str) -> Floats:
     return normals(mixed(programs.code.key, keys_of(world.seed, name)))
 
 
@@ -145,7 +145,7 @@ class Builds:
         return len(self.build_id)
 
 
-def build_builds(world: ProfileWorld, programs: Programs) -> Builds:
+def build_builds(world: ProfileWorld, programs: ProgramArrays) -> Builds:
     """Return every build that runs within the horizon.
 
     Parameters
@@ -200,7 +200,7 @@ def residence_release(world: ProfileWorld, day: Day, builds: Builds) -> Ints:
     return np.where((first < NEVER) & (wave < shares.size), (np.minimum(first, 2**20) + wave) * epochs, NEVER)
 
 
-def software_factors(programs: Programs, builds: Builds, jobs: Jobs) -> Floats:
+def software_factors(programs: ProgramArrays, builds: Builds, jobs: Jobs) -> Floats:
     """Return by what factor the new build changes each trait of each job, in the first state on the reference.
 
     Instructions per request follow those of the functions; core CPI and memory accesses per instruction follow from
@@ -230,7 +230,7 @@ def software_factors(programs: Programs, builds: Builds, jobs: Jobs) -> Floats:
     return table
 
 
-def _release_days(world: ProfileWorld, programs: Programs) -> Ints:
+def _release_days(world: ProfileWorld, programs: ProgramArrays) -> Ints:
     """Return the day of each program's release: any but the first, for the share of them that is released."""
     drawn = [rng.random(2) for rng in streams(world.seed, "release", programs.names)]
     chosen, when = np.reshape(drawn, (-1, 2)).T
@@ -238,7 +238,7 @@ def _release_days(world: ProfileWorld, programs: Programs) -> Ints:
     return np.where((chosen < world.profiling.releases.share) & (world.days > 1), day, NEVER)
 
 
-def _recompiled(world: ProfileWorld, programs: Programs, day: Ints) -> Bools:
+def _recompiled(world: ProfileWorld, programs: ProgramArrays, day: Ints) -> Bools:
     """Return which releases are built by the new compiler: a share that grows linearly over its roll-out."""
     compiler = world.profiling.compiler
     uniform = np.array([rng.random() for rng in streams(world.seed, "compiler of the release", programs.names)])
@@ -262,7 +262,7 @@ class _Build:
     stored: bool
 
 
-def _rows(world: ProfileWorld, programs: Programs, day: Ints, recompiled: Bools) -> list[_Build]:
+def _rows(world: ProfileWorld, programs: ProgramArrays, day: Ints, recompiled: Bools) -> list[_Build]:
     """Return every build, image by image, the old one first."""
     compiler = world.profiling.compiler or Compiler()
     released = dict(zip(programs.image_of_program.tolist(), day.tolist(), strict=True))
@@ -279,7 +279,7 @@ def _rows(world: ProfileWorld, programs: Programs, day: Ints, recompiled: Bools)
     return rows
 
 
-def _built_s(world: ProfileWorld, programs: Programs, image: int, day: int) -> tuple[float, float | None]:
+def _built_s(world: ProfileWorld, programs: ProgramArrays, image: int, day: int) -> tuple[float, float | None]:
     """Return when the old build of an image was made, and the new one if there is one."""
     age = stream(world.seed, f"builds of {programs.kinds[image]} {programs.images[image]}").random()
     rollout, old_s = world.profiling.kernel, -OLDEST_S * age - LEAD_S
@@ -288,7 +288,9 @@ def _built_s(world: ProfileWorld, programs: Programs, image: int, day: int) -> t
     return old_s, day * DAY_S - LEAD_S if day < NEVER else None
 
 
-def _build(world: ProfileWorld, programs: Programs, which: tuple[int, int], compiler: str, built_s: float) -> _Build:
+def _build(
+    world: ProfileWorld, programs: ProgramArrays, which: tuple[int, int], compiler: str, built_s: float
+) -> _Build:
     image, generation = which
     kind, name, rollout = programs.kinds[image], programs.images[image], world.profiling.kernel
     rng = stream(world.seed, f"build {generation} of {kind} {name}")

@@ -8,7 +8,7 @@ import pandas as pd
 
 from models.errors import InputError
 from sim.fleet.arms import Block, Visits
-from sim.profiling.collector import Plan, plan_visits
+from sim.profiling.collector import VisitPlan, plan_visits
 from sim.profiling.draws import uniforms
 from sim.profiling.rates import asked_events, sample_cost_cycles, samples_per_s
 from sim.profiling.register import Register, machine_register
@@ -22,7 +22,7 @@ class Collection:
     """A collector at work on a fleet: where it goes, at which rates, and what it takes."""
 
     register: Register
-    plan: Plan
+    plan: VisitPlan
     sampler: Sampler
     visits: Visits
 

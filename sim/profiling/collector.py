@@ -29,7 +29,7 @@ PLANNED_USE = 0.55
 
 
 @dataclass(frozen=True, slots=True)
-class Plan:
+class VisitPlan:
     """All visits in order of time, then collection, then machine; the row is the visit's number.
 
     `collection` is an index into `names`, `status` into `STATUSES`; `weight` is the whole number of pairs of machine
@@ -68,7 +68,7 @@ def epochs_per_round(world: ProfileWorld) -> int:
 
 def plan_visits(
     world: ProfileWorld, day: Day, register: Register, samples_per_s: Mapping[str, Mapping[str, float]]
-) -> Plan:
+) -> VisitPlan:
     """Return every visit that the collections of a world plan over the horizon, and how each went.
 
     Who is visited when follows from random draws, machine facts and the job management's lists alone, never from what
@@ -93,7 +93,7 @@ def plan_visits(
     clock.run(until=world.epochs)
     rows = [(epoch, i, *rest) for i, collection in enumerate(collections) for epoch, *rest in collection.visits]
     epoch, of, machine, weight, status = np.array(sorted(rows), np.int64).reshape(-1, 5).T
-    return Plan(tuple(collection.watch.name for collection in collections), of, machine, epoch, weight, status)
+    return VisitPlan(tuple(collection.watch.name for collection in collections), of, machine, epoch, weight, status)
 
 
 class Gatekeepers:

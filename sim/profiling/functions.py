@@ -20,14 +20,14 @@ import numpy as np
 
 from models.arrays import DAY_S, Floats, Ints
 from models.errors import InputError
-from models.profiling.programs import Programs
+from models.profiling.programs import ProgramArrays
 from models.profiling.world import Incident
 from models.randomness import key
 from sim.profiling.draws import keys_of, mixed, normals
-from sim.profiling.rows import Rows, Software
+from sim.profiling.rows import CounterRows, RunningSoftware
 
 
-def row_weights(software: Software, rows: Rows) -> Floats:
+def row_weights(software: RunningSoftware, rows: CounterRows) -> Floats:
     """Return the share of each row's instructions that each function of its program has.
 
     Parameters
@@ -63,7 +63,7 @@ def row_weights(software: Software, rows: Rows) -> Floats:
     return np.asarray(weight)
 
 
-def _strike(software: Software, incident: Incident, rows: Rows, weight: Floats) -> None:
+def _strike(software: RunningSoftware, incident: Incident, rows: CounterRows, weight: Floats) -> None:
     """Multiply the weights that an incident makes more expensive."""
     programs, builds, places = software.programs, software.builds, software.places
     program = int(rows.program[0])
@@ -94,7 +94,7 @@ LEAST = 0.05
 """Where noise would leave a function less than so much of its mean, the row's noise is weakened."""
 
 
-def spread(programs: Programs, rows: Rows, weights: Floats, totals: Floats) -> Floats:
+def spread(programs: ProgramArrays, rows: CounterRows, weights: Floats, totals: Floats) -> Floats:
     """Return what each function does in each row.
 
     Parameters
@@ -114,7 +114,7 @@ def spread(programs: Programs, rows: Rows, weights: Floats, totals: Floats) -> F
     return _events(costs, [part[:, None] * weights for part in _per_weight(costs, weights, totals)])
 
 
-def summed(programs: Programs, rows: Rows, weights: Floats, totals: Floats) -> Floats:
+def summed(programs: ProgramArrays, rows: CounterRows, weights: Floats, totals: Floats) -> Floats:
     """Return what each function does in all rows together: the sum of `spread` over rows, without its array.
 
     Parameters
@@ -144,7 +144,7 @@ class _Costs(NamedTuple):
     waiting: Floats
 
 
-def _costs(programs: Programs, function: Ints, platform: Ints | int) -> _Costs:
+def _costs(programs: ProgramArrays, function: Ints, platform: Ints | int) -> _Costs:
     code = programs.code
     intensity = code.miss_intensity[function]
     return _Costs(
@@ -179,7 +179,9 @@ def _events(costs: _Costs, parts: list[Floats]) -> Floats:
     return events
 
 
-def jitter(programs: Programs, rows: Rows, events: Floats, visit: Ints, names: Sequence[str] = EVENTS) -> Floats:
+def jitter(
+    programs: ProgramArrays, rows: CounterRows, events: Floats, visit: Ints, names: Sequence[str] = EVENTS
+) -> Floats:
     """Return what each function does in a visit of a few minutes, which is not its mean over the day.
 
     Every event of a row keeps its sum, and every function's mean over visits stays what it was: if z is a function's

@@ -8,7 +8,7 @@ from numpy.typing import NDArray
 
 from models.arrays import Floats, Ints
 from models.profiling.call_paths import CallPaths
-from models.profiling.programs import Programs
+from models.profiling.programs import ProgramArrays
 from sim.profiling.addresses import MOST_INSTRUCTIONS, Addresses
 from sim.profiling.draws import Draws, Lists, mixed, uniforms
 from sim.recorder import Values
@@ -52,7 +52,7 @@ class Locator:
     addresses : lines of functions, and instructions of lines
     """
 
-    def __init__(self, programs: Programs, addresses: Addresses) -> None:
+    def __init__(self, programs: ProgramArrays, addresses: Addresses) -> None:
         code, paths = addresses.code, programs.paths
         self._programs, self._addresses = programs, addresses
         self._lines = Lists.of(code.line_start, code.line_weight)

@@ -12,7 +12,7 @@ import numpy as np
 import pyarrow as pa
 
 from models.arrays import Bools, Ints
-from models.profiling.programs import Programs
+from models.profiling.programs import ProgramArrays
 from models.profiling.world import ProfileWorld
 from sim.profiling.addresses import DAEMON, INSTRUCTION_BYTES, Addresses, lay_out_images
 from sim.profiling.builds import OLD, Builds, changed_functions
@@ -60,7 +60,7 @@ class Files:
     signature: tuple[str, ...]
 
 
-def contents(world: ProfileWorld, layout: Addresses, programs: Programs, builds: Builds) -> Files:
+def contents(world: ProfileWorld, layout: Addresses, programs: ProgramArrays, builds: Builds) -> Files:
     """Return which content each file has in each build.
 
     Parameters
@@ -206,7 +206,7 @@ def _pairs(layout: Addresses) -> tuple[Ints, Ints]:
     )
 
 
-def _changed(layout: Addresses, world: ProfileWorld, programs: Programs, builds: Builds) -> Ints:
+def _changed(layout: Addresses, world: ProfileWorld, programs: ProgramArrays, builds: Builds) -> Ints:
     """Return the functions whose source differs between the old and the new build of their image."""
     own = np.isin(layout.code.image, programs.image_of_program)[: programs.code.count]
     kernel = builds.kernel_factor != 1.0
@@ -229,7 +229,7 @@ class Layout:
     """
 
     world: ProfileWorld
-    programs: Programs
+    programs: ProgramArrays
     builds: Builds
     addresses: Addresses
 
@@ -272,7 +272,7 @@ class Layout:
         }
 
 
-def lay_out(world: ProfileWorld, programs: Programs, builds: Builds) -> Layout:
+def lay_out(world: ProfileWorld, programs: ProgramArrays, builds: Builds) -> Layout:
     """Return the images of a world.
 
     Parameters

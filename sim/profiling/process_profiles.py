@@ -5,7 +5,7 @@ from typing import NamedTuple
 import numpy as np
 
 from models.arrays import Floats, Ints
-from models.profiling.programs import Programs
+from models.profiling.programs import ProgramArrays
 
 STACKED = ("cpu_time", "wall_time", "heap_bytes", "lock_wait")
 """Events that are sampled, each sample with its stack; threads are counted."""
@@ -24,7 +24,7 @@ class Use(NamedTuple):
     load: Floats
 
 
-def loads(programs: Programs, program: Ints | int, cpu_s: Floats, length_s: float) -> Floats:
+def loads(programs: ProgramArrays, program: Ints | int, cpu_s: Floats, length_s: float) -> Floats:
     """Return each process's use relative to the mean of its program, at most `MOST_LOAD`.
 
     Parameters
@@ -36,7 +36,7 @@ def loads(programs: Programs, program: Ints | int, cpu_s: Floats, length_s: floa
     return np.minimum(cpu_s / (length_s * programs.mean_use_vcpu[program]), MOST_LOAD)
 
 
-def thread_counts(programs: Programs, program: Ints, cpu_s: Floats, length_s: float) -> Ints:
+def thread_counts(programs: ProgramArrays, program: Ints, cpu_s: Floats, length_s: float) -> Ints:
     """Return the threads of each process: a part of its program's follows its use; more if so many are busy.
 
     Parameters
@@ -48,7 +48,7 @@ def thread_counts(programs: Programs, program: Ints, cpu_s: Floats, length_s: fl
     return np.maximum(np.rint(programs.threads[program] * part).astype(np.int64), busy)
 
 
-def amounts(programs: Programs, program: int, cycles: Floats, use: Use) -> Floats:
+def amounts(programs: ProgramArrays, program: int, cycles: Floats, use: Use) -> Floats:
     """Return what per-process profiles count of each process of a program, by function.
 
     CPU time goes as cycles. Threads wait for locks for their program's share of the time, where its locks are; for the

@@ -50,7 +50,7 @@ class StayLog:
 
     Examples
     --------
-    >>> stay = Stay(np.array([0.0, 300.0, 600.0]), np.array([1e12, 1e12]), np.array([5e-10, 5e-10]), 1e9, 2)
+    >>> stay = ServedStay(np.array([0.0, 300.0, 600.0]), np.array([1e12, 1e12]), np.array([5e-10, 5e-10]), 1e9, 2)
     >>> log = serve_stay(stay, Served("shop"), 7, 0)
     >>> log.kind.size == log.arrival_s.size, log.busy_s.shape
     (True, (2,))
@@ -66,7 +66,7 @@ class StayLog:
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Stay:
+class ServedStay:
     """What the physics says of one stay over E epochs."""
 
     edges_s: Floats
@@ -79,7 +79,7 @@ class Stay:
     servers: int
 
 
-def serve_stay(stay: Stay, served: Served, seed: int, number: int) -> StayLog:
+def serve_stay(stay: ServedStay, served: Served, seed: int, number: int) -> StayLog:
     """Return the requests of one stay, drawn and served at the pace of its machine.
 
     Parameters
@@ -114,7 +114,7 @@ def _types_and_sizes(served: Served, arrival_s: Floats, rng: np.random.Generator
     return kind, relative[kind] / mean * gamma(rng, 1.0, served.request_cv, arrival_s.size)
 
 
-def _busy_s(stay: Stay, arrival_s: Floats, departure_s: Floats) -> Floats:
+def _busy_s(stay: ServedStay, arrival_s: Floats, departure_s: Floats) -> Floats:
     """Return (E,) server-seconds of each epoch, from the stamps."""
     epochs, start_s = len(stay.pace_s), float(stay.edges_s[0])
     epoch_s = (float(stay.edges_s[-1]) - start_s) / epochs
@@ -130,7 +130,7 @@ class _Part:
 
     number: int
     served: Served
-    stay: Stay
+    stay: ServedStay
     epochs: slice
     """Its epochs in the day."""
     trace: slice
@@ -141,7 +141,7 @@ class _Part:
     """Power domain, counted from the block's first."""
 
 
-class Service:
+class ServicesAtWork:
     """The served services of a day at work: turns blocks of physics into blocks of what was really served.
 
     Parameters
@@ -194,7 +194,7 @@ class Service:
                 round(float(jobs.instance_quota_vcpu[job])),
             )
             edges_s = np.arange(epochs.start, epochs.stop + 1, dtype=np.float64) * day.world.epoch_s
-            stay = Stay(edges_s, did[:, INSTRUCTIONS], did[:, CPU_S] / did[:, INSTRUCTIONS], per_request, servers)
+            stay = ServedStay(edges_s, did[:, INSTRUCTIONS], did[:, CPU_S] / did[:, INSTRUCTIONS], per_request, servers)
             rows = slice(int(day.row_start[place]) - first_row, int(day.row_start[place + 1]) - first_row)
             domain = int(where[day.timeline.machine[number]] - where[block.machines.start])
             yield _Part(number, self._served[job], stay, epochs, trace, rows, domain)

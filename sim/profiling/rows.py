@@ -10,7 +10,7 @@ from typing import Self
 import numpy as np
 
 from models.arrays import DAY_S, Bools, Ints
-from models.profiling.programs import Programs, build_programs
+from models.profiling.programs import ProgramArrays, build_programs
 from models.profiling.world import ProfileWorld
 from sim.fleet.arms import Arm
 from sim.fleet.day import Day
@@ -20,7 +20,7 @@ from sim.profiling.register import Places, place, platform_names
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Rows:
+class CounterRows:
     """Arrays over N counter rows: all that decides where instructions go.
 
     `build` and `kernel` are 0 for the old and 1 for the new one; `platform` and `datacentre` are numbers in
@@ -52,22 +52,22 @@ class Rows:
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Software:
+class RunningSoftware:
     """Programs, their builds, and where they run: what weights of functions follow from."""
 
     world: ProfileWorld
-    programs: Programs
+    programs: ProgramArrays
     builds: Builds
     places: Places
 
 
-def software_of(world: ProfileWorld, day: Day) -> Software:
+def software_of(world: ProfileWorld, day: Day) -> RunningSoftware:
     """Return the programs of a fleet, their builds and where they run."""
     programs = build_programs(world, day.jobs, platform_names(world))
-    return Software(world, programs, build_builds(world, programs), place(world, day.machines))
+    return RunningSoftware(world, programs, build_builds(world, programs), place(world, day.machines))
 
 
-def rows_of(day: Day, arm: Arm, software: Software) -> Rows:
+def rows_of(day: Day, arm: Arm, software: RunningSoftware) -> CounterRows:
     """Return what every counter row of a fleet is, in the order of `day.row_window`.
 
     Parameters
@@ -82,7 +82,7 @@ def rows_of(day: Day, arm: Arm, software: Software) -> Rows:
     epoch = date * round(DAY_S / world.epoch_s)
     upgraded = (arm.machine_from[machine] <= epoch).astype(np.int64)
     new_kernel = where.kernel_from_s[machine] <= date * DAY_S
-    return Rows(
+    return CounterRows(
         program=job,
         shard=shard,
         state=state_of(software.programs, job, shard, date),
@@ -94,7 +94,7 @@ def rows_of(day: Day, arm: Arm, software: Software) -> Rows:
     )
 
 
-def state_of(programs: Programs, program: Ints, shard: Ints, day: Ints) -> Ints:
+def state_of(programs: ProgramArrays, program: Ints, shard: Ints, day: Ints) -> Ints:
     """Return the state of each shard's instance on a day: a Markov chain, uniform at first.
 
     Parameters
@@ -117,7 +117,7 @@ def state_of(programs: Programs, program: Ints, shard: Ints, day: Ints) -> Ints:
     return state
 
 
-def by_program(rows: Rows) -> Iterator[tuple[int, Ints]]:
+def by_program(rows: CounterRows) -> Iterator[tuple[int, Ints]]:
     """Yield each program that has rows, and the numbers of its rows in their order."""
     order = np.argsort(rows.program, kind="stable")
     programs, start = np.unique(rows.program[order], return_index=True)

@@ -24,10 +24,10 @@ from sim.fleet.experiment import Columns, Outcome, Progress, counts, describe, r
 from sim.profiling.collection import Collection
 from sim.profiling.hardware_trial import prepare_trial
 from sim.profiling.register import Places
-from sim.profiling.requests import Service, followed
+from sim.profiling.requests import ServicesAtWork, followed
 from sim.profiling.sampling import OWN_SHARE
 from sim.profiling.setting import Setting, of_block
-from sim.profiling.truth import Truth
+from sim.profiling.truth import ProfileTruth
 from sim.recorder import TableSummary, TableWriter, write_table
 
 CPU_S = 3
@@ -65,7 +65,7 @@ def profile(
     progress("building programs", 0.0)
     collection = Collection.of(setting)
     written += [write_table(directory, name, columns) for name, columns in _known(setting).items()]
-    truth = Truth(setting.software)
+    truth = ProfileTruth(setting.software)
     with ExitStack() as opened:
         writers = {name: opened.enter_context(TableWriter(directory, name)) for name in _STREAMED}
 
@@ -179,7 +179,7 @@ def served(setting: Setting, blocks: Iterable[Block], visits: Visits, writer: Ta
     visits : with which they were simulated
     writer : of table `stay_requests`; None: it is not wanted
     """
-    service = Service(setting.world, setting.day)
+    service = ServicesAtWork(setting.world, setting.day)
     for block in blocks:
         changed, requests = service.serve(block, visits)
         if writer is not None:

@@ -14,14 +14,14 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from models.arrays import Floats, Ints
-from models.profiling.programs import Programs
+from models.profiling.programs import ProgramArrays
 from models.profiling.world import ProfileWorld
 from models.randomness import key
 from sim.fleet.arms import Block
 from sim.fleet.day import Day
 from sim.profiling.addresses import INSTRUCTION_BYTES
 from sim.profiling.builds import Builds
-from sim.profiling.collector import STATUSES, Plan
+from sim.profiling.collector import STATUSES, VisitPlan
 from sim.profiling.draws import Keys, draw_samples, keys_of, mixed
 from sim.profiling.functions import CYCLES, EVENTS, jitter, row_weights, spread
 from sim.profiling.hits import Hits, Locator, Stacks
@@ -29,7 +29,7 @@ from sim.profiling.images import Layout
 from sim.profiling.process_profiles import STACKED, Use, amounts, loads, thread_counts
 from sim.profiling.rates import asked_events, sample_cost_cycles
 from sim.profiling.register import Places, Register
-from sim.profiling.rows import Rows, Software, by_program
+from sim.profiling.rows import CounterRows, RunningSoftware, by_program
 from sim.profiling.visits import (
     APPLICATIONS,
     DAEMONS,
@@ -80,15 +80,15 @@ class Sampler:
         world: ProfileWorld,
         day: Day,
         register: Register,
-        plan: Plan,
-        programs: Programs,
+        plan: VisitPlan,
+        programs: ProgramArrays,
         builds: Builds,
         places: Places,
         layout: Layout,
         rates: pd.DataFrame,
     ) -> None:
         self._world, self._day, self._register, self._plan = world, day, register, plan
-        self._software = Software(world, programs, builds, places)
+        self._software = RunningSoftware(world, programs, builds, places)
         self._programs, self._addresses = programs, layout.addresses
         self._events = asked_events(world)
         self._per_sample = stands_for(rates, plan.names, register.platform_names, self._events)
@@ -102,7 +102,7 @@ class Sampler:
         self._frequency_hz, self._power_w = np.full(count, np.nan), np.full(count, np.nan)
         self._overhead = np.zeros(count)
 
-    def take(self, block: Block, rows: Rows) -> Taken:
+    def take(self, block: Block, rows: CounterRows) -> Taken:
         """Return what the visits to a block's machines brought.
 
         Parameters

@@ -17,7 +17,7 @@ from sim.profiling.hardware_trial import prepare_trial
 from sim.profiling.images import Layout, lay_out
 from sim.profiling.rates import rate_table
 from sim.profiling.requests import followed
-from sim.profiling.rows import Rows, Software, rows_of, software_of
+from sim.profiling.rows import CounterRows, RunningSoftware, rows_of, software_of
 
 
 @dataclass(frozen=True, slots=True)
@@ -27,11 +27,11 @@ class Setting:
     world: ProfileWorld
     day: Day
     """The horizon, of which each day is a counting window."""
-    software: Software
+    software: RunningSoftware
     """Programs, builds and places."""
     arm: Arm
     """Who has the new hardware, and who the new build, from when on."""
-    rows: Rows
+    rows: CounterRows
     """What each counter row is: program, state, build, kernel, platform, data centre."""
     factors: Floats
     """(J, traits) factors of new builds on the traits of jobs."""
@@ -79,13 +79,13 @@ def with_days(world: ProfileWorld) -> ProfileWorld:
     return replace(world, recording=replace(world.recording, windows=days))
 
 
-def of_block(setting: Setting, block: Block) -> tuple[Rows, Floats]:
+def of_block(setting: Setting, block: Block) -> tuple[CounterRows, Floats]:
     """Return what counter rows of a block are, and totals (cycles, instructions, misses, CPU s, core cycles)."""
     first = int(setting.day.row_start[block.stays.start])
     return setting.rows.take(first + np.arange(len(block.rows))), block.rows[:, ROW_SUMS]
 
 
-def _refuse_unknown(world: ProfileWorld, software: Software) -> None:
+def _refuse_unknown(world: ProfileWorld, software: RunningSoftware) -> None:
     """Refuse incidents about functions or revisions that there are not, all at once."""
     functions, revisions = set(software.programs.code.name), {"", *software.builds.revision}
     wrong = []

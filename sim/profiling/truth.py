@@ -10,14 +10,14 @@ from numpy.typing import NDArray
 
 from models.arrays import Floats, Ints
 from sim.profiling.functions import CYCLES, EVENTS, INSTRUCTIONS, row_weights, summed
-from sim.profiling.rows import Rows, Software, by_program
+from sim.profiling.rows import CounterRows, RunningSoftware, by_program
 
 CHUNK = 1_000_000
 """Rows × functions that are worked on at a time."""
 
 
 @dataclass(slots=True)
-class Truth:
+class ProfileTruth:
     """What functions do over the horizon, profiled or not, summed as the fleet's blocks come.
 
     Examples
@@ -30,18 +30,18 @@ class Truth:
     >>> from sim.profiling.functions import ROW_SUMS
     >>> from sim.profiling.rows import rows_of, software_of
     >>> day = prepare(world := ProfileWorld(2, 86400.0, 3600.0, Fleet(8), Population(12, 8, heavyweights=2)))
-    >>> truth = Truth(software := software_of(world, day))
+    >>> truth = ProfileTruth(software := software_of(world, day))
     >>> block = next(run_arm(day, nowhere(day)))
     >>> truth.add(rows_of(day, nowhere(day), software), block.rows[:, ROW_SUMS])
     >>> bool(np.isclose(truth.functions()["cycles"].sum(), block.rows[:, 0].sum(), rtol=1e-12))
     True
     """
 
-    software: Software
+    software: RunningSoftware
     sums: dict[tuple[int, int, int, int], Floats] = field(default_factory=dict)
     """(functions, events) by program, data centre, platform and build (0 or 1)."""
 
-    def add(self, rows: Rows, totals: Floats) -> None:
+    def add(self, rows: CounterRows, totals: Floats) -> None:
         """Add counter rows of any programs.
 
         Parameters
@@ -56,7 +56,7 @@ class Truth:
                 chosen = which[at : at + step]
                 self._add(program, rows.take(chosen), totals[chosen])
 
-    def _add(self, program: int, rows: Rows, totals: Floats) -> None:
+    def _add(self, program: int, rows: CounterRows, totals: Floats) -> None:
         """Add rows of one program, group by group."""
         places = self.software.places
         shape = len(places.datacentres), len(places.platforms), 2

@@ -8,14 +8,14 @@ from numpy.typing import NDArray
 from models.arrays import Bools, Floats, Ints
 from models.platforms import PLATFORMS
 from models.profiling.images import MODULE
-from models.profiling.programs import Programs
+from models.profiling.programs import ProgramArrays
 from sim.fleet.arms import Block
 from sim.fleet.day import Day
 from sim.profiling.addresses import Addresses
-from sim.profiling.collector import Plan
+from sim.profiling.collector import VisitPlan
 from sim.profiling.rates import NOMINAL_CPI, NOMINAL_PER_INSTRUCTION
 from sim.profiling.register import Register
-from sim.profiling.rows import Rows
+from sim.profiling.rows import CounterRows
 
 OWN = 2
 """Processes of each machine besides its residents: its kernel's and its daemon's, the last two."""
@@ -44,7 +44,7 @@ class Visited:
     process: Ints
     """(N,) number among the block's processes."""
     stay: Ints
-    rows: Rows
+    rows: CounterRows
     totals: Floats
     """(N, 5) cycles, instructions, misses, CPU seconds, cycles but for memory stalls."""
 
@@ -73,7 +73,7 @@ class Visited:
         return np.searchsorted(self.first, process, side="right") - 1
 
 
-def visited(day: Day, register: Register, plan: Plan, block: Block, rows: Rows) -> Visited:
+def visited(day: Day, register: Register, plan: VisitPlan, block: Block, rows: CounterRows) -> Visited:
     """Return what happened on the visited machines of a block.
 
     Parameters
@@ -126,7 +126,7 @@ DAEMON_ZIPF = 1.0
 """How fast the shares of the daemon's functions fall."""
 
 
-def own_functions(programs: Programs, addresses: Addresses) -> tuple[tuple[Ints, Floats], tuple[Ints, Floats]]:
+def own_functions(programs: ProgramArrays, addresses: Addresses) -> tuple[tuple[Ints, Floats], tuple[Ints, Floats]]:
     """Return the functions of each own process and their shares: the kernel's mix is that of the mean program.
 
     Parameters

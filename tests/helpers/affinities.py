@@ -3,7 +3,7 @@
 import numpy as np
 import pandas as pd
 
-from analysis.profiling.affinity.table import Table
+from analysis.profiling.affinity.table import AffinityTable
 
 
 def random_table(seed, jobs=100, platforms=4, interaction=0.15, allowed=1.0):
@@ -16,7 +16,7 @@ def random_table(seed, jobs=100, platforms=4, interaction=0.15, allowed=1.0):
     share = np.where(may, rng.gamma(2.0, size=(jobs, platforms)), 0.0)
     load = np.exp(rng.normal(0.0, 1.5, (jobs, 1))) * share / share.sum(axis=1, keepdims=True) * 1e12
     names = tuple(f"job-{j}" for j in range(jobs)), tuple(f"platform-{i}" for i in range(platforms))
-    return Table(*names, load, cpi, np.zeros_like(cpi), may, (cpi * load).sum(axis=0))
+    return AffinityTable(*names, load, cpi, np.zeros_like(cpi), may, (cpi * load).sum(axis=0))
 
 
 def sampled(truth, seed, samples=1_000_000, visits=12_000, noise=0.1):

@@ -102,7 +102,7 @@ def matches(software, incident, row, name):
 
 
 def slow_weights(software, row):
-    """Shares of a row's instructions by function, from `row`: a dict with a number for each field of `Rows`."""
+    """Shares of a row's instructions by function, from `row`: a dict with a number for each field of `CounterRows`."""
     programs, builds, how = software.programs, software.builds, software.programs.how
     program, made = row["program"], []
     for entry in range(programs.start[program], programs.start[program + 1]):

@@ -16,7 +16,7 @@ from analysis.profiling.database import Database
 from analysis.profiling.formats.foreign import Frame, Measure
 from analysis.profiling.formats.pprof_writing import write_pprof
 from analysis.profiling.query import Query
-from scenarios.profiling.files import Selection, export, import_files
+from scenarios.profiling.files import ExportSelection, export, import_files
 from tests.helpers.foreign_profiles import profile_of
 
 HERE = Path(__file__).parent
@@ -80,14 +80,14 @@ def check_exports(run, event, readers, folder):
         known = Query(event, where=(*restricted.where, ("symbolised", ("true",))))
         within = database.total(known)[1]
     pprof, folded, llvm = (folder / f"out.{suffix}" for suffix in ("pb.gz", "folded", "prof"))
-    export([run], "pprof", pprof, Selection(event, weighted=True))
+    export([run], "pprof", pprof, ExportSelection(event, weighted=True))
     seen = readers.pprof_format("read", pprof)
     equal("pprof by pprof-format", {key: total for key, (total, _) in seen.items()}, {"samples": samples, event: value})
     equal("own values of functions", {key: int(each) for key, each in seen[event][1].items()}, own)
     equal("pprof by flamegraph-textual", readers.flamegraph_textual(pprof), [samples, value])
-    export([run], "folded", folded, Selection(event))
+    export([run], "folded", folded, ExportSelection(event))
     equal("folded stacks by flamegraph-textual", readers.flamegraph_textual(folded), [samples])
-    export([run], "llvm", llvm, Selection(event, (f"image={image}",), weighted=True))
+    export([run], "llvm", llvm, ExportSelection(event, (f"image={image}",), weighted=True))
     if shutil.which("llvm-profdata"):
         again = ran("llvm-profdata", "merge", "--sample", "--text", llvm, "-o", "-", folder=folder)
         heads = [line.rsplit(":", 2) for line in again.splitlines() if line and not line.startswith(" ")]

@@ -6,10 +6,18 @@ from typing import TYPE_CHECKING, Literal
 import numpy as np
 import pandas as pd
 
-from analysis.profiling.affinity.programme import ROUNDING, AffinityError, Plan, anneal, any_assignment, assign, checked
+from analysis.profiling.affinity.programme import (
+    ROUNDING,
+    AffinityError,
+    JobAssignment,
+    anneal,
+    any_assignment,
+    assign,
+    checked,
+)
 from analysis.profiling.affinity.sampled import aligned, table_of, true_table
-from analysis.profiling.affinity.shrinkage import Estimate, estimate
-from analysis.profiling.affinity.table import Table
+from analysis.profiling.affinity.shrinkage import ShrunkCpi, estimate
+from analysis.profiling.affinity.table import AffinityTable
 from models.arrays import Bools, Floats
 
 if TYPE_CHECKING:
@@ -42,9 +50,9 @@ DEFAULTS = Settings()
 class Advice:
     """An assignment and what it promises."""
 
-    table: Table
-    believed: Estimate
-    plan: Plan
+    table: AffinityTable
+    believed: ShrunkCpi
+    plan: JobAssignment
     method: Method
     headroom: Floats
     """(I,) share of each capacity that is kept free for what is not known of the CPI."""
@@ -99,7 +107,7 @@ class Judgement:
         return self.saving / self.possible if self.possible > 0 else float("nan")
 
 
-def spent(table: Table, cpi: Floats, load: Floats, clocked: bool = True) -> float:
+def spent(table: AffinityTable, cpi: Floats, load: Floats, clocked: bool = True) -> float:
     """Return the cycles, or seconds, that an assignment takes.
 
     Parameters
@@ -113,7 +121,7 @@ def spent(table: Table, cpi: Floats, load: Floats, clocked: bool = True) -> floa
     --------
     >>> import pandas as pd
     >>> row = {"job": "a", "platform": "p", "load": 5.0, "cpi": 2.0, "capacity": 10.0}
-    >>> table = Table.of(pd.DataFrame([row]))
+    >>> table = AffinityTable.of(pd.DataFrame([row]))
     >>> spent(table, table.cpi, table.load)
     10.0
     """
@@ -133,7 +141,7 @@ def shares(load: Floats) -> Floats:
     return np.asarray(load / np.where(total > 0, total, 1.0))
 
 
-def advise(table: Table, method: Method = "lp", settings: Settings = DEFAULTS) -> Advice:
+def advise(table: AffinityTable, method: Method = "lp", settings: Settings = DEFAULTS) -> Advice:
     """Return the best assignment of a table's load.
 
     CPI with a standard error is shrunk, CPI that was not observed is predicted, and each platform keeps room for what
@@ -156,7 +164,7 @@ def advise(table: Table, method: Method = "lp", settings: Settings = DEFAULTS) -
     >>> import pandas as pd
     >>> rows = [("NumCrunch", "1", 100, 1, 200), ("NumCrunch", "2", 100, 1, 300), ("MemBench", "1", 100, 1, 200),
     ...         ("MemBench", "2", 100, 2, 300)]
-    >>> advice = advise(Table.of(pd.DataFrame(rows, columns=["job", "platform", "load", "cpi", "capacity"])))
+    >>> advice = advise(AffinityTable.of(pd.DataFrame(rows, columns=["job", "platform", "load", "cpi", "capacity"])))
     >>> advice.before, advice.after, advice.plan.optimal
     (500.0, 400.0, True)
     """
@@ -179,7 +187,7 @@ def advise(table: Table, method: Method = "lp", settings: Settings = DEFAULTS) -
     return Advice(table, believed, plan, method, share, names, settings.keep_traffic)
 
 
-def judge(advised: Floats, truth: Table) -> Judgement:
+def judge(advised: Floats, truth: AffinityTable) -> Judgement:
     """Judge an assignment at the true CPI.
 
     Pairs of which no true CPI is known because the job never ran there get that of the effects of job and platform;
@@ -194,7 +202,7 @@ def judge(advised: Floats, truth: Table) -> Judgement:
     --------
     >>> import pandas as pd
     >>> rows = [("a", "1", 100, 1, 200), ("a", "2", 100, 1, 300), ("b", "1", 100, 1, 200), ("b", "2", 100, 2, 300)]
-    >>> table = Table.of(pd.DataFrame(rows, columns=["job", "platform", "load", "cpi", "capacity"]))
+    >>> table = AffinityTable.of(pd.DataFrame(rows, columns=["job", "platform", "load", "cpi", "capacity"]))
     >>> judgement = judge(np.array([[0.25, 0.75], [0.75, 0.25]]), table)
     >>> round(judgement.saving, 9), round(judgement.possible, 9), judgement.capacity_excess
     (0.1, 0.2, 0.0)
@@ -216,7 +224,7 @@ def judge(advised: Floats, truth: Table) -> Judgement:
     return Judgement(1.0 - float(used.sum()) / now, possible, excess, float(np.clip(unseen, 0.0, 1.0)))
 
 
-def _capacity(table: Table, believed: Estimate) -> tuple[Floats, Bools]:
+def _capacity(table: AffinityTable, believed: ShrunkCpi) -> tuple[Floats, Bools]:
     """Return capacities in cycles or seconds of what is believed, and which were raised by rounding."""
     running = np.isfinite(table.cpi) & (table.load > 0)
     shift = (np.where(running, believed.cpi - np.nan_to_num(table.cpi), 0.0) * table.load).sum(axis=0)
@@ -226,7 +234,7 @@ def _capacity(table: Table, believed: Estimate) -> tuple[Floats, Bools]:
     return np.where(raised, used, shifted) / table.clock, raised
 
 
-def _uncertainty(table: Table, believed: Estimate, load: Floats) -> Floats:
+def _uncertainty(table: AffinityTable, believed: ShrunkCpi, load: Floats) -> Floats:
     """Return (I,) standard deviations of what each platform is asked for beyond what it is asked for now.
 
     A relative error of a pair's CPI changes it by what of the pair moves. One more instruction of a pair, where loads
@@ -241,7 +249,7 @@ def _uncertainty(table: Table, believed: Estimate, load: Floats) -> Floats:
     return np.asarray(np.sqrt(square))
 
 
-def _with_traffic(table: Table, method: Method, uses: Floats, capacity: Floats) -> tuple[Floats, Floats]:
+def _with_traffic(table: AffinityTable, method: Method, uses: Floats, capacity: Floats) -> tuple[Floats, Floats]:
     """Return uses and capacities with misses beside cycles: each platform keeps at most those that it has."""
     if table.misses is None or method == "anneal":
         raise AffinityError("keeping memory traffic needs a column misses and the method lp")
@@ -249,7 +257,7 @@ def _with_traffic(table: Table, method: Method, uses: Floats, capacity: Floats) 
     return np.concatenate([uses, table.misses[None]]), np.concatenate([capacity, traffic[None]])
 
 
-def _with_headroom(uses: Floats, total: Floats, capacity: Floats, headroom: Floats) -> tuple[Plan, Floats]:
+def _with_headroom(uses: Floats, total: Floats, capacity: Floats, headroom: Floats) -> tuple[JobAssignment, Floats]:
     """Return the plan that keeps as much of the headroom as there is room for, halving it where there is not."""
     while True:
         try:
@@ -258,7 +266,7 @@ def _with_headroom(uses: Floats, total: Floats, capacity: Floats, headroom: Floa
             headroom = headroom / 2 if headroom.sum() > 1e-9 * capacity[0].sum() else np.zeros_like(headroom)
 
 
-def _annealed(table: Table, uses: Floats, capacity: Floats, plan: Plan) -> Plan:
+def _annealed(table: AffinityTable, uses: Floats, capacity: Floats, plan: JobAssignment) -> JobAssignment:
     """Return the plan of annealing, from the present assignment if it keeps the capacities, else from any that does."""
     start = table.load
     if ((np.where(start > 0, uses[0], 0.0) * start).sum(axis=0) > capacity[0] * (1.0 + ROUNDING)).any():
@@ -267,7 +275,7 @@ def _annealed(table: Table, uses: Floats, capacity: Floats, plan: Plan) -> Plan:
 
 
 @dataclass(frozen=True, slots=True)
-class Trial:
+class AdviceTrial:
     """What there is to gain, how much of it samples gain, and how near annealing comes to the optimum."""
 
     gain: float
@@ -287,7 +295,7 @@ class Trial:
     """Relative excess of annealing's cost over the optimum, at the true CPI."""
 
 
-def trial(database: "Database", truth_cpi: pd.DataFrame) -> Trial:
+def trial(database: "Database", truth_cpi: pd.DataFrame) -> AdviceTrial:
     """Return how an assignment from a profile's samples does at the true CPI.
 
     Parameters
@@ -301,15 +309,15 @@ def trial(database: "Database", truth_cpi: pd.DataFrame) -> Trial:
         As `table_of` and `advise` do.
     """
     frame = table_of(database)
-    table, truth = Table.of(frame), true_table(truth_cpi, frame)
+    table, truth = AffinityTable.of(frame), true_table(truth_cpi, frame)
     advised = advise(table)
     judgement = judge(aligned(advised.shares, table, truth), truth)
     return _trial(advised.saving, judgement, truth)
 
 
-def _trial(promised: float, judgement: Judgement, truth: Table) -> Trial:
+def _trial(promised: float, judgement: Judgement, truth: AffinityTable) -> AdviceTrial:
     best, annealed = advise(truth), advise(truth, "anneal")
-    return Trial(
+    return AdviceTrial(
         gain=judgement.possible,
         promised=promised,
         saved=judgement.saving,

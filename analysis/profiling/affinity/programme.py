@@ -41,7 +41,7 @@ class AffinityError(WscError):
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Plan:
+class JobAssignment:
     """An assignment with the proof that none is cheaper."""
 
     load: Floats
@@ -66,7 +66,7 @@ class Plan:
         return self.gap <= CERTIFIED and self.excess <= CERTIFIED
 
 
-def assign(uses: Floats, total: Floats, capacity: Floats) -> Plan:
+def assign(uses: Floats, total: Floats, capacity: Floats) -> JobAssignment:
     """Return the cheapest assignment.
 
     Parameters
@@ -90,7 +90,7 @@ def assign(uses: Floats, total: Floats, capacity: Floats) -> Plan:
     busy = total > 0
     load = np.zeros(uses.shape[1:])
     if not busy.any():
-        return Plan(load, 0.0, 0.0, np.zeros(capacity.shape), 0.0)
+        return JobAssignment(load, 0.0, 0.0, np.zeros(capacity.shape), 0.0)
     scaled, units = _scaled(uses[:, busy], total[busy], capacity)
     placed, prices = _sift(*scaled, near_prices(*scaled))
     if placed is None:
@@ -106,7 +106,7 @@ def assign(uses: Floats, total: Floats, capacity: Floats) -> Plan:
     return checked(uses, load, capacity, prices * units[0] / units[:, None])
 
 
-def checked(uses: Floats, load: Floats, capacity: Floats, prices: Floats) -> Plan:
+def checked(uses: Floats, load: Floats, capacity: Floats, prices: Floats) -> JobAssignment:
     """Return an assignment with what prices prove of it, computed anew from the data alone.
 
     Parameters
@@ -119,7 +119,7 @@ def checked(uses: Floats, load: Floats, capacity: Floats, prices: Floats) -> Pla
     bound = float((load.sum(axis=1) * _priced(uses, prices).min(axis=1)).sum() - (capacity * prices).sum())
     whole = np.maximum(used.sum(axis=1, keepdims=True), 1e-300)
     excess = float(np.max((used - capacity) / np.where(capacity > 0, capacity, whole), initial=0.0))
-    return Plan(load, float(used[0].sum()), bound, prices, max(0.0, excess))
+    return JobAssignment(load, float(used[0].sum()), bound, prices, max(0.0, excess))
 
 
 def near_prices(uses: Floats, total: Floats, capacity: Floats) -> Floats:

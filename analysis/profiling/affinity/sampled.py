@@ -22,7 +22,7 @@ import pandas as pd
 from scipy.optimize import nnls
 
 from analysis.profiling.affinity.effects import fit
-from analysis.profiling.affinity.table import COUNTERS, Table
+from analysis.profiling.affinity.table import COUNTERS, AffinityTable
 from analysis.profiling.affinity.terms import Terms
 from analysis.profiling.fleet_samples import visits_of_fleet
 from analysis.profiling.metrics import cpi
@@ -270,7 +270,7 @@ def table_of(database: "Database") -> pd.DataFrame:
     return answer if clocks.isna().any() else answer.assign(clock_hz=clocks)
 
 
-def true_table(truth_cpi: pd.DataFrame, table: pd.DataFrame) -> Table:
+def true_table(truth_cpi: pd.DataFrame, table: pd.DataFrame) -> AffinityTable:
     """Return the true table of a simulated fleet, for the platforms and clocks of a sampled one.
 
     Parameters
@@ -300,16 +300,16 @@ def true_table(truth_cpi: pd.DataFrame, table: pd.DataFrame) -> Table:
     if "clock_hz" in table:
         clocks = table.drop_duplicates("platform").set_index("platform")["clock_hz"]
         affinities["clock_hz"] = affinities["platform"].map(clocks).fillna(clocks.mean())
-    return Table.of(affinities)
+    return AffinityTable.of(affinities)
 
 
-def aligned(shares: Floats, table: Table, truth: Table) -> Floats:
+def aligned(shares: Floats, table: AffinityTable, truth: AffinityTable) -> Floats:
     """Return (J, I) shares by job and platform in the order of another table; 0 where this one has neither.
 
     Examples
     --------
     >>> rows = pd.DataFrame({"job": ["a", "b"], "platform": "p", "load": 1.0, "cpi": 2.0, "capacity": 4.0})
-    >>> aligned(np.array([[1.0], [0.5]]), Table.of(rows), Table.of(rows[::-1])).tolist()
+    >>> aligned(np.array([[1.0], [0.5]]), AffinityTable.of(rows), AffinityTable.of(rows[::-1])).tolist()
     [[0.5], [1.0]]
     """
     frame = pd.DataFrame(shares, index=list(table.jobs), columns=list(table.platforms))

@@ -16,7 +16,7 @@ import numpy as np
 import pandas as pd
 
 from analysis.profiling.affinity.effects import LEAST_SE, fit, left_out, variance_until
-from analysis.profiling.affinity.table import Table
+from analysis.profiling.affinity.table import AffinityTable
 from analysis.profiling.affinity.terms import STRUCTURES, Structure, structure_of, terms_of, without
 from models.arrays import Bools, Floats
 
@@ -52,7 +52,7 @@ class HeldOut:
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Estimate:
+class ShrunkCpi:
     """What is believed of every pair's CPI."""
 
     cpi: Floats
@@ -71,7 +71,7 @@ class Estimate:
     """How well it predicts sampled pairs that are left out; none if there is no pair to fill."""
 
 
-def estimate(table: Table) -> Estimate:
+def estimate(table: AffinityTable) -> ShrunkCpi:
     """Return the CPI of every pair: as it is where known exactly, shrunk where sampled, predicted where not.
 
     Parameters
@@ -82,7 +82,7 @@ def estimate(table: Table) -> Estimate:
     sampled = table.allowed & np.isfinite(table.cpi)
     exact = sampled & (table.cpi_se <= LEAST_SE * np.where(sampled, table.cpi, 1.0))
     if (exact == table.allowed).all():
-        return Estimate(np.where(sampled, table.cpi, np.nan), np.zeros_like(table.cpi), 0.0, 0, 0, structure)
+        return ShrunkCpi(np.where(sampled, table.cpi, np.nan), np.zeros_like(table.cpi), 0.0, 0, 0, structure)
     terms = terms_of(table, structure)
     log_cpi, square = terms.log_cpi, terms.square
     spread, effects, effect_square = fit(terms)
@@ -92,7 +92,7 @@ def estimate(table: Table) -> Estimate:
     left = held_out(table, structure) if table.unobserved.any() else None
     between = left.spread if left is not None and len(left.cycles) >= _LEAST_CELLS else spread
     variance = np.where(sampled, variance, between + effect_square)
-    return Estimate(
+    return ShrunkCpi(
         np.where(exact, table.cpi, np.where(table.allowed, np.exp(terms.offset + middle), np.nan)),
         np.sqrt(np.where(table.allowed, variance, 0.0)),
         float(np.sqrt(spread)),
@@ -106,7 +106,7 @@ def estimate(table: Table) -> Estimate:
 _MOST_CELLS = 1000
 
 
-def held_out(table: Table, structure: Structure) -> HeldOut:
+def held_out(table: AffinityTable, structure: Structure) -> HeldOut:
     """Return the errors of pairs predicted without their own samples, of jobs that were sampled elsewhere too.
 
     Of more than 1,000 pairs, at most so many in even distances are predicted. The variance of interactions is held.
@@ -129,7 +129,7 @@ def held_out(table: Table, structure: Structure) -> HeldOut:
     return HeldOut(errors[0][cells], errors[1][cells], (np.nan_to_num(table.cpi) * table.load)[cells])
 
 
-def compare(table: Table, known: HeldOut | None = None) -> pd.DataFrame:
+def compare(table: AffinityTable, known: HeldOut | None = None) -> pd.DataFrame:
     """Return how well each structure that a table allows predicts pairs that are left out.
 
     Parameters
@@ -147,7 +147,7 @@ def compare(table: Table, known: HeldOut | None = None) -> pd.DataFrame:
     --------
     >>> rows = [("a", "p", 1.0), ("a", "q", 2.0), ("b", "p", 3.0), ("b", "q", 6.0)]
     >>> frame = pd.DataFrame(rows, columns=["job", "platform", "cpi"]).assign(load=1.0, capacity=9.0)
-    >>> compare(Table.of(frame)).round(9).to_dict("records")
+    >>> compare(AffinityTable.of(frame)).round(9).to_dict("records")
     [{'structure': 'effects', 'cells': 4, 'weighted': 0.0, 'unweighted': 0.0, 'used': True}]
     """
     used = structure_of(table)

@@ -33,13 +33,13 @@ _SAME = 1e-9
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Table:
+class AffinityTable:
     """J jobs on I platforms, each pair once.
 
     Examples
     --------
     >>> row = {"job": "a", "platform": "p", "load": 5.0, "cpi": 2.0, "capacity": 10.0}
-    >>> table = Table.of(pd.DataFrame([row]))
+    >>> table = AffinityTable.of(pd.DataFrame([row]))
     >>> table.jobs, table.platforms, table.load.tolist(), table.capacity.tolist(), table.clock_hz
     (('a',), ('p',), [[5.0]], [10.0], None)
     """
@@ -68,7 +68,7 @@ class Table:
     """Columns of `COUNTERS` that were given without the others, and so are not used."""
 
     @classmethod
-    def of(cls, frame: pd.DataFrame) -> "Table":
+    def of(cls, frame: pd.DataFrame) -> "AffinityTable":
         """Return the table of rows that are sound; pairs without a row are not allowed.
 
         Parameters
@@ -125,7 +125,7 @@ class Table:
         return np.where(self.allowed, cpi / self.clock, np.inf)
 
 
-def read(path: Path) -> Table:
+def read(path: Path) -> AffinityTable:
     """Read a table of affinities from a CSV or Parquet file.
 
     A pair without a row is one on which the job must not run; one with a row and an empty CPI was not observed.
@@ -161,7 +161,7 @@ def read(path: Path) -> Table:
     faults = [*_strange(cells), *_across(cells), *_never_seen(cells, frame)]
     if faults:
         raise FileError(faults)
-    return Table.of(frame)
+    return AffinityTable.of(frame)
 
 
 def _strange(cells: FileCells) -> Iterator[FileFault]:
@@ -203,7 +203,7 @@ def _never_seen(cells: FileCells, frame: pd.DataFrame) -> Iterator[FileFault]:
         )
 
 
-def frame_of(table: Table, load: Floats) -> pd.DataFrame:
+def frame_of(table: AffinityTable, load: Floats) -> pd.DataFrame:
     """Return an assignment as rows of job, platform, load: every pair with load.
 
     Parameters
@@ -214,7 +214,7 @@ def frame_of(table: Table, load: Floats) -> pd.DataFrame:
     Examples
     --------
     >>> row = {"job": "a", "platform": "p", "load": 5.0, "cpi": 2.0, "capacity": 10.0}
-    >>> table = Table.of(pd.DataFrame([row]))
+    >>> table = AffinityTable.of(pd.DataFrame([row]))
     >>> frame_of(table, table.load).to_dict("records")
     [{'job': 'a', 'platform': 'p', 'load': 5.0}]
     """

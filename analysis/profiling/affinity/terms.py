@@ -14,7 +14,7 @@ from analysis.crossplatform import traits
 from analysis.crossplatform.costs import Hardware, Machine, Software, cycles
 from analysis.crossplatform.departures import Priors
 from analysis.crossplatform.service import sizes_bytes
-from analysis.profiling.affinity.table import Table
+from analysis.profiling.affinity.table import AffinityTable
 from models.arrays import Bools, Floats
 from models.platforms import PLATFORMS, Platform
 
@@ -83,7 +83,7 @@ class Terms:
         return np.isfinite(self.square)
 
 
-def structure_of(table: Table) -> Structure:
+def structure_of(table: AffinityTable) -> Structure:
     """Return the richest structure that a table allows: the cross-platform model where spec sheets and counters are.
 
     Slopes are fitted where misses are known of enough jobs on several platforms.
@@ -93,7 +93,7 @@ def structure_of(table: Table) -> Structure:
     return Structure(modelled(table) is not None, sloped)
 
 
-def terms_of(table: Table, structure: Structure, like: Table | None = None) -> Terms:
+def terms_of(table: AffinityTable, structure: Structure, like: AffinityTable | None = None) -> Terms:
     """Return the terms of a table.
 
     Parameters
@@ -111,14 +111,14 @@ def terms_of(table: Table, structure: Structure, like: Table | None = None) -> T
     return Terms(left, square, offset, ones if features is None else np.column_stack([ones, features]))
 
 
-def without(table: Table, platform: int) -> Table:
+def without(table: AffinityTable, platform: int) -> AffinityTable:
     """Return a table in which nothing was sampled on a platform."""
     cpi, load = table.cpi.copy(), table.load.copy()
     cpi[:, platform], load[:, platform] = np.nan, 0.0
     return replace(table, cpi=cpi, load=load)
 
 
-def _observed(table: Table) -> tuple[Floats, Floats]:
+def _observed(table: AffinityTable) -> tuple[Floats, Floats]:
     """Return (J, I) log CPI and its squared error; 0 and infinity where it was not observed."""
     sampled = table.allowed & np.isfinite(table.cpi)
     cpi = np.where(sampled, table.cpi, 1.0)
@@ -126,12 +126,12 @@ def _observed(table: Table) -> tuple[Floats, Floats]:
     return np.log(cpi), np.where(sampled, np.minimum(error, _MOST_SE) ** 2, np.inf)
 
 
-def _memory(table: Table) -> Floats | None:
+def _memory(table: AffinityTable) -> Floats | None:
     """Return (J, I) last-level-cache misses per instruction: as counted, else as the table has them."""
     return table.misses if table.counters is None else np.nan_to_num(table.counters[:, :, 2])
 
 
-def _features(table: Table, like: Table) -> Floats:
+def _features(table: AffinityTable, like: AffinityTable) -> Floats:
     """Return (J, 2) how much jobs wait for memory, in standard deviations of the jobs of another table.
 
     That is the logarithm of a job's misses per instruction and of its CPI, weighted by load.
@@ -142,7 +142,7 @@ def _features(table: Table, like: Table) -> Floats:
     return np.clip((_traits(table) - centre) / np.where(scale > 0, scale, 1.0), -_FARTHEST, _FARTHEST)
 
 
-def _traits(table: Table) -> Floats:
+def _traits(table: AffinityTable) -> Floats:
     misses = _memory(table)
     assert misses is not None
     total = table.total
@@ -158,7 +158,7 @@ _LEAST = 0.1
 """Of the median rate of an event: jobs of which fewer were sampled count as having so many."""
 
 
-def machines(table: Table) -> list[Platform] | None:
+def machines(table: AffinityTable) -> list[Platform] | None:
     """Return the spec sheets of a table's platforms at the clocks measured; none if one is not known."""
     sheets = [PLATFORMS.get(name) for name in table.platforms]
     known = [sheet for sheet in sheets if sheet is not None and len(sheet.caches) > 1]
@@ -168,7 +168,7 @@ def machines(table: Table) -> list[Platform] | None:
     return [replace(sheet, base_frequency_hz=clock) for sheet, clock in zip(known, clocks, strict=True)]
 
 
-def modelled(table: Table) -> Floats | None:
+def modelled(table: AffinityTable) -> Floats | None:
     """Return (J, I) cycles per instruction that the model says of every job and platform; none without counters.
 
     A job's curve of misses and its mispredictions are means over the platforms on which it was sampled, weighted by

@@ -5,7 +5,7 @@ import struct
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from analysis.profiling.formats.foreign import DEEPEST, MOST_FRAMES, Frame, Measure, Profile, Sample
+from analysis.profiling.formats.foreign import DEEPEST, MOST_FRAMES, ForeignProfile, Frame, Measure, Sample
 from analysis.tables.faults import plain, refusal
 
 _LAYOUTS = tuple((order, code, width) for order in "<>" for code, width in (("Q", 8), ("I", 4)))
@@ -21,7 +21,7 @@ def is_cpu_profile(data: bytes) -> bool:
     return _layout(data) is not None
 
 
-def read_cpu_profile(data: bytes, name: str = "cpu.prof") -> Profile:
+def read_cpu_profile(data: bytes, name: str = "cpu.prof") -> ForeignProfile:
     """Read a CPU profile of gperftools (its doc/cpuprofile-fileformat.html): measures `samples` and `cpu`.
 
     Addresses have no symbols; callers' are moved back by one, into the call. Images are those of the map at the end.
@@ -105,14 +105,14 @@ def _images(text: bytes) -> list[tuple[int, int, str]]:
 
 def _profile(
     counts: dict[tuple[int, ...], int], period_ns: int, images: list[tuple[int, int, str]], name: str
-) -> Profile:
+) -> ForeignProfile:
     frames: dict[int, int] = {}
     samples = []
     for addresses, count in counts.items():
         places = (addresses[0], *(max(address - 1, 0) for address in addresses[1:]))
         stack = tuple(frames.setdefault(place, len(frames)) for place in places)
         samples.append(Sample(stack, (count, count * period_ns)))
-    return Profile(
+    return ForeignProfile(
         (Measure("samples"), Measure("cpu", "nanoseconds", period_ns)),
         tuple(Frame("", _image(address, images), address=address) for address in frames),
         tuple(samples),

@@ -7,7 +7,7 @@ import duckdb
 
 from analysis.profiling import views
 from analysis.profiling.database import MEMORY_BYTES, MOST_ROWS, Database
-from analysis.profiling.formats.foreign import LARGEST, Frame, Measure, Origin, Profile, Sample
+from analysis.profiling.formats.foreign import LARGEST, ForeignProfile, Frame, Measure, Origin, Sample
 from analysis.profiling.query import LOCATION_DIMENSIONS, PROCESS_DIMENSIONS, Query, QueryError
 from analysis.profiling.storage import find
 from analysis.profiling.sums import PROCESSES, SQL
@@ -22,7 +22,7 @@ _PLACES = (
 )
 
 
-def extract(database: Database, query: Query, name: str = "profile") -> Profile:
+def extract(database: Database, query: Query, name: str = "profile") -> ForeignProfile:
     """Return what a query's restrictions leave, by application, place and call path, nothing cut off.
 
     Measures are samples (`sample_count` if the event itself is called `samples`) and the event, whose values are
@@ -53,7 +53,7 @@ def extract(database: Database, query: Query, name: str = "profile") -> Profile:
     >>> from pathlib import Path
     >>> from analysis.profiling.formats.tables import to_tables, write_tables
     >>> frames, samples = (Frame("f"), Frame("main")), (Sample((0, 1), (30,)),)
-    >>> tables = to_tables([Profile((Measure("cpu", "ns", 10),), frames, samples)])
+    >>> tables = to_tables([ForeignProfile((Measure("cpu", "ns", 10),), frames, samples)])
     >>> with tempfile.TemporaryDirectory() as folder:
     ...     write_tables(tables, Path(folder))
     ...     with Database([Path(folder)]) as database:
@@ -125,7 +125,7 @@ def _period(database: Database, event: str) -> int:
 
 def _profile(
     measures: tuple[Measure, ...], tables: tuple[_Rows, _Rows, _Rows], name: str, notes: tuple[str, ...]
-) -> Profile:
+) -> ForeignProfile:
     rows, steps, places = tables
     paths: dict[int, list[int]] = {}
     for stack, location in steps:
@@ -138,4 +138,6 @@ def _profile(
         path = tuple(frames.setdefault(known[at], len(frames)) for at in paths.get(stack, [location]))
         origin = origins.setdefault(Origin(application), len(origins))
         samples.append(Sample(path, tuple(counts[: len(measures)]), origin, stack in paths))
-    return Profile(measures, tuple(frames), tuple(samples), tuple(origins) or (Origin(),), name=name, notes=notes)
+    return ForeignProfile(
+        measures, tuple(frames), tuple(samples), tuple(origins) or (Origin(),), name=name, notes=notes
+    )

@@ -7,7 +7,7 @@ import numpy as np
 import pandas as pd
 
 from analysis.profiling.fleet_samples import FLEET
-from analysis.profiling.formats.foreign import Profile
+from analysis.profiling.formats.foreign import ForeignProfile
 from analysis.profiling.storage import TAKEN
 from models.arrays import Floats, Ints
 from models.errors import WscError
@@ -72,7 +72,7 @@ def drawn(
     >>> from analysis.profiling.formats.foreign import Frame, Measure, Sample
     >>> from analysis.profiling.formats.tables import to_tables
     >>> first, second = (
-    ...     Profile((Measure("cpu", "ns", period),), (Frame("f"),), (Sample((0,), (60,)),)) for period in (10, 15)
+    ...     ForeignProfile((Measure("cpu", "ns", ns),), (Frame("f"),), (Sample((0,), (60,)),)) for ns in (10, 15)
     ... )
     >>> tables = drawn(to_tables([first, second]), machines=40)
     >>> tables["visits"][["collection", "weight"]].values.tolist()
@@ -93,13 +93,13 @@ def drawn(
     }
 
 
-def repeated(profiles: Sequence[Profile]) -> list[tuple[str, str]]:
+def repeated(profiles: Sequence[ForeignProfile]) -> list[tuple[str, str]]:
     """Return the names of files that hold the very samples of an earlier one, each with that one's name.
 
     Examples
     --------
     >>> from analysis.profiling.formats.foreign import Frame, Measure, Sample
-    >>> profile = Profile((Measure("cpu"),), (Frame("f"),), (Sample((0,), (60,)),))
+    >>> profile = ForeignProfile((Measure("cpu"),), (Frame("f"),), (Sample((0,), (60,)),))
     >>> repeated([profile, profile])
     [('profile', 'profile')]
     """
@@ -113,7 +113,7 @@ def repeated(profiles: Sequence[Profile]) -> list[tuple[str, str]]:
     return copies
 
 
-def unlike_lengths(profiles: Sequence[Profile]) -> tuple[float, float] | None:
+def unlike_lengths(profiles: Sequence[ForeignProfile]) -> tuple[float, float] | None:
     """Return the shortest and the longest length that files say, in seconds, where these differ by over 1%.
 
     Times from first to last samples say no length.
@@ -122,7 +122,7 @@ def unlike_lengths(profiles: Sequence[Profile]) -> tuple[float, float] | None:
     --------
     >>> from dataclasses import replace
     >>> from analysis.profiling.formats.foreign import Frame, Measure, Sample
-    >>> profile = Profile((Measure("cpu"),), (Frame("f"),), (Sample((0,), (60,)),))
+    >>> profile = ForeignProfile((Measure("cpu"),), (Frame("f"),), (Sample((0,), (60,)),))
     >>> unlike_lengths([profile, replace(profile, length_s=10.0), replace(profile, length_s=100.0)])
     (10.0, 100.0)
     """
@@ -131,14 +131,14 @@ def unlike_lengths(profiles: Sequence[Profile]) -> tuple[float, float] | None:
     return (least, most) if most - least > _ALIKE * most else None
 
 
-def too_short(profiles: Sequence[Profile]) -> list[tuple[str, float]]:
+def too_short(profiles: Sequence[ForeignProfile]) -> list[tuple[str, float]]:
     """Return the names and lengths in seconds of files that say less than a millisecond while others say more.
 
     Examples
     --------
     >>> from dataclasses import replace
     >>> from analysis.profiling.formats.foreign import Frame, Measure, Sample
-    >>> profile = Profile((Measure("cpu"),), (Frame("f"),), (Sample((0,), (60,)),))
+    >>> profile = ForeignProfile((Measure("cpu"),), (Frame("f"),), (Sample((0,), (60,)),))
     >>> too_short([replace(profile, length_s=1e-6), replace(profile, length_s=10.0)])
     [('profile', 1e-06)]
     """
@@ -149,13 +149,13 @@ def too_short(profiles: Sequence[Profile]) -> list[tuple[str, float]]:
     return [(profile.name, profile.length_s) for profile in stated if 0 < profile.length_s < SHORTEST_S]
 
 
-def levels(profiles: Sequence[Profile]) -> list[str]:
+def levels(profiles: Sequence[ForeignProfile]) -> list[str]:
     """Return the events that are levels, such as `inuse_space`, and no counts over a time.
 
     Examples
     --------
     >>> from analysis.profiling.formats.foreign import Measure
-    >>> levels([Profile((Measure("inuse_space"), Measure("alloc_space")))])
+    >>> levels([ForeignProfile((Measure("inuse_space"), Measure("alloc_space")))])
     ['inuse_space']
     """
     events = {measure.event for profile in profiles for measure in profile.measures}

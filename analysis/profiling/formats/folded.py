@@ -9,9 +9,9 @@ from analysis.profiling.formats.foreign import (
     LARGEST,
     MOST_FRAMES,
     UNKNOWN,
+    ForeignProfile,
     Frame,
     Measure,
-    Profile,
     Sample,
 )
 from analysis.tables.faults import Faults, plain, refusal
@@ -30,7 +30,7 @@ def is_folded(line: str) -> bool:
     return bool(stack.strip()) and count.isascii() and count.isdigit()
 
 
-def read_folded(data: bytes, name: str = "stacks.folded") -> Profile:
+def read_folded(data: bytes, name: str = "stacks.folded") -> ForeignProfile:
     """Read folded stacks; equal ones are summed, empty lines skipped.
 
     A function without a name, as `main;;read` has one, is read as [unknown]. If every line ends in two counts, as
@@ -64,7 +64,7 @@ def read_folded(data: bytes, name: str = "stacks.folded") -> Profile:
     if not sums and not faults.count:
         faults.tell("stacks", "should be at least one", "none")
     faults.refuse()
-    return Profile(
+    return ForeignProfile(
         measures,
         tuple(map(Frame, frames)),
         tuple(Sample(stack, counts) for stack, counts in sums.items()),
@@ -73,7 +73,7 @@ def read_folded(data: bytes, name: str = "stacks.folded") -> Profile:
     )
 
 
-def write_folded(profile: Profile, event: str) -> str:
+def write_folded(profile: ForeignProfile, event: str) -> str:
     """Return folded stacks of an event, in the order of their texts; a semicolon in a name becomes a colon.
 
     Parameters
@@ -88,7 +88,7 @@ def write_folded(profile: Profile, event: str) -> str:
 
     Examples
     --------
-    >>> profile = Profile((Measure("samples"),), (Frame("f"), Frame("main")), (Sample((0, 1), (3,)),))
+    >>> profile = ForeignProfile((Measure("samples"),), (Frame("f"), Frame("main")), (Sample((0, 1), (3,)),))
     >>> print(write_folded(profile, "samples"), end="")
     main;f 3
     """

@@ -60,7 +60,7 @@ class Sample(NamedTuple):
 
 
 @dataclass(frozen=True, slots=True)
-class Profile:
+class ForeignProfile:
     """A profile of another tool, or one for another tool."""
 
     measures: tuple[Measure, ...]
@@ -93,7 +93,8 @@ class Profile:
 
         Examples
         --------
-        >>> Profile((Measure("samples"),), (Frame("f"),), (Sample((0,), (3,)), Sample((0, 0), (4,)))).total("samples")
+        >>> samples = Sample((0,), (3,)), Sample((0, 0), (4,))
+        >>> ForeignProfile((Measure("samples"),), (Frame("f"),), samples).total("samples")
         7
         """
         at = {measure.event: index for index, measure in enumerate(self.measures)}[event]

@@ -8,10 +8,10 @@ from analysis.profiling.formats.foreign import (
     LARGEST,
     MOST_FRAMES,
     UNKNOWN,
+    ForeignProfile,
     Frame,
     Measure,
     Origin,
-    Profile,
     Sample,
 )
 from analysis.tables.faults import Faults, plain, refusal
@@ -62,7 +62,7 @@ def is_perf_script(lines: list[str]) -> bool:
     )
 
 
-def read_perf_script(data: bytes, name: str = "perf.txt") -> Profile:
+def read_perf_script(data: bytes, name: str = "perf.txt") -> ForeignProfile:
     """Read the text of `perf script`, with or without call chains, periods, tasks' numbers, processors and times.
 
     Every event becomes a measure with its generic name; its values are samples × period, the period taken from the
@@ -73,7 +73,7 @@ def read_perf_script(data: bytes, name: str = "perf.txt") -> Profile:
     data : the file's bytes, UTF-8
     name : of the file, for faults
     """
-    reader = _Reader(name, Faults(name))
+    reader = _ScriptReader(name, Faults(name))
     for number, line in enumerate(data.decode(errors="replace").split("\n"), 1):
         reader.take(line.rstrip(), number)
     reader.close()
@@ -97,7 +97,7 @@ class _Open:
 
 
 @dataclass(slots=True)
-class _Reader:
+class _ScriptReader:
     name: str
     faults: Faults
     open: _Open | None = None
@@ -189,7 +189,7 @@ class _Reader:
             self.faults.tell("stack", f"should be at most {DEEPEST} frames deep", "a deeper one", line=self.open.line)
             self.open = None
 
-    def profile(self) -> Profile:
+    def profile(self) -> ForeignProfile:
         """Return the profile of all samples."""
         events = list(self.periods)
         generic = [_GENERIC.get(name, name) for name in (_MODIFIERS.sub("", event) for event in events)]
@@ -207,7 +207,7 @@ class _Reader:
         varied = [name for name, period in zip(names, fixed, strict=True) if not period]
         note = f"periods of {', '.join(varied)} vary: counts are events, not samples"
         length_s = self.times[1] - self.times[0] if self.times[0] <= self.times[1] else 0.0
-        return Profile(
+        return ForeignProfile(
             measures,
             tuple(self.frames),
             samples,

@@ -4,7 +4,16 @@ from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import TypeVar
 
-from analysis.profiling.formats.foreign import DEEPEST, LARGEST, MOST_FRAMES, Frame, Measure, Origin, Profile, Sample
+from analysis.profiling.formats.foreign import (
+    DEEPEST,
+    LARGEST,
+    MOST_FRAMES,
+    ForeignProfile,
+    Frame,
+    Measure,
+    Origin,
+    Sample,
+)
 from analysis.profiling.formats.wire import Message, Shape, Wire
 from analysis.tables.bytes import unpacked
 from analysis.tables.faults import Faults, plain, refusal
@@ -38,7 +47,7 @@ _LABELS: Mapping[str, str] = {
 """Labels that say where a sample was taken, and what they say."""
 
 
-def read_pprof(data: bytes, name: str = "profile.pb") -> Profile:
+def read_pprof(data: bytes, name: str = "profile.pb") -> ForeignProfile:
     """Read a profile in pprof's format (google/pprof, proto/profile.proto), gzipped or plain.
 
     Every sample type becomes a measure. Labels that name the application, process, machine, platform, data centre or
@@ -52,11 +61,11 @@ def read_pprof(data: bytes, name: str = "profile.pb") -> Profile:
     if data.startswith(b"\x1f\x8b"):
         data = unpacked(data, name)
     wire = Wire(data, name)
-    return _Reader(wire, wire.message(_PROFILE), Faults(name)).profile()
+    return _MessageReader(wire, wire.message(_PROFILE), Faults(name)).profile()
 
 
 @dataclass(slots=True)
-class _Reader:
+class _MessageReader:
     wire: Wire
     root: Message
     faults: Faults
@@ -65,7 +74,7 @@ class _Reader:
     left_out: dict[str, None] = field(default_factory=dict)
     """Keys of labels that nothing is made of, in the order of the file."""
 
-    def profile(self) -> Profile:
+    def profile(self) -> ForeignProfile:
         """Return the profile, or raise all faults."""
         self.texts = [self._decoded(*part) for part in self.root.lengths.get(6, [])]
         if self.texts and self.texts[0]:
@@ -82,7 +91,7 @@ class _Reader:
         comments = tuple(self._text(at, "comment", 0) for at in self.root.numbers.get(13, []))
         default = self._text(self.root.number(14), "default_sample_type", 0)
         self.faults.refuse()
-        return Profile(
+        return ForeignProfile(
             measures,
             tuple(self.frames),
             samples,

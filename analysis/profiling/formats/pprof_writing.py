@@ -5,14 +5,14 @@ import math
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 
-from analysis.profiling.formats.foreign import LARGEST, Frame, Measure, Origin, Profile, Sample
+from analysis.profiling.formats.foreign import LARGEST, ForeignProfile, Frame, Measure, Origin, Sample
 from analysis.profiling.formats.wire import bytes_field, number_field, packed_field
 from models.errors import InputError
 
 _LABELS = ("application", "process", "machine", "platform", "datacentre", "kernel")
 
 
-def write_pprof(profile: Profile) -> bytes:
+def write_pprof(profile: ForeignProfile) -> bytes:
     """Return a profile in pprof's format (google/pprof, proto/profile.proto), gzipped, the same bytes every time.
 
     Every measure becomes a sample type; the last one with a period above 1 gives the period. Every frame becomes a
@@ -30,7 +30,7 @@ def write_pprof(profile: Profile) -> bytes:
     Examples
     --------
     >>> from analysis.profiling.formats.pprof import read_pprof
-    >>> profile = Profile((Measure("cycles"),), (Frame("f", "a.out", line=3),), (Sample((0,), (10,)),))
+    >>> profile = ForeignProfile((Measure("cycles"),), (Frame("f", "a.out", line=3),), (Sample((0,), (10,)),))
     >>> read_pprof(write_pprof(profile)).frames[0]
     Frame(function='f', image='a.out', build_id='', file='', function_line=0, line=3, address=0)
     """
@@ -43,7 +43,7 @@ def write_pprof(profile: Profile) -> bytes:
 
 @dataclass(slots=True)
 class _Writer:
-    profile: Profile
+    profile: ForeignProfile
     texts: dict[str, int] = field(default_factory=lambda: {"": 0})
 
     def written(self) -> bytes:

@@ -8,7 +8,7 @@ import pandas as pd
 
 from analysis.profiling.formats.cpu_profile import is_cpu_profile, read_cpu_profile
 from analysis.profiling.formats.folded import is_folded, read_folded
-from analysis.profiling.formats.foreign import Profile
+from analysis.profiling.formats.foreign import ForeignProfile
 from analysis.profiling.formats.perf_script import is_perf_script, read_perf_script
 from analysis.profiling.formats.pprof import read_pprof
 from analysis.profiling.formats.tables import to_tables
@@ -29,7 +29,7 @@ _LEGACY = (
 _TEXT = frozenset((9, 10, 12, 13, 27)) | frozenset(range(32, 256))
 
 
-def read_foreign(path: Path) -> Profile:
+def read_foreign(path: Path) -> ForeignProfile:
     """Read a profile of another tool: pprof, gperftools' CPU profile, `perf script` or folded stacks, perhaps gzipped.
 
     Parameters
@@ -78,7 +78,7 @@ def read_profile(*paths: Path) -> dict[str, pd.DataFrame]:
     return to_tables(read_all(paths))
 
 
-def read_all(paths: Sequence[Path]) -> list[Profile]:
+def read_all(paths: Sequence[Path]) -> list[ForeignProfile]:
     """Read several profiles; the faults of all files are said at once.
 
     Raises
@@ -115,7 +115,7 @@ def _refuse_legacy(lines: Sequence[str], name: str) -> None:
         raise refusal(name, "file", f"is a legacy {kind} profile: {advice}", first)
 
 
-def _binary(data: bytes, name: str) -> Profile:
+def _binary(data: bytes, name: str) -> ForeignProfile:
     """Read what is not text: pprof's format, or nothing that is known."""
     try:
         return read_pprof(data, name)

@@ -3,7 +3,7 @@
 import re
 from collections import Counter, defaultdict
 
-from analysis.profiling.formats.foreign import UNKNOWN, Frame, Profile, Sample
+from analysis.profiling.formats.foreign import UNKNOWN, ForeignProfile, Frame, Sample
 from analysis.tables.faults import plain
 
 _OFFSETS = 1 << 16
@@ -11,7 +11,7 @@ _OFFSETS = 1 << 16
 _CALLEE = re.compile(r"[^\s:]+")
 
 
-def write_sample_profile(profile: Profile, event: str, image: str) -> str:
+def write_sample_profile(profile: ForeignProfile, event: str, image: str) -> str:
     """Return the samples of one image in LLVM's text form (llvm/ProfileData/SampleProfReader.h).
 
     A function's section is `name:total:head`, then a line `offset: count callee:count …` for each of its lines.
@@ -36,7 +36,7 @@ def write_sample_profile(profile: Profile, event: str, image: str) -> str:
     >>> from analysis.profiling.formats.foreign import Measure
     >>> leaf, root = Frame("f", "a", "", "f.c", 10, 12), Frame("main", "a", "", "f.c", 1, 3)
     >>> samples = Sample((0, 1), (5,)), Sample((1,), (2,))
-    >>> print(write_sample_profile(Profile((Measure("cycles"),), (leaf, root), samples), "cycles", "a"))
+    >>> print(write_sample_profile(ForeignProfile((Measure("cycles"),), (leaf, root), samples), "cycles", "a"))
     f:5:0
      2: 5
     main:2:0
@@ -71,7 +71,7 @@ def symbolised(frame: Frame, image: str) -> bool:
 
 
 def _count(
-    profile: Profile,
+    profile: ForeignProfile,
     sample: Sample,
     value: int,
     counts: tuple[Counter[str], defaultdict[str, Counter[int]], defaultdict[tuple[str, int], Counter[str]]],

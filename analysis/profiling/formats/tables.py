@@ -11,7 +11,7 @@ import pandas as pd
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from analysis.profiling.formats.foreign import LARGEST, UNKNOWN, Frame, Measure, Origin, Profile, Sample
+from analysis.profiling.formats.foreign import LARGEST, UNKNOWN, ForeignProfile, Frame, Measure, Origin, Sample
 from analysis.profiling.storage import TAKEN, write_samples
 from analysis.tables.faults import Faults, plain
 from models.arrays import DAY_S
@@ -25,7 +25,7 @@ _T = TypeVar("_T")
 
 
 @dataclass(frozen=True, slots=True)
-class Total:
+class FileTotal:
     """What a file holds of an event."""
 
     file: str
@@ -38,7 +38,7 @@ class Total:
     """Their sum in the event's unit."""
 
 
-def to_tables(profiles: Sequence[Profile]) -> dict[str, pd.DataFrame]:
+def to_tables(profiles: Sequence[ForeignProfile]) -> dict[str, pd.DataFrame]:
     """Return the tables of a profile directory, with the columns of `models.tables`, of one profile or several.
 
     A file is a collection of its own, and each of its machines a visit, of weight and duty 1. Times count from the
@@ -56,7 +56,7 @@ def to_tables(profiles: Sequence[Profile]) -> dict[str, pd.DataFrame]:
     Examples
     --------
     >>> frames, samples = (Frame("f"), Frame("main")), (Sample((0, 1), (30,)),)
-    >>> profile = Profile((Measure("cpu", "nanoseconds", 10),), frames, samples)
+    >>> profile = ForeignProfile((Measure("cpu", "nanoseconds", 10),), frames, samples)
     >>> tables = to_tables([profile])
     >>> tables["samples"]
        process event  location  stack  count
@@ -73,12 +73,12 @@ def to_tables(profiles: Sequence[Profile]) -> dict[str, pd.DataFrame]:
     return tables.frames()
 
 
-def totals(profile: Profile) -> list[Total]:
+def totals(profile: ForeignProfile) -> list[FileTotal]:
     """Return what a profile holds of each event.
 
     Examples
     --------
-    >>> profile = Profile((Measure("cpu", "ns", 10),), samples=(Sample((), (30,)),))
+    >>> profile = ForeignProfile((Measure("cpu", "ns", 10),), samples=(Sample((), (30,)),))
     >>> [(total.event, total.samples, total.value) for total in totals(profile)]
     [('cpu', 3, 30)]
     """
@@ -86,7 +86,7 @@ def totals(profile: Profile) -> list[Total]:
     for at, measure in enumerate(_distinct(profile.measures)):
         value, period = sum(sample.amounts[at] for sample in profile.samples), _period(profile, at)
         taken = sum(_taken(profile, at, period, sample) for sample in profile.samples)
-        rows.append(Total(profile.name, measure.event, measure.unit, period, taken, value))
+        rows.append(FileTotal(profile.name, measure.event, measure.unit, period, taken, value))
     return rows
 
 
@@ -102,7 +102,7 @@ def write_tables(tables: Mapping[str, pd.DataFrame], folder: Path) -> None:
     --------
     >>> import tempfile
     >>> with tempfile.TemporaryDirectory() as folder:
-    ...     write_tables(to_tables([Profile((Measure("cpu"),))]), Path(folder))
+    ...     write_tables(to_tables([ForeignProfile((Measure("cpu"),))]), Path(folder))
     ...     len(list(Path(folder).iterdir()))
     7
     """
@@ -131,7 +131,7 @@ class _Tables:
     counts: dict[tuple[int, str, int, int], tuple[int, int]] = field(default_factory=dict)
     """Count, and samples taken."""
 
-    def add(self, profile: Profile, collection: str) -> None:
+    def add(self, profile: ForeignProfile, collection: str) -> None:
         """Add a profile as one collection."""
         names = [measure.event for measure in _distinct(profile.measures)]
         periods = [_period(profile, at) for at in range(len(names))]
@@ -172,7 +172,7 @@ class _Tables:
             frames["samples"][TAKEN] = pd.Series([taken for _, taken in self.counts.values()], dtype="int64")
         return frames
 
-    def _origins(self, profile: Profile, collection: str) -> list[int]:
+    def _origins(self, profile: ForeignProfile, collection: str) -> list[int]:
         """Add visits and processes; return the process of each origin."""
         main = self._build(profile.main, "", "program") if profile.main else -1
         named = next((frame for frame in profile.frames if frame.image == profile.main and frame.build_id), None)
@@ -192,7 +192,7 @@ class _Tables:
             self.processes.append((len(self.processes), *entry))
         return processes
 
-    def _visit(self, profile: Profile, collection: str, origin: Origin) -> tuple[object, ...]:
+    def _visit(self, profile: ForeignProfile, collection: str, origin: Origin) -> tuple[object, ...]:
         key = (-1, origin.machine) if origin.machine else (len(self.visits), "")
         machine = self.machines.setdefault(key, len(self.machines))
         start_s = 0.0 if math.isnan(profile.start_s) else profile.start_s - self.origin_s
@@ -246,13 +246,13 @@ def _distinct(measures: Sequence[Measure]) -> list[Measure]:
     return [m._replace(event=f"{m.event}/{index}") if again[m.event] > 1 else m for index, m in enumerate(named)]
 
 
-def _period(profile: Profile, at: int) -> int:
+def _period(profile: ForeignProfile, at: int) -> int:
     """Return a measure's period if all its values are multiples of it, or else 1."""
     period = profile.measures[at].period
     return period if all(sample.amounts[at] % period == 0 for sample in profile.samples) else 1
 
 
-def _taken(profile: Profile, at: int, period: int, sample: Sample) -> int:
+def _taken(profile: ForeignProfile, at: int, period: int, sample: Sample) -> int:
     """Return how many samples a value rests on: as the file counts them, or one a period; none without a value."""
     counting = [place for place, measure in enumerate(profile.measures) if measure.event in _COUNTERS]
     value = sample.amounts[at]
@@ -261,7 +261,7 @@ def _taken(profile: Profile, at: int, period: int, sample: Sample) -> int:
     return sample.amounts[counting[0]] if value else 0
 
 
-def _refuse(profile: Profile) -> None:
+def _refuse(profile: ForeignProfile) -> None:
     faults = Faults(profile.name)
     for at, measure in enumerate(profile.measures):
         total = sum(sample.amounts[at] for sample in profile.samples)
@@ -270,7 +270,7 @@ def _refuse(profile: Profile) -> None:
     faults.refuse()
 
 
-def _collections(profiles: Sequence[Profile]) -> list[str]:
+def _collections(profiles: Sequence[ForeignProfile]) -> list[str]:
     """Return names of files without folders; equal ones are numbered."""
     names = [plain(PurePath(profile.name).name) for profile in profiles]
     numbered: Counter[str] = Counter()

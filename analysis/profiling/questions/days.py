@@ -6,7 +6,7 @@ import numpy as np
 import pandas as pd
 
 from analysis.profiling.fleet_samples import of_fleet
-from analysis.profiling.intervals import Clusters, known, share_intervals
+from analysis.profiling.intervals import ClusteredProfile, known, share_intervals
 from analysis.profiling.query import DIMENSIONS, Profile, QueryError, dimension
 from analysis.profiling.questions.question import ranked
 from analysis.profiling.stability import expected_distance
@@ -81,7 +81,7 @@ def unsuited(
     rows = []
     for name, part in table.groupby("application", sort=True):
         if not str(name).startswith("["):
-            data = Clusters.of(part.drop(columns="application"), own)
+            data = ClusteredProfile.of(part.drop(columns="application"), own)
             rows.append((str(name), data.total / total, *_differences(data), float(data.shares.max())))
     columns = ["application", "share", "places", "distance", "expected", "excess", "hottest_share"]
     answer = pd.DataFrame(rows, columns=columns)
@@ -93,7 +93,7 @@ def unsuited(
     return ranked(answer.assign(reason=reason), "excess", ["application"], top)
 
 
-def _differences(data: Clusters) -> tuple[int, float, float, float]:
+def _differences(data: ClusteredProfile) -> tuple[int, float, float, float]:
     """Return places, mean distance to the whole, what sampling alone makes of it, and what is beyond that."""
     samples = np.bincount(data.cluster, data.samples, len(data.size))
     used = samples >= _LEAST_SAMPLES

@@ -138,7 +138,9 @@ def _beside(own: pd.DataFrame, present: pd.DataFrame, min_visits: int) -> list[_
         beside, count = visits[:, at], int(visits[:, at].sum())
         if other == name or min(count, log.size - count) < min_visits:
             continue
-        cells = _Cells(machine[start], platform[start], np.array([rows, total, shares[:, at], sums, products[:, at]]))
+        cells = _PlatformSums(
+            machine[start], platform[start], np.array([rows, total, shares[:, at], sums, products[:, at]])
+        )
         effect, error = _difference(cells)
         if np.isfinite(effect) and error > 0:
             machines = [int(np.count_nonzero(np.bincount(cells.machine, side))) for side in (beside, rows - beside)]
@@ -147,7 +149,7 @@ def _beside(own: pd.DataFrame, present: pd.DataFrame, min_visits: int) -> list[_
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class _Cells:
+class _PlatformSums:
     """Sums over the visits of each machine on each platform: arrays (C,), or (5, C)."""
 
     machine: Ints
@@ -156,7 +158,7 @@ class _Cells:
     """Visits, and weighted sums of 1, x (1 beside the other, 0 apart), y and x y."""
 
 
-def _difference(cells: _Cells) -> tuple[float, float]:
+def _difference(cells: _PlatformSums) -> tuple[float, float]:
     """Return the difference of y, each platform with a level of its own, and its error by leaving out machines.
 
     Both are NaN where the difference rests on one machine alone.

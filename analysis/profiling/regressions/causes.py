@@ -7,7 +7,7 @@ import numpy as np
 import pandas as pd
 from scipy.stats import chi2
 
-from analysis.profiling.regressions.cells import TAGS, Cells, summed
+from analysis.profiling.regressions.cells import TAGS, CostCells, summed
 from analysis.profiling.regressions.factors import Nested, tied
 from models.arrays import Bools, Floats
 
@@ -29,7 +29,7 @@ class Cause:
     """Only in the later period; otherwise wherever the tag is, in both."""
 
 
-def candidates(cells: Cells, rolled: pd.DataFrame) -> list[tuple[Cause, Floats]]:
+def candidates(cells: CostCells, rolled: pd.DataFrame) -> list[tuple[Cause, Floats]]:
     """Return the causes that could act in an application's cells, and in which (C,) cells each would act.
 
     A revision, compiler or kernel that is being replaced is none: what comes while it goes did not come with it, and
@@ -88,7 +88,7 @@ class Fits:
         return np.divide(self.score**2, self.information, out=np.zeros_like(self.score), where=here)
 
 
-def fit(all_cells: Sequence[Cells], rolled: pd.DataFrame, functions: int, drift: float) -> Fits:
+def fit(all_cells: Sequence[CostCells], rolled: pd.DataFrame, functions: int, drift: float) -> Fits:
     """Fit every cause to every function by generalised least squares (Aitken 1936).
 
     Each application has a level of its own on each platform in each data centre, and in each period a deviation of
@@ -121,7 +121,7 @@ def fit(all_cells: Sequence[Cells], rolled: pd.DataFrame, functions: int, drift:
     return Fits(list(place), information, score, change, exposure, np.array(ranks, dtype=np.float64))
 
 
-def _fitted(cells: Cells, design: Floats, drift: float) -> tuple[Floats, Floats, Floats]:
+def _fitted(cells: CostCells, design: Floats, drift: float) -> tuple[Floats, Floats, Floats]:
     """Return (H, F) information and scores of the (C, H) causes, and the (F,) sums of squares."""
     nested = Nested.of(cells.precision, cells.lasting, cells.unit, cells.block)
     later = cells.later[:, None]
@@ -137,7 +137,7 @@ def _fitted(cells: Cells, design: Floats, drift: float) -> tuple[Floats, Floats,
     return alone - shift * common**2, score - shift * common * pull, squares
 
 
-def drift_of(all_cells: Sequence[Cells]) -> float:
+def drift_of(all_cells: Sequence[CostCells]) -> float:
     """Return the variance of healthy deviations of an application's log odds in a period.
 
     The median of the squared changes over all functions of all applications, each about the median change of its
@@ -147,7 +147,7 @@ def drift_of(all_cells: Sequence[Cells]) -> float:
     return drift_behind(changes(all_cells))
 
 
-def changes(all_cells: Sequence[Cells]) -> list[tuple[Floats, Floats]]:
+def changes(all_cells: Sequence[CostCells]) -> list[tuple[Floats, Floats]]:
     """Return, for each application, the changes of its functions' log odds between the periods and their variances.
 
     Parameters

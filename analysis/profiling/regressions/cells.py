@@ -33,7 +33,7 @@ _ALL = 1.0 - 2.0**-40
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Cells:
+class CostCells:
     """The C cells of one application, cluster by cluster: R rows in order of their units, F functions.
 
     A unit is a cluster (machine) within a block (platform and data centre): what it has of its own stays with it from
@@ -119,7 +119,7 @@ def comparable(table: pd.DataFrame) -> pd.DataFrame:
     return table.assign(function=table["function"].astype(object).mask(here, "[" + table["image"].astype(str) + "]"))
 
 
-def cells(table: pd.DataFrame, cluster: str) -> Iterator[Cells]:
+def cells(table: pd.DataFrame, cluster: str) -> Iterator[CostCells]:
     """Yield the cells of every application that was seen in both periods.
 
     Parameters
@@ -162,7 +162,7 @@ class _Entries:
     samples: Floats
 
 
-def _counted(application: str, tags: pd.DataFrame, entries: _Entries) -> Cells:
+def _counted(application: str, tags: pd.DataFrame, entries: _Entries) -> CostCells:
     """Return an application's cells, the variances still left out."""
     functions = np.flatnonzero(np.bincount(entries.function, entries.samples) >= MIN_SAMPLES).astype(np.int64)
     names = [name for name in _BLOCK if name in tags.columns]
@@ -181,7 +181,7 @@ def _counted(application: str, tags: pd.DataFrame, entries: _Entries) -> Cells:
     total, count = (np.bincount(row, numbers).astype(np.float64) for numbers in (entries.value, entries.samples))
     counted = sums(row, shape[0]) * (count / total)[:, None]
     none = np.zeros(len(functions))
-    return Cells(
+    return CostCells(
         application,
         tags,
         value=sums(entries.cell, len(tags)),
@@ -219,7 +219,7 @@ def summed(values: Floats, group: Ints, groups: int) -> Floats:
     return np.asarray(member @ values, dtype=np.float64)
 
 
-def _moments(cells: Cells) -> tuple[Floats, float, float, float]:
+def _moments(cells: CostCells) -> tuple[Floats, float, float, float]:
     """Return (F,) variances of log odds between clusters, the usual one, and sums of what of them lasts and of all.
 
     What the clusters of a cell differ beyond independent samples is summed over cells before it is divided, since most

@@ -9,7 +9,7 @@ import pandas as pd
 from scipy.stats import false_discovery_control
 
 from analysis.profiling.regressions.causes import Cause, Fits, candidates, changes, drift_of, fit, rolled_out
-from analysis.profiling.regressions.cells import TAGS, Cells, cells, comparable
+from analysis.profiling.regressions.cells import TAGS, CostCells, cells, comparable
 from analysis.profiling.regressions.detection import FACTORS, chances, least_factor
 from analysis.profiling.regressions.factors import factor_of, rows_of
 from analysis.statistics import NotEnoughDataError
@@ -28,7 +28,7 @@ MOST_FUNCTIONS = 10
 
 
 @dataclass(frozen=True, slots=True)
-class Criteria:
+class AlarmCriteria:
     """When a change is worth an alarm.
 
     Raises
@@ -78,13 +78,13 @@ def adjusted(p_values: Floats, adjustment: Adjustment = "holm") -> Floats:
 
 
 def alarms(
-    before: pd.DataFrame, after: pd.DataFrame, criteria: Criteria | None = None, *, cluster: str = "machine"
+    before: pd.DataFrame, after: pd.DataFrame, criteria: AlarmCriteria | None = None, *, cluster: str = "machine"
 ) -> pd.DataFrame:
     """Return the functions that became more expensive, each with the tag that explains it best.
 
     Shares are compared within an application's cells (see `cells`), so a change of mix is no change. For each function
     every cause is fitted alone; the best explains most of the odds' change. Its p-value, of the hypothesis that the
-    factor is at most `Criteria.min_factor`, is multiplied by the dimensions tried and the
+    factor is at most `AlarmCriteria.min_factor`, is multiplied by the dimensions tried and the
     causes tried of the best one's (Bonferroni), then adjusted over functions that are large enough to matter.
 
     Parameters
@@ -118,11 +118,11 @@ def alarms(
     >>> regressions[["function", "dimension", "value"]].values.tolist(), regressions["factor"].round(2).tolist()
     ([['f', 'revision', 'new']], [4.0])
     """
-    return Comparison.of(before, after, cluster=cluster).alarms(criteria)
+    return CostComparison.of(before, after, cluster=cluster).alarms(criteria)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Comparison:
+class CostComparison:
     """Two profiles whose cells were compared: what became more expensive, and what could have been found."""
 
     table: pd.DataFrame
@@ -132,13 +132,13 @@ class Comparison:
     fitted: "_Fitted"
 
     @classmethod
-    def of(cls, before: pd.DataFrame, after: pd.DataFrame, *, cluster: str = "machine") -> "Comparison":
+    def of(cls, before: pd.DataFrame, after: pd.DataFrame, *, cluster: str = "machine") -> "CostComparison":
         """Compare two profiles; parameters and errors as of `alarms`.
 
         Examples
         --------
         >>> rows = {"function": list("fg") * 2, "application": "a", "machine": [0, 0, 1, 1], "samples": 50, "value": 9}
-        >>> Comparison.of(pd.DataFrame(rows), pd.DataFrame(rows)).functions.tolist()
+        >>> CostComparison.of(pd.DataFrame(rows), pd.DataFrame(rows)).functions.tolist()
         ['f', 'g']
         """
         table, functions = _joined(before, after, cluster)
@@ -147,9 +147,9 @@ class Comparison:
         drift = drift_of(all_cells)
         return cls(table, functions, _Fitted(all_cells, rolled, drift, fit(all_cells, rolled, len(functions), drift)))
 
-    def alarms(self, criteria: Criteria | None = None) -> pd.DataFrame:
+    def alarms(self, criteria: AlarmCriteria | None = None) -> pd.DataFrame:
         """Return the functions that became more expensive, as `alarms` does."""
-        wanted = criteria or Criteria()
+        wanted = criteria or AlarmCriteria()
         later = self.table["later"].to_numpy(np.bool_)
         total = float(self.table["value"].to_numpy(np.float64)[later].sum())
         rows = pd.DataFrame(_rows(self.fitted, self.functions, total, wanted), columns=[*_COLUMNS])
@@ -164,7 +164,7 @@ class Comparison:
         alarming = (rows["p_value"] <= wanted.false_alarms) & (rows["cost"] >= wanted.min_cost)
         return rows[alarming].sort_values("statistic", ascending=False, kind="stable").reset_index(drop=True)
 
-    def detectable(self, criteria: Criteria | None = None, shares: Sequence[float] = SIZES) -> pd.DataFrame:
+    def detectable(self, criteria: AlarmCriteria | None = None, shares: Sequence[float] = SIZES) -> pd.DataFrame:
         """Return by how much functions of some sizes must grow for the alarm to report them.
 
         Of each size those functions are taken whose share of all events, the mean of both profiles, is within a factor
@@ -191,11 +191,11 @@ class Comparison:
         --------
         >>> rows = pd.DataFrame({"function": list("fghijk") * 30, "application": "a"})
         >>> rows = rows.assign(machine=np.repeat(range(30), 6), samples=100, value=[20, 200, 200, 200, 200, 200] * 30)
-        >>> factors = Comparison.of(rows, rows).detectable(shares=(0.02, 0.9))
+        >>> factors = CostComparison.of(rows, rows).detectable(shares=(0.02, 0.9))
         >>> factors["share"].tolist(), factors["functions"].tolist(), bool(1.25 < factors["factor"][0] < 2.0)
         ([0.02], [1], True)
         """
-        wanted = criteria or Criteria()
+        wanted = criteria or AlarmCriteria()
         size = _mean_shares(self.table, len(self.functions))
         tested = np.flatnonzero((size >= wanted.min_cost) & (size > 0))
         family = _alone(len(tested), wanted.adjustment)
@@ -215,7 +215,7 @@ class Comparison:
         return pd.DataFrame(rows, columns=["share", "functions", "factor"])
 
     def _chances(
-        self, function: int, moved: Sequence[tuple[Floats, Floats]], criteria: Criteria, family: float
+        self, function: int, moved: Sequence[tuple[Floats, Floats]], criteria: AlarmCriteria, family: float
     ) -> Floats:
         """Return the probabilities that a function is reported when it grew by each of `FACTORS`."""
         tried = max(_tried(self.fitted.fits, function, "everywhere"), 1)
@@ -276,13 +276,13 @@ def _refuse_few(sides: Mapping[str, pd.DataFrame], cluster: str) -> None:
 class _Fitted:
     """The cells of both profiles and every cause fitted to them."""
 
-    cells: list[Cells]
+    cells: list[CostCells]
     rolled: pd.DataFrame
     drift: float
     fits: Fits
 
 
-def _rows(fitted: _Fitted, functions: pd.Index, total: float, criteria: Criteria) -> Iterator[tuple[object, ...]]:
+def _rows(fitted: _Fitted, functions: pd.Index, total: float, criteria: AlarmCriteria) -> Iterator[tuple[object, ...]]:
     """Yield one row in the order of `_COLUMNS` for each function that seems more expensive."""
     fits = fitted.fits
     if not fits.causes:

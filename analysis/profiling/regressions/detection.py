@@ -8,7 +8,7 @@ from scipy.special import ndtr
 from scipy.stats import t
 
 from analysis.profiling.regressions.causes import drift_behind
-from analysis.profiling.regressions.cells import Cells, smoothed
+from analysis.profiling.regressions.cells import CostCells, smoothed
 from analysis.profiling.regressions.factors import Factor, factor_of, rows_of
 from models.arrays import Floats
 
@@ -18,7 +18,7 @@ _FITTED = [0, 25, 50, 80, 120, len(FACTORS) - 1]
 """Those at which errors are worked out; between them they are interpolated."""
 
 
-def expected_factor(all_cells: Sequence[Cells], function: int, factor: float, drift: float) -> Factor:
+def expected_factor(all_cells: Sequence[CostCells], function: int, factor: float, drift: float) -> Factor:
     """Return the factor, with the error that its estimate would have, of a function that grew wherever it runs.
 
     The fit of `factor_of` to exemplary data (O'Brien 1986): counts as they are, each row's share what its block leads
@@ -57,7 +57,7 @@ def expected_factor(all_cells: Sequence[Cells], function: int, factor: float, dr
     return factor_of(exemplary, rows.later, drift)
 
 
-def _grown(cells: Cells, at: int, factor: float) -> tuple[Floats, Floats, tuple[float, float]]:
+def _grown(cells: CostCells, at: int, factor: float) -> tuple[Floats, Floats, tuple[float, float]]:
     """Return (R,) shares of a grown function, (R,) pooled ones, and its variances between units and within."""
     count, base = cells.count, cells.expected[:, at]
     share = np.where(cells.later > 0, factor * base / (1.0 - base + factor * base), base)
@@ -79,7 +79,7 @@ def _grown(cells: Cells, at: int, factor: float) -> tuple[Floats, Floats, tuple[
 
 
 def drift_beside(
-    all_cells: Sequence[Cells], moved: Sequence[tuple[Floats, Floats]], function: int, factor: float
+    all_cells: Sequence[CostCells], moved: Sequence[tuple[Floats, Floats]], function: int, factor: float
 ) -> float:
     """Return the drift that would be estimated beside a function that grew.
 
@@ -106,7 +106,7 @@ def drift_beside(
 
 
 def chances(
-    all_cells: Sequence[Cells],
+    all_cells: Sequence[CostCells],
     moved: Sequence[tuple[Floats, Floats]],
     function: int,
     *,

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 import numpy as np
 from scipy.stats import t
 
-from analysis.profiling.regressions.cells import PRIOR_CLUSTERS, Cells, summed
+from analysis.profiling.regressions.cells import PRIOR_CLUSTERS, CostCells, summed
 from models.arrays import Floats, Ints
 
 
@@ -110,7 +110,7 @@ class Factor:
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Rows:
+class FunctionRows:
     """One function's cells in A applications, cluster by cluster: N rows in U units in B blocks of them all."""
 
     application: Ints
@@ -130,7 +130,7 @@ class Rows:
     """(N,) variance of log odds within units."""
 
 
-def rows_of(all_cells: Sequence[Cells], function: int) -> Rows:
+def rows_of(all_cells: Sequence[CostCells], function: int) -> FunctionRows:
     """Return a function's cells in all applications that have it.
 
     Parameters
@@ -142,7 +142,7 @@ def rows_of(all_cells: Sequence[Cells], function: int) -> Rows:
     blocks = [int(cells.block.max()) + 1 for cells in all_cells]
     units, rows = [len(cells.block) for cells in all_cells], [len(cells.count) for cells in all_cells]
     first_block, first_unit = (np.cumsum([0, *sizes])[:-1] for sizes in (blocks, units))
-    return Rows(
+    return FunctionRows(
         application=np.repeat(np.arange(len(all_cells)), blocks),
         block=np.concatenate([cells.block for cells in all_cells]) + np.repeat(first_block, units),
         unit=np.concatenate([cells.unit for cells in all_cells]) + np.repeat(first_unit, rows),
@@ -155,7 +155,7 @@ def rows_of(all_cells: Sequence[Cells], function: int) -> Rows:
     )
 
 
-def factor_of(rows: Rows, acts: Floats, drift: float) -> Factor:
+def factor_of(rows: FunctionRows, acts: Floats, drift: float) -> Factor:
     """Return the factor of a cause by generalised estimating equations (Liang and Zeger 1986).
 
     The mean is binomial with a level for each block, a random deviation of each application's later period, and the
@@ -189,7 +189,9 @@ def factor_of(rows: Rows, acts: Floats, drift: float) -> Factor:
     return Factor(log, float(1.0 / np.sqrt(information)), _freedom(rows, acts, weight))
 
 
-def _solved(rows: Rows, weight: Floats, acts: Floats, wanted: Floats, drift: float) -> tuple[float, float, Floats]:
+def _solved(
+    rows: FunctionRows, weight: Floats, acts: Floats, wanted: Floats, drift: float
+) -> tuple[float, float, Floats]:
     """Return the factor's logarithm, its information, and (N,) levels with deviations, by weighted least squares."""
     nested = Nested.of(weight[:, None], rows.lasting[:, None], rows.unit, rows.block)
     values = np.column_stack([acts, rows.later, wanted])
@@ -209,7 +211,7 @@ def _solved(rows: Rows, weight: Floats, acts: Floats, wanted: Floats, drift: flo
     return log, information, level[rows.block][rows.unit] + moved[owner] * rows.later
 
 
-def _freedom(rows: Rows, acts: Floats, weight: Floats) -> float:
+def _freedom(rows: FunctionRows, acts: Floats, weight: Floats) -> float:
     """Return degrees of freedom of the comparison of rows with and without the cause, in blocks that have both."""
     blocks, block = len(rows.application), rows.block[rows.unit]
     load, inside = np.bincount(block, weight, blocks), np.bincount(block, weight * acts, blocks)

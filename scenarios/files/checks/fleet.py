@@ -9,7 +9,7 @@ from models.fleet.jobs import drawn_names
 from models.fleet.world import Feature, World
 from models.platforms import PLATFORMS, Platform
 from scenarios.files.faults import shown
-from scenarios.files.findings import Check, Finding, repeated
+from scenarios.files.findings import Check, FieldFault, repeated
 from scenarios.files.schema import Scenario
 from scenarios.files.source import absent, locate
 from scenarios.files.tree import Keys
@@ -21,107 +21,107 @@ _MOST_MACHINE_EPOCHS = 2_000_000_000
 _SERVICE_MEMORY_BYTES_PER_VCPU = 2.5e9
 
 
-def platform_shares(scenario: World) -> Iterator[Finding]:
+def platform_shares(scenario: World) -> Iterator[FieldFault]:
     """Shares of platforms sum to 1."""
     total = sum(scenario.fleet.platforms.values())
     if abs(total - 1) > _ROUNDING:
-        yield Finding(("fleet", "platforms"), "the shares should sum to 1", f"{total:.6g}")
+        yield FieldFault(("fleet", "platforms"), "the shares should sum to 1", f"{total:.6g}")
 
 
-def platform_names(scenario: World) -> Iterator[Finding]:
+def platform_names(scenario: World) -> Iterator[FieldFault]:
     """Every platform is known, the replacing ones too."""
     known = f"unknown platform; known: {', '.join(sorted(PLATFORMS))}"
     for name in scenario.fleet.platforms:
         if name not in PLATFORMS:
-            yield Finding(("fleet", "platforms", name), known, shown(name))
+            yield FieldFault(("fleet", "platforms", name), known, shown(name))
     for old, new in _replacements(scenario.feature):
         if new not in PLATFORMS:
-            yield Finding(("feature", "platforms", old), known, shown(new))
+            yield FieldFault(("feature", "platforms", old), known, shown(new))
 
 
-def replaced_platforms(scenario: World) -> Iterator[Finding]:
+def replaced_platforms(scenario: World) -> Iterator[FieldFault]:
     """A feature replaces platforms of the fleet, with at least as many hardware threads: placement does not change."""
     for old, new in _replacements(scenario.feature):
         keys = ("feature", "platforms", old)
         if old not in scenario.fleet.platforms:
-            yield Finding(keys, f"the fleet has no such platform; it has {', '.join(scenario.fleet.platforms)}")
+            yield FieldFault(keys, f"the fleet has no such platform; it has {', '.join(scenario.fleet.platforms)}")
         elif old in PLATFORMS and new in PLATFORMS and PLATFORMS[old].vcpus > PLATFORMS[new].vcpus:
             needed, has = PLATFORMS[old].vcpus, PLATFORMS[new].vcpus
-            yield Finding(
+            yield FieldFault(
                 keys, f"should have at least the {needed} hardware threads of {old}", f"{shown(new)} with {has}"
             )
 
 
-def epochs(scenario: World) -> Iterator[Finding]:
+def epochs(scenario: World) -> Iterator[FieldFault]:
     """The epoch divides the horizon, into no more epochs than can be simulated and recorded."""
     count = scenario.horizon_s / scenario.epoch_s
     if count > _MOST_EPOCHS:
         least = f"{scenario.horizon_s / _MOST_EPOCHS:.6g}"
         problem = f"should be at least {least}, {_MOST_EPOCHS} epochs in horizon_s = {scenario.horizon_s:g}"
-        yield Finding(("epoch_s",), problem, f"{scenario.epoch_s:g}")
+        yield FieldFault(("epoch_s",), problem, f"{scenario.epoch_s:g}")
     elif not multiple(scenario.horizon_s, scenario.epoch_s):
-        yield Finding(("epoch_s",), f"should divide horizon_s = {scenario.horizon_s:g}", f"{scenario.epoch_s:g}")
+        yield FieldFault(("epoch_s",), f"should divide horizon_s = {scenario.horizon_s:g}", f"{scenario.epoch_s:g}")
 
 
-def machine_epochs(scenario: World) -> Iterator[Finding]:
+def machine_epochs(scenario: World) -> Iterator[FieldFault]:
     """Every machine's every epoch is recorded only if the table can be kept."""
     rows = scenario.fleet.machines * scenario.horizon_s / scenario.epoch_s
     if scenario.recording.machine_epochs and rows > _MOST_MACHINE_EPOCHS:
         problem = f"should be false beyond {_MOST_MACHINE_EPOCHS} rows (machines times epochs)"
-        yield Finding(("recording", "machine_epochs"), problem, f"true with {rows:.6g} rows")
+        yield FieldFault(("recording", "machine_epochs"), problem, f"true with {rows:.6g} rows")
 
 
-def window_names(scenario: World) -> Iterator[Finding]:
+def window_names(scenario: World) -> Iterator[FieldFault]:
     """Windows have different names."""
     names = [window.name for window in scenario.recording.windows]
     for i, name in repeated(names):
-        yield Finding(("recording", "windows", i, "name"), "another window has this name", shown(name))
+        yield FieldFault(("recording", "windows", i, "name"), "another window has this name", shown(name))
 
 
-def window_bounds(scenario: World) -> Iterator[Finding]:
+def window_bounds(scenario: World) -> Iterator[FieldFault]:
     """Windows lie inside the horizon, are not empty and begin and end with an epoch."""
     for i, window in enumerate(scenario.recording.windows):
         for key, value in (("start_s", window.start_s), ("end_s", window.end_s)):
             if not multiple(value, scenario.epoch_s):
                 problem = f"should be a multiple of epoch_s = {scenario.epoch_s:g}"
-                yield Finding(("recording", "windows", i, key), problem, f"{value:g}")
+                yield FieldFault(("recording", "windows", i, key), problem, f"{value:g}")
         if window.end_s > scenario.horizon_s:
             problem = f"should be at most horizon_s = {scenario.horizon_s:g}"
-            yield Finding(("recording", "windows", i, "end_s"), problem, f"{window.end_s:g}")
+            yield FieldFault(("recording", "windows", i, "end_s"), problem, f"{window.end_s:g}")
         if window.end_s <= window.start_s:
             problem = f"should be after start_s = {window.start_s:g}"
-            yield Finding(("recording", "windows", i, "end_s"), problem, f"{window.end_s:g}")
+            yield FieldFault(("recording", "windows", i, "end_s"), problem, f"{window.end_s:g}")
         for other in scenario.recording.windows[:i]:
             if other.start_s < window.end_s and window.start_s < other.end_s:
                 problem = f"overlaps window {other.name}, {other.start_s:g} to {other.end_s:g}; a count has one window"
-                yield Finding(("recording", "windows", i, "start_s"), problem, f"{window.start_s:g}")
+                yield FieldFault(("recording", "windows", i, "start_s"), problem, f"{window.start_s:g}")
 
 
-def job_counts(scenario: World) -> Iterator[Finding]:
+def job_counts(scenario: World) -> Iterator[FieldFault]:
     """There is a job, heavyweights are common jobs, and common jobs are jobs."""
     population = scenario.population
     if population.jobs == 0 and not population.services:
-        yield Finding(("population", "jobs"), "should be at least 1 unless there are services", "0")
+        yield FieldFault(("population", "jobs"), "should be at least 1 unless there are services", "0")
     if population.common_jobs > population.jobs:
         problem = f"should be at most jobs = {population.jobs}"
-        yield Finding(("population", "common_jobs"), problem, str(population.common_jobs))
+        yield FieldFault(("population", "common_jobs"), problem, str(population.common_jobs))
     if population.heavyweights > population.common_jobs:
         problem = f"should be at most common_jobs = {population.common_jobs}"
-        yield Finding(("population", "heavyweights"), problem, str(population.heavyweights))
+        yield FieldFault(("population", "heavyweights"), problem, str(population.heavyweights))
 
 
-def service_names(scenario: World) -> Iterator[Finding]:
+def service_names(scenario: World) -> Iterator[FieldFault]:
     """Services have names of their own, which no drawn job has."""
     names = [service.name for service in scenario.population.services]
     drawn = set(drawn_names(scenario.population, scenario.seed))
     for i, name in repeated(names):
-        yield Finding(("population", "services", i, "name"), "another service has this name", shown(name))
+        yield FieldFault(("population", "services", i, "name"), "another service has this name", shown(name))
     for i, name in enumerate(names):
         if name in drawn:
-            yield Finding(("population", "services", i, "name"), "a drawn job has this name", shown(name))
+            yield FieldFault(("population", "services", i, "name"), "a drawn job has this name", shown(name))
 
 
-def service_sizes(scenario: World) -> Iterator[Finding]:
+def service_sizes(scenario: World) -> Iterator[FieldFault]:
     """An instance of a service fits on a machine, and all its instances on all machines."""
     sheets = [sheet for _, sheet in _sheets(scenario)]
     most = min((_service_vcpus(sheet) for sheet in sheets), default=math.inf)
@@ -130,24 +130,24 @@ def service_sizes(scenario: World) -> Iterator[Finding]:
         room = scenario.fleet.machines * math.floor(most / service.quota_vcpu) if sheets else math.inf
         if service.quota_vcpu > most:
             problem = f"should be at most {most:g}, what fits on a machine"
-            yield Finding((*keys, "quota_vcpu"), problem, f"{service.quota_vcpu:g}")
+            yield FieldFault((*keys, "quota_vcpu"), problem, f"{service.quota_vcpu:g}")
         elif service.instances > room:
-            yield Finding(
+            yield FieldFault(
                 (*keys, "instances"), f"should be at most {room}, what fits on the fleet", str(service.instances)
             )
 
 
-def service_room(scenario: World) -> Iterator[Finding]:
+def service_room(scenario: World) -> Iterator[FieldFault]:
     """The services leave room for the drawn jobs."""
     vcpus = sum(share * sheet.vcpus for share, sheet in _sheets(scenario)) * scenario.fleet.machines
     room = scenario.population.allocated_share * vcpus
     taken = sum(service.instances * service.quota_vcpu for service in scenario.population.services)
     if vcpus and taken >= room:
         problem = f"should ask for less than {room:.0f} hardware threads, the allocated share of the fleet"
-        yield Finding(("population", "services"), problem, f"{taken:.0f}")
+        yield FieldFault(("population", "services"), problem, f"{taken:.0f}")
 
 
-def memory(scenario: World) -> Iterator[Finding]:
+def memory(scenario: World) -> Iterator[FieldFault]:
     """The memory that the quotas ask for is there."""
     sheets = _sheets(scenario)
     threads = sum(share * sheet.vcpus for share, sheet in sheets) * scenario.population.allocated_share
@@ -156,12 +156,12 @@ def memory(scenario: World) -> Iterator[Finding]:
         problem = (
             f"should be at most {installed_bytes / threads:.3g}, the fleet's memory over its allocated hardware threads"
         )
-        yield Finding(
+        yield FieldFault(
             ("population", "memory_bytes_per_vcpu"), problem, f"{scenario.population.memory_bytes_per_vcpu:g}"
         )
 
 
-def software_jobs(scenario: World) -> Iterator[Finding]:
+def software_jobs(scenario: World) -> Iterator[FieldFault]:
     """New software names jobs that run."""
     services = [service.name for service in scenario.population.services]
     known = {*services, *drawn_names(scenario.population, scenario.seed)}
@@ -169,33 +169,33 @@ def software_jobs(scenario: World) -> Iterator[Finding]:
         for k, job in enumerate(software.jobs):
             if job not in known:
                 problem = f"there is no such job; there are {', '.join([*services, 'heavyweight-01'])}, …"
-                yield Finding(("feature", "software", i, "jobs", k), problem, shown(job))
+                yield FieldFault(("feature", "software", i, "jobs", k), problem, shown(job))
 
 
-def feature_changes(scenario: World) -> Iterator[Finding]:
+def feature_changes(scenario: World) -> Iterator[FieldFault]:
     """A feature changes something."""
     feature = scenario.feature
     if feature is not None and not feature.platforms and feature.governor is None and not feature.software:
-        yield Finding(("feature",), "changes nothing: say platforms, governor or software")
+        yield FieldFault(("feature",), "changes nothing: say platforms, governor or software")
 
 
-def rollout(scenario: World) -> Iterator[Finding]:
+def rollout(scenario: World) -> Iterator[FieldFault]:
     """A roll-out by instance is of software alone, and its last wave begins inside the horizon."""
     if scenario.feature is None:
         return
     plan, keys = scenario.feature.rollout, ("feature", "rollout")
     alone = scenario.feature.software and not scenario.feature.platforms and scenario.feature.governor is None
     if plan.unit == "instance" and not alone:
-        yield Finding(
+        yield FieldFault(
             (*keys, "unit"), "should be machine, rack or domain unless the feature is software alone", shown(plan.unit)
         )
     last_s = plan.start_s + (plan.waves - 1) * plan.interval_s
     if last_s >= scenario.horizon_s:
         problem = f"the last wave should begin before horizon_s = {scenario.horizon_s:g}"
-        yield Finding((*keys, "start_s"), problem, f"{last_s:g}")
+        yield FieldFault((*keys, "start_s"), problem, f"{last_s:g}")
 
 
-def crossover(scenario: World) -> Iterator[Finding]:
+def crossover(scenario: World) -> Iterator[FieldFault]:
     """What is switched on and off can be, by machine or rack, in whole epochs, and settles within a period.
 
     Hardware stays where it is. Each machine is in one wave: it begins with the first pair of periods.
@@ -206,28 +206,28 @@ def crossover(scenario: World) -> Iterator[Finding]:
     keys, plan = ("feature", "rollout", "crossover"), feature.rollout.crossover
     if not multiple(feature.settle_s, scenario.epoch_s):
         problem = f"should be a multiple of epoch_s = {scenario.epoch_s:g}"
-        yield Finding(("feature", "settle_s"), problem, f"{feature.settle_s:g}")
+        yield FieldFault(("feature", "settle_s"), problem, f"{feature.settle_s:g}")
     if plan is None:
         return
     if feature.platforms:
-        yield Finding(keys, "should be null: platforms are not switched on and off")
+        yield FieldFault(keys, "should be null: platforms are not switched on and off")
     if feature.rollout.unit == "instance" or feature.rollout.waves > 1:
-        yield Finding(keys, "should be null where the roll-out is by instance or in waves")
+        yield FieldFault(keys, "should be null where the roll-out is by instance or in waves")
     if not multiple(plan.period_s, scenario.epoch_s) or not multiple(feature.rollout.start_s, scenario.epoch_s):
         problem = f"period and start of the roll-out should be multiples of epoch_s = {scenario.epoch_s:g}"
-        yield Finding((*keys, "period_s"), problem, f"{plan.period_s:g} and {feature.rollout.start_s:g}")
+        yield FieldFault((*keys, "period_s"), problem, f"{plan.period_s:g} and {feature.rollout.start_s:g}")
     if plan.wash_s is not None and (plan.wash_s >= plan.period_s or not multiple(plan.wash_s, scenario.epoch_s)):
         problem = f"should be a multiple of epoch_s = {scenario.epoch_s:g} below period_s = {plan.period_s:g}"
-        yield Finding((*keys, "wash_s"), problem, f"{plan.wash_s:g}")
+        yield FieldFault((*keys, "wash_s"), problem, f"{plan.wash_s:g}")
     if feature.settle_s >= plan.period_s:
         problem = f"should be less than the crossover's period_s = {plan.period_s:g}"
-        yield Finding(("feature", "settle_s"), problem, f"{feature.settle_s:g}")
+        yield FieldFault(("feature", "settle_s"), problem, f"{feature.settle_s:g}")
     if 2 * plan.period_s * (plan.pairs or 1) > (scenario.horizon_s - feature.rollout.start_s) * (1 + _ROUNDING):
         problem = f"there should be room for {plan.pairs or 1} pairs of periods in horizon_s = {scenario.horizon_s:g}"
-        yield Finding((*keys, "period_s"), problem, f"{plan.period_s:g}")
+        yield FieldFault((*keys, "period_s"), problem, f"{plan.period_s:g}")
 
 
-def measured_windows(scenario: Scenario) -> Iterator[Finding]:
+def measured_windows(scenario: Scenario) -> Iterator[FieldFault]:
     """The windows that are measured are recorded."""
     names = [window.name for window in scenario.windows]
     wanted: list[tuple[Keys, str]] = [(("analyses", "wsmeter", "window"), scenario.analyses.wsmeter.window)]
@@ -237,10 +237,10 @@ def measured_windows(scenario: Scenario) -> Iterator[Finding]:
         together = window.endswith("*") and keys[0] == "analyses"
         if not (any(name.startswith(window[:-1]) for name in names) if together else window in names):
             known = ", ".join(names[:_MOST_NAMES]) + (", …" if len(names) > _MOST_NAMES else "")
-            yield Finding(keys, f"there is no such window; there are {known}", shown(window))
+            yield FieldFault(keys, f"there is no such window; there are {known}", shown(window))
 
 
-def cluster_sizes(scenario: Scenario) -> Iterator[Finding]:
+def cluster_sizes(scenario: Scenario) -> Iterator[FieldFault]:
     """Test clusters are drawn without replacement from what has the feature, so they are no larger than that."""
     if scenario.feature is None:
         return
@@ -252,10 +252,10 @@ def cluster_sizes(scenario: Scenario) -> Iterator[Finding]:
     for i, size in enumerate(scenario.analyses.wsmeter.machines):
         if size > most:
             problem = f"should be at most the {most} {of} with the feature"
-            yield Finding(("analyses", "wsmeter", "machines", i), problem, str(size))
+            yield FieldFault(("analyses", "wsmeter", "machines", i), problem, str(size))
 
 
-def cell_local_jobs(scenario: Scenario) -> Iterator[Finding]:
+def cell_local_jobs(scenario: Scenario) -> Iterator[FieldFault]:
     """New software of several cells is of jobs that all of them run."""
     if scenario.cells == 1:
         return
@@ -266,26 +266,26 @@ def cell_local_jobs(scenario: Scenario) -> Iterator[Finding]:
         for k, job in enumerate(software.jobs):
             if job in local:
                 problem = f"should be a service or a common job, which all {scenario.cells} cells run"
-                yield Finding(("feature", "software", i, "jobs", k), problem, shown(job))
+                yield FieldFault(("feature", "software", i, "jobs", k), problem, shown(job))
 
 
-def cell_loop(scenario: Scenario) -> Iterator[Finding]:
+def cell_loop(scenario: Scenario) -> Iterator[FieldFault]:
     """The loop of plan and roll-out is of one cell."""
     if scenario.cells > 1 and scenario.recording.loop is not None:
-        yield Finding(("recording", "loop"), f"should be null where there are {scenario.cells} cells")
+        yield FieldFault(("recording", "loop"), f"should be null where there are {scenario.cells} cells")
 
 
-def repeated_sizes(scenario: Scenario) -> Iterator[Finding]:
+def repeated_sizes(scenario: Scenario) -> Iterator[FieldFault]:
     """Test clusters have different sizes."""
     for i, size in repeated(scenario.analyses.wsmeter.machines):
-        yield Finding(("analyses", "wsmeter", "machines", i), "another test cluster has this size", str(size))
+        yield FieldFault(("analyses", "wsmeter", "machines", i), "another test cluster has this size", str(size))
 
 
-def companions(scenario: Scenario) -> Iterator[Finding]:
+def companions(scenario: Scenario) -> Iterator[FieldFault]:
     """The scenarios that are run beside this one are there."""
     for i, name in enumerate(scenario.analyses.beside):
         if not locate(name).is_file():
-            yield Finding(("analyses", "beside", i), absent(name, locate(name)), shown(name))
+            yield FieldFault(("analyses", "beside", i), absent(name, locate(name)), shown(name))
 
 
 WORLD_CHECKS: Mapping[Check[Any], tuple[str, ...]] = {

@@ -10,73 +10,75 @@ from models.queues.world import JobDemand
 from scenarios.files.checks import fleet as checks
 from scenarios.files.distributions import faults_of, within
 from scenarios.files.faults import FaultsError, shown
-from scenarios.files.findings import Finding, build, checked, repeated
+from scenarios.files.findings import FieldFault, build, checked, repeated
 from scenarios.files.schema import SCENARIO, QueueScenario, Scenario
 from scenarios.files.source import absent, kind_of, locate, named, read
 from scenarios.files.traces import read_trace
-from scenarios.files.tree import Place
+from scenarios.files.tree import Position
 from sim.queues.distributions import mean
 
 _SOURCES = ("arrivals", "clients", "trace")
 
 
-def distributions(scenario: QueueScenario) -> Iterator[Finding]:
+def distributions(scenario: QueueScenario) -> Iterator[FieldFault]:
     """Every distribution has the fields of its kind and no other."""
     for part in ("load", "contention"):
         for keys, distribution in within(getattr(scenario, part), (part,)):
             yield from faults_of(distribution, keys)
 
 
-def sources(scenario: QueueScenario) -> Iterator[Finding]:
+def sources(scenario: QueueScenario) -> Iterator[FieldFault]:
     """Requests come from one source."""
     load = scenario.load
     given = [name for name in _SOURCES if getattr(load, name) is not None]
     if not given:
-        yield Finding(("load",), f"should say where requests come from: {', '.join(_SOURCES[:-1])} or {_SOURCES[-1]}")
+        yield FieldFault(
+            ("load",), f"should say where requests come from: {', '.join(_SOURCES[:-1])} or {_SOURCES[-1]}"
+        )
     for name in given[1:]:
-        yield Finding(("load", name), f"is a second source of requests beside {given[0]}; set one of them to null")
+        yield FieldFault(("load", name), f"is a second source of requests beside {given[0]}; set one of them to null")
     if load.sessions is not None and load.arrivals is None:
-        yield Finding(("load", "sessions"), "needs arrivals, each of which begins a session")
+        yield FieldFault(("load", "sessions"), "needs arrivals, each of which begins a session")
 
 
-def demands(scenario: QueueScenario) -> Iterator[Finding]:
+def demands(scenario: QueueScenario) -> Iterator[FieldFault]:
     """What requests need is said once: by types, by a fleet's job or by the trace."""
     load = scenario.load
     ways = {"types": bool(load.types), "job": load.job is not None, "trace": load.trace is not None}
     given = [name for name, used in ways.items() if used]
     if not given and any(getattr(load, name) is not None for name in _SOURCES):
-        yield Finding(("load",), "should say what requests need: types or job")
+        yield FieldFault(("load",), "should say what requests need: types or job")
     for name in given[1:]:
-        yield Finding(("load", name), f"says again what requests need, beside {given[0]}; one of them is too many")
+        yield FieldFault(("load", name), f"says again what requests need, beside {given[0]}; one of them is too many")
     if load.job is not None and load.clients is not None:
-        yield Finding(("load", "job"), "needs arrivals: a client's requests have no pace that changes over the day")
+        yield FieldFault(("load", "job"), "needs arrivals: a client's requests have no pace that changes over the day")
 
 
-def load_points(scenario: QueueScenario) -> Iterator[Finding]:
+def load_points(scenario: QueueScenario) -> Iterator[FieldFault]:
     """The load curve goes forward in time and is somewhere above 0."""
     points = scenario.load.arrivals.load if scenario.load.arrivals is not None else ()
     keys = ("load", "arrivals", "load")
     for i, (before, point) in enumerate(itertools.pairwise(points), 1):
         if point.time_s < before.time_s:
             problem = f"should be at least {before.time_s:g}, the time of the point before"
-            yield Finding((*keys, i, "time_s"), problem, f"{point.time_s:g}")
+            yield FieldFault((*keys, i, "time_s"), problem, f"{point.time_s:g}")
     if points and not any(point.factor for point in points):
-        yield Finding(keys, "should be above 0 somewhere, or nothing arrives")
+        yield FieldFault(keys, "should be above 0 somewhere, or nothing arrives")
 
 
-def type_names(scenario: QueueScenario) -> Iterator[Finding]:
+def type_names(scenario: QueueScenario) -> Iterator[FieldFault]:
     """Types of requests have different names."""
     for i, name in repeated([kind.name for kind in scenario.load.types]):
-        yield Finding(("load", "types", i, "name"), "another type has this name", shown(name))
+        yield FieldFault(("load", "types", i, "name"), "another type has this name", shown(name))
 
 
-def closed_cycle(scenario: QueueScenario) -> Iterator[Finding]:
+def closed_cycle(scenario: QueueScenario) -> Iterator[FieldFault]:
     """Clients do not ask without end in no time."""
     if scenario.load.clients is not None and cycle_s(scenario) == 0 and sound(scenario):
-        yield Finding(("load", "clients", "think_s"), "should take some time, because nothing else does")
+        yield FieldFault(("load", "clients", "think_s"), "should take some time, because nothing else does")
 
 
-def trace(scenario: QueueScenario) -> Iterator[Finding]:
+def trace(scenario: QueueScenario) -> Iterator[FieldFault]:
     """A trace can be read, and some of it lies inside the horizon."""
     source, keys = scenario.load.trace, ("load", "trace", "file")
     if source is None:
@@ -85,37 +87,39 @@ def trace(scenario: QueueScenario) -> Iterator[Finding]:
         arrival_s = read_trace(Path(source.file))["arrival_s"]
     except FileError as error:
         for fault in error.printed:
-            yield Finding((fault.field,), fault.problem, fault.got, Place(source.file, fault.line, fault.column))
+            yield FieldFault((fault.field,), fault.problem, fault.got, Position(source.file, fault.line, fault.column))
         if error.unprinted:
             line, column = error.faults[len(error.printed)][:2]
-            yield Finding((), f"and {error.unprinted} more faults from here on", "", Place(source.file, line, column))
+            yield FieldFault(
+                (), f"and {error.unprinted} more faults from here on", "", Position(source.file, line, column)
+            )
     except OSError as error:
-        yield Finding(keys, f"cannot be read: {error.strerror}", shown(source.file))
+        yield FieldFault(keys, f"cannot be read: {error.strerror}", shown(source.file))
     else:
         if arrival_s.min() >= scenario.horizon_s:
             problem = f"should hold a request before horizon_s = {scenario.horizon_s:g}"
-            yield Finding(keys, problem, f"none before {arrival_s.min():g}")
+            yield FieldFault(keys, problem, f"none before {arrival_s.min():g}")
 
 
-def job(scenario: QueueScenario) -> Iterator[Finding]:
+def job(scenario: QueueScenario) -> Iterator[FieldFault]:
     """The fleet's job is there, and its day is no shorter than the queue's."""
     demand, keys = scenario.load.job, ("load", "job")
     if demand is None:
         return
     fleet, problem = _fleet(demand)
     if fleet is None:
-        yield Finding((*keys, "scenario"), problem, shown(demand.scenario))
+        yield FieldFault((*keys, "scenario"), problem, shown(demand.scenario))
         return
     services = {service.name: service.instances for service in fleet.population.services}
     if demand.job not in {*services, *drawn_names(fleet.population, fleet.seed)}:
         problem = f"there is no such job; there are {', '.join([*services, 'heavyweight-01'])}, …"
-        yield Finding((*keys, "job"), problem, shown(demand.job))
+        yield FieldFault((*keys, "job"), problem, shown(demand.job))
     elif demand.instance >= services.get(demand.job, demand.instance + 1):
         problem = f"should be less than {services[demand.job]}, the job's instances counted from 0"
-        yield Finding((*keys, "instance"), problem, str(demand.instance))
+        yield FieldFault((*keys, "instance"), problem, str(demand.instance))
     if scenario.horizon_s > fleet.horizon_s:
         problem = f"should be at most {fleet.horizon_s:g}, the horizon of {fleet.name}"
-        yield Finding(("horizon_s",), problem, f"{scenario.horizon_s:g}")
+        yield FieldFault(("horizon_s",), problem, f"{scenario.horizon_s:g}")
 
 
 def cycle_s(scenario: QueueScenario) -> float:

@@ -19,7 +19,7 @@ from scenarios.files.checks.load import (
     type_names,
 )
 from scenarios.files.faults import shown
-from scenarios.files.findings import Check, Finding, repeated
+from scenarios.files.findings import Check, FieldFault, repeated
 from scenarios.files.schema import QueueScenario
 from scenarios.files.traces import read_trace
 from scenarios.files.tree import Keys
@@ -36,63 +36,63 @@ _PER_INSTRUCTION_S = 5e-10
 """Time of an instruction on machines of which nothing else is known here."""
 
 
-def priorities(scenario: QueueScenario) -> Iterator[Finding]:
+def priorities(scenario: QueueScenario) -> Iterator[FieldFault]:
     """Priorities stand with the types of requests."""
     if scenario.station.policy == "priority" and not scenario.load.types:
-        yield Finding(("station", "policy"), "needs load.types, which say each type's priority", '"priority"')
+        yield FieldFault(("station", "policy"), "needs load.types, which say each type's priority", '"priority"')
 
 
-def server_speeds(scenario: QueueScenario) -> Iterator[Finding]:
+def server_speeds(scenario: QueueScenario) -> Iterator[FieldFault]:
     """Every server has its speed, or every number of busy servers its rate, and not both."""
     station = scenario.station
     for name, given in (("speeds", station.speeds), ("rates", station.rates)):
         if given and len(given) != station.servers:
             problem = f"should have {station.servers} items, one for each of station.servers"
-            yield Finding(("station", name), problem, str(len(given)))
+            yield FieldFault(("station", name), problem, str(len(given)))
     if station.speeds and station.rates:
-        yield Finding(("station", "rates"), "cannot be said beside speeds: a server's speed would be said twice")
+        yield FieldFault(("station", "rates"), "cannot be said beside speeds: a server's speed would be said twice")
 
 
-def replays(scenario: QueueScenario) -> Iterator[Finding]:
+def replays(scenario: QueueScenario) -> Iterator[FieldFault]:
     """A load is replayed on other numbers of servers only if it does not depend on the answers."""
     load, station = scenario.load, scenario.station
     if not scenario.replays:
         return
     if load.sessions is not None or load.clients is not None:
         closed = "sessions" if load.sessions is not None else "clients"
-        yield Finding(("replays",), f"needs an open load, but load.{closed} wait for their answers")
+        yield FieldFault(("replays",), f"needs an open load, but load.{closed} wait for their answers")
     for i, _ in repeated(scenario.replays):
-        yield Finding(("replays", i), "is there twice", str(scenario.replays[i]))
+        yield FieldFault(("replays", i), "is there twice", str(scenario.replays[i]))
     for i, servers in enumerate(scenario.replays):
         if servers == station.servers:
-            yield Finding(("replays", i), "is station.servers itself, which table requests holds", str(servers))
+            yield FieldFault(("replays", i), "is station.servers itself, which table requests holds", str(servers))
         if servers > station.servers and (station.speeds or station.rates):
             problem = f"should be at most station.servers = {station.servers}, whose speeds or rates are said"
-            yield Finding(("replays", i), problem, str(servers))
+            yield FieldFault(("replays", i), problem, str(servers))
 
 
-def background(scenario: QueueScenario) -> Iterator[Finding]:
+def background(scenario: QueueScenario) -> Iterator[FieldFault]:
     """The work that is in no log leaves something of the fewest servers."""
     station, share = scenario.station, scenario.observation.background_share
     for i, servers in enumerate(scenario.replays):
         if share * capacity(station) >= capacity(of_servers(station, servers)):
             problem = f"should be more, or the background work of {share * capacity(station):g} servers leaves nothing"
-            yield Finding(("replays", i), problem, str(servers))
+            yield FieldFault(("replays", i), problem, str(servers))
 
 
-def contention(scenario: QueueScenario) -> Iterator[Finding]:
+def contention(scenario: QueueScenario) -> Iterator[FieldFault]:
     """What breaks the laws is modelled for alike servers that serve in order of arrival."""
     if not _contended(scenario):
         return
     station = scenario.station
     if station.policy != "fcfs":
-        yield Finding(("station", "policy"), f"should be fcfs with {_contended(scenario)}", shown(station.policy))
+        yield FieldFault(("station", "policy"), f"should be fcfs with {_contended(scenario)}", shown(station.policy))
     for name in ("speeds", "rates"):
         if getattr(station, name):
-            yield Finding(("station", name), f"should be empty with {_contended(scenario)}")
+            yield FieldFault(("station", name), f"should be empty with {_contended(scenario)}")
 
 
-def size(scenario: QueueScenario) -> Iterator[Finding]:
+def size(scenario: QueueScenario) -> Iterator[FieldFault]:
     """No more requests are asked for than can be kept in memory."""
     observation = scenario.observation
     if not sound(scenario):
@@ -101,10 +101,10 @@ def size(scenario: QueueScenario) -> Iterator[Finding]:
     for way, rate in (_rate(scenario), (("observation", "background_s"), background)):
         if rate * scenario.horizon_s > MOST_REQUESTS:
             problem = f"should make at most {MOST_REQUESTS} requests in horizon_s = {scenario.horizon_s:g}"
-            yield Finding(way, problem, f"up to {rate * scenario.horizon_s:.3g}")
+            yield FieldFault(way, problem, f"up to {rate * scenario.horizon_s:.3g}")
 
 
-def slices(scenario: QueueScenario) -> Iterator[Finding]:
+def slices(scenario: QueueScenario) -> Iterator[FieldFault]:
     """Round robin, as it happens or is replayed, takes no more time slices than can be waited for."""
     station, analysed = scenario.station, scenario.analyses.occupancy.policy
     sliced = {name for name, policy in POLICIES.items() if policy.sliced}
@@ -116,39 +116,39 @@ def slices(scenario: QueueScenario) -> Iterator[Finding]:
         problem = (
             f"should be at least {1.001 * work_s / MOST_SLICES:.4g}, or {work_s:.3g} s of service are too many slices"
         )
-        yield Finding(("station", "quantum_s"), problem, f"{station.quantum_s:g}")
+        yield FieldFault(("station", "quantum_s"), problem, f"{station.quantum_s:g}")
 
 
-def listener(scenario: QueueScenario) -> Iterator[Finding]:
+def listener(scenario: QueueScenario) -> Iterator[FieldFault]:
     """Arrivals can be stamped late only where somebody takes them late."""
     if scenario.observation.accept_at_application and not scenario.observation.workers:
         problem = "needs workers, at least 1: without them every request is taken as it comes"
-        yield Finding(("observation", "accept_at_application"), problem, "true")
+        yield FieldFault(("observation", "accept_at_application"), problem, "true")
 
 
-def counter(scenario: QueueScenario) -> Iterator[Finding]:
+def counter(scenario: QueueScenario) -> Iterator[FieldFault]:
     """The counter looks at least once an interval, and not more often than can be counted."""
     observation = scenario.observation
     if observation.counter_tick_s > observation.counter_interval_s:
         problem = f"should be at most counter_interval_s = {observation.counter_interval_s:g}"
-        yield Finding(("observation", "counter_tick_s"), problem, f"{observation.counter_tick_s:g}")
+        yield FieldFault(("observation", "counter_tick_s"), problem, f"{observation.counter_tick_s:g}")
     elif scenario.horizon_s / observation.counter_tick_s > MOST_LOOKS:
         problem = f"should be at least {scenario.horizon_s / MOST_LOOKS:.6g}, {MOST_LOOKS} looks in horizon_s"
-        yield Finding(("observation", "counter_tick_s"), problem, f"{observation.counter_tick_s:g}")
+        yield FieldFault(("observation", "counter_tick_s"), problem, f"{observation.counter_tick_s:g}")
 
 
-def intervals(scenario: QueueScenario) -> Iterator[Finding]:
+def intervals(scenario: QueueScenario) -> Iterator[FieldFault]:
     """There are not more intervals than anybody can look at."""
     interval_s = scenario.analyses.occupancy.interval_s
     if scenario.horizon_s / interval_s > MOST_INTERVALS:
         problem = f"should be at least {scenario.horizon_s / MOST_INTERVALS:.6g}, {MOST_INTERVALS} intervals"
-        yield Finding(("analyses", "occupancy", "interval_s"), problem, f"{interval_s:g}")
+        yield FieldFault(("analyses", "occupancy", "interval_s"), problem, f"{interval_s:g}")
 
 
-def capacities(scenario: QueueScenario) -> Iterator[Finding]:
+def capacities(scenario: QueueScenario) -> Iterator[FieldFault]:
     """Other numbers of servers are asked for once each."""
     for i, servers in repeated(scenario.analyses.occupancy.to):
-        yield Finding(("analyses", "occupancy", "to", i), "is there twice", str(servers))
+        yield FieldFault(("analyses", "occupancy", "to", i), "is there twice", str(servers))
 
 
 CHECKS: Mapping[Check[QueueScenario], tuple[str, ...]] = {

@@ -6,7 +6,7 @@ from typing import Any
 from models.fleet.world import Service
 from models.platforms import PLATFORMS
 from scenarios.files.faults import shown
-from scenarios.files.findings import Check, Finding, repeated
+from scenarios.files.findings import Check, FieldFault, repeated
 from scenarios.files.schema import ProfileScenario
 from scenarios.files.tree import Keys
 
@@ -16,33 +16,33 @@ _CLOCK_HZ = 2.8e9
 """Of the reference machine; a request's pace without neighbours is what counts requests here."""
 
 
-def served_services(scenario: ProfileScenario) -> Iterator[Finding]:
+def served_services(scenario: ProfileScenario) -> Iterator[FieldFault]:
     """Services that are served are there, once, with whole servers and a load from outside."""
     services = {service.name: service for service in scenario.population.services}
     for i, name in repeated([served.job for served in scenario.served]):
-        yield Finding(("served", i, "job"), "is served twice", shown(name))
+        yield FieldFault(("served", i, "job"), "is served twice", shown(name))
     for i, served in enumerate(scenario.served):
         keys: Keys = ("served", i, "job")
         if served.job in services:
             yield from _suits(services[served.job], keys)
         else:
             known = ", ".join(services) or "none"
-            yield Finding(keys, f"population.services has no such service; it has {known}", shown(served.job))
+            yield FieldFault(keys, f"population.services has no such service; it has {known}", shown(served.job))
         for k, name in repeated([kind.name for kind in served.types]):
-            yield Finding(("served", i, "types", k, "name"), "another type has this name", shown(name))
+            yield FieldFault(("served", i, "types", k, "name"), "another type has this name", shown(name))
 
 
-def _suits(service: Service, keys: Keys) -> Iterator[Finding]:
+def _suits(service: Service, keys: Keys) -> Iterator[FieldFault]:
     """Yield what of a service keeps its requests from being served."""
     if not float(service.quota_vcpu).is_integer():
-        yield Finding(keys, "its quota_vcpu should be whole, as many servers", f"{service.quota_vcpu:.12g}")
+        yield FieldFault(keys, "its quota_vcpu should be whole, as many servers", f"{service.quota_vcpu:.12g}")
     if not service.open_load:
-        yield Finding(keys, "its open_load should be true: requests come from outside", "false")
+        yield FieldFault(keys, "its open_load should be true: requests come from outside", "false")
     if service.network_s_per_request:
-        yield Finding(keys, "its network_s_per_request should be 0", f"{service.network_s_per_request:.12g}")
+        yield FieldFault(keys, "its network_s_per_request should be 0", f"{service.network_s_per_request:.12g}")
 
 
-def served_requests(scenario: ProfileScenario) -> Iterator[Finding]:
+def served_requests(scenario: ProfileScenario) -> Iterator[FieldFault]:
     """Requests are no more than can be kept, and of one length all the time."""
     if not scenario.served:
         return
@@ -59,13 +59,13 @@ def served_requests(scenario: ProfileScenario) -> Iterator[Finding]:
     )
     if requests * scenario.horizon_s > MOST_REQUESTS:
         problem = f"should be at most {MOST_REQUESTS:,} requests within horizon_s: raise instructions_per_request"
-        yield Finding(("served",), problem, f"about {requests * scenario.horizon_s:,.0f}")
+        yield FieldFault(("served",), problem, f"about {requests * scenario.horizon_s:,.0f}")
     if scenario.profiling.releases.share > 0:
         problem = "should be 0 where services are served: a new build would change what a request is"
-        yield Finding(("profiling", "releases", "share"), problem, f"{scenario.profiling.releases.share:.12g}")
+        yield FieldFault(("profiling", "releases", "share"), problem, f"{scenario.profiling.releases.share:.12g}")
 
 
-def trial(scenario: ProfileScenario) -> Iterator[Finding]:
+def trial(scenario: ProfileScenario) -> Iterator[FieldFault]:
     """Hardware under trial is known, new in the fleet, takes what it replaces, and has machines to be put into."""
     if scenario.trial is None:
         return
@@ -74,18 +74,18 @@ def trial(scenario: ProfileScenario) -> Iterator[Finding]:
     for old, new in scenario.trial.platforms.items():
         keys = ("trial", "platforms", old)
         if old not in fleet:
-            yield Finding(keys, f"the fleet has no such platform; it has {', '.join(fleet)}")
+            yield FieldFault(keys, f"the fleet has no such platform; it has {', '.join(fleet)}")
         elif new not in PLATFORMS:
-            yield Finding(keys, f"unknown platform; known: {', '.join(sorted(PLATFORMS))}", shown(new))
+            yield FieldFault(keys, f"unknown platform; known: {', '.join(sorted(PLATFORMS))}", shown(new))
         elif new in fleet or {old, new} & brought:
-            yield Finding(keys, "should be new in the fleet, and not of the feature", shown(new))
+            yield FieldFault(keys, "should be new in the fleet, and not of the feature", shown(new))
         elif old in PLATFORMS and PLATFORMS[new].vcpus < PLATFORMS[old].vcpus:
-            yield Finding(keys, f"should have at least {PLATFORMS[old].vcpus} hardware threads", shown(new))
+            yield FieldFault(keys, f"should have at least {PLATFORMS[old].vcpus} hardware threads", shown(new))
     share = sum(part for name, part in fleet.items() if name in scenario.trial.platforms)
     room = int(share * scenario.fleet.machines)
     if scenario.trial.machines > room > 0:
         problem = f"should be at most {room}, the machines on those platforms"
-        yield Finding(("trial", "machines"), problem, str(scenario.trial.machines))
+        yield FieldFault(("trial", "machines"), problem, str(scenario.trial.machines))
 
 
 CHECKS: Mapping[Check[Any], tuple[str, ...]] = {

@@ -5,7 +5,7 @@ from collections.abc import Collection, Iterator, Mapping, Sequence
 
 from models.platforms import PLATFORMS
 from scenarios.files.faults import shown
-from scenarios.files.findings import Check, Finding, repeated
+from scenarios.files.findings import Check, FieldFault, repeated
 from scenarios.files.schema import ServiceScenario
 from scenarios.files.tree import Keys
 from scenarios.views.numbers import closest
@@ -19,45 +19,47 @@ SPARE_INTERVALS = 2
 _TRACE = ("analyses", "crossplatform")
 
 
-def platforms(scenario: ServiceScenario) -> Iterator[Finding]:
+def platforms(scenario: ServiceScenario) -> Iterator[FieldFault]:
     """Platforms are known, and each is there once."""
     yield from _named(("platforms",), scenario.platforms, PLATFORMS, "unknown platform")
 
 
-def measured(scenario: ServiceScenario) -> Iterator[Finding]:
+def measured(scenario: ServiceScenario) -> Iterator[FieldFault]:
     """A log is of a platform that serves, and each is there once."""
     yield from _named(("measured",), scenario.measured, scenario.platforms, "should be one of platforms")
 
 
-def calibration(scenario: ServiceScenario) -> Iterator[Finding]:
+def calibration(scenario: ServiceScenario) -> Iterator[FieldFault]:
     """Predictions start from a platform that has a log."""
     if scenario.calibration not in scenario.measured:
         yield _unknown((*_TRACE, "from"), scenario.calibration, scenario.measured, "should be one of measured")
 
 
-def targets(scenario: ServiceScenario) -> Iterator[Finding]:
+def targets(scenario: ServiceScenario) -> Iterator[FieldFault]:
     """What is predicted for served too, so that there is a truth, and is not where predictions start from."""
     wanted = scenario.analyses.crossplatform.targets
     yield from _named((*_TRACE, "targets"), wanted, scenario.platforms, "should be one of platforms")
     for i, name in enumerate(wanted):
         if name == scenario.calibration:
-            yield Finding((*_TRACE, "targets", i), "is the platform that predictions start from", shown(name))
+            yield FieldFault((*_TRACE, "targets", i), "is the platform that predictions start from", shown(name))
     if not scenario.targets:
-        yield Finding(("platforms",), f"should hold another platform than {scenario.calibration}, to be predicted for")
+        yield FieldFault(
+            ("platforms",), f"should hold another platform than {scenario.calibration}, to be predicted for"
+        )
 
 
-def methods(scenario: ServiceScenario) -> Iterator[Finding]:
+def methods(scenario: ServiceScenario) -> Iterator[FieldFault]:
     """Every way to predict is tried once."""
     for i, name in repeated(scenario.analyses.crossplatform.methods):
-        yield Finding((*_TRACE, "methods", i), "is there twice", shown(name))
+        yield FieldFault((*_TRACE, "methods", i), "is there twice", shown(name))
 
 
-def intervals(scenario: ServiceScenario) -> Iterator[Finding]:
+def intervals(scenario: ServiceScenario) -> Iterator[FieldFault]:
     """The trace is whole intervals, and half of it suffices to tell the types of requests apart."""
     count = scenario.horizon_s / scenario.interval_s
     if not math.isclose(count, round(count), rel_tol=1e-9) or count < 1:
         problem = f"should be a multiple of interval_s = {scenario.interval_s:g}"
-        yield Finding(("horizon_s",), problem, f"{scenario.horizon_s:g}")
+        yield FieldFault(("horizon_s",), problem, f"{scenario.horizon_s:g}")
         return
     needed = scenario.application.types + SPARE_INTERVALS
     if count // 2 < needed:
@@ -65,28 +67,28 @@ def intervals(scenario: ServiceScenario) -> Iterator[Finding]:
             f"should be at least {2 * needed * scenario.interval_s:g}: half of the trace needs {needed} intervals to "
             f"tell {scenario.application.types} types apart"
         )
-        yield Finding(("horizon_s",), problem, f"{scenario.horizon_s:g}")
+        yield FieldFault(("horizon_s",), problem, f"{scenario.horizon_s:g}")
     if count > MOST_INTERVALS:
         problem = f"should be at least {scenario.horizon_s / MOST_INTERVALS:.6g}, {MOST_INTERVALS} intervals"
-        yield Finding(("interval_s",), problem, f"{scenario.interval_s:g}")
+        yield FieldFault(("interval_s",), problem, f"{scenario.interval_s:g}")
 
 
-def size(scenario: ServiceScenario) -> Iterator[Finding]:
+def size(scenario: ServiceScenario) -> Iterator[FieldFault]:
     """No more requests are asked for than can be served in reasonable time."""
     requests = scenario.load.requests_per_s * scenario.load.volume * scenario.horizon_s * len(scenario.platforms)
     if requests > MOST_REQUESTS:
         problem = f"should make at most {MOST_REQUESTS} requests on all platforms within horizon_s"
-        yield Finding(("load", "requests_per_s"), problem, f"up to {requests:.3g}")
+        yield FieldFault(("load", "requests_per_s"), problem, f"up to {requests:.3g}")
 
 
-def bounds(scenario: ServiceScenario) -> Iterator[Finding]:
+def bounds(scenario: ServiceScenario) -> Iterator[FieldFault]:
     """Bounds on response time are there once each, and platforms are chosen under one of them."""
     for i, bound_s in repeated(scenario.bounds_s):
-        yield Finding(("bounds_s", i), "is there twice", f"{bound_s:g}")
+        yield FieldFault(("bounds_s", i), "is there twice", f"{bound_s:g}")
     bound_s = scenario.analyses.crossplatform.bound_s
     if bound_s not in scenario.bounds_s:
         known = ", ".join(f"{bound:g}" for bound in scenario.bounds_s) or "none"
-        yield Finding((*_TRACE, "bound_s"), f"should be one of bounds_s, {known}", f"{bound_s:g}")
+        yield FieldFault((*_TRACE, "bound_s"), f"should be one of bounds_s, {known}", f"{bound_s:g}")
 
 
 CHECKS: Mapping[Check[ServiceScenario], tuple[str, ...]] = {
@@ -102,14 +104,14 @@ CHECKS: Mapping[Check[ServiceScenario], tuple[str, ...]] = {
 """Every check with the fields that it needs."""
 
 
-def _named(keys: Keys, names: Sequence[str], known: Collection[str], problem: str) -> Iterator[Finding]:
+def _named(keys: Keys, names: Sequence[str], known: Collection[str], problem: str) -> Iterator[FieldFault]:
     """Yield what is wrong with a list of names."""
     for i, name in enumerate(names):
         if name not in known:
             yield _unknown((*keys, i), name, known, problem)
     for i, name in repeated(names):
-        yield Finding((*keys, i), "is there twice", shown(name))
+        yield FieldFault((*keys, i), "is there twice", shown(name))
 
 
-def _unknown(keys: Keys, name: str, known: Collection[str], problem: str) -> Finding:
-    return Finding(keys, f"{problem} ({closest(name, known)})", shown(name))
+def _unknown(keys: Keys, name: str, known: Collection[str], problem: str) -> FieldFault:
+    return FieldFault(keys, f"{problem} ({closest(name, known)})", shown(name))

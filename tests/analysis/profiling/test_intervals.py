@@ -7,7 +7,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy.stats import beta, binomtest, t
 
-from analysis.profiling.intervals import Clusters, design, needed, share_intervals, share_variances
+from analysis.profiling.intervals import ClusteredProfile, design, needed, share_intervals, share_variances
 from analysis.statistics import NotEnoughDataError
 from models.randomness import stream
 
@@ -65,7 +65,7 @@ def slow_variances(counts):
 
 def test_variances_are_those_of_a_loop_over_machines():
     counts = dirichlet_counts(stream(1, "loop"), 12, np.full(8, 1 / 8))
-    data = Clusters.of(as_table(counts))
+    data = ClusteredProfile.of(as_table(counts))
     expected = slow_variances(counts)[data.keys["function"]]
     np.testing.assert_allclose(share_variances(data), expected, rtol=1e-9)
 

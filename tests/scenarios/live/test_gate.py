@@ -8,7 +8,7 @@ import pytest
 
 from scenarios.live.gate import Before, During, during, real_time_share, reasons, unexplained_wait, used
 from scenarios.live.kernel import ticks
-from scenarios.live.processes import Observed, Place
+from scenarios.live.processes import Observed, ServingPlace
 
 BEFORE, DURING = Before(0.2, 0.01, 0.0, 0.95), During(0.999, 0.02, 0.0, 0.001)
 FIRST = "cpu0 100 0 50 800 0 0 0 10 0 0\ncpu1 10 0 5 900 0 0 0 0 0 0"
@@ -107,18 +107,18 @@ def observed(**columns):
 
 
 def test_during_the_load_what_the_server_used_is_not_others():
-    found = during(observed(), Place((1,), (0,), "nice"))
+    found = during(observed(), ServingPlace((1,), (0,), "nice"))
     assert found == During(0.97, pytest.approx(0.1), pytest.approx(0.05), pytest.approx(0.1))
 
 
 def test_shares_are_of_all_the_servers_cpus():
-    found = during(observed(), Place((0, 1), (0, 1), "nice"))
+    found = during(observed(), ServingPlace((0, 1), (0, 1), "nice"))
     assert (found.others_share, found.stolen_share) == (pytest.approx(0.05), pytest.approx(0.025))
 
 
 def test_ticks_that_lag_behind_do_not_make_others_negative():
-    assert during(observed(busy_s=[7.0, 10.0]), Place((1,), (0,), "nice")).others_share == 0.0
+    assert during(observed(busy_s=[7.0, 10.0]), ServingPlace((1,), (0,), "nice")).others_share == 0.0
 
 
 def test_a_pools_waits_are_not_explained():
-    assert np.isnan(during(observed(), Place((1,), (0,), "nice", pool=2)).unexplained_share)
+    assert np.isnan(during(observed(), ServingPlace((1,), (0,), "nice", pool=2)).unexplained_share)

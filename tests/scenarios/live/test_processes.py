@@ -11,11 +11,11 @@ import pytest
 
 from scenarios.live import processes as live_run
 from scenarios.live.client import Session
-from scenarios.live.processes import LiveError, Place, observe, place
+from scenarios.live.processes import LiveError, ServingPlace, observe, place
 
 PATIENCE_S = 60
 CPU = min(os.sched_getaffinity(0))
-HERE = Place((CPU,), (CPU,), "other")
+HERE = ServingPlace((CPU,), (CPU,), "other")
 
 
 @pytest.fixture
@@ -29,8 +29,8 @@ def machine(monkeypatch):
 
 @pytest.mark.usefixtures("machine")
 def test_the_client_is_on_other_cpus_where_any_is_left():
-    assert place(1) == Place((3,), (0, 1, 2), "nice")
-    assert place(3, "rr", 2) == Place((1, 2, 3), (0,), "rr", 2)
+    assert place(1) == ServingPlace((3,), (0, 1, 2), "nice")
+    assert place(3, "rr", 2) == ServingPlace((1, 2, 3), (0,), "rr", 2)
     assert place(4, "other").client_cpus == (0, 1, 2, 3)
     assert (place(3).shared, place(4).shared) == (False, True)
 
@@ -70,14 +70,14 @@ def test_both_sides_of_a_load_are_recorded_by_one_clock():
 
 
 def test_a_server_that_fails_is_told_with_its_last_words():
-    nowhere = Place((10_000,), (CPU,), "other")
+    nowhere = ServingPlace((10_000,), (CPU,), "other")
     with pytest.raises(LiveError, match=r"scenarios\.live\.server failed: OSError: .*Invalid argument"):
         observe([Session(0.0, (0.01,), ())], 1.0, nowhere, 0.5)
 
 
 def test_a_client_that_fails_is_told_and_the_server_ends():
     with pytest.raises(LiveError, match=r"scenarios\.live\.client failed: OSError"):
-        observe([Session(0.0, (0.01,), ())], 1.0, Place((CPU,), (10_000,), "other"), 0.5)
+        observe([Session(0.0, (0.01,), ())], 1.0, ServingPlace((CPU,), (10_000,), "other"), 0.5)
     assert not related(os.getpid())
 
 

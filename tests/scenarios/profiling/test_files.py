@@ -16,7 +16,7 @@ from analysis.profiling.query import Query, QueryError
 from analysis.profiling.storage import ProfileError
 from scenarios.files.faults import FaultsError
 from scenarios.profiling import files as profile_files
-from scenarios.profiling.files import Selection, export, import_files
+from scenarios.profiling.files import ExportSelection, export, import_files
 from scenarios.views.text import show
 from tests.helpers.foreign_profiles import profile_of
 
@@ -51,7 +51,7 @@ def write_run(folder, weight=7):
 
 
 def cpu(**rest):
-    return Selection("cpu", **rest)
+    return ExportSelection("cpu", **rest)
 
 
 def test_an_imported_profile_has_the_totals_of_the_file(tmp_path):
@@ -113,7 +113,7 @@ def test_a_compiler_gets_one_image(tmp_path):
 def test_an_event_called_samples_has_both_its_measures(tmp_path):
     (tmp_path / "stacks.txt").write_text("main;f 3\nmain 4\n")
     import_files([tmp_path / "stacks.txt"], tmp_path / "run")
-    said = export([tmp_path / "run"], "pprof", tmp_path / "a.pb.gz", Selection("samples"))
+    said = export([tmp_path / "run"], "pprof", tmp_path / "a.pb.gz", ExportSelection("samples"))
     profile = read_pprof((tmp_path / "a.pb.gz").read_bytes())
     assert [measure.event for measure in profile.measures] == ["sample_count", "samples"]
     assert said.written == profile.total("sample_count") == profile.total("samples") == 7
@@ -163,7 +163,7 @@ def test_values_beyond_64_bits_are_refused_or_left_out(tmp_path):
         ("pprov", "a.pb", cpu(), "--format: did you mean pprof"),
         ("pprof", "no/a.pb", cpu(), "--out: no folder"),
         ("pprof", ".", cpu(), "--out: is a folder"),
-        ("pprof", "a.pb", Selection("cycels"), 'unknown event "cycels"'),
+        ("pprof", "a.pb", ExportSelection("cycels"), 'unknown event "cycels"'),
         ("pprof", "a.pb", cpu(where=("job=x",)), 'unknown application "x"'),
         ("pprof", "a.pb", cpu(where=("x",)), "should be dimension=value"),
     ],

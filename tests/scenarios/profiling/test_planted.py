@@ -8,14 +8,14 @@ import pytest
 
 from models.profiling.world import Incident
 from models.randomness import stream
-from scenarios.profiling.planted import CAUSES, FACTORS, WORTH, Fleet, chosen, world_of, worth_finding
+from scenarios.profiling.planted import CAUSES, FACTORS, WORTH, PlantedFleet, chosen, world_of, worth_finding
 from sim.profiling.setting import of_block
 from tests.helpers.profiled_fleets import small_fleet
 
 
 @pytest.fixture(scope="module")
 def fleet():
-    return Fleet.of(small_fleet(), 2)
+    return PlantedFleet.of(small_fleet(), 2)
 
 
 def test_the_fleets_differ_by_seed_alone_and_roll_out_across_midnight():

@@ -5,7 +5,7 @@ import pandas as pd
 
 from analysis.profiling.formats.foreign import Frame, Measure
 from analysis.profiling.formats.pprof_writing import write_pprof
-from analysis.profiling.regressions.comparison import Criteria
+from analysis.profiling.regressions.comparison import AlarmCriteria
 from scenarios.profiling import regress as regression
 from scenarios.profiling.files import import_files
 from scenarios.web import site
@@ -46,7 +46,7 @@ def test_alarms_are_those_of_the_command_and_kept(small_profile, monkeypatch):
 def test_a_page_takes_criteria_as_the_command_does_and_says_all_faults_at_once(pages, small_profile):
     loose = "min_factor=1.1&min_cost=0&false_alarms=50%25&adjustment=benjamini-hochberg"
     page = harmless(ask(pages, f"/regress?at=2d&{loose}"))
-    criteria = Criteria(0.5, 1.1, 0.0, "benjamini-hochberg")
+    criteria = AlarmCriteria(0.5, 1.1, 0.0, "benjamini-hochberg")
     concluded = regression.regress(small_profile, None, 2 * 86400.0, criteria=criteria)
     said = " ".join("".join(page.said).split())
     assert concluded.verdict()[1:] in said

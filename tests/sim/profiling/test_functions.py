@@ -20,7 +20,7 @@ from sim.profiling.functions import (
     spread,
     summed,
 )
-from sim.profiling.rows import Rows, by_program
+from sim.profiling.rows import CounterRows, by_program
 from tests.helpers.programs_world import DAY_S, WORLD, asked, fleet, slow_events, slow_weights
 
 _, _, SOFTWARE, ROWS = fleet()
@@ -66,7 +66,7 @@ def test_events_are_those_of_the_slow_twin():
     for number in rng.choice(ROWS.count, 8, replace=False):
         one = ROWS.take(np.array([number]))
         totals = np.array([[9e12, 7e12, 3e10, 4e3, 6e12]]) * rng.uniform(0.9, 1.1, 5)
-        row = {field.name: int(getattr(one, field.name)[0]) for field in fields(Rows)}
+        row = {field.name: int(getattr(one, field.name)[0]) for field in fields(CounterRows)}
         quick = spread(PROGRAMS, one, row_weights(SOFTWARE, one), totals)[0]
         assert quick == pytest.approx(np.array(slow_events(SOFTWARE, row, totals[0])), rel=1e-9)
 
@@ -137,7 +137,7 @@ REVISION = SOFTWARE.builds.revision[SOFTWARE.builds.of_image[SOFTWARE.programs.i
 
 
 def row(rows, number):
-    return {field.name: int(getattr(rows, field.name)[number]) for field in fields(Rows)}
+    return {field.name: int(getattr(rows, field.name)[number]) for field in fields(CounterRows)}
 
 
 def of_program(rows, program, count=400):
@@ -148,7 +148,7 @@ def everywhere_new():
     """One row for each state, build, kernel, platform and data centre of a program, on the last day."""
     grid = np.stack(np.meshgrid(*[np.arange(2)] * 5, indexing="ij")).reshape(5, -1)
     constant = np.ones(grid.shape[1], np.int64)
-    return Rows(0 * constant, 3 * constant, grid[0], 3 * constant, grid[1], grid[2], grid[3], grid[4])
+    return CounterRows(0 * constant, 3 * constant, grid[0], 3 * constant, grid[1], grid[2], grid[3], grid[4])
 
 
 def test_weights_are_those_of_the_slow_twin():
@@ -234,7 +234,7 @@ def test_incidents_compilers_and_kernels_change_nothing_else():
 
 
 def test_shards_keep_their_spread_and_days_drift_together():
-    calm = Rows(*[np.array(column) for column in ([1] * 4, [0, 0, 1, 1], [0] * 4, [0, 1, 0, 1], *[[0] * 4] * 4)])
+    calm = CounterRows(*[np.array(column) for column in ([1] * 4, [0, 0, 1, 1], [0] * 4, [0, 1, 0, 1], *[[0] * 4] * 4)])
     log = np.log(row_weights(SOFTWARE, calm))
     shard, day = (log[2] - log[0]) - (log[3] - log[1]), log[1] - log[0]
     assert np.ptp(shard) == pytest.approx(0.0, abs=1e-9)
@@ -247,7 +247,7 @@ def test_spreads_are_those_asked_for():
     """Spread of 3,000 shards × 200 functions within 1%: it would be outside once in more than a million worlds."""
     shards = np.arange(3000)
     zero = np.zeros(3000, np.int64)
-    log = np.log(row_weights(SOFTWARE, Rows(zero, shards, *[zero] * 6)))
+    log = np.log(row_weights(SOFTWARE, CounterRows(zero, shards, *[zero] * 6)))
     assert (log - log.mean(axis=1, keepdims=True)).std(axis=0).mean() == pytest.approx(0.35, rel=0.01)
     assert WORLD.profiling.programs.shard_log_sd == 0.35
     assert len(ROW_SUMS) == 5

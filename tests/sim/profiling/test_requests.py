@@ -10,7 +10,7 @@ from models.fleet.served import Served, ServedType
 from sim.fleet import slots
 from sim.fleet.arms import run_arm
 from sim.profiling.collection import Collection
-from sim.profiling.requests import Service, Stay, followed, serve_stay
+from sim.profiling.requests import ServedStay, ServicesAtWork, followed, serve_stay
 from sim.profiling.setting import Setting
 from tests.helpers.profiled_fleets import serving_fleet
 
@@ -32,7 +32,7 @@ def before(setting, collection):
 
 @pytest.fixture(scope="module")
 def after(setting, collection, before):
-    return Service(setting.world, setting.day).serve(before, collection.visits)
+    return ServicesAtWork(setting.world, setting.day).serve(before, collection.visits)
 
 
 def stays_of(setting):
@@ -116,7 +116,7 @@ def test_a_service_that_the_fleet_has_not_is_refused(setting):
 
 def test_a_fleet_cut_into_power_domains_is_served_like_the_whole(setting, collection, after):
     whole, columns = after
-    service, day = Service(setting.world, setting.day), setting.day
+    service, day = ServicesAtWork(setting.world, setting.day), setting.day
     cut = run_arm(day, setting.arm, visits=collection.visits, around=np.arange(day.machines.count))
     parts = [service.serve(block, collection.visits) for block in cut]
     assert len(parts) > 1
@@ -139,7 +139,7 @@ MIXED = Served(
 
 
 def stay(servers=2, instructions=6e11, each=2e10, pace_s=PACE_S):
-    return Stay(EDGES_S, np.full(8, instructions), pace_s, each, servers)
+    return ServedStay(EDGES_S, np.full(8, instructions), pace_s, each, servers)
 
 
 def worked(log, of):

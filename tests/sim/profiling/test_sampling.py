@@ -24,7 +24,7 @@ from sim.profiling.draws import Lists, draw_samples, keys_of
 from sim.profiling.images import lay_out
 from sim.profiling.rates import rate_table, sample_cost_cycles, samples_per_s
 from sim.profiling.register import machine_register, place, platform_names
-from sim.profiling.rows import Software, rows_of
+from sim.profiling.rows import RunningSoftware, rows_of
 from sim.profiling.sampling import OWN_SHARE, Sampler
 from sim.profiling.visits import APPLICATIONS, SHARES
 
@@ -57,7 +57,7 @@ def at_work(world):
     layout = lay_out(world, programs, builds)
     common = {"world": world, "day": day, "register": register, "plan": plan, "layout": layout, "rates": rates}
     sampler = Sampler(**common, programs=programs, builds=builds, places=places)
-    rows = rows_of(day, arm, Software(world, programs, builds, places))
+    rows = rows_of(day, arm, RunningSoftware(world, programs, builds, places))
     answered = plan.answered
     visits = Visits(plan.machine[answered], plan.epoch[answered], software_factors(programs, builds, day.jobs))
     blocks = list(run_arm(day, arm, 1, visits=visits))

@@ -7,7 +7,7 @@ import pytest
 from sim.fleet.arms import Visits, run_arm
 from sim.profiling.builds import software_factors
 from sim.profiling.functions import ROW_SUMS
-from sim.profiling.truth import Truth
+from sim.profiling.truth import ProfileTruth
 from tests.helpers.programs_world import fleet
 
 DAY, ARM, SOFTWARE, ROWS = fleet()
@@ -30,7 +30,7 @@ def frame(columns):
 
 @pytest.fixture(scope="module")
 def truth():
-    made = Truth(SOFTWARE)
+    made = ProfileTruth(SOFTWARE)
     made.add(ROWS, TOTALS[:, ROW_SUMS])
     return made
 
@@ -54,7 +54,7 @@ def test_cycles_per_instruction_are_those_of_the_counters(truth):
 
 
 def test_blocks_may_come_in_parts(truth):
-    parts = Truth(SOFTWARE)
+    parts = ProfileTruth(SOFTWARE)
     half = ROWS.count // 2
     for part in (slice(half), slice(half, None)):
         parts.add(ROWS.take(part), TOTALS[part][:, ROW_SUMS])
@@ -66,7 +66,7 @@ def test_blocks_may_come_in_parts(truth):
 def test_small_chunks_change_no_answer(truth, monkeypatch):
     monkeypatch.setattr("sim.profiling.truth.CHUNK", 5000)
     some = ROWS.program < 4
-    small = Truth(SOFTWARE)
+    small = ProfileTruth(SOFTWARE)
     small.add(ROWS.take(some), TOTALS[some][:, ROW_SUMS])
     assert len(small.sums) > 8
     for group, sums in small.sums.items():
@@ -100,7 +100,7 @@ def test_rows_are_by_the_build_that_ran(truth):
 
 
 def test_an_empty_truth_is_an_empty_table():
-    empty = Truth(SOFTWARE)
+    empty = ProfileTruth(SOFTWARE)
     assert all(len(column) == 0 for column in (*empty.functions().values(), *empty.cpi().values()))
 
 

@@ -6,7 +6,7 @@ import pytest
 
 from analysis.profiling.affinity.advice import Settings, advise, judge, shares, spent
 from analysis.profiling.affinity.programme import AffinityError
-from analysis.profiling.affinity.table import Table
+from analysis.profiling.affinity.table import AffinityTable
 from tests.helpers.affinities import random_table, sampled
 
 
@@ -22,7 +22,7 @@ def test_an_assignment_from_a_million_samples_gains_nearly_all_and_keeps_the_cap
     gained = []
     for seed in range(6):
         truth = random_table(seed)
-        found = judge(aligned(advise(Table.of(sampled(truth, seed))), truth), truth)
+        found = judge(aligned(advise(AffinityTable.of(sampled(truth, seed))), truth), truth)
         gained.append(found.sampled_over_possible)
         assert found.capacity_excess <= 0.005
     assert np.mean(gained) >= 0.95
@@ -36,7 +36,7 @@ def test_shrinking_takes_the_curse_off_the_promise():
         settings, over = Settings(headroom=0.0, shrink=shrink), []
         for seed in range(6):
             truth = random_table(seed)
-            advised = advise(Table.of(sampled(truth, seed, samples=30_000)), settings=settings)
+            advised = advise(AffinityTable.of(sampled(truth, seed, samples=30_000)), settings=settings)
             over.append(advised.saving - judge(aligned(advised, truth), truth).saving)
         excess.append(np.mean(over))
     assert excess[0] > 0.03
@@ -75,7 +75,7 @@ def test_traffic_is_kept_if_asked():
 
 def test_headroom_is_kept_free():
     frame = sampled(random_table(4), 4, samples=100_000)
-    free, kept = (advise(Table.of(frame), settings=Settings(headroom)) for headroom in (0.0, 3.0))
+    free, kept = (advise(AffinityTable.of(frame), settings=Settings(headroom)) for headroom in (0.0, 3.0))
     used = [(one.believed.cpi * one.plan.load).sum(axis=0) for one in (free, kept)]
     assert (used[1] < used[0]).any()
     assert not free.headroom.any()
@@ -101,7 +101,7 @@ def test_judging_the_best_assignment_says_that_nothing_is_missed():
 
 
 def test_shrunk_cpi_has_the_room_that_the_present_assignment_takes_by_it():
-    table = Table.of(sampled(random_table(7), 7, samples=50_000))
+    table = AffinityTable.of(sampled(random_table(7), 7, samples=50_000))
     table = replace(table, load=np.where(np.isfinite(table.cpi), table.load, 0.0))
     table = replace(table, capacity=np.nansum(table.cpi * table.load, axis=0))
     found = advise(table, settings=Settings(headroom=0.0))
@@ -140,7 +140,7 @@ def test_judging_divides_by_the_clock_of_each_platform():
 def test_judging_tells_what_rests_on_pairs_that_never_ran():
     """Of 500 cycles, 100 are saved by moving b, and as much as is predicted of a where it never ran besides."""
     rows = [("a", "1", 100, 2, 400), ("a", "2", 0, np.nan, 300), ("b", "1", 100, 2, 400), ("b", "2", 100, 1, 300)]
-    truth = Table.of(pd.DataFrame(rows, columns=["job", "platform", "load", "cpi", "capacity"]))
+    truth = AffinityTable.of(pd.DataFrame(rows, columns=["job", "platform", "load", "cpi", "capacity"]))
     found = judge(np.array([[1.0, 0.0], [0.0, 1.0]]), truth)
     assert found.saving == pytest.approx(0.2)
     assert found.possible > 0.25

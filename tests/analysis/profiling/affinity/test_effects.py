@@ -2,14 +2,14 @@ import numpy as np
 import pytest
 
 from analysis.profiling.affinity.effects import fit, left_out
-from analysis.profiling.affinity.table import Table
+from analysis.profiling.affinity.table import AffinityTable
 from analysis.profiling.affinity.terms import EFFECTS, terms_of, without
 from tests.helpers.modelled_jobs import NAMES, modelled_rows
 
 
 def test_effects_and_their_errors_are_those_of_a_written_out_regression():
     rows = modelled_rows(1, 12, departure=0.1)
-    table = Table.of(rows)
+    table = AffinityTable.of(rows)
     spread, effects, square = fit(terms_of(table, EFFECTS))
     jobs, platforms = len(table.jobs), len(NAMES)
     every = np.array(
@@ -27,12 +27,12 @@ def test_effects_and_their_errors_are_those_of_a_written_out_regression():
 
 def test_errors_of_cells_left_out_are_those_of_a_table_without_them():
     rows = modelled_rows(2, 10, departure=0.1, hidden=0.0)
-    table = Table.of(rows)
+    table = AffinityTable.of(rows)
     terms, less = terms_of(table, EFFECTS), terms_of(without(table, 2), EFFECTS, table)
     spread = fit(terms)[0]
     effect, square = left_out(terms, less, 2, np.array([4]), spread)
     rows.loc[4 * len(NAMES) + 2, ["cpi", "load"]] = np.nan, 0.0
-    again = terms_of(Table.of(rows), EFFECTS)
+    again = terms_of(AffinityTable.of(rows), EFFECTS)
     other = left_out(again, again, 2, np.array([4]), spread)
     assert effect == pytest.approx(other[0], rel=1e-9)
     assert square == pytest.approx(other[1], rel=1e-9)

@@ -4,7 +4,7 @@ import pytest
 
 from analysis.profiling.affinity.advice import trial
 from analysis.profiling.affinity.sampled import BY, aligned, composite, factors, ratio, table_of, true_table
-from analysis.profiling.affinity.table import Table
+from analysis.profiling.affinity.table import AffinityTable
 from analysis.profiling.database import Database
 from models.arrays import DAY_S
 from tests.helpers.affinities import random_table
@@ -119,8 +119,8 @@ def test_shares_follow_their_names():
     table = random_table(1, 5, 3)
     order = np.array([3, 0, 4, 2, 1])
     names = tuple(table.jobs[j] for j in order), table.platforms[::-1]
-    other = Table(*names, *(part[order][:, ::-1] for part in (table.load, table.cpi, table.cpi_se, table.allowed)),
-                  table.capacity[::-1])  # fmt: skip
+    parts = (part[order][:, ::-1] for part in (table.load, table.cpi, table.cpi_se, table.allowed))
+    other = AffinityTable(*names, *parts, table.capacity[::-1])
     assert (aligned(table.load, table, other) == other.load).all()
 
 

@@ -6,7 +6,7 @@ import pytest
 
 from analysis.profiling.affinity.effects import fit
 from analysis.profiling.affinity.shrinkage import compare, estimate, held_out
-from analysis.profiling.affinity.table import Table
+from analysis.profiling.affinity.table import AffinityTable
 from analysis.profiling.affinity.terms import EFFECTS, STRUCTURES, Structure, structure_of, terms_of
 from models.platforms import PLATFORMS
 from tests.helpers.affinities import random_table
@@ -154,7 +154,7 @@ def predicted(rows, cell, structure, spread):
 @pytest.mark.parametrize("structure", STRUCTURES)
 def test_pairs_left_out_are_predicted_as_by_fitting_everything_else_anew(structure):
     rows = modelled_rows(1, 14, departure=0.1)
-    table = Table.of(rows)
+    table = AffinityTable.of(rows)
     found, spread = held_out(table, structure), fit(terms_of(table, structure))[0]
     several = rows["cpi"].notna() & (rows.groupby("job")["cpi"].transform("count") > 1)
     cells = np.flatnonzero(several)
@@ -166,14 +166,14 @@ def test_pairs_left_out_are_predicted_as_by_fitting_everything_else_anew(structu
 @pytest.mark.parametrize("hidden", [0.1, 0.4])
 def test_a_pair_that_is_hidden_for_good_is_predicted_as_if_it_were_left_out(hidden):
     rows = modelled_rows(2, 14, departure=0.1, hidden=hidden)
-    table = Table.of(rows)
+    table = AffinityTable.of(rows)
     cells = table.cpi.copy()
     left = held_out(table, Structure(model=True))
     at = int(np.flatnonzero((np.isfinite(cells) & (np.isfinite(cells).sum(axis=1, keepdims=True) > 1)).ravel())[0])
     gone = rows.copy()
     gone.loc[at, ["cpi", "cpi_se", *COUNTED, "mispredictions"]] = np.nan
     gone.loc[at, "load"] = 0.0
-    found = estimate(Table.of(gone)).cpi.ravel()[at]
+    found = estimate(AffinityTable.of(gone)).cpi.ravel()[at]
     # The variance of interactions is estimated without the pair too, which moves weights a little.
     assert np.log(rows["cpi"][at] / found) == pytest.approx(left.log_error[0], abs=0.01)
 
@@ -182,7 +182,7 @@ def test_a_pair_that_is_hidden_for_good_is_predicted_as_if_it_were_left_out(hidd
 def test_errors_of_filled_pairs_are_as_large_as_they_are_said_to_be():
     """350 filled pairs: their mean square differs from 1 by 7.6%; four times that is allowed, beyond it 1 in 10⁴."""
     rows = modelled_rows(3, 400, departure=0.1)
-    table, truth = Table.of(rows), rows["truth"].to_numpy().reshape(400, len(NAMES))
+    table, truth = AffinityTable.of(rows), rows["truth"].to_numpy().reshape(400, len(NAMES))
     found = estimate(table)
     hidden = table.unobserved
     score = (np.log(found.cpi / truth) / np.where(hidden, found.log_se, 1.0))[hidden]
@@ -191,7 +191,7 @@ def test_errors_of_filled_pairs_are_as_large_as_they_are_said_to_be():
 
 
 def test_the_model_beats_effects_where_it_is_right_and_the_one_used_is_marked():
-    made = compare(Table.of(modelled_rows(4, 80, departure=0.02))).set_index("structure")
+    made = compare(AffinityTable.of(modelled_rows(4, 80, departure=0.02))).set_index("structure")
     assert list(made.index) == [each.name for each in STRUCTURES]
     assert made["used"].tolist() == [False, False, False, True]
     assert (made.loc["model", ["weighted", "unweighted"]] < 0.8 * made.loc["effects", ["weighted", "unweighted"]]).all()
@@ -202,7 +202,7 @@ def test_of_many_pairs_some_are_left_out_and_of_none_none():
     rng = np.random.default_rng(5)
     pairs = [(f"j{j}", f"p{i}") for j in range(1500) for i in range(3)]
     frame = pd.DataFrame(pairs, columns=["job", "platform"]).assign(load=1.0, capacity=9.0)
-    many = Table.of(frame.assign(cpi=np.exp(rng.normal(size=len(frame)))))
+    many = AffinityTable.of(frame.assign(cpi=np.exp(rng.normal(size=len(frame)))))
     assert len(held_out(many, structure_of(many)).cycles) == 900
-    alone = Table.of(frame.assign(cpi=1.0).drop_duplicates("job"))
+    alone = AffinityTable.of(frame.assign(cpi=1.0).drop_duplicates("job"))
     assert np.isnan(held_out(alone, EFFECTS).error())

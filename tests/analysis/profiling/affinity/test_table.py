@@ -2,7 +2,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from analysis.profiling.affinity.table import Table, frame_of, read
+from analysis.profiling.affinity.table import AffinityTable, frame_of, read
 from analysis.tables.faults import FileError
 from tests.helpers.affinities import TABLE_1, random_table
 
@@ -84,7 +84,7 @@ def test_a_job_of_which_no_cpi_is_known_is_refused(tmp_path):
 def test_costs_are_infinite_where_a_job_may_not_run():
     table = random_table(2, 20, 3, allowed=0.5)
     assert (np.isfinite(table.cost(table.cpi)) == table.allowed).all()
-    assert isinstance(Table.of(frame_of(table, table.load).assign(cpi=1.0, capacity=1.0)), Table)
+    assert isinstance(AffinityTable.of(frame_of(table, table.load).assign(cpi=1.0, capacity=1.0)), AffinityTable)
 
 
 def test_a_column_of_an_unknown_name_is_a_fault_with_the_nearest(tmp_path):

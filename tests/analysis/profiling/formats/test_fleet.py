@@ -10,7 +10,7 @@ import pytest
 from typer.testing import CliRunner
 
 from analysis.profiling.formats.fleet import NOBODY, SampleError, drawn
-from analysis.profiling.formats.foreign import Frame, Measure, Origin, Profile, Sample
+from analysis.profiling.formats.foreign import ForeignProfile, Frame, Measure, Origin, Sample
 from analysis.profiling.formats.pprof_writing import write_pprof
 from analysis.profiling.formats.tables import to_tables
 from analysis.profiling.intervals import share_intervals
@@ -22,7 +22,7 @@ def profile(period, values, **more):
     named = profile_of(
         [Measure("cpu", "nanoseconds", period)], [((Frame(name),), (value,)) for name, value in values.items()]
     )
-    return Profile(named.measures, named.frames, named.samples, **more)
+    return ForeignProfile(named.measures, named.frames, named.samples, **more)
 
 
 def total(tables):
@@ -51,7 +51,7 @@ def test_files_of_one_period_keep_their_counts():
 def test_platforms_keep_periods_of_their_own():
     frame, samples = (Frame("f"),), (Sample((0,), (60,)),)
     files = [
-        Profile((Measure("cycles", "events", period),), frame, samples, (Origin(platform=name),))
+        ForeignProfile((Measure("cycles", "events", period),), frame, samples, (Origin(platform=name),))
         for period, name in ((10, "old"), (15, "new"), (20, "new"))
     ]
     tables = drawn(to_tables(files), machines=30)
@@ -113,7 +113,7 @@ def test_spans_of_samples_that_are_nearly_the_same_are_equal_lengths():
 def test_a_level_is_no_count_over_time_and_refused_where_lengths_differ():
     level = (Measure("inuse_space", "bytes"), Measure("alloc_space", "bytes"))
     files = [
-        Profile(level, (Frame("f"),), (Sample((0,), (60, 90)),), length_s=length_s, name=str(length_s))
+        ForeignProfile(level, (Frame("f"),), (Sample((0,), (60, 90)),), length_s=length_s, name=str(length_s))
         for length_s in (30.0, 60.0)
     ]
     with pytest.raises(SampleError, match=r"^inuse_space is a level, .* 30 s to 60 s$"):

@@ -9,7 +9,7 @@ from google.protobuf import descriptor_pb2, descriptor_pool, message_factory
 from hypothesis import given
 from hypothesis import strategies as st
 
-from analysis.profiling.formats.foreign import LARGEST, Frame, Measure, Origin, Profile, Sample
+from analysis.profiling.formats.foreign import LARGEST, ForeignProfile, Frame, Measure, Origin, Sample
 from analysis.profiling.formats.pprof import read_pprof
 from analysis.profiling.formats.pprof_writing import write_pprof
 from analysis.tables.faults import FileError
@@ -117,7 +117,7 @@ def profiles(draw):
             st.tuples(stacks, counts, st.integers(0, len(origins) - 1)).map(lambda found: Sample(*found)), max_size=6
         )
     )
-    return Profile(measures, frames, (*some, *more), origins, comments=tuple(draw(st.lists(NAMES, max_size=2))))
+    return ForeignProfile(measures, frames, (*some, *more), origins, comments=tuple(draw(st.lists(NAMES, max_size=2))))
 
 
 @given(profiles())

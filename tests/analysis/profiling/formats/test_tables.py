@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 
 from analysis.profiling.database import Database
 from analysis.profiling.formats.extract import extract
-from analysis.profiling.formats.foreign import LARGEST, Frame, Measure, Origin, Profile, Sample
+from analysis.profiling.formats.foreign import LARGEST, ForeignProfile, Frame, Measure, Origin, Sample
 from analysis.profiling.formats.tables import NAMES, to_tables, totals, write_tables
 from analysis.profiling.query import Query
 from analysis.profiling.storage import ProfileError
@@ -92,7 +92,7 @@ def test_events_of_one_name_are_told_apart_by_their_units():
 def test_a_machine_is_a_visit_and_an_application_a_process():
     origins = (Origin("web", "1", "m1", "p"), Origin("db", "2", "m1", "p"), Origin("web", "3", "m2", "q"))
     samples = tuple(Sample((0,), (5,), at, chain=at != 1) for at in range(3))
-    tables = to_tables([Profile((Measure("cycles"),), (Frame("f"),), samples, origins, name="x/day.pb")])
+    tables = to_tables([ForeignProfile((Measure("cycles"),), (Frame("f"),), samples, origins, name="x/day.pb")])
     assert tables["visits"][["collection", "machine", "platform"]].to_numpy().tolist() == [
         ["day.pb", 0, "p"],
         ["day.pb", 1, "q"],
@@ -103,8 +103,10 @@ def test_a_machine_is_a_visit_and_an_application_a_process():
 
 
 def test_times_count_from_the_midnight_before_the_first_file():
-    files = [Profile((Measure("cpu"),), name=name, start_s=start) for name, start in (("b", 90000.5), ("a", 180000.0))]
-    tables = to_tables([*files, Profile((Measure("cpu"),), name="a")])
+    files = [
+        ForeignProfile((Measure("cpu"),), name=name, start_s=start) for name, start in (("b", 90000.5), ("a", 180000.0))
+    ]
+    tables = to_tables([*files, ForeignProfile((Measure("cpu"),), name="a")])
     assert tables["visits"]["start_s"].tolist() == [3600.5, 93600.0, 0.0]
     assert tables["visits"]["collection"].tolist() == ["b", "a (1)", "a (2)"]
 

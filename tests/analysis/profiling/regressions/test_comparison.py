@@ -7,7 +7,7 @@ from scipy.stats import false_discovery_control
 
 from analysis.profiling.regressions.causes import Cause, candidates, drift_of, fit, rolled_out
 from analysis.profiling.regressions.cells import cells
-from analysis.profiling.regressions.comparison import Criteria, adjusted, alarms
+from analysis.profiling.regressions.comparison import AlarmCriteria, adjusted, alarms
 from analysis.statistics import NotEnoughDataError
 from models.randomness import stream
 from tests.helpers.profiling_pairs import DIMENSIONS, pair
@@ -127,8 +127,8 @@ def test_small_changes_are_left_out_as_asked():
     rng = stream(5, "small")
     before, after = profile(rng), profile(rng, lambda _t: 1.6)
     assert len(alarms(before, after)) == 1
-    assert not len(alarms(before, after, Criteria(min_factor=1.8)))
-    assert not len(alarms(before, after, Criteria(min_cost=0.2)))
+    assert not len(alarms(before, after, AlarmCriteria(min_factor=1.8)))
+    assert not len(alarms(before, after, AlarmCriteria(min_cost=0.2)))
 
 
 def test_the_order_of_rows_and_absent_tags_do_not_matter():
@@ -177,7 +177,7 @@ def test_adjusted_p_values_are_another_librarys_and_the_definition():
 
 def test_what_is_wrong_is_said_at_once():
     with pytest.raises(ValueError, match=r"false_alarms must .*\nmin_factor must .*\nmin_cost must"):
-        Criteria(0.0, 0.5, 2.0)
+        AlarmCriteria(0.0, 0.5, 2.0)
     table = pd.DataFrame({"function": ["f"], "machine": [1], "samples": [1], "value": [1]})
     with pytest.raises(ValueError, match="before: application, after: application"):
         alarms(table, table)
@@ -219,9 +219,9 @@ def test_what_is_on_its_way_out_is_no_cause():
 def test_a_factor_must_exceed_the_least_one_significantly():
     rng = stream(12, "exceed")
     before, after = profile(rng), profile(rng, lambda _t: 1.33)
-    assert alarms(before, after, Criteria(min_factor=1.0))["function"].tolist() == ["f"]
-    assert alarms(before, after, Criteria(min_factor=1.0))["factor"].iloc[0] > 1.27
-    assert not len(alarms(before, after, Criteria(min_factor=1.27)))
+    assert alarms(before, after, AlarmCriteria(min_factor=1.0))["function"].tolist() == ["f"]
+    assert alarms(before, after, AlarmCriteria(min_factor=1.0))["factor"].iloc[0] > 1.27
+    assert not len(alarms(before, after, AlarmCriteria(min_factor=1.27)))
 
 
 def test_builds_whose_symbols_are_missing_seem_to_change_nothing():

@@ -4,7 +4,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from analysis.profiling.regressions.comparison import Comparison, Criteria
+from analysis.profiling.regressions.comparison import AlarmCriteria, CostComparison
 from models.randomness import stream
 
 SERVICES, OWN = 3, 30
@@ -43,11 +43,11 @@ def test_growth_by_what_is_said_to_be_needed_is_mostly_reported_and_by_half_of_i
     for number in range(4):
         weights, rng = world(stream(number, "detection fleet")), stream(number, "detection")
         share = weights.ravel() / SERVICES
-        factor = stated(Comparison.of(profile(weights, rng), profile(weights, rng)))
+        factor = stated(CostComparison.of(profile(weights, rng), profile(weights, rng)))
         for grown in rng.choice(np.flatnonzero((share > 0.005) & (share < 0.02)), 6).tolist():
             for size, multiple in (("whole", factor), ("half", 1.0 + (factor - 1.0) / 2.0)):
                 after = profile(weights, rng, grown=grown, factor=multiple)
-                found = Comparison.of(profile(weights, rng), after).alarms()
+                found = CostComparison.of(profile(weights, rng), after).alarms()
                 named[size] += f"f{grown}" in found["function"].tolist()
     assert named["whole"] >= 14
     assert named["half"] <= 17
@@ -55,35 +55,41 @@ def test_growth_by_what_is_said_to_be_needed_is_mostly_reported_and_by_half_of_i
 
 def test_more_machines_and_looser_criteria_find_less_growth():
     weights, rng = world(stream(1, "looser")), stream(2, "looser")
-    few = Comparison.of(profile(weights, rng), profile(weights, rng))
-    many = Comparison.of(profile(weights, rng, machines=48), profile(weights, rng, machines=48))
+    few = CostComparison.of(profile(weights, rng), profile(weights, rng))
+    many = CostComparison.of(profile(weights, rng, machines=48), profile(weights, rng, machines=48))
     usual = stated(few)
     assert stated(many) < usual
-    for looser in (Criteria(false_alarms=0.2), Criteria(min_factor=1.0), Criteria(min_cost=0.004)):
+    for looser in (AlarmCriteria(false_alarms=0.2), AlarmCriteria(min_factor=1.0), AlarmCriteria(min_cost=0.004)):
         assert stated(few, looser) < usual
-    assert stated(few, Criteria(adjustment="benjamini-yekutieli")) > usual
-    assert stated(few, Criteria(adjustment="benjamini-hochberg")) == usual
+    assert stated(few, AlarmCriteria(adjustment="benjamini-yekutieli")) > usual
+    assert stated(few, AlarmCriteria(adjustment="benjamini-hochberg")) == usual
 
 
 def test_a_least_cost_that_no_function_has_leaves_nothing_to_be_found():
     weights, rng = world(stream(3, "cost")), stream(4, "cost")
-    assert not len(Comparison.of(profile(weights, rng), profile(weights, rng)).detectable(Criteria(min_cost=0.9)))
+    assert not len(
+        CostComparison.of(profile(weights, rng), profile(weights, rng)).detectable(AlarmCriteria(min_cost=0.9))
+    )
 
 
 def test_what_grew_must_cost_the_least_cost():
     """Equal functions of p = 4%: growth by φ costs (φ − 1) p / (1 − p + φ p), which is c at φ = 1 + c / ((1 − c) p)."""
     rows = pd.DataFrame({"function": [f"f{j}" for j in range(25)] * 20, "application": "a"})
     rows = rows.assign(machine=np.repeat(range(20), 25), samples=10**4, value=10**4)
-    compared = Comparison.of(rows, rows.assign(machine=rows["machine"] + 20))
-    assert stated(compared, Criteria(min_cost=0.039), 0.04) < 2.2
+    compared = CostComparison.of(rows, rows.assign(machine=rows["machine"] + 20))
+    assert stated(compared, AlarmCriteria(min_cost=0.039), 0.04) < 2.2
     least = 1.0 + 0.0395 / ((1.0 - 0.0395) * 0.04)
-    assert least <= stated(compared, Criteria(min_cost=0.0395), 0.04) < 1.05 * max(least, stated(compared, None, 0.04))
+    assert (
+        least
+        <= stated(compared, AlarmCriteria(min_cost=0.0395), 0.04)
+        < 1.05 * max(least, stated(compared, None, 0.04))
+    )
 
 
 def test_where_no_function_has_a_usual_size_the_nearest_is_taken():
     rows = pd.DataFrame({"function": list("fghijklmnopqrstuvwxyzABCDE") * 20, "application": "a"})
     rows = rows.assign(machine=np.repeat(range(20), 26), samples=[250, *[30] * 25] * 20, value=[250, *[30] * 25] * 20)
-    found = Comparison.of(rows, rows.assign(machine=rows["machine"] + 20)).detectable()
+    found = CostComparison.of(rows, rows.assign(machine=rows["machine"] + 20)).detectable()
     assert found["share"].tolist() == [0.03]
     assert 1.25 < found["factor"][0] < 3.0
 
@@ -99,7 +105,7 @@ def test_a_large_function_that_grew_is_named_however_much_it_grew():
         for factor in (4.0, 32.0):
             rng = stream(number, f"large {factor}")
             sides = (one_service(weight, rng, 1.0), one_service(weight, rng, factor))
-            assert "f0" in Comparison.of(*sides).alarms()["function"].tolist()
+            assert "f0" in CostComparison.of(*sides).alarms()["function"].tolist()
 
 
 def one_service(weight, rng, factor, machines=20):
