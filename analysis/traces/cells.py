@@ -18,7 +18,6 @@ MOST = 10_000.0
 """No amount is larger: CPUs, requests, cycles per instruction."""
 INVALID = (-1.0, 101.0)
 """What stands for a value that is not valid, where a trace says so."""
-_MOST_REQUESTED = 1e8
 
 
 def names(block: TraceBlock, column: TraceColumn, faults: Faults) -> tuple[pa.Array, Bools]:

@@ -7,7 +7,6 @@ from typing import Final
 
 import numpy as np
 import pandas as pd
-from matplotlib.figure import Figure
 
 from analysis.crossplatform import mix
 from analysis.crossplatform.choice import compare, rated_power_w
@@ -22,8 +21,8 @@ from models.arrays import Floats
 from models.platforms import PLATFORMS
 from scenarios.crossplatform.worlds import actual_throughput, errors, log_of, trial
 from scenarios.files.schema import SERVICE, ServiceScenario
-from scenarios.papers.rows import Inputs, MeasuredRow, Reproduction, Row
-from scenarios.papers.sources import Kept, Sources
+from scenarios.papers.rows import MeasuredRow, Reproduction, Row, RunRow
+from scenarios.papers.sources import Sources
 from scenarios.runs.rundir import Run
 
 SCENARIOS: Final[Mapping[str, str]] = {name: f"cross_{name}" for name in traits.APPLICATIONS}
@@ -96,14 +95,6 @@ def run_tables(run: Run) -> dict[str, pd.DataFrame]:
     return {name: run.table(name) for name in names}
 
 
-def _rubis(sources: Sources) -> Mapping[str, object]:
-    return {"run": sources.run(SCENARIOS["rubis"])}
-
-
-def _rubis_worlds(sources: Sources) -> Mapping[str, object]:
-    return {"worlds": list(runs(sources, _RUBIS))}
-
-
 def _table1(run: Run, paper: pd.DataFrame) -> Reproduction:
     log = whole_log(run, scenario_of(run).calibration)
     columns = {"start_s": log.start_s, **{name: log.counts[:, i] for i, name in enumerate(log.types[:2])}}
@@ -112,19 +103,27 @@ def _table1(run: Run, paper: pd.DataFrame) -> Reproduction:
     return Reproduction(from_cells(crossplatform_printed.measure_table1(paper)), table=table)
 
 
-def _fig2(worlds: list[tuple[str, int, Run]]) -> pd.DataFrame:
+def _fig2(sources: Sources) -> pd.DataFrame:
     parts = []
-    for _, _, run in worlds:
+    for _, _, run in runs(sources, _RUBIS):
         log = run.table("service_log")
         origin = log[log["platform"] == scenario_of(run).calibration]
         parts.append(traits.measure_fig2(run.table("service_counts"), origin))
     return traits.over_worlds(parts)
 
 
-def _curves(sources: Sources) -> Mapping[str, object]:
+def _curves(sources: Sources) -> pd.DataFrame:
     """Return misses over cache size of every world."""
     parts = [run.table("truth_miss_curve").assign(application=name, seed=seed) for name, seed, run in runs(sources)]
-    return {"curves": pd.concat(parts, ignore_index=True)}
+    return pd.concat(parts, ignore_index=True)
+
+
+def _fig3(sources: Sources) -> pd.DataFrame:
+    return traits.measure_fig3(_curves(sources))
+
+
+def _table2(sources: Sources) -> pd.DataFrame:
+    return traits.measure_table2(_curves(sources))
 
 
 def _regressed(log: ServiceLog, level: int | None) -> pd.DataFrame:
@@ -134,17 +133,17 @@ def _regressed(log: ServiceLog, level: int | None) -> pd.DataFrame:
     return pd.DataFrame({"actual": later, "predicted": mix.fit(train.counts, counted).predict(test.counts)})
 
 
-def _mixes(sources: Sources) -> Mapping[str, object]:
-    """Return instructions and misses of RUBiS as the mix says them, and as they were counted."""
+def _fig4(sources: Sources) -> pd.DataFrame:
+    """Measure instructions and misses of RUBiS as the mix says them, and as they were counted."""
     parts = []
     for _, seed, run in logs(sources, (SINGLE, XEON), _RUBIS):
         log = whole_log(run, SINGLE)
         parts += [_regressed(log, level).assign(metric=metric, seed=seed) for metric, level in LEVELS.items()]
-    return {"mixes": pd.concat(parts, ignore_index=True)}
+    return traits.measure_fig4(pd.concat(parts, ignore_index=True))
 
 
-def _parallel(sources: Sources) -> Mapping[str, object]:
-    """Return errors of request-mix models of misses on parallel machines, and on saturated ones."""
+def _table3(sources: Sources) -> pd.DataFrame:
+    """Measure errors of request-mix models of misses on parallel machines, and on saturated ones."""
     platforms = tuple(platform for platform, _ in CONDITIONS.values())
     rows = [
         (application, condition, seed, *_off(whole_log(run, platform), level))
@@ -158,7 +157,7 @@ def _parallel(sources: Sources) -> Mapping[str, object]:
             values = {"seed": seed, "platforms": (XEON, SINGLE), "measured": (XEON,), **load}
             run = sources.run(name, **values, **{"analyses.crossplatform.from": None})
             rows.append((application, traits.SATURATED, seed, *_off(whole_log(run, XEON), 0)))
-    return {"errors": pd.DataFrame(rows, columns=["application", "condition", "seed", "error", "full"])}
+    return traits.measure_table3(pd.DataFrame(rows, columns=["application", "condition", "seed", "error", "full"]))
 
 
 def _off(log: ServiceLog, level: int) -> tuple[float, float]:
@@ -168,13 +167,9 @@ def _off(log: ServiceLog, level: int) -> tuple[float, float]:
     return float(off), float((log.utilisation >= traits.FULL).mean())
 
 
-def _worlds_of(application: str) -> Inputs:
-    """Return inputs that are the judged worlds of an application."""
-    return lambda sources: {"application": application, "worlds": sources.worlds(SCENARIOS[application], len(SEEDS))}
-
-
-def _errors_table(application: str, worlds: list[Kept], paper: pd.DataFrame) -> Reproduction:
+def _errors_table(application: str, sources: Sources, paper: pd.DataFrame) -> Reproduction:
     """Return the errors of service time of one application, as in Tables 4 to 6."""
+    worlds = sources.worlds(SCENARIOS[application], len(SEEDS))
     rows = pd.DataFrame([{"seed": world["seed"], **row} for world in worlds for row in world["methods"]])
     if application == "tpcw":  # a benchmark cannot be the service that it is to predict
         rows = rows[rows["method"] != "benchmark"]
@@ -186,21 +181,18 @@ def _errors_table(application: str, worlds: list[Kept], paper: pd.DataFrame) -> 
     )
     layout = prediction.layout(rows)
     drawn = [name for name in layout.columns if name != "target"]
-    return Reproduction(measured, draw=partial(_draw_errors, layout, drawn), note=note, table=layout)
+    return Reproduction(measured, draw=lambda *_: prediction.draw_errors(layout, drawn), note=note, table=layout)
 
 
-def _draw_errors(layout: pd.DataFrame, drawn: list[str], _measured: pd.DataFrame, _paper: pd.DataFrame) -> Figure:
-    return prediction.draw_errors(layout, drawn)
-
-
-def _three_platforms(sources: Sources) -> Mapping[str, object]:
+def _three_platforms(sources: Sources) -> tuple[Obtained, Obtained]:
     """Return runs on the paper's three platforms; and those of RUBiS in a few worlds whose other tiers are short."""
     platforms = tuple(SHORT.values())
     short_tiers = logs(sources, platforms, _RUBIS, **SHORT_TIERS)
-    return {"worlds": logs(sources, platforms), "short_tiers": islice(short_tiers, len(FEW))}
+    return logs(sources, platforms), islice(short_tiers, len(FEW))
 
 
-def _fig5(worlds: Obtained, short_tiers: Obtained) -> Reproduction:
+def _fig5(sources: Sources) -> Reproduction:
+    worlds, short_tiers = _three_platforms(sources)
     errors_of, means = _directions(worlds)
     beside = prediction.measure_fig5(*_directions(short_tiers))
     names = ("piii_over_pres", "below_cycles")
@@ -246,7 +238,8 @@ def _mean_response(truth: pd.DataFrame, platform: str) -> float:
     return float(np.average(rows["response_time_s"], weights=rows["requests"]))
 
 
-def _fig6(worlds: Obtained, short_tiers: Obtained) -> pd.DataFrame:
+def _fig6(sources: Sources) -> pd.DataFrame:
+    worlds, short_tiers = _three_platforms(sources)
     measured = prediction.measure_fig6(_situations(worlds))
     beside = prediction.measure_fig6(_situations(short_tiers))
     changed = numbers(platform_ratio_short_tiers=number(beside, "platform_ratio"))
@@ -266,7 +259,7 @@ def _situations(worlds: Obtained) -> pd.DataFrame:
     return pd.DataFrame(rows, columns=["application", "seed", "situation", "network", "ours"])
 
 
-def _worth(sources: Sources) -> Mapping[str, object]:
+def _worth(sources: Sources) -> pd.DataFrame:
     """Return throughput per watt of every target of RUBiS: what it really is, and what methods say."""
     parts = []
     for _, seed, run in runs(sources, _RUBIS):
@@ -281,7 +274,7 @@ def _worth(sources: Sources) -> Mapping[str, object]:
             table = compare(judged.fit(method), targets, judged.mix, scenario.analyses.crossplatform.bound_s)
             worth = table.set_index("platform")["throughput_per_watt"].to_dict()
             parts.append(_by_platform(seed, method.name, {str(name): value for name, value in worth.items()}))
-    return {"worth": pd.concat(parts, ignore_index=True)}
+    return pd.concat(parts, ignore_index=True)
 
 
 def _by_platform(seed: int, method: str, worth: Mapping[str, float]) -> pd.DataFrame:
@@ -289,7 +282,8 @@ def _by_platform(seed: int, method: str, worth: Mapping[str, float]) -> pd.DataF
     return pd.DataFrame({**names, "throughput_per_watt": list(worth.values())})
 
 
-def _table7(worth: pd.DataFrame, paper: pd.DataFrame) -> Reproduction:
+def _table7(sources: Sources, paper: pd.DataFrame) -> Reproduction:
+    worth = _worth(sources)
     printed = from_cells(crossplatform_printed.measure_table7(paper))
     alone = choices.measure_table7(worth[worth["platform"].isin(UNTHREADED)])
     measured = pd.concat([choices.measure_table7(worth), _without_threads(alone), printed], ignore_index=True)
@@ -302,7 +296,8 @@ def _without_threads(measured: pd.DataFrame) -> pd.DataFrame:
     return judged.assign(series=judged["series"] + "_unthreaded")
 
 
-def _fig7(worth: pd.DataFrame, paper: pd.DataFrame) -> Reproduction:
+def _fig7(sources: Sources, paper: pd.DataFrame) -> Reproduction:
+    worth = _worth(sources)
     decisions = choices.wrong(worth)
     alone = choices.measure_fig7(choices.wrong(worth[worth["platform"].isin(UNTHREADED)]))
     printed = from_cells(crossplatform_printed.measure_fig7(paper))
@@ -311,9 +306,9 @@ def _fig7(worth: pd.DataFrame, paper: pd.DataFrame) -> Reproduction:
     return Reproduction(measured, table=mean)
 
 
-def _table8(worlds: list[tuple[str, int, Run]], paper: pd.DataFrame) -> Reproduction:
+def _table8(sources: Sources, paper: pd.DataFrame) -> Reproduction:
     parts = []
-    for _, seed, run in worlds:
+    for _, seed, run in runs(sources, _RUBIS):
         judged, truth = trial(run_tables(run), scenario_of(run)), run.table("truth_service_types")
         types = judged.evidence.log.types
         predictor = published(judged.evidence.of_one())
@@ -334,11 +329,10 @@ def _table8(worlds: list[tuple[str, int, Run]], paper: pd.DataFrame) -> Reproduc
 
 
 ROWS: tuple[Row, ...] = (
-    MeasuredRow(
+    RunRow(
         "crossplatform/table1",
         "the form of the 15-cent log",
         RUBIS,
-        _rubis,
         _table1,
         note="below, three intervals of the simulated log, with the counts of two types of many",
         printed=True,
@@ -347,7 +341,6 @@ ROWS: tuple[Row, ...] = (
         "crossplatform/fig2",
         "a load and a mix that never settle, over ten hours",
         RUBIS,
-        _rubis_worlds,
         _fig2,
         traits.fig2,
         f"medians over {len(SEEDS)} worlds",
@@ -356,25 +349,22 @@ ROWS: tuple[Row, ...] = (
         "crossplatform/fig3",
         "cache misses over cache size are a power law",
         ALL,
-        _curves,
-        traits.measure_fig3,
+        _fig3,
         traits.fig3,
     ),
-    MeasuredRow("crossplatform/table2", "four models of misses over cache size", ALL, _curves, traits.measure_table2),
+    MeasuredRow("crossplatform/table2", "four models of misses over cache size", ALL, _table2),
     MeasuredRow(
         "crossplatform/fig4",
         "instructions and misses follow from the request mix",
         RUBIS,
-        _mixes,
-        traits.measure_fig4,
+        _fig4,
         traits.fig4,
     ),
     MeasuredRow(
         "crossplatform/table3",
         "request mixes on parallel machines, and on saturated ones",
         ALL,
-        _parallel,
-        traits.measure_table3,
+        _table3,
         note=f"{len(SEEDS)} worlds of each application, {len(FEW)} in the last column, whose load was set so that half "
         "of the intervals or so saturate",
     ),
@@ -382,31 +372,27 @@ ROWS: tuple[Row, ...] = (
         "crossplatform/table4",
         "errors of service time for RUBiS",
         RUBIS,
-        _worlds_of("rubis"),
-        _errors_table,
+        partial(_errors_table, "rubis"),
         printed=True,
     ),
     MeasuredRow(
         "crossplatform/table5",
         "errors of service time for StockOnline",
         ALL[1:2],
-        _worlds_of("stockonline"),
-        _errors_table,
+        partial(_errors_table, "stockonline"),
         printed=True,
     ),
     MeasuredRow(
         "crossplatform/table6",
         "errors of service time for TPC-W",
         ALL[2:],
-        _worlds_of("tpcw"),
-        _errors_table,
+        partial(_errors_table, "tpcw"),
         printed=True,
     ),
     MeasuredRow(
         "crossplatform/fig5",
         "errors of response time, in four directions between platforms",
         ALL,
-        _three_platforms,
         _fig5,
         prediction.fig5,
         f"below, median errors over the later half's mixes, medians over {len(SEEDS)} worlds, of the published method "
@@ -416,7 +402,6 @@ ROWS: tuple[Row, ...] = (
         "crossplatform/fig6",
         "a neural network, on new mixes and on a new platform",
         ALL,
-        _three_platforms,
         _fig6,
         prediction.fig6,
     ),
@@ -424,7 +409,6 @@ ROWS: tuple[Row, ...] = (
         "crossplatform/table7",
         "platforms ranked by response-time-bounded throughput per watt",
         RUBIS,
-        _worth,
         _table7,
         note=f"measured are medians over {len(SEEDS)} simulated worlds; below, the ranks of the shipped simulated "
         "world",
@@ -434,7 +418,6 @@ ROWS: tuple[Row, ...] = (
         "crossplatform/fig7",
         "wrong choices among five platforms",
         RUBIS,
-        _worth,
         _fig7,
         choices.fig7,
         f"below, shares of wrong decisions and mean loss of throughput per watt in {len(SEEDS)} simulated worlds",
@@ -444,7 +427,6 @@ ROWS: tuple[Row, ...] = (
         "crossplatform/table8",
         "the better processor for each type of request",
         RUBIS,
-        _rubis_worlds,
         _table8,
         note=f"measured in {len(SEEDS)} simulated worlds; below, types of the first",
         printed=True,

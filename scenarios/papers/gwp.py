@@ -1,6 +1,7 @@
 """The rows of Google-Wide Profiling (Ren et al. 2010): its pipeline, its pages, how stable profiles are, what for."""
 
 from collections.abc import Callable, Mapping
+from contextlib import closing
 from dataclasses import asdict
 from pathlib import Path
 from typing import Final
@@ -22,8 +23,8 @@ from analysis.profiling.stability import periods
 from models.arrays import DAY_S
 from models.randomness import stream
 from scenarios.files.schema import ProfileScenario
-from scenarios.papers.rows import MeasuredRow, Reproduction, Row, nothing
-from scenarios.papers.sources import Kept, Sources
+from scenarios.papers.rows import ArithmeticRow, MeasuredRow, Reproduction, Row, RunRow
+from scenarios.papers.sources import Sources
 from scenarios.profiling.profiled import within_jobs
 from scenarios.runs.execution import reopen
 from scenarios.runs.rundir import Run
@@ -57,18 +58,6 @@ _EDGES: Final = 150
 _VIEWS: Final = ("application", "function")
 
 
-def _fleet(sources: Sources) -> Mapping[str, object]:
-    return {"run": sources.run(FLEET)}
-
-
-def _usual_and_dense(sources: Sources) -> Mapping[str, object]:
-    return {"usual": sources.run(FLEET), "dense": sources.run(FLEET, **DENSE)}
-
-
-def _many_collectors(sources: Sources) -> Mapping[str, object]:
-    return {"study": sources.trial("core_seconds", scenario=FLEET, draws=TENTH_DRAWS, overrides=TENTH)}
-
-
 def _pipeline(run: Run) -> Reproduction:
     raw, symbolised = (int(run.table(name, ["count"])["count"].sum()) for name in ("raw_samples", "samples"))
     with Database([run.path]) as database:
@@ -84,21 +73,15 @@ def _pipeline(run: Run) -> Reproduction:
 
 def _page(run: Path, build: Callable[[Site, Pairs], WebPage], pairs: Mapping[str, str]) -> str:
     """Return a page of a run as HTML."""
-    site = Site(run)
-    try:
+    with closing(Site(run)) as site:
         return site.render(build(site, list(pairs.items())))
-    finally:
-        site.close()
 
 
 def _query_view(run: Run) -> Reproduction:
     with Database([run.path]) as database:
         tops = {by: database.query(of_fleet(database, "cycles", (by,)), _PAGE_ROWS) for by in _VIEWS}
-    site = Site(run.path)
-    try:
+    with closing(Site(run.path)) as site:
         pages = {by: listing.query_json(site, [("by", by), ("top", str(_PAGE_ROWS))])["rows"] for by in tops}
-    finally:
-        site.close()
     samples = _samples_by_hand(run)
     error = max(abs(int(row["samples"]) - samples[by].get(row[by], 0)) for by, rows in pages.items() for row in rows)
     hot = tops["function"].assign(low=tops["function"]["share"], high=tops["function"]["share"], true=np.nan)
@@ -153,7 +136,8 @@ def _fig4(run: Run) -> pd.DataFrame:
         return profiles.measure_fig4(_of_day(database, "cycles", within_jobs(database)))
 
 
-def _fig5(usual: Run, dense: Run) -> Reproduction:
+def _fig5(sources: Sources) -> Reproduction:
+    usual, dense = sources.run(FLEET), sources.run(FLEET, **DENSE)
     setting = _setting(dense)
     states = dict(zip(setting.software.programs.names, setting.software.programs.states.tolist(), strict=True))
     with Database([usual.path]) as database:
@@ -292,7 +276,8 @@ def _affinity(run: Run) -> Reproduction:
     return Reproduction(numbers(**values, gain_low=saving.gain, gain_high=saving.gain), note=note)
 
 
-def _core_seconds(study: Kept) -> Reproduction:
+def _core_seconds(sources: Sources) -> Reproduction:
+    study = sources.trial("core_seconds", scenario=FLEET, draws=TENTH_DRAWS, overrides=TENTH)
     judged = numbers(
         error=study["error"],
         interval_holds=study["coverage"],
@@ -354,64 +339,57 @@ def _overhead(run: Run) -> pd.DataFrame:
 
 
 ROWS: tuple[Row, ...] = (
-    MeasuredRow(
+    RunRow(
         "gwp/fig1",
         "the whole pipeline: collector, symboliser, storage, database, server",
         (FLEET,),
-        _fleet,
         _pipeline,
     ),
-    MeasuredRow(
+    RunRow(
         "gwp/fig2",
         "query view: cycles by executable and by function",
         (FLEET,),
-        _fleet,
         _query_view,
         note="the page is wsc serve's /query; samples are compared with those added up from the tables without it",
     ),
-    MeasuredRow("gwp/fig3", "call graph of a server's profile", (FLEET,), _fleet, _call_graph),
-    MeasuredRow("gwp/fig4", "entropy of daily application-level profiles", (FLEET,), _fleet, _fig4, profiles.draw_fig4),
+    RunRow("gwp/fig3", "call graph of a server's profile", (FLEET,), _call_graph),
+    RunRow("gwp/fig4", "entropy of daily application-level profiles", (FLEET,), _fig4, profiles.draw_fig4),
     MeasuredRow(
         "gwp/fig5",
         "entropy of function-level profiles by day and by machine",
         (FLEET,),
-        _usual_and_dense,
         _fig5,
         profiles.draw_fig5,
     ),
-    MeasuredRow("gwp/fig6a", "Manhattan distance of daily profiles", (FLEET,), _fleet, _fig6a, profiles.draw_fig6a),
-    MeasuredRow("gwp/fig6b", "the same by type of profile", (FLEET,), _fleet, _fig6b, profiles.draw_fig6b),
-    MeasuredRow(
+    RunRow("gwp/fig6a", "Manhattan distance of daily profiles", (FLEET,), _fig6a, profiles.draw_fig6a),
+    RunRow("gwp/fig6b", "the same by type of profile", (FLEET,), _fig6b, profiles.draw_fig6b),
+    RunRow(
         "gwp/sqrt-law",
         "distance of a part of the samples from the whole",
         (FLEET,),
-        _fleet,
         _square_root,
         square_root.draw,
     ),
-    MeasuredRow("gwp/fig7", "cycles per instruction by day", (FLEET,), _fleet, _fig7, profiles.draw_fig7),
-    MeasuredRow("gwp/table1", "platform affinity: the paper's example", (), nothing, _table1, printed=True),
-    MeasuredRow("gwp/affinity", "what the best assignment of jobs to platforms saves", (FLEET,), _fleet, _affinity),
+    RunRow("gwp/fig7", "cycles per instruction by day", (FLEET,), _fig7, profiles.draw_fig7),
+    ArithmeticRow("gwp/table1", "platform affinity: the paper's example", (), _table1, printed=True),
+    RunRow("gwp/affinity", "what the best assignment of jobs to platforms saves", (FLEET,), _affinity),
     MeasuredRow(
         "gwp/core-seconds",
         "core-seconds from samples against the fleet's monitor",
         (FLEET,),
-        _many_collectors,
         _core_seconds,
     ),
-    MeasuredRow(
+    RunRow(
         "gwp/shared-code",
         "the hottest shared library, hot in no one job",
         (FLEET,),
-        _fleet,
         _shared_code,
         note=f"{LIBRARY}; wsc profile ask RUN shared --set by=image",
     ),
-    MeasuredRow(
+    RunRow(
         "gwp/overhead",
         "what profiling costs the fleet",
         (FLEET,),
-        _fleet,
         _overhead,
         note="of the fleet's cycles; and at most of a machine's while it is visited",
     ),

@@ -1,13 +1,11 @@
 """The rows of the operational laws (Kelly et al. 2008, MASCOTS): what each is measured on, and what draws it."""
 
-from collections.abc import Mapping
-
 import pandas as pd
 
 from analysis.figures.criteria import measures, number
 from analysis.figures.occupancy import accuracy, capacity, staircases
 from scenarios.live.measurement import LEAST_UTILISATION, stored
-from scenarios.papers.rows import MeasuredRow, Reproduction, Row, nothing
+from scenarios.papers.rows import ArithmeticRow, MeasuredRow, Reproduction, Row, RunRow
 from scenarios.papers.sources import Sources
 from scenarios.runs.rundir import Run
 
@@ -18,65 +16,52 @@ SEEDS = (2, 1, 3, 4, 5, 6, 7, 8, 9, 10)
 """Draws of the replayed load; the first is the shipped scenario's own, which was chosen to resemble Table 1."""
 
 
-def _two_servers(sources: Sources) -> Mapping[str, object]:
+def _fig3(sources: Sources) -> pd.DataFrame:
     run = sources.run(REPLAY, **{"station.servers": EXAMPLE_SERVERS, "station.policy": "fcfs", "replays": ()})
-    return {"served": run.table("truth_requests"), "servers": EXAMPLE_SERVERS}
+    return staircases.measure_fig3(run.table("truth_requests"), EXAMPLE_SERVERS)
 
 
-def _replays(sources: Sources) -> Mapping[str, object]:
-    return {"replays": replays(sources.run(REPLAY))}
+def _fig4(run: Run) -> pd.DataFrame:
+    return staircases.measure_fig4(replays(run), EXAMPLE_SERVERS, EXAMPLE_TO)
 
 
-def _two_to_four(sources: Sources) -> Mapping[str, object]:
-    return {**_replays(sources), "servers": EXAMPLE_SERVERS, "to": EXAMPLE_TO}
+def _fig5(run: Run) -> pd.DataFrame:
+    return staircases.measure_fig5(replays(run))
 
 
-def _replays_and_demand(sources: Sources) -> Mapping[str, object]:
-    return {**_replays(sources), "demand_s": _demand_s(sources.run(REPLAY))}
+def _table1(run: Run) -> pd.DataFrame:
+    return capacity.measure_table1(replays(run), _demand_s(run))
 
 
-def _recorded(sources: Sources) -> Mapping[str, object]:
-    run = sources.run(REPLAY)
-    return {"requests": run.table("requests"), "servers": servers(run)}
+def _load(run: Run) -> pd.DataFrame:
+    return capacity.measure_load(run.table("requests"), servers(run))
 
 
-def _both_policies(sources: Sources) -> Mapping[str, object]:
-    return {"round_robin": replays(sources.run(REPLAY)), "srpt": replays(sources.run(SRPT))}
-
-
-def _beside(sources: Sources) -> Mapping[str, object]:
-    """Return utilisation by the law beside the server's own: long and short requests, service alone, a real server."""
+def _fig6(sources: Sources) -> pd.DataFrame:
+    """Measure utilisation by the law beside the server's own: long and short requests, service alone, a real server."""
     long, short = (sources.run(name) for name in (SESSIONS, SHORT))
     log, cpu = stored()
     slow, quick = (accuracy.beside(run.table("requests"), run.table("cpu"), servers(run)) for run in (long, short))
     queued = sources.run(SESSIONS, **{"station.policy": "fcfs"})
     served, counted = queued.table("truth_requests"), queued.table("cpu")
     record = accuracy.in_service(served, servers(queued), [*counted["start_s"], counted["end_s"].iloc[-1]])
-    return {
-        "long": slow,
-        "short": quick,
-        "exact": accuracy.beside(served, record, servers(queued)),
-        "live": accuracy.beside(log, cpu[cpu["utilisation"] >= LEAST_UTILISATION], 1),
-    }
+    exact = accuracy.beside(served, record, servers(queued))
+    live = accuracy.beside(log, cpu[cpu["utilisation"] >= LEAST_UTILISATION], 1)
+    return accuracy.measure_fig6(slow, quick, exact, live)
 
 
-def _table2(replays: pd.DataFrame, paper: pd.DataFrame) -> Reproduction:
-    ours = capacity.measure_table2(capacity.measure_table1(replays, 1.0))
+def _table2(run: Run, paper: pd.DataFrame) -> Reproduction:
+    ours = capacity.measure_table2(capacity.measure_table1(replays(run), 1.0))
     return Reproduction(capacity.measure_table2(paper), table=capacity.pairs(ours))
-
-
-def _by_seed(sources: Sources) -> Mapping[str, object]:
-    return {"draws": {seed: _shared(sources.run(REPLAY, **{"station.policy": "ps", "seed": seed})) for seed in SEEDS}}
 
 
 def _shared(run: Run) -> pd.DataFrame:
     """Return how tight bounds are under processor sharing, and the queueing with one server."""
-    load = replays(run)
-    queueing_s = number(capacity.measure_table1(load, _demand_s(run)), "queueing_k1")
-    return measures(capacity.measure_tightness(load), queueing_k1=queueing_s)
+    return measures(capacity.measure_tightness(replays(run)), queueing_k1=number(_table1(run), "queueing_k1"))
 
 
-def _tightness(draws: Mapping[int, pd.DataFrame]) -> Reproduction:
+def _tightness(sources: Sources) -> Reproduction:
+    draws = {seed: _shared(sources.run(REPLAY, **{"station.policy": "ps", "seed": seed})) for seed in SEEDS}
     names = ("queueing_k1", "ratio_12", "best_ratio_12", "ratio_14", "best_ratio_14")
     table = pd.DataFrame(
         [{"seed": seed, **{name: number(draw, name) for name in names}} for seed, draw in draws.items()]
@@ -89,8 +74,8 @@ def _tightness(draws: Mapping[int, pd.DataFrame]) -> Reproduction:
     return Reproduction(capacity.over_draws(list(draws.values())), note=note, table=table)
 
 
-def _srpt(round_robin: pd.DataFrame, srpt: pd.DataFrame) -> Reproduction:
-    measured = capacity.measure_srpt(round_robin, srpt)
+def _srpt(sources: Sources) -> Reproduction:
+    measured = capacity.measure_srpt(replays(sources.run(REPLAY)), replays(sources.run(SRPT)))
     return Reproduction(measured, table=capacity.pairs(measured))
 
 
@@ -113,11 +98,10 @@ def _demand_s(run: Run) -> float:
 
 
 ROWS: tuple[Row, ...] = (
-    MeasuredRow(
+    ArithmeticRow(
         "occupancy/fig2",
         "occupancy curves of four unit jobs with one and with two servers",
         (),
-        nothing,
         staircases.measure_fig2,
         staircases.fig2,
     ),
@@ -125,64 +109,56 @@ ROWS: tuple[Row, ...] = (
         "occupancy/fig3",
         "the Occupancy Law: service time below N = k, queueing time above",
         (REPLAY,),
-        _two_servers,
-        staircases.measure_fig3,
+        _fig3,
         staircases.fig3,
     ),
-    MeasuredRow(
+    RunRow(
         "occupancy/fig4",
         "the area between k and k' is not the reduction, only a bound",
         (REPLAY,),
-        _two_to_four,
-        staircases.measure_fig4,
+        _fig4,
         staircases.fig4,
     ),
-    MeasuredRow(
+    RunRow(
         "occupancy/fig5",
         "why: with more servers the curve is never higher",
         (REPLAY,),
-        _replays,
-        staircases.measure_fig5,
+        _fig5,
         staircases.fig5,
     ),
     MeasuredRow(
         "occupancy/fig6",
         "utilisation by the law and as the server counts it",
         (SESSIONS, SHORT),
-        _beside,
-        accuracy.measure_fig6,
+        _fig6,
         accuracy.fig6,
     ),
-    MeasuredRow(
+    RunRow(
         "occupancy/table1",
         "areas under the curves of one load and one to four servers",
         (REPLAY,),
-        _replays_and_demand,
-        capacity.measure_table1,
+        _table1,
     ),
-    MeasuredRow(
+    RunRow(
         "occupancy/table2",
         "change of queueing and its bounds, from the printed Table 1",
         (REPLAY,),
-        _replays,
         _table2,
         note="computed from the printed Table 1; the text's roughly 27% is 48.65%; below, the same of the simulated "
         "load",
         printed=True,
     ),
-    MeasuredRow(
+    RunRow(
         "occupancy/load",
         "utilisation over the 90 minutes of the replayed load",
         (REPLAY,),
-        _recorded,
-        capacity.measure_load,
+        _load,
         capacity.load,
     ),
     MeasuredRow(
         "occupancy/tightness",
         "reduction over bound: guaranteed, measured, improved",
         (REPLAY,),
-        _by_seed,
         _tightness,
         capacity.tightness,
     ),
@@ -190,7 +166,6 @@ ROWS: tuple[Row, ...] = (
         "occupancy/srpt",
         "the bounds under shortest remaining processing time",
         (REPLAY, SRPT),
-        _both_policies,
         _srpt,
         note="the paper's table is lost in the scan; ours is below",
     ),

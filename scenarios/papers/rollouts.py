@@ -58,15 +58,15 @@ IN_FLEETS: Final = Effort((1, 2), 12)
 IN_PACKS: Final = Effort(tuple(range(1, 11)), 8)
 
 
-def rolled_out(sources: Sources) -> Mapping[str, object]:
+def rolled_out(sources: Sources) -> pd.DataFrame:
     """Return the draws of every design: real less composed, with columns design and seed."""
     parts = (_draws(sources, name, comparison, IN_FLEETS, {}) for name, comparison in ROLLOUTS.items())
-    return {"draws": pd.concat(parts)}
+    return pd.concat(parts)
 
 
-def packed(sources: Sources) -> Mapping[str, object]:
+def packed(sources: Sources) -> pd.DataFrame:
     """Return the draws of packed instances in every one of `WORLDS`, with columns design (the world) and seed."""
-    return {"draws": pd.concat(_draws(sources, name, PACKED, IN_PACKS, switches) for name, switches in WORLDS.items())}
+    return pd.concat(_draws(sources, name, PACKED, IN_PACKS, switches) for name, switches in WORLDS.items())
 
 
 def _draws(

@@ -17,8 +17,6 @@ from scenarios.views.conclusion import Payload
 
 Draw = Callable[[pd.DataFrame, pd.DataFrame], Figure]
 """From measured and printed numbers to the figure."""
-Inputs = Callable[[Sources], Mapping[str, object]]
-"""From the runs to what a row is measured on, by the names of its measure's parameters."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -55,32 +53,43 @@ class Row(ABC):
 
 @dataclass(frozen=True, slots=True)
 class MeasuredRow(Row):
-    """A row that one function measures: its table, or an outcome where more is to be told."""
+    """A row that one function of the runs measures: its table, or a reproduction where more is to be told."""
 
-    inputs: Inputs
     measure: Callable[..., pd.DataFrame | Reproduction]
     draw: Draw | None = None
     note: str = ""
     printed: bool = False
-    """Whether `measure` also takes what the paper prints, as `paper`: series, x, value."""
+    """Whether `measure` also takes, last, what the paper prints: series, x, value."""
 
     def outcome(self, sources: Sources) -> Reproduction:
         """Measure, with the row's own drawing and note where the measure gives none."""
-        paper = {"paper": printed(published(self.id))} if self.printed else {}
-        answer = self.measure(**self.inputs(sources), **paper)
+        paper = [printed(published(self.id))] if self.printed else []
+        answer = self.measure(*self.given(sources), *paper)
         if isinstance(answer, Reproduction):
             return replace(answer, draw=answer.draw or self.draw, note=answer.note or self.note)
         return Reproduction(answer, draw=self.draw, note=self.note)
 
+    def given(self, sources: Sources) -> tuple[object, ...]:
+        """Return what `measure` takes, beside what is printed."""
+        return (sources,)
 
-def nothing(_sources: Sources) -> Mapping[str, object]:
-    """Be the inputs of a row that needs no run."""
-    return {}
+
+@dataclass(frozen=True, slots=True)
+class RunRow(MeasuredRow):
+    """A row that is measured on the run of its one scenario."""
+
+    def given(self, sources: Sources) -> tuple[object, ...]:
+        """Return the run."""
+        return (sources.run(self.scenarios[0]),)
 
 
-def run_of(scenario: str, **overrides: object) -> Inputs:
-    """Return inputs that are the `run` of a scenario of the library."""
-    return lambda sources: {"run": sources.run(scenario, **overrides)}
+@dataclass(frozen=True, slots=True)
+class ArithmeticRow(MeasuredRow):
+    """A row that needs no run: it follows from what is printed, or from nothing but the law."""
+
+    def given(self, sources: Sources) -> tuple[object, ...]:
+        """Return nothing."""
+        return ()
 
 
 def published(row: str) -> pd.DataFrame:

@@ -11,12 +11,14 @@ from analysis.crossplatform import mix, routing
 from analysis.crossplatform.evidence import ServiceLog
 from analysis.crossplatform.split import halves
 from analysis.crossplatform.tailored import tailored
+from analysis.figures.world import services
 from models.arrays import Floats
 from models.platforms import PLATFORMS
 from models.queues.dispatch import Router
 from models.services.world import Mechanisms, ServiceWorld
 from scenarios.crossplatform.worlds import JudgedWorld, errors, summary, trial
 from scenarios.papers.crossplatform import SCENARIOS, SEEDS, run_tables, runs, scenario_of, whole_log
+from scenarios.papers.rows import Reproduction
 from scenarios.papers.sources import Sources
 from scenarios.runs.rundir import Run
 from sim.services import capacity
@@ -84,7 +86,7 @@ ROUTED_S: Final = 1800.0
 TYPED: Final = "least_added"
 
 
-def scores(sources: Sources) -> Mapping[str, object]:
+def scores(sources: Sources) -> pd.DataFrame:
     """Return how every method did in each kind of world: a row a kind, application and method."""
     rows = []
     for variant, overrides in VARIANTS.items():
@@ -94,10 +96,10 @@ def scores(sources: Sources) -> Mapping[str, object]:
             best = worlds["best"]
             won = {"beats": best["beats_every_rival"], "beats_se": best["se"], "beats_each": best["beats_each_rival"]}
             rows += [{"worlds": variant, "application": application, **won, **row} for row in worlds["methods"]]
-    return {"table": pd.DataFrame(rows)}
+    return pd.DataFrame(rows)
 
 
-def switched_off(sources: Sources) -> Mapping[str, object]:
+def switched_off(sources: Sources) -> pd.DataFrame:
     """Return the errors of the method as published in worlds of RUBiS, nothing, each mechanism and all switched off."""
     everything: dict[str, object] = {f"mechanisms.{name}": False for name in SWITCHES} | dict(POWER_LAW)
     off: dict[str, Mapping[str, object]] = {"nothing": {}, "everything": everything}
@@ -107,10 +109,10 @@ def switched_off(sources: Sources) -> Mapping[str, object]:
         values = {"analyses.crossplatform.methods": PUBLISHED_ALONE, **overrides}
         for world in sources.worlds(SCENARIOS["rubis"], ABLATED, **values):
             rows += [{"off": name, "seed": world["seed"], **row} for row in world["methods"]]
-    return {"errors": pd.DataFrame(rows)}
+    return pd.DataFrame(rows)
 
 
-def mixes(sources: Sources) -> Mapping[str, object]:
+def mixes(sources: Sources) -> pd.DataFrame:
     """Return how well models of busy time by type do, and whether a log tells the types apart: a row a world."""
     rows: list[dict[str, object]] = []
     for application, seed, run in runs(sources):
@@ -131,7 +133,7 @@ def mixes(sources: Sources) -> Mapping[str, object]:
         log = whole_log(sources.run("cross_stationary", seed=seed), "piii")
         model = mix.fit(log.counts, log.utilisation * log.interval_s)
         rows.append({"load": "stationary", "application": "rubis", "seed": seed, **_identified(model)})
-    return {"table": pd.DataFrame(rows)}
+    return pd.DataFrame(rows)
 
 
 def _true_busy_s(world: ServiceWorld, platform: str, log: ServiceLog) -> Floats:
@@ -145,14 +147,14 @@ def _identified(model: mix.MixModel) -> dict[str, float]:
     return {"identified": float(model.identified), "condition_number": model.condition_number}
 
 
-def routed(sources: Sources) -> Mapping[str, object]:
+def routed(sources: Sources) -> pd.DataFrame:
     """Return mean and 99th percentile of response times by world and policy, requests routed over two machines."""
     rows = []
     for application, seed, run in runs(sources):
         cluster = gather(replace(scenario_of(run).world, horizon_s=ROUTED_S), MACHINES, LOAD)
         named = {"application": application, "seed": f"{application} {seed}"}
         rows += [{**named, "policy": policy, **times} for policy, times in _routed(run, cluster).items()]
-    return {"table": pd.DataFrame(rows)}
+    return pd.DataFrame(rows)
 
 
 class _Routing(NamedTuple):
@@ -190,3 +192,56 @@ def _routed(run: Run, cluster: Cluster) -> dict[str, dict[str, float]]:
     }
     times = {name: responses(route(cluster, policy.router, policy.by)).iloc[0] for name, policy in policies.items()}
     return {name: {"mean_s": float(row["mean_s"]), "p99_s": float(row["p99_s"])} for name, row in times.items()}
+
+
+def prediction(sources: Sources) -> Reproduction:
+    """Judge every method in every kind of world."""
+    table = scores(sources)
+    measured = services.measure_prediction(table)
+    return Reproduction(measured, draw=lambda *_: services.prediction(table), table=_by_world(table))
+
+
+def _by_world(table: pd.DataFrame) -> pd.DataFrame:
+    """Return errors of service time by method, and how the best method's intervals and choices did; a row a kind."""
+    keys = ["worlds", "application"]
+    best = table[table["method"] == services.BEST].set_index(keys)
+    names = {"coverage": "held", "half_width": "±", "wrong": "wrong"}
+    names |= {"beats": "beats all", "beats_se": "±se", "beats_each": "beats each"}
+    wide = table.pivot_table(index=keys, columns="method", values="service_error", sort=False)
+    columns = {"published": "publ.", "calibrated": "calib.", "shrunken": "shrunk", services.BEST: services.BEST}
+    rows = wide[list(columns)].rename(columns=columns).join(best[list(names)].rename(columns=names)).round(3)
+    rows.insert(0, "worlds", [" ".join(map(str, key)) for key in rows.index])
+    return rows.reset_index(drop=True)
+
+
+def prediction_ablation(sources: Sources) -> Reproduction:
+    """Judge the published method with each mechanism switched off."""
+    table = services.ablation(switched_off(sources))
+    return Reproduction(services.measure_ablation(table), draw=lambda *_: services.draw_ablation(table), table=table)
+
+
+def request_mix(sources: Sources) -> Reproduction:
+    """Judge models of busy time by type."""
+    table = mixes(sources)
+    by = table.drop(columns="seed").groupby(["load", "application"], sort=False)
+    medians = dict.fromkeys(("error", "published", "one_type", "true_costs", "condition_number"), "median")
+    shown = by.agg(medians | {"identified": "mean"}).round(4).reset_index()
+    return Reproduction(services.measure_mix(table), table=shown)
+
+
+def routing_by_type(sources: Sources) -> Reproduction:
+    """Judge routers by the response times of requests."""
+    table = routed(sources)
+    rivals = {f"weighted_{name}": name for name in ("round_robin", "least_loaded")}
+    judged = services.measure_routing(table, TYPED, rivals)
+    shown = table.groupby("policy", sort=False)[["mean_s", "p99_s"]].median().round(4)
+    for rival, name in rivals.items():
+        shown[f"mean below {name}"] = _below(table, rival, "mean_s")
+        shown[f"p99 below {name}"] = _below(table, rival, "p99_s")
+    return Reproduction(judged, draw=lambda *_: services.routing(table), table=shown.reset_index())
+
+
+def _below(table: pd.DataFrame, rival: str, what: str) -> "pd.Series[float]":
+    """Return the share of worlds in which each policy has a lower mean, or 99th percentile, than a rival."""
+    times = table.pivot_table(index="seed", columns="policy", values=what)
+    return times.lt(times[rival], axis=0).mean()

@@ -4,17 +4,14 @@ estimators, planners, alarms and predictions of every lens right in it?"""
 import math
 from collections.abc import Mapping
 from dataclasses import asdict
-from functools import partial
 from typing import Final
 
 import pandas as pd
-from matplotlib.figure import Figure
 
 from analysis.effects.methods import RECOMMENDED
 from analysis.effects.methods import names as estimator_names
 from analysis.figures.criteria import numbers, statistic
-from analysis.figures.world import calibration, cpi, designs, mechanism, services, variations
-from analysis.figures.wsmeter.draws import Halves
+from analysis.figures.world import calibration, cpi, designs, mechanism, variations
 from analysis.profiling.affinity.advice import advise
 from analysis.profiling.affinity.sampled import table_of
 from analysis.profiling.affinity.table import AffinityTable
@@ -26,7 +23,7 @@ from scenarios.files.schema import SCENARIO, Scenario, WSMeter
 from scenarios.papers import rollouts, service_worlds
 from scenarios.papers.crossplatform import ALL, RUBIS, SEEDS
 from scenarios.papers.lone_jobs import SLOW_MEMORY, alone_facts
-from scenarios.papers.rows import MeasuredRow, Reproduction, Row, run_of
+from scenarios.papers.rows import MeasuredRow, Reproduction, Row, RunRow
 from scenarios.papers.sources import Kept, Sources
 from scenarios.papers.variations import ABLATION, COVARIANCE, MACHINES, SWITCHES, ablation, covariance
 from scenarios.profiling.affinity_trial import moved
@@ -64,15 +61,9 @@ _PLAIN: Final = (*_AGAINST_TIME, "crossover")
 """Designs that draw machines at random from the whole fleet."""
 
 
-def _today(sources: Sources) -> Mapping[str, object]:
-    return {
-        "services": sources.halves(SERVICES, "requests_per_s").only(("compute", "network")),
-        "today": sources.run(TODAY),
-        "long": sources.run(TODAY, **LONG),
-    }
-
-
-def _calibration(services: Halves, today: Run, long: Run) -> Reproduction:
+def _calibration(sources: Sources) -> Reproduction:
+    services = sources.halves(SERVICES, "requests_per_s").only(("compute", "network"))
+    today, long = sources.run(TODAY), sources.run(TODAY, **LONG)
     parts = [*_fleet_facts(today), calibration.service_facts(services.current, services.jobs), _series_facts(long)]
     return Reproduction(pd.concat(parts, ignore_index=True), table=_by_job(today))
 
@@ -110,24 +101,14 @@ def _scenario(run: Run) -> Scenario:
     return run.world(SCENARIO)
 
 
-def _switched_off(sources: Sources) -> Mapping[str, object]:
-    return {"fleets": ablation(sources)}
-
-
-def _ablation(fleets: pd.DataFrame) -> Reproduction:
+def _ablation(sources: Sources) -> Reproduction:
+    fleets = ablation(sources)
     means = fleets.drop(columns="seed").groupby("switch", sort=False).mean().reset_index()
     return Reproduction(variations.measure_ablation(fleets), table=means)
 
 
-def _draw_ablation(measured: pd.DataFrame, _published: pd.DataFrame) -> Figure:
-    return variations.ablation(measured, tuple(SWITCHES))
-
-
-def _shared_conditions(sources: Sources) -> Mapping[str, object]:
-    return {"fleets": covariance(sources)}
-
-
-def _covariance(fleets: pd.DataFrame) -> Reproduction:
+def _covariance(sources: Sources) -> Reproduction:
+    fleets = covariance(sources)
     by = fleets.drop(columns=["seed", "draws"]).groupby(["axis", "level"], sort=False)
     means, between = by.mean(), by[["covered", "truth"]].std().add_suffix("_between")
     return Reproduction(variations.measure_covariance(fleets), table=means.join(between).reset_index())
@@ -157,19 +138,18 @@ def _gains(tables: Tables) -> pd.DataFrame:
     return pd.DataFrame({"job": both["job"], "gain": both["mean_on"] / both["mean_off"] - 1})
 
 
-def _rollouts(draws: pd.DataFrame) -> Reproduction:
+def _rollouts(sources: Sources) -> Reproduction:
+    draws = rollouts.rolled_out(sources)
     return Reproduction(designs.measure_rollouts(draws), table=designs.described(draws, designs.DRAWS))
 
 
-def _packing(draws: pd.DataFrame) -> Reproduction:
+def _packing(sources: Sources) -> Reproduction:
+    draws = rollouts.packed(sources)
     return Reproduction(designs.measure_packing(draws), table=designs.described(draws, designs.FLEETS))
 
 
-def _cards(sources: Sources) -> Mapping[str, object]:
-    return {"card": sources.trial("scorecard", fleets=FLEETS, draws=DRAWS)}
-
-
-def _scorecard(card: Kept) -> Reproduction:
+def _scorecard(sources: Sources) -> Reproduction:
+    card = sources.trial("scorecard", fleets=FLEETS, draws=DRAWS)
     recommended = _of(card["corners"], RECOMMENDED)
     sums = recommended.groupby(["corner", "design"])[["covered", "draws"]].sum().reset_index()
     sums["coverage"] = sums["covered"] / sums["draws"]
@@ -238,20 +218,14 @@ def _as_published(card: Kept) -> str:
     return f"as published covers {', '.join(covers)}" if covers else "nothing is said as published"
 
 
-def _planted_faults(sources: Sources) -> Mapping[str, object]:
-    return {"study": sources.trial("guards", fleets=GUARDED)}
-
-
-def _guards(study: Kept) -> Reproduction:
+def _guards(sources: Sources) -> Reproduction:
+    study = sources.trial("guards", fleets=GUARDED)
     names = ("faults", "healthy_cases", "missed", "harmless", "false_alarms", "weak_alarms")
     return Reproduction(numbers(**{name: float(study[name]) for name in names}), table=pd.DataFrame(study["planted"]))
 
 
-def _plans(sources: Sources) -> Mapping[str, object]:
-    return {"study": sources.trial("planner")}
-
-
-def _planner(study: Kept) -> Reproduction:
+def _planner(sources: Sources) -> Reproduction:
+    study = sources.trial("planner")
     judged = numbers(fleets=float(study["fleets"]), power=study["power"], margin=study["margin"])
     return Reproduction(judged, table=pd.DataFrame([_planned(row) for row in study["rows"]]))
 
@@ -262,68 +236,6 @@ def _planned(row: Kept) -> Kept:
     named = {name: row[name] for name in ("corner", "fleet", "design", "machines")}
     margins = {"planned_margin": planned["margin"], "margin": real["margin"]}
     return named | margins | {"planned_power": planned["power"], "power": real["power"]}
-
-
-def _prediction(table: pd.DataFrame) -> Reproduction:
-    draw = partial(_draw_prediction, table)
-    return Reproduction(services.measure_prediction(table), draw=draw, table=_by_world(table))
-
-
-def _draw_prediction(table: pd.DataFrame, _measured: pd.DataFrame, _paper: pd.DataFrame) -> Figure:
-    return services.prediction(table)
-
-
-def _by_world(table: pd.DataFrame) -> pd.DataFrame:
-    """Return errors of service time by method, and how the best method's intervals and choices did; a row a kind."""
-    keys = ["worlds", "application"]
-    best = table[table["method"] == services.BEST].set_index(keys)
-    names = {"coverage": "held", "half_width": "±", "wrong": "wrong"}
-    names |= {"beats": "beats all", "beats_se": "±se", "beats_each": "beats each"}
-    wide = table.pivot_table(index=keys, columns="method", values="service_error", sort=False)
-    columns = {"published": "publ.", "calibrated": "calib.", "shrunken": "shrunk", services.BEST: services.BEST}
-    rows = wide[list(columns)].rename(columns=columns).join(best[list(names)].rename(columns=names)).round(3)
-    rows.insert(0, "worlds", [" ".join(map(str, key)) for key in rows.index])
-    return rows.reset_index(drop=True)
-
-
-def _prediction_ablation(errors: pd.DataFrame) -> Reproduction:
-    table = services.ablation(errors)
-    return Reproduction(services.measure_ablation(table), draw=partial(_draw_prediction_ablation, table), table=table)
-
-
-def _draw_prediction_ablation(table: pd.DataFrame, _measured: pd.DataFrame, _paper: pd.DataFrame) -> Figure:
-    return services.draw_ablation(table)
-
-
-def _mix(table: pd.DataFrame) -> Reproduction:
-    by = table.drop(columns="seed").groupby(["load", "application"], sort=False)
-    medians = dict.fromkeys(("error", "published", "one_type", "true_costs", "condition_number"), "median")
-    shown = by.agg(medians | {"identified": "mean"}).round(4).reset_index()
-    return Reproduction(services.measure_mix(table), table=shown)
-
-
-def _routing(table: pd.DataFrame) -> Reproduction:
-    rivals = {f"weighted_{name}": name for name in ("round_robin", "least_loaded")}
-    judged = services.measure_routing(table, service_worlds.TYPED, rivals)
-    shown = table.groupby("policy", sort=False)[["mean_s", "p99_s"]].median().round(4)
-    for rival, name in rivals.items():
-        shown[f"mean below {name}"] = _below(table, rival, "mean_s")
-        shown[f"p99 below {name}"] = _below(table, rival, "p99_s")
-    return Reproduction(judged, draw=partial(_draw_routing, table), table=shown.reset_index())
-
-
-def _below(table: pd.DataFrame, rival: str, what: str) -> "pd.Series[float]":
-    """Return the share of worlds in which each policy has a lower mean, or 99th percentile, than a rival."""
-    times = table.pivot_table(index="seed", columns="policy", values=what)
-    return times.lt(times[rival], axis=0).mean()
-
-
-def _draw_routing(table: pd.DataFrame, _measured: pd.DataFrame, _paper: pd.DataFrame) -> Figure:
-    return services.routing(table)
-
-
-def _profiled(sources: Sources) -> Mapping[str, object]:
-    return {"run": sources.run(FLEET)}
 
 
 def _affinity(run: Run) -> Reproduction:
@@ -343,22 +255,13 @@ def _affinity(run: Run) -> Reproduction:
     return Reproduction(judged, table=pd.DataFrame([asdict(plain), asdict(keeping)]), note=note)
 
 
-def _planted_regressions(sources: Sources) -> Mapping[str, object]:
-    return {"study": sources.trial("regressions", planted=PLANTED, healthy=PLANTED)}
-
-
-def _regressions(study: Kept) -> Reproduction:
+def _regressions(sources: Sources) -> Reproduction:
+    study = sources.trial("regressions", planted=PLANTED, healthy=PLANTED)
     return Reproduction(numbers(named=study["named"], quiet=study["quiet"]), table=pd.DataFrame(study["causes"]))
 
 
-def _collectors(sources: Sources) -> Mapping[str, object]:
-    return {
-        "many": sources.collectors(FLEET, MANY_DRAWS, **MANY),
-        "plain": sources.collectors(FLEET, PLAIN_DRAWS),
-    }
-
-
-def _profiles(many: Kept, plain: Kept) -> Reproduction:
+def _profiles(sources: Sources) -> Reproduction:
+    many, plain = sources.collectors(FLEET, MANY_DRAWS, **MANY), sources.collectors(FLEET, PLAIN_DRAWS)
     functions = many["functions"]
     judged = numbers(
         coverage=Statistic(*(functions[name] for name in ("coverage", "coverage_low", "coverage_high"))),
@@ -387,7 +290,6 @@ ROWS: tuple[Row, ...] = (
         "world/calibration",
         "the world's statistics beside those of real fleets",
         (TODAY, SERVICES),
-        _today,
         _calibration,
         calibration.calibration,
         f"slow memory is assumed to take {SLOW_MEMORY:g} times as long; slowdowns are of jobs alone on the reference "
@@ -398,9 +300,8 @@ ROWS: tuple[Row, ...] = (
         "world/ablation",
         "what each mechanism moves, switched off one by one",
         (UPGRADE,),
-        _switched_off,
         _ablation,
-        _draw_ablation,
+        lambda measured, _paper: variations.ablation(measured, tuple(SWITCHES)),
         f"means of {len(ABLATION.seeds)} fleets of {MACHINES:,} machines; margin and coverage of WSMeter over "
         f"the covered jobs at {ABLATION.cluster} machines, {ABLATION.draws} test clusters a fleet; where cache is not "
         "shared, each instance has the part that its quota buys, and what no quota buys stays empty",
@@ -409,18 +310,16 @@ ROWS: tuple[Row, ...] = (
         "world/covariance",
         "coverage of WSMeter's interval over shared conditions",
         (UPGRADE,),
-        _shared_conditions,
         _covariance,
         variations.covariance,
         f"means of {len(COVARIANCE.seeds)} fleets of {MACHINES:,} machines, {COVARIANCE.draws} test clusters of "
         f"{COVARIANCE.cluster} machines a fleet, half of whose machines have the feature; _between: standard deviation "
         "between fleets",
     ),
-    MeasuredRow(
+    RunRow(
         "world/dvfs-mechanism",
         "why jobs gain or lose under the DVFS policy",
         (DVFS,),
-        run_of(DVFS),
         _mechanism,
         mechanism.mechanism,
         "gain: instructions per CPU second with the policy everywhere over nowhere; power limit: share of epochs in "
@@ -430,7 +329,6 @@ ROWS: tuple[Row, ...] = (
         "world/rollouts",
         "test clusters really rolled out, against draws composed of counterfactual fleets",
         (UPGRADE, DVFS, SERVICES),
-        rollouts.rolled_out,
         _rollouts,
         designs.rollouts,
         f"{len(rollouts.IN_FLEETS.seeds)} fleets of {rollouts.QUARTER_DAY['fleet.machines']:,} machines, six hours; "
@@ -442,30 +340,25 @@ ROWS: tuple[Row, ...] = (
         "world/packing",
         "what packing a test cluster does to its estimate, and why",
         (UPGRADE,),
-        rollouts.packed,
         _packing,
         designs.packing,
         f"{len(rollouts.IN_PACKS.seeds)} fleets of {rollouts.QUARTER_DAY['fleet.machines']:,} machines, six hours; "
         "intervals are over fleets; quiet: no interference, no power caps; alike: also no differences between machines "
         "or racks",
     ),
-    MeasuredRow(
-        "world/scorecard", "estimators of a change of the fleet, over a sweep of fleets", (), _cards, _scorecard
-    ),
+    MeasuredRow("world/scorecard", "estimators of a change of the fleet, over a sweep of fleets", (), _scorecard),
     MeasuredRow(
         "world/guards",
         "whether guards find planted faults and leave healthy experiments alone",
         (),
-        _planted_faults,
         _guards,
     ),
-    MeasuredRow("world/planner", "whether what a plan predicts is what happens on later days", (), _plans, _planner),
+    MeasuredRow("world/planner", "whether what a plan predicts is what happens on later days", (), _planner),
     MeasuredRow(
         "world/prediction",
         "every method over many worlds, and in strange ones",
         ALL,
-        service_worlds.scores,
-        _prediction,
+        service_worlds.prediction,
         note=f"{service_worlds.WORLDS} worlds of each application, all targets; rivals: {', '.join(RIVALS)}. Below "
         f"also {service_worlds.BESIDE} each with an unlike benchmark, with cliffs in the caches, and far from the best "
         "method's priors: not in the criteria",
@@ -474,8 +367,7 @@ ROWS: tuple[Row, ...] = (
         "world/prediction-ablation",
         "each mechanism's share of the published method's error",
         RUBIS,
-        service_worlds.switched_off,
-        _prediction_ablation,
+        service_worlds.prediction_ablation,
         note=f"the method as published, {service_worlds.ABLATED} worlds of RUBiS; its error with a mechanism switched "
         "off, what that moves",
     ),
@@ -483,8 +375,7 @@ ROWS: tuple[Row, ...] = (
         "world/mix",
         "request mixes that tell the types, and one that cannot",
         (*ALL, "cross_stationary"),
-        service_worlds.mixes,
-        _mix,
+        service_worlds.request_mix,
         note="error: no cost below 0, intervals weighed by noise, requests that cost more where more come; published: "
         "least squares, whose types are identified or not; true_costs: those of the world at each interval's load, "
         "which leave only chance among requests",
@@ -493,29 +384,26 @@ ROWS: tuple[Row, ...] = (
         "world/routing",
         "requests routed by type over two unlike machines",
         ALL,
-        service_worlds.routed,
-        _routing,
+        service_worlds.routing_by_type,
         note=f"{', '.join(service_worlds.MACHINES)} at {service_worlds.LOAD:.0%} of what they can do, half an hour; "
         f"medians and shares over {len(SEEDS)} worlds of each application. Judged is least_added: a request goes where "
         "it is predicted to add least to everybody's response; rivals are weighted by predicted capacity. "
         "least_expected sends it where it is done first itself; best_platform is the paper's, every type always where "
         "it takes least",
     ),
-    MeasuredRow(
+    RunRow(
         "world/affinity",
         "what the best assignment of jobs to platforms saves, with jobs really moved",
         (FLEET,),
-        _profiled,
         _affinity,
     ),
     MeasuredRow(
         "world/regressions",
         "whether an alarm finds planted regressions and names what is at fault",
         (FLEET,),
-        _planted_regressions,
         _regressions,
         note=f"{PLANTED} planted, {PLANTED} healthy pairs",
     ),
-    MeasuredRow("world/profiles", "how often many collectors' intervals are right", (FLEET,), _collectors, _profiles),
+    MeasuredRow("world/profiles", "how often many collectors' intervals are right", (FLEET,), _profiles),
 )
 """Every row about the world itself."""

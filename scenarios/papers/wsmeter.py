@@ -1,6 +1,6 @@
 """The rows of WSMeter (Lee et al. 2018, ASPLOS): which run each is measured on, what measures and what draws it."""
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from dataclasses import dataclass
 from math import nan
 
@@ -20,7 +20,7 @@ from analysis.figures.wsmeter import (
 )
 from analysis.figures.wsmeter.draws import Halves
 from models.fleet.metrics import MetricName
-from scenarios.papers.rows import Draw, MeasuredRow, Reproduction, Row, nothing
+from scenarios.papers.rows import ArithmeticRow, Draw, MeasuredRow, Reproduction, Row
 from scenarios.papers.sources import Sources
 
 UPGRADE, DVFS, SERVICES, LOCAL, TODAY = "cpu_upgrade", "dvfs_policy", "customer_services", "empty_cluster", "today"
@@ -86,37 +86,39 @@ class OnHalves(Row):
         return parts, table
 
 
-def _two_wscs(sources: Sources) -> Mapping[str, object]:
-    """Return the jobs of two WSCs."""
+def _wscs(sources: Sources) -> tuple[Halves, Halves]:
+    """Return two WSCs of one universe."""
     first, second = (sources.fleet(TODAY, "ipc", seed=seed) for seed in WSCS)
-    return {"first": first.jobs, "second": second.jobs}
+    return first, second
 
 
-def _fleet_and_other_jobs(sources: Sources) -> Mapping[str, object]:
-    """Return a WSC, and the jobs of another."""
-    first, second = (sources.fleet(TODAY, "ipc", seed=seed) for seed in WSCS)
-    return {"halves": first, "other": second.jobs}
+def _fig4(sources: Sources) -> pd.DataFrame:
+    first, second = _wscs(sources)
+    return selection.measure_fig4(first.jobs, second.jobs)
 
 
-def _fleet_and_empty_cluster(sources: Sources) -> Mapping[str, object]:
-    """Return the customer's service that computes, in the fleet and alone on an empty cluster."""
+def _fig5(sources: Sources) -> pd.DataFrame:
+    first, second = _wscs(sources)
+    return selection.measure_fig5(first.jobs, second.jobs)
+
+
+def _fig6(sources: Sources) -> pd.DataFrame:
+    first, second = _wscs(sources)
+    return selection.measure_fig6(first, second.jobs)
+
+
+def _table2_local(sources: Sources) -> pd.DataFrame:
+    """Measure the customer's service that computes, in the fleet and alone on an empty cluster."""
     fleet, local = (sources.halves(name, "requests_per_s").only(("compute",)) for name in (SERVICES, LOCAL))
-    return {"fleet": fleet, "local": local}
+    return customer.measure_table2_local(fleet, local)
 
 
-def _customer(sources: Sources) -> Mapping[str, object]:
-    """Return the halves of the customer's two services."""
-    return {"halves": sources.halves(SERVICES, "requests_per_s").only(customer.SERVICES)}
-
-
-def _changes(sources: Sources) -> Mapping[str, object]:
-    """Return the changes of jobs in IPC and in requests, under each feature by name of its scenario."""
-    return {
-        scenario: throughput.changes_of_both(
-            sources.halves(scenario, "ipc"), sources.halves(scenario, "requests_per_cpu_s")
-        )
-        for scenario in throughput.FEATURES
-    }
+def _ipc_vs_throughput(sources: Sources) -> pd.DataFrame:
+    upgrade, policy = (
+        throughput.changes_of_both(sources.halves(name, "ipc"), sources.halves(name, "requests_per_cpu_s"))
+        for name in throughput.FEATURES
+    )
+    return throughput.measure_ipc_vs_throughput(upgrade, policy)
 
 
 def _baseline(paper: pd.DataFrame) -> pd.DataFrame:
@@ -127,8 +129,9 @@ def _table2(paper: pd.DataFrame) -> pd.DataFrame:
     return customer.measure_table2(customer.printed_services(paper), number(paper, "target_margin"))
 
 
-def _table3(halves: Halves, paper: pd.DataFrame) -> pd.DataFrame:
+def _table3(sources: Sources, paper: pd.DataFrame) -> pd.DataFrame:
     """Return margins that follow from the printed trials, and those of trials of the simulated services."""
+    halves = sources.halves(SERVICES, "requests_per_s").only(customer.SERVICES)
     services = customer.printed_services(paper)
     observed = {job: int(number(paper, f"observed_{job}")) for job in customer.SERVICES}
     margins = customer.measure_table3_margins(customer.printed_trials(paper), services, observed)
@@ -160,21 +163,19 @@ ROWS: tuple[Row, ...] = (
         motivation.fig3,
         judged="ips",
     ),
-    MeasuredRow("wsmeter/fig4", "jobs on two WSCs", ("two_wscs",), _two_wscs, selection.measure_fig4, selection.fig4),
+    MeasuredRow("wsmeter/fig4", "jobs on two WSCs", ("two_wscs",), _fig4, selection.fig4),
     MeasuredRow(
         "wsmeter/fig5",
         "quota of common jobs, and how few jobs hold it",
         ("two_wscs",),
-        _two_wscs,
-        selection.measure_fig5,
+        _fig5,
         selection.fig5,
     ),
     MeasuredRow(
         "wsmeter/fig6",
         "coverage and deviation of the top N jobs",
         ("two_wscs",),
-        _fleet_and_other_jobs,
-        selection.measure_fig6,
+        _fig6,
         selection.fig6,
     ),
     OnHalves(
@@ -273,11 +274,10 @@ ROWS: tuple[Row, ...] = (
         None,
         spread_out=("margin_over_target", "machines_growth"),
     ),
-    MeasuredRow(
+    ArithmeticRow(
         "wsmeter/table2",
         "plan for a customer's two services",
         (),
-        nothing,
         _table2,
         note="the paper rounds the continuous optimum up to 70 instances; 69 (20 + 49 or 21 + 48) suffice",
         printed=True,
@@ -286,12 +286,11 @@ ROWS: tuple[Row, ...] = (
         "wsmeter/table2-local",
         "the optimisation on an empty cluster",
         (SERVICES, LOCAL),
-        _fleet_and_empty_cluster,
-        customer.measure_table2_local,
+        _table2_local,
         customer.table2_local,
     ),
-    MeasuredRow("wsmeter/table3", "three trials of the customer's plan", (SERVICES,), _customer, _table3, printed=True),
-    MeasuredRow("wsmeter/baseline", "the baseline's arithmetic", (), nothing, _baseline, printed=True),
+    MeasuredRow("wsmeter/table3", "three trials of the customer's plan", (SERVICES,), _table3, printed=True),
+    ArithmeticRow("wsmeter/baseline", "the baseline's arithmetic", (), _baseline, printed=True),
     OnHalves(
         "wsmeter/efficiency",
         "machines of the baseline over WSMeter's",
@@ -308,8 +307,7 @@ ROWS: tuple[Row, ...] = (
         "wsmeter/ipc-vs-throughput",
         "IPC against user-level throughput",
         (UPGRADE, DVFS),
-        _changes,
-        throughput.measure_ipc_vs_throughput,
+        _ipc_vs_throughput,
         throughput.ipc_vs_throughput,
     ),
 )
