@@ -267,7 +267,9 @@ def _worth(sources: Sources) -> pd.DataFrame:
         judged, actual = trial(tables, scenario), actual_throughput(tables, scenario)
         targets = {name: PLATFORMS[name] for name in actual}
         watts = {name: rated_power_w(platform) for name, platform in targets.items()}
-        parts.append(_by_platform(seed, choices.ACTUAL, {name: actual[name] / watts[name] for name in targets}))
+        parts.append(
+            _by_platform(seed, crossplatform_printed.ACTUAL, {name: actual[name] / watts[name] for name in targets})
+        )
         for method in METHODS:
             if method.name not in (*choices.PAPERS, *prediction.BEYOND):
                 continue

@@ -10,10 +10,8 @@ from matplotlib.figure import Figure
 from analysis.crossplatform import choice
 from analysis.figures import style
 from analysis.figures.criteria import curve, measures, numbers, rows
-from analysis.figures.crossplatform.prediction import OURS
+from analysis.figures.crossplatform.crossplatform_printed import ACTUAL, OURS, TOP
 
-ACTUAL: Final = "actual"
-"""Stands in the column `method` for what was measured on the platforms."""
 PAPERS: Final[Mapping[str, str]] = {"cycle_scalar": "cycle-based", "benchmark": "benchmark", OURS: "our method"}
 """Methods of Table 7 and Figure 7, and how the paper calls them."""
 SHORT: Final[Mapping[str, str]] = {"cycle_scalar": "cycle", "benchmark": "benchmark", OURS: OURS}
@@ -22,7 +20,6 @@ SIZE: Final = 5
 """Platforms of a subset in Figure 7."""
 SUBSETS: Final = 252
 """Subsets of five of the ten platforms."""
-TOP: Final = (1, 2, 3)
 TYPES: Final = 4
 """Types of requests in Table 8."""
 PAIR: Final = ("pres", "xeon_1h_2c_1p")

@@ -18,7 +18,9 @@ ERRORS: Final = "error_"
 RANKS: Final = "rank_"
 """How the series of a method's ranks begins, over the number of the platform."""
 OURS: Final = "published"
+"""The method of the paper, without any addition."""
 ACTUAL: Final = "actual"
+"""Stands in the place of a method for what was measured on the platforms."""
 XEON: Final = 10
 """Number of the target that the text calls XEON: all of it switched on."""
 TOP: Final = (1, 2, 3)

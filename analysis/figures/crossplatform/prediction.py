@@ -9,11 +9,9 @@ from matplotlib.figure import Figure
 
 from analysis.figures import style
 from analysis.figures.criteria import curve, measures, numbers, rows
-from analysis.figures.crossplatform.crossplatform_printed import ERRORS, measure_table4
+from analysis.figures.crossplatform.crossplatform_printed import ERRORS, OURS, measure_table4
 from analysis.figures.crossplatform.traits import APPLICATIONS
 
-OURS: Final = "published"
-"""The method of the paper, without any addition."""
 COLUMNS: Final[Mapping[str, str]] = {
     "cycle_scalar": "scalar", "cycle_mix": "req-mix", "benchmark": "benchmark", OURS: "our method",
 }  # fmt: skip

@@ -6,10 +6,11 @@ from typing import Final
 
 import numpy as np
 import pandas as pd
+from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
 from analysis.figures import style
-from analysis.figures.criteria import curve, measures, rows
+from analysis.figures.criteria import curve, measures, number, rows
 from analysis.profiling.stability import entropy, manhattan
 from models.arrays import Floats
 
@@ -26,32 +27,14 @@ REST: Final = ("cycles", "instructions", "cpu_time", "llc_misses")
 """Types whose variations go together."""
 
 
-def daily(frame: pd.DataFrame) -> pd.DataFrame:
-    """Return entropy and samples of each day's profile.
+def entropies(frame: pd.DataFrame, by: str) -> pd.DataFrame:
+    """Return entropy (nats) and samples of each profile: of a day, or of a machine, in order.
 
-    Parameters
-    ----------
-    frame : day, entry, samples
-
-    Returns
-    -------
-    DataFrame
-        day, entropy (nats), samples; in order of days.
+    It is the plain entropy, as the paper takes it: uncorrected for the number of samples.
     """
-    days = [
-        {
-            "day": day,
-            "entropy": _entropy(part),
-            "samples": int(part["samples"].sum()),
-        }
-        for day, part in frame.groupby("day", sort=True)
-    ]
-    return pd.DataFrame(days, columns=["day", "entropy", "samples"])
-
-
-def _entropy(profile: pd.DataFrame) -> float:
-    """Return the plain entropy, as the paper takes it: uncorrected for the number of samples."""
-    return entropy(profile["samples"].to_numpy(), correction="none")
+    profiles = {key: part.to_numpy() for key, part in frame.groupby(by, sort=True)["samples"]}
+    plain = [entropy(samples, correction="none") for samples in profiles.values()]
+    return pd.DataFrame({by: list(profiles), "entropy": plain, "samples": [part.sum() for part in profiles.values()]})
 
 
 def measure_fig4(frame: pd.DataFrame) -> pd.DataFrame:
@@ -61,7 +44,7 @@ def measure_fig4(frame: pd.DataFrame) -> pd.DataFrame:
     ----------
     frame : day, entry (application), samples
     """
-    table = daily(frame)
+    table = entropies(frame, "day")
     values = table["entropy"].to_numpy()
     return measures(
         rows("entropy", table["day"], values),
@@ -85,12 +68,17 @@ def correlation(x: Floats | pd.Series, y: Floats | pd.Series) -> float:
     return float(np.corrcoef(a, b)[0, 1])
 
 
+def _course(axes: Axes, measured: pd.DataFrame, series: str, name: str, title: str) -> None:
+    """Draw a number day by day, from 0 up."""
+    axes.plot(*curve(measured, series), marker="o", markersize=2.5, color=style.BLUE)
+    axes.set_ylim(bottom=0)
+    style.label(axes, "day", name, title)
+
+
 def draw_fig4(measured: pd.DataFrame, _paper: pd.DataFrame) -> Figure:
     """Draw entropy and number of samples over the days."""
     figure, (above, below) = style.panels(rows=2, height_inches=1.4)
-    above.plot(*curve(measured, "entropy"), marker="o", markersize=2.5, color=style.BLUE)
-    above.set_ylim(bottom=0)
-    style.label(above, "", "entropy (nats)", "Daily application-level profiles")
+    _course(above, measured, "entropy", "entropy (nats)", "Daily application-level profiles")
     days, samples = curve(measured, "samples")
     below.bar(days, samples, color=style.SKY)
     style.label(below, "day", "samples")
@@ -112,8 +100,9 @@ def measure_fig5(days: pd.DataFrame, machines: pd.DataFrame) -> pd.DataFrame:
         the quarter of the machines with most samples with that with least; clusters are cut where the sum of squares
         within them is least, among the half of the machines with most samples.
     """
-    table = daily(days)
-    machine_rows = by_machine(machines)
+    table = entropies(days, "day")
+    states = machines.groupby("machine")["state"].first().to_numpy()
+    machine_rows = entropies(machines, "machine").assign(state=states)
     dense = machine_rows[machine_rows["samples"] >= machine_rows["samples"].median()]
     cut = valley(dense["entropy"].to_numpy())
     low, high = dense["entropy"][dense["entropy"] < cut], dense["entropy"][dense["entropy"] >= cut]
@@ -136,28 +125,8 @@ def measure_fig5(days: pd.DataFrame, machines: pd.DataFrame) -> pd.DataFrame:
     )
 
 
-def by_machine(machines: pd.DataFrame) -> pd.DataFrame:
-    """Return entropy, number of samples and state of each machine's profile, in order of machines."""
-    table_rows = [
-        {
-            "machine": machine,
-            "samples": int(part["samples"].sum()),
-            "entropy": _entropy(part),
-            "state": int(part["state"].iloc[0]),
-        }
-        for machine, part in machines.groupby("machine", sort=True)
-    ]
-    return pd.DataFrame(table_rows, columns=["machine", "samples", "entropy", "state"])
-
-
 def valley(values: Floats) -> float:
-    """Return the cut that leaves the least sum of squares in two clusters (Fisher 1958, two groups).
-
-    Examples
-    --------
-    >>> valley(np.array([1.0, 1.1, 5.0, 5.2]))
-    3.05
-    """
+    """Return the cut that leaves the least sum of squares in two clusters (Fisher 1958, two groups)."""
     ordered = np.sort(values)
     cuts = 0.5 * (ordered[1:] + ordered[:-1])
     loss = [ordered[:i].var() * i + ordered[i:].var() * (ordered.size - i) for i in range(1, ordered.size)]
@@ -176,9 +145,7 @@ def _rise(few: pd.DataFrame, many: pd.DataFrame) -> float:
 def draw_fig5(measured: pd.DataFrame, _paper: pd.DataFrame) -> Figure:
     """Draw the entropy of functions by day, and by machine over its samples."""
     figure, (left, right) = style.panels(columns=2)
-    left.plot(*curve(measured, "day_entropy"), marker="o", markersize=2.5, color=style.BLUE)
-    left.set_ylim(bottom=0)
-    style.label(left, "day", "entropy (nats)", "(a) functions of a stable application")
+    _course(left, measured, "day_entropy", "entropy (nats)", "(a) functions of a stable application")
     for state, colour in zip(range(8), (*style.CYCLE, style.GREY, "black"), strict=True):
         samples, values = curve(measured, f"entropy_state_{state}")
         if samples:
@@ -230,11 +197,9 @@ def measure_fig6a(frame: pd.DataFrame, by_sampling: float, top: int = 20) -> pd.
 def draw_fig6a(measured: pd.DataFrame, _paper: pd.DataFrame) -> Figure:
     """Draw the distance of each day from the day before."""
     figure, (axes,) = style.panels()
-    axes.plot(*curve(measured, "distance"), marker="o", markersize=2.5, color=style.BLUE, label="from the day before")
-    level = float(measured.loc[measured["series"] == "by_sampling", "value"].iloc[0])
-    axes.axhline(level, color=style.GREY, linestyle="--", label="by sampling alone")
-    axes.set_ylim(bottom=0)
-    style.label(axes, "day", "Manhattan distance", "Daily application-level profiles")
+    _course(axes, measured, "distance", "Manhattan distance", "Daily application-level profiles")
+    axes.lines[0].set_label("from the day before")
+    axes.axhline(number(measured, "by_sampling"), color=style.GREY, linestyle="--", label="by sampling alone")
     style.legend(axes)
     return figure
 
@@ -298,7 +263,5 @@ def measure_fig7(days: Sequence[float], cpi: Sequence[float], truth: float) -> p
 def draw_fig7(measured: pd.DataFrame, _paper: pd.DataFrame) -> Figure:
     """Draw CPI over the days."""
     figure, (axes,) = style.panels()
-    axes.plot(*curve(measured, "cpi"), marker="o", markersize=2.5, color=style.BLUE)
-    axes.set_ylim(bottom=0)
-    style.label(axes, "day", "cycles per instruction", "The fleet's CPI by day")
+    _course(axes, measured, "cpi", "cycles per instruction", "The fleet's CPI by day")
     return figure
