@@ -8,7 +8,7 @@ from analysis.profiling.metrics import core_seconds
 from analysis.profiling.query import Query
 from scenarios.files.loader import load
 from scenarios.files.source import settings
-from scenarios.papers import gwp, world
+from scenarios.papers import gwp
 from scenarios.papers.reproduce import ROWS
 from scenarios.papers.rows import published
 from scenarios.papers.sources import Sources
@@ -38,17 +38,15 @@ def run(tmp_path_factory):
 
 
 @pytest.fixture
-def sources(run, monkeypatch):
+def sources(run):
     """The run in place of the fleet's, whatever is asked of it; collectors and regressions as if judged before."""
-    for module in (gwp, world):
-        monkeypatch.setattr(module, "FLEET", SMALL)
 
     def obtained(scenario, _overrides, _progress):
-        assert scenario == SMALL
+        assert scenario == gwp.FLEET
         return run
 
     def judged(scenario, overrides, _progress):
-        assert scenario == SMALL
+        assert scenario == gwp.FLEET
         return [TOLD if "profiling.collector.one_in" in overrides else PLAIN]
 
     def regressions(progress, planted, healthy):
@@ -56,7 +54,7 @@ def sources(run, monkeypatch):
         return {"named": 1 - 4 / planted, "quiet": 1 - 1 / healthy, "causes": causes}
 
     def core_seconds(progress, scenario, draws, overrides):
-        assert (scenario, draws) == (SMALL, 400)
+        assert (scenario, draws) == (gwp.FLEET, 400)
         return SECONDS
 
     told = {"regressions": regressions, "core_seconds": core_seconds}
