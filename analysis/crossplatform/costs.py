@@ -25,7 +25,7 @@ HALVINGS = 30
 """Of the interval in which the traffic of a busy machine is looked for: to 1e-9 of the bandwidth."""
 
 
-class Hardware(NamedTuple):
+class HardwareDepartures(NamedTuple):
     """Log departures of a server model from its spec sheet, each (D, 1)."""
 
     cpi: Floats
@@ -41,7 +41,7 @@ class Hardware(NamedTuple):
     """Slowdown of a thread by its busy sibling."""
 
 
-class Software(NamedTuple):
+class ServiceDepartures(NamedTuple):
     """Logs of what a service is like, each (D, 1)."""
 
     core: Floats
@@ -58,18 +58,18 @@ class Software(NamedTuple):
     """Not a share_departure: what is added to the exponent of the miss curve."""
 
 
-class Machine(NamedTuple):
+class DepartingMachine(NamedTuple):
     """A platform and how it departs from its spec sheet."""
 
     platform: Platform
-    hardware: Hardware
+    hardware: HardwareDepartures
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Work:
+class CountedWork:
     """A service as measured on one machine: n mixes and their total."""
 
-    machine: Machine
+    machine: DepartingMachine
     instructions: Floats
     """(n,) instructions of the mean request."""
     misses: Floats
@@ -80,7 +80,7 @@ class Work:
     """Weight of the measured exponent, and what is added to it: that of other services times their weight."""
 
 
-def misses(work: Work, software: Software, machine: Machine, busy: Floats) -> list[Floats]:
+def misses(work: CountedWork, software: ServiceDepartures, machine: DepartingMachine, busy: Floats) -> list[Floats]:
     """Return misses per instruction of each cache level of a machine: (D, n) each.
 
     Misses of capacity follow a power of what a running request holds of a cache; lines written by another cache's
@@ -139,15 +139,15 @@ class Cycles(NamedTuple):
     """Waiting for memory when nobody else does."""
 
 
-def cycles(software: Software, machine: Machine, misses_each: list[Floats]) -> Cycles:
+def cycles(software: ServiceDepartures, machine: DepartingMachine, misses_each: list[Floats]) -> Cycles:
     """Return the cycles of an instruction on an idle machine, given misses per instruction of each level.
 
     Examples
     --------
     >>> from models.platforms import PLATFORMS
     >>> none = np.zeros((1, 1))
-    >>> piii, pres = (Machine(PLATFORMS[name], Hardware(*[none] * 7)) for name in ("piii", "pres"))
-    >>> service = Software(none, none, none - 6.0, none - 9.0, none, none)
+    >>> piii, pres = (DepartingMachine(PLATFORMS[name], HardwareDepartures(*[none] * 7)) for name in ("piii", "pres"))
+    >>> service = ServiceDepartures(none, none, none - 6.0, none - 9.0, none, none)
     >>> cycles(service, piii, [none + 0.06, none + 0.02]).memory.round(2)
     array([[2.42]])
     """
@@ -165,7 +165,7 @@ def cycles(software: Software, machine: Machine, misses_each: list[Floats]) -> C
 
 
 def processor_s(
-    work: Work, software: Software, machine: Machine, memory: Floats, rate_per_s: Floats
+    work: CountedWork, software: ServiceDepartures, machine: DepartingMachine, memory: Floats, rate_per_s: Floats
 ) -> tuple[Floats, Floats]:
     """Return the CPU seconds of the mean request while no sibling thread is busy, and how much longer with one busy.
 
@@ -204,7 +204,7 @@ class Saturated(NamedTuple):
     """Time that its traffic takes of the memory's bandwidth."""
 
 
-def saturated(work: Work, software: Software, machine: Machine) -> Saturated:
+def saturated(work: CountedWork, software: ServiceDepartures, machine: DepartingMachine) -> Saturated:
     """Return what a request needs of a machine whose logical processors are all busy."""
     platform = machine.platform
     levels = misses(work, software, machine, np.ones_like(software.core))
@@ -234,12 +234,12 @@ def latency_factor(traffic: Floats, memory: Floats) -> Floats:
     return np.asarray(1.0 + np.exp(memory) * used**2 / (1.0 - used))
 
 
-def _sibling(software: Software, machine: Machine) -> Floats:
+def _sibling(software: ServiceDepartures, machine: DepartingMachine) -> Floats:
     """Return by how much core CPI grows while the sibling thread is busy, relative: (D, 1)."""
     return np.asarray(np.exp(software.smt + machine.hardware.smt) * (machine.platform.threads_per_core > 1))
 
 
-def _transfer_s(work: Work, platform: Platform, last_misses: Floats) -> Floats:
+def _transfer_s(work: CountedWork, platform: Platform, last_misses: Floats) -> Floats:
     """Return the seconds of memory's bandwidth that a request's traffic takes."""
     moved = work.instructions * last_misses * LINE_BYTES * MOVED_PER_MISS
     return np.asarray(moved / platform.memory_bandwidth_bytes_per_s)

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from analysis.crossplatform.costs import Hardware, Machine, Software
+from analysis.crossplatform.costs import DepartingMachine, HardwareDepartures, ServiceDepartures
 from models.arrays import Floats
 from models.platforms import Platform
 
@@ -73,17 +73,17 @@ class Priors:
     """What the model of a busy machine is wrong by on each platform; a judgement."""
 
     def of_hardware(self) -> Floats:
-        """Return deviations in the order of `Hardware`: (7,)."""
+        """Return deviations in the order of `HardwareDepartures`: (7,)."""
         latencies = [self.latency_log_sd] * 3
         return np.array([self.cpi_log_sd, *latencies, self.overlap_log_sd, self.held_log_sd, self.smt_log_sd])
 
     def of_software(self, exponent_sd: float) -> tuple[Floats, Floats]:
-        """Return means and deviations in the order of `Software`: (6,) each."""
+        """Return means and deviations in the order of `ServiceDepartures`: (6,) each."""
         both = np.array([self.core, self.overlap, self.branches, self.written, self.smt, (0.0, exponent_sd)])
         return both[:, 0], both[:, 1]
 
 
-COMMON = 2 * len(Software._fields) + 2
+COMMON = 2 * len(ServiceDepartures._fields) + 2
 """Parameters before those of machines: service, benchmark, memory's queueing, the benchmark's work."""
 
 
@@ -100,17 +100,19 @@ class Parameters:
     among: Floats
     """(D, K): service, benchmark, memory's queueing, the benchmark's work, then server models one after another."""
 
-    def machine(self, platform: Platform) -> Machine:
+    def machine(self, platform: Platform) -> DepartingMachine:
         """Return a platform with its server model's departures."""
-        return Machine(platform, Hardware(*self._columns(self.places(model_of(platform)))))
+        return DepartingMachine(platform, HardwareDepartures(*self._columns(self.places(model_of(platform)))))
 
-    def service(self) -> Software:
+    def service(self) -> ServiceDepartures:
         """Return the service's traits."""
-        return Software(*self._columns(np.arange(len(Software._fields))))
+        return ServiceDepartures(*self._columns(np.arange(len(ServiceDepartures._fields))))
 
-    def benchmark(self) -> Software:
+    def benchmark(self) -> ServiceDepartures:
         """Return the benchmark's traits."""
-        return Software(*self._columns(len(Software._fields) + np.arange(len(Software._fields))))
+        return ServiceDepartures(
+            *self._columns(len(ServiceDepartures._fields) + np.arange(len(ServiceDepartures._fields)))
+        )
 
     def memory(self) -> Floats:
         """Return how memory's latency grows with traffic, logarithm."""
@@ -122,7 +124,11 @@ class Parameters:
 
     def places(self, model: str) -> NDArray[np.intp]:
         """Return which parameters are those of a server model."""
-        return COMMON + len(Hardware._fields) * self.models.index(model) + np.arange(len(Hardware._fields))
+        return (
+            COMMON
+            + len(HardwareDepartures._fields) * self.models.index(model)
+            + np.arange(len(HardwareDepartures._fields))
+        )
 
     def _columns(self, places: NDArray[np.intp]) -> list[Floats]:
         return [self.among[:, place, None] for place in places]
@@ -167,8 +173,8 @@ def prior(
     mean = np.concatenate([service[0], benchmark[0], [priors.memory[0], 0.0], np.zeros(hardware.size)])
     sd = np.concatenate([service[1], benchmark[1], [priors.memory[1], work_sd], hardware])
     covariance = np.diag(sd**2)
-    alike = np.arange(len(Software._fields) - 1)
-    other = alike + len(Software._fields)
+    alike = np.arange(len(ServiceDepartures._fields) - 1)
+    other = alike + len(ServiceDepartures._fields)
     covariance[alike, other] = covariance[other, alike] = priors.likeness * sd[alike] * sd[other]
     return mean, covariance
 

@@ -14,7 +14,7 @@ _SPREADS = np.geomspace(0.05, 5.0, 21)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Design:
+class DecomposedDesign:
     """Singular value decomposition of weighted counts whose columns were scaled to length 1."""
 
     length: Floats
@@ -23,7 +23,7 @@ class Design:
     right: Floats
 
     @classmethod
-    def of(cls, rows: Floats) -> "Design":
+    def of(cls, rows: Floats) -> "DecomposedDesign":
         """Decompose (n, J) rows."""
         length = np.linalg.norm(rows, axis=0)
         length[length == 0] = 1.0

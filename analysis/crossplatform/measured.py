@@ -24,7 +24,7 @@ LEAST = 0.05
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Measured:
+class MeasuredService:
     """The service on the calibration platform, by request-mix models of what was counted there."""
 
     platform: Platform
@@ -52,11 +52,13 @@ class Measured:
         """Return the measured CPU seconds of the mean request of mixes at the mean rate: (m,)."""
         return self.per_request(self.busy_s, counts)
 
-    def work(self, counts: Floats, parameters: Parameters) -> costs.Work:
+    def work(self, counts: Floats, parameters: Parameters) -> costs.CountedWork:
         """Return what the mean requests of mixes do, (m, J) counts."""
         instructions = self.per_request(self.instructions, counts)
         misses = np.stack([self.per_request(model, counts) for model in self.misses]) / instructions
-        return costs.Work(parameters.machine(self.platform), instructions, misses, self.mean_misses, self.exponent)
+        return costs.CountedWork(
+            parameters.machine(self.platform), instructions, misses, self.mean_misses, self.exponent
+        )
 
 
 def exponent_prior(sizes: Floats, priors: Priors) -> tuple[tuple[float, float], float]:
@@ -71,7 +73,7 @@ def exponent_prior(sizes: Floats, priors: Priors) -> tuple[tuple[float, float], 
     return (weight, (1.0 - weight) * priors.exponent[0]), float(total**-0.5)
 
 
-def measure(log: ServiceLog, platform: Platform, priors: Priors) -> Measured:
+def measure(log: ServiceLog, platform: Platform, priors: Priors) -> MeasuredService:
     """Fit the request-mix models of a log."""
     rows = log.taken(_usable(log, platform))
     levels, sizes = log.misses.shape[1], sizes_bytes(platform)
@@ -84,7 +86,7 @@ def measure(log: ServiceLog, platform: Platform, priors: Priors) -> Measured:
         )
     exponent, exponent_sd = exponent_prior(sizes[:levels], priors)
     busy_s = rows.utilisation * rows.interval_s * platform.vcpus
-    measured = Measured(
+    measured = MeasuredService(
         platform,
         float(rows.requests.mean() / rows.interval_s),
         rows.counts.sum(axis=0)[None],
@@ -114,7 +116,7 @@ def _usable(log: ServiceLog, platform: Platform) -> Bools:
     return np.asarray(usable)
 
 
-def _crowding(measured: Measured, log: ServiceLog, priors: Priors) -> Floats:
+def _crowding(measured: MeasuredService, log: ServiceLog, priors: Priors) -> Floats:
     """Return how much longer requests take in each interval than at the mean rate, because more or fewer come: (n,)."""
     platform = measured.platform
     models = (model_of(platform),)
@@ -133,7 +135,7 @@ def _elsewhere(log: ServiceLog, platform: Platform) -> MixModel | None:
 
 
 def service_s(
-    measured: Measured, parameters: Parameters, platform: Platform, counts: Floats, rate_per_s: Floats | float
+    measured: MeasuredService, parameters: Parameters, platform: Platform, counts: Floats, rate_per_s: Floats | float
 ) -> Floats:
     """Return the service time of the whole machine by the model alone: (D, m) seconds.
 

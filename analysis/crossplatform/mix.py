@@ -10,7 +10,7 @@ from typing import Literal, TypeAlias, get_args
 import numpy as np
 from scipy.special import ndtri
 
-from analysis.crossplatform.least_squares import Design, nearest, posterior
+from analysis.crossplatform.least_squares import DecomposedDesign, nearest, posterior
 from models.arrays import Bools, Floats
 from models.errors import InputError
 
@@ -146,7 +146,7 @@ def fit(
     columns = np.column_stack([counts, requests**2 / requests.mean()]) if crowding else counts
     rows = columns * weight[:, None]
     beyond = target * weight - rows[:, :types].sum(axis=1) * mean
-    design = Design.of(rows)
+    design = DecomposedDesign.of(rows)
     extra, error = design.solve(beyond)
     residual_sd = float(np.sqrt(error @ error / (len(error) - design.rank)))
     if method == "bayes":

@@ -8,7 +8,7 @@ import pandas as pd
 from analysis.crossplatform import costs
 from analysis.crossplatform.departures import COMMON, Departures, Parameters, Priors, model_of, posterior, prior
 from analysis.crossplatform.evidence import Evidence
-from analysis.crossplatform.measured import FULL, Measured, exponent_prior, service_s
+from analysis.crossplatform.measured import FULL, MeasuredService, exponent_prior, service_s
 from analysis.crossplatform.service import sizes_bytes
 from models.arrays import Floats
 from models.errors import InputError
@@ -38,13 +38,13 @@ class Scores:
         """Return the scores as modelled: (D, P) requests per second."""
         instructions = np.exp(parameters.benchmark_work()) * self.instructions
         source = parameters.machine(self.counted_on)
-        work = costs.Work(source, instructions, self.misses[:, None], self.misses, exponent)
+        work = costs.CountedWork(source, instructions, self.misses[:, None], self.misses, exponent)
         needs = [costs.saturated(work, parameters.benchmark(), parameters.machine(name)) for name in self.platforms]
         together = costs.Saturated(*(np.concatenate(columns, axis=1) for columns in zip(*needs, strict=True)))
         return costs.saturated_rate_per_s(together, parameters.memory())
 
 
-def scores(evidence: Evidence, measured: Measured) -> Scores | None:
+def scores(evidence: Evidence, measured: MeasuredService) -> Scores | None:
     """Return the scores of platforms whose spec sheets are known; None if there are none.
 
     Parameters
@@ -81,7 +81,7 @@ def _check(table: pd.DataFrame) -> None:
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Run:
+class ServedLog:
     """The mean service time of the service on a platform where it ran."""
 
     platform: Platform
@@ -91,24 +91,24 @@ class Run:
     service_time_s: float
 
 
-def runs(evidence: Evidence, measured: Measured) -> list[Run]:
+def runs(evidence: Evidence, measured: MeasuredService) -> list[ServedLog]:
     """Return the mean service times of all logs with utilisation, that of the calibration platform first.
 
     There it is as at the mean rate, so that the posterior answers for what predictions start from.
     """
     here = measured.processor_s(measured.mean_mix)[0] / measured.platform.vcpus
-    examples = [Run(measured.platform, measured.mean_mix, measured.rate_per_s, float(here))]
+    examples = [ServedLog(measured.platform, measured.mean_mix, measured.rate_per_s, float(here))]
     for name, log in evidence.logs.items():
         rows = log.taken((log.utilisation < FULL) & (log.requests > 0))
         if name != evidence.calibration and rows.requests.size:
             total = rows.requests.sum()
             mean_s = float(rows.utilisation.sum() * rows.interval_s / total)
             rate = float(rows.requests.mean() / rows.interval_s)
-            examples.append(Run(evidence.platforms[name], rows.counts.sum(axis=0)[None], rate, mean_s))
+            examples.append(ServedLog(evidence.platforms[name], rows.counts.sum(axis=0)[None], rate, mean_s))
     return examples
 
 
-def learn(evidence: Evidence, measured: Measured, priors: Priors) -> Departures:
+def learn(evidence: Evidence, measured: MeasuredService, priors: Priors) -> Departures:
     """Return the posterior of departures, given the service's CPU time where it ran and the public scores."""
     public, own = scores(evidence, measured), runs(evidence, measured)
     platforms = [run.platform for run in own]

@@ -9,12 +9,12 @@ import numpy as np
 
 from analysis.crossplatform.departures import COMMON, Parameters, Priors, jacobian, model_of, prior
 from analysis.crossplatform.evidence import Evidence, Predictor
-from analysis.crossplatform.measured import Measured, measure, service_s
+from analysis.crossplatform.measured import MeasuredService, measure, service_s
 from analysis.crossplatform.published import calibrate, kappa
 from models.arrays import Floats
 
 
-def own_share(measured: Measured, priors: Priors) -> float:
+def own_share(measured: MeasuredService, priors: Priors) -> float:
     """Return the share of the variance of a log service time that services differ by; machines differ by the rest.
 
     Parameters

@@ -12,7 +12,7 @@ import numpy as np
 from analysis.crossplatform import costs
 from analysis.crossplatform.departures import COMMON, Departures, Parameters, Priors, jacobian, model_of
 from analysis.crossplatform.evidence import NORMAL_90, Evidence, Prediction, Predictor
-from analysis.crossplatform.measured import OWN_SHARE, Measured, measure, service_s
+from analysis.crossplatform.measured import OWN_SHARE, MeasuredService, measure, service_s
 from analysis.crossplatform.mix import MixModel
 from analysis.crossplatform.response import stay_s
 from analysis.crossplatform.scores import learn
@@ -75,7 +75,7 @@ def tailored(evidence: Evidence, priors: Priors | None = None) -> Predictor:
 
 
 def _predicted(
-    measured: Measured, learnt: tuple[Departures, float], platform: Platform, counts: Floats, interval_s: float
+    measured: MeasuredService, learnt: tuple[Departures, float], platform: Platform, counts: Floats, interval_s: float
 ) -> Floats:
     """Return the rows of a prediction for mixes with requests: (6, m)."""
     known, machine_variance = learnt
@@ -89,17 +89,19 @@ def _predicted(
     return np.stack([*np.minimum(ends, 1.0 / rate), *_responses(measured, platform, counts, rate, ends)])
 
 
-def _ratio(measured: Measured, parameters: Parameters, platform: Platform, counts: Floats, rate: Floats) -> Floats:
+def _ratio(
+    measured: MeasuredService, parameters: Parameters, platform: Platform, counts: Floats, rate: Floats
+) -> Floats:
     """Return modelled service times on a platform over those on the calibration platform at its mean rate: (D, m)."""
     here = service_s(measured, parameters, measured.platform, counts, measured.rate_per_s)
     return service_s(measured, parameters, platform, counts, rate) / here
 
 
-def _machine_variance(measured: Measured, known: Departures, platform: Platform) -> float:
+def _machine_variance(measured: MeasuredService, known: Departures, platform: Platform) -> float:
     """Return the variance of the log of that ratio that departures leave, for the mean mix at the mean rate."""
     parameters = Parameters(known.models, known.mean[None])
     machines = [parameters.places(model_of(side)) for side in (platform, measured.platform)]
-    places = np.unique(np.concatenate([np.arange(len(costs.Software._fields)), [COMMON - 2], *machines]))
+    places = np.unique(np.concatenate([np.arange(len(costs.ServiceDepartures._fields)), [COMMON - 2], *machines]))
     rate = np.array([measured.rate_per_s])
 
     def log_ratio(among: Floats) -> Floats:
@@ -109,7 +111,7 @@ def _machine_variance(measured: Measured, known: Departures, platform: Platform)
     return float(slopes[0] @ known.covariance[np.ix_(places, places)] @ slopes[0])
 
 
-def _mix_variance(measured: Measured, counts: Floats) -> Floats:
+def _mix_variance(measured: MeasuredService, counts: Floats) -> Floats:
     """Return the variance of the log of an interval's CPU time that regression and differing requests leave: (m,)."""
     model = measured.busy_s
     sum_s = measured.processor_s(counts) * counts.sum(axis=1)
@@ -120,7 +122,9 @@ def _coefficient_variance(model: MixModel, counts: Floats) -> Floats:
     return np.asarray(((counts @ model.covariance) * counts).sum(axis=1))
 
 
-def _responses(measured: Measured, platform: Platform, counts: Floats, rate: Floats, service: Floats) -> list[Floats]:
+def _responses(
+    measured: MeasuredService, platform: Platform, counts: Floats, rate: Floats, service: Floats
+) -> list[Floats]:
     """Return mean response times and the ends of their intervals given (3, m) those of service times: three of (m,).
 
     Requests differ within an interval as on the calibration platform, in proportion to their response times.

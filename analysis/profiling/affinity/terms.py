@@ -11,7 +11,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from analysis.crossplatform import traits
-from analysis.crossplatform.costs import Hardware, Machine, Software, cycles
+from analysis.crossplatform.costs import DepartingMachine, HardwareDepartures, ServiceDepartures, cycles
 from analysis.crossplatform.departures import Priors
 from analysis.crossplatform.service import sizes_bytes
 from analysis.profiling.affinity.table import AffinityTable
@@ -189,11 +189,13 @@ def modelled(table: AffinityTable) -> Floats | None:
     curve = _curves(sheets, rates, weight, known)
     branches = np.log(_mean(rates[:, :, -1], weight))[:, None]
     none = np.zeros_like(branches)
-    job = Software(none, none + Priors().overlap[0], branches, none, none, none)
+    job = ServiceDepartures(none, none + Priors().overlap[0], branches, none, none, none)
     cpi = np.empty(table.cpi.shape)
     for i, sheet in enumerate(sheets):
         missed = np.minimum.accumulate(curve(sizes_bytes(sheet)), axis=-1)
-        spent = cycles(job, Machine(sheet, Hardware(*[none] * 7)), [level[:, None] for level in missed.T])
+        spent = cycles(
+            job, DepartingMachine(sheet, HardwareDepartures(*[none] * 7)), [level[:, None] for level in missed.T]
+        )
         cpi[:, i] = (spent.core + spent.caches + spent.memory)[:, 0]
     return cpi
 

@@ -3,7 +3,15 @@
 import numpy as np
 import pytest
 
-from analysis.crossplatform.costs import Hardware, Machine, Software, Work, misses, processor_s, saturated
+from analysis.crossplatform.costs import (
+    CountedWork,
+    DepartingMachine,
+    HardwareDepartures,
+    ServiceDepartures,
+    misses,
+    processor_s,
+    saturated,
+)
 from analysis.crossplatform.costs import saturated_rate_per_s as rate_of
 from models.platforms import PLATFORMS
 from tests.helpers import service_costs as slow
@@ -23,17 +31,17 @@ def columns(values):
 
 
 def machine(platform, factors):
-    return Machine(platform, Hardware(*columns(factors.values())))
+    return DepartingMachine(platform, HardwareDepartures(*columns(factors.values())))
 
 
 def software(service):
     logs = columns([service.core, service.overlap, service.branches, service.written, service.smt])
-    return Software(*logs, np.zeros((1, 1)))
+    return ServiceDepartures(*logs, np.zeros((1, 1)))
 
 
 def work(service, factors=slow.NONE):
     counted = np.array(slow.misses(service, PIII, factors, 0.0))
-    return Work(machine(PIII, factors), np.array([service.instructions]), counted[:, None], counted, (1.0, 0.0))
+    return CountedWork(machine(PIII, factors), np.array([service.instructions]), counted[:, None], counted, (1.0, 0.0))
 
 
 @each_target
@@ -63,7 +71,9 @@ def test_a_busy_machine_serves_as_many_as_its_twin(platform, service):
 
 def test_parameter_vectors_are_independent_rows():
     one, other = (machine(TARGETS[1], {**FACTORS, "cpi": cpi}) for cpi in (1.0, 1.5))
-    both = Machine(TARGETS[1], Hardware(*(np.vstack(pair) for pair in zip(one.hardware, other.hardware, strict=True))))
+    both = DepartingMachine(
+        TARGETS[1], HardwareDepartures(*(np.vstack(pair) for pair in zip(one.hardware, other.hardware, strict=True)))
+    )
     rate, idle = np.array([0.1]), np.zeros((2, 1))
     apart = [processor_s(work(SERVICE), software(SERVICE), each, idle[:1], rate)[0][0, 0] for each in (one, other)]
     assert processor_s(work(SERVICE), software(SERVICE), both, idle, rate)[0][:, 0] == pytest.approx(apart)

@@ -1,14 +1,14 @@
 import numpy as np
 import pytest
 
-from analysis.crossplatform.least_squares import Design, nearest, posterior
+from analysis.crossplatform.least_squares import DecomposedDesign, nearest, posterior
 
 
 def test_what_the_rows_tell_is_solved_and_the_rest_is_projected_on():
     rng = np.random.default_rng(1)
     first, second = rng.uniform(1, 9, 30), rng.uniform(1, 9, 30)
     rows = np.column_stack([first, second, first, np.zeros(30)])
-    design = Design.of(rows)
+    design = DecomposedDesign.of(rows)
     coefficients, error = design.solve(3 * first + 5 * second)
     assert design.rank == 2
     assert design.condition_number(3) == np.inf
@@ -21,11 +21,11 @@ def test_what_the_rows_tell_is_solved_and_the_rest_is_projected_on():
 def test_the_condition_number_is_that_of_columns_of_length_one_whatever_their_units():
     rows = np.random.default_rng(2).uniform(0, 1, (50, 3))
     expected = np.linalg.cond(rows / np.linalg.norm(rows, axis=0))
-    assert Design.of(rows * [1.0, 1e6, 1e-6]).condition_number(3) == pytest.approx(expected)
+    assert DecomposedDesign.of(rows * [1.0, 1e6, 1e-6]).condition_number(3) == pytest.approx(expected)
 
 
 def test_fewer_rows_than_columns_leave_the_others_untold():
-    design = Design.of(np.array([[1.0, 0.0, 0.0]]))
+    design = DecomposedDesign.of(np.array([[1.0, 0.0, 0.0]]))
     np.testing.assert_allclose(design.untold(), np.diag([0.0, 1.0, 1.0]), atol=1e-12)
 
 
