@@ -34,6 +34,18 @@ SHARED_CLASS_NAMES = {
 }  # fmt: skip
 """Names that still stand for a class each in several modules; none is added."""
 
+JSON_BORDER = {"scenarios/files/json_schema.py"}
+"""Modules whose signatures may hold maps of anything: they build what is JSON and nothing else."""
+_SCORECARDS = ("guard_corpus", "pieces", "scorecard")
+UNTYPED = JSON_BORDER | {
+    *("models/fleet/jobs.py", "analysis/audit/about.py", "scenarios/commands/app.py"),
+    *("scenarios/crossplatform/worlds.py", "scenarios/effects/design_trial.py", "scenarios/runs/executors.py"),
+    *("scenarios/runs/partitions.py", "scenarios/runs/rundir.py"),
+    *(f"scenarios/effects/scorecard/{name}.py" for name in _SCORECARDS),
+}
+"""Modules that are not yet free of them."""
+ANYTHING = re.compile(r"\b(?:dict|Mapping)\b(?:\[str, Any\]|(?!\[))")
+
 DOCUMENTS = [
     path.relative_to(ROOT)
     for path in sorted([ROOT / "README.md", ROOT / "ARCHITECTURE.md", *(ROOT / "docs").glob("*.md")])
@@ -73,6 +85,24 @@ def test_a_public_class_name_stands_for_one_class():
             if isinstance(node, ast.ClassDef) and not node.name.startswith("_"):
                 places[node.name].add(path)
     assert {name for name, paths in places.items() if len(paths) > 1} <= SHARED_CLASS_NAMES
+
+
+def annotations(function):
+    """The annotations of a function's parameters and of what it returns, as text."""
+    given = function.args
+    parameters = [*given.posonlyargs, *given.args, *given.kwonlyargs, given.vararg, given.kwarg]
+    marks = [parameter.annotation for parameter in parameters if parameter is not None]
+    return " ".join(ast.unparse(mark) for mark in [*marks, function.returns] if mark is not None)
+
+
+def test_signatures_say_what_maps_hold():
+    untyped = {
+        path.as_posix(): node.name
+        for path in MODULES
+        for node in ast.walk(ast.parse((ROOT / path).read_text()))
+        if isinstance(node, ast.FunctionDef) and ANYTHING.search(annotations(node))
+    }
+    assert {path: name for path, name in untyped.items() if path not in UNTYPED} == {}
 
 
 def named_in(text):

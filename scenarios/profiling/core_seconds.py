@@ -9,7 +9,7 @@ from collections.abc import Sequence
 from dataclasses import asdict, dataclass, replace
 from functools import partial
 from pathlib import Path
-from typing import Any
+from typing import Any, TypedDict
 
 import numpy as np
 import pandas as pd
@@ -112,8 +112,17 @@ def world_of(study: CollectorStudy) -> ProfileWorld:
     return replace(world, profiling=replace(world.profiling, collector=collector))
 
 
-def judged(study: CollectorStudy, seed: int) -> dict[str, Any]:
-    """Return how right a group of collectors was, as JSON keeps it: seed, and draws with the fields of each.
+class CollectorGroup(TypedDict):
+    """What is kept of a group of collectors."""
+
+    seed: int
+    """Of the first."""
+    draws: list[dict[str, Any]]
+    """The fields of `CollectorSeconds`."""
+
+
+def judged(study: CollectorStudy, seed: int) -> CollectorGroup:
+    """Return how right a group of collectors was, as JSON keeps it.
 
     Parameters
     ----------

@@ -11,7 +11,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
 from functools import partial
 from pathlib import Path
-from typing import Any
+from typing import Any, TypedDict
 
 import numpy as np
 import pandas as pd
@@ -44,7 +44,7 @@ class PlantedPair:
     """Of the fleet's cycles."""
     outcome: str
     """right, otherwise (another function or cause was named first) or silent."""
-    said: str
+    clearest: str
     """The clearest alarm."""
     beside: int
     """Alarms about other functions."""
@@ -157,8 +157,18 @@ def _share(fleets: Sequence[int], well: Sequence[bool]) -> tuple[float, float | 
     return share, float(np.sqrt(len(apart) / (len(apart) - 1) * (apart**2).sum())) / len(well)
 
 
-def judged(seed: int, shares: Mapping[int, Sequence[int]]) -> dict[str, Any]:
-    """Return what the alarm said of a fleet's pairs, as JSON keeps it: seed, planted and healthy with their fields.
+class JudgedPairs(TypedDict):
+    """What is kept of one fleet's pairs."""
+
+    seed: int
+    planted: list[dict[str, Any]]
+    """The fields of `PlantedPair`."""
+    healthy: list[dict[str, Any]]
+    """The fields of `HealthyPair`."""
+
+
+def judged(seed: int, shares: Mapping[int, Sequence[int]]) -> JudgedPairs:
+    """Return what the alarm said of a fleet's pairs, as JSON keeps it.
 
     Parameters
     ----------
@@ -184,7 +194,7 @@ def judged(seed: int, shares: Mapping[int, Sequence[int]]) -> dict[str, Any]:
             factor=incident.factor,
             share=share,
             outcome=outcome,
-            said=clearest,
+            clearest=clearest,
             beside=int((raised["function"] != incident.function).sum()) if len(raised) else 0,
         )
         trials.append(asdict(pair))

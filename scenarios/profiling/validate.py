@@ -10,7 +10,7 @@ from collections.abc import Sequence
 from dataclasses import asdict, dataclass
 from functools import lru_cache, partial
 from pathlib import Path
-from typing import Any
+from typing import TypedDict
 
 import numpy as np
 import pandas as pd
@@ -34,10 +34,56 @@ from scenarios.views.section import Place, Says, Section, table
 _PARTS = {"seed", "functions", "core_seconds", "cpi", "samples", "visits"}
 _JUDGES = ("scipy", "pandas")
 """Libraries that decide what intervals say, beside those that decide a run."""
-Draw = dict[str, Any]
-"""What is kept of one collector, as JSON."""
 LEAST_DRAWS = 5
 """Draws from which a mean's interval over draws is told."""
+
+
+class FunctionsDraw(TypedDict):
+    """How right one collector was about the shares of the top functions."""
+
+    covered: list[int]
+    """1 or 0 of each, in order of their true shares; one that was never sampled is a miss."""
+    naive: list[int]
+    """The same of intervals that take samples for independent."""
+    half_width: float
+    """Mean of those sampled, relative."""
+    design_effect: float
+    manhattan: float
+    manhattan_expected: float
+    """What the intervals' errors would give."""
+    entropy: float
+    entropy_plain: float
+    entropy_true: float
+
+
+class CpiDraw(TypedDict):
+    """How right one collector was about CPI of the top applications."""
+
+    covered: list[int]
+    error: float
+    """Median."""
+
+
+class SecondsDraw(TypedDict):
+    """How right one collector was about core-seconds."""
+
+    error: float
+    covered: int
+    half_width: float
+    by_fleet_error: float
+
+
+class Draw(TypedDict):
+    """What is kept of one collector."""
+
+    seed: int
+    samples: int
+    """Of cycles."""
+    visits: int
+    """That answered."""
+    functions: FunctionsDraw
+    cpi: CpiDraw
+    core_seconds: SecondsDraw
 
 
 @dataclass(frozen=True, slots=True)
@@ -205,26 +251,17 @@ def judged(scenario: ProfileScenario, run: Path, seed: int) -> Draw:
     scenario : the fleet and the settings of the analysis
     run : the run that has the truth
     seed : of the collector
-
-    Returns
-    -------
-    dict
-        seed, samples of cycles, visits that answered; functions: covered (one flag for each of the top functions, in
-        order of their true shares; one that was never seen is a miss), naive (the same of intervals that take samples
-        for independent), half_width (mean of those seen, relative), manhattan, manhattan_expected (what the intervals'
-        errors would give), entropy, entropy_plain, entropy_true; cpi: covered, one flag for each of the top
-        applications, error (median); core_seconds: error, covered, half_width, by_fleet_error.
     """
-    settings, run_found = scenario.analyses.profiling, reopen(run)[1]
+    settings, recorded = scenario.analyses.profiling, reopen(run)[1]
     look = _looks(PROFILE.dump_json(scenario).decode()).look(seed)
     answered = look.visits[look.visits["status"] == "ok"]
     return {
         "seed": seed,
         "samples": int(look.functions["samples"].sum()),
         "visits": len(answered),
-        "functions": _functions(look.functions, true_shares(run_found, FUNCTION), settings),
-        "cpi": _cpi(look, run_found, settings),
-        "core_seconds": _seconds(look, run_found.table("monitor"), settings),
+        "functions": _functions(look.functions, true_shares(recorded, FUNCTION), settings),
+        "cpi": _cpi(look, recorded, settings),
+        "core_seconds": _seconds(look, recorded.table("monitor"), settings),
     }
 
 
@@ -234,7 +271,7 @@ def _looks(text: str) -> Looks:
     return Looks.of(PROFILE.validate_json(text).world)
 
 
-def _functions(clustered: pd.DataFrame, true: pd.DataFrame, settings: GWP) -> dict[str, Any]:
+def _functions(clustered: pd.DataFrame, true: pd.DataFrame, settings: GWP) -> FunctionsDraw:
     """Return how right the shares of functions are, those with the most cycles first."""
     intervals = share_intervals(clustered, cluster="visit", confidence=settings.confidence)
     both = true.merge(intervals, "left", list(FUNCTION)).fillna({"share": 0.0})
@@ -258,7 +295,7 @@ def _functions(clustered: pd.DataFrame, true: pd.DataFrame, settings: GWP) -> di
     }
 
 
-def _cpi(look: CollectorTables, run: Run, settings: GWP) -> dict[str, Any]:
+def _cpi(look: CollectorTables, run: Run, settings: GWP) -> CpiDraw:
     """Return how right CPI is of the applications with the most cycles."""
     ratios = cpi(look.cycles, look.instructions, cluster="visit", confidence=settings.confidence)
     both = ratios.merge(true_cpi(run), "inner", "application").head(settings.top)
@@ -267,7 +304,7 @@ def _cpi(look: CollectorTables, run: Run, settings: GWP) -> dict[str, Any]:
     return {"covered": inside.astype(int).tolist(), "error": float(errors.median())}
 
 
-def _seconds(look: CollectorTables, monitor: pd.DataFrame, settings: GWP) -> dict[str, Any]:
+def _seconds(look: CollectorTables, monitor: pd.DataFrame, settings: GWP) -> SecondsDraw:
     """Return how right core-seconds are, held against the fleet's monitor."""
     estimate = core_seconds(look.visits, look.of_visits, monitor, confidence=settings.confidence)
     return {
@@ -319,9 +356,9 @@ def summary(draws: Sequence[Draw]) -> Collectors:
     )
 
 
-def _between(each_draw: Floats) -> tuple[float, float, float]:
+def _between(draws: Floats) -> tuple[float, float, float]:
     """Return the mean over draws and its 95% interval (Student's); NaN of fewer than `LEAST_DRAWS`."""
-    mean, half = float(each_draw.mean()), math.nan
-    if each_draw.size >= LEAST_DRAWS:
-        half = float(t.ppf(0.975, each_draw.size - 1)) * float(each_draw.std(ddof=1)) / math.sqrt(each_draw.size)
+    mean, half = float(draws.mean()), math.nan
+    if draws.size >= LEAST_DRAWS:
+        half = float(t.ppf(0.975, draws.size - 1)) * float(draws.std(ddof=1)) / math.sqrt(draws.size)
     return mean, max(mean - half, 0.0), min(mean + half, 1.0)

@@ -1,8 +1,7 @@
 """Whether a run's tables are those that its manifest lists: faults where unreadable, notes where changed."""
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
 
 from scenarios.files.faults import Fault, FaultsError
 from scenarios.report.subject import composed
@@ -26,7 +25,7 @@ def listed(run: Run) -> Section:
     changed = run_tables.changed(run)
     present = {name: entry for name, entry in run.listed.items() if run.has(name)}
     absent = [name for name in run.listed if name not in present]
-    rows = [(name, f"{entry['rows']:,}", f"{_bytes(entry):,}") for name, entry in present.items()]
+    rows = [(name, f"{entry['rows']:,}", f"{_bytes(run, name):,}") for name, entry in present.items()]
     says = [f"{len(rows)} tables."]
     says += [f"Not there: {', '.join(absent)}."] if absent else []
     says += [f"Changed since the run was made: {', '.join(changed)}."] if changed else []
@@ -37,8 +36,9 @@ def listed(run: Run) -> Section:
     )
 
 
-def _bytes(entry: Mapping[str, Any]) -> int:
+def _bytes(run: Run, name: str) -> int:
     """Return the size of a table, of all its cells' parts together."""
+    entry = run.listed[name]
     parts = entry.get("partitions", {"": entry}).values()
     return sum(int(part["file_bytes"]) for part in parts)
 

@@ -26,9 +26,10 @@ from scenarios.views.output import Progress
 from sim.recorder import write_table
 
 _T = TypeVar("_T")
+_Part = TypeVar("_Part", bound=Mapping[str, object])
 
 
-def folder_of(out: Path, stem: str, question: Mapping[str, Any], libraries: Sequence[str]) -> Path:
+def folder_of(out: Path, stem: str, question: Mapping[str, object], libraries: Sequence[str]) -> Path:
     """Return where parts are kept: same question and same code, same place.
 
     Parameters
@@ -49,22 +50,22 @@ def folder_of(out: Path, stem: str, question: Mapping[str, Any], libraries: Sequ
     return out / f"{stem}-{hashlib.sha256(text.encode()).hexdigest()[:12]}"
 
 
-def _of_seed(seed: object) -> dict[str, Any]:
+def _of_seed(seed: object) -> Mapping[str, object]:
     return {"seed": seed}
 
 
 def each(
     items: Sequence[_T],
-    make: Callable[[_T], dict[str, Any]],
+    make: Callable[[_T], _Part],
     folder: Path,
     parts: Set[str],
     tell: Progress,
     *,
     force: bool = False,
     what: str = "judging worlds",
-    named: Callable[[_T], dict[str, Any]] = _of_seed,
+    named: Callable[[_T], Mapping[str, object]] = _of_seed,
     executor: Executor | None = None,
-) -> list[dict[str, Any]]:
+) -> list[_Part]:
     """Return what is made of every item: what is kept in a folder is read, the rest made in parallel and kept.
 
     Parameters
@@ -96,7 +97,7 @@ def each(
     make_folder(folder)
     _tidy(folder)
     files = [_file(folder, named(item)) for item in items]
-    parts_done = dict[Path, dict[str, Any]]()
+    parts_done = dict[Path, _Part]()
     for item, file in zip(items, files, strict=True):
         part = None if force else _kept(file, named(item), parts)
         if part is not None:
@@ -147,7 +148,7 @@ def concluded(run: Path, name: str, make: Callable[[], pd.DataFrame]) -> pd.Data
     return pd.read_parquet(file)
 
 
-def digest(parts: Sequence[Mapping[str, Any]]) -> str:
+def digest(parts: Sequence[Mapping[str, object]]) -> str:
     """Return the SHA-256 digest of parts in their order, as canonical JSON: sorted keys, shortest digits, no spaces.
 
     Examples
@@ -159,7 +160,7 @@ def digest(parts: Sequence[Mapping[str, Any]]) -> str:
     return hashlib.sha256(text.encode()).hexdigest()
 
 
-def _keep(file: Path, part: dict[str, Any]) -> None:
+def _keep(file: Path, part: Mapping[str, object]) -> None:
     """Keep what was made of an item, all of it or nothing."""
     with whole(file) as unfinished:
         unfinished.write_text(json.dumps(part), encoding="utf-8")
@@ -171,7 +172,7 @@ def _tidy(folder: Path) -> None:
         unfinished.unlink(missing_ok=True)
 
 
-def _kept(file: Path, names: dict[str, Any], parts: Set[str]) -> dict[str, Any] | None:
+def _kept(file: Path, names: Mapping[str, object], parts: Set[str]) -> Any:  # noqa: ANN401  # what JSON holds
     """Return what was kept of an item; None if nothing was, or it cannot be read."""
     try:
         part = json_of(file)
@@ -180,5 +181,5 @@ def _kept(file: Path, names: dict[str, Any], parts: Set[str]) -> dict[str, Any] 
     return part if isinstance(part, dict) and part.keys() >= parts and part.items() >= names.items() else None
 
 
-def _file(folder: Path, names: Mapping[str, Any]) -> Path:
+def _file(folder: Path, names: Mapping[str, object]) -> Path:
     return folder / f"{'-'.join(str(name) for name in names.values())}.json"
