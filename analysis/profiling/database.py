@@ -87,12 +87,14 @@ class Database:
 
     def events(self) -> list[str]:
         """Return the events that have samples, in alphabetical order."""
-        return self._kept(("events",), lambda cursor: column(cursor, "SELECT DISTINCT event FROM samples ORDER BY 1"))
+        return self._answered(
+            ("events",), lambda cursor: column(cursor, "SELECT DISTINCT event FROM samples ORDER BY 1")
+        )
 
     def units(self) -> dict[str, str]:
         """Return what each event with a rate counts: events, bytes, nanoseconds, threads."""
         rows = "SELECT event, min(unit) FROM rates GROUP BY event ORDER BY event"
-        return self._kept(("units",), lambda cursor: dict(cursor.execute(rows).fetchall()))
+        return self._answered(("units",), lambda cursor: dict(cursor.execute(rows).fetchall()))
 
     def values(self, name: str, limit: int = 10_000) -> list[str]:
         """Return the values of a dimension as text, in order, sampled or not.
@@ -110,7 +112,7 @@ class Database:
         own = dimension(name)
         distinct = f"SELECT DISTINCT {SQL[own]} AS value FROM {_source(own)}"
         rows = f"SELECT value::VARCHAR FROM ({distinct}) ORDER BY value LIMIT ?"
-        return self._kept(("values", own, limit), lambda cursor: column(cursor, rows, limit))
+        return self._answered(("values", own, limit), lambda cursor: column(cursor, rows, limit))
 
     def query(self, query: Query, top: int | None = None) -> pd.DataFrame:
         """Sum the samples of a query by its dimensions.
@@ -135,7 +137,7 @@ class Database:
         """
         _check_top(top)
         self._check(query)
-        return self._kept(("query", query, top), lambda cursor: self._table(cursor, query, top))
+        return self._answered(("query", query, top), lambda cursor: self._table(cursor, query, top))
 
     def total(self, query: Query, other: "Database | None" = None) -> tuple[int, int]:
         """Return samples and value of everything that a query's restrictions leave.
@@ -157,7 +159,7 @@ class Database:
             sums = self._sums(cursor, bare)
             return sums.samples, sums.value
 
-        return self._kept(("total", bare), totals)
+        return self._answered(("total", bare), totals)
 
     def diff(self, a: Query, b: Query, other: "Database | None" = None) -> pd.DataFrame:
         """Compare two queries of the same event and dimensions.
@@ -184,8 +186,8 @@ class Database:
         both = (self, second)
         for query in (a, b):
             self._check(query, both)
-        left = self._kept(("query", a, None), lambda cursor: self._table(cursor, a, None))
-        right = second._kept(("query", b, None), lambda cursor: second._table(cursor, b, None))
+        left = self._answered(("query", a, None), lambda cursor: self._table(cursor, a, None))
+        right = second._answered(("query", b, None), lambda cursor: second._table(cursor, b, None))
         return difference(left, right, a.by)
 
     def clustered(self, query: Query, cluster: str = "machine", most: int = MOST_ROWS) -> pd.DataFrame:
@@ -212,7 +214,7 @@ class Database:
             raise QueryError(f"clusters should be of another dimension of processes, got {own}")
         self._check(query)
         apart = replace(query, by=(*query.by, own))
-        table = self._kept(("query", apart, None), lambda cursor: self._table(cursor, apart, None, most))
+        table = self._answered(("query", apart, None), lambda cursor: self._table(cursor, apart, None, most))
         return table.drop(columns="share")
 
     def undrawn(self, query: Query) -> str:
@@ -377,7 +379,7 @@ class Database:
         columns = ", ".join(f'"{column.name}"' for column in TABLES[name]) if name in NEEDED else "*"
         sources = [name] if name in NEEDED else [f"{name}_{number}" for number, _ in having]
         rows_of = " UNION ALL BY NAME ".join(f"SELECT {columns} FROM {source}" for source in sources)
-        return self._kept(("table", name), lambda cursor: frame(cursor, rows_of))
+        return self._answered(("table", name), lambda cursor: frame(cursor, rows_of))
 
     def _open(self) -> None:
         self._folders = find(self.paths)
@@ -391,13 +393,13 @@ class Database:
     def _named(self) -> str:
         return ", ".join(map(str, self.paths))
 
-    def _kept(self, question: Hashable, ask: Callable[[duckdb.DuckDBPyConnection], _T]) -> _T:
+    def _answered(self, question: Hashable, ask: Callable[[duckdb.DuckDBPyConnection], _T]) -> _T:
         """Return a kept answer, or ask on a cursor of its own and keep the answer."""
         with self._lock:
             if identity(self._folders) != self._identity:
                 self._answers.clear()
                 self._open()
-            asked_of, cached = self._identity, self._answers.get(self._identity, question)
+            current, cached = self._identity, self._answers.get(self._identity, question)
             if cached is not None:
                 return cast("_T", cached)
             cursor = self._connection.cursor()
@@ -406,7 +408,7 @@ class Database:
                 answer = ask(cursor)
             finally:
                 cursor.close()
-        self._answers.put(asked_of, question, answer)
+        self._answers.put(current, question, answer)
         return answer
 
     def _check(self, query: Query, databases: "Sequence[Database]" = ()) -> None:
@@ -428,7 +430,7 @@ class Database:
         """Return which of the values a dimension does not have."""
         values_of = f"SELECT ({SQL[name]})::VARCHAR AS value FROM {_source(name)}"
         rows = f"SELECT value FROM (SELECT unnest(?) AS value) ANTI JOIN ({values_of}) USING (value)"
-        return set(self._kept(("missing", name, values), lambda cursor: column(cursor, rows, list(values))))
+        return set(self._answered(("missing", name, values), lambda cursor: column(cursor, rows, list(values))))
 
     def _sums(self, cursor: duckdb.DuckDBPyConnection, query: Query) -> Sums:
         return sum_samples(cursor, query, self._counts)
@@ -472,7 +474,7 @@ class Database:
                 views.check_stacks(cursor, self._folders)
                 raise
 
-        return self._kept((kind, query, top), answer)
+        return self._answered((kind, query, top), answer)
 
 
 def _source(name: str) -> str:

@@ -111,7 +111,7 @@ def _describe(part: dict[str, Any], kind: type) -> None:
         entry.pop("title", None)
         entry["description"] = " ".join([meanings[field.name], *_unit(field.name)])
         if field.default_factory is not dataclasses.MISSING and not dataclasses.is_dataclass(field.default_factory):
-            entry["default"] = _said(field.default_factory())
+            entry["default"] = _written(field.default_factory())
 
 
 def _key(name: str, hint: object) -> str:
@@ -119,7 +119,7 @@ def _key(name: str, hint: object) -> str:
     return next((mark.alias for mark in getattr(hint, "__metadata__", ()) if getattr(mark, "alias", None)), name)
 
 
-def _said(value: object) -> object:
+def _written(value: object) -> object:
     """Return a default as a file would say it: of a dataclass, what differs from its own defaults."""
     if not dataclasses.is_dataclass(value) or isinstance(value, type):
         return value

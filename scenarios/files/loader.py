@@ -95,7 +95,7 @@ def _finished(
     if kind is None:
         return None, [*faults, _unknown_kind(root)]
     for keys, reference in kind.files.items():
-        root = _seen_from_here(root, keys, reference)
+        root = _relative(root, keys, reference)
     scenario: AnyScenario | None
     scenario, wrong = build(kind.adapter, root)
     faults = _joined([*known, *faults], wrong)
@@ -109,7 +109,7 @@ def _unknown_kind(root: ValueNode) -> Fault:
     return named.place.fault("kind", f"should be {' or '.join(map(repr, KINDS))}", shown(named.plain()))
 
 
-def _seen_from_here(root: ValueNode, keys: tuple[str, ...], reference: Reference) -> ValueNode:
+def _relative(root: ValueNode, keys: tuple[str, ...], reference: Reference) -> ValueNode:
     """Return the tree with the file named at the end of `keys` as seen from here, not from the file that says it."""
     node: ValueNode | None = root
     for key in keys:

@@ -30,16 +30,16 @@ def expand(plan: SweepFile, root: ValueNode, reference: str, faults: list[Fault]
     reference : the sweep file, against which the scenario's path is resolved
     """
     axes = _axes(plan, root)
-    faults += _asked_too_much(plan, root, prod(len(values) for _, values in axes))
+    faults += _too_large(plan, root, prod(len(values) for _, values in axes))
     base = _base(plan.sweep.scenario, root, reference, faults)
     if base is None or faults:
         return []
     paths = [path for path, _ in axes]
     chosen = itertools.product(*(enumerate(values) for _, values in axes))
-    return [_one(base, plan.name, paths, values, faults) for values in chosen]
+    return [_combination(base, plan.name, paths, values, faults) for values in chosen]
 
 
-def _asked_too_much(plan: SweepFile, root: ValueNode, count: int) -> list[Fault]:
+def _too_large(plan: SweepFile, root: ValueNode, count: int) -> list[Fault]:
     """Return what is wrong with the axes as a whole."""
     place = root.nearest(("sweep", "axes")).place
     faults = [place.fault("sweep.axes", f"should make at most {MOST} scenarios", str(count))] if count > MOST else []
@@ -85,11 +85,13 @@ def _base(scenario: str, root: ValueNode, reference: str, faults: list[Fault]) -
     return base
 
 
-def _one(
+def _combination(
     base: ValueNode, name: str, paths: Sequence[str], values: Sequence[tuple[int, ValueNode]], faults: list[Fault]
 ) -> ValueNode:
     """Return the tree of one combination."""
-    suffixes = [f"{word}-{_said(number, value)}" for word, (number, value) in zip(_words(paths), values, strict=True)]
+    suffixes = [
+        f"{word}-{_in_name(number, value)}" for word, (number, value) in zip(_words(paths), values, strict=True)
+    ]
     for path, (_, value) in zip(paths, values, strict=True):
         base = put(base, path.split("."), value, faults)
     label = ValueNode("-".join([name, *suffixes]), base.place, base.place)
@@ -103,7 +105,7 @@ def _words(paths: Sequence[str]) -> list[str]:
     return [re.sub(r"[^a-z0-9_]", "-", word.lower()) for word in words]
 
 
-def _said(number: int, value: ValueNode) -> str:
+def _in_name(number: int, value: ValueNode) -> str:
     """Return a value as part of a name: itself if it is one word or number, else its position on the axis."""
     text = shown(value.plain()).strip('"').lower()
     return text if re.fullmatch(r"[a-z0-9][a-z0-9_.-]*", text) else str(number + 1)

@@ -30,8 +30,8 @@ def sessions(seed: int, length_s: float, servers: int) -> list[Session]:
     if servers < 1:
         raise InputError(f"servers must be at least 1, got {servers}")
     random = stream(seed, "live sessions")
-    each_s = REQUESTS_PER_SESSION * float(np.mean(DEMAND_S)) * _BURST
-    bursts_s = _sawtooth(random, length_s, _SESSION_TOOTH_S, SESSION_LOAD, each_s / servers)
+    burst_s = REQUESTS_PER_SESSION * float(np.mean(DEMAND_S)) * _BURST
+    bursts_s = _sawtooth(random, length_s, _SESSION_TOOTH_S, SESSION_LOAD, burst_s / servers)
     start_s = np.repeat(bursts_s, random.geometric(1 / _BURST, len(bursts_s)))
     demand_s = random.uniform(*DEMAND_S, (len(start_s), REQUESTS_PER_SESSION))
     think_s = random.uniform(*THINK_S, (len(start_s), REQUESTS_PER_SESSION - 1))
@@ -59,13 +59,13 @@ def trace(seed: int, length_s: float) -> list[Session]:
 
 
 def _sawtooth(
-    random: np.random.Generator, length_s: float, tooth_s: float, load: tuple[float, float], each_s: float
+    random: np.random.Generator, length_s: float, tooth_s: float, load: tuple[float, float], burst_s: float
 ) -> Floats:
-    """Return Poisson times; each brings `each_s` seconds of load, which climbs from low to high in every tooth."""
+    """Return Poisson times; each brings `burst_s` seconds of load, which climbs from low to high in every tooth."""
     if not 0 < length_s < np.inf:
         raise InputError(f"length_s must be above 0 and finite, got {length_s}")
     low, high = load
     tooth_s = length_s / max(1, round(length_s / tooth_s))
-    time_s = np.sort(random.uniform(0, length_s, random.poisson(high / each_s * length_s)))
+    time_s = np.sort(random.uniform(0, length_s, random.poisson(high / burst_s * length_s)))
     share = (low + (high - low) * (time_s % tooth_s) / tooth_s) / high
     return time_s[random.uniform(size=len(time_s)) < share]

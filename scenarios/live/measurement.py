@@ -146,14 +146,14 @@ class LiveConclusion(Conclusion):
     before: Before
     during: During
     seed: int
-    asked_s: float
+    sending_s: float
     """Seconds in which requests were sent."""
     interval_s: float
     summary: LiveSummary
 
     def payload(self) -> Payload:
         """Return what ``--json`` prints, which is also the summary that is kept."""
-        settings = {"seed": self.seed, "length_s": self.asked_s, "interval_s": self.interval_s, "demand_s": DEMAND_S}
+        settings = {"seed": self.seed, "length_s": self.sending_s, "interval_s": self.interval_s, "demand_s": DEMAND_S}
         return {
             "kind": "live",
             "quiet": not self.circumstances.reasons,
@@ -234,7 +234,7 @@ def live(options: LiveOptions, out: Path, tell: Progress) -> LiveConclusion:
         before=idle,
         during=loaded,
         seed=options.seed,
-        asked_s=options.length_s,
+        sending_s=options.length_s,
         interval_s=every_s,
         summary=summary(requests, cpu, options.servers),
     )

@@ -88,7 +88,7 @@ class LiveReplayConclusion(Conclusion):
     before: Before
     during: Mapping[int, During]
     seed: int
-    asked_s: float
+    sending_s: float
     served: tuple[ServedTrace, ...]
     changes: tuple[ServersChange, ...]
 
@@ -101,7 +101,7 @@ class LiveReplayConclusion(Conclusion):
             "before": asdict(self.before),
             "during": {servers: asdict(shares) for servers, shares in self.during.items()},
             "machine": asdict(self.circumstances.machine),
-            "settings": {"seed": self.seed, "length_s": self.asked_s, "demand_s": DEMAND_S},
+            "settings": {"seed": self.seed, "length_s": self.sending_s, "demand_s": DEMAND_S},
             "served": [asdict(row) for row in self.served],
             "changes": [asdict(row) for row in self.changes],
         }
@@ -181,7 +181,7 @@ def replay(options: LiveOptions, out: Path, tell: Progress) -> LiveReplayConclus
         before=idle,
         during=loaded,
         seed=options.seed,
-        asked_s=options.length_s,
+        sending_s=options.length_s,
         served=served_traces(logs, waited_s),
         changes=changes(logs, waited_s),
     )

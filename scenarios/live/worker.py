@@ -18,9 +18,9 @@ def demand(head: bytes) -> float | None:
     r"""Return the CPU seconds that a request asks for; None if it is no such request."""
     with suppress(ValueError, KeyError, IndexError):
         method, target, version = head.split(b"\r\n", 1)[0].decode("ascii").split(" ")
-        asked_s = float(parse_qs(urlsplit(target).query)["cpu_s"][0])
-        if method == "GET" and version.startswith("HTTP/1.") and 0 <= asked_s <= MOST_CPU_S:
-            return asked_s
+        cpu_s = float(parse_qs(urlsplit(target).query)["cpu_s"][0])
+        if method == "GET" and version.startswith("HTTP/1.") and 0 <= cpu_s <= MOST_CPU_S:
+            return cpu_s
     return None
 
 
@@ -61,9 +61,9 @@ def answer(connection: socket.socket, begin_s: float) -> None:
             if not piece:
                 return
             head += piece
-        asked_s = demand(head)
-        status = "200 OK" if asked_s is not None else "400 Bad Request"
-        burnt_s = burn(begin_s + asked_s) - begin_s if asked_s is not None else 0.0
+        cpu_s = demand(head)
+        status = "200 OK" if cpu_s is not None else "400 Bad Request"
+        burnt_s = burn(begin_s + cpu_s) - begin_s if cpu_s is not None else 0.0
         body = f"{burnt_s:.9f}\n"
         reply = (
             f"HTTP/1.1 {status}\r\nContent-Type: text/plain\r\nContent-Length: {len(body)}\r\nConnection: close\r\n\r\n"

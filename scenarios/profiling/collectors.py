@@ -80,7 +80,7 @@ class Looks:
 
     def _simulate(self, first: int) -> None:
         """Simulate the fleet for the collectors of the seeds from `first` on."""
-        settings = [self.setting.seen_by(seed) for seed in range(first, first + self.together)]
+        settings = [self.setting.with_collector(seed) for seed in range(first, first + self.together)]
         self.collections = tuple(map(Collection.of, settings))
         visits = visits_of(self.collections)
         self.blocks = tuple(run_arm(self.setting.day, self.setting.arm, visits=visits))

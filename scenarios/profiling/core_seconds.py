@@ -130,7 +130,7 @@ def judged(study: CollectorStudy, seed: int) -> CollectorGroup:
     seed : of the first of them
     """
     setting = Setting.of(world_of(study))
-    several = [setting.seen_by(number) for number in range(seed, seed + TOGETHER)]
+    several = [setting.with_collector(number) for number in range(seed, seed + TOGETHER)]
     collections = [Collection.of(own) for own in several]
     every = visits_of(collections)
     counted: list[list[pd.DataFrame]] = [[] for _ in collections]

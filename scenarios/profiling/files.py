@@ -169,7 +169,7 @@ def import_files(
         raise FaultsError([Fault("FILE", 0, 0, "", "should be at least one")])
     if out.exists():
         raise FaultsError([Fault("--out", 0, 0, "", f"is already there: {out}")])
-    profiles = _read_each(paths, read_foreign, progress)
+    profiles = _read_all(paths, read_foreign, progress)
     tables, notes = to_tables(profiles), [f"{profile.name}: {note}" for profile in profiles for note in profile.notes]
     if machines is not None:
         tables, told = _drawn(profiles, tables, machines, equal_lengths=equal_lengths)
@@ -314,7 +314,7 @@ def _stands_for(visits: "pd.DataFrame", machines: int) -> str:
     return f"{text}, for {time_s:g} s: {between}, so that a longer one counts no more"
 
 
-def _read_each(
+def _read_all(
     paths: Sequence[Path], read: Callable[[Path], "ForeignProfile"], progress: Progress | None
 ) -> list["ForeignProfile"]:
     """Read every file; raise the faults of all of them together."""

@@ -140,7 +140,7 @@ class PlantedFleet:
         profiling = world.profiling
         collector = replace(profiling.collector, events=("cycles",), stacks_per_s=0.0, watches=())
         setting = Setting.of(replace(world, profiling=replace(profiling, collector=collector)))
-        visits = visits_of([Collection.of(setting.seen_by(seed)) for seed in range(collectors)])
+        visits = visits_of([Collection.of(setting.with_collector(seed)) for seed in range(collectors)])
         blocks = tuple(run_arm(setting.day, setting.arm, 1, visits=visits))
         symbols, builds = (dict(columns()) for columns in (setting.layout.symbol_columns, setting.layout.build_columns))
         half_s = len(setting.day.world.windows) // 2 * DAY_S
@@ -162,7 +162,7 @@ class PlantedFleet:
 
     def sampled(self, seed: int, incidents: Iterable[Incident] = ()) -> pd.DataFrame:
         """Return cycles as a collector saw them: tags, machine, function, image, later, samples, value."""
-        world = self.setting.seen_by(seed).world
+        world = self.setting.with_collector(seed).world
         profiling = replace(world.profiling, incidents=tuple(incidents))
         setting = replace(self.setting, world=replace(world, profiling=profiling))
         collection, symboliser = Collection.of(setting), Symboliser(self.repository, no_stacks())

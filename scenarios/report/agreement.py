@@ -91,5 +91,5 @@ def _undecided(decided: Collection[str], of_rows: Collection[str]) -> str:
     if not left:
         return ""
     services = plural(len(left - {"fleet"}), "service") if left - {"fleet"} else ""
-    names = " and ".join(each for each in ("the fleet" if "fleet" in left else "", services) if each)
+    names = " and ".join(part for part in ("the fleet" if "fleet" in left else "", services) if part)
     return f"for {', '.join('the fleet' if of == 'fleet' else of for of in decided)}; {names} undecided"

@@ -14,7 +14,7 @@ from scenarios.runs.rundir import MANIFEST
 from scenarios.views.conclusion import Payload
 from scenarios.views.output import Progress
 
-_HELD = "holds no run, no runs, no pieces of a scorecard or of worlds, and nothing that wsc reproduce wrote"
+_NOTHING = "holds no run, no runs, no pieces of a scorecard or of worlds, and nothing that wsc reproduce wrote"
 
 
 def report(path: Path, out: Path | None, progress: Progress, metric: MetricName | None = None) -> Page:
@@ -80,7 +80,7 @@ def read(path: Path, progress: Progress, metric: MetricName | None = None) -> Pa
         return reproduced.report(path)
     if sweep.runs_of(path):
         return sweep.report(path, progress)
-    raise FaultsError([Fault(str(path), 0, 0, "", f"not a finished run, there is no {MANIFEST}; it {_HELD}")])
+    raise FaultsError([Fault(str(path), 0, 0, "", f"not a finished run, there is no {MANIFEST}; it {_NOTHING}")])
 
 
 def _pieces(folder: Path) -> list[Payload]:

@@ -35,12 +35,12 @@ def of_pieces(pieces: Sequence[JudgedFleet], folder: Path) -> Page:
     rows = [row for fleet in pieces for row in fleet["rows"]]
     names = tuple(dict.fromkeys(row["estimator"] for row in rows))
     sizes = tuple(sorted({row["machines"] for row in rows}))
-    draws = max((_least_asked(row) for row in rows), default=0)
+    draws = max((_draws_of(row) for row in rows), default=0)
     ordered = sorted(pieces, key=lambda fleet: (fleet["seed"], fleet["corner"]))
     return page(concluded(ordered, Asked(names, sizes, draws, pieces[0]["machines"]), folder), folder)
 
 
-def _least_asked(row: Score) -> int:
+def _draws_of(row: Score) -> int:
     """Return the fewest draws that must have been asked for to make those of a row."""
     draws = row["draws"]
     return draws * THINNED.get(row["design"], 1) if draws > 1 else 1
@@ -91,12 +91,12 @@ def _line(row: pd.Series, corners: pd.DataFrame) -> str:
     n95 = f"finds +1% on about {row['n95']:,.0f} machines" if known else "machines needed for +1% are not known"
     of = corners[(corners["design"] == row["design"]) & (corners["estimator"] == row["estimator"])]
     worst = of[of["corner"] == row["worst_corner"]] if len(of) > 1 else of.iloc[:0]
-    least = "".join(f"; at worst {_held(corner)} ({corner['corner']})" for _, corner in worst.iterrows())
+    least = "".join(f"; at worst {_coverage(corner)} ({corner['corner']})" for _, corner in worst.iterrows())
     fleets = f"from {row['fleets']} {'fleets' if row['fleets'] != 1 else 'fleet'}"
-    return f"intervals hold the truth in {_held(row)} {fleets}{_spread(row)}{least}; {n95}"
+    return f"intervals hold the truth in {_coverage(row)} {fleets}{_spread(row)}{least}; {n95}"
 
 
-def _held(row: pd.Series) -> str:
+def _coverage(row: pd.Series) -> str:
     """Return how often intervals held: so many of so many draws, and the share where there are enough for one."""
     counts = f"{round(row['coverage'] * row['draws']):,} of {row['draws']:,} draws"
     return f"{row['coverage']:.1%} of {row['draws']:,} draws" if row["draws"] >= _ENOUGH else counts

@@ -31,7 +31,7 @@ _COLUMNS = 2
 
 
 @dataclass(frozen=True, slots=True)
-class _One:
+class RunLine:
     """One run: its settings by dotted path, and what it says by name; `problem` if nothing could be concluded."""
 
     kind: str
@@ -72,19 +72,19 @@ def report(folder: Path, progress: Progress) -> Page:
     )
 
 
-def _measured(path: Path, folder: Path) -> _One:
+def _measured(path: Path, folder: Path) -> RunLine:
     """Return what a run says, in one line of numbers."""
     try:
         scenario, run = reopen(path)
         settings = flat(run.manifest["resolved"])
         answer = measure(scenario, run, folder, lambda _what, _share: None)
     except WscError as error:
-        return _One("", path.name, path, {}, {}, {}, str(error).splitlines()[0])
+        return RunLine("", path.name, path, {}, {}, {}, str(error).splitlines()[0])
     numbers = dict(KINDS[scenario.kind].lens.numbers(answer))
-    return _One(scenario.kind, scenario.name, path, settings, numbers, answer.payload(), "", scenario)
+    return RunLine(scenario.kind, scenario.name, path, settings, numbers, answer.payload(), "", scenario)
 
 
-def _sections(runs: Sequence[_One]) -> Iterator[Section]:
+def _sections(runs: Sequence[RunLine]) -> Iterator[Section]:
     """Yield the table of runs of one kind, and curves over the setting that differs, if it is one number."""
     if not runs:
         return
@@ -119,7 +119,7 @@ def _sections(runs: Sequence[_One]) -> Iterator[Section]:
     )
 
 
-def _again(runs: Sequence[_One], paths: Sequence[str]) -> tuple[tuple[str, ...], str]:
+def _again(runs: Sequence[RunLine], paths: Sequence[str]) -> tuple[tuple[str, ...], str]:
     """Return the commands that make runs again, and the files of a sweep and its scenario where they are one."""
     scenarios = [run.scenario for run in runs if run.scenario is not None]
     values = [{path: run.settings.get(path) for path in paths} for run in runs]
@@ -132,14 +132,14 @@ def _again(runs: Sequence[_One], paths: Sequence[str]) -> tuple[tuple[str, ...],
     return (command,), f"# {stem}.yaml\n{file}\n# {stem}_base.yaml\n{base}"
 
 
-def _differing(runs: Sequence[_One]) -> list[str]:
+def _differing(runs: Sequence[RunLine]) -> list[str]:
     """Return the settings, by dotted path, that are not the same in all runs; analyses, which decide no run, last."""
     paths = list(dict.fromkeys(path for run in runs for path in run.settings))
     every = {path: {json.dumps(run.settings.get(path)) for run in runs} for path in paths}
     return [path for path in paths if len(every[path]) > 1 and path not in {"name", "description"}]
 
 
-def _curves(runs: Sequence[_One], paths: Sequence[str], names: Sequence[str]) -> Iterator[Figure]:
+def _curves(runs: Sequence[RunLine], paths: Sequence[str], names: Sequence[str]) -> Iterator[Figure]:
     """Yield what runs say over the one setting beside the seed that differs, if that is a number."""
     axes = [path for path in paths if path != "seed"]
     if len(axes) != 1 or len({plain(run.settings.get(axes[0])) for run in runs}) < 2:
@@ -150,7 +150,7 @@ def _curves(runs: Sequence[_One], paths: Sequence[str], names: Sequence[str]) ->
     yield drawn(_drawn(runs, axes[0], names), f"What the runs say over {axes[0]}")
 
 
-def _drawn(runs: Sequence[_One], path: str, names: Sequence[str]) -> drawing.Figure:
+def _drawn(runs: Sequence[RunLine], path: str, names: Sequence[str]) -> drawing.Figure:
     """Draw each number over a setting, a panel for each."""
     columns = min(_COLUMNS, len(names))
     figure, axes = panels(columns, -(-len(names) // columns), height_inches=1.9)
@@ -164,7 +164,7 @@ def _drawn(runs: Sequence[_One], path: str, names: Sequence[str]) -> drawing.Fig
     return figure
 
 
-def _line(runs: Sequence[_One], names: Sequence[str]) -> str:
+def _line(runs: Sequence[RunLine], names: Sequence[str]) -> str:
     """Return between what each number lies."""
     parts = []
     for name in names:

@@ -33,8 +33,8 @@ class _Named:
 
 def section(shown: Section) -> str:
     """Return a section as HTML without a page around it."""
-    made = environment(TEMPLATES).from_string(_NOTEBOOK)
-    return made.render(title=shown.title, section=shown, verdicts=shown.of(Verdict))
+    template = environment(TEMPLATES).from_string(_NOTEBOOK)
+    return template.render(title=shown.title, section=shown, verdicts=shown.of(Verdict))
 
 
 @cache
@@ -46,22 +46,22 @@ def environment(*folders: Path) -> jinja2.Environment:
     >>> sorted(environment(TEMPLATES).filters.keys() & {"runs", "parts", "long"})
     ['long', 'parts', 'runs']
     """
-    made = jinja2.Environment(
+    templates = jinja2.Environment(
         loader=jinja2.FileSystemLoader([TEMPLATES, *folders]),
         autoescape=True,
         undefined=jinja2.StrictUndefined,
         trim_blocks=True,
         lstrip_blocks=True,
     )
-    made.filters |= {"runs": _runs, "parts": _parts, "long": _long}
-    made.globals["least"] = _least
-    return made
+    templates.filters |= {"runs": _runs, "parts": _parts, "long": _long}
+    templates.globals["least"] = _least
+    return templates
 
 
 def _runs(blocks: Sequence[Block]) -> list[list[_Named]]:
     """Return blocks that follow each other and are of one kind together."""
     named = [_Named(type(block).__name__, block) for block in blocks]
-    return [list(run) for _, run in groupby(named, key=lambda one: one.kind)]
+    return [list(run) for _, run in groupby(named, key=lambda block: block.kind)]
 
 
 def _least(width_rem: float) -> float:

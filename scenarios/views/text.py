@@ -82,14 +82,14 @@ def _print(text: str, mark: Mark, console: "Console") -> None:
 
 def _printable(text: str) -> str:
     """Return a text without control characters, which names in files may hold."""
-    return "".join(each if each.isprintable() or each == "\n" else "\ufffd" for each in text)
+    return "".join(character if character.isprintable() or character == "\n" else "\ufffd" for character in text)
 
 
 def _verdict(verdict: Verdict, console: "Console") -> None:
     from rich.text import Text
 
-    held = f"holds {verdict.undecided}".rstrip()
-    word, style = {True: (held, ""), False: ("does not hold", "red"), None: ("", "")}[verdict.holds]
+    holds = f"holds {verdict.undecided}".rstrip()
+    word, style = {True: (holds, ""), False: ("does not hold", "red"), None: ("", "")}[verdict.holds]
     line = Text.assemble((verdict.lens, "bold"), f": {verdict.says}", (f"  {word}" if word else "", style))
     console.print(line, soft_wrap=True)
 
@@ -126,7 +126,7 @@ def _heads(table: Table) -> list[str]:
     """Return the heading of each column; that of several stands above the first of them."""
     if not table.headings:
         return [""] * len(table.numbers)
-    return [text for one in table.headings for text in (one.text, *[""] * (one.span - 1))]
+    return [text for heading in table.headings for text in (heading.text, *[""] * (heading.span - 1))]
 
 
 def _longest(table: Table, column: int) -> int:

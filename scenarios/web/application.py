@@ -47,7 +47,7 @@ DATA: Mapping[str, BuildJson] = {
     "/query.json": listing.query_json,
     "/flame.json": calls.flame_json,
     "/flamediff.json": calls.flamediff_json,
-    "/found.json": calls.found_json,
+    "/found.json": calls.matches_json,
 }
 """Path to what makes its JSON."""
 _LOG = logging.getLogger(__name__)

@@ -177,7 +177,7 @@ def flamediff_json(site: Site, pairs: Pairs) -> Payload:
     return {**rule, **tree.nested(significant=beyond)}
 
 
-def found_json(site: Site, pairs: Pairs) -> Payload:
+def matches_json(site: Site, pairs: Pairs) -> Payload:
     """Return how much goes through functions, or root frames, with a text in their names: value, total, functions.
 
     Of a difference that is of B. Each sample counts once, however many frames of its stack match, and whether they are

@@ -16,7 +16,7 @@ from scenarios.web.charts import Chart, Lines, lines, stacked
 from scenarios.web.parameters import MOST_ROWS, PageQuery, Pairs, RefusedError, gather, read
 from scenarios.web.site import Site, WebPage
 
-_SAID = {
+_NAMES = {
     "previous": "distance",
     "previous_expected": "expected of sampling alone",
     "mean": "distance",
@@ -112,7 +112,7 @@ def stability(site: Site, pairs: Pairs) -> WebPage:
         request=request,
         suggestions=site.suggestions,
         charts=[
-            (title, lines(days, {_SAID[name]: [float(value) for value in periods_of[name]] for name in names}))
+            (title, lines(days, {_NAMES[name]: [float(value) for value in periods_of[name]] for name in names}))
             for title, names in drawn
         ],
         table=of_frame(periods_of, f"{request.query.event} by {', '.join(request.query.by)}, day by day", bar=""),

@@ -28,7 +28,7 @@ _T = TypeVar("_T")
 HERE = Path(__file__).parent
 _SUGGESTED = ("application", "compiler", "datacentre", "kernel", "platform", "collection")
 _SUGGESTIONS = 200
-_KEPT = 64
+_MOST_ANSWERS = 64
 _FIRST = {"cycles": 0, "instructions": 1}
 
 
@@ -60,7 +60,7 @@ class Site:
     def __init__(self, run: Path) -> None:
         self.run = run
         self.database = Database([run])
-        self._kept = OrderedDict[tuple[object, Identity], object]()
+        self._answers = OrderedDict[tuple[object, Identity], object]()
         self._lock = Lock()
         self.templates = jinja2.Environment(
             loader=jinja2.FileSystemLoader(HERE / "templates"),
@@ -181,13 +181,13 @@ class Site:
         """Return what is made of the profile as it is now, kept for when the same is asked again."""
         key = (question, self.database.identity)
         with self._lock:
-            if key in self._kept:
-                return cast("_T", self._kept[key])
+            if key in self._answers:
+                return cast("_T", self._answers[key])
         answer = make()
         with self._lock:
-            self._kept[key] = answer
-            while len(self._kept) > _KEPT:
-                self._kept.popitem(last=False)
+            self._answers[key] = answer
+            while len(self._answers) > _MOST_ANSWERS:
+                self._answers.popitem(last=False)
         return answer
 
     def source(self, file: str, file_hash: str) -> pd.DataFrame:

@@ -10,7 +10,7 @@ from models.errors import InputError
 from sim.fleet.arms import Block, Visits
 from sim.profiling.collector import VisitPlan, plan_visits
 from sim.profiling.draws import uniforms
-from sim.profiling.rates import asked_events, sample_cost_cycles, samples_per_s
+from sim.profiling.rates import sample_cost_cycles, sampled_events, samples_per_s
 from sim.profiling.register import Register, machine_register
 from sim.profiling.sampling import Sampler, sample_keys, stands_for
 from sim.profiling.setting import Setting
@@ -97,7 +97,7 @@ def cycles_of_visits(setting: Setting, collection: Collection, block: Block) -> 
         If the collector counts other events too, whose samples would take time that is not known here.
     """
     world, register, plan = setting.world, collection.register, collection.plan
-    events = asked_events(world)
+    events = sampled_events(world)
     if events != ("cycles",):
         raise InputError(f"cycles must be the only event, got {', '.join(events)}")
     visits = visited(setting.day, register, plan, block, setting.rows)

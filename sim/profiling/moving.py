@@ -131,10 +131,10 @@ def moved(snapshot: Snapshot, wanted: Ints) -> Ints:
     order = np.lexsort((leaving, -snapshot.quota_vcpu[leaving]))
     leaving, goals = leaving[order], goals[order]
     while True:
-        machine, found_room = _placed(snapshot, leaving, goals)
-        if found_room.all():
+        machine, has_room = _placed(snapshot, leaving, goals)
+        if has_room.all():
             return machine
-        leaving, goals = leaving[found_room], goals[found_room]
+        leaving, goals = leaving[has_room], goals[has_room]
 
 
 def simulate(snapshot: Snapshot, machine: Ints) -> tuple[Floats, Floats]:
@@ -160,7 +160,7 @@ def instance_sums(snapshot: Snapshot, machine: Ints) -> tuple[Floats, Floats]:
     snapshot : what runs
     machine : (N,) where
     """
-    world = _one_day(snapshot.day.world)
+    world = _single_day(snapshot.day.world)
     machines, jobs = snapshot.day.machines, snapshot.day.jobs
     timeline = from_placement(world, machines.count, snapshot.job, machine, snapshot.shard)
     day = day_of(world, machines, jobs, timeline)
@@ -204,14 +204,14 @@ def _placed(snapshot: Snapshot, leaving: Ints, goals: Ints) -> tuple[Ints, Bools
     ]
     for heap in heaps:
         heapq.heapify(heap)
-    found_room = np.zeros(leaving.size, np.bool_)
+    has_room = np.zeros(leaving.size, np.bool_)
     for k, (instance, goal) in enumerate(zip(leaving.tolist(), goals.tolist(), strict=True)):
         share, target = heaps[goal][0] if heaps[goal] else (np.inf, -1)
         after = share + quota[instance] / snapshot.vcpus[target]
         if after <= most:
             heapq.heapreplace(heaps[goal], (after, target))
-            machine[instance], found_room[k] = target, True
-    return machine, found_room
+            machine[instance], has_room[k] = target, True
+    return machine, has_room
 
 
 def _typical_noon(world: World, machine_from: Ints, places: Places, threads: Floats) -> int:
@@ -223,7 +223,7 @@ def _typical_noon(world: World, machine_from: Ints, places: Places, threads: Flo
     return int(noons[np.abs(has - has.mean(axis=0)).sum(axis=1).argmin()])
 
 
-def _one_day(world: World) -> World:
+def _single_day(world: World) -> World:
     """Return a world of a day, which is its only counting window."""
     window = Window("day", 0.0, DAY_S)
     return replace(world, horizon_s=DAY_S, recording=replace(world.recording, windows=(window,)))

@@ -96,7 +96,7 @@ def duty(world: ProfileWorld, event: str) -> int:
     return 1 if event in SNAPSHOTS else max(1, int(world.epoch_s // world.profiling.collector.seconds_per_event))
 
 
-def asked_events(world: ProfileWorld) -> tuple[str, ...]:
+def sampled_events(world: ProfileWorld) -> tuple[str, ...]:
     """Return the events that a collector samples: those counted, then those of processes if any."""
     collector = world.profiling.collector
     return (*collector.events, *(PROCESS_EVENTS if collector.stacks_per_s > 0 else ()))
@@ -112,9 +112,9 @@ def rate_table(world: ProfileWorld, platforms: Sequence[str]) -> pd.DataFrame:
     """
     limits = max_rates(world, platforms).set_index(["platform", "event"])["max_samples_per_s"]
     rows = []
-    for collection, rate in asked_per_s(world).items():
+    for collection, rate in wanted_per_s(world).items():
         for platform in platforms:
-            for event in asked_events(world):
+            for event in sampled_events(world):
                 limit = float(limits.get((platform, event), np.nan))
                 native = NATIVE[maker(platform)].get(event, process_native(event))
                 unit = UNITS.get(event, "threads" if event == "threads" else "events")
@@ -124,12 +124,12 @@ def rate_table(world: ProfileWorld, platforms: Sequence[str]) -> pd.DataFrame:
     return pd.DataFrame(rows, columns=columns)
 
 
-def asked_per_s(world: ProfileWorld) -> dict[str, float]:
+def wanted_per_s(world: ProfileWorld) -> dict[str, float]:
     """Return the samples a second of an event on a busy machine that each collection asks for.
 
     Examples
     --------
-    >>> asked_per_s(ProfileWorld())
+    >>> wanted_per_s(ProfileWorld())
     {'fleet': 25.0}
     """
     collector = world.profiling.collector
@@ -142,7 +142,7 @@ def samples_per_s(world: ProfileWorld, platforms: Sequence[str]) -> dict[str, di
     rates = max_rates(world, platforms).query("event == 'cycles'")
     limits = list(zip(rates["platform"].tolist(), rates["max_samples_per_s"].tolist(), strict=True))
     return {
-        name: {platform: min(rate, limit) for platform, limit in limits} for name, rate in asked_per_s(world).items()
+        name: {platform: min(rate, limit) for platform, limit in limits} for name, rate in wanted_per_s(world).items()
     }
 
 

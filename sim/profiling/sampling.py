@@ -27,7 +27,7 @@ from sim.profiling.functions import CYCLES, EVENTS, jitter, row_weights, spread
 from sim.profiling.hits import Hits, Locator, Stacks
 from sim.profiling.images import Layout
 from sim.profiling.process_profiles import STACKED, Use, amounts, loads, thread_counts
-from sim.profiling.rates import asked_events, sample_cost_cycles
+from sim.profiling.rates import sample_cost_cycles, sampled_events
 from sim.profiling.register import Places, Register
 from sim.profiling.rows import CounterRows, RunningSoftware, by_program
 from sim.profiling.visits import (
@@ -90,7 +90,7 @@ class Sampler:
         self._world, self._day, self._register, self._plan = world, day, register, plan
         self._software = RunningSoftware(world, programs, builds, places)
         self._programs, self._addresses = programs, layout.addresses
-        self._events = asked_events(world)
+        self._events = sampled_events(world)
         self._per_sample = stands_for(rates, plan.names, register.platform_names, self._events)
         self._cost = np.array([[sample_cost_cycles(p, e) for e in self._events] for p in register.platform_names])
         self._locator = Locator(programs, layout.addresses)

@@ -66,7 +66,7 @@ class Setting:
             rates=rate_table(world, software.places.platforms),
         )
 
-    def seen_by(self, seed: int) -> "Setting":
+    def with_collector(self, seed: int) -> "Setting":
         """Return the same fleet with another draw of the collector."""
         profiling = self.world.profiling
         other = replace(profiling, collector=replace(profiling.collector, seed=seed))

@@ -158,7 +158,7 @@ def read(path: Path) -> AffinityTable:
         frame = read_table(path, FIELDS, lambda names: ("job", "platform") if {"job", "platform"} <= {*names} else ())
     except FileError as error:
         raise FileError([*error.faults, *_strange(cells), *_across(cells)]) from None
-    faults = [*_strange(cells), *_across(cells), *_never_seen(cells, frame)]
+    faults = [*_strange(cells), *_across(cells), *_unknown_jobs(cells, frame)]
     if faults:
         raise FileError(faults)
     return AffinityTable.of(frame)
@@ -192,7 +192,7 @@ def _first_known(platforms: "pd.Series[str]", numbers: Floats) -> Ints:
     return rows.groupby(platforms.to_numpy()).transform("min").fillna(-1).to_numpy(np.int64)
 
 
-def _never_seen(cells: FileCells, frame: pd.DataFrame) -> Iterator[FileFault]:
+def _unknown_jobs(cells: FileCells, frame: pd.DataFrame) -> Iterator[FileFault]:
     """Yield a fault for every job whose CPI is known on no platform: nothing can be said of it anywhere."""
     known = frame["cpi"].notna().groupby(frame["job"]).transform("any").to_numpy(np.bool_)
     unseen = frame.loc[~known, "job"].drop_duplicates()

@@ -196,12 +196,12 @@ def _work_s(scenario: QueueScenario) -> float:
         except (FileError, OSError):  # `trace` tells
             return 0.0
         return float(table.loc[table["arrival_s"] < scenario.horizon_s, "demand_s"].sum())
-    each_s = sum(kind.weight * mean(kind.demand_s) for kind in load.types) / (
+    mean_s = sum(kind.weight * mean(kind.demand_s) for kind in load.types) / (
         sum(kind.weight for kind in load.types) or 1
     )
     if load.job is not None:
-        each_s = mean(load.job.instructions) * _PER_INSTRUCTION_S
-    return _rate(scenario)[1] * scenario.horizon_s * each_s
+        mean_s = mean(load.job.instructions) * _PER_INSTRUCTION_S
+    return _rate(scenario)[1] * scenario.horizon_s * mean_s
 
 
 def _contended(scenario: QueueScenario) -> str:

@@ -129,7 +129,7 @@ def swept(tmp_path):
 def runs_of(scenarios, folder):
     """Runs as a sweep's folder holds them, without anything simulated."""
     return [
-        sweep._One("queue", one.name, folder / one.name, flat(dumped(one)), {"busy": 0.5}, {}, scenario=one)
+        sweep.RunLine("queue", one.name, folder / one.name, flat(dumped(one)), {"busy": 0.5}, {}, scenario=one)
         for one in scenarios
     ]
 

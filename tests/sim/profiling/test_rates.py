@@ -9,12 +9,12 @@ from sim.profiling.rates import (
     BENCHMARKS,
     COUNTED,
     WITH_STACKS,
-    asked_events,
     benchmark_runs,
     maker,
     max_rates,
     rate_table,
     sample_cost_cycles,
+    sampled_events,
     samples_per_s,
 )
 
@@ -91,14 +91,14 @@ def test_gatekeepers_cut_rates_that_cost_too_much():
 def test_periods_are_prime_and_every_collection_has_every_event():
     asked = world(watches=(Watch("dense"),))
     table = rate_table(asked, FLEET)
-    assert len(table) == 2 * len(FLEET) * len(asked_events(asked))
+    assert len(table) == 2 * len(FLEET) * len(sampled_events(asked))
     for period in table.period.unique().tolist():
         assert period == 1 or all(period % divisor for divisor in range(2, min(period, 2000)))
     assert not table.duplicated(["collection", "platform", "event"]).any()
 
 
 def test_no_stacks_no_events_of_processes():
-    assert asked_events(world(stacks_per_s=0.0, events=("cycles", "l2_misses"))) == ("cycles", "l2_misses")
+    assert sampled_events(world(stacks_per_s=0.0, events=("cycles", "l2_misses"))) == ("cycles", "l2_misses")
 
 
 def test_makers():

@@ -207,7 +207,7 @@ def test_what_ends_a_run_early_leaves_no_table_unfinished(tmp_path):
 
 def test_collectors_that_are_simulated_together_see_what_each_would_alone():
     setting = Setting.of(WORLD)
-    collections = [Collection.of(setting.seen_by(seed)) for seed in (1, 2)]
+    collections = [Collection.of(setting.with_collector(seed)) for seed in (1, 2)]
     every = visits_of(collections)
     for one in collections:
         together = [one.view(block, every) for block in run_arm(setting.day, setting.arm, visits=every)]
