@@ -77,7 +77,7 @@ def test_right_is_the_function_and_the_cause_of_the_clearest_alarm(monkeypatch, 
         def pair(self, _seed, _incidents=()):
             return None, None
 
-    monkeypatch.setattr(experiment, "Fleet", Seen)
+    monkeypatch.setattr(experiment, "PlantedFleet", Seen)
     monkeypatch.setattr(experiment, "world_of", lambda _seed: None)
     monkeypatch.setattr(experiment, "worth_finding", lambda *_asked: pd.DataFrame({"cause": ["revision"]}))
     monkeypatch.setattr(experiment, "chosen", lambda *_asked: (incident, 0.01))
