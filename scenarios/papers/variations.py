@@ -64,11 +64,6 @@ COVARIANCE: Final = Fleets((1, 2, 3, 4, 5), 100)
 def ablation(sources: Sources, fleets: Fleets = ABLATION) -> pd.DataFrame:
     """Return what each switch does to fleets that get new processors.
 
-    Parameters
-    ----------
-    sources : of the runs
-    fleets : seeds, machines of a test cluster, clusters a fleet
-
     Returns
     -------
     DataFrame
@@ -113,11 +108,6 @@ def _alone(run: Run) -> pd.DataFrame:
 
 def covariance(sources: Sources, fleets: Fleets = COVARIANCE) -> pd.DataFrame:
     """Return how often WSMeter's interval is right as racks and machines share more.
-
-    Parameters
-    ----------
-    sources : of the runs
-    fleets : seeds, machines of a test cluster, clusters a fleet
 
     Returns
     -------

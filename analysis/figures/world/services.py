@@ -20,24 +20,13 @@ MOVED: Final = 0.01
 def measure_prediction(scores: pd.DataFrame) -> pd.DataFrame:
     """Return what the criteria on many worlds are put to.
 
+    Errors by application; beats_rivals, coverage_min, coverage_max, half_width, wrong_best and loss of the best method,
+    the least favourable over applications.
+
     Parameters
     ----------
     scores : worlds (default, doubled, ...), application, method, service_error (median over worlds and targets),
         coverage, half_width, wrong, loss, beats (share of worlds and targets in which the best method errs least)
-
-    Returns
-    -------
-    DataFrame
-        series, x, value: errors by application; beats_rivals, coverage_min, coverage_max, half_width, wrong_best and
-        loss of the best method, the least favourable over applications.
-
-    Examples
-    --------
-    >>> row = {"worlds": ["default", "default", "doubled"], "application": "rubis", "coverage": 0.9, "loss": 0.0,
-    ...        "method": [CALIBRATED, BEST, BEST], "service_error": [0.1, 0.05, 0.06], "half_width": 0.1, "wrong": 0.1,
-    ...        "beats": 0.9}
-    >>> measure_prediction(pd.DataFrame(row)).set_index("series")["value"].to_dict()["best_doubled_rubis"]
-    0.06
     """
     default = scores[scores["worlds"] == "default"]
     best = default[default["method"] == BEST]
@@ -100,13 +89,6 @@ def ablation(errors: pd.DataFrame) -> pd.DataFrame:
     DataFrame
         off, error (median over worlds and targets), signed (median over pairs of world and target of the change of the
         error), moved (median of its size), the largest first but for nothing and everything.
-
-    Examples
-    --------
-    >>> errors = pd.DataFrame({"off": ["nothing", "everything", "bus"], "seed": 1, "target": "pres",
-    ...                        "service_error": [0.2, 0.0, 0.15]})
-    >>> ablation(errors).round(3)[["off", "moved"]].values.tolist()
-    [['nothing', 0.0], ['everything', 0.2], ['bus', 0.05]]
     """
     wide = errors.pivot_table(index=["seed", "target"], columns="off", values="service_error", sort=False)
     change = wide.sub(wide["nothing"], axis=0)
@@ -122,13 +104,6 @@ def measure_ablation(table: pd.DataFrame) -> pd.DataFrame:
     Parameters
     ----------
     table : of `ablation`
-
-    Examples
-    --------
-    >>> table = pd.DataFrame({"off": ["nothing", "everything", "bus"], "error": [0.2, 0.01, 0.1],
-    ...                       "moved": [0.0, 0.2, 0.1]})
-    >>> measure_ablation(table)["value"].tolist()
-    [0.01, 1.0]
     """
     left = float(table.loc[table["off"] == "everything", "error"].iloc[0])
     single = table[~table["off"].isin(["nothing", "everything"])]
@@ -190,23 +165,13 @@ def measure_mix(table: pd.DataFrame) -> pd.DataFrame:
 def measure_routing(routed: pd.DataFrame, ours: str, rivals: Mapping[str, str]) -> pd.DataFrame:
     """Return in how many worlds routing by predicted service time is better than what load balancers do.
 
+    Shares of the worlds in which ours has the lower mean and 99th percentile.
+
     Parameters
     ----------
     routed : seed, policy, mean_s, p99_s (response times)
     ours : the policy that is judged
     rivals : policy to the name that it has in the judged numbers
-
-    Returns
-    -------
-    DataFrame
-        series, x, value: shares of the worlds in which ours has the lower mean and 99th percentile.
-
-    Examples
-    --------
-    >>> responses = pd.DataFrame({"seed": 1, "policy": ["ours", "round_robin"], "mean_s": [0.1, 0.2],
-    ...                           "p99_s": [0.9, 0.8]})
-    >>> measure_routing(responses, "ours", {"round_robin": "round_robin"})["value"].tolist()
-    [1.0, 0.0]
     """
     by = routed.pivot_table(index="seed", columns="policy", values=["mean_s", "p99_s"])
     values = {
