@@ -1,4 +1,7 @@
-"""Numbers on the command line, which may not be what they seem: written out, checked, refused with their place."""
+"""Numbers on the command line, which may not be what they seem: written out, checked, refused with their place.
+
+Each reader takes the option's name and its text, and raises a `FaultsError` that names both if the text cannot be read.
+"""
 
 import math
 from collections.abc import Callable, Sequence
@@ -52,11 +55,6 @@ def reading(read: Callable[[str, str], _T]) -> Callable[[object], object]:
 def share(option: str, text: str, *, zero: bool = False) -> float:
     """Return a share between 0 and 1, or 0 itself where it may be, that is written as `3%` or `0.03`.
 
-    Raises
-    ------
-    FaultsError
-        If the text is no such share.
-
     Examples
     --------
     >>> share("--margin", "3%"), share("--margin", "0.03")
@@ -71,11 +69,6 @@ def share(option: str, text: str, *, zero: bool = False) -> float:
 
 def number(option: str, text: str, least: float = 0.0, most: float = math.inf) -> float:
     """Return a finite number above 0, between bounds that may be reached.
-
-    Raises
-    ------
-    FaultsError
-        If the text is no such number.
 
     Examples
     --------
@@ -92,11 +85,6 @@ def number(option: str, text: str, least: float = 0.0, most: float = math.inf) -
 
 def whole(option: str, text: str, most: int = _MOST, least: int = 1) -> int:
     """Return a whole number between bounds, which may be reached.
-
-    Raises
-    ------
-    FaultsError
-        If the text is no such number.
 
     Examples
     --------
@@ -116,11 +104,6 @@ def whole(option: str, text: str, most: int = _MOST, least: int = 1) -> int:
 def numbers_of(option: str, text: str, most: int = _MOST) -> tuple[int, ...]:
     """Return whole numbers of at least 1 and at most so many that are written as `1,2,8`, each once.
 
-    Raises
-    ------
-    FaultsError
-        If one is no such number.
-
     Examples
     --------
     >>> numbers_of("--to", "1,2,8,2")
@@ -131,11 +114,6 @@ def numbers_of(option: str, text: str, most: int = _MOST) -> tuple[int, ...]:
 
 def factors(option: str, text: str) -> tuple[float, ...]:
     """Return numbers above 0 that are written as `1.5,2`, each once.
-
-    Raises
-    ------
-    FaultsError
-        If one is no such number.
 
     Examples
     --------
@@ -159,11 +137,6 @@ def interval(option: str, text: str, least: float, most: float) -> tuple[float, 
     ----------
     least, most : bounds on both ends, which may be reached
 
-    Raises
-    ------
-    FaultsError
-        If the text is no such interval.
-
     Examples
     --------
     >>> interval("--instruction-ratio", "0.9,1.2", 0.1, 10.0)
@@ -177,11 +150,6 @@ def interval(option: str, text: str, least: float, most: float) -> tuple[float, 
 
 def duration(option: str, text: str) -> float:
     """Return seconds above 0 that are written as `60s`, `5min`, `200ms`, `1h` or `0.2`.
-
-    Raises
-    ------
-    FaultsError
-        If the text is no such time.
 
     Examples
     --------
