@@ -73,7 +73,7 @@ class SecondsDraw(TypedDict):
     by_fleet_error: float
 
 
-class Draw(TypedDict):
+class CollectorDraw(TypedDict):
     """What is kept of one collector."""
 
     seed: int
@@ -243,7 +243,7 @@ def place(scenario: ProfileScenario, out: Path) -> Path:
     return folder_of(out, f"collectors-{scenario.name}", question, _JUDGES)
 
 
-def judged(scenario: ProfileScenario, run: Path, seed: int) -> Draw:
+def judged(scenario: ProfileScenario, run: Path, seed: int) -> CollectorDraw:
     """Return how right one collector was.
 
     Parameters
@@ -315,7 +315,7 @@ def _seconds(look: CollectorTables, monitor: pd.DataFrame, settings: GWP) -> Sec
     }
 
 
-def summary(draws: Sequence[Draw]) -> Collectors:
+def summary(draws: Sequence[CollectorDraw]) -> Collectors:
     """Return what many collectors say of the intervals.
 
     Parameters
